@@ -323,24 +323,33 @@ static int read_version(const struct plan_input *in, struct plan *plan, struct d
     return 0;
 }
 
-static enum plan_ranks ranks_of(const struct job_spec *spec)
+static enum plan_ranks ranks_of(const struct spec_role *role)
 {
-    bool per_pod = spec->ranks_per_worker == 1 && (spec->gpus.all || spec->gpus.count > 1);
+    bool per_pod = role->ranks_per_worker == 1 && (role->gpus.all || role->gpus.count > 1);
     return per_pod ? PLAN_RANKS_POD : PLAN_RANKS_AUTO;
 }
 
-struct plan_input plan_input_of(const struct job_spec *spec)
+/* network is about the roles that ask for NICs; where none does, about all. */
+static enum spec_network network_of(const struct job_spec *spec, const struct spec_role *role)
+{
+    bool others = false;
+    for (uint32_t r = 0; r < spec->role_count; r++)
+        others |= spec_role_has_nics(&spec->roles[r]);
+    return others && !spec_role_has_nics(role) ? SPEC_NETWORK_ANY : spec->network;
+}
+
+struct plan_input plan_input_of(const struct job_spec *spec, const struct spec_role *role)
 {
     return (struct plan_input){
-        .network = spec->network,
-        .ranks = ranks_of(spec),
+        .network = network_of(spec, role),
+        .ranks = ranks_of(role),
         .mpi = spec->mpi_transport,
-        .hca_list = spec->nccl_hca_list,
-        .plugin_gpus = spec->gpus.resource ? spec->gpus.count : 0,
-        .no_gpus = !spec->gpus.all && spec->gpus.count == 0,
-        .profile = spec->nccl_profile,
-        .nccl_version = spec->nccl_version,
-        .user_env = spec->nccl_env.items,
+        .hca_list = role->nccl_hca_list,
+        .plugin_gpus = role->gpus.resource ? role->gpus.count : 0,
+        .no_gpus = !role->gpus.all && role->gpus.count == 0,
+        .profile = role->nccl_profile,
+        .nccl_version = role->nccl_version,
+        .user_env = role->nccl_env.items,
     };
 }
 
@@ -372,4 +381,49 @@ int plan_build(const struct plan_input *in, struct plan *ret_plan, struct drarun
     undo = NULL;
     *ret_plan = plan;
     return 0;
+}
+
+/* ---- of all roles ---- */
+
+int plan_join(const struct plan *plans, size_t count, struct plan *ret_joined,
+              struct drarun_error *err)
+{
+    size_t workers = 0, warnings = 0;
+    for (size_t i = 0; i < count; i++) {
+        workers += plans[i].worker_count;
+        warnings += plans[i].warnings.count;
+    }
+    struct plan joined = plans[0];
+    joined.workers = calloc(workers + 1, sizeof *joined.workers);
+    joined.warnings = (struct warnings){.list = calloc(warnings + 1, sizeof(struct warning))};
+    joined.worker_count = 0;
+    joined.world_size = 0;
+    if (!joined.workers || !joined.warnings.list) {
+        plan_join_done(&joined);
+        return error_set(err, ENOMEM, "plan: out of memory");
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct plan *plan = &plans[i];
+        for (size_t k = 0; k < plan->warnings.count; k++) {
+            struct warning *warning = &joined.warnings.list[joined.warnings.count++];
+            *warning = plan->warnings.list[k];
+            if (warning->worker != WORKER_NONE)
+                warning->worker += (int32_t)joined.worker_count;
+        }
+        for (size_t w = 0; w < plan->worker_count; w++) {
+            struct plan_worker *worker = &joined.workers[joined.worker_count++];
+            *worker = plan->workers[w];
+            worker->first_rank += joined.world_size;
+        }
+        joined.world_size += plan->world_size;
+    }
+    *ret_joined = joined;
+    return 0;
+}
+
+void plan_join_done(struct plan *joined)
+{
+    free(joined->workers);
+    free(joined->warnings.list);
+    *joined = (struct plan){0};
 }

@@ -148,13 +148,21 @@ struct plan {
     struct strlist pool;
 };
 
-/* What a spec says of a plan; the rest is the caller's to fill in. Borrows from the spec. */
-struct plan_input plan_input_of(const struct job_spec *spec);
+/* What a spec says of the plan of a role, whose workers alone it is about; the rest is the caller's
+ * to fill in. Borrows from the spec. */
+struct plan_input plan_input_of(const struct job_spec *spec, const struct spec_role *role);
 
 /* The documents, slices and profiles of the input must outlive the plan. A refusal is a plan, with
  * 0. -EINVAL, -EAGAIN: the input cannot be read (allocation_read, device_read, probe_read). */
 int plan_build(const struct plan_input *input, struct plan *ret_plan, struct drarun_error *err);
 void plan_done(struct plan *plan);
+
+/* The workers and warnings of several plans, one for each role in order, as one plan: what is of a
+ * plan as a whole (env, profile, ..) is the first one's. Borrows all from the plans, which stay; it
+ * is given back with plan_join_done. -ENOMEM. */
+int plan_join(const struct plan *plans, size_t count, struct plan *ret_joined,
+              struct drarun_error *err);
+void plan_join_done(struct plan *joined);
 
 /* As the vectors under tests/data have it; explain adds rule, fact, reason and source of each
  * variable. NULL: out of memory. */

@@ -713,20 +713,24 @@ static void explain_spread(const struct import *im, json_t *template)
 {
     const json_t *devices = json_object_get(im->job, "devices");
     const json_t *gpus = json_object_get(json_object_get(devices, "gpus"), "count");
-    const struct job_spec spec = {
-        .name = im->name,
-        .workers = (uint32_t)json_integer_value(json_object_get(im->job, "workers")),
+    struct spec_role role = {
         .nics = {.all = json_object_get(devices, "nics") != NULL},
         .gpus = {.all = json_is_string(gpus)},
-        .claims = find_queue(im) ? SPEC_CLAIMS_TEMPLATE : SPEC_CLAIMS_DIRECT,
         .template = template,
     };
-    if (node_spread_of(&spec, false, NULL) == NODE_SPREAD_BY_SPEC)
+    const struct job_spec spec = {
+        .name = im->name,
+        .roles = &role,
+        .role_count = 1,
+        .workers = (uint32_t)json_integer_value(json_object_get(im->job, "workers")),
+        .claims = find_queue(im) ? SPEC_CLAIMS_TEMPLATE : SPEC_CLAIMS_DIRECT,
+    };
+    if (node_spread_of(&spec, &role, false, NULL) == NODE_SPREAD_BY_SPEC)
         reader_fail(im->workload,
                     "each of the %u workers gets a node of its own, since they ask for %s, and the "
                     "manifest says nothing of nodes: placement: {spread: none} lets them share "
                     "nodes",
-                    spec.workers, spec.nics.all ? "NICs" : "whole nodes");
+                    spec.workers, role.nics.all ? "NICs" : "whole nodes");
 }
 
 /* Labels and annotations of the workload are the job's; a Pod's are those of its template. */

@@ -61,11 +61,11 @@ static const json_t *lists_claim(const json_t *container)
     return NULL;
 }
 
-bool agent_claim_fits(const struct job_spec *spec)
+static bool fits(const struct spec_role *role)
 {
     static const char *const lists[] = {"containers", "initContainers"};
-    const json_t *pod = json_object_get(spec->template, "spec"), *container;
-    if (!claims_wanted(spec) || job_spec_wants_bench(spec)) /* a claim brings the agent alone */
+    const json_t *pod = spec_role_pod(role), *container;
+    if (!claims_wanted_by(role) || spec_role_wants_bench(role)) /* a claim brings the agent alone */
         return false;
     for (size_t l = 0; l < ARRAY_LEN(lists); l++) {
         size_t i;
@@ -77,6 +77,11 @@ bool agent_claim_fits(const struct job_spec *spec)
         }
     }
     return true;
+}
+
+bool agent_claim_fits(const struct job_spec *spec)
+{
+    return spec->role_count == 1 && fits(&spec->roles[0]);
 }
 
 static bool names_us(const json_t *class)
@@ -109,9 +114,11 @@ bool agent_claim_concerns(const struct job_spec *spec, const json_t *classes)
     {
         const char *name =
             json_string_value(json_object_get(json_object_get(class, "metadata"), "name"));
-        if (name && (wants_class(&spec->gpus, name) || wants_class(&spec->nics, name)) &&
-            names_us(class))
-            return true;
+        for (uint32_t r = 0; name && r < spec->role_count; r++)
+            if ((wants_class(&spec->roles[r].gpus, name) ||
+                 wants_class(&spec->roles[r].nics, name)) &&
+                names_us(class))
+                return true;
     }
     return false;
 }
@@ -149,13 +156,13 @@ static void on_device(const struct slice_device *device, void *arg)
 }
 
 /* why: set where a node offers something that is not enough. */
-static bool survey(const struct job_spec *spec, const struct predict_cluster *cluster,
+static bool survey(const struct spec_role *role, const struct predict_cluster *cluster,
                    const char *kind, unsigned major, struct agent_claim *ret_claim, struct buf *why)
 {
     char speaks[16];
     struct survey s = {.why = BUF_INIT};
     CLEANUP(json_decrefp) json_t *claim = NULL;
-    int rc = claims_spec(spec, CLAIMS_API_V1, claims_attempts(spec) - 1, &claim, NULL);
+    int rc = claims_spec(role, CLAIMS_API_V1, claims_attempts_of(role) - 1, &claim, NULL);
     if (rc == 0)
         rc = predict_devices(claim, cluster, kind, on_device, &s, NULL);
     int length = snprintf(speaks, sizeof speaks, "v%u-", major);
@@ -181,20 +188,20 @@ bool agent_claim_find(const struct job_spec *spec, const struct slices *slices,
                       struct buf *why)
 {
     const struct predict_cluster cluster = {.slices = slices, .classes = classes};
-    const struct spec_devices *const kinds[] = {&spec->nics, &spec->gpus};
+    const struct spec_role *role = &spec->roles[0];
+    const struct spec_devices *const kinds[] = {&role->nics, &role->gpus};
     static const char *const names[] = {"nic", "gpu"};
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-        if (kinds[i]->class && survey(spec, &cluster, names[i], major, ret_claim, why))
+        if (kinds[i]->class && survey(role, &cluster, names[i], major, ret_claim, why))
             return true;
     return false;
 }
 
 /* ---- the claim ---- */
 
-static bool mounts_shm(const struct job_spec *spec)
+static bool mounts_shm(const struct spec_role *role)
 {
-    const json_t *pod = json_object_get(spec->template, "spec"), *mount;
-    const json_t *first = json_array_get(json_object_get(pod, "containers"), 0);
+    const json_t *first = spec_role_container(role), *mount;
     size_t i;
     json_array_foreach(json_object_get(first, "volumeMounts"), i, mount)
     {
@@ -206,12 +213,12 @@ static bool mounts_shm(const struct job_spec *spec)
 }
 
 /* Keys in their order: 010. */
-static json_t *configuration(const struct agent_claim *claim, const struct job_spec *spec,
+static json_t *configuration(const struct agent_claim *claim, const struct spec_role *role,
                              json_t *requests)
 {
     json_t *parameters = json_pack("{s:s, s:s, s:s, s:o*}", "agent", claim->agent, "apiVersion",
                                    AGENT_OFFER_API, "kind", AGENT_OFFER_KIND, "sharedMemory",
-                                   mounts_shm(spec) ? NULL : json_object());
+                                   mounts_shm(role) ? NULL : json_object());
     return json_pack("{s:O, s:{s:s, s:o}}", "requests", requests, "opaque", "driver", claim->driver,
                      "parameters", parameters);
 }
@@ -230,7 +237,7 @@ static int add_selector(json_t *request, const struct agent_claim *claim)
                                      claim->agent)));
 }
 
-int agent_claim_add(const struct agent_claim *claim, const struct job_spec *spec,
+int agent_claim_add(const struct agent_claim *claim, const struct spec_role *role,
                     json_t *claim_spec, struct drarun_error *err)
 {
     const char *kind = strcmp(claim->driver, GPU_DRIVER) == 0 ? "gpu" : "nic";
@@ -252,6 +259,6 @@ int agent_claim_add(const struct agent_claim *claim, const struct job_spec *spec
     if (rc == 0 && !list)
         rc = json_object_set_new(devices, "config", list = json_array());
     if (rc == 0)
-        rc = json_array_append_new(list, configuration(claim, spec, names));
+        rc = json_array_append_new(list, configuration(claim, role, names));
     return rc < 0 ? error_set(err, ENOMEM, "claim: out of memory") : 0;
 }

@@ -25,8 +25,9 @@ struct agent_claim {
 int agent_claim_parse(const char *text, struct agent_claim *ret_claim, struct drarun_error *err);
 void agent_claim_text(const struct agent_claim *claim, char ret_text[AGENT_CLAIM_TEXT_MAX]);
 
-/* Whether a claim of this job can bring it: it has one, its pods' first container alone lists it,
- * since others would get what belongs to the agent, too, and it wants no drarun-bench beside it. */
+/* Whether a claim of this job can bring it: its workers are of one role, which has one, the pods'
+ * first container alone lists it, since others would get what belongs to the agent, too, and it
+ * wants no drarun-bench beside it. */
 bool agent_claim_fits(const struct job_spec *spec);
 /* The job names a class whose selectors name a driver of ours; without one nothing else need be
  * read. classes: DeviceClass objects. */
@@ -41,7 +42,7 @@ bool agent_claim_find(const struct job_spec *spec, const struct slices *slices,
 
 /* Puts the wish into a claim's spec: a selector on the devices' attribute, so that no device of a
  * node without it is allocated, and the parameters. */
-int agent_claim_add(const struct agent_claim *claim, const struct job_spec *spec,
+int agent_claim_add(const struct agent_claim *claim, const struct spec_role *role,
                     json_t *claim_spec, struct drarun_error *err);
 
 #endif

@@ -45,9 +45,17 @@ static bool is_asked(const struct spec_devices *devices)
     return devices->all || devices->count > 0;
 }
 
+bool claims_wanted_by(const struct spec_role *role)
+{
+    return is_claimed(&role->gpus) || is_claimed(&role->nics);
+}
+
 bool claims_wanted(const struct job_spec *spec)
 {
-    return is_claimed(&spec->gpus) || is_claimed(&spec->nics);
+    bool wanted = false;
+    for (uint32_t r = 0; r < spec->role_count; r++)
+        wanted |= claims_wanted_by(&spec->roles[r]);
+    return wanted;
 }
 
 static bool has_class(const json_t *classes, const char *name)
@@ -64,10 +72,10 @@ static bool has_class(const json_t *classes, const char *name)
     return false;
 }
 
-const char *claims_missing_class(const struct job_spec *spec, const json_t *classes)
+static const char *missing_class(const struct spec_role *role, const json_t *classes)
 {
-    const struct spec_devices *const kinds[] = {&spec->gpus, &spec->nics};
-    for (size_t i = 0; classes && i < ARRAY_LEN(kinds); i++) {
+    const struct spec_devices *const kinds[] = {&role->gpus, &role->nics};
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
         const struct spec_devices *kind = kinds[i];
         if (!is_claimed(kind))
             continue;
@@ -80,24 +88,32 @@ const char *claims_missing_class(const struct job_spec *spec, const json_t *clas
     return NULL;
 }
 
-static uint32_t pairs_of(const struct job_spec *spec)
+const char *claims_missing_class(const struct job_spec *spec, const json_t *classes)
 {
-    return spec->gpus.count < spec->nics.count ? spec->gpus.count : spec->nics.count;
+    const char *missing = NULL;
+    for (uint32_t r = 0; classes && !missing && r < spec->role_count; r++)
+        missing = missing_class(&spec->roles[r], classes);
+    return missing;
+}
+
+static uint32_t pairs_of(const struct spec_role *role)
+{
+    return role->gpus.count < role->nics.count ? role->gpus.count : role->nics.count;
 }
 
 /* To find that a node lacks one NIC for so many pairs takes the allocator more than the 10 s after
  * which the scheduler gives up on the node (docs/design/010-claims.md). */
-static bool numa_is_costly(const struct job_spec *spec)
+static bool numa_is_costly(const struct spec_role *role)
 {
-    return pairs_of(spec) >= 8;
+    return pairs_of(role) >= 8;
 }
 
-enum claims_alignment claims_alignment(const struct job_spec *spec)
+enum claims_alignment claims_alignment(const struct spec_role *role)
 {
-    if (spec->align == SPEC_ALIGN_NONE || !is_asked(&spec->gpus) || !is_asked(&spec->nics))
+    if (role->align == SPEC_ALIGN_NONE || !is_asked(&role->gpus) || !is_asked(&role->nics))
         return CLAIMS_NOT_ALIGNED;
-    if (!is_claimed(&spec->gpus) || !is_claimed(&spec->nics) || spec->gpus.all || spec->nics.all ||
-        (spec->machine.no_root && spec->align == SPEC_ALIGN_PREFERRED && numa_is_costly(spec)))
+    if (!is_claimed(&role->gpus) || !is_claimed(&role->nics) || role->gpus.all || role->nics.all ||
+        (role->machine.no_root && role->align == SPEC_ALIGN_PREFERRED && numa_is_costly(role)))
         return CLAIMS_ALIGNED_IN_POD;
     return CLAIMS_ALIGNED_BY_CLAIM;
 }
@@ -122,32 +138,46 @@ const char *claims_rung_words(enum claims_rung rung)
 
 #define RUNGS_MAX 3u
 
-/* The rungs of the job's ladder from the top, as many as it returns. */
-static unsigned ladder(const struct job_spec *spec, enum claims_rung ret_rungs[RUNGS_MAX])
+/* The rungs of the role's ladder from the top, as many as it returns. */
+static unsigned ladder(const struct spec_role *role, enum claims_rung ret_rungs[RUNGS_MAX])
 {
-    bool preferred = spec->align == SPEC_ALIGN_PREFERRED;
-    bool by_claim = claims_alignment(spec) == CLAIMS_ALIGNED_BY_CLAIM;
+    bool preferred = role->align == SPEC_ALIGN_PREFERRED;
+    bool by_claim = claims_alignment(role) == CLAIMS_ALIGNED_BY_CLAIM;
     unsigned count = 0;
-    if (by_claim && !spec->machine.no_root)
+    if (by_claim && !role->machine.no_root)
         ret_rungs[count++] = CLAIMS_RUNG_ROOT;
-    if (by_claim && (preferred ? !numa_is_costly(spec) : spec->machine.no_root != NULL))
+    if (by_claim && (preferred ? !numa_is_costly(role) : role->machine.no_root != NULL))
         ret_rungs[count++] = CLAIMS_RUNG_NUMA;
     if (!by_claim || preferred)
         ret_rungs[count++] = CLAIMS_RUNG_NONE;
     return count;
 }
 
-enum claims_rung claims_rung(const struct job_spec *spec, unsigned step)
+enum claims_rung claims_rung(const struct spec_role *role, unsigned step)
 {
     enum claims_rung list[RUNGS_MAX];
-    unsigned count = ladder(spec, list);
+    unsigned count = ladder(role, list);
     return list[step < count ? step : count - 1];
+}
+
+unsigned claims_attempts_of(const struct spec_role *role)
+{
+    enum claims_rung list[RUNGS_MAX];
+    return ladder(role, list);
+}
+
+const struct spec_role *claims_aligned_role(const struct job_spec *spec)
+{
+    const struct spec_role *longest = &spec->roles[0];
+    for (uint32_t r = 1; r < spec->role_count; r++)
+        if (claims_attempts_of(&spec->roles[r]) > claims_attempts_of(longest))
+            longest = &spec->roles[r];
+    return longest;
 }
 
 unsigned claims_attempts(const struct job_spec *spec)
 {
-    enum claims_rung list[RUNGS_MAX];
-    return ladder(spec, list);
+    return claims_attempts_of(claims_aligned_role(spec));
 }
 
 /* How the devices are split into requests. */
@@ -157,12 +187,12 @@ struct layout {
     uint32_t more_gpus, more_nics; /* that do not divide: the requests gpu-more, nic-more */
 };
 
-static struct layout plan_layout(const struct job_spec *spec, unsigned step)
+static struct layout plan_layout(const struct spec_role *role, unsigned step)
 {
-    uint32_t gpus = spec->gpus.count, nics = spec->nics.count;
-    if (claims_rung(spec, step) == CLAIMS_RUNG_NONE)
+    uint32_t gpus = role->gpus.count, nics = role->nics.count;
+    if (claims_rung(role, step) == CLAIMS_RUNG_NONE)
         return (struct layout){0};
-    uint32_t pairs = pairs_of(spec);
+    uint32_t pairs = pairs_of(role);
     return (struct layout){.pairs = pairs,
                            .gpus = gpus / pairs,
                            .nics = nics / pairs,
@@ -173,7 +203,7 @@ static struct layout plan_layout(const struct job_spec *spec, unsigned step)
 /* ---- requests ---- */
 
 struct build {
-    const struct job_spec *spec;
+    const struct spec_role *role;
     enum claims_api api;
     json_t *requests, *constraints, *configs; /* arrays */
     json_t *gpu_names, *nic_names;            /* of the requests: arrays */
@@ -254,7 +284,7 @@ static int add_request(struct build *b, json_t *names, const struct spec_devices
  * cannot be met cuts the search at once. */
 static int add_pairs(struct build *b, const struct layout *layout, const char *attribute)
 {
-    const struct job_spec *spec = b->spec;
+    const struct spec_role *role = b->role;
     int rc = 0;
     for (uint32_t i = 0; rc == 0 && i < layout->pairs; i++) {
         json_t *requests =
@@ -263,25 +293,25 @@ static int add_pairs(struct build *b, const struct layout *layout, const char *a
             json_pack("{s:o, s:s}", "requests", requests, "matchAttribute", attribute);
         rc = json_array_append_new(b->constraints, constraint);
         if (rc == 0)
-            rc = add_request(b, b->gpu_names, &spec->gpus, json_sprintf("gpu-%u", i), layout->gpus);
+            rc = add_request(b, b->gpu_names, &role->gpus, json_sprintf("gpu-%u", i), layout->gpus);
         if (rc == 0)
-            rc = add_request(b, b->nic_names, &spec->nics, json_sprintf("nic-%u", i), layout->nics);
+            rc = add_request(b, b->nic_names, &role->nics, json_sprintf("nic-%u", i), layout->nics);
     }
     if (rc == 0 && layout->more_gpus)
-        rc = add_request(b, b->gpu_names, &spec->gpus, json_string("gpu-more"), layout->more_gpus);
+        rc = add_request(b, b->gpu_names, &role->gpus, json_string("gpu-more"), layout->more_gpus);
     if (rc == 0 && layout->more_nics)
-        rc = add_request(b, b->nic_names, &spec->nics, json_string("nic-more"), layout->more_nics);
+        rc = add_request(b, b->nic_names, &role->nics, json_string("nic-more"), layout->more_nics);
     return rc;
 }
 
 static int add_whole(struct build *b)
 {
-    const struct job_spec *spec = b->spec;
+    const struct spec_role *role = b->role;
     int rc = 0;
-    if (is_claimed(&spec->gpus))
-        rc = add_request(b, b->gpu_names, &spec->gpus, json_string("gpu"), spec->gpus.count);
-    if (rc == 0 && is_claimed(&spec->nics))
-        rc = add_request(b, b->nic_names, &spec->nics, json_string("nic"), spec->nics.count);
+    if (is_claimed(&role->gpus))
+        rc = add_request(b, b->gpu_names, &role->gpus, json_string("gpu"), role->gpus.count);
+    if (rc == 0 && is_claimed(&role->nics))
+        rc = add_request(b, b->nic_names, &role->nics, json_string("nic"), role->nics.count);
     return rc;
 }
 
@@ -321,28 +351,28 @@ static int add_wishes(struct build *b, const struct spec_devices *devices, json_
 
 static int build_devices(struct build *b, unsigned step)
 {
-    struct layout layout = plan_layout(b->spec, step);
-    const char *attribute = rungs[claims_rung(b->spec, step)].attribute;
+    struct layout layout = plan_layout(b->role, step);
+    const char *attribute = rungs[claims_rung(b->role, step)].attribute;
     int rc = layout.pairs ? add_pairs(b, &layout, attribute) : add_whole(b);
     if (rc == 0)
-        rc = add_wishes(b, &b->spec->gpus, b->gpu_names);
+        rc = add_wishes(b, &b->role->gpus, b->gpu_names);
     if (rc == 0)
-        rc = add_wishes(b, &b->spec->nics, b->nic_names);
+        rc = add_wishes(b, &b->role->nics, b->nic_names);
     CLEANUP(json_decrefp) json_t *all = json_copy(b->gpu_names);
     if (rc == 0)
         rc = json_array_extend(all, b->nic_names);
-    return rc < 0 ? rc : add_match(b, &b->spec->match, all);
+    return rc < 0 ? rc : add_match(b, &b->role->match, all);
 }
 
-int claims_spec(const struct job_spec *spec, enum claims_api api, unsigned step,
+int claims_spec(const struct spec_role *role, enum claims_api api, unsigned step,
                 json_t **ret_claim_spec, struct drarun_error *err)
 {
-    if (!claims_wanted(spec))
+    if (!claims_wanted_by(role))
         return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "spec.devices: nothing to claim");
     CLEANUP(json_decrefp) json_t *requests = json_array(), *constraints = json_array();
     CLEANUP(json_decrefp)
     json_t *configs = json_array(), *gpus = json_array(), *nics = json_array();
-    struct build b = {spec, api, requests, constraints, configs, gpus, nics};
+    struct build b = {role, api, requests, constraints, configs, gpus, nics};
     json_t *claim = json_object(), *devices = json_object();
     int rc = json_object_set_new(claim, "devices", devices);
     if (rc == 0)

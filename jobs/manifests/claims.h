@@ -37,7 +37,7 @@ enum claims_alignment {
     CLAIMS_ALIGNED_IN_POD,       /* wanted, but no constraint can say it: checked by the agent */
     CLAIMS_NOT_ALIGNED,          /* nothing to align, or not wanted */
 };
-enum claims_alignment claims_alignment(const struct job_spec *spec);
+enum claims_alignment claims_alignment(const struct spec_role *role);
 
 /* What GPU and NIC of a pair share by a step's constraints. */
 enum claims_rung {
@@ -45,24 +45,31 @@ enum claims_rung {
     CLAIMS_RUNG_NUMA,
     CLAIMS_RUNG_NONE, /* nothing that the claim says */
 };
-enum claims_rung claims_rung(const struct job_spec *spec, unsigned step);
+/* A role whose ladder is shorter stays at its last rung. */
+enum claims_rung claims_rung(const struct spec_role *role, unsigned step);
 /* "pcieRoot", "numaNode", "none": in plans and status documents. */
 const char *claims_rung_name(enum claims_rung rung);
 /* For people: "a NIC of its PCIe root", "a NIC of its NUMA node", "any NIC". */
 const char *claims_rung_words(enum claims_rung rung);
 
 /* Does a worker claim anything? GPUs of a device plugin are no claim. */
-bool claims_wanted(const struct job_spec *spec);
+bool claims_wanted_by(const struct spec_role *role);
+bool claims_wanted(const struct job_spec *spec); /* of any role */
 
 /* A class that the job's claims name and that is not among the cluster's (DeviceClass objects), the
  * spec's; NULL: all are there, or classes is NULL. */
 const char *claims_missing_class(const struct job_spec *spec, const json_t *classes);
 
-/* Steps of the ladder, at least 1; the steps are 0 .. claims_attempts() - 1, best first. */
+/* Steps of the ladder, at least 1; the steps are 0 .. claims_attempts() - 1, best first. All roles
+ * of a job take each step together, and the job has as many as the role that has the most. */
+unsigned claims_attempts_of(const struct spec_role *role);
 unsigned claims_attempts(const struct job_spec *spec);
 
-/* The `spec` of a ResourceClaim. -EINVAL when the spec claims nothing. */
-int claims_spec(const struct job_spec *spec, enum claims_api api, unsigned step,
+/* The role whose ladder is the job's: the longest, the first of several. */
+const struct spec_role *claims_aligned_role(const struct job_spec *spec);
+
+/* The `spec` of a ResourceClaim. -EINVAL when the role claims nothing. */
+int claims_spec(const struct spec_role *role, enum claims_api api, unsigned step,
                 json_t **ret_claim_spec, struct drarun_error *err);
 
 /* The ComputeDomain's `spec`: the user's fields over numNodes 0 and channel template NAME-channel.

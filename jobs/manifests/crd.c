@@ -19,6 +19,7 @@ extern const size_t drajob_schema_json_size, crd_json_size;
 struct maker {
     const json_t *defs;  /* of the schema */
     const json_t *rules; /* of crd.json */
+    const json_t *open;  /* likewise: objects of which the definition says no more than some keys */
     struct drarun_error *err;
     bool quiet; /* in types of the API, whose words would be most of the definition */
     int rc;
@@ -246,6 +247,43 @@ static bool is_foreign(const json_t *node)
 
 static json_t *convert_resolved(struct maker *m, const json_t *from, const char *path);
 
+/* The keys that are kept of an object at the path; NULL: all of them. */
+static const json_t *kept_of(const struct maker *m, const char *path)
+{
+    size_t i;
+    const json_t *each;
+    json_array_foreach(m->open, i, each)
+    {
+        if (is_at(each, path))
+            return json_object_get(each, "keep");
+    }
+    return NULL;
+}
+
+/* Roles have whole pods: written out again they would make the definition twice as long. What else
+ * is in them the controller checks. */
+static json_t *convert_open(struct maker *m, const json_t *from, const json_t *keep,
+                            const char *path)
+{
+    json_t *to = json_object(), *properties = json_object();
+    size_t i;
+    const json_t *key;
+    copy_same(m, from, to);
+    json_array_foreach(keep, i, key)
+    {
+        const char *name = json_string_value(key);
+        struct buf below = BUF_INIT;
+        buf_printf(&below, "%s.%s", path, name);
+        put(m, properties, name,
+            convert(m, json_object_get(json_object_get(from, "properties"), name),
+                    below.data ? below.data : name));
+        buf_done(&below);
+    }
+    put(m, to, "properties", properties);
+    put(m, to, PRESERVE, json_true());
+    return to;
+}
+
 /* The path begins with "spec"; the items of a list have the list's with "[]". */
 static json_t *convert(struct maker *m, const json_t *node, const char *path)
 {
@@ -263,9 +301,10 @@ static json_t *convert_resolved(struct maker *m, const json_t *from, const char 
     const json_t *type = json_object_get(from, "type"), *choices = json_object_get(from, "oneOf");
     const char *name = json_string_value(type);
     json_t *to = NULL;
-    if (choices && !type) {
+    if (kept_of(m, path))
+        return convert_open(m, from, kept_of(m, path), path);
+    if (choices && !type)
         return convert_choice(m, choices, path);
-    }
     to = json_object();
     copy_same(m, from, to);
     if (json_is_array(type)) { /* text or number */
@@ -330,6 +369,7 @@ int crd_make(const json_t *schema, const json_t *additions, json_t **ret_crd,
 {
     struct maker m = {.defs = json_object_get(schema, "$defs"),
                       .rules = json_object_get(additions, "rules"),
+                      .open = json_object_get(additions, "open"),
                       .err = err};
     CLEANUP(json_decrefp) json_t *crd = json_deep_copy(json_object_get(additions, "crd"));
     json_t *version = json_array_get(json_object_get(json_object_get(crd, "spec"), "versions"), 0);

@@ -91,9 +91,73 @@ static char *in_short_form(const char *path)
     return NULL;
 }
 
-/* "spec.template.spec.hostNetwork: needs .." becomes a finding at that place. */
-static void add_finding(const struct reader_node *root, const char *text)
+/* Adds the finding where one of the paths leads to; false: none does. */
+static bool add_at(const struct reader_node *root, const char *path, const char *other,
+                   const char *message)
 {
+    const char *const paths[] = {path, other};
+    for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
+        struct place place;
+        const char *rest;
+        if (!paths[i] || !find_place(root, paths[i], &place, &rest))
+            continue;
+        reader_fail(&place.nodes[place.count - 1], "%s", message);
+        return true;
+    }
+    return false;
+}
+
+/* "spec.A" is at "spec.roles[2].A" where the role has it. */
+static char *in_role(const char *path, size_t role)
+{
+    char *own = NULL;
+    if (!path || strncmp(path, "spec.", strlen("spec.")) != 0 ||
+        asprintf(&own, "spec.roles[%zu].%s", role, path + strlen("spec.")) < 0)
+        return NULL;
+    return own;
+}
+
+/* The item of `roles` that a message's "role NAME: " is about, and what stands behind it; NULL: it
+ * is about the whole job. */
+static const char *behind_role(const struct reader_node *root, const char *text, size_t *ret_role)
+{
+    const json_t *spec = json_object_get(root->value, "spec");
+    const json_t *roles = json_object_get(spec ? spec : root->value, "roles"), *role;
+    const char *name = strncmp(text, "role ", 5) == 0 ? text + 5 : NULL;
+    const char *end = name ? strstr(name, ": ") : NULL;
+    size_t i;
+    json_array_foreach((json_t *)roles, i, role)
+    {
+        const char *own = json_string_value(json_object_get(role, "name"));
+        if (end && own && strlen(own) == (size_t)(end - name) &&
+            strncmp(own, name, strlen(own)) == 0) {
+            *ret_role = i;
+            return end + 2;
+        }
+    }
+    return NULL;
+}
+
+/* What is said of a role is at its own key, or at that of the top. */
+static const char *try_role(const struct reader_node *root, const char *text, bool *ret_added)
+{
+    size_t role = 0, skip = json_object_get(root->value, "spec") ? 0 : strlen("spec.");
+    const char *said = behind_role(root, text, &role), *end = said ? strstr(said, ": ") : NULL;
+    cleanup_free char *path = end ? strndup(said, (size_t)(end - said)) : NULL;
+    cleanup_free char *other = path ? in_short_form(path) : NULL;
+    cleanup_free char *own = in_role(path, role);
+    cleanup_free char *own_other = in_role(other, role);
+    *ret_added = own && add_at(root, own + skip, own_other ? own_other + skip : NULL, end + 2);
+    return said ? said : text;
+}
+
+/* "spec.template.spec.hostNetwork: needs .." becomes a finding at that place. */
+static void add_finding(const struct reader_node *root, const char *whole)
+{
+    bool added = false;
+    const char *text = try_role(root, whole, &added);
+    if (added)
+        return;
     const char *end = strstr(text, ": "), *rest = "", *none = "";
     size_t skip = json_object_get(root->value, "spec") ? 0 : strlen("spec.");
     bool placed =
@@ -114,19 +178,27 @@ static void add_finding(const struct reader_node *root, const char *text)
 
 /* ---- the check ---- */
 
-/* Limits, and what of the user's template stands against ours. */
+/* A role's workers, which are alike. */
+static int try_role_to_render(const struct job_spec *spec, const struct spec_role *role,
+                              const struct render_options *options, struct drarun_error *err)
+{
+    CLEANUP(json_decrefp) json_t *claim = NULL;
+    CLEANUP(json_decrefp) json_t *pod = NULL;
+    int rc = claims_wanted_by(role) ? render_claim(spec, options, role->first, &claim, err) : 0;
+    if (rc == 0 && spec->claims != SPEC_CLAIMS_TEMPLATE) /* else the Indexed Job has the pod */
+        rc = render_pod(spec, options, role->first, &pod, err);
+    return rc < 0 && spec->role_count > 1 ? error_prefix(err, "role %s", role->name) : rc;
+}
+
+/* Limits, and what of the user's templates stands against ours. */
 static int try_to_render(const struct job_spec *spec, struct drarun_error *err)
 {
     const struct render_options options = {.api = CLAIMS_API_V1, .attempt = 1};
     CLEANUP(json_decrefp) json_t *shared = NULL;
-    CLEANUP(json_decrefp) json_t *claim = NULL;
-    CLEANUP(json_decrefp) json_t *pod = NULL;
     int rc = render_shared(spec, &options, &shared, err);
-    if (rc == 0 && claims_wanted(spec))
-        rc = render_claim(spec, &options, 0, &claim, err);
-    if (rc < 0 || spec->claims == SPEC_CLAIMS_TEMPLATE) /* the Indexed Job has the pod */
-        return rc;
-    return render_pod(spec, &options, 0, &pod, err);
+    for (uint32_t r = 0; rc == 0 && r < spec->role_count; r++)
+        rc = try_role_to_render(spec, &spec->roles[r], &options, err);
+    return rc;
 }
 
 int job_check(struct reader *reader, size_t document, const char *default_name,

@@ -190,20 +190,20 @@ static uint32_t claimed(const struct spec_devices *devices)
     return devices->class && !devices->all ? devices->count : 0;
 }
 
-static int check_claim(const struct job_spec *spec, struct drarun_error *err)
+static int check_claim(const struct spec_role *role, struct drarun_error *err)
 {
-    int rc = check_match("spec.devices", &spec->match, err);
+    int rc = check_match("spec.devices", &role->match, err);
     if (rc < 0)
         return rc;
-    uint32_t results = claimed(&spec->gpus) + claimed(&spec->nics);
+    uint32_t results = claimed(&role->gpus) + claimed(&role->nics);
     if (results > LIMIT_CLAIM_RESULTS)
         return refuse(err,
                       "spec.devices: %u GPUs and %u NICs are %u devices; a worker's claim holds "
                       "%u: use more workers with fewer devices each",
-                      claimed(&spec->gpus), claimed(&spec->nics), results, LIMIT_CLAIM_RESULTS);
+                      claimed(&role->gpus), claimed(&role->nics), results, LIMIT_CLAIM_RESULTS);
     size_t constraints =
-        claimed(&spec->gpus) < claimed(&spec->nics) ? claimed(&spec->gpus) : claimed(&spec->nics);
-    constraints += spec->gpus.match.count + spec->nics.match.count + spec->match.count;
+        claimed(&role->gpus) < claimed(&role->nics) ? claimed(&role->gpus) : claimed(&role->nics);
+    constraints += role->gpus.match.count + role->nics.match.count + role->match.count;
     if (constraints > LIMIT_CLAIM_CONSTRAINTS)
         return refuse(err,
                       "spec.devices: %zu constraints (one for each pair of GPU and NIC and each "
@@ -213,14 +213,14 @@ static int check_claim(const struct job_spec *spec, struct drarun_error *err)
 }
 
 /* What the machine type that nccl.profile names cannot give. */
-static int check_machine(const struct job_spec *spec, struct drarun_error *err)
+static int check_machine(const struct spec_role *role, struct drarun_error *err)
 {
-    const struct machine *machine = &spec->machine;
-    if (machine->whole_node && claimed(&spec->nics) && spec->nics.count != machine->nics)
+    const struct machine *machine = &role->machine;
+    if (machine->whole_node && claimed(&role->nics) && role->nics.count != machine->nics)
         return refuse(err,
                       "spec.devices.nics.count: %u; %s hands out its %u NICs to one pod of a node "
                       "only: ask for %u, or for all",
-                      spec->nics.count, machine->profile, machine->nics, machine->nics);
+                      role->nics.count, machine->profile, machine->nics, machine->nics);
     return 0;
 }
 
@@ -235,6 +235,19 @@ static int check_document(const struct job_spec *spec, struct drarun_error *err)
     return 0;
 }
 
+static int check_role(const struct job_spec *spec, const struct spec_role *role,
+                      struct drarun_error *err)
+{
+    int rc = check_devices("spec.devices.gpus", &role->gpus, err);
+    if (rc == 0)
+        rc = check_devices("spec.devices.nics", &role->nics, err);
+    if (rc == 0)
+        rc = check_claim(role, err);
+    if (rc == 0)
+        rc = check_machine(role, err);
+    return rc < 0 && spec->role_count > 1 ? error_prefix(err, "role %s", role->name) : rc;
+}
+
 int limits_check(const struct job_spec *spec, struct drarun_error *err)
 {
     int rc = check_name(spec, err);
@@ -242,11 +255,7 @@ int limits_check(const struct job_spec *spec, struct drarun_error *err)
         rc = check_document(spec, err);
     if (rc == 0)
         rc = check_labels(spec, err);
-    if (rc == 0)
-        rc = check_devices("spec.devices.gpus", &spec->gpus, err);
-    if (rc == 0)
-        rc = check_devices("spec.devices.nics", &spec->nics, err);
-    if (rc == 0)
-        rc = check_claim(spec, err);
-    return rc < 0 ? rc : check_machine(spec, err);
+    for (uint32_t r = 0; rc == 0 && r < spec->role_count; r++)
+        rc = check_role(spec, &spec->roles[r], err);
+    return rc;
 }

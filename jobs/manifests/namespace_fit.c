@@ -363,12 +363,27 @@ static int use_object(struct look *look, const json_t *quotas, const json_t *obj
     return rc;
 }
 
+/* Its workers' pods and claims, which are all alike. */
+static int use_role(struct look *look, const json_t *quotas, const struct render_options *options,
+                    const struct spec_role *role, struct drarun_error *err)
+{
+    CLEANUP(json_decrefp) json_t *claim = NULL;
+    CLEANUP(json_decrefp) json_t *pod = NULL;
+    int rc =
+        claims_wanted_by(role) ? render_claim(look->spec, options, role->first, &claim, err) : 0;
+    if (rc == 0 && claim)
+        rc = use_claims(look, claim, role->workers, err);
+    if (rc == 0)
+        rc = render_pod(look->spec, options, role->first, &pod, err);
+    return rc == 0 ? use_pods(look, quotas, json_object_get(pod, "spec"), "a worker's pod",
+                              role->workers, err)
+                   : rc;
+}
+
 static int use_job(struct look *look, const json_t *quotas, struct drarun_error *err)
 {
     const struct render_options options = {.api = CLAIMS_API_V1, .attempt = 1};
     CLEANUP(json_decrefp) json_t *shared = NULL;
-    CLEANUP(json_decrefp) json_t *claim = NULL;
-    CLEANUP(json_decrefp) json_t *pod = NULL;
     size_t i;
     json_t *object;
     int rc = render_shared(look->spec, &options, &shared, err);
@@ -379,15 +394,9 @@ static int use_job(struct look *look, const json_t *quotas, struct drarun_error 
     }
     if (rc < 0 || look->spec->claims == SPEC_CLAIMS_TEMPLATE)
         return rc;
-    if (claims_wanted(look->spec))
-        rc = render_claim(look->spec, &options, 0, &claim, err);
-    if (rc == 0 && claim)
-        rc = use_claims(look, claim, look->spec->workers, err);
-    if (rc == 0)
-        rc = render_pod(look->spec, &options, 0, &pod, err);
-    return rc == 0 ? use_pods(look, quotas, json_object_get(pod, "spec"), "a worker's pod",
-                              look->spec->workers, err)
-                   : rc;
+    for (uint32_t r = 0; rc == 0 && r < look->spec->role_count; r++)
+        rc = use_role(look, quotas, &options, &look->spec->roles[r], err);
+    return rc;
 }
 
 /* ---- quotas ---- */

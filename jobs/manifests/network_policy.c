@@ -50,12 +50,13 @@ static int add_declared_port(json_t *ports, const json_t *declared)
 static json_t *open_ports(const struct job_spec *spec)
 {
     static const char *const lists[] = {"initContainers", "containers"};
-    const json_t *pod = json_object_get(spec->template, "spec"), *container, *declared;
+    const json_t *container, *declared;
     json_t *ports = json_pack("[o]", agent_port());
     int rc = ports ? 0 : -1;
-    for (size_t l = 0; l < 2; l++) {
+    for (size_t l = 0; l < 2 * spec->role_count; l++) {
+        const json_t *pod = spec_role_pod(&spec->roles[l / 2]);
         size_t i, j;
-        json_array_foreach(json_object_get(pod, lists[l]), i, container)
+        json_array_foreach(json_object_get(pod, lists[l % 2]), i, container)
         {
             json_array_foreach(json_object_get(container, "ports"), j, declared)
             {

@@ -183,7 +183,7 @@ static json_t *launcher_annotations(const struct job_spec *spec)
 
 static const char *launcher_priority(const struct job_spec *spec)
 {
-    const json_t *workers = json_object_get(spec->template, "spec");
+    const json_t *workers = spec_role_pod(&spec->roles[0]);
     return spec->launcher.priority_class
                ? spec->launcher.priority_class
                : json_string_value(json_object_get(workers, "priorityClassName"));
@@ -237,8 +237,11 @@ json_t *object_launcher(const struct job_spec *spec, const struct render_options
 /* One worker is no gang, and a group that the user names is his to make. */
 bool object_has_pod_group(const struct job_spec *spec, const struct render_options *options)
 {
+    bool own = false; /* of the user, of any role */
+    for (uint32_t r = 0; r < spec->role_count; r++)
+        own |= json_object_get(spec_role_pod(&spec->roles[r]), "schedulingGroup") != NULL;
     return options->pod_groups && spec->workers > 1 && spec->gang_scheduling == SPEC_GANG_AUTO &&
-           !json_object_get(json_object_get(spec->template, "spec"), "schedulingGroup");
+           !own;
 }
 
 /* Preemption takes all workers of a job or none, as a job ends with the first that it loses. 1.36
@@ -258,8 +261,7 @@ json_t *object_pod_group(const struct job_spec *spec, const struct render_option
     json_t *group =
         json_pack("{s:{s:{s:i}}, s:o}", "schedulingPolicy", "gang", "minCount", (int)spec->workers,
                   "disruptionMode", whole_group_is_disrupted(options->pod_groups));
-    json_t *pod = json_object_get(spec->template, "spec");
-    json_t *priority = json_object_get(pod, "priorityClassName");
+    json_t *priority = json_object_get(spec_role_pod(&spec->roles[0]), "priorityClassName");
     if (json_is_string(priority))
         group = with_take(group, "priorityClassName", json_incref(priority));
     return with_take(object, "spec", group);

@@ -20,6 +20,7 @@
 
 struct merge {
     const struct job_spec *spec;
+    const struct spec_role *role; /* of the worker */
     const struct render_options *options;
     int64_t worker;
     json_t *pod;   /* the template's spec */
@@ -158,7 +159,7 @@ static const char *install_option(const struct merge *m)
 {
     if (m->worker == POD_MERGE_FOREIGN)
         return "--install-drarun";
-    return job_spec_wants_bench(m->spec) ? "--install-bench" : "--install";
+    return spec_role_wants_bench(m->role) ? "--install-bench" : "--install";
 }
 
 /* The agent puts itself into the volume, or drarun, as images without a shell have no cp. Where its
@@ -179,7 +180,7 @@ static json_t *init_container(const struct merge *m, const char *image)
 static int merge_agent_files(struct merge *m)
 {
     const char *image = m->options->image ? m->options->image : RENDER_IMAGE;
-    if (m->options->agent && job_spec_wants_bench(m->spec))
+    if (m->options->agent && spec_role_wants_bench(m->role))
         return refuse(m, FIRST_PATH ".command: a claim brings the agent without drarun-bench; "
                                     "leave DRARUN_AGENT out");
     if (m->options->agent)
@@ -205,7 +206,7 @@ static bool on_host_network(const struct merge *m)
 
 static int check_network(struct merge *m)
 {
-    if (on_host_network(m) && m->spec->nics.class)
+    if (on_host_network(m) && m->role->nics.class)
         return refuse(m,
                       POD_PATH ".hostNetwork: a claimed NIC is moved into the pod's own network, "
                                "which this pod has not; drop hostNetwork or the NICs");
@@ -284,8 +285,8 @@ static int merge_foreign(struct merge *m)
     int rc = check_network(m);
     if (rc == 0)
         rc = merge_agent_files(m);
-    for (size_t i = 0; rc == 0 && i < m->spec->nccl_env.count; i++) {
-        const char *entry = m->spec->nccl_env.items[i], *value = strchr(entry, '=') + 1;
+    for (size_t i = 0; rc == 0 && i < m->role->nccl_env.count; i++) {
+        const char *entry = m->role->nccl_env.items[i], *value = strchr(entry, '=') + 1;
         cleanup_free char *name = strndup(entry, (size_t)(value - 1 - entry));
         rc = name ? add_variable(m, name, json_string(value)) : no_memory(m);
     }
@@ -349,7 +350,7 @@ static int merge_claims(struct merge *m)
 {
     int rc = 0;
     bool template = m->worker < 0;
-    if (claims_wanted(m->spec))
+    if (claims_wanted_by(m->role))
         rc = add_claim(m, POD_MERGE_CLAIM,
                        template ? "resourceClaimTemplateName" : "resourceClaimName",
                        template ? json_sprintf("%s-w", m->spec->name)
@@ -391,7 +392,7 @@ static int merge_resource(struct merge *m, const struct spec_devices *devices)
 static int merge_tolerations(struct merge *m)
 {
     struct toleration more[TOLERATIONS_MAX];
-    size_t count = tolerations_of(m->spec, more);
+    size_t count = tolerations_of(m->spec, m->role, more);
     json_t *list = NULL;
     if (count == 0)
         return 0;
@@ -420,7 +421,7 @@ static bool has_text(const json_t *list, const char *text)
 static int merge_ipc_lock(struct merge *m)
 {
     json_t *security = NULL, *capabilities = NULL, *add = NULL;
-    if (!m->spec->nics.class && !m->spec->nics.resource)
+    if (!m->role->nics.class && !m->role->nics.resource)
         return 0;
     int rc = member(m, m->first, FIRST_PATH, "securityContext", JSON_OBJECT, &security);
     if (rc < 0 || json_object_get(security, "privileged") == json_true())
@@ -464,7 +465,7 @@ static int merge_machine(struct merge *m)
 {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < MACHINE_MOUNTS_MAX; i++) {
-        const struct machine_mount *mount = &m->spec->machine.mounts[i];
+        const struct machine_mount *mount = &m->role->machine.mounts[i];
         if (!mount->name ||
             find_named(json_object_get(m->first, "volumeMounts"), "mountPath", mount->pod))
             continue;
@@ -535,7 +536,7 @@ static int merge_metadata(struct merge *m, json_t *template)
 static int merge_spread(struct merge *m, const json_t *template)
 {
     json_t *labels = json_object_get(json_object_get(template, "metadata"), "labels");
-    int rc = node_spread_of(m->spec, m->worker == POD_MERGE_FOREIGN, m->err);
+    int rc = node_spread_of(m->spec, m->role, m->worker == POD_MERGE_FOREIGN, m->err);
     if (rc != NODE_SPREAD_BY_SPEC)
         return rc < 0 ? rc : 0;
     rc = add_pair(m, labels, "labels", NODE_SPREAD_LABEL, json_string(NODE_SPREAD_LABEL_VALUE));
@@ -584,9 +585,10 @@ int pod_merge(const struct job_spec *spec, const struct render_options *options,
     };
     bool is_ours = worker != POD_MERGE_FOREIGN;
     size_t steps = is_ours ? ARRAY_LEN(ours) : ARRAY_LEN(foreign);
-    CLEANUP(json_decrefp) json_t *template = json_deep_copy(spec->template);
-    struct merge m = {spec, options, worker, NULL, NULL, err};
-    if (spec->template && !template)
+    const struct spec_role *role = spec_role_of(spec, worker >= 0 ? (uint32_t)worker : 0);
+    CLEANUP(json_decrefp) json_t *template = json_deep_copy(role->template);
+    struct merge m = {spec, role, options, worker, NULL, NULL, err};
+    if (role->template && !template)
         return no_memory(&m);
     if (!json_is_object(template))
         return refuse(&m, "spec.template: expected an object");
@@ -598,9 +600,9 @@ int pod_merge(const struct job_spec *spec, const struct render_options *options,
     for (size_t i = 0; rc == 0 && i < steps; i++)
         rc = (is_ours ? ours : foreign)[i](&m);
     if (rc == 0)
-        rc = merge_resource(&m, &spec->gpus);
+        rc = merge_resource(&m, &role->gpus);
     if (rc == 0)
-        rc = merge_resource(&m, &spec->nics);
+        rc = merge_resource(&m, &role->nics);
     if (rc == 0)
         rc = avoid_nodes(m.pod, options->avoid, options->avoid_count, err);
     if (rc == 0)

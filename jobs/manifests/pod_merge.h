@@ -5,7 +5,8 @@
 
 #include "jobs/manifests/render.h"
 
-#define POD_MERGE_INDEXED (-1) /* as worker: the template of an Indexed Job, for all workers */
+/* as worker: the template of an Indexed Job, for all workers of a job with one role */
+#define POD_MERGE_INDEXED (-1)
 
 /* as worker: the template of another system's pods (Ray, Kubeflow): no agent, and no launcher.
  * drarun is in the pod, the job's NCCL variables are the container's, and its command is the

@@ -60,10 +60,11 @@ int render_domain(json_t *list, const struct job_spec *spec, const struct render
 static int make_claim(const struct job_spec *spec, const struct render_options *options,
                       int64_t worker, json_t **ret_claim, struct drarun_error *err)
 {
+    const struct spec_role *role = spec_role_of(spec, worker < 0 ? 0 : (uint32_t)worker);
     json_t *claim = NULL;
-    int rc = claims_spec(spec, options->api, options->step, &claim, err);
+    int rc = claims_spec(role, options->api, options->step, &claim, err);
     if (rc == 0 && options->agent)
-        rc = agent_claim_add(options->agent, spec, claim, err);
+        rc = agent_claim_add(options->agent, role, claim, err);
     if (rc < 0) {
         json_decref(claim);
         return rc;
@@ -105,8 +106,10 @@ static int add_workers(json_t *list, const struct job_spec *spec,
                        const struct render_options *options, struct drarun_error *err)
 {
     int rc = 0;
-    for (uint32_t i = 0; rc == 0 && i < spec->workers && claims_wanted(spec); i++) {
+    for (uint32_t i = 0; rc == 0 && i < spec->workers; i++) {
         json_t *claim = NULL;
+        if (!claims_wanted_by(spec_role_of(spec, i)))
+            continue;
         rc = render_claim(spec, options, i, &claim, err);
         rc = rc < 0 ? rc : add_take(list, claim, err);
     }

@@ -62,7 +62,7 @@ int render_job(const struct job_spec *spec, const struct render_options *options
  * and pods that each worker has of its own (with a claim template there are none); */
 int render_shared(const struct job_spec *spec, const struct render_options *options,
                   json_t **ret_manifests, struct drarun_error *err);
-/* a worker's claim, where the job wants devices; and its pod. */
+/* a worker's claim, where its role wants devices; and its pod. */
 int render_claim(const struct job_spec *spec, const struct render_options *options, uint32_t worker,
                  json_t **ret_claim, struct drarun_error *err);
 int render_pod(const struct job_spec *spec, const struct render_options *options, uint32_t worker,

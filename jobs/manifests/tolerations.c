@@ -13,9 +13,9 @@
 #define AMD "amd.com/gpu"
 
 /* Of GPUs by claim: other DeviceClasses than AMD's are for NVIDIA's, as all that is derived. */
-static const char *gpu_key(const struct job_spec *spec)
+static const char *gpu_key(const struct job_spec *spec, const struct spec_role *role)
 {
-    const struct spec_devices *gpus = &spec->gpus;
+    const struct spec_devices *gpus = &role->gpus;
     bool wanted = gpus->all || gpus->count > 0;
     if (wanted && gpus->resource)
         return gpus->resource;
@@ -50,13 +50,14 @@ static bool is_tolerated(const json_t *list, const struct toleration *taint)
     return false;
 }
 
-size_t tolerations_of(const struct job_spec *spec, struct toleration ret_list[TOLERATIONS_MAX])
+size_t tolerations_of(const struct job_spec *spec, const struct spec_role *role,
+                      struct toleration ret_list[TOLERATIONS_MAX])
 {
-    const json_t *own = json_object_get(json_object_get(spec->template, "spec"), "tolerations");
-    const struct machine_taint *machine = &spec->machine.taint;
+    const json_t *own = json_object_get(spec_role_pod(role), "tolerations");
+    const struct machine_taint *machine = &role->machine.taint;
     const struct toleration known[] = {
-        {gpu_key(spec), NULL, "nodes with GPUs"},
-        {spec->nics.resource, NULL, "nodes with these NICs"},
+        {gpu_key(spec, role), NULL, "nodes with GPUs"},
+        {role->nics.resource, NULL, "nodes with these NICs"},
         {machine->key, machine->value, machine->nodes},
     };
     size_t count = 0;

@@ -17,11 +17,12 @@ struct toleration {
 
 #define TOLERATIONS_MAX 4u
 
-/* What a worker's pod of this job is given, where its template does not tolerate it already. The
+/* What a worker's pod of this role is given, where its template does not tolerate it already. The
  * key of a taint is that of the extended resource which its nodes offer, as the API server's
  * admission plugin ExtendedResourceToleration has it, and for GPUs by claim that of their vendor's
  * device plugin; others come with the machine (docs/design/010-claims.md). */
-size_t tolerations_of(const struct job_spec *spec, struct toleration ret_list[TOLERATIONS_MAX]);
+size_t tolerations_of(const struct job_spec *spec, const struct spec_role *role,
+                      struct toleration ret_list[TOLERATIONS_MAX]);
 
 /* The pod's list of tolerations with these; a new reference, NULL without memory. */
 json_t *tolerations_merge(const json_t *list, const struct toleration *more, size_t count);

@@ -20,9 +20,12 @@ static bool is_asked_for(const struct spec_devices *devices)
     return devices->class || devices->resource;
 }
 
+/* Which machine the workers of each role get is not looked for yet. */
 bool job_profile_is_open(const struct job_spec *spec)
 {
-    return strcmp(spec->nccl_profile, AUTO) == 0 && is_asked_for(&spec->nics);
+    const struct spec_role *role = &spec->roles[0];
+    return !spec_has_roles(spec) && strcmp(role->nccl_profile, AUTO) == 0 &&
+           is_asked_for(&role->nics);
 }
 
 /* ---- by nodeSelector ---- */
@@ -118,14 +121,14 @@ static json_t *all_nodes(const struct job_profile_cluster *cluster)
     return list;
 }
 
-static int read_kinds(struct search *s, const struct job_spec *spec,
+static int read_kinds(struct search *s, const struct spec_role *role,
                       const struct job_profile_cluster *cluster, struct drarun_error *err)
 {
     static const char *const names[] = {"gpu", "nic"};
     const struct predict_cluster of = {.slices = cluster->slices, .classes = cluster->classes};
     CLEANUP(json_decrefp) json_t *claim = NULL;
-    int rc = claims_wanted(spec)
-                 ? claims_spec(spec, CLAIMS_API_V1, claims_attempts(spec) - 1, &claim, err)
+    int rc = claims_wanted_by(role)
+                 ? claims_spec(role, CLAIMS_API_V1, claims_attempts_of(role) - 1, &claim, err)
                  : 0;
     for (size_t i = 0; rc == 0 && i < ARRAY_LEN(s->kinds); i++) {
         struct devices_of devices = {.nodes = json_object()};
@@ -138,14 +141,14 @@ static int read_kinds(struct search *s, const struct job_spec *spec,
     return rc;
 }
 
-static struct nodes_profile by_nodes(const struct job_spec *spec, const struct profiles *profiles,
+static struct nodes_profile by_nodes(const struct spec_role *role, const struct profiles *profiles,
                                      const struct job_profile_cluster *cluster)
 {
     struct nodes_profile result = {0};
     struct drarun_error err = {0};
-    struct search search = {.pod = json_object_get(spec->template, "spec"),
-                            .kinds = {{.devices = &spec->gpus}, {.devices = &spec->nics}}};
-    if (read_kinds(&search, spec, cluster, &err) == 0) {
+    struct search search = {.pod = spec_role_pod(role),
+                            .kinds = {{.devices = &role->gpus}, {.devices = &role->nics}}};
+    if (read_kinds(&search, role, cluster, &err) == 0) {
         CLEANUP(json_decrefp) json_t *nodes = all_nodes(cluster);
         result = nodes_profile_find(profiles, nodes, cluster->slices, can_take, &search);
     } else {
@@ -161,11 +164,11 @@ static struct nodes_profile by_nodes(const struct job_spec *spec, const struct p
 struct nodes_profile job_profile_find(const struct job_spec *spec, const struct profiles *profiles,
                                       const struct job_profile_cluster *cluster)
 {
-    struct nodes_profile result = by_selector(json_object_get(spec->template, "spec"), profiles);
+    struct nodes_profile result = by_selector(spec_role_pod(&spec->roles[0]), profiles);
     if (result.found)
         return result;
     if (cluster && cluster->slices)
-        return by_nodes(spec, profiles, cluster);
+        return by_nodes(&spec->roles[0], profiles, cluster);
     snprintf(result.why, sizeof result.why, "nodeSelector names none, and the nodes are not known");
     return result;
 }
@@ -180,7 +183,7 @@ static int write_name(struct job_spec *spec, const struct profiles *profiles, co
         nccl = NULL;
     if (!text || json_object_set_new(nccl, "profile", text) < 0)
         return error_set(err, ENOMEM, "out of memory");
-    spec->nccl_profile = json_string_value(text);
+    spec->roles[0].nccl_profile = json_string_value(text);
     return spec_use_profiles(spec, profiles, err);
 }
 

@@ -22,7 +22,7 @@ struct job_profile_cluster {
 };
 
 /* Whether it matters: NICs are asked for, claimed or of a device plugin, and the profile is auto.
- */
+ * Of a document with roles each is to name its own. */
 bool job_profile_is_open(const struct job_spec *spec);
 /* Of a job that is open. Devices that others hold, taints and cordons count for nothing: they pass.
  * cluster NULL: nodeSelector alone. */

@@ -21,14 +21,14 @@
 
 /* Pairs that take every NIC of a node need no constraint, which costs the scheduler seconds on a
  * node that has nearly enough of them (docs/design/010-claims.md). */
-static const char *advise(const struct job_spec *spec, const struct prediction *prediction)
+static const char *advise(const struct spec_role *role, const struct prediction *prediction)
 {
-    uint32_t pairs = spec->gpus.count < spec->nics.count ? spec->gpus.count : spec->nics.count;
-    if (claims_alignment(spec) != CLAIMS_ALIGNED_BY_CLAIM || pairs < COSTLY_PAIRS)
+    uint32_t pairs = role->gpus.count < role->nics.count ? role->gpus.count : role->nics.count;
+    if (claims_alignment(role) != CLAIMS_ALIGNED_BY_CLAIM || pairs < COSTLY_PAIRS)
         return NULL;
     for (size_t i = 0; i < prediction->need_count; i++) {
         const struct predict_need *need = &prediction->needs[i];
-        if (strncmp(need->requests, "nic", 3) == 0 && need->most_of_node > spec->nics.count)
+        if (strncmp(need->requests, "nic", 3) == 0 && need->most_of_node > role->nics.count)
             return NULL;
     }
     return "the NICs of a worker are all that a node has: \"nics: {count: all}\" with \"align: "
@@ -48,7 +48,8 @@ static int read_pod(const struct preview_input *in, json_t **ret_template,
 {
     const struct render_options options = {.api = CLAIMS_API_V1, .attempt = 1};
     bool template = in->spec->claims == SPEC_CLAIMS_TEMPLATE;
-    int rc = pod_merge(in->spec, &options, template ? POD_MERGE_INDEXED : 0, ret_template, err);
+    int rc = pod_merge(in->spec, &options, template ? POD_MERGE_INDEXED : (int64_t)in->role->first,
+                       ret_template, err);
     return rc < 0 ? rc
                   : node_fit_new(in->nodes, json_object_get(*ret_template, "spec"), ret_fit, err);
 }
@@ -69,7 +70,7 @@ static bool lacks_amounts(const json_t *nodes)
 /* What decides over pods, too, and was not given or is not modelled. */
 static void note_unseen(const struct preview_input *in, struct strlist *notes)
 {
-    const json_t *pod = json_object_get(in->spec->template, "spec");
+    const json_t *pod = spec_role_pod(in->role);
     const json_t *affinity = json_object_get(pod, "affinity");
     bool others = json_object_get(affinity, "podAffinity") ||
                   json_object_get(affinity, "podAntiAffinity") ||
@@ -98,8 +99,8 @@ static int predict_step(const struct preview_input *in, struct preview *p, struc
     if (p->predicted)
         prediction_done(&p->prediction);
     p->predicted = false;
-    bool claims = claims_wanted(in->spec);
-    int rc = claims ? claims_spec(in->spec, CLAIMS_API_V1, p->step, &p->claim, err) : 0;
+    bool claims = claims_wanted_by(in->role);
+    int rc = claims ? claims_spec(in->role, CLAIMS_API_V1, p->step, &p->claim, err) : 0;
     if (rc < 0 || (claims ? !in->slices : json_array_size(in->nodes) == 0))
         return rc;
     CLEANUP(json_decrefp) json_t *pod = NULL;
@@ -115,14 +116,14 @@ static int predict_step(const struct preview_input *in, struct preview *p, struc
                                       .claims = in->claims,
                                       .taint_rules = in->taint_rules,
                                       .gate = fit ? &gate : NULL};
-    rc = node_spread_predict(in->spec, &cluster, err);
+    rc = node_spread_predict(in->spec, in->role, &cluster, err);
     if (rc == 0)
-        rc = predict(p->claim, in->spec->workers, &cluster, &p->prediction, err);
+        rc = predict(p->claim, in->role->workers, &cluster, &p->prediction, err);
     p->predicted = rc == 0;
     if (p->predicted)
         note_unseen(in, &p->prediction.notes);
     if (p->predicted && claims && p->step == 0)
-        p->advice = advise(in->spec, &p->prediction);
+        p->advice = advise(in->role, &p->prediction);
     return rc;
 }
 
@@ -133,7 +134,7 @@ static int climb(const struct preview_input *in, struct preview *p, struct draru
     unsigned best = 0;
     uint32_t most = 0;
     bool absent = false;
-    p->steps = claims_attempts(in->spec);
+    p->steps = claims_attempts_of(in->role);
     for (p->step = 0; p->step < p->steps; p->step++) {
         int rc = predict_step(in, p, err);
         if (rc < 0 || !p->predicted || !p->prediction.shortage)
@@ -181,11 +182,11 @@ static json_t *channel_claim(const struct preview_input *in, const char *name, c
 
 static int make_workers(const struct preview_input *in, struct preview *p, struct drarun_error *err)
 {
-    uint32_t count = in->spec->workers;
+    uint32_t count = in->role->workers;
     p->claims = json_array();
     p->workers = calloc(count + 1u, sizeof *p->workers);
     for (uint32_t i = 0; p->workers && i < count; i++)
-        strlist_addf(&p->pods, "%s-w-%u", in->spec->name, i);
+        strlist_addf(&p->pods, "%s-w-%u", in->spec->name, in->role->first + i);
     if (!p->workers || !p->claims || p->pods.failed)
         return error_set(err, ENOMEM, "out of memory");
     for (uint32_t i = 0; i < count; i++) {
@@ -206,7 +207,7 @@ static int make_workers(const struct preview_input *in, struct preview *p, struc
 /* In a compute domain, as the launcher does. */
 static int order_ranks(const struct preview_input *in, struct preview *p, struct drarun_error *err)
 {
-    uint32_t count = in->spec->workers;
+    uint32_t count = in->role->workers;
     cleanup_free const char **cliques = calloc(count + 1u, sizeof *cliques);
     if (!cliques)
         return error_set(err, ENOMEM, "out of memory");
@@ -217,10 +218,9 @@ static int order_ranks(const struct preview_input *in, struct preview *p, struct
     return in->spec->compute_domain ? cliques_order(cliques, count, &p->rank_order, err) : 0;
 }
 
-static bool is_mounted(const struct job_spec *spec, const char *path)
+static bool is_mounted(const struct spec_role *role, const char *path)
 {
-    const json_t *pod = json_object_get(spec->template, "spec");
-    const json_t *first = json_array_get(json_object_get(pod, "containers"), 0);
+    const json_t *first = spec_role_container(role);
     size_t i;
     json_t *mount;
     json_array_foreach(json_object_get(first, "volumeMounts"), i, mount)
@@ -238,13 +238,13 @@ static int warn_unnamed(const struct preview_input *in, struct preview *p, struc
     const struct profile *found = p->plan.profile;
     CLEANUP(buf_done) struct buf paths = BUF_INIT;
     struct machine machine;
-    if (in->spec->machine.profile || !found)
+    if (in->role->machine.profile || !found)
         return 0;
     int rc = machine_read(in->profiles, found->name, &machine, err);
     if (rc < 0)
         return rc;
     for (size_t i = 0; i < MACHINE_MOUNTS_MAX && machine.mounts[i].name; i++)
-        if (!is_mounted(in->spec, machine.mounts[i].pod))
+        if (!is_mounted(in->role, machine.mounts[i].pod))
             buf_printf(&paths, "%s%s", paths.len ? ", " : "", machine.mounts[i].pod);
     machine_done(&machine);
     if (paths.len)
@@ -285,7 +285,7 @@ static int make_plan(const struct preview_input *in, struct preview *p, struct d
     int rc = make_workers(in, p, err);
     if (rc < 0)
         return rc;
-    struct plan_input input = plan_input_of(spec);
+    struct plan_input input = plan_input_of(spec, in->role);
     if (in->nccl_version)
         input.nccl_version = in->nccl_version;
     input.slices = in->slices;
@@ -293,7 +293,7 @@ static int make_plan(const struct preview_input *in, struct preview *p, struct d
     input.profiles = in->profiles;
     input.profile_fact = in->profile_fact;
     input.workers = p->workers;
-    input.worker_count = spec->workers;
+    input.worker_count = in->role->workers;
     rc = order_ranks(in, p, err);
     if (rc < 0)
         return rc;
@@ -307,7 +307,7 @@ int preview_build(const struct preview_input *input, struct preview *ret_preview
                   struct drarun_error *err)
 {
     struct preview p = {0};
-    bool claims = claims_wanted(input->spec);
+    bool claims = claims_wanted_by(input->role);
     int rc = claims ? climb(input, &p, err) : predict_step(input, &p, err);
     if (rc == 0)
         ask_autoscalers(input, &p);

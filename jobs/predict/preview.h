@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A job before it runs: what each worker would claim and, where slices are given, which devices it
- * would get and the plan that follows from them. Pure. */
+/* A role of a job before it runs: what each worker would claim and, where slices are given, which
+ * devices it would get and the plan that follows from them. Pure. */
 #ifndef DRARUN_JOBS_PREVIEW_H
 #define DRARUN_JOBS_PREVIEW_H
 
@@ -14,17 +14,18 @@
 
 struct preview_input {
     const struct job_spec *spec;
-    const struct slices *slices; /* NULL: no prediction for a job with claims */
-    const json_t *classes;       /* array of DeviceClasses, or NULL */
-    const json_t *nodes;         /* array of Nodes; NULL or empty: devices alone decide, and for a
-                                  * job without claims there is no prediction */
-    const json_t *node_labels;   /* node name -> labels, or NULL */
-    const json_t *claims;        /* array of ResourceClaims that are there already, or NULL */
-    const json_t *taint_rules;   /* array of DeviceTaintRules, or NULL */
-    const json_t *quotas;        /* array of ResourceQuotas, or NULL */
-    const json_t *limit_ranges;  /* array of LimitRanges, or NULL */
-    bool rules_known;            /* there are no other quotas and limit ranges */
-    struct absent_nodes absent;  /* what autoscalers say */
+    const struct spec_role *role; /* of the spec: a preview is of its workers */
+    const struct slices *slices;  /* NULL: no prediction for a job with claims */
+    const json_t *classes;        /* array of DeviceClasses, or NULL */
+    const json_t *nodes;          /* array of Nodes; NULL or empty: devices alone decide, and for a
+                                   * job without claims there is no prediction */
+    const json_t *node_labels;    /* node name -> labels, or NULL */
+    const json_t *claims;         /* array of ResourceClaims that are there already, or NULL */
+    const json_t *taint_rules;    /* array of DeviceTaintRules, or NULL */
+    const json_t *quotas;         /* array of ResourceQuotas, or NULL */
+    const json_t *limit_ranges;   /* array of LimitRanges, or NULL */
+    bool rules_known;             /* there are no other quotas and limit ranges */
+    struct absent_nodes absent;   /* what autoscalers say */
     const struct profiles *profiles;
     const char *profile_fact; /* how the spec's was recognised; NULL: the user's */
     const char *profile_ask;  /* why none is known (job_profile_ask); NULL or "": no matter */

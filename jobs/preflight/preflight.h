@@ -50,7 +50,8 @@ struct preflight_worker {
 
 struct preflight_input {
     const struct job_spec *spec;
-    const struct plan *plan; /* made of the workers' claims and inspections; NULL: of neither */
+    const struct plan *plan; /* made of the workers' claims and inspections, of all roles
+                              * (plan_join); NULL: of neither */
     const struct preflight_worker *workers;
     uint32_t count;
     struct fabric *fabric; /* gets what is wrong with which NIC; NULL: nobody asks */

@@ -26,6 +26,7 @@
 struct look {
     struct preflight_run *run;
     const struct job_spec *spec;
+    const struct spec_role *role;      /* of the worker */
     const struct plan_worker *planned; /* NULL: no plan */
     const json_t *document, *verbs;
     const char *device; /* that is checked */
@@ -176,9 +177,9 @@ static void check_nics(struct look *look)
     }
     if (!look->rdma)
         return;
-    if (count < look->spec->nics.count)
+    if (count < look->role->nics.count)
         refuse(look, PREFLIGHT_NIC_MISSING, NIC_CURE, "it has %zu RDMA devices of %u NICs", count,
-               look->spec->nics.count);
+               look->role->nics.count);
     json_array_foreach((json_t *)look->verbs, i, verbs)
     {
         check_device(look, verbs, NULL);
@@ -207,10 +208,10 @@ static void check_memlock(struct look *look)
 
 static uint32_t ranks_of(const struct look *look)
 {
-    if (look->spec->ranks_per_worker)
-        return look->spec->ranks_per_worker;
+    if (look->role->ranks_per_worker)
+        return look->role->ranks_per_worker;
     return look->planned && look->planned->gpu_count > 0 ? (uint32_t)look->planned->gpu_count
-           : look->spec->gpus.count                      ? look->spec->gpus.count
+           : look->role->gpus.count                      ? look->role->gpus.count
                                                          : 1;
 }
 
@@ -229,7 +230,7 @@ static void check_shm(struct look *look)
     if (size < SHM_LEAST)
         refuse(look, PREFLIGHT_SHM, SHM_CURE, "its /dev/shm has %s, for %u ranks", text,
                ranks_of(look));
-    else if (size < SHM_ENOUGH && look->spec->gpus.count > 0)
+    else if (size < SHM_ENOUGH && look->role->gpus.count > 0)
         warn(look, PREFLIGHT_SHM, SHM_CURE, "its /dev/shm has only %s, for %u ranks", text,
              ranks_of(look));
     if (is_false(limits, "shmInMemory"))
@@ -267,7 +268,7 @@ static int64_t gpus_wanted(const struct look *look)
 {
     const struct plan_worker *planned = look->planned;
     if (!planned)
-        return look->spec->gpus.count;
+        return look->role->gpus.count;
     return planned->unread_gpus > planned->gpu_count ? planned->unread_gpus
                                                      : (int64_t)planned->gpu_count;
 }
@@ -337,14 +338,14 @@ static void check_narrow(struct look *look)
 static void check_alignment(struct look *look)
 {
     const struct plan *plan = look->run->in->plan;
-    if (!plan || look->spec->align != SPEC_ALIGN_REQUIRED ||
-        claims_alignment(look->spec) != CLAIMS_ALIGNED_IN_POD)
+    if (!plan || look->role->align != SPEC_ALIGN_REQUIRED ||
+        claims_alignment(look->role) != CLAIMS_ALIGNED_IN_POD)
         return;
     for (size_t i = 0; i < plan->warnings.count; i++) {
         const struct warning *warning = &plan->warnings.list[i];
         /* without a common root the NUMA node is what `required` promises */
         bool bridge = warning->code == WARN_MISALIGNED_PHB || warning->code == WARN_MISALIGNED_NODE;
-        bool far = warning->code == WARN_MISALIGNED_SYS || (bridge && !look->spec->machine.no_root);
+        bool far = warning->code == WARN_MISALIGNED_SYS || (bridge && !look->role->machine.no_root);
         if (warning->worker == (int32_t)look->index && far)
             refuse(look, PREFLIGHT_NOT_ALIGNED,
                    "claim the GPUs, too, so that a constraint can pair them, take whole nodes, or "
@@ -381,17 +382,26 @@ static size_t hca_count(const struct preflight_input *in, uint32_t worker)
     return json_array_size(json_object_get(in->workers[worker].inspection, "verbs"));
 }
 
-/* "8 on workers 0-2, 7 on worker 3": every group, in the order of their first workers. */
-static void add_groups(const struct preflight_input *in, struct buf *out)
+/* The end of a role's workers, of those that there are. */
+static uint32_t end_of(const struct preflight_input *in, const struct spec_role *role)
 {
-    for (uint32_t w = 0; w < in->count; w++) {
+    uint32_t end = role->first + role->workers;
+    return end < in->count ? end : in->count;
+}
+
+/* "8 on workers 0-2, 7 on worker 3": every group, in the order of their first workers. */
+static void add_groups(const struct preflight_input *in, const struct spec_role *role,
+                       struct buf *out)
+{
+    uint32_t end = end_of(in, role);
+    for (uint32_t w = role->first; w < end; w++) {
         size_t count = hca_count(in, w);
-        uint32_t seen = 0, more = 0;
+        uint32_t seen = role->first, more = 0;
         while (seen < w && hca_count(in, seen) != count)
             seen++;
         if (seen < w || !in->workers[w].inspection)
             continue;
-        for (uint32_t other = w + 1; other < in->count; other++)
+        for (uint32_t other = w + 1; other < end; other++)
             more += in->workers[other].inspection && hca_count(in, other) == count;
         buf_printf(out, "%s%zu on worker %u", out->len ? ", " : "", count, w);
         if (more > 0)
@@ -399,16 +409,17 @@ static void add_groups(const struct preflight_input *in, struct buf *out)
     }
 }
 
-static void check_hca_counts(struct preflight_run *run)
+/* Workers of a role hold the same. */
+static void check_hca_counts(struct preflight_run *run, const struct spec_role *role)
 {
     const struct preflight_input *in = run->in;
     bool reported = false;
-    for (uint32_t w = 1; w < in->count && !reported; w++) {
+    for (uint32_t w = role->first + 1; w < end_of(in, role) && !reported; w++) {
         struct buf groups = BUF_INIT;
-        if (!in->workers[0].inspection || !in->workers[w].inspection ||
-            hca_count(in, w) == hca_count(in, 0))
+        if (!in->workers[role->first].inspection || !in->workers[w].inspection ||
+            hca_count(in, w) == hca_count(in, role->first))
             continue;
-        add_groups(in, &groups);
+        add_groups(in, role, &groups);
         preflight_add(
             run, PREFLIGHT_HCA_COUNT, true, w,
             "NCCL and MPI pair the NICs of two workers by their number: give every worker "
@@ -423,11 +434,12 @@ static void check_hca_counts(struct preflight_run *run)
 
 /* ---- all ---- */
 
-static bool moves_by_verbs(const struct preflight_input *in, const struct plan_worker *planned)
+static bool moves_by_verbs(const struct preflight_input *in, uint32_t worker,
+                           const struct plan_worker *planned)
 {
     if (planned)
         return planned->nic_count > 0 && planned->profile && planned->profile->data == PROFILE_RDMA;
-    return in->spec->nics.count > 0 && in->spec->network == SPEC_NETWORK_RDMA;
+    return spec_role_of(in->spec, worker)->nics.count > 0 && in->spec->network == SPEC_NETWORK_RDMA;
 }
 
 static void check_worker(struct preflight_run *run, uint32_t worker)
@@ -442,11 +454,12 @@ static void check_worker(struct preflight_run *run, uint32_t worker)
         in->plan && worker < in->plan->worker_count ? &in->plan->workers[worker] : NULL;
     struct look look = {.run = run,
                         .spec = in->spec,
+                        .role = spec_role_of(in->spec, worker),
                         .planned = planned,
                         .document = document,
                         .verbs = json_object_get(document, "verbs"),
                         .index = worker,
-                        .rdma = moves_by_verbs(in, planned)};
+                        .rdma = moves_by_verbs(in, worker, planned)};
     if (!document) {
         refuse(&look, PREFLIGHT_NOT_INSPECTED,
                "use the same release of drarun in the launcher and in the workers",
@@ -457,17 +470,23 @@ static void check_worker(struct preflight_run *run, uint32_t worker)
         checks[i](&look);
 }
 
+static bool any_moves_by_verbs(const struct preflight_input *in, const struct spec_role *role)
+{
+    bool any = false;
+    for (uint32_t w = role->first; w < end_of(in, role); w++)
+        any |= moves_by_verbs(
+            in, w, in->plan && w < in->plan->worker_count ? &in->plan->workers[w] : NULL);
+    return any;
+}
+
 void preflight_rules(struct preflight_run *run)
 {
-    bool rdma = false;
-    for (uint32_t w = 0; w < run->in->count; w++) {
+    const struct job_spec *spec = run->in->spec;
+    for (uint32_t w = 0; w < run->in->count; w++)
         check_worker(run, w);
-        rdma |= moves_by_verbs(run->in, run->in->plan && w < run->in->plan->worker_count
-                                            ? &run->in->plan->workers[w]
-                                            : NULL);
-    }
-    if (rdma)
-        check_hca_counts(run);
+    for (uint32_t r = 0; r < spec->role_count; r++)
+        if (any_moves_by_verbs(run->in, &spec->roles[r]))
+            check_hca_counts(run, &spec->roles[r]);
 }
 
 /* ---- NICs that reach each other ---- */

@@ -36,6 +36,9 @@ const struct left_out left_out_fields[] = {
     {"metadata.labels", CARRIED},
     {"metadata.annotations", CARRIED},
     {"spec.workers", CARRIED},
+    {"spec.roles", CARRIED}, /* one; several are refused */
+    {"spec.success", WHY(watched, watched, watched), "all"},
+    {"spec.world", CARRIED},
     {"spec.ranksPerWorker", WHY(processes, NULL, processes)},
     {"spec.bind", WHY(processes, unbound, processes), "none"},
     {"spec.devices.gpus.count", CARRIED},

@@ -33,8 +33,9 @@ static json_t *start_params(const struct job_spec *spec, bool head, bool devices
     int rc = 0;
     if (head)
         rc = json_object_set_new(params, "dashboard-host", json_string("0.0.0.0"));
-    if (rc == 0 && devices && spec->gpus.class && spec->gpus.count)
-        rc = json_object_set_new(params, "num-gpus", json_sprintf("%" PRIu32, spec->gpus.count));
+    if (rc == 0 && devices && spec->roles[0].gpus.class && spec->roles[0].gpus.count)
+        rc = json_object_set_new(params, "num-gpus",
+                                 json_sprintf("%" PRIu32, spec->roles[0].gpus.count));
     if (rc == 0)
         return params;
     json_decref(params);
@@ -94,7 +95,7 @@ static int working_head(const struct job_spec *spec, const struct render_foreign
 static int plain_head(const struct job_spec *spec, const struct render_foreign *how,
                       json_t **ret_template, struct drarun_error *err)
 {
-    const json_t *pod = json_object_get(spec->template, "spec");
+    const json_t *pod = spec_role_pod(&spec->roles[0]);
     const json_t *first = json_array_get(json_object_get(pod, "containers"), 0);
     json_t *head =
         json_pack("{s:{s:o}, s:{s:O*, s:[{s:s, s:O, s:o}]}}", "metadata", "labels",
@@ -152,7 +153,7 @@ static const char *word(const json_t *container, const char *list, size_t i)
 static void tell_command(const struct job_spec *spec, struct strlist *told)
 {
     const json_t *document = json_object_get(spec->document, "spec");
-    const json_t *pod = json_object_get(spec->template, "spec");
+    const json_t *pod = spec_role_pod(&spec->roles[0]);
     const json_t *first = json_array_get(json_object_get(pod, "containers"), 0);
     const char *program = word(first, "command", 0), *verb = word(first, "command", 1);
     if (program && strcmp(program, "ray") == 0 && verb && strcmp(verb, "start") == 0)
@@ -242,7 +243,7 @@ static void add_quoted(struct buf *out, const char *text)
 static int entry_point(const struct job_spec *spec, struct buf *out, struct drarun_error *err)
 {
     static const char *const lists[] = {"command", "args"};
-    const json_t *pod = json_object_get(spec->template, "spec");
+    const json_t *pod = spec_role_pod(&spec->roles[0]);
     const json_t *first = json_array_get(json_object_get(pod, "containers"), 0);
     const char *program = word(first, "command", 0), *verb = word(first, "command", 1);
     if (!program)

@@ -39,11 +39,11 @@ static void tell_step(const struct job_spec *spec, unsigned step, struct strlist
     for (unsigned other = 0; other < claims_attempts(spec); other++)
         if (other != step)
             buf_printf(&others, "%s--step %u: %s", others.len > 0 ? ", " : "", other + 1,
-                       claims_rung_name(claims_rung(spec, other)));
+                       claims_rung_name(claims_rung(&spec->roles[0], other)));
     strlist_addf(told,
                  "STEP_FIXED: spec.devices.align: preferred: no launcher tries the next step; "
                  "these claims are of step %u, each GPU with %s (%s)",
-                 step + 1, claims_rung_words(claims_rung(spec, step)), others.data);
+                 step + 1, claims_rung_words(claims_rung(&spec->roles[0], step)), others.data);
     told->failed |= others.failed;
     buf_done(&others);
 }
@@ -86,12 +86,12 @@ static void add_wrapper(const struct job_spec *spec, struct strlist *words)
     strlist_add(words, POD_MERGE_DRARUN);
     strlist_add(words, "env");
     add_option(words, "--network", spec->network == SPEC_NETWORK_RDMA ? "rdma" : "any");
-    if (strcmp(spec->nccl_profile, "auto") != 0)
-        add_option(words, "--profile", spec->nccl_profile);
-    if (spec->nccl_version)
-        add_option(words, "--nccl-version", spec->nccl_version);
-    if (spec->nccl_hca_list != SPEC_HCA_AUTO)
-        add_option(words, "--hca-list", lists[spec->nccl_hca_list]);
+    if (strcmp(spec->roles[0].nccl_profile, "auto") != 0)
+        add_option(words, "--profile", spec->roles[0].nccl_profile);
+    if (spec->roles[0].nccl_version)
+        add_option(words, "--nccl-version", spec->roles[0].nccl_version);
+    if (spec->roles[0].nccl_hca_list != SPEC_HCA_AUTO)
+        add_option(words, "--hca-list", lists[spec->roles[0].nccl_hca_list]);
     if (spec->mpi_transport != SPEC_TRANSPORT_AUTO)
         add_option(words, "--mpi", transports[spec->mpi_transport]);
     strlist_add(words, "--");

@@ -44,9 +44,9 @@ static int check_name(const struct job_spec *spec, struct drarun_error *err)
 
 static int check_launch(const struct job_spec *spec, struct drarun_error *err)
 {
-    uint32_t ranks = spec->ranks_per_worker ? spec->ranks_per_worker
-                     : spec->gpus.all       ? 2 /* or more */
-                                            : spec->gpus.count;
+    uint32_t ranks = spec->roles[0].ranks_per_worker ? spec->roles[0].ranks_per_worker
+                     : spec->roles[0].gpus.all       ? 2 /* or more */
+                                                     : spec->roles[0].gpus.count;
     if (spec->launch != SPEC_LAUNCH_ENV)
         return refuse(err,
                       "spec.launch: expected env, got %s: the pods of a TrainJob have neither "
@@ -71,7 +71,7 @@ static bool is_named(const json_t *list, size_t from, const char *name)
 
 static int check_pod(const struct job_spec *spec, struct drarun_error *err)
 {
-    const json_t *pod = json_object_get(spec->template, "spec");
+    const json_t *pod = spec_role_pod(&spec->roles[0]);
     if (is_named(json_object_get(pod, "containers"), 1, NODE) ||
         is_named(json_object_get(pod, "initContainers"), 0, NODE))
         return refuse(err, "spec.template.spec: the first container is called " NODE " in a "
@@ -95,14 +95,15 @@ static bool has_torchrun(const json_t *words)
  * "auto" counts CPUs where no limit has GPUs, as with claimed ones. */
 static json_t *processes(const struct job_spec *spec)
 {
-    return spec->gpus.all ? json_string("gpu")
-                          : json_integer(spec->gpus.count ? spec->gpus.count : 1);
+    return spec->roles[0].gpus.all
+               ? json_string("gpu")
+               : json_integer(spec->roles[0].gpus.count ? spec->roles[0].gpus.count : 1);
 }
 
 /* The ranks' program with its arguments. */
 static json_t *whole_command(const struct job_spec *spec)
 {
-    const json_t *first = first_container(spec->template);
+    const json_t *first = first_container(spec->roles[0].template);
     json_t *words = json_copy(json_object_get(first, "command"));
     json_t *args = json_object_get(first, "args");
     if (words && args && json_array_extend(words, args) < 0) {

@@ -26,9 +26,9 @@ struct wish {
 };
 
 /* Those that every worker's pod has, by which a term can select it. */
-static json_t *labels_of(const struct job_spec *spec, bool foreign)
+static json_t *labels_of(const struct job_spec *spec, const struct spec_role *role, bool foreign)
 {
-    json_t *template = json_object_get(json_object_get(spec->template, "metadata"), "labels");
+    json_t *template = json_object_get(json_object_get(role->template, "metadata"), "labels");
     const char *name = spec->name ? spec->name : "";
     json_t *labels = json_pack("{s:s}", "drarun.dev/job", name);
     int rc = labels ? 0 : -1;
@@ -107,14 +107,14 @@ static int look_for(const json_t *list, const char *inner, const json_t *labels,
     return 0;
 }
 
-static int read_wish(const struct job_spec *spec, bool foreign, struct wish *ret_wish,
-                     struct drarun_error *err)
+static int read_wish(const struct job_spec *spec, const struct spec_role *role, bool foreign,
+                     struct wish *ret_wish, struct drarun_error *err)
 {
-    const json_t *pod = json_object_get(spec->template, "spec");
+    const json_t *pod = spec_role_pod(role);
     const json_t *affinity = json_object_get(pod, "affinity");
     const json_t *near = json_object_get(affinity, "podAffinity");
     const json_t *far = json_object_get(affinity, "podAntiAffinity");
-    CLEANUP(json_decrefp) json_t *labels = labels_of(spec, foreign);
+    CLEANUP(json_decrefp) json_t *labels = labels_of(spec, role, foreign);
     int rc = labels ? 0 : -1;
     *ret_wish = (struct wish){0};
     if (rc == 0)
@@ -134,43 +134,47 @@ static int read_wish(const struct job_spec *spec, bool foreign, struct wish *ret
 
 /* ---- what holds ---- */
 
-static bool wants_nics(const struct job_spec *spec)
+static bool wants_whole_nodes(const struct spec_role *role)
 {
-    return spec->nics.count > 0 || spec->nics.all;
+    return role->gpus.all || (role->machine.gpus > 0 && role->gpus.count >= role->machine.gpus);
 }
 
-static bool wants_whole_nodes(const struct job_spec *spec)
-{
-    return spec->gpus.all || (spec->machine.gpus > 0 && spec->gpus.count >= spec->machine.gpus);
-}
-
-int node_spread_of(const struct job_spec *spec, bool foreign, struct drarun_error *err)
+int node_spread_of(const struct job_spec *spec, const struct spec_role *role, bool foreign,
+                   struct drarun_error *err)
 {
     struct wish wish;
     if (spec->workers < 2)
         return NODE_SPREAD_NONE;
     if (spec->spread == SPEC_SPREAD_NODE)
         return NODE_SPREAD_BY_SPEC;
-    int rc = read_wish(spec, foreign, &wish, err);
+    int rc = read_wish(spec, role, foreign, &wish, err);
     if (rc < 0)
         return rc;
     if (wish.apart)
         return NODE_SPREAD_BY_TEMPLATE;
     /* who says how workers share nodes has thought of it; the default is for who has not */
     bool by_default = spec->spread != SPEC_SPREAD_NONE && !wish.together && !wish.other &&
-                      (wants_nics(spec) || wants_whole_nodes(spec));
+                      (spec_role_has_nics(role) || wants_whole_nodes(role));
     return by_default ? NODE_SPREAD_BY_SPEC : NODE_SPREAD_NONE;
 }
 
-bool node_spread_is_ours(const struct job_spec *spec)
+bool node_spread_is_ours(const struct job_spec *spec, const struct spec_role *role)
 {
-    return node_spread_of(spec, false, NULL) == NODE_SPREAD_BY_SPEC;
+    return node_spread_of(spec, role, false, NULL) == NODE_SPREAD_BY_SPEC;
 }
 
-int node_spread_predict(const struct job_spec *spec, struct predict_cluster *cluster,
-                        struct drarun_error *err)
+bool node_spread_is_ours_for_any(const struct job_spec *spec)
 {
-    int spread = node_spread_of(spec, false, err);
+    for (uint32_t r = 0; r < spec->role_count; r++)
+        if (node_spread_is_ours(spec, &spec->roles[r]))
+            return true;
+    return false;
+}
+
+int node_spread_predict(const struct job_spec *spec, const struct spec_role *role,
+                        struct predict_cluster *cluster, struct drarun_error *err)
+{
+    int spread = node_spread_of(spec, role, false, err);
     if (spread == NODE_SPREAD_BY_SPEC) {
         cluster->spread_by = NODE_SPREAD_KEY;
         cluster->spread_off = NODE_SPREAD_KEY ": none";
@@ -180,10 +184,11 @@ int node_spread_predict(const struct job_spec *spec, struct predict_cluster *clu
     return spread < 0 ? spread : 0;
 }
 
-int node_spread_is_refused(const struct job_spec *spec, struct drarun_error *err)
+int node_spread_is_refused(const struct job_spec *spec, const struct spec_role *role,
+                           struct drarun_error *err)
 {
     struct wish wish;
-    int rc = read_wish(spec, false, &wish, err);
+    int rc = read_wish(spec, role, false, &wish, err);
     return rc < 0 ? rc : wish.together;
 }
 

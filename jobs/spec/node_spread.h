@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether the workers of a job get a node each (spec.placement.spread; docs/design/010-claims.md,
+/* Whether the workers of a role get a node each (spec.placement.spread; docs/design/010-claims.md,
  * "One worker per node"), and the term of their pods that makes the scheduler see to it. Pure. */
 #ifndef DRARUN_JOBS_NODE_SPREAD_H
 #define DRARUN_JOBS_NODE_SPREAD_H
@@ -23,17 +23,21 @@ enum node_spread {
 
 /* An enum node_spread. foreign: the pods of another system (POD_MERGE_FOREIGN), which have fewer
  * labels that a term of the template could select. -ENOMEM. */
-int node_spread_of(const struct job_spec *spec, bool foreign, struct drarun_error *err);
+int node_spread_of(const struct job_spec *spec, const struct spec_role *role, bool foreign,
+                   struct drarun_error *err);
 
 /* One worker per node, and not by the template's own words; false without memory, too. */
-bool node_spread_is_ours(const struct job_spec *spec);
+bool node_spread_is_ours(const struct job_spec *spec, const struct spec_role *role);
+/* The same of some role. */
+bool node_spread_is_ours_for_any(const struct job_spec *spec);
 
 /* Says the same to a prediction of drarun's own pods. -ENOMEM. */
-int node_spread_predict(const struct job_spec *spec, struct predict_cluster *cluster,
-                        struct drarun_error *err);
+int node_spread_predict(const struct job_spec *spec, const struct spec_role *role,
+                        struct predict_cluster *cluster, struct drarun_error *err);
 
 /* 1 where the template wants the workers on one node, 0 where not. -ENOMEM. */
-int node_spread_is_refused(const struct job_spec *spec, struct drarun_error *err);
+int node_spread_is_refused(const struct job_spec *spec, const struct spec_role *role,
+                           struct drarun_error *err);
 
 /* Adds to a pod's `spec` that no other pod with NODE_SPREAD_LABEL of this job and attempt may be on
  * its node. Terms that are there stay: all required ones must hold. labels: of the job's objects

@@ -25,11 +25,68 @@ static void devices_done(struct spec_devices *d)
     json_decref(d->config);
 }
 
-bool job_spec_wants_bench(const struct job_spec *spec)
+void spec_role_done(struct spec_role *role)
+{
+    devices_done(&role->gpus);
+    devices_done(&role->nics);
+    strlist_done(&role->match);
+    strlist_done(&role->nccl_env);
+    json_decref(role->template);
+    machine_done(&role->machine);
+    *role = (struct spec_role){0};
+}
+
+/* ---- roles ---- */
+
+bool spec_has_roles(const struct job_spec *spec)
+{
+    return json_object_get(json_object_get(spec->document, "spec"), "roles") != NULL;
+}
+
+const struct spec_role *spec_role_of(const struct job_spec *spec, uint32_t worker)
+{
+    uint32_t r = spec->role_count - 1;
+    while (r > 0 && worker < spec->roles[r].first)
+        r--;
+    return &spec->roles[r];
+}
+
+int spec_only_role(const struct job_spec *spec, const char *what, const struct spec_role **ret_role,
+                   struct drarun_error *err)
+{
+    if (spec->role_count != 1)
+        return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
+                          "spec.roles: %s is not supported yet for a job with several roles (%s "
+                          "has %u): give it one whose workers are all alike",
+                          what, spec->name, spec->role_count);
+    *ret_role = &spec->roles[0];
+    return 0;
+}
+
+bool spec_role_has_nics(const struct spec_role *role)
+{
+    return role->nics.count > 0 || role->nics.all;
+}
+
+bool spec_role_has_devices(const struct spec_role *role)
+{
+    return role->gpus.count > 0 || role->gpus.all || spec_role_has_nics(role);
+}
+
+const json_t *spec_role_pod(const struct spec_role *role)
+{
+    return json_object_get(role->template, "spec");
+}
+
+const json_t *spec_role_container(const struct spec_role *role)
+{
+    return json_array_get(json_object_get(spec_role_pod(role), "containers"), 0);
+}
+
+bool spec_role_wants_bench(const struct spec_role *role)
 {
     static const char *const lists[] = {"command", "args"};
-    const json_t *pod = json_object_get(spec->template, "spec"), *word;
-    const json_t *first = json_array_get(json_object_get(pod, "containers"), 0);
+    const json_t *first = spec_role_container(role), *word;
     for (size_t l = 0; l < ARRAY_LEN(lists); l++) {
         size_t i;
         json_array_foreach(json_object_get(first, lists[l]), i, word)
@@ -43,32 +100,34 @@ bool job_spec_wants_bench(const struct job_spec *spec)
 
 int64_t job_spec_grace_ms(const struct job_spec *spec)
 {
-    const json_t *pod = json_object_get(spec->template, "spec");
-    const json_t *given = json_object_get(pod, "terminationGracePeriodSeconds");
-    json_int_t seconds = json_is_integer(given) ? json_integer_value(given) : GRACE_S;
-    seconds = seconds < 0 ? 0 : seconds;
-    return (seconds < SPEC_GRACE_MAX_S ? seconds : SPEC_GRACE_MAX_S) * 1000;
+    json_int_t most = 0;
+    for (uint32_t r = 0; r < spec->role_count; r++) {
+        const json_t *given =
+            json_object_get(spec_role_pod(&spec->roles[r]), "terminationGracePeriodSeconds");
+        json_int_t seconds = json_is_integer(given) ? json_integer_value(given) : GRACE_S;
+        most = seconds > most ? seconds : most;
+    }
+    return (most < SPEC_GRACE_MAX_S ? most : SPEC_GRACE_MAX_S) * 1000;
 }
 
 void job_spec_done(struct job_spec *spec)
 {
-    devices_done(&spec->gpus);
-    devices_done(&spec->nics);
+    for (uint32_t r = 0; r < spec->role_count; r++)
+        spec_role_done(&spec->roles[r]);
+    free(spec->roles);
     json_decref(spec->labels);
     json_decref(spec->annotations);
     json_decref(spec->compute_domain);
-    strlist_done(&spec->match);
-    strlist_done(&spec->nccl_env);
-    json_decref(spec->template);
     json_decref(spec->launcher.resources);
     json_decref(spec->launcher.node_selector);
     json_decref(spec->launcher.annotations);
     json_decref(spec->launcher.tolerations);
     failure_policy_done(&spec->failure);
     json_decref(spec->document);
-    machine_done(&spec->machine);
     *spec = (struct job_spec){0};
 }
+
+/* ---- reading ---- */
 
 static bool is_spec_alone(const json_t *root)
 {
@@ -136,9 +195,10 @@ int spec_read(struct reader *reader, size_t document, const char *default_name,
             json_string_value(json_object_get(json_object_get(raw.s.document, "metadata"), "name"));
         if (!raw.s.name)
             rc = error_set(err, ENOMEM, "out of memory");
-        else
-            rc = machine_builtin(raw.s.nccl_profile, &raw.s.machine, err);
+        for (uint32_t r = 0; rc == 0 && r < raw.s.role_count; r++)
+            rc = machine_builtin(raw.s.roles[r].nccl_profile, &raw.s.roles[r].machine, err);
     }
+    spec_role_done(&raw.above);
     if (rc < 0)
         job_spec_done(&raw.s);
     else
@@ -149,13 +209,17 @@ int spec_read(struct reader *reader, size_t document, const char *default_name,
 int spec_use_profiles(struct job_spec *spec, const struct profiles *profiles,
                       struct drarun_error *err)
 {
-    struct machine machine;
-    int rc = machine_read(profiles, spec->nccl_profile, &machine, err);
-    if (rc < 0)
-        return rc;
-    machine_done(&spec->machine);
-    spec->machine = machine;
-    return 0;
+    int rc = 0;
+    for (uint32_t r = 0; rc == 0 && r < spec->role_count; r++) {
+        struct spec_role *role = &spec->roles[r];
+        struct machine machine;
+        rc = machine_read(profiles, role->nccl_profile, &machine, err);
+        if (rc < 0)
+            continue;
+        machine_done(&role->machine);
+        role->machine = machine;
+    }
+    return rc;
 }
 
 int spec_parse(const char *name, const char *text, size_t len, struct job_spec *ret_spec,

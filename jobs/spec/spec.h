@@ -22,6 +22,9 @@
  * it, whatever their image has */
 #define SPEC_BENCH "/.drarun/bin/drarun-bench"
 #define SPEC_CONTAINER "worker" /* the container's name in a template made of the short form */
+#define SPEC_ROLE "worker"      /* the role's name in a document without roles */
+#define SPEC_ROLES_MAX 16
+#define SPEC_ROLE_NAME_MAX 40
 
 enum spec_align { SPEC_ALIGN_REQUIRED = 1, SPEC_ALIGN_PREFERRED, SPEC_ALIGN_NONE };
 enum spec_claims { SPEC_CLAIMS_DIRECT = 1, SPEC_CLAIMS_TEMPLATE };
@@ -74,26 +77,17 @@ struct spec_launcher {
     const char *priority_class;
 };
 
-struct job_spec {
-    const char *name;
-    const char *generate_name; /* what the name begins with, where that is made; NULL: none */
-    const char *namespace;     /* NULL: the context's */
-    json_t *labels;            /* objects of texts for the job's objects, or NULL */
-    json_t *annotations;
+/* Workers that are alike, as the document names them: what a role of `roles` says, or else what
+ * stands at the top. A document without `roles` has one. */
+struct spec_role {
+    const char *name; /* SPEC_ROLE without `roles` */
     uint32_t workers;
+    uint32_t first;            /* its first worker: they are numbered over all roles in order */
     uint32_t ranks_per_worker; /* 0: the worker's GPUs, else 1 */
-    const char *bind;          /* as --bind (jobs/ranks/binding.h) */
     struct spec_devices gpus, nics;
     struct strlist match; /* attributes that all claimed GPUs and NICs of a worker must share */
     enum spec_align align;
-    enum spec_spread spread; /* 0: left out; jobs/spec/node_spread.h says what holds then */
-    enum spec_claims claims;
-    json_t *compute_domain; /* an object where wanted, else NULL */
-    enum spec_network network;
-    enum spec_fallback on_tcp_fallback, on_preflight_warning;
-    enum spec_fabric fabric; /* what the preflight does with NICs */
-    enum spec_launch launch;
-    enum spec_transport mpi_transport;
+    enum spec_claims claims;  /* as devices has it; the job's are job_spec.claims */
     const char *nccl_profile; /* "auto" or a profile's name */
     struct machine machine;   /* of that profile, from the built-in table */
     enum spec_hca_list nccl_hca_list;
@@ -102,6 +96,31 @@ struct job_spec {
     struct strlist nccl_env;  /* NAME=VALUE, the user's */
     json_t *template; /* the whole PodTemplateSpec, also where the short form was used; image and
                        * command of its first container are what the ranks run */
+};
+
+/* Whose end decides how a job with several roles ends. */
+enum spec_success { SPEC_SUCCESS_ALL = 1, SPEC_SUCCESS_ROLE, SPEC_SUCCESS_RANK0 };
+
+struct job_spec {
+    const char *name;
+    const char *generate_name; /* what the name begins with, where that is made; NULL: none */
+    const char *namespace;     /* NULL: the context's */
+    json_t *labels;            /* objects of texts for the job's objects, or NULL */
+    json_t *annotations;
+    struct spec_role *roles; /* role_count of them, at least one, by their first workers */
+    uint32_t role_count;
+    uint32_t workers; /* of all roles */
+    enum spec_success success;
+    uint32_t success_role;   /* which, with SPEC_SUCCESS_ROLE */
+    const char *bind;        /* as --bind (jobs/ranks/binding.h) */
+    enum spec_spread spread; /* 0: left out; jobs/spec/node_spread.h says what holds then */
+    enum spec_claims claims;
+    json_t *compute_domain; /* an object where wanted, else NULL */
+    enum spec_network network;
+    enum spec_fallback on_tcp_fallback, on_preflight_warning;
+    enum spec_fabric fabric; /* what the preflight does with NICs */
+    enum spec_launch launch;
+    enum spec_transport mpi_transport;
     struct spec_launcher launcher;
     struct spec_timeouts timeouts;
     int64_t hang_after; /* milliseconds; 0: never */
@@ -134,13 +153,30 @@ int spec_use_profiles(struct job_spec *spec, const struct profiles *profiles,
 void spec_default_name(const char *path, char *ret_name, size_t size);
 
 void job_spec_done(struct job_spec *spec);
-/* What the pods have to end, as the template says or by the API's default: 0 to SPEC_GRACE_MAX_S
- * seconds, in milliseconds. */
+/* What the pods have to end, as the templates say or by the API's default, the longest of all
+ * roles: 0 to SPEC_GRACE_MAX_S seconds, in milliseconds. */
 int64_t job_spec_grace_ms(const struct job_spec *spec);
-/* A word of the first container's command or arguments names SPEC_BENCH. */
-bool job_spec_wants_bench(const struct job_spec *spec);
+
+/* The document has `roles`: else it has one that has no name of its own. */
+bool spec_has_roles(const struct job_spec *spec);
+/* The role of a worker, which is below spec->workers. */
+const struct spec_role *spec_role_of(const struct job_spec *spec, uint32_t worker);
+/* For what can do with workers that are all alike alone: the only role. With several it is an error
+ * that names `what` and the key, kind DRARUN_ERR_SPEC. */
+int spec_only_role(const struct job_spec *spec, const char *what, const struct spec_role **ret_role,
+                   struct drarun_error *err);
+/* GPUs or NICs are asked for, claimed or of a device plugin. */
+bool spec_role_has_devices(const struct spec_role *role);
+bool spec_role_has_nics(const struct spec_role *role);
+/* The pod's spec in its template, and the container there that runs the ranks; borrowed, may be
+ * NULL. */
+const json_t *spec_role_pod(const struct spec_role *role);
+const json_t *spec_role_container(const struct spec_role *role);
+/* A word of that container's command or arguments names SPEC_BENCH. */
+bool spec_role_wants_bench(const struct spec_role *role);
 
 /* The tables that spec_read reads by: for documentation and tests. */
 extern const struct field_table spec_document_fields;
+extern const struct field_table spec_role_fields; /* of an item of `roles` */
 
 #endif

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What goes together in a spec, and names. */
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "jobs/spec/k8s_name.h"
 #include "lib/dra/known_class.h"
 #include "jobs/spec/node_spread.h"
+#include "jobs/ranks/rankenv.h"
 #include "jobs/ranks/rankmap.h"
 #include "jobs/spec/spec_fields.h"
+#include "lib/base/buf.h"
+#include "lib/base/cleanup.h"
 
 static void check_config(const struct reader_node *node, struct spec_devices *d)
 {
@@ -128,20 +133,29 @@ static void check_kind(const struct reader_node *devices, const char *key, struc
     check_config(&node, d);
 }
 
-void spec_check_devices(const struct reader_node *spec, struct job_spec *s)
+/* Which claims there are is the same for all workers. */
+static void check_claims_of_role(const struct spec_role_nodes *at,
+                                 const struct reader_node *devices)
+{
+    if (at->own != at->above && devices->parent == at->own &&
+        json_object_get(devices->value, "claims"))
+        reader_fail_key(devices, "claims",
+                        "is of the whole job: put it into spec.devices.claims, and the role's "
+                        "devices stay here");
+}
+
+void spec_check_devices(const struct spec_role_nodes *at, struct spec_role *role)
 {
     struct reader_node devices;
-    if (!reader_get(spec, "devices", &devices) || !json_is_object(devices.value))
+    if (!spec_role_get(at, "devices", &devices) || !json_is_object(devices.value))
         return;
-    check_kind(&devices, "gpus", &s->gpus, "gpu.nvidia.com");
-    check_kind(&devices, "nics", &s->nics, NULL);
-    if (s->match.count > 0 && (!s->gpus.class || !s->nics.class))
+    check_claims_of_role(at, &devices);
+    check_kind(&devices, "gpus", &role->gpus, "gpu.nvidia.com");
+    check_kind(&devices, "nics", &role->nics, NULL);
+    if (role->match.count > 0 && (!role->gpus.class || !role->nics.class))
         reader_fail_key(&devices, "match",
                         "is over GPUs and NICs of one claim: ask for both by class, or give "
                         "gpus.match or nics.match");
-    if (s->queue && s->claims == SPEC_CLAIMS_DIRECT)
-        reader_fail_key(&devices, "claims",
-                        "queue needs claims: template, which is what Kueue counts");
 }
 
 #define DRAWN 5 /* characters of a made name behind its beginning */
@@ -250,7 +264,9 @@ static void check_placement(const struct reader_node *spec, struct job_spec *s)
     struct reader_node placement;
     if (s->spread != SPEC_SPREAD_NODE || !reader_get(spec, "placement", &placement))
         return;
-    int rc = node_spread_is_refused(s, NULL);
+    int rc = 0;
+    for (uint32_t r = 0; rc == 0 && r < s->role_count; r++)
+        rc = node_spread_is_refused(s, &s->roles[r], NULL);
     if (rc < 0)
         spec->reader->texts.failed = true;
     else if (rc > 0)
@@ -261,43 +277,254 @@ static void check_placement(const struct reader_node *spec, struct job_spec *s)
             "none");
 }
 
-static void check_texts(const struct reader_node *spec, const struct job_spec *s)
+static void check_nccl(const struct spec_role_nodes *at, const struct spec_role *role)
 {
     struct reader_node node, nccl;
+    if (!spec_role_get(at, "nccl", &nccl) || !json_is_object(nccl.value))
+        return;
+    if (role->nccl_profile && !k8s_is_label(role->nccl_profile) &&
+        reader_get(&nccl, "profile", &node))
+        reader_expected(&node, "auto or a profile's name such as a4");
+    if (role->nccl_version && !is_version(role->nccl_version) &&
+        reader_get(&nccl, "version", &node))
+        reader_expected(&node, "NCCL's version such as \"2.27.5\"");
+}
+
+static void check_texts(const struct reader_node *spec, const struct job_spec *s)
+{
+    struct reader_node node, devices;
     if (s->queue && !(k8s_is_subdomain(s->queue) && strlen(s->queue) <= K8S_LABEL_MAX) &&
         reader_get(spec, "queue", &node))
         reader_expected(&node, "the name of a LocalQueue");
-    if (!reader_get(spec, "nccl", &nccl) || !json_is_object(nccl.value))
+    if (s->queue && s->claims == SPEC_CLAIMS_DIRECT && reader_get(spec, "devices", &devices))
+        reader_fail_key(&devices, "claims",
+                        "queue needs claims: template, which is what Kueue counts");
+}
+
+/* ---- roles ---- */
+
+bool spec_role_get(const struct spec_role_nodes *at, const char *key, struct reader_node *ret_node)
+{
+    return reader_get(at->own, key, ret_node) || reader_get(at->above, key, ret_node);
+}
+
+const struct reader_node *spec_role_holder(const struct spec_role_nodes *at, const char *key)
+{
+    bool above = !json_object_get(at->own->value, key) && json_object_get(at->above->value, key);
+    return above ? at->above : at->own;
+}
+
+/* Each key of the role's own, or else of the top. What NCCL is told is about devices: a role that
+ * asks for none has its own words alone, else a machine's files would be mounted where it never
+ * runs. */
+static void read_keys(const struct spec_role_nodes *at, struct spec_role *role)
+{
+    fields_default(&spec_role_fields, role);
+    for (size_t i = 0; i < spec_role_fields.count; i++) {
+        const struct field *f = &spec_role_fields.list[i];
+        if (strcmp(f->key, "nccl") == 0)
+            continue;
+        bool of_roles = strcmp(f->key, "name") == 0;
+        fields_read_one(f, of_roles ? at->own : spec_role_holder(at, f->key), role);
+    }
+    bool asks = spec_role_has_devices(role);
+    fields_read_one(fields_find(&spec_role_fields, "nccl"),
+                    asks ? spec_role_holder(at, "nccl") : at->own, role);
+}
+
+static void check_role(const struct spec_role_nodes *at, struct spec_role *role)
+{
+    spec_check_devices(at, role);
+    spec_check_template(at, role);
+    check_labels(spec_role_holder(at, "labels"), "labels", true);
+    check_labels(spec_role_holder(at, "annotations"), "annotations", false);
+    check_nccl(at, role);
+}
+
+static void check_role_name(const struct reader_node *own, const struct job_spec *s, uint32_t index)
+{
+    struct reader_node node;
+    const char *name = s->roles[index].name;
+    if (!json_object_get(own->value, "name"))
+        reader_missing(own, "name is missing: what the role is called");
+    if (!name || !reader_get(own, "name", &node))
         return;
-    if (s->nccl_profile && !k8s_is_label(s->nccl_profile) && reader_get(&nccl, "profile", &node))
-        reader_expected(&node, "auto or a profile's name such as a4");
-    if (s->nccl_version && !is_version(s->nccl_version) && reader_get(&nccl, "version", &node))
-        reader_expected(&node, "NCCL's version such as \"2.27.5\"");
+    if (!k8s_is_label(name) || strlen(name) > SPEC_ROLE_NAME_MAX)
+        reader_expected(&node, "a DNS label of at most 40 characters (a-z, 0-9 and inner -)");
+    else if (strcmp(name, "all") == 0 || strcmp(name, "rank0") == 0)
+        reader_fail(&node, "all and rank0 are words of success: call the role otherwise");
+    for (uint32_t i = 0; i < index; i++)
+        if (s->roles[i].name && strcmp(s->roles[i].name, name) == 0)
+            reader_fail(&node, "a second role called \"%.60s\"", name);
+}
+
+static void number_workers(const struct reader_node *spec, struct job_spec *s)
+{
+    struct reader_node node;
+    uint64_t workers = 0, ranks = 0;
+    for (uint32_t r = 0; r < s->role_count; r++) {
+        struct spec_role *role = &s->roles[r];
+        role->first = (uint32_t)workers;
+        workers += role->workers;
+        ranks += (uint64_t)role->workers * role->ranks_per_worker;
+    }
+    s->workers = (uint32_t)workers;
+    bool listed = reader_get(spec, "roles", &node);
+    if (workers > SPEC_WORKERS_MAX && listed)
+        reader_fail(&node, "%" PRIu64 " workers are more than the %d of a job", workers,
+                    SPEC_WORKERS_MAX);
+    if (ranks > RANKMAP_RANKS_MAX && (listed || reader_get(spec, "ranksPerWorker", &node)))
+        reader_fail(&node,
+                    "%" PRIu64 " ranks on %" PRIu64 " workers are more than the %u ranks of a job",
+                    ranks, workers, RANKMAP_RANKS_MAX);
+}
+
+/* The items of `roles`; a spec without is a role itself. */
+static void read_roles(const struct reader_node *spec, struct spec_raw *raw)
+{
+    struct job_spec *s = &raw->s;
+    struct reader_node list, item;
+    bool listed = reader_get(spec, "roles", &list) && json_is_array(list.value);
+    size_t count = listed ? json_array_size(list.value) : 1;
+    count = count > SPEC_ROLES_MAX ? SPEC_ROLES_MAX : count;
+    s->roles = calloc(count + 1, sizeof *s->roles);
+    if (!s->roles) {
+        spec->reader->texts.failed = true;
+        return;
+    }
+    for (uint32_t r = 0; r < count; r++) {
+        struct spec_role *role = &s->roles[s->role_count++];
+        const struct reader_node *own = spec;
+        if (listed) {
+            item = reader_item(&list, r);
+            own = &item;
+        }
+        const struct spec_role_nodes at = {own, spec};
+        if (reader_object(own) < 0)
+            continue;
+        if (listed)
+            fields_known(&spec_role_fields, own);
+        read_keys(&at, role);
+        check_role(&at, role);
+        if (listed)
+            check_role_name(own, s, r);
+        else
+            role->name = SPEC_ROLE;
+    }
+    number_workers(spec, s);
+}
+
+/* torchrun counts its nodes over the whole job. */
+static bool runs_torchrun(const struct spec_role *role)
+{
+    CLEANUP(strlist_done) struct strlist argv = STRLIST_INIT;
+    const json_t *word;
+    size_t i;
+    json_array_foreach(json_object_get(spec_role_container(role), "command"), i, word)
+    {
+        if (json_is_string(word))
+            strlist_add(&argv, json_string_value(word));
+    }
+    return argv.count > 0 && !argv.failed && rankenv_is_torchrun(argv.items);
+}
+
+static bool same_priority(const struct spec_role *a, const struct spec_role *b)
+{
+    const json_t *own = json_object_get(spec_role_pod(a), "priorityClassName");
+    const json_t *other = json_object_get(spec_role_pod(b), "priorityClassName");
+    return own == other || json_equal(own, other);
+}
+
+/* What is not built for several roles, by the key that asks for it. */
+static void refuse_with_roles(const struct reader_node *spec, const struct job_spec *s)
+{
+    struct reader_node group;
+    if (s->role_count < 2)
+        return;
+    if (s->claims == SPEC_CLAIMS_TEMPLATE && !s->queue && reader_get(spec, "devices", &group))
+        reader_fail_key(&group, "claims",
+                        "template is not supported yet for several roles: leave it out");
+    if (s->queue)
+        reader_fail_key(spec, "queue",
+                        "is not supported yet for several roles: a queue counts one Indexed Job");
+    if (s->fabric == SPEC_FABRIC_REACH && reader_get(spec, "preflight", &group))
+        reader_fail_key(&group, "fabric", "reach is not supported yet for several roles: say open");
+    if (s->compute_domain)
+        reader_fail_key(spec, "computeDomain",
+                        "is not supported yet for several roles: its order of ranks is over all "
+                        "workers");
+    for (uint32_t r = 1; r < s->role_count && s->gang_scheduling == SPEC_GANG_AUTO; r++)
+        if (!same_priority(&s->roles[0], &s->roles[r]))
+            reader_fail_key(spec, "roles",
+                            "%s and %s have different priorities, which the scheduler does not "
+                            "take of one gang: give all roles one priorityClassName, or say "
+                            "gangScheduling: never",
+                            s->roles[0].name ? s->roles[0].name : "?",
+                            s->roles[r].name ? s->roles[r].name : "?");
+    for (uint32_t r = 0; r < s->role_count; r++)
+        if (s->launch == SPEC_LAUNCH_ENV && runs_torchrun(&s->roles[r]))
+            reader_fail_key(spec, "launch",
+                            "torchrun is not supported yet for several roles (%s): it counts the "
+                            "workers of all roles; run the program itself, a rank for each GPU",
+                            s->roles[r].name ? s->roles[r].name : "?");
+    if (s->launch == SPEC_LAUNCH_MPIRUN)
+        reader_fail_key(spec, "launch",
+                        "mpirun is not supported yet for several roles: one program starts all "
+                        "ranks there; say pmix or env");
+}
+
+static void check_success(const struct reader_node *spec, struct spec_raw *raw)
+{
+    struct job_spec *s = &raw->s;
+    struct reader_node node;
+    struct buf names = BUF_INIT;
+    if (!raw->success)
+        return;
+    s->success = strcmp(raw->success, "all") == 0     ? SPEC_SUCCESS_ALL
+                 : strcmp(raw->success, "rank0") == 0 ? SPEC_SUCCESS_RANK0
+                                                      : 0;
+    for (uint32_t r = 0; r < s->role_count; r++) {
+        const char *name = s->roles[r].name ? s->roles[r].name : "";
+        buf_printf(&names, ", %s", name);
+        if (s->success || strcmp(name, raw->success) != 0)
+            continue;
+        s->success = SPEC_SUCCESS_ROLE;
+        s->success_role = r;
+    }
+    if (!s->success && reader_get(spec, "success", &node))
+        reader_fail(&node, "expected all, rank0 or a role (%s), got \"%.60s\"",
+                    names.data ? names.data + 2 : "", raw->success);
+    spec->reader->texts.failed |= names.failed;
+    buf_done(&names);
+}
+
+static bool any_asks_for_nics(const struct job_spec *s)
+{
+    bool any = false;
+    for (uint32_t r = 0; r < s->role_count; r++)
+        any |= spec_role_has_nics(&s->roles[r]);
+    return any;
 }
 
 void spec_check(const struct reader_node *root, const struct reader_node *spec,
                 struct spec_raw *raw)
 {
     struct job_spec *s = &raw->s;
-    struct reader_node node;
+    s->claims = raw->above.claims;
+    read_roles(spec, raw);
     if (root != spec)
         check_document(root, raw);
-    spec_check_devices(spec, s);
-    spec_check_template(spec, raw);
-    check_labels(spec, "labels", true);
-    check_labels(spec, "annotations", false);
     check_placement(spec, s);
     spec_check_failure_policy(spec, raw);
     check_texts(spec, s);
-    if ((uint64_t)s->workers * s->ranks_per_worker > RANKMAP_RANKS_MAX &&
-        reader_get(spec, "ranksPerWorker", &node))
-        reader_fail(&node, "%u workers of %u ranks are more than the %u ranks of a job", s->workers,
-                    s->ranks_per_worker, RANKMAP_RANKS_MAX);
+    check_success(spec, raw);
+    refuse_with_roles(spec, s);
     if (!s->claims)
         s->claims = s->queue ? SPEC_CLAIMS_TEMPLATE : SPEC_CLAIMS_DIRECT;
     if (!s->network)
-        s->network = s->nics.count || s->nics.all ? SPEC_NETWORK_RDMA : SPEC_NETWORK_ANY;
-    if (!s->fabric)
-        s->fabric = s->network == SPEC_NETWORK_RDMA && s->workers > 1 ? SPEC_FABRIC_REACH
-                                                                      : SPEC_FABRIC_OPEN;
+        s->network = any_asks_for_nics(s) ? SPEC_NETWORK_RDMA : SPEC_NETWORK_ANY;
+    if (!s->fabric) {
+        bool reach = s->network == SPEC_NETWORK_RDMA && s->workers > 1 && s->role_count == 1;
+        s->fabric = reach ? SPEC_FABRIC_REACH : SPEC_FABRIC_OPEN;
+    }
 }

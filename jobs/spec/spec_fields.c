@@ -203,14 +203,50 @@ static void read_resources(const struct reader_node *node, void *field)
     spec_read_resources(node, NULL);
 }
 
+/* The list alone: spec_check reads each role over what the top says. */
+static void read_roles(const struct reader_node *node, void *field)
+{
+    (void)field;
+    if (reader_list(node, 1) < 0)
+        return;
+    if (json_array_size(node->value) > SPEC_ROLES_MAX)
+        reader_fail(node, "at most %d roles, got %zu", SPEC_ROLES_MAX,
+                    json_array_size(node->value));
+}
+
+static void read_world(const struct reader_node *node, void *field)
+{
+    const char *text = json_string_value(node->value);
+    int index = 0;
+    (void)field;
+    if (text && strcmp(text, "own") == 0)
+        reader_fail(node, "own is not supported yet: all roles are one MPI_COMM_WORLD; submit a "
+                          "job for each role that shall have its own");
+    else
+        reader_choice(node, "shared", &index);
+}
+
 static void read_object(const struct reader_node *node, void *field)
 {
     (void)field;
     reader_object(node);
 }
 
+/* What is of the whole job and was put into a role. */
+static bool explain_role_key(const struct reader_node *role, const char *key)
+{
+    for (size_t i = 0; i < spec_fields.count; i++) {
+        if (strcmp(spec_fields.list[i].key, key) != 0)
+            continue;
+        reader_unknown_key(role, key, "is of the whole job: put it into spec.%s", key);
+        return true;
+    }
+    return spec_explain_key(role, key);
+}
+
 #define AT(member) offsetof(struct spec_raw, member)
 #define OF_DEVICES(member) offsetof(struct spec_devices, member)
+#define OF_ROLE(member) offsetof(struct spec_role, member)
 #define OF_TIMEOUTS(member) offsetof(struct spec_timeouts, member)
 #define OF_LAUNCHER(member) offsetof(struct spec_launcher, member)
 
@@ -288,12 +324,12 @@ static const struct field gpu_list[] = {
 static const struct field_table gpu_fields = TABLE(gpu_list);
 
 static const struct field devices_list[] = {
-    {"gpus", FIELD_GROUP, AT(s.gpus), .group = &gpu_fields},
-    {"nics", FIELD_GROUP, AT(s.nics), .group = &nic_fields},
-    {"match", FIELD_CALL, AT(s.match), .read = read_match},
-    {"align", FIELD_CHOICE, AT(s.align), .choices = "required preferred none",
+    {"gpus", FIELD_GROUP, OF_ROLE(gpus), .group = &gpu_fields},
+    {"nics", FIELD_GROUP, OF_ROLE(nics), .group = &nic_fields},
+    {"match", FIELD_CALL, OF_ROLE(match), .read = read_match},
+    {"align", FIELD_CHOICE, OF_ROLE(align), .choices = "required preferred none",
      .fallback = "preferred"},
-    {"claims", FIELD_CHOICE, AT(s.claims), .choices = "direct template"}, /* see spec_check */
+    {"claims", FIELD_CHOICE, OF_ROLE(claims), .choices = "direct template"}, /* see spec_check */
 };
 static const struct field_table devices_fields = TABLE(devices_list);
 
@@ -314,12 +350,12 @@ static const struct field mpi_list[] = {
 static const struct field_table mpi_fields = TABLE(mpi_list);
 
 static const struct field nccl_list[] = {
-    {"profile", FIELD_TEXT, AT(s.nccl_profile), .fallback = "auto"},
-    {"hcaList", FIELD_CHOICE, AT(s.nccl_hca_list), .choices = "auto always never",
+    {"profile", FIELD_TEXT, OF_ROLE(nccl_profile), .fallback = "auto"},
+    {"hcaList", FIELD_CHOICE, OF_ROLE(nccl_hca_list), .choices = "auto always never",
      .fallback = "auto"},
-    {"version", FIELD_TEXT, AT(s.nccl_version)},
-    {"inspector", FIELD_BOOL, AT(s.nccl_inspector), .fallback = "false"},
-    {"env", FIELD_CALL, AT(s.nccl_env), .read = read_env},
+    {"version", FIELD_TEXT, OF_ROLE(nccl_version)},
+    {"inspector", FIELD_BOOL, OF_ROLE(nccl_inspector), .fallback = "false"},
+    {"env", FIELD_CALL, OF_ROLE(nccl_env), .read = read_env},
 };
 static const struct field_table nccl_fields = TABLE(nccl_list);
 
@@ -349,11 +385,46 @@ static const struct field failure_list[] = {
 };
 static const struct field_table failure_fields = TABLE(failure_list);
 
+/* What a role says, and what the top says for the roles that do not. at: of the struct spec_role.
+ */
+#define ROLE_KEYS(at)                                                                              \
+    {"workers", FIELD_COUNT, (at) + OF_ROLE(workers), 1, SPEC_WORKERS_MAX, .fallback = "1"},       \
+        {"ranksPerWorker", FIELD_COUNT, (at) + OF_ROLE(ranks_per_worker), 1,                       \
+         RANKS_PER_WORKER_MAX},                                                                    \
+        {"devices", FIELD_GROUP, at, .group = &devices_fields},                                    \
+        {"nccl", FIELD_GROUP, at, .group = &nccl_fields},                                          \
+        {"image", FIELD_CALL, 0, .read = spec_read_text},                                          \
+        {"command", FIELD_CALL, 0, .read = spec_read_command},                                     \
+        {"args", FIELD_CALL, 0, .read = spec_read_words},                                          \
+        {"workingDir", FIELD_CALL, 0, .read = spec_read_text},                                     \
+        {"env", FIELD_CALL, 0, .read = spec_read_env},                                             \
+        {"envFrom", FIELD_CALL, 0, .read = spec_read_env_from},                                    \
+        {"resources", FIELD_CALL, 0, .read = spec_read_resources},                                 \
+        {"volumes", FIELD_CALL, 0, .read = spec_read_volumes},                                     \
+        {"tolerations", FIELD_CALL, 0, .read = spec_read_tolerations},                             \
+        {"nodeSelector", FIELD_CALL, 0, .read = spec_read_text_map},                               \
+        {"priorityClassName", FIELD_CALL, 0, .read = spec_read_text},                              \
+        {"serviceAccountName", FIELD_CALL, 0, .read = spec_read_text},                             \
+        {"imagePullSecrets", FIELD_CALL, 0, .read = spec_read_pull_secrets},                       \
+        {"schedulerName", FIELD_CALL, 0, .read = spec_read_text},                                  \
+        {"labels", FIELD_CALL, 0, .read = spec_read_text_map},                                     \
+        {"annotations", FIELD_CALL, 0, .read = spec_read_text_map},                                \
+    {                                                                                              \
+        "template", FIELD_CALL, 0, .read = read_object                                             \
+    }
+
+static const struct field role_list[] = {
+    {"name", FIELD_TEXT, OF_ROLE(name)},
+    ROLE_KEYS(0),
+};
+const struct field_table spec_role_fields = {role_list, ARRAY_LEN(role_list), explain_role_key};
+
 static const struct field spec_list[] = {
-    {"workers", FIELD_COUNT, AT(s.workers), 1, SPEC_WORKERS_MAX, .fallback = "1"},
-    {"ranksPerWorker", FIELD_COUNT, AT(s.ranks_per_worker), 1, RANKS_PER_WORKER_MAX},
+    ROLE_KEYS(AT(above)),
+    {"roles", FIELD_CALL, 0, .read = read_roles},
+    {"success", FIELD_TEXT, AT(success), .fallback = "all"}, /* see spec_check */
+    {"world", FIELD_CALL, 0, .fallback = "shared", .read = read_world},
     {"bind", FIELD_CALL, AT(s.bind), .fallback = "none", .read = read_bind},
-    {"devices", FIELD_GROUP, 0, .group = &devices_fields},
     {"placement", FIELD_GROUP, 0, .group = &placement_fields},
     {"computeDomain", FIELD_CALL, AT(s.compute_domain), .read = read_domain},
     {"network", FIELD_CHOICE, AT(s.network), .choices = "rdma any"}, /* see spec_check */
@@ -364,24 +435,6 @@ static const struct field spec_list[] = {
     {"preflight", FIELD_GROUP, 0, .group = &preflight_fields},
     {"launch", FIELD_CHOICE, AT(s.launch), .choices = "pmix env mpirun", .fallback = "pmix"},
     {"mpi", FIELD_GROUP, 0, .group = &mpi_fields},
-    {"nccl", FIELD_GROUP, 0, .group = &nccl_fields},
-    {"image", FIELD_CALL, 0, .read = spec_read_text},
-    {"command", FIELD_CALL, 0, .read = spec_read_command},
-    {"args", FIELD_CALL, 0, .read = spec_read_words},
-    {"workingDir", FIELD_CALL, 0, .read = spec_read_text},
-    {"env", FIELD_CALL, 0, .read = spec_read_env},
-    {"envFrom", FIELD_CALL, 0, .read = spec_read_env_from},
-    {"resources", FIELD_CALL, 0, .read = spec_read_resources},
-    {"volumes", FIELD_CALL, 0, .read = spec_read_volumes},
-    {"tolerations", FIELD_CALL, 0, .read = spec_read_tolerations},
-    {"nodeSelector", FIELD_CALL, 0, .read = spec_read_text_map},
-    {"priorityClassName", FIELD_CALL, 0, .read = spec_read_text},
-    {"serviceAccountName", FIELD_CALL, 0, .read = spec_read_text},
-    {"imagePullSecrets", FIELD_CALL, 0, .read = spec_read_pull_secrets},
-    {"schedulerName", FIELD_CALL, 0, .read = spec_read_text},
-    {"labels", FIELD_CALL, 0, .read = spec_read_text_map},
-    {"annotations", FIELD_CALL, 0, .read = spec_read_text_map},
-    {"template", FIELD_CALL, 0, .read = read_object},
     {"launcher", FIELD_GROUP, AT(s.launcher), .group = &launcher_fields},
     {"timeouts", FIELD_GROUP, AT(s.timeouts), .group = &timeout_fields},
     {"hangAfter", FIELD_DURATION, AT(s.hang_after), .fallback = "10m"},

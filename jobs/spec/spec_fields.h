@@ -8,11 +8,24 @@
 
 struct spec_raw {
     struct job_spec s;
+    struct spec_role above; /* what the top says for all roles */
+    const char *success;
     const char *api_version, *kind;
     uint32_t policy_restarts; /* failurePolicy.restarts */
 };
 
 extern const struct field_table spec_fields; /* of `spec` alone */
+
+/* A role under inspection: what it says itself, and the top. Without `roles` both are the node of
+ * `spec`. */
+struct spec_role_nodes {
+    const struct reader_node *own, *above;
+};
+
+/* Where a role's key stands: in itself or at the top; false: in neither. */
+bool spec_role_get(const struct spec_role_nodes *at, const char *key, struct reader_node *ret_node);
+/* The node that has it; where neither does, the role's own. */
+const struct reader_node *spec_role_holder(const struct spec_role_nodes *at, const char *key);
 
 /* Findings beyond the single value: what goes together, names, limits. spec: the node of `spec`;
  * root: of the document, the same node for a spec alone. */
@@ -25,10 +38,12 @@ void spec_read_failure_rules(const struct reader_node *node, void *field);
 void spec_check_failure_policy(const struct reader_node *spec, struct spec_raw *raw);
 
 /* Those of devices; fills in class and config_driver. */
-void spec_check_devices(const struct reader_node *spec, struct job_spec *s);
+void spec_check_devices(const struct spec_role_nodes *at, struct spec_role *role);
 
 /* Those of the pod; makes its template of the short form and what is written as template. */
-void spec_check_template(const struct reader_node *spec, struct spec_raw *raw);
+void spec_check_template(const struct spec_role_nodes *at, struct spec_role *role);
+
+void spec_role_done(struct spec_role *role);
 
 /* Of the short form (jobs/spec/spec_short.c); the field is not written, as the template is made of
  * the document. */

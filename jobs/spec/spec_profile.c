@@ -9,18 +9,6 @@
 #include "lib/base/error.h"
 #include "lib/base/nearest.h"
 
-/* The value of nccl.profile, in a document or in a spec alone. */
-static bool find_profile(const struct reader_node *root, struct reader_node nodes[3])
-{
-    static const char *const path[] = {"spec", "nccl", "profile"};
-    const struct reader_node *at = root;
-    bool alone = json_is_object(root->value) && !json_object_get(root->value, "spec");
-    for (size_t i = alone; i < 3; at = &nodes[i++])
-        if (!json_is_object(at->value) || !reader_get(at, path[i], &nodes[i]))
-            return false;
-    return json_is_string(nodes[2].value);
-}
-
 /* People leave out the vendor: a4 is gke-a4. */
 static const char *name_with(const struct profiles *profiles, const char *text)
 {
@@ -51,20 +39,45 @@ static int refuse(const struct reader_node *node, const char *text, const struct
     return 0;
 }
 
+/* nccl.profile of what stands at the top, or of a role. */
+static int check_in(const struct reader_node *holder, const struct profiles *known,
+                    struct drarun_error *err)
+{
+    struct reader_node nccl, profile;
+    if (!json_is_object(holder->value) || !reader_get(holder, "nccl", &nccl) ||
+        !json_is_object(nccl.value) || !reader_get(&nccl, "profile", &profile))
+        return 0;
+    const char *text = json_string_value(profile.value);
+    if (!text || strcmp(text, "auto") == 0 || !k8s_is_label(text) || profiles_find(known, text))
+        return 0;
+    return refuse(&profile, text, known, err);
+}
+
+static int check_all(const struct reader_node *spec, const struct profiles *known,
+                     struct drarun_error *err)
+{
+    struct reader_node roles;
+    int rc = check_in(spec, known, err);
+    if (!reader_get(spec, "roles", &roles))
+        return rc;
+    for (size_t i = 0; rc == 0 && i < json_array_size(roles.value); i++) {
+        struct reader_node role = reader_item(&roles, i);
+        rc = check_in(&role, known, err);
+    }
+    return rc;
+}
+
 int spec_check_profile(struct reader *reader, size_t document, const struct profiles *profiles,
                        struct drarun_error *err)
 {
     struct profiles builtin = {0};
-    struct reader_node root = reader_root(reader, document), nodes[3];
-    if (!find_profile(&root, nodes))
-        return 0;
-    const char *text = json_string_value(nodes[2].value);
-    if (strcmp(text, "auto") == 0 || !k8s_is_label(text))
+    struct reader_node root = reader_root(reader, document), spec = root;
+    if (!json_is_object(root.value) ||
+        (reader_get(&root, "spec", &spec) && !json_is_object(spec.value)))
         return 0;
     int rc = profiles ? 0 : profiles_builtin(&builtin, err);
-    const struct profiles *known = profiles ? profiles : &builtin;
-    if (rc == 0 && !profiles_find(known, text))
-        rc = refuse(&nodes[2], text, known, err);
+    if (rc == 0)
+        rc = check_all(&spec, profiles ? profiles : &builtin, err);
     profiles_done(&builtin);
     return rc;
 }

@@ -7,6 +7,7 @@
 #include "jobs/spec/pod_schema.h"
 #include "jobs/spec/spec_fields.h"
 #include "jobs/spec/spec_short.h"
+#include "lib/base/cleanup.h"
 
 /* The kubelet would say it much later. */
 static void check_image(const struct reader_node *holder)
@@ -74,33 +75,48 @@ static void check_containers(const struct reader_node *spec, const struct reader
 }
 
 /* Without containers in a template. */
-static void check_short_form(const struct reader_node *spec)
+static void check_short_form(const struct spec_role_nodes *at)
 {
     struct reader_node node;
-    bool image = reader_get(spec, "image", &node), command = reader_get(spec, "command", &node);
+    bool image = spec_role_get(at, "image", &node), command = spec_role_get(at, "command", &node);
     if (!image && !command)
-        reader_missing(spec, "image and command are missing (or template in their place)");
+        reader_missing(at->own, "image and command are missing (or template in their place)");
     else if (!image)
-        reader_fail_key(spec, "command", "image is missing beside it");
+        reader_fail_key(spec_role_holder(at, "command"), "command", "image is missing beside it");
     else if (!command)
-        reader_fail_key(spec, "image", "command is missing beside it: the ranks' program");
+        reader_fail_key(spec_role_holder(at, "image"), "image",
+                        "command is missing beside it: the ranks' program");
 }
 
-void spec_check_template(const struct reader_node *spec, struct spec_raw *raw)
+/* The role's keys over those of the top; NULL: out of memory. */
+static json_t *whole(const struct spec_role_nodes *at)
 {
+    CLEANUP(json_decrefp) json_t *role = json_object();
+    for (size_t i = 0; i < spec_role_fields.count; i++) {
+        const char *key = spec_role_fields.list[i].key;
+        json_t *value = json_object_get(spec_role_holder(at, key)->value, key);
+        if (value && json_object_set(role, key, value) < 0)
+            return NULL;
+    }
+    return json_incref(role);
+}
+
+void spec_check_template(const struct spec_role_nodes *at, struct spec_role *role)
+{
+    CLEANUP(json_decrefp) json_t *merged = whole(at);
     struct reader_node template, pod;
-    bool given = reader_get(spec, "template", &template) && json_is_object(template.value);
+    bool given = spec_role_get(at, "template", &template) && json_is_object(template.value);
     bool podded = given && reader_get(&template, "spec", &pod) && json_is_object(pod.value);
-    raw->s.template = spec_short_template(spec->value);
-    if (!raw->s.template)
-        spec->reader->texts.failed = true;
+    role->template = spec_short_template(merged);
+    if (!role->template)
+        at->own->reader->texts.failed = true;
     if (given)
         pod_schema_check(&template, "PodTemplateSpec");
-    check_image(spec);
+    check_image(spec_role_holder(at, "image"));
     if (podded && json_array_size(json_object_get(pod.value, "containers")) > 0)
-        check_containers(spec, &pod, raw->s.template, "containers", true);
+        check_containers(at->own, &pod, role->template, "containers", true);
     else
-        check_short_form(spec);
+        check_short_form(at);
     if (podded)
-        check_containers(spec, &pod, raw->s.template, "initContainers", false);
+        check_containers(at->own, &pod, role->template, "initContainers", false);
 }

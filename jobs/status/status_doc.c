@@ -111,7 +111,7 @@ static json_t *document(const struct status_input *in, enum status_detail detail
         "{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:s, s:o, s:I, s:I, s:{s:I, s:I}, s:I, s:I, s:o, s:I, "
         "s:o, s:o, "
         "s:o, "
-        "s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+        "s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
         "apiVersion", SPEC_API_VERSION, "kind", STATUS_DOC_KIND, "name", in->name, "namespace",
         text_or_null(in->namespace), "uid", text_or_null(in->uid), "created",
         time_or_null(in->created_ms), "updated", time_or_null(in->now_ms), "phase",
@@ -124,7 +124,7 @@ static json_t *document(const struct status_input *in, enum status_detail detail
         waiting_or_null(in->waiting), "report", value_or_null(in->report), "result",
         text_or_null(in->result), "exit", in->result && exit ? json_deep_copy(exit) : json_null(),
         "gang", gang_save(gang), "cliques", cliques_or_null(in), "rankOrder", order_or_null(in),
-        "fabric", fabric_or_null(in->fabric, detail));
+        "fabric", fabric_or_null(in->fabric, detail), "roles", value_or_null(in->roles));
 }
 
 /* A line has so many bytes at least: no time is spent on what cannot fit. */
@@ -171,7 +171,7 @@ static const struct {
     {"timings", JSON_OBJECT},    {"waiting", JSON_OBJECT},   {"report", JSON_OBJECT},
     {"result", JSON_STRING},     {"exit", JSON_INTEGER},     {"gang", JSON_OBJECT},
     {"history", JSON_ARRAY},     {"cliques", JSON_ARRAY},    {"rankOrder", JSON_ARRAY},
-    {"fabric", JSON_OBJECT},     {"counted", JSON_OBJECT},
+    {"fabric", JSON_OBJECT},     {"counted", JSON_OBJECT},   {"roles", JSON_ARRAY},
 };
 
 int status_doc_parse(const char *text, size_t len, json_t **ret_doc, struct drarun_error *err)
@@ -266,6 +266,9 @@ json_t *status_doc_merge(const json_t *earlier, const json_t *later)
     if (rc == 0 && before == now && json_is_null(json_object_get(merged, "fabric")) &&
         json_object_get(earlier, "fabric"))
         rc = json_object_set(merged, "fabric", json_object_get(earlier, "fabric"));
+    if (rc == 0 && json_is_null(json_object_get(merged, "roles")) &&
+        json_object_get(earlier, "roles")) /* a job's are the same in all attempts */
+        rc = json_object_set(merged, "roles", json_object_get(earlier, "roles"));
     if (rc == 0)
         rc = merge_history(earlier, merged, before > 0 && now > before);
     return rc < 0 ? NULL : TAKE_PTR(merged);

@@ -42,6 +42,7 @@ struct status_input {
     const struct waiting *waiting; /* NULL or without reasons: it does not wait */
     const json_t *report;          /* cause_json once the ranks have ended or it failed, or NULL */
     const json_t *fabric; /* jobs/preflight/fabric.h, of this attempt's NICs; NULL: not checked */
+    const json_t *roles;  /* [{name, first, workers, ranks}], once ranks are numbered; or NULL */
     const char *result;   /* "succeeded", "failed", "cancelled"; NULL: not ended */
     struct status_launcher launcher;
 };

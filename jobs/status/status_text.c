@@ -268,6 +268,25 @@ static void add_history(const json_t *doc, struct buf *out)
     }
 }
 
+/* "roles: coordinator (worker 0, 1 rank), trainer (workers 1-2, 16 ranks)". */
+static void add_roles(const json_t *doc, struct buf *out)
+{
+    size_t i;
+    json_t *role;
+    json_array_foreach(json_object_get(doc, "roles"), i, role)
+    {
+        json_int_t first = number_at(role, "first"), count = number_at(role, "workers");
+        json_int_t ranks = number_at(role, "ranks");
+        buf_printf(out, "%s%s (worker%s %" JSON_INTEGER_FORMAT,
+                   i ? ", " : "roles: ", or_dash(text_at(role, "name")), count > 1 ? "s" : "",
+                   first);
+        if (count > 1)
+            buf_printf(out, "-%" JSON_INTEGER_FORMAT, first + count - 1);
+        buf_printf(out, ", %" JSON_INTEGER_FORMAT " rank%s)", ranks, ranks == 1 ? "" : "s");
+    }
+    buf_add_str(out, i ? "\n" : "");
+}
+
 static void add_counts(const json_t *workers, struct buf *out)
 {
     if (number_at(workers, "claims") > 0)
@@ -284,6 +303,7 @@ void status_doc_render(const json_t *doc, bool verbose, int64_t now_ms, struct b
     add_cause(doc, out);
     if (!text_at(doc, "result")) /* else there are none any more */
         add_counts(json_object_get(doc, "workers"), out);
+    add_roles(doc, out);
     add_waiting(doc, now_ms, out);
     add_workers(doc, now_ms, out);
     add_cliques(doc, out);

@@ -131,7 +131,12 @@ int accept_run(struct cluster *cluster, const struct accept_order *order)
     struct run r = {.cluster = cluster, .order = order, .left_out = json_object()};
     struct drarun_error err = {0};
     struct drarun_spec *spec = NULL;
+    const struct spec_role *only;
     int status = spec_file_load(order->file, NULL, &spec);
+    if (status == 0 && spec_only_role(&spec->job, "drarun accept", &only, &err) < 0) {
+        log_error("%s", err.text);
+        status = error_exit_status(err.kind);
+    }
     drarun_spec_free(spec);
     if (status)
         return status;

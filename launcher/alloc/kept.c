@@ -28,6 +28,7 @@
 struct kept {
     json_t *doc;
     struct job_spec spec;
+    const struct spec_role *role; /* the spec's only one */
     bool have_spec, have_slices;
     struct tls_key key;
     struct event_base *base;
@@ -101,6 +102,8 @@ static int read_spec(struct kept *k, struct drarun_error *err)
         return error_set(err, EINVAL, "the allocation's file has no spec");
     int rc = spec_parse("the allocation's spec", text, strlen(text), &k->spec, err);
     k->have_spec = rc == 0;
+    if (rc == 0)
+        rc = spec_only_role(&k->spec, "an allocation", &k->role, err);
     if (rc == 0 && k->spec.workers != json_array_size(json_object_get(k->doc, "workers")))
         rc = error_set(err, EINVAL, "the allocation's file has not the workers of its spec");
     k->spec.fabric = SPEC_FABRIC_OFF; /* their NICs were checked when they had come up */
@@ -160,11 +163,11 @@ static int read_order(struct kept *k, struct drarun_error *err)
 static uint32_t ranks_per_worker(const struct kept *k, const struct job_request *request)
 {
     uint32_t gpus =
-        k->spec.gpus.count ? k->spec.gpus.count : allocation_count_gpus(k->workers[0].claims);
+        k->role->gpus.count ? k->role->gpus.count : allocation_count_gpus(k->workers[0].claims);
     bool starts_others = request->launch_mpirun ||
                          (request->launch_env && rankenv_is_torchrun(request->programs[0].argv));
-    if (k->spec.ranks_per_worker > 0)
-        return k->spec.ranks_per_worker;
+    if (k->role->ranks_per_worker > 0)
+        return k->role->ranks_per_worker;
     return starts_others || gpus == 0 ? 1 : gpus;
 }
 

@@ -51,15 +51,15 @@ struct drarun_local {
 
 static const json_t *first_container(const struct job_spec *job)
 {
-    const json_t *pod = json_object_get(job->template, "spec");
-    return json_array_get(json_object_get(pod, "containers"), 0);
+    return spec_role_container(&job->roles[0]);
 }
 
 /* What the options leave to the job. */
 static void take_counts(const struct job_spec *job, struct drarun_local_options *o)
 {
     static const char *const launches[] = {NULL, "pmix", "env", "mpirun"};
-    uint32_t each = job->ranks_per_worker ? job->ranks_per_worker : job->gpus.count;
+    const struct spec_role *role = &job->roles[0];
+    uint32_t each = role->ranks_per_worker ? role->ranks_per_worker : role->gpus.count;
     if (!o->workers && !o->ranks && job->workers > 1)
         o->workers = job->workers;
     if (!o->ranks)
@@ -103,9 +103,10 @@ static void add_env(const struct job_spec *job, struct strlist *words)
             strlist_addf(words, "%s=%s", name, value);
         }
     }
-    for (i = 0; i < job->nccl_env.count; i++) {
+    const struct strlist *nccl = &job->roles[0].nccl_env;
+    for (i = 0; i < nccl->count; i++) {
         strlist_add(words, "--env");
-        strlist_add(words, job->nccl_env.items[i]);
+        strlist_add(words, nccl->items[i]);
     }
 }
 
@@ -502,6 +503,9 @@ int drarun_local_start(const char *const *command, const struct drarun_local_opt
     int rc = api_options(options, &o, sizeof o, err);
     if (rc < 0)
         return rc;
+    const struct spec_role *only;
+    if (o.spec && spec_only_role(&o.spec->job, "drarun_local_start", &only, err) < 0)
+        return -err->code;
     if (o.spec)
         take_counts(&o.spec->job, &o);
     if (command ? !command[0] : !o.spec)

@@ -25,8 +25,9 @@ struct drarun_plan {
     json_t *labels;
     struct nodes_profile machine; /* of the nodes, where the spec leaves it open */
     char ask[512];
-    struct preview_input input; /* of the above */
-    struct preview preview;
+    struct preview_input input; /* of the above, for each role in turn */
+    struct preview *previews;   /* built of them, by role */
+    uint32_t built;
 };
 
 void plan_objects_init(struct plan_objects *objects)
@@ -83,7 +84,9 @@ void drarun_plan_free(struct drarun_plan *plan)
 {
     if (!plan)
         return;
-    preview_done(&plan->preview);
+    for (uint32_t r = 0; r < plan->built; r++)
+        preview_done(&plan->previews[r]);
+    free(plan->previews);
     slices_done(&plan->slices);
     plan_objects_done(&plan->objects);
     json_decref(plan->labels);
@@ -105,6 +108,30 @@ static int settle_profile(struct drarun_plan *plan, struct drarun_error *err)
                                 plan->objects.known ? &cluster : NULL, &plan->machine, err);
     if (rc == 0 && open && plan->objects.known && !plan->machine.found)
         job_profile_ask(&plan->machine, plan->ask, sizeof plan->ask);
+    return rc;
+}
+
+/* What the roles before it hold already. The claims are those of the plan. */
+static int add_held(const struct preview *preview, json_t *claims, struct drarun_error *err)
+{
+    int rc = 0;
+    for (size_t w = 0; w < json_array_size(preview->claims); w++)
+        rc |= json_array_extend(claims, json_array_get(preview->claims, w));
+    return rc < 0 ? error_set(err, ENOMEM, "out of memory") : 0;
+}
+
+static int build_roles(struct drarun_plan *plan, struct drarun_error *err)
+{
+    uint32_t count = plan->spec.role_count;
+    plan->previews = calloc(count, sizeof *plan->previews);
+    int rc = plan->previews ? 0 : error_set(err, ENOMEM, "out of memory");
+    for (uint32_t r = 0; rc == 0 && r < count; r++) {
+        plan->input.role = &plan->spec.roles[r];
+        rc = preview_build(&plan->input, &plan->previews[r], err);
+        plan->built += rc == 0;
+        if (rc == 0 && r + 1 < count)
+            rc = add_held(&plan->previews[r], plan->objects.claims, err);
+    }
     return rc;
 }
 
@@ -136,7 +163,7 @@ static int build(const struct drarun_plan_options *o, struct drarun_plan *plan,
         .nccl_version = o->nccl_version,
     };
     if (rc == 0)
-        rc = preview_build(&plan->input, &plan->preview, err);
+        rc = build_roles(plan, err);
     plan->input.nccl_version = NULL; /* the caller's */
     return rc;
 }
@@ -230,53 +257,92 @@ int drarun_plan_build(const struct drarun_spec *spec, const struct drarun_plan_o
 
 /* ---- what it says ---- */
 
+static int verdict(const struct drarun_plan *plan, uint32_t index, struct drarun_error *err)
+{
+    const struct preview *preview = &plan->previews[index];
+    const struct warning *refusal = &preview->plan.refusal;
+    int rc = 0;
+    if (preview->planned && refusal->code)
+        rc = error_kind(err, DRARUN_ERR_SPEC, EINVAL, "refused: %s: %s",
+                        warning_name(refusal->code), refusal->detail ? refusal->detail : "");
+    else if (preview->predicted && preview->prediction.shortage)
+        rc = error_kind(err, DRARUN_ERR_CAPACITY, ENOSPC, "no room%s: %s%s%s",
+                        preview->absent ? " on the nodes that are there" : "",
+                        preview->prediction.shortage, preview->absent ? "; " : "",
+                        preview->absent ? preview->absent : "");
+    return rc < 0 && spec_has_roles(&plan->spec)
+               ? error_prefix(err, "role %s", plan->spec.roles[index].name)
+               : rc;
+}
+
 int drarun_plan_verdict(const struct drarun_plan *plan, struct drarun_error *err)
 {
-    const struct preview *preview = &plan->preview;
-    const struct warning *refusal = &preview->plan.refusal;
-    if (preview->planned && refusal->code)
-        return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "refused: %s: %s",
-                          warning_name(refusal->code), refusal->detail ? refusal->detail : "");
-    if (preview->predicted && preview->prediction.shortage)
-        return error_kind(err, DRARUN_ERR_CAPACITY, ENOSPC, "no room%s: %s%s%s",
-                          preview->absent ? " on the nodes that are there" : "",
-                          preview->prediction.shortage, preview->absent ? "; " : "",
-                          preview->absent ? preview->absent : "");
-    return 0;
+    int rc = 0;
+    for (uint32_t r = 0; rc == 0 && r < plan->built; r++)
+        rc = verdict(plan, r, err);
+    return rc;
+}
+
+static struct preview_input input_of(const struct drarun_plan *plan, uint32_t role)
+{
+    struct preview_input input = plan->input;
+    input.role = &plan->spec.roles[role];
+    return input;
 }
 
 char *drarun_plan_text(const struct drarun_plan *plan, int explain)
 {
     C_NUMBERS;
     struct buf text = BUF_INIT;
-    preview_text(&plan->input, &plan->preview, explain, &text);
+    bool named = spec_has_roles(&plan->spec);
+    if (named)
+        buf_printf(&text, "job %s: %u workers in %u roles; those of a role are counted from 0\n",
+                   plan->spec.name, plan->spec.workers, plan->spec.role_count);
+    for (uint32_t r = 0; r < plan->built; r++) {
+        const struct preview_input input = input_of(plan, r);
+        buf_add_str(&text, named ? "\n" : "");
+        preview_text(&input, &plan->previews[r], explain, &text);
+    }
     return text_take(&text);
 }
 
 char *drarun_plan_json(const struct drarun_plan *plan, int explain)
 {
     C_NUMBERS;
-    return text_of_json_take(preview_json(&plan->input, &plan->preview, explain));
+    json_t *list = json_array();
+    for (uint32_t r = 0; r < plan->built; r++) {
+        const struct preview_input input = input_of(plan, r);
+        json_array_append_new(list, preview_json(&input, &plan->previews[r], explain));
+    }
+    if (spec_has_roles(&plan->spec))
+        return text_of_json_take(json_pack("{s:s, s:i, s:o}", "job", plan->spec.name, "workers",
+                                           (int)plan->spec.workers, "roles", list));
+    json_t *only = json_incref(json_array_get(list, 0));
+    json_decref(list);
+    return text_of_json_take(only);
 }
 
 /* ---- a picture ---- */
 
 static int worker_of(const struct drarun_plan *plan, unsigned worker,
-                     const struct plan_worker_input **ret_worker, struct drarun_error *err)
+                     const struct plan_worker_input **ret_worker,
+                     const struct plan_worker **ret_planned, struct drarun_error *err)
 {
-    const struct preview *preview = &plan->preview;
     if (worker >= plan->spec.workers)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "worker %u: expected one of the job's %u, which are counted from 0",
                           worker, plan->spec.workers);
+    const struct spec_role *role = spec_role_of(&plan->spec, worker);
+    const struct preview *preview = &plan->previews[role - plan->spec.roles];
     if (preview->predicted && preview->prediction.shortage)
-        return drarun_plan_verdict(plan, err);
-    if (!plan->objects.known || !preview->planned || !preview->workers[worker].node)
+        return verdict(plan, (uint32_t)(role - plan->spec.roles), err);
+    if (!plan->objects.known || !preview->planned || !preview->workers[worker - role->first].node)
         return error_kind(err, DRARUN_ERR_USAGE, ENODATA,
                           "worker %u: its node is not known: that takes a job with devices, and "
                           "the cluster's ResourceSlices",
                           worker);
-    *ret_worker = &preview->workers[worker];
+    *ret_worker = &preview->workers[worker - role->first];
+    *ret_planned = &preview->plan.workers[worker - role->first];
     return 0;
 }
 
@@ -285,8 +351,9 @@ int plan_svg(const struct drarun_plan *plan, unsigned worker, const json_t *fabr
 {
     C_NUMBERS;
     const struct plan_worker_input *input = NULL;
+    const struct plan_worker *planned = NULL;
     struct topo_host host;
-    int rc = worker_of(plan, worker, &input, err);
+    int rc = worker_of(plan, worker, &input, &planned, err);
     if (rc == 0 && fabric && fabric_workers(fabric) != plan->spec.workers)
         rc = error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                         "the NICs are those of %u workers, and the plan has %u: --workers %u plans "
@@ -296,8 +363,7 @@ int plan_svg(const struct drarun_plan *plan, unsigned worker, const json_t *fabr
         rc = topo_slices_host(&plan->slices, input->claims, input->node, &host, err);
     if (rc < 0)
         return rc;
-    rc =
-        picture_of_worker(&host, &plan->preview.plan.workers[worker], worker, fabric, ret_svg, err);
+    rc = picture_of_worker(&host, planned, worker, fabric, ret_svg, err);
     host_done(&host);
     return rc;
 }

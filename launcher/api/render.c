@@ -141,6 +141,9 @@ static int render_foreign(const struct job_spec *spec, const struct system *syst
 {
     struct render_foreign how = {.options = *render};
     struct strlist told = STRLIST_INIT;
+    const struct spec_role *only;
+    if (spec_only_role(spec, "a rendering for another system", &only, err) < 0)
+        return -err->code;
     how.options.attempt = 0;
     how.head = o->head && o->head[0] == 'w' ? RENDER_HEAD_WORKER : RENDER_HEAD_PLAIN;
     int rc = read_replicas(o->replicas, &how, err);
@@ -162,14 +165,18 @@ static int render_list(struct job_spec *spec, const struct system *system,
         return render_foreign(spec, system, o, render, ret_list, err);
     if (o->claims)
         spec->claims = o->claims[0] == 'd' ? SPEC_CLAIMS_DIRECT : SPEC_CLAIMS_TEMPLATE;
+    const struct spec_role *only;
     int rc = fits(spec, render, err);
+    if (rc == 0 && spec->claims == SPEC_CLAIMS_TEMPLATE)
+        rc = spec_only_role(spec, "claims: template", &only, err);
     return rc < 0 ? rc : render_job(spec, render, ret_list, err);
 }
 
 /* Without a launcher nobody goes on where no driver publishes the NUMA node: many do not yet. */
 static unsigned first_step(const struct job_spec *spec, const struct system *system)
 {
-    bool may_wait = spec->align == SPEC_ALIGN_PREFERRED && claims_rung(spec, 0) == CLAIMS_RUNG_NUMA;
+    const struct spec_role *role = &spec->roles[0];
+    bool may_wait = role->align == SPEC_ALIGN_PREFERRED && claims_rung(role, 0) == CLAIMS_RUNG_NUMA;
     return system && may_wait ? claims_attempts(spec) - 1 : 0;
 }
 

@@ -41,8 +41,13 @@ char *drarun_spec_summary(const struct drarun_spec *spec)
     const struct job_spec *job = &spec->job;
     struct buf out = BUF_INIT;
     buf_printf(&out, "job %s, %u worker%s", job->name, job->workers, job->workers == 1 ? "" : "s");
-    add_devices(&out, &job->gpus, "GPU");
-    add_devices(&out, &job->nics, "NIC");
+    for (uint32_t r = 0; r < job->role_count; r++) {
+        const struct spec_role *role = &job->roles[r];
+        if (spec_has_roles(job))
+            buf_printf(&out, ", %u of role %s", role->workers, role->name);
+        add_devices(&out, &role->gpus, "GPU");
+        add_devices(&out, &role->nics, "NIC");
+    }
     if (job->compute_domain)
         buf_add_str(&out, ", a ComputeDomain");
     return buf_take(&out);

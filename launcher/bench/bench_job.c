@@ -26,8 +26,16 @@ json_t *bench_job_base(const struct bench_choice *choice, int *ret_status)
         base = json_pack("{s:s, s:s, s:{}, s:{}}", "apiVersion", SPEC_API_VERSION, "kind",
                          SPEC_KIND, "metadata", "spec");
     } else if ((*ret_status = spec_file_load_program(choice->job, SPEC_BENCH, &spec)) == 0) {
-        base = json_deep_copy(spec->job.document);
+        struct drarun_error err = {0};
+        const struct spec_role *only;
+        bool alike = spec_only_role(&spec->job, "drarun bench", &only, &err) == 0;
+        base = alike ? json_deep_copy(spec->job.document) : NULL;
         drarun_spec_free(spec);
+        if (!alike) {
+            log_error("%s", err.text);
+            *ret_status = error_exit_status(err.kind);
+            return NULL;
+        }
     } else {
         return NULL;
     }

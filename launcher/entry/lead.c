@@ -229,14 +229,14 @@ static int on_prepare(void *arg, struct job *job, struct drarun_error *err)
     const struct job_plan_input input = {.spec = &l->spec,
                                          .workers = l->workers,
                                          .slices_unknown = true,
-                                         .warn = l->spec.gpus.count > 0};
+                                         .warn = l->spec.roles[0].gpus.count > 0};
     return job_plan(job, &input, err);
 }
 
 static void on_started(void *arg)
 {
     const struct lead *l = arg;
-    log_note("%u ranks on %u workers run", l->spec.ranks_per_worker * l->count, l->count);
+    log_note("%u ranks on %u workers run", l->spec.roles[0].ranks_per_worker * l->count, l->count);
 }
 
 /* One try of all agents. *ret_again: not all had come, and there is time. */
@@ -271,7 +271,7 @@ static int run_round(struct lead *l, bool *ret_again, int *ret_status, struct dr
     const struct job_request request = {
         .programs = &program,
         .program_count = 1,
-        .per_worker = l->spec.ranks_per_worker,
+        .per_worker = l->spec.roles[0].ranks_per_worker,
         .radix = RADIX,
         .bind = o->bind ? o->bind : "none",
         .pods = &pods,

@@ -278,6 +278,11 @@ void drarun_spec_free(struct drarun_spec *spec)
 int spec_again(const struct job_spec *spec, const struct profiles *profiles, const char *name,
                uint32_t workers, struct job_spec *ret_spec, struct drarun_error *err)
 {
+    if (workers && spec_has_roles(spec))
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "--workers %u: the job %s has roles, each of which says how many workers "
+                          "it has",
+                          workers, spec->name);
     CLEANUP(json_decrefp) json_t *document = json_deep_copy(spec->document);
     struct job_spec again;
     int rc = document ? 0 : -1;

@@ -192,10 +192,10 @@ struct launch_message *job_launch(struct job *job, struct drarun_error *err)
     return job->launch || make_launch(job, err) == 0 ? job->launch : NULL;
 }
 
-int job_use_plan(struct job *job, const struct plan *plan, struct drarun_error *err)
+int job_use_plans(struct job *job, const struct plan *plans, size_t count, struct drarun_error *err)
 {
     int rc = job->launch ? 0 : make_launch(job, err);
-    if (rc == 0 && launch_message_plan(job->launch, plan, true) < 0)
+    if (rc == 0 && launch_message_plan(job->launch, plans, count, true) < 0)
         rc = error_set(err, ENOMEM, "out of memory");
     return rc;
 }

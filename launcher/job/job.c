@@ -583,9 +583,24 @@ static int map_mpirun(struct job *job, struct drarun_error *err)
     return rankmap_build(&job->count, 1, job->count, 1, &job->map, err);
 }
 
+/* Programs with workers of their own. */
+static int map_parts(struct job *job, struct drarun_error *err)
+{
+    const struct job_request *request = job->request;
+    cleanup_free struct rank_part *parts = calloc(request->program_count, sizeof *parts);
+    if (!parts)
+        return error_set(err, ENOMEM, "out of memory");
+    for (size_t i = 0; i < request->program_count; i++)
+        parts[i] = (struct rank_part){request->programs[i].ranks, request->programs[i].workers};
+    return rankmap_build_parts(parts, request->program_count,
+                               request->pods ? request->pods->rank_order : NULL, &job->map, err);
+}
+
 static int map_programs(struct job *job, struct drarun_error *err)
 {
     const struct job_request *request = job->request;
+    if (request->programs[0].workers > 0)
+        return map_parts(job, err);
     cleanup_free uint32_t *counts = calloc(request->program_count, sizeof *counts);
     if (!counts)
         return error_set(err, ENOMEM, "out of memory");
@@ -632,6 +647,8 @@ static int map_ranks(struct job *job, struct drarun_error *err)
         return error_set(err, ENOMEM, "out of memory");
     if (expects_words(job))
         cause_expect_pods(job->cause);
+    if (request->success_count > 0)
+        cause_decide_by(job->cause, request->success_first, request->success_count);
     return 0;
 }
 

@@ -48,9 +48,11 @@ void job_pod_leaves(struct job *job, const struct cause_pod *pod);
 /* For request_pods.prepare: what a worker says that it holds (docs/design/018-inspection.md;
  * borrowed), and the message that takes what is derived of it; NULL without memory. */
 const json_t *job_inspection(const struct job *job, uint32_t worker);
-/* For the same: what was derived goes to the ranks with the launch. Nothing of the plan is kept. */
-int job_use_plan(struct job *job, const struct plan *plan, struct drarun_error *err);
-/* For the same, after job_use_plan: the NICs that carry data are to reach those of other workers
+/* For the same: what was derived goes to the ranks with the launch. The plans' workers are the
+ * job's in order, one plan for each role. Nothing of them is kept. */
+int job_use_plans(struct job *job, const struct plan *plans, size_t count,
+                  struct drarun_error *err);
+/* For the same, after job_use_plans: the NICs that carry data are to reach those of other workers
  * before anything starts, where there are any. spec is borrowed, plan is not kept. */
 int job_use_reach(struct job *job, const struct job_spec *spec, const struct plan *plan,
                   struct drarun_error *err);

@@ -172,9 +172,9 @@ void launch_message_free(struct launch_message *m)
     free(m);
 }
 
-int launch_message_plan(struct launch_message *m, const struct plan *plan, bool bind)
+int launch_message_plan(struct launch_message *m, const struct plan *plans, size_t count, bool bind)
 {
-    struct launch_plan *made = launch_plan_new(plan, m->map, bind);
+    struct launch_plan *made = launch_plan_new(plans, count, m->map, bind);
     if (!made)
         return -ENOMEM;
     launch_plan_free(m->plan);

@@ -41,15 +41,65 @@ static bool of_the_job(const struct plan_var *var)
     return strcmp(var->rule, "rank") == 0 || strncmp(var->name, "MASTER_", strlen("MASTER_")) == 0;
 }
 
+static void add_var(const struct plan_var *var, struct environment *env)
+{
+    if (strcmp(var->rule, "user") == 0)
+        strlist_addf(&env->set, "%s=%s", var->name, var->value);
+    else if (!of_the_job(var))
+        strlist_addf(&env->defaults, "%s=%s", var->name, var->value);
+}
+
 static void add_vars(const struct plan_vars *vars, struct environment *env)
 {
-    for (size_t i = 0; i < vars->count; i++) {
-        const struct plan_var *var = &vars->list[i];
-        if (strcmp(var->rule, "user") == 0)
-            strlist_addf(&env->set, "%s=%s", var->name, var->value);
-        else if (!of_the_job(var))
-            strlist_addf(&env->defaults, "%s=%s", var->name, var->value);
+    for (size_t i = 0; i < vars->count; i++)
+        add_var(&vars->list[i], env);
+}
+
+static void add_prepend(const struct plan_var *var, struct environment *env)
+{
+    strlist_addf(&env->prepend, "%s=%s", var->name, var->value);
+}
+
+/* ---- what is of a whole plan ---- */
+
+struct plans {
+    const struct plan *list;
+    size_t count;
+};
+
+static const struct plan_vars *env_of(const struct plan *plan)
+{
+    return &plan->env;
+}
+
+static const struct plan_vars *prepend_of(const struct plan *plan)
+{
+    return &plan->prepend;
+}
+
+/* Every plan has it with this value, and by the user or not. */
+static bool is_common(const struct plans *plans, const struct plan_vars *(*of)(const struct plan *),
+                      const struct plan_var *var)
+{
+    for (size_t i = 0; i < plans->count; i++) {
+        const struct plan_var *other = plan_vars_find(of(&plans->list[i]), var->name);
+        if (!other || strcmp(other->value, var->value) != 0 ||
+            (strcmp(other->rule, "user") == 0) != (strcmp(var->rule, "user") == 0))
+            return false;
     }
+    return true;
+}
+
+/* Those of a plan as a whole that all plans have, or that they do not. */
+static void add_whole(const struct plans *plans, const struct plan *plan, bool common,
+                      struct environment *env)
+{
+    for (size_t i = 0; i < plan->env.count; i++)
+        if (is_common(plans, env_of, &plan->env.list[i]) == common)
+            add_var(&plan->env.list[i], env);
+    for (size_t i = 0; i < plan->prepend.count; i++)
+        if (is_common(plans, prepend_of, &plan->prepend.list[i]) == common)
+            add_prepend(&plan->prepend.list[i], env);
 }
 
 /* A rank that sees its one MIG device alone finds it as the first, whatever its place. */
@@ -103,10 +153,12 @@ static bool fill_rank(const struct plan_worker *from, uint32_t place, bool bind,
     return rank->cpus != NULL;
 }
 
-static bool fill_worker(const struct plan_worker *from, uint32_t ranks, bool bind,
+static bool fill_worker(const struct plans *plans, const struct plan *plan,
+                        const struct plan_worker *from, uint32_t ranks, bool bind,
                         struct worker *worker)
 {
     drarun__wire__worker_setting__init(&worker->wire);
+    add_whole(plans, plan, false, &worker->env);
     add_vars(&from->env, &worker->env);
     if (!seal(&worker->env))
         return false;
@@ -128,27 +180,31 @@ static bool fill_worker(const struct plan_worker *from, uint32_t ranks, bool bin
     return true;
 }
 
-static bool fill(struct launch_plan *p, const struct plan *plan, const struct rankmap *map,
+static bool fill(struct launch_plan *p, const struct plans *plans, const struct rankmap *map,
                  bool bind)
 {
+    size_t w = 0;
     p->workers = calloc(map->workers, sizeof *p->workers);
     if (!p->workers)
         return false;
     p->count = map->workers;
-    add_vars(&plan->env, &p->all);
-    for (size_t i = 0; i < plan->prepend.count; i++)
-        strlist_addf(&p->all.prepend, "%s=%s", plan->prepend.list[i].name,
-                     plan->prepend.list[i].value);
+    add_whole(plans, &plans->list[0], true, &p->all);
     bool good = seal(&p->all);
-    for (size_t w = 0; good && w < p->count && w < plan->worker_count; w++)
-        good = fill_worker(&plan->workers[w], map->local_sizes[w], bind, &p->workers[w]);
+    for (size_t i = 0; i < plans->count; i++) {
+        const struct plan *plan = &plans->list[i];
+        for (size_t k = 0; good && k < plan->worker_count && w < p->count; k++, w++)
+            good = fill_worker(plans, plan, &plan->workers[k], map->local_sizes[w], bind,
+                               &p->workers[w]);
+    }
     return good;
 }
 
-struct launch_plan *launch_plan_new(const struct plan *plan, const struct rankmap *map, bool bind)
+struct launch_plan *launch_plan_new(const struct plan *plans, size_t count,
+                                    const struct rankmap *map, bool bind)
 {
+    const struct plans all = {plans, count};
     struct launch_plan *p = calloc(1, sizeof *p);
-    if (p && !fill(p, plan, map, bind)) {
+    if (p && !fill(p, &all, map, bind)) {
         launch_plan_free(p);
         return NULL;
     }

@@ -13,10 +13,11 @@
 
 struct launch_plan;
 
-/* plan's workers are the map's, in its order; nothing of either is kept. A rank's own part is there
- * for workers that have as many ranks as the plan says. bind: ranks are bound to the CPUs of their
- * GPU. NULL: out of memory. */
-struct launch_plan *launch_plan_new(const struct plan *plan, const struct rankmap *map, bool bind);
+/* The plans' workers are the map's, in its order; nothing of either is kept. What all plans say
+ * alike is said to all ranks once. A rank's own part is there for workers that have as many ranks
+ * as the plan says. bind: ranks are bound to the CPUs of their GPU. NULL: out of memory. */
+struct launch_plan *launch_plan_new(const struct plan *plans, size_t count,
+                                    const struct rankmap *map, bool bind);
 void launch_plan_free(struct launch_plan *plan);
 
 /* Both belong to the plan. */

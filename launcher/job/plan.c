@@ -15,14 +15,18 @@
 struct planning {
     struct preflight_worker *inspected;
     struct profiles profiles;
-    struct plan plan;
-    bool have_profiles, planned;
+    struct plan *plans; /* planned of them, one for each role */
+    struct plan all;    /* plan_join of them */
+    bool have_profiles;
+    uint32_t planned;
 };
 
 static void done(struct planning *p)
 {
-    if (p->planned)
-        plan_done(&p->plan);
+    plan_join_done(&p->all);
+    for (uint32_t r = 0; r < p->planned; r++)
+        plan_done(&p->plans[r]);
+    free(p->plans);
     if (p->have_profiles)
         profiles_done(&p->profiles);
     free(p->inspected);
@@ -34,9 +38,10 @@ static int collect(const struct job *job, const struct job_plan_input *in, struc
     int rc = profiles_builtin(&p->profiles, err);
     p->have_profiles = rc == 0;
     p->inspected = calloc(in->spec->workers, sizeof *p->inspected);
+    p->plans = calloc(in->spec->role_count, sizeof *p->plans);
     if (rc < 0)
         return rc;
-    if (!p->inspected)
+    if (!p->inspected || !p->plans)
         return error_set(err, ENOMEM, "out of memory");
     for (uint32_t i = 0; i < in->spec->workers; i++) {
         const json_t *inspection = job_inspection(job, i);
@@ -48,17 +53,18 @@ static int collect(const struct job *job, const struct job_plan_input *in, struc
 }
 
 /* Beside the report, or where the user says. */
-static bool inspector_has_place(const struct job *job, const struct job_spec *spec)
+static bool inspector_has_place(const struct job *job, const struct spec_role *role)
 {
-    return job_reports_to_file(job) || env_get(&spec->nccl_env, INSPECTOR_FOLDER);
+    return job_reports_to_file(job) || env_get(&role->nccl_env, INSPECTOR_FOLDER);
 }
 
-static int build(const struct job *job, const struct job_plan_input *in, struct planning *p,
-                 struct drarun_error *err)
+/* Workers of one role are alike; those of two need not even be of one profile. */
+static int build_role(const struct job *job, const struct job_plan_input *in, struct planning *p,
+                      const struct spec_role *role, struct drarun_error *err)
 {
-    struct plan_input input = plan_input_of(in->spec);
-    input.inspector = in->spec->nccl_inspector && inspector_has_place(job, in->spec);
-    if (in->spec->nccl_inspector && !input.inspector)
+    struct plan_input input = plan_input_of(in->spec, role);
+    input.inspector = role->nccl_inspector && inspector_has_place(job, role);
+    if (role->nccl_inspector && !input.inspector)
         log_note("NCCL's inspector is off: its files would go with the pods; launch from here with "
                  "a report (--here --report FILE), or name a folder of a volume: nccl: {env: "
                  "{" INSPECTOR_FOLDER ": /PATH}}");
@@ -66,11 +72,22 @@ static int build(const struct job *job, const struct job_plan_input *in, struct 
     input.slices_unknown = in->slices_unknown;
     input.node_labels = in->node_labels;
     input.profiles = &p->profiles;
-    input.workers = in->workers;
-    input.rank_order = in->rank_order;
-    input.worker_count = in->spec->workers;
-    int rc = plan_build(&input, &p->plan, err);
-    p->planned = rc == 0;
+    input.workers = in->workers + role->first;
+    input.rank_order = in->rank_order; /* of a job with one role */
+    input.worker_count = role->workers;
+    int rc = plan_build(&input, &p->plans[p->planned], err);
+    p->planned += rc == 0;
+    return rc;
+}
+
+static int build(const struct job *job, const struct job_plan_input *in, struct planning *p,
+                 struct drarun_error *err)
+{
+    int rc = 0;
+    for (uint32_t r = 0; rc == 0 && r < in->spec->role_count; r++)
+        rc = build_role(job, in, p, &in->spec->roles[r], err);
+    if (rc == 0)
+        rc = plan_join(p->plans, p->planned, &p->all, err);
     return rc < 0 ? error_prefix(err, "plan") : 0;
 }
 
@@ -80,7 +97,7 @@ static int check(const struct job_plan_input *in, const struct planning *p, stru
 {
     const struct preflight_input input = {
         .spec = in->spec,
-        .plan = &p->plan,
+        .plan = &p->all,
         .workers = p->inspected,
         .count = in->spec->workers,
         .fabric = fabric,
@@ -106,7 +123,7 @@ static int check_all(struct job *job, const struct job_plan_input *in, const str
                      struct drarun_error *err)
 {
     struct fabric *fabric = NULL;
-    if (in->spec->fabric >= SPEC_FABRIC_OPEN && !(fabric = fabric_new(&p->plan)))
+    if (in->spec->fabric >= SPEC_FABRIC_OPEN && !(fabric = fabric_new(&p->all)))
         return error_set(err, ENOMEM, "out of memory");
     int rc = check(in, p, fabric, err);
     job_use_fabric_take(job, fabric);
@@ -139,32 +156,32 @@ int job_plan_look_for(const struct job_spec *spec, struct strlist *paths, struct
     profiles_files(&profiles, paths);
     profiles_scripts(&profiles, scripts);
     profiles_done(&profiles);
-    if (spec && spec->nccl_inspector)
-        inspector_paths(spec->nccl_env.items, paths);
+    for (uint32_t r = 0; spec && r < spec->role_count; r++)
+        if (spec->roles[r].nccl_inspector)
+            inspector_paths(spec->roles[r].nccl_env.items, paths);
     return paths->failed || scripts->failed ? error_set(err, ENOMEM, "out of memory") : 0;
 }
 
 /* With the node, which is what has to be looked at. */
-static int refused(const struct job_plan_input *in, const struct warning *refusal,
-                   struct drarun_error *err)
+static int refused(const struct job_plan_input *in, const struct spec_role *role,
+                   const struct warning *refusal, struct drarun_error *err)
 {
     const char *code = warning_name(refusal->code);
-    if (refusal->worker < 0 || (uint32_t)refusal->worker >= in->spec->workers)
+    if (refusal->worker < 0 || (uint32_t)refusal->worker >= role->workers)
         return error_kind(err, DRARUN_ERR_PREFLIGHT, EINVAL, "refused: %s: %s", code,
                           refusal->detail);
-    const struct plan_worker_input *worker = &in->workers[refusal->worker];
-    return error_kind(err, DRARUN_ERR_PREFLIGHT, EINVAL, "refused: %s: worker %d (%s%s%s): %s",
-                      code, refusal->worker, worker->pod ? worker->pod : "no pod",
-                      worker->node ? " on " : "", worker->node ? worker->node : "",
-                      refusal->detail);
+    uint32_t index = role->first + (uint32_t)refusal->worker;
+    const struct plan_worker_input *worker = &in->workers[index];
+    return error_kind(err, DRARUN_ERR_PREFLIGHT, EINVAL, "refused: %s: worker %u (%s%s%s): %s",
+                      code, index, worker->pod ? worker->pod : "no pod", worker->node ? " on " : "",
+                      worker->node ? worker->node : "", refusal->detail);
 }
 
-static int keep_files(struct job *job, const struct job_spec *spec, const struct plan *plan,
-                      struct drarun_error *err)
+static bool keeps_files(const struct spec_role *role, const struct plan *plan)
 {
     bool on = plan_vars_find(&plan->env, INSPECTOR_ENABLE) != NULL;
-    bool ours = spec->nccl_inspector && !env_get(&spec->nccl_env, INSPECTOR_FOLDER);
-    return on && ours ? job_use_files(job, INSPECTOR_FOLDER, err) : 0;
+    bool ours = role->nccl_inspector && !env_get(&role->nccl_env, INSPECTOR_FOLDER);
+    return on && ours;
 }
 
 int job_plan(struct job *job, const struct job_plan_input *in, struct drarun_error *err)
@@ -173,19 +190,23 @@ int job_plan(struct job *job, const struct job_plan_input *in, struct drarun_err
     int rc = collect(job, in, &p, err);
     if (rc == 0)
         rc = build(job, in, &p, err);
-    if (rc == 0 && p.plan.refusal.code)
-        rc = refused(in, &p.plan.refusal, err);
+    for (uint32_t r = 0; rc == 0 && r < p.planned; r++)
+        if (p.plans[r].refusal.code)
+            rc = refused(in, &in->spec->roles[r], &p.plans[r].refusal, err);
     if (rc == 0) {
         if (in->warn)
-            rc = say_warnings(&p.plan, err);
+            rc = say_warnings(&p.all, err);
         rc = rc < 0 ? rc : check_all(job, in, &p, err);
     }
     if (rc == 0)
-        rc = job_use_plan(job, &p.plan, err);
-    if (rc == 0)
-        rc = keep_files(job, in->spec, &p.plan, err);
+        rc = job_use_plans(job, p.plans, p.planned, err);
+    bool keep = false;
+    for (uint32_t r = 0; r < p.planned; r++)
+        keep |= keeps_files(&in->spec->roles[r], &p.plans[r]);
+    if (rc == 0 && keep)
+        rc = job_use_files(job, INSPECTOR_FOLDER, err);
     if (rc == 0 && in->spec->fabric == SPEC_FABRIC_REACH)
-        rc = job_use_reach(job, in->spec, &p.plan, err);
+        rc = job_use_reach(job, in->spec, &p.all, err);
     done(&p);
     return rc;
 }

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "jobs/spec/spec.h"
+
 void request_done(struct job_request *request)
 {
     for (size_t i = 0; i < request->program_count; i++)
@@ -15,6 +17,17 @@ void request_done(struct job_request *request)
     free(request->alloc_wd);
     free(request->chosen_agents);
     *request = (struct job_request){0};
+}
+
+void request_decide_success(struct job_request *request, const struct job_spec *spec)
+{
+    request->success_first = 0;
+    request->success_count = spec->success == SPEC_SUCCESS_RANK0 ? 1 : 0;
+    if (spec->success != SPEC_SUCCESS_ROLE)
+        return;
+    for (uint32_t r = 0; r < spec->success_role; r++)
+        request->success_first += request->programs[r].ranks;
+    request->success_count = request->programs[spec->success_role].ranks;
 }
 
 bool request_is_elsewhere(const struct job_request *request)

@@ -20,6 +20,8 @@
 /* One program of the job. */
 struct request_program {
     uint32_t ranks;     /* 0: not said */
+    uint32_t workers;   /* its own, behind those of the programs before it: of every program or of
+                         * none; 0: all programs share the workers */
     struct strlist env; /* "NAME=VALUE", or "NAME" for the launcher's own value */
     const char *wd;     /* NULL: not said */
     char *const *argv;  /* argc strings, not NULL-terminated */
@@ -103,6 +105,8 @@ struct job_request {
     uint32_t slots;     /* ranks that a worker may have: mpirun is told so, and ranks may spawn so
                          * many; 0: not said */
     bool oversubscribe; /* ranks may spawn more */
+    /* Ranks whose success is the job's, success_count of them from success_first; 0: all. */
+    uint32_t success_first, success_count;
     const char *bind;
     Drarun__Wire__StopAt stop_at; /* where ranks wait for a debugger */
     bool report_bindings;
@@ -128,6 +132,10 @@ struct job_request {
 };
 
 void request_done(struct job_request *request);
+
+struct job_spec;
+/* Whose success is the job's, of programs that are the spec's roles with their ranks. */
+void request_decide_success(struct job_request *request, const struct job_spec *spec);
 
 /* Its agents are other people's processes: started by hand, or in pods. */
 bool request_is_elsewhere(const struct job_request *request);

@@ -59,7 +59,7 @@ static void device_words(const struct spec_devices *d, const char *what, struct 
 /* The rung that the claim is on, and those above it, which too few nodes meet. */
 static void rung_words(const struct preview_input *in, const struct preview *p, struct buf *out)
 {
-    enum claims_rung rung = claims_rung(in->spec, p->step);
+    enum claims_rung rung = claims_rung(in->role, p->step);
     if (rung == CLAIMS_RUNG_NONE)
         buf_add_str(out, "GPUs and NICs without a constraint");
     else
@@ -69,17 +69,17 @@ static void rung_words(const struct preview_input *in, const struct preview *p, 
                    step > 0               ? " or "
                    : p->placed_first == 0 ? ": no node can meet "
                                           : ": too few nodes meet ",
-                   claims_rung_name(claims_rung(in->spec, step)));
+                   claims_rung_name(claims_rung(in->role, step)));
     if (p->step > 0)
         buf_add_str(out, " (align: preferred)");
     else if (rung == CLAIMS_RUNG_NUMA)
-        buf_printf(out, ": %s has no common root", in->spec->machine.profile);
+        buf_printf(out, ": %s has no common root", in->role->machine.profile);
 }
 
 static void alignment_words(const struct preview_input *in, const struct preview *p,
                             struct buf *out)
 {
-    switch (claims_alignment(in->spec)) {
+    switch (claims_alignment(in->role)) {
     case CLAIMS_ALIGNED_BY_CLAIM:
         rung_words(in, p, out);
         break;
@@ -92,9 +92,9 @@ static void alignment_words(const struct preview_input *in, const struct preview
     buf_add_str(out, "\n");
 }
 
-static void spread(const struct job_spec *spec, struct buf *out)
+static void spread(const struct job_spec *spec, const struct spec_role *role, struct buf *out)
 {
-    int spread = node_spread_of(spec, false, NULL);
+    int spread = node_spread_of(spec, role, false, NULL);
     if (spread == NODE_SPREAD_BY_SPEC)
         buf_printf(out, "one worker per node (" NODE_SPREAD_KEY "%s)\n",
                    spec->spread ? "" : " by default");
@@ -102,10 +102,10 @@ static void spread(const struct job_spec *spec, struct buf *out)
         buf_add_str(out, "one worker per node (the template's podAntiAffinity)\n");
 }
 
-static void tolerations(const struct job_spec *spec, struct buf *out)
+static void tolerations(const struct job_spec *spec, const struct spec_role *role, struct buf *out)
 {
     struct toleration list[TOLERATIONS_MAX];
-    size_t count = tolerations_of(spec, list);
+    size_t count = tolerations_of(spec, role, list);
     for (size_t i = 0; i < count; i++) {
         buf_printf(out, "%s%s", i == 0 ? "pods tolerate the taint " : ", and ", list[i].key);
         if (list[i].value)
@@ -119,19 +119,23 @@ static void tolerations(const struct job_spec *spec, struct buf *out)
 static void head(const struct preview_input *in, const struct preview *p, struct buf *out)
 {
     const struct job_spec *spec = in->spec;
+    const struct spec_role *role = in->role;
     struct buf devices = BUF_INIT;
-    device_words(&spec->gpus, "GPU", &devices);
-    device_words(&spec->nics, "NIC", &devices);
-    buf_printf(out, "job %s: %u worker%s", spec->name, spec->workers,
-               spec->workers == 1 ? "" : "s");
+    device_words(&role->gpus, "GPU", &devices);
+    device_words(&role->nics, "NIC", &devices);
+    if (spec_has_roles(spec))
+        buf_printf(out, "role %s", role->name);
+    else
+        buf_printf(out, "job %s", spec->name);
+    buf_printf(out, ": %u worker%s", role->workers, role->workers == 1 ? "" : "s");
     buf_printf(out, devices.len > 0 ? ", each with %s\n" : "%s\n",
                devices.len > 0 ? devices.data : ", which claim no devices");
     buf_done(&devices);
     alignment_words(in, p, out);
-    spread(spec, out);
+    spread(spec, role, out);
     if (spec->compute_domain)
         buf_add_str(out, "one NVLink domain for all workers (ComputeDomain), a channel each\n");
-    tolerations(spec, out);
+    tolerations(spec, role, out);
 }
 
 /* ---- the prediction ---- */
@@ -446,13 +450,15 @@ static json_t *prediction_json(const struct prediction *prediction)
 
 json_t *preview_json(const struct preview_input *input, const struct preview *preview, bool explain)
 {
-    json_t *json = json_pack("{s:s, s:i, s:O?}", "job", input->spec->name, "workers",
-                             (int)input->spec->workers, "claim", preview->claim);
+    bool named = spec_has_roles(input->spec);
+    json_t *json = json_pack("{s:s, s:i, s:O?}", named ? "role" : "job",
+                             named ? input->role->name : input->spec->name, "workers",
+                             (int)input->role->workers, "claim", preview->claim);
     if (preview->predicted)
         json_object_set_new(json, "prediction", prediction_json(&preview->prediction));
-    if (claims_alignment(input->spec) == CLAIMS_ALIGNED_BY_CLAIM)
+    if (claims_alignment(input->role) == CLAIMS_ALIGNED_BY_CLAIM)
         json_object_set_new(json, "rung",
-                            json_string(claims_rung_name(claims_rung(input->spec, preview->step))));
+                            json_string(claims_rung_name(claims_rung(input->role, preview->step))));
     if (preview->advice)
         json_object_set_new(json, "advice", json_string(preview->advice));
     if (preview->planned)

@@ -151,8 +151,12 @@ static int write_job(const struct options *o, int *ret_fd, char path[64], int *r
     *ret_status = spec_file_load_program(o->job, "true", &spec);
     if (*ret_status != 0)
         return 0;
-    json_t *changed = change_job(spec->job.document, o);
+    const struct spec_role *only;
+    int one = spec_only_role(&spec->job, "drarun bench fabric", &only, err);
+    json_t *changed = one == 0 ? change_job(spec->job.document, o) : NULL;
     drarun_spec_free(spec);
+    if (one < 0)
+        return one;
     cleanup_free char *text = changed ? json_dumps(changed, JSON_COMPACT) : NULL;
     json_decref(changed);
     int fd = memfd_create("job", MFD_CLOEXEC);

@@ -16,25 +16,32 @@
 
 static struct job_spec job(const char *template)
 {
-    struct job_spec spec = {
-        .name = "job",
+    struct spec_role *role = calloc(1, sizeof *role);
+    assert_non_null(role);
+    *role = (struct spec_role){
         .workers = 2,
         .gpus = {.count = 2, .class = "gpu.drarun.dev"},
         .nics = {.count = 2, .class = "rdma.drarun.dev"},
         .align = SPEC_ALIGN_PREFERRED,
-        .claims = SPEC_CLAIMS_DIRECT,
         .nccl_profile = "auto",
         .template = json_loads(template, 0, NULL),
+    };
+    assert_non_null(role->template);
+    return (struct job_spec){
+        .name = "job",
+        .workers = 2,
+        .roles = role,
+        .role_count = 1,
+        .claims = SPEC_CLAIMS_DIRECT,
         .document = json_object(),
         .ttl_after_finished = -1,
     };
-    assert_non_null(spec.template);
-    return spec;
 }
 
 static void done(struct job_spec *spec)
 {
-    json_decref(spec->template);
+    json_decref(spec->roles[0].template);
+    free(spec->roles);
     json_decref(spec->document);
 }
 
@@ -102,8 +109,10 @@ static void the_offer_of_all_nodes_is_found(void **state)
         struct slices slices = {0};
         struct buf why = BUF_INIT;
         json_t *list = json_array(), *of = classes();
-        spec.nics = (struct spec_devices){.count = cases[i].nics ? 1 : 0, .class = cases[i].nics};
-        spec.gpus = (struct spec_devices){.count = cases[i].gpus ? 1 : 0, .class = cases[i].gpus};
+        spec.roles[0].nics =
+            (struct spec_devices){.count = cases[i].nics ? 1 : 0, .class = cases[i].nics};
+        spec.roles[0].gpus =
+            (struct spec_devices){.count = cases[i].gpus ? 1 : 0, .class = cases[i].gpus};
         for (size_t s = 0; s < 3; s++)
             if (!cases[i].offers[s] || strcmp(cases[i].offers[s], "-") != 0)
                 json_array_append_new(list, slice(drivers[s], nodes[s], cases[i].offers[s]));
@@ -127,8 +136,8 @@ static void slices_are_read_for_classes_of_ours_alone(void **state)
     struct job_spec spec = job("{\"spec\":{\"containers\":[" CONTAINER "}]}}");
     json_t *of = classes();
     assert_true(agent_claim_concerns(&spec, of));
-    spec.nics.class = "other";
-    spec.gpus.class = "other";
+    spec.roles[0].nics.class = "other";
+    spec.roles[0].gpus.class = "other";
     assert_false(agent_claim_concerns(&spec, of));
     assert_false(agent_claim_concerns(&spec, NULL));
     json_decref(of);
@@ -260,9 +269,9 @@ static void as_a_text(void **state)
     assert_non_null(strstr(err.text, "expected DRIVER=AGENT"));
     struct job_spec spec = job("{\"spec\":{\"containers\":[" CONTAINER "}]}}");
     json_t *of = NULL;
-    spec.gpus = (struct spec_devices){0};
-    assert_int_equal(claims_spec(&spec, CLAIMS_API_V1, 0, &of, NULL), 0);
-    assert_int_equal(agent_claim_add(&claim, &spec, of, &err), -EINVAL);
+    spec.roles[0].gpus = (struct spec_devices){0};
+    assert_int_equal(claims_spec(&spec.roles[0], CLAIMS_API_V1, 0, &of, NULL), 0);
+    assert_int_equal(agent_claim_add(&claim, &spec.roles[0], of, &err), -EINVAL);
     assert_non_null(strstr(err.text, "claims no GPUs"));
     json_decref(of);
     done(&spec);

@@ -11,16 +11,24 @@
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 
+/* Of the spec that is made last. */
+static struct spec_role role;
+
 static struct job_spec job(uint32_t gpus, uint32_t nics, enum spec_align align)
 {
-    return (struct job_spec){
-        .name = "job",
+    role = (struct spec_role){
         .workers = 2,
         .gpus = {.count = gpus, .class = "gpu.nvidia.com"},
         .nics = {.count = nics, .class = "dranet"},
         .align = align,
-        .claims = SPEC_CLAIMS_DIRECT,
         .nccl_profile = "auto",
+    };
+    return (struct job_spec){
+        .name = "job",
+        .workers = 2,
+        .roles = &role,
+        .role_count = 1,
+        .claims = SPEC_CLAIMS_DIRECT,
     };
 }
 
@@ -61,7 +69,7 @@ static void expect(const struct job_spec *spec, unsigned step, const char *expec
     static const enum claims_api apis[] = {CLAIMS_API_V1, CLAIMS_API_V1BETA2, CLAIMS_API_V1BETA1};
     for (size_t i = 0; i < ARRAY_LEN(apis); i++) {
         json_t *claim = NULL;
-        assert_int_equal(claims_spec(spec, apis[i], step, &claim, NULL), 0);
+        assert_int_equal(claims_spec(&spec->roles[0], apis[i], step, &claim, NULL), 0);
         cleanup_free char *text = shape(claim, apis[i] == CLAIMS_API_V1BETA1);
         assert_string_equal(text, expected);
         json_decref(claim);
@@ -94,26 +102,26 @@ static void test_ladder(void **state)
     struct job_spec spec = job(2, 2, SPEC_ALIGN_PREFERRED);
     (void)state;
     assert_int_equal(claims_attempts(&spec), 3);
-    assert_int_equal(claims_alignment(&spec), CLAIMS_ALIGNED_BY_CLAIM);
+    assert_int_equal(claims_alignment(&spec.roles[0]), CLAIMS_ALIGNED_BY_CLAIM);
     expect(&spec, 0, "gpu-0*1 nic-0*1 gpu-1*1 nic-1*1 | gpu-0+nic-0 gpu-1+nic-1");
     expect(&spec, 1, "gpu-0*1 nic-0*1 gpu-1*1 nic-1*1 | gpu-0+nic-0:numa gpu-1+nic-1:numa");
     expect(&spec, 2, "gpu*2 nic*2");
-    assert_int_equal(claims_rung(&spec, 0), CLAIMS_RUNG_ROOT);
-    assert_int_equal(claims_rung(&spec, 1), CLAIMS_RUNG_NUMA);
-    assert_int_equal(claims_rung(&spec, 2), CLAIMS_RUNG_NONE);
+    assert_int_equal(claims_rung(&spec.roles[0], 0), CLAIMS_RUNG_ROOT);
+    assert_int_equal(claims_rung(&spec.roles[0], 1), CLAIMS_RUNG_NUMA);
+    assert_int_equal(claims_rung(&spec.roles[0], 2), CLAIMS_RUNG_NONE);
 
-    spec.gpus.count = spec.nics.count = 8;
+    spec.roles[0].gpus.count = spec.roles[0].nics.count = 8;
     assert_int_equal(claims_attempts(&spec), 2);
-    assert_int_equal(claims_rung(&spec, 1), CLAIMS_RUNG_NONE);
-    spec.gpus.count = spec.nics.count = 2;
+    assert_int_equal(claims_rung(&spec.roles[0], 1), CLAIMS_RUNG_NONE);
+    spec.roles[0].gpus.count = spec.roles[0].nics.count = 2;
 
-    spec.align = SPEC_ALIGN_REQUIRED;
+    spec.roles[0].align = SPEC_ALIGN_REQUIRED;
     assert_int_equal(claims_attempts(&spec), 1);
-    assert_int_equal(claims_rung(&spec, 0), CLAIMS_RUNG_ROOT);
+    assert_int_equal(claims_rung(&spec.roles[0], 0), CLAIMS_RUNG_ROOT);
 
-    spec.align = SPEC_ALIGN_NONE;
+    spec.roles[0].align = SPEC_ALIGN_NONE;
     assert_int_equal(claims_attempts(&spec), 1);
-    assert_int_equal(claims_alignment(&spec), CLAIMS_NOT_ALIGNED);
+    assert_int_equal(claims_alignment(&spec.roles[0]), CLAIMS_NOT_ALIGNED);
     expect(&spec, 0, "gpu*2 nic*2");
 }
 
@@ -124,21 +132,21 @@ static void test_no_common_root(void **state)
                                   "gpu-1+nic-1:numa";
     struct job_spec spec = job(2, 2, SPEC_ALIGN_PREFERRED);
     (void)state;
-    assert_int_equal(machine_builtin("oci-gb200", &spec.machine, NULL), 0);
-    assert_int_equal(claims_alignment(&spec), CLAIMS_ALIGNED_BY_CLAIM);
+    assert_int_equal(machine_builtin("oci-gb200", &spec.roles[0].machine, NULL), 0);
+    assert_int_equal(claims_alignment(&spec.roles[0]), CLAIMS_ALIGNED_BY_CLAIM);
     assert_int_equal(claims_attempts(&spec), 2);
     expect(&spec, 0, aligned);
     expect(&spec, 1, "gpu*2 nic*2");
-    spec.gpus.count = spec.nics.count = 8; /* too costly for the allocator */
-    assert_int_equal(claims_alignment(&spec), CLAIMS_ALIGNED_IN_POD);
+    spec.roles[0].gpus.count = spec.roles[0].nics.count = 8; /* too costly for the allocator */
+    assert_int_equal(claims_alignment(&spec.roles[0]), CLAIMS_ALIGNED_IN_POD);
     assert_int_equal(claims_attempts(&spec), 1);
     expect(&spec, 0, "gpu*8 nic*8");
-    spec.gpus.count = spec.nics.count = 2;
-    spec.align = SPEC_ALIGN_REQUIRED;
+    spec.roles[0].gpus.count = spec.roles[0].nics.count = 2;
+    spec.roles[0].align = SPEC_ALIGN_REQUIRED;
     assert_int_equal(claims_attempts(&spec), 1);
-    assert_int_equal(claims_rung(&spec, 0), CLAIMS_RUNG_NUMA);
+    assert_int_equal(claims_rung(&spec.roles[0], 0), CLAIMS_RUNG_NUMA);
     expect(&spec, 0, aligned);
-    machine_done(&spec.machine);
+    machine_done(&spec.roles[0].machine);
 }
 
 /* Where no constraint can say it. */
@@ -147,14 +155,14 @@ static void test_aligned_in_pod(void **state)
     struct job_spec spec;
     (void)state;
     spec = job(8, 0, SPEC_ALIGN_REQUIRED);
-    spec.nics.all = true;
-    assert_int_equal(claims_alignment(&spec), CLAIMS_ALIGNED_IN_POD);
+    spec.roles[0].nics.all = true;
+    assert_int_equal(claims_alignment(&spec.roles[0]), CLAIMS_ALIGNED_IN_POD);
     expect(&spec, 0, "gpu*8 nic*");
 
     spec = job(8, 8, SPEC_ALIGN_REQUIRED);
-    spec.gpus.class = NULL;
-    spec.gpus.resource = "nvidia.com/gpu";
-    assert_int_equal(claims_alignment(&spec), CLAIMS_ALIGNED_IN_POD);
+    spec.roles[0].gpus.class = NULL;
+    spec.roles[0].gpus.resource = "nvidia.com/gpu";
+    assert_int_equal(claims_alignment(&spec.roles[0]), CLAIMS_ALIGNED_IN_POD);
     expect(&spec, 0, "nic*8");
 }
 
@@ -162,7 +170,7 @@ static void test_one_kind(void **state)
 {
     struct job_spec spec = job(2, 0, SPEC_ALIGN_REQUIRED);
     (void)state;
-    assert_int_equal(claims_alignment(&spec), CLAIMS_NOT_ALIGNED);
+    assert_int_equal(claims_alignment(&spec.roles[0]), CLAIMS_NOT_ALIGNED);
     expect(&spec, 0, "gpu*2");
     spec = job(0, 3, SPEC_ALIGN_PREFERRED);
     expect(&spec, 0, "nic*3");
@@ -170,7 +178,7 @@ static void test_one_kind(void **state)
     assert_false(claims_wanted(&spec));
     json_t *claim = NULL;
     struct drarun_error err = {0};
-    assert_true(claims_spec(&spec, CLAIMS_API_V1, 0, &claim, &err) < 0);
+    assert_true(claims_spec(&spec.roles[0], CLAIMS_API_V1, 0, &claim, &err) < 0);
     assert_int_equal(err.kind, DRARUN_ERR_SPEC);
     assert_null(claim);
 }
@@ -180,18 +188,18 @@ static void test_match(void **state)
 {
     struct job_spec spec = job(2, 2, SPEC_ALIGN_PREFERRED);
     (void)state;
-    strlist_add(&spec.gpus.match, "gpu.nvidia.com/partition2");
+    strlist_add(&spec.roles[0].gpus.match, "gpu.nvidia.com/partition2");
     expect(&spec, 0,
            "gpu-0*1 nic-0*1 gpu-1*1 nic-1*1 | gpu-0+nic-0 gpu-1+nic-1 "
            "gpu-0+gpu-1:gpu.nvidia.com/partition2");
     expect(&spec, 2, "gpu*2 nic*2 | gpu:gpu.nvidia.com/partition2");
-    strlist_done(&spec.gpus.match);
-    strlist_add(&spec.match, CLAIMS_NUMA_ATTRIBUTE);
+    strlist_done(&spec.roles[0].gpus.match);
+    strlist_add(&spec.roles[0].match, CLAIMS_NUMA_ATTRIBUTE);
     expect(&spec, 0,
            "gpu-0*1 nic-0*1 gpu-1*1 nic-1*1 | gpu-0+nic-0 gpu-1+nic-1 "
            "gpu-0+gpu-1+nic-0+nic-1:numa");
     expect(&spec, 2, "gpu*2 nic*2 | gpu+nic:numa");
-    strlist_done(&spec.match);
+    strlist_done(&spec.roles[0].match);
 }
 
 /* Each alternative has what holds for all, and its own. */
@@ -201,12 +209,12 @@ static void test_first_available(void **state)
     struct spec_choice choices[2] = {{.class = "gpu.nvidia.com"}, {.class = "old.example.com"}};
     json_t *claim = NULL;
     (void)state;
-    strlist_add(&spec.gpus.selectors, "true");
+    strlist_add(&spec.roles[0].gpus.selectors, "true");
     strlist_add(&choices[0].selectors, "1 < 2");
     choices[1].tolerations = json_pack("[{s:s}]", "operator", "Exists");
-    spec.gpus.choices = choices;
-    spec.gpus.choice_count = 2;
-    assert_int_equal(claims_spec(&spec, CLAIMS_API_V1, 0, &claim, NULL), 0);
+    spec.roles[0].gpus.choices = choices;
+    spec.roles[0].gpus.choice_count = 2;
+    assert_int_equal(claims_spec(&spec.roles[0], CLAIMS_API_V1, 0, &claim, NULL), 0);
     json_t *expected = json_loads(
         "{\"devices\": {\"requests\": [{\"name\": \"gpu\", \"firstAvailable\": ["
         "  {\"name\": \"choice-0\", \"deviceClassName\": \"gpu.nvidia.com\", \"count\": 2,"
@@ -225,20 +233,21 @@ static void test_first_available(void **state)
     json_decref(claim);
     json_decref(choices[1].tolerations);
     strlist_done(&choices[0].selectors);
-    strlist_done(&spec.gpus.selectors);
+    strlist_done(&spec.roles[0].gpus.selectors);
 }
 
 static void test_config_and_selectors(void **state)
 {
     struct job_spec spec = job(1, 1, SPEC_ALIGN_REQUIRED);
     (void)state;
-    strlist_add(&spec.nics.selectors, "device.attributes[\"dra.net\"].rdma == true");
-    strlist_add(&spec.nics.selectors, "true");
-    spec.nics.config = json_pack("{s:{s:i}}", "interface", "mtu", 8896);
-    spec.nics.config_driver = "dra.net";
-    spec.gpus.tolerations = json_pack("[{s:s, s:s}]", "key", "a.b/c", "operator", "Exists");
+    strlist_add(&spec.roles[0].nics.selectors, "device.attributes[\"dra.net\"].rdma == true");
+    strlist_add(&spec.roles[0].nics.selectors, "true");
+    spec.roles[0].nics.config = json_pack("{s:{s:i}}", "interface", "mtu", 8896);
+    spec.roles[0].nics.config_driver = "dra.net";
+    spec.roles[0].gpus.tolerations =
+        json_pack("[{s:s, s:s}]", "key", "a.b/c", "operator", "Exists");
     json_t *claim = NULL;
-    assert_int_equal(claims_spec(&spec, CLAIMS_API_V1BETA1, 0, &claim, NULL), 0);
+    assert_int_equal(claims_spec(&spec.roles[0], CLAIMS_API_V1BETA1, 0, &claim, NULL), 0);
     json_t *expected = json_loads(
         "{\"devices\": {\"requests\": ["
         "  {\"name\": \"gpu-0\", \"deviceClassName\": \"gpu.nvidia.com\", \"count\": 1,"
@@ -255,9 +264,9 @@ static void test_config_and_selectors(void **state)
     assert_true(json_equal(claim, expected));
     json_decref(expected);
     json_decref(claim);
-    json_decref(spec.nics.config);
-    json_decref(spec.gpus.tolerations);
-    strlist_done(&spec.nics.selectors);
+    json_decref(spec.roles[0].nics.config);
+    json_decref(spec.roles[0].gpus.tolerations);
+    strlist_done(&spec.roles[0].nics.selectors);
 }
 
 static void test_compute_domain(void **state)

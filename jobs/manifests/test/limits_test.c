@@ -11,16 +11,19 @@
 #include "jobs/profiles/profiles.h"
 #include "lib/base/cleanup.h"
 
+/* Of the spec that is made last. */
+static struct spec_role role;
+
 static struct job_spec job(void)
 {
-    return (struct job_spec){
-        .name = "job",
+    role = (struct spec_role){
         .workers = 11,
         .gpus = {.count = 8, .class = "gpu.nvidia.com"},
         .nics = {.count = 8, .class = "dranet"},
         .align = SPEC_ALIGN_PREFERRED,
         .nccl_profile = "auto",
     };
+    return (struct job_spec){.name = "job", .workers = 11, .roles = &role, .role_count = 1};
 }
 
 /* expected: a part of the error; NULL: accepted. */
@@ -104,17 +107,17 @@ static void test_counts(void **state)
 {
     struct job_spec spec = job();
     (void)state;
-    spec.gpus.count = spec.nics.count = 16;
+    spec.roles[0].gpus.count = spec.roles[0].nics.count = 16;
     expect(&spec, NULL);
-    spec.nics.count = 17;
+    spec.roles[0].nics.count = 17;
     expect(&spec, "spec.devices: 16 GPUs and 17 NICs are 33 devices; a worker's claim holds 32");
-    spec.gpus.class = NULL; /* the device plugin's do not count */
-    spec.gpus.resource = "nvidia.com/gpu";
+    spec.roles[0].gpus.class = NULL; /* the device plugin's do not count */
+    spec.roles[0].gpus.resource = "nvidia.com/gpu";
     expect(&spec, NULL);
-    spec.nics.count = 33;
+    spec.roles[0].nics.count = 33;
     expect(&spec, "spec.devices.nics.count: 33 devices");
-    spec.nics.count = 1;
-    spec.gpus.resource = "gpus";
+    spec.roles[0].nics.count = 1;
+    spec.roles[0].gpus.resource = "gpus";
     expect(&spec, "spec.devices.gpus.resource");
 }
 
@@ -123,14 +126,14 @@ static void test_constraints(void **state)
     struct job_spec spec = job();
     (void)state;
     for (int i = 0; i < 24; i++)
-        strlist_add(&spec.gpus.match, "gpu.nvidia.com/partition4");
+        strlist_add(&spec.roles[0].gpus.match, "gpu.nvidia.com/partition4");
     expect(&spec, NULL);
-    strlist_add(&spec.gpus.match, "gpu.nvidia.com/partition4");
+    strlist_add(&spec.roles[0].gpus.match, "gpu.nvidia.com/partition4");
     expect(&spec, "33 constraints");
-    strlist_done(&spec.gpus.match);
-    strlist_add(&spec.gpus.match, "partition4");
+    strlist_done(&spec.roles[0].gpus.match);
+    strlist_add(&spec.roles[0].gpus.match, "partition4");
     expect(&spec, "spec.devices.gpus.match[0]: expected DOMAIN/ATTRIBUTE");
-    strlist_done(&spec.gpus.match);
+    strlist_done(&spec.roles[0].gpus.match);
 }
 
 static void test_expressions(void **state)
@@ -141,33 +144,33 @@ static void test_expressions(void **state)
     assert_non_null(expression);
     memset(expression, ' ', LIMIT_CEL_BYTES + 1);
     expression[LIMIT_CEL_BYTES + 1] = '\0';
-    strlist_add(&spec.nics.selectors, expression + 1);
+    strlist_add(&spec.roles[0].nics.selectors, expression + 1);
     expect(&spec, NULL);
-    strlist_add(&spec.nics.selectors, expression);
+    strlist_add(&spec.roles[0].nics.selectors, expression);
     expect(&spec, "spec.devices.nics.selectors[1]: 10241 bytes");
-    strlist_done(&spec.nics.selectors);
+    strlist_done(&spec.roles[0].nics.selectors);
     free(expression);
     for (int i = 0; i < 33; i++)
-        strlist_add(&spec.nics.selectors, "true");
+        strlist_add(&spec.roles[0].nics.selectors, "true");
     expect(&spec, "33 of them");
-    strlist_done(&spec.nics.selectors);
+    strlist_done(&spec.roles[0].nics.selectors);
 }
 
 static void test_config(void **state)
 {
     struct job_spec spec = job();
     (void)state;
-    spec.nics.config = json_object();
+    spec.roles[0].nics.config = json_object();
     expect(&spec, "spec.devices.nics.config: needs the name of the driver");
-    spec.nics.config_driver = "dra.net";
+    spec.roles[0].nics.config_driver = "dra.net";
     expect(&spec, NULL);
     char *text = calloc(1, LIMIT_OPAQUE_BYTES + 1);
     assert_non_null(text);
     memset(text, 'a', LIMIT_OPAQUE_BYTES);
-    json_object_set_new(spec.nics.config, "x", json_string(text));
+    json_object_set_new(spec.roles[0].nics.config, "x", json_string(text));
     expect(&spec, "a driver's configuration takes 10240");
     free(text);
-    json_decref(spec.nics.config);
+    json_decref(spec.roles[0].nics.config);
 }
 
 /* By the table that derivation reads. */
@@ -175,19 +178,19 @@ static void test_machines(void **state)
 {
     struct job_spec spec = job();
     (void)state;
-    assert_int_equal(machine_builtin("azure-ndv5", &spec.machine, NULL), 0);
+    assert_int_equal(machine_builtin("azure-ndv5", &spec.roles[0].machine, NULL), 0);
     expect(&spec, NULL);
-    spec.align = SPEC_ALIGN_REQUIRED;
+    spec.roles[0].align = SPEC_ALIGN_REQUIRED;
     expect(&spec, NULL);
-    machine_done(&spec.machine);
+    machine_done(&spec.roles[0].machine);
     spec = job();
-    assert_int_equal(machine_builtin("gke-a4x", &spec.machine, NULL), 0);
+    assert_int_equal(machine_builtin("gke-a4x", &spec.roles[0].machine, NULL), 0);
     expect(&spec, "spec.devices.nics.count: 8; gke-a4x hands out its 4 NICs");
-    spec.nics.count = 4;
+    spec.roles[0].nics.count = 4;
     expect(&spec, NULL);
-    spec.nics.all = true;
+    spec.roles[0].nics.all = true;
     expect(&spec, NULL);
-    machine_done(&spec.machine);
+    machine_done(&spec.roles[0].machine);
 }
 
 static void test_a_sites_machine(void **state)
@@ -201,19 +204,19 @@ static void test_a_sites_machine(void **state)
         0, NULL);
     (void)state;
     assert_int_equal(profiles_load(site, &profiles, NULL), 0);
-    spec.nccl_profile = "ours";
+    spec.roles[0].nccl_profile = "ours";
     assert_int_equal(spec_use_profiles(&spec, &profiles, NULL), 0);
     profiles_done(&profiles);
     json_decref(site);
     expect(&spec, "spec.devices.nics.count: 8; ours hands out its 2 NICs");
-    assert_string_equal(spec.machine.no_root, "its switches are virtual");
-    assert_string_equal(spec.machine.mounts[0].host, "/opt/a");
-    assert_null(spec.machine.mounts[1].name);
-    machine_done(&spec.machine);
-    assert_int_equal(machine_builtin("auto", &spec.machine, NULL), 0);
-    assert_null(spec.machine.profile);
-    assert_int_equal(machine_builtin("no such", &spec.machine, NULL), 0);
-    assert_null(spec.machine.profile);
+    assert_string_equal(spec.roles[0].machine.no_root, "its switches are virtual");
+    assert_string_equal(spec.roles[0].machine.mounts[0].host, "/opt/a");
+    assert_null(spec.roles[0].machine.mounts[1].name);
+    machine_done(&spec.roles[0].machine);
+    assert_int_equal(machine_builtin("auto", &spec.roles[0].machine, NULL), 0);
+    assert_null(spec.roles[0].machine.profile);
+    assert_int_equal(machine_builtin("no such", &spec.roles[0].machine, NULL), 0);
+    assert_null(spec.roles[0].machine.profile);
 }
 
 static void test_document(void **state)

@@ -20,26 +20,33 @@ static const struct render_options options = {.api = CLAIMS_API_V1, .attempt = 1
 
 static struct job_spec job(const char *template)
 {
-    struct job_spec spec = {
-        .name = "job",
+    struct spec_role *role = calloc(1, sizeof *role);
+    assert_non_null(role);
+    *role = (struct spec_role){
         .workers = 2,
         .gpus = {.count = 2, .class = "gpu.nvidia.com"},
         .nics = {.count = 2, .class = "dranet"},
         .align = SPEC_ALIGN_PREFERRED,
-        .claims = SPEC_CLAIMS_DIRECT,
-        .gang_scheduling = SPEC_GANG_AUTO,
         .nccl_profile = "auto",
         .template = json_loads(template, 0, NULL),
+    };
+    assert_non_null(role->template);
+    return (struct job_spec){
+        .name = "job",
+        .workers = 2,
+        .roles = role,
+        .role_count = 1,
+        .claims = SPEC_CLAIMS_DIRECT,
+        .gang_scheduling = SPEC_GANG_AUTO,
         .document = json_object(),
         .ttl_after_finished = -1,
     };
-    assert_non_null(spec.template);
-    return spec;
 }
 
 static void done(struct job_spec *spec)
 {
-    json_decref(spec->template);
+    json_decref(spec->roles[0].template);
+    free(spec->roles);
     json_decref(spec->document);
     json_decref(spec->compute_domain);
 }
@@ -134,7 +141,7 @@ static void test_user_fields_stay(void **state)
                 "[{\"name\":\"devices\",\"resourceClaimName\":\"job-w-1\"}]");
     json_decref(pod);
     /* the template itself is the user's */
-    expect_json(spec.template, "spec.containers.0.command", "[\"a\"]");
+    expect_json(spec.roles[0].template, "spec.containers.0.command", "[\"a\"]");
     done(&spec);
 }
 
@@ -228,7 +235,7 @@ static void test_host_network(void **state)
     struct job_spec spec = job("{\"spec\": {\"hostNetwork\": true,"
                                " \"containers\": [{\"name\": \"main\", \"image\": \"i\"}]}}");
     (void)state;
-    spec.nics = (struct spec_devices){0};
+    spec.roles[0].nics = (struct spec_devices){0};
     json_t *pod = pod_of(&spec, 1);
     expect_json(pod, "spec.containers.0.command.2", "\":7174\"");
     expect_json(pod, "spec.containers.0.ports.0.containerPort", "7174");
@@ -241,8 +248,8 @@ static void test_plugin_gpus(void **state)
     struct job_spec spec =
         job("{\"spec\": {\"containers\": [{\"name\": \"main\", \"image\": \"i\"}]}}");
     (void)state;
-    spec.gpus.class = NULL;
-    spec.gpus.resource = "nvidia.com/gpu";
+    spec.roles[0].gpus.class = NULL;
+    spec.roles[0].gpus.resource = "nvidia.com/gpu";
     json_t *pod = pod_of(&spec, 0);
     expect_json(pod, "spec.containers.0.resources.limits", "{\"nvidia.com/gpu\":\"2\"}");
     json_decref(pod);
@@ -534,10 +541,10 @@ static void test_out_of_memory(void **state)
     spec.compute_domain = json_object();
     spec.labels = json_pack("{s:s}", "team", "a");
     spec.annotations = json_pack("{s:s}", "note", "b");
-    spec.nics.config = json_pack("{s:i}", "x", 1);
-    spec.nics.config_driver = "dra.net";
-    strlist_add(&spec.nics.selectors, "true");
-    strlist_add(&spec.gpus.match, "a.b/c");
+    spec.roles[0].nics.config = json_pack("{s:i}", "x", 1);
+    spec.roles[0].nics.config_driver = "dra.net";
+    strlist_add(&spec.roles[0].nics.selectors, "true");
+    strlist_add(&spec.roles[0].gpus.match, "a.b/c");
     for (int template = 0; template <2; template ++) {
         spec.claims = template ? SPEC_CLAIMS_TEMPLATE : SPEC_CLAIMS_DIRECT;
         for (size_t limit = 0;; limit++, tries++) {
@@ -558,9 +565,9 @@ static void test_out_of_memory(void **state)
     assert_true(tries > 1000);
     json_decref(spec.labels);
     json_decref(spec.annotations);
-    json_decref(spec.nics.config);
-    strlist_done(&spec.nics.selectors);
-    strlist_done(&spec.gpus.match);
+    json_decref(spec.roles[0].nics.config);
+    strlist_done(&spec.roles[0].nics.selectors);
+    strlist_done(&spec.roles[0].gpus.match);
     done(&spec);
 }
 

@@ -15,16 +15,18 @@
 static void put(struct buf *out, const struct job_spec *spec)
 {
     struct toleration list[TOLERATIONS_MAX];
-    size_t count = tolerations_of(spec, list);
+    size_t count = tolerations_of(spec, &spec->roles[0], list);
     for (size_t i = 0; i < count; i++)
         buf_printf(out, "%s%s=%s", i ? " " : "", list[i].key, list[i].value ? list[i].value : "*");
 }
 
+/* A job with one role of these. */
 #define CHECK(expected, ...)                                                                       \
     do {                                                                                           \
         struct buf got = BUF_INIT;                                                                 \
+        struct spec_role role = {__VA_ARGS__};                                                     \
         buf_add_str(&got, "");                                                                     \
-        put(&got, &(struct job_spec){__VA_ARGS__});                                                \
+        put(&got, &(struct job_spec){.roles = &role, .role_count = 1});                            \
         assert_string_equal(got.data ? got.data : "", expected);                                   \
         buf_done(&got);                                                                            \
     } while (0)
@@ -41,9 +43,14 @@ static void test_what_is_asked_for(void **state)
     CHECK("nvidia.com/mig-1g.10gb=*", .gpus = {.count = 1, .resource = "nvidia.com/mig-1g.10gb"});
     CHECK("nvidia.com/gpu=* rdma/hca=*", .gpus = {.count = 8, .resource = "nvidia.com/gpu"},
           .nics = {.count = 8, .resource = "rdma/hca"});
-    json_t *domain = json_object();
-    CHECK("nvidia.com/gpu=*", .compute_domain = domain);
-    json_decref(domain);
+    struct buf got = BUF_INIT;
+    struct spec_role none = {.workers = 2};
+    const struct job_spec domain = {
+        .roles = &none, .role_count = 1, .compute_domain = json_object()};
+    put(&got, &domain);
+    assert_string_equal(got.data, "nvidia.com/gpu=*");
+    buf_done(&got);
+    json_decref(domain.compute_domain);
 }
 
 static void test_of_the_machine(void **state)

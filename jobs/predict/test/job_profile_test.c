@@ -145,12 +145,12 @@ static void check(const struct case_found *c, size_t number, const struct profil
     assert_true(job_profile_is_open(&spec));
     assert_int_equal(
         job_profile_settle(&spec, profiles, c->machines[0] ? &cluster : NULL, &found, &err), 0);
-    if (strcmp(spec.nccl_profile, c->profile) != 0 || !strstr(found.why, c->why))
+    if (strcmp(spec.roles[0].nccl_profile, c->profile) != 0 || !strstr(found.why, c->why))
         fail_msg("case %zu: expected %s by \"%s\", got %s: %s", number, c->profile, c->why,
-                 spec.nccl_profile, found.why);
+                 spec.roles[0].nccl_profile, found.why);
     const json_t *written = json_object_get(json_object_get(spec.document, "spec"), "nccl");
     assert_string_equal(value_text_or(written, "profile", "auto"), c->profile);
-    while (mounts < MACHINE_MOUNTS_MAX && spec.machine.mounts[mounts].name)
+    while (mounts < MACHINE_MOUNTS_MAX && spec.roles[0].machine.mounts[mounts].name)
         mounts++;
     assert_int_equal(mounts, c->mounts);
     job_spec_done(&spec);
@@ -187,7 +187,7 @@ static void by_allocatable_devices(void **state)
     const struct job_profile_cluster cluster = {.slices = &slices, .nodes = nodes};
     assert_int_equal(spec_parse("job", job, strlen(job), &spec, NULL), 0);
     assert_int_equal(job_profile_settle(&spec, &profiles, &cluster, &found, NULL), 0);
-    assert_string_equal(spec.nccl_profile, "gke-a4");
+    assert_string_equal(spec.roles[0].nccl_profile, "gke-a4");
     job_spec_done(&spec);
     profiles_done(&profiles);
 }

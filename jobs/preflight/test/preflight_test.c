@@ -41,6 +41,7 @@ static const char good[] =
 
 struct setting {
     struct job_spec spec;
+    struct spec_role role; /* its only one */
     struct preflight_worker workers[WORKERS];
     json_t *documents[WORKERS];
     char pods[WORKERS][16];
@@ -49,11 +50,14 @@ struct setting {
 static void set_up(struct setting *s)
 {
     *s = (struct setting){.spec = {.workers = WORKERS,
+                                   .role_count = 1,
+                                   .network = SPEC_NETWORK_RDMA,
+                                   .fabric = SPEC_FABRIC_OPEN},
+                          .role = {.workers = WORKERS,
                                    .gpus = {.count = 2},
                                    .nics = {.count = 2},
-                                   .network = SPEC_NETWORK_RDMA,
-                                   .fabric = SPEC_FABRIC_OPEN,
                                    .align = SPEC_ALIGN_PREFERRED}};
+    s->spec.roles = &s->role;
     for (int i = 0; i < WORKERS; i++) {
         s->documents[i] = json_loads(good, 0, NULL);
         assert_non_null(s->documents[i]);
@@ -271,7 +275,7 @@ static void numbers_of_hcas(void **state)
     struct drarun_error err = {0};
     set_up(&s);
     json_array_remove(json_object_get(s.documents[1], "verbs"), 1);
-    s.spec.nics.count = 1;
+    s.spec.roles[0].nics.count = 1;
     struct preflight result = check(&s, NULL);
     assert_int_equal(result.count, 1);
     assert_string_equal(result.list[0].text, "the workers hold different numbers of RDMA devices: "
@@ -280,7 +284,7 @@ static void numbers_of_hcas(void **state)
     assert_int_equal(err.kind, DRARUN_ERR_PREFLIGHT);
     assert_non_null(strstr(err.text, "worker 1 (job-w-1 on node-7): the workers hold"));
     preflight_done(&result);
-    s.spec.nics.count = 2;
+    s.spec.roles[0].nics.count = 2;
     result = check(&s, NULL);
     assert_int_equal(result.refusals, 2);
     assert_string_equal(result.list[0].text, "it has 1 RDMA devices of 2 NICs");
@@ -520,10 +524,11 @@ static void alignment(void **state)
         {.profile = &profile}, {.profile = &profile}, {.profile = &profile}};
     struct plan plan = {.workers = workers, .worker_count = WORKERS};
     set_up(&s);
-    s.spec.gpus.resource = "nvidia.com/gpu"; /* of a device plugin: no claim can pair them */
-    s.spec.nics.class = "dranet";
-    s.spec.align = SPEC_ALIGN_REQUIRED;
-    assert_int_equal(claims_alignment(&s.spec), CLAIMS_ALIGNED_IN_POD);
+    s.spec.roles[0].gpus.resource =
+        "nvidia.com/gpu"; /* of a device plugin: no claim can pair them */
+    s.spec.roles[0].nics.class = "dranet";
+    s.spec.roles[0].align = SPEC_ALIGN_REQUIRED;
+    assert_int_equal(claims_alignment(&s.spec.roles[0]), CLAIMS_ALIGNED_IN_POD);
     warnings_add(&plan.warnings, WARN_MISALIGNED_SYS, 2, "gpu-0 -> mlx5_0 crosses NUMA nodes");
     struct preflight result = check(&s, &plan);
     assert_int_equal(result.count, 1);
@@ -531,17 +536,17 @@ static void alignment(void **state)
     assert_string_equal(result.list[0].text,
                         "align: required, but gpu-0 -> mlx5_0 crosses NUMA nodes");
     preflight_done(&result);
-    s.spec.align = SPEC_ALIGN_PREFERRED;
+    s.spec.roles[0].align = SPEC_ALIGN_PREFERRED;
     result = check(&s, &plan);
     assert_int_equal(result.count, 0);
     preflight_done(&result);
     /* the host bridge is near enough where there is no common root */
-    s.spec.align = SPEC_ALIGN_REQUIRED;
+    s.spec.roles[0].align = SPEC_ALIGN_REQUIRED;
     warnings_add(&plan.warnings, WARN_MISALIGNED_PHB, 1, "gpu-0 -> mlx5_0 by the host bridge");
     result = check(&s, &plan);
     assert_int_equal(result.count, 2);
     preflight_done(&result);
-    s.spec.machine.no_root = "each device is alone in its domain";
+    s.spec.roles[0].machine.no_root = "each device is alone in its domain";
     result = check(&s, &plan);
     assert_int_equal(result.count, 1);
     assert_int_equal(result.list[0].worker, 2);

@@ -17,8 +17,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             abort();
         return 0;
     }
-    if (spec.workers < 1 || spec.workers > SPEC_WORKERS_MAX || !spec.template || !spec.document ||
-        !spec.claims || !spec.network || strlen(spec.name) > 60)
+    if (spec.workers < 1 || spec.workers > SPEC_WORKERS_MAX || spec.role_count < 1 ||
+        !spec.roles[0].template || !spec.document || !spec.claims || !spec.network ||
+        strlen(spec.name) > 60)
         abort();
     job_spec_done(&spec);
     return 0;

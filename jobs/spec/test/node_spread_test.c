@@ -33,7 +33,7 @@ static struct job_spec read_spec(const char *text)
 static void expect(const char *text, int expected)
 {
     struct job_spec spec = read_spec(text);
-    int found = node_spread_of(&spec, false, NULL);
+    int found = node_spread_of(&spec, &spec.roles[0], false, NULL);
     if (found != expected)
         fail_msg("expected %d, got %d:\n%s", expected, found, text);
     job_spec_done(&spec);
@@ -129,8 +129,8 @@ static void test_labels_of_other_pods(void **state)
     expect(text, NODE_SPREAD_BY_SPEC);
     spec =
         read_spec("workers: 2\n" NICS "\n" PODS("podAntiAffinity: {" HARD "[" TERM(WORKERS) "]}"));
-    assert_int_equal(node_spread_of(&spec, false, NULL), NODE_SPREAD_BY_TEMPLATE);
-    assert_int_equal(node_spread_of(&spec, true, NULL), NODE_SPREAD_BY_SPEC);
+    assert_int_equal(node_spread_of(&spec, &spec.roles[0], false, NULL), NODE_SPREAD_BY_TEMPLATE);
+    assert_int_equal(node_spread_of(&spec, &spec.roles[0], true, NULL), NODE_SPREAD_BY_SPEC);
     job_spec_done(&spec);
 }
 

@@ -100,9 +100,34 @@ static void test_schema_has_the_parsers_keys(void **state)
     assert_true(check_table(&spec_document_fields, document, "") > 50);
 }
 
+/* A role's keys mean what they mean at the top. */
+static void test_roles_have_the_keys_of_workers(void **state)
+{
+    json_t *defs = json_object_get(schema, "$defs");
+    json_t *of_role = json_object_get(json_object_get(defs, "role"), "properties");
+    json_t *of_spec = json_object_get(json_object_get(defs, "spec"), "properties");
+    (void)state;
+    assert_int_equal(json_object_size(of_role), spec_role_fields.count);
+    for (size_t i = 0; i < spec_role_fields.count; i++) {
+        const char *key = spec_role_fields.list[i].key;
+        json_t *own = json_object_get(of_role, key), *above = json_object_get(of_spec, key);
+        if (!own)
+            fail_msg("%s is not in the schema of roles", key);
+        if (strcmp(key, "devices") == 0) { /* claims are of the whole job */
+            above = json_deep_copy(above);
+            json_object_del(json_object_get(above, "properties"), "claims");
+            assert_true(json_equal(own, above));
+            json_decref(above);
+        } else if (strcmp(key, "name") != 0 && !json_equal(own, above)) {
+            fail_msg("%s of a role is not that of the spec", key);
+        }
+    }
+}
+
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_schema_has_the_parsers_keys)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_schema_has_the_parsers_keys),
+                                       cmocka_unit_test(test_roles_have_the_keys_of_workers)};
     json_error_t why;
     schema = argc == 2 ? json_load_file(argv[1], 0, &why) : NULL;
     if (!schema) {

@@ -28,9 +28,9 @@ static void test_short_form(void **state)
     assert_string_equal(s.name, "job");
     assert_null(s.namespace);
     assert_int_equal(s.workers, 3);
-    assert_int_equal(s.ranks_per_worker, 0);
-    assert_int_equal(s.gpus.count + s.nics.count, 0);
-    assert_int_equal(s.align, SPEC_ALIGN_PREFERRED);
+    assert_int_equal(s.roles[0].ranks_per_worker, 0);
+    assert_int_equal(s.roles[0].gpus.count + s.roles[0].nics.count, 0);
+    assert_int_equal(s.roles[0].align, SPEC_ALIGN_PREFERRED);
     assert_int_equal(s.claims, SPEC_CLAIMS_DIRECT);
     assert_int_equal(s.spread, 0);
     assert_null(s.compute_domain);
@@ -41,9 +41,9 @@ static void test_short_form(void **state)
     assert_int_equal(s.fabric, SPEC_FABRIC_OPEN);
     assert_int_equal(s.launch, SPEC_LAUNCH_PMIX);
     assert_int_equal(s.mpi_transport, SPEC_TRANSPORT_AUTO);
-    assert_string_equal(s.nccl_profile, "auto");
-    assert_int_equal(s.nccl_hca_list, SPEC_HCA_AUTO);
-    assert_null(s.nccl_version);
+    assert_string_equal(s.roles[0].nccl_profile, "auto");
+    assert_int_equal(s.roles[0].nccl_hca_list, SPEC_HCA_AUTO);
+    assert_null(s.roles[0].nccl_version);
     assert_int_equal(s.timeouts.queue, 24 * 3600 * 1000);
     assert_int_equal(s.timeouts.nodes, 30 * 60 * 1000);
     assert_int_equal(s.timeouts.allocation, 600 * 1000);
@@ -58,7 +58,7 @@ static void test_short_form(void **state)
     json_t *expected = json_loads("{\"spec\": {\"containers\": [{\"name\": \"worker\", \"image\": "
                                   "\"a/b\", \"command\": [\"p\", \"-x\", \"\"]}]}}",
                                   0, NULL);
-    assert_true(json_equal(s.template, expected));
+    assert_true(json_equal(s.roles[0].template, expected));
     json_decref(expected);
     assert_string_equal(json_string_value(json_object_get(s.document, "kind")), "DraJob");
     job_spec_done(&s);
@@ -70,8 +70,8 @@ static void expect_template(const struct job_spec *spec, const char *yaml)
     struct drarun_error err = {0};
     if (doc_parse("expected", yaml, strlen(yaml), DOC_FORMAT_GUESS, NULL, &doc, &err) < 0)
         fail_msg("%s", err.text);
-    if (!json_equal(spec->template, doc_root(doc, 0))) {
-        char *text = json_dumps(spec->template, JSON_SORT_KEYS);
+    if (!json_equal(spec->roles[0].template, doc_root(doc, 0))) {
+        char *text = json_dumps(spec->roles[0].template, JSON_SORT_KEYS);
         fail_msg("%s\nis not %s", text, yaml);
     }
     doc_free(doc);
@@ -110,13 +110,13 @@ static void test_everything(void **state)
     assert_string_equal(s.namespace, "ns");
     assert_string_equal(json_string_value(json_object_get(s.labels, "a")), "b");
     assert_non_null(json_object_get(s.annotations, "x.y/z"));
-    assert_true(s.gpus.all);
-    assert_string_equal(s.gpus.class, "gpu.nvidia.com");
-    assert_int_equal(s.nics.count, 1);
-    assert_int_equal(s.nics.selectors.count, 2);
-    assert_string_equal(s.nics.match.items[0], "dra.net/rail");
-    assert_string_equal(s.nics.config_driver, "dra.net");
-    assert_int_equal(s.align, SPEC_ALIGN_REQUIRED);
+    assert_true(s.roles[0].gpus.all);
+    assert_string_equal(s.roles[0].gpus.class, "gpu.nvidia.com");
+    assert_int_equal(s.roles[0].nics.count, 1);
+    assert_int_equal(s.roles[0].nics.selectors.count, 2);
+    assert_string_equal(s.roles[0].nics.match.items[0], "dra.net/rail");
+    assert_string_equal(s.roles[0].nics.config_driver, "dra.net");
+    assert_int_equal(s.roles[0].align, SPEC_ALIGN_REQUIRED);
     assert_int_equal(s.spread, SPEC_SPREAD_NONE);
     assert_int_equal(s.claims, SPEC_CLAIMS_TEMPLATE); /* implied by queue */
     assert_int_equal(s.network, SPEC_NETWORK_RDMA);   /* implied by nics */
@@ -126,11 +126,11 @@ static void test_everything(void **state)
     assert_int_equal(s.fabric, SPEC_FABRIC_OFF);
     assert_int_equal(s.launch, SPEC_LAUNCH_MPIRUN);
     assert_int_equal(s.mpi_transport, SPEC_TRANSPORT_RDMA);
-    assert_string_equal(s.nccl_profile, "a4");
-    assert_int_equal(s.nccl_hca_list, SPEC_HCA_NEVER);
-    assert_string_equal(s.nccl_version, "2.27.5");
-    assert_true(s.nccl_inspector);
-    assert_string_equal(env_get(&s.nccl_env, "B"), "2");
+    assert_string_equal(s.roles[0].nccl_profile, "a4");
+    assert_int_equal(s.roles[0].nccl_hca_list, SPEC_HCA_NEVER);
+    assert_string_equal(s.roles[0].nccl_version, "2.27.5");
+    assert_true(s.roles[0].nccl_inspector);
+    assert_string_equal(env_get(&s.roles[0].nccl_env, "B"), "2");
     assert_int_equal(s.timeouts.queue, 5400 * 1000);
     assert_int_equal(s.timeouts.nodes, 90 * 1000);
     assert_int_equal(s.timeouts.allocation, 500);
@@ -569,7 +569,7 @@ static void check_out_of_memory(const char *text)
     }
     assert_true(n > 10);
     assert_true(json_equal(spec.document, good.document));
-    assert_true(json_equal(spec.template, good.template));
+    assert_true(json_equal(spec.roles[0].template, good.roles[0].template));
     assert_string_equal(spec.name, good.name);
     job_spec_done(&spec);
     job_spec_done(&good);
@@ -599,7 +599,8 @@ static void test_grace(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         json_t *template = json_pack("{s:o}", "spec", json_loads(rows[i].pod, 0, NULL));
-        const struct job_spec spec = {.template = template};
+        struct spec_role role = {.template = template};
+        const struct job_spec spec = {.roles = &role, .role_count = 1};
         assert_int_equal(job_spec_grace_ms(&spec), rows[i].ms);
         json_decref(template);
     }
@@ -620,7 +621,7 @@ static void test_driver_of_a_known_class(void **state)
             "spec: {image: a, command: [b], devices: {nics: {count: 1, class: %s, config: {}}}}",
             known[i][0]);
         struct job_spec s = read_good(text);
-        assert_string_equal(s.nics.config_driver, known[i][1]);
+        assert_string_equal(s.roles[0].nics.config_driver, known[i][1]);
         job_spec_done(&s);
     }
 }
@@ -631,12 +632,12 @@ static void test_parts_of_gpus(void **state)
         read_good("image: i\ncommand: [c]\ndevices: {gpus: {count: 2, profile: 1g.10gb+me, "
                   "tolerations: [{key: x.y/z, operator: Exists}]}}\n");
     (void)state;
-    assert_string_equal(s.gpus.class, "mig.nvidia.com");
-    assert_int_equal(s.gpus.selectors.count, 1);
-    assert_string_equal(s.gpus.selectors.items[0],
+    assert_string_equal(s.roles[0].gpus.class, "mig.nvidia.com");
+    assert_int_equal(s.roles[0].gpus.selectors.count, 1);
+    assert_string_equal(s.roles[0].gpus.selectors.items[0],
                         "\"profile\" in device.attributes[\"gpu.nvidia.com\"] && "
                         "device.attributes[\"gpu.nvidia.com\"].profile == \"1g.10gb+me\"");
-    assert_int_equal(json_array_size(s.gpus.tolerations), 1);
+    assert_int_equal(json_array_size(s.roles[0].gpus.tolerations), 1);
     job_spec_done(&s);
 }
 
@@ -669,11 +670,154 @@ static void test_failure_policy(void **state)
     job_spec_done(&s);
 }
 
+static const char roles[] =
+    "metadata: {name: j}\n"
+    "spec:\n"
+    "  image: all\n"
+    "  env: {A: top}\n"
+    "  ranksPerWorker: 2\n"
+    "  devices: {gpus: {count: 4}, nics: {count: 4, class: dranet}}\n"
+    "  nccl: {profile: gke-a4}\n"
+    "  success: train\n"
+    "  roles:\n"
+    "  - {name: coordinator, ranksPerWorker: 1, devices: {}, command: [head], env: {B: own}}\n"
+    "  - {name: train, workers: 3, image: trainer, command: [train]}\n"
+    "  - {name: serve, workers: 2, command: [serve], devices: {gpus: {count: 1}}}\n";
+
+/* A role's own keys replace those of the top as a whole; workers are numbered over all roles. */
+static void test_roles(void **state)
+{
+    struct job_spec s = read_good(roles);
+    const struct spec_role *head = &s.roles[0], *train = &s.roles[1], *serve = &s.roles[2];
+    (void)state;
+    assert_int_equal(s.role_count, 3);
+    assert_int_equal(s.workers, 6);
+    assert_int_equal(head->first, 0);
+    assert_int_equal(train->first, 1);
+    assert_int_equal(serve->first, 4);
+    assert_ptr_equal(spec_role_of(&s, 0), head);
+    assert_ptr_equal(spec_role_of(&s, 3), train);
+    assert_ptr_equal(spec_role_of(&s, 5), serve);
+    assert_int_equal(head->ranks_per_worker, 1);
+    assert_int_equal(train->ranks_per_worker, 2);
+    assert_false(spec_role_has_devices(head));
+    assert_int_equal(train->gpus.count, 4);
+    assert_int_equal(train->nics.count, 4);
+    assert_string_equal(train->gpus.class, "gpu.nvidia.com");
+    assert_int_equal(serve->gpus.count, 1);
+    assert_false(spec_role_has_nics(serve));
+    assert_null(head->machine.profile); /* nothing of the machine is for a role without devices */
+    assert_string_equal(head->nccl_profile, "auto");
+    assert_string_equal(train->machine.profile, "gke-a4");
+    assert_string_equal(serve->machine.profile, "gke-a4");
+    assert_int_equal(s.network, SPEC_NETWORK_RDMA);
+    assert_int_equal(s.fabric, SPEC_FABRIC_OPEN);
+    assert_int_equal(s.success, SPEC_SUCCESS_ROLE);
+    assert_int_equal(s.success_role, 1);
+    assert_true(spec_has_roles(&s));
+    const json_t *first = spec_role_container(head);
+    assert_string_equal(json_string_value(json_object_get(first, "image")), "all");
+    assert_int_equal(json_array_size(json_object_get(first, "env")), 1);
+    assert_string_equal(json_string_value(json_object_get(spec_role_container(train), "image")),
+                        "trainer");
+    job_spec_done(&s);
+}
+
+/* The plain form is a job with one role. */
+static void test_one_role(void **state)
+{
+    static const char *const texts[] = {
+        "workers: 3\nimage: i\ncommand: [c]\ndevices: {gpus: {count: 2}}\n",
+        "image: i\ndevices: {gpus: {count: 2}}\n"
+        "roles: [{name: worker, workers: 3, command: [c]}]\n",
+    };
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct job_spec s = read_good(texts[i]);
+        assert_int_equal(s.role_count, 1);
+        assert_string_equal(s.roles[0].name, "worker");
+        assert_int_equal(s.workers, 3);
+        assert_int_equal(s.roles[0].workers, 3);
+        assert_int_equal(s.roles[0].gpus.count, 2);
+        assert_int_equal(s.success, SPEC_SUCCESS_ALL);
+        assert_int_equal(spec_has_roles(&s), i == 1);
+        job_spec_done(&s);
+    }
+}
+
+#define TWO(more, a, b)                                                                            \
+    "image: i\ncommand: [c]\n" more "\nroles:\n- {name: a, " a "}\n- {name: b, " b "}\n"
+
+static void test_refused_roles(void **state)
+{
+    static const char *const list[][2] = {
+        {"image: i\ncommand: [c]\nroles: []", "roles: expected a list of at least 1"},
+        {"image: i\ncommand: [c]\nroles: [x]", "roles[0]: expected a mapping"},
+        {"image: i\ncommand: [c]\nroles: [{workers: 2}]", "roles[0]: name is missing"},
+        {"image: i\ncommand: [c]\nroles: [{name: A}]", "roles[0].name: expected a DNS label"},
+        {"image: i\ncommand: [c]\nroles: [{name: all}]",
+         "roles[0].name: all and rank0 are words of success"},
+        {"image: i\ncommand: [c]\nroles: [{name: a}, {name: a}]",
+         "roles[1].name: a second role called \"a\""},
+        {"command: [c]\nroles: [{name: a, image: i}, {name: b}]",
+         "job.yaml:1:1: command: image is missing beside it"},
+        {"roles: [{name: a, image: i}]", "roles[0].image: command is missing beside it"},
+        {TWO("", "workerz: 2", "workers: 1"),
+         "job.yaml:5:13: roles[0].workerz: unknown key; did you mean workers?"},
+        {TWO("", "restarts: 2", "workers: 1"),
+         "roles[0].restarts: is of the whole job: put it into spec.restarts"},
+        {TWO("", "hostNetwork: true", "workers: 1"), "put it into template.spec.hostNetwork"},
+        {TWO("", "workers: 6000", "workers: 6000"),
+         "roles: 12000 workers are more than the 10000 of a job"},
+        {TWO("ranksPerWorker: 4096", "workers: 200", "workers: 200"),
+         "roles: 1638400 ranks on 400 workers are more than the 1000000 ranks of a job"},
+        {TWO("", "devices: {claims: direct}", "workers: 1"),
+         "roles[0].devices.claims: is of the whole job: put it into spec.devices.claims"},
+        {TWO("success: c", "workers: 1", "workers: 1"),
+         "success: expected all, rank0 or a role (a, b), got \"c\""},
+        {TWO("world: own", "workers: 1", "workers: 1"), "world: own is not supported yet"},
+        {TWO("devices: {claims: template}", "workers: 1", "workers: 1"),
+         "devices.claims: template is not supported yet for several roles"},
+        {TWO("queue: q", "workers: 1", "workers: 1"),
+         "queue: is not supported yet for several roles"},
+        {TWO("computeDomain: {}", "workers: 1", "workers: 1"),
+         "computeDomain: is not supported yet for several roles"},
+        {TWO("launch: mpirun", "workers: 1", "workers: 1"),
+         "launch: mpirun is not supported yet for several roles"},
+        {TWO("launch: env", "workers: 1", "command: [torchrun, t.py]"),
+         "launch: torchrun is not supported yet for several roles (b)"},
+        {TWO("preflight: {fabric: reach}", "workers: 1", "workers: 1"),
+         "preflight.fabric: reach is not supported yet for several roles"},
+        {TWO("", "priorityClassName: high", "workers: 1"),
+         "roles: a and b have different priorities"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof list / sizeof list[0]; i++)
+        expect_finding(list[i][0], list[i][1]);
+}
+
+/* What is wrong at the top is told once, however many roles take it from there. */
+static void test_inherited_finding_is_one(void **state)
+{
+    static const char text[] = "image: 'a b'\ncommand: [c]\ndevices: {gpus: {count: 0}}\n"
+                               "roles: [{name: a}, {name: b}, {name: c}]\n";
+    struct drarun_error err = {0};
+    struct job_spec spec;
+    (void)state;
+    assert_true(spec_parse("job.yaml", text, strlen(text), &spec, &err) < 0);
+    assert_non_null(strstr(err.text, "job.yaml:1:8: image: expected an image"));
+    assert_non_null(strstr(err.text, "(and 1 more)"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_driver_of_a_known_class),
         cmocka_unit_test(test_grace),
+        cmocka_unit_test(test_roles),
+        cmocka_unit_test(test_one_role),
+        cmocka_unit_test(test_refused_roles),
+        cmocka_unit_test(test_inherited_finding_is_one),
         cmocka_unit_test(test_short_form),
         cmocka_unit_test(test_everything),
         cmocka_unit_test(test_keys_of_the_short_form),

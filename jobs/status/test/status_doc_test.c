@@ -248,6 +248,28 @@ static void nics(void **state)
     assert_true(json_is_null(json_object_get(later, "fabric")));
 }
 
+/* Once the ranks have their numbers, which a launcher that takes over does not know. */
+static void roles(void **state)
+{
+    (void)state;
+    struct pod_state workers[3] = {running("node-1"), running("node-2"), running("node-2")};
+    struct gang gang = gang_in(GANG_RUNNING);
+    struct status_input input = input_of(&gang, workers, 3);
+    CLEANUP(json_decrefp) json_t *none = build(&input);
+    CLEANUP(json_decrefp)
+    json_t *list =
+        json_pack("[{s:s, s:i, s:i, s:i}, {s:s, s:i, s:i, s:i}]", "name", "head", "first", 0,
+                  "workers", 1, "ranks", 1, "name", "train", "first", 1, "workers", 2, "ranks", 8);
+    input.roles = list;
+    CLEANUP(json_decrefp) json_t *with = build(&input);
+    CLEANUP(json_decrefp) json_t *over = status_doc_merge(with, none);
+    assert_true(json_is_null(json_object_get(none, "roles")));
+    assert_false(says(none, true, "roles:"));
+    assert_true(
+        says(with, false, "roles: head (worker 0, 1 rank), train (workers 1-2, 8 ranks)\n"));
+    assert_true(json_equal(json_object_get(over, "roles"), list));
+}
+
 /* The gang comes back from the document as it was. */
 static void over_a_restart(void **state)
 {
@@ -388,6 +410,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(for_people), cmocka_unit_test(over_a_restart), cmocka_unit_test(tolerant),
         cmocka_unit_test(merging),    cmocka_unit_test(large_jobs),     cmocka_unit_test(nics),
+        cmocka_unit_test(roles),
     };
     if (argc > 1 && strcmp(argv[1], "--documents") == 0)
         return print_documents();

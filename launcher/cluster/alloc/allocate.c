@@ -369,7 +369,10 @@ int allocate(struct cluster *cluster, const struct cluster_alloc *options, struc
 {
     struct drarun_error err = {0};
     struct allocation a = {.cluster = cluster, .options = options, .spec = spec};
-    int rc = change_spec(options, spec, &err);
+    const struct spec_role *role;
+    int rc = spec_only_role(spec, "an allocation", &role, &err);
+    if (rc == 0)
+        rc = change_spec(options, spec, &err);
     a.namespace = options->cluster.namespace ? options->cluster.namespace
                   : spec->namespace          ? spec->namespace
                                              : cluster->namespace;

@@ -64,7 +64,7 @@ DEFINE_CLEANUP(struct allocate_folder, allocate_folder_free)
 
 static uint16_t port_of(const struct job_spec *spec, uint32_t worker)
 {
-    const json_t *pod = json_object_get(spec->template, "spec");
+    const json_t *pod = spec_role_pod(spec_role_of(spec, worker));
     bool host = json_is_true(json_object_get(pod, "hostNetwork"));
     return (uint16_t)(RENDER_AGENT_PORT + (host ? worker : 0));
 }

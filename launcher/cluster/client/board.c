@@ -508,11 +508,11 @@ static int sort(struct sorting *s)
 const struct pod_state *board_workers(struct board *board, uint32_t attempt)
 {
     struct sorting s = {.board = board, .attempt = attempt};
-    bool wanted = claims_wanted(board->spec);
     if (sort(&s) < 0)
         log_error("out of memory: the workers' states are old");
     else
         for (uint32_t i = 0; i < board->spec->workers; i++) {
+            bool wanted = claims_wanted_by(spec_role_of(board->spec, i));
             pod_state_read(s.pods[i], s.claims[i], wanted, &board->news[i], &board->states[i]);
             board->states[i].vanished = has_vanished(board, i, attempt);
         }

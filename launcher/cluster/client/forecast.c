@@ -23,6 +23,7 @@ static const struct kube_resource taint_rules = {
 struct forecast {
     struct cluster *cluster;
     const struct job_spec *spec;
+    const struct spec_role *role; /* its only one */
     const char *namespace;
     struct slices slices;
     json_t *classes, *labels, *claims, *rules;
@@ -50,13 +51,19 @@ static void forget(struct forecast *f)
     json_decref(TAKE_PTR(f->rules));
 }
 
+bool forecast_applies(const struct job_spec *spec)
+{
+    return spec->role_count == 1 && claims_wanted(spec);
+}
+
 int forecast_new(struct cluster *cluster, const struct job_spec *spec, const char *namespace,
                  struct forecast **ret_forecast, struct drarun_error *err)
 {
     struct forecast *f = calloc(1, sizeof *f);
     if (!f)
         return error_set(err, ENOMEM, "out of memory");
-    *f = (struct forecast){.cluster = cluster, .spec = spec, .namespace = namespace};
+    *f = (struct forecast){
+        .cluster = cluster, .spec = spec, .role = &spec->roles[0], .namespace = namespace};
     *ret_forecast = f;
     return 0;
 }
@@ -177,9 +184,9 @@ static int evaluate(struct forecast *f, const json_t *claim, const json_t *claim
     struct predict_cluster cluster = with_claims(f, claims);
     if (f->predicted)
         prediction_done(&f->prediction);
-    int rc = node_spread_predict(f->spec, &cluster, err);
+    int rc = node_spread_predict(f->spec, f->role, &cluster, err);
     if (rc == 0)
-        rc = predict(claim, f->spec->workers, &cluster, &f->prediction, err);
+        rc = predict(claim, f->role->workers, &cluster, &f->prediction, err);
     f->predicted = rc == 0;
     return rc;
 }
@@ -191,9 +198,9 @@ static uint32_t most_placed(const struct forecast *f, unsigned step)
     struct predict_cluster cluster = with_claims(f, NULL);
     struct prediction prediction;
     struct drarun_error why = {0};
-    int rc = claims_spec(f->spec, CLAIMS_API_V1, step, &claim, &why);
+    int rc = claims_spec(f->role, CLAIMS_API_V1, step, &claim, &why);
     if (rc == 0)
-        rc = node_spread_predict(f->spec, &cluster, &why);
+        rc = node_spread_predict(f->spec, f->role, &cluster, &why);
     if (rc == 0)
         rc = predict(claim, f->spec->workers, &cluster, &prediction, &why);
     if (rc < 0)
@@ -222,7 +229,7 @@ static unsigned find_next_step(const struct forecast *f)
 static int predict_job(struct forecast *f, struct drarun_error *err)
 {
     CLEANUP(json_decrefp) json_t *claim = NULL;
-    int rc = claims_spec(f->spec, CLAIMS_API_V1, f->step, &claim, err);
+    int rc = claims_spec(f->role, CLAIMS_API_V1, f->step, &claim, err);
     if (rc == 0)
         rc = evaluate(f, claim, NULL, err);
     if (rc < 0)

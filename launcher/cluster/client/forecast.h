@@ -14,6 +14,10 @@
 
 struct forecast;
 
+/* A job with claims whose workers are all alike; of several roles nothing is forecast yet, and the
+ * scheduler's words alone say why they wait. */
+bool forecast_applies(const struct job_spec *spec);
+
 int forecast_new(struct cluster *cluster, const struct job_spec *spec, const char *namespace,
                  struct forecast **ret_forecast, struct drarun_error *err);
 void forecast_free(struct forecast *forecast);

@@ -185,7 +185,7 @@ static int begin(struct lead *lead, struct drarun_error *err)
         rc = submit_name_secret(lead->spec->name, lead->secret, err);
     if (rc == 0 && (claims_wanted(lead->spec) || lead->spec->compute_domain) && lead->cluster->api)
         rc = facts_new(lead->cluster, &lead->facts, err);
-    if (rc == 0 && lead->facts && claims_wanted(lead->spec))
+    if (rc == 0 && lead->facts && forecast_applies(lead->spec))
         rc = forecast_new(lead->cluster, lead->spec, options->namespace, &lead->forecast, err);
     if (rc == 0)
         rc = board_new(lead->cluster, lead->spec, options->namespace, true, &owner, &lead->board,
@@ -386,6 +386,7 @@ static void done(struct lead *lead)
     free(lead->rank_order);
     json_decref(lead->report);
     json_decref(lead->fabric);
+    json_decref(lead->roles);
     json_decref(lead->doc);
     strlist_done(&lead->avoid);
     strlist_done(&lead->silent);

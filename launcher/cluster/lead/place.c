@@ -42,7 +42,7 @@ static int decide(struct lead *lead, uint32_t inspected, const char *missing, co
                                    : GANG_FORECAST_UNKNOWN,
         .next_step = lead->forecast ? forecast_next_step(lead->forecast, lead->gang.step) : 0,
         .shortage = missing,
-        .spread = node_spread_is_ours(lead->spec),
+        .spread = node_spread_is_ours_for_any(lead->spec),
         .job = board_job_news(lead->board),
         .no_class = lead->forecast ? forecast_missing_class(lead->forecast) : NULL,
     };
@@ -88,7 +88,7 @@ static void look_ahead(struct lead *lead)
 
 static int begin_release(struct lead *lead, struct drarun_error *err)
 {
-    enum claims_rung rung = claims_rung(lead->spec, lead->decision.step);
+    enum claims_rung rung = claims_rung(claims_aligned_role(lead->spec), lead->decision.step);
     const char *how = lead->decision.action != GANG_NEXT_STEP ? ""
                       : rung == CLAIMS_RUNG_NUMA ? " with each GPU and a NIC of its NUMA node"
                                                  : " without alignment in the claims";

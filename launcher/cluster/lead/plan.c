@@ -38,7 +38,10 @@ static void say_unknown(struct lead *lead)
 
 static bool has_devices(const struct job_spec *spec)
 {
-    return claims_wanted(spec) || spec->gpus.resource || spec->nics.resource;
+    bool any = false;
+    for (uint32_t r = 0; r < spec->role_count; r++)
+        any |= spec_role_has_devices(&spec->roles[r]);
+    return any;
 }
 
 int lead_plan(struct lead *lead, struct job *job, struct drarun_error *err)

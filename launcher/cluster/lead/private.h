@@ -82,6 +82,7 @@ struct lead {
     uint32_t *rank_order;       /* by them; NULL: by number */
     json_t *all_claims;         /* of the namespace; NULL: the job has no compute domain */
     json_t *report;             /* cause_json of the last attempt's ranks, or NULL */
+    json_t *roles;              /* for the status document, once the ranks are numbered; NULL */
     json_t *fabric;  /* of the present attempt (jobs/preflight/fabric.h); NULL: not known */
     unsigned events; /* written so far: part of their names */
     int status;      /* exit status; meaningful once it has ended */

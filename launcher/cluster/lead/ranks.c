@@ -89,12 +89,36 @@ void lead_look_at_ranks(struct lead *lead)
 
 /* ---- from begin to end ---- */
 
-static uint32_t gpus_of_a_worker(const struct lead *lead)
+/* Of a worker of each role. */
+static void count_gpus(const struct lead *lead, uint32_t ret_gpus[SPEC_ROLES_MAX])
 {
-    if (lead->spec->gpus.count > 0)
-        return lead->spec->gpus.count;
     CLEANUP(json_decrefp) json_t *claims = board_claims(lead->board, lead->render.attempt);
-    return allocation_count_gpus(json_array_get(claims, 0));
+    for (uint32_t r = 0; r < lead->spec->role_count; r++) {
+        const struct spec_role *role = &lead->spec->roles[r];
+        ret_gpus[r] = role->gpus.count > 0
+                          ? role->gpus.count
+                          : allocation_count_gpus(json_array_get(claims, role->first));
+    }
+}
+
+static uint32_t count_ranks(const struct ranks *ranks)
+{
+    uint32_t count = 0;
+    for (size_t i = 0; i < ranks->count; i++)
+        count += ranks->role_ranks[i];
+    return count;
+}
+
+/* Which workers and ranks are whose, for the status; NULL for a document without roles. */
+static json_t *roles_json(const struct job_spec *spec, const struct ranks *ranks)
+{
+    json_t *list = spec_has_roles(spec) ? json_array() : NULL;
+    for (uint32_t r = 0; list && r < spec->role_count; r++)
+        json_array_append_new(list, json_pack("{s:s, s:i, s:i, s:i}", "name", spec->roles[r].name,
+                                              "first", (int)spec->roles[r].first, "workers",
+                                              (int)spec->roles[r].workers, "ranks",
+                                              (int)ranks->role_ranks[r]));
+    return list;
 }
 
 /* On which node it happened, where a rank's end is told by its pod's name. */
@@ -165,10 +189,12 @@ int lead_run_ranks(struct lead *lead, struct drarun_error *err)
     rc = lead_order_ranks(lead, err);
     if (rc < 0)
         return rc;
+    uint32_t gpus[SPEC_ROLES_MAX];
+    count_gpus(lead, gpus);
     const struct ranks_facts facts = {
         .spec = lead->spec,
         .workers = board_workers(lead->board, lead->render.attempt),
-        .gpus = gpus_of_a_worker(lead),
+        .gpus = gpus,
         .args = lead->options->args,
     };
     const struct request_pods pods = {
@@ -187,7 +213,9 @@ int lead_run_ranks(struct lead *lead, struct drarun_error *err)
     rc = ranks_build(&facts, &pods, &ranks, err);
     if (rc < 0)
         return rc;
-    lead->ranks = ranks.request.per_worker * lead->spec->workers;
+    lead->ranks = count_ranks(&ranks);
+    json_decref(lead->roles);
+    lead->roles = roles_json(lead->spec, &ranks);
     lead->log.who.attempt = lead->render.attempt;
     ranks.request.framed = lead->options->framed ? &lead->log : NULL;
     ranks.request.label = lead->options->label;

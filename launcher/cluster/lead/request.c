@@ -2,11 +2,13 @@
 #include "launcher/cluster/lead/request.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "jobs/ranks/rankenv.h"
 #include "jobs/manifests/render.h"
 #include "launcher/job/plan.h"
+#include "launcher/job/role_env.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 
@@ -26,11 +28,10 @@ static void add_texts(struct strlist *list, const json_t *texts)
 }
 
 /* command and args of the container, as the kubelet would run them. */
-static int make_argv(const struct ranks_facts *facts, struct strlist *argv,
-                     struct drarun_error *err)
+static int make_argv(const struct ranks_facts *facts, const struct spec_role *role,
+                     struct strlist *argv, struct drarun_error *err)
 {
-    const json_t *pod = json_object_get(facts->spec->template, "spec");
-    const json_t *first = json_array_get(json_object_get(pod, "containers"), 0);
+    const json_t *first = spec_role_container(role);
     add_texts(argv, json_object_get(first, "command"));
     if (facts->args && facts->args->count > 0)
         strlist_add_all(argv, facts->args->items);
@@ -44,27 +45,29 @@ static int make_argv(const struct ranks_facts *facts, struct strlist *argv,
     return 0;
 }
 
-static bool is_host_network(const struct job_spec *spec)
+static bool is_host_network(const struct spec_role *role)
 {
-    return json_is_true(json_object_get(json_object_get(spec->template, "spec"), "hostNetwork"));
+    return json_is_true(json_object_get(spec_role_pod(role), "hostNetwork"));
 }
 
 static int add_workers(const struct ranks_facts *facts, struct ranks *ranks,
                        struct drarun_error *err)
 {
-    bool host = is_host_network(facts->spec);
     for (uint32_t i = 0; i < facts->spec->workers; i++) {
         const struct pod_state *worker = &facts->workers[i];
+        bool host = is_host_network(spec_role_of(facts->spec, i));
         bool v6 = worker->ip && strchr(worker->ip, ':');
         if (!worker->ip)
             return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, EINVAL,
                               "worker %u: pod %s runs without an IP address", i, worker->name);
         strlist_addf(&ranks->addresses, "%s%s%s:%u", v6 ? "[" : "", worker->ip, v6 ? "]" : "",
                      RENDER_AGENT_PORT + (host ? i : 0));
+        strlist_add(&ranks->hosts, worker->ip);
         strlist_add(&ranks->names, worker->name);
         strlist_add(&ranks->nodes, worker->node ? worker->node : "?");
     }
-    bool failed = ranks->addresses.failed || ranks->names.failed || ranks->nodes.failed;
+    bool failed = ranks->addresses.failed || ranks->names.failed || ranks->nodes.failed ||
+                  ranks->hosts.failed;
     return failed ? error_set(err, ENOMEM, "out of memory") : 0;
 }
 
@@ -75,14 +78,43 @@ static int64_t grace_of_ranks(const struct job_spec *spec)
     return ms > 2 * REPORT_MS ? ms - REPORT_MS : ms / 2;
 }
 
-static uint32_t ranks_per_worker(const struct ranks_facts *facts, const struct strlist *argv)
+static uint32_t ranks_per_worker(const struct ranks_facts *facts, const struct spec_role *role,
+                                 const struct strlist *argv)
 {
+    uint32_t gpus = facts->gpus[role - facts->spec->roles];
     bool starts_others =
         facts->spec->launch == SPEC_LAUNCH_MPIRUN ||
         (facts->spec->launch == SPEC_LAUNCH_ENV && rankenv_is_torchrun(argv->items));
-    if (facts->spec->ranks_per_worker > 0)
-        return facts->spec->ranks_per_worker;
-    return starts_others || facts->gpus == 0 ? 1 : facts->gpus;
+    if (role->ranks_per_worker > 0)
+        return role->ranks_per_worker;
+    return starts_others || gpus == 0 ? 1 : gpus;
+}
+
+/* A program for each role, in the order of the roles. */
+static int add_programs(const struct ranks_facts *facts, struct ranks *r, struct drarun_error *err)
+{
+    const struct job_spec *spec = facts->spec;
+    r->programs = calloc(spec->role_count, sizeof *r->programs);
+    r->argvs = calloc(spec->role_count, sizeof *r->argvs);
+    int rc = r->programs && r->argvs ? 0 : error_set(err, ENOMEM, "out of memory");
+    while (rc == 0 && r->count < spec->role_count) {
+        const struct spec_role *role = &spec->roles[r->count];
+        struct request_program *program = &r->programs[r->count];
+        struct strlist *argv = &r->argvs[r->count++];
+        rc = make_argv(facts, role, argv, err);
+        if (rc < 0)
+            break;
+        uint32_t each = ranks_per_worker(facts, role, argv);
+        program->argv = argv->items;
+        program->argc = argv->count;
+        program->workers = role->workers;
+        r->role_ranks[r->count - 1] = role->workers * each;
+        /* a user's own mpirun runs once, whatever it starts */
+        program->ranks = spec->launch == SPEC_LAUNCH_MPIRUN ? 1 : role->workers * each;
+        r->request.per_worker = r->count == 1 || r->request.per_worker == each ? each : 0;
+        rc = role_env_add(spec, role, strlist_items(&r->hosts), &program->env, err);
+    }
+    return rc;
 }
 
 int ranks_build(const struct ranks_facts *facts, const struct request_pods *pods,
@@ -90,9 +122,9 @@ int ranks_build(const struct ranks_facts *facts, const struct request_pods *pods
 {
     struct ranks *r = ret_ranks;
     *r = (struct ranks){.pods = *pods};
-    int rc = make_argv(facts, &r->argv, err);
+    int rc = add_workers(facts, r, err);
     if (rc == 0)
-        rc = add_workers(facts, r, err);
+        rc = add_programs(facts, r, err);
     if (rc == 0)
         rc = job_plan_look_for(facts->spec, &r->look_for, &r->scripts, err);
     if (rc < 0) {
@@ -109,11 +141,11 @@ int ranks_build(const struct ranks_facts *facts, const struct request_pods *pods
     if (claims_wanted(facts->spec) && facts->spec->claims == SPEC_CLAIMS_DIRECT)
         r->pods.claims = r->pods.pods; /* each is called as its pod */
     r->pods.grace_ms = grace_of_ranks(facts->spec);
-    r->program = (struct request_program){.argv = r->argv.items, .argc = r->argv.count};
+    uint32_t per_worker = r->request.per_worker;
     r->request = (struct job_request){
-        .programs = &r->program,
-        .program_count = 1,
-        .per_worker = ranks_per_worker(facts, &r->argv),
+        .programs = r->programs,
+        .program_count = r->count,
+        .per_worker = per_worker,
         .orphan_wait_ms = ORPHAN_WAIT_MS,
         .radix = RADIX,
         .bind = facts->spec->bind,
@@ -125,13 +157,20 @@ int ranks_build(const struct ranks_facts *facts, const struct request_pods *pods
         .hang_after_ms = facts->spec->on_hang == SPEC_FALLBACK_FAIL ? facts->spec->hang_after : 0,
         .start_timeout_ms = facts->spec->timeouts.start,
     };
+    request_decide_success(&r->request, facts->spec);
     return 0;
 }
 
 void ranks_done(struct ranks *r)
 {
-    strlist_done(&r->argv);
+    for (size_t i = 0; r->argvs && r->programs && i < r->count; i++) {
+        strlist_done(&r->argvs[i]);
+        strlist_done(&r->programs[i].env);
+    }
+    free(r->argvs);
+    free(r->programs);
     strlist_done(&r->addresses);
+    strlist_done(&r->hosts);
     strlist_done(&r->names);
     strlist_done(&r->nodes);
     strlist_done(&r->look_for);

@@ -9,8 +9,11 @@
 #include "launcher/job/request.h"
 
 struct ranks {
-    struct request_program program;
-    struct strlist argv, addresses, names, nodes, look_for, scripts;
+    struct request_program *programs; /* count of them, one for each role */
+    struct strlist *argvs;            /* of them */
+    size_t count;
+    uint32_t role_ranks[SPEC_ROLES_MAX]; /* of all workers of a role */
+    struct strlist addresses, hosts, names, nodes, look_for, scripts;
     struct request_pods pods;
     struct job_request request;
 };
@@ -18,8 +21,8 @@ struct ranks {
 struct ranks_facts { /* borrowed for the life of the ranks */
     const struct job_spec *spec;
     const struct pod_state *workers;
-    uint32_t gpus;              /* of worker 0, for ranksPerWorker; 0: none */
-    const struct strlist *args; /* in place of the command's arguments; empty: the spec's */
+    const uint32_t *gpus;       /* by role, of a worker, for ranksPerWorker; 0: none */
+    const struct strlist *args; /* in place of the commands' arguments; empty: the spec's */
 };
 
 /* pods: all but workers, addresses, pods, nodes, look_for, scripts and grace_ms, which are filled

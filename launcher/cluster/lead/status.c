@@ -25,7 +25,7 @@ static int build_waiting(struct lead *lead, struct waiting *ret_waiting, struct 
         .count = lead->spec->workers,
         .decision = &lead->decision,
         .prediction = lead_prediction(lead),
-        .spread = node_spread_is_ours(lead->spec),
+        .spread = node_spread_is_ours_for_any(lead->spec),
         .worker_job = board_worker_job(lead->board),
         .job_news = board_job_news(lead->board),
         .trouble = board_trouble(lead->board),
@@ -89,7 +89,8 @@ json_t *lead_document(struct lead *lead, const char *result)
     struct waiting waiting = {0};
     json_t *doc = NULL;
     bool waits = !result && lead->gang.phase < GANG_RUNNING;
-    bool aligned = claims_alignment(lead->spec) == CLAIMS_ALIGNED_BY_CLAIM;
+    const struct spec_role *role = claims_aligned_role(lead->spec);
+    bool aligned = claims_alignment(role) == CLAIMS_ALIGNED_BY_CLAIM;
     if (waits && build_waiting(lead, &waiting, &err) < 0)
         waits = false;
     const struct status_input input = {
@@ -103,7 +104,7 @@ json_t *lead_document(struct lead *lead, const char *result)
         .counted = lead->counted[FAILURE_COUNT_RESTARTS],
         .infrastructure = lead->counted[FAILURE_COUNT_INFRASTRUCTURE],
         .gang = &lead->gang,
-        .rung = aligned ? claims_rung_name(claims_rung(lead->spec, lead->gang.step)) : NULL,
+        .rung = aligned ? claims_rung_name(claims_rung(role, lead->gang.step)) : NULL,
         .workers = board_workers(lead->board, lead->render.attempt),
         .count = lead->spec->workers,
         .ranks = lead->ranks,
@@ -112,6 +113,7 @@ json_t *lead_document(struct lead *lead, const char *result)
         .waiting = waits ? &waiting : NULL,
         .report = lead->report,
         .fabric = lead->fabric,
+        .roles = lead->roles,
         .result = result,
         .launcher = {.pod = lead->options->holder,
                      .version = DRARUN_VERSION,

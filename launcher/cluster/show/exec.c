@@ -223,6 +223,30 @@ static int read_sizes(const json_t *doc, const char *job, uint32_t *ret_ranks,
     return 0;
 }
 
+/* The roles' ranks and workers; where the document has none that add up, those of the whole job. */
+static size_t read_parts(const json_t *doc, uint32_t ranks, uint32_t workers,
+                         struct rank_part parts[SPEC_ROLES_MAX])
+{
+    const json_t *roles = json_object_get(doc, "roles");
+    json_int_t ranks_left = ranks, workers_left = workers;
+    size_t count = 0;
+    for (; count < json_array_size(roles) && count < SPEC_ROLES_MAX; count++) {
+        const json_t *role = json_array_get(roles, count);
+        json_int_t own_ranks = json_integer_value(json_object_get(role, "ranks"));
+        json_int_t own_workers = json_integer_value(json_object_get(role, "workers"));
+        if (own_ranks < 1 || own_ranks > ranks_left || own_workers < 1 ||
+            own_workers > workers_left)
+            break;
+        ranks_left -= own_ranks;
+        workers_left -= own_workers;
+        parts[count] = (struct rank_part){(uint32_t)own_ranks, (uint32_t)own_workers};
+    }
+    if (count > 0 && ranks_left == 0 && workers_left == 0)
+        return count;
+    parts[0] = (struct rank_part){ranks, workers};
+    return 1;
+}
+
 static int has_ended(const char *job, const json_t *doc, struct drarun_error *err)
 {
     struct buf how = BUF_INIT;
@@ -257,7 +281,9 @@ static int find_pod(struct cluster *cluster, const struct cluster_exec *exec, js
         return error_kind(err, DRARUN_ERR_USAGE, ENOENT, "%s has ranks 0 to %" PRIu32, exec->job,
                           count - 1);
     cleanup_free uint32_t *order = read_order(doc, workers);
-    rc = rankmap_build_ordered(&count, 1, workers, 0, order, &ranks, err);
+    struct rank_part parts[SPEC_ROLES_MAX];
+    size_t part_count = read_parts(doc, count, workers, parts);
+    rc = rankmap_build_parts(parts, part_count, order, &ranks, err);
     if (rc < 0)
         return rc;
     uint32_t worker = rankmap_worker(&ranks, exec->rank);

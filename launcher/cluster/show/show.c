@@ -279,7 +279,7 @@ static bool any_unscheduled(const struct pod_state *workers, uint32_t count)
 static int look_ahead(struct cluster *cluster, const struct job_spec *spec, const char *namespace,
                       unsigned step, struct forecast **ret_forecast, struct drarun_error *err)
 {
-    if (!claims_wanted(spec) || !cluster->api)
+    if (!forecast_applies(spec) || !cluster->api)
         return 0;
     int rc = forecast_new(cluster, spec, namespace, ret_forecast, err);
     if (rc == 0)
@@ -332,7 +332,7 @@ static int add_waiting(struct cluster *cluster, const struct job_spec *spec, con
         .workers = board_workers(board, attempt),
         .count = spec->workers,
         .prediction = prediction,
-        .spread = node_spread_is_ours(spec),
+        .spread = node_spread_is_ours_for_any(spec),
         .worker_job = board_worker_job(board),
         .job_news = board_job_news(board),
         .launcher = launcher,

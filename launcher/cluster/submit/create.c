@@ -24,11 +24,29 @@ struct source {
     bool pods;                            /* else claims */
 };
 
+/* Whose workers have an object of the source each. */
+static bool is_of_source(const struct source *source, const struct spec_role *role)
+{
+    return source->pods || claims_wanted_by(role);
+}
+
 static size_t source_count(const struct source *source)
 {
-    bool each = source->spec && source->spec->claims != SPEC_CLAIMS_TEMPLATE &&
-                (source->pods || claims_wanted(source->spec));
-    return json_array_size(source->list) + (each ? source->spec->workers : 0);
+    size_t count = json_array_size(source->list);
+    bool each = source->spec && source->spec->claims != SPEC_CLAIMS_TEMPLATE;
+    for (uint32_t r = 0; each && r < source->spec->role_count; r++)
+        if (is_of_source(source, &source->spec->roles[r]))
+            count += source->spec->roles[r].workers;
+    return count;
+}
+
+/* The worker whose object is the index-th of the source's workers. */
+static uint32_t worker_at(const struct source *source, uint32_t index)
+{
+    const struct spec_role *role = source->spec->roles;
+    for (; !is_of_source(source, role) || index >= role->workers; role++)
+        index -= is_of_source(source, role) ? role->workers : 0;
+    return role->first + index;
 }
 
 /* A new reference. */
@@ -40,7 +58,7 @@ static int source_get(const struct source *source, size_t index, json_t **ret_ma
         *ret_manifest = json_incref(json_array_get(source->list, index));
         return 0;
     }
-    uint32_t worker = (uint32_t)(index - listed);
+    uint32_t worker = worker_at(source, (uint32_t)(index - listed));
     return source->pods ? render_pod(source->spec, source->options, worker, ret_manifest, err)
                         : render_claim(source->spec, source->options, worker, ret_manifest, err);
 }

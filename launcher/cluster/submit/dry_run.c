@@ -33,15 +33,17 @@ static void try_one(struct dry_run *run, const json_t *object)
     }
 }
 
+/* The first worker of a role; the others are alike. */
 static int try_worker(struct dry_run *run, const struct job_spec *spec,
-                      const struct render_options *options, struct drarun_error *err)
+                      const struct spec_role *role, const struct render_options *options,
+                      struct drarun_error *err)
 {
     CLEANUP(json_decrefp) json_t *claim = NULL, *pod = NULL;
     if (spec->claims == SPEC_CLAIMS_TEMPLATE) /* an Indexed Job makes them, of what was tried */
         return 0;
-    int rc = claims_wanted(spec) ? render_claim(spec, options, 0, &claim, err) : 0;
+    int rc = claims_wanted_by(role) ? render_claim(spec, options, role->first, &claim, err) : 0;
     if (rc == 0)
-        rc = render_pod(spec, options, 0, &pod, err);
+        rc = render_pod(spec, options, role->first, &pod, err);
     if (rc == 0 && claim)
         try_one(run, claim);
     if (rc == 0)
@@ -72,7 +74,7 @@ int dry_run_job(struct cluster *cluster, const struct job_spec *spec, const char
     rc = render_shared(spec, &options, &shared, err);
     for (size_t i = 0; rc == 0 && i < json_array_size(shared); i++)
         try_one(&run, json_array_get(shared, i));
-    if (rc == 0)
-        rc = try_worker(&run, spec, &options, err);
+    for (uint32_t r = 0; rc == 0 && r < spec->role_count; r++)
+        rc = try_worker(&run, spec, &spec->roles[r], &options, err);
     return rc < 0 || run.rc == 0 ? rc : error_kind(err, first.kind, first.code, "%s", first.text);
 }

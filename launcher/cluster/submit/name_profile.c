@@ -29,7 +29,8 @@ static json_t *items(struct cluster *cluster, const struct kube_resource *kind, 
 static int settle(struct cluster *cluster, struct job_spec *spec, const struct profiles *profiles,
                   struct nodes_profile *ret_found, struct drarun_error *err)
 {
-    bool labels_alone = !spec->gpus.resource && !spec->nics.resource;
+    const struct spec_role *role = &spec->roles[0];
+    bool labels_alone = !role->gpus.resource && !role->nics.resource;
     CLEANUP(json_decrefp) json_t *list = NULL;
     CLEANUP(json_decrefp) json_t *classes = NULL;
     CLEANUP(json_decrefp) json_t *nodes = NULL;

@@ -81,7 +81,7 @@ static void levels(void **state)
     (void)state;
     struct parts p;
     fill(&p, 5); /* 2, 2 and 1 */
-    struct launch_plan *made = launch_plan_new(&p.plan, &p.map, true);
+    struct launch_plan *made = launch_plan_new(&p.plan, 1, &p.map, true);
     assert_non_null(made);
     const Drarun__Wire__Environment *all = launch_plan_all(made);
     has(all->defaults, all->n_defaults, 1, "NCCL_NET=IB");
@@ -108,7 +108,7 @@ static void unbound(void **state)
     (void)state;
     struct parts p;
     fill(&p, 5);
-    struct launch_plan *made = launch_plan_new(&p.plan, &p.map, false);
+    struct launch_plan *made = launch_plan_new(&p.plan, 1, &p.map, false);
     assert_string_equal(launch_plan_worker(made, 0)->ranks[0]->cpus, "");
     launch_plan_free(made);
     drop(&p);
@@ -121,11 +121,45 @@ static void mig_ranks_are_first(void **state)
     fill(&p, 5);
     p.mig_env[0].list[0].value = "0";
     p.rank_env[1].list[1].value = "0"; /* a rank that sees its device alone */
-    struct launch_plan *made = launch_plan_new(&p.plan, &p.map, true);
+    struct launch_plan *made = launch_plan_new(&p.plan, 1, &p.map, true);
     const Drarun__Wire__RankSetting *rank = launch_plan_worker(made, 0)->ranks[1];
     has(rank->env->set, rank->env->n_set, 1, "LOCAL_RANK=0");
     launch_plan_free(made);
     drop(&p);
+}
+
+/* Of a job with two roles: what both plans say goes to all ranks, the rest to the workers of each.
+ */
+static void what_plans_say_apart(void **state)
+{
+    (void)state;
+    struct parts first, second;
+    fill(&first, 5);
+    fill(&second, 5);
+    first.plan.worker_count = 1;
+    second.plan.worker_count = 2;
+    add(&first.plan.env, "NCCL_SOCKET_IFNAME", "eth0", "rule");
+    second.plan.env.list[0].value = "Socket";
+    second.plan.prepend.list[0].value = "/other";
+    const struct plan both[] = {first.plan, second.plan};
+    struct launch_plan *made = launch_plan_new(both, 2, &first.map, true);
+    assert_non_null(made);
+    const Drarun__Wire__Environment *all = launch_plan_all(made);
+    has(all->set, all->n_set, 1, "NCCL_DEBUG=INFO");
+    assert_int_equal(all->n_defaults, 0);
+    assert_int_equal(all->n_prepend, 0);
+    const Drarun__Wire__Environment *own = launch_plan_worker(made, 0)->env;
+    has(own->defaults, own->n_defaults, 3, "NCCL_NET=IB");
+    has(own->defaults, own->n_defaults, 3, "NCCL_SOCKET_IFNAME=eth0");
+    has(own->prepend, own->n_prepend, 1, "LD_LIBRARY_PATH=/usr/local/gib/lib64");
+    for (uint32_t worker = 1; worker < 3; worker++) {
+        own = launch_plan_worker(made, worker)->env;
+        has(own->defaults, own->n_defaults, worker == 1 ? 2 : 1, "NCCL_NET=Socket");
+        has(own->prepend, own->n_prepend, 1, "LD_LIBRARY_PATH=/other");
+    }
+    launch_plan_free(made);
+    drop(&first);
+    drop(&second);
 }
 
 int main(void)
@@ -134,6 +168,7 @@ int main(void)
         cmocka_unit_test(levels),
         cmocka_unit_test(unbound),
         cmocka_unit_test(mig_ranks_are_first),
+        cmocka_unit_test(what_plans_say_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
