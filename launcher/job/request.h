@@ -96,6 +96,7 @@ struct job_request {
     struct kept *kept; /* the allocation is one of pods (kept.h), which `pods` names; kept_free */
 
     struct cluster_run cluster; /* for a program that is a job spec's file, and --job */
+    bool local;                 /* such a file's ranks run here (local_spec.h) */
     /* The first option of each kind that was given: of ranks here alone, of a cluster's job alone.
      * NULL: none. */
     const struct option_spec *for_here, *for_cluster;

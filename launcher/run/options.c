@@ -351,6 +351,12 @@ static const struct option_spec specs[] = {
      .help = "how long agents keep the ranks after they lose their\nlauncher, for another one to "
              "end them in order\n(default: 0s)"},
 
+    {.name = "local",
+     .group = on_cluster,
+     .kind = OPTION_FLAG,
+     .offset = FIELD(local),
+     .help = "run its ranks on this machine, without a cluster: each\nworker is an agent here, and "
+             "devices are not claimed"},
     {.name = "here",
      .group = on_cluster,
      .kind = OPTION_FLAG,
@@ -475,6 +481,36 @@ static int refuse_here(const struct job_request *request, struct drarun_error *e
                       request->for_here->name, instead ? "; " : "", instead ? instead : "");
 }
 
+/* What ranks on this machine have no use for, and what the spec of --local says. */
+static int refuse_cluster(const struct job_request *request, struct drarun_error *err)
+{
+    const struct cluster_run *run = &request->cluster;
+    const struct {
+        const char *name;
+        bool given;
+    } refused[] = {
+        {"--here", run->here},
+        {"--name", run->name},
+        {"--replace", run->replace},
+        {"--image", run->image},
+        {"--namespace", run->cluster.namespace},
+        {"--context", run->cluster.context},
+        {"--kubeconfig", run->cluster.kubeconfig},
+        {"--workers", request->workers > 0},
+        {"--ranks-per-worker", request->per_worker > 0},
+        {"--agents", request->agents},
+        {"--alloc", request->alloc},
+        {"--launch", request->launch_env || request->launch_mpirun},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(refused); i++)
+        if (refused[i].given)
+            return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                              "--local and %s: the job's ranks run on this machine, and its spec "
+                              "says how many there are and how they find one another",
+                              refused[i].name);
+    return 0;
+}
+
 /* One program with its options: words up to ":" or the end. */
 static int parse_program(int argc, char *const argv[], struct job_request *request, bool first,
                          struct drarun_error *err)
@@ -525,13 +561,13 @@ int run_options_parse_spec(struct job_request *request, struct drarun_error *err
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "%s: a job's spec says what its workers are, and how many ranks each has",
                           request->hosts_shown ? request->hosts_shown : "-N");
-    if (request->frames)
+    if (request->frames && !request->local)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "--frames: for ranks on this machine; a cluster's job is followed by "
                           "drarun_job_follow(3)");
-    used = refuse_here(request, err) < 0 ? -err->code : used;
-    if (used < 0)
-        return used;
+    int rc = request->local ? refuse_cluster(request, err) : refuse_here(request, err);
+    if (rc < 0)
+        return rc;
     for (int i = used; i < count; i++)
         strlist_add(&cluster->args, words[i]);
     cluster->file = program->argv[0];

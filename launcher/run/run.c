@@ -13,6 +13,7 @@
 #include "launcher/run/hosts.h"
 #include "launcher/job/job.h"
 #include "launcher/alloc/kept.h"
+#include "launcher/run/local_spec.h"
 #include "launcher/programs/remote.h"
 #include "launcher/job/report.h"
 #include "launcher/run/options.h"
@@ -134,7 +135,8 @@ static int run_on_cluster(char *const all[], const struct job_request *request)
     return cluster_api() ? cluster_api()->run(&request->cluster) : cluster_become(all);
 }
 
-static int run_request(char *const all[], struct job_request *request)
+/* *ret_spec: what the request borrows from. */
+static int run_request(char *const all[], struct job_request *request, struct local_spec **ret_spec)
 {
     struct drarun_error err = {0};
     if (request->help)
@@ -146,11 +148,17 @@ static int run_request(char *const all[], struct job_request *request)
         request->cluster.image = agent_image(NULL);
         return run_on_cluster(all, request);
     }
-    if (is_job_spec(request))
-        return run_options_parse_spec(request, &err) < 0 ? fail(&err)
-                                                         : run_on_cluster(all, request);
-    if (run_options_check_program(request, &err) < 0)
+    if (is_job_spec(request)) {
+        if (run_options_parse_spec(request, &err) < 0)
+            return fail(&err);
+        if (!request->local)
+            return run_on_cluster(all, request);
+        int status = local_spec_use(request, ret_spec);
+        if (status != 0)
+            return status;
+    } else if (run_options_check_program(request, &err) < 0) {
         return fail(&err);
+    }
     if (!remote_api() && alloc_is_of_pods(request)) {
         remote_become(all, &err);
         return fail(&err);
@@ -168,10 +176,12 @@ static int run_request(char *const all[], struct job_request *request)
 
 int run_verb(char *const all[], int argc, char *const argv[])
 {
+    CLEANUP(local_spec_freep) struct local_spec *spec = NULL;
     struct job_request request;
     struct drarun_error err = {0};
-    int status =
-        run_options_parse(argc, argv, &request, &err) < 0 ? fail(&err) : run_request(all, &request);
+    int status = run_options_parse(argc, argv, &request, &err) < 0
+                     ? fail(&err)
+                     : run_request(all, &request, &spec);
     kept_free(request.kept);
     request_done(&request);
     return status;

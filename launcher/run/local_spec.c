@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/run/local_spec.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/ranks/rankenv.h"
+#include "launcher/job/role_env.h"
+#include "launcher/files/spec_file.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+
+struct local_spec {
+    struct drarun_spec *file;
+    struct strlist *argvs; /* by role */
+    struct strlist hosts;  /* by worker */
+};
+
+void local_spec_free(struct local_spec *spec)
+{
+    if (!spec)
+        return;
+    for (uint32_t r = 0; spec->argvs && r < spec->file->job.role_count; r++)
+        strlist_done(&spec->argvs[r]);
+    free(spec->argvs);
+    strlist_done(&spec->hosts);
+    drarun_spec_free(spec->file);
+    free(spec);
+}
+
+static void add_words(const json_t *list, struct strlist *words)
+{
+    size_t i;
+    json_t *word;
+    json_array_foreach((json_t *)list, i, word)
+        strlist_add(words, json_string_value(word) ? json_string_value(word) : "");
+}
+
+/* The command, and what the command line has in place of its arguments. */
+static void add_argv(const struct job_request *request, const struct spec_role *role,
+                     struct strlist *argv)
+{
+    const json_t *container = spec_role_container(role);
+    add_words(json_object_get(container, "command"), argv);
+    if (request->cluster.args.count > 0)
+        strlist_add_all(argv, request->cluster.args.items);
+    else
+        add_words(json_object_get(container, "args"), argv);
+}
+
+/* Variables with a value of their own; the others come from objects of a cluster. */
+static void add_env(const struct spec_role *role, struct strlist *env)
+{
+    size_t i;
+    json_t *each;
+    json_array_foreach(json_object_get(spec_role_container(role), "env"), i, each)
+    {
+        const char *name = json_string_value(json_object_get(each, "name"));
+        const char *value = json_string_value(json_object_get(each, "value"));
+        if (name && value)
+            strlist_addf(env, "%s=%s", name, value);
+        else if (name)
+            log_note("role %s: the variable %s comes from an object of a cluster: it is not set "
+                     "here",
+                     role->name, name);
+    }
+    if (role->nccl_env.count > 0)
+        strlist_add_all(env, role->nccl_env.items);
+}
+
+static uint32_t ranks_per_worker(const struct job_spec *spec, const struct spec_role *role,
+                                 const struct strlist *argv)
+{
+    bool starts_others = spec->launch == SPEC_LAUNCH_MPIRUN ||
+                         (spec->launch == SPEC_LAUNCH_ENV && rankenv_is_torchrun(argv->items));
+    if (role->ranks_per_worker > 0)
+        return role->ranks_per_worker;
+    return starts_others || role->gpus.count == 0 ? 1 : role->gpus.count;
+}
+
+static int fill_program(struct local_spec *own, struct job_request *request, uint32_t r,
+                        struct drarun_error *err)
+{
+    const struct job_spec *spec = &own->file->job;
+    const struct spec_role *role = &spec->roles[r];
+    struct request_program *program = &request->programs[r];
+    struct strlist *argv = &own->argvs[r];
+    add_argv(request, role, argv);
+    add_env(role, &program->env);
+    int rc = role_env_add(spec, role, strlist_items(&own->hosts), &program->env, err);
+    if (rc == 0 && (argv->failed || argv->count == 0 || program->env.failed))
+        rc = error_set(err, ENOMEM, "out of memory");
+    program->argv = argv->items;
+    program->argc = argv->count;
+    program->wd = json_string_value(json_object_get(spec_role_container(role), "workingDir"));
+    program->workers = role->workers;
+    program->ranks =
+        spec->launch == SPEC_LAUNCH_MPIRUN ? 1 : role->workers * ranks_per_worker(spec, role, argv);
+    return rc;
+}
+
+static void fill_request(const struct job_spec *spec, struct job_request *request)
+{
+    request->workers = spec->workers;
+    request->bind = spec->bind;
+    request->launch_env = spec->launch == SPEC_LAUNCH_ENV;
+    request->launch_mpirun = spec->launch == SPEC_LAUNCH_MPIRUN;
+    if (request->timeout_ms == 0)
+        request->timeout_ms = spec->timeouts.total;
+    if (request->hang_after_ms == 0 && spec->on_hang == SPEC_FALLBACK_FAIL)
+        request->hang_after_ms = spec->hang_after;
+    request_decide_success(request, spec);
+}
+
+static int fill(struct local_spec *own, struct job_request *request, struct drarun_error *err)
+{
+    const struct job_spec *spec = &own->file->job;
+    request->program_count = 0;
+    request->programs = calloc(spec->role_count, sizeof *request->programs);
+    own->argvs = calloc(spec->role_count, sizeof *own->argvs);
+    for (uint32_t i = 0; i < spec->workers; i++)
+        strlist_add(&own->hosts, "127.0.0.1");
+    if (!request->programs || !own->argvs || own->hosts.failed)
+        return error_set(err, ENOMEM, "out of memory");
+    request->program_count = spec->role_count;
+    int rc = 0;
+    for (uint32_t r = 0; rc == 0 && r < spec->role_count; r++)
+        rc = fill_program(own, request, r, err);
+    if (rc == 0)
+        fill_request(spec, request);
+    return rc;
+}
+
+int local_spec_use(struct job_request *request, struct local_spec **ret_spec)
+{
+    CLEANUP(local_spec_freep) struct local_spec *own = calloc(1, sizeof *own);
+    struct request_program *given = request->programs;
+    struct drarun_error err = {0};
+    if (!own)
+        return error_exit_status(DRARUN_ERR_NONE);
+    int status = spec_file_load(request->cluster.file, NULL, &own->file);
+    if (status != 0)
+        return status;
+    int rc = fill(own, request, &err);
+    free(given); /* the file's, which has nothing of its own */
+    if (rc < 0) {
+        log_error("%s", err.text);
+        return error_exit_status(err.kind);
+    }
+    *ret_spec = TAKE_PTR(own);
+    return 0;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A job spec whose ranks run on this machine (drarun run --local FILE): each worker is an agent
+ * here, each role a program on workers of its own. What only a cluster gives (claims, images,
+ * volumes, values of Secrets) there is not. */
+#ifndef DRARUN_LAUNCHER_LOCAL_SPEC_H
+#define DRARUN_LAUNCHER_LOCAL_SPEC_H
+
+#include "launcher/job/request.h"
+#include "lib/base/cleanup.h"
+
+struct local_spec;
+
+/* Puts the spec of request's file in the place of its program; request borrows from *ret_spec.
+ * Returns the exit status, having said everything. */
+int local_spec_use(struct job_request *request, struct local_spec **ret_spec);
+void local_spec_free(struct local_spec *spec);
+DEFINE_CLEANUP(struct local_spec, local_spec_free)
+
+#endif
