@@ -735,11 +735,15 @@ EXAMPLES = sorted((SOURCE / "examples/jobs").glob("*.yaml"))
 def test_example(drarun, file):
     spec = yaml.safe_load(file.read_text())["spec"]
     line = drarun("validate", file).ok().out
-    assert ("kind: ResourceClaim" in drarun("render", file).ok().out) == ("devices" in spec)
-    workers = spec.get("workers", 1)  # drarun accept says how many itself
+    roles = spec.get("roles", [spec])
+    assert ("kind: ResourceClaim" in drarun("render", file).ok().out) == any("devices" in role for role in roles)
+    workers = sum(role.get("workers", 1) for role in roles)  # drarun accept says how many itself
     gpus = spec.get("devices", {}).get("gpus", {}).get("count")
-    assert f", {workers} worker{'s' if workers > 1 else ''}" + (f", {gpus} GPU" if gpus else ")") in line
     assert f"`{file.name}`" in (file.parent / "README.md").read_text()
+    if "roles" in spec:
+        assert f", {workers} workers, " in line and all(f" of role {role['name']}" in line for role in roles)
+        return
+    assert f", {workers} worker{'s' if workers > 1 else ''}" + (f", {gpus} GPU" if gpus else ")") in line
 
 
 def test_usage(drarun):
