@@ -213,6 +213,23 @@ def test_applied_job_runs(led):
     led.remove()
 
 
+def test_applied_job_with_roles_runs(led):
+    """The definition says little of roles, and keeps what is in them."""
+    show = ["sh", "-c", "echo $DRARUN_ROLE $RANK $A"]
+    assert led.apply(roles=[{"name": "head", "command": show, "env": {"A": "b"}},
+                            {"name": "train", "command": show, "workers": 2, "ranksPerWorker": 2}], success="train") == ""
+    status = led.wait("Succeeded")
+    assert status["ready"].endswith("/3") and status["ranks"] == 5, status
+    assert sorted(led.verb("logs", "job").ok().out.splitlines()) == ["head 0 b", *(f"train {rank}" for rank in range(1, 5))]
+
+
+def test_roles_that_the_controller_refuses(led):
+    assert led.apply(roles=[{"name": "head"}]) == ""  # an image is at the top, a command is nowhere
+    status = led.wait("Invalid")
+    assert status["reason"] == "InvalidSpec" and "command is missing" in status["message"], status
+    assert "name" in led.apply("other", roles=[{"command": ["true"]}])
+
+
 def test_refused_spec_is_corrected_in_its_place(led):
     """What the schema lets through, the status names; a second apply is taken."""
     assert led.apply(command=["true"], nccl={"profile": "gke-a5"}) == ""
