@@ -139,9 +139,7 @@ static void check_claims_of_role(const struct spec_role_nodes *at,
 {
     if (at->own != at->above && devices->parent == at->own &&
         json_object_get(devices->value, "claims"))
-        reader_fail_key(devices, "claims",
-                        "is of the whole job: put it into spec.devices.claims, and the role's "
-                        "devices stay here");
+        reader_fail_key(devices, "claims", "is of the whole job: say it in spec.devices.claims");
 }
 
 void spec_check_devices(const struct spec_role_nodes *at, struct spec_role *role)

@@ -772,7 +772,7 @@ static void test_refused_roles(void **state)
         {TWO("ranksPerWorker: 4096", "workers: 200", "workers: 200"),
          "roles: 1638400 ranks on 400 workers are more than the 1000000 ranks of a job"},
         {TWO("", "devices: {claims: direct}", "workers: 1"),
-         "roles[0].devices.claims: is of the whole job: put it into spec.devices.claims"},
+         "roles[0].devices.claims: is of the whole job: say it in spec.devices.claims"},
         {TWO("success: c", "workers: 1", "workers: 1"),
          "success: expected all, rank0 or a role (a, b), got \"c\""},
         {TWO("world: own", "workers: 1", "workers: 1"), "world: own is not supported yet"},
