@@ -85,6 +85,7 @@ def test_only_one_role_claims(machines, jobs):
 def test_gang_is_over_all_roles(machines, jobs):
     """Where one role finds no room, the other's devices are given back, and no rank starts."""
     many = {"gpus": {"count": 8, "class": GPU}}
-    result = jobs.run(roles=[role("small", devices={"gpus": {"count": 1, "class": GPU}}), role("large", workers=4, devices=many)],
+    result = jobs.run("--here", roles=[role("small", devices={"gpus": {"count": 1, "class": GPU}}), role("large", workers=4, devices=many)],
                       timeouts={"allocation": "10s"})
     assert result.rc == 75 and result.out == "", result
+    assert f"no device of class {GPU} left: those for request gpu are taken by earlier workers on 2 nodes" in result.err, result

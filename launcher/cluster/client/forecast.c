@@ -23,7 +23,6 @@ static const struct kube_resource taint_rules = {
 struct forecast {
     struct cluster *cluster;
     const struct job_spec *spec;
-    const struct spec_role *role; /* its only one */
     const char *namespace;
     struct slices slices;
     json_t *classes, *labels, *claims, *rules;
@@ -51,19 +50,13 @@ static void forget(struct forecast *f)
     json_decref(TAKE_PTR(f->rules));
 }
 
-bool forecast_applies(const struct job_spec *spec)
-{
-    return spec->role_count == 1 && claims_wanted(spec);
-}
-
 int forecast_new(struct cluster *cluster, const struct job_spec *spec, const char *namespace,
                  struct forecast **ret_forecast, struct drarun_error *err)
 {
     struct forecast *f = calloc(1, sizeof *f);
     if (!f)
         return error_set(err, ENOMEM, "out of memory");
-    *f = (struct forecast){
-        .cluster = cluster, .spec = spec, .role = &spec->roles[0], .namespace = namespace};
+    *f = (struct forecast){.cluster = cluster, .spec = spec, .namespace = namespace};
     *ret_forecast = f;
     return 0;
 }
@@ -171,48 +164,75 @@ static struct predict_cluster with_claims(const struct forecast *f, const json_t
                                     .taint_rules = f->rules};
 }
 
-/* Of claims of other namespaces only where those may be read. */
-static void name_holders(struct forecast *f, const json_t *claim)
+/* The workers of one role, as if there were no others: what they do not find alone they do not find
+ * beside others. */
+static int predict_role(const struct forecast *f, const struct spec_role *role, unsigned step,
+                        const json_t *claims, struct prediction *ret_prediction,
+                        struct drarun_error *err)
 {
-    const struct predict_cluster cluster = with_claims(f, f->claims);
-    f->prediction.holders = predict_holders(claim, &cluster, HOLDERS_MAX);
+    CLEANUP(json_decrefp) json_t *claim = NULL;
+    struct predict_cluster cluster = with_claims(f, claims);
+    int rc = claims_spec(role, CLAIMS_API_V1, step, &claim, err);
+    if (rc == 0)
+        rc = node_spread_predict(f->spec, role, &cluster, err);
+    return rc == 0 ? predict(claim, role->workers, &cluster, ret_prediction, err) : rc;
 }
 
-static int evaluate(struct forecast *f, const json_t *claim, const json_t *claims,
+/* The prediction is that of the first role that finds too little, or else of the last. */
+static int evaluate(struct forecast *f, const json_t *claims, const struct spec_role **ret_short,
                     struct drarun_error *err)
 {
-    struct predict_cluster cluster = with_claims(f, claims);
-    if (f->predicted)
-        prediction_done(&f->prediction);
-    int rc = node_spread_predict(f->spec, f->role, &cluster, err);
-    if (rc == 0)
-        rc = predict(claim, f->role->workers, &cluster, &f->prediction, err);
-    f->predicted = rc == 0;
+    int rc = 0;
+    *ret_short = NULL;
+    for (uint32_t r = 0; rc == 0 && !*ret_short && r < f->spec->role_count; r++) {
+        const struct spec_role *role = &f->spec->roles[r];
+        if (!claims_wanted_by(role))
+            continue;
+        if (f->predicted)
+            prediction_done(&f->prediction);
+        rc = predict_role(f, role, f->step, claims, &f->prediction, err);
+        f->predicted = rc == 0;
+        if (rc == 0 && f->prediction.shortage)
+            *ret_short = role;
+    }
     return rc;
 }
 
-/* How many workers an empty cluster takes with this step's claims; all where it is not known. */
-static uint32_t most_placed(const struct forecast *f, unsigned step)
+/* How many workers of the role an empty cluster takes with this step's claims; all where it is not
+ * known. */
+static uint32_t placed_of(const struct forecast *f, const struct spec_role *role, unsigned step)
 {
-    CLEANUP(json_decrefp) json_t *claim = NULL;
-    struct predict_cluster cluster = with_claims(f, NULL);
     struct prediction prediction;
     struct drarun_error why = {0};
-    int rc = claims_spec(f->role, CLAIMS_API_V1, step, &claim, &why);
-    if (rc == 0)
-        rc = node_spread_predict(f->spec, f->role, &cluster, &why);
-    if (rc == 0)
-        rc = predict(claim, f->spec->workers, &cluster, &prediction, &why);
-    if (rc < 0)
-        return f->spec->workers;
+    if (!claims_wanted_by(role) || predict_role(f, role, step, NULL, &prediction, &why) < 0)
+        return role->workers;
     uint32_t placed = prediction.placed;
     prediction_done(&prediction);
     return placed;
 }
 
-static unsigned find_next_step(const struct forecast *f)
+static uint32_t most_placed(const struct forecast *f, unsigned step)
 {
-    uint32_t most = f->prediction.placed;
+    uint32_t placed = 0;
+    for (uint32_t r = 0; r < f->spec->role_count; r++)
+        placed += placed_of(f, &f->spec->roles[r], step);
+    return placed;
+}
+
+/* Of the present step, whose prediction is that of a role which finds too little: those before it
+ * have room. */
+static uint32_t placed_now(const struct forecast *f, const struct spec_role *lacking)
+{
+    uint32_t placed = lacking->first + f->prediction.placed;
+    for (const struct spec_role *role = lacking + 1; role < f->spec->roles + f->spec->role_count;
+         role++)
+        placed += placed_of(f, role, f->step);
+    return placed;
+}
+
+static unsigned find_next_step(const struct forecast *f, const struct spec_role *lacking)
+{
+    uint32_t most = placed_now(f, lacking);
     unsigned best = GANG_STEP_NONE;
     for (unsigned step = f->step + 1; step < claims_attempts(f->spec) && most < f->spec->workers;
          step++) {
@@ -225,29 +245,35 @@ static unsigned find_next_step(const struct forecast *f)
     return best;
 }
 
+/* Of claims of other namespaces only where those may be read. */
+static void name_holders(struct forecast *f, const struct spec_role *role)
+{
+    const struct predict_cluster cluster = with_claims(f, f->claims);
+    CLEANUP(json_decrefp) json_t *claim = NULL;
+    if (claims_spec(role, CLAIMS_API_V1, f->step, &claim, NULL) == 0)
+        f->prediction.holders = predict_holders(claim, &cluster, HOLDERS_MAX);
+}
+
 /* First the empty cluster: what it does not have is told of that, and not of who holds the rest. */
 static int predict_job(struct forecast *f, struct drarun_error *err)
 {
-    CLEANUP(json_decrefp) json_t *claim = NULL;
-    int rc = claims_spec(f->role, CLAIMS_API_V1, f->step, &claim, err);
-    if (rc == 0)
-        rc = evaluate(f, claim, NULL, err);
+    const struct spec_role *lacking = NULL;
+    int rc = evaluate(f, NULL, &lacking, err);
     if (rc < 0)
         return rc;
-    if (f->prediction.shortage) {
+    if (lacking) {
         f->outlook = f->labels ? GANG_FORECAST_NEVER : GANG_FORECAST_UNKNOWN;
-        f->next_step = find_next_step(f);
+        f->next_step = find_next_step(f, lacking);
         return 0;
     }
-    rc = evaluate(f, claim, f->claims, err);
+    rc = evaluate(f, f->claims, &lacking, err);
     if (rc < 0)
         return rc;
-    if (f->prediction.shortage) {
-        f->outlook = GANG_FORECAST_FULL;
-        name_holders(f, claim);
-    } else {
-        f->outlook = f->own_claims || !f->claims ? GANG_FORECAST_UNKNOWN : GANG_FORECAST_FITS;
-    }
+    /* that each of several roles has room alone does not say that all have together */
+    bool known = !f->own_claims && f->claims && f->spec->role_count == 1;
+    f->outlook = lacking ? GANG_FORECAST_FULL : known ? GANG_FORECAST_FITS : GANG_FORECAST_UNKNOWN;
+    if (lacking)
+        name_holders(f, lacking);
     return 0;
 }
 

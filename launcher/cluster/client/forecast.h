@@ -2,7 +2,8 @@
 /* What the cluster's slices have for a job that finds no room, beside what the scheduler says: read
  * while it waits, since what is free changes. DeviceClasses, Nodes' labels, claims of other
  * namespaces and taints belong to the whole cluster; where one of them may not be read the forecast
- * says less, and never that it is impossible. Loop thread only. */
+ * says less, and never that it is impossible. Each role of a job is looked at alone. Loop thread
+ * only. */
 #ifndef DRARUN_LAUNCHER_CLUSTER_FORECAST_H
 #define DRARUN_LAUNCHER_CLUSTER_FORECAST_H
 
@@ -13,10 +14,6 @@
 #define FORECAST_AGAIN_MS 10000 /* after the last look, while the job still waits */
 
 struct forecast;
-
-/* A job with claims whose workers are all alike; of several roles nothing is forecast yet, and the
- * scheduler's words alone say why they wait. */
-bool forecast_applies(const struct job_spec *spec);
 
 int forecast_new(struct cluster *cluster, const struct job_spec *spec, const char *namespace,
                  struct forecast **ret_forecast, struct drarun_error *err);

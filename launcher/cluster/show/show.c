@@ -279,7 +279,7 @@ static bool any_unscheduled(const struct pod_state *workers, uint32_t count)
 static int look_ahead(struct cluster *cluster, const struct job_spec *spec, const char *namespace,
                       unsigned step, struct forecast **ret_forecast, struct drarun_error *err)
 {
-    if (!forecast_applies(spec) || !cluster->api)
+    if (!claims_wanted(spec) || !cluster->api)
         return 0;
     int rc = forecast_new(cluster, spec, namespace, ret_forecast, err);
     if (rc == 0)
