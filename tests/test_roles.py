@@ -55,8 +55,10 @@ def test_mpi_program_of_two_roles(drarun, source, examples):
 
 @pytest.mark.gate
 def test_success_of_a_role_ends_the_others(drarun, job):
-    spec = job(role("server", "trap 'echo told; exit 9' TERM; while :; do sleep 0.1; done", workers=2), role("client", "echo done"),
-               success="client")
+    """Who serves hears of the end, however it takes it."""
+    here = job().parent
+    spec = job(role("server", f"trap 'echo told; exit 9' TERM; touch {here}/up$RANK; while :; do sleep 0.1; done", workers=2),
+               role("client", f"until [ -e {here}/up0 ] && [ -e {here}/up1 ]; do sleep 0.1; done; echo done"), success="client")
     result = drarun("run", "--local", spec, "--report", spec.parent / "report.json").ok()
     assert sorted(result.out.splitlines()) == ["done", "told", "told"]
     report = json.loads((spec.parent / "report.json").read_text())
