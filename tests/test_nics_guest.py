@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NICs that are opened (docs/design/038-open-nics.md), in a guest with soft-RoCE devices and in one with iWARP (siw): what
-`drarun-worker --nics` tells of them is what rdma-core's own ibv_devinfo and the kernel tell, and each fault is seen."""
+"""NICs that are opened (docs/design/038-open-nics.md), in a guest with soft-RoCE devices and in one with iWARP (siw): `drarun-worker --nics`
+tells the same facts as rdma-core's ibv_devinfo and the kernel, and sees each fault."""
 import json
 import re
 

@@ -128,8 +128,8 @@ def test_nodes_that_do_not_exist_yet(drarun, machine, spec):
     path.write_text(json.dumps(given))
     result = drarun("plan", spec(2, 8, 8), *options)
     assert result.rc == 75 and "\nNo room on the nodes that are there: worker 0 of 2 has no node: " in result.out, result
-    assert "\nNot predicted: nodes that do not exist yet: no node publishes devices of class gpu.nvidia.com, as none does of a pool that has " \
-        "no node yet\n" in result.out
+    assert "\nNot predicted: nodes that do not exist yet: no node publishes devices of class gpu.nvidia.com: a pool that has no node yet " \
+        "publishes none\n" in result.out
     assert "each GPU with a NIC of its PCIe root, by a constraint of the claim" in result.out and "no node can meet" not in result.out
     status = "nodeGroups:\n- {name: a4, health: {cloudProviderTarget: 0, minSize: 0, maxSize: 4}, scaleUp: {status: NoActivity}}\n"
     given["items"].append({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "cluster-autoscaler-status"}, "data": {"status": status}})

@@ -40,7 +40,7 @@ static void add_classes(const struct prediction *p, struct buf *out)
                    class_of(&p->needs[n]));
     }
     if (out->len)
-        buf_add_str(out, ", as none does of a pool that has no node yet");
+        buf_add_str(out, ": a pool that has no node yet publishes none");
 }
 
 bool absent_nodes_lack_class(const struct prediction *prediction)

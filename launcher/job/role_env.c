@@ -9,9 +9,8 @@
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 
-#define HOSTS_MAX                                                                                  \
-    100000 /* bytes: a variable of 128 KiB keeps the kernel from starting a program                \
-            */
+/* Bytes: a variable of 128 KiB keeps the kernel from starting a program. */
+#define HOSTS_MAX 100000
 
 /* "rollout-server" is DRARUN_HOSTS_ROLLOUT_SERVER. */
 static void add_name(const char *role, struct buf *out)

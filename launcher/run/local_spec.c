@@ -138,8 +138,10 @@ int local_spec_use(struct job_request *request, struct local_spec **ret_spec)
     CLEANUP(local_spec_freep) struct local_spec *own = calloc(1, sizeof *own);
     struct request_program *given = request->programs;
     struct drarun_error err = {0};
-    if (!own)
+    if (!own) {
+        log_error("out of memory");
         return error_exit_status(DRARUN_ERR_NONE);
+    }
     int status = spec_file_load(request->cluster.file, NULL, &own->file);
     if (status != 0)
         return status;

@@ -116,7 +116,7 @@ static bool send_piece(struct agent *agent, struct agent_collect *c)
 bool agent_collect_begin(struct agent *agent)
 {
     struct agent_collect *c = agent->collect;
-    if (c && agent->control && !agent->control_lost && !agent->heir) {
+    if (c && agent_has_launcher(agent)) {
         c->list = opendir(c->path);
         if (!c->list)
             skip(agent, c->path);

@@ -188,9 +188,9 @@ void agent_spawn_refused(struct agent *agent, const Drarun__Wire__SpawnRefused *
 void agent_group_come(struct agent *agent, Drarun__Wire__Envelope *message);
 void agent_group_start(struct agent *agent, uint32_t index);
 void agent_group_cancel(struct agent *agent, uint32_t index);
-/* Whoever waits is answered: nothing can be started any more. */
 /* Answers the questions about names that the launcher has not: nobody will. */
 void agent_names_drop(struct agent *agent);
+/* Whoever waits is answered: nothing can be started any more. */
 void agent_spawn_drop(struct agent *agent);
 
 /* reach.c */
@@ -220,6 +220,8 @@ bool agent_progress_path(const struct agent *agent, uint32_t rank, char *path, s
 void agent_send_vitals(struct agent *agent, bool ranks);
 
 /* report.c */
+/* There is one who can answer, and no other is about to take his place. */
+bool agent_has_launcher(const struct agent *agent);
 void agent_send(struct agent *agent, const Drarun__Wire__Envelope *message);
 void agent_send_failure(struct agent *agent, const struct drarun_error *failure, int64_t rank);
 void agent_send_note(struct agent *agent, const char *text);

@@ -34,6 +34,11 @@ static bool is_for_an_heir(const Drarun__Wire__Envelope *message)
     }
 }
 
+bool agent_has_launcher(const struct agent *agent)
+{
+    return agent->control && !agent->control_lost && !agent->heir;
+}
+
 void agent_send(struct agent *agent, const Drarun__Wire__Envelope *message)
 {
     if (!agent->control || agent->control_lost || (agent->heir && !is_for_an_heir(message)))

@@ -49,7 +49,7 @@ static struct agent_spawn *find(const struct agent *agent, uint64_t id)
 
 static bool can_ask(const struct agent *agent)
 {
-    return agent->state == AGENT_RUNNING && agent->control && !agent->control_lost && !agent->heir;
+    return agent->state == AGENT_RUNNING && agent_has_launcher(agent);
 }
 
 void agent_spawn_ask(struct agent *agent, const struct spawn_request *request, void *token)

@@ -34,8 +34,8 @@
     "{\"apiVersion\": \"karpenter.sh/v1\", \"kind\": \"NodePool\", \"metadata\": "                 \
     "{\"name\": \"" name "\"}" more "}"
 #define NONE_PUBLISHED                                                                             \
-    "no node publishes devices of class gpu.nvidia.com, as none does of a pool that has no node "  \
-    "yet"
+    "no node publishes devices of class gpu.nvidia.com: a pool that has no node yet publishes "    \
+    "none"
 #define UNKNOWN "; which devices they would have is not known"
 
 static char class[] = "class gpu.nvidia.com", request[] = "request gpu-0", text[] = "a == b";

@@ -223,7 +223,8 @@ static int read_sizes(const json_t *doc, const char *job, uint32_t *ret_ranks,
     return 0;
 }
 
-/* The roles' ranks and workers; where the document has none that add up, those of the whole job. */
+/* The ranks and workers of each role. A status without roles, or with roles that do not add up to
+ * the job's numbers, is one part. */
 static size_t read_parts(const json_t *doc, uint32_t ranks, uint32_t workers,
                          struct rank_part parts[SPEC_ROLES_MAX])
 {
