@@ -249,6 +249,19 @@ def test_nccl_xml(drarun, tmp_path, name):
         assert node.get("numaid") == str(where[address][1])
 
 
+def test_nccl_xml_of_nics_without_a_link(drarun, tmp_path):
+    """A hypervisor's own, whose function has no PCIe capability. NCCL ends where an attribute is missing."""
+    fixture = FIXTURES["a4-highgpu-8g"]
+    root = make_tree(fixture, tmp_path)
+    for address in fixture["truth"]["nics"]:
+        for path in (root / "sys/bus/pci/devices" / address).glob("*_link_*"):
+            path.unlink()
+    text = topo(drarun, root, "--format", "nccl-xml").out
+    nccl_xml.read(text)
+    nics = [pci for pci in ElementTree.fromstring(text).iter("pci") if pci.find("nic") is not None]
+    assert nics and all((pci.get("link_speed"), pci.get("link_width")) == ("", "0") for pci in nics)
+
+
 def test_ports_of_a_card_are_one_device_for_nccl(drarun, tmp_path):
     root = make_tree(FIXTURES["oke-gb200-v3-4"], tmp_path)
     xml = ElementTree.fromstring(topo(drarun, root, "--format", "nccl-xml").out)

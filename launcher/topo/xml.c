@@ -107,7 +107,9 @@ static void add_hex(struct xml *xml, const char *name, uint32_t value, int digit
         buf_printf(xml->out, " %s=\"0x%0*x\"", name, digits, value);
 }
 
-/* A link is as fast as its slower end; the other one is the bridge above. */
+/* A link is as fast as its slower end; the other one is the bridge above. NCCL ends where one of
+ * the attributes is missing; empty and 0, as of virtual functions of a hypervisor, are its own
+ * guess. */
 static void add_link(struct xml *xml, const struct topo_pci *pci)
 {
     const struct topo_host *host = xml->view->host;
@@ -120,8 +122,9 @@ static void add_link(struct xml *xml, const struct topo_pci *pci)
         width = host->pci[above].max_width;
     if (speed > 0)
         buf_printf(xml->out, " link_speed=\"%u.%u GT/s PCIe\"", speed / 1000, speed % 1000 / 100);
-    if (width > 0)
-        buf_printf(xml->out, " link_width=\"%u\"", width);
+    else
+        buf_add_str(xml->out, " link_speed=\"\"");
+    buf_printf(xml->out, " link_width=\"%u\"", width);
 }
 
 static void open_pci(struct xml *xml, size_t depth, struct pci_addr addr,
@@ -138,6 +141,8 @@ static void open_pci(struct xml *xml, size_t depth, struct pci_addr addr,
         add_hex(xml, "subsystem_vendor", pci->subsystem_vendor, 4);
         add_hex(xml, "subsystem_device", pci->subsystem_device, 4);
         add_link(xml, pci);
+    } else {
+        buf_add_str(xml->out, " class=\"0x060400\" link_speed=\"\" link_width=\"0\"");
     }
     buf_add_str(xml->out, ">\n");
 }
