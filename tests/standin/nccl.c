@@ -268,6 +268,11 @@ static int start(struct ncclComm *comm, int (*run)(struct call *), const void *s
                  size_t count, int type, int op, int root, cudaStream_t stream)
 {
     struct call *c = calloc(1, sizeof *c);
+    if ((type == ELEMENT_F8E4M3 || type == ELEMENT_F8E5M2) &&
+        op >= REDUCE_AVG) { /* as NVIDIA's builds */
+        free(c);
+        return INVALID_ARGUMENT;
+    }
     if (!c || type < 0 || type >= (int)ELEMENTS || root < 0 || (unsigned)root >= comm->ranks) {
         free(c);
         return INVALID_ARGUMENT;
