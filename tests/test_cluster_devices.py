@@ -180,10 +180,12 @@ BENCH = ["bench", "all_reduce", "--gpus", 4, "-b", "1K", "-e", "32K", "-f", 32, 
          "--no-verdict"]  # stand-ins are worth none
 
 
+@pytest.mark.parametrize("mode", [["--here"], []], ids=["here", "pod"])
 @pytest.mark.skipif(bool(ANYWHERE_MISSING), reason=ANYWHERE_MISSING)
-def test_bench_of_nccl_in_any_image(jobs, as_a4, nccl_image, tmp_path):
+def test_bench_of_nccl_in_any_image(jobs, as_a4, nccl_image, mode, tmp_path):
     """Counts and an image are enough: the classes, the backend and the machine's profile are found."""
-    result = jobs.verb(*BENCH, "--nics", 4, "--image", nccl_image, "-J", tmp_path / "run.json", timeout=240).ok()
+    result = jobs.verb(*BENCH, *mode, "--nics", 4, "--image", nccl_image, "-J", tmp_path / "run.json", timeout=240).ok()
+    assert "is not kept" not in result.err, result
     assert "GPUs by claim: DeviceClass gpu.drarun.dev\n" in result.err and "NICs by claim: DeviceClass nic.drarun.dev\n" in result.err, result
     assert "drarun: profile gke-a4: " in result.err and "a4-highgpu-8g" in result.err, result
     assert "stand-in for NCCL" in result.out and result.out.count("drarun stand-in, not a GPU") == 4, result

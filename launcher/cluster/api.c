@@ -78,6 +78,11 @@ static bool is_in_pod(const struct cluster *cluster)
            strcmp(kube_config_name(cluster->config), "the pod's service account") == 0;
 }
 
+static bool is_led_here(const struct cluster *cluster, const struct cluster_run *run)
+{
+    return run->here || (is_in_pod(cluster) && !run->detach);
+}
+
 static void name_holder(bool pod, char *text, size_t size)
 {
     char host[256] = "";
@@ -342,7 +347,7 @@ static int run_spec(struct cluster *cluster, const struct cluster_run *run, stru
     const char *namespace = namespace_of(cluster, run, spec);
     if ((run->name || run->workers) && change_spec(run, spec, &err) < 0)
         return fail(&err);
-    bool here = run->here || (is_in_pod(cluster) && !run->detach);
+    bool here = is_led_here(cluster, run);
     if (!here && (run->json || run->report_path)) {
         error_kind(&err, DRARUN_ERR_USAGE, EINVAL,
                    "--%s: the report is the launcher's, which runs in the cluster: drarun status "
@@ -361,7 +366,8 @@ static int run_spec(struct cluster *cluster, const struct cluster_run *run, stru
     return lead_here(cluster, run, spec, namespace);
 }
 
-/* A job whose status cannot be read has run all the same. */
+/* A job whose status cannot be read has run all the same. What was led from here has taken its
+ * ConfigMap along. */
 static void take_kept(struct cluster *cluster, const struct cluster_run *run,
                       const struct job_spec *spec)
 {
@@ -373,7 +379,7 @@ static void take_kept(struct cluster *cluster, const struct cluster_run *run,
     const char *text = rc < 0 ? NULL : job_map_status(map);
     if (text)
         rc = status_doc_parse(text, strlen(text), &status, &err);
-    if (rc < 0)
+    if (rc < 0 && !(is_led_here(cluster, run) && rc == -ENOENT))
         log_note("the job's status is not kept: %s", err.text);
     *run->ret_kept = json_pack("{s:O, s:O*}", "job", spec->document, "status", status);
 }
