@@ -151,7 +151,8 @@ for index, delay in enumerate((0.01, 0.05, 0.2, 1.5)):
         pass
 print("pressed")
 """)
-    assert (result.rc, result.err, result.out) == (0, "", "cancelled\npressed\n"), result
+    said = [line for line in result.err.splitlines() if not line.startswith("drarun: waiting ")]  # a slow machine's progress
+    assert (result.rc, said, result.out) == (0, [], "cancelled\npressed\n"), result
     def running():
         pods = jobs.cluster.api.get("v1", "Pod", namespace=jobs.namespace.name)
         return [each["metadata"]["name"] for each in pods
