@@ -16,6 +16,7 @@ from ..build import SOURCE, patience
 
 READY_S = 90
 SANDBOX = "localhost/pause:1"
+ENTER = 'while [ "$1" != -- ]; do echo $$ >"$1/cgroup.procs"; shift; done; shift; exec "$@"'  # cgroups, then a command
 
 
 def cgroups():
@@ -73,14 +74,16 @@ class Node:
         go = self.folder / "go"
         go.unlink(missing_ok=True)
         init = [SOURCE / "tests/cluster/node-init.sh", self.folder, self.name, self.address, API]
-        enter = 'while [ "$1" != -- ]; do echo $$ >"$1/cgroup.procs"; shift; done; shift; exec "$@"'
         with open(self.folder / "init.log", "ab") as log:
             self.process = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "KILL", *self.cluster.under, "sh", "-c", enter, "sh",
+                ["setpriv", "--pdeathsig", "KILL", *self.cluster.under, "sh", "-c", ENTER, "sh",
                  *map(str, self.cgroups), "--", "unshare", "--mount", "--net", "--uts", "--ipc", "--cgroup", "--pid",
                  "--fork", "--kill-child", "--mount-proc", *map(str, init)],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
         self.pid = wait(self._tail, self._find_init, 60, 0.01)
+        for path in self.cgroups:
+            if (path / "cgroup.controllers").exists():  # version 2: groups below one that has processes get no controllers
+                (path.parent / "cgroup.procs").write_text(f"{self.process.pid}\n")
         self._cable()
         go.touch()
         wait(self._tail, self._settled, 60, 0.01)
@@ -149,12 +152,18 @@ class Node:
         """Words before a command that runs in all of the node's namespaces."""
         return ["nsenter", "-t", str(self.pid), "-m", "-n", "-u", "-i", "-C", "-p", "--wdns=/"]
 
-    def run(self, argv, timeout=60, **how):
-        """Runs a command on the node, with its programs and sockets; its CompletedProcess."""
+    def _inside(self):
+        """Words before a command that runs in the node's cgroups. From outside: where namespaces delegate (nsdelegate of version
+        2) nobody enters one from within."""
+        found = [path / "init" if (path / "init").exists() else path for path in self.cgroups]
+        return ["sh", "-c", ENTER, "sh", *map(str, found), "--"]
+
+    def run(self, argv, timeout=60, inside=False, **how):
+        """Runs a command on the node, with its programs and sockets, inside: in its cgroups, too; its CompletedProcess."""
         env = {**os.environ, "PATH": f"{self.cluster.programs}:{os.environ['PATH']}",
                "KUBECONFIG": str(self.folder / "kubeconfig"), **(how.pop("env", None) or {})}
-        return subprocess.run([*self.under, *map(str, argv)], capture_output=True, text=True, timeout=patience(timeout), env=env,
-                              **how)
+        return subprocess.run([*(self._inside() if inside else ()), *self.under, *map(str, argv)], capture_output=True, text=True,
+                              timeout=patience(timeout), env=env, **how)
 
     def ok(self, argv, timeout=60, **how):
         """run()'s output, with status 0."""
@@ -164,9 +173,8 @@ class Node:
 
     def daemon(self, name, argv):
         """Starts argv as a child of process 1, in the node's cgroups, its output added to NAME.log."""
-        script = ('for c in /sys/fs/cgroup/*/cgroup.procs /sys/fs/cgroup/init/cgroup.procs; do '
-                  '[ ! -e "$c" ] || echo $$ >"$c"; done 2>/dev/null; log=$1; shift; setsid "$@" >>"$log" 2>&1 </dev/null &')
-        self.ok(["sh", "-c", script, "sh", self.folder / f"{name}.log", *argv])
+        script = 'log=$1; shift; setsid "$@" >>"$log" 2>&1 </dev/null &'
+        self.ok(["sh", "-c", script, "sh", self.folder / f"{name}.log", *argv], inside=True)
 
     def kill_daemon(self, name):
         """SIGKILL to what daemon() started from this program, and waits for its end."""
