@@ -50,7 +50,7 @@ def test_a_rank_sees_the_gpu_of_its_claim(jobs):
 @pytest.mark.parametrize("mode", [["--here"], []], ids=["here", "pod"])
 @pytest.mark.skipif(bool(ANYWHERE_MISSING), reason=ANYWHERE_MISSING)
 def test_one_command_measures_nccl(jobs, mode, tmp_path):
-    """On all GPUs of the node, in an image that has nothing but a C library."""
+    """On all GPUs of the node, with NCCL and CUDA from folders of it, in an image that has neither."""
     result = jobs.verb("bench", "all_reduce", "--job", jobs.file(**spec(len(gpus()))), "-b", "1K", "-e", "256M", "-f", "16", *mode,
                        "-J", tmp_path / "run.json", timeout=300)
     assert result.rc == 0 and "# Out of bounds values : 0 OK" in result.out and result.out.count(f"] {gpus()[0].name}") == len(gpus()), result
