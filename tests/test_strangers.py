@@ -394,7 +394,7 @@ def test_crowd_at_an_agent(drarun, agents, said, timed):
     before, _ = cost(some.jobs[0])
     with crowd(some, 2000, said):
         memory, _ = cost(some.jobs[0])
-        result = drarun(*some.options, "-n", 2, "echo", "in")
+        result = drarun(*some.options, "--start-timeout", patience(), "-n", 2, "echo", "in")
     assert result.out == "in\nin\n", repr(result)
     assert not timed or result.seconds < 2
     assert memory - before < 25 * SLOW_BUILD
