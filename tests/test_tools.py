@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs of scripts/lib that choose tests, make mutants and add up coverage."""
+"""The programs of scripts/lib that choose tests, make mutants, add up coverage and compare versions."""
+import shutil
 import subprocess
 import sys
 
@@ -11,6 +12,7 @@ sys.path.insert(0, str(SOURCE / "scripts/lib"))
 import coverage_table  # noqa: E402
 import mutants  # noqa: E402
 import select_tests  # noqa: E402
+import version  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -158,3 +160,43 @@ def test_coverage_adds_up():
     assert [row[0] for row in rows] == ["folder", "jobs", "lib/cel", "worker/pmix", "total"]
     assert rows[2] == ["lib/cel", "2/4", "50.0", "%", "0/6", "0.0", "%"]
     assert rows[4][1:] == ["4/8", "50.0", "%", "0/12", "0.0", "%"]
+
+
+@pytest.fixture
+def versioned(tmp_path):
+    """A tree of the files that have a version."""
+    for name in {"CMakeLists.txt", *(name for name, _ in version.PLACES)}:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(SOURCE / name, tmp_path / name)
+    return tmp_path
+
+
+def change(file, old, new):
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new))
+
+
+def test_versions_are_compared_with_their_source(versioned):
+    right = version.version(versioned)
+    assert version.others(versioned) == []
+    chart, page = versioned / "deploy/chart/Chart.yaml", versioned / "docs/page.md"
+    change(chart, f"appVersion: {right}", "appVersion: 9.9.9")
+    page.write_text(f"one ghcr.io/drarun/drarun:{right}\ntwo ghcr.io/drarun/drarun:9.9.8\n")
+    line = chart.read_text().splitlines().index("appVersion: 9.9.9") + 1
+    assert sorted(version.others(versioned)) == [(chart, line, "9.9.9"), (page, 2, "9.9.8")]
+    version.write(versioned)
+    assert version.others(versioned) == [] and f"appVersion: {right}\n" in chart.read_text()
+
+
+def test_new_version_goes_everywhere(versioned):
+    change(versioned / "CMakeLists.txt", f"VERSION {version.version()} ", "VERSION 9.8.7 ")
+    assert {str(path.relative_to(versioned)) for path, _, _ in version.others(versioned)} == {name for name, _ in version.PLACES}
+    version.write(versioned)
+    assert version.version(versioned) == "9.8.7" and version.others(versioned) == []
+
+
+def test_file_that_lost_its_version_is_named(versioned):
+    change(versioned / "deploy/plugin.yaml", f"ghcr.io/drarun/drarun:{version.version()}", "ghcr.io/drarun/drarun")
+    with pytest.raises(version.Missing, match=r"^deploy/plugin\.yaml: expected the version "):
+        version.others(versioned)
