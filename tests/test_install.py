@@ -141,6 +141,18 @@ def test_image(source, build, tmp_path):
     assert missing.returncode == 1 and "build first" in missing.stderr
 
 
+def test_image_of_the_same_programs_is_the_same(source, build, tmp_path):
+    """Whoever packs it and when: only what is in it counts."""
+    first, second = tmp_path / "first.tar", tmp_path / "second.tar"
+    packed(source, build, first)
+    before = os.umask(0o077)
+    try:
+        packed(source, build, second)
+    finally:
+        os.umask(before)
+    assert first.read_bytes() == second.read_bytes()
+
+
 def test_agent_is_static(staged):
     if cached("DRARUN_STATIC") == "OFF":
         pytest.skip("DRARUN_STATIC is off")

@@ -89,8 +89,16 @@ class Blobs:
             for found, content in self.contents.items():
                 _add(tar, f"blobs/sha256/{found}", content)
             for found, file in self.layers.items():
-                tar.add(file, f"blobs/sha256/{found}")
+                tar.add(file, f"blobs/sha256/{found}", filter=_nobodys)
         made.rename(packed)
+
+
+def _nobodys(info):
+    """The same layer makes the same archive, whoever packs it and when."""
+    info.mtime = info.uid = info.gid = 0
+    info.uname = info.gname = ""
+    info.mode = 0o644
+    return info
 
 
 def _add(tar, name, content):
@@ -100,13 +108,15 @@ def _add(tar, name, content):
 
 
 def copied(files):
-    """A directory that holds {path: file}, with the libraries that the files need; the caller removes it."""
+    """A directory that holds {path: file}, with modes that do not depend on the umask; the caller removes it."""
     root = Path(tempfile.mkdtemp(prefix="dt-image-", dir="/tmp"))
-    root.chmod(0o755)
     for path, file in files.items():
         there = root / path.lstrip("/")
         there.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(file, there)
+        there.chmod(0o755 if os.access(file, os.X_OK) else 0o644)
+    for folder in (root, *(path for path in root.rglob("*") if path.is_dir())):
+        folder.chmod(0o755)
     return root
 
 
