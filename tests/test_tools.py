@@ -38,6 +38,7 @@ def selection():
     ("tests/regress/17-judge-libfabric-over-tcp/log.txt", "cli.test_field_judge", "cli.test_render"),
     ("docs/man/drarun.1", "cli.test_man", "unit.gang_test"),
     ("README.md", "", "cli.test_man"),
+    ("scripts/release", "harness.test_release", "cli.test_man"),
 ])
 def test_selected(selection, path, has, lacks):
     names = selection.of(SOURCE / path)

@@ -39,6 +39,7 @@ FOLDERS = (
     (r"scripts/lib/(test_summary|second_chance|alone|machine_factor|choose_tests|measured|select_tests|mutants|coverage_table|version)\.py|scripts/(test|mutate|coverage)$", r"harness\."),
     (r"tests/(mutants-|builds\.txt|unsteady\.md|skips\.txt|least-cases\.json|costs\.json)", r"harness\."),
     (r"scripts/(docs|fetch-mkdocs|lib/(mkdocs\.txt|site_links\.py))$|docs/site/", r"harness\.test_docs"),
+    (r"scripts/release$|scripts/lib/sbom\.py|CHANGELOG\.md", r"harness\.test_release|cli\.test_pages"),
     (r"scripts/fetch-|scripts/(setup|image|lib/)", r"(harness|bed|cluster|node|vm|mpi)\."),
     (r"[^/]*\.md|(docs|deploy|python)/.*\.md|docs/pictures/|docs/bench/nccl-tests|scripts/record", r"cli\.test_pages"),
     (r"examples/.*\.md", r"cli\.test_(pages|examples)"),

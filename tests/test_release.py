@@ -1,0 +1,391 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What scripts/release makes, of the programs of this build: the same bytes twice, and files that work where nothing else is."""
+import hashlib
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tarfile
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from support.build import BUILD, SOURCE, cached, patience
+from support.run import Runner
+
+sys.path.insert(0, str(SOURCE / "scripts/lib"))
+import sbom  # noqa: E402
+
+pytestmark = pytest.mark.plain("a release is of plain builds")
+
+VERSION = cached("CMAKE_PROJECT_VERSION")
+MACHINE = sbom.oci_image.own_machine()
+TARBALL = f"drarun-{VERSION}-linux-{MACHINE}.tar.gz"
+IMAGE = f"drarun-{VERSION}-image.tar"
+CHART = f"drarun-plugin-{VERSION}.tgz"
+BILL = f"drarun-{VERSION}.spdx.json"
+NOTES = f"drarun-{VERSION}-notes.md"
+
+
+def ok(*command, **more):
+    run = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=patience(300), **more)
+    assert run.returncode == 0, (command, run.stdout, run.stderr)
+    return run.stdout
+
+
+def commit(tree):
+    ok("git", "add", "-A", cwd=tree)
+    ok("git", "-c", "user.name=test", "-c", "user.email=test@example.org", "-c", "commit.gpgsign=false", "commit", "-q", "-m", "tests: a tree", cwd=tree)
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory):
+    """The files of this tree, changed ones too, as a repository with one commit."""
+    folder = tmp_path_factory.mktemp("tree") / "drarun"
+    for name in ok("git", "ls-files", "-z", "-co", "--exclude-standard", cwd=SOURCE).split("\0"):
+        if name and os.path.lexists(SOURCE / name):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(SOURCE / name, folder / name, follow_symlinks=False)
+    ok("git", "init", "-q", cwd=folder)
+    commit(folder)
+    return folder
+
+
+@pytest.fixture
+def copy(tree, tmp_path):
+    """A clone that a test may change."""
+    ok("git", "clone", "-q", "--shared", tree, tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def release(tree, *options, **more):
+    return subprocess.run([tree / "scripts/release", *map(str, options)], capture_output=True, text=True, timeout=patience(300), **more)
+
+
+@pytest.fixture(scope="module")
+def made(tree, tmp_path_factory):
+    """The folders of two runs: from two clones, in two places, with two umasks and time zones."""
+    found = []
+    for name, mask, zone in (("one", 0o022, "UTC"), ("other", 0o077, "Asia/Tokyo")):
+        clone, out = tmp_path_factory.mktemp(name) / "clone", tmp_path_factory.mktemp(name) / "below/out"
+        ok("git", "clone", "-q", "--shared", tree, clone)
+        run = release(clone, VERSION, "--build", BUILD, "--out", out, umask=mask, env={**os.environ, "TZ": zone})
+        assert run.returncode == 0, run.stdout + run.stderr
+        assert f"{out}: drarun {VERSION} of commit " in run.stdout
+        assert [path.name for path in out.parent.iterdir()] == ["out"]
+        found.append(out)
+    return found
+
+
+@pytest.fixture(scope="module")
+def files(made):
+    return made[0]
+
+
+@pytest.fixture(scope="module")
+def bill(files):
+    """(the document, {id: package}, {(id, kind): the ids that it is related to})"""
+    document = json.loads((files / BILL).read_text())
+    packages = {each["SPDXID"]: each for each in document["packages"]}
+    assert len(packages) == len(document["packages"])
+    related = {}
+    for each in document["relationships"]:
+        related.setdefault((each["spdxElementId"], each["relationshipType"]), set()).add(each["relatedSpdxElement"])
+    return document, packages, related
+
+
+@pytest.fixture(scope="module")
+def unpacked(files, tmp_path_factory):
+    """A folder with what is in the tarball and nothing else."""
+    folder = tmp_path_factory.mktemp("unpacked")
+    ok("tar", "-C", folder, "-xf", files / TARBALL)
+    return folder
+
+
+def deb(name):
+    return f"{name}_{VERSION}-1_{MACHINE}.deb"
+
+
+# ---- what is made ----
+
+def test_two_runs_give_the_same_bytes(made):
+    names = sorted(path.name for path in made[0].iterdir())
+    assert names == sorted(path.name for path in made[1].iterdir())
+    assert [name for name in names if (made[0] / name).read_bytes() != (made[1] / name).read_bytes()] == []
+
+
+def test_files(files):
+    wheel, = (path.name for path in files.glob("*.whl"))
+    assert {path.name for path in files.iterdir()} == {
+        TARBALL, IMAGE, CHART, BILL, NOTES, wheel, "SHA256SUMS", deb("drarun"), deb("drarun-bench"), deb("libdrarun0"), deb("libdrarun-dev")}
+    assert wheel.startswith(f"drarun-{VERSION}-py3-none-linux_")
+
+
+def test_checksums(files):
+    ok("sha256sum", "--check", "--strict", "SHA256SUMS", cwd=files)
+    listed = {line.split("  ")[1] for line in (files / "SHA256SUMS").read_text().splitlines()}
+    assert listed == {path.name for path in files.iterdir()} - {"SHA256SUMS"}
+
+
+def test_notes_are_the_section_of_the_changelog(files):
+    title, empty, *lines = (files / NOTES).read_text().splitlines()
+    changelog = (SOURCE / "CHANGELOG.md").read_text()
+    assert (title, empty) == (f"# drarun {VERSION}", "") and lines
+    assert "\n".join(lines) in changelog.partition(f"## [{VERSION}]")[2] and not any(line.startswith("## ") for line in lines)
+
+
+# ---- the tarball ----
+
+def test_tarball_runs_where_nothing_else_is(unpacked, tmp_path):
+    top, = unpacked.iterdir()
+    assert top.name == f"drarun-{VERSION}"
+    runner = Runner(top / "bin/drarun")
+    try:
+        result = runner("-n", 2, "hostname", cwd=tmp_path, env={"PATH": "/usr/bin:/bin"}).ok()
+        assert result.out.split() == [socket.gethostname()] * 2
+    finally:
+        runner.close()
+    for program in ("bin/drarun", "bin/drarun-worker", "sbin/drarun-attach"):
+        assert not re.search(r"NEEDED|INTERP", ok("readelf", "-ld", top / program))
+    assert (top / "share/man/man1/drarun.1").exists() and (top / "share/doc/drarun/examples/jobs/two-by-two.yaml").exists()
+
+
+def test_tarball_has_nobodys_marks(files, tree):
+    seconds = int(ok("git", "log", "-1", "--format=%ct", cwd=tree))
+    with tarfile.open(files / TARBALL) as tar:
+        members = tar.getmembers()
+    names = [each.name.split("/") for each in members]
+    assert names == sorted(names)
+    assert {(each.uid, each.gid, each.uname, each.gname, each.mtime) for each in members} == {(0, 0, "", "", seconds)}
+    assert {each.mode for each in members if not each.issym()} == {0o755, 0o644}
+
+
+# ---- the bill of materials ----
+
+def programs_in(bill, name):
+    """{path of the build: id} of a file of the release."""
+    _, packages, related = bill
+    ident, = (each["SPDXID"] for each in packages.values() if each["name"] == name)
+    inside = related.get((ident, "CONTAINS"), set())
+    return {packages[each]["comment"].partition("; ")[2].removesuffix(" of the build"): each for each in inside if "SPDXRef-Program-" in each}
+
+
+def names_of(bill, idents):
+    """{binary package or upstream's name, from the purl}"""
+    _, packages, _ = bill
+    return {re.match(r"pkg:\w+/\w+/([^@]+)@", packages[each]["externalRefs"][0]["referenceLocator"])[1] for each in idents}
+
+
+def test_bill_is_whole(bill, files):
+    document, packages, related = bill
+    assert (document["spdxVersion"], document["SPDXID"], document["dataLicense"]) == ("SPDX-2.3", "SPDXRef-DOCUMENT", "CC0-1.0")
+    named = {ident for (one, _), others in related.items() for ident in (one, *others)}
+    assert named == {"SPDXRef-DOCUMENT", *packages}
+    for ident in named:
+        assert re.fullmatch(r"SPDXRef-[A-Za-z0-9.-]+", ident)
+    described = {packages[each]["name"]: packages[each]["checksums"] for each in related["SPDXRef-DOCUMENT", "DESCRIBES"]}
+    assert described == {path.name: [{"algorithm": "SHA256", "checksumValue": hashlib.sha256(path.read_bytes()).hexdigest()}]
+                         for path in files.iterdir() if path.name not in (BILL, NOTES, "SHA256SUMS")}
+
+
+def test_bill_names_every_program(bill, unpacked, files):
+    top, = unpacked.iterdir()
+    elf = {path.name for path in top.rglob("*") if path.is_file() and path.open("rb").read(4) == b"\x7fELF"}
+    assert {Path(path).name for path in programs_in(bill, TARBALL)} == elf
+    assert {"bin/drarun", "libexec/drarun/drarun-cluster"} <= {*programs_in(bill, IMAGE)}
+    assert {*programs_in(bill, deb("libdrarun0"))} == {"lib/libdrarun.so.0"}
+
+
+def test_bill_has_the_versions_that_programs_say(bill, unpacked):
+    """Of the libraries in them."""
+    _, packages, related = bill
+    top, = unpacked.iterdir()
+    program, agent = (programs_in(bill, TARBALL)[f"bin/{name}"] for name in ("drarun", "drarun-worker"))
+    linked = {packages[each]["name"]: packages[each]["versionInfo"] for each in related[program, "STATIC_LINK"]}
+    said = json.loads(ok(top / "bin/drarun", "version", "-o", "json"))
+    assert said["version"] == VERSION == packages[program]["versionInfo"] and len(said["libraries"]) >= 5
+    for name, version in said["libraries"].items():
+        assert re.match(re.escape(version) + r"\b", linked[{"libc": "glibc"}.get(name, name)]), name
+    linked = {packages[each]["name"]: packages[each]["versionInfo"] for each in related[agent, "STATIC_LINK"]}
+    assert linked["openpmix"] == re.search(r"libpmix (\S+)", ok(top / "bin/drarun-worker", "--version"))[1]
+    assert {"openssl", "hwloc", "libevent", "munge", "rdma-core"} <= {*linked}
+    assert "openssl" not in {packages[each]["name"] for each in related[program, "STATIC_LINK"]}  # drarun gives place to drarun-remote for TLS
+
+
+def test_bill_has_the_libraries_that_dpkg_finds(bill, files):
+    """dpkg-shlibdeps has looked for the same in its own way, for the Debian package."""
+    _, _, related = bill
+    depends = ok("dpkg-deb", "-f", files / deb("drarun"), "Depends")
+    loaded = set().union(*(related.get((program, "DYNAMIC_LINK"), set()) for program in programs_in(bill, deb("drarun")).values()))
+    assert names_of(bill, loaded) == {each.split()[0] for each in depends.split(", ")}
+
+
+def test_bill_has_the_libraries_that_the_image_carries(bill, files):
+    _, packages, related = bill
+    ident, = (each["SPDXID"] for each in packages.values() if each["name"] == IMAGE)
+    carried = names_of(bill, {each for each in related[ident, "CONTAINS"] if "SPDXRef-Library-" in each})
+    owners = set()
+    for line in ok("ldd", BUILD / "libexec/drarun/drarun-cluster").splitlines():
+        for path in re.findall(r"/\S+", line):
+            said = subprocess.run(["dpkg-query", "-S", path, os.path.realpath(path), os.path.realpath(path).removeprefix("/usr")], capture_output=True, text=True).stdout
+            owners |= {re.split("[:,]", each)[0] for each in said.splitlines()}
+    assert len(owners) > 5 and owners <= carried
+
+
+def test_bill_has_the_licence_of_what_is_linked_in(bill):
+    _, packages, related = bill
+    inside = set().union(*(others for (_, kind), others in related.items() if kind == "STATIC_LINK"))
+    assert inside and not [packages[each]["name"] for each in inside if packages[each]["licenseDeclared"] == "NOASSERTION"]
+
+
+# ---- image, chart, wheel, packages ----
+
+def test_image(files):
+    with tarfile.open(files / IMAGE) as tar:
+        top, = json.load(tar.extractfile("index.json"))["manifests"]
+    assert top["annotations"]["io.containerd.image.name"] == f"ghcr.io/drarun/drarun:{VERSION}"
+    assert top["annotations"]["io.containerd.image.name"] in (SOURCE / "deploy/plugin.yaml").read_text()
+
+
+def test_chart(files, tmp_path):
+    ok("tar", "-C", tmp_path, "-xf", files / CHART)
+    inside, ours = ({str(path.relative_to(top)): path.read_bytes() for path in top.rglob("*") if path.is_file()}
+                    for top in (tmp_path / "drarun-plugin", SOURCE / "deploy/chart"))
+    assert inside == ours and "Chart.yaml" in ours
+    helm = subprocess.run([SOURCE / "scripts/fetch-helm"], capture_output=True, text=True, timeout=patience(600))
+    if helm.returncode != 0:
+        pytest.skip(f"scripts/fetch-helm: {helm.stderr.strip()[-300:]}")
+    assert ok(helm.stdout.strip(), files / CHART) == ok(helm.stdout.strip(), SOURCE / "deploy/chart")
+
+
+def test_wheel(files, tmp_path):
+    wheel, = files.glob("*.whl")
+    ok(sys.executable, "-m", "zipfile", "-e", wheel, tmp_path)
+    said = ok(sys.executable, "-B", "-c", "import drarun, drarun._library; print(drarun.__file__); print(open('/proc/self/maps').read())", cwd=tmp_path,
+              env={**{name: value for name, value in os.environ.items() if name != "DRARUN_LIBRARY"}, "PYTHONPATH": str(tmp_path)})
+    assert said.startswith(f"{tmp_path}/drarun/") and f"{tmp_path}/drarun/libdrarun.so.0" in said
+    assert "\nVersion: " + VERSION + "\n" in (tmp_path / f"drarun-{VERSION}.dist-info/METADATA").read_text()
+    assert ".debug_info" not in ok("readelf", "-SW", tmp_path / "drarun/libdrarun.so.0")
+
+
+def names_below(root):
+    return {str(path.relative_to(root)) for path in root.rglob("*") if not str(path.relative_to(root)).startswith(("var/lib/dpkg/", "var/log/"))}
+
+
+def test_package_in_another_root(files, tmp_path):
+    """Installed, run and purged in a bare Debian: nothing is left. Its libraries are not there, so that what needs them does not run."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root for chroot and mount")
+    fetched = subprocess.run([SOURCE / "scripts/fetch-roots", "bookworm"], capture_output=True, text=True)
+    if fetched.returncode != 0:
+        pytest.skip(f"scripts/fetch-roots: {fetched.stderr.strip()[-300:]}")
+    root = tmp_path / "root"
+    shutil.copytree(fetched.stdout.split()[1], root, symlinks=True)
+    for name in ("var/lib/dpkg/info", "var/lib/dpkg/updates", "var/lib/dpkg/triggers", "var/log", "proc", "sys", "dev", "tmp"):
+        (root / name).mkdir(parents=True, exist_ok=True)
+    for name in ("status", "available"):
+        (root / "var/lib/dpkg" / name).touch()
+    before = names_below(root)
+    ok("dpkg", f"--root={root}", "--force-depends", "-i", files / deb("drarun"))
+    assert "usr/bin/drarun" in names_below(root)
+    script = " && ".join([f"mount -t proc proc {root}/proc", f"mount --rbind /sys {root}/sys", f"mount --rbind /dev {root}/dev",
+                          f"exec env TMPDIR=/tmp chroot {root} drarun -n 2 sh -c 'echo rank $RANK'"])
+    out = ok("unshare", "--mount", "sh", "-c", script, env={"PATH": os.environ["PATH"]})
+    assert sorted(out.splitlines()) == ["rank 0", "rank 1"]
+    ok("dpkg", f"--root={root}", "--purge", "drarun")
+    assert names_below(root) == before
+
+
+# ---- signatures, and what is refused ----
+
+@pytest.fixture
+def key():
+    """The environment of a gpg with one key, of test@example.org."""
+    home = tempfile.mkdtemp(prefix="dt-gpg-", dir="/tmp")  # short: holds a socket
+    environment = {**os.environ, "GNUPGHOME": home}
+    ok("gpg", "--batch", "--quiet", "--passphrase", "", "--quick-generate-key", "test@example.org", "ed25519", "sign", "never", env=environment)
+    yield environment
+    subprocess.run(["gpgconf", "--kill", "all"], env=environment)
+    shutil.rmtree(home)
+
+
+def dated(copy):
+    """Gives the section of the version a date."""
+    changelog = copy / "CHANGELOG.md"
+    changelog.write_text(re.sub(rf"^## \[{re.escape(VERSION)}\].*$", f"## [{VERSION}] - 2026-01-31", changelog.read_text(), flags=re.M))
+
+
+def test_signature(copy, key, tmp_path):
+    dated(copy)
+    commit(copy)
+    out = tmp_path / "out"
+    run = release(copy, VERSION, "--build", BUILD, "--sign", "test@example.org", "--out", out, env=key)
+    assert run.returncode == 0, run.stdout + run.stderr
+    ok("gpg", "--batch", "--verify", out / "SHA256SUMS.asc", out / "SHA256SUMS", env=key)
+    with open(out / "SHA256SUMS", "a") as sums:
+        sums.write("0" * 64 + "  more\n")
+    assert subprocess.run(["gpg", "--batch", "--verify", out / "SHA256SUMS.asc", out / "SHA256SUMS"], env=key, capture_output=True).returncode != 0
+
+
+def without_section(copy):
+    (copy / "CHANGELOG.md").write_text("# Changelog\n\n## [Unreleased]\n\nNothing yet.\n")
+
+
+def with_an_empty_section(copy):
+    (copy / "CHANGELOG.md").write_text(f"# Changelog\n\n## [{VERSION}] - 2026-01-31\n\n## [0.0.1]\n\nMore.\n")
+
+
+def without_a_date(copy):
+    (copy / "CHANGELOG.md").write_text(f"# Changelog\n\n## [{VERSION}]\n\nMore.\n")
+
+
+def with_another_version_in_the_chart(copy):
+    file = copy / "deploy/chart/values.yaml"
+    file.write_text(file.read_text().replace(f"drarun:{VERSION}", "drarun:9.9.9"))
+
+
+def with_another_version(copy):
+    file = copy / "CMakeLists.txt"
+    file.write_text(file.read_text().replace(f"VERSION {VERSION} ", "VERSION 9.9.9 "))
+
+
+@pytest.mark.parametrize("change,options,says", [
+    (with_another_version, (), rf"CMakeLists\.txt has version 9\.9\.9, expected {re.escape(VERSION)}: change it there"),
+    (with_another_version_in_the_chart, (), r"deploy/chart/values\.yaml:3: has version 9\.9\.9, expected .*version\.py --write"),
+    (without_section, (), rf"CHANGELOG\.md has no section for {re.escape(VERSION)}, but Unreleased: expected a line '## \["),
+    (with_an_empty_section, (), r"CHANGELOG\.md:3: the section for .* is empty"),
+    (without_a_date, ("--sign", "test@example.org"), r"CHANGELOG\.md:3: a release that is signed has a date"),
+    (dated, ("--sign", "nobody@example.org"), r"gpg has no secret key nobody@example\.org"),
+    (dated, ("--build", BUILD), rf"is for {MACHINE}, as is "),
+    (dated, ("--build", "scripts"), r"scripts is no finished build with Ninja: it has no build\.ninja"),
+])
+def test_refused(copy, tmp_path, change, options, says):
+    change(copy)
+    commit(copy)
+    run = release(copy, VERSION, "--build", BUILD, "--out", tmp_path / "out", *options, cwd=copy)
+    assert run.returncode == 1 and re.search(f"^release: .*{says}", run.stderr), run
+    assert {path.name for path in tmp_path.iterdir()} == {"copy"}
+
+
+def test_changes_that_no_commit_has_are_refused(copy, tmp_path):
+    (copy / "mine").touch()
+    (copy / "README.md").write_text("other\n")
+    run = release(copy, VERSION, "--build", BUILD, "--out", tmp_path / "out")
+    assert run.returncode == 1 and run.stderr.endswith("has changes that are in no commit; commit or remove them:\n   M README.md\n  ?? mine\n"), run
+    assert {path.name for path in tmp_path.iterdir()} == {"copy"}
+
+
+def test_folder_with_files_stays(tree, tmp_path):
+    (tmp_path / "mine").write_text("kept")
+    run = release(tree, VERSION, "--build", BUILD, "--out", tmp_path)
+    assert run.returncode == 1 and f"{tmp_path} exists already: name a new folder" in run.stderr
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("mine", "kept")]
+
+
+def test_no_version(tree):
+    run = release(tree, "next")
+    assert run.returncode == 2 and "expected a version as 0.1.0, got next" in run.stderr
