@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs of scripts/lib that choose tests, make mutants, add up coverage and compare versions."""
+"""The programs of scripts/lib that choose tests, make mutants, add up coverage, compare versions and read workflows."""
 import shutil
 import subprocess
 import sys
@@ -13,6 +13,7 @@ import coverage_table  # noqa: E402
 import mutants  # noqa: E402
 import select_tests  # noqa: E402
 import version  # noqa: E402
+import workflows  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -201,3 +202,34 @@ def test_file_that_lost_its_version_is_named(versioned):
     change(versioned / "deploy/plugin.yaml", f"ghcr.io/drarun/drarun:{version.version()}", "ghcr.io/drarun/drarun")
     with pytest.raises(version.Missing, match=r"^deploy/plugin\.yaml: expected the version "):
         version.others(versioned)
+
+
+@pytest.mark.parametrize("text,says", [
+    ("jobs:\n  a:\n    steps:\n    - uses: actions/checkout@v4\n    - run: scripts/good --all\n    - run: |\n        scripts/good .ci/run\n", []),
+    ("jobs: [\n", [".github/workflows/x.yml: not YAML: "]),
+    ("jobs:\n  a:\n    steps:\n    - run: scripts/gone --all\n", [".github/workflows/x.yml:4: scripts/gone: no such script"]),
+    ("jobs:\n  a:\n    steps:\n    - run: scripts/good\n    - run: |\n        scripts/good\n\n        make all\n",
+     [".github/workflows/x.yml:8: expected a script of this tree, got make: put what it does into one"]),
+    ("jobs:\n  a:\n    steps:\n    - run: .ci/run debian:12 scripts/bad\n", [".github/workflows/x.yml:4: scripts/bad: cannot be executed"]),
+    ("jobs:\n  a:\n    steps:\n    - run: scripts/../../bin/sh\n", [".github/workflows/x.yml:4: expected a script of this tree, got scripts/../../bin/sh: "]),
+])
+def test_workflows_only_call_scripts(tmp_path, text, says):
+    for name, mode in (("scripts/good", 0o755), (".ci/run", 0o755), ("scripts/bad", 0o644), (".github/workflows/x.yml", 0o644)):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(mode)
+    found = workflows.findings(tmp_path)
+    assert len(found) == len(says) and all(each.startswith(begin) for each, begin in zip(found, says)), found
+
+
+def test_other_files_of_the_forge_are_yaml(tmp_path):
+    (tmp_path / ".github").mkdir()
+    (tmp_path / ".github/dependabot.yml").write_text("run: make\n")
+    assert workflows.findings(tmp_path) == []
+    (tmp_path / ".github/dependabot.yml").write_text("a: b: c\n")
+    assert len(workflows.findings(tmp_path)) == 1
+
+
+def test_workflows_are_there():
+    """The check of scripts/lint has something to check."""
+    assert len([*(SOURCE / ".github/workflows").glob("*.yml")]) >= 6 and workflows.findings() == []
