@@ -2,6 +2,7 @@
 """Agents started by hand, each on a machine of its own (network, host name and shared memory), and what
 may happen to them, to the launcher and to the network between."""
 import os
+import re
 import secrets
 import select
 import shutil
@@ -186,6 +187,24 @@ def test_over_ipv6(drarun, agents, tmp_path):
     assert result.out == "2\n2\n"
     assert six.finish().rc == 0
     assert some.finish()[0].rc == 0
+
+
+def test_on_all_addresses(drarun, agents, tmp_path):
+    """One agent is reached at addresses of both families, as in a pod that has either, and names each as what it is."""
+    if not Path("/proc/net/if_inet6").exists():
+        pytest.skip("no IPv6 on this machine")
+    key, other = agents(0).key_file, tmp_path / "other"
+    other.touch(mode=0o600)
+    other.write_text(secrets.token_hex(32))
+    agent = drarun.start("--listen", ":0", "--key-file", key, program=drarun.program.parent / "drarun-worker")
+    port = Agents.port(agent)
+    for host in ("127.0.0.1", "[::1]"):
+        drarun("--agents", f"{host}:{port}", "--key-file", key, "-n", 1, "true").ok()
+        assert drarun("--agents", f"{host}:{port}", "--key-file", other, "-n", 1, "true").rc == 70
+    agent.signal(signal.SIGTERM)
+    result = agent.finish()
+    named = re.findall(r"^\S+ (\S+):\d+ refused", result.err, re.M)
+    assert result.rc == 0 and list(dict.fromkeys(named)) == ["127.0.0.1", "[::1]"], result
 
 
 # ---- keys ----

@@ -114,19 +114,15 @@ static int check_key(struct entry *e, struct drarun_error *err)
 /* Of all addresses; without a key of the loopback's. */
 static int open_door(struct entry *e, struct drarun_error *err)
 {
-    static const char *const wide[] = {"[::]", ""}, *const narrow[] = {"127.0.0.1", "127.0.0.1"};
     const char *own = e->rendezvous.addresses.items[e->rendezvous.index];
     char address[64], host[256];
     uint16_t port = 0;
     int rc = address_split(own, host, sizeof host, &port, err);
-    for (int i = 0; rc == 0 && i < 2; i++) {
-        snprintf(address, sizeof address, "%s:%u", (e->have_key ? wide : narrow)[i], port);
+    if (rc == 0) {
+        snprintf(address, sizeof address, "%s:%u", e->have_key ? "" : "127.0.0.1", port);
         rc = listen_on(address, &e->door, &port, err);
-        if (rc == 0)
-            return 0;
-        rc = i == 0 && rc != -EADDRINUSE ? 0 : rc; /* a kernel without IPv6 */
     }
-    return error_prefix(err, "worker %u (%s)", e->rendezvous.index, own);
+    return rc < 0 ? error_prefix(err, "worker %u (%s)", e->rendezvous.index, own) : 0;
 }
 
 /* Returns only to say why it did not become drarun-worker. */

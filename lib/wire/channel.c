@@ -186,14 +186,15 @@ static void describe_peer(struct channel *c)
         return;
     if (address.ss_family != AF_INET && address.ss_family != AF_INET6)
         return;
+    const struct in6_addr *v6 = &((struct sockaddr_in6 *)&address)->sin6_addr;
     const void *raw = &((struct sockaddr_in *)&address)->sin_addr;
-    uint16_t number = ((struct sockaddr_in *)&address)->sin_port;
+    uint16_t number = ((struct sockaddr_in *)&address)->sin_port; /* the same place in both */
+    bool is_v6 = address.ss_family == AF_INET6 && !IN6_IS_ADDR_V4MAPPED(v6);
     if (address.ss_family == AF_INET6)
-        raw = &((struct sockaddr_in6 *)&address)->sin6_addr;
-    inet_ntop(address.ss_family, raw, host, sizeof host);
+        raw = is_v6 ? v6->s6_addr : &v6->s6_addr[12];
+    inet_ntop(is_v6 ? AF_INET6 : AF_INET, raw, host, sizeof host);
     snprintf(port, sizeof port, "%u", ntohs(number));
-    snprintf(c->peer, sizeof c->peer, address.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host,
-             port);
+    snprintf(c->peer, sizeof c->peer, is_v6 ? "[%s]:%s" : "%s:%s", host, port);
 }
 
 struct channel *channel_from_bufferevent_take(struct bufferevent *bev,

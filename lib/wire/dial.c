@@ -80,23 +80,44 @@ int dial_start(const char *address, int *ret_fd, struct drarun_error *err)
     return 0;
 }
 
+/* -errno. IPv6's [::] takes IPv4 too, whatever net.ipv6.bindv6only says. */
+static int open_door(const void *where, socklen_t size, int *ret_fd, uint16_t *ret_port)
+{
+    struct sockaddr_storage at = {0};
+    int on = 1, off = 0;
+    memcpy(&at, where, size);
+    cleanup_close int fd = socket(at.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -errno;
+    /* a restarted agent must not wait for the old connections' TIME_WAIT */
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (at.ss_family == AF_INET6)
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    if (bind(fd, (struct sockaddr *)&at, size) < 0 || listen(fd, SOMAXCONN) < 0 ||
+        getsockname(fd, (struct sockaddr *)&at, &size) < 0)
+        return -errno;
+    *ret_port = ntohs(((struct sockaddr_in *)&at)->sin_port); /* same place in sockaddr_in6 */
+    *ret_fd = take_fd(&fd);
+    return 0;
+}
+
+static int open_everywhere(const struct sockaddr_in *v4, int *ret_fd, uint16_t *ret_port)
+{
+    struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = v4->sin_port};
+    int rc = open_door(&v6, sizeof v6, ret_fd, ret_port);
+    if (rc < 0 && rc != -EADDRINUSE) /* a kernel without IPv6 */
+        rc = open_door(v4, sizeof *v4, ret_fd, ret_port);
+    return rc;
+}
+
 int listen_on(const char *address, int *ret_fd, uint16_t *ret_port, struct drarun_error *err)
 {
     struct sockaddr_storage at;
     socklen_t size = 0;
-    int on = 1;
     int rc = to_sockaddr(address, &at, &size, err);
     if (rc < 0)
         return rc;
-    cleanup_close int fd = socket(at.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        return error_set(err, errno, "socket: %s", strerror(errno));
-    /* a restarted agent must not wait for the old connections' TIME_WAIT */
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (bind(fd, (struct sockaddr *)&at, size) < 0 || listen(fd, SOMAXCONN) < 0 ||
-        getsockname(fd, (struct sockaddr *)&at, &size) < 0)
-        return error_set(err, errno, "listen on %s: %s", address, strerror(errno));
-    *ret_port = ntohs(((struct sockaddr_in *)&at)->sin_port); /* same place in sockaddr_in6 */
-    *ret_fd = take_fd(&fd);
-    return 0;
+    rc = address[0] == ':' ? open_everywhere((struct sockaddr_in *)&at, ret_fd, ret_port)
+                           : open_door(&at, size, ret_fd, ret_port);
+    return rc < 0 ? error_set(err, -rc, "listen on %s: %s", address, strerror(-rc)) : 0;
 }

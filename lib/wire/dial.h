@@ -16,8 +16,8 @@ int address_split(const char *address, char *host, size_t host_size, uint16_t *r
  * non-blocking and close-on-exec. No name look-up, so that it never blocks. */
 int dial_start(const char *address, int *ret_fd, struct drarun_error *err);
 
-/* A listening socket on a numeric address (empty host: all); non-blocking and close-on-exec.
- * *ret_port is the port in the end, for port 0. */
+/* A listening socket on a numeric address; non-blocking and close-on-exec. An empty host is all
+ * addresses of IPv4 and IPv6. *ret_port is the port in the end, for port 0. */
 int listen_on(const char *address, int *ret_fd, uint16_t *ret_port, struct drarun_error *err);
 
 #endif

@@ -81,24 +81,15 @@ static void only_numeric_addresses_are_dialled(void **state)
     assert_int_equal(fd, -1);
 }
 
-static void connected_both_ways(const char *at)
+/* Dials the address, and a message comes in at the door. */
+static void comes_in(int door, const char *address)
 {
     struct drarun_error err = {0};
-    cleanup_close int door = -1, out = -1;
-    uint16_t port = 0;
-    char address[64], bytes[3] = "";
-    if (listen_on(at, &door, &port, &err) < 0) {
-        if (err.code == EADDRNOTAVAIL || err.code == EAFNOSUPPORT)
-            skip(); /* no IPv6 here */
-        fail_msg("%s", err.text);
-    }
-    assert_true(port > 0);
-    snprintf(address, sizeof address, "%.*s:%u", (int)(strlen(at) - 2), at, port);
+    cleanup_close int out = -1;
+    char bytes[3] = "";
     if (dial_start(address, &out, &err) < 0)
         fail_msg("%s", err.text);
     assert_true(fcntl(out, F_GETFD) & FD_CLOEXEC);
-    assert_true(fcntl(door, F_GETFD) & FD_CLOEXEC);
-    assert_true(fcntl(out, F_GETFL) & O_NONBLOCK);
     struct pollfd ready = {.fd = door, .events = POLLIN};
     assert_int_equal(poll(&ready, 1, 5000), 1);
     cleanup_close int in = accept(door, NULL, NULL);
@@ -108,6 +99,24 @@ static void connected_both_ways(const char *at)
     assert_int_equal(write(out, "hi", 2), 2);
     assert_int_equal(read(in, bytes, 2), 2);
     assert_string_equal(bytes, "hi");
+}
+
+static void connected_both_ways(const char *at)
+{
+    struct drarun_error err = {0};
+    cleanup_close int door = -1;
+    uint16_t port = 0;
+    char address[64];
+    if (listen_on(at, &door, &port, &err) < 0) {
+        if (err.code == EADDRNOTAVAIL || err.code == EAFNOSUPPORT)
+            skip(); /* no IPv6 here */
+        fail_msg("%s", err.text);
+    }
+    assert_true(port > 0);
+    assert_true(fcntl(door, F_GETFD) & FD_CLOEXEC);
+    assert_true(fcntl(door, F_GETFL) & O_NONBLOCK);
+    snprintf(address, sizeof address, "%.*s:%u", (int)(strlen(at) - 2), at, port);
+    comes_in(door, address);
 }
 
 static void over_ipv4(void **state)
@@ -120,6 +129,26 @@ static void over_ipv6(void **state)
 {
     (void)state;
     connected_both_ways("[::1]:0");
+}
+
+/* As an agent's in a pod, which has an address of one family or of both. */
+static void all_addresses_are_those_of_both_families(void **state)
+{
+    static const char *const hosts[] = {"127.0.0.1", "[::1]"};
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(hosts); i++) {
+        struct drarun_error err = {0};
+        cleanup_close int own = -1, door = -1;
+        uint16_t port = 0;
+        char address[64];
+        snprintf(address, sizeof address, "%s:0", hosts[i]);
+        if (listen_on(address, &own, &port, NULL) < 0)
+            skip(); /* no IPv6 here */
+        if (listen_on(":0", &door, &port, &err) < 0)
+            fail_msg("%s", err.text);
+        snprintf(address, sizeof address, "%s:%u", hosts[i], port);
+        comes_in(door, address);
+    }
 }
 
 static void taken_port_is_named(void **state)
@@ -135,6 +164,10 @@ static void taken_port_is_named(void **state)
     assert_int_equal(listen_on(address, &second, &port, &err), -EADDRINUSE);
     assert_non_null(strstr(err.text, address));
     assert_int_equal(second, -1);
+    snprintf(address, sizeof address, ":%u", port);
+    assert_int_equal(listen_on(address, &second, &port, &err), -EADDRINUSE);
+    assert_non_null(strstr(err.text, address));
+    assert_int_equal(second, -1);
 }
 
 int main(void)
@@ -145,6 +178,7 @@ int main(void)
         cmocka_unit_test(only_numeric_addresses_are_dialled),
         cmocka_unit_test(over_ipv4),
         cmocka_unit_test(over_ipv6),
+        cmocka_unit_test(all_addresses_are_those_of_both_families),
         cmocka_unit_test(taken_port_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
