@@ -32,7 +32,8 @@ static bool is_writable(const char *dir)
     return faccessat(AT_FDCWD, dir, W_OK | X_OK, AT_EACCESS) == 0;
 }
 
-/* The first that we may write: /tmp can be read-only. When there is none, the agent says why. */
+/* The first that we may write: /tmp can be read-only. "" when there is none: the agent then looks
+ * for itself, and says what it tried. */
 static const char *writable_dir(void)
 {
     static const char *const places[] = {"/tmp", "/dev/shm", "/run"};
@@ -42,13 +43,13 @@ static const char *writable_dir(void)
     for (size_t i = 0; i < ARRAY_LEN(places); i++)
         if (is_writable(places[i]))
             return places[i];
-    return places[0];
+    return "";
 }
 
 void identity_session_dir(const char *uid, uint32_t attempt, uint32_t worker, bool here,
                           char path[IDENTITY_PATH_SIZE])
 {
     const char *dir = here ? writable_dir() : "";
-    snprintf(path, IDENTITY_PATH_SIZE, "%s%sdrarun-%s.%u.%u", here ? dir : "", here ? "/" : "", uid,
-             attempt, worker);
+    snprintf(path, IDENTITY_PATH_SIZE, "%s%sdrarun-%s.%u.%u", dir, dir[0] ? "/" : "", uid, attempt,
+             worker);
 }
