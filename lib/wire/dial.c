@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -110,6 +111,11 @@ static int open_everywhere(const struct sockaddr_in *v4, int *ret_fd, uint16_t *
     return rc;
 }
 
+static bool is_loopback(const struct sockaddr_in *v4)
+{
+    return v4->sin_family == AF_INET && ntohl(v4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+}
+
 int listen_on(const char *address, int *ret_fd, uint16_t *ret_port, struct drarun_error *err)
 {
     struct sockaddr_storage at;
@@ -119,5 +125,10 @@ int listen_on(const char *address, int *ret_fd, uint16_t *ret_port, struct draru
         return rc;
     rc = address[0] == ':' ? open_everywhere((struct sockaddr_in *)&at, ret_fd, ret_port)
                            : open_door(&at, size, ret_fd, ret_port);
+    if (rc == -EADDRNOTAVAIL && is_loopback((struct sockaddr_in *)&at))
+        return error_set(err, -rc,
+                         "listen on %s: the loopback interface has no IPv4 address; ip addr add "
+                         "127.0.0.1/8 dev lo",
+                         address);
     return rc < 0 ? error_set(err, -rc, "listen on %s: %s", address, strerror(-rc)) : 0;
 }
