@@ -160,6 +160,10 @@ void shm_clean_free(struct shm_clean *shm)
 
 void shm_clean_dir(const char *session_dir, char *path, size_t size)
 {
+    static const char shm[] = "/dev/shm/";
     const char *slash = strrchr(session_dir, '/');
-    snprintf(path, size, "/dev/shm/%s", slash ? slash + 1 : session_dir);
+    if (strncmp(session_dir, shm, strlen(shm)) == 0)
+        snprintf(path, size, "%s/shm", session_dir);
+    else
+        snprintf(path, size, "%s%s", shm, slash ? slash + 1 : session_dir);
 }

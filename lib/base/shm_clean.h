@@ -7,8 +7,9 @@
 
 struct shm_clean;
 
-/* The directory in /dev/shm that goes with a session directory: MPI libraries that let us choose
- * put their segments there, so that they can be removed without a search. */
+/* The directory in /dev/shm that goes with a session directory, and below one that is in /dev/shm
+ * itself: MPI libraries that let us choose put their segments there, so that they can be removed
+ * without a search, and those of two agents of a machine are not taken for each other's. */
 void shm_clean_dir(const char *session_dir, char *path, size_t size);
 
 /* Marks the moment from which segments are this job's, by noting those that are there now. NULL

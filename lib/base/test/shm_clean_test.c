@@ -204,6 +204,23 @@ static void cleaners_side_by_side_leave_nothing(void **state)
     shm_clean_free(shm);
 }
 
+static void each_session_has_a_directory_of_its_own(void **state)
+{
+    static const struct {
+        const char *session, *shm;
+    } table[] = {
+        {"/tmp/drarun-a.1.0", "/dev/shm/drarun-a.1.0"},
+        {"drarun-a.1.0", "/dev/shm/drarun-a.1.0"},
+        {"/dev/shm/drarun-a.1.0", "/dev/shm/drarun-a.1.0/shm"}, /* not the session's itself */
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+        char path[128];
+        shm_clean_dir(table[i].session, path, sizeof path);
+        assert_string_equal(path, table[i].shm);
+    }
+}
+
 static void nothing_to_look_at(void **state)
 {
     (void)state;
@@ -219,9 +236,13 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(removes_what_the_job_left), TEST(leaves_what_is_open),
-        TEST(leaves_what_is_mapped),     TEST(follows_no_link_and_waits_for_none),
-        TEST(leaves_what_others_own),    TEST(cleaners_side_by_side_leave_nothing),
+        TEST(removes_what_the_job_left),
+        TEST(leaves_what_is_open),
+        TEST(leaves_what_is_mapped),
+        TEST(follows_no_link_and_waits_for_none),
+        TEST(leaves_what_others_own),
+        TEST(cleaners_side_by_side_leave_nothing),
+        TEST(each_session_has_a_directory_of_its_own),
         TEST(nothing_to_look_at),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
