@@ -115,11 +115,11 @@ def mpi_named():
 
 @pytest.fixture
 def nodes():
-    """nodes(3): three machines made of namespaces, in one network."""
+    """nodes(3): three machines made of namespaces, in one network; nodes(3, IPV6): of support/nodes.py."""
     made = []
 
-    def make(count):
-        made.append(Nodes(count))
+    def make(count, *network):
+        made.append(Nodes(count, *network))
         return made[-1]
 
     yield make

@@ -10,15 +10,17 @@ import pytest
 
 from .build import patience
 
-NETWORK = "10.77.0"
-HEAD_ADDRESS = f"{NETWORK}.254"
+IPV4, IPV6 = "10.77.0.{}/24", "fd77::{}/64"
+HEAD = 254
 READY_S = 60  # of a busy machine
 HELD = "ip link set lo up && mount -t sysfs sysfs /sys; mount -t tmpfs -o mode=1777 tmpfs /dev/shm && "
 
 
 class Node:
+    """address: as it stands before a port."""
+
     def __init__(self, name, address):
-        self.name, self.address = name, address
+        self.name, self.address = name, f"[{address}]" if ":" in address else address
         script = f"hostname {name} && {HELD} echo ready && exec sleep infinity"
         self.holder = subprocess.Popen(
             ["setpriv", "--pdeathsig", "KILL", "unshare", "--net", "--uts", "--mount",
@@ -48,26 +50,32 @@ class Node:
 class Nodes:
     """Behaves as a list of nodes; head is where the launcher runs."""
 
-    def __init__(self, count):
-        self.head, self.list = None, []
+    def __init__(self, count, network=IPV4):
+        self.head, self.list, self.network = None, [], network
         try:
-            self.head = Node("head", HEAD_ADDRESS)
+            self.head = self.machine("head", HEAD)
             self.head.run("ip", "link", "add", "br0", "type", "bridge")
-            self.head.run("ip", "addr", "add", f"{HEAD_ADDRESS}/24", "dev", "br0")
-            self.head.run("ip", "link", "set", "br0", "up")
+            self.connect(self.head, "br0", HEAD)
             for i in range(count):
-                self.add(Node(f"node{i}", f"{NETWORK}.{i + 1}"), i)
+                self.add(self.machine(f"node{i}", i + 1), i)
         except BaseException:
             self.close()
             raise
+
+    def machine(self, name, number):
+        return Node(name, self.network.format(number).split("/")[0])
+
+    def connect(self, node, device, number):
+        flags = ["nodad"] if ":" in self.network else []
+        node.run("ip", "addr", "add", self.network.format(number), "dev", device, *flags)
+        node.run("ip", "link", "set", device, "up")
 
     def add(self, node, i):
         self.list.append(node)
         self.head.run("ip", "link", "add", f"v{i}", "type", "veth", "peer", "name", "eth0", "netns",
                       node.holder.pid)
         self.head.run("ip", "link", "set", f"v{i}", "master", "br0", "up")
-        node.run("ip", "addr", "add", f"{node.address}/24", "dev", "eth0")
-        node.run("ip", "link", "set", "eth0", "up")
+        self.connect(node, "eth0", i + 1)
 
     def __iter__(self):
         return iter(self.list)
