@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# node-init.sh DIRECTORY NAME ADDRESS GATEWAY: becomes process 1 of a node: private mounts and network,
+# node-init.sh DIRECTORY NAME ADDRESS/BITS GATEWAY: becomes process 1 of a node: private mounts and network,
 # then containerd. All that names a default path there (/run, /var/lib/kubelet, /run/cdi, /run/nri)
 # means this node's own. tests/support/cluster/node.py starts it in new namespaces and makes eth0.
 set -euo pipefail
@@ -9,7 +9,12 @@ mount --make-rprivate /
 hostname "$name"
 until [ -e "$d/go" ]; do sleep 0.02; done # eth0 is there
 ip link set lo up
-ip addr add "$address/24" dev eth0
+flags=()
+if [[ $address == *:* ]]; then
+    flags=(nodad)
+    echo 1 >/proc/sys/net/ipv6/conf/all/forwarding
+fi
+ip addr add "$address" dev eth0 "${flags[@]}"
 ip link set eth0 up
 ip route add default via "$gateway"
 ip link add rails type bridge forward_delay 0 # far ends of NICs

@@ -16,7 +16,7 @@ from .audit import Audit
 from .daemon import Daemon
 from .devices import CLASSES, Driver, fake_machine
 from .keys import Authority
-from .network import Bridge, Loopback
+from .network import IPV4, Bridge, Loopback
 from .node import Node, cgroups
 from .objects import Namespace, held_to_be_clean
 from .plane import Plane
@@ -69,12 +69,13 @@ def allow_inotify():
 
 class Cluster:
     """nodes=0: the control plane alone, on the loopback; nodes are objects. close() ends all of it. claims: the one
-    version of resource.k8s.io that is served. kubelet: more of each node's KubeletConfiguration.
+    version of resource.k8s.io that is served. kubelet: more of each node's KubeletConfiguration. family: of the addresses of
+    nodes and pods (network.IPV6).
 
     api: requests as the administrator. under: words before a command that runs in the network namespace
     of the API server. etcd, apiserver, controllers, scheduler: their Daemons. audit: the audit log."""
 
-    def __init__(self, nodes=0, gang=False, images=("busybox",), claims=None, kubelet=None):
+    def __init__(self, nodes=0, gang=False, images=("busybox",), claims=None, kubelet=None, family=IPV4):
         reason = missing(nodes)
         if reason:
             pytest.skip(reason)
@@ -82,16 +83,16 @@ class Cluster:
         self.state, self.network, self.plane, self.kubelet = None, None, None, kubelet or {}
         self.nodes, self.fake_kubelet, self.imported = [], None, set(images)
         try:
-            self._start(nodes, gang, images, claims)
+            self._start(nodes, gang, images, claims, family)
         except BaseException:
             self.close()
             raise
 
-    def _start(self, nodes, gang, wanted, claims):
+    def _start(self, nodes, gang, wanted, claims, family):
         self.state = State()
         self.folder = self.state.path
         allow_inotify()
-        self.network = Bridge() if nodes else Loopback()
+        self.network = Bridge(family) if nodes else Loopback()
         self.under = list(self.network.under)
         self.keys = Authority(self.folder / "keys")
         self.plane = Plane(self.programs, self.folder, self.network, self.keys, nodes == 0, gang, claims)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from .api import wait
 from .image import IMPORT, copy_store
-from .network import API, NOWHERE, node_address, pod_network
+from .network import NOWHERE
 from ..build import SOURCE, patience
 
 READY_S = 90
@@ -38,7 +38,8 @@ class Node:
 
     def __init__(self, cluster, index):
         self.cluster, self.index = cluster, index
-        self.name, self.address = f"n{index}", node_address(index)
+        self.family = cluster.network.family
+        self.name, self.address = f"n{index}", self.family.node_address(index)
         self.folder = cluster.folder / self.name
         self.process, self.pid = None, None
         self.cgroups = self._make_cgroups()
@@ -73,7 +74,7 @@ class Node:
         """Makes the namespaces and starts containerd."""
         go = self.folder / "go"
         go.unlink(missing_ok=True)
-        init = [SOURCE / "tests/cluster/node-init.sh", self.folder, self.name, self.address, API]
+        init = [SOURCE / "tests/cluster/node-init.sh", self.folder, self.name, f"{self.address}/{self.family.bits}", self.family.api]
         with open(self.folder / "init.log", "ab") as log:
             self.process = subprocess.Popen(
                 ["setpriv", "--pdeathsig", "KILL", *self.cluster.under, "sh", "-c", ENTER, "sh",
@@ -89,7 +90,7 @@ class Node:
         wait(self._tail, self._settled, 60, 0.01)
         for other in self.cluster.nodes:
             if other is not self:
-                self.ok(["ip", "route", "add", pod_network(other.index), "via", other.address])
+                self.ok(["ip", "route", "add", self.family.pod_network(other.index), "via", other.address])
         self.start_containerd()
 
     def _find_init(self):
@@ -118,29 +119,29 @@ class Node:
             subprocess.run([*self.cluster.under, "ip", "link", "del", end], capture_output=True)
             run("ip", "link", "add", end, "type", "veth", "peer", "name", name, "netns", self.pid)
             run("ip", "link", "set", end, "master", bridge, "up")
-        run("ip", "route", "replace", pod_network(self.index), "via", self.address)
+        run("ip", "route", "replace", self.family.pod_network(self.index), "via", self.address)
 
     def _write_settings(self):
         programs, folder, keys = self.cluster.programs, self.folder, self.cluster.keys
         keys.sign(self.name, f"/O=system:nodes/CN=system:node:{self.name}", [f"DNS:{self.name}", f"IP:{self.address}"])
         keys.kubeconfig(folder / "kubeconfig", self.cluster.plane.server, keys.certificate(self.name))
-        (folder / "resolv.conf").write_text(f"nameserver {API}\n")
+        (folder / "resolv.conf").write_text(f"nameserver {self.family.api}\n")
         (folder / "containerd.toml").write_text(CONTAINERD.format(
             sandbox=SANDBOX, programs=programs, folder=folder))
         (folder / "cni" / "10-bridge.conflist").write_text(json.dumps({
             "cniVersion": "1.0.0", "name": "pods", "plugins": [{
                 "type": "bridge", "bridge": "cni0", "isGateway": True, "mtu": 1500, "ipam": {
-                    "type": "host-local", "dataDir": "/run/cni-ipam", "routes": [{"dst": "0.0.0.0/0"}],
-                    "ranges": [[{"subnet": pod_network(self.index)}]]}}]}))
+                    "type": "host-local", "dataDir": "/run/cni-ipam", "routes": [{"dst": self.family.default}],
+                    "ranges": [[{"subnet": self.family.pod_network(self.index)}]]}}]}))
         (folder / "kubelet.yaml").write_text(json.dumps({
-            "apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
+            "apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", "address": self.family.everywhere,
             "authentication": {"anonymous": {"enabled": False}, "webhook": {"enabled": True},
                                "x509": {"clientCAFile": str(keys.folder / "ca.crt")}},
             "authorization": {"mode": "Webhook"}, "tlsCertFile": str(keys.folder / f"{self.name}.crt"),
             "tlsPrivateKeyFile": str(keys.folder / f"{self.name}.key"),
             "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock", "cgroupDriver": "cgroupfs",
             "failCgroupV1": False,  # from 1.35 the kubelet refuses it unless told not to
-            "failSwapOn": False, "oomScoreAdj": 0, "clusterDomain": "cluster.local", "clusterDNS": [API],
+            "failSwapOn": False, "oomScoreAdj": 0, "clusterDomain": "cluster.local", "clusterDNS": [self.family.api],
             "resolvConf": str(folder / "resolv.conf"), "podLogsDir": "/var/log/pods",
             "evictionHard": {"memory.available": "1Mi", "nodefs.available": "0%", "imagefs.available": "0%"},
             "imageGCHighThresholdPercent": 100, "enforceNodeAllocatable": ["pods"], "syncFrequency": "10s",
@@ -226,7 +227,7 @@ class Node:
 
     def cut_api(self, mend=False):
         """Only the API server and DNS are out of reach, in silence; what is on the node goes on."""
-        self.ok(["ip", "neigh", "del" if mend else "replace", API,
+        self.ok(["ip", "neigh", "del" if mend else "replace", self.family.api,
                  *([] if mend else ["lladdr", NOWHERE, "nud", "permanent"]), "dev", "eth0"])
 
     def kill(self):

@@ -37,7 +37,7 @@ class Plane:
 
     def __init__(self, programs, folder, network, keys, fake, gang, claims=None):
         self.programs, self.folder, self.network, self.keys = programs, folder, network, keys
-        self.server = f"https://{network.api}:{network.api_port}"
+        self.server = network.family.url(network.api, network.api_port)
         self.audit_log = folder / "audit.log"
         self.version = version(programs)
         self.minor = int(self.version.split(".")[1])
@@ -69,7 +69,7 @@ class Plane:
 
     def _make_keys(self):
         hosts = ["DNS:localhost", "DNS:kubernetes", "DNS:kubernetes.default", "DNS:kubernetes.default.svc",
-                 "DNS:kubernetes.default.svc.cluster.local", "IP:10.96.0.1", "IP:127.0.0.1", f"IP:{self.network.api}"]
+                 "DNS:kubernetes.default.svc.cluster.local", f"IP:{self.network.family.service}", "IP:127.0.0.1", f"IP:{self.network.api}"]
         self.keys.sign("apiserver", "/CN=kube-apiserver", hosts)
         self.keys.sign("admin", "/O=system:masters/CN=admin")
         self.keys.sign("controllers", "/CN=system:kube-controller-manager")
@@ -94,7 +94,7 @@ class Plane:
         policy.write_text(json.dumps(POLICY))
         return self._daemon(
             "kube-apiserver", "--etcd-servers", f"http://127.0.0.1:{self.network.etcd_port}",
-            "--bind-address", "127.0.0.1" if fake else "0.0.0.0", "--advertise-address", self.network.api,
+            "--bind-address", "127.0.0.1" if fake else self.network.family.everywhere, "--advertise-address", self.network.api,
             "--secure-port", self.network.api_port, "--cert-dir", self.folder,
             "--tls-cert-file", keys / "apiserver.crt", "--tls-private-key-file", keys / "apiserver.key",
             "--client-ca-file", keys / "ca.crt",
@@ -103,7 +103,7 @@ class Plane:
             "--service-account-issuer", "https://kubernetes.default.svc",
             "--service-account-key-file", keys / "accounts.pub",
             "--service-account-signing-key-file", keys / "accounts.key",
-            "--service-cluster-ip-range", "10.96.0.0/16", "--authorization-mode", "Node,RBAC",
+            "--service-cluster-ip-range", self.network.family.services, "--authorization-mode", "Node,RBAC",
             "--enable-admission-plugins", "NodeRestriction",
             *(["--disable-admission-plugins", "TaintNodesByCondition"] if fake else []),
             # 1.37 has no endpoints on the loopback, and ends with that

@@ -9,7 +9,7 @@ from ..build import BUILD
 
 GPU, NIC = "gpu.drarun.dev", "nic.drarun.dev"
 READY_S = 90
-RAILS = "10.94.{node}.{nic}/16"
+RAILS, RAILS_OF_IPV6 = "10.94.{node}.{nic}/16", "fd00:94::{node}:{nic}/64"
 PLAN = {"addresses": ["10.94.0.0/16"]}  # what claims of tests may choose from
 
 
@@ -22,8 +22,9 @@ class Nics:
     """nic0, nic1, ... of a node, with addresses of one network or none; their other ends are on the bridge that joins
     all nodes."""
 
-    def __init__(self, node, count, name="nic{}", addressed=False):
-        self.node, self.names, self.addressed = node, [name.format(k) for k in range(count)], addressed
+    def __init__(self, node, count, name="nic{}", addressed=False, rails=RAILS):
+        self.node, self.names = node, [name.format(k) for k in range(count)]
+        self.addressed, self.rails = addressed, rails
 
     def plug(self):
         """Makes those that are not there; how many."""
@@ -34,7 +35,8 @@ class Nics:
                 made += self.node.run(["ip", "link", "add", name, "type", "veth", "peer", "name", f"w{name}"]).returncode == 0
                 self.node.run(["ip", "link", "set", f"w{name}", "master", "rails", "up"])
                 if self.addressed:
-                    self.node.run(["ip", "addr", "add", RAILS.format(node=self.node.index, nic=k + 1), "dev", name])
+                    self.node.run(["ip", "addr", "add", self.rails.format(node=self.node.index, nic=k + 1), "dev", name,
+                                   *(["nodad"] if ":" in self.rails else [])])
         return made
 
     def replug(self):
