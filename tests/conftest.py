@@ -11,7 +11,7 @@ from support.agents import Agents
 from support.build import BUILD, MACHINE, SANITIZE, SOURCE
 from support.cluster import Cluster, programs
 from support.cluster.machines import Machines
-from support.api_proxy import NodesProxy
+from support.api_proxy import NodesProxy, kubeconfig
 from support.cluster_jobs import in_namespace
 from support.matrix import chosen
 from support.mpi import ALL, BY_NAME
@@ -193,6 +193,30 @@ def jobs_proxy(jobs):
         jobs.folder / "proxy.conf", made.url, {"token": jobs.namespace.token("drarun-user")}, there))}
     yield made
     made.close()
+
+
+ALL_RIGHTS = {"kind": "Role", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "all"},
+              "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]}
+
+
+@pytest.fixture
+def serving(jobs, tmp_path):
+    """serving("resource.k8s.io", "v1beta1"): an API server that has no other versions of that group; .env leads there. It stands
+    before the real one."""
+    made = []
+
+    def start(group, *versions):
+        proxy = NodesProxy(jobs.cluster)
+        made.append(proxy)
+        proxy.serve_only(group, versions)
+        jobs.namespace.rbac_user(ALL_RIGHTS)
+        config = kubeconfig(tmp_path / "served", proxy.url, {"token": jobs.namespace.token("all")},
+                            {"certificate-authority": str(jobs.cluster.keys.folder / "ca.crt")}, jobs.namespace.name)
+        proxy.env = {"KUBECONFIG": str(config)}
+        return proxy
+    yield start
+    for each in made:
+        each.close()
 
 
 @pytest.fixture

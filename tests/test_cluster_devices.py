@@ -6,7 +6,6 @@ import re
 
 import pytest
 
-from support.api_proxy import NodesProxy, kubeconfig
 from support.build import ANYWHERE_MISSING, BUILD
 from support.cluster.machines import GPU, NIC, RDMA, TOLD, claimed, shown, told, value_of, vendor_folders, without_pairs, without_rdma
 
@@ -239,34 +238,12 @@ def test_nics_without_rdma_carry_data_over_tcp_where_any_network_is_asked_for(jo
     assert refused.rc == 76 and "NO_RDMA_NIC" in refused.err and refused.out == ""
 
 
-ALL = {"kind": "Role", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "all"},
-       "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]}
 DEVICES_API = "resource.k8s.io"
-
-
-@pytest.fixture
-def serving(jobs, tmp_path):
-    """serving("v1beta1"): an API server that has no other versions of resource.k8s.io; .env leads there. It stands before
-    the real one."""
-    made = []
-
-    def start(*versions):
-        proxy = NodesProxy(jobs.cluster)
-        made.append(proxy)
-        proxy.serve_only(DEVICES_API, versions)
-        jobs.namespace.rbac_user(ALL)
-        config = kubeconfig(tmp_path / "served", proxy.url, {"token": jobs.namespace.token("all")},
-                            {"certificate-authority": str(jobs.cluster.keys.folder / "ca.crt")}, jobs.namespace.name)
-        proxy.env = {"KUBECONFIG": str(config)}
-        return proxy
-    yield start
-    for each in made:
-        each.close()
 
 
 @pytest.mark.parametrize("version", ["v1beta1", "v1beta2"])
 def test_cluster_with_an_older_api_of_devices(jobs, serving, version):
-    server = serving(version)
+    server = serving(DEVICES_API, version)
     jobs.run("--here", env=server.env, workers=2, devices=claimed(2, 2), command=["true"]).ok()
     assert server.versions_asked(DEVICES_API) == {version}
     assert any(method == "POST" and "/resourceclaims" in path for _, method, path, _ in server.requests)
@@ -274,7 +251,7 @@ def test_cluster_with_an_older_api_of_devices(jobs, serving, version):
 
 @pytest.mark.parametrize("mode", [["--here"], []], ids=["here", "pod"])
 def test_cluster_without_an_api_of_devices(jobs, serving, mode):
-    server = serving()
+    server = serving(DEVICES_API)
     result = jobs.run(*mode, env=server.env, devices=claimed(1, 1), command=["true"])
     assert result.rc == 69 and f"serves no {DEVICES_API}" in result.err and "Kubernetes 1.32" in result.err, result
     assert not [each for each in server.requests if each[1] == "POST" and "selfsubject" not in each[2]], server.requests
