@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a job on this machine does where something is missing that drarun can do without: each is taken away, and all cases run.
 The tables of docs/measured/fallbacks.md are what a run gives; this prints them into it:
-DRARUN_GOLDEN=write python3 -m pytest test_fallbacks.py"""
+DRARUN_GOLDEN=write python3 -m pytest test_fallbacks.py test_cluster_fallbacks.py"""
 import contextlib
 import os
 import random

@@ -24,7 +24,7 @@ PROGRAMS = {
     "bin/drarun": r"(cli|worker|mpi|soak)\.",
     "bin/drarun-attach": r"(plugin|vm|node)\.|worker\.test_static$",
     "bin/drarun-bench": r"mpi\.test_bench|cli\.test_(bench_judge|fallbacks|install|libdrarun)|node\.test_cluster_(bench|accept)",
-    "bin/drarun-plugin": r"plugin\.|vm\.|cluster\.test_(plugin|deploy)|cli\.test_plugin|node\.test_(plugin|cluster_(plugin|devices|failures|gang|waiting))",
+    "bin/drarun-plugin": r"plugin\.|vm\.|cluster\.test_(plugin|deploy)|cli\.test_plugin|node\.test_(plugin|cluster_(plugin|devices|failures|fallbacks|gang|waiting))",
     "bin/drarun-worker": r"(cli|worker|mpi|soak|node)\.",
     "lib/drarun/bench-mpi.so": r"mpi\.test_bench|node\.test_cluster_bench",
     "lib/drarun/bench-nccl.so": r"mpi\.test_bench_nccl|node\.test_cluster_bench",
