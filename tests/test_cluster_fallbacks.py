@@ -120,7 +120,7 @@ CASES = {"MPI over claimed NICs": mpi, "a failed rank is named": failing, "a can
 TABLE = Table("On a cluster", {name: row.how for name, row in ROWS.items()}, CASES)
 
 
-@pytest.mark.parametrize("cluster,name", [(row.family, name) for name, row in ROWS.items()], indirect=["cluster"],
+@pytest.mark.parametrize("cluster,name", [(row.family, name) for name, row in ROWS.items()], indirect=["cluster"], scope="module",
                          ids=ROWS.keys())
 @pytest.mark.parametrize("case", CASES)
 def test_without(jobs, serving, name, case):
