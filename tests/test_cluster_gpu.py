@@ -72,7 +72,7 @@ def test_acceptance_of_the_node(jobs):
 
 
 def test_a_programs_fault_is_no_fault_of_the_gpu(cluster, jobs, plugin):
-    """The driver tells of an Xid, and the next job has the GPU all the same."""
+    """The driver reports an Xid: the GPU gets no taint, and the next job is given it."""
     fault()
     cluster.never("the GPU is tainted", lambda: [each for each in plugin.published().values() if each.get("taints")], 3 * XID_S)
     assert jobs.run("--here", **spec(command=["nvidia-smi", "-L"]), timeout=180).ok().out.startswith("GPU 0: ")

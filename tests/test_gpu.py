@@ -1,27 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """With real GPUs: what discovery says of them, NCCL's collectives under drarun, and what is left on a GPU when a job is cut off."""
 import json
-import os
 import re
+import signal
 import subprocess
-import time
 
 import pytest
 
-from support.build import BUILD, patience
-from support.nvidia import gpus, libraries, needs_gpu, smi
+from support.build import BUILD
+from support.cluster.api import wait
+from support.nvidia import environment, gpus, needs_gpu, smi
 from test_bench import NAMES, rows
 
 pytestmark = [needs_gpu, pytest.mark.plain("NVIDIA's libraries are not made for a sanitizer")]
 
 BENCH = BUILD / "bin" / "drarun-bench"
-ONE_RANK_NAMES = [name for name in NAMES if name != "barrier"]
+WITH_DATA = [name for name in NAMES if name != "barrier"]
 
 
 @pytest.fixture
 def bench(drarun):
-    env = {"LD_LIBRARY_PATH": ":".join([*libraries(), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])])}
-    return lambda ranks, *words, **more: drarun("-n", ranks, BENCH, *words, "--backend", "nccl", env={**env, **more}, timeout=180)
+    return lambda ranks, *words, **more: drarun("-n", ranks, BENCH, *words, "--backend", "nccl", env={**environment(), **more}, timeout=180)
 
 
 def published():
@@ -36,13 +35,13 @@ def test_discovery_says_what_nvidia_smi_says():
         device = found[gpu.uuid]
         said = {name.split("/")[-1]: next(iter(value.values())) for name, value in device["attributes"].items()}
         assert said["productName"] == gpu.name and said["minor"] >= 0, said
-        assert said["pciBusID" if "pciBusID" in said else "pciAddress"] == gpu.address, said
+        assert said["pciBusID"] == gpu.address, said
         assert [int(part) for part in said["driverVersion"].split(".")] == [int(part) for part in gpu.driver.split(".")], said
         assert said["cudaComputeCapability"].startswith(gpu.capability), said
         assert int(re.match(r"\d+", device["capacity"]["gpu.nvidia.com/memory"]["value"])[0]) == gpu.memory, device
 
 
-@pytest.mark.parametrize("name", ONE_RANK_NAMES)
+@pytest.mark.parametrize("name", WITH_DATA)
 def test_data_is_right(bench, name):
     """A rank for each GPU, all sizes from 8 bytes to 128 MiB."""
     result = bench(len(gpus()), name, "-b", "8", "-e", "128M", "-f", "16", "-n", "5")
@@ -75,18 +74,23 @@ def test_nccl_takes_our_topology(bench, drarun, tmp_path):
     assert result.rc == 0 and str(tmp_path / "topo.xml") in result.out, result
 
 
-def test_a_job_that_is_cut_off_leaves_nothing_on_the_gpu(drarun, bench):
-    """By a signal, and by the launcher's death."""
-    used = [int(line) for line in smi("--query-gpu=memory.used", "--format=csv,noheader,nounits").split()]
-    for signal in ("TERM", "KILL"):
-        env = {"LD_LIBRARY_PATH": ":".join(libraries() + [os.environ.get("LD_LIBRARY_PATH", "")])}
-        job = drarun.start("-n", len(gpus()), BENCH, "all_reduce", "-b", "1G", "-e", "1G", "-N", "0", "--backend", "nccl", env=env)
-        deadline = time.monotonic() + patience()
-        while not all(int(now) > before + 1000 for now, before in zip(smi("--query-gpu=memory.used", "--format=csv,noheader,nounits").split(), used)):
-            assert job.process.poll() is None and time.monotonic() < deadline, job.finish(10)
-            time.sleep(0.1)
-        subprocess.run(["kill", f"-{signal}", str(job.process.pid)], check=True)
-        job.finish(60)
-        while smi("--query-compute-apps=pid", "--format=csv,noheader").strip():
-            assert time.monotonic() < deadline, smi()
-            time.sleep(0.1)
+def used():
+    """MiB of each GPU."""
+    return [int(line) for line in smi("--query-gpu=memory.used", "--format=csv,noheader,nounits").split()]
+
+
+def processes():
+    """Those that have something on a GPU, as nvidia-smi counts."""
+    return set(smi("--query-compute-apps=pid", "--format=csv,noheader").split())
+
+
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGKILL], ids=lambda sent: sent.name)
+def test_a_job_that_is_cut_off_leaves_nothing_on_the_gpu(drarun, sent):
+    before, others = used(), processes()
+    job = drarun.start("-n", len(gpus()), BENCH, "all_reduce", "-b", "1G", "-e", "1G", "-N", "0", "--backend", "nccl", env=environment())
+    wait("the ranks have nothing on their GPUs",
+         lambda: job.process.poll() is not None or all(now > then + 1000 for now, then in zip(used(), before)), 60)
+    assert job.process.poll() is None, job.finish(10)
+    job.signal(sent)
+    job.finish(60)
+    wait(lambda: f"left on a GPU: {processes() - others}", lambda: not processes() - others, 60)

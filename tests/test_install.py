@@ -142,7 +142,7 @@ def test_image(source, build, tmp_path):
 
 
 def test_image_of_the_same_programs_is_the_same(source, build, tmp_path):
-    """Whoever packs it and when: only what is in it counts."""
+    """Neither the time nor the user changes a byte."""
     first, second = tmp_path / "first.tar", tmp_path / "second.tar"
     packed(source, build, first)
     before = os.umask(0o077)

@@ -506,7 +506,7 @@ static const char *lacks(enum element type, enum reduction op)
     /* enqueue.cc (hostToDevRedOp) has them where its compiler knows the type: NVIDIA's builds
      * answer "invalid argument" (2.28.9) */
     if (float8 && (op == REDUCE_AVG || op == REDUCE_MULSUM))
-        return "NCCL multiplies no floats of 8 bits";
+        return "NCCL refuses avg and mulsum of floats of 8 bits";
     return NULL;
 }
 

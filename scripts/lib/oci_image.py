@@ -94,7 +94,7 @@ class Blobs:
 
 
 def _nobodys(info):
-    """The same layer makes the same archive, whoever packs it and when."""
+    """Without the time and the user, so that the same layer gives the same archive."""
     info.mtime = info.uid = info.gid = 0
     info.uname = info.gname = ""
     info.mode = 0o644

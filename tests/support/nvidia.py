@@ -63,6 +63,11 @@ def libraries():
     return [str(Path(run.stdout.strip()) / each) for each in ("nccl/lib", "cuda_runtime/lib")]
 
 
+def environment():
+    """For programs that load them."""
+    return {"LD_LIBRARY_PATH": ":".join([*libraries(), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])])}
+
+
 def driver_root():
     """Options of drarun-plugin where the driver is in none of the usual places: $DRARUN_DRIVER_ROOT."""
     named = os.environ.get("DRARUN_DRIVER_ROOT")

@@ -190,7 +190,7 @@ void agent_group_start(struct agent *agent, uint32_t index);
 void agent_group_cancel(struct agent *agent, uint32_t index);
 /* Answers the questions about names that the launcher has not: nobody will. */
 void agent_names_drop(struct agent *agent);
-/* Whoever waits is answered: nothing can be started any more. */
+/* Answers all that wait with an error: nothing can be started any more. */
 void agent_spawn_drop(struct agent *agent);
 
 /* reach.c */
