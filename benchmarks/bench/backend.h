@@ -7,7 +7,7 @@
 #include "benchmarks/bench/element.h"
 #include "drarun/error.h"
 
-#define BACKEND_VERSION 5u
+#define BACKEND_VERSION 6u
 #define BACKEND_SYMBOL "bench_backend"
 
 enum backend_agree { AGREE_SUM, AGREE_MIN, AGREE_MAX };
@@ -64,6 +64,9 @@ struct backend {
     void (*put)(void *to, const void *from, size_t bytes);  /* from the program's memory */
     void (*get)(void *to, const void *from, size_t bytes);  /* to it */
     void (*copy)(void *to, const void *from, size_t bytes); /* in the order of the transfers */
+    /* Whether two pieces of its memory are equal; false also where it can't tell. NULL: it never
+     * can. */
+    bool (*same)(const void *a, const void *b, size_t bytes);
 
     int (*all_reduce)(const struct transfer *t, struct drarun_error *err);
     int (*all_gather)(const struct transfer *t, struct drarun_error *err);

@@ -75,7 +75,7 @@ double factor_others(unsigned ranks)
 
 void fill_own(const struct check *c, void *send)
 {
-    pattern_fill(&c->pattern, c->rank, 0, c->layout.send, send);
+    data_fill(&c->data, &c->pattern, c->rank, 0, c->layout.send, send);
 }
 
 void fill_root(const struct check *c, void *send)
@@ -88,6 +88,6 @@ size_t expected_parts(const struct check *c, size_t first, void *recv)
 {
     size_t part = c->layout.count, size = element_size(c->pattern.type);
     for (unsigned rank = 0; rank < c->ranks; rank++)
-        pattern_fill(&c->pattern, rank, first, part, (char *)recv + rank * part * size);
+        data_fill(&c->data, &c->pattern, rank, first, part, (char *)recv + rank * part * size);
     return c->layout.recv;
 }

@@ -5,6 +5,7 @@
 #define DRARUN_BENCH_COLLECTIVE_H
 
 #include "benchmarks/bench/backend.h"
+#include "benchmarks/bench/data.h"
 #include "benchmarks/bench/pattern.h"
 
 /* In elements. In place, sending begins in the receive buffer at send_offset times the rank, or
@@ -16,6 +17,7 @@ struct layout {
 };
 
 struct check { /* one rank's part */
+    struct data data;
     struct pattern pattern;
     unsigned rank, ranks, root;
     struct layout layout;
@@ -35,8 +37,8 @@ struct collective {
     double (*factor)(unsigned ranks);
     /* Why this number of ranks does not do, or NULL; the call itself may be absent: any. */
     const char *(*refuses)(unsigned ranks);
-    /* This rank's data to send, layout.send elements; and what it must have received. Before, the
-     * receive buffer is zero but for data sent in place. Returns how many elements of it are to be
+    /* This rank's data to send, layout.send elements; and what it must have received: both in the
+     * backend's memory. Before, both buffers are zero. Returns how many elements of it are to be
      * looked at. */
     void (*fill)(const struct check *c, void *send);
     size_t (*expected)(const struct check *c, void *recv);

@@ -235,14 +235,13 @@ static int make_memory(struct bench *b, struct drarun_error *err)
     size_t send, recv;
     size_t pages = (size_t)sysconf(_SC_AVPHYS_PAGES), page = (size_t)sysconf(_SC_PAGESIZE);
     measure_needs(&m, 0, &send, &recv);
-    double both = (double)send + (double)recv; /* on the device, and again to make and check them */
-    bool has_own = b->backend->room != NULL;
-    int rc = check_room(b, "memory", both * (has_own ? 1 : 2), pages * page, err);
-    if (rc == 0 && has_own)
-        rc = check_room(b, "the device's memory", both, b->backend->room(), err);
+    bool check = b->options.plan.check > 0;
+    double need = (double)send + (double)recv * (check ? 2 : 1); /* once more for what must come */
+    int rc = b->backend->room ? check_room(b, "the device's memory", need, b->backend->room(), err)
+                              : check_room(b, "memory", need, pages * page, err);
     if (rc < 0)
         return rc;
-    return measure_memory_new(&m, b->options.unaligned * (unsigned)element_size(largest),
+    return measure_memory_new(&m, b->options.unaligned * (unsigned)element_size(largest), check,
                               &b->memory, err);
 }
 

@@ -47,42 +47,41 @@ void measure_needs(const struct measure_case *m, unsigned unaligned, size_t *ret
  * the cache however much of it there is. */
 static void touch(const struct backend *backend, const struct measure_memory *memory)
 {
+    const struct data data = {backend, memory->staging};
     if (backend->room)
         return; /* a device's own */
-    memset(memory->made, FILLING, memory->size);
-    backend->put(memory->send, memory->made, memory->send_bytes);
-    backend->put(memory->recv, memory->made, memory->recv_bytes);
+    data_set(&data, FILLING, memory->send_bytes, memory->send);
+    data_set(&data, FILLING, memory->recv_bytes, memory->recv);
 }
 
-int measure_memory_new(const struct measure_case *largest, unsigned unaligned,
+int measure_memory_new(const struct measure_case *largest, unsigned unaligned, bool check,
                        struct measure_memory *ret, struct drarun_error *err)
 {
+    const struct backend *backend = largest->backend;
     struct measure_memory memory = {0};
     measure_needs(largest, unaligned, &memory.send_bytes, &memory.recv_bytes);
-    memory.size = memory.recv_bytes;
-    memory.send = largest->backend->alloc(memory.send_bytes);
-    memory.recv = largest->backend->alloc(memory.recv_bytes);
-    memory.made = malloc(memory.size + 1);
-    memory.wanted = malloc(memory.size + 1);
-    if (memory.send && memory.recv && memory.made && memory.wanted) {
-        touch(largest->backend, &memory);
+    memory.send = backend->alloc(memory.send_bytes);
+    memory.recv = backend->alloc(memory.recv_bytes);
+    memory.wanted = check ? backend->alloc(memory.recv_bytes) : NULL;
+    memory.staging = malloc(DATA_STAGING_BYTES);
+    if (memory.send && memory.recv && (memory.wanted || !check) && memory.staging) {
+        touch(backend, &memory);
         *ret = memory;
         return 0;
     }
-    measure_memory_done(largest->backend, &memory);
-    return error_set(err, ENOMEM,
-                     "no room for four buffers of %zu bytes: give a smaller --maxbytes",
-                     memory.size);
+    measure_memory_done(backend, &memory);
+    return error_set(
+        err, ENOMEM, "no room for %s buffers of %zu bytes: give a smaller --maxbytes%s",
+        check ? "three" : "two", memory.recv_bytes, check ? ", or --check 0, which needs two" : "");
 }
 
 void measure_memory_done(const struct backend *backend, struct measure_memory *memory)
 {
-    if (memory->send)
-        backend->release(memory->send);
-    if (memory->recv)
-        backend->release(memory->recv);
-    free(memory->made);
-    free(memory->wanted);
+    char *const buffers[] = {memory->send, memory->recv, memory->wanted};
+    for (size_t i = 0; i < ARRAY_LEN(buffers); i++)
+        if (buffers[i])
+            backend->release(buffers[i]);
+    free(memory->staging);
     *memory = (struct measure_memory){0};
 }
 
@@ -356,8 +355,9 @@ static int check_once(const struct measure_case *m, const struct measure_memory 
                       const struct layout *l, size_t shift, bool in_place, unsigned round,
                       double *ret_wrong, struct drarun_error *err)
 {
-    size_t size = element_size(m->type), all = memory->recv_bytes - shift;
+    size_t size = element_size(m->type);
     const struct check c = {
+        .data = {m->backend, memory->staging},
         .pattern = {m->type, m->op, m->collective->reduces ? m->world->ranks : 1, round},
         .rank = m->world->rank,
         .ranks = m->world->ranks,
@@ -366,19 +366,19 @@ static int check_once(const struct measure_case *m, const struct measure_memory 
     };
     struct transfer t = transfer_of(m, memory, l, shift, in_place);
     step(m, true);
-    memset(memory->made, 0, all);
-    m->backend->put(memory->recv + shift, memory->made, all);
-    m->collective->fill(&c, memory->made);
-    m->backend->put((void *)t.send, memory->made, l->send * size);
+    data_set(&c.data, 0, memory->recv_bytes - shift, memory->recv + shift);
+    data_set(&c.data, 0, l->send * size, (void *)t.send);
+    m->collective->fill(&c, (void *)t.send);
     int rc = call(m, &t, err);
     rc = rc < 0 ? rc : backend_finish(m->backend, err);
     if (rc < 0)
         return rc;
     step(m, true);
     size_t looked_at = m->collective->expected(&c, memory->wanted);
-    m->backend->get(memory->made, t.recv, l->recv * size);
-    *ret_wrong = (double)pattern_wrong(m->type, pattern_tolerance(&c.pattern), memory->made,
-                                       memory->wanted, looked_at);
+    *ret_wrong = (double)data_wrong(&c.data, &c.pattern, t.recv, memory->wanted, looked_at);
+    rc = backend_finish(m->backend, err); /* of the copies that made and got it */
+    if (rc < 0)
+        return rc;
     step(m, false);
     return m->backend->agree(ret_wrong, 1, AGREE_SUM, err);
 }

@@ -22,9 +22,10 @@ struct measure_plan {
 
 /* Memory of one run, of the backend's and of the program's. */
 struct measure_memory {
-    char *send, *recv;   /* of the backend */
-    char *made, *wanted; /* staging, each as large as the larger of both */
-    size_t send_bytes, recv_bytes, size;
+    char *send, *recv; /* of the backend */
+    char *wanted;      /* of the backend, as large as recv; NULL without a check */
+    char *staging;     /* of the program, DATA_STAGING_BYTES */
+    size_t send_bytes, recv_bytes;
 };
 
 struct measure_case {
@@ -51,7 +52,8 @@ struct measured {
  * by. */
 void measure_needs(const struct measure_case *m, unsigned unaligned, size_t *ret_send,
                    size_t *ret_recv);
-int measure_memory_new(const struct measure_case *largest, unsigned unaligned,
+/* check: whether data will be checked, which takes a third buffer. */
+int measure_memory_new(const struct measure_case *largest, unsigned unaligned, bool check,
                        struct measure_memory *ret, struct drarun_error *err);
 void measure_memory_done(const struct backend *backend, struct measure_memory *memory);
 

@@ -39,7 +39,7 @@ static int one_pass(const struct meeting *meeting, const struct measure_case *m,
                     struct drarun_error *err)
 {
     unsigned all = meeting->rounds, rounds = plan->rounds < all ? plan->rounds : all;
-    size_t bytes = plan->bytes < memory->size ? plan->bytes : memory->size;
+    size_t bytes = plan->bytes < memory->recv_bytes ? plan->bytes : memory->recv_bytes;
     const struct transfer t = {memory->send, memory->recv, bytes, ELEMENT_INT8, REDUCE_SUM, 0};
     int rc = 0;
     for (unsigned i = 0; rc == 0 && i < rounds; i++) {

@@ -183,6 +183,11 @@ static void copy(void *to, const void *from, size_t bytes)
     memcpy(to, from, bytes);
 }
 
+static bool same(const void *a, const void *b, size_t bytes)
+{
+    return memcmp(a, b, bytes) == 0;
+}
+
 /* ---- transfers ---- */
 
 static bool is_at(const void *a, const void *b, size_t count, enum element type)
@@ -372,6 +377,7 @@ __attribute__((visibility("default"))) const struct backend bench_backend = {
     .put = copy,
     .get = copy,
     .copy = copy,
+    .same = same,
     .all_reduce = all_reduce,
     .all_gather = all_gather,
     .reduce_scatter = reduce_scatter,

@@ -86,7 +86,7 @@ static double reduced(const struct pattern *p, size_t place)
 
 /* The values have a period at every rank, in which they are made once: is_chosen has another one,
  * whose strides are met by the least common multiple being tried. */
-static size_t period_of(const struct pattern *p)
+size_t pattern_period(const struct pattern *p)
 {
     size_t stride = 1;
     if (p->ranks > 1 && p->op == REDUCE_PROD)
@@ -101,7 +101,7 @@ static void fill(const struct pattern *p,
                  double (*value_of)(const struct pattern *, unsigned, size_t), unsigned rank,
                  size_t first, size_t count, void *to)
 {
-    size_t size = element_size(p->type), period = period_of(p),
+    size_t size = element_size(p->type), period = pattern_period(p),
            made = count < period ? count : period;
     char *at = to;
     for (size_t i = 0; i < made; i++)

@@ -14,6 +14,9 @@ struct pattern {
     unsigned round;
 };
 
+/* Elements after which data of any rank, and what they reduce to, repeat. */
+size_t pattern_period(const struct pattern *p);
+
 /* `count` elements from place `first` on of the data of `rank`. */
 void pattern_fill(const struct pattern *p, unsigned rank, size_t first, size_t count, void *to);
 /* ... and of the reduction over all ranks. AVG of whole numbers is cut towards zero. */

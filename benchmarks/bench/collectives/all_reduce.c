@@ -8,7 +8,7 @@ static double factor(unsigned ranks)
 
 static size_t expected(const struct check *c, void *recv)
 {
-    pattern_reduced(&c->pattern, 0, c->layout.recv, recv);
+    data_reduced(&c->data, &c->pattern, 0, c->layout.recv, recv);
     return c->layout.recv;
 }
 

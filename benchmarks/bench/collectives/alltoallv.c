@@ -53,7 +53,8 @@ static size_t expected(const struct check *c, void *recv)
     char *at = recv;
     for (unsigned from = 0; from < c->ranks; from++) {
         size_t count = between(from, c->rank, part, size, c->ranks);
-        pattern_fill(&c->pattern, from, begin_of(from, c->rank, part, size, c->ranks), count, at);
+        data_fill(&c->data, &c->pattern, from, begin_of(from, c->rank, part, size, c->ranks), count,
+                  at);
         at += count * size;
     }
     return (size_t)(at - (char *)recv) / size;

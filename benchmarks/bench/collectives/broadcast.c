@@ -3,7 +3,7 @@
 
 static size_t expected(const struct check *c, void *recv)
 {
-    pattern_fill(&c->pattern, c->root, 0, c->layout.recv, recv);
+    data_fill(&c->data, &c->pattern, c->root, 0, c->layout.recv, recv);
     return c->layout.recv;
 }
 

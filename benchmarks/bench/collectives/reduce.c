@@ -6,7 +6,7 @@ static size_t expected(const struct check *c, void *recv)
 {
     if (c->rank != c->root)
         return 0;
-    pattern_reduced(&c->pattern, 0, c->layout.recv, recv);
+    data_reduced(&c->data, &c->pattern, 0, c->layout.recv, recv);
     return c->layout.recv;
 }
 

@@ -3,7 +3,7 @@
 
 static size_t expected(const struct check *c, void *recv)
 {
-    pattern_fill(&c->pattern, c->root, c->rank * c->layout.recv, c->layout.recv, recv);
+    data_fill(&c->data, &c->pattern, c->root, c->rank * c->layout.recv, c->layout.recv, recv);
     return c->layout.recv;
 }
 

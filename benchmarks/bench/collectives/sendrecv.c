@@ -4,7 +4,7 @@
 /* A ring: to the next rank, from the one before. */
 static size_t expected(const struct check *c, void *recv)
 {
-    pattern_fill(&c->pattern, (c->rank + c->ranks - 1) % c->ranks, 0, c->layout.recv, recv);
+    data_fill(&c->data, &c->pattern, (c->rank + c->ranks - 1) % c->ranks, 0, c->layout.recv, recv);
     return c->layout.recv;
 }
 

@@ -99,7 +99,7 @@ static struct measured run(const struct measure_plan *plan, bool in_place)
     struct measure_memory memory;
     struct measured result;
     struct drarun_error err = {0};
-    assert_int_equal(measure_memory_new(&one, 0, &memory, &err), 0);
+    assert_int_equal(measure_memory_new(&one, 0, plan->check > 0, &memory, &err), 0);
     assert_int_equal(measure(&one, plan, &memory, 0, in_place, &result, &err), 0);
     measure_memory_done(&backend, &memory);
     assert_true(result.ranks[0] == result.seconds);
