@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """With real GPUs: what discovery says of them, NCCL's collectives under drarun, and what is left on a GPU when a job is cut off."""
 import json
+import os
 import re
 import signal
 import subprocess
 
 import pytest
 
-from support.build import BUILD
+from support.build import BUILD, patience
 from support.cluster.api import wait
 from support.nvidia import environment, gpus, needs_gpu, smi
 from test_bench import NAMES, rows
@@ -49,6 +50,11 @@ def test_data_is_right(bench, name):
     assert len(found) == 7 and {row[6] for row in found} == {"0"} and {row[8] for row in found} <= {"0", "N/A"}, result
     for gpu in gpus():
         assert re.search(rf"^#  Rank +\d+ .*\[{gpu.address[:-2]}.*{re.escape(gpu.name)}$", result.out, re.M), result.out
+
+
+def test_buffers_are_compared_on_the_gpu():
+    run = subprocess.run([BUILD / "tests/bench_cuda_compare_test"], env={**os.environ, **environment()}, capture_output=True, text=True, timeout=patience())
+    assert run.returncode == 0, run.stderr + run.stdout
 
 
 @pytest.mark.parametrize("words", [["-y", "1"], ["-R", "1"], ["-m", "3"], ["-z", "1"], ["-I", "1", "-a", "3"]], ids=" ".join)

@@ -10,6 +10,7 @@
 
 #include "benchmarks/bench/backend.h"
 #include "benchmarks/bench/cuda_api.h"
+#include "benchmarks/bench/cuda_compare.h"
 #include "benchmarks/bench/nccl_hello.h"
 #include "benchmarks/bench/pattern.h"
 #include "benchmarks/bench/rendezvous.h"
@@ -26,6 +27,7 @@ static ncclComm_t comm;
 static cudaStream_t stream;
 static void *beat;    /* one element, which barriers reduce */
 static int copy_code; /* of the first copy that failed */
+static struct cuda_compare compare;
 static struct backend_options asked;
 static cudaEvent_t *events; /* of marks */
 static size_t event_count;
@@ -97,6 +99,7 @@ static int start(const ncclUniqueId *id, struct drarun_error *err)
     code = cuda.cudaMalloc(&beat, sizeof(double));
     if (code != CUDA_SUCCESS)
         return cuda_failed(code, "cudaMalloc", err);
+    cuda_compare_open(&cuda, &compare);
     code = nccl.ncclCommInitRank(&comm, (int)meet.ranks, *id, (int)meet.rank);
     return code == NCCL_SUCCESS ? 0 : nccl_failed(code, "ncclCommInitRank", err);
 }
@@ -154,6 +157,7 @@ static void close_world(void)
     event_count = 0;
     if (comm)
         nccl.ncclCommDestroy(comm);
+    cuda_compare_close(&compare);
     if (beat)
         cuda.cudaFree(beat);
     if (stream)
@@ -233,6 +237,11 @@ static void move(void *to, const void *from, size_t bytes)
 {
     copy(to, from, bytes);
     note_copy(cuda.cudaStreamSynchronize(stream));
+}
+
+static bool same(const void *a, const void *b, size_t bytes)
+{
+    return cuda_compare_same(&compare, a, b, bytes, stream);
 }
 
 /* ---- transfers: the numbers of types and operations are those of NCCL ---- */
@@ -521,6 +530,7 @@ __attribute__((visibility("default"))) const struct backend bench_backend = {
     .put = move,
     .get = move,
     .copy = copy,
+    .same = same,
     .all_reduce = all_reduce,
     .all_gather = all_gather,
     .reduce_scatter = reduce_scatter,
