@@ -4,6 +4,7 @@ nccl-tests' programs; libnccl and libcudart are found as programs find them (LD_
 import os
 import re
 import subprocess
+import time
 from pathlib import Path
 
 from benchmarks.harness.launchers import BUILD
@@ -13,6 +14,8 @@ from benchmarks.harness.turns import in_turns
 
 NAMES = ("all_gather", "all_reduce", "broadcast", "reduce_scatter", "alltoall", "sendrecv")
 GOAL = 1.05
+WHOLE = ("all_gather", "all_reduce")
+WHOLE_GOAL = 1.5
 LIMIT_S = 300  # of a start
 TIMES = r" +([\d.]+) +[\d.]+ +[\d.]+ +(\S+)"
 ROW = re.compile(rf"^ +(\d+) +\d+ +float +\w+ +-?\d+{TIMES}{TIMES}$", re.M)
@@ -36,22 +39,29 @@ def started(words):
     return found
 
 
-def contenders(name, count, largest):
-    sizes = ["-b", "8K", "-e", largest, "-f", "8"]
+def contenders(name, count, *sizes):
     theirs = Path(os.environ.get("DRARUN_NCCL_TESTS", "/usr/local/bin")) / f"{name}_perf"
     return {"drarun-bench": [BUILD / "bin/drarun", "-n", count, BUILD / "bin/drarun-bench", name, "--backend", "nccl", *sizes],
             "nccl-tests": [theirs, "-t", count, "-g", 1, *sizes]}
+
+
+def missing(count, words):
+    """Why they can't be compared here, or None."""
+    if not count:
+        return "nvidia-smi shows no GPU"
+    theirs = Path(words["nccl-tests"][0])
+    return None if theirs.exists() else f"no {theirs}: build nccl-tests and let DRARUN_NCCL_TESTS name its folder"
 
 
 def table(name):
     def run(report, scale):
         report.heading(f"{name}, us")
         count = gpus()
-        words = contenders(name, count, scale.largest)
-        if not count or not Path(words["nccl-tests"][0]).exists():
+        words = contenders(name, count, "-b", "8K", "-e", scale.largest, "-f", "8")
+        why = missing(count, words)
+        if why:
             report.line()
-            report.line("Skipped: nvidia-smi shows no GPU." if not count else
-                        f"Skipped: no {words['nccl-tests'][0]}: build nccl-tests and let DRARUN_NCCL_TESTS name its folder.")
+            report.line(f"Skipped: {why}.")
             return
         times = {who: {} for who in words}
         for number, who in in_turns(words, scale.rounds):
@@ -64,3 +74,26 @@ def table(name):
             report.row(size, place, middle(ours), quarters(ours), middle(theirs), quarters(theirs),
                        *report.ratio(f"{name} of {size} bytes, {place}", ours, theirs, None if nothing else GOAL))
     return run
+
+
+def whole(report, scale):
+    """From the command to its end: starting, making data, moving it, checking it."""
+    report.heading("A whole start with data that are checked, s")
+    count = gpus()
+    starts = {name: contenders(name, count, "-b", scale.whole, "-e", scale.whole, "-n", 1, "-w", 0) for name in WHOLE}
+    why = missing(count, starts[WHOLE[0]])
+    if why:
+        report.line()
+        report.line(f"Skipped: {why}.")
+        return
+    report.table(["collective", "bytes", "drarun-bench", "p25-p75", "nccl-tests", "p25-p75", *RATIO_COLUMNS])
+    for name, words in starts.items():
+        took = {who: [] for who in words}
+        for number, who in in_turns(words, scale.rounds):
+            began = time.monotonic()
+            started(words[who])
+            if number >= 0:
+                took[who].append(time.monotonic() - began)
+        ours, theirs = took.values()
+        report.row(name, scale.whole, middle(ours), quarters(ours), middle(theirs), quarters(theirs),
+                   *report.ratio(f"a start of {name}, {scale.whole}", ours, theirs, WHOLE_GOAL))
