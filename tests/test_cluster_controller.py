@@ -214,12 +214,14 @@ def test_applied_job_runs(led):
 
 
 def test_applied_job_with_roles_runs(led):
-    """The definition says little of roles, and keeps what is in them."""
+    """The definition keeps what is in roles, and the column counts the workers of all of them."""
     show = ["sh", "-c", "echo $DRARUN_ROLE $RANK $A"]
     assert led.apply(roles=[{"name": "head", "command": show, "env": {"A": "b"}},
                             {"name": "train", "command": show, "workers": 2, "ranksPerWorker": 2}], success="train") == ""
     status = led.wait("Succeeded")
-    assert status["ready"].endswith("/3") and status["ranks"] == 5, status
+    assert status["ready"].endswith("/3") and status["workers"]["count"] == 3 and status["ranks"] == 5, status
+    head, row = led.cluster.kubectl("get", "drajobs", "-n", led.namespace).splitlines()
+    assert dict(zip(head.split(), row.split()[:2])) == {"NAME": "job", "WORKERS": "3"}
     assert sorted(led.verb("logs", "job").ok().out.splitlines()) == ["head 0 b", *(f"train {rank}" for rank in range(1, 5))]
 
 

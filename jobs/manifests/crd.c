@@ -17,9 +17,10 @@ extern const size_t drajob_schema_json_size, crd_json_size;
 /* JSON Schema 2020-12 becomes a structural schema: every value has one type, nothing is said by
  * alternatives, and $ref is written out. What is lost that way crd.json says again as a rule. */
 struct maker {
-    const json_t *defs;  /* of the schema */
-    const json_t *rules; /* of crd.json */
-    const json_t *open;  /* likewise: objects of which the definition says no more than some keys */
+    const json_t *defs;   /* of the schema */
+    const json_t *rules;  /* of crd.json */
+    const json_t *bounds; /* likewise: of maps in lists, or the API server takes rules over their
+                             keys for too expensive */
     struct drarun_error *err;
     bool quiet; /* in types of the API, whose words would be most of the definition */
     int rc;
@@ -190,9 +191,14 @@ static void add_items(struct maker *m, const json_t *from, json_t *to, const cha
 
 /* ---- rules ---- */
 
+/* What holds for a key of the spec holds for that key of a role. */
 static bool is_at(const json_t *rule, const char *path)
 {
+    static const char top[] = "spec.", role[] = "spec.roles[].";
     const char *at = text_of(rule, "at");
+    bool of_role = strncmp(path, role, strlen(role)) == 0;
+    if (at && of_role && strncmp(at, top, strlen(top)) == 0)
+        return strcmp(at + strlen(top), path + strlen(role)) == 0;
     return at && strcmp(at, path) == 0;
 }
 
@@ -216,6 +222,17 @@ static void add_rules(struct maker *m, json_t *to, const char *path)
             put(m, to, "x-kubernetes-validations", list = json_array());
         if (json_array_append_new(list, validation(rule)) < 0)
             fail(m, path, "out of memory");
+    }
+}
+
+static void add_bound(struct maker *m, json_t *to, const char *path)
+{
+    size_t i;
+    const json_t *bound;
+    json_array_foreach(m->bounds, i, bound)
+    {
+        if (strcmp(text_of(bound, "at"), path) == 0)
+            put(m, to, "maxProperties", json_incref(json_object_get(bound, "maxProperties")));
     }
 }
 
@@ -247,43 +264,6 @@ static bool is_foreign(const json_t *node)
 
 static json_t *convert_resolved(struct maker *m, const json_t *from, const char *path);
 
-/* The keys that are kept of an object at the path; NULL: all of them. */
-static const json_t *kept_of(const struct maker *m, const char *path)
-{
-    size_t i;
-    const json_t *each;
-    json_array_foreach(m->open, i, each)
-    {
-        if (is_at(each, path))
-            return json_object_get(each, "keep");
-    }
-    return NULL;
-}
-
-/* Roles have whole pods: written out again they would make the definition twice as long. What else
- * is in them the controller checks. */
-static json_t *convert_open(struct maker *m, const json_t *from, const json_t *keep,
-                            const char *path)
-{
-    json_t *to = json_object(), *properties = json_object();
-    size_t i;
-    const json_t *key;
-    copy_same(m, from, to);
-    json_array_foreach(keep, i, key)
-    {
-        const char *name = json_string_value(key);
-        struct buf below = BUF_INIT;
-        buf_printf(&below, "%s.%s", path, name);
-        put(m, properties, name,
-            convert(m, json_object_get(json_object_get(from, "properties"), name),
-                    below.data ? below.data : name));
-        buf_done(&below);
-    }
-    put(m, to, "properties", properties);
-    put(m, to, PRESERVE, json_true());
-    return to;
-}
-
 /* The path begins with "spec"; the items of a list have the list's with "[]". */
 static json_t *convert(struct maker *m, const json_t *node, const char *path)
 {
@@ -301,8 +281,6 @@ static json_t *convert_resolved(struct maker *m, const json_t *from, const char 
     const json_t *type = json_object_get(from, "type"), *choices = json_object_get(from, "oneOf");
     const char *name = json_string_value(type);
     json_t *to = NULL;
-    if (kept_of(m, path))
-        return convert_open(m, from, kept_of(m, path), path);
     if (choices && !type)
         return convert_choice(m, choices, path);
     to = json_object();
@@ -317,6 +295,7 @@ static json_t *convert_resolved(struct maker *m, const json_t *from, const char 
     } else if (name && strcmp(name, "array") == 0) {
         add_items(m, from, to, path);
     }
+    add_bound(m, to, path);
     add_rules(m, to, path); /* whose words are better */
     if (!json_object_get(to, "x-kubernetes-validations"))
         copy_required(m, from, to);
@@ -369,7 +348,7 @@ int crd_make(const json_t *schema, const json_t *additions, json_t **ret_crd,
 {
     struct maker m = {.defs = json_object_get(schema, "$defs"),
                       .rules = json_object_get(additions, "rules"),
-                      .open = json_object_get(additions, "open"),
+                      .bounds = json_object_get(additions, "bounds"),
                       .err = err};
     CLEANUP(json_decrefp) json_t *crd = json_deep_copy(json_object_get(additions, "crd"));
     json_t *version = json_array_get(json_object_get(json_object_get(crd, "spec"), "versions"), 0);
@@ -377,7 +356,7 @@ int crd_make(const json_t *schema, const json_t *additions, json_t **ret_crd,
     json_t *spec = convert(&m, json_object_get(m.defs, "spec"), "spec");
     json_t *workers = json_object_get(json_object_get(spec, "properties"), "workers");
     const json_t *given = json_object_get(json_object_get(m.defs, "spec"), "properties");
-    /* shown in a column, and counted with by rules */
+    /* rules count with it */
     put(&m, workers, "default",
         json_incref(json_object_get(json_object_get(given, "workers"), "default")));
     put(&m, json_object_get(root, "properties"), "spec", spec);

@@ -84,6 +84,23 @@ bool drajob_is_refused(const json_t *object)
     return is_judged(object, false);
 }
 
+static json_int_t workers_or(const json_t *holder, json_int_t fallback)
+{
+    json_int_t count = json_integer_value(json_object_get(holder, "workers"));
+    return count >= 1 && count <= SPEC_WORKERS_MAX ? count : fallback;
+}
+
+/* Of all roles, also where the spec was refused: a role without a number has that of the top. */
+static json_int_t asked_workers(const json_t *object)
+{
+    const json_t *spec = json_object_get(object, "spec"), *roles, *role;
+    json_int_t top = workers_or(spec, 1), sum = 0;
+    size_t i;
+    roles = json_object_get(spec, "roles");
+    json_array_foreach(roles, i, role) sum += workers_or(role, top);
+    return json_array_size(roles) > 0 ? sum : top;
+}
+
 /* ---- words ---- */
 
 /* "node-lost" is NodeLost: what Kubernetes takes as a reason. */
@@ -264,12 +281,9 @@ static json_t *conditions(const struct drajob_input *in, const struct view *v)
 static json_t *workers(const json_t *object, const json_t *doc)
 {
     const json_t *told = json_object_get(doc, "workers");
-    const json_t *asked = json_object_get(json_object_get(object, "spec"), "workers");
     const json_t *count = json_object_get(told, "count");
     return json_pack("{s:I, s:I, s:I}", "count",
-                     json_is_integer(count)   ? json_integer_value(count)
-                     : json_is_integer(asked) ? json_integer_value(asked)
-                                              : (json_int_t)1,
+                     json_is_integer(count) ? json_integer_value(count) : asked_workers(object),
                      "allocated", json_integer_value(json_object_get(told, "allocated")), "ready",
                      json_integer_value(json_object_get(told, "running")));
 }
@@ -410,14 +424,13 @@ json_t *drajob_doc(const json_t *object)
     const json_t *status = status_of(object), *metadata = json_object_get(object, "metadata");
     const char *created = text_of(metadata, "creationTimestamp");
     const char *words = text_of(status, "message"), *end = text_of(status, "completionTime");
-    const json_t *spec = json_object_get(object, "spec");
     bool ended = drajob_has_ended(object);
-    json_t *doc = json_pack(
-        "{s:s, s:s, s:s*, s:s*, s:s*, s:s*, s:o, s:i, s:{s:I}}", "kind", STATUS_DOC_KIND, "name",
-        text_of(metadata, "name") ? text_of(metadata, "name") : "?", "namespace",
-        text_of(metadata, "namespace"), "created", created, "phaseSince", end ? end : created,
-        "updated", end ? end : created, "phase", phase_word(object), "attempt", 1, "workers",
-        "count", json_integer_value(json_object_get(spec, "workers")));
+    json_t *doc =
+        json_pack("{s:s, s:s, s:s*, s:s*, s:s*, s:s*, s:o, s:i, s:{s:I}}", "kind", STATUS_DOC_KIND,
+                  "name", text_of(metadata, "name") ? text_of(metadata, "name") : "?", "namespace",
+                  text_of(metadata, "namespace"), "created", created, "phaseSince",
+                  end ? end : created, "updated", end ? end : created, "phase", phase_word(object),
+                  "attempt", 1, "workers", "count", asked_workers(object));
     if (!words)
         words = "no drarun controller has seen it";
     if (doc && ended)

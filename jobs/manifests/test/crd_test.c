@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "jobs/manifests/crd.h"
+#include "jobs/spec/spec_fields.h"
 #include "lib/base/cleanup.h"
 
 static json_t *crd;
@@ -61,6 +62,43 @@ static void check_alternatives(const json_t *list)
         assert_int_equal(json_object_size(each), 1);
         assert_non_null(json_object_get(each, "required"));
     }
+}
+
+/* Without what the two do not share: words, defaults, bounds that keep rules cheap. */
+static json_t *types_of(const json_t *schema)
+{
+    json_t *copy = json_deep_copy(schema);
+    json_object_del(copy, "description");
+    json_object_del(copy, "default");
+    json_object_del(copy, "maxProperties");
+    json_object_del(json_object_get(json_object_get(copy, "properties"), "env"), "maxProperties");
+    return copy;
+}
+
+/* A role's keys are the spec's, with types and rules, but for the claims' form, which is of the
+ * whole job. */
+static void test_roles_are_as_strict_as_the_spec(void **state)
+{
+    const json_t *role = json_object_get(at(crd, "spec.roles"), "items");
+    json_t *own = json_object_get(role, "properties"), *value;
+    const char *key;
+    (void)state;
+    assert_null(json_object_get(role, "x-kubernetes-preserve-unknown-fields"));
+    assert_int_equal(json_object_size(own), spec_role_fields.count);
+    json_object_foreach(own, key, value)
+    {
+        const json_t *above = json_object_get(json_object_get(at(crd, "spec"), "properties"), key);
+        if (strcmp(key, "name") == 0)
+            continue;
+        json_t *a = types_of(value), *b = types_of(above);
+        if (strcmp(key, "devices") == 0)
+            json_object_del(json_object_get(b, "properties"), "claims");
+        assert_true(json_equal(a, b));
+        json_decref(a);
+        json_decref(b);
+    }
+    value = json_object_get(json_object_get(own, "labels"), "x-kubernetes-validations");
+    assert_int_equal(json_array_size(value), 2);
 }
 
 /* Nothing that a structural schema forbids. */
@@ -168,6 +206,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values),
+        cmocka_unit_test(test_roles_are_as_strict_as_the_spec),
         cmocka_unit_test(test_is_structural),
         cmocka_unit_test(test_fixed),
         cmocka_unit_test(test_what_is_lost_is_told),

@@ -248,6 +248,36 @@ static void test_document_for_verbs(void **state)
     json_decref(object);
 }
 
+static void test_workers_before_a_launcher_counts_them(void **state)
+{
+    static const struct {
+        const char *spec, *ready;
+        int count;
+    } cases[] = {
+        {"{\"workers\": 3}", "0/3", 3},
+        {"{}", "0/1", 1},
+        {"{\"roles\": [{\"name\": \"a\"}, {\"name\": \"b\", \"workers\": 4}]}", "0/5", 5},
+        {"{\"workers\": 2, \"roles\": [{\"name\": \"a\"}, {\"name\": \"b\", \"workers\": 4}]}",
+         "0/6", 6},
+        {"{\"roles\": [{\"workers\": \"x\"}, {\"workers\": 9223372036854775807}, {\"workers\": 0}, "
+         "7]}",
+         "0/4", 4},
+        {"{\"workers\": 2, \"roles\": \"x\"}", "0/2", 2},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        json_t *object = object_of(cases[i].spec);
+        struct drajob_input input = {.now_ms = AT, .stage = DRAJOB_INVALID_SPEC, .text = "x"};
+        json_t *doc = drajob_doc(object);
+        assert_int_equal(
+            json_integer_value(json_object_get(json_object_get(doc, "workers"), "count")),
+            cases[i].count);
+        assert_string_equal(text(next(object, &input), "ready"), cases[i].ready);
+        json_decref(doc);
+        json_decref(object);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -257,6 +287,7 @@ int main(void)
         cmocka_unit_test(test_refused_and_corrected),
         cmocka_unit_test(test_events),
         cmocka_unit_test(test_document_for_verbs),
+        cmocka_unit_test(test_workers_before_a_launcher_counts_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
