@@ -119,6 +119,9 @@ void import_affinity(struct import_affinity *a, const struct reader_node *pod, j
 void import_claims(const struct import_objects *o, const struct reader_node *pod, json_t *template,
                    json_t *spec);
 
+/* A request of a claim, which item is, into devices and computeDomain of spec. */
+void import_request(const struct import_objects *o, const struct reader_node *item, json_t *spec);
+
 enum import_variable { IMPORT_VARIABLE_OTHER, IMPORT_VARIABLE_DERIVED, IMPORT_VARIABLE_OWN };
 
 /* Whether what a worker holds decides the variable, or each rank has its own. */

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A claim's requests as devices of a spec. */
+#include <string.h>
+
+#include "jobs/derive/device_role.h"
+#include "jobs/import/parts.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/nearest.h"
+
+/* What a DeviceClass among the manifests selects, as text: its driver, and attributes of its
+ * devices alone. */
+static enum device_kind class_role(const struct import_objects *o, const char *class)
+{
+    struct reader_node spec;
+    const struct reader_node *found = import_find(o, "DeviceClass", class);
+    bool has = found && reader_get(found, "spec", &spec);
+    cleanup_free char *text = has ? json_dumps(spec.value, 0) : NULL;
+    return device_role(text);
+}
+
+/* The class says it, or what it selects, the request's name, its selectors: the first that does. */
+static enum device_kind kind_of(const struct import_objects *o, const char *class,
+                                const struct reader_node *item, const struct reader_node *request)
+{
+    enum device_kind kind = device_role(class);
+    cleanup_free char *selectors = NULL;
+    if (kind == DEVICE_OTHER && !device_role_unsupported(class))
+        kind = class_role(o, class);
+    if (kind == DEVICE_OTHER)
+        kind = device_role(import_text(item, "name"));
+    if (kind == DEVICE_OTHER && !device_role_unsupported(class)) {
+        selectors = json_dumps(json_object_get(request->value, "selectors"), 0);
+        kind = device_role(selectors);
+    }
+    return kind;
+}
+
+/* Brackets outside of texts: 0, or how many are open at the end (negative: one too many closed). */
+static int open_brackets(const char *p)
+{
+    int depth = 0;
+    for (; *p && depth >= 0; p++) {
+        if (*p == '"' || *p == '\'') {
+            char quote = *p++;
+            while (*p && *p != quote)
+                p += *p == '\\' && p[1] ? 2 : 1;
+            if (!*p)
+                break;
+        } else if (strchr("([{", *p)) {
+            depth++;
+        } else if (strchr(")]}", *p)) {
+            depth--;
+        }
+    }
+    return depth;
+}
+
+/* Attributes that no longer exist, or that pin a worker. NULL: the selector can stay. */
+static const char *stale(const char *cel)
+{
+    if (strstr(cel, "gpu.nvidia.com") && (strstr(cel, ".index") || strstr(cel, ".minor")))
+        return "index and minor left the driver's attributes with release 25.8: no GPU would "
+               "match; align chooses GPUs near their NICs";
+    if (strstr(cel, "ifName ==") || strstr(cel, "ifName=="))
+        return "it names one NIC of each node, which pins every worker to that NIC; align takes "
+               "one near the GPU";
+    if (strstr(cel, ".ifName"))
+        return "it chooses NICs by the names of their interfaces, which is chance where GPUs are "
+               "not chosen with them; align does it by PCIe";
+    return NULL;
+}
+
+static void take_selector(const struct reader_node *item, json_t *device)
+{
+    struct reader_node cel, expression;
+    if (!json_is_object(item->value) || !reader_get(item, "cel", &cel) ||
+        !json_is_object(cel.value) || !reader_get(&cel, "expression", &expression)) {
+        reader_fail(item, "this selector is left out: it has no cel.expression");
+        return;
+    }
+    const char *text = json_string_value(expression.value);
+    if (!text || !*text)
+        return;
+    int open = open_brackets(text);
+    const char *why = open > 0 ? "a bracket is not closed; an API server refuses it too"
+                      : open < 0
+                          ? "a bracket is closed that was not open; an API server refuses it "
+                            "too"
+                          : stale(text);
+    bool both = why && strstr(text, ".rdma == true");
+    if (why)
+        reader_fail(&expression, "the selector is left out%s: %s",
+                    both ? " but for rdma == true" : "", why);
+    if (why && !both)
+        return;
+    json_t *list = json_object_get(device, "selector");
+    if (!list) {
+        list = json_array();
+        json_object_set_new(device, "selector", list);
+    }
+    size_t length = strlen(text);
+    while (length > 0 && strchr(" \n\t", text[length - 1]))
+        length--;
+    json_array_append_new(list, both ? json_string("device.attributes[\"dra.net\"].rdma == true")
+                                     : json_stringn(text, length));
+}
+
+/* The selectors of a request as devices have them: a text, a list, or NULL where it has none. */
+static json_t *read_selectors(const struct reader_node *request)
+{
+    struct reader_node selectors;
+    json_t *holder = json_object();
+    if (reader_get(request, "selectors", &selectors))
+        for (size_t i = 0; i < json_array_size(selectors.value); i++) {
+            struct reader_node item = reader_item(&selectors, i);
+            take_selector(&item, holder);
+        }
+    json_t *list = json_incref(json_object_get(holder, "selector"));
+    json_decref(holder);
+    if (json_array_size(list) != 1)
+        return list;
+    json_t *only = json_incref(json_array_get(list, 0));
+    json_decref(list);
+    return only;
+}
+
+/* What a request may say and devices of a job do not. */
+static void explain_request(const struct reader_node *request)
+{
+    static const char known[] =
+        "name deviceClassName selectors tolerations allocationMode count exactly firstAvailable";
+    static const char *const reasons[][2] = {
+        {"capacity", "a job asks for no share of a device; the driver's default is taken"},
+    };
+    const char *key = NULL;
+    json_t *value = NULL;
+    json_object_foreach(request->value, key, value)
+    {
+        const char *why = "devices of a job have no such setting";
+        if (words_index(known, key, strlen(key)) >= 0 || json_is_null(value) ||
+            (strcmp(key, "adminAccess") == 0 && !json_is_true(value)))
+            continue;
+        for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
+            if (strcmp(key, reasons[i][0]) == 0)
+                why = reasons[i][1];
+        reader_fail_key(request, key, "left out: %s", why);
+    }
+}
+
+/* Why a further request cannot count with the first one of its kind; NULL: it does. */
+static const char *other_request(const json_t *device, const char *class, bool all,
+                                 const json_t *selectors)
+{
+    const char *other = json_string_value(json_object_get(device, "class"));
+    json_t *first = json_object_get(device, "selector");
+    if (!other || strcmp(other, class) != 0)
+        return "the first is of another class";
+    if (all || !json_is_integer(json_object_get(device, "count")))
+        return "one of both takes all devices";
+    bool same = first && selectors ? json_equal(first, selectors) : first == selectors;
+    return same ? NULL : "the first has other selectors";
+}
+
+static void take_device(json_t *spec, const struct reader_node *request, const char *key,
+                        const char *class)
+{
+    struct reader_node count;
+    json_t *devices = import_child(spec, "devices"), *device = import_child(devices, key);
+    bool all = strcmp(import_text(request, "allocationMode"), "All") == 0;
+    json_int_t number = reader_get(request, "count", &count) ? json_integer_value(count.value) : 1;
+    if (json_object_get(device, "resource")) {
+        reader_fail(request, "left out: the container has these GPUs from a device plugin already");
+        return;
+    }
+    json_t *selectors = read_selectors(request), *have = json_object_get(device, "count");
+    const char *why = have ? other_request(device, class, all, selectors) : NULL;
+    explain_request(request);
+    if (why) {
+        reader_fail(request,
+                    "a second request for devices of this kind is left out: %s, and a worker has "
+                    "one kind of GPUs and one of NICs",
+                    why);
+    } else if (have) {
+        json_object_set_new(device, "count", json_integer(json_integer_value(have) + number));
+    } else {
+        json_object_set_new(device, "count", all ? json_string("all") : json_integer(number));
+        json_object_set_new(device, "class", json_string(class));
+        if (selectors)
+            json_object_set(device, "selector", selectors);
+        if (json_array_size(json_object_get(request->value, "tolerations")) > 0)
+            json_object_set(device, "tolerations", json_object_get(request->value, "tolerations"));
+    }
+    json_decref(selectors);
+}
+
+/* v1 and v1beta2 nest a request under exactly; v1beta1 does not. */
+void import_request(const struct import_objects *o, const struct reader_node *item, json_t *spec)
+{
+    struct reader_node nested, first;
+    struct reader_node request = *item;
+    if (!json_is_object(item->value))
+        return;
+    if (reader_get(item, "exactly", &nested) && json_is_object(nested.value)) {
+        request = nested;
+    } else if (reader_get(item, "firstAvailable", &nested) && json_array_size(nested.value) > 0) {
+        first = reader_item(&nested, 0);
+        reader_fail(&nested, "of firstAvailable only the first choice is carried over");
+        request = first;
+    }
+    const char *class =
+        json_is_object(request.value) ? import_text(&request, "deviceClassName") : "";
+    if (!*class) {
+        reader_fail(&request, "left out: no deviceClassName");
+        return;
+    }
+    if (json_is_true(json_object_get(request.value, "adminAccess"))) {
+        reader_fail(&request, "left out: adminAccess looks at devices of others, and a job's ranks "
+                              "use their own");
+        return;
+    }
+    const char *what = device_role_unsupported(class);
+    switch (kind_of(o, class, item, &request)) {
+    case DEVICE_GPU:
+        take_device(spec, &request, "gpus", class);
+        return;
+    case DEVICE_NIC:
+        take_device(spec, &request, "nics", class);
+        return;
+    case DEVICE_CHANNEL:
+        import_child(spec, "computeDomain");
+        return;
+    default:
+        if (what)
+            reader_fail(&request,
+                        "left out: %s (class %s) are not supported, only GPUs and NICs are", what,
+                        class);
+        else
+            reader_fail(&request,
+                        "left out: neither the class %s nor the request's name or selectors say "
+                        "whether these are GPUs or NICs: call the request gpu or nic",
+                        class);
+    }
+}
