@@ -185,6 +185,79 @@ def test_job(drarun, tmp_path, imported, version):
     assert "sshd's port" in notes and len(notes.splitlines()) == 4
 
 
+def choice(name, device_class="gpu.nvidia.com", count=4, **more):
+    return {"name": name, "deviceClassName": device_class, "count": count, **more}
+
+
+def product(name):
+    return [{"cel": {"expression": f'device.attributes["gpu.nvidia.com"].productName == "{name}"'}}]
+
+
+def with_requests(*requests, constraint="[g, n]", config="[n]"):
+    text = JOB.replace("VERSION", "v1").replace("REQUESTS", json.dumps(requests))
+    return text.replace("requests: [g, n]", f"requests: {constraint}").replace("requests: [n]", f"requests: {config}")
+
+
+ANY = [choice("a", selectors=product("A")), choice("b", selectors=product("B"), tolerations=[{"key": "t", "operator": "Exists"}]),
+       choice("c", "other-gpu.example.com")]
+NICS = [choice("x", "dranet"), choice("y", "sriov.example.com")]
+
+
+def test_choices_of_devices(imported):
+    """In their order, each with what it says beside the others; the attribute over all holds for each."""
+    spec, notes = imported(with_requests({"name": "g", "firstAvailable": ANY}, {"name": "n", "firstAvailable": NICS}))
+    assert spec["devices"] == {
+        "gpus": {"count": 4, "class": "gpu.nvidia.com", "firstAvailable": [
+            {"selector": 'device.attributes["gpu.nvidia.com"].productName == "A"'},
+            {"selector": 'device.attributes["gpu.nvidia.com"].productName == "B"', "tolerations": [{"key": "t", "operator": "Exists"}]},
+            {"class": "other-gpu.example.com"}]},
+        "nics": {"count": 4, "class": "dranet", "firstAvailable": [{"class": "dranet"}, {"class": "sriov.example.com"}],
+                 "driver": "dra.net", "config": {"interface": {"mtu": 8896}}},
+        "align": "required"}
+    assert "firstAvailable" not in notes, notes
+
+
+@pytest.mark.parametrize("choices,left,said", [
+    ([ANY[0], choice("half", count=2), ANY[2]], [0, 2], "firstAvailable[1]: this choice is left out: its count is not that of the choices before"),
+    ([ANY[0], choice("all", allocationMode="All")], [0], "firstAvailable[1]: this choice is left out: its count"),
+    ([ANY[0], choice("n", "dranet")], [0], "firstAvailable[1]: this choice is left out: the choices before are of another kind"),
+    ([choice("t", "tpu.google.com"), ANY[0], ANY[2]], [1, 2], "firstAvailable[0]: left out: TPUs (class tpu.google.com) are not supported"),
+    ([ANY[0], {"name": "b"}], [0], "firstAvailable[1]: left out: no deviceClassName"),
+    ([ANY[0], choice("c", "compute-domain-default-channel.nvidia.com")], [0], "computeDomain asks for it"),
+    ([ANY[0], choice("s", capacity={"requests": {"memory": "1Gi"}})], [0, 1], "firstAvailable[1].capacity: left out"),
+])
+def test_choices_that_are_left_out(imported, choices, left, said):
+    spec, notes = imported(with_requests({"name": "g", "firstAvailable": choices}, SHAPES["v1"][1]))
+    assert said in notes, notes
+    gpus = spec["devices"]["gpus"]
+    if len(left) == 1:
+        assert gpus == {"count": 4, "class": "gpu.nvidia.com", "selector": ANY[0]["selectors"][0]["cel"]["expression"]}
+    else:
+        assert len(gpus["firstAvailable"]) == 2 and gpus["count"] == 4
+
+
+@pytest.mark.parametrize("second,count,said", [
+    ({"name": "h", "firstAvailable": ANY}, 8, None),
+    ({"name": "h", "firstAvailable": ANY[:2]}, 4, "the first has other choices"),
+    ({"name": "h", "exactly": GPU}, 4, "the first has other choices"),
+    ({"name": "h", "exactly": {**GPU, "tolerations": [{"operator": "Exists"}]}}, 4, "the first has other tolerations"),
+])
+def test_a_second_request_with_choices(imported, second, count, said):
+    spec, notes = imported(with_requests({"name": "g", "firstAvailable": ANY}, second, SHAPES["v1"][1]))
+    assert spec["devices"]["gpus"]["count"] == count and (said or "") in notes
+    assert ("a second request for devices of this kind is left out" in notes) == bool(said)
+
+
+@pytest.mark.parametrize("names,constraint,config", [("[g, n]", True, True), ("[g/a, g/b, g/c, n]", True, True), ("[g/a, n]", False, True),
+                                                     ("[g, n/x]", False, False), ("[g, n/x, n/y]", True, True)])
+def test_what_is_said_of_some_choices(imported, names, constraint, config):
+    spec, notes = imported(with_requests({"name": "g", "firstAvailable": ANY}, {"name": "n", "firstAvailable": NICS},
+                                         constraint=names, config="[n/x]" if not config else "[n]"))
+    assert ("align" in spec["devices"]) == constraint and ("config" in spec["devices"]["nics"]) == config
+    assert ("constraint is left out: it is over some choices of firstAvailable alone" in notes) == (not constraint)
+    assert ("configuration is left out: it is of some choices of firstAvailable alone" in notes) == (not config)
+
+
 MPIJOB = """
 apiVersion: kubeflow.org/v2beta1
 kind: MPIJob

@@ -4,6 +4,7 @@
 
 #include "jobs/derive/device_role.h"
 #include "jobs/import/parts.h"
+#include "lib/doc/value.h"
 
 struct claim { /* one entry of the pod's resourceClaims */
     struct reader_node entry, template, devices, requests;
@@ -18,9 +19,89 @@ static void take_request(struct claim *c, const struct reader_node *item)
     import_request(c->objects, item, c->spec);
 }
 
+/* "gpu/big" is a choice of the request gpu. */
+static size_t request_length(const char *name)
+{
+    return strcspn(name, "/");
+}
+
+static bool has_name(const json_t *list, const char *name)
+{
+    size_t i;
+    const json_t *each;
+    json_array_foreach(list, i, each)
+    {
+        const char *text = json_string_value(each);
+        if (text && strcmp(text, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Whether the list leaves out a choice of the request that is called so. */
+static bool lacks_choice(const json_t *list, const json_t *request, const char *name)
+{
+    size_t i;
+    const json_t *choice;
+    json_array_foreach(json_object_get(request, "firstAvailable"), i, choice)
+    {
+        char whole[2 * IMPORT_NAME_ROOM];
+        snprintf(whole, sizeof whole, "%s/%s", name, value_text_or(choice, "name", ""));
+        if (!has_name(list, whole))
+            return true;
+    }
+    return false;
+}
+
+/* Of a constraint or a configuration: it names some choices of firstAvailable, and not all. */
+static bool is_over_some_choices(const struct claim *c, const struct reader_node *item)
+{
+    const json_t *named = json_object_get(item->value, "requests"), *each, *request;
+    size_t i, k;
+    json_array_foreach(named, i, each)
+    {
+        const char *text = json_string_value(each);
+        if (!text || !text[request_length(text)])
+            continue;
+        json_array_foreach(json_object_get(c->devices.value, "requests"), k, request)
+        {
+            const char *name = value_text_or(request, "name", "");
+            if (strlen(name) == request_length(text) && strncmp(name, text, strlen(name)) == 0 &&
+                !has_name(named, name) && lacks_choice(named, request, name))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* How many requests the list names. */
+static size_t count_requests(const json_t *named)
+{
+    size_t count = 0, i, k;
+    const json_t *each;
+    json_array_foreach(named, i, each)
+    {
+        const char *text = json_string_value(each);
+        size_t length = text ? request_length(text) : 0;
+        for (k = 0; k < i; k++) {
+            const char *before = json_string_value(json_array_get(named, k));
+            if (before && text && request_length(before) == length &&
+                strncmp(before, text, length) == 0)
+                break;
+        }
+        count += k == i;
+    }
+    return count;
+}
+
 static void take_config(struct claim *c, const struct reader_node *item)
 {
     struct reader_node opaque, parameters;
+    if (json_is_object(item->value) && is_over_some_choices(c, item)) {
+        reader_fail(item, "this configuration is left out: it is of some choices of firstAvailable "
+                          "alone, and devices of a job have one for all");
+        return;
+    }
     if (!json_is_object(item->value) || !reader_get(item, "opaque", &opaque) ||
         !json_is_object(opaque.value) || !reader_get(&opaque, "parameters", &parameters) ||
         !json_is_object(parameters.value)) {
@@ -45,7 +126,7 @@ static void take_config(struct claim *c, const struct reader_node *item)
 /* A constraint without requests is over all of them. */
 static bool is_over_all(const struct claim *c, const struct reader_node *constraint)
 {
-    size_t named = json_array_size(json_object_get(constraint->value, "requests"));
+    size_t named = count_requests(json_object_get(constraint->value, "requests"));
     return named == 0 || named == json_array_size(json_object_get(c->devices.value, "requests"));
 }
 
@@ -53,6 +134,11 @@ static void take_constraint(struct claim *c, const struct reader_node *item)
 {
     const char *attribute = json_is_object(item->value) ? import_text(item, "matchAttribute") : "";
     json_t *devices = json_object_get(c->spec, "devices");
+    if (json_is_object(item->value) && is_over_some_choices(c, item)) {
+        reader_fail(item, "this constraint is left out: it is over some choices of firstAvailable "
+                          "alone, and those of a job are over all");
+        return;
+    }
     bool both = json_object_get(devices, "gpus") && json_object_get(devices, "nics");
     if (strstr(attribute, "pcieRoot") && both) {
         json_object_set_new(devices, "align", json_string("required"));

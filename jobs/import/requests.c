@@ -147,97 +147,192 @@ static void explain_request(const struct reader_node *request)
     }
 }
 
-/* Why a further request cannot count with the first one of its kind; NULL: it does. */
-static const char *other_request(const json_t *device, const char *class, bool all,
-                                 const json_t *selectors)
+static bool is_same(const json_t *a, const json_t *b, const char *key)
 {
-    const char *other = json_string_value(json_object_get(device, "class"));
-    json_t *first = json_object_get(device, "selector");
-    if (!other || strcmp(other, class) != 0)
-        return "the first is of another class";
-    if (all || !json_is_integer(json_object_get(device, "count")))
-        return "one of both takes all devices";
-    bool same = first && selectors ? json_equal(first, selectors) : first == selectors;
-    return same ? NULL : "the first has other selectors";
+    json_t *one = json_object_get(a, key), *two = json_object_get(b, key);
+    return one && two ? json_equal(one, two) : one == two;
 }
 
-static void take_device(json_t *spec, const struct reader_node *request, const char *key,
-                        const char *class)
+/* Why a further request cannot count with the first one of its kind; NULL: it does. */
+static const char *other_request(const json_t *device, const json_t *asked)
 {
-    struct reader_node count;
-    json_t *devices = import_child(spec, "devices"), *device = import_child(devices, key);
-    bool all = strcmp(import_text(request, "allocationMode"), "All") == 0;
-    json_int_t number = reader_get(request, "count", &count) ? json_integer_value(count.value) : 1;
-    if (json_object_get(device, "resource")) {
+    static const char *const reasons[][2] = {
+        {"class", "the first is of another class"},
+        {"selector", "the first has other selectors"},
+        {"tolerations", "the first has other tolerations"},
+        {"firstAvailable", "the first has other choices"},
+    };
+    if (!json_is_integer(json_object_get(device, "count")) ||
+        !json_is_integer(json_object_get(asked, "count")))
+        return "one of both takes all devices";
+    for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
+        if (!is_same(device, asked, reasons[i][0]))
+            return reasons[i][1];
+    return NULL;
+}
+
+/* asked: devices as of a spec, with count and class. */
+static void add_device(json_t *spec, const struct reader_node *request, enum device_kind kind,
+                       json_t *asked)
+{
+    json_t *devices = import_child(spec, "devices");
+    json_t *device = import_child(devices, kind == DEVICE_GPU ? "gpus" : "nics");
+    json_t *have = json_object_get(device, "count"), *more = json_object_get(asked, "count");
+    const char *why = have ? other_request(device, asked) : NULL;
+    if (json_object_get(device, "resource"))
         reader_fail(request, "left out: the container has these GPUs from a device plugin already");
-        return;
-    }
-    json_t *selectors = read_selectors(request), *have = json_object_get(device, "count");
-    const char *why = have ? other_request(device, class, all, selectors) : NULL;
-    explain_request(request);
-    if (why) {
+    else if (why)
         reader_fail(request,
                     "a second request for devices of this kind is left out: %s, and a worker has "
                     "one kind of GPUs and one of NICs",
                     why);
-    } else if (have) {
-        json_object_set_new(device, "count", json_integer(json_integer_value(have) + number));
-    } else {
-        json_object_set_new(device, "count", all ? json_string("all") : json_integer(number));
-        json_object_set_new(device, "class", json_string(class));
-        if (selectors)
-            json_object_set(device, "selector", selectors);
-        if (json_array_size(json_object_get(request->value, "tolerations")) > 0)
-            json_object_set(device, "tolerations", json_object_get(request->value, "tolerations"));
+    else if (have)
+        json_object_set_new(device, "count",
+                            json_integer(json_integer_value(have) + json_integer_value(more)));
+    else
+        json_object_update(device, asked);
+}
+
+static json_t *count_of(const struct reader_node *request)
+{
+    struct reader_node count;
+    if (strcmp(import_text(request, "allocationMode"), "All") == 0)
+        return json_string("all");
+    return json_integer(reader_get(request, "count", &count) ? json_integer_value(count.value) : 1);
+}
+
+/* Which devices of the class: of a request, or of a choice. */
+static void add_which(const struct reader_node *request, json_t *asked)
+{
+    json_t *tolerations = json_object_get(request->value, "tolerations");
+    json_t *selectors = read_selectors(request);
+    if (selectors)
+        json_object_set_new(asked, "selector", selectors);
+    if (json_array_size(tolerations) > 0)
+        json_object_set(asked, "tolerations", tolerations);
+    explain_request(request);
+}
+
+/* What the request asks for, DEVICE_OTHER where that has no place in a job, which is told. item:
+ * what the request stands in, and has its name. */
+static enum device_kind find_kind(const struct import_objects *o, const struct reader_node *item,
+                                  const struct reader_node *request)
+{
+    const char *class =
+        json_is_object(request->value) ? import_text(request, "deviceClassName") : "";
+    const char *what = device_role_unsupported(class);
+    if (!*class) {
+        reader_fail(request, "left out: no deviceClassName");
+        return DEVICE_OTHER;
     }
-    json_decref(selectors);
+    if (json_is_true(json_object_get(request->value, "adminAccess"))) {
+        reader_fail(request, "left out: adminAccess looks at devices of others, and a job's ranks "
+                             "use their own");
+        return DEVICE_OTHER;
+    }
+    enum device_kind kind = kind_of(o, class, item, request);
+    if (kind == DEVICE_OTHER && what)
+        reader_fail(request, "left out: %s (class %s) are not supported, only GPUs and NICs are",
+                    what, class);
+    else if (kind == DEVICE_OTHER)
+        reader_fail(request,
+                    "left out: neither the class %s nor the request's name or selectors say "
+                    "whether these are GPUs or NICs: call the request gpu or nic",
+                    class);
+    return kind;
+}
+
+static void take_exactly(const struct import_objects *o, json_t *spec,
+                         const struct reader_node *item, const struct reader_node *request)
+{
+    enum device_kind kind = find_kind(o, item, request);
+    if (kind == DEVICE_CHANNEL)
+        import_child(spec, "computeDomain");
+    if (kind != DEVICE_GPU && kind != DEVICE_NIC)
+        return;
+    json_t *asked = json_pack("{s:o, s:s}", "count", count_of(request), "class",
+                              import_text(request, "deviceClassName"));
+    add_which(request, asked);
+    add_device(spec, request, kind, asked);
+    json_decref(asked);
+}
+
+/* Why a choice cannot stand beside the first one, which has this kind and count; NULL: it can. */
+static const char *other_choice(enum device_kind kind, enum device_kind first, const json_t *count,
+                                const json_t *first_count)
+{
+    if (kind == DEVICE_CHANNEL)
+        return "a channel is no choice of devices: computeDomain asks for it";
+    if (kind != first)
+        return "the choices before are of another kind, GPUs or NICs, and a job has them apart";
+    return json_equal(count, first_count)
+               ? NULL
+               : "its count is not that of the choices before, and in a job all have one";
+}
+
+/* Each choice as a spec has it. The class of the first is that of all, as far as they do not say
+ * another. */
+static json_t *read_choices(const struct import_objects *o, const struct reader_node *item,
+                            const struct reader_node *list, json_t *asked,
+                            enum device_kind *ret_kind)
+{
+    json_t *choices = json_array();
+    for (size_t i = 0; i < json_array_size(list->value); i++) {
+        struct reader_node request = reader_item(list, i);
+        enum device_kind kind = find_kind(o, item, &request);
+        if (kind == DEVICE_OTHER)
+            continue;
+        json_t *count = count_of(&request);
+        const char *class = import_text(&request, "deviceClassName");
+        bool is_first = json_array_size(choices) == 0;
+        const char *why = other_choice(kind, is_first ? kind : *ret_kind, count,
+                                       is_first ? count : json_object_get(asked, "count"));
+        if (why) {
+            reader_fail(&request, "this choice is left out: %s", why);
+            json_decref(count);
+            continue;
+        }
+        json_t *choice = json_object();
+        if (is_first) {
+            *ret_kind = kind;
+            json_object_set(asked, "count", count);
+            json_object_set_new(asked, "class", json_string(class));
+        }
+        add_which(&request, choice);
+        if (json_object_size(choice) == 0 ||
+            strcmp(class, json_string_value(json_object_get(asked, "class"))) != 0)
+            json_object_set_new(choice, "class", json_string(class));
+        json_array_append_new(choices, choice);
+        json_decref(count);
+    }
+    return choices;
+}
+
+static void take_first_available(const struct import_objects *o, json_t *spec,
+                                 const struct reader_node *item, const struct reader_node *list)
+{
+    enum device_kind kind = DEVICE_OTHER;
+    json_t *asked = json_object(), *choices = read_choices(o, item, list, asked, &kind);
+    if (json_array_size(choices) == 1) /* which is no choice any more */
+        json_object_update(asked, json_array_get(choices, 0));
+    else
+        json_object_set(asked, "firstAvailable", choices);
+    if (kind != DEVICE_OTHER)
+        add_device(spec, list, kind, asked);
+    json_decref(choices);
+    json_decref(asked);
 }
 
 /* v1 and v1beta2 nest a request under exactly; v1beta1 does not. */
 void import_request(const struct import_objects *o, const struct reader_node *item, json_t *spec)
 {
-    struct reader_node nested, first;
-    struct reader_node request = *item;
+    struct reader_node nested;
     if (!json_is_object(item->value))
         return;
-    if (reader_get(item, "exactly", &nested) && json_is_object(nested.value)) {
-        request = nested;
-    } else if (reader_get(item, "firstAvailable", &nested) && json_array_size(nested.value) > 0) {
-        first = reader_item(&nested, 0);
-        reader_fail(&nested, "of firstAvailable only the first choice is carried over");
-        request = first;
-    }
-    const char *class =
-        json_is_object(request.value) ? import_text(&request, "deviceClassName") : "";
-    if (!*class) {
-        reader_fail(&request, "left out: no deviceClassName");
-        return;
-    }
-    if (json_is_true(json_object_get(request.value, "adminAccess"))) {
-        reader_fail(&request, "left out: adminAccess looks at devices of others, and a job's ranks "
-                              "use their own");
-        return;
-    }
-    const char *what = device_role_unsupported(class);
-    switch (kind_of(o, class, item, &request)) {
-    case DEVICE_GPU:
-        take_device(spec, &request, "gpus", class);
-        return;
-    case DEVICE_NIC:
-        take_device(spec, &request, "nics", class);
-        return;
-    case DEVICE_CHANNEL:
-        import_child(spec, "computeDomain");
-        return;
-    default:
-        if (what)
-            reader_fail(&request,
-                        "left out: %s (class %s) are not supported, only GPUs and NICs are", what,
-                        class);
-        else
-            reader_fail(&request,
-                        "left out: neither the class %s nor the request's name or selectors say "
-                        "whether these are GPUs or NICs: call the request gpu or nic",
-                        class);
-    }
+    if (reader_get(item, "exactly", &nested) && json_is_object(nested.value))
+        take_exactly(o, spec, item, &nested);
+    else if (reader_get(item, "firstAvailable", &nested) && json_array_size(nested.value) > 0)
+        take_first_available(o, spec, item, &nested);
+    else
+        take_exactly(o, spec, item, item);
 }
