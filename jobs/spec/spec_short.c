@@ -10,9 +10,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 
-#define VOLUMES_MAX 100
 #define ENV_MAX 1000
-#define SHM_PATH "/dev/shm"
 
 static const char *const of_container[] = {"image",   "command",   "args", "workingDir",
                                            "envFrom", "resources", NULL};
@@ -22,10 +20,7 @@ static const char *const of_pod[] = {"tolerations",        "nodeSelector",  "pri
 static const char *const of_pod_made[] = {"imagePullSecrets", NULL};
 static const char *const of_metadata[] = {"labels", "annotations", NULL};
 
-/* Sources of a volume; those with a member may be written as that member's text. */
-static const struct source {
-    const char *key, *type, *member;
-} sources[] = {
+const struct spec_volume_source spec_volume_sources[SPEC_VOLUME_SOURCES] = {
     {"shm", NULL, NULL},
     {"persistentVolumeClaim", "PersistentVolumeClaimVolumeSource", "claimName"},
     {"hostPath", "HostPathVolumeSource", "path"},
@@ -140,7 +135,7 @@ void spec_read_pull_secrets(const struct reader_node *node, void *field)
     }
 }
 
-static void read_source(const struct reader_node *volume, const struct source *source)
+static void read_source(const struct reader_node *volume, const struct spec_volume_source *source)
 {
     struct reader_node node;
     const char *text;
@@ -164,7 +159,8 @@ static void read_mount_path(const struct reader_node *volume)
     bool given = reader_get(volume, "mountPath", &node);
     if (json_object_get(volume->value, "shm")) {
         if (given)
-            reader_fail_key(volume, "mountPath", "shm is always at " SHM_PATH ": leave it out");
+            reader_fail_key(volume, "mountPath",
+                            "shm is always at " SPEC_SHM_PATH ": leave it out");
     } else if (!given) {
         reader_missing(volume, "mountPath is missing: where the volume is in the container");
     } else if (reader_text(&node, &path) == 0 && (*path != '/' || strchr(path, ':'))) {
@@ -188,9 +184,9 @@ static void read_volume(const struct reader_node *volume)
         reader_text(&node, &text);
     if (reader_get(volume, "readOnly", &node))
         reader_bool(&node, &truth);
-    for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
-        count += json_object_get(volume->value, sources[i].key) != NULL;
-        read_source(volume, &sources[i]);
+    for (size_t i = 0; i < SPEC_VOLUME_SOURCES; i++) {
+        count += json_object_get(volume->value, spec_volume_sources[i].key) != NULL;
+        read_source(volume, &spec_volume_sources[i]);
     }
     if (count != 1)
         reader_fail(volume,
@@ -224,8 +220,8 @@ void spec_read_volumes(const struct reader_node *node, void *field)
     (void)field;
     if (reader_list(node, 0) < 0)
         return;
-    if (json_array_size(node->value) > VOLUMES_MAX) {
-        reader_fail(node, "more than %d volumes", VOLUMES_MAX);
+    if (json_array_size(node->value) > SPEC_VOLUMES_MAX) {
+        reader_fail(node, "more than %d volumes", SPEC_VOLUMES_MAX);
         return;
     }
     for (size_t i = 0; i < json_array_size(node->value); i++) {
@@ -321,8 +317,8 @@ static int add_env(const json_t *spec, json_t *container)
 /* {SOURCE: {..}}, or NULL. */
 static json_t *volume_source(const json_t *volume)
 {
-    for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
-        const struct source *source = &sources[i];
+    for (size_t i = 0; i < SPEC_VOLUME_SOURCES; i++) {
+        const struct spec_volume_source *source = &spec_volume_sources[i];
         json_t *value = json_object_get(volume, source->key);
         if (!value)
             continue;
@@ -341,13 +337,13 @@ static int add_volume(const json_t *volume, size_t at, json_t *volumes, json_t *
     bool shm = json_object_get(volume, "shm");
     json_t *made = volume_source(volume), *given = json_object_get(volume, "name");
     json_t *name = json_is_string(given) ? json_incref(given)
-                   : shm                 ? json_string("shm")
+                   : shm                 ? json_string(SPEC_SHM_NAME)
                                          : json_sprintf("volume-%zu", at);
     json_t *mount = json_pack("{s:O}", "name", name);
     int rc = json_object_set_new(made, "name", name);
     rc |= copy_members(volume, of_mount, mount);
     if (shm)
-        rc |= json_object_set_new(mount, "mountPath", json_string(SHM_PATH));
+        rc |= json_object_set_new(mount, "mountPath", json_string(SPEC_SHM_PATH));
     rc |= json_array_append_new(volumes, made);
     return json_array_append_new(mounts, mount) | rc;
 }
