@@ -7,13 +7,14 @@ import pytest
 import yaml
 
 from support.build import SOURCE
+from support.short_form import in_template
 
 REGRESS = SOURCE / "tests/regress"
 
 
 @pytest.fixture
 def imported(drarun, tmp_path):
-    """imported(text or file, *program): (the job, notes), the job having been validated."""
+    """imported(text or file, *program): (the job, notes), the job having been validated; all of the pod is in its template."""
     def run(what, *program):
         file = what
         if isinstance(what, str):
@@ -24,7 +25,8 @@ def imported(drarun, tmp_path):
         out.write_text(result.out)
         drarun("validate", out).ok()
         drarun("render", out).ok()
-        return next(yaml.safe_load_all(result.out)), result.err
+        job = next(yaml.safe_load_all(result.out))
+        return {**job, "spec": in_template(job["spec"])}, result.err
     return run
 
 

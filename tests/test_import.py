@@ -6,13 +6,14 @@ import pytest
 import yaml
 
 from support.build import SOURCE
+from support.short_form import in_template
 
 SEEDS = SOURCE / "tests/data/seeds"
 
 
 @pytest.fixture
 def imported(drarun, tmp_path):
-    """imported(text or file, *program): (spec, notes), the result having been validated."""
+    """imported(text or file, *program): (spec, notes), the result having been validated; all of the pod is in the spec's template."""
     def run(what, *program):
         file = what
         if isinstance(what, str):
@@ -23,7 +24,7 @@ def imported(drarun, tmp_path):
         out.write_text(result.out)
         drarun("validate", out).ok()
         assert "containers:" in drarun("render", out).ok().out
-        return next(yaml.safe_load_all(result.out))["spec"], result.err
+        return in_template(next(yaml.safe_load_all(result.out))["spec"]), result.err
     return run
 
 
@@ -176,7 +177,7 @@ def test_job(drarun, tmp_path, imported, version):
     assert spec["timeouts"] == {"total": "3600s"} and spec["ttlSecondsAfterFinished"] == 60
     assert spec["nccl"] == {"env": {"NCCL_DEBUG": "INFO"}}
     assert first(spec) == {
-        "name": "x", "image": "i", "command": ["train", "--all"], "ports": [{"containerPort": 8080}],
+        "name": "worker", "image": "i", "command": ["train", "--all"], "ports": [{"containerPort": 8080}],
         "env": [{"name": "OTHER", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
         "resources": {"limits": {"cpu": 4}}}
     assert spec["template"]["metadata"] == {"labels": {"a": "b"}}
@@ -352,7 +353,7 @@ def test_several_files(drarun, tmp_path):
     assert yaml.safe_load(whole.out)["spec"]["devices"]["gpus"]["count"] == 4
     for arguments in ([folder], [folder / "20-job.yaml", folder / "10-template.yml"], ["-", folder / "10-template.yml"]):
         run = drarun("import", *arguments, "--", "prog", "-x", input=job).ok()
-        spec = yaml.safe_load(run.out)["spec"]
+        spec = in_template(yaml.safe_load(run.out)["spec"])
         assert spec["devices"] == yaml.safe_load(whole.out)["spec"]["devices"]
         assert first(spec)["command"] == ["prog", "-x"]
         name = "<stdin>" if arguments[0] == "-" else f"{folder}/20-job.yaml"
@@ -502,13 +503,75 @@ def test_a_daemon_before_the_ranks(imported):
     daemon = {"name": "tcpx-daemon", "image": "d", "command": ["daemon"]}
     pod = {"kind": "Job", "metadata": {"name": "s"}, "spec": {"template": {"spec": {"containers": [daemon, ranks]}}}}
     spec, notes = imported(yaml.safe_dump(pod))
-    assert [each["name"] for each in spec["template"]["spec"]["containers"]] == ["test", "tcpx-daemon"]
+    assert [each["name"] for each in spec["template"]["spec"]["containers"]] == ["worker", "tcpx-daemon"]
     assert spec["devices"] == {"gpus": {"count": 8, "resource": "nvidia.com/gpu"}} and "resources" not in first(spec)
     assert "spec.template.spec.containers[1]: the ranks' container, as it alone asks for GPUs" in notes
     assert "spec.template.spec.containers[1].env[0]: NCCL_IB_HCA=mlx5 is left out" in notes
     daemon["resources"] = {"limits": {"nvidia.com/gpu": 8}}
     spec, notes = imported(yaml.safe_dump(pod))
-    assert first(spec)["name"] == "tcpx-daemon" and "the ranks' container" not in notes
+    assert first(spec)["command"] == ["daemon"] and "the ranks' container" not in notes
+
+
+POD = {"metadata": {"labels": {"team": "a"}, "annotations": {"sidecar.istio.io/inject": "false"}}, "spec": {
+    "serviceAccountName": "train", "priorityClassName": "high", "schedulerName": "other", "imagePullSecrets": [{"name": "registry"}],
+    "nodeSelector": {"pool": "a4"}, "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}], "hostIPC": True,
+    "containers": [{
+        "name": "pytorch", "image": "example/train:1", "command": ["torchrun"], "args": ["train.py", "--epochs", "3"], "workingDir": "/work",
+        "env": [{"name": "MODE", "value": "a"}, {"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "hub", "key": "token"}}}],
+        "envFrom": [{"configMapRef": {"name": "settings"}}], "resources": {"limits": {"nvidia.com/gpu": 8, "memory": "64Gi"}},
+        "securityContext": {"capabilities": {"add": ["IPC_LOCK"]}},
+        "volumeMounts": [{"name": "data", "mountPath": "/data", "readOnly": True}, {"name": "dshm", "mountPath": "/dev/shm"},
+                         {"name": "scratch", "mountPath": "/a", "subPath": "a"}, {"name": "scratch", "mountPath": "/b", "subPath": "b"}]}],
+    "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}, {"name": "dshm", "emptyDir": {"medium": "Memory", "sizeLimit": "16Gi"}},
+                {"name": "scratch", "emptyDir": {}}]}}
+BY_HAND = """\
+workers: 4
+ranksPerWorker: 1
+launch: env
+devices: {gpus: {count: 8, resource: nvidia.com/gpu}}
+image: example/train:1
+command: [torchrun]
+args: [train.py, --epochs, "3"]
+workingDir: /work
+env:
+  MODE: a
+  TOKEN: {secretKeyRef: {name: hub, key: token}}
+envFrom: [{configMapRef: {name: settings}}]
+resources: {limits: {memory: 64Gi}}
+volumes:
+- {name: data, persistentVolumeClaim: data, mountPath: /data, readOnly: true}
+- {name: dshm, shm: 16Gi}
+tolerations: [{key: nvidia.com/gpu, operator: Exists}]
+nodeSelector: {pool: a4}
+priorityClassName: high
+serviceAccountName: train
+imagePullSecrets: [registry]
+schedulerName: other
+labels: {team: a}
+annotations: {sidecar.istio.io/inject: "false"}
+template:
+  spec:
+    hostIPC: true
+    containers:
+    - name: worker
+      securityContext: {capabilities: {add: [IPC_LOCK]}}
+      volumeMounts: [{name: scratch, mountPath: /a, subPath: a}, {name: scratch, mountPath: /b, subPath: b}]
+    volumes: [{name: scratch, emptyDir: {}}]
+"""
+
+
+def test_as_a_person_would_write_it(drarun):
+    """In the short form and in the order of docs/design/009; the template has what the short form cannot say."""
+    run = drarun("import", "-", input=of_kind("PyTorchJob", {"pytorchReplicaSpecs": {"Worker": {"replicas": 4, "template": POD}}})).ok()
+    spec = yaml.safe_load(run.out)["spec"]
+    assert spec == yaml.safe_load(BY_HAND) and list(spec) == list(yaml.safe_load(BY_HAND))
+
+
+def test_variables_that_need_their_order_stay_a_list(drarun):
+    pod = json.loads(json.dumps(POD))
+    pod["spec"]["containers"][0]["env"] = [{"name": "Z", "value": "1"}, {"name": "A", "value": "$(Z)"}]
+    run = drarun("import", "-", input=of_kind("Job", {"template": pod})).ok()
+    assert yaml.safe_load(run.out)["spec"]["env"] == [{"name": "Z", "value": "1"}, {"name": "A", "value": "$(Z)"}]
 
 
 def test_a_number_of_pods_that_is_to_be_filled_in(imported):
@@ -595,7 +658,7 @@ def test_affinity_of_two_pods(drarun):
     for pod in text[1::2]:
         pod["spec"].update(away(matchExpressions=[{"key": "name", "operator": "Exists"}]))
     run = drarun("import", "-", input=yaml.safe_dump_all(text)).ok()
-    pod = yaml.safe_load(run.out)["spec"]["template"]["spec"]
+    pod = in_template(yaml.safe_load(run.out)["spec"])["template"]["spec"]
     assert pod["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] == [OURS]
 
 
@@ -709,7 +772,7 @@ def test_trainjob_and_its_runtime_in_other_files(drarun, tmp_path):
         (tmp_path / f"{name}.json").write_text(json.dumps({"kind": "List", "items": [each]}))
     run = drarun("import", tmp_path).ok()
     spec = next(yaml.safe_load_all(run.out))["spec"]
-    assert spec["workers"] == 2 and spec["template"]["spec"]["nodeSelector"] == {"pool": "a4"}
+    assert spec["workers"] == 2 and spec["nodeSelector"] == {"pool": "a4"}
     assert "left out: dataset-initializer is no step of a job here" in run.err
     assert "it is for other pods than the workers'" in run.err and "spec.initializer" in run.err
     assert run.err.count("dataset-initializer is no step") == 1

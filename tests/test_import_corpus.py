@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from support.build import SOURCE
+from support.short_form import KEYS, in_template
 
 FILES = sorted([*(SOURCE / "tests/data/import").glob("*.yaml"), *(SOURCE / "tests/data/seeds").glob("*.yaml")])
 PAGE = SOURCE / "docs/measured/import.md"
@@ -116,10 +117,45 @@ def test_corpus(drarun, tmp_path):
     assert page == PAGE.read_text()
 
 
+# Of manifests, by hand: all that is asked of a worker's pod.
+TEMPLATES = json.loads((SOURCE / "tests/data/import_templates.json").read_text())
+
+
+def objects(drarun, path, job):
+    """What is made of the job, but for what has its own text or a digest of it (the launcher's); the ranks' container has one
+    name, volumes and mounts one order."""
+    path.write_text(json.dumps(job))
+    made = [each for each in json.loads(drarun("render", path, "--format", "json").ok().out)["items"]
+            if each["kind"] != "ConfigMap" and (each["kind"] != "Job" or each["metadata"]["name"].endswith("-w"))]
+    pods = [each["spec"] if each["kind"] == "Pod" else each["spec"]["template"]["spec"] for each in made if each["kind"] in ("Pod", "Job")]
+    for pod in pods:
+        first = pod["containers"][0]
+        first["name"] = "worker"
+        pod["volumes"] = sorted(pod.get("volumes", []), key=lambda volume: volume["name"])
+        first["volumeMounts"] = sorted(first.get("volumeMounts", []), key=lambda mount: mount["mountPath"])
+    assert pods
+    return made
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_short_form_is_the_same_pod(drarun, tmp_path, name):
+    job = next(yaml.safe_load_all(drarun("import", SOURCE / "tests" / name).ok().out))
+    long = {**job, "spec": {**{key: value for key, value in job["spec"].items() if key not in KEYS}, "template": TEMPLATES[name]}}
+    assert "image" in job["spec"] and "image" not in long["spec"]
+    made = objects(drarun, tmp_path / "short.json", job)
+    assert made == objects(drarun, tmp_path / "long.json", long)
+    # and this is what the tests of import read
+    assert objects(drarun, tmp_path / "read.json", {**job, "spec": in_template(job["spec"])}) == made
+
+
+def test_all_that_is_imported_was_compared(drarun):
+    assert {f"data/{file.parent.name}/{file.name}" for file in FILES if file.stem not in REFUSED} <= set(TEMPLATES)
+
+
 @pytest.mark.parametrize("name", [file.stem for file in FILES if file.stem not in REFUSED])
 def test_no_affinity_is_dead(drarun, name):
     """What a term selects is on the pods that drarun makes, or on others by wish of nobody here."""
     file = next(file for file in FILES if file.stem == name)
     job = next(yaml.safe_load_all(drarun("import", file).ok().out))
-    text = json.dumps(job["spec"]["template"]["spec"].get("affinity", {}))
+    text = json.dumps(job["spec"].get("template", {}).get("spec", {}).get("affinity", {}))
     assert not re.search(r"kubeflow\.org|jobset\.sigs", text)

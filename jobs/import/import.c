@@ -9,6 +9,7 @@
 #include "jobs/import/parts.h"
 #include "jobs/spec/node_spread.h"
 #include "jobs/spec/spec.h"
+#include "jobs/spec/spec_shorten.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/nearest.h"
@@ -681,6 +682,22 @@ static json_t *in_order(json_t *job)
                                        "devices",
                                        "computeDomain",
                                        "nccl",
+                                       "image",
+                                       "command",
+                                       "args",
+                                       "workingDir",
+                                       "env",
+                                       "envFrom",
+                                       "resources",
+                                       "volumes",
+                                       "tolerations",
+                                       "nodeSelector",
+                                       "priorityClassName",
+                                       "serviceAccountName",
+                                       "imagePullSecrets",
+                                       "schedulerName",
+                                       "labels",
+                                       "annotations",
                                        "template",
                                        "timeouts",
                                        "restarts",
@@ -849,6 +866,8 @@ static int build(struct import *im, char *const program[], json_t **ret_job,
     import_vendor_script(im->has_launcher ? &im->launcher : &im->pod, template);
     explain_others(im, template);
     json_object_set_new(im->job, "template", template);
+    if (spec_shorten(im->job) < 0)
+        return error_set(err, ENOMEM, "out of memory");
     *ret_job = document(im);
     return *ret_job ? 0 : error_set(err, ENOMEM, "out of memory");
 }
