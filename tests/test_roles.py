@@ -99,9 +99,22 @@ def test_arguments_of_the_command_line(drarun, job):
 
 
 def test_variables_of_cluster_objects_are_told(drarun, job):
-    spec = job(role("a", "echo [$A] [$B]", env={"A": "x", "B": {"secretKeyRef": {"name": "s", "key": "k"}}}))
+    """Once for all roles that lack the same, and for all variables that the same roles lack."""
+    secret = {name: {"secretKeyRef": {"name": "s", "key": name}} for name in "BCD"}
+    spec = job(role("a", "echo [$A] [$B]"), role("b", "true"), role("c", "true", env={"A": "z", "D": secret["D"]}),
+               role("d", "true", env={}), env={"A": "x", **secret})
     result = drarun("run", "--local", spec, clean=False).ok()
-    assert result.out == "[x] []\n" and "the variable B comes from an object of a cluster" in result.err, result
+    assert result.out == "[x] []\n"
+    assert [line for line in result.err.splitlines() if "of a cluster" in line] == [
+        "drarun: roles a, b: the variables B, C come from objects of a cluster: they are not set here",
+        "drarun: roles a, b, c: the variable D comes from an object of a cluster: it is not set here"]
+
+
+def test_variables_of_a_job_without_roles_are_told(drarun, tmp_path):
+    path = tmp_path / "job.yaml"
+    path.write_text("image: i\ncommand: ['true']\nenv: {B: {secretKeyRef: {name: s, key: k}}}\n")
+    result = drarun("run", "--local", path, clean=False).ok()
+    assert result.err == "drarun: the variable B comes from an object of a cluster: it is not set here\n"
 
 
 # ---- plan and manifests ----

@@ -23,31 +23,46 @@ static void add_name(const char *role, struct buf *out)
     buf_add_str(out, "=");
 }
 
-static int add_hosts(const struct spec_role *role, const char *const *hosts, struct strlist *env)
+/* "DRARUN_HOSTS_NAME=ADDRESS,ADDRESS"; false: it is too long for a variable. */
+static bool add_hosts(const struct spec_role *role, const char *const *hosts, struct buf *out)
 {
-    CLEANUP(buf_done) struct buf text = BUF_INIT;
-    add_name(role->name, &text);
+    add_name(role->name, out);
     for (uint32_t i = 0; i < role->workers; i++)
-        buf_printf(&text, "%s%s", i ? "," : "", hosts[role->first + i]);
-    if (text.failed)
-        return -ENOMEM;
-    if (text.len > HOSTS_MAX)
-        log_note("role %s has too many workers for a variable with their addresses: the ranks do "
-                 "not get it",
-                 role->name);
-    else
-        strlist_add(env, text.data);
-    return 0;
+        buf_printf(out, "%s%s", i ? "," : "", hosts[role->first + i]);
+    return out->len <= HOSTS_MAX;
 }
 
 int role_env_add(const struct job_spec *spec, const struct spec_role *role,
                  const char *const *hosts, struct strlist *env, struct drarun_error *err)
 {
-    int rc = 0;
+    bool failed = false;
     if (!spec_has_roles(spec))
         return 0;
     strlist_addf(env, "DRARUN_ROLE=%s", role->name);
-    for (uint32_t r = 0; rc == 0 && r < spec->role_count; r++)
-        rc = add_hosts(&spec->roles[r], hosts, env);
-    return rc < 0 || env->failed ? error_set(err, ENOMEM, "out of memory") : 0;
+    for (uint32_t r = 0; r < spec->role_count; r++) {
+        CLEANUP(buf_done) struct buf text = BUF_INIT;
+        if (add_hosts(&spec->roles[r], hosts, &text))
+            strlist_add(env, text.data);
+        failed |= text.failed;
+    }
+    return failed || env->failed ? error_set(err, ENOMEM, "out of memory") : 0;
+}
+
+int role_env_tell(const struct job_spec *spec, const char *const *hosts, struct drarun_error *err)
+{
+    CLEANUP(buf_done) struct buf names = BUF_INIT;
+    uint32_t count = 0;
+    for (uint32_t r = 0; spec_has_roles(spec) && r < spec->role_count; r++) {
+        CLEANUP(buf_done) struct buf text = BUF_INIT;
+        if (!add_hosts(&spec->roles[r], hosts, &text))
+            buf_printf(&names, "%s%s", count++ ? ", " : "", spec->roles[r].name);
+        names.failed |= text.failed;
+    }
+    if (names.failed)
+        return error_set(err, ENOMEM, "out of memory");
+    if (count > 0)
+        log_note("role%s %s: too many workers for a variable with their addresses: the ranks do "
+                 "not get %s",
+                 count > 1 ? "s" : "", names.data, count > 1 ? "these" : "it");
+    return 0;
 }

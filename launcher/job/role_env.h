@@ -9,9 +9,12 @@
 #include "lib/base/strlist.h"
 
 /* Adds "NAME=VALUE" to env: DRARUN_ROLE, and for each role of the job DRARUN_HOSTS_ROLE with the
- * addresses of its workers. Nothing for a document without `roles`. hosts: by worker, an address at
- * which the others reach it. -ENOMEM. */
+ * addresses of its workers, unless these are too many for a variable. Nothing for a document
+ * without `roles`. hosts: by worker, an address at which the others reach it. -ENOMEM. */
 int role_env_add(const struct job_spec *spec, const struct spec_role *role,
                  const char *const *hosts, struct strlist *env, struct drarun_error *err);
+
+/* Logs a line that names the roles whose addresses role_env_add leaves out, if there are such. */
+int role_env_tell(const struct job_spec *spec, const char *const *hosts, struct drarun_error *err);
 
 #endif

@@ -8,6 +8,7 @@
 #include "jobs/ranks/rankenv.h"
 #include "launcher/job/role_env.h"
 #include "launcher/files/spec_file.h"
+#include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
@@ -50,7 +51,7 @@ static void add_argv(const struct job_request *request, const struct spec_role *
         add_words(json_object_get(container, "args"), argv);
 }
 
-/* Variables with a value of their own; the others come from objects of a cluster. */
+/* Variables with a value of their own. */
 static void add_env(const struct spec_role *role, struct strlist *env)
 {
     size_t i;
@@ -61,13 +62,88 @@ static void add_env(const struct spec_role *role, struct strlist *env)
         const char *value = json_string_value(json_object_get(each, "value"));
         if (name && value)
             strlist_addf(env, "%s=%s", name, value);
-        else if (name)
-            log_note("role %s: the variable %s comes from an object of a cluster: it is not set "
-                     "here",
-                     role->name, name);
     }
     if (role->nccl_env.count > 0)
         strlist_add_all(env, role->nccl_env.items);
+}
+
+/* ---- variables that come from objects of a cluster ---- */
+
+static bool lacks(const struct spec_role *role, const char *name)
+{
+    size_t i;
+    json_t *each;
+    json_array_foreach(json_object_get(spec_role_container(role), "env"), i, each)
+    {
+        const char *own = json_string_value(json_object_get(each, "name"));
+        if (own && strcmp(own, name) == 0 && !json_is_string(json_object_get(each, "value")))
+            return true;
+    }
+    return false;
+}
+
+/* "roles a, b: "; "" for a job without roles. */
+static void add_roles(const struct job_spec *spec, const char *name, struct buf *out)
+{
+    uint32_t count = 0, said = 0;
+    for (uint32_t r = 0; spec_has_roles(spec) && r < spec->role_count; r++)
+        count += lacks(&spec->roles[r], name);
+    for (uint32_t r = 0; count > 0 && r < spec->role_count; r++)
+        if (lacks(&spec->roles[r], name))
+            buf_printf(out, "%s%s",
+                       said++ > 0  ? ", "
+                       : count > 1 ? "roles "
+                                   : "role ",
+                       spec->roles[r].name);
+    buf_add_str(out, count > 0 ? ": " : "");
+}
+
+/* whose: by name, which roles lack it. */
+static int tell_lacking(const struct strlist *names, const struct strlist *whose)
+{
+    for (size_t i = 0; i < names->count; i++) {
+        CLEANUP(buf_done) struct buf list = BUF_INIT;
+        size_t before = 0, count = 0;
+        while (before < i && strcmp(whose->items[before], whose->items[i]) != 0)
+            before++;
+        if (before < i) /* with that one */
+            continue;
+        for (size_t k = i; k < names->count; k++)
+            if (strcmp(whose->items[k], whose->items[i]) == 0)
+                buf_printf(&list, "%s%s", count++ > 0 ? ", " : "", names->items[k]);
+        if (list.failed)
+            return -ENOMEM;
+        if (count > 1)
+            log_note("%sthe variables %s come from objects of a cluster: they are not set here",
+                     whose->items[i], list.data);
+        else
+            log_note("%sthe variable %s comes from an object of a cluster: it is not set here",
+                     whose->items[i], list.data);
+    }
+    return 0;
+}
+
+static int tell_variables(const struct job_spec *spec, struct drarun_error *err)
+{
+    CLEANUP(strlist_done) struct strlist names = STRLIST_INIT;
+    CLEANUP(strlist_done) struct strlist whose = STRLIST_INIT;
+    for (uint32_t r = 0; r < spec->role_count; r++) {
+        size_t i;
+        json_t *each;
+        json_array_foreach(json_object_get(spec_role_container(&spec->roles[r]), "env"), i, each)
+        {
+            CLEANUP(buf_done) struct buf text = BUF_INIT;
+            const char *name = json_string_value(json_object_get(each, "name"));
+            if (!name || !lacks(&spec->roles[r], name) || strlist_has(&names, name))
+                continue;
+            add_roles(spec, name, &text);
+            strlist_add(&names, name);
+            strlist_add(&whose, text.data);
+            whose.failed |= text.failed;
+        }
+    }
+    bool failed = names.failed || whose.failed;
+    return failed || tell_lacking(&names, &whose) < 0 ? error_set(err, ENOMEM, "out of memory") : 0;
 }
 
 static uint32_t ranks_per_worker(const struct job_spec *spec, const struct spec_role *role,
@@ -153,4 +229,10 @@ int local_spec_use(struct job_request *request, struct local_spec **ret_spec)
     }
     *ret_spec = TAKE_PTR(own);
     return 0;
+}
+
+int local_spec_tell(const struct local_spec *spec, struct drarun_error *err)
+{
+    int rc = tell_variables(&spec->file->job, err);
+    return rc == 0 ? role_env_tell(&spec->file->job, strlist_items(&spec->hosts), err) : rc;
 }

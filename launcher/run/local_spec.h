@@ -13,6 +13,9 @@ struct local_spec;
 /* Puts the spec of request's file in the place of its program; request borrows from *ret_spec.
  * Returns the exit status, having said everything. */
 int local_spec_use(struct job_request *request, struct local_spec **ret_spec);
+/* Logs what the ranks do not get here. For the program that starts them: others that it becomes
+ * read the spec again. */
+int local_spec_tell(const struct local_spec *spec, struct drarun_error *err);
 void local_spec_free(struct local_spec *spec);
 DEFINE_CLEANUP(struct local_spec, local_spec_free)
 

@@ -169,6 +169,8 @@ static int run_request(char *const all[], struct job_request *request, struct lo
         remote_become(all, &err);
         return fail(&err);
     }
+    if (*ret_spec && local_spec_tell(*ret_spec, &err) < 0)
+        return fail(&err);
     if (foreign_variables_use(request, &err) < 0)
         return fail(&err);
     return run_job(request);

@@ -114,7 +114,7 @@ static int add_programs(const struct ranks_facts *facts, struct ranks *r, struct
         r->request.per_worker = r->count == 1 || r->request.per_worker == each ? each : 0;
         rc = role_env_add(spec, role, strlist_items(&r->hosts), &program->env, err);
     }
-    return rc;
+    return rc == 0 ? role_env_tell(spec, strlist_items(&r->hosts), err) : rc;
 }
 
 int ranks_build(const struct ranks_facts *facts, const struct request_pods *pods,
