@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "launcher/cluster/client/heartbeat.h"
+#include "launcher/cluster/lead/lost.h"
 #include "launcher/cluster/lead/private.h"
+#include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
@@ -52,35 +54,11 @@ void lead_look_for_shell(struct lead *lead)
 
 /* ---- the workers ---- */
 
-static const char *why_lost(const struct pod_state *worker)
-{
-    if (worker->phase == POD_ABSENT)
-        return "its pod was deleted";
-    if (worker->not_ready)
-        return "its node has stopped to answer";
-    return worker->message ? worker->message : pod_end_name(worker->end);
-}
-
-static bool is_lost(const struct pod_state *worker)
-{
-    return worker->phase == POD_ABSENT || worker->phase == POD_ENDED || worker->deleting ||
-           worker->not_ready;
-}
-
 /* Who is lost is known to the status; the others stay until the shell ends. */
-static void look_at_workers(struct lead *lead)
+static void look_at_workers(struct lead *lead, struct lost *lost)
 {
-    const struct pod_state *workers = board_workers(lead->board, lead->render.attempt);
-    uint32_t lost = 0;
-    for (uint32_t i = 0; i < lead->spec->workers; i++)
-        lost += is_lost(&workers[i]);
-    if (lost == lead->kept_lost)
-        return;
-    for (uint32_t i = 0; lost > lead->kept_lost && i < lead->spec->workers; i++)
-        if (is_lost(&workers[i]))
-            log_note("worker %u is lost: %s", i, why_lost(&workers[i]));
-    lead->kept_lost = lost;
-    lead_tell(lead, NULL);
+    if (lost_look(lost, board_workers(lead->board, lead->render.attempt)))
+        lead_tell(lead, NULL);
 }
 
 /* ---- from begin to end ---- */
@@ -93,11 +71,11 @@ static int64_t limit_ms(const struct lead *lead)
                : lead->gang.since_ms + total + lead->gang.spent_ms[GANG_CLOCK_QUEUE];
 }
 
-static void turn(struct lead *lead, int64_t limit)
+static void turn(struct lead *lead, struct lost *lost, int64_t limit)
 {
     int64_t left = limit == INT64_MAX ? TURN_MS : limit - lead_now();
     lead_look_for_shell(lead);
-    look_at_workers(lead);
+    look_at_workers(lead, lost);
     int64_t silent = lead->shell_ms + (int64_t)lead->options->keep_s * 1000 - clock_ms();
     left = left < silent ? left : silent;
     if (!lead_is_stopped(lead) && left > 0)
@@ -106,12 +84,15 @@ static void turn(struct lead *lead, int64_t limit)
 
 int lead_keep(struct lead *lead, struct drarun_error *err)
 {
+    CLEANUP(lost_done) struct lost lost;
     int64_t limit = limit_ms(lead);
+    if (lost_init(&lost, lead->spec->workers) < 0)
+        return error_set(err, ENOMEM, "out of memory");
     lead_tell(lead, NULL);
     lead_event(lead, "Started", "all workers are up and kept for one job after another");
     log_note("%u worker%s kept", lead->spec->workers, lead->spec->workers == 1 ? " is" : "s are");
     while (!lead_is_stopped(lead) && lead_now() < limit)
-        turn(lead, limit);
+        turn(lead, &lost, limit);
     if (lead->shell_ended) {
         lead->signo = 0;
         lead->status = 0;

@@ -73,7 +73,6 @@ struct lead {
     bool shell_ended;    /* in order */
     char shell_word[24]; /* the last one of its heartbeat */
     int64_t shell_ms;    /* when that came; 0: not looked yet */
-    uint32_t kept_lost;  /* workers that are lost, as the status says */
 
     struct job *job;            /* while ranks run */
     struct lead_vitals *vitals; /* of theirs; NULL: they are not watched */

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which workers of an allocation are lost, told once. */
+#ifndef DRARUN_LAUNCHER_LEAD_LOST_H
+#define DRARUN_LAUNCHER_LEAD_LOST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "jobs/gang/pod_state.h"
+
+struct lost {
+    bool *is; /* by worker, as it was looked at last */
+    uint32_t count;
+};
+
+/* -ENOMEM; lost_done is fine all the same. */
+int lost_init(struct lost *lost, uint32_t workers);
+void lost_done(struct lost *lost);
+
+/* Logs a line for each reason why workers (as many as lost has) are lost that were not at the last
+ * look. True: others are lost than then. */
+bool lost_look(struct lost *lost, const struct pod_state *workers);
+
+#endif
