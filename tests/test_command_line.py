@@ -151,6 +151,13 @@ def test_environment(drarun):
         assert "-x NOT_THERE: there is no such variable" in result.err
 
 
+def test_variable_that_is_not_there_is_told_once(drarun):
+    """Several programs may ask for it."""
+    run = drarun("-x", "NOT_THERE", "-n", 1, "true", ":", "-x", "NOT_THERE", "-x", "NOR_THIS", "-n", 1, "true").ok()
+    assert run.err.splitlines() == [f"drarun: -x {name}: there is no such variable here, so the ranks do not get it"
+                                    for name in ("NOT_THERE", "NOR_THIS")]
+
+
 @pytest.mark.parametrize("inner", [["-n", 2], ["--workers", 2, "-n", 2]], ids=["2", "2x1"])
 @pytest.mark.parametrize("outer", [["-n", 2], ["--workers", 2, "-n", 2]], ids=["2", "2x1"])
 def test_a_job_in_each_rank_of_a_job(drarun, outer, inner):

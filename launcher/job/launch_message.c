@@ -30,28 +30,32 @@ struct launch_message {
     void **pointers; /* what the wire's arrays of pointers point into */
 };
 
-/* NAME=VALUE as it is; NAME with the value that we have. */
-static void add_env(struct strlist *env, const char *text)
+/* NAME=VALUE as it is; NAME with the value that we have. told: names that have none, which another
+ * program may have asked for, too. */
+static void add_env(struct strlist *env, const char *text, struct strlist *told)
 {
     if (strchr(text, '=')) {
         strlist_add(env, text);
         return;
     }
     const char *value = getenv(text);
-    if (value)
+    if (value) {
         strlist_addf(env, "%s=%s", text, value);
-    else
+    } else if (!strlist_has(told, text)) {
         log_note("-x %s: there is no such variable here, so the ranks do not get it", text);
+        strlist_add(told, text);
+    }
 }
 
 static int fill_apps(struct launch_message *m, const struct job_request *request, void **pointers)
 {
+    CLEANUP(strlist_done) struct strlist told = STRLIST_INIT;
     for (size_t i = 0; i < request->program_count; i++) {
         const struct request_program *program = &request->programs[i];
         struct app *app = &m->apps[i];
         drarun__wire__app__init(&app->wire);
         for (size_t k = 0; k < program->env.count; k++)
-            add_env(&app->env, program->env.items[k]);
+            add_env(&app->env, program->env.items[k], &told);
         app->wire.argv = (char **)program->argv;
         app->wire.n_argv = program->argc;
         app->wire.env = app->env.items;
