@@ -139,6 +139,19 @@ def test_plan_of_each_role(drarun, machine, job):
     assert "\nrole train: 2 workers, each with 8 GPUs of class gpu.nvidia.com and 8 NICs of class dranet\n" in text
 
 
+def test_warnings_of_roles_are_grouped(drarun, machine, job):
+    """What several roles' plans warn of is said once, behind them."""
+    spec = job(role("train", workers=2, devices=DEVICES), role("serve", devices=DEVICES), role("head"))
+    text = drarun("plan", spec, *machine("a4-highgpu-8g", 3)).ok().out
+    assert text.count("Warnings:") == 1 and text.index("Warnings:") > text.index("\nrole head: ")
+    lines = text[text.index("Warnings:"):].splitlines()[1:]
+    assert [line for line in lines if "PROFILE_NOT_NAMED" in line] == [
+        "  PROFILE_NOT_NAMED, roles train, serve: not mounted into the pods: /usr/local/nvidia, /usr/local/gib: say nccl: {profile: gke-a4}, "
+        "or have them in the image"]
+    unknown, = (line for line in lines if "IBDEV_UNKNOWN" in line)
+    assert unknown.startswith("  IBDEV_UNKNOWN, roles train (workers 0-1), serve (worker 0): "), unknown
+
+
 def test_no_room_names_the_role(drarun, machine, job):
     spec = job(role("train", workers=2, devices=DEVICES), role("serve", devices={"gpus": {"count": 1, "class": "gpu.nvidia.com"}}))
     result = drarun("plan", spec, *machine("a4-highgpu-8g", 2))

@@ -10,6 +10,7 @@
 #include "launcher/api/picture.h"
 #include "launcher/api/text.h"
 #include "launcher/files/cluster_files.h"
+#include "launcher/plan/role_warnings.h"
 #include "launcher/plan/text.h"
 #include "launcher/files/spec_file.h"
 #include "launcher/topo/slices.h"
@@ -303,6 +304,8 @@ char *drarun_plan_text(const struct drarun_plan *plan, int explain)
         buf_add_str(&text, named ? "\n" : "");
         preview_text(&input, &plan->previews[r], explain, &text);
     }
+    if (named)
+        role_warnings_text(&plan->spec, plan->previews, plan->built, &text);
     return text_take(&text);
 }
 

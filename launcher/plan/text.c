@@ -373,7 +373,8 @@ static void warning_lines(const struct plan *plan, struct buf *out)
     out->failed |= warnings_each_wording(&plan->warnings, warning_line, out) < 0;
 }
 
-static void plan_lines(const struct preview *preview, bool explain, struct buf *out)
+/* warnings: they are shown, too. */
+static void plan_lines(const struct preview *preview, bool explain, bool warnings, struct buf *out)
 {
     const struct plan *plan = &preview->plan;
     if (plan->refusal.code) {
@@ -390,7 +391,8 @@ static void plan_lines(const struct preview *preview, bool explain, struct buf *
                    plan->profile_fact ? plan->profile_fact : "");
     variables(&plan->env, "Environment of every rank", explain, out);
     variables(&plan->prepend, "Put before what the image has", explain, out);
-    warning_lines(plan, out);
+    if (warnings)
+        warning_lines(plan, out);
 }
 
 void preview_text(const struct preview_input *input, const struct preview *preview, bool explain,
@@ -414,7 +416,7 @@ void preview_text(const struct preview_input *input, const struct preview *previ
         buf_printf(out, "\nNo room%s: %s\n", preview->absent ? " on the nodes that are there" : "",
                    preview->prediction.shortage);
     else if (preview->planned)
-        plan_lines(preview, explain, out);
+        plan_lines(preview, explain, !spec_has_roles(input->spec), out);
     if (preview->advice)
         buf_printf(out, "\nAdvice: %s.\n", preview->advice);
 }

@@ -6,7 +6,8 @@
 #include "jobs/predict/preview.h"
 #include "lib/base/buf.h"
 
-/* explain: each variable with rule, fact, reason and source. */
+/* explain: each variable with rule, fact, reason and source. The warnings of a job with roles are
+ * not with each role: role_warnings_text shows those of all. */
 void preview_text(const struct preview_input *input, const struct preview *preview, bool explain,
                   struct buf *out);
 json_t *preview_json(const struct preview_input *input, const struct preview *preview,
