@@ -189,13 +189,16 @@ static const char *launcher_priority(const struct job_spec *spec)
                : json_string_value(json_object_get(workers, "priorityClassName"));
 }
 
+json_t *object_security(json_int_t user)
+{
+    return json_pack("{s:b, s:b, s:b, s:I, s:{s:[s]}, s:{s:s}}", "allowPrivilegeEscalation", 0,
+                     "readOnlyRootFilesystem", 1, "runAsNonRoot", 1, "runAsUser", user,
+                     "capabilities", "drop", "ALL", "seccompProfile", "type", "RuntimeDefault");
+}
+
 static json_t *launcher_container(const struct job_spec *spec, const struct render_options *options)
 {
     const char *image = options->image ? options->image : RENDER_IMAGE;
-    json_t *security =
-        json_pack("{s:b, s:b, s:b, s:i, s:{s:[s]}, s:{s:s}}", "allowPrivilegeEscalation", 0,
-                  "readOnlyRootFilesystem", 1, "runAsNonRoot", 1, "runAsUser", 65532,
-                  "capabilities", "drop", "ALL", "seccompProfile", "type", "RuntimeDefault");
     return json_pack(
         "{s:s, s:s, s:[s, s], s:[s, s], s:[o, o, o, o, o*, o*, o*], s:o*, s:o, s:o}", "name",
         "launcher", "image", image, "command", "/bin/drarun", "run", "args", "--job", spec->name,
@@ -205,7 +208,7 @@ static json_t *launcher_container(const struct job_spec *spec, const struct rend
         options->delivery ? plain_variable("DRARUN_AGENT", json_string(options->delivery)) : NULL,
         options->keep_s ? plain_variable("DRARUN_KEEP", json_sprintf("%u", options->keep_s)) : NULL,
         metrics_variable(options), "ports", metrics_ports(options), "resources",
-        launcher_resources(spec), "securityContext", security);
+        launcher_resources(spec), "securityContext", object_security(OBJECT_USER));
 }
 
 static json_t *launcher_pod(const struct job_spec *spec, const struct render_options *options)

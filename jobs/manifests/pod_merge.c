@@ -162,19 +162,26 @@ static const char *install_option(const struct merge *m)
     return spec_role_wants_bench(m->role) ? "--install-bench" : "--install";
 }
 
+/* Of the ranks' container, or else of the pod. */
+static const json_t *security_field(const struct merge *m, const char *key)
+{
+    const json_t *own = json_object_get(json_object_get(m->first, "securityContext"), key);
+    return own ? own : json_object_get(json_object_get(m->pod, "securityContext"), key);
+}
+
 /* The agent puts itself into the volume, or drarun, as images without a shell have no cp. Where its
  * image is for another architecture, runc writes that to the log alone: the pod's status shall have
- * it. */
+ * it. It never runs as root: its user is the one that the ranks' container names, since a policy of
+ * the cluster may want certain users, or else one of ours. */
 static json_t *init_container(const struct merge *m, const char *image)
 {
-    json_t *security =
-        json_pack("{s:b, s:{s:[s]}}", "allowPrivilegeEscalation", 0, "capabilities", "drop", "ALL");
+    json_int_t user = json_integer_value(security_field(m, "runAsUser"));
     return json_pack("{s:s, s:s, s:[s, s, s], s:o*, s:[{s:s, s:s}], s:o, s:s}", "name",
                      POD_MERGE_AGENT_CONTAINER, "image", image, "command", "/bin/drarun-worker",
                      install_option(m), IN_POD "/bin", "resources", resources_of_first(m),
                      "volumeMounts", "name", POD_MERGE_AGENT_VOLUME, "mountPath", IN_POD,
-                     "securityContext", security, "terminationMessagePolicy",
-                     "FallbackToLogsOnError");
+                     "securityContext", object_security(user > 0 ? user : OBJECT_USER),
+                     "terminationMessagePolicy", "FallbackToLogsOnError");
 }
 
 static int merge_agent_files(struct merge *m)

@@ -299,6 +299,37 @@ static void test_refusals(void **state)
     }
 }
 
+#define SECURED(pod, container)                                                                    \
+    "{\"spec\": {\"securityContext\": {" pod "}, \"containers\": [{\"name\": \"m\", "              \
+    "\"image\": \"i\", \"securityContext\": {" container "}}]}}"
+
+#define OWN_SECURITY(user)                                                                         \
+    "{\"allowPrivilegeEscalation\":false,\"readOnlyRootFilesystem\":true,"                         \
+    "\"runAsNonRoot\":true,\"runAsUser\":" user ",\"capabilities\":{\"drop\":[\"ALL\"]},"          \
+    "\"seccompProfile\":{\"type\":\"RuntimeDefault\"}}"
+
+/* What brings the agent is never root, and complies with Pod Security "restricted". */
+static void test_who_brings_the_agent(void **state)
+{
+    static const struct {
+        const char *template, *security;
+    } cases[] = {
+        {SECURED("", ""), OWN_SECURITY("65532")},
+        {SECURED("\"runAsUser\": 0, \"runAsNonRoot\": false", "\"privileged\": true"),
+         OWN_SECURITY("65532")},
+        {SECURED("\"runAsUser\": 7", ""), OWN_SECURITY("7")},
+        {SECURED("\"runAsUser\": 7", "\"runAsUser\": 4711"), OWN_SECURITY("4711")},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct job_spec spec = job(cases[i].template);
+        json_t *pod = pod_of(&spec, 0);
+        expect_json(pod, "spec.initContainers.0.securityContext", cases[i].security);
+        json_decref(pod);
+        done(&spec);
+    }
+}
+
 /* Kinds in the order of creation: the owner first, claims before the pods that name them. */
 static void test_order(void **state)
 {
@@ -582,6 +613,7 @@ int main(void)
         cmocka_unit_test(test_host_network),
         cmocka_unit_test(test_plugin_gpus),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_who_brings_the_agent),
         cmocka_unit_test(test_order),
         cmocka_unit_test(test_gang),
         cmocka_unit_test(test_gang_priority),
