@@ -44,7 +44,7 @@ ROWS = {
         f"`drop: [ALL]`, `RuntimeDefault`, no privilege escalation, user {USER}",
         {"runAsUser": USER, "runAsGroup": USER, "runAsNonRoot": True, "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]},
          "seccompProfile": {"type": "RuntimeDefault"}},
-        forced="grep -qE '^CapEff:[[:space:]]*0+$' /proc/self/status && grep -qE '^Seccomp:[[:space:]]*2$' /proc/self/status"),
+        forced="test $(grep -cE '^Cap(Eff|Bnd):[[:space:]]*0+$' /proc/self/status) = 2 && grep -qE '^Seccomp:[[:space:]]*2$' /proc/self/status"),
     "a root file system to write to": Row("`readOnlyRootFilesystem: true`", {"readOnlyRootFilesystem": True},
                                           forced="! touch /drarun 2>/dev/null && ! touch /tmp/drarun 2>/dev/null"),
     "cgroups": Row("an empty volume, read-only, over /sys/fs/cgroup", mounts=[{"name": "none", "mountPath": "/sys/fs/cgroup", "readOnly": True}],

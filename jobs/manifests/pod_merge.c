@@ -424,23 +424,32 @@ static bool has_text(const json_t *list, const char *text)
     return false;
 }
 
-/* Registered memory is locked memory. */
+/* A capability of the container reaches processes of root, and files that have it of their own
+ * unless privileges must not grow. */
+static bool reaches_nobody(const struct merge *m, const json_t *security)
+{
+    bool root = json_integer_value(security_field(m, "runAsUser")) == 0 &&
+                security_field(m, "runAsNonRoot") != json_true();
+    return !root && json_object_get(security, "allowPrivilegeEscalation") == json_false();
+}
+
+/* Registered memory is locked memory. Who drops the capability by its name does without: the
+ * preflight looks at the limit. */
 static int merge_ipc_lock(struct merge *m)
 {
     json_t *security = NULL, *capabilities = NULL, *add = NULL;
     if (!m->role->nics.class && !m->role->nics.resource)
         return 0;
     int rc = member(m, m->first, FIRST_PATH, "securityContext", JSON_OBJECT, &security);
-    if (rc < 0 || json_object_get(security, "privileged") == json_true())
+    if (rc < 0 || json_object_get(security, "privileged") == json_true() ||
+        reaches_nobody(m, security))
         return rc;
     rc = member(m, security, FIRST_PATH ".securityContext", "capabilities", JSON_OBJECT,
                 &capabilities);
-    if (rc == 0 && has_text(json_object_get(capabilities, "drop"), "IPC_LOCK"))
-        return refuse(m, FIRST_PATH ".securityContext.capabilities.drop: RDMA needs IPC_LOCK to "
-                                    "register memory; keep it");
-    if (rc == 0)
-        rc = member(m, capabilities, FIRST_PATH ".securityContext.capabilities", "add", JSON_ARRAY,
-                    &add);
+    if (rc < 0 || has_text(json_object_get(capabilities, "drop"), "IPC_LOCK"))
+        return rc;
+    rc = member(m, capabilities, FIRST_PATH ".securityContext.capabilities", "add", JSON_ARRAY,
+                &add);
     if (rc < 0 || has_text(add, "IPC_LOCK") || has_text(add, "ALL"))
         return rc;
     return json_array_append_new(add, json_string("IPC_LOCK")) < 0 ? no_memory(m) : 0;

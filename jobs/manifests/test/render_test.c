@@ -282,8 +282,6 @@ static void test_refusals(void **state)
         {FIRST("\"env\": [{\"name\": \"DRARUN_KEY\"}]"), "containers[0].env: drarun adds"},
         {FIRST("\"volumeMounts\": [{\"mountPath\": \"/.drarun\"}]"), "volumeMounts: drarun adds"},
         {FIRST("\"resources\": []"), "containers[0].resources: expected an object"},
-        {FIRST("\"securityContext\": {\"capabilities\": {\"drop\": [\"IPC_LOCK\"]}}"),
-         "RDMA needs IPC_LOCK"},
     };
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -302,6 +300,39 @@ static void test_refusals(void **state)
 #define SECURED(pod, container)                                                                    \
     "{\"spec\": {\"securityContext\": {" pod "}, \"containers\": [{\"name\": \"m\", "              \
     "\"image\": \"i\", \"securityContext\": {" container "}}]}}"
+#define ADDED "[\"IPC_LOCK\"]"
+#define NO_MORE "\"allowPrivilegeEscalation\": false"
+
+/* RDMA's capability is added where it reaches somebody, unless the user drops it by its name. */
+static void test_who_gets_ipc_lock(void **state)
+{
+    static const struct {
+        const char *template, *added;
+    } cases[] = {
+        {SECURED("", ""), ADDED},
+        {SECURED("", "\"privileged\": true"), "(missing)"},
+        {SECURED("", "\"capabilities\": {\"drop\": [\"ALL\"]}"), ADDED},
+        {SECURED("", "\"capabilities\": {\"drop\": [\"ALL\", \"IPC_LOCK\"]}"), "(missing)"},
+        {SECURED("", "\"capabilities\": {\"add\": [\"ALL\"]}"), "[\"ALL\"]"},
+        {SECURED("", NO_MORE), ADDED}, /* the image's user may be root */
+        {SECURED("", NO_MORE ", \"runAsUser\": 0"), ADDED},
+        {SECURED("\"runAsUser\": 7", NO_MORE ", \"runAsUser\": 0"), ADDED},
+        {SECURED("", "\"runAsUser\": 7"), ADDED}, /* a program may have it of its own */
+        {SECURED("", NO_MORE ", \"runAsUser\": 7"), "(missing)"},
+        {SECURED("\"runAsUser\": 7", NO_MORE), "(missing)"},
+        {SECURED("\"runAsNonRoot\": true", NO_MORE), "(missing)"},
+        {SECURED("\"runAsNonRoot\": true", NO_MORE ", \"runAsNonRoot\": false"), ADDED},
+        {SECURED("", NO_MORE ", \"runAsNonRoot\": true"), "(missing)"},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct job_spec spec = job(cases[i].template);
+        json_t *pod = pod_of(&spec, 0);
+        expect_json(pod, "spec.containers.0.securityContext.capabilities.add", cases[i].added);
+        json_decref(pod);
+        done(&spec);
+    }
+}
 
 #define OWN_SECURITY(user)                                                                         \
     "{\"allowPrivilegeEscalation\":false,\"readOnlyRootFilesystem\":true,"                         \
@@ -613,6 +644,7 @@ int main(void)
         cmocka_unit_test(test_host_network),
         cmocka_unit_test(test_plugin_gpus),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_who_gets_ipc_lock),
         cmocka_unit_test(test_who_brings_the_agent),
         cmocka_unit_test(test_order),
         cmocka_unit_test(test_gang),
