@@ -47,14 +47,17 @@ static void call_free(struct kube_call *call)
     free(call);
 }
 
-static void call_end(struct kube_call *call, int status, const json_t *body,
-                     struct drarun_error *err)
+/* result: NULL: there was no exchange. */
+static void call_end(struct kube_call *call, const struct exchange_result *result,
+                     const json_t *body, struct drarun_error *err)
 {
-    struct kube_answer answer = {.status = status,
+    static const struct strlist none = STRLIST_INIT;
+    struct kube_answer answer = {.status = result ? result->status : 0,
                                  .body = body,
                                  .reason = problem_reason(body),
                                  .tries = call->tries,
-                                 .lost = call->lost};
+                                 .lost = call->lost,
+                                 .warnings = result ? result->warnings : &none};
     size_t length = err ? strlen(err->text) : 0;
     if (err && call->tries > 1)
         snprintf(err->text + length, sizeof err->text - length, " (%u tries)", call->tries);
@@ -111,7 +114,7 @@ static void on_done(const struct exchange_result *result, const struct drarun_er
     call->attempt = NULL;
     if (!result) {
         err = *why;
-        call_end(call, 0, NULL, &err);
+        call_end(call, NULL, NULL, &err);
         return;
     }
     note_date(call->client, result);
@@ -140,7 +143,7 @@ static void on_done(const struct exchange_result *result, const struct drarun_er
     }
     call->lost |= rc < 0 && retry_in_doubt(&facts);
     if (rc == 0 || !retry_wanted(&facts) || !try_later(call, facts.retry_after_ms))
-        call_end(call, result->status, body, rc < 0 ? &err : NULL);
+        call_end(call, result, body, rc < 0 ? &err : NULL);
     json_decref(body);
 }
 
@@ -161,7 +164,7 @@ static void try_once(struct kube_call *call)
         request.timeout_ms = TRY_MS;
     call->tries++;
     if (attempt_start(call->client, &request, &events, call, &call->attempt, &err) < 0)
-        call_end(call, 0, NULL, &err);
+        call_end(call, NULL, NULL, &err);
 }
 
 static void on_pause(evutil_socket_t fd, short what, void *arg)

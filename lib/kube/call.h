@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "drarun/error.h"
+#include "lib/base/strlist.h"
 #include "lib/kube/client.h"
 
 #define KUBE_CALL_MS 60000 /* timeout_ms when it is 0: with all tries and pauses */
@@ -40,6 +41,7 @@ struct kube_answer {
     const char *reason; /* of a Status object: "AlreadyExists", "Conflict", ..; else "" */
     unsigned tries;     /* from 1; with more, AlreadyExists may be our own doing, and so may 404 */
     bool lost;          /* the answer to an earlier try was lost: it may have been processed */
+    const struct strlist *warnings; /* of the server, for people; as body */
 };
 
 /* err is NULL for a 2xx with a readable body. Else its code is

@@ -13,6 +13,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/kube/client.h"
+#include "lib/kube/warning.h"
 
 struct transport {
     struct event_base *base;
@@ -82,6 +83,14 @@ static int64_t date(CURL *easy)
     return seconds > 0 ? (int64_t)seconds * 1000 : 0;
 }
 
+static void add_warnings(CURL *easy, struct strlist *out)
+{
+    struct curl_header *header = NULL;
+    for (size_t i = 0; curl_easy_header(easy, "Warning", i, CURLH_HEADER, -1, &header) == CURLHE_OK;
+         i++)
+        warning_add_texts(header->value, out);
+}
+
 static const char *text_of(const struct exchange *x, CURLcode code)
 {
     if (x->too_large)
@@ -98,13 +107,16 @@ static void finish(struct exchange *x)
     CURLcode code = x->too_large ? CURLE_FILESIZE_EXCEEDED : x->again ? CURLE_RECV_ERROR : x->code;
     if (status >= 300) /* the head says it all, also when a server that refuses us hangs up */
         code = CURLE_OK;
+    CLEANUP(strlist_done) struct strlist warnings = STRLIST_INIT;
+    add_warnings(x->easy, &warnings);
     struct exchange_result result = {.code = code,
                                      .text = text_of(x, code),
                                      .status = (int)status,
                                      .retry_after_ms = retry_after(x->easy),
                                      .date_ms = date(x->easy),
                                      .sent = x->sent,
-                                     .body = &x->body};
+                                     .body = &x->body,
+                                     .warnings = &warnings};
     /* libcurl shall not look at what the owner lent it once done() is called */
     curl_multi_remove_handle(x->transport->multi, x->easy);
     x->events.done(&result, x->arg);

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include "drarun/error.h"
 #include "lib/base/buf.h"
+#include "lib/base/strlist.h"
 
 struct transport;
 struct exchange;
@@ -34,12 +35,13 @@ struct exchange_request {
 
 struct exchange_result {
     CURLcode code;
-    const char *text;       /* libcurl's, for people; never empty */
-    int status;             /* 0: no answer's head came */
-    int64_t retry_after_ms; /* negative: not said */
-    int64_t date_ms;        /* the server's clock, since 1970; 0: not said */
-    bool sent;              /* the request, or some of it, may have reached the server */
-    const struct buf *body; /* of what was kept */
+    const char *text;               /* libcurl's, for people; never empty */
+    int status;                     /* 0: no answer's head came */
+    int64_t retry_after_ms;         /* negative: not said */
+    int64_t date_ms;                /* the server's clock, since 1970; 0: not said */
+    bool sent;                      /* the request, or some of it, may have reached the server */
+    const struct buf *body;         /* of what was kept */
+    const struct strlist *warnings; /* what the server warns of */
 };
 
 struct exchange_events { /* any but done may be NULL */

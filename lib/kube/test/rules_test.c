@@ -16,6 +16,7 @@
 #include "lib/kube/resource.h"
 #include "lib/kube/retry.h"
 #include "lib/kube/served.h"
+#include "lib/kube/warning.h"
 
 static void test_retry(void **state)
 {
@@ -88,6 +89,37 @@ static void test_problems(void **state)
     assert_string_equal(err.text, "502");
     assert_true(problem_is_hopeless(CURLE_PEER_FAILED_VERIFICATION));
     assert_false(problem_is_hopeless(CURLE_COULDNT_CONNECT));
+}
+
+static void test_warnings(void **state)
+{
+    static const struct {
+        const char *value, *texts; /* with | between */
+    } rows[] = {
+        {"299 - \"would violate PodSecurity \\\"restricted:latest\\\": a\\\\b\"",
+         "would violate PodSecurity \"restricted:latest\": a\\b"},
+        {"299 - \"a, b\", 299 agent \"c\",  299 - \"d\"", "a, b|c|d"},
+        {"299 - \"a\" \"Wed, 21 Oct 2015 07:28:00 GMT\", 299 - \"b\"", "a"},
+        {"299 - \"\", 299 - \"b\"", "b"},
+        {"299 - \"no end", ""},
+        {"299 - \"no end\\", ""},
+        {"299 - text", ""},
+        {"299 \"text\"", ""},
+        {"29 - \"text\"", ""},
+        {"text", ""},
+        {"", ""},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        CLEANUP(strlist_done) struct strlist got = STRLIST_INIT;
+        struct buf texts = BUF_INIT;
+        warning_add_texts(rows[i].value, &got);
+        buf_add_str(&texts, "");
+        for (size_t t = 0; t < got.count; t++)
+            buf_printf(&texts, "%s%s", t ? "|" : "", got.items[t]);
+        assert_string_equal(texts.data ? texts.data : "", rows[i].texts);
+        buf_done(&texts);
+    }
 }
 
 static void test_paths(void **state)
@@ -285,6 +317,7 @@ int main(void)
         cmocka_unit_test(test_retry),
         cmocka_unit_test(test_pauses),
         cmocka_unit_test(test_problems),
+        cmocka_unit_test(test_warnings),
         cmocka_unit_test(test_paths),
         cmocka_unit_test(test_served),
         cmocka_unit_test(test_base64),
