@@ -414,6 +414,30 @@ def test_deleted_launcher_and_quota(led):
     assert led.wait("Cancelled")["reason"] == "JobDeleted"
 
 
+def test_namespace_with_pod_security(led):
+    """What mends a refusal is the object's message, told once, and mends it; nothing stays of what was tried."""
+    api, there = led.cluster.api, led.namespace
+    mark = led.cluster.audit.mark()
+
+    def refused():
+        return led.cluster.audit.requests(since=mark, resource="pods", verb="create", namespace=there, code=403)
+    led.cluster.kubectl("label", "namespace", there, "pod-security.kubernetes.io/enforce=baseline")
+    before = led.parts()
+    assert led.apply(workers=3, devices={"nics": {"count": 1, "class": "dranet"}}, command=["true"]) == ""
+    line = f"kubectl label --overwrite namespace {there} pod-security.kubernetes.io/enforce=privileged"
+    led.cluster.wait("it is not told what mends it", lambda: line in (led.get().get("status") or {}).get("message", ""), RUN_S)
+    status = led.get()["status"]
+    assert (status["state"], status["reason"]) == ("Pending", "CannotCreate"), status
+    assert f'namespace {there} enforces Pod Security "baseline:latest", which forbids pod "job-w-0": IPC_LOCK' in status["message"]
+    led.cluster.wait("it is not tried again", lambda: len(refused()) > 3, RUN_S)
+    led.cluster.wait(lambda: f"its Events are {led.events()}", lambda: led.events() == [("CannotCreate", "Warning")], 30)
+    led.cluster.wait(lambda: f"what was tried stays: {led.parts()}", lambda: led.parts() == before, RUN_S)
+    led.cluster.kubectl(*line.split()[1:])
+    led.cluster.wait(lambda: f"it is not made: {led.get()}", lambda: len(
+        [each for each in led.parts() if each[0] == "Pod" and each[1].startswith("job-w-")]) == 3, 2 * RUN_S)
+    assert api.get(API, KIND, "job", there)["status"]["reason"] != "CannotCreate"
+
+
 def renewed(applied):
     return applied.cluster.api.get("coordination.k8s.io/v1", "Lease", HOME, HOME)["spec"]["renewTime"]
 

@@ -141,7 +141,7 @@ static void fatal_claim(const struct pod_state *w, uint32_t i, struct gang_facts
 static void fatal_job(const struct gang_input *input, struct gang_facts *facts)
 {
     const struct news_item *failed = news_get(input->job, NEWS_CREATE_FAILED);
-    if (failed && facts->present < input->count && strstr(failed->text, "forbidden"))
+    if (failed && facts->present < input->count && strstr(failed->text, "forbid"))
         set_fatal(facts, GANG_NOBODY, DRARUN_ERR_CLUSTER, "the workers' pods are refused: %s",
                   failed->text);
 }

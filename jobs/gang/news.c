@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/manifests/pod_security.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/timestamp.h"
 #include "lib/doc/value.h"
@@ -128,6 +129,19 @@ static bool same_object(struct news *news, const char *uid, int64_t at)
     return true;
 }
 
+/* What it says, the caller's; of a pod that Pod Security refuses also what mends that. */
+static char *words_of(const json_t *event, enum news_kind kind)
+{
+    const char *message = json_string_value(either(event, "message", "note"));
+    const char *namespace = news_subject(event).namespace;
+    struct buf words = BUF_INIT;
+    bool refused = kind == NEWS_CREATE_FAILED && message && namespace &&
+                   pod_security_words(message, namespace, &words) && !words.failed;
+    char *text = refused ? buf_take(&words) : strdup(message ? message : "");
+    buf_done(&words);
+    return text;
+}
+
 bool news_add(struct news *news, const json_t *event)
 {
     enum news_kind kind = news_kind(event);
@@ -136,10 +150,9 @@ bool news_add(struct news *news, const json_t *event)
     if (kind == NEWS_NONE || !same_object(news, news_subject(event).uid, at))
         return false;
     struct news_item *item = &news->items[kind];
-    const char *message = json_string_value(either(event, "message", "note"));
     if (item->text && at < item->at_ms)
         return false;
-    char *text = strdup(message ? message : "");
+    char *text = words_of(event, kind);
     if (!text)
         return false;
     uint32_t same = read_count(event), count = same;

@@ -700,6 +700,25 @@ static void facts_of_others(void **state)
     assert_int_equal(d.action, GANG_FAIL);
     assert_non_null(strstr(d.error.text, "exceeded quota"));
     news_done(&news);
+
+    CLEANUP(json_decrefp)
+    json_t *security =
+        json_pack("{s:s, s:{s:s, s:s}, s:s}", "reason", "FailedCreate", "involvedObject", "kind",
+                  "Job", "namespace", "train", "message",
+                  "Error creating: pods \"job-w-0-x\" is forbidden: violates PodSecurity "
+                  "\"baseline:latest\": hostPath volumes (volume \"drarun-gib\")");
+    assert_true(news_add(&news, security));
+    gang_init(&gang, 1, START_MS);
+    assert_int_equal(gang_decide(&gang, &input, &d, NULL), 0);
+    assert_int_equal(d.action, GANG_FAIL);
+    assert_string_equal(
+        d.error.text,
+        "the workers' pods are refused: namespace train enforces Pod Security "
+        "\"baseline:latest\", which forbids pod \"job-w-0-x\": hostPath volumes (volume "
+        "\"drarun-gib\"): take it out of the job, or kubectl label --overwrite namespace train "
+        "pod-security.kubernetes.io/enforce=privileged");
+    assert_int_equal(error_exit_status(d.error.kind), 69);
+    news_done(&news);
 }
 
 /* Of a launcher's pod, whose clocks nobody else keeps. */

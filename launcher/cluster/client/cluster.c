@@ -87,20 +87,23 @@ static void on_answer(const struct kube_answer *answer, const struct drarun_erro
 {
     struct waited *w = arg;
     w->done = true;
-    if (err) {
-        w->rc = error_kind(w->err, err->kind, err->code, "%s", err->text);
-        return;
-    }
     w->body = json_incref((json_t *)answer->body);
+    if (err)
+        w->rc = error_kind(w->err, err->kind, err->code, "%s", err->text);
 }
 
-/* rc: of the function that started the call. */
-static int wait_for(struct waited *w, int rc, json_t **ret_body)
+/* rc: of the function that started the call. With -errno too w->body may be there. */
+static int await(struct waited *w, int rc)
 {
     while (rc == 0 && !w->done)
         if (cluster_loop(w->cluster) != 0 && !w->done)
             return loop_ended(w->err);
-    rc = rc < 0 ? rc : w->rc;
+    return rc < 0 ? rc : w->rc;
+}
+
+static int wait_for(struct waited *w, int rc, json_t **ret_body)
+{
+    rc = await(w, rc);
     if (rc == 0 && ret_body)
         *ret_body = TAKE_PTR(w->body);
     json_decref(w->body);
@@ -132,12 +135,15 @@ int cluster_create(struct cluster *cluster, const struct kube_target *target, co
 }
 
 int cluster_try_create(struct cluster *cluster, const struct kube_target *target,
-                       const json_t *object, struct drarun_error *err)
+                       const json_t *object, json_t **ret_status, struct drarun_error *err)
 {
     static const struct kube_write dry = {.repeat = true, .dry_run = true};
     struct waited w = {.cluster = cluster, .err = err};
     int rc = kube_create(cluster->client, target, object, &dry, on_answer, &w, NULL, err);
-    return wait_for(&w, rc, NULL);
+    rc = await(&w, rc);
+    *ret_status = rc < 0 ? TAKE_PTR(w.body) : NULL;
+    json_decref(w.body);
+    return rc;
 }
 
 int cluster_replace(struct cluster *cluster, const struct kube_target *target, const json_t *object,

@@ -80,9 +80,10 @@ int cluster_list(struct cluster *cluster, const struct kube_target *target,
 /* Sent again when its answer is lost: -EEXIST may be of our own making. */
 int cluster_create(struct cluster *cluster, const struct kube_target *target, const json_t *object,
                    json_t **ret_body, struct drarun_error *err);
-/* Whether the server would create it; nothing is made. */
+/* Whether the server would create it; nothing is made. *ret_status, the caller's: the Status object
+ * of a refusal, or NULL. */
 int cluster_try_create(struct cluster *cluster, const struct kube_target *target,
-                       const json_t *object, struct drarun_error *err);
+                       const json_t *object, json_t **ret_status, struct drarun_error *err);
 int cluster_replace(struct cluster *cluster, const struct kube_target *target, const json_t *object,
                     json_t **ret_body, struct drarun_error *err);
 int cluster_merge_patch(struct cluster *cluster, const struct kube_target *target,

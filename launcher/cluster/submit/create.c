@@ -8,6 +8,8 @@
 
 #include "jobs/spec/k8s_name.h"
 #include "jobs/manifests/objects.h"
+#include "jobs/manifests/pod_security.h"
+#include "launcher/cluster/submit/dry_run.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
@@ -73,6 +75,8 @@ static int source_get(const struct source *source, size_t index, json_t **ret_ma
 /* On the owner, by which a run knows its own again when the answer to its creation was lost. */
 #define MADE_BY "drarun.dev/made-by"
 
+struct item;
+
 struct batch {
     struct cluster *cluster;
     const char *job;
@@ -85,7 +89,8 @@ struct batch {
     char *made_uid;      /* with keep_uid of the last one; the caller frees it */
     int64_t end_ms;
     size_t left;
-    struct drarun_error *err; /* the first */
+    const struct item *refused; /* whose pod err is about, where Pod Security refused it */
+    struct drarun_error *err;   /* the first */
     int rc;
     bool told;
 };
@@ -307,6 +312,22 @@ static bool is_ours_unseen(const struct item *item, const struct kube_answer *an
     return answer->lost && strcmp(item->resource.kind, kube_secrets.kind) == 0;
 }
 
+/* Of pods that Pod Security refuses the first one is told, whichever answer came first: a
+ * controller that tries again says the same again. */
+static void note_refusal(const struct item *item, const struct kube_answer *answer,
+                         const struct drarun_error *err)
+{
+    struct batch *batch = item->batch;
+    struct drarun_error told = *err;
+    if (pod_security_explain(answer->body, batch->namespace, &told)) {
+        if (batch->refused && item->index < batch->refused->index)
+            batch->rc = 0;
+        if (batch->rc == 0)
+            batch->refused = item;
+    }
+    note_failure(batch, &told);
+}
+
 static void on_created(const struct kube_answer *answer, const struct drarun_error *err, void *arg)
 {
     struct item *item = arg;
@@ -321,7 +342,7 @@ static void on_created(const struct kube_answer *answer, const struct drarun_err
         kube_get(batch->cluster->client, &item->target, on_found, item, NULL, &local) == 0)
         return;
     if (err)
-        note_failure(batch, err);
+        note_refusal(item, answer, err);
     else
         keep_uid(batch, answer->body);
     finish(item);
@@ -345,6 +366,7 @@ static int create_all(struct batch *batch, const struct source *source)
     if (!items)
         return error_set(batch->err, ENOMEM, "out of memory");
     batch->source = source;
+    batch->refused = NULL;
     batch->end_ms = clock_ms() + GOING_MS;
     for (size_t i = 0; i < count && batch->rc == 0; i++) {
         struct drarun_error local = {0};
@@ -494,6 +516,8 @@ int create_job(struct cluster *cluster, const struct job_spec *spec,
     cleanup_free char *uid = NULL;
     tell_unknown_gang(cluster, spec, options);
     int rc = render_shared(spec, options, &list, err);
+    if (rc == 0 && spec->claims == SPEC_CLAIMS_TEMPLATE)
+        rc = dry_run_indexed(cluster, spec, options, err);
     if (rc == 0)
         rc = create_owner(cluster, spec, options, list, &uid, err);
     if (rc < 0)

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+#include "jobs/manifests/objects.h"
+#include "jobs/manifests/pod_security.h"
 #include "jobs/manifests/render.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -19,12 +21,14 @@ struct dry_run {
 static void try_one(struct dry_run *run, const json_t *object)
 {
     struct drarun_error refusal = {0};
+    CLEANUP(json_decrefp) json_t *status = NULL;
     const char *version = value_text_or(object, "apiVersion", ""),
                *kind = value_text_or(object, "kind", "");
     const struct kube_resource *resource = kube_resource_find(version, kind);
     const struct kube_target target = {.resource = resource, .namespace_ = run->namespace};
-    int rc = resource ? cluster_try_create(run->cluster, &target, object, &refusal)
+    int rc = resource ? cluster_try_create(run->cluster, &target, object, &status, &refusal)
                       : error_set(&refusal, ENOTSUP, "internal error: no resource of this kind");
+    pod_security_explain(status, run->namespace, &refusal);
     buf_printf(run->out, "%s %s %s: %s\n", version, kind, kube_name(object),
                rc < 0 ? refusal.text : "ok");
     if (rc < 0 && run->rc == 0) {
@@ -33,15 +37,15 @@ static void try_one(struct dry_run *run, const json_t *object)
     }
 }
 
-/* The first worker of a role; the others are alike. */
+/* The first worker of a role; the others are alike. An Indexed Job makes claims of what was tried,
+ * and pods that nobody has tried. */
 static int try_worker(struct dry_run *run, const struct job_spec *spec,
                       const struct spec_role *role, const struct render_options *options,
                       struct drarun_error *err)
 {
     CLEANUP(json_decrefp) json_t *claim = NULL, *pod = NULL;
-    if (spec->claims == SPEC_CLAIMS_TEMPLATE) /* an Indexed Job makes them, of what was tried */
-        return 0;
-    int rc = claims_wanted_by(role) ? render_claim(spec, options, role->first, &claim, err) : 0;
+    bool claims = claims_wanted_by(role) && spec->claims != SPEC_CLAIMS_TEMPLATE;
+    int rc = claims ? render_claim(spec, options, role->first, &claim, err) : 0;
     if (rc == 0)
         rc = render_pod(spec, options, role->first, &pod, err);
     if (rc == 0 && claim)
@@ -77,4 +81,30 @@ int dry_run_job(struct cluster *cluster, const struct job_spec *spec, const char
     for (uint32_t r = 0; rc == 0 && r < spec->role_count; r++)
         rc = try_worker(&run, spec, &spec->roles[r], &options, err);
     return rc < 0 || run.rc == 0 ? rc : error_kind(err, first.kind, first.code, "%s", first.text);
+}
+
+static int try_pod(struct cluster *cluster, const struct job_spec *spec,
+                   const struct render_options *options, const struct spec_role *role,
+                   struct drarun_error *err)
+{
+    const char *namespace = object_namespace(spec, options);
+    const struct kube_target target = {.resource = &kube_pods, .namespace_ = namespace};
+    struct drarun_error refusal = {0};
+    CLEANUP(json_decrefp) json_t *pod = NULL, *status = NULL;
+    int rc = render_pod(spec, options, role->first, &pod, err);
+    if (rc < 0)
+        return rc;
+    rc = cluster_try_create(cluster, &target, pod, &status, &refusal);
+    return rc < 0 && pod_security_explain(status, namespace, &refusal)
+               ? error_kind(err, refusal.kind, refusal.code, "%s", refusal.text)
+               : 0;
+}
+
+int dry_run_indexed(struct cluster *cluster, const struct job_spec *spec,
+                    const struct render_options *options, struct drarun_error *err)
+{
+    int rc = 0;
+    for (uint32_t r = 0; rc == 0 && r < spec->role_count; r++)
+        rc = try_pod(cluster, spec, options, &spec->roles[r], err);
+    return rc;
 }

@@ -3,6 +3,7 @@
 #ifndef DRARUN_LAUNCHER_CLUSTER_DRY_RUN_H
 #define DRARUN_LAUNCHER_CLUSTER_DRY_RUN_H
 
+#include "jobs/manifests/render.h"
 #include "launcher/cluster/client/cluster.h"
 #include "lib/base/buf.h"
 
@@ -12,5 +13,11 @@
  * refusal. After cluster_discover; runs the loop. */
 int dry_run_job(struct cluster *cluster, const struct job_spec *spec, const char *namespace,
                 const char *image, struct buf *out, struct drarun_error *err);
+
+/* Whether Pod Security takes the pods of a job whose Indexed Job makes them: refused are they only
+ * when the job may run, which a queue can put off for hours. What else the server says against
+ * such a pod now (quotas, rights) is no answer. -EACCES: no, with what mends it. Runs the loop. */
+int dry_run_indexed(struct cluster *cluster, const struct job_spec *spec,
+                    const struct render_options *options, struct drarun_error *err);
 
 #endif
