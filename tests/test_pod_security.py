@@ -130,3 +130,17 @@ def test_other_refusals_of_pods_stay_as_they_are(space):
     space.verb("submit", space.file(**TEMPLATE)).ok()  # the queue's pods may have room later
     space.verb("cancel", "job").ok()
     space.api.delete("v1", "ResourceQuota", "none", there)
+
+
+@pytest.mark.parametrize("levels", [{"warn": "restricted"}, {"warn": "restricted", "audit": "restricted", "enforce": "baseline"}], ids=["warn", "all"])
+@pytest.mark.parametrize("devices", [{}, {**GPUS, "devices": {**GPUS["devices"], "claims": "template"}}], ids=["direct", "template"])
+def test_warning_comes_once(space, devices, levels):
+    """Of five workers, and of the Job that makes them."""
+    name = space.label(**levels).namespace.name
+    tried = space.verb("submit", "--dry-run=server", space.file(workers=5, **devices)).ok()
+    assert tried.out.count('the API server warns: would violate PodSecurity "restricted:latest": allowPrivilegeEscalation != false') == 1, tried
+    made = space.verb("submit", space.file(workers=5, **devices)).ok()
+    assert made.err.count("would violate PodSecurity") == 1, made
+    kind = r"Pod job-w-\d" if not devices else "Job job-w"
+    assert re.search(f"the API server warns of {kind} in namespace {name}: would violate PodSecurity", made.err), made
+    space.verb("cancel", "job").ok()

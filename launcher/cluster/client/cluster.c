@@ -80,6 +80,7 @@ struct waited {
     int rc;
     json_t *body;
     const struct kube_served *served;
+    struct strlist *warnings; /* added to, where it is not NULL */
     struct drarun_error *err;
 };
 
@@ -88,6 +89,8 @@ static void on_answer(const struct kube_answer *answer, const struct drarun_erro
     struct waited *w = arg;
     w->done = true;
     w->body = json_incref((json_t *)answer->body);
+    if (w->warnings)
+        strlist_add_all(w->warnings, answer->warnings->items);
     if (err)
         w->rc = error_kind(w->err, err->kind, err->code, "%s", err->text);
 }
@@ -135,15 +138,23 @@ int cluster_create(struct cluster *cluster, const struct kube_target *target, co
 }
 
 int cluster_try_create(struct cluster *cluster, const struct kube_target *target,
-                       const json_t *object, json_t **ret_status, struct drarun_error *err)
+                       const json_t *object, struct cluster_said *ret_said,
+                       struct drarun_error *err)
 {
     static const struct kube_write dry = {.repeat = true, .dry_run = true};
-    struct waited w = {.cluster = cluster, .err = err};
+    struct waited w = {.cluster = cluster, .warnings = &ret_said->warnings, .err = err};
+    *ret_said = (struct cluster_said){.warnings = STRLIST_INIT};
     int rc = kube_create(cluster->client, target, object, &dry, on_answer, &w, NULL, err);
     rc = await(&w, rc);
-    *ret_status = rc < 0 ? TAKE_PTR(w.body) : NULL;
+    ret_said->status = rc < 0 ? TAKE_PTR(w.body) : NULL;
     json_decref(w.body);
     return rc;
+}
+
+void cluster_said_done(struct cluster_said *said)
+{
+    json_decref(said->status);
+    strlist_done(&said->warnings);
 }
 
 int cluster_replace(struct cluster *cluster, const struct kube_target *target, const json_t *object,

@@ -10,6 +10,7 @@
 #include "drarun/error.h"
 #include "jobs/manifests/agent_claim.h"
 #include "jobs/manifests/claims.h"
+#include "lib/base/strlist.h"
 #include "lib/kube/client.h"
 #include "lib/kube/object.h"
 
@@ -80,10 +81,16 @@ int cluster_list(struct cluster *cluster, const struct kube_target *target,
 /* Sent again when its answer is lost: -EEXIST may be of our own making. */
 int cluster_create(struct cluster *cluster, const struct kube_target *target, const json_t *object,
                    json_t **ret_body, struct drarun_error *err);
-/* Whether the server would create it; nothing is made. *ret_status, the caller's: the Status object
- * of a refusal, or NULL. */
+/* What the server says of an object beside yes or no. */
+struct cluster_said {
+    json_t *status;          /* the Status object of a refusal, or NULL */
+    struct strlist warnings; /* for people */
+};
+void cluster_said_done(struct cluster_said *said);
+/* Whether the server would create it; nothing is made. */
 int cluster_try_create(struct cluster *cluster, const struct kube_target *target,
-                       const json_t *object, json_t **ret_status, struct drarun_error *err);
+                       const json_t *object, struct cluster_said *ret_said,
+                       struct drarun_error *err);
 int cluster_replace(struct cluster *cluster, const struct kube_target *target, const json_t *object,
                     json_t **ret_body, struct drarun_error *err);
 int cluster_merge_patch(struct cluster *cluster, const struct kube_target *target,

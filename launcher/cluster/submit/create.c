@@ -71,6 +71,7 @@ static int source_get(const struct source *source, size_t index, json_t **ret_ma
 #define AGAIN_MIN_MS 50 /* between two looks at it; doubles */
 #define AGAIN_MAX_MS 1000
 #define UNDER_WAY_MAX (2 * KUBE_CALLS_MAX)
+#define WARNED_MAX 20 /* texts of a server, or of its webhooks, that may name the object */
 
 /* On the owner, by which a run knows its own again when the answer to its creation was lost. */
 #define MADE_BY "drarun.dev/made-by"
@@ -89,6 +90,7 @@ struct batch {
     char *made_uid;      /* with keep_uid of the last one; the caller frees it */
     int64_t end_ms;
     size_t left;
+    struct strlist *warned;     /* what the server has warned of; NULL: that is not told */
     const struct item *refused; /* whose pod err is about, where Pod Security refused it */
     struct drarun_error *err;   /* the first */
     int rc;
@@ -312,6 +314,23 @@ static bool is_ours_unseen(const struct item *item, const struct kube_answer *an
     return answer->lost && strcmp(item->resource.kind, kube_secrets.kind) == 0;
 }
 
+/* Of pods and templates of pods, which hold what the user wrote. What it says of one worker it says
+ * of all. */
+static void tell_warnings(const struct item *item, const struct strlist *warnings)
+{
+    struct strlist *warned = item->batch->warned;
+    bool pods = strcmp(item->resource.kind, kube_pods.kind) == 0 ||
+                strcmp(item->resource.kind, kube_jobs.kind) == 0;
+    for (size_t i = 0; warned && pods && i < warnings->count; i++) {
+        const char *text = warnings->items[i];
+        if (warned->count >= WARNED_MAX || strlist_has(warned, text))
+            continue;
+        strlist_add(warned, text);
+        log_note("the API server warns of %s %s in namespace %s: %s", item->resource.kind,
+                 item->name, item->batch->namespace, text);
+    }
+}
+
 /* Of pods that Pod Security refuses the first one is told, whichever answer came first: a
  * controller that tries again says the same again. */
 static void note_refusal(const struct item *item, const struct kube_answer *answer,
@@ -334,6 +353,7 @@ static void on_created(const struct kube_answer *answer, const struct drarun_err
     struct batch *batch = item->batch;
     struct drarun_error local = {0};
     bool exists = err && err->code == EEXIST;
+    tell_warnings(item, answer->warnings);
     if (exists && is_ours_unseen(item, answer)) {
         finish(item);
         return;
@@ -446,8 +466,8 @@ static json_t *marked(const json_t *owner, const char *secret)
 }
 
 static int create_owner(struct cluster *cluster, const struct job_spec *spec,
-                        const struct render_options *options, const json_t *list, char **ret_uid,
-                        struct drarun_error *err)
+                        const struct render_options *options, const json_t *list,
+                        struct strlist *warned, char **ret_uid, struct drarun_error *err)
 {
     struct batch batch = {.cluster = cluster,
                           .job = spec->name,
@@ -455,6 +475,7 @@ static int create_owner(struct cluster *cluster, const struct job_spec *spec,
                           .keep_uid = true,
                           .mark = options->secret,
                           .dra_job = options->dra_job,
+                          .warned = warned,
                           .err = err};
     CLEANUP(json_decrefp)
     json_t *owner = json_pack("[o]", marked(json_array_get(list, 0), options->secret));
@@ -512,6 +533,7 @@ int create_job(struct cluster *cluster, const struct job_spec *spec,
 {
     const char *namespace = object_namespace(spec, options);
     struct render_options owned = *options;
+    CLEANUP(strlist_done) struct strlist warned = STRLIST_INIT;
     CLEANUP(json_decrefp) json_t *list = NULL;
     cleanup_free char *uid = NULL;
     tell_unknown_gang(cluster, spec, options);
@@ -519,7 +541,7 @@ int create_job(struct cluster *cluster, const struct job_spec *spec,
     if (rc == 0 && spec->claims == SPEC_CLAIMS_TEMPLATE)
         rc = dry_run_indexed(cluster, spec, options, err);
     if (rc == 0)
-        rc = create_owner(cluster, spec, options, list, &uid, err);
+        rc = create_owner(cluster, spec, options, list, &warned, &uid, err);
     if (rc < 0)
         return rc;
     owned.owner_uid = uid;
@@ -528,6 +550,7 @@ int create_job(struct cluster *cluster, const struct job_spec *spec,
                           .job = spec->name,
                           .owner_uid = uid,
                           .namespace = namespace,
+                          .warned = &warned,
                           .err = err};
     rc = create_policy(&batch, spec, &owned);
     if (rc == 0)

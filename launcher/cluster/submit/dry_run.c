@@ -16,21 +16,34 @@ struct dry_run {
     struct buf *out;
     struct drarun_error *first; /* refusal */
     int rc;                     /* of it */
+    struct strlist warned;      /* what the server has warned of */
 };
+
+/* What it says of one object it says of all that are like it. */
+static void add_warnings(struct dry_run *run, const struct strlist *warnings)
+{
+    for (size_t i = 0; i < warnings->count; i++) {
+        if (strlist_has(&run->warned, warnings->items[i]))
+            continue;
+        strlist_add(&run->warned, warnings->items[i]);
+        buf_printf(run->out, "  the API server warns: %s\n", warnings->items[i]);
+    }
+}
 
 static void try_one(struct dry_run *run, const json_t *object)
 {
     struct drarun_error refusal = {0};
-    CLEANUP(json_decrefp) json_t *status = NULL;
+    CLEANUP(cluster_said_done) struct cluster_said said = {0};
     const char *version = value_text_or(object, "apiVersion", ""),
                *kind = value_text_or(object, "kind", "");
     const struct kube_resource *resource = kube_resource_find(version, kind);
     const struct kube_target target = {.resource = resource, .namespace_ = run->namespace};
-    int rc = resource ? cluster_try_create(run->cluster, &target, object, &status, &refusal)
+    int rc = resource ? cluster_try_create(run->cluster, &target, object, &said, &refusal)
                       : error_set(&refusal, ENOTSUP, "internal error: no resource of this kind");
-    pod_security_explain(status, run->namespace, &refusal);
+    pod_security_explain(said.status, run->namespace, &refusal);
     buf_printf(run->out, "%s %s %s: %s\n", version, kind, kube_name(object),
                rc < 0 ? refusal.text : "ok");
+    add_warnings(run, &said.warnings);
     if (rc < 0 && run->rc == 0) {
         run->rc = rc;
         *run->first = refusal;
@@ -80,6 +93,7 @@ int dry_run_job(struct cluster *cluster, const struct job_spec *spec, const char
         try_one(&run, json_array_get(shared, i));
     for (uint32_t r = 0; rc == 0 && r < spec->role_count; r++)
         rc = try_worker(&run, spec, &spec->roles[r], &options, err);
+    strlist_done(&run.warned);
     return rc < 0 || run.rc == 0 ? rc : error_kind(err, first.kind, first.code, "%s", first.text);
 }
 
@@ -90,12 +104,13 @@ static int try_pod(struct cluster *cluster, const struct job_spec *spec,
     const char *namespace = object_namespace(spec, options);
     const struct kube_target target = {.resource = &kube_pods, .namespace_ = namespace};
     struct drarun_error refusal = {0};
-    CLEANUP(json_decrefp) json_t *pod = NULL, *status = NULL;
+    CLEANUP(cluster_said_done) struct cluster_said said = {0};
+    CLEANUP(json_decrefp) json_t *pod = NULL;
     int rc = render_pod(spec, options, role->first, &pod, err);
     if (rc < 0)
         return rc;
-    rc = cluster_try_create(cluster, &target, pod, &status, &refusal);
-    return rc < 0 && pod_security_explain(status, namespace, &refusal)
+    rc = cluster_try_create(cluster, &target, pod, &said, &refusal);
+    return rc < 0 && pod_security_explain(said.status, namespace, &refusal)
                ? error_kind(err, refusal.kind, refusal.code, "%s", refusal.text)
                : 0;
 }

@@ -9,8 +9,9 @@
 
 /* The objects that all workers share, and the claim and the pod of the first; the others are like
  * these. Appends a line for each: "v1 Pod train-w-0: ok". What is refused (by the schema,
- * admission, a quota, rights) says why, and the others are tried all the same. -errno: the first
- * refusal. After cluster_discover; runs the loop. */
+ * admission, a quota, rights) says why, and the others are tried all the same; what the server
+ * warns of has a line of its own, once. -errno: the first refusal. After cluster_discover; runs the
+ * loop. */
 int dry_run_job(struct cluster *cluster, const struct job_spec *spec, const char *namespace,
                 const char *image, struct buf *out, struct drarun_error *err);
 
