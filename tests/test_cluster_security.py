@@ -31,7 +31,7 @@ def enforce(jobs, level):
 
 def complying(**more):
     return {"template": {"spec": {"containers": [{"name": "worker", "image": IMAGE, "command": WHO,
-                                                  "securityContext": {**COMPLIES, **more}}]}}}
+                                                  "securityContext": {key: value for key, value in {**COMPLIES, **more}.items() if value is not None}}]}}}
 
 
 @pytest.mark.parametrize("agent", ["copy", "volume", None], ids=["copy", "volume", "best"])
@@ -64,6 +64,14 @@ def test_what_the_refusal_says_mends_it(jobs):
     template = {"spec": {"containers": [{"securityContext": {**yaml.safe_load(text), "runAsUser": 1000}}]}}
     result = jobs.run(workers=2, image=IMAGE, command=WHO, template=template).ok()
     assert result.out.count("user 1000") == 2, result
+
+
+def test_image_whose_user_is_root(jobs):
+    """Which Pod Security cannot know, and the kubelet finds out."""
+    enforce(jobs, "restricted")
+    result = jobs.run(**complying(runAsUser=None))
+    assert result.rc == 65 and "container has runAsNonRoot and image will run as root" in result.err, result
+    assert result.err.splitlines()[-1].endswith("; give it a user who is not root in its securityContext, as runAsUser: 1000"), result
 
 
 def test_label_of_the_refusal_mends_it(jobs):

@@ -329,13 +329,15 @@ static void say_worker(const struct gang_input *input, uint32_t worker, struct d
 
 static void say_trouble(const struct pod_state *w, struct drarun_error *err)
 {
+    const char *advice = container_advice(w->message);
     if (w->claim == CLAIM_NO_TEMPLATE)
         error_kind(err, DRARUN_ERR_CLUSTER, ECANCELED, "its claim cannot be made: %s",
                    w->claim_message ? w->claim_message : "no message");
     else
-        error_kind(err, DRARUN_ERR_SPEC, ECANCELED, "container %s cannot be made: %s: %s",
+        error_kind(err, DRARUN_ERR_SPEC, ECANCELED, "container %s cannot be made: %s: %s%s%s",
                    w->container ? w->container : "?", w->reason ? w->reason : "?",
-                   w->message ? w->message : "no message");
+                   w->message ? w->message : "no message", advice ? "; " : "",
+                   advice ? advice : "");
 }
 
 static void say_fatal(const struct gang_input *input, const struct gang_facts *facts,

@@ -311,9 +311,19 @@ static void wait_for_image(const struct pod_state *w, struct worker_wait *wait)
                        : "name one that the nodes can pull, by --image or DRARUN_IMAGE";
 }
 
+/* "container has runAsNonRoot and image will run as root", or "image has non-numeric user (nobody)"
+ * (pkg/kubelet/kuberuntime/security_context.go). */
+const char *container_advice(const char *message)
+{
+    return message && strstr(message, "container has runAsNonRoot and image ")
+               ? "give it a user who is not root in its securityContext, as runAsUser: 1000"
+               : NULL;
+}
+
 static void wait_for_container(const struct pod_state *w, struct worker_wait *wait)
 {
     const char *container = w->container ? w->container : "?";
+    wait->advice = w->reason ? container_advice(w->message) : NULL;
     if (w->reason)
         say(wait, w->failing, w->message, "container %s cannot be made (%s)", container, w->reason);
     else

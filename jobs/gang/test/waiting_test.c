@@ -442,6 +442,34 @@ static void scheduler(void **state)
     }
 }
 
+/* Of images whose user is root's, or has a name, where nobody says another one. */
+static void users_of_images(void **state)
+{
+    static const struct {
+        const char *message;
+        bool advised;
+    } cases[] = {
+        {"container has runAsNonRoot and image will run as root (pod: \"a\", container: worker)",
+         true},
+        {"container has runAsNonRoot and image has non-numeric user (nobody), cannot verify user "
+         "is non-root (pod: \"a\", container: worker)",
+         true},
+        {"secret \"nope\" not found", false},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct pod_state one = worker(POD_CREATING, CLAIM_NONE, "node-1");
+        one.failing = true;
+        one.container = "worker";
+        one.reason = "CreateContainerConfigError";
+        one.message = cases[i].message;
+        cleanup_free char *words = waiting_of_worker(&one);
+        assert_non_null(strstr(words, cases[i].message));
+        assert_int_equal(strstr(words, "; give it a user who is not root") != NULL,
+                         cases[i].advised);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -453,6 +481,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(launchers),
         cmocka_unit_test(told),
         cmocka_unit_test(scheduler),
+        cmocka_unit_test(users_of_images),
     };
     folder = argc > 1 ? argv[1] : "tests/data/pods";
     return cmocka_run_group_tests(tests, NULL, NULL);
