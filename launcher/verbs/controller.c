@@ -6,10 +6,10 @@
 
 #include "launcher/programs/agent_image.h"
 #include "launcher/programs/cluster_api.h"
-#include "launcher/programs/heartbeat_file.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
+#include "lib/base/heartbeat_file.h"
 #include "lib/base/log.h"
 
 struct options {

@@ -9,10 +9,10 @@
 
 #include "jobs/manifests/crd.h"
 #include "launcher/cluster/controller/private.h"
-#include "launcher/programs/heartbeat_file.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
+#include "lib/base/heartbeat_file.h"
 #include "lib/base/log.h"
 
 #define LIFE_S 15     /* of its Lease, as usual for controllers */

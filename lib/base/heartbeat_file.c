@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/programs/heartbeat_file.h"
+#include "lib/base/heartbeat_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

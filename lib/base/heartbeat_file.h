@@ -2,8 +2,8 @@
 /* A file that tells another process of the same machine that a loop runs: a liveness probe without
  * a port, which nobody outside can keep busy (docs/design/035-drajob-objects.md). It holds the time
  * of clock_ms. */
-#ifndef DRARUN_LAUNCHER_HEARTBEAT_FILE_H
-#define DRARUN_LAUNCHER_HEARTBEAT_FILE_H
+#ifndef DRARUN_BASE_HEARTBEAT_FILE_H
+#define DRARUN_BASE_HEARTBEAT_FILE_H
 
 #include <stdint.h>
 #include "drarun/error.h"

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "launcher/programs/heartbeat_file.h"
+#include "lib/base/heartbeat_file.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 
