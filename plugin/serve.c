@@ -11,6 +11,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/file.h"
+#include "lib/base/heartbeat_file.h"
 #include "lib/base/log.h"
 #include "lib/kube/client.h"
 #include "plugin/agent_install.h"
@@ -26,6 +27,7 @@
 #define DRIVERS 2u
 #define DRAIN_MS 10000 /* for calls under way when it is to end */
 #define DRAIN_LOOK_MS 20
+#define BEAT_S 2
 
 struct serve;
 
@@ -34,6 +36,7 @@ struct driver {
     struct preparer_config config;
     struct preparer *preparer;
     struct dra_driver *dra;
+    bool registered; /* the kubelet has said so */
 };
 
 struct serve {
@@ -42,6 +45,8 @@ struct serve {
     struct event *signals[2];
     struct event *draining;       /* from the signal on */
     int64_t end_ms;               /* when it ends, whatever is under way then */
+    struct event *beat;           /* from the registration on; NULL: not yet */
+    int heartbeat;                /* its descriptor, or -1 */
     char agent[AGENT_OFFER_SIZE]; /* that jobs may have from here; "": none */
     struct kube_config *kube_config;
     struct kube_client *client;
@@ -90,6 +95,35 @@ static void on_signal(evutil_socket_t signo, short what, void *arg)
         event_base_loopbreak(s->base);
 }
 
+/* ---- the heartbeat ---- */
+
+static void on_beat(evutil_socket_t fd, short what, void *arg)
+{
+    const struct serve *s = arg;
+    (void)fd, (void)what;
+    heartbeat_file_beat(s->heartbeat); /* of an error the probe tells */
+}
+
+/* Once the kubelet knows every driver: from then on its calls are answered here, and the instance
+ * that this one replaces may end. */
+static int begin_heartbeat(struct serve *s, struct drarun_error *err)
+{
+    static const struct timeval pause = {.tv_sec = BEAT_S};
+    if (!s->options->heartbeat || s->beat)
+        return 0;
+    for (size_t i = 0; i < s->driver_count; i++)
+        if (!s->drivers[i].registered)
+            return 0;
+    s->heartbeat = heartbeat_file_open(s->options->heartbeat, err);
+    if (s->heartbeat < 0)
+        return s->heartbeat;
+    s->beat = event_new(s->base, -1, EV_PERSIST, on_beat, s);
+    if (s->beat && event_add(s->beat, &pause) == 0)
+        return 0;
+    close_fd(&s->heartbeat);
+    return error_set(err, ENOMEM, "out of memory");
+}
+
 /* ---- the kubelet's calls ---- */
 
 static void on_prepare(const struct dra_claim *claim, struct dra_reply *reply, void *arg)
@@ -106,9 +140,12 @@ static void on_unprepare(const struct dra_claim *claim, struct dra_reply *reply,
 
 static void on_registered(bool ok, const char *error, void *arg)
 {
-    (void)ok;
-    (void)error;
-    (void)arg;
+    struct driver *driver = arg;
+    struct drarun_error err = {0};
+    (void)error; /* logged where it came in */
+    driver->registered = ok;
+    if (begin_heartbeat(driver->serve, &err) < 0)
+        log_error("%s", err.text);
 }
 
 static void on_health(dra_health_fn put, void *put_arg, void *arg)
@@ -427,6 +464,8 @@ static int open_all(struct serve *s, struct drarun_error *err)
         rc = open_metrics(s, err);
     for (size_t i = 0; rc == 0 && i < s->driver_count; i++)
         rc = open_driver(s, &s->drivers[i], err);
+    if (rc == 0)
+        rc = begin_heartbeat(s, err); /* a captured machine has no kubelet to wait for */
     return rc;
 }
 
@@ -441,6 +480,9 @@ static void close_all(struct serve *s)
     read_claim_done(&s->read);
     if (s->draining)
         event_free(s->draining);
+    if (s->beat)
+        event_free(s->beat);
+    close_fd(&s->heartbeat);
     publishing_free(s->publishing);
     inventory_free(s->inventory);
     nvml_close(s->nvml);
@@ -458,7 +500,7 @@ static void close_all(struct serve *s)
 
 int serve_run(const struct serve_options *options, struct drarun_error *err)
 {
-    struct serve s = {.options = options, .root = -1, .host_root = -1};
+    struct serve s = {.options = options, .root = -1, .host_root = -1, .heartbeat = -1};
     int rc = open_all(&s, err);
     if (rc == 0) {
         log_note("node %s: %zu devices", options->node, inventory_devices(s.inventory)->count);

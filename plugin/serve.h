@@ -25,6 +25,7 @@ struct serve_options {        /* borrowed */
     const char *agent_dir;   /* on the host: OFFER/drarun-worker */
     const char *agent_from;  /* copied there at the start, and offered to jobs; NULL: it is not */
     uint32_t metrics_port;   /* 0: no metrics */
+    const char *heartbeat;   /* a file, once the kubelet knows the drivers; NULL: none */
     bool gpus, nics;         /* which drivers are served */
 };
 

@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
 #include "lib/base/error.h"
+#include "lib/base/heartbeat_file.h"
 #include "lib/base/log.h"
 #include "lib/doc/log_json.h"
 #include "plugin/kubelet/dra_driver.h"
@@ -20,6 +22,7 @@
 struct request {
     struct serve_options serve;
     const char *log;
+    const char *check; /* the file of another one's heartbeat */
     int verbose;
     bool help;
 };
@@ -119,6 +122,15 @@ static const struct option_spec option_list[] = {
      .min = 0,
      .max = UINT16_MAX,
      .help = "serve GET /metrics for Prometheus there (default: 0, nowhere)"},
+    TEXT("heartbeat", "FILE", "FILE", others, heartbeat,
+         "write the time into FILE every 2 s, from when the kubelet knows\nthe drivers"),
+    {.name = "check-heartbeat",
+     .value = "FILE",
+     .choices = "FILE",
+     .group = others,
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct request, check),
+     .help = "instead end with 0 if FILE was written in the last 30 s: a probe"},
     {.name = "log",
      .value = "FORMAT",
      .choices = "text json",
@@ -166,6 +178,8 @@ static void on_log(void *arg, const struct log_line *line)
 
 static int serve(const struct request *r, struct drarun_error *err)
 {
+    if (r->check)
+        return heartbeat_file_check(r->check, clock_ms(), err);
     int rc = check(r, err);
     if (rc < 0)
         return rc;

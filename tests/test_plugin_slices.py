@@ -327,6 +327,22 @@ def refused(plugin, tmp_path, says):
     assert says in plugin.daemon.tail() and plugin.devices(GPU) == {}
 
 
+def test_heartbeat(plugin, tmp_path):
+    """A probe is told whether its loop runs."""
+    file = tmp_path / "heartbeat"
+
+    def asked():
+        done = subprocess.run([BUILD / "bin/drarun-plugin", "run", "--check-heartbeat", file], capture_output=True, text=True, timeout=patience())
+        return done.returncode, done.stderr
+    assert asked() == (70, f"drarun-plugin: open {file}: No such file or directory\n")
+    plugin.start("--heartbeat", file).published()
+    plugin.wait("there is no heartbeat", lambda: asked() == (0, ""))
+    plugin.stop()
+    file.write_text(f"{int(file.read_text()) - 31000:020}\n")
+    status, said = asked()
+    assert status == 70 and "expected less than 30 s: its process hangs or has ended" in said
+
+
 def test_driver_that_is_present_by_its_slices(plugin, cluster, tmp_path):
     foreign = {"apiVersion": API, "kind": "ResourceSlice", "metadata": {"name": f"{plugin.name}-{TAKEN}-x7k2q"}, "spec": {
         "driver": TAKEN, "nodeName": plugin.name, "pool": {"name": plugin.name, "generation": 1, "resourceSliceCount": 1}}}
