@@ -1,144 +1,566 @@
 # SPDX-License-Identifier: Apache-2.0
 """deploy/chart: what Helm makes of it, and what a real API server says to that."""
+import copy
 import json
+import os
+import re
+import runpy
+import shutil
 import subprocess
 
 import pytest
 import yaml
 
-from support.build import SOURCE, patience
+from support.build import BUILD, SOURCE, patience
+from support.cluster import Cluster
+from support.helm import CHART, NAMESPACE, RELEASE, Helm, named
+
+READY_S = 60
+CONTROLLER, PLUGIN, DEFINITION = "drarun-controller", "drarun-plugin", "drajobs.drarun.dev"
+OURS = "app.kubernetes.io/", "helm.sh/"
+RECOMMENDED = {"helm.sh/chart", *(f"app.kubernetes.io/{name}" for name in ("name", "instance", "version", "component", "part-of", "managed-by"))}
+OF_PODS = RECOMMENDED - {"helm.sh/chart", "app.kubernetes.io/version", "app.kubernetes.io/managed-by"}  # those that no upgrade changes
+DIGEST = f"sha256:{'0123456789abcdef' * 4}"
+SECURITY = "pod-security.kubernetes.io/enforce"
 
 
-def manifest(name):
-    return list(yaml.safe_load_all((SOURCE / "deploy" / name).read_text()))
+def manifests(*names):
+    """{(kind, name): object} of the files of deploy/, but for their namespaces, which the chart's user makes."""
+    found = named(each for name in names for each in yaml.safe_load_all((SOURCE / "deploy" / name).read_text()))
+    return {key: each for key, each in found.items() if key[0] != "Namespace"}
+
+
+def heads(each):
+    """The metadata of an object, and of the pods that it makes."""
+    template = each["spec"].get("template") if each["kind"] in ("Deployment", "DaemonSet") else None
+    return [each["metadata"], *([template["metadata"]] if template else [])]
+
+
+def unlabelled(objects):
+    """Without the recommended labels, of which the manifests have few."""
+    found = copy.deepcopy(objects)
+    for each in found.values():
+        for head in heads(each):
+            labels = {key: value for key, value in head.pop("labels", {}).items() if not key.startswith(OURS)}
+            head.update({"labels": labels} if labels else {})
+    return found
+
+
+def container_of(each):
+    container, = each["spec"]["template"]["spec"]["containers"]
+    return container
+
+
+@pytest.fixture
+def helm(tmp_path):
+    return Helm(tmp_path)
 
 
 @pytest.fixture(scope="module")
-def helm():
-    run = subprocess.run([SOURCE / "scripts" / "fetch-helm"], capture_output=True, text=True, timeout=patience(600))
-    if run.returncode != 0:
-        pytest.skip(f"scripts/fetch-helm: {run.stderr.strip()[-300:]}")
-    return run.stdout.strip()
+def cluster():
+    with Cluster() as made:
+        yield made
 
 
-def rendered(helm, folder, **values):
-    """{(kind, name): object} that Helm's engine makes of the chart, or what it says against the values."""
-    file = folder / "values.yaml"
-    file.write_text(yaml.safe_dump(values))
-    run = subprocess.run([helm, SOURCE / "deploy/chart", file], capture_output=True, text=True, timeout=patience())
-    return named(yaml.safe_load_all(run.stdout)) if run.returncode == 0 else run.stderr
+# ---- beside the manifests ----
+
+def of_the_controller():
+    """deploy/controller.yaml and crd.yaml in the chart's namespace, and with what keeps the definition."""
+    text = json.dumps([*manifests("controller.yaml", "crd.yaml").values()])
+    for where in ('"namespace": "{}"', "serviceaccount:{}:"):
+        text = text.replace(where.format(CONTROLLER), where.format(NAMESPACE))
+    found = named(json.loads(text))
+    found["CustomResourceDefinition", DEFINITION]["metadata"]["annotations"] = {"helm.sh/resource-policy": "keep"}
+    return unlabelled(found)
 
 
-def named(objects):
-    return {(each["kind"], each["metadata"]["name"]): each for each in objects if each}
+def of_the_plugin():
+    return unlabelled(manifests("plugin.yaml", "admission.yaml"))
 
 
-def test_chart_is_the_manifests(helm, tmp_path):
-    plain = named(manifest("plugin.yaml") + manifest("admission.yaml"))
-    assert rendered(helm, tmp_path, namespace={"create": True}) == plain
-    namespace = ("Namespace", "drarun-system")
-    assert rendered(helm, tmp_path) == {key: each for key, each in plain.items() if key != namespace}
+def test_default_is_the_controller(helm):
+    assert unlabelled(helm.rendered()) == of_the_controller()
 
 
-def controller_s_manifests():
-    """deploy/controller.yaml and crd.yaml, in the chart's namespace."""
-    text = (SOURCE / "deploy/controller.yaml").read_text().replace("namespace: drarun-controller", "namespace: drarun-system") \
-        .replace("serviceaccount:drarun-controller:", "serviceaccount:drarun-system:")
-    made = named([*yaml.safe_load_all(text), *manifest("crd.yaml")])
-    made["CustomResourceDefinition", "drajobs.drarun.dev"]["metadata"]["annotations"] = {"helm.sh/resource-policy": "keep"}
-    namespace = made.pop(("Namespace", "drarun-controller"))
-    return {**made, ("Namespace", "drarun-system"): {**namespace, "metadata": {**namespace["metadata"], "name": "drarun-system"}}}
+def test_plugin_is_enabled_by_a_value(helm):
+    """Beside the controller, and alone."""
+    assert unlabelled(helm.rendered(plugin={"enabled": True})) == {**of_the_controller(), **of_the_plugin()}
+    assert unlabelled(helm.rendered(plugin={"enabled": True}, controller={"enabled": False})) == of_the_plugin()
+    assert helm.rendered(controller={"enabled": False}) == {}
 
 
-def test_chart_s_controller_is_the_manifests(helm, tmp_path):
-    """Alone, and beside the plugin."""
-    alone = {"plugin": {"enabled": False}, "controller": {"enabled": True}}
-    plain = controller_s_manifests()
-    assert rendered(helm, tmp_path, **alone, namespace={"create": True}) == plain
-    namespace = plain.pop(("Namespace", "drarun-system"))
-    assert namespace["metadata"]["labels"] == {"pod-security.kubernetes.io/enforce": "restricted"}
-    assert rendered(helm, tmp_path, controller={"enabled": True}) == {**rendered(helm, tmp_path), **plain}
-    policies = [key for key in plain if key[0].startswith("ValidatingAdmissionPolicy")]
-    without = {key: each for key, each in plain.items() if key not in policies}
-    assert len(policies) == 2 and rendered(helm, tmp_path, **alone, admission={"controller": False}) == without
-    plain.pop(("CustomResourceDefinition", "drajobs.drarun.dev"))
-    assert rendered(helm, tmp_path, plugin={"enabled": False}, controller={"enabled": True, "crd": False}) == plain
+ADMISSION = {"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
 
 
-def taken(control_plane, made):
-    """The API server takes all of it."""
-    for name in {each["metadata"].get("namespace", "default") for each in made.values()}:
-        if not control_plane.api.get("v1", "Namespace", name):
-            control_plane.api.make({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-    for each in made.values():
-        status, answer = control_plane.api.create(each, dry_run=True)
-        assert status == 201, answer
+@pytest.mark.parametrize("values,without", [
+    ({"controller": {"crd": False}}, {"CustomResourceDefinition"}),
+    ({"controller": {"admissionPolicy": False}}, {kind for kind in ADMISSION if kind.startswith("Validating")}),
+    ({"controller": {"networkPolicy": False}}, {"NetworkPolicy"}),
+    ({"controller": {"podDisruptionBudget": False}}, {"PodDisruptionBudget"}),
+    ({"plugin": {"deviceClasses": False}}, {"DeviceClass"}),
+    ({"plugin": {"networkPolicy": False}}, {"NetworkPolicy"}),
+    ({"plugin": {"admission": {"claims": False}}}, {kind for kind in ADMISSION if kind.startswith("Mutating")}),
+    ({"plugin": {"admission": dict.fromkeys(("claims", "configuration", "slices", "claimStatus"), False)}}, ADMISSION),
+], ids=lambda value: "-".join(sorted(value)) if isinstance(value, set) else None)
+def test_parts_that_are_left_out(helm, values, without):
+    (part, wanted), = values.items()
+    alone = {"plugin": {"enabled": part == "plugin"}, "controller": {"enabled": part == "controller"}}
+    whole, made = helm.rendered(**alone), helm.rendered(**{**alone, part: {**alone[part], **wanted}})
+    assert made == {key: each for key, each in whole.items() if key[0] not in without} and len(made) < len(whole)
 
 
-def test_chart_s_controller(helm, drarun, tmp_path, control_plane):
-    """Of all namespaces, and of one, for which it has a Role there and nothing else."""
-    taken(control_plane, rendered(helm, tmp_path, plugin={"enabled": False}, controller={"enabled": True}))
-    made = rendered(helm, tmp_path, image="registry.example/plugin:1", imagePullPolicy="Always", imagePullSecrets=["key"], plugin={"enabled": False}, controller={
-        "enabled": True, "crd": False, "namespace": "train", "image": "registry.example/drarun:2", "replicas": 1, "log": "text",
-        "resources": {"limits": {"memory": "64Mi"}}, "nodeSelector": {"jobs": "yes"}, "tolerations": [{"key": "a", "operator": "Exists"}]})
+def test_budget_of_replicas(helm):
+    """Of one replica there is none: it would say nothing."""
+    assert ("PodDisruptionBudget", CONTROLLER) not in helm.rendered(controller={"replicas": 1})
+    assert helm.rendered(controller={"replicas": 3})["PodDisruptionBudget", CONTROLLER]["spec"]["maxUnavailable"] == 1
+
+
+def test_older_kubernetes(helm):
+    """Before 1.36 no API server has MutatingAdmissionPolicy in v1, and Helm would refuse the whole release."""
+    new, old = (helm.rendered(plugin={"enabled": True}, kubernetes=version) for version in ("1.36.0-gke.1", "1.35.4"))
+    assert old == {key: each for key, each in new.items() if not key[0].startswith("Mutating")} and len(new) == len(old) + 2
+
+
+# ---- values ----
+
+ALL_ON = {"plugin": {"enabled": True, "image": {"repository": "registry.example/plugin"}}, "podMonitor": {"enabled": True}}
+OTHERS = {  # of values that have no other one by their kind: enough to be seen
+    "image.repository": "registry.example:5000/team/drarun", "image.tag": "2", "image.digest": DIGEST, "image.pullPolicy": "Always",
+    "imagePullSecrets": ["key"], "commonLabels": {"team": "a"},
+    "controller.namespace": "train", "controller.log": "text", "controller.extraArgs": ["--verbose"], "controller.resources": {"limits": {"cpu": 1}},
+    "controller.nodeSelector": {"jobs": "yes"}, "controller.tolerations": [{"key": "a", "operator": "Exists"}],
+    "controller.affinity": {"nodeAffinity": {}}, "controller.priorityClassName": "high", "controller.podLabels": {"a": "b"},
+    "controller.podAnnotations": {"a": "b c"},
+    "plugin.image.repository": "registry.example/other", "plugin.image.tag": "2", "plugin.image.digest": DIGEST, "plugin.drivers": ["nic"],
+    "plugin.takeover": "dra.net", "plugin.config": {"rescan": "1m"}, "plugin.log": "text", "plugin.extraArgs": ["--verbose"],
+    "plugin.updateStrategy": {"type": "OnDelete"}, "plugin.resources": {"limits": {"cpu": 1}}, "plugin.nodeSelector": {"gpus": "yes"},
+    "plugin.tolerations": [], "plugin.priorityClassName": "", "plugin.podLabels": {"a": "b"}, "plugin.podAnnotations": {"a": "b c"},
+    "podMonitor.interval": "30s", "podMonitor.labels": {"release": "prometheus"},
+}
+PAGE = runpy.run_path(str(SOURCE / "scripts/chart-page"))
+VALUES = {".".join(path): default for path, default, _ in PAGE["entries"]((CHART / "values.yaml").read_text())}
+GROUPS = {path for path, default in VALUES.items() if default is PAGE["GROUP"]}
+LEAVES = {path: default for path, default in VALUES.items() if path not in GROUPS}
+
+
+def changed(values, path):
+    """The values with another one at that path."""
+    *way, last = path.split(".")
+    made = copy.deepcopy(values)
+    at = made
+    for key in way:
+        at = at.setdefault(key, {})
+    old = at.get(last, LEAVES[path])
+    at[last] = OTHERS[path] if path in OTHERS else not old if isinstance(old, bool) else old + 1
+    return made
+
+
+@pytest.fixture(scope="module")
+def all_on(tmp_path_factory):
+    return Helm(tmp_path_factory.mktemp("helm")).rendered(**ALL_ON)
+
+
+@pytest.mark.parametrize("path", LEAVES)
+def test_each_value_is_read(helm, all_on, path):
+    """With another value the release is another one."""
+    assert helm.rendered(**changed(ALL_ON, path)) != all_on
+
+
+def test_templates_read_values_that_there_are():
+    read = {path for file in (CHART / "templates").iterdir() for path in re.findall(r"\.Values\.(\w+(?:\.\w+)*)", file.read_text())}
+    assert len(read) > 20 and not read - set(VALUES)
+
+
+def test_controller_of_one_namespace(helm, drarun, cluster):
+    """It has a Role there and nothing else."""
+    made = helm.rendered(image={"repository": "registry.example/drarun", "tag": "2", "pullPolicy": "Always"}, imagePullSecrets=["key"], controller={
+        "crd": False, "namespace": "train", "replicas": 1, "log": "text", "resources": {"limits": {"memory": "64Mi"}}, "nodeSelector": {"jobs": "yes"},
+        "tolerations": [{"key": "a", "operator": "Exists"}], "extraArgs": ["--verbose"], "priorityClassName": "high", "podAnnotations": {"a": "b"}})
     assert sorted((kind, each["metadata"]["namespace"]) for (kind, _), each in made.items()) == [
-        ("Deployment", "drarun-system"), ("NetworkPolicy", "drarun-system"), ("Role", "train"), ("RoleBinding", "train"), ("ServiceAccount", "drarun-system")]
-    assert made["RoleBinding", "drarun-controller"]["subjects"][0]["namespace"] == "drarun-system"
+        ("Deployment", NAMESPACE), ("NetworkPolicy", NAMESPACE), ("Role", "train"), ("RoleBinding", "train"), ("ServiceAccount", NAMESPACE)]
+    assert made["RoleBinding", CONTROLLER]["subjects"][0]["namespace"] == NAMESPACE
     printed = named(json.loads(drarun("install", "-n", "train", "--controller-role", "--format", "json").ok().out)["items"])
-    assert made["Role", "drarun-controller"]["rules"] == printed["Role", "drarun-controller"]["rules"]
-    spec = made["Deployment", "drarun-controller"]["spec"]
-    pod, container = spec["template"]["spec"], spec["template"]["spec"]["containers"][0]
-    assert (spec["replicas"], pod["nodeSelector"], pod["imagePullSecrets"], pod["tolerations"]) == \
-        (1, {"jobs": "yes"}, [{"name": "key"}], [{"key": "a", "operator": "Exists"}])
+    assert made["Role", CONTROLLER]["rules"] == printed["Role", CONTROLLER]["rules"]
+    spec = made["Deployment", CONTROLLER]["spec"]
+    pod, container = spec["template"]["spec"], container_of(made["Deployment", CONTROLLER])
+    assert (spec["replicas"], pod["nodeSelector"], pod["imagePullSecrets"], pod["tolerations"], pod["priorityClassName"]) == \
+        (1, {"jobs": "yes"}, [{"name": "key"}], [{"key": "a", "operator": "Exists"}], "high")
+    assert spec["template"]["metadata"]["annotations"] == {"a": "b"}
     assert (container["image"], container["env"][0]["value"], container["imagePullPolicy"]) == (*["registry.example/drarun:2"] * 2, "Always")
-    assert container["command"] == ["/bin/drarun", "controller", "--namespace=train", "--heartbeat=/run/drarun/heartbeat", "--log=text"]
+    assert container["command"] == ["/bin/drarun", "controller", "--namespace=train", "--heartbeat=/run/drarun/heartbeat", "--log=text", "--verbose"]
     assert container["resources"] == {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "64Mi"}}
-    taken(control_plane, made)
+    taken(cluster, made)
 
 
-def test_chart_s_values(helm, tmp_path, control_plane):
-    """Each does what it says, and the API server takes all of it."""
-    made = rendered(helm, tmp_path, image="registry.example/drarun:2", imagePullPolicy="Always", imagePullSecrets=["key"],
-                    drivers=["nic"], takeover="dra.net", nodeSelector={"gpus": "yes"}, tolerations=[{"key": "a", "operator": "Exists"}],
-                    priorityClassName="", updateStrategy={"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 2}}, resources={"limits": {"memory": "64Mi"}},
-                    config={"nics": {"virtualPrefixes": ["nic"]}, "rescan": "1m"}, extraArgs=["--verbose"], metrics={"port": 0}, log="text", namespace={"create": True})
-    spec = made["DaemonSet", "drarun-plugin"]["spec"]
-    pod, container = spec["template"]["spec"], spec["template"]["spec"]["containers"][0]
-    assert spec["updateStrategy"] == {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 2}} and "priorityClassName" not in pod
+def test_values_of_the_plugin(helm, cluster):
+    made = helm.rendered(image={"repository": "registry.example/drarun", "tag": "2", "pullPolicy": "Always"}, imagePullSecrets=["key"],
+                         controller={"enabled": False}, plugin={
+        "enabled": True, "drivers": ["nic"], "takeover": "dra.net", "nodeSelector": {"gpus": "yes"}, "tolerations": [{"key": "a", "operator": "Exists"}],
+        "priorityClassName": "", "updateStrategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": "20%"}}, "resources": {"limits": {"memory": "64Mi"}},
+        "config": {"nics": {"virtualPrefixes": ["nic"]}, "rescan": "1m"}, "extraArgs": ["--verbose"], "metrics": {"port": 0}, "log": "text",
+        "podAnnotations": {"a": "b"}})
+    spec = made["DaemonSet", PLUGIN]["spec"]
+    pod, container = spec["template"]["spec"], container_of(made["DaemonSet", PLUGIN])
+    assert spec["updateStrategy"] == {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": "20%"}} and "priorityClassName" not in pod
     assert (pod["nodeSelector"], pod["imagePullSecrets"], pod["tolerations"]) == \
         ({"gpus": "yes"}, [{"name": "key"}], [{"key": "a", "operator": "Exists"}])
     assert (container["image"], container["imagePullPolicy"], container["resources"]) == \
         ("registry.example/drarun:2", "Always", {"requests": {"cpu": "10m", "memory": "16Mi"}, "limits": {"memory": "64Mi"}})
     assert container["command"][-4:] == ["--log=text", "--drivers=nic", "--takeover=dra.net", "--verbose"]
-    assert ("Service", "drarun-plugin-metrics") not in made and "annotations" not in spec["template"]["metadata"]
-    assert yaml.safe_load(made["ConfigMap", "drarun-plugin"]["data"]["plugin.yaml"]) == {
+    assert ("Service", "drarun-plugin-metrics") not in made and spec["template"]["metadata"]["annotations"] == {"a": "b"}
+    assert made["NetworkPolicy", PLUGIN]["spec"]["ingress"] == []
+    assert yaml.safe_load(made["ConfigMap", PLUGIN]["data"]["plugin.yaml"]) == {
         "apiVersion": "drarun.dev/v1alpha1", "kind": "PluginConfig", "nics": {"virtualPrefixes": ["nic"]}, "rescan": "1m"}
-    assert "dra.net" in made["ClusterRole", "drarun-plugin"]["rules"][3]["resourceNames"]
+    assert "dra.net" in made["ClusterRole", PLUGIN]["rules"][3]["resourceNames"]
     drivers = made["ValidatingAdmissionPolicy", "drarun-plugin-configuration"]["spec"]["variables"][0]
     assert drivers == {"name": "drivers", "expression": '["nic.drarun.dev", "dra.net"]'}
     for name in ("drarun-plugin-slices", "drarun-plugin-claim-status"):
         drivers = made["ValidatingAdmissionPolicy", name]["spec"]["variables"][0]
         assert drivers == {"name": "drivers", "expression": '["gpu.drarun.dev", "nic.drarun.dev", "dra.net"]'}
-    assert made.pop(("Namespace", "drarun-system"))["metadata"]["labels"] == {"pod-security.kubernetes.io/enforce": "privileged"}
+    taken(cluster, made)
+
+
+def test_drivers_in_any_order(helm):
+    """The plugin knows one."""
+    made = helm.rendered(plugin={"enabled": True, "drivers": ["nic", "gpu"]})["DaemonSet", PLUGIN]
+    assert not [word for word in container_of(made)["command"] if word.startswith("--drivers")]
+
+
+def images(made):
+    controller, plugin = container_of(made["Deployment", CONTROLLER]), container_of(made["DaemonSet", PLUGIN])
+    assert controller["env"][0] == {"name": "DRARUN_IMAGE", "value": controller["image"]}  # of the jobs' launchers and agents
+    return controller["image"], plugin["image"]
+
+
+def test_images(helm, drarun):
+    """By digest where there is one; of the plugin, another one where it is named."""
+    version = drarun("version").ok().out.split()[1]
+    assert images(helm.rendered(plugin={"enabled": True})) == (f"ghcr.io/drarun/drarun:{version}",) * 2
+    both = {"repository": "registry.example/drarun", "tag": "2", "digest": DIGEST}
+    assert images(helm.rendered(image=both, plugin={"enabled": True})) == (f"registry.example/drarun@{DIGEST}",) * 2
+    own = {"enabled": True, "image": {"repository": "registry.example/plugin"}}
+    assert images(helm.rendered(image=both, plugin=own)) == (f"registry.example/drarun@{DIGEST}", f"registry.example/plugin:{version}")
+    own["image"]["digest"] = DIGEST
+    assert images(helm.rendered(plugin=own)) == (f"ghcr.io/drarun/drarun:{version}", f"registry.example/plugin@{DIGEST}")
+
+
+def test_user_of_the_platform(helm):
+    """OpenShift chooses it, and refuses another one."""
+    context = container_of(helm.rendered(controller={"runAsUser": None})["Deployment", CONTROLLER])["securityContext"]
+    assert "runAsUser" not in context and context["runAsNonRoot"]
+
+
+@pytest.mark.parametrize("values,says", [
+    ({"takeover": "dra.net"}, "'takeover' not allowed"),  # as the chart drarun-plugin had it
+    ({"image": "registry.example/drarun:2"}, "'/image': got string, want object"),
+    ({"image": {"repository": "registry.example/drarun:2"}}, "'/image/repository'"),
+    ({"image": {"tag": 1.2}}, "'/image/tag': got number, want string"),
+    ({"image": {"digest": "0123"}}, "'/image/digest'"),
+    ({"image": {"pullPolicy": "Sometimes"}}, "'/image/pullPolicy': value must be one of"),
+    ({"controller": {"enable": True}}, "'enable' not allowed"),
+    ({"controller": {"replicas": -1}}, "'/controller/replicas'"),
+    ({"controller": {"namespace": "Train"}}, "'/controller/namespace'"),
+    ({"controller": {"runAsUser": 0}}, "'/controller/runAsUser'"),
+    ({"controller": {"resources": {"limit": {}}}}, "'limit' not allowed"),
+    ({"controller": {"resources": {"limits": {"memory": "64 MB"}}}}, "'/controller/resources/limits/memory'"),
+    ({"controller": {"affinity": {"nodes": {}}}}, "'nodes' not allowed"),
+    ({"plugin": {"enabled": "no"}}, "'/plugin/enabled': got string, want boolean"),
+    ({"plugin": {"takover": "dra.net"}}, "'takover' not allowed"),
+    ({"plugin": {"takeover": "Dra.Net"}}, "'/plugin/takeover'"),
+    ({"plugin": {"drivers": ["gpus"]}}, "'/plugin/drivers/0': value must be one of 'gpu', 'nic'"),
+    ({"plugin": {"tolerations": {}}}, "'/plugin/tolerations': got object, want array"),
+    ({"plugin": {"tolerations": [{"operator": "exists"}]}}, "'/plugin/tolerations/0/operator'"),
+    ({"plugin": {"admission": {"pods": True}}}, "'pods' not allowed"),
+    ({"plugin": {"updateStrategy": {"maxSurge": 1}}}, "'maxSurge' not allowed"),
+    ({"plugin": {"config": {"nic": {}}}}, "'nic' not allowed"),
+    ({"plugin": {"metrics": {"port": 100000}}}, "'/plugin/metrics/port'"),
+    ({"plugin": {"extraArgs": ["verbose"]}}, "'/plugin/extraArgs/0'"),
+    ({"podMonitor": {"interval": "often"}}, "'/podMonitor/interval'"),
+    ({"podMonitor": {"labels": {"a": "b c"}}}, "'/podMonitor/labels/a'"),
+    # what no schema says
+    ({"plugin": {"enabled": True, "image": {"tag": "2"}}}, "plugin.image.tag and plugin.image.digest are of plugin.image.repository, which is empty"),
+    ({"plugin": {"enabled": True, "drivers": ["gpu"], "takeover": "dra.net"}}, "plugin.takeover serves NICs, and plugin.drivers has none"),
+], ids=str)
+def test_values_that_are_refused(helm, values, says):
+    assert says in helm.refusal(**values)
+
+
+def test_kubernetes_that_is_refused(helm):
+    assert "requires kubeVersion: >=1.34.0-0 which is incompatible with Kubernetes v1.33.1" in helm.refusal(kubernetes="1.33.1")
+
+
+EDITS = {"env": {"A": "b"}, "mounts": [{"hostPath": "/opt/a", "containerPath": "/opt/b", "options": ["ro", "bind"]}],
+         "deviceNodes": [{"path": "/dev/a", "hostPath": "/dev/b", "permissions": "rw"}]}
+WHOLE_CONFIG = {
+    "rescan": "1m", "uplinks": ["eth0"], "taints": {"linkDown": "None", "xid": "NoExecute", "lost": "NoSchedule"},
+    "claims": {"allow": ["interface.name", "rules"], "addresses": ["10.1.0.0/16"]}, "names": [{"match": "true", "name": "rail-{rail}"}],
+    "nics": {"include": "true", "exclude": "false", "excludePrefixes": ["docker"], "virtualPrefixes": ["rail"], "managementNodes": False, "edits": EDITS},
+    "gpus": {"include": "true", "exclude": "false", "edits": EDITS}}
+
+
+def keys_of(node, definitions):
+    """All names of members in a schema, with what it refers to."""
+    if "$ref" in node:
+        node = definitions[node["$ref"].rpartition("/")[2]]
+    found = set(node.get("properties", {}))
+    for below in (*node.get("properties", {}).values(), *([node["items"]] if "items" in node else [])):
+        found |= keys_of(below, definitions)
+    return found
+
+
+def keys_in(value):
+    if isinstance(value, list):
+        return set().union(*map(keys_in, value))
+    return set(value).union(*map(keys_in, value.values())) if isinstance(value, dict) else set()
+
+
+def test_configuration_of_the_plugin(helm, drarun, tmp_path):
+    """The chart's schema has the keys that the plugin has."""
+    file = tmp_path / "plugin.yaml"
+    file.write_text(helm.rendered(plugin={"enabled": True, "config": WHOLE_CONFIG})["ConfigMap", PLUGIN]["data"]["plugin.yaml"])
+    assert yaml.safe_load(file.read_text()) == {"apiVersion": "drarun.dev/v1alpha1", "kind": "PluginConfig", **WHOLE_CONFIG}
+    drarun("discover", "--root", tmp_path, "--config", file, program=BUILD / "bin/drarun-plugin").ok()
+    schema = json.loads((CHART / "values.schema.json").read_text())["definitions"]
+    assert keys_of(schema["pluginConfig"], schema) == keys_in(WHOLE_CONFIG) - {"A"}  # a variable
+    source = (SOURCE / "plugin/discover/config.c").read_text()
+    tables = set(re.findall(r'^    \{"(\w+)", FIELD_', source, re.M)) - {"apiVersion", "kind"}
+    texts = re.findall(r'reader_known\(\w+, "([^"]+)"', source + (SOURCE / "plugin/discover/config_edits.c").read_text())
+    assert keys_in(WHOLE_CONFIG) - {"A"} == tables.union(*(text.split() for text in texts))
+
+
+# ---- labels, policies, metrics ----
+
+def test_labels(helm):
+    """All objects have the recommended ones and those of the user; pods none that an upgrade changes."""
+    own = {"team": "a"}
+    made = helm.rendered(commonLabels={**own, "app.kubernetes.io/name": "mine"}, podMonitor={"enabled": True}, plugin={"enabled": True, "podLabels": {"p": "q"}})
+    for key, each in made.items():
+        head, *pods = heads(each)
+        assert RECOMMENDED <= set(head["labels"]) and own.items() <= head["labels"].items(), key
+        assert head["labels"]["app.kubernetes.io/name"] == ("drarun" if key[0] == "CustomResourceDefinition" else
+                                                            f"drarun-{head['labels']['app.kubernetes.io/component']}"), key
+        assert (head["labels"]["app.kubernetes.io/instance"], head["labels"]["app.kubernetes.io/managed-by"]) == (RELEASE, "Helm"), key
+        for pod in pods:
+            assert set(pod["labels"]) - {"p"} == OF_PODS | set(own), key
+    assert made["DaemonSet", PLUGIN]["spec"]["template"]["metadata"]["labels"]["p"] == "q"
+
+
+def test_selectors(helm):
+    """They are of the component's pods, and of no other's in the namespace."""
+    made = helm.rendered(**ALL_ON)
+    pods = {name: made[kind, name]["spec"]["template"]["metadata"]["labels"] for kind, name in (("Deployment", CONTROLLER), ("DaemonSet", PLUGIN))}
+    for name in pods:
+        found = [each["spec"].get("podSelector") or each["spec"]["selector"] for key, each in made.items()
+                 if key[1] in (name, f"{name}-metrics") and key[0] in ("Deployment", "DaemonSet", "NetworkPolicy", "PodDisruptionBudget", "PodMonitor", "Service")]
+        assert len(found) == (3 if name == CONTROLLER else 4)
+        for labels in (each.get("matchLabels", each) for each in found):
+            assert {pod for pod, has in pods.items() if labels.items() <= has.items()} == {name}
+
+
+def test_probes(helm):
+    """They are commands, which no network policy is in the way of."""
+    container = container_of(helm.rendered()["Deployment", CONTROLLER])
+    file, = (word.partition("=")[2] for word in container["command"] if word.startswith("--heartbeat="))
+    for name in ("readinessProbe", "livenessProbe"):
+        assert container[name]["exec"] == {"command": ["/bin/drarun", "controller", f"--check-heartbeat={file}"]}
+
+
+def relabelled(rules, labels):
+    """As Prometheus does it: those of action replace."""
+    for rule in rules:
+        value = ";".join(labels.get(name, "") for name in rule["sourceLabels"])
+        found = re.fullmatch(rule.get("regex", "(.*)"), value)
+        if found:
+            labels = {**labels, rule["targetLabel"]: found.expand(re.sub(r"\$(\d)", r"\\\1", rule.get("replacement", "$1")))}
+    return labels
+
+
+@pytest.mark.parametrize("address,target", [("10.0.0.1", "10.0.0.1:9000"), ("fd00::1", "[fd00::1]:9000")])
+def test_pod_monitor_of_the_plugin(helm, address, target):
+    """Its pods declare no port, so the target is made of the node's address; that port is open."""
+    made = helm.rendered(controller={"enabled": False}, plugin={"enabled": True, "metrics": {"port": 9000}}, podMonitor={"enabled": True, "interval": "30s"})
+    assert [name for kind, name in made if kind == "PodMonitor"] == [PLUGIN]
+    endpoint, = made["PodMonitor", PLUGIN]["spec"]["podMetricsEndpoints"]
+    found = relabelled(endpoint["relabelings"], {"__meta_kubernetes_pod_ip": address, "__address__": address, "__meta_kubernetes_pod_node_name": "n0"})
+    assert (found["__address__"], found["node"], endpoint["interval"]) == (target, "n0", "30s")
+    assert "--metrics-port=9000" in container_of(made["DaemonSet", PLUGIN])["command"]
+    assert made["NetworkPolicy", PLUGIN]["spec"]["ingress"] == [{"ports": [{"protocol": "TCP", "port": 9000}]}]
+
+
+def test_pod_monitor_of_jobs(helm, drarun, examples):
+    """It selects launchers, and not workers; the policy of a namespace of jobs has no word about launchers' pods."""
+    assert [name for kind, name in helm.rendered(podMonitor={"enabled": True}) if kind == "PodMonitor"] == ["drarun-jobs"]
+    made = helm.rendered(podMonitor={"enabled": True}, controller={"namespace": "train"})["PodMonitor", "drarun-jobs"]["spec"]
+    assert made["namespaceSelector"] == {"matchNames": ["train"]} and made["podMetricsEndpoints"][0]["port"] == "metrics"
+    job = {"apiVersion": "drarun.dev/v1alpha1", "kind": "DraJob", "metadata": {"name": "job"}, "spec": {"workers": 2, "image": "x", "command": ["true"]}}
+    objects = json.loads(drarun("render", "-", "--format", "json", input=json.dumps(job)).ok().out)["items"]
+    pods = [each["spec"]["template"] if each["kind"] == "Job" else each for each in objects if each["kind"] in ("Job", "Pod")]
+    rules = {each["key"]: each["operator"] == "Exists" for each in made["selector"]["matchExpressions"]}
+    selected = [each for each in pods if all((key in each["metadata"]["labels"]) == wanted for key, wanted in rules.items())]
+    assert len(pods) == 3 and len(selected) == 1
+    assert [port["name"] for container in selected[0]["spec"]["containers"] for port in container["ports"]] == ["metrics"]
+    installed = json.loads(drarun("install", "-n", "train", "--format", "json").ok().out)["items"]
+    held = [each["spec"]["podSelector"] for each in installed if each["kind"] == "NetworkPolicy"]
+    assert held and all({"key": "drarun.dev/worker", "operator": "Exists"} in each["matchExpressions"] for each in held)
+
+
+# ---- the API server ----
+
+def namespaced(cluster, name, **labels):
+    """Makes it where it is not there."""
+    if not cluster.api.get("v1", "Namespace", name):
+        cluster.api.make({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
+
+
+def taken(cluster, made):
+    """The API server takes all of it."""
+    for name in {each["metadata"].get("namespace", "default") for each in made.values()}:
+        namespaced(cluster, name)
     for each in made.values():
-        each["metadata"]["name"] += "-tried"
-    taken(control_plane, made)
+        status, answer = cluster.api.create(each, dry_run=True)
+        assert status == 201, answer
 
 
-@pytest.mark.parametrize("value,without", [
-    ({"deviceClasses": False}, ["DeviceClass"]),
-    ({"admission": {"claims": False}}, ["MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"]),
-    ({"admission": {"claims": False, "configuration": False, "slices": False, "claimStatus": False}},
-     ["MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"]),
+def test_objects_are_valid(helm, cluster):
+    taken(cluster, helm.rendered())
+    taken(cluster, helm.rendered(plugin={"enabled": True}))
+
+
+@pytest.fixture(scope="module")
+def levels(cluster):
+    """Namespaces of each level of Pod Security, with both accounts."""
+    for level in ("restricted", "baseline", "privileged"):
+        cluster.api.make({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": level, "labels": {SECURITY: level}}})
+        for name in (CONTROLLER, PLUGIN):
+            cluster.api.make({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": level}})
+
+
+@pytest.mark.parametrize("level,admitted", [("restricted", {CONTROLLER}), ("baseline", {CONTROLLER}), ("privileged", {CONTROLLER, PLUGIN})])
+def test_pod_security(helm, cluster, levels, level, admitted):
+    """Only the plugin needs the level privileged: it has the host's folders, network and processes."""
+    made, found = helm.rendered(plugin={"enabled": True, "priorityClassName": ""}), set()
+    for kind, name in (("Deployment", CONTROLLER), ("DaemonSet", PLUGIN)):
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": level}, "spec": made[kind, name]["spec"]["template"]["spec"]}
+        status, answer = cluster.api.create(pod, dry_run=True)
+        assert status == 201 or f'violates PodSecurity "{level}' in answer["message"], answer
+        found |= {name} if status == 201 else set()
+    assert found == admitted
+
+
+class Release:
+    """A release of the chart, by Helm itself, with the user's values."""
+
+    def __init__(self, cluster, folder, name=RELEASE, namespace=NAMESPACE):
+        self.helm, self.cluster, self.name, self.namespace = Helm(folder, cluster), cluster, name, namespace
+
+    def run(self, verb, *words, **values):
+        chart = () if verb == "uninstall" else (CHART, *self.helm.values(values))
+        return self.helm.run(verb, self.name, *chart, "--namespace", self.namespace, *words)
+
+    def ok(self, verb, *words, **values):
+        done = self.run(verb, *words, **values)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def refused(self, verb, *words, **values):
+        done = self.run(verb, *words, **values)
+        assert done.returncode != 0, done.stdout
+        return done.stderr
+
+
+def typed(cluster, notes, folder):
+    """The commands of the notes, one by one."""
+    env = {"PATH": f"{BUILD / 'bin'}:{cluster.programs}:{os.environ['PATH']}"}
+    commands = [line.strip() for line in notes.partition("NOTES:")[2].splitlines() if line.startswith("    ")]
+    for each in commands:
+        done = cluster.in_ns(["bash", "-ec", f"set -o pipefail; {each}"], env=env, cwd=folder)
+        assert done.returncode == 0, f"{each}: {done.stderr}"
+    return commands
+
+
+def drajobs(cluster):
+    return [each["metadata"]["name"] for each in cluster.api.get("drarun.dev/v1alpha1", "DraJob", namespace="train")]
+
+
+def test_life_of_a_release(cluster, drarun, tmp_path):
+    """Installed, used as its notes say, with the plugin, removed: jobs stay, and the next release takes their definition over."""
+    release = Release(cluster, tmp_path, namespace="life")
+    namespaced(cluster, "life", **{SECURITY: "restricted"})
+    namespaced(cluster, "train")
+    notes = release.ok("install")
+    cluster.wait("the controller's pods are not made", lambda: len(cluster.api.get("v1", "Pod", namespace="life")) == 2, READY_S)
+    cluster.wait("DraJobs are not served", lambda: cluster.api.plural("drarun.dev/v1alpha1", "DraJob"), READY_S)
+    (tmp_path / "job.yaml").write_text(drarun("init", "cpu").ok().out)
+    install, apply = typed(cluster, notes, tmp_path)
+    assert install.startswith("drarun install -n train ") and apply.startswith("kubectl apply -n train ") and len(drajobs(cluster)) == 1
+
+    said = release.refused("upgrade", plugin={"enabled": True})
+    assert "namespace life has the label pod-security.kubernetes.io/enforce: restricted, and admits no pod of the node plugin" in said
+    cluster.kubectl(*re.search(r"kubectl (label .*?), or install", said)[1].split())
+    notes = release.ok("upgrade", plugin={"enabled": True})
+    assert "kubectl get resourceslices\n" in notes and cluster.api.get("apps/v1", "DaemonSet", PLUGIN, "life")
+
+    assert DEFINITION in release.ok("uninstall")
+    assert len(drajobs(cluster)) == 1 and cluster.api.get("apps/v1", "Deployment", namespace="life") == []
+    namespaced(cluster, "other")
+    other = Release(cluster, tmp_path, "other", "other")
+    assert f'CustomResourceDefinition "{DEFINITION}"' in other.refused("install")
+    other.ok("install", controller={"crd": False})
+    other.ok("uninstall")
+    release.ok("install")
+    assert len(drajobs(cluster)) == 1
+    release.ok("uninstall")
+    cluster.api.delete("apiextensions.k8s.io/v1", "CustomResourceDefinition", DEFINITION)
+
+
+# ---- the chart's files ----
+
+@pytest.mark.parametrize("values", [{}, ALL_ON, {"controller": {"namespace": "train"}}], ids=["default", "all", "namespace"])
+def test_lint(helm, values):
+    """No finding, and no word beside."""
+    done = helm.run("lint", "--strict", CHART, "--kube-version", "1.36.0", *helm.values(values))
+    assert done.returncode == 0 and "1 chart(s) linted, 0 chart(s) failed" in done.stdout
+    assert not re.search(r"^\[", done.stdout, re.M) and not done.stderr, done.stdout + done.stderr
+
+
+@pytest.fixture
+def chart_files(tmp_path):
+    """A copy of the chart and of the script that writes its page; (folder of the chart, run)."""
+    shutil.copytree(CHART, tmp_path / "deploy/chart")
+    (tmp_path / "scripts").mkdir()
+    shutil.copy(SOURCE / "scripts/chart-page", tmp_path / "scripts")
+
+    def run(*words):
+        return subprocess.run([tmp_path / "scripts/chart-page", *words], capture_output=True, text=True, timeout=patience())
+    return tmp_path / "deploy/chart", run
+
+
+def test_page_is_what_the_values_say():
+    done = subprocess.run([SOURCE / "scripts/chart-page", "--check"], capture_output=True, text=True, timeout=patience())
+    assert done.returncode == 0, done.stderr
+
+
+def test_page_follows_the_values(chart_files):
+    folder, run = chart_files
+    values, page = folder / "values.yaml", folder / "README.md"
+    values.write_text(values.read_text().replace("  replicas: 2\n", "  replicas: 7\n"))
+    assert run("--check").stderr == "chart-page: deploy/chart/README.md is not what values.yaml says: run scripts/chart-page\n"
+    assert run().returncode == 0 and "| `controller.replicas` | `7` |" in page.read_text()
+    assert run("--check").returncode == 0
+
+
+@pytest.mark.parametrize("file,old,new,says", [
+    ("values.yaml", "  # Name of a PriorityClass.\n  priorityClassName: \"\"\n", "  priorityClassName: \"\"\n",
+     r"deploy/chart/values\.yaml:\d+: controller\.priorityClassName has no comment above it"),
+    ("values.yaml", "  # As `30s`", "  # Another one.\n  other: 1\n  # As `30s`", r"values\.schema\.json has no podMonitor\.other, unlike values\.yaml"),
+    ("values.schema.json", '"replicas":', '"replica":', r"values\.schema\.json has no controller\.replicas, unlike values\.yaml"),
+    ("values.schema.json", '"claimStatus": {', '"more": {}, "claimStatus": {', r"values\.yaml has no plugin\.admission\.more, unlike values\.schema\.json"),
+    ("README.md", "<!-- the end of the values -->\n", "", r"README\.md: expected the lines"),
 ])
-def test_parts_of_the_chart(helm, tmp_path, value, without):
-    whole, made = rendered(helm, tmp_path), rendered(helm, tmp_path, **value)
-    assert made == {key: each for key, each in whole.items() if key[0] not in without}
-
-
-@pytest.mark.parametrize("value", [{"takover": "dra.net"}, {"takeover": "Dra.Net"}, {"drivers": ["gpus"]}, {"tolerations": {}},
-                                   {"imagePullPolicy": "Sometimes"}, {"admission": {"pods": True}}, {"plugin": {"enabled": "no"}},
-                                   {"controller": {"enable": True}}, {"controller": {"namespace": "Train"}}, {"controller": {"replicas": -1}}])
-def test_values_that_are_refused(helm, tmp_path, value):
-    said = rendered(helm, tmp_path, **value)
-    assert isinstance(said, str) and next(iter(value)) in said
+def test_page_of_wrong_files(chart_files, file, old, new, says):
+    folder, run = chart_files
+    text = (folder / file).read_text()
+    assert old in text
+    (folder / file).write_text(text.replace(old, new))
+    done = run("--check")
+    assert done.returncode == 1 and re.search(says, done.stderr), done.stderr

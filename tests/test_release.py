@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from support.build import BUILD, SOURCE, cached, patience
+from support.helm import Helm
 from support.run import Runner
 
 sys.path.insert(0, str(SOURCE / "scripts/lib"))
@@ -26,7 +27,7 @@ VERSION = cached("CMAKE_PROJECT_VERSION")
 MACHINE = sbom.oci_image.own_machine()
 TARBALL = f"drarun-{VERSION}-linux-{MACHINE}.tar.gz"
 IMAGE = f"drarun-{VERSION}-image.tar"
-CHART = f"drarun-plugin-{VERSION}.tgz"
+CHART = f"drarun-{VERSION}.tgz"
 BILL = f"drarun-{VERSION}.spdx.json"
 NOTES = f"drarun-{VERSION}-notes.md"
 
@@ -254,12 +255,9 @@ def test_image(files):
 def test_chart(files, tmp_path):
     ok("tar", "-C", tmp_path, "-xf", files / CHART)
     inside, ours = ({str(path.relative_to(top)): path.read_bytes() for path in top.rglob("*") if path.is_file()}
-                    for top in (tmp_path / "drarun-plugin", SOURCE / "deploy/chart"))
+                    for top in (tmp_path / "drarun", SOURCE / "deploy/chart"))
     assert inside == ours and "Chart.yaml" in ours
-    helm = subprocess.run([SOURCE / "scripts/fetch-helm"], capture_output=True, text=True, timeout=patience(600))
-    if helm.returncode != 0:
-        pytest.skip(f"scripts/fetch-helm: {helm.stderr.strip()[-300:]}")
-    assert ok(helm.stdout.strip(), files / CHART) == ok(helm.stdout.strip(), SOURCE / "deploy/chart")
+    assert Helm(tmp_path).rendered(chart=files / CHART) == Helm(tmp_path).rendered()
 
 
 def test_wheel(files, tmp_path):
@@ -344,8 +342,8 @@ def without_a_date(copy):
 
 
 def with_another_version_in_the_chart(copy):
-    file = copy / "deploy/chart/values.yaml"
-    file.write_text(file.read_text().replace(f"drarun:{VERSION}", "drarun:9.9.9"))
+    file = copy / "deploy/chart/Chart.yaml"
+    file.write_text(file.read_text().replace(f"appVersion: {VERSION}", "appVersion: 9.9.9"))
 
 
 def with_another_version(copy):
@@ -355,7 +353,7 @@ def with_another_version(copy):
 
 @pytest.mark.parametrize("change,options,says", [
     (with_another_version, (), rf"CMakeLists\.txt has version 9\.9\.9, expected {re.escape(VERSION)}: change it there"),
-    (with_another_version_in_the_chart, (), r"deploy/chart/values\.yaml:3: has version 9\.9\.9, expected .*version\.py --write"),
+    (with_another_version_in_the_chart, (), r"deploy/chart/Chart\.yaml:7: has version 9\.9\.9, expected .*version\.py --write"),
     (without_section, (), rf"CHANGELOG\.md has no section for {re.escape(VERSION)}, but Unreleased: expected a line '## \["),
     (with_an_empty_section, (), r"CHANGELOG\.md:3: the section for .* is empty"),
     (without_a_date, ("--sign", "test@example.org"), r"CHANGELOG\.md:3: a release that is signed has a date"),

