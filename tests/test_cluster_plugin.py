@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The node plugin on real kubelets, containerd and runc: pods get their NICs, or do not start."""
+import contextlib
 import json
 import os
 import re
@@ -14,7 +15,7 @@ from support.api_proxy import NodesProxy, kubeconfig
 from support.build import BUILD, SOURCE, patience
 from support.cluster import seeds
 from support.cluster.claiming import COUNT, Claimed, claim, claimed, claiming, plugged, plugins  # noqa: F401
-from support.cluster.plugin import NIC, Nics, Plugin, device_class
+from support.cluster.plugin import GPU, NIC, Nics, Plugin, device_class
 from support.cluster.storm import Storm
 
 METADATA = "/var/run/kubernetes.io/dra-device-attributes/resourceclaims/{claim}/{request}/nic.drarun.dev-metadata.json"
@@ -40,12 +41,13 @@ def check_confinement(node):
     mounts = [line.split() for line in node.ok(["cat", f"/proc/{pid}/mountinfo"]).splitlines()]
     host = {each[4] for each in mounts if "rw" in each[5].split(",") and not re.match("/(proc|dev|sys|host|etc)(/|$)", each[4])}
     assert host == {"/var/lib/kubelet/plugins/gpu.drarun.dev", f"/var/lib/kubelet/plugins/{NIC}", "/var/lib/kubelet/plugins_registry",
-                    "/var/run/cdi", "/var/lib/drarun", "/run/drarun"}, host
+                    "/var/run/cdi", "/var/lib/drarun", "/run/drarun", "/run/heartbeat"}, host  # the last one is the pod's own
 
 
-def test_manifest(cluster, plugins):
-    """deploy/plugin.yaml as it is, but for the image and for veths being offered: the plugin runs with its account
-    and its capabilities, and takes over from one without a pod."""
+@contextlib.contextmanager
+def deployed(cluster, plugins, **probe):
+    """deploy/plugin.yaml as it is, but for the image, for veths being offered, and for how often it is probed: the plugin runs with its
+    account and its capabilities, and takes over from one without a pod."""
     image = cluster.image("drarun")
     objects = list(yaml.safe_load_all((SOURCE / "deploy/plugin.yaml").read_text()))
     for each in objects:
@@ -55,22 +57,40 @@ def test_manifest(cluster, plugins):
             container = each["spec"]["template"]["spec"]["containers"][0]
             assert container["image"] == default_image()
             container.update(image=image, imagePullPolicy="Never")
-    def logs():
-        return cluster.kubectl("logs", "-n", "drarun-system", "-l", "app.kubernetes.io/name=drarun-plugin")
+            container["livenessProbe"].update(probe)
     for plugin in plugins:
         plugin.stop()
         plugin.node.ok(["mount", "--make-shared", "/"])  # as systemd has it, and mountPropagation needs it
     try:
         for each in objects:
-            if each["kind"] != "DeviceClass" or each["metadata"]["name"] != "nic.drarun.dev":
+            if each["kind"] != "DeviceClass" or not cluster.api.get(each["apiVersion"], each["kind"], each["metadata"]["name"]):
                 cluster.api.make(each)
 
         def ready():
             status = cluster.api.get("apps/v1", "DaemonSet", "drarun-plugin", "drarun-system")["status"]
             return status.get("numberReady") == len(cluster.nodes)
         cluster.wait(lambda: cluster.kubectl("describe", "pods", "-n", "drarun-system"), ready, 60)
-        cluster.wait("not registered", lambda: all(
-            NIC in node.ok(["ls", "/var/lib/kubelet/plugins_registry"]) for node in cluster.nodes), 20)
+        yield
+    finally:
+        for each in objects[::-1]:
+            if each["kind"] != "DeviceClass":
+                cluster.api.delete(each["apiVersion"], each["kind"], each["metadata"]["name"], each["metadata"].get("namespace"))
+        cluster.wait("the plugin's pods do not end", lambda: not any(
+            node.run(["pgrep", "-x", "drarun-plugin"]).returncode == 0 for node in cluster.nodes), 60)
+        cluster.wait("the namespace stays", lambda: not cluster.api.get("v1", "Namespace", "drarun-system"), 60)
+        for plugin in plugins:
+            plugin.start()
+        for plugin in plugins:
+            plugin.wait()
+
+
+def test_manifest(cluster, plugins):
+    """Its pods are ready once the kubelet has registered them."""
+    def logs(*options):
+        return cluster.kubectl("logs", "-n", "drarun-system", "-l", "app.kubernetes.io/name=drarun-plugin", *options)
+    with deployed(cluster, plugins):
+        for driver in (GPU, NIC):
+            assert logs("--tail=-1").count(f"{driver}: registered with the kubelet") == len(cluster.nodes)
         for node in cluster.nodes:
             check_confinement(node)
         made = Claimed(cluster)
@@ -89,16 +109,16 @@ def test_manifest(cluster, plugins):
         lines = [json.loads(line) for line in logs().splitlines()]
         assert {each["node"] for each in lines} == {"n0", "n1"}
         assert not [each for each in lines if re.search(r"\b403\b", each["text"])], lines
-    finally:
-        for each in objects[::-1]:
-            if each["kind"] != "DeviceClass":
-                cluster.api.delete(each["apiVersion"], each["kind"], each["metadata"]["name"], each["metadata"].get("namespace"))
-        cluster.wait("the plugin's pods do not end", lambda: not any(
-            node.run(["pgrep", "-x", "drarun-plugin"]).returncode == 0 for node in cluster.nodes), 60)
-        for plugin in plugins:
-            plugin.start()
-        for plugin in plugins:
-            plugin.wait()
+
+
+def test_hung_plugin_is_restarted(cluster, plugins):
+    """The kubelet ends one whose loop stands still."""
+    def restarts(node):
+        return [each["restartCount"] for pod in cluster.api.get("v1", "Pod", namespace="drarun-system") if pod["spec"].get("nodeName") == node
+                for each in pod["status"].get("containerStatuses", ()) if each["ready"]]
+    with deployed(cluster, plugins, periodSeconds=2, timeoutSeconds=30):
+        cluster.node(0).ok(["sh", "-c", "kill -STOP $(grep -lz ^--heartbeat=/run/heartbeat /proc/[0-9]*/cmdline | cut -d/ -f3)"])
+        cluster.wait(lambda: f"it is not restarted: {restarts('n0')}", lambda: restarts("n0") and restarts("n0")[0] > 0, 120)
 
 
 @pytest.mark.gate
