@@ -13,7 +13,7 @@ import yaml
 
 from support.build import BUILD, SOURCE, patience
 from support.cluster import Cluster
-from support.helm import CHART, NAMESPACE, RELEASE, Helm, named
+from support.helm import CHART, NAMESPACE, RELEASE, Helm, documents, named
 
 READY_S = 60
 CONTROLLER, PLUGIN, DEFINITION = "drarun-controller", "drarun-plugin", "drajobs.drarun.dev"
@@ -26,7 +26,7 @@ SECURITY = "pod-security.kubernetes.io/enforce"
 
 def manifests(*names):
     """{(kind, name): object} of the files of deploy/, but for their namespaces, which the chart's user makes."""
-    found = named(each for name in names for each in yaml.safe_load_all((SOURCE / "deploy" / name).read_text()))
+    found = named(each for name in names for each in documents((SOURCE / "deploy" / name).read_text()))
     return {key: each for key, each in found.items() if key[0] != "Namespace"}
 
 
