@@ -142,7 +142,7 @@ def closed_modules(root):
 BROKEN = {
     "no-kubelet": ("kubelet", remove("var/lib/kubelet"), "failed", "there is no /var/lib/kubelet/plugins_registry", "start the kubelet"),
     "no-driver": ("kubelet", lambda root: [each.unlink() for each in (root / "var/lib/kubelet/plugins_registry").iterdir()],
-                  "warning", "no driver has registered", "deploy/plugin.yaml"),
+                  "warning", "no driver has registered", "deploy/plugin.yaml (with Helm: plugin.enabled=true)"),
     "cdi-off": ("cdi", put("etc/containerd/config.toml", CONTAINERD_17 + "  enable_cdi = false\n"), "failed",
                 "enable_cdi = false", "enable_cdi = true; then systemctl restart containerd"),
     "cdi-off-beside": ("cdi", put("etc/containerd/conf.d/99.toml", "enable_cdi=false\n"), "failed", "enable_cdi = false", "enable_cdi = true"),
@@ -252,7 +252,7 @@ def test_empty_cluster(cluster):
     assert gates == {"DRADeviceTaintRules": "on", "MutatingAdmissionPolicy": "on", "GenericWorkload": "off"}
     assert of(found, "device-classes")[0]["state"] == "warning"
     (drivers,) = of(found, "drivers")
-    assert drivers["state"] == "failed" and "no driver publishes" in drivers["seen"] and "deploy/plugin.yaml" in drivers["change"]
+    assert drivers["state"] == "failed" and "no driver publishes" in drivers["seen"] and "deploy/plugin.yaml (with Helm: plugin.enabled=true)" in drivers["change"]
     (account,) = of(found, "account")
     assert account["state"] == "warning" and account["change"].startswith("drarun install -n default | kubectl apply")
     assert of(found, "rights")[0]["state"] == "ok" and of(found, "plugin")[0]["seen"] == "drarun-plugin is not installed"

@@ -40,7 +40,8 @@ void check_kubelet(int root, const struct topo_host *host, struct findings *find
                      "there is no /" REGISTRY);
     else if (seen.len == 0)
         findings_add(findings, "kubelet", FINDING_WARNING,
-                     "run a driver on this node: kubectl apply -f deploy/plugin.yaml",
+                     "run a driver on this node: kubectl apply -f deploy/plugin.yaml (with Helm: "
+                     "plugin.enabled=true)",
                      "no driver has registered in /" REGISTRY);
     else
         findings_add(findings, "kubelet", FINDING_OK, NULL, "drivers have registered: %s",

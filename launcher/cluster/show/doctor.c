@@ -14,6 +14,8 @@
 #define NAMED_MAX 8u  /* of many nodes or devices so many are named */
 #define REACH_MS 5000 /* who asks a doctor does not wait long */
 #define PLUGIN_LABEL "app.kubernetes.io/name=drarun-plugin"
+#define INSTALL_PLUGIN "kubectl apply -f deploy/plugin.yaml (with Helm: plugin.enabled=true)"
+#define INSTALL_POLICIES "kubectl apply -f deploy/admission.yaml (with Helm: plugin.admission)"
 #define ADMISSION_GROUP "admissionregistration.k8s.io"
 
 struct look {
@@ -187,7 +189,7 @@ static void check_classes(struct look *l)
     json_array_foreach(items, i, item) list_add(&names, i, kube_name(item));
     if (json_array_size(items) == 0)
         findings_add(l->findings, "device-classes", FINDING_WARNING,
-                     "kubectl apply -f deploy/plugin.yaml, or the classes of another driver",
+                     INSTALL_PLUGIN ", or the classes of another driver",
                      "there is no DeviceClass: claims have nothing to name");
     else
         findings_add(l->findings, "device-classes", FINDING_OK, NULL, "%s",
@@ -308,7 +310,7 @@ static void check_drivers(struct look *l)
     }
     if (json_object_size(drivers) == 0)
         findings_add(l->findings, "drivers", FINDING_FAILED,
-                     "kubectl apply -f deploy/plugin.yaml, or install the driver of your devices",
+                     INSTALL_PLUGIN ", or install the driver of your devices",
                      "no driver publishes a device: claims wait for ever");
     if (tainted)
         findings_add(l->findings, "taints", FINDING_WARNING,
@@ -470,9 +472,8 @@ static void check_policies(struct look *l)
         else if (rc == -ENOENT)
             findings_add(l->findings, "admission", FINDING_WARNING,
                          kube_serves(l->served, ADMISSION_GROUP, "v1", policy->plural)
-                             ? "kubectl apply -f deploy/admission.yaml"
-                             : "Kubernetes 1.36 or later, then kubectl apply -f "
-                               "deploy/admission.yaml",
+                             ? INSTALL_POLICIES
+                             : "Kubernetes 1.36 or later, then " INSTALL_POLICIES,
                          "%s is not bound: %s", policy->name, policy->for_what);
         else
             findings_add(l->findings, "admission", FINDING_UNKNOWN, NULL, "%s", err.text);
