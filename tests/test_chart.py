@@ -510,6 +510,9 @@ def test_life_of_a_release(cluster, drarun, tmp_path):
     release.ok("install")
     assert len(drajobs(cluster)) == 1
     release.ok("uninstall")
+    other.ok("install", "--take-ownership")
+    other.ok("uninstall")
+    assert len(drajobs(cluster)) == 1
     cluster.api.delete("apiextensions.k8s.io/v1", "CustomResourceDefinition", DEFINITION)
 
 
