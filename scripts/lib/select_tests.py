@@ -41,6 +41,7 @@ FOLDERS = (
     (r"scripts/(docs|fetch-mkdocs|lib/(mkdocs\.txt|site_links\.py))$|docs/site/", r"harness\.test_docs"),
     (r"scripts/release$|scripts/lib/sbom\.py|CHANGELOG\.md", r"harness\.test_release|cli\.test_pages"),
     (r"scripts/fetch-|scripts/(setup|image|lib/)", r"(harness|bed|cluster|node|vm|mpi)\."),
+    (r"scripts/chart-page$|deploy/chart/README\.md", r"cluster\.test_chart|cli\.test_pages"),
     (r"[^/]*\.md|(docs|deploy|python)/.*\.md|docs/pictures/|docs/bench/nccl-tests|scripts/record", r"cli\.test_pages"),
     (r"examples/.*\.md", r"cli\.test_(pages|examples)"),
     (r"scripts/|\.ci/", None),
