@@ -61,6 +61,7 @@ FOLDERS = (
     (r"tests/cel-oracle/", r"oracle\."),
     (r"tests/foreign-api/", r"cli\.test_render_as"),
     (r"tests/helm/", r"cluster\.test_chart|harness\.test_release"),
+    (r"tests/data/import_templates\.json", r"cli\.test_import"),
     (r"tests/data/typed-lines\.txt", r"cli\.test_typed_lines"),
     (r"tests/programs/slow_reader\.c", r"node\.test_cluster_controller"),
     (r"tests/programs/", r"(cli|worker|mpi)\."),
