@@ -331,7 +331,7 @@ def test_configuration_of_the_plugin(helm, drarun, tmp_path):
 # ---- labels, policies, metrics ----
 
 def test_labels(helm):
-    """All objects have the recommended ones and those of the user; pods none that an upgrade changes."""
+    """Every object has the recommended labels and the user's. Pods have no label that an upgrade would change."""
     own = {"team": "a"}
     made = helm.rendered(commonLabels={**own, "app.kubernetes.io/name": "mine"}, podMonitor={"enabled": True}, plugin={"enabled": True, "podLabels": {"p": "q"}})
     for key, each in made.items():
