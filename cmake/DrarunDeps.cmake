@@ -10,7 +10,6 @@
 #   drarun::ibverbs       libibverbs; static, with the providers of drarun_verbs_providers, none of which is then
 #                         loaded at run time; shared, it loads those that are installed
 #   drarun::curl          libcurl, shared; absent in a cross build
-#   drarun::wslay         WebSocket frames, shared; absent in a cross build
 #   drarun::pmix_server   libpmix with cmake/patches/pmix, which scripts/fetch-pmix has built; always its
 #                         archive. DRARUN_PMIX_VERSION is its version
 #   drarun::pmix_client   the system's libpmix, for test clients; only where it is installed
@@ -120,12 +119,6 @@ if(NOT CMAKE_CROSSCOMPILING)
   set_target_properties(drarun::curl PROPERTIES
     IMPORTED_LOCATION ${found_curl}
     INTERFACE_INCLUDE_DIRECTORIES ${found_curl_include})
-  drarun_find(library found_wslay libwslay.so) # Debian has it shared alone
-  drarun_find(path found_wslay_include wslay/wslay.h)
-  add_library(drarun::wslay UNKNOWN IMPORTED)
-  set_target_properties(drarun::wslay PROPERTIES
-    IMPORTED_LOCATION ${found_wslay}
-    INTERFACE_INCLUDE_DIRECTORIES ${found_wslay_include})
   if(DRARUN_STATIC)
     get_target_property(found_event_openssl drarun::event_openssl IMPORTED_LOCATION)
     add_library(drarun::event_openssl_dynamic STATIC IMPORTED)

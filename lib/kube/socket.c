@@ -7,18 +7,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <wslay/wslay.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/kube/attempt.h"
+#include "lib/kube/socket_frames.h"
 #include "lib/kube/problem.h"
 #include "lib/kube/resource.h"
 #include "lib/kube/socket_upgrade.h"
 
-#define OPEN_MS 30000 /* until the command runs, the image's pull not included: the pod runs */
-#define MESSAGE_MAX ((uint64_t)4 << 20)
+#define OPEN_MS 30000     /* until the command runs, the image's pull not included: the pod runs */
 #define CLOSE_CHANNEL 255 /* v5: the byte after it names the channel */
 #define PIECE 16384u
 #define TURN_MAX (256u * 1024) /* bytes that one turn of the loop reads and hands on */
@@ -34,14 +32,14 @@ struct kube_socket {
     struct event *readable, *writable, *deadline;
     struct upgrade upgrade;
     struct upgrade_answer answer;
-    struct buf out;                 /* the request, until it has left */
-    struct buf in;                  /* what came with or after the head and is not yet read */
-    struct buf inbox;               /* whole messages: a length and that many bytes, each */
-    wslay_event_context_ptr frames; /* NULL: not open yet */
-    size_t turn;                    /* bytes that this turn of the loop may still read */
-    bool at_end;                    /* of what the server sends */
-    bool sending;
-    bool *gone; /* set when a callback frees us */
+    struct buf out;   /* what is to be sent: the request, later frames */
+    struct buf in;    /* what came with or after the head and is not yet read */
+    struct buf inbox; /* whole messages: a length and that many bytes, each */
+    struct socket_frames frames;
+    bool open;    /* frames go both ways */
+    bool at_end;  /* of what the server sends */
+    bool sending; /* frames of the owner's */
+    bool *gone;   /* set when a callback frees us */
 };
 
 static void socket_end(struct kube_socket *s, struct drarun_error *err)
@@ -54,83 +52,28 @@ static void socket_end(struct kube_socket *s, struct drarun_error *err)
     ended(err, arg);
 }
 
-static void lost(struct kube_socket *s)
+static void socket_lost(struct kube_socket *s)
 {
     struct drarun_error err = {0};
     error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, ECONNRESET, "the connection was lost");
     socket_end(s, &err);
 }
 
+/* Up to max bytes more into `in`; false: there may be more. */
+static bool socket_read(struct kube_socket *s, size_t max)
+{
+    char piece[PIECE];
+    ssize_t n = 1;
+    while (max > 0 &&
+           (n = exchange_read(s->exchange, piece, max < sizeof piece ? max : sizeof piece)) > 0) {
+        buf_add(&s->in, piece, (size_t)n);
+        max -= (size_t)n;
+    }
+    s->at_end = n <= 0 && n != -EAGAIN;
+    return n <= 0;
+}
+
 /* ---- frames ---- */
-
-static ssize_t take_bytes(wslay_event_context_ptr frames, uint8_t *bytes, size_t length, int flags,
-                          void *arg)
-{
-    struct kube_socket *s = arg;
-    (void)flags;
-    if (s->turn == 0) { /* what has come is handed on first: we hold no more than that */
-        wslay_event_set_error(frames, WSLAY_ERR_WOULDBLOCK);
-        return -1;
-    }
-    length = length < s->turn ? length : s->turn;
-    if (s->in.len > 0) {
-        size_t n = length < s->in.len ? length : s->in.len;
-        memcpy(bytes, s->in.data, n);
-        buf_consume(&s->in, n);
-        s->turn -= n;
-        return (ssize_t)n;
-    }
-    ssize_t n = exchange_read(s->exchange, bytes, length);
-    if (n > 0) {
-        s->turn -= (size_t)n;
-        return n;
-    }
-    s->at_end = n == 0;
-    wslay_event_set_error(frames, n == -EAGAIN ? WSLAY_ERR_WOULDBLOCK : WSLAY_ERR_CALLBACK_FAILURE);
-    return -1;
-}
-
-static ssize_t give_bytes(wslay_event_context_ptr frames, const uint8_t *bytes, size_t length,
-                          int flags, void *arg)
-{
-    struct kube_socket *s = arg;
-    (void)flags;
-    ssize_t n = exchange_write(s->exchange, bytes, length);
-    if (n >= 0)
-        return n;
-    wslay_event_set_error(frames, n == -EAGAIN ? WSLAY_ERR_WOULDBLOCK : WSLAY_ERR_CALLBACK_FAILURE);
-    return -1;
-}
-
-static int make_mask(wslay_event_context_ptr frames, uint8_t *bytes, size_t length, void *arg)
-{
-    (void)frames, (void)arg;
-    return getrandom(bytes, length, 0) == (ssize_t)length ? 0 : -1;
-}
-
-/* Kept until wslay has returned: the owner may free us. */
-static void keep_message(wslay_event_context_ptr frames,
-                         const struct wslay_event_on_msg_recv_arg *message, void *arg)
-{
-    struct kube_socket *s = arg;
-    (void)frames;
-    if (wslay_is_ctrl_frame(message->opcode) || message->msg_length == 0)
-        return;
-    buf_add(&s->inbox, &message->msg_length, sizeof message->msg_length);
-    buf_add(&s->inbox, message->msg, message->msg_length);
-}
-
-static int open_frames(struct kube_socket *s)
-{
-    static const struct wslay_event_callbacks callbacks = {.recv_callback = take_bytes,
-                                                           .send_callback = give_bytes,
-                                                           .genmask_callback = make_mask,
-                                                           .on_msg_recv_callback = keep_message};
-    if (wslay_event_context_client_init(&s->frames, &callbacks, s) != 0)
-        return -ENOMEM;
-    wslay_event_config_set_max_recv_msg_length(s->frames, MESSAGE_MAX);
-    return 0;
-}
 
 /* False: the owner has freed us. */
 static bool deliver(struct kube_socket *s)
@@ -153,23 +96,27 @@ static bool deliver(struct kube_socket *s)
 
 static void want_writable(struct kube_socket *s)
 {
-    if (s->out.len > 0 || (s->frames && wslay_event_want_write(s->frames)))
+    if (s->out.len > 0)
         event_add(s->writable, NULL);
 }
 
 static void read_frames(struct kube_socket *s)
 {
-    s->turn = TURN_MAX;
-    int rc = wslay_event_recv(s->frames);
-    bool whole = !s->inbox.failed;
+    struct drarun_error err = {0};
+    bool all = socket_read(s, TURN_MAX); /* the rest when this is handed on: we hold no more */
+    ssize_t n = socket_frames_read(&s->frames, s->in.data, s->in.len, &s->inbox, &s->out, &err);
+    bool whole = !s->in.failed;
     if (!deliver(s))
         return;
-    if (wslay_event_get_close_received(s->frames)) {
+    if (n < 0) {
+        socket_end(s, &err);
+    } else if (s->frames.closed) {
         socket_end(s, NULL);
-    } else if (rc != 0 || s->at_end || !whole) {
-        lost(s);
+    } else if (s->at_end || !whole) {
+        socket_lost(s);
     } else {
-        if (s->turn == 0) /* more may lie in TLS, where the descriptor does not show it */
+        buf_consume(&s->in, (size_t)n);
+        if (!all) /* it may lie in TLS, where the descriptor does not show it */
             event_active(s->readable, EV_READ, 0);
         want_writable(s);
     }
@@ -199,14 +146,9 @@ static bool read_refusal(struct kube_socket *s)
 
 static void opened(struct kube_socket *s)
 {
-    struct drarun_error err = {0};
     bool gone = false;
     event_del(s->deadline);
-    if (open_frames(s) < 0) {
-        error_set(&err, ENOMEM, "out of memory");
-        socket_end(s, &err);
-        return;
-    }
+    s->open = true;
     s->gone = &gone;
     s->events->opened(s->arg);
     if (gone)
@@ -218,12 +160,8 @@ static void opened(struct kube_socket *s)
 static void read_head(struct kube_socket *s)
 {
     struct drarun_error err = {0};
-    char piece[PIECE];
-    ssize_t n = 1;
-    while (s->in.len < UPGRADE_HEAD_MAX &&
-           (n = exchange_read(s->exchange, piece, sizeof piece)) > 0)
-        buf_add(&s->in, piece, (size_t)n);
-    s->at_end = n <= 0 && n != -EAGAIN;
+    if (s->in.len < UPGRADE_HEAD_MAX)
+        socket_read(s, UPGRADE_HEAD_MAX - s->in.len);
     if (s->answer.status == 0) {
         int rc = upgrade_read(&s->upgrade, s->in.data, s->in.len, &s->answer, &err);
         if (rc < 0) {
@@ -236,14 +174,14 @@ static void read_head(struct kube_socket *s)
     if (s->answer.status == 101)
         opened(s);
     else if ((s->answer.status == 0 || !read_refusal(s)) && s->at_end)
-        lost(s);
+        socket_lost(s);
 }
 
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
     struct kube_socket *s = arg;
     (void)fd, (void)what;
-    if (s->frames)
+    if (s->open)
         read_frames(s);
     else
         read_head(s);
@@ -253,16 +191,12 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
 {
     struct kube_socket *s = arg;
     (void)fd, (void)what;
-    if (!s->frames) {
-        ssize_t n = exchange_write(s->exchange, s->out.data, s->out.len);
-        if (n > 0)
-            buf_consume(&s->out, (size_t)n);
-        want_writable(s);
-        return;
-    }
-    /* an error shows when reading, with what the server had to say before */
-    (void)wslay_event_send(s->frames);
-    if (wslay_event_want_write(s->frames)) {
+    ssize_t n = exchange_write(s->exchange, s->out.data, s->out.len);
+    if (n < 0 && n != -EAGAIN)
+        return; /* reading shows it, with what the server had to say before */
+    if (n > 0)
+        buf_consume(&s->out, (size_t)n);
+    if (s->out.len > 0) {
         want_writable(s);
     } else if (s->sending) {
         s->sending = false;
@@ -392,11 +326,11 @@ int kube_forward_open(struct kube_client *client, const struct kube_forward *for
 
 static int queue(struct kube_socket *s, const void *message, size_t length)
 {
-    const struct wslay_event_msg whole = {WSLAY_BINARY_FRAME, message, length};
-    if (!s->frames)
-        return -ENOTCONN; /* not open yet, or no more */
-    if (wslay_event_queue_msg(s->frames, &whole) != 0)
-        return -ENOMEM;
+    if (!s->open)
+        return -ENOTCONN; /* not open yet */
+    int rc = socket_frames_write(message, length, &s->out);
+    if (rc < 0)
+        return rc;
     s->sending = true;
     want_writable(s);
     return 0;
@@ -426,8 +360,7 @@ void kube_socket_free(struct kube_socket *socket)
         return;
     if (socket->gone)
         *socket->gone = true;
-    if (socket->frames)
-        wslay_event_context_free(socket->frames);
+    socket_frames_done(&socket->frames);
     if (socket->readable)
         event_free(socket->readable);
     if (socket->writable)
