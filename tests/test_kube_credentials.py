@@ -245,6 +245,12 @@ def test_certificate_that_is_not_trusted(config_of, probe_of, admin_token, tmp_p
     assert who(probe_of("--kubeconfig", insecure)) == ADMIN
 
 
+def test_certificate_that_the_machine_trusts(cluster, config_of, probe_of, admin_token):
+    """A kubeconfig without an authority: what the machine trusts counts, and SSL_CERT_FILE says where that is, as with kubectl."""
+    path = config_of({"token": admin_token}, more={})
+    assert who(probe_of("--kubeconfig", path, env={**os.environ, "SSL_CERT_FILE": str(cluster.keys.folder / "ca.crt")})) == ADMIN
+
+
 def test_tls_server_name(proxy, probe_of, admin_token, tmp_path):
     def config(name, tls_name):
         return kubeconfig(tmp_path / name, proxy.url, {"token": admin_token},

@@ -306,14 +306,37 @@ static struct curl_blob blob(const struct buf *pem)
     return (struct curl_blob){.data = pem->data, .len = pem->len, .flags = CURL_BLOB_COPY};
 }
 
+/* The certificates that this machine trusts. Distributions differ in the place, and a static
+ * program runs on all of them (the list is that of Go's crypto/x509, thus kubectl's). NULL:
+ * libcurl's own. */
+static const char *trusted_file(void)
+{
+    static const char *const places[] = {"/etc/ssl/certs/ca-certificates.crt",
+                                         "/etc/pki/tls/certs/ca-bundle.crt",
+                                         "/etc/ssl/ca-bundle.pem",
+                                         "/etc/pki/tls/cacert.pem",
+                                         "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+                                         "/etc/ssl/cert.pem"};
+    const char *said = getenv("SSL_CERT_FILE");
+    if (said && said[0])
+        return said;
+    for (size_t i = 0; i < ARRAY_LEN(places); i++)
+        if (access(places[i], R_OK) == 0)
+            return places[i];
+    return NULL;
+}
+
 static void set_tls(CURL *easy, const struct exchange_request *request)
 {
+    const char *trusted = request->ca || request->insecure ? NULL : trusted_file();
     struct curl_blob part;
     if (request->ca) {
         part = blob(request->ca);
         curl_easy_setopt(easy, CURLOPT_CAINFO_BLOB, &part);
         curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
     }
+    if (trusted)
+        curl_easy_setopt(easy, CURLOPT_CAINFO, trusted);
     if (request->insecure) {
         curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 0L);
         curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 0L);
