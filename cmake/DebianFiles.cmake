@@ -34,27 +34,33 @@ debian_files(${CPACK_PACKAGE_NAME}-bench ${staged}/bench/usr/share)
 debian_files(libdrarun0 ${staged}/lib/usr/share)
 debian_files(libdrarun-dev ${staged}/dev/usr/share)
 
-# Both are static, so that they run in any image and start without loading a library
+# Static, so that they run in any image and start without loading a library; libcurl is one with HTTP alone (scripts/fetch-curl)
 file(WRITE ${staged}/Unspecified/usr/share/lintian/overrides/${CPACK_PACKAGE_NAME}
 "${CPACK_PACKAGE_NAME}: statically-linked-binary [usr/bin/drarun]
 ${CPACK_PACKAGE_NAME}: statically-linked-binary [usr/bin/drarun-worker]
+${CPACK_PACKAGE_NAME}: statically-linked-binary [usr/libexec/drarun/drarun-cluster]
+${CPACK_PACKAGE_NAME}: statically-linked-binary [usr/libexec/drarun/drarun-remote]
+${CPACK_PACKAGE_NAME}: statically-linked-binary [usr/sbin/drarun-attach]
+${CPACK_PACKAGE_NAME}: embedded-library curl [usr/libexec/drarun/drarun-cluster]
+${CPACK_PACKAGE_NAME}: embedded-library curl [usr/sbin/drarun-plugin]
 ${CPACK_PACKAGE_NAME}: embedded-library libyaml [usr/bin/drarun]
 ${CPACK_PACKAGE_NAME}: embedded-library libyaml [usr/libexec/drarun/drarun-cluster]
 ${CPACK_PACKAGE_NAME}: embedded-library libyaml [usr/libexec/drarun/drarun-remote]
 ${CPACK_PACKAGE_NAME}: embedded-library libyaml [usr/sbin/drarun-attach]
 ${CPACK_PACKAGE_NAME}: embedded-library libyaml [usr/sbin/drarun-plugin]
-${CPACK_PACKAGE_NAME}: statically-linked-binary [usr/sbin/drarun-attach]
 ${CPACK_PACKAGE_NAME}: embedded-library zlib [usr/bin/drarun-worker]
+${CPACK_PACKAGE_NAME}: embedded-library zlib [usr/libexec/drarun/drarun-cluster]
+${CPACK_PACKAGE_NAME}: embedded-library zlib [usr/sbin/drarun-plugin]
 ${CPACK_PACKAGE_NAME}: initial-upload-closes-no-bugs *
 ")
 
-foreach(each IN ITEMS lib/libdrarun0 dev/libdrarun-dev)
-  cmake_path(GET each PARENT_PATH component)
-  cmake_path(GET each FILENAME package)
-  file(WRITE ${staged}/${component}/usr/share/lintian/overrides/${package}
-"${package}: initial-upload-closes-no-bugs *
+file(WRITE ${staged}/lib/usr/share/lintian/overrides/libdrarun0
+"libdrarun0: embedded-library curl [usr/lib/libdrarun.so.*]
+libdrarun0: initial-upload-closes-no-bugs *
 ")
-endforeach()
+file(WRITE ${staged}/dev/usr/share/lintian/overrides/libdrarun-dev
+"libdrarun-dev: initial-upload-closes-no-bugs *
+")
 
 file(WRITE ${staged}/bench/usr/share/lintian/overrides/${CPACK_PACKAGE_NAME}-bench
 "${CPACK_PACKAGE_NAME}-bench: initial-upload-closes-no-bugs *

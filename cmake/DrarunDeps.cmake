@@ -6,10 +6,11 @@
 #       the static archive, or with DRARUN_STATIC=OFF (sanitizers) the shared library. For programs:
 #       Debian's archives are not position independent, so they cannot go into a .so
 #   the same with _shared behind: always the shared library; absent in a cross build
-#   drarun::nghttp2       likewise; absent in a cross build
+#   drarun::nghttp2       HTTP/2, of the plugin's gRPC and of libcurl
 #   drarun::ibverbs       libibverbs; static, with the providers of drarun_verbs_providers, none of which is then
 #                         loaded at run time; shared, it loads those that are installed
-#   drarun::curl          libcurl, shared; absent in a cross build
+#   drarun::curl          libcurl with HTTP alone, which scripts/fetch-curl has built; always its archive, which is
+#                         position independent. drarun::curl_shared: the same with shared libraries behind it
 #   drarun::pmix_server   libpmix with cmake/patches/pmix, which scripts/fetch-pmix has built; always its
 #                         archive. DRARUN_PMIX_VERSION is its version
 #   drarun::pmix_client   the system's libpmix, for test clients; only where it is installed
@@ -18,6 +19,7 @@
 include_guard(GLOBAL)
 
 option(DRARUN_STATIC "Link the libraries of the agent and the hook statically" ON)
+set(DRARUN_CURL_DIR "" CACHE PATH "libcurl (include/, lib/libcurl.a); empty: the one that scripts/fetch-curl has built")
 set(DRARUN_PMIX_DIR "" CACHE PATH "libpmix 5 (include/, lib/libpmix.a); empty: the one that scripts/fetch-pmix has built")
 # Such an agent lets the library accept connections, and the library believes the user that a client names:
 # every user of the machine, and every container in the pod's network, can hang, join and abort a job.
@@ -73,9 +75,7 @@ drarun_library(event_openssl event_openssl event2/bufferevent_ssl.h drarun::even
 drarun_library(protobufc protobuf-c protobuf-c/protobuf-c.h)
 drarun_library(jansson jansson jansson.h)
 drarun_library(yaml yaml yaml.h)
-if(NOT CMAKE_CROSSCOMPILING) # drarun-plugin alone, which is not cross-built
-  drarun_library(nghttp2 nghttp2 nghttp2/nghttp2.h)
-endif()
+drarun_library(nghttp2 nghttp2 nghttp2/nghttp2.h)
 drarun_library(munge munge munge.h)
 drarun_library(zlib z zlib.h)
 drarun_library(hwloc hwloc hwloc.h m)
@@ -110,45 +110,57 @@ foreach(target IN ITEMS drarun::nl drarun::nl_shared drarun::nl_route drarun::nl
     endif()
   endif()
 endforeach()
-# libcurl has too many libraries behind it to be linked static, and it brings OpenSSL's shared library:
-# a program with libcurl must have that one alone (drarun::event_openssl_dynamic, in a cross build absent)
-if(NOT CMAKE_CROSSCOMPILING)
-  drarun_find(library found_curl libcurl.so)
-  drarun_find(path found_curl_include curl/curl.h)
-  add_library(drarun::curl UNKNOWN IMPORTED)
-  set_target_properties(drarun::curl PROPERTIES
-    IMPORTED_LOCATION ${found_curl}
-    INTERFACE_INCLUDE_DIRECTORIES ${found_curl_include})
-  if(DRARUN_STATIC)
-    get_target_property(found_event_openssl drarun::event_openssl IMPORTED_LOCATION)
-    add_library(drarun::event_openssl_dynamic STATIC IMPORTED)
-    set_target_properties(drarun::event_openssl_dynamic PROPERTIES
-      IMPORTED_LOCATION ${found_event_openssl}
-      INTERFACE_LINK_LIBRARIES "drarun::event;drarun::openssl_shared")
-  else()
-    add_library(drarun::event_openssl_dynamic ALIAS drarun::event_openssl_shared)
-  endif()
-endif()
 if(DRARUN_STATIC)
   add_library(drarun_udev_stub STATIC ${CMAKE_CURRENT_LIST_DIR}/../worker/udev_stub.c)
   set_property(TARGET drarun::hwloc APPEND PROPERTY INTERFACE_LINK_LIBRARIES drarun_udev_stub)
 endif()
 
+# drarun_fetched(<var> script library): what scripts/<script> has built for the machine that we build for
+function(drarun_fetched variable script library)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
+    set(arch arm64)
+  else()
+    set(arch amd64)
+  endif()
+  execute_process(
+    COMMAND ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/../scripts/${script} --cached ${arch}
+    OUTPUT_VARIABLE out ERROR_VARIABLE err RESULT_VARIABLE status)
+  if(NOT status EQUAL 0)
+    string(TOUPPER "${script}" name)
+    string(REPLACE "FETCH-" "" name "${name}")
+    message(FATAL_ERROR "${library} is missing; run scripts/${script} ${arch}, which builds it, or set DRARUN_${name}_DIR:\n${err}")
+  endif()
+  string(REGEX REPLACE "\n.*" "" folder "${out}")
+  set(${variable} ${folder} PARENT_SCOPE)
+endfunction()
+
+function(drarun_curl)
+  set(curl ${DRARUN_CURL_DIR})
+  if(NOT curl)
+    drarun_fetched(curl fetch-curl libcurl)
+  endif()
+  foreach(file IN ITEMS include/curl/curl.h lib/libcurl.a)
+    if(NOT EXISTS ${curl}/${file})
+      message(FATAL_ERROR "no ${curl}/${file}")
+    endif()
+  endforeach()
+  set(kinds "")
+  if(NOT CMAKE_CROSSCOMPILING)
+    set(kinds _shared)
+  endif()
+  foreach(kind IN ITEMS "" ${kinds})
+    add_library(drarun::curl${kind} STATIC IMPORTED GLOBAL)
+    set_target_properties(drarun::curl${kind} PROPERTIES
+      IMPORTED_LOCATION ${curl}/lib/libcurl.a
+      INTERFACE_INCLUDE_DIRECTORIES ${curl}/include
+      INTERFACE_LINK_LIBRARIES "drarun::nghttp2${kind};drarun::openssl${kind};drarun::zlib${kind};Threads::Threads")
+  endforeach()
+endfunction()
+
 function(drarun_pmix_server)
   set(pmix ${DRARUN_PMIX_DIR})
   if(NOT pmix)
-    if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
-      set(arch arm64)
-    else()
-      set(arch amd64)
-    endif()
-    execute_process(
-      COMMAND ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/../scripts/fetch-pmix --cached ${arch}
-      OUTPUT_VARIABLE out ERROR_VARIABLE err RESULT_VARIABLE status)
-    if(NOT status EQUAL 0)
-      message(FATAL_ERROR "libpmix is missing; run scripts/fetch-pmix ${arch}, which builds it, or set DRARUN_PMIX_DIR:\n${err}")
-    endif()
-    string(REGEX REPLACE "\n.*" "" pmix "${out}")
+    drarun_fetched(pmix fetch-pmix libpmix)
   endif()
   foreach(file IN ITEMS include/pmix_server.h lib/libpmix.a)
     if(NOT EXISTS ${pmix}/${file})
@@ -179,6 +191,7 @@ function(drarun_pmix_server)
     INTERFACE_LINK_LIBRARIES "drarun::hwloc;drarun::event_pthreads;drarun::munge;drarun::zlib;m;Threads::Threads;${CMAKE_DL_LIBS}")
 endfunction()
 drarun_pmix_server()
+drarun_curl()
 
 function(drarun_pmix_client)
   find_package(PkgConfig QUIET)

@@ -8,6 +8,7 @@
 
 #include "jobs/foreign/options.h"
 #include "jobs/foreign/variables.h"
+#include "launcher/programs/remote.h"
 #include "launcher/verbs/completion.h"
 #include "launcher/verbs/overview.h"
 #include "launcher/run/run.h"
@@ -167,6 +168,7 @@ int main(int argc, char *argv[])
 {
     first_process_begin();
     fill_closed_stdio();
+    remote_setup();
     log_setup("drarun", LOG_NORMAL);
     return run_words(argc, argv);
 }

@@ -50,4 +50,7 @@ def test_patched_library_is_not_called_unpatched(source, tmp_path):
 def test_nothing_is_fetched(source, tmp_path):
     run = configure(source, tmp_path, DRARUN_CACHE=str(tmp_path / "cache"))
     assert run.returncode != 0 and "libpmix is missing; run scripts/fetch-pmix" in sentence(run.stderr)
+    built = subprocess.run([source / "scripts/fetch-pmix", "--cached"], capture_output=True, text=True, check=True).stdout.split()[0]
+    run = configure(source, tmp_path, f"-DDRARUN_PMIX_DIR={built}", DRARUN_CACHE=str(tmp_path / "cache"))
+    assert run.returncode != 0 and "libcurl is missing; run scripts/fetch-curl" in sentence(run.stderr)
     assert not (tmp_path / "cache").exists()

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Agents reached over TLS. The local job must not pay for OpenSSL, nor a static program for name
- * look-ups, so only a second program, drarun-remote, holds this code: drarun gives place to it when
- * a job needs it. Loop thread only. */
+/* Agents reached over TLS. The local job must not pay for OpenSSL, so only a second program,
+ * drarun-remote, holds this code: drarun gives place to it when a job needs it. Loop thread only.
+ */
 #ifndef DRARUN_LAUNCHER_REMOTE_H
 #define DRARUN_LAUNCHER_REMOTE_H
 
@@ -46,6 +46,10 @@ struct remote_api {
 
 /* NULL in drarun. */
 const struct remote_api *remote_api(void);
+
+/* Before anything looks up a name or sets up TLS: a program that is linked static must not load
+ * modules of this machine's C library and OpenSSL, which may be other versions than its own. */
+void remote_setup(void);
 
 /* Replaces this process by drarun-remote with the same arguments; returns only to say why not. */
 int remote_become(char *const argv[], struct drarun_error *err);

@@ -14,6 +14,8 @@ const struct remote_api *remote_api(void)
     return NULL;
 }
 
+void remote_setup(void) {}
+
 int remote_become(char *const argv[], struct drarun_error *err)
 {
     char path[PATH_MAX];

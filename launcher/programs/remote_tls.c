@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <netdb.h>
+#include <nss.h>
+#include <openssl/crypto.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -226,6 +228,16 @@ const struct remote_api *remote_api(void)
         .code = remote_tls_code,
     };
     return &api;
+}
+
+void remote_setup(void)
+{
+#ifdef DRARUN_STATIC_PROGRAM
+    /* what the C library has in itself, as other static launchers have it; in place of
+     * nsswitch.conf */
+    __nss_configure_lookup("hosts", "files dns");
+    OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, NULL);
+#endif
 }
 
 int remote_become(char *const argv[], struct drarun_error *err)

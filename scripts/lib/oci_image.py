@@ -147,8 +147,7 @@ def foreign_libraries(programs, folder):
 
 def drarun(build, plugin=False):
     """A directory with our programs and what they are linked with; the caller removes it. It is what launchers and
-    node plugins run, and agents and hooks come from. plugin: what a node plugin runs and hands out alone. Where the build is
-    another machine's, it has what was cross-built: agents and hooks, and no launcher of cluster jobs or plugin."""
+    node plugins run, and agents and hooks come from. plugin: what a node plugin runs and hands out alone."""
     names = ("drarun-worker", "drarun-plugin", "drarun-attach", *(() if plugin else ("drarun",)))
     machine = machine_of(build / "bin/drarun-worker")
     foreign = machine != own_machine()

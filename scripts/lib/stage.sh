@@ -35,6 +35,16 @@ elapsed() { # SECONDS
     if [ "$1" -lt 60 ]; then printf '%d s' "$1"; else printf '%d min %02d s' $(($1 / 60)) $(($1 % 60)); fi
 }
 
+# fetch_libraries [ARCH]: those that nothing builds without and that are no packages, side by side
+fetch_libraries() {
+    local status=0 curl
+    scripts/fetch-curl "$@" &
+    curl=$!
+    scripts/fetch-pmix "$@" || status=$?
+    wait "$curl" || status=$?
+    return "$status"
+}
+
 # build PRESET: with ccache where it is installed, which serves any clone of the same sources
 build() {
     if command -v ccache >/dev/null; then
