@@ -19,38 +19,28 @@ BENCH = "bin/drarun-bench", "lib/drarun/*.so"
 LIBRARY = ("lib/libdrarun.so.0",)
 ANYWHERE = "anywhere/bin/*", "anywhere/lib/drarun/*.so"
 
-# By Debian's source packages: the licence of the libraries, as their authors and debian/copyright name it. What is linked into a program must be
-# here; of a shared library that is not here nothing is asserted.
+# By Debian's source packages: the licence of the libraries, as their authors and debian/copyright name it. What is linked or carried must be here.
 LICENCES = {
-    "brotli": "MIT",
     "curl": "curl",
     "gcc-12": "GPL-3.0-or-later WITH GCC-exception-3.1",
     "glibc": "LGPL-2.1-or-later",
-    "gmp": "LGPL-3.0-or-later OR GPL-2.0-or-later",
     "hwloc": "BSD-3-Clause",
     "jansson": "MIT",
     "libevent": "BSD-3-Clause",
-    "libffi": "MIT",
-    "libidn2": "LGPL-3.0-or-later OR GPL-2.0-or-later",
     "libnl3": "LGPL-2.1-only",
-    "libpsl": "MIT",
-    "libssh2": "BSD-3-Clause",
-    "libunistring": "LGPL-3.0-or-later OR GPL-2.0-or-later",
     "libyaml": "MIT",
-    "libzstd": "BSD-3-Clause OR GPL-2.0-only",
     "munge": "LGPL-3.0-or-later",  # of libmunge
-    "nettle": "LGPL-3.0-or-later OR GPL-2.0-or-later",
     "nghttp2": "MIT",
-    "openldap": "OLDAP-2.8",
     "openmpi": "BSD-3-Clause-Open-MPI",
     "openpmix": "BSD-3-Clause-Open-MPI",
     "openssl": "Apache-2.0",
     "pmix": "BSD-3-Clause-Open-MPI",
     "protobuf-c": "BSD-2-Clause",
     "rdma-core": "(Linux-OpenIB OR GPL-2.0-only) AND (BSD-2-Clause OR GPL-2.0-only)",
-    "wslay": "MIT",
     "zlib": "Zlib",
 }
+# Archives that scripts/fetch-* have built, and the file beside their folder that says so.
+BUILT = {"libcurl.a": "version", "libpmix.a": "include/pmix_version.h"}
 # The same code in packages for cross compilers.
 CROSS = {"cross-toolchain-base": "glibc", "gcc-12-cross": "gcc-12"}
 
@@ -204,7 +194,7 @@ class Origins:
         packages = installed({name for names in owners.values() for name in names})
         for file, (path, listed) in asked.items():
             if path is None:
-                self.known[file] = openpmix(file)
+                self.known[file] = built_by_us(file)
                 continue
             if path not in owners:
                 raise Unknown(f"{file}: of no Debian package; where does it come from?")
@@ -214,10 +204,10 @@ class Origins:
 
     @staticmethod
     def asked(file):
-        """(the path to ask dpkg about, or None of libpmix; the list of packages of the sysroot that the file lies in, or None)"""
+        """(the path to ask dpkg about, or None of what scripts/fetch-* have built; the list of packages of the sysroot that the file lies in, or None)"""
+        if file.name in BUILT and (file.parents[1] / BUILT[file.name]).exists():
+            return None, None
         for folder in file.parents:
-            if (folder / "include/pmix_version.h").exists() and file.name == "libpmix.a":
-                return None, None
             if folder.name.startswith("sysroot-") and (folder / "packages").exists():
                 # the packages of another architecture are those of this one, in other versions
                 there = str(file)[len(str(folder)):]
@@ -270,14 +260,29 @@ def from_list(fields, listed):
     raise Unknown(f"{listed}: expected the package {fields['package']}")
 
 
+def built_by_us(archive):
+    return {"libpmix.a": openpmix, "libcurl.a": curl}[archive.name](archive)
+
+
+def arch_of(archive):
+    found = re.search(r"-(amd64|arm64)-", str(archive))
+    return found[1] if found else oci_image.own_machine()
+
+
+def curl(archive):
+    """libcurl of scripts/fetch-curl, which keeps Debian's version of the source."""
+    version = (archive.parents[1] / "version").read_text().strip()
+    return Part("curl", version, "libcurl", arch_of(archive), f"pkg:deb/debian/curl@{urllib.parse.quote(version, safe='~.-')}?arch=source",
+                "Debian's source package curl, built by scripts/fetch-curl of drarun")
+
+
 def openpmix(archive):
     """libpmix of scripts/fetch-pmix."""
     numbers = dict(re.findall(r"define PMIX_VERSION_(MAJOR|MINOR|RELEASE) (\d+)L?", (archive.parents[1] / "include/pmix_version.h").read_text()))
     version = ".".join(numbers[each] for each in ("MAJOR", "MINOR", "RELEASE"))
     script = (SOURCE / "scripts/fetch-pmix").read_text()
     source = dict(re.findall(r"\b(source_\w+)=(\S+)", script))
-    arch = re.search(r"-(amd64|arm64)-", str(archive))
-    return Part("openpmix", version, "libpmix", arch[1] if arch else oci_image.own_machine(), f"pkg:github/openpmix/openpmix@v{version}",
+    return Part("openpmix", version, "libpmix", arch_of(archive), f"pkg:github/openpmix/openpmix@v{version}",
                 f"{source['source_folder']} of {source['source_package']}_{source['source_version']}.orig.tar.xz (SHA-256 {source['source_sha256']}), "
                 "with cmake/patches/pmix of drarun")
 
@@ -314,8 +319,6 @@ def document(version, commit, created, builds, artefacts):
         for kind, files in ("STATIC_LINK", build.archives(program)), ("DYNAMIC_LINK", build.shared(program)):
             found = {*origins.of(files).values()}
             for part in sorted(found):
-                if kind == "STATIC_LINK" and part.licence == "NOASSERTION":
-                    raise Unknown(f"{program.path} is linked with {part.package} of {part.name}, whose licence is not in LICENCES of scripts/lib/sbom.py")
                 relations.append(relation(program.id, kind, part.id))
             parts |= found
     packages = []
@@ -328,6 +331,9 @@ def document(version, commit, created, builds, artefacts):
         carried = {*origins.of(artefact.carried).values()}
         relations += [relation(ident, "CONTAINS", part.id) for part in sorted(carried)]
         parts |= carried
+    unknown = [part for part in sorted(parts) if part.licence == "NOASSERTION"]
+    if unknown:
+        raise Unknown(f"{unknown[0].package} of {unknown[0].name} is linked or carried, and its licence is not in LICENCES of scripts/lib/sbom.py")
     packages += [package(program.id, Path(program.path).name, version, "Apache-2.0", comment=f"for {program.machine}; {program.path} of the build",
                          primaryPackagePurpose="LIBRARY" if ".so" in program.path else "APPLICATION") for program in sorted(programs)]
     packages += [package(part.id, part.name, part.version, part.licence, sourceInfo=part.source, primaryPackagePurpose="LIBRARY", externalRefs=[
