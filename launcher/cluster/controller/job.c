@@ -286,6 +286,19 @@ static void make(const struct sight *s, const struct job_spec *spec)
         made(s, uid);
 }
 
+static const char *told_reason(const struct sight *s)
+{
+    return json_string_value(json_object_get(json_object_get(s->object, "status"), "reason"));
+}
+
+/* What is there is what a refused attempt has left: why it was refused is still the news. */
+static bool is_left_by_refused(const struct sight *s)
+{
+    const char *reason = told_reason(s);
+    return reason && strcmp(reason, DRAJOB_CANNOT_CREATE) == 0 && (!s->job || s->own_job) &&
+           (!s->map || s->own_map);
+}
+
 /* Nothing of an earlier job, nor of an earlier run of this one, may be in the way: a name is free
  * once its owner's garbage is collected. */
 static bool is_clear(const struct sight *s)
@@ -298,8 +311,9 @@ static bool is_clear(const struct sight *s)
         return true;
     if (there < 0)
         log_note("%s/%s: %s", s->namespace, s->name, err.text);
-    tell_stage(s, DRAJOB_PENDING, "NameInUse",
-               "objects of a job of that name are there: waiting for them to go");
+    if (!is_left_by_refused(s))
+        tell_stage(s, DRAJOB_PENDING, "NameInUse",
+                   "objects of a job of that name are there: waiting for them to go");
     if (!s->job && !s->map) /* their end is watched */
         again(s, there < 0 ? pause_ms(s) : GOING_MS);
     return false;
@@ -319,8 +333,7 @@ static void suspend(const struct sight *s)
 /* A client that wrote the object makes the rest of it; once it was suspended, that is ours. */
 static bool is_clients(const struct sight *s)
 {
-    const char *reason =
-        json_string_value(json_object_get(json_object_get(s->object, "status"), "reason"));
+    const char *reason = told_reason(s);
     return drajob_is_of_client(s->object) && (!reason || strcmp(reason, SUBMITTING) == 0);
 }
 
