@@ -22,6 +22,16 @@ file(WRITE ${PROJECT_BINARY_DIR}/completions/drarun.fish "drarun completion fish
 install(FILES ${PROJECT_BINARY_DIR}/completions/drarun.fish
         DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 
+# What the Python package holds (python/setup.py)
+set(wheel COMPONENT wheel EXCLUDE_FROM_ALL)
+install(TARGETS drarun drarun-worker RUNTIME DESTINATION bin ${wheel})
+install(TARGETS drarun-remote drarun-cluster RUNTIME DESTINATION libexec/drarun ${wheel})
+if(TARGET drarun_alone)
+  install(TARGETS drarun_alone LIBRARY DESTINATION lib ${wheel} NAMELINK_SKIP)
+else()
+  install(TARGETS drarun_shared LIBRARY DESTINATION lib ${wheel} NAMELINK_SKIP)
+endif()
+
 add_custom_target(uninstall
   COMMAND ${CMAKE_COMMAND} -D manifest=${PROJECT_BINARY_DIR}/install_manifest.txt
           -P ${CMAKE_CURRENT_LIST_DIR}/Uninstall.cmake

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts into the wheel what is not in this folder: the library and the declarations of its functions.
+"""Puts into the wheel what is not in this folder: the declarations of libdrarun's functions, the library, and the programs.
 
-The library is that of a build tree: DRARUN_BUILD, else one made here by cmake."""
+Library and programs are those of a build tree: DRARUN_BUILD, else one made here by cmake. Where they are static, the wheel
+needs nothing of the machine but a C library of 2021 or newer."""
 import os
 import re
 import shutil
@@ -18,39 +19,55 @@ SOURCE = HERE.parent
 sys.path.insert(0, str(HERE))
 import declarations  # noqa: E402
 
+MACHINES = {62: "x86_64", 183: "aarch64"}  # e_machine of an ELF file
 
-def library(work: Path) -> Path:
+
+def tree(work: Path) -> Path:
+    """The build tree."""
     build = os.environ.get("DRARUN_BUILD")
-    if not build:
-        for program in ("cmake", "ninja", "cc"):
-            if not shutil.which(program):
-                sys.exit(f"setup.py: no {program}, which builds libdrarun: scripts/setup --build installs what the build needs, "
-                         "or DRARUN_BUILD names a tree in which drarun was built")
-        build = work / "cmake"
-        subprocess.run(["cmake", "-S", SOURCE, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
-                        "-DDRARUN_TESTS=OFF", "-DDRARUN_EXAMPLES=OFF"], check=True)
-        subprocess.run(["cmake", "--build", build, "--target", "drarun_shared"], check=True)
-    found = Path(build) / "lib" / "libdrarun.so.0"
-    if not found.exists():
-        sys.exit(f"setup.py: no {found}: build drarun there, or unset DRARUN_BUILD")
-    return found
+    for program in ("cmake",) if build else ("cmake", "ninja", "cc"):
+        if not shutil.which(program):
+            sys.exit(f"setup.py: no {program}, which builds drarun: scripts/setup --build installs what the build needs, "
+                     "or DRARUN_BUILD names a tree in which drarun was built")
+    if build:
+        if not (Path(build) / "lib/libdrarun.so.0").exists() and not (Path(build) / "lib/alone/libdrarun.so.0").exists():
+            sys.exit(f"setup.py: no libdrarun.so.0 in {build}/lib: build drarun there, or unset DRARUN_BUILD")
+        return Path(build)
+    made = work / "cmake"
+    subprocess.run(["cmake", "-S", SOURCE, "-B", made, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
+                    "-DDRARUN_TESTS=OFF", "-DDRARUN_EXAMPLES=OFF"], check=True)
+    subprocess.run(["cmake", "--build", made], check=True)
+    return made
+
+
+def machine(program: Path) -> str:
+    with open(program, "rb") as file:
+        head = file.read(20)
+    return MACHINES[int.from_bytes(head[18:20], "little")]
 
 
 class Build(build_py):
     def run(self) -> None:
         super().run()
-        package = Path(self.build_lib) / "drarun"
+        work = Path(self.get_finalized_command("build").build_temp).resolve()
+        package, parts, build = Path(self.build_lib) / "drarun", work / "parts", tree(work)
         package.mkdir(parents=True, exist_ok=True)
         declarations.write(SOURCE / "include" / "drarun", package / "_api.py")
-        shutil.copyfile(library(Path(self.get_finalized_command("build").build_temp).resolve()),
-                        package / "libdrarun.so.0")
+        shutil.rmtree(parts, ignore_errors=True)
+        subprocess.run(["cmake", "--install", build, "--prefix", parts, "--strip", "--component", "wheel"],
+                       check=True, stdout=subprocess.DEVNULL)
+        shutil.copyfile(parts / "lib/libdrarun.so.0", package / "libdrarun.so.0")
+        # beside the interpreter, where pip puts programs: these are found by PATH, and find each other
+        self.distribution.data_files = [(folder, sorted(map(str, (parts / folder).iterdir()))) for folder in ("bin", "libexec/drarun")]
+        kind = "manylinux_2_34" if (build / "lib/alone").exists() else "linux"
+        self.distribution.platform = f"{kind}_{machine(parts / 'bin/drarun')}"
 
 
 class Wheel(bdist_wheel):
-    """Any Python 3, this kind of machine: the library is no extension module."""
+    """Any Python 3, the build's kind of machine: the library is no extension module."""
 
     def get_tag(self) -> tuple[str, str, str]:
-        return ("py3", "none", super().get_tag()[2])
+        return ("py3", "none", getattr(self.distribution, "platform", None) or super().get_tag()[2])
 
 
 class Binary(Distribution):

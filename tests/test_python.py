@@ -36,8 +36,9 @@ def wheel(build, source, tmp_path_factory):
     for module in ("cffi", "setuptools", "wheel", "pip"):
         pytest.importorskip(module, reason=f"no python3-{module}: {CURE}")
     copy = tmp_path_factory.mktemp("source")  # setuptools writes beside its input
+    shutil.copy(source / "LICENSE", copy)
     for part in ("python", "include"):
-        shutil.copytree(source / part, copy / part,
+        shutil.copytree(source / part, copy / part, symlinks=True,
                         ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__", "_api.py"))
     shutil.copy(source / "CMakeLists.txt", copy)
     ok(sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--no-index", "--no-deps",
@@ -80,7 +81,7 @@ def examples_dir(source):
 # ---- the package ----
 
 def test_wheel_has_the_library_and_its_types(wheel, python):
-    assert re.fullmatch(r"drarun-[\d.]+-py3-none-linux_\w+\.whl", wheel.name)
+    assert re.fullmatch(r"drarun-[\d.]+-py3-none-manylinux_2_34_\w+\.whl", wheel.name)
     listed = ok(sys.executable, "-m", "zipfile", "-l", wheel)
     for name in ("drarun/py.typed", "drarun/ray/__init__.py", "drarun/_api.py", "drarun/libdrarun.so.0"):
         assert name in listed

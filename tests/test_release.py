@@ -120,10 +120,9 @@ def test_two_runs_give_the_same_bytes(made):
 
 
 def test_files(files):
-    wheel, = (path.name for path in files.glob("*.whl"))
+    wheel = f"drarun-{VERSION}-py3-none-manylinux_2_34_{os.uname().machine}.whl"
     assert {path.name for path in files.iterdir()} == {
         TARBALL, IMAGE, CHART, BILL, NOTES, wheel, "SHA256SUMS", deb("drarun"), deb("drarun-bench"), deb("libdrarun0"), deb("libdrarun-dev")}
-    assert wheel.startswith(f"drarun-{VERSION}-py3-none-linux_")
 
 
 def test_checksums(files):
@@ -261,14 +260,76 @@ def test_chart(files, tmp_path):
     assert Helm(tmp_path).rendered(chart=files / CHART) == Helm(tmp_path).rendered()
 
 
-def test_wheel(files, tmp_path):
-    wheel, = files.glob("*.whl")
+@pytest.fixture
+def wheel(files):
+    found, = files.glob("*.whl")
+    return found
+
+
+def test_wheel(wheel, tmp_path):
     ok(sys.executable, "-m", "zipfile", "-e", wheel, tmp_path)
     said = ok(sys.executable, "-B", "-c", "import drarun, drarun._library; print(drarun.__file__); print(open('/proc/self/maps').read())", cwd=tmp_path,
               env={**{name: value for name, value in os.environ.items() if name != "DRARUN_LIBRARY"}, "PYTHONPATH": str(tmp_path)})
     assert said.startswith(f"{tmp_path}/drarun/") and f"{tmp_path}/drarun/libdrarun.so.0" in said
     assert "\nVersion: " + VERSION + "\n" in (tmp_path / f"drarun-{VERSION}.dist-info/METADATA").read_text()
-    assert ".debug_info" not in ok("readelf", "-SW", tmp_path / "drarun/libdrarun.so.0")
+    assert (tmp_path / f"drarun-{VERSION}.dist-info/LICENSE").read_text() == (SOURCE / "LICENSE").read_text()
+
+
+def test_wheel_goes_with_the_c_libraries_that_its_name_says(wheel, tmp_path):
+    ok(sys.executable, "-m", "zipfile", "-e", wheel, tmp_path)
+    elf = [path for path in tmp_path.rglob("*") if path.is_file() and path.open("rb").read(4) == b"\x7fELF"]
+    assert {path.name for path in elf} == {"libdrarun.so.0", "drarun", "drarun-worker", "drarun-remote", "drarun-cluster"}
+    for path in elf:
+        assert ".debug_info" not in ok("readelf", "-SW", path)
+        needed = re.findall(r"\(NEEDED\).*\[(.*)\]", ok("readelf", "-d", path))
+        assert all(re.fullmatch(r"(libc|libm|ld-linux-[-\w]+)\.so\.\d", name) for name in needed) if path.suffix == ".0" else not needed
+    symbols = ok("readelf", "-W", "--dyn-syms", tmp_path / "drarun/libdrarun.so.0")
+    versions = {tuple(map(int, each.split("."))) for each in re.findall(r"@GLIBC_([\d.]+)", symbols)}
+    assert versions and max(versions) <= (2, 34)
+    exported = {line.split()[-1].split("@")[0] for line in symbols.splitlines() if " UND " not in line and re.search(r" (FUNC|OBJECT) +(GLOBAL|WEAK) ", line)}
+    assert exported and all(name.lower().startswith("drarun_") for name in exported), exported  # OpenSSL's own names stay inside
+
+
+APP = """
+import drarun, os, sys
+if "RANK" in os.environ:
+    print("rank", os.environ["RANK"], "of", os.environ["WORLD_SIZE"])
+else:
+    sys.exit(drarun.run_local([sys.executable, __file__], ranks=2))
+"""
+
+
+@pytest.mark.parametrize("name", ["python", "python-trixie"])
+def test_wheel_in_another_root(wheel, tmp_path, name):
+    """pip installs it in a bare Debian, drarun runs ranks there by either way, and pip leaves nothing of it."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root for chroot and mount")
+    fetched = subprocess.run([SOURCE / "scripts/fetch-roots", name], capture_output=True, text=True)
+    if fetched.returncode != 0:
+        pytest.skip(f"scripts/fetch-roots: {fetched.stderr.strip()[-300:]}")
+    root = tmp_path / "root"
+    shutil.copytree(fetched.stdout.split()[1], root, symlinks=True)
+    (root / "opt").mkdir()
+    shutil.copy(wheel, root / "opt")
+    (root / "opt/app.py").write_text(APP)
+    (root / "etc/ssl/certs").mkdir(parents=True, exist_ok=True)
+    shutil.copy("/etc/ssl/certs/ca-certificates.crt", root / "etc/ssl/certs")  # pip does not start without it
+
+    def inside(command):
+        script = " && ".join([f"mount -t proc proc {root}/proc", f"mount --rbind /sys {root}/sys", f"mount --rbind /dev {root}/dev",
+                              f"exec env -i TMPDIR=/tmp PATH=/usr/local/bin:/usr/bin:/usr/sbin PYTHONDONTWRITEBYTECODE=1 PIP_ROOT_USER_ACTION=ignore PIP_NO_CACHE_DIR=1 "
+                              f"PIP_BREAK_SYSTEM_PACKAGES=1 PIP_DISABLE_PIP_VERSION_CHECK=1 chroot {root} sh -ec '{command}'"])
+        return ok("unshare", "--mount", "sh", "-c", script, env={"PATH": os.environ["PATH"]})
+
+    inside("python3 -m pip --version")
+    before = names_below(root)
+    inside(f"python3 -m pip install -q --no-index --no-compile /opt/{wheel.name}")
+    assert sorted(inside("drarun -n 4 python3 /opt/app.py").splitlines()) == [f"rank {rank} of 4" for rank in range(4)]
+    assert sorted(inside("drarun --workers 2 -n 2 python3 /opt/app.py").splitlines()) == ["rank 0 of 2", "rank 1 of 2"]
+    assert sorted(inside("python3 /opt/app.py").splitlines()) == ["rank 0 of 2", "rank 1 of 2"]
+    inside("python3 -m pip uninstall -q -y drarun")
+    left = {path for path in names_below(root) - before if not (root / path).is_dir()}
+    assert not left
 
 
 def names_below(root):

@@ -70,10 +70,12 @@ static void take_counts(const struct job_spec *job, struct drarun_local_options 
         o->bind = job->bind;
 }
 
-/* Beside the library: PREFIX/lib/libdrarun.so, or of a build tree; Debian has a folder between. */
+/* Beside the library: PREFIX/lib/libdrarun.so, or of a build tree; Debian has a folder between, and
+ * a Python package is lib/python3.x/site-packages/drarun. */
 static bool find_beside(char path[PATH_MAX])
 {
-    static const char *const places[] = {"../bin/drarun", "../../bin/drarun"};
+    static const char *const places[] = {"../bin/drarun", "../../bin/drarun",
+                                         "../../../../bin/drarun"};
     Dl_info library;
     char folder[PATH_MAX], tried[PATH_MAX + 16];
     if (!dladdr((void *)(uintptr_t)drarun_local_start, &library) || !library.dli_fname ||
