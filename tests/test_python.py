@@ -101,6 +101,13 @@ def test_a_wrong_library_is_refused(python, library, says):
     assert run.returncode == 1 and "ImportError: drarun: " in run.stderr and says in run.stderr, run.stderr
 
 
+def test_cffi_is_missing(python, tmp_path):
+    """As after pip install --no-deps."""
+    (tmp_path / "_cffi_backend.py").write_text("raise ModuleNotFoundError(\"No module named '_cffi_backend'\", name='_cffi_backend')\n")
+    run = subprocess.run([python, "-c", "import drarun"], capture_output=True, text=True, timeout=patience(), env={**os.environ, "PYTHONPATH": str(tmp_path)})
+    assert run.returncode == 1 and run.stderr.endswith("ImportError: drarun: cffi is missing: pip install cffi\n"), run.stderr
+
+
 def test_a_class_for_each_kind_of_error(py, source):
     from drarun import _errors, _library
     header = (source / "include/drarun/error.h").read_text()

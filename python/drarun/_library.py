@@ -12,6 +12,8 @@ from ._errors import KINDS, Error, Finding, UsageError
 try:
     from ._api import ffi as ffi  # for the others
 except ImportError as error:
+    if "cffi" in (error.name or ""):
+        raise ImportError("drarun: cffi is missing: pip install cffi") from error
     raise ImportError(f"drarun: {error}: this is the package's source; install it (pip install ./python) or make "
                       "drarun/_api.py with python/declarations.py") from error
 
