@@ -12,6 +12,7 @@
 #include "launcher/verbs/completion.h"
 #include "launcher/verbs/overview.h"
 #include "launcher/run/run.h"
+#include "launcher/cli/paint.h"
 #include "launcher/cli/verb.h"
 #include "launcher/verbs/bench.h"
 #include "launcher/verbs/verbs.h"
@@ -170,5 +171,6 @@ int main(int argc, char *argv[])
     fill_closed_stdio();
     remote_setup();
     log_setup("drarun", LOG_NORMAL);
+    log_colour(paint_wanted(STDERR_FILENO));
     return run_words(argc, argv);
 }

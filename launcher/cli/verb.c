@@ -6,6 +6,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "launcher/cli/paint.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/file.h"
@@ -104,6 +105,12 @@ int verb_write(const char *name, struct buf *out)
 {
     if (out->data && isatty(STDOUT_FILENO))
         plain_text(out->data, out->len);
+    if (out->data && !out->failed && paint_wanted(STDOUT_FILENO)) {
+        struct buf painted = BUF_INIT;
+        paint_add(out->data, out->len, &painted);
+        buf_done(out);
+        *out = painted;
+    }
     int rc = out->failed     ? -ENOMEM
              : out->len == 0 ? 0
                              : fd_write_all(STDOUT_FILENO, out->data, out->len);

@@ -11,9 +11,10 @@
 static struct {
     const char *name;
     enum log_level level;
+    bool colour;
     void (*put)(void *arg, const struct log_line *line); /* NULL: stderr */
     void *arg;
-} setup = {"drarun", LOG_NORMAL, NULL, NULL};
+} setup = {"drarun", LOG_NORMAL, false, NULL, NULL};
 
 static _Thread_local const struct log_scope *scope;
 
@@ -28,6 +29,11 @@ void log_setup(const char *name, enum log_level level)
 {
     setup.name = name;
     setup.level = level;
+}
+
+void log_colour(bool on)
+{
+    setup.colour = on;
 }
 
 void log_divert(void (*put)(void *arg, const struct log_line *line), void *arg)
@@ -47,12 +53,13 @@ static void put(const struct log_about *about, enum log_level level, const char 
     if (log_level_now() < level || (scope && !scope->put))
         return;
     char line[1024];
-    int used = snprintf(line, sizeof line, "%s: ", setup.name);
+    bool red = setup.colour && level == LOG_QUIET && !scope;
+    int used = snprintf(line, sizeof line, red ? "\033[1;31m%s:\033[0m " : "%s: ", setup.name);
     int n = vsnprintf(line + used, sizeof line - (size_t)used - 1, format, args);
     if (n < 0)
         return;
     size_t len = strlen(line);
-    plain_text(line, len);
+    plain_text(line + used, len - (size_t)used);
     line[len++] = '\n';
     if (scope || setup.put) {
         const struct log_line whole = {.level = level,

@@ -28,12 +28,14 @@ struct log_line {
     struct log_about about;
     const char *text; /* "drarun: text\n", as plain_text() makes it: UTF-8 without controls */
     size_t length;
-    size_t prefix; /* of it "drarun: " */
+    size_t prefix; /* of it "drarun: ", with its colour */
 };
 
 /* name: the program, shown before each line; borrowed for the life of the process. */
 void log_setup(const char *name, enum log_level level);
 enum log_level log_level_now(void);
+/* on: the program's name before an error is red, for a terminal. */
+void log_colour(bool on);
 /* Lines go to put instead of stderr, as into a queue of the loop, which must not block; NULL: back.
  * Set while one thread runs; put runs on the thread that logs. */
 void log_divert(void (*put)(void *arg, const struct log_line *line), void *arg);
