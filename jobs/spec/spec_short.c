@@ -10,8 +10,6 @@
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 
-#define ENV_MAX 1000
-
 static const char *const of_container[] = {"image",   "command",   "args", "workingDir",
                                            "envFrom", "resources", NULL};
 static const char *const of_container_made[] = {"env", "volumes", NULL};
