@@ -427,18 +427,51 @@ def test_a_picture_of_a_worker(drarun, source):
         found = re.findall(r'class="gpu (claimed|other)"/>\n<text [^>]*>(GPU\d)<', picture)
         boxes = {name: kind for kind, name in found}
         assert len(boxes) == 8 and boxes[marked] == "claimed" and boxes[plain] == "other", boxes
-        assert (picture.count('class="nic claimed"'), picture.count('>ROOT</text>'), picture.count('class="link pix"')) == (4, 4, 1)  # the legend's
+        assert (picture.count('class="nic claimed"'), picture.count('>ROOT</text>'), picture.count('class="link unsure"')) == (4, 4, 4 + 1)  # the legend's
+        assert picture.count('class="small dim">RoCE, speed ?<') == 8 and "prefers-color-scheme:dark" in picture
     shown = drarun("topo", *slices, "--node", "a4-0", "--format", "svg").ok().out
-    assert shown.count('>ROOT</text>') == 8 and shown.count('class="link pix"') == 1  # as topo draws them
+    assert shown.count('>ROOT</text>') == 8 and shown.count('class="link unsure"') == 8 + 1  # as topo draws them
+    assert ElementTree.fromstring(shown).get("aria-label") == "8 GPUs, 8 NICs; a4-0"
     told = drarun(*words, *slices).ok().out
     assert told.count("  PATH is known by ") == 1 and "  PATH is known by the PCIe root that GPU and NIC share" in told
     plugin = drarun("plan", source / "examples/jobs/whole-nodes.yaml", *slices, "-o", "svg").ok().out
-    assert 'class="nic"' in plugin and 'class="gpu"' in plugin and plugin.count('class="link ') == 4 + 8
+    assert 'class="nic"' in plugin and 'class="gpu"' in plugin and plugin.count('class="link ') == 1 + 8
     for more, rc, says in [((*slices, "--worker", 4), 64, "expected one of the job's 4"), ((), 64, "ResourceSlices"),
                            ((*slices, "--workers", 400), 75, "no room: worker 4 of 400")]:
         result = drarun(*words, *more, "-o", "svg")
         assert (result.rc, result.out) == (rc, "") and says in result.err, result
     assert "--worker is for --output svg" in drarun(*words, "--worker", 1).err
+
+
+def glance(picture):
+    """{node: its workers, the drawn one in brackets} of the job's line."""
+    found, node = {}, None
+    for each in ElementTree.fromstring(picture).iter():
+        classes = (each.get("class") or "").split()
+        if each.tag == f"{SVG}rect" and "node-box" in classes:
+            node = None
+        elif each.tag == f"{SVG}text" and "mid" in classes:
+            found[node].append(f"[{each.text}]" if "chip-text-here" in classes else each.text)
+        elif each.tag == f"{SVG}text" and node is None and classes[0] == "small" and found.get("began"):
+            node = each.text
+            found[node] = []
+        found["began"] = found.get("began") or "node-box" in classes
+    del found["began"]
+    return {node: workers for node, workers in found.items() if workers}
+
+
+def test_the_job_above_the_picture(drarun, source, machine, spec):
+    words = "plan", source / "examples/jobs/half-nodes-aligned.yaml", "--slices", source / "examples/clusters/a4-two-nodes.json", "-o", "svg"
+    picture = drarun(*words, "--worker", 3).ok().out
+    assert glance(picture) == {"a4-0": ["0", "1"], "a4-1": ["2", "[3]"]}
+    title = "job all-gather-4x4: worker 3 on a4-1, ranks 12 to 15 of 16"
+    texts = [each.text for each in ElementTree.fromstring(picture).iter(f"{SVG}text")]
+    assert texts[:2] == [title, "4 workers on 2 nodes; the node: 8 GPUs, 8 NICs; a4-1"]
+    assert ElementTree.fromstring(picture).get("aria-label") == title
+    many = drarun("plan", spec(60, 8, 8), *machine("a4-highgpu-8g", 60), "-o", "svg").ok().out
+    assert len(glance(many)) == 48 and ">workers 48 to 59 are not shown<" in many
+    page = ElementTree.fromstring(many)
+    assert all(float(each.get("x")) + float(each.get("width")) <= float(page.get("width")) for each in page.iter(f"{SVG}rect") if each.get("class") == "node-box")
 
 
 def fabric(opened, reached):

@@ -127,8 +127,9 @@ static int take_fabric(const struct plan_worker *worker, uint32_t index, const j
     return 0;
 }
 
-int picture_of_worker(struct topo_host *host, const struct plan_worker *worker, uint32_t index,
-                      const json_t *fabric, char **ret_svg, struct drarun_error *err)
+int picture_of_worker(struct topo_host *host, const struct plan_worker *worker,
+                      const struct view_job *job, const json_t *fabric, char **ret_svg,
+                      struct drarun_error *err)
 {
     struct topo_view view;
     struct buf svg = BUF_INIT;
@@ -137,9 +138,10 @@ int picture_of_worker(struct topo_host *host, const struct plan_worker *worker, 
     int rc = topo_view_make(host, &view, err);
     if (rc < 0)
         return rc;
+    view.job = job;
     rc = take_links(worker, &view, err);
     if (rc == 0 && fabric)
-        rc = take_fabric(worker, index, fabric, &view, err);
+        rc = take_fabric(worker, job->worker, fabric, &view, err);
     if (rc == 0)
         topo_svg(&view, &svg);
     free(view.nic_states);

@@ -349,10 +349,49 @@ static int worker_of(const struct drarun_plan *plan, unsigned worker,
     return 0;
 }
 
+/* "job train: worker 1 on node-3, ranks 4 to 7 of 16" */
+static void title_of(const struct drarun_plan *plan, unsigned worker, const char *node,
+                     struct buf *out)
+{
+    const struct spec_role *role = spec_role_of(&plan->spec, worker);
+    const struct plan *planned = &plan->previews[role - plan->spec.roles].plan;
+    size_t i = worker - role->first;
+    buf_printf(out, "job %s: worker %u", plan->spec.name, worker);
+    if (spec_has_roles(&plan->spec))
+        buf_printf(out, " (%s)", role->name);
+    buf_printf(out, " on %s", node);
+    if (spec_has_roles(&plan->spec) || planned->world_size == 0)
+        return;
+    uint32_t first = planned->workers[i].first_rank;
+    uint32_t end =
+        i + 1 < planned->worker_count ? planned->workers[i + 1].first_rank : planned->world_size;
+    if (end == first + 1)
+        buf_printf(out, ", rank %u of %u", first, planned->world_size);
+    else
+        buf_printf(out, ", ranks %u to %u of %u", first, end - 1, planned->world_size);
+}
+
+/* Where each worker is, as far as that is known: nodes and domains have room for all. */
+static void find_places(const struct drarun_plan *plan, const char **nodes, const char **domains)
+{
+    for (uint32_t w = 0; w < plan->spec.workers; w++) {
+        const struct spec_role *role = spec_role_of(&plan->spec, w);
+        const struct preview *preview = &plan->previews[role - plan->spec.roles];
+        uint32_t i = w - role->first;
+        if (!preview->planned)
+            continue;
+        nodes[w] = preview->workers[i].node;
+        domains[w] = i < preview->plan.worker_count ? preview->plan.workers[i].clique : NULL;
+    }
+}
+
 int plan_svg(const struct drarun_plan *plan, unsigned worker, const json_t *fabric, char **ret_svg,
              struct drarun_error *err)
 {
     C_NUMBERS;
+    cleanup_free const char **nodes = calloc(plan->spec.workers + 1, sizeof *nodes);
+    cleanup_free const char **domains = calloc(plan->spec.workers + 1, sizeof *domains);
+    CLEANUP(buf_done) struct buf title = BUF_INIT;
     const struct plan_worker_input *input = NULL;
     const struct plan_worker *planned = NULL;
     struct topo_host host;
@@ -366,7 +405,17 @@ int plan_svg(const struct drarun_plan *plan, unsigned worker, const json_t *fabr
         rc = topo_slices_host(&plan->slices, input->claims, input->node, &host, err);
     if (rc < 0)
         return rc;
-    rc = picture_of_worker(&host, planned, worker, fabric, ret_svg, err);
+    title_of(plan, worker, input->node, &title);
+    if (nodes && domains)
+        find_places(plan, nodes, domains);
+    const struct view_job job = {.title = title.data,
+                                 .workers = plan->spec.workers,
+                                 .worker = worker,
+                                 .nodes = nodes,
+                                 .domains = domains};
+    rc = !nodes || !domains || title.failed
+             ? error_set(err, ENOMEM, "out of memory")
+             : picture_of_worker(&host, planned, &job, fabric, ret_svg, err);
     host_done(&host);
     return rc;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A picture: a panel for each NUMA node, in it host bridges, in them switches; GPUs in the upper
- * row, NICs in the lower one, and the pairing as lines in the corridor between, which holds nothing
- * else. The picture brings its own background, so that it reads the same on light and dark pages.
+/* A picture: what it is of, the whole job at a glance where the node is of one, and a panel for
+ * each NUMA node, in it host bridges, in them switches; GPUs in the upper row, NICs in the lower
+ * one, and the pairing as lines in the corridor between, which holds nothing else. What is not
+ * known is grey. The picture brings its own background, light or dark as the reader's system is.
  * Below it stands what the check of a job's NICs found, where that was given.
  */
 #include <limits.h>
@@ -18,6 +19,11 @@
 #define BOX_H 54
 #define HEAD 20     /* a group's title */
 #define CORRIDOR 62 /* between the rows */
+#define NO_LINKS 14 /* the same in a panel without a link */
+#define LINE 17     /* of text above the panels */
+#define CHIP_W 26   /* a worker in the job's line */
+#define CHIP_H 20
+#define NODES_MAX 48u /* in it */
 #define MARGIN 16
 #define GAP 10    /* between groups side by side */
 #define WIDE 1100 /* two panels side by side when both fit */
@@ -33,6 +39,7 @@ struct leaf {
     int32_t numa;
     const char *root;
     bool chain_known;
+    int corridor; /* of its panel */
     struct pci_addr switches[DEPTH_MAX];
     size_t depth;
     int x, y;        /* of the box, inside its panel */
@@ -45,6 +52,7 @@ struct picture {
     struct leaf *leaves;
     size_t count;
     int width, height;
+    bool used[TOPO_PATH_COUNT]; /* by a link */
     struct buf *out;
 };
 
@@ -129,9 +137,9 @@ static int top_of_rows(const struct picture *p)
     return HEAD + 8 + HEAD * (1 + (int)deepest(p)) + 8;
 }
 
-static int panel_height(const struct picture *p)
+static int panel_height(const struct picture *p, const struct leaf *leaf)
 {
-    return top_of_rows(p) + 2 * BOX_H + CORRIDOR + 8 * (2 + (int)deepest(p));
+    return top_of_rows(p) + 2 * BOX_H + leaf->corridor + 8 * (2 + (int)deepest(p));
 }
 
 /* A group's GPUs and NICs stand in the same columns, one below the other. Returns the next x. */
@@ -145,7 +153,7 @@ static int place_group(struct picture *p, size_t first, size_t end, int x)
         leaf->left = x + column * CELL_W;
         leaf->right = leaf->left + CELL_W;
         leaf->x = leaf->left + (CELL_W - BOX_W) / 2;
-        leaf->y = top_of_rows(p) + (gpu ? 0 : BOX_H + CORRIDOR);
+        leaf->y = top_of_rows(p) + (gpu ? 0 : BOX_H + leaf->corridor);
     }
     return x + (gpus > nics ? gpus : nics) * CELL_W;
 }
@@ -165,8 +173,22 @@ static int gap_between(const struct picture *p, const struct leaf *a, const stru
     return GAP + 2 * inset(p, level);
 }
 
+static bool has_link(const struct picture *p, const struct leaf *leaf)
+{
+    for (size_t i = 0; i < p->view->link_count; i++)
+        if (leaf->gpu != TOPO_NONE ? p->view->links[i].gpu == leaf->gpu
+                                   : p->view->links[i].nic == leaf->nic)
+            return true;
+    return false;
+}
+
 static int place_panel(struct picture *p, size_t first, size_t end)
 {
+    bool linked = false;
+    for (size_t i = first; i < end; i++)
+        linked |= has_link(p, &p->leaves[i]);
+    for (size_t i = first; i < end; i++)
+        p->leaves[i].corridor = linked ? CORRIDOR : NO_LINKS;
     int x = MARGIN + inset(p, 0);
     for (size_t i = first; i < end;) {
         size_t stop = i + 1;
@@ -188,26 +210,27 @@ static void move_panel(struct picture *p, size_t first, size_t end, int px, int 
     }
 }
 
-/* Panels in rows, as many beside each other as fit. */
-static void place_all(struct picture *p)
+/* Panels in rows, as many beside each other as fit, from y on. */
+static void place_all(struct picture *p, int y)
 {
-    int x = MARGIN, y = 2 * MARGIN + HEAD;
+    int x = MARGIN, tallest = 0;
     for (size_t i = 0; i < p->count;) {
         size_t end = end_of_panel(p, i);
         int width = place_panel(p, i, end);
         if (x > MARGIN && x + width > WIDE) {
             x = MARGIN;
-            y += panel_height(p) + MARGIN;
+            y += tallest + MARGIN;
+            tallest = 0;
         }
+        int height = panel_height(p, &p->leaves[i]);
+        tallest = height > tallest ? height : tallest;
         move_panel(p, i, end, x, y);
         x += width + MARGIN;
         if (x > p->width)
             p->width = x;
         i = end;
     }
-    if (p->width < 760) /* the legend's line */
-        p->width = 760;
-    p->height = y + (p->count ? panel_height(p) + MARGIN : 0);
+    p->height = y + (p->count ? tallest + MARGIN : 0);
 }
 
 /* ---- drawing ---- */
@@ -258,7 +281,7 @@ static void add_frame(struct picture *p, size_t first, size_t end, size_t level)
     for (size_t i = first; i < end; i++)
         right = p->leaves[i].right > right ? p->leaves[i].right : right;
     int wider = inset(p, level), y = leaf->py + HEAD + 8 + HEAD * (int)level;
-    int bottom = leaf->py + panel_height(p) - 6 - 6 * (int)level;
+    int bottom = leaf->py + panel_height(p, leaf) - 6 - 6 * (int)level;
     if (level == 0) {
         snprintf(title, sizeof title, "%s%s", leaf->root[0] ? leaf->root : "host bridge not known",
                  leaf->root[0] && !leaf->chain_known ? " (switches not known)" : "");
@@ -301,7 +324,7 @@ static void add_panel(struct picture *p, size_t first, size_t end)
                      host->numas[i].cpulist);
     if (leaf->numa >= 0 && strncmp(title, "NUMA node n", 11) == 0)
         snprintf(title, sizeof title, "NUMA node %d", leaf->numa);
-    add_rect(p, leaf->px, leaf->py, width, panel_height(p), "numa");
+    add_rect(p, leaf->px, leaf->py, width, panel_height(p, leaf), "numa");
     fit(title, width - 16, 8);
     add_text(p, leaf->px + 10, leaf->py + 19, "title", title);
     add_frames(p, first, end);
@@ -316,12 +339,13 @@ static const char *path_class(enum topo_path path)
     case TOPO_PATH_PXB:
     case TOPO_PATH_P2C:
         return "pxb";
-    case TOPO_PATH_ROOT:
     case TOPO_PATH_PHB:
     case TOPO_PATH_NODE:
         return "node";
-    default:
+    case TOPO_PATH_SYS:
         return "sys";
+    default: /* ROOT: one of several */
+        return "unsure";
     }
 }
 
@@ -378,7 +402,7 @@ static void add_box(struct picture *p, const struct leaf *leaf)
     const struct topo_pci *pci = pci_of(p, leaf);
     bool gpu = leaf->gpu != TOPO_NONE;
     enum topo_tri usable = gpu ? view->host->gpus[leaf->gpu].usable : view->nics[leaf->nic].usable;
-    const char *kind = gpu ? "gpu" : "nic", *claimed = "";
+    const char *kind = gpu ? "gpu" : "nic", *claimed = "", *line_class = "small";
     if (view_claimed_known(view))
         claimed = usable == TOPO_YES ? " claimed" : usable == TOPO_NO ? " other" : "";
     if (pci && !pci->place.addr_unknown)
@@ -391,7 +415,11 @@ static void add_box(struct picture *p, const struct leaf *leaf)
         const struct view_nic *nic = &view->nics[leaf->nic];
         view_rate(nic->mbps, rate);
         snprintf(name, sizeof name, "%.60s", nic->name);
-        snprintf(line, sizeof line, "%s %s", rate, view_link_words(nic));
+        if (nic->mbps)
+            snprintf(line, sizeof line, "%s %s", rate, view_link_words(nic));
+        else
+            snprintf(line, sizeof line, "%s, speed ?", view_link_words(nic));
+        line_class = nic->mbps ? "small" : "small dim";
     }
     buf_printf(p->out,
                "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"5\" class=\"%s%s\"/>\n", x,
@@ -400,7 +428,7 @@ static void add_box(struct picture *p, const struct leaf *leaf)
     fit(line, BOX_W - 12, 7);
     add_text(p, x + 8, y + 17, "name", name);
     add_text(p, x + 8, y + 32, "small", addr);
-    add_text(p, x + 8, y + 46, "small", line);
+    add_text(p, x + 8, y + 46, line_class, line);
     if (!gpu && view->nic_states && view->nic_states[leaf->nic])
         add_cell(p, x + BOX_W - CELL - 4, y + 4, view->nic_states[leaf->nic]);
 }
@@ -507,14 +535,25 @@ static void add_fabric(struct picture *p, int y)
 static const char style[] =
     "<style>\n"
     "text{font-family:'DejaVu Sans',Verdana,sans-serif;fill:#1c2430}\n"
+    ".head{font-size:15px;font-weight:bold}\n"
     ".title{font-size:13px;font-weight:bold}.name{font-size:13px;font-weight:bold}\n"
-    ".small{font-size:10.5px}\n"
+    ".small{font-size:10.5px}.dim{fill:#6b7685}.mid{text-anchor:middle}\n"
     ".page{fill:#ffffff}.numa{fill:#f1f4f8;stroke:#8492a6}\n"
     ".root{fill:#ffffff;stroke:#8492a6}.switch{fill:#f7f3e8;stroke:#b09a5b}\n"
     ".gpu{fill:#d8efd3;stroke:#3f7d33}.nic{fill:#d6e6f7;stroke:#2f6299}\n"
     ".claimed{stroke-width:3.5}.other{fill-opacity:.35;stroke-dasharray:4 3}\n"
+    ".node-box{fill:#f1f4f8;stroke:#8492a6}.chip{fill:#ffffff;stroke:#8492a6}\n"
+    ".chip-here{fill:#1f4e79;stroke:#1f4e79}.chip-text-here{fill:#ffffff}\n"
     ".link{fill:none;stroke-width:3}\n"
     ".pix{stroke:#2e8b3d}.pxb{stroke:#1f77b4}.node{stroke:#d98200}.sys{stroke:#c62828}\n"
+    ".unsure{stroke:#8492a6;stroke-dasharray:5 4}\n"
+    "@media (prefers-color-scheme:dark){\n"
+    "text{fill:#e6ebf2}.dim{fill:#9aa7b8}.page{fill:#12171e}.numa,.node-box{fill:#1b232d}\n"
+    ".root,.chip{fill:#12171e}.switch{fill:#2a2518}\n"
+    ".gpu{fill:#1f3a1b;stroke:#6fbf5f}.nic{fill:#1a2f47;stroke:#6fa8dc}\n"
+    ".chip-here{fill:#6fa8dc;stroke:#6fa8dc}.chip-text-here{fill:#12171e}\n"
+    ".pix{stroke:#57c26a}.pxb{stroke:#5aa9e6}.node{stroke:#f0a63a}.sys{stroke:#ef6f6c}\n"
+    "}\n"
     "</style>\n";
 
 static const char fabric_style[] =
@@ -523,66 +562,229 @@ static const char fabric_style[] =
     ".sign{font-size:13px;font-weight:bold;fill:#ffffff;text-anchor:middle}\n"
     "</style>\n";
 
-static void add_legend(struct picture *p)
+/* ---- above the panels ---- */
+
+/* Nodes are those of consecutive workers. */
+struct node_span {
+    uint32_t first, count; /* workers */
+};
+
+static struct node_span node_at(const struct view_job *job, uint32_t worker)
 {
-    static const struct {
-        const char *class_name, *text;
-        int width;
-    } entries[] = {{"pix", "PIX", 74},
-                   {"pxb", "PXB, P2C", 112},
-                   {"node", "PHB, NODE, ROOT", 152},
-                   {"sys", "SYS", 76}};
-    int x = MARGIN, y = MARGIN + 12;
-    add_text(p, x, y, "title", "Paired:");
-    x += 72;
-    for (size_t i = 0; i < ARRAY_LEN(entries); i++) {
-        buf_printf(p->out, "<path d=\"M%d %dH%d\" class=\"link %s\"/>\n", x, y - 4, x + 26,
-                   entries[i].class_name);
-        add_text(p, x + 32, y, "small", entries[i].text);
-        x += entries[i].width;
+    struct node_span span = {worker, 1};
+    const char *node = job->nodes[worker];
+    while (node && worker + span.count < job->workers && job->nodes[worker + span.count] &&
+           strcmp(job->nodes[worker + span.count], node) == 0)
+        span.count++;
+    return span;
+}
+
+static uint32_t count_different(const char *const *names, uint32_t count, bool *ret_all_known)
+{
+    uint32_t found = 0;
+    *ret_all_known = true;
+    for (uint32_t i = 0; i < count; i++) {
+        bool first = names[i];
+        for (uint32_t j = 0; first && j < i; j++)
+            first = !names[j] || strcmp(names[i], names[j]) != 0;
+        found += first;
+        *ret_all_known &= names[i] != NULL;
+    }
+    return found;
+}
+
+/* "4 workers on 2 nodes; NVLink joins the GPUs of each NVLink domain: 1" */
+static void job_words(const struct view_job *job, struct buf *out)
+{
+    bool nodes_known = false, domains_known = false;
+    uint32_t nodes = count_different(job->nodes, job->workers, &nodes_known);
+    uint32_t domains = count_different(job->domains, job->workers, &domains_known);
+    buf_printf(out, "%u worker%s", job->workers, job->workers == 1 ? "" : "s");
+    if (nodes_known)
+        buf_printf(out, " on %u node%s", nodes, nodes == 1 ? "" : "s");
+    if (domains > 0)
+        buf_printf(out, "; %u NVLink domain%s%s", domains, domains == 1 ? "" : "s",
+                   domains_known ? "" : " or more");
+}
+
+static int chips_width(const struct node_span *span)
+{
+    int chips = (int)(span->count < 8 ? span->count : 8) * CHIP_W + 8;
+    return chips < 76 ? 76 : chips;
+}
+
+/* A box for each node with its workers, the drawn one marked. Returns the y below; draw: false
+ * measures. */
+static int add_nodes(struct picture *p, int y, bool draw)
+{
+    const struct view_job *job = p->view->job;
+    int x = MARGIN, height = LINE + CHIP_H + 6;
+    uint32_t shown = 0, w = 0;
+    for (; w < job->workers && shown < NODES_MAX; shown++) {
+        struct node_span span = node_at(job, w);
+        int width = chips_width(&span), limit = p->width - MARGIN;
+        char name[64];
+        if (x > MARGIN && x + width > limit) {
+            x = MARGIN;
+            y += height + 6;
+        }
+        snprintf(name, sizeof name, "%.60s", job->nodes[w] ? job->nodes[w] : "node not known");
+        fit(name, width - 8, 6);
+        if (draw) {
+            add_rect(p, x, y, width, height, "node-box");
+            add_text(p, x + 6, y + 13, job->nodes[w] ? "small" : "small dim", name);
+        }
+        for (uint32_t i = 0; draw && i < span.count && i < 8; i++) {
+            bool here = w + i == job->worker;
+            char number[16];
+            snprintf(number, sizeof number, i == 7 && span.count > 8 ? "..." : "%u", w + i);
+            int left = x + 4 + (int)i * CHIP_W;
+            add_rect(p, left + 1, y + LINE, CHIP_W - 2, CHIP_H, here ? "chip-here" : "chip");
+            add_text(p, left + CHIP_W / 2, y + LINE + 14,
+                     here ? "small mid chip-text-here" : "small mid", number);
+        }
+        x += width + 8;
+        w += span.count;
+    }
+    y += height;
+    if (w < job->workers) {
+        char rest[64];
+        snprintf(rest, sizeof rest, "workers %u to %u are not shown", w, job->workers - 1);
+        if (draw)
+            add_text(p, MARGIN, y + LINE, "small", rest);
+        y += LINE + 4;
+    }
+    return y + 12;
+}
+
+static int add_line(struct picture *p, int y, const char *class_name, const char *text, bool draw)
+{
+    if (draw)
+        add_text(p, MARGIN, y + 12, class_name, text);
+    return y + LINE;
+}
+
+static int add_legend_entry(struct picture *p, int y, const char *class_name, const char *text,
+                            bool draw)
+{
+    if (draw) {
+        buf_printf(p->out, "<path d=\"M%d %dH%d\" class=\"link %s\"/>\n", MARGIN, y + 8,
+                   MARGIN + 26, class_name);
+        add_text(p, MARGIN + 34, y + 12, "small", text);
+    }
+    return y + LINE;
+}
+
+/* The kinds of lines that there are, in words. */
+static int add_legend(struct picture *p, int y, bool draw)
+{
+    for (int path = 0; path < TOPO_PATH_COUNT; path++) {
+        char text[128];
+        snprintf(text, sizeof text, "%s: %s", topo_path_name((enum topo_path)path),
+                 view_path_meaning((enum topo_path)path));
+        if (p->used[path])
+            y = add_legend_entry(p, y, path_class((enum topo_path)path), text, draw);
     }
     if (view_claimed_known(p->view))
-        add_text(p, x + 8, y, "small", "thick frame: claimed; dashed: not");
-    else if (p->view->host->gpu_count + p->view->nic_count == 0)
-        add_text(p, x + 8, y, "small", "no GPU and no RDMA NIC here");
+        y = add_line(p, y, "small", "thick frame: claimed; dashed frame: not", draw);
+    if (p->view->host->partial)
+        y = add_line(p, y, "small dim",
+                     "from ResourceSlices: what they do not say is grey (link speeds, switches)",
+                     draw);
+    return y;
+}
+
+/* Title, the job, what the lines mean. Returns the y below; draw: false measures. */
+static int add_head(struct picture *p, const char *title, const char *words, bool draw)
+{
+    int y = MARGIN;
+    if (draw)
+        add_text(p, MARGIN, y + 14, "head", title);
+    y += HEAD + 6;
+    if (words[0])
+        y = add_line(p, y, "small", words, draw);
+    if (p->view->job && p->view->job->workers > 1)
+        y = add_nodes(p, y + 4, draw);
+    return add_legend(p, y, draw) + 8;
+}
+
+/* How wide a line of text may be; letters are not measured. */
+static void widen(struct picture *p, const char *text, int per_char)
+{
+    int width = 2 * MARGIN + (int)strlen(text) * per_char;
+    p->width = width > p->width ? width : p->width;
+}
+
+static void add_attribute(struct picture *p, const char *name, const char *text)
+{
+    buf_printf(p->out, " %s=\"", name);
+    for (; *text; text++)
+        if (strchr("<>&\"", *text))
+            buf_printf(p->out, "&#%d;", *text);
+        else
+            buf_add(p->out, text, 1);
+    buf_add_str(p->out, "\"");
+}
+
+static void draw(struct picture *p, const char *title, const char *words, int below)
+{
+    const struct topo_view *view = p->view;
+    buf_printf(p->out,
+               "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
+               "viewBox=\"0 0 %d %d\" role=\"img\"",
+               p->width, p->height, p->width, p->height);
+    add_attribute(p, "aria-label", title);
+    buf_printf(p->out, ">\n%s%s", style, view->fabric ? fabric_style : "");
+    buf_printf(p->out, "<rect width=\"%d\" height=\"%d\" class=\"page\"/>\n", p->width, p->height);
+    add_head(p, title, words, true);
+    for (size_t i = 0, end; i < p->count; i = end) {
+        end = end_of_panel(p, i);
+        add_panel(p, i, end);
+    }
+    for (size_t i = 0; i < view->link_count; i++)
+        add_link(p, &view->links[i]);
+    for (size_t i = 0; i < p->count; i++)
+        add_box(p, &p->leaves[i]);
+    if (view->fabric)
+        add_fabric(p, below);
+    buf_add_str(p->out, "</svg>\n");
 }
 
 void topo_svg(const struct topo_view *view, struct buf *out)
 {
     size_t most = view->host->gpu_count + view->nic_count + 1;
     cleanup_free struct leaf *leaves = calloc(most, sizeof *leaves);
-    struct picture p = {view, leaves, 0, 0, 0, out};
-    if (!leaves) {
+    CLEANUP(buf_done) struct buf title = BUF_INIT, words = BUF_INIT;
+    struct picture p = {.view = view, .leaves = leaves, .width = 460, .out = out};
+    if (view->job) {
+        buf_add_str(&title, view->job->title);
+        job_words(view->job, &words);
+        buf_add_str(&words, "; the node: ");
+        view_summary(view, &words);
+    } else {
+        view_summary(view, &title);
+    }
+    if (!view->job && view->host->gpu_count > 1 && view->host->nvswitch_count == 0)
+        buf_add_str(&words, "NVLink is not part of PCI and is not shown");
+    if (!leaves || title.failed || words.failed) {
         out->failed = true;
         return;
     }
+    const char *line = words.data ? words.data : "";
     for (size_t i = 0; i < view->host->gpu_count; i++)
         add_leaf(&p, i, TOPO_NONE);
     for (size_t i = 0; i < view->nic_count; i++)
         add_leaf(&p, TOPO_NONE, i);
-    qsort(leaves, p.count, sizeof *leaves, order);
-    place_all(&p);
-    int below = p.height;
-    p.height += fabric_height(view);
-    if (view->fabric &&
-        p.width < 2 * MARGIN + LABEL_W + RAIL_W * (int)fabric_rail_count(view->fabric))
-        p.width = 2 * MARGIN + LABEL_W + RAIL_W * (int)fabric_rail_count(view->fabric);
-    buf_printf(out,
-               "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
-               "viewBox=\"0 0 %d %d\">\n%s",
-               p.width, p.height, p.width, p.height, style);
-    buf_add_str(out, view->fabric ? fabric_style : "");
-    buf_printf(out, "<rect width=\"%d\" height=\"%d\" class=\"page\"/>\n", p.width, p.height);
-    add_legend(&p);
-    for (size_t i = 0, end; i < p.count; i = end) {
-        end = end_of_panel(&p, i);
-        add_panel(&p, i, end);
-    }
     for (size_t i = 0; i < view->link_count; i++)
-        add_link(&p, &view->links[i]);
-    for (size_t i = 0; i < p.count; i++)
-        add_box(&p, &leaves[i]);
-    if (view->fabric)
-        add_fabric(&p, below);
-    buf_add_str(out, "</svg>\n");
+        p.used[view->links[i].path] = true;
+    qsort(leaves, p.count, sizeof *leaves, order);
+    place_all(&p, 0); /* for the width, which the head needs */
+    widen(&p, title.data, 10);
+    widen(&p, line, 6);
+    int below, wide = LABEL_W + RAIL_W * (int)(view->fabric ? fabric_rail_count(view->fabric) : 0);
+    p.width = view->fabric && p.width < 2 * MARGIN + wide ? 2 * MARGIN + wide : p.width;
+    place_all(&p, add_head(&p, title.data, line, false));
+    below = p.height;
+    p.height += fabric_height(view);
+    draw(&p, title.data, line, below);
 }

@@ -101,7 +101,7 @@ static void add_matrix(const struct topo_view *view, struct buf *out)
     }
 }
 
-static void add_legend(const struct topo_view *view, struct buf *out)
+const char *view_path_meaning(enum topo_path path)
 {
     static const char *const meaning[TOPO_PATH_COUNT] = {
         [TOPO_PATH_SELF] = "itself",
@@ -114,6 +114,11 @@ static void add_legend(const struct topo_view *view, struct buf *out)
         [TOPO_PATH_SYS] = "through the link between NUMA nodes",
         [TOPO_PATH_UNKNOWN] = "not known",
     };
+    return meaning[path];
+}
+
+static void add_legend(const struct topo_view *view, struct buf *out)
+{
     bool used[TOPO_PATH_COUNT] = {false};
     size_t rows = view->host->gpu_count + view->nic_count;
     for (size_t i = 0; i < rows; i++)
@@ -123,7 +128,7 @@ static void add_legend(const struct topo_view *view, struct buf *out)
     for (size_t path = TOPO_PATH_SELF; path <= TOPO_PATH_COUNT; path++)
         if (used[path % TOPO_PATH_COUNT]) /* unknown comes last */
             buf_printf(out, "  %-5s %s\n", topo_path_name(path % TOPO_PATH_COUNT),
-                       meaning[path % TOPO_PATH_COUNT]);
+                       view_path_meaning(path % TOPO_PATH_COUNT));
     if (view->host->gpu_count > 1)
         buf_add_str(out, "  NVLink is not part of PCI and is not shown\n");
 }
@@ -246,7 +251,7 @@ static void add_count(size_t count, const char *what, struct buf *out)
     buf_printf(out, "%zu %s%s", count, what, count == 1 ? "" : "s");
 }
 
-static void add_summary(const struct topo_view *view, struct buf *out)
+void view_summary(const struct topo_view *view, struct buf *out)
 {
     const struct topo_host *host = view->host;
     if (host->gpu_count + view->nic_count == 0) {
@@ -263,7 +268,6 @@ static void add_summary(const struct topo_view *view, struct buf *out)
     }
     if (host->machine)
         buf_printf(out, "; %s", host->machine);
-    buf_add_str(out, "\n");
 }
 
 static void add_numas(const struct topo_host *host, struct buf *out)
@@ -313,7 +317,8 @@ static void add_limits(const struct topo_host *host, struct buf *out)
 
 void topo_text(const struct topo_view *view, struct buf *out)
 {
-    add_summary(view, out);
+    view_summary(view, out);
+    buf_add_str(out, "\n");
     if (view->host->partial) {
         buf_add_str(out,
                     "from attributes: link rates, switches, CPUs and limits are not in them\n");

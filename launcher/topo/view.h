@@ -28,6 +28,14 @@ struct view_link {
     enum topo_path path;
 };
 
+/* The job above the node of one of its workers, for a picture. All borrowed. */
+struct view_job {
+    const char *title; /* "job train: worker 1 on node-3, ranks 4 to 7 of 16" */
+    uint32_t workers, worker;
+    const char *const *nodes;   /* of each worker; NULL: not known */
+    const char *const *domains; /* NVLink's, of each worker; NULL: not known */
+};
+
 struct topo_view {
     const struct topo_host *host;
     struct view_nic *nics;
@@ -38,6 +46,7 @@ struct topo_view {
      * workers; borrowed. NULL: none was given. */
     const json_t *fabric;
     uint32_t worker;
+    const struct view_job *job; /* NULL: a node alone */
     char *nic_states; /* of each NIC, as fabric_state; 0: it is no rail of the worker. NULL: the
                        * rails are not told apart */
 };
@@ -59,6 +68,10 @@ void view_rate(uint32_t mbps, char text[16]);
 
 /* The switches above a function from the root down, as their upstream ports; at most max. */
 size_t view_switches(const struct pci_place *place, struct pci_addr *ret_switches, size_t max);
+
+/* "8 GPUs, 8 NICs; a4-0" */
+void view_summary(const struct topo_view *view, struct buf *out);
+const char *view_path_meaning(enum topo_path path);
 
 /* The printers; out.failed tells of memory that ran out. */
 void topo_text(const struct topo_view *view, struct buf *out);
