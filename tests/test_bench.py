@@ -171,7 +171,7 @@ def test_result_files(bench, tmp_path):
     assert [row["size"] for row in whole["results"]] == [int(row[0]) for row in found] == [1024, 2048, 4096]
     for row, cells in zip(whole["results"], found):
         half, calls = row["in_place"], row["in_place_per_iter"]
-        assert half["time"] == pytest.approx(float(cells[13]), rel=.01) and half["nwrong"] == 0
+        assert half["time"] == pytest.approx(float(cells[13]), rel=.01, abs=.005) and half["nwrong"] == 0
         assert half["bus_bw"] == half["alg_bw"] and len(half["per_rank_times_us"]) == 2
         assert sum(half["per_rank_times_us"]) / 2 == pytest.approx(half["time"])
         assert len(calls["times_us"]) == 6 and max(calls["times_us"][1:]) == calls["max_us"] >= calls["p99_us"] >= calls["p50_us"]

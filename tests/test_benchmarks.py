@@ -76,9 +76,9 @@ def test_family_is_measured(tmp_path):
 
 
 def test_command_line():
-    assert "Families: attach, bench, cluster, fabric, launch, plan, plugin." in run("--help").stdout
+    assert "Families: attach, bench, cluster, fabric, gpu, launch, plan, plugin." in run("--help").stdout
     unknown = run("plam")
     assert unknown.returncode == 1 and "no family plam: there are attach" in unknown.stderr
     assert "invalid choice: 'x' (choose from 'verbs', 'pairing')" in run("plan", "--only", "x").stderr
-    for family in ("attach", "bench", "cluster", "fabric", "launch", "plan", "plugin"):
+    for family in ("attach", "bench", "cluster", "fabric", "gpu", "launch", "plan", "plugin"):
         assert "--smoke" in run(family, "--help").stdout, family
