@@ -5,6 +5,7 @@ import random
 import re
 import shutil
 import subprocess
+import urllib.parse
 from collections import Counter
 from xml.etree import ElementTree
 
@@ -308,7 +309,7 @@ def test_rdma_by_counters(judge, verdicts, rdma, net, word, status):
     (1, 1 << 21, 40, "479.98 GB/s at 8 GiB (Azure/AI-benchmarking-guide, reduced in the switch (NVLS)); expected: 431.98 to 527.98\n", None),
     (3, 8 << 30, 300, None, None),
 ])
-def test_what_others_saw(judge, verdicts, nodes, size, busbw, line, standing):
+def test_what_others_saw(judge, verdicts, drarun, tmp_path, nodes, size, busbw, line, standing):
     """A source's range as it is, 10 % around a single figure; at the largest size that both have."""
     text = Run(hosts=nodes, rows=[Row(1 << 12, busbw=1.0), Row(size, busbw=float(busbw))]).text()
     said = judge(text).ok().out
@@ -316,6 +317,10 @@ def test_what_others_saw(judge, verdicts, nodes, size, busbw, line, standing):
     assert (", and less than others saw" in said) == (standing == "below")
     others = verdicts(text)[0].get("others")
     assert (others or {}).get("standing") == standing
+    (tmp_path / "out.txt").write_text(text)
+    badges = re.findall(r'<span class="badge (\w+)">([^<]*)<', drarun("bench", "report", tmp_path / "out.txt").ok().out)
+    assert badges == [{"below": ("low", "below what others measured"), "within": ("good", "as others measured"),
+                       "above": ("good", "above what others measured")}[standing]] if standing else not badges
     if standing:
         assert others["this"] == busbw and (others["low"] <= busbw <= others["high"]) == (standing == "within")
 
@@ -491,12 +496,48 @@ def test_report(drarun, tmp_path):
                       .replace("node-1", "<script>alert(1)</script>"))
     assert drarun("bench", "report", source, "--file", page, "--title", "May & June").ok().out == ""
     text, loads = seen_by_readers(page.read_text())
-    assert not loads and "<script" not in page.read_text() and "May &amp; June" in text
+    assert all(each.startswith("data:") for each in loads) and "<script" not in page.read_text() and "May &amp; June" in text
     for says in ["82.5 % of the limit", "limit 400.0 GB/s (assumed)", "330.00 GB/s bus bandwidth at 8 GiB", "out of place", "rank 15"]:
         assert says in " ".join(text.split()), says
-    assert page.read_text().count("<svg") == 2 and page.read_text().count("prefers-color-scheme:dark") == 3
+    assert page.read_text().count("<svg") == 3 and page.read_text().count("prefers-color-scheme:dark") == 4
     both = drarun("bench", "report", source, source).ok().out
     assert both.count("<h2>") == 2 and both.startswith("<!doctype html>") and both.endswith("</body></html>\n")
+
+
+def test_what_a_reader_of_the_report_saves(drarun, judge, tmp_path):
+    """The page carries its rows, as the other verbs write them."""
+    source = tmp_path / "a.txt"
+    source.write_text(Run(rows=[Row(1 << i, busbw=i * 10.0) for i in range(10, 34)]).text())
+    page = drarun("bench", "report", source).ok().out
+    saved = {name: urllib.parse.unquote(data) for name, data in re.findall(r'<a download="([^"]*)" href="data:[^,]*,([^"]*)"', page)}
+    assert saved["a.csv"] == drarun("bench", "report", "-o", "csv", source).ok().out
+    assert json.loads(saved["a.json"]) == json.loads(drarun("bench", "judge", "-o", "json", source).ok().out)[0] and len(saved) == 2
+
+
+def test_several_runs_in_one_picture(drarun, tmp_path):
+    for name, factor in ("tuesday", 10), ("wednesday", 7):
+        (tmp_path / f"{name}.txt").write_text(Run(rows=[Row(1 << i, busbw=float(i * factor)) for i in range(10, 34)]).text())
+    page = drarun("bench", "report", tmp_path / "tuesday.txt", tmp_path / "wednesday.txt").ok().out
+    first = ElementTree.fromstring(re.search(r"<svg.*?</svg>", page, re.S)[0])
+    assert first.get("aria-label") == "bus bandwidth of several runs" and page.count("<svg") == 1 + 2 * 3
+    texts = [node.text for node in first.iter("{http://www.w3.org/2000/svg}text")]
+    assert texts[:2] == ["tuesday", "wednesday"] and len([*first.iter("{http://www.w3.org/2000/svg}polyline")]) == 2
+    assert "several runs" not in drarun("bench", "report", tmp_path / "tuesday.txt").ok().out
+    twice = tmp_path / "twice.txt"
+    twice.write_text((tmp_path / "tuesday.txt").read_text() + (tmp_path / "wednesday.txt").read_text())
+    assert ">twice-1<" in drarun("bench", "report", twice).ok().out
+
+
+def test_time_over_size(drarun, tmp_path):
+    """Both scales are logarithmic: what takes ten times as long is as far away everywhere."""
+    source = tmp_path / "out.txt"
+    source.write_text(Run(rows=[Row(1 << (10 + 2 * i), busbw=1.0, time=10.0 ** (1 + i)) for i in range(4)]).text())
+    picture = ElementTree.fromstring(drarun("bench", "report", "-o", "svg-latency", source).ok().out)
+    points = [float(point.split(",")[1]) for point in next(picture.iter("{http://www.w3.org/2000/svg}polyline")).get("points").split()]
+    steps = [before - after for before, after in zip(points, points[1:])]
+    assert len(points) == 4 and max(steps) - min(steps) < .2 and min(steps) > 50
+    labels = [node.text for node in picture.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"10", "100", "1000", "10000", "us"} <= {*labels}
 
 
 @pytest.mark.parametrize("theme,paper", [("light", "#ffffff"), ("dark", "#15181d")])

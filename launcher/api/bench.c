@@ -105,7 +105,7 @@ int drarun_bench_verdicts(const char *text, size_t length,
 
 static bool add_page(void *page, const struct verdict *verdict)
 {
-    report_run(verdict, PLOT_BOTH, page);
+    report_run(verdict, "results", PLOT_BOTH, page);
     return true; /* text_take tells when there was no memory */
 }
 

@@ -2,6 +2,7 @@
 #include "launcher/verbs/bench_report.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "launcher/bench/machine.h"
@@ -27,12 +28,12 @@ static const struct option_spec option_list[] = {
      .letter = 'o',
      .aliases = "--format",
      .value = "FORMAT",
-     .choices = "html svg svg-ranks svg-hosts csv",
+     .choices = "html svg svg-latency svg-ranks svg-hosts csv",
      .group = OF_REPORT,
      .kind = OPTION_TEXT,
      .offset = offsetof(struct options, format),
      .help = "html (the default): a page that loads nothing else; of\none run: svg (bandwidth over "
-             "size), svg-ranks, svg-hosts,\ncsv"},
+             "size), svg-latency (time over\nsize), svg-ranks, svg-hosts, csv"},
     {.name = "theme",
      .value = "THEME",
      .choices = "both light dark",
@@ -75,22 +76,6 @@ static enum plot_theme theme_of(const struct options *o)
                                             : PLOT_BOTH;
 }
 
-static int add_csv(const struct result *r, struct buf *out, struct drarun_error *err)
-{
-    char *text = NULL;
-    size_t size = 0;
-    FILE *file = open_memstream(&text, &size);
-    if (!file)
-        return error_set(err, ENOMEM, "out of memory");
-    int rc = result_csv_begin(file, "csv", err);
-    for (size_t i = 0; rc == 0 && i < r->row_count; i++)
-        rc = result_csv_row(file, "csv", &r->rows[i], err);
-    fclose(file);
-    buf_add(out, text, size);
-    free(text);
-    return rc;
-}
-
 /* What stands alone: a picture, a table. */
 static int add_part(const struct options *o, const struct verdict *v, struct buf *out,
                     struct drarun_error *err)
@@ -102,11 +87,14 @@ static int add_part(const struct options *o, const struct verdict *v, struct buf
                           "-o %s: %s; a page (-o html) "
                           "shows what was measured",
                           o->format, v->failures.items[0]);
-    if (strcmp(o->format, "csv") == 0)
-        return add_csv(r, out, err);
-    bool drawn = strcmp(o->format, "svg") == 0         ? plot_bandwidth(v, theme, out)
-                 : strcmp(o->format, "svg-ranks") == 0 ? plot_ranks(r, theme, out)
-                                                       : plot_hosts(r, theme, out);
+    if (strcmp(o->format, "csv") == 0) {
+        result_csv_text(r, out);
+        return 0;
+    }
+    bool drawn = strcmp(o->format, "svg") == 0           ? plot_bandwidth(v, theme, out)
+                 : strcmp(o->format, "svg-latency") == 0 ? plot_latency(v, theme, out)
+                 : strcmp(o->format, "svg-ranks") == 0   ? plot_ranks(r, theme, out)
+                                                         : plot_hosts(r, theme, out);
     return drawn ? 0
                  : error_kind(err, DRARUN_ERR_SPEC, EINVAL,
                               "-o %s: there is nothing to draw: no row was measured, or "
@@ -124,48 +112,104 @@ static int take_plan(const struct options *o, struct result *r, struct drarun_er
     return rc;
 }
 
-/* ret_failed: set where a run failed or did not end. file: for the line that says so. */
-static int add_runs(const struct options *o, const struct runs *runs, const char *file, bool page,
-                    struct buf *out, bool *ret_failed, struct drarun_error *err)
+/* All runs of all files, judged. */
+struct judged {
+    struct runs *files; /* verdicts borrow from them */
+    size_t file_count;
+    struct verdict *verdicts;
+    struct strlist names; /* of each, "out" or "out-2" where a file has several */
+    size_t count;
+};
+
+static void judged_done(struct judged *j)
+{
+    for (size_t i = 0; i < j->count; i++)
+        verdict_done(&j->verdicts[i]);
+    for (size_t i = 0; i < j->file_count; i++)
+        runs_done(&j->files[i]);
+    strlist_done(&j->names);
+    free(j->verdicts);
+    free(j->files);
+}
+
+static void add_name(struct judged *j, const char *file, size_t of_file, size_t count)
+{
+    const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
+    const char *dot = strrchr(name, '.');
+    int length = (int)(dot && dot > name ? (size_t)(dot - name) : strlen(name));
+    if (count > 1)
+        strlist_addf(&j->names, "%.*s-%zu", length, name, of_file + 1);
+    else
+        strlist_addf(&j->names, "%.*s", length, name);
+}
+
+static int judge_file(const struct options *o, const char *file, bool page, struct judged *j,
+                      struct drarun_error *err)
 {
     static const struct verdict_demands none = VERDICT_NO_DEMANDS;
-    int rc = 0;
+    struct runs *runs = &j->files[j->file_count++];
+    int rc = results_read(file, runs, err);
+    struct verdict *more =
+        rc < 0 ? NULL : realloc(j->verdicts, (j->count + runs->count + 1) * sizeof *more);
+    if (rc < 0 || !more)
+        return rc < 0 ? rc : error_set(err, ENOMEM, "out of memory");
+    j->verdicts = more;
     for (size_t i = 0; rc == 0 && i < runs->count; i++) {
-        struct verdict verdict;
+        struct verdict *v = &j->verdicts[j->count];
         rc = take_plan(o, &runs->list[i]->result, err);
-        rc = rc < 0 ? rc : bench_machine_judge(&o->machine, runs->list[i], &none, &verdict, err);
+        rc = rc < 0 ? rc : bench_machine_judge(&o->machine, runs->list[i], &none, v, err);
         if (rc < 0)
             break;
-        for (size_t k = 0; page && k < verdict.failures.count; k++)
-            log_error("bench report: %s: FAILED: %s", file, verdict.failures.items[k]);
-        *ret_failed = *ret_failed || verdict.failures.count > 0;
-        if (page)
-            report_run(&verdict, theme_of(o), out);
-        else
-            rc = add_part(o, &verdict, out, err);
-        verdict_done(&verdict);
+        j->count++;
+        add_name(j, file, i, runs->count);
+        for (size_t k = 0; page && k < v->failures.count; k++)
+            log_error("bench report: %s: FAILED: %s", file, v->failures.items[k]);
     }
     return rc;
 }
 
+static int judge_files(const struct options *o, const struct strlist *files, bool page,
+                       struct judged *j, struct drarun_error *err)
+{
+    j->files = calloc(files->count + 1, sizeof *j->files);
+    if (!j->files)
+        return error_set(err, ENOMEM, "out of memory");
+    for (size_t i = 0; i < files->count; i++) {
+        int rc = judge_file(o, files->items[i], page, j, err);
+        if (rc == 0 && !page && (files->count > 1 || j->count > 1))
+            rc = error_kind(err, DRARUN_ERR_USAGE, EINVAL, "-o %s is of one run; %s holds %zu",
+                            o->format, files->items[i], j->files[i].count);
+        if (rc < 0)
+            return rc;
+    }
+    return j->names.failed ? error_set(err, ENOMEM, "out of memory") : 0;
+}
+
+static void add_page(const struct options *o, const struct judged *j, struct buf *out)
+{
+    enum plot_theme theme = theme_of(o);
+    report_begin(o->title ? o->title : "Collectives", theme, out);
+    report_overlay(j->verdicts, j->names.items, j->count, theme, out);
+    for (size_t i = 0; i < j->count; i++)
+        report_run(&j->verdicts[i], j->names.items[i], theme, out);
+    report_end(out);
+}
+
+/* ret_failed: set where a run failed or did not end. */
 static int report(struct options *o, const struct strlist *files, struct buf *out, bool *ret_failed,
                   struct drarun_error *err)
 {
     bool page = !o->format || strcmp(o->format, "html") == 0;
+    CLEANUP(judged_done) struct judged judged = {.names = STRLIST_INIT};
     int rc = bench_machine_ready(&o->machine, err);
-    if (page)
-        report_begin(o->title ? o->title : "Collectives", theme_of(o), out);
-    for (size_t i = 0; rc == 0 && i < files->count; i++) {
-        struct runs runs = {0};
-        rc = results_read(files->items[i], &runs, err);
-        if (rc == 0 && !page && (files->count > 1 || runs.count > 1))
-            rc = error_kind(err, DRARUN_ERR_USAGE, EINVAL, "-o %s is of one run; %s holds %zu",
-                            o->format, files->items[i], runs.count);
-        rc = rc < 0 ? rc : add_runs(o, &runs, files->items[i], page, out, ret_failed, err);
-        runs_done(&runs);
-    }
-    if (page)
-        report_end(out);
+    if (rc == 0)
+        rc = judge_files(o, files, page, &judged, err);
+    for (size_t i = 0; rc == 0 && i < judged.count; i++)
+        *ret_failed = *ret_failed || judged.verdicts[i].failures.count > 0;
+    if (rc == 0 && page)
+        add_page(o, &judged, out);
+    else if (rc == 0 && judged.count > 0)
+        rc = add_part(o, &judged.verdicts[0], out, err);
     return rc;
 }
 

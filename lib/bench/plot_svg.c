@@ -23,7 +23,8 @@ static const char *const colours[][3] = {
     {"faint", "#667085", "#97a1b0"}, {"grid", "#e3e6eb", "#2b3139"},
     {"one", "#1f6feb", "#6cb0ff"},   {"two", "#c2570c", "#ffa657"},
     {"limit", "#b42318", "#ff7b72"}, {"seen", "#2f7d4f", "#7ee2a8"},
-    {"box", "#f4f6f9", "#1e242c"},
+    {"box", "#f4f6f9", "#1e242c"},   {"five", "#7a3fb5", "#c79bff"},
+    {"six", "#0b7a83", "#5cd0d8"},
 };
 
 static void rules(size_t theme, struct buf *out)
@@ -95,8 +96,9 @@ void plot_stroke(struct buf *out, const char *colour, double x1, double y1, doub
 /* ---- bandwidth over size ---- */
 
 struct axes {
-    double x0, x1; /* log2 of bytes */
-    double top;    /* GB/s */
+    double x0, x1;      /* log2 of bytes */
+    double bottom, top; /* GB/s, or us */
+    bool times;         /* us on a logarithmic scale, where bottom is above 0 */
     double width;
 };
 
@@ -106,9 +108,16 @@ static double x_of(const struct axes *a, uint64_t bytes)
     return LEFT + (a->x1 > a->x0 ? (at - a->x0) / (a->x1 - a->x0) : .5) * a->width;
 }
 
-static double y_of(const struct axes *a, double gbs)
+static double y_of(const struct axes *a, double value)
 {
-    return TOP + AREA_H - gbs / a->top * AREA_H;
+    double part = a->times ? log(value / a->bottom) / log(a->top / a->bottom)
+                           : (value - a->bottom) / (a->top - a->bottom);
+    return TOP + AREA_H - part * AREA_H;
+}
+
+static double value_of(const struct axes *a, const struct result_half *half)
+{
+    return a->times ? half->seconds * 1e6 : half->busbw;
 }
 
 /* 1, 2 or 5 times a power of ten: at most six lines. */
@@ -119,17 +128,27 @@ static double step_of(double top)
     return power * (units <= 1 ? 1 : units <= 2 ? 2 : units <= 5 ? 5 : 10);
 }
 
-static bool axes_of(const struct verdict *v, struct axes *ret)
+#define NO_AXES                                                                                    \
+    (struct axes)                                                                                  \
+    {                                                                                              \
+        .x0 = INFINITY, .x1 = -INFINITY, .width = PLOT_WIDTH - LEFT - RIGHT                        \
+    }
+
+static void widen(const struct result *r, struct axes *a)
 {
-    const struct result *r = &v->run->result;
-    struct axes a = {.x0 = INFINITY, .x1 = -INFINITY, .width = PLOT_WIDTH - LEFT - RIGHT};
-    if (!v->best)
-        return false;
     for (size_t i = 0; i < r->row_count; i++) {
         double at = log2(r->rows[i].bytes ? (double)r->rows[i].bytes : 1);
-        a.x0 = at < a.x0 ? at : a.x0;
-        a.x1 = at > a.x1 ? at : a.x1;
+        a->x0 = at < a->x0 ? at : a->x0;
+        a->x1 = at > a->x1 ? at : a->x1;
     }
+}
+
+static bool axes_of(const struct verdict *v, struct axes *ret)
+{
+    struct axes a = NO_AXES;
+    if (!v->best)
+        return false;
+    widen(&v->run->result, &a);
     a.top = v->best->busbw > v->limit.gbs ? v->best->busbw : v->limit.gbs;
     a.top = v->seen && v->seen->high > a.top ? v->seen->high : a.top;
     a.top = a.top > 0 ? a.top * 1.08 : 1;
@@ -137,15 +156,22 @@ static bool axes_of(const struct verdict *v, struct axes *ret)
     return true;
 }
 
+static void draw_level(const struct axes *a, double at, struct buf *out)
+{
+    char text[32];
+    plot_stroke(out, "grid", LEFT, y_of(a, at), LEFT + a->width, y_of(a, at), "");
+    snprintf(text, sizeof text, "%g", at);
+    plot_label(out, "faint", LEFT - 8, y_of(a, at) + 4, "end", 12, text);
+}
+
 static void draw_grid(const struct axes *a, struct buf *out)
 {
     char text[32];
-    double step = step_of(a->top);
-    for (double at = 0; at <= a->top; at += step) {
-        plot_stroke(out, "grid", LEFT, y_of(a, at), LEFT + a->width, y_of(a, at), "");
-        snprintf(text, sizeof text, "%g", at);
-        plot_label(out, "faint", LEFT - 8, y_of(a, at) + 4, "end", 12, text);
-    }
+    double step = a->times ? 0 : step_of(a->top);
+    for (double at = 0; !a->times && at <= a->top; at += step)
+        draw_level(a, at, out);
+    for (double at = a->bottom; a->times && at <= a->top * 1.001; at *= 10)
+        draw_level(a, at, out);
     unsigned every = (unsigned)ceil((a->x1 - a->x0) / 9);
     every = every ? every : 1;
     for (double at = ceil(a->x0); at <= a->x1; at += every) {
@@ -156,19 +182,18 @@ static void draw_grid(const struct axes *a, struct buf *out)
                     "");
     }
     plot_label(out, "faint", LEFT + a->width, TOP + AREA_H + 38, "end", 12, "size");
-    plot_label(out, "faint", LEFT - 8, TOP - 10, "end", 12, "GB/s");
+    plot_label(out, "faint", LEFT - 8, TOP - 10, "end", 12, a->times ? "us" : "GB/s");
 }
 
 static void draw_series(const struct result *r, const struct axes *a, bool in_place,
-                        struct buf *out)
+                        const char *colour, struct buf *out)
 {
-    const char *colour = in_place ? "two" : "one";
     struct buf points = BUF_INIT;
     for (size_t i = 0; i < r->row_count; i++) {
         const struct result_row *row = &r->rows[i];
         const struct result_half *half = in_place ? &row->in_place : &row->out_of_place;
-        if (half->measured)
-            buf_printf(&points, "%.1f,%.1f ", x_of(a, row->bytes), y_of(a, half->busbw));
+        if (half->measured && (!a->times || half->seconds > 0))
+            buf_printf(&points, "%.1f,%.1f ", x_of(a, row->bytes), y_of(a, value_of(a, half)));
     }
     if (points.len)
         buf_printf(out,
@@ -179,11 +204,11 @@ static void draw_series(const struct result *r, const struct axes *a, bool in_pl
         const struct result_half *half = in_place ? &row->in_place : &row->out_of_place;
         char size[24];
         verdict_size_text(row->bytes, size, sizeof size);
-        if (half->measured)
+        if (half->measured && (!a->times || half->seconds > 0))
             buf_printf(out,
                        "<circle class=\"f-%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"3\"><title>%s%s: %.2f "
                        "GB/s, %.2f us</title></circle>\n",
-                       colour, x_of(a, row->bytes), y_of(a, half->busbw), size,
+                       colour, x_of(a, row->bytes), y_of(a, value_of(a, half)), size,
                        in_place ? " in place" : "", half->busbw, half->seconds * 1e6);
     }
     buf_done(&points);
@@ -236,10 +261,96 @@ bool plot_bandwidth(const struct verdict *v, enum plot_theme theme, struct buf *
                  v->limit.assumed ? " (assumed)" : "");
         plot_label(out, "limit", LEFT + 6, y - 5, "start", 12, text);
     }
-    draw_series(&v->run->result, &a, false, out);
-    draw_series(&v->run->result, &a, true, out);
+    draw_series(&v->run->result, &a, false, "one", out);
+    draw_series(&v->run->result, &a, true, "two", out);
     draw_seen(v->seen, &a, out);
     buf_add_str(out, "</svg>\n");
+    return true;
+}
+
+/* ---- time over size ---- */
+
+static void stretch(const struct result_half *half, struct axes *a)
+{
+    double us = half->seconds * 1e6;
+    if (!half->measured || !(us > 0))
+        return;
+    a->bottom = us < a->bottom ? us : a->bottom;
+    a->top = us > a->top ? us : a->top;
+}
+
+bool plot_latency(const struct verdict *v, enum plot_theme theme, struct buf *out)
+{
+    const struct result *r = &v->run->result;
+    struct axes a = NO_AXES;
+    a.times = true;
+    a.bottom = INFINITY;
+    for (size_t i = 0; v->best && i < r->row_count; i++) {
+        stretch(&r->rows[i].out_of_place, &a);
+        stretch(&r->rows[i].in_place, &a);
+    }
+    if (!(a.top > 0))
+        return false;
+    widen(r, &a);
+    a.bottom = pow(10, floor(log10(a.bottom)));
+    a.top = pow(10, ceil(log10(a.top) + 1e-9));
+    plot_begin(PLOT_WIDTH, TOP + AREA_H + BOTTOM, "time over size", theme, out);
+    draw_grid(&a, out);
+    draw_legend(r, out);
+    draw_series(r, &a, false, "one", out);
+    draw_series(r, &a, true, "two", out);
+    buf_add_str(out, "</svg>\n");
+    return true;
+}
+
+/* ---- several runs ---- */
+
+static const char *const of_runs[] = {"one", "two", "seen", "limit", "five", "six"};
+
+static void draw_run_name(const char *name, size_t i, struct buf *out)
+{
+    int x = LEFT + (int)(i % 2) * 390, y = 16 + (int)(i / 2) * 20;
+    char text[52];
+    snprintf(text, sizeof text, "%s", name);
+    buf_printf(out, "<circle class=\"f-%s\" cx=\"%d\" cy=\"%d\" r=\"4\"/>\n", of_runs[i], x + 6, y);
+    plot_label(out, "ink", x + 16, y + 4, "start", 13, text);
+}
+
+static bool has_out_of_place(const struct result *r)
+{
+    for (size_t i = 0; i < r->row_count; i++)
+        if (r->rows[i].out_of_place.measured)
+            return true;
+    return false;
+}
+
+bool plot_runs(const struct verdict *list, char *const *names, size_t count, enum plot_theme theme,
+               struct buf *out)
+{
+    struct axes a = NO_AXES;
+    size_t drawn[PLOT_RUNS_MAX], n = 0;
+    for (size_t i = 0; i < count && n < PLOT_RUNS_MAX; i++) {
+        if (!list[i].best || list[i].run->result.stand_in)
+            continue;
+        drawn[n++] = i;
+        widen(&list[i].run->result, &a);
+        a.top = list[i].best->busbw > a.top ? list[i].best->busbw : a.top;
+    }
+    if (n < 2)
+        return false;
+    a.top = a.top > 0 ? a.top * 1.08 : 1;
+    int above = ((int)n + 1) / 2 * 20;
+    plot_begin(PLOT_WIDTH, TOP + AREA_H + BOTTOM + above, "bus bandwidth of several runs", theme,
+               out);
+    for (size_t i = 0; i < n; i++)
+        draw_run_name(names[drawn[i]], i, out);
+    buf_printf(out, "<g transform=\"translate(0 %d)\">\n", above);
+    draw_grid(&a, out);
+    for (size_t i = 0; i < n; i++) {
+        const struct result *r = &list[drawn[i]].run->result;
+        draw_series(r, &a, !has_out_of_place(r), of_runs[i], out);
+    }
+    buf_add_str(out, "</g>\n</svg>\n");
     return true;
 }
 

@@ -2,9 +2,12 @@
 #include "lib/bench/report_html.h"
 
 #include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/bench/result_csv.h"
 #include "lib/doc/value.h"
 
 static const char layout[] =
@@ -13,6 +16,11 @@ static const char layout[] =
     "h1{font-size:22px}h2{font-size:18px;margin-top:32px;border-top:1px solid "
     "var(--grid);padding-top:16px}h3{font-size:15px}"
     "svg{max-width:100%;height:auto;border:1px solid var(--grid);border-radius:6px}"
+    ".wide{overflow-x:auto}.badge{font-size:13px;font-weight:500;padding:2px 10px;border-radius:"
+    "10px;border:1px solid;margin-left:8px;vertical-align:4px}.good{color:var(--good)}"
+    ".low{color:var(--limit)}a{color:inherit}.group{text-align:center}"
+    "@media (max-width:600px){body{padding:12px 8px}dl{grid-template-columns:1fr}.big{font-size:"
+    "24px}}"
     ".big{font-size:30px;font-weight:600}.faint{color:var(--faint)}.failed{color:var(--limit)}"
     "dl{display:grid;grid-template-columns:6em 1fr;gap:2px 12px;margin:12px 0}"
     "dt{color:var(--faint)}dd{margin:0}"
@@ -22,14 +30,14 @@ static const char layout[] =
     "pre{white-space:pre-wrap;font-size:12px;background:var(--box);padding:8px;border-radius:6px}";
 
 static const char light[] = "--paper:#ffffff;--ink:#1c2330;--faint:#667085;--grid:#e3e6eb;"
-                            "--limit:#b42318;--box:#f4f6f9;color-scheme:light";
+                            "--limit:#b42318;--good:#2f7d4f;--box:#f4f6f9;color-scheme:light";
 static const char dark[] = "--paper:#15181d;--ink:#e4e8ee;--faint:#97a1b0;--grid:#2b3139;"
-                           "--limit:#ff7b72;--box:#1e242c;color-scheme:dark";
+                           "--limit:#ff7b72;--good:#7ee2a8;--box:#1e242c;color-scheme:dark";
 
 void report_begin(const char *title, enum plot_theme theme, struct buf *out)
 {
     buf_add_str(out, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-                     "<meta name=\"viewport\" content=\"width=device-width\">\n"
+                     "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
                      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
                      "style-src 'unsafe-inline'\">\n<title>");
     plot_text(title, out);
@@ -49,6 +57,19 @@ void report_end(struct buf *out)
 
 /* ---- a run ---- */
 
+/* How the run stands to what others measured on such machines. */
+static void badge(const struct verdict *v, struct buf *out)
+{
+    static const char *const marks[][2] = {
+        [VERDICT_BELOW] = {"low", "below what others measured"},
+        [VERDICT_WITHIN] = {"good", "as others measured"},
+        [VERDICT_ABOVE] = {"good", "above what others measured"}};
+    enum verdict_standing standing = verdict_standing(v);
+    if (standing != VERDICT_STANDING_UNKNOWN)
+        buf_printf(out, " <span class=\"badge %s\">%s</span>", marks[standing][0],
+                   marks[standing][1]);
+}
+
 /* The lines of the verdict: "  word      text". */
 static void verdict_list(const struct verdict *v, struct buf *out)
 {
@@ -59,9 +80,12 @@ static void verdict_list(const struct verdict *v, struct buf *out)
     buf_add_str(out, "<h2>");
     plot_text(line ? line : "", out);
     buf_add_str(out, "</h2>\n");
-    if (v->percent >= 0 && !v->failures.count)
-        buf_printf(out, "<p class=\"big\">%.1f %% <span class=\"faint\">of the limit</span></p>\n",
+    if (v->percent >= 0 && !v->failures.count) {
+        buf_printf(out, "<p class=\"big\">%.1f %% <span class=\"faint\">of the limit</span>",
                    v->percent);
+        badge(v, out);
+        buf_add_str(out, "</p>\n");
+    }
     if (v->failures.count)
         buf_add_str(out, "<p class=\"big failed\">FAILED</p>\n");
     buf_add_str(out, "<dl>\n");
@@ -103,12 +127,15 @@ static void row_table(const struct result *r, struct buf *out)
     for (size_t i = 0; i < r->row_count; i++)
         spread = spread || r->rows[i].out_of_place.has_spread || r->rows[i].in_place.has_spread;
     const char *more = spread ? "<th>p50</th><th>p99</th>" : "";
+    int columns = spread ? 6 : 4;
     buf_printf(out,
-               "<h3>All sizes</h3>\n<p class=\"faint\">Times in us, bandwidths in GB/s; out of "
-               "place, then in place.</p>\n<table><tr><th>size</th><th>type</th><th>op</th>"
+               "<h3>All sizes</h3>\n<p class=\"faint\">Times in us, bandwidths in GB/s.</p>\n"
+               "<div class=\"wide\"><table><tr><th colspan=\"3\"></th><th class=\"group\" "
+               "colspan=\"%d\">out of place</th><th class=\"group\" colspan=\"%d\">in "
+               "place</th></tr>\n<tr><th>size</th><th>type</th><th>op</th>"
                "<th>time</th><th>algbw</th><th>busbw</th><th>wrong</th>%s"
                "<th>time</th><th>algbw</th><th>busbw</th><th>wrong</th>%s</tr>\n",
-               more, more);
+               columns, columns, more, more);
     for (size_t i = 0; i < r->row_count; i++) {
         const struct result_row *row = &r->rows[i];
         verdict_size_text(row->bytes, size, sizeof size);
@@ -121,7 +148,42 @@ static void row_table(const struct result *r, struct buf *out)
         half_cells(&row->in_place, spread, out);
         buf_add_str(out, "</tr>\n");
     }
-    buf_add_str(out, "</table>\n");
+    buf_add_str(out, "</table></div>\n");
+}
+
+/* A link that saves the text: the page stays one file. */
+static void download(const char *name, const char *suffix, const char *type, const char *text,
+                     size_t length, struct buf *out)
+{
+    buf_add_str(out, "<a download=\"");
+    plot_text(name, out);
+    buf_printf(out, ".%s\" href=\"data:%s,", suffix, type);
+    for (size_t i = 0; i < length; i++) {
+        unsigned char c = (unsigned char)text[i];
+        if ((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+            strchr("-._~,:", c))
+            buf_add(out, text + i, 1);
+        else
+            buf_printf(out, "%%%02X", c);
+    }
+    buf_printf(out, "\">%s</a>", suffix);
+}
+
+static void downloads(const struct verdict *v, const char *name, struct buf *out)
+{
+    json_t *json = verdict_json(v);
+    cleanup_free char *text = json ? json_dumps(json, JSON_INDENT(1)) : NULL;
+    struct buf csv = BUF_INIT;
+    json_decref(json);
+    result_csv_text(&v->run->result, &csv);
+    buf_add_str(out, "<p class=\"faint\">Save as ");
+    if (text)
+        download(name, "json", "application/json", text, strlen(text), out);
+    buf_add_str(out, text ? " or " : "");
+    download(name, "csv", "text/csv", csv.data ? csv.data : "", csv.len, out);
+    buf_add_str(out, "</p>\n");
+    out->failed |= !text || csv.failed;
+    buf_done(&csv);
 }
 
 static void words(const char *title, const struct strlist *list, const char *between,
@@ -147,8 +209,10 @@ static void worker_table(const struct result *r, struct buf *out)
     size_t i;
     if (json_array_size(lines) == 0)
         return;
-    buf_add_str(out, "<h3>Workers</h3>\n<table><tr><th>worker</th><th>pod</th><th>node</th>"
-                     "<th>devices</th></tr>\n");
+    buf_add_str(
+        out,
+        "<h3>Workers</h3>\n<div class=\"wide\"><table><tr><th>worker</th><th>pod</th><th>node</th>"
+        "<th>devices</th></tr>\n");
     json_array_foreach(lines, i, line)
     {
         buf_add_str(out, "<tr><td>");
@@ -162,7 +226,7 @@ static void worker_table(const struct result *r, struct buf *out)
         }
         buf_add_str(out, "</td></tr>\n");
     }
-    buf_add_str(out, "</table>\n");
+    buf_add_str(out, "</table></div>\n");
 }
 
 /* What the job asked for. */
@@ -181,18 +245,27 @@ static void job_text(const struct result *r, struct buf *out)
     buf_add_str(out, "</pre>\n");
 }
 
-void report_run(const struct verdict *v, enum plot_theme theme, struct buf *out)
+void report_overlay(const struct verdict *list, char *const *names, size_t count,
+                    enum plot_theme theme, struct buf *out)
+{
+    plot_runs(list, names, count, theme, out);
+}
+
+void report_run(const struct verdict *v, const char *name, enum plot_theme theme, struct buf *out)
 {
     const struct result *r = &v->run->result;
     verdict_list(v, out);
     if (r->stand_in)
         return;
     plot_bandwidth(v, theme, out);
+    plot_latency(v, theme, out);
     if (v->best)
         plot_ranks(r, theme, out);
     plot_hosts(r, theme, out);
-    if (v->best)
+    if (v->best) {
         row_table(r, out);
+        downloads(v, name, out);
+    }
     worker_table(r, out);
     job_text(r, out);
     words("Command", &r->args, " ", out);

@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 
+#include "lib/base/cleanup.h"
 #include "lib/bench/written.h"
 
 static void cell(FILE *out, bool known, double value)
@@ -38,6 +40,20 @@ int result_csv_begin(FILE *out, const char *name, struct drarun_error *err)
           "p95_us,p99_us,stdev_us,latency_us\n",
           out);
     return written(out, name, err);
+}
+
+void result_csv_text(const struct result *r, struct buf *out)
+{
+    cleanup_free char *text = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+    bool whole = file && result_csv_begin(file, "csv", NULL) == 0;
+    for (size_t i = 0; whole && i < r->row_count; i++)
+        whole = result_csv_row(file, "csv", &r->rows[i], NULL) == 0;
+    whole = file && fclose(file) == 0 && whole;
+    if (whole)
+        buf_add(out, text, size);
+    out->failed |= !whole;
 }
 
 int result_csv_row(FILE *out, const char *name, const struct result_row *row,

@@ -5,10 +5,13 @@
 #define DRARUN_LIB_BENCH_RESULT_CSV_H
 
 #include <stdio.h>
+#include "lib/base/buf.h"
 #include "lib/bench/result.h"
 
 int result_csv_begin(FILE *out, const char *name, struct drarun_error *err);
 int result_csv_row(FILE *out, const char *name, const struct result_row *row,
                    struct drarun_error *err);
+/* All of it; out.failed tells of memory that ran out. */
+void result_csv_text(const struct result *r, struct buf *out);
 
 #endif
