@@ -115,8 +115,13 @@ static int tell(struct run *r, struct drarun_error *err)
     int rc = record_end(r->record, verdict, err);
     if (rc < 0)
         return rc;
-    if (r->order->json)
+    const char *format = r->order->format ? r->order->format : "text";
+    if (strcmp(format, "json") == 0)
         verb_add_json_take(json_incref(verdict), &out);
+    else if (strcmp(format, "junit") == 0)
+        accept_verdict_junit(verdict, &out);
+    else if (strcmp(format, "html") == 0)
+        accept_verdict_html(verdict, &out);
     else
         accept_verdict_text(verdict, &out);
     if (r->order->taint)

@@ -120,8 +120,7 @@ static void add_state(const json_t *verdict, const char *state, int width, struc
     }
 }
 
-/* What passes is not more than what was looked at. */
-static void add_not_looked(const json_t *verdict, struct buf *out)
+void accept_verdict_not_looked(const json_t *verdict, struct buf *out)
 {
     CLEANUP(json_decrefp) json_t *counts = json_object();
     size_t i;
@@ -163,7 +162,7 @@ void accept_verdict_text(const json_t *verdict, struct buf *out)
                    json_string_value(json_array_get(nodes, 1)),
                    json_string_value(json_object_get(item, "reason")));
     }
-    add_not_looked(verdict, out);
+    accept_verdict_not_looked(verdict, out);
     buf_printf(out, "%d passed, %d bad, %d suspect, %d unknown\n",
                (int)number_at(verdict, "passed"), (int)number_at(verdict, "bad"),
                (int)number_at(verdict, "suspect"), (int)number_at(verdict, "unknown"));

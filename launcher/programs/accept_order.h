@@ -17,7 +17,8 @@ struct accept_order {
     uint32_t parallel;  /* tests at a time */
     uint32_t tries;     /* of a test that is not run */
     int64_t timeout_ms; /* of one */
-    bool here, json, again, taint;
+    const char *format; /* of the verdicts: text, json, junit or html; NULL: text */
+    bool here, again, taint;
 };
 
 #endif

@@ -13,7 +13,6 @@
 struct options {
     struct accept_order order;
     struct cluster_choice cluster;
-    const char *output;
     bool help;
 };
 
@@ -136,11 +135,11 @@ static const struct option_spec option_list[] = {
     {.name = "output",
      .letter = 'o',
      .value = "FORMAT",
-     .choices = "text json",
+     .choices = "text json junit html",
      .group = "Results",
      .kind = OPTION_TEXT,
-     .offset = offsetof(struct options, output),
-     .help = "text (default) or json"},
+     .offset = ORDER(format),
+     .help = "text (default), json, junit (XML, as CI systems show\ntests) or html (a page)"},
     CLUSTER_OPTIONS(struct options),
     VERB_LEVEL_OPTIONS,
     VERB_HELP_OPTION(struct options),
@@ -164,7 +163,6 @@ static int run(int argc, char *const argv[])
         return verb_write("accept", &out);
     }
     options.order.cluster = options.cluster;
-    options.order.json = options.output && strcmp(options.output, "json") == 0;
     return cluster_api() ? cluster_api()->accept(&options.order) : cluster_become(argv - 2);
 }
 

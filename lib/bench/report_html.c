@@ -19,6 +19,7 @@ static const char layout[] =
     ".wide{overflow-x:auto}.badge{font-size:13px;font-weight:500;padding:2px 10px;border-radius:"
     "10px;border:1px solid;margin-left:8px;vertical-align:4px}.good{color:var(--good)}"
     ".low{color:var(--limit)}a{color:inherit}.group{text-align:center}"
+    ".text{text-align:left;white-space:normal}"
     "@media (max-width:600px){body{padding:12px 8px}dl{grid-template-columns:1fr}.big{font-size:"
     "24px}}"
     ".big{font-size:30px;font-weight:600}.faint{color:var(--faint)}.failed{color:var(--limit)}"

@@ -354,11 +354,59 @@ static void test_verdict(void **state)
                         "not looked at on 2 nodes: GPUs: no NVML\n"
                         "1 passed, 1 bad, 0 suspect, 1 unknown\n");
     assert_int_equal(accept_verdict_status(verdict), 1);
+    buf_reset(&out);
+    accept_verdict_junit(verdict, &out);
+    assert_string_equal(
+        out.data,
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+        "<testsuites tests=\"3\" failures=\"1\" errors=\"0\" skipped=\"1\">\n"
+        " <testsuite name=\"drarun accept\" tests=\"3\" failures=\"1\" errors=\"0\" "
+        "skipped=\"1\">\n"
+        "  <testcase classname=\"drarun.accept.node\" name=\"n0\"><system-out>20.00 GB/s alone; "
+        "not "
+        "looked at: GPUs: no NVML</system-out></testcase>\n"
+        "  <testcase classname=\"drarun.accept.node\" name=\"n1\"><failure type=\"bad\" "
+        "message=\"alone, twice: 5 GB/s, below 10\"/><system-out>5.00 GB/s alone; not looked at: "
+        "GPUs: no NVML</system-out></testcase>\n"
+        "  <testcase classname=\"drarun.accept.node\" name=\"n9\"><skipped message=\"it is "
+        "cordoned\"/></testcase>\n"
+        " </testsuite>\n</testsuites>\n");
+    buf_reset(&out);
+    accept_verdict_html(verdict, &out);
+    assert_non_null(strstr(out.data, "<p class=\"big failed\">1 passed, 1 bad, 0 suspect, 1 "
+                                     "unknown</p>"));
+    assert_non_null(strstr(out.data, "<td class=\"text\">n1</td><td class=\"text low\">bad</td>"
+                                     "<td>5.00</td><td class=\"faint\">-</td><td>0</td><td "
+                                     "class=\"text\">alone, twice: 5 GB/s, below 10; bad in 1 of 4 "
+                                     "earlier runs</td>"));
+    assert_non_null(strstr(out.data, "<pre>not looked at on 2 nodes: GPUs: no NVML\n</pre>"));
     json_decref(verdict);
     json_decref(left);
     json_decref(history);
     accept_free(plan);
     bed_done(&bed);
+}
+
+/* Whatever a server or a benchmark said. */
+static void test_pages_of_unkind_words(void **state)
+{
+    (void)state;
+    CLEANUP(buf_done) struct buf out = BUF_INIT;
+    json_t *verdict = json_loads(
+        "{\"nodes\": [{\"name\": \"n0\", \"state\": \"suspect\", \"pairs\": 1, \"reason\": "
+        "\"<b>\\u0001\\\"&\"}], \"paths\": [{\"nodes\": [\"n0\", \"n1\"], \"reason\": \"slow > "
+        "2\"}], "
+        "\"passed\": 0, \"bad\": 0, \"suspect\": 1, \"unknown\": 0}",
+        0, NULL);
+    assert_non_null(verdict);
+    accept_verdict_junit(verdict, &out);
+    assert_non_null(strstr(out.data, "tests=\"2\" failures=\"2\" errors=\"0\" skipped=\"0\""));
+    assert_non_null(strstr(out.data, "message=\"&lt;b&gt;?&quot;&amp;\""));
+    assert_non_null(
+        strstr(out.data, "name=\"n0 and n1\"><failure type=\"path\" message=\"slow &gt; 2\"/>"));
+    accept_verdict_html(verdict, &out);
+    assert_null(strstr(out.data, "<b>"));
+    json_decref(verdict);
 }
 
 int main(void)
@@ -376,6 +424,7 @@ int main(void)
         cmocka_unit_test(test_history),
         cmocka_unit_test(test_record_that_cannot_be_written),
         cmocka_unit_test(test_verdict),
+        cmocka_unit_test(test_pages_of_unkind_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
