@@ -121,8 +121,8 @@ def test_two_runs_give_the_same_bytes(made):
 
 def test_files(files):
     wheel = f"drarun-{VERSION}-py3-none-manylinux_2_34_{os.uname().machine}.whl"
-    assert {path.name for path in files.iterdir()} == {
-        TARBALL, IMAGE, CHART, BILL, NOTES, wheel, "SHA256SUMS", deb("drarun"), deb("drarun-bench"), deb("libdrarun0"), deb("libdrarun-dev")}
+    described = {TARBALL, IMAGE, CHART, wheel, deb("drarun"), deb("drarun-bench"), deb("libdrarun0"), deb("libdrarun-dev")}
+    assert {path.name for path in files.iterdir()} == {BILL, NOTES, "SHA256SUMS", *described, *(f"{name}.spdx.json" for name in described)}
 
 
 def test_checksums(files):
@@ -189,7 +189,25 @@ def test_bill_is_whole(bill, files):
         assert re.fullmatch(r"SPDXRef-[A-Za-z0-9.-]+", ident)
     described = {packages[each]["name"]: packages[each]["checksums"] for each in related["SPDXRef-DOCUMENT", "DESCRIBES"]}
     assert described == {path.name: [{"algorithm": "SHA256", "checksumValue": hashlib.sha256(path.read_bytes()).hexdigest()}]
-                         for path in files.iterdir() if path.name not in (BILL, NOTES, "SHA256SUMS")}
+                         for path in files.iterdir() if path.name not in (NOTES, "SHA256SUMS") and path.suffix != ".json"}
+
+
+def test_bill_of_each_file(bill, files):
+    """What one bill of all says of a file, and no more."""
+    document, packages, related = bill
+    spaces = {document["documentNamespace"]}
+    for ident in related["SPDXRef-DOCUMENT", "DESCRIBES"]:
+        own = json.loads((files / f"{packages[ident]['name']}.spdx.json").read_text())
+        reached, left = set(), ["SPDXRef-DOCUMENT"]
+        while left:
+            one = left.pop()
+            reached.add(one)
+            left += [each["relatedSpdxElement"] for each in own["relationships"] if each["spdxElementId"] == one and each["relatedSpdxElement"] not in reached]
+        assert reached == {"SPDXRef-DOCUMENT", *(each["SPDXID"] for each in own["packages"])}
+        assert all(packages[each["SPDXID"]] == each for each in own["packages"]) and ident in reached
+        assert all(each["relatedSpdxElement"] in related[each["spdxElementId"], each["relationshipType"]] for each in own["relationships"])
+        spaces.add(own["documentNamespace"])
+    assert len(spaces) == 1 + len(related["SPDXRef-DOCUMENT", "DESCRIBES"])
 
 
 def test_bill_names_every_program(bill, unpacked, files):

@@ -309,8 +309,8 @@ def relation(one, kind, other):
     return {"spdxElementId": one, "relationshipType": kind, "relatedSpdxElement": other}
 
 
-def document(version, commit, created, builds, artefacts):
-    """As a dict. builds: Builds; created: as 2026-01-31T12:00:00Z."""
+def document(name, version, commit, created, builds, artefacts):
+    """As a dict. name: what it is about; builds: Builds; created: as 2026-01-31T12:00:00Z."""
     origins, programs, parts, relations = Origins(), {}, set(), []
     by_machine = {build.machine: build for build in builds}
     for artefact in artefacts:
@@ -339,7 +339,7 @@ def document(version, commit, created, builds, artefacts):
                          primaryPackagePurpose="LIBRARY" if ".so" in program.path else "APPLICATION") for program in sorted(programs)]
     packages += [package(part.id, part.name, part.version, part.licence, sourceInfo=part.source, primaryPackagePurpose="LIBRARY", externalRefs=[
         {"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": part.purl}]) for part in sorted(parts)]
-    return {"spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT", "name": f"drarun-{version}",
-            "documentNamespace": f"https://drarun.dev/spdx/drarun-{version}-{commit}",
+    return {"spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT", "name": name,
+            "documentNamespace": f"https://drarun.dev/spdx/{name}-{commit}",
             "creationInfo": {"created": created, "creators": ["Organization: The drarun authors", f"Tool: scripts/release-{version}"]},
             "packages": packages, "relationships": relations}
