@@ -29,6 +29,15 @@ License: Apache-2.0
   execute_process(COMMAND gzip -9n ${doc}/changelog.Debian ${pages} COMMAND_ERROR_IS_FATAL ANY)
 endfunction()
 
+# The notices of the libraries in the programs (scripts/release)
+foreach(each IN ITEMS Unspecified/${CPACK_PACKAGE_NAME} bench/${CPACK_PACKAGE_NAME}-bench lib/libdrarun0)
+  cmake_path(GET each PARENT_PATH component)
+  cmake_path(GET each FILENAME package)
+  if(DEFINED ENV{DRARUN_NOTICES})
+    file(COPY $ENV{DRARUN_NOTICES} DESTINATION ${staged}/${component}/usr/share/doc/${package})
+  endif()
+endforeach()
+
 debian_files(${CPACK_PACKAGE_NAME} ${staged}/Unspecified/usr/share)
 debian_files(${CPACK_PACKAGE_NAME}-bench ${staged}/bench/usr/share)
 debian_files(libdrarun0 ${staged}/lib/usr/share)

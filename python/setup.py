@@ -59,6 +59,8 @@ class Build(build_py):
         shutil.copyfile(parts / "lib/libdrarun.so.0", package / "libdrarun.so.0")
         # beside the interpreter, where pip puts programs: these are found by PATH, and find each other
         self.distribution.data_files = [(folder, sorted(map(str, (parts / folder).iterdir()))) for folder in ("bin", "libexec/drarun")]
+        if os.environ.get("DRARUN_NOTICES"):  # of the libraries in them, by scripts/release
+            self.distribution.data_files.append(("share/doc/drarun", [os.environ["DRARUN_NOTICES"]]))
         kind = "manylinux_2_34" if (build / "lib/alone").exists() else "linux"
         self.distribution.platform = f"{kind}_{machine(parts / 'bin/drarun')}"
 

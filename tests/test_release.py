@@ -255,6 +255,22 @@ def test_bill_has_the_libraries_that_the_image_carries(bill, files):
     assert "libc6" in owners and owners <= carried
 
 
+def test_notices_of_all_that_is_linked_in(bill, files, unpacked, tmp_path):
+    """What the authors of libraries want to be said goes along with the programs that have them."""
+    _, packages, related = bill
+    inside = {packages[each]["name"] for (_, kind), others in related.items() if kind == "STATIC_LINK" for each in others}
+    text = (next(unpacked.iterdir()) / "share/doc/drarun/THIRD-PARTY").read_text()
+    named = set(re.findall(r"^={80}\n(\S+) \S+ \(.*\): .*\n={80}$", text, re.M))
+    assert "GNU LESSER GENERAL PUBLIC LICENSE\n                       Version 2.1" in text
+    assert named == inside and {"openssl", "curl", "openpmix", "glibc"} <= named
+    assert "Daniel Stenberg" in text and "The OpenSSL Project" in text and "Niels Provos" in text  # of libevent
+    ok("dpkg-deb", "-x", files / deb("drarun"), tmp_path / "deb")
+    assert (tmp_path / "deb/usr/share/doc/drarun/THIRD-PARTY").read_text() == text
+    wheel, = files.glob("*.whl")
+    assert ok(sys.executable, "-c", "import sys, zipfile; sys.stdout.write(zipfile.ZipFile(sys.argv[1]).read(sys.argv[2]).decode())", wheel,
+              f"drarun-{VERSION}.data/data/share/doc/drarun/THIRD-PARTY") == text
+
+
 def test_bill_has_all_licences(bill):
     _, packages, related = bill
     inside = set().union(*(others for (_, kind), others in related.items() if kind == "STATIC_LINK"))

@@ -120,6 +120,16 @@ def copied(files):
     return root
 
 
+def add(root, path, file):
+    """One more file in such a directory."""
+    there = root / path
+    there.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy2(file, there)
+    there.chmod(0o644)
+    for folder in there.relative_to(root).parents:
+        (root / folder).chmod(0o755)
+
+
 def libraries(programs):
     """{path: path} of the shared libraries, the loader among them, that these programs are linked with."""
     found = {}

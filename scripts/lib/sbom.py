@@ -288,6 +288,42 @@ def openpmix(archive):
                 "with cmake/patches/pmix of drarun")
 
 
+# ---- what their authors want to be said ----
+
+NOTICES = """drarun is under the Apache License 2.0. Its programs have the libraries below in them. Each is followed by the notice of its authors.
+
+Who wants a program with other versions of these libraries builds it from drarun's source, as README.md says: it takes what is installed, and
+DRARUN_PMIX_DIR and DRARUN_CURL_DIR name a libpmix and a libcurl.
+"""
+
+
+def notices(builds, programs):
+    """The text that goes along with these programs. builds: {machine: Build}"""
+    origins, found = Origins(), {}
+    for program in sorted(programs):
+        for file, part in origins.of(builds[program.machine].archives(program)).items():
+            found.setdefault((part.name, part.version), (part, file))
+    text = NOTICES + "".join(chapter(f"{name} {version} ({part.licence}): {part.source}", notice_of(part, file))
+                             for (name, version), (part, file) in sorted(found.items()))
+    # Debian's notices name these files
+    named = {Path(path).resolve() for path in re.findall(r"/usr/share/common-licenses/[\w.-]*\w", text)}
+    return text + "".join(chapter(str(path), path.read_text()) for path in sorted(named) if path.is_file())
+
+
+def chapter(title, text):
+    return f"\n{'=' * 80}\n{title}\n{'=' * 80}\n\n{text.strip()}\n"
+
+
+def notice_of(part, file):
+    if file.name in BUILT:
+        path = file.parents[1] / {"libcurl.a": "COPYING", "libpmix.a": "LICENSE"}[file.name]
+    else:
+        path = Path("/usr/share/doc") / part.package / "copyright"
+    if not path.exists():
+        raise Unknown(f"no {path}, the notice of {part.name}, which goes along with programs that have it in them: install {part.package} with its documentation")
+    return path.read_text(errors="replace")
+
+
 # ---- the document ----
 
 @dataclass(frozen=True)
