@@ -254,12 +254,15 @@ def test_next_run_takes_away_what_a_killed_launcher_left(jobs):
     assert "job old: its launcher, a drarun run --here, is gone" in result.err, result
     jobs.cluster.wait("the killed job remains", lambda: not of_job(jobs, "old"), 30)
     assert {name: of_job(jobs, name) for name in before} == before
+    refused = jobs.run(name="left", command=["true"])  # also from another kind of launcher, which has another owner
+    assert refused.rc != 0 and "there is a job \"left\" in namespace" in refused.err and "waiting for" not in refused.err, refused
     for each in living:
         jobs.verb("exec", each.name, 0, "--", "touch", "/tmp/go").ok()
         assert each.ended().out == "0 done\n"
     age(jobs, "fresh", 61)
     again = jobs.run(name="fresh", command=["echo", "of its name"])  # its pods are still going
     assert again.rc == 0 and again.out == "of its name\n" and "job fresh: its launcher" in again.err, again
+    assert again.err.index("job fresh: its launcher") < (again.err + "waiting for").index("waiting for"), again
 
 
 def test_job_of_a_launcher_pod_is_not_taken_away(jobs):

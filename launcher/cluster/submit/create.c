@@ -104,6 +104,7 @@ struct item {
     struct kube_resource resource;
     struct kube_target target;
     struct event *again; /* an object of that name is on its way out */
+    char *owner_uid;     /* of what is in the way, while its owner is asked for; NULL: of any uid */
     int64_t pause_ms;
 };
 
@@ -250,7 +251,9 @@ static void on_their_owner(const struct kube_answer *answer, const struct drarun
     struct item *item = arg;
     struct batch *batch = item->batch;
     struct drarun_error other = {0};
-    bool there = !err && !is_deleted(answer->body);
+    const char *uid = err ? NULL : kube_uid(answer->body);
+    bool there = !err && !is_deleted(answer->body) &&
+                 (!item->owner_uid || (uid && strcmp(uid, item->owner_uid) == 0));
     if (batch->rc == 0 && !there && try_later(item))
         return;
     finish(item);
@@ -265,6 +268,28 @@ static bool ask_for_their_owner(struct item *item)
     const struct kube_target job = {
         .resource = &kube_jobs, .namespace_ = item->target.namespace_, .name = item->batch->job};
     return kube_get(item->batch->cluster->client, &job, on_their_owner, item, NULL, &err) == 0;
+}
+
+/* The owner that the object names: while that is there, nobody takes the object away. */
+static bool ask_for_owner_of(struct item *item, const json_t *object)
+{
+    static const struct kube_resource *const kinds[] = {&kube_jobs, &kube_config_maps};
+    struct drarun_error err = {0};
+    const json_t *owners = json_object_get(json_object_get(object, "metadata"), "ownerReferences");
+    const json_t *owner = json_array_get(owners, 0);
+    const char *kind = json_string_value(json_object_get(owner, "kind"));
+    const char *uid = json_string_value(json_object_get(owner, "uid"));
+    struct kube_target target = {.namespace_ = item->target.namespace_,
+                                 .name = json_string_value(json_object_get(owner, "name"))};
+    for (size_t i = 0; kind && i < ARRAY_LEN(kinds); i++)
+        if (strcmp(kind, kinds[i]->kind) == 0)
+            target.resource = kinds[i];
+    if (!target.resource || !target.name || !uid)
+        return false;
+    free(item->owner_uid);
+    item->owner_uid = strdup(uid);
+    return item->owner_uid &&
+           kube_get(item->batch->cluster->client, &target, on_their_owner, item, NULL, &err) == 0;
 }
 
 static bool is_made_by_us(const struct batch *batch, const json_t *object)
@@ -294,6 +319,9 @@ static void on_found(const struct kube_answer *answer, const struct drarun_error
         (kube_is_owned_by(answer->body, batch->owner_uid) || is_made_by_us(batch, answer->body));
     if (batch->rc == 0 && batch->keep_uid && !ours && going && !is_deleted(answer->body) &&
         !is_of_earlier_dra_job(batch, answer->body) && ask_for_their_owner(item))
+        return;
+    if (batch->rc == 0 && !batch->keep_uid && !ours && going && !is_deleted(answer->body) &&
+        ask_for_owner_of(item, answer->body))
         return;
     if (batch->rc == 0 && !ours && (gone || going) && try_later(item))
         return;
@@ -374,6 +402,7 @@ static void items_free(struct item *items, size_t count)
         if (items[i].again)
             event_free(items[i].again);
         free(items[i].name);
+        free(items[i].owner_uid);
     }
     free(items);
 }
