@@ -5,7 +5,6 @@ import contextlib
 import json
 import os
 import signal
-import subprocess
 import threading
 import time
 
@@ -13,9 +12,10 @@ import pytest
 import yaml
 
 from support.api_proxy import Exchange, NodesProxy
-from support.build import SOURCE
+from support.build import BUILD, SOURCE
 from support.cluster.objects import DISCOVERY
 from support.cluster_jobs import IMAGE, RUN_S, in_namespace
+from support.run import Runner
 
 API, KIND = "drarun.dev/v1alpha1", "DraJob"
 HOME = "drarun-controller"
@@ -113,19 +113,21 @@ def applied(served, drarun, tmp_path, request):
 
 
 @contextlib.contextmanager
-def controller(applied, name="controller", home=HOME, scope=("--all-namespaces",), through=None, env=()):
-    """One with no more rights than the account drarun-controller of the namespace home has. through: a proxy."""
+def controller(applied, name="controller", home=HOME, scope=("--all-namespaces",), through=None, program=None):
+    """One with no more rights than the account drarun-controller of the namespace home has. through: a proxy; program: in place of drarun."""
     cluster = applied.cluster
     asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
     token = cluster.api.ok("POST", cluster.api.path("v1", "ServiceAccount", home, HOME) + "/token", asked)["status"]["token"]
     config = cluster.keys.kubeconfig(applied.jobs.folder / f"{name}.conf", through.url if through else cluster.plane.server, {"token": token}, home)
-    job = applied.jobs.drarun.start("controller", *scope, under=cluster.under,
-                                    env={"KUBECONFIG": str(config), "DRARUN_IMAGE": IMAGE, **dict(env)})
+    runner = Runner(program) if program else applied.jobs.drarun
+    job = runner.start("controller", *scope, under=cluster.under, env={"KUBECONFIG": str(config), "DRARUN_IMAGE": IMAGE})
     yield job
     if job.process.poll() is None:
         job.signal(signal.SIGTERM)
         result = job.finish(60)
         assert result.rc == 0, result
+    if program:
+        runner.close()
 
 
 def said(job, stream="stderr"):
@@ -247,15 +249,13 @@ def test_refused_spec_is_corrected_in_its_place(led):
     assert "is fixed once the job is accepted" in led.apply(command=["false"], nccl={"profile": "auto"})
 
 
-@pytest.mark.plain("a sanitizer's library must be loaded first")
-def test_object_that_is_never_read(applied, tmp_path):
+@pytest.mark.plain("linked static with what takes a function's place")
+def test_object_that_is_never_read(applied):
     """A fault of the reader costs the one job that meets it: it is refused with the reason, and the others go on."""
-    faulty = tmp_path / "slow_reader.so"
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", faulty, SOURCE / "tests" / "programs" / "slow_reader.c"], check=True)
     for name, number in {"slow": 0.1, "crashes": 0.7}.items():
         assert applied.apply(name, command=["true"], devices={"gpus": {"count": 1, "config": {"number": number}}}) == ""
     assert applied.apply("whole", command=["true"]) == ""
-    with controller(applied, env={"LD_PRELOAD": str(faulty)}):
+    with controller(applied, program=BUILD / "tests/programs/drarun_cluster_slow"):
         why = {name: applied.wait("Invalid", name) for name in ("slow", "crashes")}
         applied.wait("Succeeded", "whole")
         assert [each["reason"] for each in why.values()] == ["InvalidSpec"] * 2
