@@ -94,9 +94,10 @@ static int read_frame(const struct socket_frames *f, const char *bytes, size_t l
     return 1;
 }
 
+/* Whole or not at all: who empties the inbox believes the length. */
 static void add_message(struct buf *inbox, const char *bytes, size_t length)
 {
-    if (length == 0)
+    if (length == 0 || !buf_reserve(inbox, sizeof length + length))
         return;
     buf_add(inbox, &length, sizeof length);
     buf_add(inbox, bytes, length);
@@ -151,8 +152,10 @@ ssize_t socket_frames_read(struct socket_frames *frames, const char *bytes, size
             rc = write_frame(OPCODE_PONG, frame.payload, frame.length, replies);
         else if (frame.opcode != OPCODE_PONG)
             take_data(frames, &frame, inbox);
+        if (rc == -EIO)
+            return error_set(err, EIO, "WebSocket: the kernel gave no random number for a pong");
         if (rc < 0 || inbox->failed)
-            return error_set(err, rc < 0 ? -rc : ENOMEM, "WebSocket: out of memory");
+            return error_set(err, ENOMEM, "WebSocket: out of memory");
         at += size;
     }
     return rc < 0 ? rc : (ssize_t)at;

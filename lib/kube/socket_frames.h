@@ -21,7 +21,7 @@ struct socket_frames {
 /* Reads the whole frames that the bytes begin with and returns how many bytes those were. Appends
  * to inbox each whole message that is not empty: a size_t, then that many bytes. Appends to
  * replies the answers to pings. -EPROTO: not as the RFC has it; -EMSGSIZE: a message of more than
- * SOCKET_MESSAGE_MAX bytes; -ENOMEM. An error is final. */
+ * SOCKET_MESSAGE_MAX bytes; -ENOMEM; -EIO, as socket_frames_write. An error is final. */
 ssize_t socket_frames_read(struct socket_frames *frames, const char *bytes, size_t length,
                            struct buf *inbox, struct buf *replies, struct drarun_error *err);
 /* Appends the message as one binary frame. -ENOMEM; -EIO: the kernel gave no random number. */
