@@ -2,7 +2,6 @@
 """drarun doctor: each check with what is healthy and what is broken, on trees of files and on a real API server."""
 import json
 import os
-import pty
 import re
 import shutil
 import struct
@@ -14,6 +13,7 @@ from support.build import BUILD, SOURCE, patience
 from support.cluster import Cluster
 from support.cluster.devices import fake_machine, fixture
 from support.sysfs_tree import make_tree
+from test_input import on_terminal
 
 DRARUN = BUILD / "bin" / "drarun"
 LIMITS = """Limit                     Soft Limit           Hard Limit           Units
@@ -317,32 +317,17 @@ def test_cluster_that_is_away(tmp_path):
     assert found["failed"] == 1 and "127.0.0.1" in found["checks"][0]["seen"] and "kubectl cluster-info" in found["checks"][0]["change"]
 
 
-def on_terminal(*words, **environment):
-    """What a terminal shows of it."""
-    ours, theirs = pty.openpty()
-    run = subprocess.Popen([DRARUN, *words], stdin=theirs, stdout=theirs, stderr=theirs, env={**os.environ, "TERM": "xterm", "NO_COLOR": "", **environment})
-    os.close(theirs)
-    shown = b""
-    while True:
-        try:
-            part = os.read(ours, 65536)
-        except OSError:  # its last user has closed it
-            break
-        if not part:
-            break
-        shown += part
-    os.close(ours)
-    run.wait(timeout=patience())
-    return shown.decode().replace("\r\n", "\n")
-
-
-def test_colours_are_for_terminals(tmp_path):
+def test_colours_are_for_terminals(tmp_path, monkeypatch):
     """Of words that say how something is, and of our name before an error; the text is the same without."""
+    def shown(*words, **environment):
+        for name, value in {"TERM": "xterm", "NO_COLOR": "", **environment}.items():
+            monkeypatch.setenv(name, value)
+        return on_terminal(DRARUN, *words, seconds=patience())[0].decode().replace("\r\n", "\n")
     (tmp_path / "root").mkdir()
     words = "doctor", "--node", "--root", tmp_path / "root"
-    painted = on_terminal(*words)
+    painted = shown(*words)
     plain = subprocess.run([DRARUN, *words], capture_output=True, text=True, env={**os.environ, "TERM": "xterm"}).stdout
     assert "\x1b[31mfailed\x1b[0m   kubelet" in painted and "\x1b" not in plain and re.sub(r"\x1b\[\d+m", "", painted) == plain
-    assert on_terminal("statu").startswith("\x1b[1;31mdrarun:\x1b[0m drarun has no verb statu")
+    assert shown("statu").startswith("\x1b[1;31mdrarun:\x1b[0m drarun has no verb statu")
     for refusal in {"NO_COLOR": "1"}, {"TERM": "dumb"}:
-        assert on_terminal(*words, **refusal) == plain and on_terminal("statu", **refusal).startswith("drarun: drarun has no verb")
+        assert shown(*words, **refusal) == plain and shown("statu", **refusal).startswith("drarun: drarun has no verb")

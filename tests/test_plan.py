@@ -445,19 +445,12 @@ def test_a_picture_of_a_worker(drarun, source):
 
 def glance(picture):
     """{node: its workers, the drawn one in brackets} of the job's line."""
-    found, node = {}, None
-    for each in ElementTree.fromstring(picture).iter():
-        classes = (each.get("class") or "").split()
-        if each.tag == f"{SVG}rect" and "node-box" in classes:
-            node = None
-        elif each.tag == f"{SVG}text" and "mid" in classes:
-            found[node].append(f"[{each.text}]" if "chip-text-here" in classes else each.text)
-        elif each.tag == f"{SVG}text" and node is None and classes[0] == "small" and found.get("began"):
-            node = each.text
-            found[node] = []
-        found["began"] = found.get("began") or "node-box" in classes
-    del found["began"]
-    return {node: workers for node, workers in found.items() if workers}
+    found = {}
+    for box in picture.split('class="node-box"')[1:]:
+        name, *rest = re.findall(r'<text [^>]*class="([^"]*)">([^<]*)<', box)
+        chips = [text for text in rest if "mid" in text[0].split()]
+        found[name[1]] = [f"[{text}]" if "chip-text-here" in kind else text for kind, text in chips]
+    return found
 
 
 def test_the_job_above_the_picture(drarun, source, machine, spec):

@@ -37,6 +37,16 @@ def roots(source):
     return found
 
 
+def copy_of(source, name, tmp_path):
+    """A root file system that a test may change."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root for chroot and mount")
+    found = roots(source)
+    if name not in found:
+        pytest.skip(f"scripts/fetch-roots makes no {name} root here")
+    return shutil.copytree(found[name], tmp_path / "root", symlinks=True)
+
+
 @pytest.mark.parametrize("program", ["bin/drarun", "bin/drarun-worker", "bin/drarun-attach", "libexec/drarun/drarun-remote", "libexec/drarun/drarun-cluster"])
 def test_no_loader_and_no_library(build, program):
     out = subprocess.run(["readelf", "-ld", build / program], capture_output=True, text=True,
@@ -51,13 +61,7 @@ def test_the_agent_is_small(build, tmp_path):
 
 @pytest.mark.parametrize("root", ["busybox", "bookworm", "trixie", "sid"])
 def test_a_job_in_another_root(drarun, build, source, tmp_path, root):
-    if os.geteuid() != 0:
-        pytest.skip("needs root for chroot and mount")
-    found = roots(source)
-    if root not in found:
-        pytest.skip(f"scripts/fetch-roots makes no {root} root here")
-    inside = tmp_path / "root"
-    shutil.copytree(found[root], inside, symlinks=True)
+    inside = copy_of(source, root, tmp_path)
     (inside / "opt").mkdir(exist_ok=True)
     for program in ("drarun", "drarun-worker"):
         shutil.copy(build / "bin" / program, inside / "opt")
@@ -212,13 +216,7 @@ def assert_no_jobs(*command, **more):
 @pytest.mark.parametrize("root", ["busybox", "bookworm", "trixie", "sid"])
 def test_a_cluster_from_another_root(build, source, named_server, tmp_path, root):
     """Whatever its C library is, and whatever it says about looking up names."""
-    if os.geteuid() != 0:
-        pytest.skip("needs root for chroot")
-    found = roots(source)
-    if root not in found:
-        pytest.skip(f"scripts/fetch-roots makes no {root} root here")
-    inside = tmp_path / "root"
-    shutil.copytree(found[root], inside, symlinks=True)
+    inside = copy_of(source, root, tmp_path)
     for path, content in {"etc/hosts": b"127.0.0.1 localhost\n", "etc/nsswitch.conf": b"hosts: resolve [!UNAVAIL=return] mymachines\n",
                           "opt/ca.crt": (named_server.parent / "keys/ca.crt").read_bytes()}.items():
         (inside / path).parent.mkdir(exist_ok=True)
