@@ -20,10 +20,10 @@ int accept_verdict_status(const json_t *verdict);
 
 /* A table, the bad ones first, and a last line that counts. */
 void accept_verdict_text(const json_t *verdict, struct buf *out);
-/* Lines of what was looked at nowhere, or on some nodes: what passes is no more than what was. */
+/* A line for each thing that could not be looked at, and on how many nodes. */
 void accept_verdict_not_looked(const json_t *verdict, struct buf *out);
-/* A test suite in the XML of JUnit: a case for each node and each path; what is unknown was
- * skipped. */
+/* A test suite in JUnit's XML, with a case for each node and each path. Unknown nodes are skipped.
+ */
 void accept_verdict_junit(const json_t *verdict, struct buf *out);
 /* The table as a page that loads nothing else, for light and dark. */
 void accept_verdict_html(const json_t *verdict, struct buf *out);

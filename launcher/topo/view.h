@@ -73,7 +73,7 @@ size_t view_switches(const struct pci_place *place, struct pci_addr *ret_switche
 void view_summary(const struct topo_view *view, struct buf *out);
 const char *view_path_meaning(enum topo_path path);
 
-/* The printers; out.failed tells of memory that ran out. */
+/* The printers. They set out->failed when memory runs out. */
 void topo_text(const struct topo_view *view, struct buf *out);
 json_t *topo_json(const struct topo_view *view); /* NULL: out of memory */
 void topo_svg(const struct topo_view *view, struct buf *out);

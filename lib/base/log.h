@@ -26,9 +26,10 @@ struct log_about {
 struct log_line {
     enum log_level level;
     struct log_about about;
-    const char *text; /* "drarun: text\n", as plain_text() makes it: UTF-8 without controls */
+    const char
+        *text; /* "drarun: text\n", behind the prefix as plain_text() makes it: no controls */
     size_t length;
-    size_t prefix; /* of it "drarun: ", with its colour */
+    size_t prefix; /* of it "drarun: ", which may be coloured (log_colour) */
 };
 
 /* name: the program, shown before each line; borrowed for the life of the process. */

@@ -15,7 +15,8 @@ enum plot_theme { PLOT_BOTH, PLOT_LIGHT, PLOT_DARK }; /* both: as the reader's s
 bool plot_bandwidth(const struct verdict *v, enum plot_theme theme, struct buf *out);
 /* The time of a call, both scales logarithmic. */
 bool plot_latency(const struct verdict *v, enum plot_theme theme, struct buf *out);
-/* The bandwidth of at least two runs that have a figure, at most PLOT_RUNS_MAX. */
+/* The bandwidths of several runs; false where fewer than two have a figure. Draws the first
+ * PLOT_RUNS_MAX of them. names: one for each run, for the legend. */
 #define PLOT_RUNS_MAX 6u
 bool plot_runs(const struct verdict *list, char *const *names, size_t count, enum plot_theme theme,
                struct buf *out);

@@ -246,12 +246,6 @@ static void job_text(const struct result *r, struct buf *out)
     buf_add_str(out, "</pre>\n");
 }
 
-void report_overlay(const struct verdict *list, char *const *names, size_t count,
-                    enum plot_theme theme, struct buf *out)
-{
-    plot_runs(list, names, count, theme, out);
-}
-
 void report_run(const struct verdict *v, const char *name, enum plot_theme theme, struct buf *out)
 {
     const struct result *r = &v->run->result;

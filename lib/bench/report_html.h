@@ -8,10 +8,7 @@
 #include "lib/bench/plot_svg.h"
 
 void report_begin(const char *title, enum plot_theme theme, struct buf *out);
-/* Several runs in one picture, where at least two have a figure. names: of each, as of its file. */
-void report_overlay(const struct verdict *list, char *const *names, size_t count,
-                    enum plot_theme theme, struct buf *out);
-/* name: for files that a reader saves. */
+/* name: of the files that a reader of the page saves. */
 void report_run(const struct verdict *v, const char *name, enum plot_theme theme, struct buf *out);
 void report_end(struct buf *out);
 

@@ -11,7 +11,7 @@
 int result_csv_begin(FILE *out, const char *name, struct drarun_error *err);
 int result_csv_row(FILE *out, const char *name, const struct result_row *row,
                    struct drarun_error *err);
-/* All of it; out.failed tells of memory that ran out. */
+/* Appends the whole table. Sets out->failed when memory runs out. */
 void result_csv_text(const struct result *r, struct buf *out);
 
 #endif

@@ -291,7 +291,7 @@ static const char *told_reason(const struct sight *s)
     return json_string_value(json_object_get(json_object_get(s->object, "status"), "reason"));
 }
 
-/* What is there is what a refused attempt has left: why it was refused is still the news. */
+/* The objects in the way are remains of an attempt that was refused: its reason stays reported. */
 static bool is_left_by_refused(const struct sight *s)
 {
     const char *reason = told_reason(s);

@@ -270,7 +270,7 @@ static bool ask_for_their_owner(struct item *item)
     return kube_get(item->batch->cluster->client, &job, on_their_owner, item, NULL, &err) == 0;
 }
 
-/* The owner that the object names: while that is there, nobody takes the object away. */
+/* Asks for the owner that the object names: while it exists, nobody deletes the object. */
 static bool ask_for_owner_of(struct item *item, const json_t *object)
 {
     static const struct kube_resource *const kinds[] = {&kube_jobs, &kube_config_maps};
