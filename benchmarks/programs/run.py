@@ -120,8 +120,8 @@ def report_programs(out, programs=PROGRAMS, only="", rounds=3):
     return failed
 
 
-def report_suite(out, names, seconds, seed, ours, rounds=3):
-    """The tests that fit in so many seconds for each library, drawn by the seed. Returns those that fail under drarun alone."""
+def report_suite(out, names, options, ours, rounds=3):
+    """The tests that fit in options.time minutes for each library, drawn by the seed. Returns those that fail under drarun alone."""
     out("| library | tests in its lists | run | not compiled | fail under its own launcher | pass under drarun, of the others | fail under drarun |")
     out("|---|---|---|---|---|---|---|")
     remarks, failed = [], []
@@ -130,8 +130,8 @@ def report_suite(out, names, seconds, seed, ours, rounds=3):
             built = suite.Built(name)
             built.build([])
             tests = built.tests()
-            random.Random(seed).shuffle(tests)
-            count, listed = run_tests(built, tests, seconds, ours, rounds)
+            random.Random(options.seed).shuffle(tests)
+            count, listed = run_tests(built, tests, options, ours, rounds)
         except Missing as missing:
             out(f"| {name} | {missing} | - | - | - | - | - |")
             continue
@@ -145,10 +145,10 @@ def report_suite(out, names, seconds, seed, ours, rounds=3):
     return failed
 
 
-def run_tests(built, tests, seconds, ours, rounds):
+def run_tests(built, tests, options, ours, rounds):
     count, remarks = Counter(), []
     step = 40  # programs are compiled as they are drawn, so that a short run compiles few
-    ends = time.monotonic() + seconds
+    ends = time.monotonic() + options.time * 60
     for begin in range(0, len(tests), step):
         built.build(tests[begin:begin + step])
         for test in tests[begin:begin + step]:
@@ -159,7 +159,7 @@ def run_tests(built, tests, seconds, ours, rounds):
                 count["not compiled"] += 1
                 continue
             mine = allowing_children(ours) if test.folder == suite.SPAWN else ours
-            found = compare(test_once(built, test, built.library.launcher), test_once(built, test, mine), rounds)
+            found = compare(test_once(built, test, built.library.launcher, options.limit), test_once(built, test, mine), rounds)
             count[found["verdict"]] += 1
             if found["verdict"] != "passes" or len(found["ours"]) > 1:
                 said = [f"{who} said: {what}" for who, key in ((built.library.launcher.name, "peer"), (ours.name, "ours")) for what in found[key] if what]
@@ -172,12 +172,11 @@ def allowing_children(launcher):
     return Launcher(launcher.name, launcher.program, [*launcher.options, "--oversubscribe"], launcher.env)
 
 
-def test_once(built, test, launcher):
+def test_once(built, test, launcher, limit=120):
     def run():
         folder = tempfile.mkdtemp(prefix="drarun-program-")
-        limit = min(test.limit, 120)
-        env = dict(pair.partition("=")[::2] for pair in test.environment) | built.environment | {"MPIEXEC_TIMEOUT": str(limit)}
-        ended = start(launcher, test.ranks, [built.program(test), *test.arguments], folder, limit + 30, env)
+        env = dict(pair.partition("=")[::2] for pair in test.environment) | built.environment | {"MPIEXEC_TIMEOUT": str(min(test.limit, limit))}
+        ended = start(launcher, test.ranks, [built.program(test), *test.arguments], folder, min(test.limit, limit) + 30, env)
         shutil.rmtree(folder, ignore_errors=True)
         return suite.wrong(test, ended)
     return run
@@ -203,10 +202,10 @@ def report(out, options):
             continue
         out(f"## {title}")
         out()
-        out(f"Of Debian 12's source package, {options.time:g} minutes for each library, the tests drawn by seed {options.seed}; {ours.name}, beside the "
-            "library's own launcher on one node.")
+        out(f"Of Debian 12's source package, at most {options.time:g} minutes for each library, the tests drawn by seed {options.seed}; {ours.name}, beside "
+            f"the library's own launcher on one node. What its own launcher does not end within {options.limit:g} s counts as failing under it.")
         out()
-        failed += report_suite(out, names, options.time * 60, options.seed, ours)
+        failed += report_suite(out, names, options, ours)
         out()
     out("Nothing fails under drarun alone." if not failed else f"Fails under drarun alone: {len(failed)}.")
     for each in failed:
