@@ -10,20 +10,17 @@
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/metrics/metrics_server.h"
+#include "lib/metrics/metrics_text.h"
 
 #define RETRY_MS 5000
 
 /* ---- text ---- */
 
-static void head(struct buf *out, const char *name, const char *type, const char *help)
-{
-    buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
-}
-
 static void add_devices(const struct metrics_facts *facts, struct buf *out)
 {
     static const char name[] = "drarun_plugin_devices";
-    head(out, name, "gauge", "Devices of the node, by driver and whether they have a fault.");
+    metrics_add_head(out, name, "gauge",
+                     "Devices of the node, by driver and whether they have a fault.");
     for (size_t i = 0; i < facts->driver_count; i++) {
         size_t count[2] = {0};
         for (size_t k = 0; k < facts->devices->count; k++) {
@@ -38,7 +35,7 @@ static void add_devices(const struct metrics_facts *facts, struct buf *out)
 
 static void add_claims(const struct metrics_facts *facts, struct buf *out)
 {
-    head(out, "drarun_plugin_claims", "gauge", "Claims that are prepared.");
+    metrics_add_head(out, "drarun_plugin_claims", "gauge", "Claims that are prepared.");
     for (size_t i = 0; i < facts->driver_count; i++)
         buf_printf(out, "drarun_plugin_claims{driver=\"%s\"} %zu\n", facts->drivers[i].name,
                    facts->drivers[i].counts.claims);
@@ -57,13 +54,14 @@ static void add_call(const char *driver, const char *call, uint64_t ok, uint64_t
 static void add_calls(const struct metrics_facts *facts, struct buf *out)
 {
     static const char seconds[] = "drarun_plugin_call_seconds_total";
-    head(out, "drarun_plugin_calls_total", "counter", "Calls of the kubelet for a claim.");
+    metrics_add_head(out, "drarun_plugin_calls_total", "counter",
+                     "Calls of the kubelet for a claim.");
     for (size_t i = 0; i < facts->driver_count; i++) {
         const struct metrics_driver *d = &facts->drivers[i];
         add_call(d->name, "prepare", d->counts.prepared, d->counts.not_prepared, out);
         add_call(d->name, "unprepare", d->counts.unprepared, d->counts.not_unprepared, out);
     }
-    head(out, seconds, "counter", "How long those calls took together.");
+    metrics_add_head(out, seconds, "counter", "How long those calls took together.");
     for (size_t i = 0; i < facts->driver_count; i++) {
         const struct metrics_driver *d = &facts->drivers[i];
         buf_printf(out, "%s{driver=\"%s\",call=\"prepare\"} %.3f\n", seconds, d->name,
@@ -75,20 +73,20 @@ static void add_calls(const struct metrics_facts *facts, struct buf *out)
 
 static void add_slices(const struct publisher_counts *counts, struct buf *out)
 {
-    head(out, "drarun_plugin_slice_writes_total", "counter",
-         "Writes of ResourceSlices, by result.");
+    metrics_add_head(out, "drarun_plugin_slice_writes_total", "counter",
+                     "Writes of ResourceSlices, by result.");
     buf_printf(out, "drarun_plugin_slice_writes_total{result=\"ok\"} %" PRIu64 "\n",
                counts->writes);
     buf_printf(out, "drarun_plugin_slice_writes_total{result=\"error\"} %" PRIu64 "\n",
                counts->failures);
-    head(out, "drarun_plugin_slices_restored_total", "counter",
-         "ResourceSlices that somebody else had changed or deleted.");
+    metrics_add_head(out, "drarun_plugin_slices_restored_total", "counter",
+                     "ResourceSlices that somebody else had changed or deleted.");
     buf_printf(out, "drarun_plugin_slices_restored_total %" PRIu64 "\n", counts->restored);
 }
 
 void plugin_metrics_text(const struct metrics_facts *facts, struct buf *out)
 {
-    head(out, "drarun_plugin_info", "gauge", "Which plugin this is.");
+    metrics_add_head(out, "drarun_plugin_info", "gauge", "Which plugin this is.");
     buf_printf(out, "drarun_plugin_info{version=\"%s\",node=\"%s\"} 1\n", DRARUN_VERSION,
                facts->node);
     add_devices(facts, out);

@@ -7,6 +7,7 @@
 #include "jobs/gang/gang.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/timestamp.h"
+#include "lib/metrics/metrics_text.h"
 
 static const char *text_at(const json_t *object, const char *key)
 {
@@ -14,33 +15,17 @@ static const char *text_at(const json_t *object, const char *key)
     return text ? text : "";
 }
 
-static void add_escaped(const char *text, struct buf *out)
-{
-    for (const char *c = text; *c; c++)
-        if (*c == '\n')
-            buf_add_str(out, "\\n");
-        else if (*c == '"' || *c == '\\')
-            buf_printf(out, "\\%c", *c);
-        else
-            buf_add(out, c, 1);
-}
-
-static void add_head(const char *name, const char *type, const char *help, struct buf *out)
-{
-    buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
-}
-
 /* label: NULL for none. */
 static void add_value(const json_t *doc, const char *name, const char *label, const char *value,
                       double number, struct buf *out)
 {
     buf_printf(out, "%s{namespace=\"", name);
-    add_escaped(text_at(doc, "namespace"), out);
+    metrics_add_escaped(out, text_at(doc, "namespace"));
     buf_add_str(out, "\",job=\"");
-    add_escaped(text_at(doc, "name"), out);
+    metrics_add_escaped(out, text_at(doc, "name"));
     if (label) {
         buf_printf(out, "\",%s=\"", label);
-        add_escaped(value, out);
+        metrics_add_escaped(out, value);
     }
     buf_printf(out, "\"} %.15g\n", number);
 }
@@ -48,7 +33,7 @@ static void add_value(const json_t *doc, const char *name, const char *label, co
 static void add_phase(const json_t *doc, struct buf *out)
 {
     const char *phase = text_at(doc, "phase");
-    add_head("drarun_job_phase", "gauge", "1 for the phase that the job is in.", out);
+    metrics_add_head(out, "drarun_job_phase", "gauge", "1 for the phase that the job is in.");
     for (int p = GANG_QUEUED; p <= GANG_ENDED; p++) {
         const char *name = gang_phase_name((enum gang_phase)p);
         add_value(doc, "drarun_job_phase", "phase", name, strcmp(name, phase) == 0, out);
@@ -58,8 +43,8 @@ static void add_phase(const json_t *doc, struct buf *out)
 static void add_timings(const json_t *doc, struct buf *out)
 {
     const json_t *timings = json_object_get(doc, "timings");
-    add_head("drarun_job_phase_seconds", "gauge", "Time that the job has spent in each phase.",
-             out);
+    metrics_add_head(out, "drarun_job_phase_seconds", "gauge",
+                     "Time that the job has spent in each phase.");
     for (int p = GANG_QUEUED; p < GANG_ENDED; p++) {
         const char *name = gang_phase_name((enum gang_phase)p);
         const json_t *ms = json_object_get(timings, name);
@@ -98,7 +83,7 @@ static void add_numbers(const json_t *doc, struct buf *out)
         const json_t *object = n->object ? json_object_get(doc, n->object) : doc;
         const json_t *value = json_object_get(object, n->key);
         if (n->type && json_is_number(value))
-            add_head(n->metric, n->type, n->help, out);
+            metrics_add_head(out, n->metric, n->type, n->help);
         if (json_is_number(value))
             add_value(doc, n->metric, n->label, n->value, json_number_value(value), out);
     }
@@ -115,8 +100,8 @@ static void add_waiting(const json_t *doc, int64_t now_ms, struct buf *out)
         if (timestamp_parse(text_at(reason, "since"), &since) && now_ms - since > longest)
             longest = now_ms - since;
     }
-    add_head("drarun_job_waiting_seconds", "gauge", "How long the job waits for the same thing.",
-             out);
+    metrics_add_head(out, "drarun_job_waiting_seconds", "gauge",
+                     "How long the job waits for the same thing.");
     add_value(doc, "drarun_job_waiting_seconds", NULL, NULL, (double)longest / 1000, out);
 }
 
@@ -128,7 +113,8 @@ void metrics_text(const json_t *doc, int64_t now_ms, struct buf *out)
     add_numbers(doc, out);
     add_waiting(doc, now_ms, out);
     if (timestamp_parse(text_at(doc, "created"), &created)) {
-        add_head("drarun_job_created_timestamp_seconds", "gauge", "When the job was created.", out);
+        metrics_add_head(out, "drarun_job_created_timestamp_seconds", "gauge",
+                         "When the job was created.");
         add_value(doc, "drarun_job_created_timestamp_seconds", NULL, NULL, (double)created / 1000,
                   out);
     }
