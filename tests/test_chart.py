@@ -187,7 +187,7 @@ def test_controller_of_one_namespace(helm, drarun, cluster):
         (1, {"jobs": "yes"}, [{"name": "key"}], [{"key": "a", "operator": "Exists"}], "high")
     assert spec["template"]["metadata"]["annotations"] == {"a": "b"}
     assert (container["image"], container["env"][0]["value"], container["imagePullPolicy"]) == (*["registry.example/drarun:2"] * 2, "Always")
-    assert container["command"] == ["/bin/drarun", "controller", "--namespace=train", "--heartbeat=/run/drarun/heartbeat", "--log=text", "--verbose"]
+    assert container["command"] == ["/bin/drarun", "controller", "--namespace=train", "--heartbeat=/run/drarun/heartbeat", "--metrics-port=7172", "--log=text", "--verbose"]
     assert container["resources"] == {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "64Mi"}}
     taken(cluster, made)
 
@@ -352,7 +352,7 @@ def test_selectors(helm):
     for name in pods:
         found = [each["spec"].get("podSelector") or each["spec"]["selector"] for key, each in made.items()
                  if key[1] in (name, f"{name}-metrics") and key[0] in ("Deployment", "DaemonSet", "NetworkPolicy", "PodDisruptionBudget", "PodMonitor", "Service")]
-        assert len(found) == (3 if name == CONTROLLER else 4)
+        assert len(found) == 4
         for labels in (each.get("matchLabels", each) for each in found):
             assert {pod for pod, has in pods.items() if labels.items() <= has.items()} == {name}
 
@@ -387,9 +387,22 @@ def test_pod_monitor_of_the_plugin(helm, address, target):
     assert made["NetworkPolicy", PLUGIN]["spec"]["ingress"] == [{"ports": [{"protocol": "TCP", "port": 9000}]}]
 
 
+def test_pod_monitor_of_the_controller(helm):
+    """Its port is open, by name; without it nothing serves, and nothing is monitored."""
+    only = {"podMonitor": {"enabled": True, "jobs": False}}
+    made = helm.rendered(**only, controller={"metrics": {"port": 9001}})
+    endpoint, = made["PodMonitor", CONTROLLER]["spec"]["podMetricsEndpoints"]
+    container = container_of(made["Deployment", CONTROLLER])
+    assert container["ports"] == [{"name": endpoint["port"], "containerPort": 9001}] and "--metrics-port=9001" in container["command"]
+    assert made["NetworkPolicy", CONTROLLER]["spec"]["ingress"] == [{"ports": [{"protocol": "TCP", "port": 9001}]}]
+    without = helm.rendered(**only, controller={"metrics": {"port": 0}})
+    assert not [name for kind, name in without if kind == "PodMonitor"] and without["NetworkPolicy", CONTROLLER]["spec"]["ingress"] == []
+    assert not [word for word in container_of(without["Deployment", CONTROLLER])["command"] if "metrics" in word]
+
+
 def test_pod_monitor_of_jobs(helm, drarun, examples):
     """It selects launchers, and not workers; the policy of a namespace of jobs has no word about launchers' pods."""
-    assert [name for kind, name in helm.rendered(podMonitor={"enabled": True}) if kind == "PodMonitor"] == ["drarun-jobs"]
+    assert [name for kind, name in helm.rendered(podMonitor={"enabled": True}) if kind == "PodMonitor"] == [CONTROLLER, "drarun-jobs"]
     made = helm.rendered(podMonitor={"enabled": True}, controller={"namespace": "train"})["PodMonitor", "drarun-jobs"]["spec"]
     assert made["namespaceSelector"] == {"matchNames": ["train"]} and made["podMetricsEndpoints"][0]["port"] == "metrics"
     job = {"apiVersion": "drarun.dev/v1alpha1", "kind": "DraJob", "metadata": {"name": "job"}, "spec": {"workers": 2, "image": "x", "command": ["true"]}}

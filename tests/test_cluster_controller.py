@@ -11,6 +11,7 @@ import time
 import pytest
 import yaml
 
+from support import metrics
 from support.api_proxy import Exchange, NodesProxy
 from support.build import BUILD, SOURCE
 from support.cluster.objects import DISCOVERY
@@ -390,6 +391,48 @@ def test_time_to_live_and_names_in_use(led):
     assert led.apply(command=["true"], ttlSecondsAfterFinished=1) == ""
     led.cluster.wait("an ended job stays", lambda: led.get() is None, RUN_S)
     led.cluster.wait(lambda: f"what it owned stays: {led.parts()}", lambda: not led.parts(), RUN_S)
+
+
+def values(cluster, namespace, port):
+    """{(metric, other labels): value}: what a controller tells Prometheus of itself and of that namespace's jobs."""
+    status, _, text = metrics.scrape(cluster, "127.0.0.1", port)
+    assert status == 200, text
+    return {(name, *(value for key, value in labels.items() if key != "namespace")): value for name, labels, value in metrics.samples(text)
+            if labels.get("namespace", namespace) == namespace}
+
+
+def test_metrics(applied):
+    """Jobs by state and ends are told by who leads; the other one says that it does not."""
+    cluster, scope = applied.cluster, ("--all-namespaces", "--metrics-port")
+    with controller(applied, scope=(*scope, "7172")):
+        assert applied.apply("good", command=["true"]) == "" and applied.apply("bad", command=["false"]) == ""
+        assert applied.apply("short", command=["true"], ttlSecondsAfterFinished=0) == ""
+        assert applied.apply("wrong", command=["true"], devices={"nics": {"count": 1, "class": "dranet", "selector": "device.driver = 1"}}) == ""
+        assert applied.apply("idle", command=["true"], suspend=True) == ""
+        applied.wait("Succeeded", "good"), applied.wait("Failed", "bad"), applied.wait("Suspended", "idle"), applied.wait("Invalid", "wrong")
+        cluster.wait("an ended job stays", lambda: applied.get("short") is None, RUN_S)
+        with controller(applied, "second", scope=(*scope, "7174")):
+            cluster.wait("the second controller does not serve", lambda: cluster.in_ns(["sh", "-c", "ss -Hltn sport = :7174 | grep -q ."]).returncode == 0, RUN_S)
+            other = values(cluster, applied.namespace, 7174)
+        cluster.wait(lambda: f"{values(cluster, applied.namespace, 7172)}",
+                     lambda: values(cluster, applied.namespace, 7172).get(("drarun_controller_ended_total", "Succeeded")) == 2, RUN_S)
+        found = values(cluster, applied.namespace, 7172)
+    assert {key[1]: value for key, value in found.items() if key[0] == "drarun_controller_jobs"} == {
+        "Succeeded": 1, "Failed": 1, "Suspended": 1, "Invalid": 1}
+    assert {key[1]: value for key, value in found.items() if key[0] == "drarun_controller_ended_total"} == {"Succeeded": 2, "Failed": 1}
+    assert {name: found[f"drarun_controller_{name}",] for name in ("created_total", "refused_total", "expired_total", "oldest_pending_seconds", "leads")} == {
+        "created_total": 3, "refused_total": 1, "expired_total": 1, "oldest_pending_seconds": 0, "leads": 1}
+    assert found["drarun_controller_looks_total",] >= 5 and found["drarun_controller_look_seconds_total",] > 0
+    assert other["drarun_controller_leads",] == 0 and other["drarun_controller_created_total",] == 0
+    assert not [key for key in other if key[0] == "drarun_controller_jobs"]
+
+
+def test_metrics_port_that_is_taken(applied):
+    """It says so, and makes nothing: a Deployment's pods have their ports to themselves."""
+    with controller(applied, scope=("--all-namespaces", "--metrics-port", "7172")):
+        applied.cluster.wait("the controller does not serve", lambda: applied.cluster.in_ns(["sh", "-c", "ss -Hltn sport = :7172 | grep -q ."]).returncode == 0, RUN_S)
+        run = applied.jobs.verb("controller", "--all-namespaces", "--metrics-port", "7172")
+    assert run.rc == 70 and "controller: metrics are not served: port 7172: Address already in use" in run.err, run
 
 
 def test_deleted_launcher_and_quota(led):

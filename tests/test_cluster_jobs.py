@@ -8,6 +8,7 @@ import signal
 
 import pytest
 
+from support import metrics
 from support.build import BUILD
 from support.cluster_jobs import RUN_S, Running
 from support.run import Runner
@@ -369,38 +370,12 @@ def test_own_lines_in_pods_are_json(jobs):
 
 # -- metrics
 
-SAMPLE = re.compile(r'([a-z_]+)\{((?:[a-z_]+="(?:[^"\\]|\\.)*",?)+)\} (\S+)')
-
-
-def scrape(jobs, ip, port=7172, path="/metrics", method="GET"):
-    """Status, type of the content and text."""
-    code = ("import http.client, json, sys; c = http.client.HTTPConnection(sys.argv[1], int(sys.argv[2]), timeout=60); "
-            "c.request(*sys.argv[3:]); r = c.getresponse(); "
-            "print(json.dumps([r.status, r.getheader('Content-Type'), r.read().decode()]))")
-    done = jobs.cluster.in_ns(["python3", "-c", code, ip, port, method, path])
-    assert done.returncode == 0, done
-    return json.loads(done.stdout)
-
-
 def parsed(text):
-    """{(metric, other labels): value} of the exposition format; a metric is announced before its samples, all at once."""
-    kinds, values, last = {}, {}, None
-    assert text.endswith("\n")
-    for line in text.splitlines():
-        if line.startswith("# HELP "):
-            last = line.split(" ")[2]
-            assert last not in kinds and len(line.split(" ", 3)[3]) > 5, line
-        elif line.startswith("# TYPE "):
-            _, _, name, kind = line.split(" ")
-            assert name == last and kind in ("gauge", "counter"), line
-            kinds[name] = kind
-        else:
-            name, labels, value = SAMPLE.fullmatch(line).groups()
-            assert name == last and name in kinds, line
-            labels = dict(re.findall(r'([a-z_]+)="([^"]*)"', labels))
-            assert labels.pop("job") == "job" and labels.pop("namespace"), line
-            assert (name, *labels.values()) not in values, line
-            values[name, *labels.values()] = float(value)
+    """{(metric, other labels): value} of one job."""
+    values = {}
+    for name, labels, value in metrics.samples(text):
+        assert labels.pop("job") == "job" and labels.pop("namespace"), (name, labels)
+        values[name, *labels.values()] = value
     return values
 
 
@@ -416,7 +391,7 @@ def test_metrics_are_served_while_the_job_runs(jobs):
     pod = jobs.cluster.api.get("v1", "Pod", launcher_of(jobs), jobs.namespace.name)
     assert pod["spec"]["containers"][0]["ports"] == [{"name": "metrics", "containerPort": 7172, "protocol": "TCP"}]
     ip = launcher_ip(jobs)
-    status, content, text = scrape(jobs, ip)
+    status, content, text = metrics.scrape(jobs.cluster, ip)
     assert (status, content) == (200, "text/plain; version=0.0.4; charset=utf-8"), text
     values = parsed(text)
     assert values["drarun_job_phase", "running"] == 1 and values["drarun_job_phase", "placing"] == 0, text
@@ -425,9 +400,9 @@ def test_metrics_are_served_while_the_job_runs(jobs):
     key = jobs.cluster.api.get("v1", "Secret", namespace=jobs.namespace.name)[0]["data"]["key"]
     assert base64.b64decode(key).decode() not in text
     then = values["drarun_job_phase_seconds", "running"]
-    assert parsed(scrape(jobs, ip)[2])["drarun_job_phase_seconds", "running"] > then  # of now, not of the last phase
-    assert scrape(jobs, ip, path="/")[0] == 404 and scrape(jobs, ip, method="DELETE")[0] >= 400
-    assert scrape(jobs, ip, method="HEAD")[0] == 200
+    assert parsed(metrics.scrape(jobs.cluster, ip)[2])["drarun_job_phase_seconds", "running"] > then  # of now, not of the last phase
+    assert metrics.scrape(jobs.cluster, ip, path="/")[0] == 404 and metrics.scrape(jobs.cluster, ip, method="DELETE")[0] >= 400
+    assert metrics.scrape(jobs.cluster, ip, method="HEAD")[0] == 200
     jobs.verb("cancel", "job").ok()
     assert jobs.verb("wait", "job").rc == 130
 
@@ -438,7 +413,7 @@ def test_metrics_elsewhere_and_nowhere(jobs):
     assert bad.rc == 64 and 'DRARUN_METRICS: expected a port or off, got "seven"' in bad.err, bad
     jobs.verb("submit", jobs.file(command=["sleep", "1000"]), env={"DRARUN_METRICS": "9400"}).ok()
     jobs.cluster.wait("the ranks do not run", lambda: (jobs.status() or {}).get("phase") == "running", 30)
-    assert "drarun_job_ranks" in scrape(jobs, launcher_ip(jobs), 9400)[2]
+    assert "drarun_job_ranks" in metrics.scrape(jobs.cluster, launcher_ip(jobs), 9400)[2]
     jobs.verb("cancel", "job").ok()
     jobs.verb("wait", "job")
     off = jobs.file(name="off", command=["sleep", "1000"])

@@ -64,6 +64,7 @@ bool drajob_event(const json_t *object, const json_t *next, struct drajob_event 
 
 /* Of the status that the object has. */
 bool drajob_has_ended(const json_t *object);
+bool drajob_status_has_ended(const json_t *status);
 /* When it ended, in milliseconds since 1970; 0: it has not, or does not say. */
 int64_t drajob_end_ms(const json_t *object);
 /* spec.ttlSecondsAfterFinished, or -1. */

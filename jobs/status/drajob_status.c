@@ -32,9 +32,14 @@ static bool is_end(const char *state)
     return is(state, "Succeeded") || is(state, "Failed") || is(state, "Cancelled");
 }
 
+bool drajob_status_has_ended(const json_t *status)
+{
+    return is_end(text_of(status, "state"));
+}
+
 bool drajob_has_ended(const json_t *object)
 {
-    return is_end(text_of(status_of(object), "state"));
+    return drajob_status_has_ended(status_of(object));
 }
 
 int64_t drajob_end_ms(const json_t *object)

@@ -594,6 +594,7 @@ static int controller(const struct cluster_controller *how)
         .image = how->image,
         .holder = holder,
         .heartbeat = how->heartbeat,
+        .metrics_port = (uint16_t)how->metrics_port,
     };
     int status = controller_run(&cluster, &options);
     log_divert(NULL, NULL);

@@ -89,6 +89,7 @@ struct cluster_controller {
     struct cluster_choice cluster;
     const char *image, *log;
     const char *heartbeat; /* a file; NULL: none */
+    uint32_t metrics_port; /* 0: none */
     bool all_namespaces, verbose;
 };
 

@@ -66,6 +66,8 @@ static void look_at(struct controller *c, const char *key)
     *slash = '\0';
     c->look_since = clock_ms();
     controller_look(c, copy, slash + 1);
+    c->tally.looks++;
+    c->tally.look_ms += (uint64_t)(clock_ms() - c->look_since);
     c->look_since = 0;
 }
 
@@ -231,6 +233,8 @@ static int begin(struct controller *c, struct drarun_error *err)
     c->signals = signals_new(c->cluster->base, on_signal, c, err);
     int rc = c->signals ? begin_heartbeat(c, err) : -err->code;
     if (rc == 0)
+        rc = controller_serve_metrics(c, err);
+    if (rc == 0)
         rc = cluster_discover(c->cluster, err);
     if (rc == 0 && !c->cluster->dra_jobs)
         rc = error_kind(err, DRARUN_ERR_CLUSTER, ENOTSUP,
@@ -249,6 +253,7 @@ static int begin(struct controller *c, struct drarun_error *err)
 
 static void done(struct controller *c)
 {
+    metrics_server_free(c->metrics);
     kube_watch_free(c->drajobs);
     kube_watch_free(c->jobs);
     kube_watch_free(c->maps);
@@ -264,6 +269,7 @@ static void done(struct controller *c)
     json_decref(c->pauses);
     json_decref(c->made);
     json_decref(c->refused);
+    json_decref(c->tally.ended);
 }
 
 int controller_run(struct cluster *cluster, const struct controller_options *options)

@@ -14,6 +14,7 @@ struct controller_options { /* all borrowed */
     const char *image;     /* of agents and launchers; NULL: the default */
     const char *holder;    /* who we are, for the Lease */
     const char *heartbeat; /* file that is written while it works (heartbeat_file.h); NULL: none */
+    uint16_t metrics_port; /* of GET /metrics; 0: none are served */
 };
 
 /* Until a signal; returns the exit status, having said everything. */

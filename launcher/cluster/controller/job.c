@@ -146,6 +146,14 @@ static void write_event(const struct sight *s, const json_t *status)
     api_event_write(s->c->cluster, &event);
 }
 
+/* A job ends once: what has ended is only looked at for its time to live. */
+static void written(const struct sight *s, const json_t *status)
+{
+    if (drajob_status_has_ended(status))
+        drajob_tally_end(&s->c->tally, s->namespace, status);
+    write_event(s, status);
+}
+
 /* 0: the status is as it should be, or was written. What somebody else has changed meanwhile comes
  * by the watch, and is looked at then. */
 static int tell(const struct sight *s, const struct drajob_input *said)
@@ -160,9 +168,10 @@ static int tell(const struct sight *s, const struct drajob_input *said)
     int rc = status ? write_status(s, json_incref(status), &err)
                     : error_set(&err, ENOMEM, "out of memory");
     if (rc == 0)
-        write_event(s, status);
+        written(s, status);
     if (rc == 0 || rc == -ENOENT)
         return rc;
+    s->c->tally.not_written += rc != -EBUSY;
     if (rc != -EBUSY)
         log_note("%s/%s: its status is not written: %s", s->namespace, s->name, err.text);
     again(s, rc == -EBUSY ? CONFLICT_MS : AGAIN_MIN_MS);
@@ -221,7 +230,9 @@ static void expire(const struct sight *s)
     if (cluster_delete(s->c->cluster, &target, &options, &err) < 0) {
         log_note("%s/%s, whose time is over, is not deleted: %s", s->namespace, s->name, err.text);
         again(s, pause_ms(s));
+        return;
     }
+    s->c->tally.expired++;
 }
 
 /* ---- making it ---- */
@@ -241,6 +252,7 @@ static int pods_remain(const struct sight *s, struct drarun_error *err)
 static void tell_refused(const struct sight *s, const struct drarun_error *err)
 {
     log_note("%s/%s: its spec is refused: %s", s->namespace, s->name, err->text);
+    s->c->tally.refused++;
     tell_stage(s, DRAJOB_INVALID_SPEC, NULL, err->text);
 }
 
@@ -256,6 +268,7 @@ static void made(const struct sight *s, const char *uid)
     note(s, s->c->made, json_string(uid));
     note(s, s->c->refused, json_null());
     log_note("%s/%s: its objects are made", s->namespace, s->name);
+    s->c->tally.created++;
     tell_launcher(s, uid);
 }
 
@@ -266,6 +279,7 @@ static void not_made(const struct sight *s, const struct drarun_error *err)
         tell_refused(s, err);
         return;
     }
+    s->c->tally.not_created++;
     log_note("%s/%s: %s", s->namespace, s->name, err->text);
     tell_stage(s, DRAJOB_PENDING, err->code == EEXIST ? "NameInUse" : DRAJOB_CANNOT_CREATE,
                err->text);

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the controller share: controller.c (the Lease, the watches, the queue) and
- * job.c (one DraJob). */
+/* What the files of the controller share: controller.c (the Lease, the watches, the queue), job.c
+ * (one DraJob) and metrics.c. */
 #ifndef DRARUN_LAUNCHER_CLUSTER_CONTROLLER_PRIVATE_H
 #define DRARUN_LAUNCHER_CLUSTER_CONTROLLER_PRIVATE_H
 
 #include "launcher/cluster/controller/controller.h"
 #include "launcher/cluster/client/lease.h"
 #include "launcher/programs/signals.h"
+#include "jobs/status/drajob_metrics.h"
 #include "lib/base/buf.h"
 #include "lib/kube/watch.h"
+#include "lib/metrics/metrics_server.h"
 
 struct controller {
     struct cluster *cluster;
@@ -25,6 +27,8 @@ struct controller {
     unsigned events;  /* written so far: part of their names */
     int heartbeat;    /* descriptor, or -1 */
     struct event *beat;
+    struct metrics_server *metrics; /* NULL: none are served */
+    struct drajob_tally tally;
     int64_t look_since; /* clock_ms when the look at an object that goes on began; 0: none does */
     bool stop;
     struct drarun_error lost; /* the Lease; code 0: no */
@@ -33,6 +37,9 @@ struct controller {
 /* Looks at what there is of a DraJob and does what is to be done next; asks to be called again by
  * controller_again where no change of an object will. Runs the loop. */
 void controller_look(struct controller *c, const char *namespace, const char *name);
+
+/* At options->metrics_port; 0: nowhere. */
+int controller_serve_metrics(struct controller *c, struct drarun_error *err);
 
 void controller_key(const char *namespace, const char *name, struct buf *key);
 /* Looks at it again after this time at the latest. */

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jobs/status/drajob_metrics.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "jobs/status/drajob.h"
+#include "lib/base/timestamp.h"
+#include "lib/metrics/metrics_text.h"
+
+#define NOT_SEEN "New" /* of an object without a status */
+#define PENDING "Pending"
+
+/* ---- counting ---- */
+
+/* One more in table[namespace][state]. */
+static bool count(json_t *table, const char *namespace, const char *state)
+{
+    json_t *states = json_object_get(table, namespace);
+    if (!states && json_object_set_new(table, namespace, states = json_object()) < 0)
+        return false;
+    json_int_t before = json_integer_value(json_object_get(states, state));
+    return json_object_set_new(states, state, json_integer(before + 1)) == 0;
+}
+
+static const char *state_of(const json_t *status)
+{
+    const char *state = json_string_value(json_object_get(status, "state"));
+    return state && *state ? state : NOT_SEEN;
+}
+
+static bool waits_for_objects(const char *state)
+{
+    return strcmp(state, NOT_SEEN) == 0 || strcmp(state, PENDING) == 0;
+}
+
+void drajob_census_add(struct drajob_census *census, const json_t *object)
+{
+    const json_t *metadata = json_object_get(object, "metadata");
+    const char *namespace = json_string_value(json_object_get(metadata, "namespace"));
+    const char *made = json_string_value(json_object_get(metadata, "creationTimestamp"));
+    const char *state = state_of(json_object_get(object, "status"));
+    int64_t at;
+    if (!census->states)
+        census->states = json_object();
+    if (!count(census->states, namespace ? namespace : "", state))
+        census->failed = true;
+    if (drajob_launcher(object) || !waits_for_objects(state) || !made ||
+        !timestamp_parse(made, &at))
+        return;
+    if (census->oldest_made_ms == 0 || at < census->oldest_made_ms)
+        census->oldest_made_ms = at;
+}
+
+void drajob_census_done(struct drajob_census *census)
+{
+    json_decref(census->states);
+    census->states = NULL;
+}
+
+void drajob_tally_end(struct drajob_tally *tally, const char *namespace, const json_t *status)
+{
+    if (!tally->ended)
+        tally->ended = json_object();
+    count(tally->ended, namespace, state_of(status));
+}
+
+/* ---- text ---- */
+
+static void add_table(const json_t *table, const char *name, struct buf *out)
+{
+    const char *namespace, *state;
+    json_t *states, *number;
+    json_object_foreach((json_t *)table, namespace, states)
+    {
+        json_object_foreach(states, state, number)
+        {
+            buf_printf(out, "%s{namespace=\"", name);
+            metrics_add_escaped(out, namespace);
+            buf_add_str(out, "\",state=\"");
+            metrics_add_escaped(out, state);
+            buf_printf(out, "\"} %" JSON_INTEGER_FORMAT "\n", json_integer_value(number));
+        }
+    }
+}
+
+static void add_jobs(const struct drajob_metrics *metrics, struct buf *out)
+{
+    static const char jobs[] = "drarun_controller_jobs";
+    static const char pending[] = "drarun_controller_oldest_pending_seconds";
+    const struct drajob_census *census = metrics->census;
+    int64_t oldest = census->oldest_made_ms;
+    metrics_add_head(out, jobs, "gauge", "DraJobs that are there, by state.");
+    add_table(census->states, jobs, out);
+    metrics_add_head(out, pending, "gauge",
+                     "Age of the oldest DraJob whose objects are not made yet.");
+    buf_printf(out, "%s %.3f\n", pending,
+               oldest > 0 && metrics->now_ms > oldest ? (double)(metrics->now_ms - oldest) / 1000
+                                                      : 0.0);
+}
+
+static void add_counter(const char *name, const char *help, uint64_t value, struct buf *out)
+{
+    metrics_add_head(out, name, "counter", help);
+    buf_printf(out, "%s %" PRIu64 "\n", name, value);
+}
+
+static void add_tally(const struct drajob_tally *tally, struct buf *out)
+{
+    static const char ended[] = "drarun_controller_ended_total";
+    static const char seconds[] = "drarun_controller_look_seconds_total";
+    metrics_add_head(out, ended, "counter", "Jobs whose end was written, by state.");
+    add_table(tally->ended, ended, out);
+    add_counter("drarun_controller_created_total", "Jobs whose objects were made.", tally->created,
+                out);
+    add_counter("drarun_controller_refused_total", "Specs that were refused.", tally->refused, out);
+    add_counter("drarun_controller_create_errors_total",
+                "Attempts to make a job's objects that failed; they are repeated.",
+                tally->not_created, out);
+    add_counter("drarun_controller_status_errors_total",
+                "Statuses that could not be written; that is repeated.", tally->not_written, out);
+    add_counter("drarun_controller_expired_total",
+                "DraJobs that were deleted after their time to live.", tally->expired, out);
+    add_counter("drarun_controller_looks_total", "Looks at a DraJob.", tally->looks, out);
+    metrics_add_head(out, seconds, "counter", "Time that these looks took together.");
+    buf_printf(out, "%s %.3f\n", seconds, (double)tally->look_ms / 1000);
+}
+
+void drajob_metrics_text(const struct drajob_metrics *metrics, struct buf *out)
+{
+    static const char info[] = "drarun_controller_info";
+    static const char leads[] = "drarun_controller_leads";
+    static const char due[] = "drarun_controller_due";
+    metrics_add_head(out, info, "gauge", "Which controller this is.");
+    buf_printf(out, "%s{version=\"%s\",instance_name=\"", info, metrics->version);
+    metrics_add_escaped(out, metrics->instance);
+    buf_add_str(out, "\"} 1\n");
+    metrics_add_head(out, leads, "gauge", "1 for the controller that holds the Lease.");
+    buf_printf(out, "%s %d\n", leads, metrics->leads);
+    metrics_add_head(out, due, "gauge", "DraJobs that it is to look at now.");
+    buf_printf(out, "%s %zu\n", due, metrics->due);
+    if (metrics->census)
+        add_jobs(metrics, out);
+    if (metrics->census && metrics->census->failed)
+        out->failed = true;
+    add_tally(metrics->tally, out);
+}

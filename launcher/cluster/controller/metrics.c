@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/cluster/client/job_clock.h"
+#include "launcher/cluster/controller/private.h"
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+
+static size_t count_due(const struct controller *c)
+{
+    size_t due = 0;
+    int64_t now = clock_ms();
+    const char *key;
+    json_t *at;
+    json_object_foreach(c->due, key, at) due += json_integer_value(at) <= now;
+    return due;
+}
+
+static void add_to_census(const json_t *object, void *arg)
+{
+    drajob_census_add(arg, object);
+}
+
+static void on_request(void *arg, struct buf *out)
+{
+    const struct controller *c = arg;
+    struct drajob_census census = {0};
+    bool leads = c->drajobs && kube_watch_synced(c->drajobs) && !c->lost.code;
+    if (leads)
+        kube_watch_each(c->drajobs, add_to_census, &census);
+    const struct drajob_metrics metrics = {
+        .version = DRARUN_VERSION,
+        .instance = c->options->holder,
+        .leads = leads,
+        .due = count_due(c),
+        .now_ms = lead_now(),
+        .census = leads ? &census : NULL,
+        .tally = &c->tally,
+    };
+    drajob_metrics_text(&metrics, out);
+    drajob_census_done(&census);
+}
+
+int controller_serve_metrics(struct controller *c, struct drarun_error *err)
+{
+    int rc = c->options->metrics_port == 0
+                 ? 0
+                 : metrics_server_new(c->cluster->base, c->options->metrics_port, on_request, c,
+                                      &c->metrics, err);
+    return rc < 0 ? error_prefix(err, "metrics are not served") : rc;
+}
