@@ -9,74 +9,6 @@
 #include "jobs/outcome/cause_private.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
-#include "lib/base/plain.h"
-
-/* ---- copies of foreign text ---- */
-
-/* A copy that a terminal and JSON can take, without carriage returns. */
-static char *clean_copy(const char *text, size_t length)
-{
-    struct buf out = BUF_INIT;
-    for (size_t i = 0; i < length; i++)
-        if (text[i] != '\r')
-            buf_add(&out, text + i, 1);
-    if (out.data)
-        plain_text(out.data, out.len);
-    char *copy = buf_take(&out);
-    buf_done(&out);
-    return copy;
-}
-
-char *cause_clean_text(const char *text)
-{
-    return text && text[0] ? clean_copy(text, strlen(text)) : NULL;
-}
-
-/* ---- stories ---- */
-
-bool cause_has_rank(enum cause_kind kind)
-{
-    return kind >= CAUSE_EXIT && kind <= CAUSE_NO_INIT;
-}
-
-void cause_story_done(struct cause_story *story)
-{
-    free(story->host);
-    free(story->pod);
-    free(story->text);
-    free(story->advice);
-    free(story->tail);
-    *story = (struct cause_story){0};
-}
-
-static struct cause_story story_of_end(const struct cause_end *end, enum cause_kind kind)
-{
-    return (struct cause_story){
-        .kind = kind,
-        .rank = end->rank,
-        .worker = end->worker,
-        .code = end->code,
-        .signo = end->signo,
-        .core = end->core,
-        .oom = end->oom,
-        .ran_us = end->ran_us,
-        .host = cause_clean_text(end->host),
-        .advice = cause_clean_text(end->advice),
-        .tail = end->stderr_tail_length > 0 ? clean_copy(end->stderr_tail, end->stderr_tail_length)
-                                            : NULL,
-    };
-}
-
-bool cause_tell_take(struct cause *cause, struct cause_story *story)
-{
-    if (cause->first.kind != CAUSE_NONE) {
-        cause_story_done(story);
-        return false;
-    }
-    cause->first = *story;
-    *story = (struct cause_story){0};
-    return true;
-}
 
 /* ---- the object ---- */
 
@@ -187,7 +119,7 @@ static void remember_idle(struct cause_app *app, const struct cause_end *end)
 {
     bool idle = !end->by_us && end->signo == 0 && end->code == 0 && end->api == CAUSE_API_NONE;
     if (idle && app->api == CAUSE_API_NONE && app->idle.kind == CAUSE_NONE)
-        app->idle = story_of_end(end, CAUSE_NO_INIT);
+        app->idle = cause_story_of_end(end, CAUSE_NO_INIT);
 }
 
 static bool is_crash(const struct cause_end *end)
@@ -205,7 +137,7 @@ static void add_to_first(struct cause *cause, const struct cause_end *end)
 {
     struct cause_story *first = &cause->first;
     if (first->kind == CAUSE_ABORT && first->rank == end->rank) {
-        struct cause_story own = story_of_end(end, CAUSE_ABORT);
+        struct cause_story own = cause_story_of_end(end, CAUSE_ABORT);
         first->ran_us = own.ran_us;
         if (!first->tail)
             first->tail = TAKE_PTR(own.tail);
@@ -215,7 +147,7 @@ static void add_to_first(struct cause *cause, const struct cause_end *end)
     if (cause->aborted[end->rank])
         return;
     if (echo && cause->crash.kind == CAUSE_NONE && !end->by_us && is_crash(end))
-        cause->crash = story_of_end(end, CAUSE_SIGNAL);
+        cause->crash = cause_story_of_end(end, CAUSE_SIGNAL);
 }
 
 bool cause_may_change(const struct cause *cause)
@@ -252,7 +184,7 @@ static bool is_stronger(const struct cause *cause, enum cause_kind kind,
 static void replace_first(struct cause *cause, const struct cause_end *end, enum cause_kind kind)
 {
     cause_story_done(&cause->first);
-    cause->first = story_of_end(end, kind);
+    cause->first = cause_story_of_end(end, kind);
 }
 
 bool cause_rank_end(struct cause *cause, const struct cause_end *end)
@@ -279,7 +211,7 @@ bool cause_rank_end(struct cause *cause, const struct cause_end *end)
         return !end->by_us && is_done(cause, end->rank) && cause->ended_count < cause->map->ranks &&
                cause_tell_take(cause, &done);
     }
-    struct cause_story story = story_of_end(end, kind);
+    struct cause_story story = cause_story_of_end(end, kind);
     return cause_tell_take(cause, &story);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What cause.c decides and cause_text.c puts into words. */
+/* What cause.c and cause_pod.c decide and cause_text.c puts into words; cause_story.c holds one
+ * event. */
 #ifndef DRARUN_JOBS_CAUSE_PRIVATE_H
 #define DRARUN_JOBS_CAUSE_PRIVATE_H
 
@@ -50,6 +51,7 @@ bool cause_were_singletons(const struct cause *cause);
 
 /* A copy that a terminal and JSON can take; NULL of NULL, of "" and without memory. */
 char *cause_clean_text(const char *text);
+struct cause_story cause_story_of_end(const struct cause_end *end, enum cause_kind kind);
 void cause_story_done(struct cause_story *story);
 /* Makes it the first cause when there is none yet; takes its strings either way. */
 bool cause_tell_take(struct cause *cause, struct cause_story *story);
