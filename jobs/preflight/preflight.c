@@ -2,7 +2,6 @@
 #include "jobs/preflight/preflight.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,53 +10,6 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/topo/cpus.h"
-
-const char *preflight_name(enum preflight_code code)
-{
-    static const char *const names[] = {
-#define PREFLIGHT_NAME(name) [PREFLIGHT_##name] = #name,
-        PREFLIGHT_CODES(PREFLIGHT_NAME)
-#undef PREFLIGHT_NAME
-    };
-    return code < ARRAY_LEN(names) && names[code] ? names[code] : "NONE";
-}
-
-/* ---- collecting ---- */
-
-static void finding_done(struct preflight_finding *finding)
-{
-    free(finding->where);
-    free(finding->text);
-    free(finding->cure);
-}
-
-void preflight_add(struct preflight_run *run, enum preflight_code code, bool refusal,
-                   uint32_t worker, const char *cure, const char *format, ...)
-{
-    struct preflight_finding finding = {.code = code,
-                                        .refusal = refusal || run->in->spec->on_preflight_warning ==
-                                                                  SPEC_FALLBACK_FAIL,
-                                        .worker = worker};
-    va_list args;
-    va_start(args, format);
-    int n = vasprintf(&finding.text, format, args);
-    va_end(args);
-    if (n < 0)
-        finding.text = NULL;
-    finding.cure = strdup(cure);
-    if (run->count == run->cap) {
-        size_t cap = run->cap ? 2 * run->cap : 16;
-        struct preflight_finding *grown = reallocarray(run->list, cap, sizeof *grown);
-        run->list = grown ? grown : run->list;
-        run->cap = grown ? cap : run->cap;
-    }
-    if (!finding.text || !finding.cure || run->count == run->cap) {
-        finding_done(&finding);
-        run->failed = true;
-        return;
-    }
-    run->list[run->count++] = finding;
-}
 
 /* ---- merging ---- */
 
@@ -125,7 +77,7 @@ static size_t merge(struct preflight_run *run)
                                    : one_worker(&run->in->workers[first.worker], first.worker);
         run->failed |= !first.where;
         for (size_t k = i + 1; k < end; k++)
-            finding_done(&run->list[k]);
+            preflight_finding_done(&run->list[k]);
         run->list[kept++] = first;
     }
     return kept;
@@ -166,7 +118,7 @@ int preflight_reach(const struct preflight_input *input, const struct reach *rea
 void preflight_done(struct preflight *preflight)
 {
     for (size_t i = 0; i < preflight->count; i++)
-        finding_done(&preflight->list[i]);
+        preflight_finding_done(&preflight->list[i]);
     free(preflight->list);
     *preflight = (struct preflight){0};
 }
