@@ -21,39 +21,6 @@
 #define BEAT_MS 2000
 #define LOOK_MAX_MS 600000 /* longer than all calls that one look makes, with their deadlines */
 
-/* ---- the queue ---- */
-
-void controller_key(const char *namespace, const char *name, struct buf *key)
-{
-    buf_printf(key, "%s/%s", namespace, name);
-}
-
-void controller_again(struct controller *c, const char *namespace, const char *name, int64_t ms)
-{
-    struct buf key = BUF_INIT;
-    int64_t at = clock_ms() + ms;
-    controller_key(namespace, name, &key);
-    const json_t *before = key.data ? json_object_get(c->due, key.data) : NULL;
-    if (key.data && (!before || json_integer_value(before) > at))
-        json_object_set_new(c->due, key.data, json_integer(at));
-    buf_done(&key);
-}
-
-/* The one that is due first, or NULL; borrowed. */
-static const char *first_due(const struct controller *c, int64_t *ret_at)
-{
-    const char *first = NULL, *key;
-    json_t *at;
-    json_object_foreach(c->due, key, at)
-    {
-        if (first && json_integer_value(at) >= *ret_at)
-            continue;
-        first = key;
-        *ret_at = json_integer_value(at);
-    }
-    return first;
-}
-
 static void look_at(struct controller *c, const char *key)
 {
     cleanup_free char *copy = strdup(key);
@@ -212,7 +179,7 @@ static void serve(struct controller *c)
 {
     while (!c->stop && !c->lost.code) {
         int64_t at = 0;
-        const char *key = first_due(c, &at);
+        const char *key = controller_first_due(c, &at);
         int64_t left = key ? at - clock_ms() : TURN_MS;
         if (left <= 0)
             look_at(c, key);

@@ -1,18 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/cluster/client/job_clock.h"
 #include "launcher/cluster/controller/private.h"
-#include "lib/base/clock.h"
 #include "lib/base/error.h"
-
-static size_t count_due(const struct controller *c)
-{
-    size_t due = 0;
-    int64_t now = clock_ms();
-    const char *key;
-    json_t *at;
-    json_object_foreach(c->due, key, at) due += json_integer_value(at) <= now;
-    return due;
-}
 
 static void add_to_census(const json_t *object, void *arg)
 {
@@ -30,7 +19,7 @@ static void on_request(void *arg, struct buf *out)
         .version = DRARUN_VERSION,
         .instance = c->options->holder,
         .leads = leads,
-        .due = count_due(c),
+        .due = controller_count_due(c),
         .now_ms = lead_now(),
         .census = leads ? &census : NULL,
         .tally = &c->tally,

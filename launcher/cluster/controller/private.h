@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the controller share: controller.c (the Lease, the watches, the queue), job.c
+/* What the files of the controller share: controller.c (the Lease, the watches), queue.c, job.c
  * (one DraJob) and metrics.c. */
 #ifndef DRARUN_LAUNCHER_CLUSTER_CONTROLLER_PRIVATE_H
 #define DRARUN_LAUNCHER_CLUSTER_CONTROLLER_PRIVATE_H
@@ -44,5 +44,8 @@ int controller_serve_metrics(struct controller *c, struct drarun_error *err);
 void controller_key(const char *namespace, const char *name, struct buf *key);
 /* Looks at it again after this time at the latest. */
 void controller_again(struct controller *c, const char *namespace, const char *name, int64_t ms);
+/* The one that is due first, or NULL; borrowed. */
+const char *controller_first_due(const struct controller *c, int64_t *ret_at);
+size_t controller_count_due(const struct controller *c); /* now */
 
 #endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/cluster/controller/private.h"
+#include "lib/base/clock.h"
+
+void controller_key(const char *namespace, const char *name, struct buf *key)
+{
+    buf_printf(key, "%s/%s", namespace, name);
+}
+
+void controller_again(struct controller *c, const char *namespace, const char *name, int64_t ms)
+{
+    struct buf key = BUF_INIT;
+    int64_t at = clock_ms() + ms;
+    controller_key(namespace, name, &key);
+    const json_t *before = key.data ? json_object_get(c->due, key.data) : NULL;
+    if (key.data && (!before || json_integer_value(before) > at))
+        json_object_set_new(c->due, key.data, json_integer(at));
+    buf_done(&key);
+}
+
+const char *controller_first_due(const struct controller *c, int64_t *ret_at)
+{
+    const char *first = NULL, *key;
+    json_t *at;
+    json_object_foreach(c->due, key, at)
+    {
+        if (first && json_integer_value(at) >= *ret_at)
+            continue;
+        first = key;
+        *ret_at = json_integer_value(at);
+    }
+    return first;
+}
+
+size_t controller_count_due(const struct controller *c)
+{
+    size_t due = 0;
+    int64_t now = clock_ms();
+    const char *key;
+    json_t *at;
+    json_object_foreach(c->due, key, at) due += json_integer_value(at) <= now;
+    return due;
+}
