@@ -72,6 +72,9 @@ struct warnings {
 };
 
 const char *warning_name(enum warning_code code);
+/* One sentence each without a full stop: what the code means, and what to do. NULL: of no code. */
+const char *warning_meaning(enum warning_code code);
+const char *warning_cure(enum warning_code code);
 void warnings_add(struct warnings *warnings, enum warning_code code, int32_t worker,
                   const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* By name, worker, detail: the same plan always reads the same. */

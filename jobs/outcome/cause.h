@@ -48,6 +48,13 @@ enum cause_kind {
     CAUSE_DONE,        /* the ranks that decide (cause_decide_by) have all succeeded: 0 */
 };
 
+/* "no-finalize", the exit status in words, and one sentence each without a full stop: what it means
+ * and what to do. The last three are NULL of CAUSE_NONE and CAUSE_DONE. */
+const char *cause_kind_name(enum cause_kind kind);
+const char *cause_kind_status(enum cause_kind kind);
+const char *cause_kind_meaning(enum cause_kind kind);
+const char *cause_kind_cure(enum cause_kind kind);
+
 /* A worker's pod that has ended, or whose end is announced. Strings are borrowed until cause_pod
  * returns, and may be NULL. */
 struct cause_pod {
@@ -101,6 +108,11 @@ void cause_expect_pods(struct cause *cause);
 bool cause_worker_failure(struct cause *cause, uint32_t worker, const char *node,
                           const struct drarun_error *err);
 bool cause_pod(struct cause *cause, const struct cause_pod *pod);
+/* Of every end but POD_END_NONE: what happened, as it follows the worker's name, what to do, and
+ * the job's exit status. */
+const char *cause_pod_deed(enum pod_end end);
+const char *cause_pod_cure(enum pod_end end);
+int cause_pod_end_status(enum pod_end end);
 /* The agents waited so long for a launcher. pod and node of the one that was lost may be NULL. */
 bool cause_launcher_lost(struct cause *cause, const char *pod, const char *node, int64_t waited_ms);
 

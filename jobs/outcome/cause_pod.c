@@ -11,9 +11,9 @@
 
 /* docs/design/006-ends.md has this table. */
 static const struct row {
-    const char *deed; /* after the worker; the cluster's words follow */
-    const char *advice;
-    int status; /* 0: infrastructure's */
+    const char *deed;   /* after the worker; the cluster's words follow */
+    const char *advice; /* of the message, and what to do in docs/messages.md */
+    int status;         /* 0: infrastructure's */
     struct cause_restart restart;
 } rows[] = {
     [POD_END_NONE] = {"ended", NULL, 0, {.retry = true}},
@@ -24,7 +24,9 @@ static const struct row {
                      128 + SIGKILL,
                      {.retry = true}},
     [POD_END_START] = {"could not be started",
-                       NULL,
+                       "its node could not make the container: with restarts: N the next attempt "
+                       "takes another node; kubectl describe pod has the runtime's "
+                       "words",
                        0,
                        {.retry = true, .avoid_node = true, .new_claims = true}},
     [POD_END_EVICTED] = {"was evicted",
@@ -38,7 +40,8 @@ static const struct row {
                            0,
                            {.retry = true}},
     [POD_END_TAINT] = {"was ended by a taint of its node",
-                       NULL,
+                       "kubectl describe node shows its taints: a toleration in the "
+                       "template lets the pods stay",
                        0,
                        {.retry = true, .new_claims = true}},
     [POD_END_DEVICE_TAINT] = {"was ended by a taint of one of its devices",
@@ -47,11 +50,12 @@ static const struct row {
                               0,
                               {.retry = true, .new_claims = true}},
     [POD_END_NODE_LOST] = {"was lost with its node",
-                           NULL,
+                           "kubectl get nodes shows whether it answers again: restarts: "
+                           "N in the spec runs the job on another node",
                            0,
                            {.retry = true, .avoid_node = true, .new_claims = true}},
     [POD_END_NODE_SHUTDOWN] = {"was ended by the shutdown of its node",
-                               NULL,
+                               "restarts: N in the spec runs the job again on another node",
                                0,
                                {.retry = true, .avoid_node = true, .new_claims = true}},
     [POD_END_DEADLINE] = {"reached the pod's activeDeadlineSeconds",
@@ -59,7 +63,8 @@ static const struct row {
                           124,
                           {.retry = false}},
     [POD_END_REFUSED] = {"was not admitted by its node",
-                         NULL,
+                         "its node had no room or no working device for it: kubectl "
+                         "describe node; with restarts: N the next attempt takes another",
                          0,
                          {.retry = true, .avoid_node = true, .new_claims = true}},
     [POD_END_DELETED] = {"was deleted",
@@ -67,7 +72,8 @@ static const struct row {
                          0,
                          {.retry = true}},
     [POD_END_UNKNOWN] = {"ended for a reason that the cluster does not know",
-                         NULL,
+                         "kubectl describe node shows what happened there: restarts: N"
+                         " in the spec runs the job again",
                          0,
                          {.retry = true}},
 };
@@ -104,10 +110,26 @@ const char *cause_pod_advice(enum pod_end end)
     return row_of(end)->advice;
 }
 
+const char *cause_pod_deed(enum pod_end end)
+{
+    return row_of(end)->deed;
+}
+
+const char *cause_pod_cure(enum pod_end end)
+{
+    const char *advice = row_of(end)->advice; /* none of an agent that says why itself */
+    return advice ? advice : "read the agent's words in the report and in kubectl logs POD";
+}
+
+int cause_pod_end_status(enum pod_end end)
+{
+    int status = row_of(end)->status;
+    return status ? status : error_exit_status(DRARUN_ERR_INFRASTRUCTURE);
+}
+
 int cause_pod_status(const struct cause_story *story)
 {
-    int status = row_of(story->end)->status;
-    return status ? status : error_exit_status(DRARUN_ERR_INFRASTRUCTURE);
+    return cause_pod_end_status(story->end);
 }
 
 /* ---- events ---- */

@@ -11,20 +11,60 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 
-static const char *const kind_names[] = {
-    [CAUSE_NONE] = "none",
-    [CAUSE_EXIT] = "exit",
-    [CAUSE_SIGNAL] = "signal",
-    [CAUSE_ABORT] = "abort",
-    [CAUSE_NO_FINALIZE] = "no-finalize",
-    [CAUSE_NO_INIT] = "no-init",
-    [CAUSE_FAILURE] = "failure",
-    [CAUSE_TIMEOUT] = "timeout",
-    [CAUSE_INTERRUPTED] = "interrupted",
-    [CAUSE_POD] = "pod",
-    [CAUSE_LAUNCHER] = "launcher-lost",
-    [CAUSE_DONE] = "done",
+/* docs/messages.md and `drarun help KIND` have all of it. */
+static const struct {
+    const char *name, *status, *meaning, *cure;
+} kinds[] = {
+    [CAUSE_NONE] = {.name = "none"},
+    [CAUSE_EXIT] = {"exit", "the rank's", "a rank exited with a status that is not 0",
+                    "read the rank's last lines, which the report shows, and drarun logs JOB"},
+    [CAUSE_SIGNAL] = {"signal", "128 + signal", "a signal or the kernel's OOM killer ended a rank",
+                      "look for a core file, the rank's last lines and the memory limit"},
+    [CAUSE_ABORT] = {"abort", "the abort's", "a rank called MPI_Abort, PMIx_Abort or PMI_Abort",
+                     "read the rank's last lines: the program says why it aborts"},
+    [CAUSE_NO_FINALIZE] = {"no-finalize", "1",
+                           "a rank exited with 0 after MPI_Init and without MPI_Finalize",
+                           "call MPI_Finalize in every rank before it exits"},
+    [CAUSE_NO_INIT] = {"no-init", "1",
+                       "a rank exited with 0 without MPI_Init, which other ranks of its program "
+                       "called",
+                       "call MPI_Init in all ranks of a program or in none"},
+    [CAUSE_FAILURE] = {"failure", "the error's",
+                       "an agent, a connection or a start failed, or a check refused the job",
+                       "the text names what failed, on which worker, and what to do"},
+    [CAUSE_TIMEOUT] = {"timeout", "124", "the job did not end within --timeout or timeouts.total",
+                       "allow more time, or look at what the ranks do: drarun status JOB"},
+    [CAUSE_INTERRUPTED] = {"interrupted", "128 + signal",
+                           "the user ended the job, by a signal or drarun cancel",
+                           "nothing is wrong"},
+    [CAUSE_POD] = {"pod", "the pod's end has it", "the cluster ended a worker's pod",
+                   "the end of the pod tells how: the next table"},
+    [CAUSE_LAUNCHER] = {"launcher-lost", "70",
+                        "the launcher was gone for so long that the agents ended their ranks",
+                        "look at the launcher's pod and node; restarts: N in the spec runs the "
+                        "job again"},
+    [CAUSE_DONE] = {.name = "done"},
 };
+
+const char *cause_kind_name(enum cause_kind kind)
+{
+    return kinds[kind].name;
+}
+
+const char *cause_kind_status(enum cause_kind kind)
+{
+    return kinds[kind].status;
+}
+
+const char *cause_kind_meaning(enum cause_kind kind)
+{
+    return kinds[kind].meaning;
+}
+
+const char *cause_kind_cure(enum cause_kind kind)
+{
+    return kinds[kind].cure;
+}
 
 /* ---- parts of sentences ---- */
 
@@ -314,7 +354,7 @@ static int fill_cause(json_t *object, const struct cause *cause)
     add_advice(cause, &advice);
     if (cause->crash.kind != CAUSE_NONE)
         add_sentence(cause, &cause->crash, &crash);
-    int rc = set_text(object, "kind", kind_names[first->kind]);
+    int rc = set_text(object, "kind", kinds[first->kind].name);
     rc |= set_built(object, "text", &sentence);
     rc |= set_built(object, "advice", &advice);
     rc |= set_built(object, "also", &crash);

@@ -41,6 +41,7 @@ enum preflight_code {
 #define PREFLIGHT_ENUM(name) PREFLIGHT_##name,
     PREFLIGHT_CODES(PREFLIGHT_ENUM)
 #undef PREFLIGHT_ENUM
+        PREFLIGHT_COUNT,
 };
 
 struct preflight_worker {
@@ -82,6 +83,10 @@ int preflight_reach(const struct preflight_input *input, const struct reach *rea
 void preflight_done(struct preflight *preflight);
 
 const char *preflight_name(enum preflight_code code);
+/* One sentence each without a full stop, of every finding with the code; a finding's own text and
+ * cure say more. NULL: of no code. */
+const char *preflight_meaning(enum preflight_code code);
+const char *preflight_cure(enum preflight_code code);
 /* "worker 3 (...): its memlock limit is ...: add ...": one line. */
 void preflight_line(const struct preflight_finding *finding, struct buf *out);
 /* 0 without a refusal; else -EPERM with kind DRARUN_ERR_PREFLIGHT and the first one's line, "and N

@@ -7,21 +7,41 @@
 
 #include "lib/base/cleanup.h"
 
+/* docs/messages.md and `drarun help STATUS` have all of it. */
 static const struct {
     const char *name;
     int status;
+    const char *meaning, *cure;
 } kinds[] = {
-    [DRARUN_ERR_NONE] = {"none", 70},
-    [DRARUN_ERR_USAGE] = {"usage", 64},
-    [DRARUN_ERR_SPEC] = {"spec", 65},
-    [DRARUN_ERR_CLUSTER] = {"cluster", 69},
-    [DRARUN_ERR_INFRASTRUCTURE] = {"infrastructure", 70},
-    [DRARUN_ERR_CAPACITY] = {"capacity", 75},
-    [DRARUN_ERR_PREFLIGHT] = {"preflight", 76},
-    [DRARUN_ERR_INTERRUPTED] = {"interrupted", 130},
-    [DRARUN_ERR_NOT_FOUND] = {"not-found", 127},
-    [DRARUN_ERR_NOT_EXECUTABLE] = {"not-executable", 126},
-    [DRARUN_ERR_TIMEOUT] = {"timeout", 124},
+    [DRARUN_ERR_NONE] = {"none", 70, NULL, NULL},
+    [DRARUN_ERR_USAGE] = {"usage", 64, "the command line is wrong",
+                          "drarun help VERB shows the options"},
+    [DRARUN_ERR_SPEC] = {"spec", 65,
+                         "the job's description is wrong, or names what cannot be had: an image, a "
+                         "device class",
+                         "drarun validate FILE names each wrong key"},
+    [DRARUN_ERR_CLUSTER] = {"cluster", 69,
+                            "the API server cannot be reached, or refuses the request",
+                            "drarun doctor shows what the cluster and your rights lack"},
+    [DRARUN_ERR_INFRASTRUCTURE] = {"infrastructure", 70,
+                                   "an agent, a node or a connection was lost, or the output could "
+                                   "not be read to its end",
+                                   "the report names the worker and its node; restarts: N in the "
+                                   "spec runs the job again"},
+    [DRARUN_ERR_CAPACITY] = {"capacity", 75, "there was no room in time",
+                             "drarun plan FILE shows what is short; raise timeouts.queue, nodes or "
+                             "allocation, or ask for fewer workers"},
+    [DRARUN_ERR_PREFLIGHT] = {"preflight", 76,
+                              "a check of the workers refused the job, or a worker has no room for "
+                              "its ranks",
+                              "the message names the worker, what it lacks and the cure"},
+    [DRARUN_ERR_INTERRUPTED] = {"interrupted", 130, "the user ended it", "nothing is wrong"},
+    [DRARUN_ERR_NOT_FOUND] = {"not-found", 127, "the program does not exist",
+                              "look at its path, at PATH and at the image"},
+    [DRARUN_ERR_NOT_EXECUTABLE] = {"not-executable", 126, "the program cannot be executed",
+                                   "look at its permissions, its first line and its architecture"},
+    [DRARUN_ERR_TIMEOUT] = {"timeout", 124, "the job's time was over",
+                            "allow more time: --timeout, or timeouts.total in the spec"},
 };
 
 static int fill(struct drarun_error *err, int code, const char *format, va_list args)
@@ -85,4 +105,14 @@ int error_exit_status(enum drarun_errkind kind)
 const char *error_kind_name(enum drarun_errkind kind)
 {
     return (size_t)kind < ARRAY_LEN(kinds) ? kinds[kind].name : "unknown";
+}
+
+const char *error_kind_meaning(enum drarun_errkind kind)
+{
+    return (size_t)kind < ARRAY_LEN(kinds) ? kinds[kind].meaning : NULL;
+}
+
+const char *error_kind_cure(enum drarun_errkind kind)
+{
+    return (size_t)kind < ARRAY_LEN(kinds) ? kinds[kind].cure : NULL;
 }

@@ -26,5 +26,8 @@ int error_exit_status(enum drarun_errkind kind);
 
 /* The word that reports use for a kind: "usage", "spec", ... */
 const char *error_kind_name(enum drarun_errkind kind);
+/* One sentence each without a full stop: what the status means, and what to do. NULL: of none. */
+const char *error_kind_meaning(enum drarun_errkind kind);
+const char *error_kind_cure(enum drarun_errkind kind);
 
 #endif

@@ -18,9 +18,13 @@ static void names(void **unused)
         assert_int_equal(strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"), strlen(name));
         for (int other = WARNING_NONE; other < code; other++)
             assert_string_not_equal(name, warning_name(other));
+        assert_non_null(warning_meaning(code));
+        assert_non_null(warning_cure(code));
     }
     assert_string_equal(warning_name(WARN_NO_GPU), "NO_GPU");
     assert_string_equal(warning_name(WARNING_COUNT), "?");
+    assert_null(warning_meaning(WARNING_COUNT));
+    assert_null(warning_cure(WARNING_NONE));
 }
 
 /* By name, worker, detail, however they came in: 40 of them, so that the list grows too. */

@@ -45,7 +45,8 @@ static const struct sentence {
     {{.end = POD_END_TAINT, .exit_code = -1},
      70,
      {.retry = true, .new_claims = true},
-     "worker 1 (job-w-1 on node-b) was ended by a taint of its node\n"},
+     "worker 1 (job-w-1 on node-b) was ended by a taint of its node\n"
+     "  kubectl describe node shows its taints: a toleration in the template lets the pods stay\n"},
     {{.end = POD_END_DEVICE_TAINT, .exit_code = -1},
      70,
      {.retry = true, .new_claims = true},
@@ -55,11 +56,14 @@ static const struct sentence {
     {{.end = POD_END_NODE_LOST, .message = "PodGC: node no longer exists", .exit_code = -1},
      70,
      {.retry = true, .avoid_node = true, .new_claims = true},
-     "worker 1 (job-w-1 on node-b) was lost with its node: PodGC: node no longer exists\n"},
+     "worker 1 (job-w-1 on node-b) was lost with its node: PodGC: node no longer exists\n"
+     "  kubectl get nodes shows whether it answers again: restarts: N in the spec runs the job on "
+     "another node\n"},
     {{.end = POD_END_NODE_SHUTDOWN, .exit_code = -1},
      70,
      {.retry = true, .avoid_node = true, .new_claims = true},
-     "worker 1 (job-w-1 on node-b) was ended by the shutdown of its node\n"},
+     "worker 1 (job-w-1 on node-b) was ended by the shutdown of its node\n"
+     "  restarts: N in the spec runs the job again on another node\n"},
     {{.end = POD_END_DEADLINE, .exit_code = -1},
      124,
      {.retry = false},
@@ -74,11 +78,15 @@ static const struct sentence {
      70,
      {.retry = true, .avoid_node = true, .new_claims = true},
      "worker 1 (job-w-1 on node-b) was not admitted by its node: Node didn't have enough resource: "
-     "cpu\n"},
+     "cpu\n"
+     "  its node had no room or no working device for it: kubectl describe node; with restarts: N "
+     "the next attempt takes another\n"},
     {{.end = POD_END_START, .message = "hook: no NIC", .exit_code = 128},
      70,
      {.retry = true, .avoid_node = true, .new_claims = true},
-     "worker 1 (job-w-1 on node-b) could not be started: hook: no NIC\n"},
+     "worker 1 (job-w-1 on node-b) could not be started: hook: no NIC\n"
+     "  its node could not make the container: with restarts: N the next attempt takes another "
+     "node; kubectl describe pod has the runtime's words\n"},
     {{.end = POD_END_EXIT, .exit_code = 3},
      70,
      {.retry = true},
@@ -92,8 +100,27 @@ static const struct sentence {
     {{.end = POD_END_UNKNOWN, .exit_code = -1},
      70,
      {.retry = true},
-     "worker 1 (job-w-1 on node-b) ended for a reason that the cluster does not know\n"},
+     "worker 1 (job-w-1 on node-b) ended for a reason that the cluster does not know\n"
+     "  kubectl describe node shows what happened there: restarts: N in the spec runs the job "
+     "again\n"},
 };
+
+/* What the reference page has of an end is what the report says of it. */
+static void every_end_has_its_words(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(sentences); i++) {
+        enum pod_end end = sentences[i].pod.end;
+        const char *advice = strstr(sentences[i].text, "\n  ");
+        assert_int_equal(cause_pod_end_status(end), sentences[i].status);
+        assert_non_null(cause_pod_cure(end));
+        if (end != POD_END_EXIT) {
+            assert_non_null(strstr(sentences[i].text, cause_pod_deed(end)));
+            assert_non_null(advice);
+            assert_memory_equal(advice + 3, cause_pod_cure(end), strlen(cause_pod_cure(end)));
+        }
+    }
+}
 
 static struct cause *begin(struct rankmap *map)
 {
@@ -305,8 +332,11 @@ static void what_is_tried_again(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_end),           cmocka_unit_test(the_pod_is_known_last),
-        cmocka_unit_test(what_stays),          cmocka_unit_test(the_launcher),
+        cmocka_unit_test(every_end),
+        cmocka_unit_test(every_end_has_its_words),
+        cmocka_unit_test(the_pod_is_known_last),
+        cmocka_unit_test(what_stays),
+        cmocka_unit_test(the_launcher),
         cmocka_unit_test(what_is_tried_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -553,6 +553,19 @@ static void others_may_fail_the_job(void **state)
     rankmap_done(&map);
 }
 
+static void every_kind_has_its_words(void **state)
+{
+    (void)state;
+    for (int i = CAUSE_NONE + 1; i < CAUSE_DONE; i++) {
+        enum cause_kind kind = (enum cause_kind)i;
+        assert_non_null(cause_kind_name(kind));
+        assert_non_null(cause_kind_status(kind));
+        assert_non_null(cause_kind_meaning(kind));
+        assert_non_null(cause_kind_cure(kind));
+    }
+    assert_null(cause_kind_meaning(CAUSE_DONE));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -562,6 +575,7 @@ int main(void)
         cmocka_unit_test(the_report_has_all_of_a_signal),
         cmocka_unit_test(the_agents_advice_is_told),
         cmocka_unit_test(ranks_that_come_later_count),
+        cmocka_unit_test(every_kind_has_its_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

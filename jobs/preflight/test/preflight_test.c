@@ -593,6 +593,17 @@ static void noted_by_rail(void **state)
     }
 }
 
+static void test_every_code_has_its_words(void **state)
+{
+    (void)state;
+    for (int i = PREFLIGHT_NONE + 1; i < PREFLIGHT_COUNT; i++) {
+        assert_non_null(preflight_meaning((enum preflight_code)i));
+        assert_non_null(preflight_cure((enum preflight_code)i));
+    }
+    assert_null(preflight_cure(PREFLIGHT_NONE));
+    assert_null(preflight_meaning(PREFLIGHT_COUNT));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -615,6 +626,7 @@ int main(void)
         cmocka_unit_test(claimed_nics_that_are_down),
         cmocka_unit_test(alignment),
         cmocka_unit_test(noted_by_rail),
+        cmocka_unit_test(test_every_code_has_its_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
