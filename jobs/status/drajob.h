@@ -11,11 +11,6 @@
 /* On a DraJob that a run or submit wrote, which makes the job's objects itself. */
 #define DRAJOB_CLIENT "drarun.dev/made-by-client"
 
-/* status.reason of a spec that was refused: while it stands the spec may be changed. */
-#define DRAJOB_INVALID "InvalidSpec"
-/* Of objects that could not be made, which is tried again. */
-#define DRAJOB_CANNOT_CREATE "CannotCreate"
-
 /* The job of the object, with all that a client checks before it makes anything, and not suspended:
  * that is the object's own affair. Errors of the spec have kind DRARUN_ERR_SPEC and name the path:
  * "spec.workers: expected ..."; further findings follow, a line each. */

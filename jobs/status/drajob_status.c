@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "jobs/status/reason.h"
 #include "jobs/status/status_doc.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/timestamp.h"
@@ -108,19 +109,6 @@ static json_int_t asked_workers(const json_t *object)
 
 /* ---- words ---- */
 
-/* "node-lost" is NodeLost: what Kubernetes takes as a reason. */
-static void camel(const char *words, char *text, size_t size)
-{
-    bool upper = true;
-    size_t n = 0;
-    for (; words && *words && n < size - 1; words++) {
-        if (isalnum((unsigned char)*words))
-            text[n++] = (char)(upper ? toupper((unsigned char)*words) : *words);
-        upper = !isalnum((unsigned char)*words);
-    }
-    text[n] = '\0';
-}
-
 /* Cut between characters. */
 static json_t *message(const char *text)
 {
@@ -167,8 +155,8 @@ static const char *phase_of(const json_t *doc)
 static void see_end(struct view *v, const char *result, const char *text)
 {
     char reason[64] = "";
-    camel(text_of(v->cause, "kind"), reason, sizeof reason);
-    camel(result ? result : "failed", v->state, sizeof v->state);
+    reason_of_words(text_of(v->cause, "kind"), reason, sizeof reason);
+    reason_of_words(result ? result : "failed", v->state, sizeof v->state);
     snprintf(v->reason, sizeof v->reason, "%s", reason[0] ? reason : v->state);
     v->text = text;
     v->ended = true;
@@ -194,7 +182,7 @@ static void see_led(struct view *v, const struct drajob_input *in)
         return;
     }
     v->cause = NULL;
-    camel(is(phase, "created") ? "pending" : phase, v->state, sizeof v->state);
+    reason_of_words(is(phase, "created") ? "pending" : phase, v->state, sizeof v->state);
     snprintf(v->reason, sizeof v->reason, "%s", v->state);
     v->text = v->running                 ? "the ranks run"
               : text_of(waiting, "text") ? text_of(waiting, "text")
@@ -207,18 +195,19 @@ static void look(struct view *v, const struct drajob_input *in)
     *v = (struct view){.accepted = in->stage != DRAJOB_INVALID_SPEC};
     switch (in->stage) {
     case DRAJOB_INVALID_SPEC:
-        see(v, "Invalid", DRAJOB_INVALID, text);
+        see(v, "Invalid", reason_name(REASON_INVALID_SPEC), text);
         break;
     case DRAJOB_PENDING:
-        see(v, "Pending", reason ? reason : "Accepted",
+        see(v, "Pending", reason ? reason : reason_name(REASON_ACCEPTED),
             text ? text : "the objects of the job are being made");
         break;
     case DRAJOB_SUSPENDED:
-        see(v, "Suspended", "Suspended", "spec.suspend: it holds nothing");
+        see(v, "Suspended", reason_name(REASON_SUSPENDED), "spec.suspend: it holds nothing");
         v->suspended = true;
         break;
     case DRAJOB_SUSPENDING:
-        see(v, "Suspending", "Suspending", "spec.suspend: its pods and claims are going");
+        see(v, "Suspending", reason_name(REASON_SUSPENDING),
+            "spec.suspend: its pods and claims are going");
         break;
     case DRAJOB_LED:
         see_led(v, in);
@@ -265,15 +254,16 @@ static json_t *conditions(const struct drajob_input *in, const struct view *v)
     json_t *list = json_array();
     const char *why = v->reason;
     if (!v->accepted) {
-        add(in, list, "Accepted", false, DRAJOB_INVALID, v->text);
+        add(in, list, "Accepted", false, reason_name(REASON_INVALID_SPEC), v->text);
         return list;
     }
-    add(in, list, "Accepted", true, "Checked", "the spec was checked");
-    add(in, list, "Suspended", v->suspended, v->suspended ? "Suspended" : "NotSuspended",
+    add(in, list, "Accepted", true, reason_name(REASON_CHECKED), "the spec was checked");
+    add(in, list, "Suspended", v->suspended,
+        reason_name(v->suspended ? REASON_SUSPENDED : REASON_NOT_SUSPENDED),
         v->suspended ? v->text : "");
-    add(in, list, "Allocated", v->allocated, v->allocated ? "Allocated" : why,
+    add(in, list, "Allocated", v->allocated, v->allocated ? reason_name(REASON_ALLOCATED) : why,
         v->allocated ? "every worker has its devices and its node" : v->text);
-    add(in, list, "Running", v->running, v->running ? "Running" : why, v->text);
+    add(in, list, "Running", v->running, v->running ? reason_name(REASON_RUNNING) : why, v->text);
     if (!v->ended)
         return list;
     add(in, list, "Succeeded", is(v->state, "Succeeded"), why, v->text);
@@ -371,17 +361,19 @@ static struct drajob_event step(const json_t *before, const json_t *next)
     bool reworded = !is(text_of(before, "message"), text ? text : "");
     if (is_end(state) && !is_end(text_of(before, "state")))
         return (struct drajob_event){state, text, !is(state, "Succeeded")};
-    if (is(text_of(next, "reason"), DRAJOB_INVALID) &&
-        (reworded || !is(text_of(before, "reason"), DRAJOB_INVALID)))
-        return (struct drajob_event){DRAJOB_INVALID, text, true};
-    if (becomes(before, next, "reason", DRAJOB_CANNOT_CREATE))
-        return (struct drajob_event){DRAJOB_CANNOT_CREATE, text, true};
+    if (is(text_of(next, "reason"), reason_name(REASON_INVALID_SPEC)) &&
+        (reworded || !is(text_of(before, "reason"), reason_name(REASON_INVALID_SPEC))))
+        return (struct drajob_event){reason_name(REASON_INVALID_SPEC), text, true};
+    if (becomes(before, next, "reason", reason_name(REASON_CANNOT_CREATE)))
+        return (struct drajob_event){reason_name(REASON_CANNOT_CREATE), text, true};
     if (becomes(before, next, "state", "Suspended"))
         return (struct drajob_event){state, text, false};
     if (text_of(next, "launcherUID") && !text_of(before, "launcherUID"))
-        return (struct drajob_event){"Created", "the job's objects are made", false};
+        return (struct drajob_event){reason_name(REASON_CREATED), "the job's objects are made",
+                                     false};
     if (is_suspended(before) && !is_suspended(next))
-        return (struct drajob_event){"Resumed", "it is no longer suspended", false};
+        return (struct drajob_event){reason_name(REASON_RESUMED), "it is no longer suspended",
+                                     false};
     return (struct drajob_event){0};
 }
 

@@ -11,6 +11,7 @@
 
 #include "jobs/manifests/objects.h"
 #include "jobs/manifests/render.h"
+#include "jobs/status/reason.h"
 #include "jobs/status/status_doc.h"
 #include "launcher/accept/run.h"
 #include "launcher/cluster/alloc/allocate.h"
@@ -119,7 +120,7 @@ static void tell_document_refused(struct cluster *cluster, const char *job, cons
                               "name", job, "namespace", cluster->namespace, "uid", kube_uid(owner));
     const struct api_event event = {.about = about,
                                     .job = job,
-                                    .reason = "DocumentRefused",
+                                    .reason = reason_name(REASON_DOCUMENT_REFUSED),
                                     .message = err->text,
                                     .warning = true,
                                     .controller = "drarun.dev/launcher",

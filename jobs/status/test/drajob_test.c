@@ -164,7 +164,7 @@ static void test_refused_and_corrected(void **state)
         .now_ms = AT, .stage = DRAJOB_INVALID_SPEC, .text = "spec.image: is missing"};
     (void)state;
     const json_t *status = next(object, &input);
-    assert_string_equal(text(status, "reason"), DRAJOB_INVALID);
+    assert_string_equal(text(status, "reason"), "InvalidSpec");
     assert_string_equal(text(status, "message"), "spec.image: is missing");
     assert_true(drajob_is_refused(object));
     json_object_set_new(json_object_get(object, "metadata"), "generation", json_integer(4));
@@ -188,12 +188,11 @@ static void test_events(void **state)
         {{.stage = DRAJOB_INVALID_SPEC, .text = "x: wrong"}, .reason = NULL},
         {{.stage = DRAJOB_INVALID_SPEC, .text = "y: wrong"}, "InvalidSpec", "y: wrong", true},
         {{.stage = DRAJOB_PENDING}, .reason = NULL},
-        {{.stage = DRAJOB_PENDING, .reason = DRAJOB_CANNOT_CREATE, .text = "quota"},
+        {{.stage = DRAJOB_PENDING, .reason = "CannotCreate", .text = "quota"},
          "CannotCreate",
          "quota",
          true},
-        {{.stage = DRAJOB_PENDING, .reason = DRAJOB_CANNOT_CREATE, .text = "quota: 2"},
-         .reason = NULL},
+        {{.stage = DRAJOB_PENDING, .reason = "CannotCreate", .text = "quota: 2"}, .reason = NULL},
         {{.stage = DRAJOB_LED, .launcher = "u"}, "Created", "the job's objects are made", false},
         {{.stage = DRAJOB_LED, .launcher = "u"}, .reason = NULL},
         {{.stage = DRAJOB_SUSPENDING}, .reason = NULL},

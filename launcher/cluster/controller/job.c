@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "jobs/status/drajob.h"
+#include "jobs/status/reason.h"
 #include "jobs/spec/k8s_name.h"
 #include "jobs/status/status_doc.h"
 #include "launcher/cluster/client/api_event.h"
@@ -17,10 +18,9 @@
 #include "lib/base/timestamp.h"
 #include "lib/child/bounded.h"
 
-#define SUBMITTING "Submitting" /* the reason while a client makes the objects */
-#define CLIENT_MS 60000         /* a client that makes the objects itself may take */
-#define GOING_MS 500            /* between two looks at what is to go */
-#define AGAIN_MIN_MS 1000       /* after what could not be made; doubles */
+#define CLIENT_MS 60000   /* a client that makes the objects itself may take */
+#define GOING_MS 500      /* between two looks at what is to go */
+#define AGAIN_MIN_MS 1000 /* after what could not be made; doubles */
 #define AGAIN_MAX_MS 60000
 #define CONFLICT_MS 200 /* until the watch has brought what another one wrote */
 #define INTERRUPTED 130 /* as a cancelled job's */
@@ -115,7 +115,7 @@ static int write_status(const struct sight *s, json_t *status_take, struct draru
 /* A job that cannot be made is tried again and again, with other states between: told once. */
 static bool was_told(const struct sight *s, const struct drajob_event *what)
 {
-    if (strcmp(what->reason, DRAJOB_CANNOT_CREATE) != 0)
+    if (strcmp(what->reason, reason_name(REASON_CANNOT_CREATE)) != 0)
         return false;
     if (is_noted(s, s->c->refused, what->text))
         return true;
@@ -281,7 +281,8 @@ static void not_made(const struct sight *s, const struct drarun_error *err)
     }
     s->c->tally.not_created++;
     log_note("%s/%s: %s", s->namespace, s->name, err->text);
-    tell_stage(s, DRAJOB_PENDING, err->code == EEXIST ? "NameInUse" : DRAJOB_CANNOT_CREATE,
+    tell_stage(s, DRAJOB_PENDING,
+               reason_name(err->code == EEXIST ? REASON_NAME_IN_USE : REASON_CANNOT_CREATE),
                err->text);
     again(s, pause_ms(s));
 }
@@ -309,8 +310,8 @@ static const char *told_reason(const struct sight *s)
 static bool is_left_by_refused(const struct sight *s)
 {
     const char *reason = told_reason(s);
-    return reason && strcmp(reason, DRAJOB_CANNOT_CREATE) == 0 && (!s->job || s->own_job) &&
-           (!s->map || s->own_map);
+    return reason && strcmp(reason, reason_name(REASON_CANNOT_CREATE)) == 0 &&
+           (!s->job || s->own_job) && (!s->map || s->own_map);
 }
 
 /* Nothing of an earlier job, nor of an earlier run of this one, may be in the way: a name is free
@@ -326,7 +327,7 @@ static bool is_clear(const struct sight *s)
     if (there < 0)
         log_note("%s/%s: %s", s->namespace, s->name, err.text);
     if (!is_left_by_refused(s))
-        tell_stage(s, DRAJOB_PENDING, "NameInUse",
+        tell_stage(s, DRAJOB_PENDING, reason_name(REASON_NAME_IN_USE),
                    "objects of a job of that name are there: waiting for them to go");
     if (!s->job && !s->map) /* their end is watched */
         again(s, there < 0 ? pause_ms(s) : GOING_MS);
@@ -348,7 +349,8 @@ static void suspend(const struct sight *s)
 static bool is_clients(const struct sight *s)
 {
     const char *reason = told_reason(s);
-    return drajob_is_of_client(s->object) && (!reason || strcmp(reason, SUBMITTING) == 0);
+    return drajob_is_of_client(s->object) &&
+           (!reason || strcmp(reason, reason_name(REASON_SUBMITTING)) == 0);
 }
 
 static bool is_young(const struct sight *s)
@@ -364,7 +366,7 @@ static void lose_client(const struct sight *s)
 {
     const struct drajob_input input = {
         .stage = DRAJOB_LOST,
-        .reason = "ClientLost",
+        .reason = reason_name(REASON_CLIENT_LOST),
         .text =
             "its launcher's Job is gone, or its client has never made it: delete it, and submit "
             "it again if it is to run",
@@ -379,7 +381,8 @@ static void await_client(const struct sight *s)
         tell_launcher(s, kube_uid(s->job));
     else if (!is_young(s))
         lose_client(s);
-    else if (tell_stage(s, DRAJOB_PENDING, SUBMITTING, "its client makes its objects") == 0)
+    else if (tell_stage(s, DRAJOB_PENDING, reason_name(REASON_SUBMITTING),
+                        "its client makes its objects") == 0)
         again(s, CLIENT_MS / 4);
 }
 
@@ -480,7 +483,7 @@ static json_t *document(const struct sight *s, const char *launcher)
 static void lose(const struct sight *s, struct drajob_input *input, const char *failed)
 {
     input->stage = DRAJOB_LOST;
-    input->reason = failed ? "LauncherFailed" : "JobDeleted";
+    input->reason = reason_name(failed ? REASON_LAUNCHER_FAILED : REASON_JOB_DELETED);
     input->text = failed ? failed : "its launcher's Job was deleted";
     input->result = failed ? "failed" : "cancelled";
     input->exit = failed ? INFRASTRUCTURE : INTERRUPTED;

@@ -15,16 +15,16 @@ static json_t *about(const struct lead *lead)
                      lead->options->namespace, "uid", lead->owner_uid);
 }
 
-void lead_event(struct lead *lead, const char *reason, const char *message)
+void lead_event(struct lead *lead, enum reason reason, const char *message)
 {
     CLEANUP(json_decrefp) json_t *owner = about(lead);
     const struct api_event event = {
         .about = owner,
         .job = lead->spec->name,
         .number = lead->events++,
-        .reason = reason,
+        .reason = reason_name(reason),
         .message = message,
-        .warning = strcmp(reason, "Started") != 0 && strcmp(reason, "Succeeded") != 0,
+        .warning = reason_is_warning(reason),
         .controller = "drarun.dev/launcher",
         .instance = lead->options->holder,
     };
@@ -37,8 +37,8 @@ void lead_event_end(struct lead *lead, const char *result)
     const char *text = json_string_value(json_object_get(cause, "text"));
     char plain[64];
     snprintf(plain, sizeof plain, "the job ended with status %d", lead->status);
-    const char *reason = strcmp(result, "succeeded") == 0   ? "Succeeded"
-                         : strcmp(result, "cancelled") == 0 ? "Cancelled"
-                                                            : "Failed";
+    enum reason reason = strcmp(result, "succeeded") == 0   ? REASON_SUCCEEDED
+                         : strcmp(result, "cancelled") == 0 ? REASON_CANCELLED
+                                                            : REASON_FAILED;
     lead_event(lead, reason, text ? text : plain);
 }

@@ -97,7 +97,7 @@ static int begin_release(struct lead *lead, struct drarun_error *err)
         duration_format(lead->decision.pause_ms, pause, sizeof pause);
     log_note("the workers' devices are given back, to try again %s%s%s",
              pause[0] ? "in " : "at once", pause, how);
-    lead_event(lead, "Released", "not all workers could be had: what some held is given back");
+    lead_event(lead, REASON_RELEASED, "not all workers could be had: what some held is given back");
     lead_tell(lead, NULL);
     return delete_workers(lead->cluster, lead->spec, lead->options->namespace, err);
 }
@@ -145,7 +145,7 @@ static void tell_event(struct lead *lead)
 {
     const json_t *text = json_object_get(json_object_get(lead->doc, "waiting"), "text");
     if (json_is_string(text))
-        lead_event(lead, "Waiting", json_string_value(text));
+        lead_event(lead, REASON_WAITING, json_string_value(text));
 }
 
 /* True when it is as the status says. */

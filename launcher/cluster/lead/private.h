@@ -11,6 +11,7 @@
 #include "jobs/gang/gang.h"
 #include "jobs/manifests/render.h"
 #include "jobs/gang/waiting.h"
+#include "jobs/status/reason.h"
 #include "launcher/cluster/client/board.h"
 #include "launcher/cluster/client/facts.h"
 #include "launcher/cluster/client/forecast.h"
@@ -156,7 +157,7 @@ int lead_take_orphans(struct lead *lead, struct drarun_error *err);
 /* ---- events.c ---- */
 
 /* An Event on the job's owner, best effort: nothing waits for it, and a refusal is no error. */
-void lead_event(struct lead *lead, const char *reason, const char *message);
+void lead_event(struct lead *lead, enum reason reason, const char *message);
 /* Of a job that has ended. */
 void lead_event_end(struct lead *lead, const char *result);
 

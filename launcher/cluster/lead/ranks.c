@@ -60,7 +60,7 @@ static void on_started(void *arg)
     snprintf(text, sizeof text, "%u ranks on %u workers run (attempt %u)", lead->ranks,
              lead->spec->workers, lead->render.attempt);
     lead_tell(lead, NULL);
-    lead_event(lead, "Started", text);
+    lead_event(lead, REASON_STARTED, text);
     lead_watch_vitals(lead);
 }
 

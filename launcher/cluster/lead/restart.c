@@ -165,7 +165,7 @@ static void say_restart(struct lead *lead)
     add_restart(lead, NULL, &brief);
     if (whole.data && brief.data) {
         log_note("%s", lead->options->framed ? whole.data : brief.data);
-        lead_event(lead, "Restarted", whole.data);
+        lead_event(lead, REASON_RESTARTED, whole.data);
     }
     buf_done(&whole);
     buf_done(&brief);

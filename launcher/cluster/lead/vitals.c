@@ -154,7 +154,7 @@ static void tell_hang(struct lead_vitals *v)
         buf_printf(&text, "\n  and %zu others", v->stories.count - STORIES_MAX);
     if (text.data) {
         log_note("%s", text.data);
-        lead_event(v->lead, "Silent", text.data);
+        lead_event(v->lead, REASON_SILENT, text.data);
     }
     buf_done(&text);
 }
@@ -170,7 +170,7 @@ static void tell_fallback(struct lead_vitals *v)
                " MiB through network interfaces, %" PRIu64
                " MiB by RDMA since its start; NCCL_DEBUG=INFO shows why, network: any allows it",
                silence_net_bytes(&v->silence) >> 20, silence_rdma_bytes(&v->silence) >> 20);
-    lead_event(v->lead, "TcpFallback", err.text);
+    lead_event(v->lead, REASON_TCP_FALLBACK, err.text);
     if (fail)
         job_stop(v->lead->job, &err);
     else
