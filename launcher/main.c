@@ -15,6 +15,7 @@
 #include "launcher/cli/paint.h"
 #include "launcher/cli/verb.h"
 #include "launcher/verbs/bench.h"
+#include "launcher/verbs/messages.h"
 #include "launcher/verbs/verbs.h"
 #include "launcher/verbs/version.h"
 #include "lib/base/cleanup.h"
@@ -55,7 +56,7 @@ static int show_foreign(unsigned int foreign)
     return verb_write("help", &text);
 }
 
-/* drarun help [VERB [PART]], or the name of another launcher. */
+/* drarun help [VERB [PART]], the name of another launcher, or the code of a message. */
 static int show_help(int argc, char *const argv[])
 {
     struct drarun_error err = {0};
@@ -73,6 +74,8 @@ static int show_help(int argc, char *const argv[])
     if (strcmp(argv[0], "help") == 0 || strcmp(argv[0], "version") == 0 ||
         strcmp(argv[0], "completion") == 0)
         return show_help(0, NULL);
+    if (!verb && messages_help(argv[0], &text))
+        return verb_write("help", &text);
     if (!verb) {
         verb_unknown(argv[0], &err);
         return fail(&err);

@@ -54,7 +54,7 @@ def test_page_of_other_launchers(build, source, launcher):
 
 def test_every_exit_status_has_an_entry(source):
     """Of ours: each kind of error ends with one."""
-    statuses = set(re.findall(r"\[DRARUN_ERR_\w+\] = \{\"[\w-]+\", (\d+)\}", (source / "lib/base/error.c").read_text()))
+    statuses = set(re.findall(r"\[DRARUN_ERR_\w+\] = \{\"[\w-]+\",\s*(\d+),", (source / "lib/base/error.c").read_text()))
     page = (source / "docs/man/drarun.1").read_text().partition(".Sh EXIT STATUS")[2].partition("\n.Sh ")[0]
     listed = set(re.findall(r"\d+", " ".join(re.findall(r"^\.It (\d+(?: , \d+)*)$", page, re.M))))
     assert {"64", "65", "69", "70", "75", "76"} <= statuses and statuses - listed == {"130"}  # 128 + SIGINT
@@ -101,6 +101,29 @@ def test_pages_of_the_verbs(build, source, tmp_path):
     if shutil.which("mandoc"):
         run = subprocess.run(["mandoc", "-Tlint", "-Wwarning", *sorted(tmp_path.glob("*.1"))], capture_output=True, text=True)
         assert run.stdout == "" and run.returncode == 0
+
+
+def rows_of_messages(text):
+    """[[code, ..., meaning, what to do]]"""
+    return [line[2:-2].split(" | ") for line in text.splitlines() if line.startswith("| `")]
+
+
+def test_page_of_the_messages(build, source, tmp_path):
+    """scripts/message-page writes it from the tables beside the code; no row lacks a meaning or what to do."""
+    subprocess.run([build / "bin/message-page", tmp_path / "messages.md"], check=True)
+    text = (tmp_path / "messages.md").read_text()
+    assert (source / "docs/messages.md").read_text() == text, "scripts/message-page writes docs/messages.md"
+    rows = rows_of_messages(text)
+    assert len(rows) > 120 and all(len(row) in (3, 4) and row[-2] and row[-1] for row in rows) and "(null)" not in text
+    assert {"`NO_RDMA_NIC`", "`MEMLOCK`", "`no-init`, `NoInit`", "`node-lost`", "`TcpFallback`", "`NameInUse`", "`76`"} <= {row[0] for row in rows}
+
+
+def test_help_of_a_code(build, source):
+    """drarun help tells each row of the page, in any case of letters; no code is the name of a verb or of another launcher."""
+    for row in rows_of_messages((source / "docs/messages.md").read_text()):
+        for code in re.findall(r"`([^`]+)`", row[0]):
+            said = subprocess.run([build / "bin/drarun", "help", code.lower()], capture_output=True, text=True, check=True).stdout
+            assert f"  meaning: {row[-2]}\n  what to do: {row[-1]}\n" in said.replace("|", "\\|").replace("<", "\\<"), (code, said)
 
 
 @pytest.fixture(scope="module")

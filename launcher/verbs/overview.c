@@ -20,6 +20,7 @@ void overview(struct buf *out)
                      "       drarun [OPTIONS] VERB [OPTIONS] ...\n");
     for (const struct verb_group *group = verb_groups; group->title; group++)
         add_group(group, out);
-    buf_add_str(out, "drarun help VERB shows its options; drarun help srun, or mpirun, theirs.\n"
-                     "Also: version, completion. A program called like a verb: drarun -- wait\n");
+    buf_add_str(out,
+                "drarun help VERB shows its options; help mpirun, theirs; help CODE, a message\n"
+                "Also: version, completion. A program called like a verb: drarun -- wait\n");
 }
