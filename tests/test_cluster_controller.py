@@ -4,6 +4,7 @@ or drarun install --controller-role says, and the Deployment of that file."""
 import contextlib
 import json
 import os
+import re
 import signal
 import threading
 import time
@@ -433,6 +434,38 @@ def test_metrics_port_that_is_taken(applied):
         applied.cluster.wait("the controller does not serve", lambda: applied.cluster.in_ns(["sh", "-c", "ss -Hltn sport = :7172 | grep -q ."]).returncode == 0, RUN_S)
         run = applied.jobs.verb("controller", "--all-namespaces", "--metrics-port", "7172")
     assert run.rc == 70 and "controller: metrics are not served: port 7172: Address already in use" in run.err, run
+@pytest.fixture
+def policy_of_a_ttl(served):
+    """The policy as deploy/controller.yaml asks for with --ttl."""
+    policy, = (each for each in manifests("controller.yaml") if each["kind"] == "ValidatingAdmissionPolicy")
+    changed = json.loads(json.dumps(policy).replace("oldObject.?spec.?ttlSecondsAfterFinished.hasValue() && ", ""))
+    assert changed != policy
+    yield lambda made=changed: served.kubectl("apply", "-f", "-", input=json.dumps(made))
+    served.kubectl("apply", "-f", "-", input=json.dumps(policy))
+
+
+def test_time_to_live_of_the_site(applied, policy_of_a_ttl):
+    """It is that of jobs that ended before it was set, too, and of none whose spec has its own; status says when, and whose."""
+    with controller(applied, "without"):
+        assert applied.apply("old", command=["true"]) == "" and applied.apply("own", command=["true"], ttlSecondsAfterFinished=86400) == ""
+        assert "expirationTime" not in applied.wait("Succeeded", "old")
+        kept = applied.wait("Succeeded", "own")
+        assert kept["expirationReason"] == "Spec" and kept["expirationTime"] > kept["completionTime"]
+        assert "will be deleted" not in applied.verb("status", "old").ok().out
+        assert re.search(r"will be deleted in 23 h.* \(spec\.ttlSecondsAfterFinished\)", applied.verb("status", "own").ok().out)
+    with controller(applied, "long", scope=("--all-namespaces", "--ttl", "2h")):
+        applied.cluster.wait("it is not dated", lambda: applied.get("old")["status"].get("expirationReason") == "SiteDefault", RUN_S)
+        told = applied.verb("describe", "old").ok().out
+        assert re.search(r"will be deleted in 1 h.* \(the site's default time to live, drarun controller --ttl\)", told), told
+        assert json.loads(applied.verb("status", "old", "-o", "json").ok().out)["expiration"] == {
+            "time": applied.get("old")["status"]["expirationTime"], "reason": "site"}
+        assert "ttlSecondsAfterFinished" not in applied.get("old")["spec"]
+    policy_of_a_ttl()
+    with controller(applied, "short", scope=("--all-namespaces", "--ttl", "1s")):
+        applied.cluster.wait("a job stays that ended before", lambda: applied.get("old") is None, 2 * RUN_S)
+        assert applied.apply("new", command=["true"]) == ""
+        applied.cluster.wait("a job stays that ended now", lambda: applied.get("new") is None, RUN_S)
+        assert applied.get("own")["status"]["expirationReason"] == "Spec"
 
 
 def test_deleted_launcher_and_quota(led):

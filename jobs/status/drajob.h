@@ -42,6 +42,7 @@ struct drajob_input {
     int exit;                  /* DRAJOB_LOST */
     const char *launcher;      /* uid of the launcher Job, once everything is made; NULL */
     const json_t *doc;         /* the status document (jobs/status/status_doc.h); NULL: none yet */
+    int64_t site_ttl_ms;       /* of ended jobs whose spec has none; 0: none */
 };
 
 /* The object's next status, in which nothing has changed that need not: a condition keeps its
@@ -62,8 +63,13 @@ bool drajob_has_ended(const json_t *object);
 bool drajob_status_has_ended(const json_t *status);
 /* When it ended, in milliseconds since 1970; 0: it has not, or does not say. */
 int64_t drajob_end_ms(const json_t *object);
-/* spec.ttlSecondsAfterFinished, or -1. */
-int64_t drajob_ttl(const json_t *object);
+/* When an ended job is to be deleted, in milliseconds since 1970: after
+ * spec.ttlSecondsAfterFinished, or after the site's time to live where the spec has none. 0: never,
+ * or it has not ended. site_ttl_ms: 0: the site has none. */
+int64_t drajob_expiration_ms(const json_t *object, int64_t site_ttl_ms);
+/* The status of an ended job with that time, which changes with the site's setting. A new
+ * reference; NULL: out of memory. */
+json_t *drajob_dated_status(const json_t *object, int64_t site_ttl_ms);
 const char *drajob_launcher(const json_t *object); /* or NULL */
 /* The spec that is there was accepted, and its objects may be made. */
 bool drajob_is_accepted(const json_t *object);
@@ -72,5 +78,9 @@ bool drajob_is_refused(const json_t *object); /* likewise, was refused */
 /* The status document that verbs show of a job whose launcher has written none, or whose document
  * is gone: made of the object's status. NULL: out of memory. */
 json_t *drajob_doc(const json_t *object);
+/* Writes into a document of an ended job when it will be deleted, and by whose setting: as the
+ * object's status says; without an object (NULL), or one whose status does not say, after ttl_s
+ * seconds (-1: never), which the spec has. */
+void drajob_date_doc(const json_t *object, int64_t ttl_s, json_t *doc);
 
 #endif

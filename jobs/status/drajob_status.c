@@ -10,6 +10,8 @@
 #include "lib/base/timestamp.h"
 
 #define MESSAGE_MAX 1000
+#define BY_SPEC "Spec"        /* status.expirationReason */
+#define BY_SITE "SiteDefault" /* likewise */
 
 static const json_t *status_of(const json_t *object)
 {
@@ -50,10 +52,20 @@ int64_t drajob_end_ms(const json_t *object)
     return text && timestamp_parse(text, &at) ? at : 0;
 }
 
-int64_t drajob_ttl(const json_t *object)
+/* spec.ttlSecondsAfterFinished, or NULL. */
+static const json_t *ttl_of(const json_t *object)
 {
     const json_t *ttl = json_object_get(json_object_get(object, "spec"), "ttlSecondsAfterFinished");
-    return json_is_integer(ttl) ? json_integer_value(ttl) : -1;
+    return json_is_integer(ttl) ? ttl : NULL;
+}
+
+int64_t drajob_expiration_ms(const json_t *object, int64_t site_ttl_ms)
+{
+    const json_t *ttl = ttl_of(object);
+    int64_t end = drajob_end_ms(object);
+    if (end == 0 || (!ttl && site_ttl_ms == 0))
+        return 0;
+    return end + (ttl ? json_integer_value(ttl) * 1000 : site_ttl_ms);
 }
 
 const char *drajob_launcher(const json_t *object)
@@ -126,6 +138,32 @@ static json_t *seconds(int64_t ms)
     timestamp_format(ms, text, sizeof text);
     memcpy(text + strlen("2026-01-01T00:00:00"), "Z", sizeof "Z");
     return json_string(text);
+}
+
+/* ---- when it goes ---- */
+
+/* Of a status with an end. */
+static void date(const json_t *object, int64_t site_ttl_ms, json_t *status)
+{
+    json_t *ended =
+        json_pack("{s:O?, s:O}", "spec", json_object_get(object, "spec"), "status", status);
+    int64_t at = ended ? drajob_expiration_ms(ended, site_ttl_ms) : 0;
+    json_object_del(status, "expirationTime");
+    json_object_del(status, "expirationReason");
+    if (at > 0) {
+        json_object_set_new(status, "expirationTime", seconds(at));
+        json_object_set_new(status, "expirationReason",
+                            json_string(ttl_of(object) ? BY_SPEC : BY_SITE));
+    }
+    json_decref(ended);
+}
+
+json_t *drajob_dated_status(const json_t *object, int64_t site_ttl_ms)
+{
+    json_t *status = json_copy((json_t *)status_of(object));
+    if (status)
+        date(object, site_ttl_ms, status);
+    return status;
 }
 
 /* ---- the view: what the input comes to ---- */
@@ -321,6 +359,7 @@ static void add_end(const struct drajob_input *in, const struct view *v, json_t 
     json_object_set_new(status, "exitStatus", json_integer(v->exit));
     if (json_is_object(v->cause))
         json_object_set(status, "cause", (json_t *)v->cause);
+    date(in->object, in->site_ttl_ms, status);
 }
 
 json_t *drajob_status(const struct drajob_input *input)
@@ -436,4 +475,22 @@ json_t *drajob_doc(const json_t *object)
         json_object_set_new(doc, "waiting",
                             json_pack("{s:s, s:[{s:s}]}", "text", words, "reasons", "text", words));
     return doc;
+}
+
+void drajob_date_doc(const json_t *object, int64_t ttl_s, json_t *doc)
+{
+    char text[TIMESTAMP_SIZE];
+    int64_t end = 0;
+    const char *time = text_of(status_of(object), "expirationTime"), *reason = "spec";
+    if (status_doc_exit(doc) < 0)
+        return;
+    if (time) {
+        reason = is(text_of(status_of(object), "expirationReason"), BY_SITE) ? "site" : reason;
+    } else if (ttl_s >= 0 && timestamp_parse(text_of(doc, "phaseSince"), &end)) {
+        timestamp_format(end + ttl_s * 1000, text, sizeof text);
+        time = text;
+    }
+    if (time)
+        json_object_set_new(doc, "expiration",
+                            json_pack("{s:s, s:s}", "time", time, "reason", reason));
 }

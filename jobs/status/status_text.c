@@ -140,6 +140,22 @@ static void add_cause(const json_t *doc, struct buf *out)
         buf_printf(out, "    %s\n", text_at(cause, "advice"));
 }
 
+/* "will be deleted in 59 min (the site's default time to live)" */
+static void add_expiration(const json_t *doc, int64_t now_ms, struct buf *out)
+{
+    static const char by_site[] = "the site's default time to live, drarun controller --ttl";
+    const json_t *expiration = json_object_get(doc, "expiration");
+    const char *time = text_at(expiration, "time"), *reason = text_at(expiration, "reason");
+    char left[40];
+    int64_t at;
+    if (!timestamp_parse(time, &at))
+        return;
+    duration_format(at - now_ms, left, sizeof left);
+    buf_printf(out, "  will be deleted %s%s, at %s (%s)\n", at > now_ms ? "in " : "soon",
+               at > now_ms ? left : "", time,
+               reason && strcmp(reason, "site") == 0 ? by_site : "spec.ttlSecondsAfterFinished");
+}
+
 static void add_waiting(const json_t *doc, int64_t now_ms, struct buf *out)
 {
     const json_t *waiting = json_object_get(doc, "waiting");
@@ -301,6 +317,7 @@ void status_doc_render(const json_t *doc, bool verbose, int64_t now_ms, struct b
     add_heading(doc, now_ms, out);
     add_silence(doc, out);
     add_cause(doc, out);
+    add_expiration(doc, now_ms, out);
     if (!text_at(doc, "result")) /* else there are none any more */
         add_counts(json_object_get(doc, "workers"), out);
     add_roles(doc, out);

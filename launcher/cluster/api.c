@@ -596,6 +596,7 @@ static int controller(const struct cluster_controller *how)
         .holder = holder,
         .heartbeat = how->heartbeat,
         .metrics_port = (uint16_t)how->metrics_port,
+        .site_ttl_ms = how->ttl_ms,
     };
     int status = controller_run(&cluster, &options);
     log_divert(NULL, NULL);

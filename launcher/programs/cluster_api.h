@@ -90,6 +90,7 @@ struct cluster_controller {
     const char *image, *log;
     const char *heartbeat; /* a file; NULL: none */
     uint32_t metrics_port; /* 0: none */
+    int64_t ttl_ms;        /* of ended jobs whose spec has none; 0: they stay */
     bool all_namespaces, verbose;
 };
 

@@ -36,6 +36,13 @@ static const struct option_spec option_list[] = {
      .kind = OPTION_TEXT,
      .offset = FIELD(how.image),
      .help = "of agent and launcher (default: $DRARUN_IMAGE)"},
+    {.name = "ttl",
+     .value = "TIME",
+     .group = "Jobs",
+     .kind = OPTION_DURATION,
+     .offset = FIELD(how.ttl_ms),
+     .help = "delete jobs this long after their end, as 12h or 7d, where their spec has no "
+             "ttlSecondsAfterFinished (default: 0, they stay)"},
     {.name = "heartbeat",
      .value = "FILE",
      .group = others,

@@ -8,6 +8,7 @@
 
 #include "jobs/status/drajob.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/timestamp.h"
 
 #define AT 1800000000000 /* 2027-01-15T08:00:00Z */
 
@@ -247,6 +248,79 @@ static void test_document_for_verbs(void **state)
     json_decref(object);
 }
 
+static json_t *ended(const char *spec)
+{
+    return json_pack("{s:o, s:{s:s, s:i, s:s}}", "spec", json_loads(spec, 0, NULL), "status",
+                     "state", "Succeeded", "exitStatus", 0, "completionTime",
+                     "2027-01-15T08:00:00Z");
+}
+
+/* The spec's time to live before the site's, which changes. */
+static void test_time_to_live(void **state)
+{
+    static const struct {
+        const char *spec;
+        int64_t site_ms;
+        const char *time, *reason, *word; /* NULL: it stays */
+    } cases[] = {
+        {"{}", 0, .time = NULL},
+        {"{\"ttlSecondsAfterFinished\": 60}", 0, "2027-01-15T08:01:00Z", "Spec", "spec"},
+        {"{\"ttlSecondsAfterFinished\": 60}", 7200000, "2027-01-15T08:01:00Z", "Spec", "spec"},
+        {"{\"ttlSecondsAfterFinished\": 0}", 7200000, "2027-01-15T08:00:00Z", "Spec", "spec"},
+        {"{}", 7200000, "2027-01-15T10:00:00Z", "SiteDefault", "site"},
+        {"{\"ttlSecondsAfterFinished\": \"x\"}", 7200000, "2027-01-15T10:00:00Z", "SiteDefault",
+         "site"},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        json_t *object = ended(cases[i].spec);
+        json_object_set_new(json_object_get(object, "status"), "expirationTime",
+                            json_string("2000-01-01T00:00:00Z")); /* of an earlier setting */
+        json_t *status = drajob_dated_status(object, cases[i].site_ms);
+        int64_t at = drajob_expiration_ms(object, cases[i].site_ms), told = 0;
+        assert_true(cases[i].time ? timestamp_parse(cases[i].time, &told) : true);
+        assert_int_equal(at, told);
+        assert_int_equal(text(status, "expirationTime") != NULL, cases[i].time != NULL);
+        if (cases[i].time) {
+            assert_string_equal(text(status, "expirationTime"), cases[i].time);
+            assert_string_equal(text(status, "expirationReason"), cases[i].reason);
+        }
+        json_object_set_new(object, "status", status);
+        json_t *doc = drajob_doc(object);
+        drajob_date_doc(object, -1, doc);
+        const json_t *expiration = json_object_get(doc, "expiration");
+        assert_int_equal(expiration != NULL, cases[i].time != NULL);
+        if (cases[i].time)
+            assert_string_equal(text(expiration, "reason"), cases[i].word);
+        json_decref(doc);
+        json_decref(object);
+    }
+    json_t *runs = json_pack("{s:{s:i}, s:{s:s}}", "spec", "ttlSecondsAfterFinished", 1, "status",
+                             "state", "Running");
+    assert_int_equal(drajob_expiration_ms(runs, 1), 0);
+    json_decref(runs);
+}
+
+/* Without a controller Kubernetes deletes it, by the spec alone. */
+static void test_date_of_a_job_without_a_controller(void **state)
+{
+    json_t *doc = json_pack("{s:i, s:s}", "exit", 0, "phaseSince", "2027-01-15T08:00:00.000Z");
+    json_t *object = json_pack("{s:{}}", "spec");
+    (void)state;
+    drajob_date_doc(NULL, -1, doc);
+    drajob_date_doc(object, -1, doc);
+    assert_null(json_object_get(doc, "expiration"));
+    drajob_date_doc(object, 90, doc);
+    assert_string_equal(text(json_object_get(doc, "expiration"), "time"),
+                        "2027-01-15T08:01:30.000Z");
+    json_object_del(doc, "expiration");
+    json_object_set_new(doc, "exit", json_null()); /* it runs */
+    drajob_date_doc(object, 90, doc);
+    assert_null(json_object_get(doc, "expiration"));
+    json_decref(object);
+    json_decref(doc);
+}
+
 static void test_workers_before_a_launcher_counts_them(void **state)
 {
     static const struct {
@@ -286,6 +360,8 @@ int main(void)
         cmocka_unit_test(test_refused_and_corrected),
         cmocka_unit_test(test_events),
         cmocka_unit_test(test_document_for_verbs),
+        cmocka_unit_test(test_time_to_live),
+        cmocka_unit_test(test_date_of_a_job_without_a_controller),
         cmocka_unit_test(test_workers_before_a_launcher_counts_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -318,6 +318,34 @@ static void tolerant(void **state)
     check("text", &text, "-: - for -, attempt 0\npods 0/0 running\n");
 }
 
+static void when_it_will_be_deleted(void **state)
+{
+    static const struct {
+        const char *time, *reason, *line;
+    } cases[] = {
+        {"2023-11-14T23:15:00Z", "spec",
+         "  will be deleted in 1 h, at 2023-11-14T23:15:00Z (spec.ttlSecondsAfterFinished)\n"},
+        {"2023-11-14T22:15:30.000Z", "site",
+         "  will be deleted in 30 s, at 2023-11-14T22:15:30.000Z (the site's default time to live, "
+         "drarun controller --ttl)\n"},
+        {"2023-11-14T22:14:59Z", "spec",
+         "  will be deleted soon, at 2023-11-14T22:14:59Z (spec.ttlSecondsAfterFinished)\n"},
+        {"never", "spec", ""},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        CLEANUP(json_decrefp)
+        json_t *doc =
+            json_pack("{s:s, s:i, s:s, s:{s:s, s:s}}", "name", "job", "attempt", 1, "result",
+                      "succeeded", "expiration", "time", cases[i].time, "reason", cases[i].reason);
+        struct buf text = BUF_INIT, expected = BUF_INIT;
+        buf_printf(&expected, "job: succeeded, - ago, attempt 1\n%s", cases[i].line);
+        status_doc_render(doc, false, NOW_MS, &text);
+        check(cases[i].time, &text, expected.data);
+        buf_done(&expected);
+    }
+}
+
 static void merging(void **state)
 {
     (void)state;
@@ -408,9 +436,10 @@ static int print_documents(void)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(for_people), cmocka_unit_test(over_a_restart), cmocka_unit_test(tolerant),
-        cmocka_unit_test(merging),    cmocka_unit_test(large_jobs),     cmocka_unit_test(nics),
-        cmocka_unit_test(roles),
+        cmocka_unit_test(for_people), cmocka_unit_test(over_a_restart),
+        cmocka_unit_test(tolerant),   cmocka_unit_test(when_it_will_be_deleted),
+        cmocka_unit_test(merging),    cmocka_unit_test(large_jobs),
+        cmocka_unit_test(nics),       cmocka_unit_test(roles),
     };
     if (argc > 1 && strcmp(argv[1], "--documents") == 0)
         return print_documents();

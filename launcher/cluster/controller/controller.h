@@ -15,6 +15,7 @@ struct controller_options { /* all borrowed */
     const char *holder;    /* who we are, for the Lease */
     const char *heartbeat; /* file that is written while it works (heartbeat_file.h); NULL: none */
     uint16_t metrics_port; /* of GET /metrics; 0: none are served */
+    int64_t site_ttl_ms;   /* of ended jobs whose spec has no time to live; 0: they stay */
 };
 
 /* Until a signal; returns the exit status, having said everything. */

@@ -162,6 +162,7 @@ static int tell(const struct sight *s, const struct drajob_input *said)
     struct drajob_input input = *said;
     input.object = s->object;
     input.now_ms = lead_now();
+    input.site_ttl_ms = s->c->options->site_ttl_ms;
     CLEANUP(json_decrefp) json_t *status = drajob_status(&input);
     if (status && json_equal(status, json_object_get(s->object, "status")))
         return 0;
@@ -212,19 +213,38 @@ static int delete_job_of(const struct sight *s, const char *uid)
     return rc;
 }
 
-/* Its time to live is over. */
+/* The site's time to live may be another than when the job ended. true: the status has the time of
+ * today's. */
+static bool is_dated(const struct sight *s)
+{
+    struct drarun_error err = {0};
+    json_t *status = drajob_dated_status(s->object, s->c->options->site_ttl_ms);
+    if (status && json_equal(status, json_object_get(s->object, "status"))) {
+        json_decref(status);
+        return true;
+    }
+    int rc = status ? write_status(s, status, &err) : error_set(&err, ENOMEM, "out of memory");
+    if (rc == 0 || rc == -ENOENT)
+        return false;
+    if (rc != -EBUSY)
+        log_note("%s/%s: the time of its deletion is not written: %s", s->namespace, s->name,
+                 err.text);
+    again(s, rc == -EBUSY ? CONFLICT_MS : pause_ms(s));
+    return false;
+}
+
+/* Deletes it when its time to live is over: that of its spec, else the site's. */
 static void expire(const struct sight *s)
 {
     struct drarun_error err = {0};
-    int64_t ttl = drajob_ttl(s->object), end = drajob_end_ms(s->object);
-    int64_t left = end + ttl * 1000 - lead_now();
+    int64_t at = drajob_expiration_ms(s->object, s->c->options->site_ttl_ms);
+    int64_t left = at - lead_now();
     const struct kube_target target = {
         .resource = &kube_dra_jobs, .namespace_ = s->namespace, .name = s->name};
     const struct kube_delete options = {.propagation = "Background", .uid = kube_uid(s->object)};
-    if (ttl < 0 || end == 0)
-        return;
-    if (left > 0) {
-        again(s, left);
+    if (at == 0 || left > 0) {
+        if (is_dated(s) && at != 0)
+            again(s, left);
         return;
     }
     if (cluster_delete(s->c->cluster, &target, &options, &err) < 0) {

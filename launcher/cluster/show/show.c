@@ -361,7 +361,25 @@ static int read_dra_job(struct cluster *cluster, const char *job, json_t **ret_d
     if (rc < 0)
         return rc;
     *ret_doc = drajob_doc(object);
+    if (*ret_doc)
+        drajob_date_doc(object, -1, *ret_doc);
     return *ret_doc ? 0 : error_set(err, ENOMEM, "out of memory");
+}
+
+/* An ended job's document says nothing of its deletion, which the controller decides. */
+static void add_expiration(struct cluster *cluster, const char *job, const json_t *map, json_t *doc)
+{
+    CLEANUP(json_decrefp) json_t *object = NULL;
+    struct drarun_error err = {0};
+    struct job_spec spec;
+    int64_t ttl = -1;
+    if (dra_job_get(cluster, job, cluster->namespace, &object, &err) < 0)
+        log_verbose("%s", err.text);
+    if (job_map_spec(map, &spec, &err) == 0) {
+        ttl = spec.ttl_after_finished;
+        job_spec_done(&spec);
+    }
+    drajob_date_doc(object, ttl, doc);
 }
 
 static int read_status(struct cluster *cluster, const char *job, json_t **ret_doc,
@@ -386,6 +404,8 @@ static int read_status(struct cluster *cluster, const char *job, json_t **ret_do
     if (rc == 0 && status_doc_exit(doc) < 0 &&
         launcher_silence_look(cluster, job, cluster->namespace, &silence))
         add_silence(doc, &silence);
+    if (rc == 0 && status_doc_exit(doc) >= 0)
+        add_expiration(cluster, job, map, doc);
     if (rc == 0)
         *ret_doc = TAKE_PTR(doc);
     return rc;
