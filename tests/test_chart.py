@@ -127,7 +127,7 @@ ALL_ON = {"plugin": {"enabled": True, "image": {"repository": "registry.example/
 OTHERS = {  # of values that have no other one by their kind: enough to be seen
     "image.repository": "registry.example:5000/team/drarun", "image.tag": "2", "image.digest": DIGEST, "image.pullPolicy": "Always",
     "imagePullSecrets": ["key"], "commonLabels": {"team": "a"},
-    "controller.namespace": "train", "controller.log": "text", "controller.extraArgs": ["--verbose"], "controller.resources": {"limits": {"cpu": 1}},
+    "controller.namespace": "train", "controller.ttl": "12h", "controller.log": "text", "controller.extraArgs": ["--verbose"], "controller.resources": {"limits": {"cpu": 1}},
     "controller.nodeSelector": {"jobs": "yes"}, "controller.tolerations": [{"key": "a", "operator": "Exists"}],
     "controller.affinity": {"nodeAffinity": {}}, "controller.priorityClassName": "high", "controller.podLabels": {"a": "b"},
     "controller.podAnnotations": {"a": "b c"},
@@ -244,6 +244,16 @@ def test_images(helm, drarun):
     assert images(helm.rendered(plugin=own)) == (f"ghcr.io/drarun/drarun:{version}", f"registry.example/plugin@{DIGEST}")
 
 
+@pytest.mark.parametrize("ttl,given", [("", False), ("0", False), ("0s", False), ("12h", True), ("0.5d", True)])
+def test_time_to_live(helm, ttl, given):
+    """The policy lets the controller delete what its option says, and no more."""
+    made = helm.rendered(controller={"ttl": ttl})
+    assert (f"--ttl={ttl}" in container_of(made["Deployment", CONTROLLER])["command"]) == bool(ttl)
+    last = made["ValidatingAdmissionPolicy", CONTROLLER]["spec"]["validations"][-1]
+    assert "oldObject.?status.?completionTime.hasValue())" in last["expression"]
+    assert ("ttlSecondsAfterFinished" in last["expression"], "ttlSecondsAfterFinished" in last["message"]) == (not given,) * 2
+
+
 def test_user_of_the_platform(helm):
     """OpenShift chooses it, and refuses another one."""
     context = container_of(helm.rendered(controller={"runAsUser": None})["Deployment", CONTROLLER])["securityContext"]
@@ -261,6 +271,7 @@ def test_user_of_the_platform(helm):
     ({"controller": {"replicas": -1}}, "'/controller/replicas'"),
     ({"controller": {"namespace": "Train"}}, "'/controller/namespace'"),
     ({"controller": {"runAsUser": 0}}, "'/controller/runAsUser'"),
+    ({"controller": {"ttl": "a week"}}, "'/controller/ttl'"),
     ({"controller": {"resources": {"limit": {}}}}, "'limit' not allowed"),
     ({"controller": {"resources": {"limits": {"memory": "64 MB"}}}}, "'/controller/resources/limits/memory'"),
     ({"controller": {"affinity": {"nodes": {}}}}, "'nodes' not allowed"),
