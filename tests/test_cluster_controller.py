@@ -226,6 +226,7 @@ def test_applied_job_with_roles_runs(led):
     assert status["ready"].endswith("/3") and status["workers"]["count"] == 3 and status["ranks"] == 5, status
     head, row = led.cluster.kubectl("get", "drajobs", "-n", led.namespace).splitlines()
     assert dict(zip(head.split(), row.split()[:2])) == {"NAME": "job", "WORKERS": "3"}
+    assert status["devices"] == {}
     assert sorted(led.verb("logs", "job").ok().out.splitlines()) == ["head 0 b", *(f"train {rank}" for rank in range(1, 5))]
 
 
@@ -503,7 +504,7 @@ def test_namespace_with_pod_security(led):
     line = f"kubectl label --overwrite namespace {there} pod-security.kubernetes.io/enforce=privileged"
     led.cluster.wait("it is not told what mends it", lambda: line in (led.get().get("status") or {}).get("message", ""), RUN_S)
     status = led.get()["status"]
-    assert (status["state"], status["reason"]) == ("Pending", "CannotCreate"), status
+    assert (status["state"], status["reason"], status["devices"]) == ("Pending", "CannotCreate", {"nics": "3"}), status
     assert f'namespace {there} enforces Pod Security "baseline:latest", which forbids pod "job-w-0": IPC_LOCK' in status["message"]
     assert [each["type"] for each in status["conditions"] if each["reason"] == "CannotCreate" and line in each["message"]] == ["Allocated", "Running"]
     led.cluster.wait("it is not tried again", lambda: len(refused()) > 3, RUN_S)

@@ -215,8 +215,12 @@ def test_accepted_template_is_fixed(server):
 def test_columns(server):
     server.api.make(as_object({"spec": {**SHORT, "devices": {"gpus": {"count": 8}, "nics": {"count": "all", "class": "dranet"}}}}, "shown"))
     path = server.api.path(API, KIND, "default", "shown")
-    patch(server, path + "/status", {"status": {"state": "Running", "ready": "1/2", "reason": "Running", "workers": {"count": 2}}})
+    head, row = server.kubectl("get", "dj", "shown", "-o", "wide").splitlines()  # no controller has seen it
+    at = [head.index(name) for name in ("SPEC-WORKERS", "SPEC-GPUS", "SPEC-NICS")]
+    assert [row[begin:].split()[0] for begin in at] == ["2", "8", "all"], row
+    status = {"state": "Running", "ready": "1/2", "reason": "Running", "workers": {"count": 2}, "devices": {"gpus": "16", "nics": "8+all"}}
+    assert patch(server, path + "/status", {"status": status})[0] == 200
     head, row = server.kubectl("get", "dj", "shown").splitlines()
     assert head.split() == ["NAME", "WORKERS", "GPUS", "NICS", "STATE", "READY", "EXIT", "AGE"]
-    assert row.split()[:6] == ["shown", "2", "8", "all", "Running", "1/2"]
+    assert row.split()[:6] == ["shown", "2", "16", "8+all", "Running", "1/2"]
     server.api.delete(API, KIND, "shown", "default")

@@ -15,6 +15,8 @@ LINES = b'{"event":"log","job":"%b","lines":0}\n' + b"".join(b"[%d] line %d\n" %
 def document(name, exit):
     document = {"apiVersion": "drarun.dev/v1alpha1", "kind": "DraJobStatus", "name": name, "namespace": "default", "uid": f"uid-of-{name}",
                 "phase": "running", "ranks": 2, "workers": {"count": 2, "running": 2}, "launcher": {"pod": f"{name}-a", "lines": 8}}
+    if not exit:  # the launcher of an earlier release told no devices
+        document["devices"] = {"gpus": "16"}
     if exit is not None:
         document |= {"phase": "ended", "exit": exit, "result": "failed" if exit else "succeeded"}
     return document
@@ -57,7 +59,8 @@ def test_list_in_each_format(jobs):
     assert heading.split() == ["NAME", "PHASE", "WORKERS", "RESTARTS", "AGE", "STATE"]
     assert [(row.split()[0], row.partition("  -  ")[2]) for row in rows] == [("one", "succeeded"), ("two", "failed (3)")]
     heading, *rows = jobs.verb("list", "-o", "wide").ok().out.splitlines()
-    assert heading.split()[5:] == ["RANKS", "LAUNCHER", "STATE"] and rows[1].split()[5:] == ["2", "two-a", "failed", "(3)"]
+    assert heading.split()[5:] == ["RANKS", "GPUS", "NICS", "LAUNCHER", "STATE"]
+    assert [row.split()[5:] for row in rows] == [["2", "16", "-", "one-a", "succeeded"], ["2", "-", "-", "two-a", "failed", "(3)"]]
     assert jobs.verb("list", "-o", "name").ok().out == "one\ntwo\n"
     listed = json.loads(jobs.verb("list", "-o", "json").ok().out)
     assert [each["name"] for each in listed] == ["one", "two"]

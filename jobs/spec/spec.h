@@ -17,6 +17,7 @@
 #define SPEC_API_VERSION "drarun.dev/v1alpha1"
 #define SPEC_KIND "DraJob"
 #define SPEC_WORKERS_MAX 10000
+#define SPEC_DEVICES_MAX 128      /* of a kind for one worker: a ResourceSlice has no more */
 #define SPEC_GRACE_MAX_S 31536000 /* a year: the API server takes any, and it is counted with */
 /* drarun-bench as it comes with the agent, for the first container's command: such a job's pods get
  * it, whatever their image has */

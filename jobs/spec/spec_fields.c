@@ -11,7 +11,6 @@
 #include "lib/base/cleanup.h"
 #include "lib/cel/cel.h"
 
-#define DEVICES_MAX 128 /* of a kind for one worker: a ResourceSlice has no more */
 #define RANKS_PER_WORKER_MAX 4096
 #define SELECTORS_MAX 32 /* resource.k8s.io: of a request */
 #define SELECTOR_BYTES_MAX 10240
@@ -35,7 +34,7 @@ static void read_device_count(const struct reader_node *node, void *field)
     }
     if (!json_is_number(node->value))
         reader_expected(node, "an integer of at least 1, or the word all");
-    else if (reader_integer(node, 1, DEVICES_MAX, &count) == 0)
+    else if (reader_integer(node, 1, SPEC_DEVICES_MAX, &count) == 0)
         d->count = (uint32_t)count;
 }
 
@@ -297,7 +296,7 @@ static void read_nic_choices(const struct reader_node *node, void *field)
 }
 
 static const struct field nic_list[] = {
-    {"count", FIELD_CALL, 0, 1, DEVICES_MAX, .read = read_device_count},
+    {"count", FIELD_CALL, 0, 1, SPEC_DEVICES_MAX, .read = read_device_count},
     {"class", FIELD_TEXT, OF_DEVICES(class)},
     {"resource", FIELD_TEXT, OF_DEVICES(resource)},
     {"selector", FIELD_CALL, OF_DEVICES(selectors), .read = read_selector},
@@ -310,7 +309,7 @@ static const struct field nic_list[] = {
 static const struct field_table nic_fields = TABLE(nic_list);
 
 static const struct field gpu_list[] = {
-    {"count", FIELD_CALL, 0, 1, DEVICES_MAX, .read = read_device_count},
+    {"count", FIELD_CALL, 0, 1, SPEC_DEVICES_MAX, .read = read_device_count},
     {"class", FIELD_TEXT, OF_DEVICES(class)},
     {"profile", FIELD_TEXT, OF_DEVICES(profile)},
     {"resource", FIELD_TEXT, OF_DEVICES(resource)},

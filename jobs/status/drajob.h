@@ -45,6 +45,12 @@ struct drajob_input {
     int64_t site_ttl_ms;       /* of ended jobs whose spec has none; 0: none */
 };
 
+/* The devices that the job asks for, of all its workers and roles: {"gpus": "16", "nics": "8+all"}.
+ * A number is the sum of what roles count; "all" stands for roles that take all of a node. A kind
+ * that no role asks for is left out. object: the document, or the object; one that was refused,
+ * too. NULL: out of memory. */
+json_t *drajob_devices(const json_t *object);
+
 /* The object's next status, in which nothing has changed that need not: a condition keeps its
  * lastTransitionTime while its status stands. NULL: out of memory. */
 json_t *drajob_status(const struct drajob_input *input);

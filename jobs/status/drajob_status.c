@@ -119,6 +119,34 @@ static json_int_t asked_workers(const json_t *object)
     return json_array_size(roles) > 0 ? sum : top;
 }
 
+/* Of one kind, as a text; NULL: none, or out of memory. */
+static json_t *asked_devices(const json_t *object, const char *kind)
+{
+    const json_t *spec = json_object_get(object, "spec"), *roles = json_object_get(spec, "roles");
+    json_int_t top = workers_or(spec, 1), sum = 0;
+    bool all = false;
+    size_t count = json_array_size(roles);
+    for (size_t i = 0; i < (count ? count : 1); i++) {
+        const json_t *role = count ? json_array_get(roles, i) : spec;
+        const json_t *own = json_object_get(role, "devices");
+        const json_t *devices = own ? own : json_object_get(spec, "devices");
+        const json_t *number = json_object_get(json_object_get(devices, kind), "count");
+        json_int_t each = json_integer_value(number);
+        all = all || is(json_string_value(number), "all");
+        if (each > 0 && each <= SPEC_DEVICES_MAX)
+            sum += each * workers_or(role, top);
+    }
+    if (sum > 0)
+        return json_sprintf("%lld%s", (long long)sum, all ? "+all" : "");
+    return all ? json_string("all") : NULL;
+}
+
+json_t *drajob_devices(const json_t *object)
+{
+    return json_pack("{s:o*, s:o*}", "gpus", asked_devices(object, "gpus"), "nics",
+                     asked_devices(object, "nics"));
+}
+
 /* ---- words ---- */
 
 /* Cut between characters. */
@@ -368,11 +396,12 @@ json_t *drajob_status(const struct drajob_input *input)
     look(&v, input);
     json_t *all = workers(input->object, v.doc);
     json_t *status = json_pack(
-        "{s:s, s:s, s:o, s:I, s:o, s:o, s:o}", "state", v.state, "reason", v.reason, "message",
+        "{s:s, s:s, s:o, s:I, s:o, s:o, s:o, s:o}", "state", v.state, "reason", v.reason, "message",
         message(v.text), "observedGeneration", generation_of(input->object), "ready",
         json_sprintf("%lld/%lld", (long long)json_integer_value(json_object_get(all, "ready")),
                      (long long)json_integer_value(json_object_get(all, "count"))),
-        "workers", json_incref(all), "conditions", conditions(input, &v));
+        "workers", json_incref(all), "devices", drajob_devices(input->object), "conditions",
+        conditions(input, &v));
     json_decref(all);
     if (!status)
         return NULL;
@@ -461,12 +490,12 @@ json_t *drajob_doc(const json_t *object)
     const char *created = text_of(metadata, "creationTimestamp");
     const char *words = text_of(status, "message"), *end = text_of(status, "completionTime");
     bool ended = drajob_has_ended(object);
-    json_t *doc =
-        json_pack("{s:s, s:s, s:s*, s:s*, s:s*, s:s*, s:o, s:i, s:{s:I}}", "kind", STATUS_DOC_KIND,
-                  "name", text_of(metadata, "name") ? text_of(metadata, "name") : "?", "namespace",
-                  text_of(metadata, "namespace"), "created", created, "phaseSince",
-                  end ? end : created, "updated", end ? end : created, "phase", phase_word(object),
-                  "attempt", 1, "workers", "count", asked_workers(object));
+    json_t *doc = json_pack(
+        "{s:s, s:s, s:s*, s:s*, s:s*, s:s*, s:o, s:i, s:{s:I}, s:o}", "kind", STATUS_DOC_KIND,
+        "name", text_of(metadata, "name") ? text_of(metadata, "name") : "?", "namespace",
+        text_of(metadata, "namespace"), "created", created, "phaseSince", end ? end : created,
+        "updated", end ? end : created, "phase", phase_word(object), "attempt", 1, "workers",
+        "count", asked_workers(object), "devices", drajob_devices(object));
     if (!words)
         words = "no drarun controller has seen it";
     if (doc && ended)

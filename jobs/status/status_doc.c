@@ -111,7 +111,7 @@ static json_t *document(const struct status_input *in, enum status_detail detail
         "{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:s, s:o, s:I, s:I, s:{s:I, s:I}, s:I, s:I, s:o, s:I, "
         "s:o, s:o, "
         "s:o, "
-        "s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+        "s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
         "apiVersion", SPEC_API_VERSION, "kind", STATUS_DOC_KIND, "name", in->name, "namespace",
         text_or_null(in->namespace), "uid", text_or_null(in->uid), "created",
         time_or_null(in->created_ms), "updated", time_or_null(in->now_ms), "phase",
@@ -124,7 +124,8 @@ static json_t *document(const struct status_input *in, enum status_detail detail
         waiting_or_null(in->waiting), "report", value_or_null(in->report), "result",
         text_or_null(in->result), "exit", in->result && exit ? json_deep_copy(exit) : json_null(),
         "gang", gang_save(gang), "cliques", cliques_or_null(in), "rankOrder", order_or_null(in),
-        "fabric", fabric_or_null(in->fabric, detail), "roles", value_or_null(in->roles));
+        "fabric", fabric_or_null(in->fabric, detail), "roles", value_or_null(in->roles), "devices",
+        value_or_null(in->asked));
 }
 
 /* A line has so many bytes at least: no time is spent on what cannot fit. */
@@ -172,6 +173,7 @@ static const struct {
     {"result", JSON_STRING},     {"exit", JSON_INTEGER},     {"gang", JSON_OBJECT},
     {"history", JSON_ARRAY},     {"cliques", JSON_ARRAY},    {"rankOrder", JSON_ARRAY},
     {"fabric", JSON_OBJECT},     {"counted", JSON_OBJECT},   {"roles", JSON_ARRAY},
+    {"devices", JSON_OBJECT},
 };
 
 int status_doc_parse(const char *text, size_t len, json_t **ret_doc, struct drarun_error *err)

@@ -43,6 +43,7 @@ struct status_input {
     const json_t *report;          /* cause_json once the ranks have ended or it failed, or NULL */
     const json_t *fabric; /* jobs/preflight/fabric.h, of this attempt's NICs; NULL: not checked */
     const json_t *roles;  /* [{name, first, workers, ranks}], once ranks are numbered; or NULL */
+    const json_t *asked;  /* drajob_devices of the job; NULL: not known */
     const char *result;   /* "succeeded", "failed", "cancelled"; NULL: not ended */
     struct status_launcher launcher;
 };

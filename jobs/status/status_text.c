@@ -58,10 +58,13 @@ static void add_state(const json_t *doc, struct buf *out)
 static void add_wide(const json_t *doc, struct buf *out)
 {
     const char *pod = text_at(json_object_get(doc, "launcher"), "pod");
+    const json_t *devices = json_object_get(doc, "devices");
     if (!doc)
-        buf_printf(out, "%6s  %-30s ", "RANKS", "LAUNCHER");
+        buf_printf(out, "%6s %7s %7s  %-30s ", "RANKS", "GPUS", "NICS", "LAUNCHER");
     else
-        buf_printf(out, "%6" JSON_INTEGER_FORMAT "  %-30s ", number_at(doc, "ranks"), or_dash(pod));
+        buf_printf(out, "%6" JSON_INTEGER_FORMAT " %7s %7s  %-30s ", number_at(doc, "ranks"),
+                   or_dash(text_at(devices, "gpus")), or_dash(text_at(devices, "nics")),
+                   or_dash(pod));
 }
 
 void status_doc_row(const json_t *doc, bool all_namespaces, bool wide, int64_t now_ms,
@@ -303,6 +306,20 @@ static void add_roles(const json_t *doc, struct buf *out)
     buf_add_str(out, i ? "\n" : "");
 }
 
+/* "devices asked for: 16 GPUs, 8 NICs", of all workers. */
+static void add_asked(const json_t *devices, struct buf *out)
+{
+    const char *gpus = text_at(devices, "gpus"), *nics = text_at(devices, "nics");
+    if (!gpus && !nics)
+        return;
+    buf_add_str(out, "devices asked for: ");
+    if (gpus)
+        buf_printf(out, "%s GPU%s", gpus, strcmp(gpus, "1") == 0 ? "" : "s");
+    if (nics)
+        buf_printf(out, "%s%s NIC%s", gpus ? ", " : "", nics, strcmp(nics, "1") == 0 ? "" : "s");
+    buf_add_str(out, "\n");
+}
+
 static void add_counts(const json_t *workers, struct buf *out)
 {
     if (number_at(workers, "claims") > 0)
@@ -321,6 +338,7 @@ void status_doc_render(const json_t *doc, bool verbose, int64_t now_ms, struct b
     if (!text_at(doc, "result")) /* else there are none any more */
         add_counts(json_object_get(doc, "workers"), out);
     add_roles(doc, out);
+    add_asked(json_object_get(doc, "devices"), out);
     add_waiting(doc, now_ms, out);
     add_workers(doc, now_ms, out);
     add_cliques(doc, out);

@@ -351,6 +351,44 @@ static void test_workers_before_a_launcher_counts_them(void **state)
     }
 }
 
+/* What is said of the job's devices is the same in the status and in what verbs show before. */
+static void test_devices_of_all_roles(void **state)
+{
+    static const struct {
+        const char *spec, *gpus, *nics; /* NULL: left out */
+    } cases[] = {
+        {"{}", NULL, NULL},
+        {"{\"devices\": {\"gpus\": {\"count\": 8}}}", "8", NULL},
+        {"{\"workers\": 2, \"devices\": {\"gpus\": {\"count\": 8}, \"nics\": {\"count\": "
+         "\"all\"}}}",
+         "16", "all"},
+        /* a role's devices replace those of the top as a whole */
+        {"{\"devices\": {\"gpus\": {\"count\": 4}, \"nics\": {\"count\": 1}}, \"roles\": [{}, "
+         "{\"workers\": 3}, {\"devices\": {}}, {\"devices\": {\"gpus\": {\"count\": 1}}}]}",
+         "17", "4"},
+        {"{\"workers\": 2, \"roles\": [{\"devices\": {\"gpus\": {\"count\": \"all\"}}}, "
+         "{\"workers\": 3, "
+         "\"devices\": {\"gpus\": {\"count\": 8}}}]}",
+         "24+all", NULL},
+        /* refused ones */
+        {"{\"devices\": {\"gpus\": 3, \"nics\": {\"count\": 9223372036854775807}}}", NULL, NULL},
+        {"{\"devices\": {\"gpus\": {\"count\": -1}, \"nics\": {\"count\": \"x\"}}}", NULL, NULL},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        json_t *object = object_of(cases[i].spec);
+        struct drajob_input input = {.now_ms = AT, .stage = DRAJOB_PENDING};
+        json_t *doc = drajob_doc(object);
+        const json_t *devices = json_object_get(next(object, &input), "devices");
+        assert_true(json_equal(devices, json_object_get(doc, "devices")));
+        json_t *expected = json_pack("{s:s*, s:s*}", "gpus", cases[i].gpus, "nics", cases[i].nics);
+        assert_true(json_equal(devices, expected));
+        json_decref(expected);
+        json_decref(doc);
+        json_decref(object);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -363,6 +401,7 @@ int main(void)
         cmocka_unit_test(test_time_to_live),
         cmocka_unit_test(test_date_of_a_job_without_a_controller),
         cmocka_unit_test(test_workers_before_a_launcher_counts_them),
+        cmocka_unit_test(test_devices_of_all_roles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

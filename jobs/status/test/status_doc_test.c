@@ -346,6 +346,40 @@ static void when_it_will_be_deleted(void **state)
     }
 }
 
+/* Of all workers and roles, as the job asks for them. */
+static void devices(void **state)
+{
+    struct pod_state workers[2] = {running("node-1"), running("node-2")};
+    struct gang gang = gang_in(GANG_RUNNING);
+    struct status_input input = input_of(&gang, workers, 2);
+    CLEANUP(json_decrefp)
+    json_t *asked = json_pack("{s:s, s:s}", "gpus", "1", "nics", "8+all");
+    struct buf text = BUF_INIT;
+    (void)state;
+    input.asked = asked;
+    CLEANUP(json_decrefp) json_t *doc = build(&input);
+    status_doc_row(NULL, false, true, NOW_MS, &text);
+    status_doc_row(doc, false, true, NOW_MS, &text);
+    json_object_del(asked, "gpus");
+    json_object_del(json_object_get(doc, "devices"), "gpus");
+    status_doc_row(doc, false, true, NOW_MS, &text);
+    check(
+        "wide", &text,
+        "NAME                     PHASE        WORKERS RESTARTS            AGE   RANKS    GPUS    "
+        "NICS  LAUNCHER                       STATE\n"
+        "all-reduce               running          2/2        0          1 min       4       1   "
+        "8+all  all-reduce-x2x                 -\n"
+        "all-reduce               running          2/2        0          1 min       4       -   "
+        "8+all  all-reduce-x2x                 -\n");
+    status_doc_render(doc, false, NOW_MS, &text);
+    assert_non_null(strstr(text.data, "\ndevices asked for: 8+all NICs\n"));
+    buf_done(&text);
+    json_object_set_new(json_object_get(doc, "devices"), "gpus", json_string("1"));
+    status_doc_render(doc, false, NOW_MS, &text);
+    assert_non_null(strstr(text.data, "\ndevices asked for: 1 GPU, 8+all NICs\n"));
+    buf_done(&text);
+}
+
 static void merging(void **state)
 {
     (void)state;
@@ -438,8 +472,9 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(for_people), cmocka_unit_test(over_a_restart),
         cmocka_unit_test(tolerant),   cmocka_unit_test(when_it_will_be_deleted),
-        cmocka_unit_test(merging),    cmocka_unit_test(large_jobs),
-        cmocka_unit_test(nics),       cmocka_unit_test(roles),
+        cmocka_unit_test(devices),    cmocka_unit_test(merging),
+        cmocka_unit_test(large_jobs), cmocka_unit_test(nics),
+        cmocka_unit_test(roles),
     };
     if (argc > 1 && strcmp(argv[1], "--documents") == 0)
         return print_documents();

@@ -6,6 +6,7 @@
 
 #include "jobs/manifests/claims.h"
 #include "jobs/spec/node_spread.h"
+#include "jobs/status/drajob.h"
 #include "jobs/status/status_doc.h"
 #include "jobs/gang/waiting.h"
 #include "launcher/cluster/lead/private.h"
@@ -93,6 +94,7 @@ json_t *lead_document(struct lead *lead, const char *result)
     bool aligned = claims_alignment(role) == CLAIMS_ALIGNED_BY_CLAIM;
     if (waits && build_waiting(lead, &waiting, &err) < 0)
         waits = false;
+    CLEANUP(json_decrefp) json_t *asked = drajob_devices(lead->spec->document);
     const struct status_input input = {
         .now_ms = lead_now(),
         .name = lead->spec->name,
@@ -114,6 +116,7 @@ json_t *lead_document(struct lead *lead, const char *result)
         .report = lead->report,
         .fabric = lead->fabric,
         .roles = lead->roles,
+        .asked = asked,
         .result = result,
         .launcher = {.pod = lead->options->holder,
                      .version = DRARUN_VERSION,
