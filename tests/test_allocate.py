@@ -129,6 +129,16 @@ def test_match_keeps_all_devices_of_a_worker_together(drarun, tmp_path):
     assert refused.rc == 65 and "match" in refused.err and "ask for both by class" in refused.err
 
 
+@pytest.mark.parametrize("amount,found", [("179Gi", 8), ("180Gi", 0)])
+def test_capacity_is_a_minimum_of_whole_devices(drarun, tmp_path, amount, found):
+    path = tmp_path / "job.json"
+    path.write_text(json.dumps({"metadata": {"name": "job"}, "spec": {"image": "i", "command": ["c"], "devices": {
+        "gpus": {"count": 8, "capacity": {"memory": amount}}}}}))
+    items = json.loads(drarun("render", "--format", "json", path).ok().out)["items"]
+    result, = Machine("a4-highgpu-8g").allocate([one for one in items if one["kind"] == "ResourceClaim"])
+    assert len(result or []) == found
+
+
 def test_required_does_not_become_the_numa_node_by_itself(claims):
     """A machine that no profile names may have a root in common elsewhere: only preferred goes on."""
     node = Machine("oke-gb200-v3-4", numa=True)

@@ -197,6 +197,43 @@ def test_selector_that_admits_nothing(drarun, machine, spec):
     assert 'ruled out by request nic: device.attributes["dra.net"].ifName == "eth7"' in result.out
 
 
+def test_capacity_as_a_minimum(drarun, machine, spec):
+    """The GPUs of this machine have 183359Mi each, and are handed out whole."""
+    path = spec(1, 8, 8)
+    text = path.read_text()
+    path.write_text(text.replace("gpu.nvidia.com}", "gpu.nvidia.com, capacity: {memory: 179Gi}}"))
+    assert "8 GPUs, 8 NICs: 8 PIX" in drarun("plan", path, *machine("a4-highgpu-8g")).ok().out
+    path.write_text(text.replace("gpu.nvidia.com}", "gpu.nvidia.com, capacity: {memory: 180Gi}}"))
+    result = drarun("plan", "-o", "json", path, *machine("a4-highgpu-8g"))
+    assert result.rc == 75, result
+    gpu, = (need for need in json.loads(result.out)["prediction"]["requests"] if need["requests"] == "gpu")
+    assert gpu["admitted"] == 0
+    assert {"where": "request gpu", "term": 'device.capacity[device.driver]["memory"].compareTo(quantity("180Gi")) >= 0', "ruledOut": 8} in gpu["terms"]
+    path.write_text(text.replace("gpu.nvidia.com}", "gpu.nvidia.com, capacity: {cores: 1}}"))
+    result = drarun("plan", path, *machine("a4-highgpu-8g"))
+    assert result.rc == 75 and '"cores" in device.capacity[device.driver]' in result.out, result
+
+
+def test_shares_of_a_device(drarun, machine, tmp_path):
+    """Where the driver hands out shares, several workers have one GPU, as long as its memory lasts."""
+    options = machine("small-l4-2gpu")
+    path = options[options.index("--slices") + 1]
+    answer = json.loads(path.read_text())
+    for each in answer["items"]:
+        for device in each["spec"]["devices"] if each["spec"]["driver"] == "gpu.nvidia.com" else []:
+            device["allowMultipleAllocations"] = True
+            device["capacity"]["memory"]["requestPolicy"] = {"default": "1Gi", "validRange": {"min": "1Gi", "step": "1Gi"}}
+    path.write_text(json.dumps(answer))
+    job = tmp_path / "shares.json"
+    def planned(workers):
+        job.write_text(json.dumps({"workers": workers, "image": "i", "command": ["c"], "devices": {"gpus": {"count": 1, "capacity": {"memory": "7.5Gi"}}}}))
+        return drarun("plan", "-o", "json", job, *options)
+    results = [each["results"][0] for each in json.loads(planned(4).ok().out)["prediction"]["workers"]]
+    assert [each["device"] for each in results] == [results[0]["device"]] * 2 + [results[2]["device"]] * 2 and results[0]["device"] != results[2]["device"]
+    assert {each["consumedCapacity"]["memory"] for each in results} == {"8Gi"}
+    assert planned(5).rc == 75
+
+
 def test_explain(drarun, machine, spec):
     result = drarun("plan", spec(2, 8, 8), "--explain", *machine("a4-highgpu-8g", 2)).ok()
     after = result.out.split("  NCCL_NET=gIB\n")[1]

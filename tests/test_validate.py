@@ -23,8 +23,8 @@ spec:
   ranksPerWorker: 8
   bind: core
   devices:
-    gpus: {count: 8, class: gpu.nvidia.com, tolerations: [{key: x.y/z, operator: Exists, effect: NoExecute, tolerationSeconds: 60}]}
-    nics: {count: 8, class: dranet, selector: ['1 < 2', '2 < 3'], match: [dra.net/rail], config: {a: 1}, driver: dra.net,
+    gpus: {count: 8, class: gpu.nvidia.com, capacity: {memory: 79Gi}, tolerations: [{key: x.y/z, operator: Exists, effect: NoExecute, tolerationSeconds: 60}]}
+    nics: {count: 8, class: dranet, selector: ['1 < 2', '2 < 3'], match: [dra.net/rail], config: {a: 1}, driver: dra.net, capacity: {x.y/a: 2, b: 1.5e3},
            tolerations: [{key: k, value: v}]}
     align: preferred
     claims: template
@@ -132,7 +132,13 @@ def documents():
                     {"gpus": {"count": 8, "firstAvailable": []}}, {"gpus": {"count": 8, "firstAvailable": [{"count": 4}]}},
                     {"nics": {"count": 8, "firstAvailable": [{"class": "dranet"}]}}, {"gpus": {"count": 1, "firstAvailable": [{"profile": "x"}]}},
                     {"nics": {"count": 8, "class": "c", "firstAvailable": [{"profile": "1g.5gb"}]}},
-                    {"gpus": {"count": 1, "resource": "a.b/c", "firstAvailable": [{}]}},
+                    {"gpus": {"count": 1, "resource": "a.b/c", "firstAvailable": [{}]}}, {"gpus": {"count": 1, "resource": "a.b/c", "capacity": {"m": 1}}},
+                    {"gpus": {"count": 1, "capacity": {}}}, {"gpus": {"count": 1, "capacity": {f"c{i}": i for i in range(33)}}},
+                    *({"gpus": {"count": 1, "capacity": {name: "1Gi"}}} for name in ("1x", "a-b", "A.b/c", "a.b/c/d", "x" * 33, "", "/a", "a/")),
+                    *({"nics": {"count": 1, "class": "c", "capacity": {"b": amount}}} for amount in (
+                        "1", "40Gi", ".5G", "1.", "+1", "-1", -1, 2.0, 1.5, True, None, "1e3", "1E", "1KiB", "1k", "1K", ".", "Mi", "", "9" * 64, "9" * 65)),
+                    {"nics": {"count": 2, "class": "c", "firstAvailable": [{"capacity": {"a.b/c": "1"}}, {"capacity": {"a.b/c": "x"}}]}},
+                    {"gpus": {"count": 2, "firstAvailable": [{"capacity": {"memory": "80G"}}, {"class": "d", "capacity": {"memory": "40G"}}]}},
                     {"gpus": {"count": 2, "profile": "1g.10gb"}}, {"gpus": {"count": 2, "profile": "1c.2g.20gb+me", "class": "parts"}},
                     {"gpus": {"count": 2, "profile": "1g.10gb", "resource": "a.b/c"}}, {"gpus": {"count": 2, "profile": "10gb"}},
                     {"gpus": {"count": 2, "profile": '1g.10gb" || "'}}, {"nics": {"count": 2, "class": "c", "profile": "1g.10gb"}},
@@ -200,6 +206,27 @@ def test_selectors_as_the_api_server_judges_them(drarun, tmp_path, selector, sai
         run = drarun(verb, file)
         assert run.rc == (65 if said else 0), run
         assert (said or "") in run.out + run.err
+
+
+@pytest.mark.parametrize("amounts,said", [
+    ("{memory: 40Gib}", ':7:38: spec.devices.gpus.capacity.memory: expected a quantity that isn\'t negative, such as 40Gi or 8, got "40Gib"'),
+    ("{memory: -1}", ":7:38: spec.devices.gpus.capacity.memory: expected a quantity that isn't negative"),
+    ("{gpu-memory: 1Gi}", ":7:30: spec.devices.gpus.capacity.gpu-memory: expected a capacity's name as the driver publishes it, such as memory"),
+    ("{}", ":7:29: spec.devices.gpus.capacity: expected 1 to 32 capacities"),
+    ("{memory: 40Gi, a.b/cores: 8}", None)])
+def test_amounts_of_capacity(drarun, tmp_path, amounts, said):
+    file = tmp_path / "job.yaml"
+    file.write_text(f"spec:\n  image: i\n  command: [c]\n  devices:\n    gpus:\n      count: 2\n      capacity:             {amounts}\n")
+    run = drarun("validate", file)
+    assert run.rc == (65 if said else 0) and (f"{file}{said}" if said else "ok (job") in run.out, run
+
+
+def test_one_amount_for_a_choice(drarun, tmp_path):
+    file = tmp_path / "job.yaml"
+    file.write_text("image: i\ncommand: [c]\ndevices:\n  gpus:\n    count: 1\n    capacity: {memory: 1Gi}\n    firstAvailable:\n"
+                    "    - {capacity: {a.b/cores: 1}}\n    - {capacity: {memory: 2Gi}}\n")
+    run = drarun("validate", file)
+    assert run.rc == 65 and ":9:19: devices.gpus.firstAvailable[1].capacity.memory: is also in the capacity of all choices: give it once" in run.out, run
 
 
 @pytest.mark.parametrize("name,said", [

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 
@@ -218,17 +219,64 @@ static int add_selectors(json_t *list, const struct strlist *texts)
     return rc;
 }
 
+/* That a device has so much of it, as a CEL selector says it. */
+static void write_minimum(struct buf *out, const char *name, const char *amount)
+{
+    const char *slash = strchr(name, '/'), *id = slash ? slash + 1 : name;
+    struct buf domain = BUF_INIT;
+    if (slash)
+        buf_printf(&domain, "\"%.*s\"", (int)(slash - name), name);
+    else
+        buf_add_str(&domain, "device.driver"); /* whose names have no domain of their own */
+    const char *of = domain.data ? domain.data : "";
+    buf_printf(out,
+               "%s\"%s\" in device.capacity[%s] && "
+               "device.capacity[%s][\"%s\"].compareTo(quantity(\"%s\")) >= 0",
+               out->len ? " && " : "", id, of, of, id, amount);
+    out->failed |= domain.failed;
+    buf_done(&domain);
+}
+
+/* Where DRAConsumableCapacity is off, the API server drops the request's capacity, and devices have
+ * no shares: there the selector alone makes the minimum hold. Versions before v1 are of servers
+ * that refuse the field. */
+static int add_capacity(const struct build *b, json_t *request, const json_t *capacity,
+                        json_t *selectors)
+{
+    struct buf minimum = BUF_INIT;
+    const char *name;
+    json_t *amount;
+    json_object_foreach((json_t *)capacity, name, amount)
+        write_minimum(&minimum, name, json_string_value(amount));
+    int rc = minimum.failed ? -1 : 0;
+    if (rc == 0)
+        rc = json_array_append_new(selectors,
+                                   json_pack("{s:{s:s}}", "cel", "expression", minimum.data));
+    if (rc == 0 && b->api == CLAIMS_API_V1)
+        rc = json_object_set_new(request, "capacity",
+                                 json_pack("{s:O}", "requests", (json_t *)capacity));
+    buf_done(&minimum);
+    return rc;
+}
+
 /* The fields of DeviceRequest (v1beta1), ExactDeviceRequest or DeviceSubRequest. choice: of
  * firstAvailable, or NULL. */
-static int fill_request(json_t *request, const struct spec_devices *devices,
+static int fill_request(const struct build *b, json_t *request, const struct spec_devices *devices,
                         const struct spec_choice *choice, uint32_t count)
 {
+    CLEANUP(json_decrefp) json_t *capacity = json_object();
     CLEANUP(json_decrefp) json_t *selectors = json_array(), *tolerations = json_array();
     const char *class = choice ? choice->class : devices->class;
     int rc = json_object_set_new(request, "deviceClassName", json_string(class));
     rc |= add_selectors(selectors, &devices->selectors);
     if (choice)
         rc |= add_selectors(selectors, &choice->selectors);
+    if (devices->capacity)
+        rc |= json_object_update(capacity, devices->capacity);
+    if (choice && choice->capacity)
+        rc |= json_object_update(capacity, choice->capacity);
+    if (json_object_size(capacity) > 0)
+        rc |= add_capacity(b, request, capacity, selectors);
     if (json_array_size(selectors) > 0)
         rc |= json_object_set(request, "selectors", selectors);
     if (devices->tolerations)
@@ -244,13 +292,14 @@ static int fill_request(json_t *request, const struct spec_devices *devices,
     return rc;
 }
 
-static json_t *first_available(const struct spec_devices *devices, uint32_t count)
+static json_t *first_available(const struct build *b, const struct spec_devices *devices,
+                               uint32_t count)
 {
     CLEANUP(json_decrefp) json_t *list = json_array();
     for (size_t i = 0; i < devices->choice_count; i++) {
         json_t *choice = json_pack("{s:o}", "name", json_sprintf("choice-%zu", i));
         if (json_array_append_new(list, choice) < 0 ||
-            fill_request(choice, devices, &devices->choices[i], count) < 0)
+            fill_request(b, choice, devices, &devices->choices[i], count) < 0)
             return NULL;
     }
     return json_incref(list);
@@ -266,7 +315,7 @@ static int add_request(struct build *b, json_t *names, const struct spec_devices
         return -1;
     json_t *fields = request;
     if (devices->choice_count > 0) {
-        if (json_object_set_new(request, "firstAvailable", first_available(devices, count)) < 0)
+        if (json_object_set_new(request, "firstAvailable", first_available(b, devices, count)) < 0)
             return -1;
         return json_array_append(b->requests, request) | json_array_append(names, name);
     }
@@ -275,7 +324,7 @@ static int add_request(struct build *b, json_t *names, const struct spec_devices
         if (json_object_set_new(request, "exactly", fields) < 0)
             return -1;
     }
-    if (fill_request(fields, devices, NULL, count) < 0)
+    if (fill_request(b, fields, devices, NULL, count) < 0)
         return -1;
     return json_array_append(b->requests, request) | json_array_append(names, name);
 }

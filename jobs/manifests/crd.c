@@ -60,9 +60,9 @@ static json_t *resolved(struct maker *m, const json_t *node, const char *path)
 /* ---- values of one type, or of several ---- */
 
 /* What means the same in both worlds. */
-static const char *const same[] = {"type",      "enum",     "pattern",  "minLength",
-                                   "maxLength", "minItems", "maxItems", "minimum",
-                                   "maximum",   "required", NULL};
+static const char *const same[] = {
+    "type",    "enum",    "pattern",       "minLength",     "maxLength", "minItems", "maxItems",
+    "minimum", "maximum", "minProperties", "maxProperties", "required",  NULL};
 
 static void copy_same(struct maker *m, const json_t *from, json_t *to)
 {

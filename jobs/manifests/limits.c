@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/manifests/limits.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,11 +100,14 @@ static int check_labels(const struct job_spec *spec, struct drarun_error *err)
 
 /* ---- devices ---- */
 
-static int check_selectors(const char *path, const struct strlist *list, struct drarun_error *err)
+/* further: that the request has beside the list. */
+static int check_selectors(const char *path, const struct strlist *list, size_t further,
+                           struct drarun_error *err)
 {
-    if (list->count > LIMIT_SELECTORS)
-        return refuse(err, "%s.selectors: %zu of them; a request takes %u: join some with &&", path,
-                      list->count, LIMIT_SELECTORS);
+    if (list->count + further > LIMIT_SELECTORS)
+        return refuse(err, "%s: %zu selectors%s; a request takes %u: join some with &&", path,
+                      list->count + further, further ? " with those of all and of capacity" : "",
+                      LIMIT_SELECTORS);
     for (size_t i = 0; i < list->count; i++)
         if (strlen(list->items[i]) > LIMIT_CEL_BYTES)
             return refuse(err, "%s.selectors[%zu]: %zu bytes; an expression takes %u", path, i,
@@ -117,29 +119,18 @@ static int check_selectors(const char *path, const struct strlist *list, struct 
 static int check_choice(const char *path, const struct spec_devices *devices, size_t index,
                         struct drarun_error *err)
 {
-    size_t count = devices->selectors.count + devices->choices[index].selectors.count;
+    const struct spec_choice *choice = &devices->choices[index];
     char at[120];
     snprintf(at, sizeof at, "%s.firstAvailable[%zu]", path, index);
-    if (count > LIMIT_SELECTORS)
-        return refuse(err, "%s: %zu selectors with those of all; a request takes %u", at, count,
-                      LIMIT_SELECTORS);
-    return check_selectors(at, &devices->choices[index].selectors, err);
-}
-
-static bool is_c_identifier(const char *text)
-{
-    size_t len = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
-    return len > 0 && len <= LIMIT_ATTRIBUTE_ID && !text[len] && !isdigit((unsigned char)text[0]);
+    return check_selectors(at, &choice->selectors,
+                           devices->selectors.count + (devices->capacity || choice->capacity), err);
 }
 
 static int check_match(const char *path, const struct strlist *list, struct drarun_error *err)
 {
     for (size_t i = 0; i < list->count; i++) {
-        const char *item = list->items[i], *slash = strchr(item, '/');
-        cleanup_free char *domain = slash ? strndup(item, (size_t)(slash - item)) : NULL;
-        if (slash && !domain)
-            return error_set(err, ENOMEM, "out of memory");
-        if (!slash || !is_subdomain(domain, LIMIT_ATTRIBUTE_DOMAIN) || !is_c_identifier(slash + 1))
+        const char *item = list->items[i];
+        if (!strchr(item, '/') || !k8s_is_device_name(item))
             return refuse(err,
                           "%s.match[%zu]: expected DOMAIN/ATTRIBUTE, as "
                           "gpu.nvidia.com/partition4, got \"%.120s\"",
@@ -177,7 +168,7 @@ static int check_devices(const char *path, const struct spec_devices *devices,
     if (devices->count > LIMIT_CLAIM_RESULTS && devices->class)
         return refuse(err, "%s.count: %u devices; a claim holds %u: use more workers", path,
                       devices->count, LIMIT_CLAIM_RESULTS);
-    int rc = check_selectors(path, &devices->selectors, err);
+    int rc = check_selectors(path, &devices->selectors, devices->capacity != NULL, err);
     for (size_t i = 0; rc == 0 && i < devices->choice_count; i++)
         rc = check_choice(path, devices, i, err);
     if (rc == 0)

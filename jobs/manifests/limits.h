@@ -17,8 +17,6 @@
 #define LIMIT_OPAQUE_BYTES 10240u
 #define LIMIT_SLICE_DEVICES 128u
 #define LIMIT_DRIVER_NAME 63u
-#define LIMIT_ATTRIBUTE_DOMAIN 63u
-#define LIMIT_ATTRIBUTE_ID 32u
 #define LIMIT_LABEL 63u      /* bytes of a DNS label, a label's value, a pod's host name */
 #define LIMIT_SUBDOMAIN 253u /* bytes of a class's or an object's name */
 #define LIMIT_ANNOTATIONS 262144u

@@ -65,6 +65,14 @@ bool k8s_is_label_value(const char *text)
     return !*text || qualified_name(text, strlen(text));
 }
 
+bool k8s_is_device_name(const char *text)
+{
+    const char *slash = strchr(text, '/'), *id = slash ? slash + 1 : text;
+    if (slash && (slash - text > K8S_DEVICE_DOMAIN_MAX || !subdomain(text, (size_t)(slash - text))))
+        return false;
+    return strlen(id) <= K8S_DEVICE_ID_MAX && k8s_is_env_name(id);
+}
+
 bool k8s_is_env_name(const char *text)
 {
     return *text && !strchr(DIGITS, *text) && text[strspn(text, LOWER UPPER DIGITS "_")] == '\0';

@@ -7,11 +7,15 @@
 
 #define K8S_LABEL_MAX 63
 #define K8S_SUBDOMAIN_MAX 253
+#define K8S_DEVICE_DOMAIN_MAX 63 /* of an attribute or a capacity */
+#define K8S_DEVICE_ID_MAX 32
 
 bool k8s_is_label(const char *text);       /* DNS label, RFC 1123: a-z, 0-9, inner "-", 63 */
 bool k8s_is_subdomain(const char *text);   /* such labels joined by points, 253 */
 bool k8s_is_qualified(const char *text);   /* [SUBDOMAIN/]NAME: keys of labels, resources */
 bool k8s_is_label_value(const char *text); /* may be empty */
-bool k8s_is_env_name(const char *text);    /* what every shell can set: A-Z, a-z, 0-9, _ */
+/* [DOMAIN/]ID: an attribute or a capacity of a device */
+bool k8s_is_device_name(const char *text);
+bool k8s_is_env_name(const char *text); /* what every shell can set: A-Z, a-z, 0-9, _ */
 
 #endif

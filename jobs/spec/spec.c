@@ -17,10 +17,12 @@ static void devices_done(struct spec_devices *d)
     for (size_t i = 0; i < d->choice_count; i++) {
         strlist_done(&d->choices[i].selectors);
         json_decref(d->choices[i].tolerations);
+        json_decref(d->choices[i].capacity);
     }
     free(d->choices);
     strlist_done(&d->selectors);
     strlist_done(&d->match);
+    json_decref(d->capacity);
     json_decref(d->tolerations);
     json_decref(d->config);
 }

@@ -47,6 +47,7 @@ struct spec_choice {
     const char *class; /* DeviceClass */
     const char *profile;
     struct strlist selectors;
+    json_t *capacity;    /* as of spec_devices, beside that */
     json_t *tolerations; /* an array, or NULL */
 };
 
@@ -58,6 +59,7 @@ struct spec_devices {
     const char *resource;        /* extended resource, as nvidia.com/gpu; NULL: claimed by class */
     struct strlist selectors;    /* CEL expressions, all of which must hold */
     const char *profile;         /* of MIG devices, as "1g.10gb", which is one of selectors; NULL */
+    json_t *capacity;            /* of each device: names to quantities, texts; or NULL */
     struct strlist match;        /* further attributes that all devices of the kind must share */
     json_t *tolerations;         /* of taints of devices: an array, or NULL */
     struct spec_choice *choices; /* firstAvailable, choice_count of them; none: class */

@@ -42,7 +42,7 @@ static void check_config(const struct reader_node *node, struct spec_devices *d)
 /* A device plugin's resource is a number and nothing else. */
 static void check_resource(const struct reader_node *node, const struct spec_devices *d)
 {
-    static const char *const claimed[] = {"profile", "selector",    "firstAvailable",
+    static const char *const claimed[] = {"profile", "selector",    "capacity", "firstAvailable",
                                           "match",   "tolerations", "config"};
     struct reader_node at;
     if (!k8s_is_qualified(d->resource) || !strchr(d->resource, '/')) {
@@ -87,6 +87,21 @@ static void take_profile(const struct reader_node *node, const char *profile, co
     node->reader->texts.failed |= selectors->failed;
 }
 
+/* One name would have two amounts in the choice's request. */
+static void check_choice_capacity(const struct reader_node *item, const struct spec_devices *d)
+{
+    struct reader_node at;
+    const char *name;
+    json_t *amount;
+    if (!reader_get(item, "capacity", &at) || !json_is_object(at.value))
+        return;
+    json_object_foreach(at.value, name, amount)
+    {
+        if (json_object_get(d->capacity, name))
+            reader_fail_key(&at, name, "is also in the capacity of all choices: give it once");
+    }
+}
+
 static void check_choices(const struct reader_node *node, struct spec_devices *d)
 {
     struct reader_node list, at;
@@ -100,6 +115,7 @@ static void check_choices(const struct reader_node *node, struct spec_devices *d
             reader_expected(&at, "a DeviceClass' name such as gpu.nvidia.com");
         if (!choice->class)
             choice->class = d->class;
+        check_choice_capacity(&item, d);
     }
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/spec/spec_fields.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -10,12 +11,15 @@
 #include "jobs/spec/k8s_name.h"
 #include "lib/base/cleanup.h"
 #include "lib/cel/cel.h"
+#include "lib/cel/quantity.h"
 
 #define RANKS_PER_WORKER_MAX 4096
 #define SELECTORS_MAX 32 /* resource.k8s.io: of a request */
 #define SELECTOR_BYTES_MAX 10240
 #define TOLERATIONS_MAX 16 /* likewise */
 #define RESTARTS_MAX 1000
+#define CAPACITIES_MAX 32 /* of a device, with its attributes */
+#define AMOUNT_MAX 64     /* bytes; more than any quantity needs */
 
 #define TABLE(fields)                                                                              \
     {                                                                                              \
@@ -72,6 +76,50 @@ static void read_selector(const struct reader_node *node, void *field)
         add_selector(&item, selectors);
     }
     node->reader->texts.failed |= selectors->failed;
+}
+
+/* A quantity as text, which the API server reads: a new reference; NULL: a finding. */
+static json_t *read_amount(const struct reader_node *node)
+{
+    const char *text = json_string_value(node->value);
+    struct cel_quantity quantity;
+    int64_t number = 0;
+    if (text && strlen(text) <= AMOUNT_MAX && isdigit((unsigned char)text[text[0] == '.']) &&
+        cel_quantity_parse(text, strlen(text), &quantity) != -EINVAL)
+        return json_incref(node->value);
+    if (json_is_number(node->value) && reader_whole(node->value, &number) && number >= 0)
+        return json_sprintf("%" PRId64, number);
+    reader_expected(node, "a quantity that isn't negative, such as 40Gi or 8");
+    return NULL;
+}
+
+static void read_capacity(const struct reader_node *node, void *field)
+{
+    json_t *amounts = json_object();
+    if (!amounts || reader_object(node) < 0) {
+        node->reader->texts.failed |= !amounts;
+        json_decref(amounts);
+        return;
+    }
+    if (json_object_size(node->value) == 0 || json_object_size(node->value) > CAPACITIES_MAX)
+        reader_fail(node,
+                    "expected 1 to %d capacities with the amount of each device, such as "
+                    "memory: 40Gi",
+                    CAPACITIES_MAX);
+    for (void *it = json_object_iter(node->value); it;
+         it = json_object_iter_next(node->value, it)) {
+        const char *name = json_object_iter_key(it);
+        struct reader_node item;
+        if (!k8s_is_device_name(name))
+            reader_fail_key(node, name,
+                            "expected a capacity's name as the driver publishes it, such as "
+                            "memory or dra.cpu/cpu");
+        else if (reader_get(node, name, &item)) {
+            json_t *amount = read_amount(&item);
+            node->reader->texts.failed |= amount && json_object_set_new(amounts, name, amount) < 0;
+        }
+    }
+    *(json_t **)field = amounts;
 }
 
 static void read_match(const struct reader_node *node, void *field)
@@ -255,6 +303,7 @@ static const struct field gpu_choice_list[] = {
     {"class", FIELD_TEXT, OF_CHOICE(class)},
     {"profile", FIELD_TEXT, OF_CHOICE(profile)},
     {"selector", FIELD_CALL, OF_CHOICE(selectors), .read = read_selector},
+    {"capacity", FIELD_CALL, OF_CHOICE(capacity), .read = read_capacity},
     {"tolerations", FIELD_CALL, OF_CHOICE(tolerations), .read = read_device_tolerations},
 };
 static const struct field_table gpu_choice_fields = TABLE(gpu_choice_list);
@@ -262,6 +311,7 @@ static const struct field_table gpu_choice_fields = TABLE(gpu_choice_list);
 static const struct field nic_choice_list[] = {
     {"class", FIELD_TEXT, OF_CHOICE(class)},
     {"selector", FIELD_CALL, OF_CHOICE(selectors), .read = read_selector},
+    {"capacity", FIELD_CALL, OF_CHOICE(capacity), .read = read_capacity},
     {"tolerations", FIELD_CALL, OF_CHOICE(tolerations), .read = read_device_tolerations},
 };
 static const struct field_table nic_choice_fields = TABLE(nic_choice_list);
@@ -300,6 +350,7 @@ static const struct field nic_list[] = {
     {"class", FIELD_TEXT, OF_DEVICES(class)},
     {"resource", FIELD_TEXT, OF_DEVICES(resource)},
     {"selector", FIELD_CALL, OF_DEVICES(selectors), .read = read_selector},
+    {"capacity", FIELD_CALL, OF_DEVICES(capacity), .read = read_capacity},
     {"firstAvailable", FIELD_CALL, 0, .read = read_nic_choices},
     {"match", FIELD_CALL, OF_DEVICES(match), .read = read_match},
     {"tolerations", FIELD_CALL, OF_DEVICES(tolerations), .read = read_device_tolerations},
@@ -314,6 +365,7 @@ static const struct field gpu_list[] = {
     {"profile", FIELD_TEXT, OF_DEVICES(profile)},
     {"resource", FIELD_TEXT, OF_DEVICES(resource)},
     {"selector", FIELD_CALL, OF_DEVICES(selectors), .read = read_selector},
+    {"capacity", FIELD_CALL, OF_DEVICES(capacity), .read = read_capacity},
     {"firstAvailable", FIELD_CALL, 0, .read = read_gpu_choices},
     {"match", FIELD_CALL, OF_DEVICES(match), .read = read_match},
     {"tolerations", FIELD_CALL, OF_DEVICES(tolerations), .read = read_device_tolerations},

@@ -10,6 +10,7 @@
 #include "jobs/manifests/claims.h"
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
+#include "lib/cel/cel.h"
 
 /* Of the spec that is made last. */
 static struct spec_role role;
@@ -236,6 +237,82 @@ static void test_first_available(void **state)
     strlist_done(&spec.roles[0].gpus.selectors);
 }
 
+#define HAS(domain, id, amount)                                                                    \
+    "\\\"" id "\\\" in device.capacity[" domain "] && device.capacity[" domain "][\\\"" id         \
+    "\\\"].compareTo(quantity(\\\"" amount "\\\")) >= 0"
+
+/* As the API has it and as a selector, which holds where the API server drops the field; versions
+ * of servers that refuse the field have the selector alone. */
+static void test_capacity(void **state)
+{
+    struct job_spec spec = job(2, 0, SPEC_ALIGN_NONE);
+    struct spec_choice choices[2] = {{.class = "gpu.nvidia.com"}, {.class = "old.example.com"}};
+    json_t *claim = NULL;
+    (void)state;
+    spec.roles[0].gpus.capacity = json_pack("{s:s, s:s}", "memory", "79Gi", "a.b/cores", "4");
+    strlist_add(&spec.roles[0].gpus.selectors, "true");
+    assert_int_equal(claims_spec(&spec.roles[0], CLAIMS_API_V1, 0, &claim, NULL), 0);
+    json_t *expected =
+        json_loads("{\"devices\": {\"requests\": [{\"name\": \"gpu\", \"exactly\": {"
+                   "  \"deviceClassName\": \"gpu.nvidia.com\", \"count\": 2, \"selectors\": ["
+                   "    {\"cel\": {\"expression\": \"true\"}}, {\"cel\": {\"expression\": \"" HAS(
+                       "device.driver", "memory",
+                       "79Gi") " && " HAS("\\\"a.b\\\"", "cores",
+                                          "4") "\"}}],"
+                                               "  \"capacity\": {\"requests\": {\"memory\": "
+                                               "\"79Gi\", \"a.b/cores\": \"4\"}}}}]}}",
+                   0, NULL);
+    assert_non_null(expected);
+    assert_true(json_equal(claim, expected));
+    json_t *exactly = json_object_get(
+        json_array_get(json_object_get(json_object_get(claim, "devices"), "requests"), 0),
+        "exactly");
+    json_t *selector = json_array_get(json_object_get(exactly, "selectors"), 1);
+    struct drarun_error err = {0};
+    if (cel_admit(
+            json_string_value(json_object_get(json_object_get(selector, "cel"), "expression")),
+            &err) < 0)
+        fail_msg("%s", err.text);
+    json_object_del(exactly, "capacity");
+    json_decref(expected);
+    expected = json_deep_copy(claim);
+    json_decref(claim);
+    assert_int_equal(claims_spec(&spec.roles[0], CLAIMS_API_V1BETA2, 0, &claim, NULL), 0);
+    assert_true(json_equal(claim, expected));
+    json_decref(expected);
+    json_decref(claim);
+
+    json_decref(spec.roles[0].gpus.capacity);
+    spec.roles[0].gpus.capacity = json_pack("{s:s}", "memory", "40Gi");
+    choices[1].capacity = json_pack("{s:s}", "a.b/cores", "4");
+    spec.roles[0].gpus.choices = choices;
+    spec.roles[0].gpus.choice_count = 2;
+    assert_int_equal(claims_spec(&spec.roles[0], CLAIMS_API_V1, 0, &claim, NULL), 0);
+    expected = json_loads(
+        "{\"devices\": {\"requests\": [{\"name\": \"gpu\", \"firstAvailable\": ["
+        "  {\"name\": \"choice-0\", \"deviceClassName\": \"gpu.nvidia.com\", \"count\": 2,"
+        "   \"selectors\": [{\"cel\": {\"expression\": \"true\"}},"
+        "     {\"cel\": {\"expression\": \"" HAS(
+            "device.driver", "memory",
+            "40Gi") "\"}}],"
+                    "   \"capacity\": {\"requests\": {\"memory\": \"40Gi\"}}},"
+                    "  {\"name\": \"choice-1\", \"deviceClassName\": \"old.example.com\", "
+                    "\"count\": 2,"
+                    "   \"selectors\": [{\"cel\": {\"expression\": \"true\"}}, {\"cel\": "
+                    "{\"expression\": \"" HAS("device.driver", "memory", "40Gi") " && " HAS(
+                        "\\\"a.b\\\"", "cores", "4") "\"}}],"
+                                                     "   \"capacity\": {\"requests\": {\"memory\": "
+                                                     "\"40Gi\", \"a.b/cores\": \"4\"}}}]}]}}",
+        0, NULL);
+    assert_non_null(expected);
+    assert_true(json_equal(claim, expected));
+    json_decref(expected);
+    json_decref(claim);
+    json_decref(choices[1].capacity);
+    json_decref(spec.roles[0].gpus.capacity);
+    strlist_done(&spec.roles[0].gpus.selectors);
+}
+
 static void test_config_and_selectors(void **state)
 {
     struct job_spec spec = job(1, 1, SPEC_ALIGN_REQUIRED);
@@ -306,15 +383,11 @@ static void test_api_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pairs),
-        cmocka_unit_test(test_ladder),
-        cmocka_unit_test(test_aligned_in_pod),
-        cmocka_unit_test(test_one_kind),
-        cmocka_unit_test(test_first_available),
-        cmocka_unit_test(test_match),
-        cmocka_unit_test(test_config_and_selectors),
-        cmocka_unit_test(test_compute_domain),
-        cmocka_unit_test(test_api_names),
+        cmocka_unit_test(test_pairs),           cmocka_unit_test(test_ladder),
+        cmocka_unit_test(test_aligned_in_pod),  cmocka_unit_test(test_one_kind),
+        cmocka_unit_test(test_first_available), cmocka_unit_test(test_capacity),
+        cmocka_unit_test(test_match),           cmocka_unit_test(test_config_and_selectors),
+        cmocka_unit_test(test_compute_domain),  cmocka_unit_test(test_api_names),
         cmocka_unit_test(test_no_common_root),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -152,7 +152,14 @@ static void test_expressions(void **state)
     free(expression);
     for (int i = 0; i < 33; i++)
         strlist_add(&spec.roles[0].nics.selectors, "true");
-    expect(&spec, "33 of them");
+    expect(&spec, "spec.devices.nics: 33 selectors; a request takes 32");
+    strlist_done(&spec.roles[0].nics.selectors);
+    for (int i = 0; i < 32; i++)
+        strlist_add(&spec.roles[0].nics.selectors, "true");
+    expect(&spec, NULL);
+    spec.roles[0].nics.capacity = json_object(); /* which is one more */
+    expect(&spec, "33 selectors with those of all and of capacity");
+    json_decref(spec.roles[0].nics.capacity);
     strlist_done(&spec.roles[0].nics.selectors);
 }
 
