@@ -539,16 +539,15 @@ def test_shares_of_devices(imported):
     job, notes = imported(case(6, "shares.yaml"))
     gpus = job["spec"]["devices"]["gpus"]
     assert gpus["count"] == 1 and gpus["selector"].endswith('model == "A"')
-    assert "requests[0].exactly.capacity: left out: a job asks for no share" in notes
+    assert gpus["capacity"] == {"cores": 10, "memory": "4Gi"}
     assert "requests[1].exactly: a second request for devices of this kind is left out: the first has other selectors" in notes
 
 
 def test_tolerations_of_a_request(imported):
     job, notes = imported(case(6, "tolerations.yaml"))
-    assert job["spec"]["devices"] == {"gpus": {"count": 1, "class": "gpu.nvidia.com", "tolerations": [
+    assert job["spec"]["devices"] == {"gpus": {"count": 1, "class": "gpu.nvidia.com", "capacity": {"memory": "10Gi"}, "tolerations": [
         {"key": "example.org/degraded", "operator": "Exists", "effect": "NoSchedule"}]}}
-    for part in ["requests[0].exactly.capacity: left out",
-                 "requests[1].exactly: left out: adminAccess", "agree in gpu.nvidia.com/uuid"]:
+    for part in ["requests[1].exactly: left out: adminAccess", "agree in gpu.nvidia.com/uuid"]:
         assert part in notes, part
 
 

@@ -204,6 +204,18 @@ ANY = [choice("a", selectors=product("A")), choice("b", selectors=product("B"), 
 NICS = [choice("x", "dranet"), choice("y", "sriov.example.com")]
 
 
+@pytest.mark.parametrize("second,count,said", [(None, 4, None), ({"memory": "40Gi"}, 8, None), ({"memory": "20Gi"}, 4, "the first asks for other capacity")])
+def test_amounts_of_requests(imported, second, count, said):
+    asked = {**GPU, "capacity": {"requests": {"memory": "40Gi"}}}
+    more = [{"name": "h", "exactly": {**GPU, "capacity": {"requests": second}}}] if second else []
+    spec, notes = imported(with_requests({"name": "g", "exactly": asked}, *more, SHAPES["v1"][1]))
+    assert spec["devices"]["gpus"]["capacity"] == {"memory": "40Gi"} and spec["devices"]["gpus"]["count"] == count
+    assert ("a second request for devices of this kind is left out" in notes) == bool(said) and (said or "") in notes
+    listed = [ANY[0], choice("s", capacity={"requests": {"a.b/cores": 2}})]
+    spec, notes = imported(with_requests({"name": "g", "firstAvailable": listed}, SHAPES["v1"][1]))
+    assert spec["devices"]["gpus"]["firstAvailable"][1] == {"capacity": {"a.b/cores": 2}} and "capacity" not in notes, notes
+
+
 def test_choices_of_devices(imported):
     """In their order, each with what it says beside the others; the attribute over all holds for each."""
     spec, notes = imported(with_requests({"name": "g", "firstAvailable": ANY}, {"name": "n", "firstAvailable": NICS}))
@@ -225,7 +237,6 @@ def test_choices_of_devices(imported):
     ([choice("t", "tpu.google.com"), ANY[0], ANY[2]], [1, 2], "firstAvailable[0]: left out: TPUs (class tpu.google.com) are not supported"),
     ([ANY[0], {"name": "b"}], [0], "firstAvailable[1]: left out: no deviceClassName"),
     ([ANY[0], choice("c", "compute-domain-default-channel.nvidia.com")], [0], "computeDomain asks for it"),
-    ([ANY[0], choice("s", capacity={"requests": {"memory": "1Gi"}})], [0, 1], "firstAvailable[1].capacity: left out"),
 ])
 def test_choices_that_are_left_out(imported, choices, left, said):
     spec, notes = imported(with_requests({"name": "g", "firstAvailable": choices}, SHAPES["v1"][1]))

@@ -128,22 +128,16 @@ static json_t *read_selectors(const struct reader_node *request)
 static void explain_request(const struct reader_node *request)
 {
     static const char known[] =
-        "name deviceClassName selectors tolerations allocationMode count exactly firstAvailable";
-    static const char *const reasons[][2] = {
-        {"capacity", "a job asks for no share of a device; the driver's default is taken"},
-    };
+        "name deviceClassName selectors capacity tolerations allocationMode count exactly "
+        "firstAvailable";
     const char *key = NULL;
     json_t *value = NULL;
     json_object_foreach(request->value, key, value)
     {
-        const char *why = "devices of a job have no such setting";
         if (words_index(known, key, strlen(key)) >= 0 || json_is_null(value) ||
             (strcmp(key, "adminAccess") == 0 && !json_is_true(value)))
             continue;
-        for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
-            if (strcmp(key, reasons[i][0]) == 0)
-                why = reasons[i][1];
-        reader_fail_key(request, key, "left out: %s", why);
+        reader_fail_key(request, key, "left out: devices of a job have no such setting");
     }
 }
 
@@ -159,6 +153,7 @@ static const char *other_request(const json_t *device, const json_t *asked)
     static const char *const reasons[][2] = {
         {"class", "the first is of another class"},
         {"selector", "the first has other selectors"},
+        {"capacity", "the first asks for other capacity"},
         {"tolerations", "the first has other tolerations"},
         {"firstAvailable", "the first has other choices"},
     };
@@ -205,9 +200,12 @@ static json_t *count_of(const struct reader_node *request)
 static void add_which(const struct reader_node *request, json_t *asked)
 {
     json_t *tolerations = json_object_get(request->value, "tolerations");
+    json_t *amounts = json_object_get(json_object_get(request->value, "capacity"), "requests");
     json_t *selectors = read_selectors(request);
     if (selectors)
         json_object_set_new(asked, "selector", selectors);
+    if (json_object_size(amounts) > 0)
+        json_object_set(asked, "capacity", amounts);
     if (json_array_size(tolerations) > 0)
         json_object_set(asked, "tolerations", tolerations);
     explain_request(request);
