@@ -127,7 +127,7 @@ ALL_ON = {"plugin": {"enabled": True, "image": {"repository": "registry.example/
 OTHERS = {  # of values that have no other one by their kind: enough to be seen
     "image.repository": "registry.example:5000/team/drarun", "image.tag": "2", "image.digest": DIGEST, "image.pullPolicy": "Always",
     "imagePullSecrets": ["key"], "commonLabels": {"team": "a"},
-    "controller.namespace": "train", "controller.ttl": "12h", "controller.log": "text", "controller.extraArgs": ["--verbose"], "controller.resources": {"limits": {"cpu": 1}},
+    "controller.namespace": "train", "controller.ttl": "12h", "controller.runAsUser": 4711, "controller.log": "text", "controller.extraArgs": ["--verbose"], "controller.resources": {"limits": {"cpu": 1}},
     "controller.nodeSelector": {"jobs": "yes"}, "controller.tolerations": [{"key": "a", "operator": "Exists"}],
     "controller.affinity": {"nodeAffinity": {}}, "controller.priorityClassName": "high", "controller.podLabels": {"a": "b"},
     "controller.podAnnotations": {"a": "b c"},
@@ -255,9 +255,12 @@ def test_time_to_live(helm, ttl, given):
 
 
 def test_user_of_the_platform(helm):
-    """OpenShift chooses it, and refuses another one."""
-    context = container_of(helm.rendered(controller={"runAsUser": None})["Deployment", CONTROLLER])["securityContext"]
+    """OpenShift chooses it, and refuses another one; the plugin's is root, whatever its image says."""
+    made = helm.rendered(plugin={"enabled": True})
+    context = container_of(made["Deployment", CONTROLLER])["securityContext"]
     assert "runAsUser" not in context and context["runAsNonRoot"]
+    assert container_of(helm.rendered(controller={"runAsUser": 4711})["Deployment", CONTROLLER])["securityContext"]["runAsUser"] == 4711
+    assert container_of(made["DaemonSet", PLUGIN])["securityContext"]["runAsUser"] == 0
 
 
 @pytest.mark.parametrize("values,says", [

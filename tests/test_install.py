@@ -103,6 +103,8 @@ def packed(source, build, file, *options):
     with tarfile.open(file) as tar:
         index = json.load(tar.extractfile("index.json"))["manifests"][0]
         manifest = json.load(tar.extractfile(f"blobs/{index['digest'].replace(':', '/')}"))
+        about = json.load(tar.extractfile(f"blobs/{manifest['config']['digest'].replace(':', '/')}"))
+        assert about["config"].get("User") == (None if "--plugin" in options else "65532:65532")  # the kubelet takes a number as no root
         layer = tar.extractfile(f"blobs/{manifest['layers'][0]['digest'].replace(':', '/')}")
         return set(tarfile.open(fileobj=layer).getnames())
 

@@ -12,7 +12,8 @@ import tempfile
 from pathlib import Path
 
 PLUGIN = {"Entrypoint": ["/bin/drarun-plugin"], "Env": ["PATH=/bin"]}
-DRARUN = {"Entrypoint": ["/bin/drarun"], "Env": ["PATH=/bin"]}
+# Pods of jobs name no user, so that a platform may assign one: without one they have this (OBJECT_USER of jobs/manifests/objects.h). The plugin is root's.
+DRARUN = {"Entrypoint": ["/bin/drarun"], "Env": ["PATH=/bin"], "User": "65532:65532"}
 
 
 MACHINES = {62: "amd64", 183: "arm64"}  # e_machine of an ELF file: what the image calls it
