@@ -4,6 +4,7 @@ import os
 import secrets
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,28 @@ def test_install(worker, tmp_path):
     assert copy.read_bytes() == worker.read_bytes()
     version = subprocess.run([copy, "--version"], capture_output=True, text=True, check=True).stdout
     assert version.startswith("drarun-worker ")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it becomes other users")
+def test_install_by_users_of_group_0(worker):
+    """As OpenShift assigns them: one installs, another one of group 0 installs anew, and anybody runs it, whatever the umask."""
+    def become(uid, gid, umask=0o077):
+        return {"user": uid, "group": gid, "extra_groups": [], "umask": umask, "check": True}
+    pod = Path(tempfile.mkdtemp(dir="/tmp"))  # an emptyDir
+    try:
+        pod.chmod(0o777)
+        source = pod / "image"
+        source.mkdir(mode=0o755)
+        shutil.copy(worker, source)
+        for uid in (1000660000, 1000670000):
+            subprocess.run([source / "drarun-worker", "--install", pod / "bin"], **become(uid, 0))
+            assert (pod / "bin/drarun-worker").stat().st_uid == uid
+        assert (pod / "bin").stat().st_mode & 0o777 == 0o775
+        subprocess.run([pod / "bin/drarun-worker", "--version"], capture_output=True, **become(4711, 4711))
+        subprocess.run([source / "drarun-worker", "--install", pod / "own"], **become(4711, 4711))
+        assert (pod / "own").stat().st_mode & 0o777 == 0o755
+    finally:
+        shutil.rmtree(pod)
 
 
 def test_install_drarun(worker, tmp_path):

@@ -50,11 +50,14 @@ static int copy_file(const char *source, const char *path, struct drarun_error *
     return rc;
 }
 
+/* Whatever the umask: the ranks' container may have another user. Where a platform gives each pod a
+ * user of its own they share group 0 (OpenShift), and one may install what another one did. */
 static int make_folder(const char *path, struct drarun_error *err)
 {
-    if (mkdir(path, 0755) < 0 && errno != EEXIST)
-        return error_set(err, errno, "%s: %s", path, strerror(errno));
-    return 0;
+    mode_t mode = getegid() == 0 ? 0775 : 0755;
+    if (mkdir(path, mode) < 0)
+        return errno == EEXIST ? 0 : error_set(err, errno, "%s: %s", path, strerror(errno));
+    return chmod(path, mode) < 0 ? error_set(err, errno, "%s: %s", path, strerror(errno)) : 0;
 }
 
 /* This one itself may have been renamed. */
