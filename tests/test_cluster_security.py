@@ -45,6 +45,60 @@ def test_runs_where_restricted_is_enforced(jobs, devices, mode, agent):
     assert "warn" not in result.err, result
 
 
+ASSIGNED = 1000660000  # as OpenShift does it, for each namespace other ones; with group 0
+ADMISSION = "admissionregistration.k8s.io/v1"
+
+
+def assigning(namespace):
+    """Policies of the namespace: a pod that names no user gets the assigned one, and one that names another is refused."""
+    where = {"matchPolicy": "Equivalent", "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+             "resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]}
+    user = f"Object{{spec: Object.spec{{securityContext: Object.spec.securityContext{{runAsUser: {ASSIGNED}, fsGroup: {ASSIGNED}}}}}}}"
+    containers = "(object.spec.containers + object.spec.?initContainers.orValue([]))"
+    allowed = f"c.?securityContext.?runAsUser.orValue({ASSIGNED}) == {ASSIGNED} && c.?securityContext.?capabilities.?add.orValue([]).size() == 0"
+    binding = {"metadata": {"name": f"assign-{namespace}"}, "spec": {"policyName": f"assign-{namespace}"}}
+    return [{"apiVersion": ADMISSION, "kind": "MutatingAdmissionPolicy", "metadata": binding["metadata"], "spec": {
+                "failurePolicy": "Fail", "reinvocationPolicy": "Never", "matchConstraints": where,
+                "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": user}}]}},
+            {"apiVersion": ADMISSION, "kind": "ValidatingAdmissionPolicy", "metadata": binding["metadata"], "spec": {
+                "failurePolicy": "Fail", "matchConstraints": where, "validations": [
+                    {"expression": f"{containers}.all(c, {allowed})", "message": f"runAsUser: expected {ASSIGNED}, or none"}]}},
+            {"apiVersion": ADMISSION, "kind": "MutatingAdmissionPolicyBinding", **binding},
+            {"apiVersion": ADMISSION, "kind": "ValidatingAdmissionPolicyBinding", **binding,
+             "spec": {**binding["spec"], "validationActions": ["Deny"]}}]
+
+
+@pytest.fixture
+def assigned(jobs):
+    """A namespace whose pods have a user that no image knows; its policies work."""
+    name, api = enforce(jobs, "restricted"), jobs.cluster.api
+    made = assigning(name)
+    api.make(*made)
+
+    def tried(**security):
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "probe", "namespace": name},
+               "spec": {"containers": [{"name": "a", "image": IMAGE, "securityContext": {**{
+                   key: value for key, value in COMPLIES.items() if key != "runAsUser"}, **security}}]}}
+        return api.create(pod, dry_run=True)
+    jobs.cluster.wait("the policies do not work", lambda: tried()[1].get("spec", {}).get("securityContext", {}).get("runAsUser") == ASSIGNED and
+                      tried(runAsUser=65532)[0] == 422, 60)
+    yield jobs
+    for each in reversed(made):
+        api.delete(ADMISSION, each["kind"], each["metadata"]["name"])
+
+
+@pytest.mark.parametrize("agent", ["copy", None], ids=["copy", "best"])
+@pytest.mark.parametrize("mode", [["--here"], []], ids=["here", "pod"])
+def test_user_that_the_platform_assigns(assigned, mode, agent):
+    """Without an entry in any passwd: launcher, what brings the agent, and ranks, from run to exit status."""
+    job = complying(runAsUser=None)
+    job["template"]["spec"]["containers"][0]["command"] = ["sh", "-c", 'echo "$(id -u) $(id -g) $HOME"; touch /tmp/own; exit 7']
+    result = assigned.run(*mode, workers=2, ranksPerWorker=2, env={"DRARUN_AGENT": agent} if agent else {}, **job)
+    assert result.rc == 7 and f"{ASSIGNED} 0 /" in result.out.splitlines(), result
+    assert {line for line in result.out.splitlines()} == {f"{ASSIGNED} 0 /"}, result
+    assert "Permission" not in result.err and "warn" not in result.err, result
+
+
 def test_second_attempt_and_indexed_job(jobs):
     """Whose pods the launcher and the Job controller make."""
     enforce(jobs, "restricted")

@@ -7,6 +7,7 @@
 
 #include "jobs/spec/node_spread.h"
 #include "jobs/gang/waiting_private.h"
+#include "jobs/manifests/pod_merge.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/timestamp.h"
 
@@ -315,9 +316,12 @@ static void wait_for_image(const struct pod_state *w, struct worker_wait *wait)
  * (pkg/kubelet/kuberuntime/security_context.go). */
 const char *container_advice(const char *message)
 {
-    return message && strstr(message, "container has runAsNonRoot and image ")
-               ? "give it a user who is not root in its securityContext, as runAsUser: 1000"
-               : NULL;
+    if (!message || !strstr(message, "container has runAsNonRoot and image "))
+        return NULL;
+    return strstr(message, "container: " POD_MERGE_AGENT_CONTAINER ")")
+               ? "the agent's image must name a user by number who is not root, as scripts/image "
+                 "does: name another one, by --image or DRARUN_IMAGE"
+               : "give it a user who is not root in its securityContext, as runAsUser: 1000";
 }
 
 static void wait_for_container(const struct pod_state *w, struct worker_wait *wait)

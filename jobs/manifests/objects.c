@@ -191,9 +191,10 @@ static const char *launcher_priority(const struct job_spec *spec)
 
 json_t *object_security(json_int_t user)
 {
-    return json_pack("{s:b, s:b, s:b, s:I, s:{s:[s]}, s:{s:s}}", "allowPrivilegeEscalation", 0,
-                     "readOnlyRootFilesystem", 1, "runAsNonRoot", 1, "runAsUser", user,
-                     "capabilities", "drop", "ALL", "seccompProfile", "type", "RuntimeDefault");
+    return json_pack("{s:b, s:b, s:b, s:o*, s:{s:[s]}, s:{s:s}}", "allowPrivilegeEscalation", 0,
+                     "readOnlyRootFilesystem", 1, "runAsNonRoot", 1, "runAsUser",
+                     user > 0 ? json_integer(user) : NULL, "capabilities", "drop", "ALL",
+                     "seccompProfile", "type", "RuntimeDefault");
 }
 
 static json_t *launcher_container(const struct job_spec *spec, const struct render_options *options)
@@ -208,7 +209,7 @@ static json_t *launcher_container(const struct job_spec *spec, const struct rend
         options->delivery ? plain_variable("DRARUN_AGENT", json_string(options->delivery)) : NULL,
         options->keep_s ? plain_variable("DRARUN_KEEP", json_sprintf("%u", options->keep_s)) : NULL,
         metrics_variable(options), "ports", metrics_ports(options), "resources",
-        launcher_resources(spec), "securityContext", object_security(OBJECT_USER));
+        launcher_resources(spec), "securityContext", object_security(0));
 }
 
 static json_t *launcher_pod(const struct job_spec *spec, const struct render_options *options)

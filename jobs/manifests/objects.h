@@ -26,8 +26,9 @@ int object_document_digest(const json_t *document, char ret_text[OBJECT_DIGEST_S
                            struct drarun_error *err);
 json_t *object_launcher(const struct job_spec *spec, const struct render_options *options);
 /* The securityContext of a container of ours: Pod Security's level "restricted" takes it. user: its
- * user id, not root's. */
-#define OBJECT_USER 65532 /* of ours, where nothing else is wanted */
+ * user id, not root's; 0: that of the pod or of the image (OBJECT_USER), or the one that a platform
+ * assigns, as OpenShift does, which refuses others. */
+#define OBJECT_USER 65532 /* of our image (scripts/lib/oci_image.py) */
 json_t *object_security(json_int_t user);
 /* The variable that gives a container the job's key. */
 json_t *object_key_variable(const struct job_spec *spec, const struct render_options *options);

@@ -169,19 +169,28 @@ static const json_t *security_field(const struct merge *m, const char *key)
     return own ? own : json_object_get(json_object_get(m->pod, "securityContext"), key);
 }
 
+/* Of what brings the agent, which never runs as root: the user that the ranks' container names,
+ * since a policy of the cluster may want certain users; 0: that of the pod or of our image. */
+static json_int_t agent_user(const struct merge *m)
+{
+    const json_t *pod = json_object_get(json_object_get(m->pod, "securityContext"), "runAsUser");
+    const json_t *own = json_object_get(json_object_get(m->first, "securityContext"), "runAsUser");
+    if (json_integer_value(own) > 0)
+        return json_integer_value(own);
+    return json_is_integer(pod) && json_integer_value(pod) == 0 ? OBJECT_USER : 0;
+}
+
 /* The agent puts itself into the volume, or drarun, as images without a shell have no cp. Where its
  * image is for another architecture, runc writes that to the log alone: the pod's status shall have
- * it. It never runs as root: its user is the one that the ranks' container names, since a policy of
- * the cluster may want certain users, or else one of ours. */
+ * it. */
 static json_t *init_container(const struct merge *m, const char *image)
 {
-    json_int_t user = json_integer_value(security_field(m, "runAsUser"));
     return json_pack("{s:s, s:s, s:[s, s, s], s:o*, s:[{s:s, s:s}], s:o, s:s}", "name",
                      POD_MERGE_AGENT_CONTAINER, "image", image, "command", "/bin/drarun-worker",
                      install_option(m), IN_POD "/bin", "resources", resources_of_first(m),
                      "volumeMounts", "name", POD_MERGE_AGENT_VOLUME, "mountPath", IN_POD,
-                     "securityContext", object_security(user > 0 ? user : OBJECT_USER),
-                     "terminationMessagePolicy", "FallbackToLogsOnError");
+                     "securityContext", object_security(agent_user(m)), "terminationMessagePolicy",
+                     "FallbackToLogsOnError");
 }
 
 static int merge_agent_files(struct merge *m)

@@ -336,7 +336,7 @@ static void test_who_gets_ipc_lock(void **state)
 
 #define OWN_SECURITY(user)                                                                         \
     "{\"allowPrivilegeEscalation\":false,\"readOnlyRootFilesystem\":true,"                         \
-    "\"runAsNonRoot\":true,\"runAsUser\":" user ",\"capabilities\":{\"drop\":[\"ALL\"]},"          \
+    "\"runAsNonRoot\":true," user "\"capabilities\":{\"drop\":[\"ALL\"]},"                         \
     "\"seccompProfile\":{\"type\":\"RuntimeDefault\"}}"
 
 /* What brings the agent is never root, and complies with Pod Security "restricted". */
@@ -345,11 +345,14 @@ static void test_who_brings_the_agent(void **state)
     static const struct {
         const char *template, *security;
     } cases[] = {
-        {SECURED("", ""), OWN_SECURITY("65532")},
+        {SECURED("", ""), OWN_SECURITY("")}, /* the image's, or the platform's */
+        {SECURED("", "\"runAsUser\": 0"), OWN_SECURITY("")},
         {SECURED("\"runAsUser\": 0, \"runAsNonRoot\": false", "\"privileged\": true"),
-         OWN_SECURITY("65532")},
-        {SECURED("\"runAsUser\": 7", ""), OWN_SECURITY("7")},
-        {SECURED("\"runAsUser\": 7", "\"runAsUser\": 4711"), OWN_SECURITY("4711")},
+         OWN_SECURITY("\"runAsUser\":65532,")}, /* else it would have the pod's */
+        {SECURED("\"runAsUser\": 7", ""), OWN_SECURITY("")},
+        {SECURED("\"runAsUser\": 7", "\"runAsUser\": 0"), OWN_SECURITY("")},
+        {SECURED("\"runAsUser\": 7", "\"runAsUser\": 4711"), OWN_SECURITY("\"runAsUser\":4711,")},
+        {SECURED("\"runAsUser\": 0", "\"runAsUser\": 4711"), OWN_SECURITY("\"runAsUser\":4711,")},
     };
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
