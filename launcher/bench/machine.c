@@ -58,13 +58,15 @@ int bench_machine_judge(const struct bench_machine *m, struct run *run,
                         struct drarun_error *err)
 {
     const struct known_machine *machine = known_find(&m->known, m->machine, &run->result);
+    struct limit_given given = m->given;
     int rc = 0;
+    given.known = machine || m->machine ? NULL : &m->known;
     for (size_t i = 0; rc == 0 && i < m->logs.count; i++)
         rc = results_read_log(m->logs.items[i], run, err);
     if (rc < 0)
         return rc;
     if (m->collective)
         result_name_collective(&run->result, m->collective);
-    verdict_make(run, machine, &m->given, demands, ret_verdict);
+    verdict_make(run, machine, &given, demands, ret_verdict);
     return 0;
 }

@@ -236,6 +236,15 @@ const struct known_machine *known_find(const struct known *known, const char *na
     return NULL;
 }
 
+const struct known_machine *known_find_gpu(const struct known *known, const char *model,
+                                           size_t ranks)
+{
+    for (size_t i = 0; known && i < known->count; i++)
+        if (strcasecmp(model, known->list[i].gpu) == 0 && ranks <= known->list[i].gpus)
+            return &known->list[i];
+    return NULL;
+}
+
 static bool is_of(const struct known_seen *seen, const struct result *r)
 {
     return strcmp(seen->collective, r->collective) == 0 && seen->nodes == result_hosts(r) &&

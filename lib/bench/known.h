@@ -44,6 +44,10 @@ int known_builtin(struct known *known, struct drarun_error *err);
 const struct known_machine *known_find(const struct known *known, const char *name,
                                        const struct result *r);
 
+/* By the GPUs of one host alone; NULL. known may be NULL. */
+const struct known_machine *known_find_gpu(const struct known *known, const char *model,
+                                           size_t ranks);
+
 /* What others saw with as many nodes and GPUs, at the largest size that was measured here too, else
  * at any; NULL. */
 const struct known_seen *known_seen_find(const struct known_machine *machine,

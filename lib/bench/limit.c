@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/bench/limit.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+#include "lib/base/cleanup.h"
 
 struct shape {
     size_t ranks, hosts, of_host;
@@ -75,83 +78,157 @@ static void of_memory(const struct result *r, const struct shape *s, struct limi
 
 /* ---- between hosts ---- */
 
+/* A host of the run. Workers of a job's roles may have other devices each. */
+struct host {
+    const char *name, *model; /* model: "" where its GPUs differ */
+    size_t ranks;
+    double gbit; /* what its ranks know of their NICs, all together; 0 */
+};
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(((const struct host *)a)->name, ((const struct host *)b)->name);
+}
+
+/* Sorted by name; NULL without memory. */
+static struct host *hosts_of(const struct result *r, size_t *ret_count)
+{
+    size_t count = 0;
+    struct host *list = calloc(r->rank_count + 1, sizeof *list);
+    for (size_t i = 0; list && i < r->rank_count; i++)
+        list[i] = (struct host){r->ranks[i].host, r->ranks[i].model, 1, r->ranks[i].nic_gbit};
+    if (list)
+        qsort(list, r->rank_count, sizeof *list, compare_names);
+    for (size_t i = 0; list && i < r->rank_count; i++) {
+        if (count > 0 && strcmp(list[count - 1].name, list[i].name) == 0) {
+            if (strcmp(list[count - 1].model, list[i].model) != 0)
+                list[count - 1].model = "";
+            list[count - 1].ranks++;
+            list[count - 1].gbit += list[i].gbit;
+        } else {
+            list[count++] = list[i];
+        }
+    }
+    *ret_count = count;
+    return list;
+}
+
+/* The number of its NICs, where the run does not know their speed. */
+static double count_nics(const struct run *run, const struct host *host,
+                         const struct known_machine *machine, const struct limit_given *given,
+                         char *source, size_t size)
+{
+    const char *gbit = given->nic_gbit > 0 ? ", --nic-gbit" : "";
+    if (given->nics) {
+        snprintf(source, size, "--nics, --nic-gbit");
+        return given->nics;
+    }
+    if (given->claimed_nics && given->claimed_role)
+        snprintf(source, size, "what role %.60s claims, the fewest of all%s", given->claimed_role,
+                 gbit);
+    else if (given->claimed_nics)
+        snprintf(source, size, "what was claimed%s", gbit);
+    if (given->claimed_nics)
+        return given->claimed_nics;
+    if (run->log.nic_count) {
+        snprintf(source, size, "their number from NCCL's log%s", gbit);
+        return (double)run->log.nic_count;
+    }
+    if (!machine)
+        return 0;
+    double nics = (double)machine->nics * (double)host->ranks / machine->gpus;
+    snprintf(source, size, "a NIC for each GPU");
+    return nics > 0 && nics < 1 ? 1 : nics;
+}
+
 /* NICs of a host that this run could use, in GB/s; 0: not known. */
-static double of_nics(const struct run *run, const struct shape *s,
+static double of_nics(const struct run *run, const struct host *host,
                       const struct known_machine *machine, const struct limit_given *given,
                       struct limit *limit)
 {
-    double gbit = given->nic_gbit, own = 0, nics = given->nics;
-    const char *source = "--nics, --nic-gbit";
-    for (size_t i = 0; i < run->result.rank_count; i++)
-        if (strcmp(run->result.ranks[i].host, run->result.ranks[0].host) == 0)
-            own += run->result.ranks[i].nic_gbit;
-    if (own > 0 && !nics && !gbit) {
+    char source[128] = "--nics, --nic-gbit";
+    double gbit = given->nic_gbit;
+    if (host->gbit > 0 && !given->nics && !(gbit > 0)) {
         snprintf(limit->why, sizeof limit->why,
-                 "NICs of %g Gb/s a host (NCCL_IB_HCA and the speed of their ports)", own);
-        return own / 8;
+                 "NICs of %g Gb/s a host (NCCL_IB_HCA and the speed of their ports)", host->gbit);
+        return host->gbit / 8;
     }
-    if (!nics && given->claimed_nics) {
-        nics = given->claimed_nics;
-        source = gbit > 0 ? "what was claimed, --nic-gbit" : "what was claimed";
-    }
-    if (!nics && run->log.nic_count) {
-        nics = (double)run->log.nic_count;
-        source =
-            gbit > 0 ? "their number from NCCL's log, --nic-gbit" : "their number from NCCL's log";
-    }
-    if (!nics && machine) {
-        nics = (double)machine->nics * (double)s->of_host / machine->gpus;
-        nics = nics > 0 && nics < 1 ? 1 : nics;
-        source = "a NIC for each GPU";
-    }
+    double nics = count_nics(run, host, machine, given, source, sizeof source);
     if (!(gbit > 0) && machine) {
         gbit = machine->nic_gbit;
         limit->assumed = true;
     }
     if (!(gbit > 0) || !(nics > 0))
         return 0;
-    if (limit->assumed)
-        snprintf(limit->why, sizeof limit->why, "%g NIC%s of %g Gb/s a host (%s), as %s has them",
-                 nics, nics == 1 ? "" : "s", gbit, source, machine->name);
-    else
-        snprintf(limit->why, sizeof limit->why, "%g NIC%s of %g Gb/s a host (%s)", nics,
-                 nics == 1 ? "" : "s", gbit, source);
+    snprintf(limit->why, sizeof limit->why, "%g NIC%s of %g Gb/s a host (%s)%s%s%s", nics,
+             nics == 1 ? "" : "s", gbit, source, limit->assumed ? ", as " : "",
+             limit->assumed ? machine->name : "", limit->assumed ? " has them" : "");
     return nics * gbit / 8;
 }
 
-/* What busbw can be when a host's NICs carry `host` GB/s each direction; 0: not known. */
-static double bus_bandwidth(const struct shape *s, double host)
+/* What busbw can be when a host's NICs carry `gbs` each direction; 0: not known. */
+static double bus_bandwidth(const struct shape *s, const struct host *host, double gbs)
 {
-    double n = (double)s->ranks, g = (double)s->of_host, remote = n - g;
+    double n = (double)s->ranks, g = (double)host->ranks, remote = n - g;
     if (is(s, "all_reduce all_gather reduce_scatter broadcast reduce"))
-        return host; /* a ring leaves each host once */
+        return gbs; /* a ring leaves each host once */
     if (is(s, "sendrecv"))
-        return host / g; /* one rank of a host sends to another one */
-    if (s->ranks != s->hosts * s->of_host || remote <= 0)
+        return gbs / g; /* one rank of a host sends to another one */
+    if (remote <= 0)
         return 0;
     if (is(s, "alltoall hypercube"))
-        return host / g * (n - 1) / remote; /* what stays on the host costs no NIC anything */
+        return gbs / g * (n - 1) / remote; /* what stays on the host costs no NIC anything */
     return 0;
 }
 
+/* What a host bounds: its NICs, or what connects its GPUs where that is less. Whether anything is
+ * known of its NICs. */
+static bool of_host(const struct run *run, const struct shape *s, const struct host *host,
+                    const struct known_machine *machine, const struct limit_given *given,
+                    struct limit *limit)
+{
+    double nics = of_nics(run, host, machine, given, limit);
+    double links = given->link_gbs > 0 ? given->link_gbs : machine ? machine->nvlink_gbs : 0;
+    limit->gbs = bus_bandwidth(s, host, nics);
+    if (limit->gbs > 0 && links > 0 && host->ranks > 1 && links < limit->gbs)
+        of_links(machine, given, false, limit);
+    return nics > 0;
+}
+
+/* Of all hosts of which something is known, the one that bounds the least. */
 static void between_hosts(const struct run *run, const struct shape *s,
                           const struct known_machine *machine, const struct limit_given *given,
                           struct limit *limit)
 {
-    double host = of_nics(run, s, machine, given, limit);
-    double links = given->link_gbs > 0 ? given->link_gbs : machine ? machine->nvlink_gbs : 0;
-    if (!(host > 0)) {
-        unknown(limit, "nothing is known of the NICs: say --nics N --nic-gbit GBIT, or --machine");
-        return;
+    size_t count = 0;
+    bool differ = false, known = false;
+    const struct host *least = NULL;
+    cleanup_free struct host *hosts = hosts_of(&run->result, &count);
+    for (size_t i = 0; hosts && i < count; i++) {
+        struct limit own = {0};
+        const struct host *host = &hosts[i];
+        const struct known_machine *like =
+            machine ? machine : known_find_gpu(given->known, host->model, host->ranks);
+        known |= of_host(run, s, host, like, given, &own);
+        differ |= least && own.gbs > 0 && own.gbs != limit->gbs;
+        if (own.gbs > 0 && (!least || own.gbs < limit->gbs)) {
+            *limit = own;
+            least = host;
+        }
     }
-    limit->gbs = bus_bandwidth(s, host);
-    if (!s->collective[0])
+    size_t length = strlen(limit->why);
+    if (differ)
+        snprintf(limit->why + length, sizeof limit->why - length, "; the least of %zu hosts, %.60s",
+                 count, least->name);
+    if (!hosts)
+        unknown(limit, "out of memory");
+    else if (!known)
+        unknown(limit, "nothing is known of the NICs: say --nics N --nic-gbit GBIT, or --machine");
+    else if (!s->collective[0])
         unknown(limit, "the collective is not known: say --collective");
-    else if (!(limit->gbs > 0))
+    else if (!least)
         unknown(limit, "%s between %zu hosts of %zu ranks: no limit is known for that",
                 s->collective, s->hosts, s->ranks);
-    else if (links > 0 && s->of_host > 1 && links < limit->gbs)
-        of_links(machine, given, false, limit);
 }
 
 void limit_of(const struct run *run, const struct known_machine *machine,

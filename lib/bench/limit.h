@@ -10,10 +10,12 @@
 #include "lib/bench/runs.h"
 
 struct limit_given {
-    uint32_t nics;         /* of each host; 0: not said, as all here */
-    uint32_t claimed_nics; /* the same, behind what the run itself knows of their speed */
-    double nic_gbit;       /* of one */
-    double link_gbs;       /* between GPUs of a host, each direction */
+    uint32_t nics;             /* of each host; 0: not said, as all here */
+    uint32_t claimed_nics;     /* the same, behind what the run itself knows of their speed */
+    const char *claimed_role;  /* which claims fewer than others; NULL: all hosts claim as many */
+    const struct known *known; /* for hosts whose GPUs are not those of others; NULL: none */
+    double nic_gbit;           /* of one */
+    double link_gbs;           /* between GPUs of a host, each direction */
 };
 
 struct limit {

@@ -324,6 +324,34 @@ void verdict_done(struct verdict *v)
 
 /* ---- for people ---- */
 
+/* Each host has as many ranks, and each rank the same device. */
+static bool is_even(const struct result *r, size_t hosts, size_t of_host)
+{
+    for (size_t i = 1; i < r->rank_count; i++)
+        if (strcmp(r->ranks[i].model, r->ranks[0].model) != 0)
+            return false;
+    return r->rank_count == hosts * of_host;
+}
+
+/* "8 x NVIDIA B200, 4 x NVIDIA H100", of all hosts together. */
+static void devices(const struct result *r, struct buf *out)
+{
+    const char *told[4];
+    size_t count = 0;
+    for (size_t i = 0; i < r->rank_count && count < ARRAY_LEN(told); i++) {
+        size_t alike = 0, seen = 0;
+        while (seen < count && strcmp(told[seen], r->ranks[i].model) != 0)
+            seen++;
+        if (seen < count)
+            continue;
+        for (size_t k = i; k < r->rank_count; k++)
+            alike += strcmp(r->ranks[k].model, r->ranks[i].model) == 0;
+        buf_printf(out, "%s%zu x %s", count ? ", " : "", alike,
+                   r->ranks[i].model[0] ? r->ranks[i].model : "not known");
+        told[count++] = r->ranks[i].model;
+    }
+}
+
 static void subject(const struct verdict *v, struct buf *out)
 {
     const struct result *r = &v->run->result;
@@ -333,7 +361,11 @@ static void subject(const struct verdict *v, struct buf *out)
         buf_printf(out, " over %zu rank%s", r->rank_count, r->rank_count == 1 ? "" : "s");
     if (hosts)
         buf_printf(out, " on %zu host%s", hosts, hosts == 1 ? "" : "s");
-    if (r->rank_count && r->ranks[0].model[0])
+    if (r->rank_count && r->ranks[0].model[0] && hosts && !is_even(r, hosts, of_host)) {
+        buf_add_str(out, " (");
+        devices(r, out);
+        buf_add_str(out, " in all)");
+    } else if (r->rank_count && r->ranks[0].model[0])
         buf_printf(out, " (%zu x %s%s)", of_host, r->ranks[0].model, hosts > 1 ? " each" : "");
     if (r->library[0])
         buf_printf(out, ", %s", r->library);

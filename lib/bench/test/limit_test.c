@@ -56,8 +56,101 @@ static void test_sources_of_nics(void **state)
     }
 }
 
+/* Workers of two roles: hosts of other GPUs, NICs and numbers of ranks. The smallest bounds a ring,
+ * in whichever order the ranks are. */
+static void test_hosts_that_differ(void **state)
+{
+    static struct known_machine machines[] = {
+        {.name = "large", .gpu = "NVIDIA B200", .gpus = 8, .nics = 8, .nic_gbit = 400},
+        {.name = "small", .gpu = "NVIDIA H100", .gpus = 8, .nics = 4, .nic_gbit = 200}};
+    static const struct known known = {machines, 2};
+    static const struct {
+        const char *collective;
+        double own[2];
+        size_t ranks[2];
+        const char *model[2];
+        struct limit_given given;
+        double gbs;
+        const char *why;
+    } cases[] = {
+        {"all_reduce",
+         {400, 100},
+         {4, 4},
+         {"g", "g"},
+         {0},
+         50,
+         "NICs of 400 Gb/s a host (NCCL_IB_HCA and the speed of their ports); the least of 2 "
+         "hosts, h1"},
+        {"all_reduce", {50, 400}, {4, 4}, {"g", "g"}, {0}, 25, "; the least of 2 hosts, h0"},
+        {"all_reduce",
+         {100, 100},
+         {2, 4},
+         {"g", "g"},
+         {0},
+         25,
+         "NICs of 200 Gb/s a host (NCCL_IB_HCA and the speed of their ports); the least of 2 "
+         "hosts, h0"},
+        {"all_reduce", {100, 100}, {4, 4}, {"g", "g"}, {0}, 50, "their ports)"},
+        /* of a host of which nothing is known, nothing is made up */
+        {"all_reduce", {0, 100}, {4, 4}, {"g", "g"}, {0}, 50, "their ports)"},
+        {"sendrecv", {100, 100}, {2, 4}, {"g", "g"}, {0}, 12.5, "their ports)"},
+        {"alltoall",
+         {80, 80},
+         {2, 4},
+         {"g", "g"},
+         {0},
+         12.5,
+         "their ports); the least of 2 hosts, h0"},
+        {"all_reduce",
+         {0, 0},
+         {4, 4},
+         {"g", "g"},
+         {.claimed_nics = 2, .claimed_role = "b", .nic_gbit = 400},
+         100,
+         "2 NICs of 400 Gb/s a host (what role b claims, the fewest of all, --nic-gbit)"},
+        {"all_reduce",
+         {0, 0},
+         {8, 8},
+         {"NVIDIA B200", "NVIDIA H100"},
+         {.known = &known},
+         100,
+         "4 NICs of 200 Gb/s a host (a NIC for each GPU), as small has them; the least of 2 hosts, "
+         "h1"},
+        {"all_reduce",
+         {0, 0},
+         {8, 8},
+         {"NVIDIA B200", "NVIDIA H100"},
+         {0},
+         0,
+         "nothing is known of the NICs"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct run run = {0};
+        struct limit limit;
+        result_init(&run.result);
+        result_name_collective(&run.result, cases[i].collective);
+        for (unsigned h = 0; h < 2; h++)
+            for (size_t k = 0; k < cases[i].ranks[h]; k++) {
+                struct result_rank *rank = result_add_rank(&run.result);
+                assert_non_null(rank);
+                rank->nic_gbit = cases[i].own[h];
+                snprintf(rank->host, sizeof rank->host, "h%u", h);
+                snprintf(rank->model, sizeof rank->model, "%s", cases[i].model[h]);
+            }
+        limit_of(&run, NULL, &cases[i].given, &limit);
+        size_t length = strlen(limit.why), tail = strlen(cases[i].why);
+        bool ends = length >= tail && strcmp(limit.why + length - tail, cases[i].why) == 0;
+        if (limit.gbs != cases[i].gbs ||
+            !(ends || (limit.gbs == 0 && strstr(limit.why, cases[i].why))))
+            fail_msg("case %zu: %g: %s", i, limit.gbs, limit.why);
+        result_done(&run.result);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_sources_of_nics)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_sources_of_nics),
+                                       cmocka_unit_test(test_hosts_that_differ)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
