@@ -231,6 +231,28 @@ def test_bench_sweeps_over_claims(jobs, plugged, tmp_path):
     assert "note: ranks: 2, then 1\n" in compared and "note: spec.ranksPerWorker: 2, then 1\n" in compared, compared
 
 
+def test_bench_of_roles(jobs, plugged, tmp_path):
+    """The ranks of all roles with devices are one measurement; the head, which asks for none, is not made. --role measures one of them."""
+    nic = {"nics": {"count": 1, "class": "nic.drarun.dev"}}
+    roles = [{"name": "head", "command": ["false"], "workers": 2, "env": {"ONLY": "head"}}, {"name": "one", "command": ["false"], "devices": nic},
+             {"name": "two", "command": ["false"], "devices": nic, "ranksPerWorker": 2, "env": {"MY_TOKEN": "hunter2"}}]
+    spec = jobs.file(image=BARE, network="any", success="head", placement={"spread": "node"}, roles=roles)
+    words = ["bench", "all_reduce", "-b", "64K", "-e", "64K", "--iters", 2, "--nic-gbit", 100, "--job", spec, "-J"]
+    result = jobs.verb(*words, tmp_path / "run.json", timeout=120).ok()
+    assert "role head asks for no devices and takes no part: --role head measures it alone\n" in result.err, result
+    assert re.search(r"^# all_reduce over 3 ranks on 2 hosts \(3 x memory in all\).*\n#   best .*\n"
+                     r"#   limit     12\.5 GB/s: 1 NIC of 100 Gb/s a host \(what was claimed, --nic-gbit\)\n", result.out, re.M), result
+    about = json.loads((tmp_path / "run.json").read_text())["about"]
+    assert [(each["name"], each["workers"], each["ranks"]) for each in about["status"]["roles"]] == [("one", 1, 1), ("two", 1, 2)], about
+    assert about["status"]["devices"] == {"nics": "2"} and "success" not in about["job"]["spec"], about
+    assert [each["template"]["spec"]["containers"][0]["env"][0]["name"] for each in about["job"]["spec"]["roles"]] == ["DRARUN_BENCH_MARKED", "MY_TOKEN"]
+    assert "hunter2" not in (tmp_path / "run.json").read_text()
+    result = jobs.verb(*words, tmp_path / "head.json", "--role", "head", "--name", "alone", timeout=120).ok()  # the NICs are gone with their pods
+    assert re.search(r"^# all_reduce over 2 ranks on 2 hosts ", result.out, re.M) and "takes no part" not in result.err, result
+    container, = json.loads((tmp_path / "head.json").read_text())["about"]["job"]["spec"]["template"]["spec"]["containers"]
+    assert {"name": "ONLY"} in container["env"], container  # its value is nobody's business
+
+
 def test_bench_names_a_stopped_rank(jobs, cluster, tmp_path):
     """With its node, from the launcher's pod; and in the results, which end there."""
     kept = tmp_path / "run.json"

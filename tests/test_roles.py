@@ -173,12 +173,30 @@ def test_render_of_each_role(drarun, job):
 
 @pytest.mark.gate
 @pytest.mark.parametrize("words,rc", [
-    (["render", "--as", "raycluster"], 65), (["render", "--claims", "template"], 65), (["bench", "all_reduce", "--job"], 65),
+    (["render", "--as", "raycluster"], 65), (["render", "--claims", "template"], 65),
     (["plan", "--workers", "2"], 64),
 ])
 def test_what_several_roles_cannot_yet(drarun, job, words, rc):
     result = drarun(*words, job(role("a"), role("b")))
     assert result.rc == rc and ("roles" in result.err), result
+
+
+@pytest.mark.gate
+@pytest.mark.parametrize("words,rc,said", [
+    (["--role", "work"], 64, "--role work: no such role; job has head, train, serve"),
+    (["--gpus", "4"], 64, "--gpus: of which role? The job has train, serve: add --role NAME"),
+    (["--workers", "2"], 64, "--workers: of which role?"),
+    ([], 65, "spec.roles: NCCL measures the GPUs of train, and serve has none: say --role NAME (train, serve), or --backend mpi"),
+])
+def test_roles_that_bench_cannot_measure_together(drarun, job, words, rc, said):
+    spec = job(role("head"), role("train", devices=DEVICES), role("serve", devices={"nics": {"count": 1, "class": "dranet"}}))
+    result = drarun("bench", "all_reduce", *words, "--job", spec)
+    assert result.rc == rc and said in result.err, result
+
+
+def test_role_without_a_job(drarun):
+    result = drarun("bench", "all_reduce", "--role", "a")
+    assert result.rc == 64 and "--role a is of a job: add --job FILE" in result.err, result
 
 
 @pytest.mark.parametrize("roles,said", [

@@ -9,6 +9,7 @@
 
 #include "jobs/spec/spec.h"
 #include "jobs/spec/spec_short.h"
+#include "launcher/bench/measured_roles.h"
 #include "launcher/files/spec_file.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -18,32 +19,80 @@
 
 /* ---- the file ---- */
 
+/* Those that speak of workers, which roles have different ones of. */
+static const char *first_of_workers(const struct bench_choice *c)
+{
+    return c->workers                        ? "--workers"
+           : c->per_worker                   ? "--ranks-per-worker"
+           : c->gpus                         ? "--gpus"
+           : c->nics                         ? "--nics"
+           : c->gpu_class || c->gpu_resource ? "--gpu-class and --gpu-resource"
+           : c->nic_class || c->nic_resource ? "--nic-class and --nic-resource"
+           : c->nic_selector                 ? "--nic-selector"
+           : c->align                        ? "--align"
+           : c->profile                      ? "--profile"
+                                             : NULL;
+}
+
+static bool has_gpus(const json_t *role)
+{
+    return json_object_get(json_object_get(role, "devices"), "gpus");
+}
+
+/* One program with one backend for all ranks. */
+static int check_roles(const struct bench_choice *choice, const json_t *base,
+                       struct drarun_error *err)
+{
+    const json_t *roles = measured_roles_of(base), *role, *first = json_array_get(roles, 0);
+    const char *option = roles ? first_of_workers(choice) : NULL;
+    struct buf names = BUF_INIT;
+    size_t i;
+    measured_roles_names(roles, &names);
+    const char *told = names.data ? names.data : "several";
+    int rc = option ? error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                                 "%s: of which role? The job has %s: add --role NAME", option, told)
+                    : 0;
+    json_array_foreach((json_t *)roles, i, role)
+    {
+        const json_t *with = has_gpus(role) ? role : first,
+                     *without = has_gpus(role) ? first : role;
+        if (rc == 0 && !choice->backend_given && has_gpus(role) != has_gpus(first))
+            rc = error_kind(err, DRARUN_ERR_SPEC, EINVAL,
+                            "spec.roles: NCCL measures the GPUs of %s, and %s has none: say --role "
+                            "NAME (%s), or --backend mpi for the memory of all",
+                            value_text_or(with, "name", "?"), value_text_or(without, "name", "?"),
+                            told);
+    }
+    buf_done(&names);
+    return rc;
+}
+
+static json_t *empty_job(void)
+{
+    return json_pack("{s:s, s:s, s:{}, s:{}}", "apiVersion", SPEC_API_VERSION, "kind", SPEC_KIND,
+                     "metadata", "spec");
+}
+
 json_t *bench_job_base(const struct bench_choice *choice, int *ret_status)
 {
     struct drarun_spec *spec = NULL;
-    json_t *base = NULL;
-    if (!choice->job) {
-        base = json_pack("{s:s, s:s, s:{}, s:{}}", "apiVersion", SPEC_API_VERSION, "kind",
-                         SPEC_KIND, "metadata", "spec");
-    } else if ((*ret_status = spec_file_load_program(choice->job, SPEC_BENCH, &spec)) == 0) {
-        struct drarun_error err = {0};
-        const struct spec_role *only;
-        bool alike = spec_only_role(&spec->job, "drarun bench", &only, &err) == 0;
-        base = alike ? json_deep_copy(spec->job.document) : NULL;
-        drarun_spec_free(spec);
-        if (!alike) {
-            log_error("%s", err.text);
-            *ret_status = error_exit_status(err.kind);
+    struct drarun_error err = {0};
+    if (choice->job) {
+        *ret_status = spec_file_load_program(choice->job, SPEC_BENCH, &spec);
+        if (*ret_status != 0)
             return NULL;
-        }
-    } else {
-        return NULL;
     }
-    if (!base) {
-        log_error("bench: out of memory");
-        *ret_status = error_exit_status(DRARUN_ERR_INFRASTRUCTURE);
-    }
-    return base;
+    CLEANUP(json_decrefp)
+    json_t *base = spec ? measured_roles_take(&spec->job, choice->role, &err) : empty_job();
+    drarun_spec_free(spec);
+    int rc = base ? check_roles(choice, base, &err) : -err.code;
+    if (!base && !err.code)
+        rc = error_set(&err, ENOMEM, "out of memory");
+    if (rc == 0)
+        return TAKE_PTR(base);
+    log_error("bench: %s", err.text);
+    *ret_status = error_exit_status(err.kind);
+    return NULL;
 }
 
 static const json_t *spec_of(const json_t *base)
@@ -85,9 +134,27 @@ static uint32_t count_of(const json_t *devices)
     return count > 0 && count <= UINT32_MAX ? (uint32_t)count : 0;
 }
 
-uint32_t bench_job_nics(const struct bench_choice *choice, const json_t *base)
+uint32_t bench_job_nics(const struct bench_choice *choice, const json_t *base,
+                        const char **ret_role)
 {
-    return choice->nics ? choice->nics : count_of(devices_of(base, "nics"));
+    const json_t *roles = measured_roles_of(base), *role;
+    uint32_t least = 0, most = 0;
+    size_t i;
+    *ret_role = NULL;
+    if (!roles)
+        return choice->nics ? choice->nics : count_of(devices_of(base, "nics"));
+    json_array_foreach((json_t *)roles, i, role)
+    {
+        uint32_t count = count_of(json_object_get(json_object_get(role, "devices"), "nics"));
+        if (i == 0 || count < least) {
+            least = count;
+            *ret_role = value_text(role, "name");
+        }
+        most = count > most ? count : most;
+    }
+    if (least == most)
+        *ret_role = NULL;
+    return least;
 }
 
 /* ---- the container ---- */
@@ -198,8 +265,10 @@ static void add_tolerations(const struct strlist *list, json_t *pod)
         json_array_append_new(array, toleration(list->items[i]));
 }
 
-static void set_pod(const struct bench_choice *choice, json_t *spec, bool gpus)
+/* Of one role, or of the spec without roles. */
+static void set_pod(const struct bench_choice *choice, json_t *spec)
 {
+    bool gpus = has_gpus(spec);
     if (spec_short_expand(spec) < 0)
         return;
     json_t *pod = json_object_get(json_object_get(spec, "template"), "spec");
@@ -277,7 +346,8 @@ static void set_all_devices(const struct bench_choice *choice, const struct serv
 
 /* ---- all ---- */
 
-static void set_rest(const struct bench_choice *choice, const struct served *served, json_t *spec)
+static void set_workers(const struct bench_choice *choice, const struct served *served,
+                        json_t *spec)
 {
     uint32_t ranks = choice->per_worker ? choice->per_worker : choice->gpus;
     const char *profile = either(choice->profile, served->profile);
@@ -285,13 +355,17 @@ static void set_rest(const struct bench_choice *choice, const struct served *ser
         json_object_set_new(spec, "workers", json_integer(choice->workers ? choice->workers : 1));
     if (ranks || !choice->job)
         json_object_set_new(spec, "ranksPerWorker", json_integer(ranks ? ranks : 1));
+    if (profile)
+        json_object_set_new(member(spec, "nccl"), "profile", json_string(profile));
+}
+
+static void set_rest(const struct bench_choice *choice, json_t *spec)
+{
     if (choice->network || !json_object_get(spec, "network"))
         json_object_set_new(spec, "network",
                             json_string(choice->network ? choice->network : "any"));
     if (choice->spread)
         json_object_set_new(member(spec, "placement"), "spread", json_string(choice->spread));
-    if (profile)
-        json_object_set_new(member(spec, "nccl"), "profile", json_string(profile));
     json_object_del(spec, "launch"); /* the ranks are ours: not mpirun's, nor torchrun's */
     if (strcmp(choice->hang_after, "0") != 0) {
         json_object_set_new(spec, "hangAfter", json_string(choice->hang_after));
@@ -304,11 +378,17 @@ json_t *bench_job_spec(const struct bench_choice *choice, const json_t *base,
 {
     char name[32];
     json_t *job = json_deep_copy(base), *spec = json_object_get(job, "spec");
+    json_t *roles = measured_roles_of(job), *role;
+    size_t i;
     snprintf(name, sizeof name, "bench-%lld", (long long)time(NULL));
-    if (spec) {
+    if (spec && !roles) {
         set_all_devices(choice, served, spec);
-        set_rest(choice, served, spec);
-        set_pod(choice, spec, devices_of(job, "gpus") != NULL);
+        set_workers(choice, served, spec);
+        set_pod(choice, spec);
+    }
+    json_array_foreach(roles, i, role) set_pod(choice, role);
+    if (spec) {
+        set_rest(choice, spec);
         json_object_set_new(json_object_get(job, "metadata"), "name",
                             json_string(choice->name ? choice->name : name));
     }

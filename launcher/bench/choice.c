@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/bench/choice.h"
 
+#include <errno.h>
+
 #include "benchmarks/bench/options.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -17,6 +19,9 @@ void bench_choice_done(struct bench_choice *choice)
 int bench_choice_check(struct bench_choice *choice, struct drarun_error *err)
 {
     struct bench_options options;
+    if (choice->role && !choice->job)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "--role %s is of a job: add --job FILE",
+                          choice->role);
     int rc = options_read((int)choice->words.count, choice->words.items, &options, err);
     if (rc < 0)
         return rc;

@@ -26,6 +26,7 @@ struct bench_choice {
     const char *nic_selector, *align, *spread, *network, *profile, *image, *program, *agent_image,
         *name;
     const char *job;            /* a file: the DraJob that this one is made of */
+    const char *role;           /* of that; NULL: those with devices */
     struct strlist tolerations; /* "KEY[=VALUE][:EFFECT]" */
     bool here;
 

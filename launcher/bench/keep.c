@@ -71,18 +71,30 @@ static void clean_environment(json_t *environment)
     }
 }
 
+/* Of a spec, or of one of its roles. */
+static void clean_template(const json_t *holder)
+{
+    static const char *const lists[] = {"containers", "initContainers"};
+    const json_t *pod = json_object_get(json_object_get(holder, "template"), "spec");
+    for (size_t l = 0; l < ARRAY_LEN(lists); l++) {
+        json_t *container;
+        size_t i;
+        json_array_foreach(json_object_get(pod, lists[l]), i, container)
+        {
+            clean_environment(json_object_get(container, "env"));
+        }
+    }
+}
+
 /* The job was made of this command's words: of its containers the environment alone may have what
  * is nobody's business. */
 static json_t *about(const json_t *kept)
 {
-    json_t *all = json_deep_copy(kept), *container;
+    json_t *all = json_deep_copy(kept), *role;
     const json_t *spec = json_object_get(json_object_get(all, "job"), "spec");
-    const json_t *pod = json_object_get(json_object_get(spec, "template"), "spec");
     size_t i;
-    json_array_foreach(json_object_get(pod, "containers"), i, container)
-    {
-        clean_environment(json_object_get(container, "env"));
-    }
+    clean_template(spec);
+    json_array_foreach(json_object_get(spec, "roles"), i, role) clean_template(role);
     return all;
 }
 

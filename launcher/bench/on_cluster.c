@@ -115,7 +115,8 @@ static int judge(const struct bench_choice *choice, const json_t *base, const ch
     struct bench_asked asked = choice->asked; /* borrows what it holds */
     if (status > 1 || choice->no_verdict)
         return status;
-    asked.machine.given.claimed_nics = bench_job_nics(choice, base);
+    asked.machine.given.claimed_nics =
+        bench_job_nics(choice, base, &asked.machine.given.claimed_role);
     int judged = verdict_lines(table, &asked, ret_figures);
     return status ? status : judged;
 }

@@ -195,6 +195,13 @@ static const struct option_spec option_list[] = {
      .offset = FIELD(job),
      .help = "a job spec that this job is made of: image, template,\nmounts, devices and all else "
              "that no option here changes"},
+    {.name = "role",
+     .value = "NAME",
+     .group = on_cluster,
+     .kind = OPTION_TEXT,
+     .offset = FIELD(role),
+     .help =
+         "of the job, this role alone (default: all roles that\nask for devices, as one world)"},
     {.name = "agent-image",
      .value = "IMAGE",
      .group = on_cluster,
