@@ -19,6 +19,7 @@ from support.build import BUILD, patience
 from support.timed import and_timed
 
 READY = "echo ready $DRARUN_JOB; "
+NOTING = BUILD / "tests/programs/noting_agent"
 
 
 def children(pid):
@@ -138,6 +139,54 @@ def test_report_names_the_machine(drarun, nodes, agents):
     assert result.rc == 9
     assert "rank 3 on worker 1 (node1) exited with status 9" in result.err
     assert [agent.rc for agent in some.finish()] == [0, 0]
+
+
+@pytest.fixture
+def noting(drarun, tmp_path):
+    """start(*scripts): a job on agents that follow tests/programs/noting_agent.c, a rank on each."""
+    key, agents = tmp_path / "key", []
+    key.touch(mode=0o600)
+    key.write_text(secrets.token_hex(32) + "\n")
+
+    def start(*scripts):
+        agents[:] = [drarun.start(key, f"n{i}", *words, program=NOTING) for i, words in enumerate(scripts)]
+        places = ",".join(f"127.0.0.1:{Agents.port(each)}" for each in agents)
+        return drarun.start("--agents", places, "--key-file", key, "-n", len(agents), "true")
+    yield start
+    for each in agents:
+        each.finish()
+
+
+def notes_of(result):
+    return [line.removeprefix("drarun: ") for line in result.err.splitlines()]
+
+
+END = ("start", "end")
+
+
+def test_notes_of_several_agents(noting):
+    """Equal ones are one line, those of one agent stay in their order, and what comes while ranks run is said at once."""
+    result = noting(("note:b", "note:a", "note:same", "ready", *END), ("note:same", "ready", *END),
+                    ("note:same", "note:own", "ready", "start", "note:same", "end")).finish()
+    assert result.rc == 0 and notes_of(result) == ["worker 0: b", "worker 0: a", "workers 0-2: same", "worker 2: own", "worker 2: same"], result
+
+
+def test_notes_delay_no_failure(noting):
+    """It ends the job at once, and what was noted before is said before it."""
+    result = noting(("note:same", "sleep:60000"), ("note:same", "failure:it cannot")).finish()
+    said = notes_of(result)
+    assert result.rc == 65 and said[0] in ("workers 0-1: same", "worker 1: same"), result  # 65: no start that took too long
+    assert any("it cannot" in line for line in said[1:]), result
+
+
+def test_notes_of_a_slow_start(noting):
+    """They are not kept until the last agent is ready: they may say what is awaited."""
+    job = noting(("note:early", "ready", *END), ("sleep:60000",))
+    readable, _, _ = select.select([job.process.stderr], [], [], patience())
+    assert readable and job.process.stderr.readline() == "drarun: worker 0: early\n"
+    job.signal(signal.SIGINT)
+    result = job.finish()
+    assert result.rc == 130, result  # and not 70, after the start took too long
 
 
 @pytest.mark.skipif(os.path.isdir("/sys/class/infiniband") and os.listdir("/sys/class/infiniband"), reason="this machine has RDMA devices")

@@ -59,6 +59,8 @@ void job_event(struct job *job, enum job_event event)
     if (step->next != job->state)
         job->state_since_ms = clock_ms();
     job->state = step->next;
+    if (job->state >= JOB_RUNNING)
+        job_say_notes(job);
     job_act(job, step->action);
 }
 
@@ -384,6 +386,12 @@ static void on_notice_clock(evutil_socket_t fd, short what, void *arg)
     buf_done(&text);
 }
 
+static void on_notes_clock(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd, (void)what;
+    job_say_notes(arg);
+}
+
 static void fail_total(struct job *job)
 {
     struct drarun_error err = {0};
@@ -554,13 +562,14 @@ static int make_clocks(struct job *job, struct drarun_error *err)
     job->limit_clock = evtimer_new(base, on_limit_clock, job);
     job->grace_clock = evtimer_new(base, on_grace_clock, job);
     job->overdue_clock = evtimer_new(base, job_on_overdue, job);
+    job->notes_clock = evtimer_new(base, on_notes_clock, job);
     job->stop_clock = evtimer_new(base, job_on_stop, job);
     job->hearsay_clock = evtimer_new(base, on_hearsay_clock, job);
     job->settle_clock = evtimer_new(base, on_settle_clock, job);
     job->ping_clock = event_new(base, -1, EV_PERSIST, on_ping_clock, job);
     if (!job->start_clock || !job->notice_clock || !job->limit_clock || !job->grace_clock ||
-        !job->overdue_clock || !job->stop_clock || !job->hearsay_clock || !job->settle_clock ||
-        !job->ping_clock)
+        !job->overdue_clock || !job->notes_clock || !job->stop_clock || !job->hearsay_clock ||
+        !job->settle_clock || !job->ping_clock)
         return error_set(err, ENOMEM, "out of memory");
     job->ticked_ms = clock_ms();
     if (job->request->timeout_ms > 0)
@@ -827,10 +836,12 @@ void job_free(struct job *job)
     free_clock(job->limit_clock);
     free_clock(job->grace_clock);
     free_clock(job->overdue_clock);
+    free_clock(job->notes_clock);
     free_clock(job->stop_clock);
     free_clock(job->hearsay_clock);
     free_clock(job->settle_clock);
     free_clock(job->ping_clock);
+    notes_done(&job->notes);
     cause_free(job->cause);
     free(job->rank_ended);
     rankmap_done(&job->map);

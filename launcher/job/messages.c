@@ -5,11 +5,15 @@
 #include <string.h>
 
 #include "jobs/derive/metadata.h"
+#include "jobs/ranks/worker_ranges.h"
 #include "launcher/job/private.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/wire/hello.h"
+
+#define RANGES_MAX 16      /* of workers in a line */
+#define NOTES_HELD_MS 1500 /* at most, while others may say the same */
 
 /* A message that cannot be: the agent is broken, or none of ours. */
 static void refuse(struct agent *agent, const char *what)
@@ -155,14 +159,56 @@ static void on_evicted(struct agent *agent, const Drarun__Wire__Evicted *evicted
     job_fail_worker(agent, &err);
 }
 
+static void say_note(const uint32_t *workers, uint32_t count, const char *text, void *arg)
+{
+    struct job *job = arg;
+    struct buf ranges = BUF_INIT;
+    const struct log_about about = agent_about(&job->agents[workers[0]]);
+    if (job->early) {
+        log_note("%s", text);
+    } else if (count == 1) {
+        log_about(&about, LOG_NORMAL, "worker %u: %s", workers[0], text);
+    } else {
+        worker_ranges(workers, count, RANGES_MAX, &ranges);
+        log_note("workers %s: %s", ranges.data ? ranges.data : "?", text);
+    }
+    buf_done(&ranges);
+}
+
+void job_say_notes(struct job *job)
+{
+    event_del(job->notes_clock);
+    if (job->notes.count > 0)
+        status_line_clear(job->status);
+    notes_take(&job->notes, say_note, job);
+}
+
+/* All workers may say the same, one after another. A wait gives its reason within two seconds. */
+static bool hold_note(struct agent *agent, const char *text)
+{
+    struct job *job = agent->job;
+    if (job->early || job->state >= JOB_RUNNING)
+        return false;
+    int rc = notes_add(&job->notes, agent->index, text);
+    if (rc == -ENOSPC) {
+        job_say_notes(job);
+        rc = notes_add(&job->notes, agent->index, text);
+    }
+    if (rc < 0)
+        return false;
+    if (!event_pending(job->notes_clock, EV_TIMEOUT, NULL) &&
+        job_start_clock(job->notes_clock, NOTES_HELD_MS) < 0)
+        job_say_notes(job);
+    return true;
+}
+
 static void on_note(struct agent *agent, const Drarun__Wire__Note *note)
 {
+    if (hold_note(agent, note->text))
+        return;
+    job_say_notes(agent->job); /* what came before */
     status_line_clear(agent->job->status);
-    const struct log_about about = agent_about(agent);
-    if (agent->job->early)
-        log_note("%s", note->text);
-    else
-        log_about(&about, LOG_NORMAL, "worker %u: %s", agent->index, note->text);
+    say_note(&agent->index, 1, note->text, agent->job);
 }
 
 static enum cause_api api_of(Drarun__Wire__Api api)

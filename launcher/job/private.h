@@ -18,6 +18,7 @@
 #include "launcher/job/job.h"
 #include "launcher/job/files.h"
 #include "launcher/job/names.h"
+#include "launcher/job/notes.h"
 #include "launcher/job/reach.h"
 #include "launcher/job/spawn.h"
 #include "launcher/job/state.h"
@@ -119,6 +120,7 @@ struct job {
     bool leave_told;    /* and that was said */
     uint32_t undrained; /* agents to hear of a stop before we stop */
     struct status_line *status;
+    struct notes notes;      /* of agents, until the ranks start or NOTES_HELD_MS after the first */
     bool checked;            /* what the agents hold is good, as far as they have told it */
     struct job_reach *reach; /* NULL: no NICs are to reach each other */
     struct fabric *fabric;   /* NULL: no NICs were checked */
@@ -132,6 +134,7 @@ struct job {
     struct event *limit_clock;   /* --timeout */
     struct event *grace_clock;   /* after a signal */
     struct event *overdue_clock; /* after an end */
+    struct event *notes_clock;   /* then people hear what agents have noted */
     struct event *ping_clock;
     struct event *stop_clock;    /* before we stop */
     struct event *hearsay_clock; /* before hearsay counts */
@@ -210,6 +213,8 @@ void job_await_dismissed(struct job *job);
 
 /* ---- messages.c ---- */
 void agent_on_message(struct channel *channel, Drarun__Wire__Envelope *message, void *arg);
+/* Prints what agents have noted: once for all workers that say the same. */
+void job_say_notes(struct job *job);
 void agent_on_closed(struct channel *channel, const struct drarun_error *err, void *arg);
 /* For struct output_owner and struct input_owner. */
 void job_on_credit(void *arg, uint32_t agent, size_t bytes);
