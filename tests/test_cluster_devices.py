@@ -112,6 +112,28 @@ def test_gpu_and_nic_of_a_pair_share_their_root(jobs):
         assert len(roots[True]) == 2 and roots[True] == roots[False], devices
 
 
+@pytest.mark.parametrize("mode,claims", [(["--here"], "direct"), ([], "template")], ids=["here-direct", "pod-template"])
+def test_a_nic_that_workers_share(jobs, mode, claims):
+    """A claim of the user's, made before: both workers hold its NIC beside their own GPU, NCCL's variables name it, and it outlives the job."""
+    nic = claimed(0, 1)["nics"]
+    made = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "team-nic", "namespace": jobs.namespace.name},
+            "spec": {"devices": {"requests": [{"name": "any", "exactly": {"deviceClassName": nic["class"], "count": 1, "selectors": [{"cel": {"expression": nic["selector"]}}]}}]}}}
+    jobs.cluster.api.make(made)
+    # nobody has asked for NICs, which would have given both: the machine's NICs are shown, and cannot be opened
+    lock = {"spec": {"containers": [{"name": "worker", "image": "localhost/busybox:1", "command": SHOW, "securityContext": {"capabilities": {"add": ["IPC_LOCK"]}}}]}}
+    result = jobs.run(*mode, workers=2, ranksPerWorker=1, devices={"gpus": claimed(1, 0)["gpus"], "shared": [{"claim": "team-nic"}], "claims": claims},
+                      template=lock, preflight={"fabric": "off"})
+    left = jobs.cluster.api.get("resource.k8s.io/v1", "ResourceClaim", "team-nic", jobs.namespace.name)
+    jobs.cluster.api.delete("resource.k8s.io/v1", "ResourceClaim", "team-nic", jobs.namespace.name)
+    result.ok()
+    assert not left["metadata"].get("deletionTimestamp")
+    ranks = shown(result.out)
+    assert sorted(ranks) == [0, 1]
+    for lines in ranks.values():
+        has = dict(line.split("=", 1) for line in lines if "=" in line)
+        assert has["NCCL_IB_HCA"].startswith("=mlx5_") and sum(line.startswith("/dev/infiniband/uverbs") for line in lines) == 1, lines
+
+
 FIRST = [{"selector": f'device.driver == "{GPU}" && "none" in device.attributes["{GPU}"]'}, {"selector": f'device.driver == "{GPU}"'}]
 
 

@@ -234,6 +234,40 @@ def test_shares_of_a_device(drarun, machine, tmp_path):
     assert planned(5).rc == 75
 
 
+def held(name, node, slices):
+    """A claim of a NIC of the node, as the scheduler leaves it; node None: not yet."""
+    status = {}
+    if node:
+        nics = next(each["spec"] for each in slices if each["spec"].get("nodeName") == node and each["spec"]["driver"] == "dra.net")
+        device = next(each["name"] for each in nics["devices"] if each["attributes"].get("dra.net/rdma", {}).get("bool"))
+        only = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+        status = {"allocation": {"nodeSelector": {"nodeSelectorTerms": [only]}, "devices": {"results": [
+            {"request": "any", "driver": "dra.net", "pool": nics["pool"]["name"], "device": device}]}}}
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": name, "namespace": "team"}, "status": status,
+            "spec": {"devices": {"requests": [{"name": "any", "exactly": {"deviceClassName": "dranet"}}]}}}
+
+
+def test_claims_that_workers_share(drarun, machine, tmp_path):
+    """Their devices count with the workers' own, and keep all workers on their node; what is not known of them is said."""
+    options = machine("a4-highgpu-8g", 2)
+    path = options[options.index("--slices") + 1]
+    items = json.loads(path.read_text())["items"]
+    path.write_text(json.dumps({"kind": "List", "items": [*items, held("here", "node-1", items), held("later", None, items)]}))
+    job = tmp_path / "job.json"
+    def planned(gpus, *claims):
+        job.write_text(json.dumps({"workers": 2, "image": "i", "command": ["c"], "devices": {
+            "gpus": {"count": gpus}, "shared": [{"claim": each} for each in claims]}}))
+        result = drarun("plan", "-o", "json", job, *options)
+        return result.rc, json.loads(result.out)
+    rc, answer = planned(4, "here", "later", "gone")
+    assert rc == 0 and [each["node"] for each in answer["prediction"]["workers"]] == ["node-1"] * 2, answer
+    assert [len(rank["nics"]) for each in answer["plan"]["workers"] for rank in each["ranks"]] == [1] * 8 and answer["plan"]["env"]["NCCL_NET"] == "gIB"
+    told = "\n".join(answer["prediction"]["notPredicted"])
+    assert "the shared claim later, which is not allocated yet" in told and "the shared claim gone, which was not given" in told and "here" not in told
+    rc, answer = planned(5, "here")
+    assert rc == 75 and "the shared claim here holds devices of node-1" in answer["prediction"]["shortage"], answer["prediction"]["shortage"]
+
+
 def test_explain(drarun, machine, spec):
     result = drarun("plan", spec(2, 8, 8), "--explain", *machine("a4-highgpu-8g", 2)).ok()
     after = result.out.split("  NCCL_NET=gIB\n")[1]

@@ -27,6 +27,7 @@ spec:
     nics: {count: 8, class: dranet, selector: ['1 < 2', '2 < 3'], match: [dra.net/rail], config: {a: 1}, driver: dra.net, capacity: {x.y/a: 2, b: 1.5e3},
            tolerations: [{key: k, value: v}]}
     align: preferred
+    shared: [{claim: a}, {claim: b.c}]
     claims: template
   placement: {spread: node}
   computeDomain: {numNodes: 2, channel: {allocationMode: Single}}
@@ -145,6 +146,8 @@ def documents():
                     {"gpus": {"count": 1, "resource": "a.b/c", "tolerations": [{"operator": "Exists"}]}},
                     {"gpus": {"count": 1, "tolerations": [{"operator": "Exists", "value": "v"}]}}, {"gpus": {"count": 1, "tolerations": [{}]}},
                     {"nics": {"count": 1}}, {"nics": {"count": 1, "class": "dranet"}},
+                    {"shared": []}, {"shared": [{"claim": "a"}]}, {"shared": [{"claim": "a"}, {"claim": "a"}]}, {"shared": [{"claim": "A"}]},
+                    {"shared": [{}]}, {"shared": [{"claim": "a", "name": "b"}]}, {"shared": ["a"]}, {"shared": [{"claim": f"c{i}"} for i in range(9)]},
                     {"claims": "direct"}, {"claims": "template"}]:
         yield f"devices {devices}", {**SHORT, "devices": devices}
         yield f"queue and devices {devices}", {**SHORT, "queue": "q", "devices": devices}
@@ -227,6 +230,29 @@ def test_one_amount_for_a_choice(drarun, tmp_path):
                     "    - {capacity: {a.b/cores: 1}}\n    - {capacity: {memory: 2Gi}}\n")
     run = drarun("validate", file)
     assert run.rc == 65 and ":9:19: devices.gpus.firstAvailable[1].capacity.memory: is also in the capacity of all choices: give it once" in run.out, run
+
+
+@pytest.mark.parametrize("claims,said", [
+    ("[{claim: team}, {claim: team}]", ":5:41: spec.devices.shared[1].claim: is given twice"),
+    ("[{claim: job-w-1}]", ":5:26: spec.devices.shared[0].claim: job-w-1 is what this job's own claims are called (job-w-I)"),
+    ("[{claim: Team}]", ':5:26: spec.devices.shared[0].claim: expected the name of a ResourceClaim, got "Team"'),
+    ("[{claim: job-w}, {claim: job-w-a}, {claim: job-x-1}]", None)])
+def test_names_of_shared_claims(drarun, tmp_path, claims, said):
+    file = tmp_path / "job.yaml"
+    file.write_text(f"spec:\n  image: i\n  command: [c]\n  devices:\n    shared:     {claims}\n")
+    run = drarun("validate", file)
+    assert run.rc == (65 if said else 0) and (f"{file}{said}" if said else "ok (job") in run.out, run
+
+
+@pytest.mark.parametrize("entry,said", [
+    ("{name: x, resourceClaimName: team}", "resourceClaims: team is also in spec.devices.shared: drop one"),
+    ("{name: shared-0, resourceClaimName: other}", "shared-0"), ("{name: x, resourceClaimName: other}", None)])
+def test_a_shared_claim_beside_the_templates(drarun, tmp_path, entry, said):
+    file = tmp_path / "job.yaml"
+    file.write_text("spec:\n  image: i\n  command: [c]\n  devices: {shared: [{claim: team}]}\n"
+                    f"  template: {{spec: {{resourceClaims: [{entry}]}}}}\n")
+    run = drarun("validate", file)
+    assert run.rc == (65 if said else 0) and (said or "ok (job") in run.out, run
 
 
 @pytest.mark.parametrize("name,said", [

@@ -59,6 +59,14 @@ bool claims_wanted(const struct job_spec *spec)
     return wanted;
 }
 
+bool claims_named(const struct job_spec *spec)
+{
+    bool named = spec->compute_domain != NULL;
+    for (uint32_t r = 0; r < spec->role_count; r++)
+        named |= spec_role_names_claims(&spec->roles[r]);
+    return named;
+}
+
 static bool has_class(const json_t *classes, const char *name)
 {
     size_t i;

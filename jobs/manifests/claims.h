@@ -55,6 +55,9 @@ const char *claims_rung_words(enum claims_rung rung);
 /* Does a worker claim anything? GPUs of a device plugin are no claim. */
 bool claims_wanted_by(const struct spec_role *role);
 bool claims_wanted(const struct job_spec *spec); /* of any role */
+/* Do pods of the job name claims beside those: a ComputeDomain's channel, what workers share, the
+ * template's own? */
+bool claims_named(const struct job_spec *spec);
 
 /* A class that the job's claims name and that is not among the cluster's (DeviceClass objects), the
  * spec's; NULL: all are there, or classes is NULL. */

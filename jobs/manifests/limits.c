@@ -203,6 +203,23 @@ static int check_claim(const struct spec_role *role, struct drarun_error *err)
     return 0;
 }
 
+/* What drarun makes for worker I is called NAME-w-I: it goes with the job, and is that worker's. */
+static int check_shared(const struct job_spec *spec, const struct spec_role *role,
+                        struct drarun_error *err)
+{
+    size_t length = strlen(spec->name);
+    for (size_t i = 0; i < role->shared.count; i++) {
+        const char *name = role->shared.items[i];
+        if (strncmp(name, spec->name, length) == 0 && strncmp(name + length, "-w-", 3) == 0 &&
+            name[length + 3] && !name[length + 3 + strspn(name + length + 3, "0123456789")])
+            return refuse(err,
+                          "spec.devices.shared[%zu].claim: %s is what this job's own claims are "
+                          "called (%s-w-I): give the job or the claim another name",
+                          i, name, spec->name);
+    }
+    return 0;
+}
+
 /* What the machine type that nccl.profile names cannot give. */
 static int check_machine(const struct spec_role *role, struct drarun_error *err)
 {
@@ -234,6 +251,8 @@ static int check_role(const struct job_spec *spec, const struct spec_role *role,
         rc = check_devices("spec.devices.nics", &role->nics, err);
     if (rc == 0)
         rc = check_claim(role, err);
+    if (rc == 0)
+        rc = check_shared(spec, role, err);
     if (rc == 0)
         rc = check_machine(role, err);
     return rc < 0 && spec->role_count > 1 ? error_prefix(err, "role %s", role->name) : rc;

@@ -362,6 +362,23 @@ static int add_claim(struct merge *m, const char *name, const char *source, json
     return rc < 0 ? rc : list_claim(m, name);
 }
 
+/* The user's claims, of one name in every pod. */
+static int merge_shared(struct merge *m)
+{
+    const json_t *list = json_object_get(m->pod, "resourceClaims");
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < m->role->shared.count; i++) {
+        const char *claim = m->role->shared.items[i];
+        char name[32];
+        snprintf(name, sizeof name, POD_MERGE_SHARED "%zu", i);
+        if (find_named(list, "resourceClaimName", claim))
+            return refuse(
+                m, POD_PATH ".resourceClaims: %s is also in spec.devices.shared: drop one", claim);
+        rc = add_claim(m, name, "resourceClaimName", json_string(claim));
+    }
+    return rc;
+}
+
 static int merge_claims(struct merge *m)
 {
     int rc = 0;
@@ -378,6 +395,8 @@ static int merge_claims(struct merge *m)
         if (rc == 0)
             rc = add_claim(m, POD_MERGE_CHANNEL, "resourceClaimTemplateName", name);
     }
+    if (rc == 0)
+        rc = merge_shared(m);
     return rc < 0 ? rc : list_forgotten(m);
 }
 

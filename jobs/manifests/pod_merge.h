@@ -21,6 +21,7 @@
 #define POD_MERGE_AGENT_CONTAINER "drarun-agent"
 #define POD_MERGE_CLAIM "devices" /* the pod's name for the worker's claim */
 #define POD_MERGE_CHANNEL "channel"
+#define POD_MERGE_SHARED "shared-" /* with a number: of spec.devices.shared, in its order */
 
 /* The PodTemplateSpec, with labels, without a name. */
 int pod_merge(const struct job_spec *spec, const struct render_options *options, int64_t worker,

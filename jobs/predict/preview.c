@@ -2,10 +2,12 @@
 #include "jobs/predict/preview.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "jobs/manifests/claims.h"
+#include "jobs/derive/allocation.h"
 #include "jobs/derive/cliques.h"
 #include "jobs/profiles/machine.h"
 #include "jobs/manifests/namespace_fit.h"
@@ -37,9 +39,64 @@ static const char *advise(const struct spec_role *role, const struct prediction 
            "a node where one of them is taken";
 }
 
+/* What keeps the pods from a node beside their own devices. */
+struct room {
+    const struct node_fit *fit;      /* NULL: Nodes are not known */
+    const struct allocation *shared; /* claims that all workers hold, shared_count of them */
+    size_t shared_count;
+};
+
 static uint32_t room_of(const char *node, const void *arg, char ret_why[PREDICT_WHY])
 {
-    return node_fit_room(arg, node, ret_why);
+    const struct room *room = arg;
+    for (size_t i = 0; i < room->shared_count; i++) {
+        const struct allocation *held = &room->shared[i];
+        if (held->node && strcmp(held->node, node) != 0) {
+            snprintf(ret_why, PREDICT_WHY, "the shared claim %.50s holds devices of %.63s",
+                     held->claim, held->node);
+            return 0;
+        }
+    }
+    if (room->fit)
+        return node_fit_room(room->fit, node, ret_why);
+    ret_why[0] = '\0';
+    return UINT32_MAX;
+}
+
+/* The claim of that name that is there; NULL: it is not among those that were given. */
+static json_t *given_claim(const struct preview_input *in, const char *name)
+{
+    size_t i;
+    json_t *claim;
+    json_array_foreach((json_t *)in->claims, i, claim)
+    {
+        const json_t *metadata = json_object_get(claim, "metadata");
+        const char *namespace = value_text_or(metadata, "namespace", "");
+        if (strcmp(value_text_or(metadata, "name", ""), name) == 0 &&
+            (!in->spec->namespace || !*namespace || strcmp(namespace, in->spec->namespace) == 0))
+            return claim;
+    }
+    return NULL;
+}
+
+static bool is_allocated(const json_t *claim)
+{
+    return json_object_get(json_object_get(claim, "status"), "allocation") != NULL;
+}
+
+/* Of the shared claims those that have devices already; the rest is told as not predicted. */
+static int read_shared(const struct preview_input *in, struct allocation *list, size_t *count,
+                       struct drarun_error *err)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < in->role->shared.count; i++) {
+        const json_t *claim = given_claim(in, in->role->shared.items[i]);
+        if (!claim || !is_allocated(claim))
+            continue;
+        rc = allocation_read(claim, &list[*count], err);
+        *count += rc == 0;
+    }
+    return rc;
 }
 
 /* A worker's pod as it would be made, for what nodes want of it. */
@@ -86,6 +143,22 @@ static void note_unseen(const struct preview_input *in, struct strlist *notes)
     if (lacks_amounts(in->nodes))
         strlist_add(notes, "CPU, memory and devices of plugins on Nodes that are given without "
                            "status.allocatable");
+    for (size_t i = 0; i < in->role->shared.count; i++) {
+        const char *name = in->role->shared.items[i];
+        const json_t *claim = given_claim(in, name);
+        if (!claim)
+            strlist_addf(notes,
+                         "the shared claim %s, which was not given: whether it exists, on "
+                         "which nodes its devices are and which they are",
+                         name);
+        else if (!is_allocated(claim))
+            strlist_addf(notes,
+                         "the shared claim %s, which is not allocated yet: on which nodes "
+                         "its devices will be and which they are",
+                         name);
+    }
+    if (json_array_size(json_object_get(pod, "resourceClaims")) > 0)
+        strlist_add(notes, "the claims that the template names itself");
     if (in->profile_ask && in->profile_ask[0])
         strlist_add(notes, in->profile_ask);
     if (others)
@@ -109,17 +182,23 @@ static int predict_step(const struct preview_input *in, struct preview *p, struc
         rc = read_pod(in, &pod, &fit, err);
     if (rc < 0)
         return rc;
-    const struct predict_gate gate = {.room = room_of, .arg = fit};
+    struct allocation shared[SPEC_SHARED_MAX];
+    struct room room = {.fit = fit, .shared = shared};
+    rc = read_shared(in, shared, &room.shared_count, err);
+    const struct predict_gate gate = {.room = room_of, .arg = &room};
     struct predict_cluster cluster = {.slices = in->slices,
                                       .classes = in->classes,
                                       .node_labels = in->node_labels,
                                       .claims = in->claims,
                                       .taint_rules = in->taint_rules,
-                                      .gate = fit ? &gate : NULL};
-    rc = node_spread_predict(in->spec, in->role, &cluster, err);
+                                      .gate = fit || room.shared_count > 0 ? &gate : NULL};
+    if (rc == 0)
+        rc = node_spread_predict(in->spec, in->role, &cluster, err);
     if (rc == 0)
         rc = predict(p->claim, in->role->workers, &cluster, &p->prediction, err);
     p->predicted = rc == 0;
+    for (size_t i = 0; i < room.shared_count; i++)
+        allocation_done(&shared[i]);
     if (p->predicted)
         note_unseen(in, &p->prediction.notes);
     if (p->predicted && claims && p->step == 0)
@@ -197,6 +276,11 @@ static int make_workers(const struct preview_input *in, struct preview *p, struc
             in->spec->compute_domain ? channel_claim(in, p->pods.items[i], w->node) : NULL;
         if (channel)
             json_array_append_new(list, channel);
+        for (size_t k = 0; k < in->role->shared.count; k++) {
+            json_t *claim = given_claim(in, in->role->shared.items[k]);
+            if (claim && is_allocated(claim))
+                json_array_append(list, claim);
+        }
         json_array_append_new(p->claims, list);
         p->workers[i] =
             (struct plan_worker_input){.pod = p->pods.items[i], .node = w->node, .claims = list};

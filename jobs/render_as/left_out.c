@@ -63,6 +63,7 @@ const struct left_out left_out_fields[] = {
     {"spec.devices.nics.config", CARRIED},
     {"spec.devices.nics.driver", CARRIED},
     {"spec.devices.match", CARRIED},
+    {"spec.devices.shared", CARRIED},
     {"spec.devices.align", CARRIED},
     {"spec.devices.claims", WHY(templates, templates, templates), "template"},
     {"spec.placement.spread", CARRIED},

@@ -154,6 +154,7 @@ int node_spread_of(const struct job_spec *spec, const struct spec_role *role, bo
         return NODE_SPREAD_BY_TEMPLATE;
     /* who says how workers share nodes has thought of it; the default is for who has not */
     bool by_default = spec->spread != SPEC_SPREAD_NONE && !wish.together && !wish.other &&
+                      role->shared.count == 0 && /* whose devices are of one node mostly */
                       (spec_role_has_nics(role) || wants_whole_nodes(role));
     return by_default ? NODE_SPREAD_BY_SPEC : NODE_SPREAD_NONE;
 }

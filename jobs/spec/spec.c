@@ -32,6 +32,7 @@ void spec_role_done(struct spec_role *role)
     devices_done(&role->gpus);
     devices_done(&role->nics);
     strlist_done(&role->match);
+    strlist_done(&role->shared);
     strlist_done(&role->nccl_env);
     json_decref(role->template);
     machine_done(&role->machine);
@@ -78,6 +79,12 @@ bool spec_role_has_devices(const struct spec_role *role)
 const json_t *spec_role_pod(const struct spec_role *role)
 {
     return json_object_get(role->template, "spec");
+}
+
+bool spec_role_names_claims(const struct spec_role *role)
+{
+    return role->shared.count > 0 ||
+           json_array_size(json_object_get(spec_role_pod(role), "resourceClaims")) > 0;
 }
 
 const json_t *spec_role_container(const struct spec_role *role)

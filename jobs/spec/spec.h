@@ -40,6 +40,7 @@ enum spec_fabric { SPEC_FABRIC_OFF = 1, SPEC_FABRIC_OPEN, SPEC_FABRIC_REACH };
 enum spec_hca_list { SPEC_HCA_AUTO = 1, SPEC_HCA_ALWAYS, SPEC_HCA_NEVER };
 
 #define SPEC_CHOICES_MAX 8 /* as Kubernetes allows */
+#define SPEC_SHARED_MAX 8
 
 /* One of several kinds of devices, in the order in which they are wanted. What devices of the kind
  * must be holds for each. */
@@ -88,7 +89,8 @@ struct spec_role {
     uint32_t first;            /* its first worker: they are numbered over all roles in order */
     uint32_t ranks_per_worker; /* 0: the worker's GPUs, else 1 */
     struct spec_devices gpus, nics;
-    struct strlist match; /* attributes that all claimed GPUs and NICs of a worker must share */
+    struct strlist match;  /* attributes that all claimed GPUs and NICs of a worker must share */
+    struct strlist shared; /* ResourceClaims of the user's that all workers of the role hold */
     enum spec_align align;
     enum spec_claims claims;  /* as devices has it; the job's are job_spec.claims */
     const char *nccl_profile; /* "auto" or a profile's name */
@@ -171,6 +173,9 @@ int spec_only_role(const struct job_spec *spec, const char *what, const struct s
 /* GPUs or NICs are asked for, claimed or of a device plugin. */
 bool spec_role_has_devices(const struct spec_role *role);
 bool spec_role_has_nics(const struct spec_role *role);
+/* The pods name claims beside the one that is made for each worker: shared ones, or the template's.
+ */
+bool spec_role_names_claims(const struct spec_role *role);
 /* The pod's spec in its template, and the container there that runs the ranks; borrowed, may be
  * NULL. */
 const json_t *spec_role_pod(const struct spec_role *role);

@@ -341,7 +341,7 @@ static void read_keys(const struct spec_role_nodes *at, struct spec_role *role)
         bool of_roles = strcmp(f->key, "name") == 0;
         fields_read_one(f, of_roles ? at->own : spec_role_holder(at, f->key), role);
     }
-    bool asks = spec_role_has_devices(role);
+    bool asks = spec_role_has_devices(role) || role->shared.count > 0;
     fields_read_one(fields_find(&spec_role_fields, "nccl"),
                     asks ? spec_role_holder(at, "nccl") : at->own, role);
 }

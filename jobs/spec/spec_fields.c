@@ -138,6 +138,33 @@ static void read_match(const struct reader_node *node, void *field)
     node->reader->texts.failed |= match->failed;
 }
 
+static void read_shared(const struct reader_node *node, void *field)
+{
+    struct strlist *shared = field;
+    if (reader_list(node, 1) < 0)
+        return;
+    if (json_array_size(node->value) > SPEC_SHARED_MAX)
+        reader_fail(node, "more than %d claims", SPEC_SHARED_MAX);
+    for (size_t i = 0; i < json_array_size(node->value); i++) {
+        struct reader_node item = reader_item(node, i), claim;
+        const char *name = NULL;
+        if (reader_object(&item) < 0)
+            continue;
+        reader_known(&item, "claim");
+        if (!reader_get(&item, "claim", &claim))
+            reader_missing(&item, "claim is missing: the name of a ResourceClaim");
+        else if (reader_text(&claim, &name) < 0)
+            continue;
+        else if (!k8s_is_subdomain(name))
+            reader_expected(&claim, "the name of a ResourceClaim");
+        else if (strlist_has(shared, name))
+            reader_fail(&claim, "is given twice");
+        else
+            strlist_add(shared, name);
+    }
+    node->reader->texts.failed |= shared->failed;
+}
+
 /* Numbers are taken too: NCCL's variables are full of them. */
 static void read_env(const struct reader_node *node, void *field)
 {
@@ -378,6 +405,7 @@ static const struct field devices_list[] = {
     {"gpus", FIELD_GROUP, OF_ROLE(gpus), .group = &gpu_fields},
     {"nics", FIELD_GROUP, OF_ROLE(nics), .group = &nic_fields},
     {"match", FIELD_CALL, OF_ROLE(match), .read = read_match},
+    {"shared", FIELD_CALL, OF_ROLE(shared), .read = read_shared},
     {"align", FIELD_CHOICE, OF_ROLE(align), .choices = "required preferred none",
      .fallback = "preferred"},
     {"claims", FIELD_CHOICE, OF_ROLE(claims), .choices = "direct template"}, /* see spec_check */

@@ -162,8 +162,10 @@ static int read_order(struct kept *k, struct drarun_error *err)
 /* As many as the spec's own ranks would be. */
 static uint32_t ranks_per_worker(const struct kept *k, const struct job_request *request)
 {
-    uint32_t gpus =
-        k->role->gpus.count ? k->role->gpus.count : allocation_count_gpus(k->workers[0].claims);
+    /* the worker's own claim stands in front of those that its pod names */
+    CLEANUP(json_decrefp)
+    json_t *own = json_pack("[O*]", json_array_get(k->workers[0].claims, 0));
+    uint32_t gpus = k->role->gpus.all ? allocation_count_gpus(own) : k->role->gpus.count;
     bool starts_others = request->launch_mpirun ||
                          (request->launch_env && rankenv_is_torchrun(request->programs[0].argv));
     if (k->role->ranks_per_worker > 0)

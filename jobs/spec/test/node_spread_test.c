@@ -56,6 +56,8 @@ static void test_left_out(void **state)
            NODE_SPREAD_BY_SPEC);
     expect(SHORT "workers: 2\ndevices: {gpus: {count: 7}}\nnccl: {profile: gke-a4}",
            NODE_SPREAD_NONE);
+    expect(SHORT "workers: 2\ndevices: {nics: {count: 1, class: dranet}, shared: [{claim: a}]}",
+           NODE_SPREAD_NONE); /* what a claim holds is of one node mostly */
 }
 
 static void test_given(void **state)

@@ -171,7 +171,7 @@ static json_t *labels_of(const struct allocate_folder *f, const json_t *all)
 
 static int add_facts(struct allocate_folder *f, struct drarun_error *err)
 {
-    bool wanted = claims_wanted(f->in.spec) || f->in.spec->compute_domain;
+    bool wanted = claims_wanted(f->in.spec) || claims_named(f->in.spec);
     if (!wanted || !f->in.cluster->api)
         return 0;
     int rc = facts_new(f->in.cluster, &f->facts, err);
@@ -191,8 +191,9 @@ static int add_facts(struct allocate_folder *f, struct drarun_error *err)
     return 0;
 }
 
-/* Claims that NVIDIA's controller has made for the pod, and that have no label of ours. */
-static void add_channels(const json_t *all, const char *uid, json_t *claims)
+/* Claims that the pod names and that have no label of ours: channels that NVIDIA's controller has
+ * made for it, the user's. */
+static void add_named_claims(const json_t *all, const char *uid, json_t *claims)
 {
     size_t i, k;
     json_t *claim, *consumer;
@@ -211,13 +212,13 @@ static void add_channels(const json_t *all, const char *uid, json_t *claims)
     }
 }
 
-static int read_channels(const struct allocate_folder *f, json_t **ret_claims,
-                         struct drarun_error *err)
+static int read_named_claims(const struct allocate_folder *f, json_t **ret_claims,
+                             struct drarun_error *err)
 {
     struct kube_resource resource = kube_resource_claims;
     const struct kube_target target = {.resource = &resource, .namespace_ = f->in.namespace};
     CLEANUP(json_decrefp) json_t *body = NULL;
-    if (!f->in.spec->compute_domain || !f->in.cluster->api)
+    if (!claims_named(f->in.spec) || !f->in.cluster->api)
         return 0;
     resource.version = cluster_claims_version(f->in.cluster);
     int rc = cluster_list(f->in.cluster, &target, NULL, &body, err);
@@ -229,11 +230,11 @@ static int read_channels(const struct allocate_folder *f, json_t **ret_claims,
 static int add_workers(struct allocate_folder *f, struct drarun_error *err)
 {
     CLEANUP(json_decrefp) json_t *claims = board_claims(f->in.board, f->in.attempt);
-    CLEANUP(json_decrefp) json_t *channels = NULL;
+    CLEANUP(json_decrefp) json_t *named = NULL;
     json_t *list = json_array();
     char address[ADDRESS_SIZE];
     json_object_set_new(f->doc, "workers", list);
-    int rc = read_channels(f, &channels, err);
+    int rc = read_named_claims(f, &named, err);
     const struct pod_state *workers = board_workers(f->in.board, f->in.attempt);
     for (uint32_t i = 0; rc == 0 && i < f->in.spec->workers; i++) {
         json_t *own = json_array_get(claims, i);
@@ -241,7 +242,7 @@ static int add_workers(struct allocate_folder *f, struct drarun_error *err)
             return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, ENOENT,
                               "worker %u: pod %s is lost already", i, workers[i].name);
         if (own)
-            add_channels(channels, workers[i].uid, own);
+            add_named_claims(named, workers[i].uid, own);
         address_of(f, i, address);
         json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:O?}", "pod", workers[i].name,
                                               "node", workers[i].node ? workers[i].node : "?",

@@ -343,7 +343,8 @@ int board_new(struct cluster *cluster, const struct job_spec *spec, const char *
     if (!board->states || !board->gone_pods || !board->gone_claims || !board->news ||
         !board->changed)
         return error_set(err, ENOMEM, "out of memory");
-    int rc = claims_wanted(spec) ? cluster_need_claims(cluster, err) : 0;
+    bool claims = claims_wanted(spec) || claims_named(spec);
+    int rc = claims ? cluster_need_claims(cluster, err) : 0;
     if (rc == 0)
         rc = watch_all(board, events, err);
     if (rc == 0)

@@ -50,24 +50,24 @@ static int add(const struct lead *lead, const struct pod_state *workers, json_t 
     return 0;
 }
 
-int lead_read_channels(struct lead *lead, struct drarun_error *err)
+int lead_read_named_claims(struct lead *lead, struct drarun_error *err)
 {
     struct kube_resource resource = kube_resource_claims;
     const struct kube_target target = {.resource = &resource,
                                        .namespace_ = lead->options->namespace};
     CLEANUP(json_decrefp) json_t *body = NULL;
-    if (!lead->spec->compute_domain || !lead->cluster->api)
+    if (!claims_named(lead->spec) || !lead->cluster->api)
         return 0;
     resource.version = cluster_claims_version(lead->cluster);
     int rc = cluster_list(lead->cluster, &target, NULL, &body, err);
     if (rc < 0)
-        return error_prefix(err, "the channels of the compute domain");
+        return error_prefix(err, "the claims that the workers' pods name");
     json_decref(lead->all_claims);
     lead->all_claims = json_incref(json_object_get(body, "items"));
     return 0;
 }
 
-int lead_add_channels(struct lead *lead, json_t *claims, struct drarun_error *err)
+int lead_add_named_claims(struct lead *lead, json_t *claims, struct drarun_error *err)
 {
     const struct pod_state *workers = board_workers(lead->board, lead->render.attempt);
     size_t i;

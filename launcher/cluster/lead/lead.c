@@ -183,7 +183,7 @@ static int begin(struct lead *lead, struct drarun_error *err)
     int rc = take_key(lead, err);
     if (rc == 0)
         rc = submit_name_secret(lead->spec->name, lead->secret, err);
-    if (rc == 0 && (claims_wanted(lead->spec) || lead->spec->compute_domain) && lead->cluster->api)
+    if (rc == 0 && (claims_wanted(lead->spec) || claims_named(lead->spec)) && lead->cluster->api)
         rc = facts_new(lead->cluster, &lead->facts, err);
     if (rc == 0 && lead->facts && claims_wanted(lead->spec))
         rc = forecast_new(lead->cluster, lead->spec, options->namespace, &lead->forecast, err);

@@ -50,7 +50,7 @@ int lead_plan(struct lead *lead, struct job *job, struct drarun_error *err)
     CLEANUP(json_decrefp) json_t *claims = board_claims(lead->board, lead->render.attempt);
     if (!workers || !claims)
         return error_set(err, ENOMEM, "out of memory");
-    int rc = lead_add_channels(lead, claims, err);
+    int rc = lead_add_named_claims(lead, claims, err);
     if (rc < 0)
         return rc;
     collect(lead, claims, workers);

@@ -80,7 +80,7 @@ struct lead {
     json_t *domain;             /* the ComputeDomain, where it is asked for cliques; or NULL */
     const char **cliques;       /* of NVLink, by worker; NULL: no compute domain, or not known */
     uint32_t *rank_order;       /* by them; NULL: by number */
-    json_t *all_claims;         /* of the namespace; NULL: the job has no compute domain */
+    json_t *all_claims;         /* of the namespace; NULL: pods name none beside their own */
     json_t *report;             /* cause_json of the last attempt's ranks, or NULL */
     json_t *roles;              /* for the status document, once the ranks are numbered; NULL */
     json_t *fabric;  /* of the present attempt (jobs/preflight/fabric.h); NULL: not known */
@@ -176,14 +176,15 @@ int lead_plan(struct lead *lead, struct job *job, struct drarun_error *err);
 
 /* ---- domain.c ---- */
 
-/* Once the workers are up: reads the claims of their channels in a compute domain. NVIDIA's
- * controller makes them, without a label of ours. Runs the loop. */
-int lead_read_channels(struct lead *lead, struct drarun_error *err);
+/* Once the workers are up: reads the claims that their pods name beside their own, which have no
+ * label of ours: channels in a compute domain, which NVIDIA's controller makes, and the user's.
+ * Runs the loop. */
+int lead_read_named_claims(struct lead *lead, struct drarun_error *err);
 /* Which ranks go to whom: lead->cliques and rank_order, by the nodes of this attempt. What cannot
  * be read leaves the ranks by number. Runs the loop. */
 int lead_order_ranks(struct lead *lead, struct drarun_error *err);
-/* claims: by worker an array of its claims, to which that of its channel is added. */
-int lead_add_channels(struct lead *lead, json_t *claims, struct drarun_error *err);
+/* claims: by worker an array of its claims, to which those that its pod names are added. */
+int lead_add_named_claims(struct lead *lead, json_t *claims, struct drarun_error *err);
 
 /* ---- metrics.c ---- */
 

@@ -181,7 +181,7 @@ static int run(struct lead *lead, struct ranks *ranks, struct drarun_error *err)
 int lead_run_ranks(struct lead *lead, struct drarun_error *err)
 {
     struct ranks ranks;
-    int rc = lead_read_channels(lead, err);
+    int rc = lead_read_named_claims(lead, err);
     if (rc < 0)
         return rc;
     if (lead->facts)

@@ -74,7 +74,8 @@ int dry_run_job(struct cluster *cluster, const struct job_spec *spec, const char
     CLEANUP(json_decrefp) json_t *shared = NULL;
     struct drarun_error first = {0};
     struct dry_run run = {.cluster = cluster, .namespace = namespace, .out = out, .first = &first};
-    int rc = claims_wanted(spec) ? cluster_need_claims(cluster, err) : 0;
+    bool claims = claims_wanted(spec) || claims_named(spec);
+    int rc = claims ? cluster_need_claims(cluster, err) : 0;
     if (rc < 0)
         return rc;
     const struct render_options options = {

@@ -183,7 +183,7 @@ static int submit(struct cluster *cluster, const struct job_spec *spec,
         rc = ask_account(cluster, namespace, &account, err);
     if (rc == 0)
         rc = cluster_discover(cluster, err);
-    if (rc == 0 && claims_wanted(spec))
+    if (rc == 0 && (claims_wanted(spec) || claims_named(spec)))
         rc = cluster_need_claims(cluster, err);
     if (rc == 0)
         rc = name_in_copy(cluster, &spec, &named, err);
