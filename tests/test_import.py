@@ -270,6 +270,15 @@ def test_what_is_said_of_some_choices(imported, names, constraint, config):
     assert ("configuration is left out: it is of some choices of firstAvailable alone" in notes) == (not config)
 
 
+def test_claims_that_are_elsewhere(imported):
+    """They stay what they are: all workers hold them, each named once."""
+    text = JOB.replace("VERSION", "v1").replace("REQUESTS", json.dumps(SHAPES["v1"]))
+    text = text.replace("[{name: c, resourceClaimTemplateName: t}]", "[{name: c, resourceClaimName: team}, {name: d, resourceClaimName: team}]")
+    spec, notes = imported(text)
+    assert spec["devices"] == {"shared": [{"claim": "team"}]} and "resourceClaims" not in json.dumps(spec), spec
+    assert notes.count("the ResourceClaim team is not among these manifests: all workers share it by its name") == 1, notes
+
+
 MPIJOB = """
 apiVersion: kubeflow.org/v2beta1
 kind: MPIJob

@@ -204,6 +204,26 @@ static void each(struct claim *c, const char *key,
     }
 }
 
+/* A claim that is somewhere else stays what it is, and all workers hold it. */
+static void share(struct claim *c, const char *claim)
+{
+    json_t *devices = import_child(c->spec, "devices");
+    json_t *list = json_object_get(devices, "shared"), *each;
+    size_t i;
+    json_array_foreach(list, i, each)
+    {
+        if (strcmp(value_text_or(each, "claim", ""), claim) == 0)
+            return;
+    }
+    if (!list)
+        json_object_set_new(devices, "shared", list = json_array());
+    json_array_append_new(list, json_pack("{s:s}", "claim", claim));
+    reader_fail(&c->entry,
+                "the ResourceClaim %s is not among these manifests: all workers share it by its "
+                "name (devices.shared), where its devices allow it",
+                claim);
+}
+
 /* Finds the claim's devices: of a template, or of a claim. */
 static bool find_devices(struct claim *c)
 {
@@ -216,10 +236,14 @@ static bool find_devices(struct claim *c)
         import_child(c->spec, "computeDomain"); /* the domain's controller makes the template */
         return false;
     }
+    if (!found && !*template && *claim) {
+        share(c, claim);
+        return false;
+    }
     if (!found) {
-        reader_fail(&c->entry, "left out: %s %s is not among these manifests",
-                    *template ? "the ResourceClaimTemplate" : "the ResourceClaim",
-                    *template ? template : claim);
+        reader_fail(&c->entry,
+                    "left out: the ResourceClaimTemplate %s is not among these manifests",
+                    template);
         return false;
     }
     c->template = *found;
