@@ -29,22 +29,53 @@ License: Apache-2.0
   execute_process(COMMAND gzip -9n ${doc}/changelog.Debian ${pages} COMMAND_ERROR_IS_FATAL ANY)
 endfunction()
 
-# The notices of the libraries in the programs (scripts/release)
-foreach(each IN ITEMS Unspecified/${CPACK_PACKAGE_NAME} bench/${CPACK_PACKAGE_NAME}-bench lib/libdrarun0)
-  cmake_path(GET each PARENT_PATH component)
-  cmake_path(GET each FILENAME package)
-  if(DEFINED ENV{DRARUN_NOTICES})
+# The packages that the programs of a cross compiler need, for the variable of that name. dpkg-shlibdeps finds libraries
+# where the machine has its own; of the compiler's it names the architecture as well, which the package has anyway.
+function(foreign_depends folder variable)
+  file(GLOB_RECURSE files ${folder}/bin/* ${folder}/sbin/* ${folder}/libexec/*)
+  set(dynamic "")
+  foreach(file IN LISTS files)
+    execute_process(COMMAND ${CPACK_READELF_EXECUTABLE} -d ${file} OUTPUT_VARIABLE said COMMAND_ERROR_IS_FATAL ANY)
+    if(said MATCHES "NEEDED")
+      list(APPEND dynamic ${file})
+    endif()
+  endforeach()
+  set(${variable} "" PARENT_SCOPE)
+  if(NOT dynamic)
+    return()
+  endif()
+  set(work ${CPACK_TOPLEVEL_DIRECTORY}/shlibdeps)
+  file(WRITE ${work}/debian/control "Source: ${CPACK_PACKAGE_NAME}\n\nPackage: ${CPACK_PACKAGE_NAME}\nArchitecture: any\n")
+  execute_process(
+    COMMAND ${CMAKE_COMMAND} -E env DEB_HOST_ARCH=${CPACK_DEBIAN_PACKAGE_ARCHITECTURE}
+            ${CPACK_DRARUN_SHLIBDEPS} -l${CPACK_DRARUN_LIBRARIES} -O ${dynamic}
+    WORKING_DIRECTORY ${work} OUTPUT_VARIABLE said ERROR_VARIABLE warned RESULT_VARIABLE status)
+  if(NOT status EQUAL 0 OR NOT said MATCHES "shlibs:Depends=([^\n]+)")
+    message(FATAL_ERROR "${CPACK_DRARUN_SHLIBDEPS} (${status}) names no package for ${dynamic}: ${said}${warned}")
+  endif()
+  string(REPLACE ":${CPACK_DEBIAN_PACKAGE_ARCHITECTURE}" "" depends "${CMAKE_MATCH_1}")
+  set(${variable} "${depends}" PARENT_SCOPE)
+endfunction()
+
+set(package_Unspecified ${CPACK_PACKAGE_NAME})
+set(package_bench ${CPACK_PACKAGE_NAME}-bench)
+set(package_lib libdrarun0)
+set(package_dev libdrarun-dev)
+foreach(component IN LISTS CPACK_COMPONENTS_ALL)
+  set(package ${package_${component}})
+  # The notices of the libraries in the programs (scripts/release)
+  if(DEFINED ENV{DRARUN_NOTICES} AND NOT component STREQUAL dev)
     file(COPY $ENV{DRARUN_NOTICES} DESTINATION ${staged}/${component}/usr/share/doc/${package})
   endif()
+  debian_files(${package} ${staged}/${component}/usr/share)
+  set(overrides_${component} ${staged}/${component}/usr/share/lintian/overrides/${package})
 endforeach()
-
-debian_files(${CPACK_PACKAGE_NAME} ${staged}/Unspecified/usr/share)
-debian_files(${CPACK_PACKAGE_NAME}-bench ${staged}/bench/usr/share)
-debian_files(libdrarun0 ${staged}/lib/usr/share)
-debian_files(libdrarun-dev ${staged}/dev/usr/share)
+if(CPACK_DRARUN_SHLIBDEPS)
+  foreign_depends(${staged}/Unspecified/usr CPACK_DEBIAN_UNSPECIFIED_PACKAGE_DEPENDS)
+endif()
 
 # Static, so that they run in any image and start without loading a library; libcurl is one with HTTP alone (scripts/fetch-curl)
-file(WRITE ${staged}/Unspecified/usr/share/lintian/overrides/${CPACK_PACKAGE_NAME}
+file(WRITE ${overrides_Unspecified}
 "${CPACK_PACKAGE_NAME}: statically-linked-binary [usr/bin/drarun]
 ${CPACK_PACKAGE_NAME}: statically-linked-binary [usr/bin/drarun-worker]
 ${CPACK_PACKAGE_NAME}: statically-linked-binary [usr/libexec/drarun/drarun-cluster]
@@ -63,14 +94,17 @@ ${CPACK_PACKAGE_NAME}: embedded-library zlib [usr/sbin/drarun-plugin]
 ${CPACK_PACKAGE_NAME}: initial-upload-closes-no-bugs *
 ")
 
-file(WRITE ${staged}/lib/usr/share/lintian/overrides/libdrarun0
+if(CPACK_DRARUN_LIBRARIES) # the others are not made
+  return()
+endif()
+file(WRITE ${overrides_lib}
 "libdrarun0: embedded-library curl [usr/lib/libdrarun.so.*]
 libdrarun0: initial-upload-closes-no-bugs *
 ")
-file(WRITE ${staged}/dev/usr/share/lintian/overrides/libdrarun-dev
+file(WRITE ${overrides_dev}
 "libdrarun-dev: initial-upload-closes-no-bugs *
 ")
 
-file(WRITE ${staged}/bench/usr/share/lintian/overrides/${CPACK_PACKAGE_NAME}-bench
+file(WRITE ${overrides_bench}
 "${CPACK_PACKAGE_NAME}-bench: initial-upload-closes-no-bugs *
 ")

@@ -28,6 +28,19 @@ endif()
 # drarun-bench is linked with an MPI, which whoever only launches jobs does not want
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_COMPONENTS_ALL Unspecified bench lib dev)
+if(CMAKE_CROSSCOMPILING)
+  # What the others are linked with, an MPI and shared libraries, is the machine's own. cpack takes the architecture
+  # from the machine, and looks for libraries there: DebianFiles.cmake asks dpkg-shlibdeps about the compiler's.
+  set(CPACK_COMPONENTS_ALL Unspecified)
+  set(debian_aarch64 arm64)
+  set(debian_x86_64 amd64)
+  set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE ${debian_${CMAKE_SYSTEM_PROCESSOR}})
+  if(NOT CPACK_DEBIAN_PACKAGE_ARCHITECTURE)
+    message(FATAL_ERROR "no name of Debian's for the processor ${CMAKE_SYSTEM_PROCESSOR}: add it to cmake/Package.cmake")
+  endif()
+  set(CPACK_DRARUN_SHLIBDEPS ${DRARUN_SHLIBDEPS})
+  set(CPACK_DRARUN_LIBRARIES /usr/${CMAKE_LIBRARY_ARCHITECTURE}/lib)
+endif()
 set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_NAME drarun)
 set(CPACK_DEBIAN_UNSPECIFIED_DESCRIPTION
 "drarun starts the ranks of MPI and NCCL programs and gives them what their

@@ -2,6 +2,8 @@
 """The agent is one file without needs: it runs in any root, and the launcher loads next to nothing."""
 import hashlib
 import http.server
+import importlib.machinery
+import importlib.util
 import io
 import json
 import os
@@ -232,6 +234,72 @@ def test_a_cluster_from_another_root(build, source, named_server, tmp_path, root
 
 def test_arm64_talks_to_a_cluster(built_arm64, named_server):
     assert_no_jobs(EMULATOR, built_arm64 / "libexec/drarun/drarun-cluster", env={**os.environ, "KUBECONFIG": str(named_server)})
+
+
+@pytest.fixture(scope="module")
+def packages(source, build, built_arm64, tmp_path_factory):
+    """The packages of two runs of the part of scripts/release that makes them, and its list of what they hold."""
+    for program in ("dpkg-deb", "dpkg-shlibdeps"):
+        if not shutil.which(program):
+            pytest.skip(f"no {program}; run scripts/setup --test")
+    loader = importlib.machinery.SourceFileLoader("release", str(source / "scripts/release"))
+    script = importlib.util.module_from_spec(importlib.util.spec_from_loader("release", loader))
+    loader.exec_module(script)
+    made = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+        patch.setenv("TZ", "UTC")
+        for name in ("one", "other"):
+            work, out = tmp_path_factory.mktemp(name), tmp_path_factory.mktemp(f"{name}-out")
+            release = script.Release(cached("CMAKE_PROJECT_VERSION"), "", 0, source, script.given([build, built_arm64]), work, out)
+            before = os.umask(0o022)  # as the script
+            release.packages()
+            os.umask(before)
+            made.append((release, {path.name: path for path in out.iterdir()}))
+    return made
+
+
+def field(package, name):
+    return subprocess.run(["dpkg-deb", "-f", package, name], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_packages_for_both_architectures(packages):
+    """All four of this machine's, drarun of the other's; the same bytes twice; each is in the bill with the programs of its own build."""
+    (release, files), (_, again) = packages
+    version = f"{cached('CMAKE_PROJECT_VERSION')}-1"
+    assert {*files} == {*again} == {*(f"{name}_{version}_amd64.deb" for name in ("drarun", "drarun-bench", "libdrarun0", "libdrarun-dev")), f"drarun_{version}_arm64.deb"}
+    assert [name for name in files if files[name].read_bytes() != again[name].read_bytes()] == []
+    held = {each.file.name: each for each in release.artefacts}
+    for machine in ("amd64", "arm64"):
+        name = f"drarun_{version}_{machine}.deb"
+        assert field(files[name], "Architecture") == machine
+        assert {each.machine for each in held[name].programs} == {machine} and "bin/drarun-plugin" in {each.path for each in held[name].programs}
+
+
+def test_package_for_arm64(packages, tmp_path):
+    """Of the same files as this machine's; what it depends on has what its programs ask for; no error of lintian's; it runs."""
+    version = f"{cached('CMAKE_PROJECT_VERSION')}-1"
+    names, roots = {}, {}
+    for machine in ("amd64", "arm64"):
+        package = packages[0][1][f"drarun_{version}_{machine}.deb"]
+        roots[machine] = tmp_path / machine
+        subprocess.run(["dpkg-deb", "-x", package, roots[machine]], check=True)
+        names[machine] = {str(path.relative_to(roots[machine])) for path in roots[machine].rglob("*")}
+    assert names["arm64"] == names["amd64"] and "usr/bin/drarun" in names["arm64"]
+    needed = set()
+    for path in roots["arm64"].rglob("*"):
+        if path.is_file() and not path.is_symlink() and path.open("rb").read(4) == b"\x7fELF":
+            said = subprocess.run(["readelf", "-hSVW", path], capture_output=True, text=True, check=True).stdout
+            assert re.search(r"Machine: +(.*)", said)[1] == "AArch64" and ".debug_info" not in said, path
+            needed |= {tuple(map(int, each.split("."))) for each in re.findall(r"Name: GLIBC_([\d.]+)", said)}
+    (depends,) = field(packages[0][1][f"drarun_{version}_arm64.deb"], "Depends").split(", ")
+    assert needed and max(needed) <= tuple(map(int, re.fullmatch(r"libc6 \(>= ([\d.]+)\)", depends)[1].split(".")))
+    assert cached("CMAKE_PROJECT_VERSION") in emulated(roots["arm64"] / "usr/bin/drarun", "--version")
+    assert "drarun" in emulated(roots["arm64"] / "usr/sbin/drarun-plugin", "--version", root="/usr/aarch64-linux-gnu")
+    if not shutil.which("lintian"):
+        pytest.skip("no lintian; run scripts/setup --test")
+    run = subprocess.run(["lintian", "--fail-on", "error", "--allow-root", packages[0][1][f"drarun_{version}_arm64.deb"]], capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout + run.stderr
 
 
 def test_image_of_builds_that_do_not_go_together(source, build, built_arm64, tmp_path):
