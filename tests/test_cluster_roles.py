@@ -84,6 +84,23 @@ def test_only_one_role_claims(machines, jobs):
     assert [ranks[r]["DRARUN_ROLE"] for r in range(3)] == ["head", "train", "train"]
 
 
+def test_nics_of_all_roles_are_checked(machines, jobs):
+    """drarun bench fabric: rails of workers of two roles make one ring, and one that no other worker has makes none. The head, which asks for
+    no devices, is not made. The NICs are files alone, so each is unknown."""
+    spec = jobs.file(placement={"spread": "none"}, roles=[role("head"), role("train", devices=claimed(4, 4)), role("serve", workers=2, devices=claimed(2, 2))])
+    words = ["bench", "fabric", "--reach", "-o", "json", "--job", spec]
+    result = jobs.verb(*words, "--name", "nics")
+    found = json.loads(result.out)
+    assert result.rc == 1 and "role head asks for no devices and takes no part" in result.err, result
+    assert (found["opened"]["matrix"], found["opened"]["unknown"]) == (["????", "??--", "??--"], 8), found
+    assert (found["reach"]["matrix"], found["reach"]["pairs"], found["reach"]["unknown"]) == (["??--", "??--", "??--"], 6, 6), found
+    assert {(each["from"]["worker"], each["to"]["worker"]) for each in found["reach"]["broken"]} == {(0, 1), (1, 2), (2, 0)}, found
+    assert jobs.cluster.api.get("batch/v1", "Job", "nics", jobs.namespace.name) is None
+    result = jobs.verb(*words, "--name", "serve", "--role", "serve")
+    found = json.loads(result.out)
+    assert (found["opened"]["matrix"], found["reach"]["pairs"]) == (["??", "??"], 4) and "takes no part" not in result.err, result
+
+
 def test_gang_is_over_all_roles(machines, jobs):
     """Where one role finds no room, the other's devices are given back, and no rank starts."""
     many = {"gpus": {"count": 8, "class": GPU}}

@@ -194,7 +194,19 @@ def test_roles_that_bench_cannot_measure_together(drarun, job, words, rc, said):
     assert result.rc == rc and said in result.err, result
 
 
+@pytest.mark.parametrize("words,rc,said", [
+    (["--role", "work"], 64, "--role work: no such role; job has head, train, serve"),
+    (["--workers", "2"], 64, "--workers: of which role? The job has train, serve: add --role NAME"),
+])
+def test_roles_that_bench_fabric_does_not_check(drarun, job, words, rc, said):
+    spec = job(role("head"), role("train", devices=DEVICES), role("serve", devices=DEVICES))
+    result = drarun("bench", "fabric", "--reach", *words, "--job", spec)
+    assert result.rc == rc and said in result.err, result
+
+
 def test_role_without_a_job(drarun):
+    result = drarun("bench", "fabric", "--role", "a", "--agents", "h:1", "--key-file", "k")
+    assert result.rc == 64 and "--role, --workers, --name, --image and the cluster's options are for --job" in result.err, result
     result = drarun("bench", "all_reduce", "--role", "a")
     assert result.rc == 64 and "--role a is of a job: add --job FILE" in result.err, result
 

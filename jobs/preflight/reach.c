@@ -59,14 +59,15 @@ struct rail {
     char label[96], device[64], address[48];
     uint32_t port, gid;
     const char *untried;
-    json_t *in, *out; /* addresses of its ends, for the other side's process */
+    json_t *in, *out;    /* addresses of its ends, for the other side's process */
+    struct pair *writes; /* in which it is the writer; NULL: no other worker has such a rail */
+    struct pair *reads;  /* in which it is written to; NULL: none */
 };
 
 struct worker {
     struct rail *rails;
     size_t count;
-    uint32_t next, previous;
-    size_t first; /* its first pair, as the writer */
+    uint32_t next, role;
     bool begun;
     char *gone; /* why nothing comes of it; NULL */
 };
@@ -103,7 +104,6 @@ struct reach *reach_new(uint32_t workers, const uint32_t *rank_order, uint64_t s
         uint32_t next = (i + 1) % workers;
         uint32_t a = rank_order ? rank_order[i] : i, b = rank_order ? rank_order[next] : next;
         reach->workers[a].next = b;
-        reach->workers[b].previous = a;
     }
     return reach;
 }
@@ -242,26 +242,23 @@ static int add_port(struct reach *reach, uint32_t worker, const struct plan *pla
                           index < 0 ? "it is not known which GID has its address" : NULL);
 }
 
-int reach_add_plan(struct reach *reach, const struct plan *plan, const json_t *const *inspections)
+int reach_add_plan(struct reach *reach, uint32_t first, uint32_t role, const struct plan *plan,
+                   const json_t *const *inspections)
 {
     int rc = 0;
     for (uint32_t w = 0; rc == 0 && w < plan->worker_count; w++) {
         cleanup_free struct fabric_rail *rails = NULL;
         size_t count = 0;
+        reach->workers[first + w].role = role;
         rc = fabric_rails(&plan->workers[w], &rails, &count);
         for (size_t r = 0; rc == 0 && r < count; r++)
-            rc = add_port(reach, w, plan, &rails[r],
-                          verbs_of(inspections[w], fabric_device(&rails[r])));
+            rc = add_port(reach, first + w, plan, &rails[r],
+                          verbs_of(inspections[first + w], fabric_device(&rails[r])));
     }
     return rc;
 }
 
 /* ---- ends of pairs ---- */
-
-static struct pair *pair_of(struct reach *reach, uint32_t writer, uint32_t rail)
-{
-    return &reach->pairs[reach->workers[writer].first + rail];
-}
 
 __attribute__((format(printf, 4, 5))) static void
 end_pair(struct reach *reach, struct pair *pair, enum reach_result result, const char *format, ...)
@@ -295,6 +292,29 @@ void reach_give_up(struct reach *reach, uint32_t worker, const char *why)
 
 /* ---- the beginning ---- */
 
+/* The next worker that has the rail. One of the writer's own role should have it, so that one that
+ * has not is a finding; workers of other roles may have fewer rails, and are passed over. */
+static uint32_t opposite(const struct reach *reach, uint32_t writer, uint32_t rail)
+{
+    const struct worker *workers = reach->workers;
+    uint32_t w = workers[writer].next;
+    while (w != writer && rail >= workers[w].count && workers[w].role != workers[writer].role)
+        w = workers[w].next;
+    return w;
+}
+
+static void add_pair(struct reach *reach, uint32_t writer, uint32_t rail)
+{
+    uint32_t to = opposite(reach, writer, rail);
+    if (to == writer)
+        return;
+    struct pair *pair = &reach->pairs[reach->pair_count++];
+    *pair = (struct pair){.told = {.from = writer, .to = to, .rail = rail}, .stage = STAGE_OPENING};
+    reach->workers[writer].rails[rail].writes = pair;
+    if (rail < reach->workers[to].count)
+        reach->workers[to].rails[rail].reads = pair;
+}
+
 static int make_pairs(struct reach *reach)
 {
     size_t count = 0;
@@ -303,13 +323,9 @@ static int make_pairs(struct reach *reach)
     reach->pairs = calloc(count + 1, sizeof *reach->pairs);
     if (!reach->pairs)
         return -ENOMEM;
-    for (uint32_t w = 0; w < reach->count; w++) {
-        struct worker *worker = &reach->workers[w];
-        worker->first = reach->pair_count;
-        for (uint32_t r = 0; r < worker->count; r++)
-            reach->pairs[reach->pair_count++] = (struct pair){
-                .told = {.from = w, .to = worker->next, .rail = r}, .stage = STAGE_OPENING};
-    }
+    for (uint32_t w = 0; w < reach->count; w++)
+        for (uint32_t r = 0; r < reach->workers[w].count; r++)
+            add_pair(reach, w, r);
     reach->open = reach->pair_count;
     return 0;
 }
@@ -431,30 +447,18 @@ static void look_for_addresses(struct reach *reach, struct pair *pair)
         advance(reach, pair, EVENT_ADDRESSES);
 }
 
-/* The pair that this worker writes in, and the one in which it is written to; NULL: none. */
-static struct pair *written_by(struct reach *reach, uint32_t worker, uint32_t rail)
-{
-    return pair_of(reach, worker, rail);
-}
-
-static struct pair *written_to(struct reach *reach, uint32_t worker, uint32_t rail)
-{
-    uint32_t previous = reach->workers[worker].previous;
-    return rail < reach->workers[previous].count ? pair_of(reach, previous, rail) : NULL;
-}
-
 static bool take_addresses(struct reach *reach, uint32_t worker, uint32_t rail, const json_t *line)
 {
     struct rail *own = &reach->workers[worker].rails[rail];
     json_t *in = json_object_get(line, "in"), *out = json_object_get(line, "out");
-    struct pair *to = written_to(reach, worker, rail);
     if (own->in || !json_is_object(in) || !json_is_object(out))
         return false;
     own->in = json_incref(in);
     own->out = json_incref(out);
-    look_for_addresses(reach, written_by(reach, worker, rail));
-    if (to)
-        look_for_addresses(reach, to);
+    if (own->writes)
+        look_for_addresses(reach, own->writes);
+    if (own->reads)
+        look_for_addresses(reach, own->reads);
     return true;
 }
 
@@ -513,10 +517,10 @@ static bool take_step(struct reach *reach, uint32_t worker, uint32_t rail, const
     } keys[] = {{"accepted", EVENT_ACCEPTED, false},
                 {"wrote", EVENT_WROTE, true},
                 {"saw", EVENT_SAW, false}};
+    const struct rail *own = rail_of(reach, worker, rail);
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
         const json_t *done = json_object_get(line, keys[i].key);
-        struct pair *pair =
-            keys[i].writer ? written_by(reach, worker, rail) : written_to(reach, worker, rail);
+        struct pair *pair = keys[i].writer ? own->writes : own->reads;
         if (!done)
             continue;
         if (!pair || !json_is_boolean(done))
@@ -532,13 +536,14 @@ static bool take_step(struct reach *reach, uint32_t worker, uint32_t rail, const
 /* Both pairs of a rail that cannot be opened fail, and one of them tells it. */
 static bool take_unopened(struct reach *reach, uint32_t worker, uint32_t rail, const json_t *line)
 {
-    struct pair *to = written_to(reach, worker, rail);
+    const struct rail *own = rail_of(reach, worker, rail);
     if (!json_is_false(json_object_get(line, "open")))
         return false;
-    fail_pair(reach, written_by(reach, worker, rail), worker, line);
-    if (to && to->stage != STAGE_OVER) {
-        fail_pair(reach, to, worker, line);
-        to->told.echo = true;
+    if (own->writes)
+        fail_pair(reach, own->writes, worker, line);
+    if (own->reads && own->reads->stage != STAGE_OVER) {
+        fail_pair(reach, own->reads, worker, line);
+        own->reads->told.echo = own->writes != NULL;
     }
     return true;
 }
@@ -640,8 +645,10 @@ static json_t *matrix_json(const struct reach *reach, size_t rails)
     cleanup_free char *row = calloc(1, rails + 1);
     for (size_t w = 0; row && w < reach->count; w++) {
         const struct worker *worker = &reach->workers[w];
-        for (size_t r = 0; r < rails; r++)
-            row[r] = r < worker->count ? letters[reach->pairs[worker->first + r].told.result] : '-';
+        for (size_t r = 0; r < rails; r++) {
+            const struct pair *pair = r < worker->count ? worker->rails[r].writes : NULL;
+            row[r] = pair ? letters[pair->told.result] : '-';
+        }
         json_array_append_new(matrix, json_string(row));
     }
     return matrix;

@@ -2,7 +2,8 @@
 /* Whether the NICs of neighbouring workers reach each other: which pairs there are, what each
  * worker's process is told when, and what came of it (docs/design/038-open-nics.md). A pair is a
  * rail of a worker and the same rail of the next one in rank order; the first writes, the second
- * looks at what has come. Pure: no clock, no I/O. */
+ * looks at what has come. Workers of another role that have no such rail are passed over. Pure: no
+ * clock, no I/O. */
 #ifndef DRARUN_JOBS_REACH_H
 #define DRARUN_JOBS_REACH_H
 
@@ -47,9 +48,10 @@ void reach_free(struct reach *reach);
  */
 int reach_add_rail(struct reach *reach, uint32_t worker, const char *device, uint32_t port,
                    uint32_t gid, const char *address, const char *untried);
-/* The rails that a plan's NICs make, in its order: each port that carries data is one. inspections:
- * of the workers, each may be NULL. -ENOMEM. */
-int reach_add_plan(struct reach *reach, const struct plan *plan, const json_t *const *inspections);
+/* The rails that the NICs of a role's plan make, in its order: each port that carries data is one.
+ * first: the role's first worker. inspections: of all workers, each may be NULL. -ENOMEM. */
+int reach_add_plan(struct reach *reach, uint32_t first, uint32_t role, const struct plan *plan,
+                   const json_t *const *inspections);
 
 /* Before reach_begin, or later: nothing more comes of this worker. why: for people. */
 void reach_give_up(struct reach *reach, uint32_t worker, const char *why);
@@ -68,7 +70,7 @@ const char *reach_rail_label(const struct reach *reach, uint32_t worker, uint32_
 
 /* {ms, workers, rails, pairs, reached, failed, unknown, matrix, broken}: the matrix has a word for
  * each worker by number, with a letter for each rail to the next worker: "." reached, "x" failed,
- * "?" unknown, "-" no such rail. NULL: no memory. */
+ * "?" unknown, "-" no such rail, or no other worker with it. NULL: no memory. */
 json_t *reach_json(const struct reach *reach, int64_t ms);
 
 #endif

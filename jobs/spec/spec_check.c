@@ -461,8 +461,6 @@ static void refuse_with_roles(const struct reader_node *spec, const struct job_s
     if (s->queue)
         reader_fail_key(spec, "queue",
                         "is not supported yet for several roles: a queue counts one Indexed Job");
-    if (s->fabric == SPEC_FABRIC_REACH && reader_get(spec, "preflight", &group))
-        reader_fail_key(&group, "fabric", "reach is not supported yet for several roles: say open");
     if (s->compute_domain)
         reader_fail_key(spec, "computeDomain",
                         "is not supported yet for several roles: its order of ranks is over all "

@@ -53,9 +53,10 @@ const json_t *job_inspection(const struct job *job, uint32_t worker);
 int job_use_plans(struct job *job, const struct plan *plans, size_t count,
                   struct drarun_error *err);
 /* For the same, after job_use_plans: the NICs that carry data are to reach those of other workers
- * before anything starts, where there are any. spec is borrowed, plan is not kept. */
-int job_use_reach(struct job *job, const struct job_spec *spec, const struct plan *plan,
-                  struct drarun_error *err);
+ * before anything starts, where there are any. spec is borrowed, plans, one for each role, are not
+ * kept. */
+int job_use_reach(struct job *job, const struct job_spec *spec, const struct plan *plans,
+                  uint32_t count, struct drarun_error *err);
 /* There is a file for the report, beside which others can be put. */
 bool job_reports_to_file(const struct job *job);
 /* For the same, after job_use_plan, with job_reports_to_file: what ranks leave in the folder that

@@ -206,7 +206,7 @@ int job_plan(struct job *job, const struct job_plan_input *in, struct drarun_err
     if (rc == 0 && keep)
         rc = job_use_files(job, INSPECTOR_FOLDER, err);
     if (rc == 0 && in->spec->fabric == SPEC_FABRIC_REACH)
-        rc = job_use_reach(job, in->spec, &p.all, err);
+        rc = job_use_reach(job, in->spec, p.plans, p.planned, err);
     done(&p);
     return rc;
 }

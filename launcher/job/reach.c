@@ -76,18 +76,35 @@ static int read_limit(int64_t *ret_ms, struct drarun_error *err)
     return text ? number_parse(LIMIT_VARIABLE, text, 1, LIMIT_MS_MAX, ret_ms, err) : 0;
 }
 
-/* Without a second worker with a rail nobody is to be reached. */
-static bool has_rails(const struct plan *plan)
+static bool has_rail(const struct plan *plan)
 {
     for (size_t w = 0; w < plan->worker_count; w++) {
         const struct plan_worker *worker = &plan->workers[w];
         if (worker->nic_count > 0 && worker->profile && worker->profile->data == PROFILE_RDMA)
-            return plan->worker_count > 1;
+            return true;
     }
     return false;
 }
 
-static int fill(struct job_reach *r, const struct plan *plan, struct drarun_error *err)
+/* Of roles with a rail: without a second worker nobody is to be reached. */
+static bool has_pairs(const struct plan *plans, uint32_t count)
+{
+    size_t workers = 0;
+    for (uint32_t p = 0; p < count; p++)
+        workers += has_rail(&plans[p]) ? plans[p].worker_count : 0;
+    return workers > 1;
+}
+
+static size_t count_workers(const struct plan *plans, uint32_t count)
+{
+    size_t workers = 0;
+    for (uint32_t p = 0; p < count; p++)
+        workers += plans[p].worker_count;
+    return workers;
+}
+
+static int fill(struct job_reach *r, const struct plan *plans, uint32_t count,
+                struct drarun_error *err)
 {
     struct job *job = r->job;
     const struct request_pods *pods = job->request->pods;
@@ -106,15 +123,18 @@ static int fill(struct job_reach *r, const struct plan *plan, struct drarun_erro
         if (!job->agents[i].reaches)
             reach_give_up(r->reach, i, "its agent is of a release that does not know how");
     }
-    return reach_add_plan(r->reach, plan, inspections) < 0 ? error_set(err, ENOMEM, "out of memory")
-                                                           : 0;
+    for (uint32_t p = 0; p < count; p++)
+        if (reach_add_plan(r->reach, r->spec->roles[p].first, p, &plans[p], inspections) < 0)
+            return error_set(err, ENOMEM, "out of memory");
+    return 0;
 }
 
-int job_use_reach(struct job *job, const struct job_spec *spec, const struct plan *plan,
-                  struct drarun_error *err)
+int job_use_reach(struct job *job, const struct job_spec *spec, const struct plan *plans,
+                  uint32_t count, struct drarun_error *err)
 {
     const struct request_pods *pods = job->request->pods;
-    if (!pods || !pods->open_nics || plan->worker_count != job->count || !has_rails(plan))
+    if (!pods || !pods->open_nics || count_workers(plans, count) != job->count ||
+        !has_pairs(plans, count))
         return 0;
     struct job_reach *r = calloc(1, sizeof *r);
     if (!r)
@@ -124,7 +144,7 @@ int job_use_reach(struct job *job, const struct job_spec *spec, const struct pla
     r->took_ms = -1;
     int rc = read_limit(&r->limit_ms, err);
     if (rc == 0)
-        rc = fill(r, plan, err);
+        rc = fill(r, plans, count, err);
     if (rc == 0)
         job->reach = TAKE_PTR(r);
     job_reach_free(r);

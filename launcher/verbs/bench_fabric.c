@@ -13,6 +13,7 @@
 #include "jobs/spec/spec.h"
 #include "launcher/programs/agent_image.h"
 #include "launcher/bench/fabric.h"
+#include "launcher/bench/measured_roles.h"
 #include "launcher/programs/cluster_api.h"
 #include "launcher/programs/remote.h"
 #include "launcher/files/spec_file.h"
@@ -26,7 +27,7 @@
 struct options {
     struct fabric_order order;
     struct cluster_choice cluster;
-    const char *job, *name, *image, *output;
+    const char *job, *role, *name, *image, *output;
     uint32_t workers;
     bool help;
 };
@@ -76,6 +77,12 @@ static const struct option_spec option_list[] = {
      .kind = OPTION_TEXT,
      .offset = FIELD(job),
      .help = "its spec; no command is run"},
+    {.name = "role",
+     .value = "NAME",
+     .group = job,
+     .kind = OPTION_TEXT,
+     .offset = FIELD(role),
+     .help = "of the job, this role alone (default: all roles that\nask for devices)"},
     {.name = "workers",
      .value = "N",
      .group = job,
@@ -104,7 +111,8 @@ static const struct option_table options_table = {option_list, ARRAY_LEN(option_
 static bool names_cluster(const struct options *o)
 {
     const struct cluster_choice *c = &o->cluster;
-    return o->workers || o->name || o->image || c->namespace || c->context || c->kubeconfig;
+    return o->workers || o->role || o->name || o->image || c->namespace || c->context ||
+           c->kubeconfig;
 }
 
 static int parse(int argc, char *const argv[], struct options *o, struct drarun_error *err)
@@ -121,26 +129,46 @@ static int parse(int argc, char *const argv[], struct options *o, struct drarun_
     if (o->order.agents && !o->order.key_file)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "--agents needs their --key-file FILE");
     if (o->order.agents ? names_cluster(o) : o->order.key_file != NULL)
-        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          o->job ? "--key-file is of --agents: a job has a key of its own"
-                                 : "--workers, --name, --image and the cluster's options are for "
-                                   "--job");
+        return error_kind(
+            err, DRARUN_ERR_USAGE, EINVAL,
+            o->job ? "--key-file is of --agents: a job has a key of its own"
+                   : "--role, --workers, --name, --image and the cluster's options are for "
+                     "--job");
     return 0;
 }
 
 /* ---- a job's workers ---- */
 
 /* The job as it is, but for its name and this check. */
-static json_t *change_job(const json_t *document, const struct options *o)
+static void change_job(json_t *changed, const struct options *o)
 {
     char name[32];
-    json_t *changed = json_deep_copy(document), *spec = json_object_get(changed, "spec");
+    json_t *spec = json_object_get(changed, "spec");
     snprintf(name, sizeof name, "fabric-%lld", (long long)time(NULL));
     json_object_set_new(json_object_get(changed, "metadata"), "name",
                         json_string(o->name ? o->name : name));
     json_object_set_new(spec, "preflight",
                         json_pack("{s:s}", "fabric", o->order.reach ? "reach" : "open"));
-    return changed;
+}
+
+/* Of the roles that are asked for; NULL with err filled. */
+static json_t *choose_job(const struct job_spec *spec, const struct options *o,
+                          struct drarun_error *err)
+{
+    CLEANUP(json_decrefp) json_t *chosen = measured_roles_take(spec, o->role, err);
+    const json_t *roles = measured_roles_of(chosen);
+    struct buf names = BUF_INIT;
+    measured_roles_names(roles, &names);
+    int rc = chosen ? 0 : -1;
+    if (roles && o->workers)
+        rc = error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                        "--workers: of which role? The job has %s: add --role NAME",
+                        names.data ? names.data : "several");
+    buf_done(&names);
+    if (rc < 0)
+        return NULL;
+    change_job(chosen, o);
+    return TAKE_PTR(chosen);
 }
 
 /* In memory: a path for this process's reader of specs. */
@@ -151,12 +179,10 @@ static int write_job(const struct options *o, int *ret_fd, char path[64], int *r
     *ret_status = spec_file_load_program(o->job, "true", &spec);
     if (*ret_status != 0)
         return 0;
-    const struct spec_role *only;
-    int one = spec_only_role(&spec->job, "drarun bench fabric", &only, err);
-    json_t *changed = one == 0 ? change_job(spec->job.document, o) : NULL;
+    json_t *changed = choose_job(&spec->job, o, err);
     drarun_spec_free(spec);
-    if (one < 0)
-        return one;
+    if (!changed)
+        return -err->code;
     cleanup_free char *text = changed ? json_dumps(changed, JSON_COMPACT) : NULL;
     json_decref(changed);
     int fd = memfd_create("job", MFD_CLOEXEC);

@@ -365,7 +365,7 @@ static void known_from_sysfs_only(void **state)
     (void)state;
     struct reach *reach = reach_new(2, NULL, 7, 2000, on_send, &sent);
     assert_non_null(reach);
-    assert_int_equal(reach_add_plan(reach, &plan, inspections), 0);
+    assert_int_equal(reach_add_plan(reach, 0, 0, &plan, inspections), 0);
     assert_int_equal(reach_begin(reach), 0);
     assert_true(reach_over(reach));
     assert_int_equal(sent.count, 0);
@@ -377,6 +377,110 @@ static void known_from_sysfs_only(void **state)
     assert_int_equal(preflight_reach(&input, reach, &found, NULL), 0);
     assert_int_equal(found.count, 0);
     preflight_done(&found);
+    reach_free(reach);
+}
+
+/* A head without NICs, two workers with two rails, one of another role with one: those without the
+ * rail are passed over, in the ring of each rail, but not one whose role has it. */
+static void roles(void **state)
+{
+    static const struct profile rdma = {.data = PROFILE_RDMA};
+    static const struct plan_nic nics[2] = {{.ibdev = "mlx5_0", .link_layer = "InfiniBand"},
+                                            {.ibdev = "mlx5_1", .link_layer = "InfiniBand"}};
+    static struct plan_worker none[1] = {{.profile = &rdma}};
+    static struct plan_worker two[2] = {
+        {.nics = (struct plan_nic *)nics, .nic_count = 2, .profile = &rdma},
+        {.nics = (struct plan_nic *)nics, .nic_count = 2, .profile = &rdma}};
+    static struct plan_worker one[1] = {
+        {.nics = (struct plan_nic *)nics, .nic_count = 1, .profile = &rdma}};
+    static struct plan_worker lone[1] = {
+        {.nics = (struct plan_nic *)nics, .nic_count = 2, .profile = &rdma}};
+    static const struct {
+        struct plan plans[3];
+        const char *pairs; /* from>to.rail */
+        const char *matrix[4];
+    } cases[] = {
+        {{{.workers = none, .worker_count = 1},
+          {.workers = two, .worker_count = 2},
+          {.workers = one, .worker_count = 1}},
+         "1>2.0 1>2.1 2>3.0 2>1.1 3>1.0 ",
+         {"--", "..", "..", ".-"}},
+        /* nobody else has the second rail: it is no pair, and nothing that is not known */
+        {{{.workers = one, .worker_count = 1},
+          {.workers = lone, .worker_count = 1},
+          {.workers = none, .worker_count = 1}},
+         "0>1.0 1>0.0 ",
+         {".-", ".-", "--"}},
+    };
+    static const json_t *const inspections[4];
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct sent sent = {0};
+        struct buf pairs = BUF_INIT;
+        uint32_t first = 0;
+        for (uint32_t r = 0; r < 3; r++)
+            first += (uint32_t)cases[i].plans[r].worker_count;
+        struct reach *reach = reach_new(first, NULL, 7, 2000, on_send, &sent);
+        assert_non_null(reach);
+        first = 0;
+        for (uint32_t r = 0; r < 3; first += (uint32_t)cases[i].plans[r++].worker_count)
+            assert_int_equal(reach_add_plan(reach, first, r, &cases[i].plans[r], inspections), 0);
+        assert_int_equal(reach_begin(reach), 0);
+        for (size_t p = 0; p < reach_pair_count(reach); p++) {
+            const struct reach_pair *pair = reach_pair_at(reach, p);
+            buf_printf(&pairs, "%u>%u.%u ", pair->from, pair->to, pair->rail);
+        }
+        assert_string_equal(pairs.data, cases[i].pairs);
+        buf_done(&pairs);
+        for (size_t s = 0; s < sent.count; s++) /* each says all rails that it was given */
+            for (uint32_t r = 0; r < json_array_size(json_object_get(sent.list[s].line, "rails"));
+                 r++)
+                if (json_object_get(sent.list[s].line, "limitMs"))
+                    opens(reach, sent.list[s].worker, r);
+        for (size_t p = 0; p < reach_pair_count(reach); p++)
+            reach_all_of(reach, reach_pair_at(reach, p)->from, reach_pair_at(reach, p)->rail);
+        assert_true(reach_over(reach));
+        CLEANUP(json_decrefp) json_t *told = reach_json(reach, 1);
+        assert_int_equal(number(told, "unknown"), 0);
+        assert_int_equal(number(told, "reached"), number(told, "pairs"));
+        for (uint32_t w = 0; w < first; w++)
+            assert_string_equal(
+                json_string_value(json_array_get(json_object_get(told, "matrix"), w)),
+                cases[i].matrix[w]);
+        forget(&sent);
+        reach_free(reach);
+    }
+}
+
+/* One of a role that has fewer rails than the others of it is a finding, whoever comes next. */
+static void fewer_rails_in_a_role(void **state)
+{
+    static const struct profile rdma = {.data = PROFILE_RDMA};
+    static const struct plan_nic nics[2] = {{.ibdev = "mlx5_0", .link_layer = "InfiniBand"},
+                                            {.ibdev = "mlx5_1", .link_layer = "InfiniBand"}};
+    static struct plan_worker uneven[2] = {
+        {.nics = (struct plan_nic *)nics, .nic_count = 2, .profile = &rdma},
+        {.nics = (struct plan_nic *)nics, .nic_count = 1, .profile = &rdma}};
+    static struct plan_worker other[1] = {
+        {.nics = (struct plan_nic *)nics, .nic_count = 2, .profile = &rdma}};
+    const struct plan plans[2] = {{.workers = uneven, .worker_count = 2},
+                                  {.workers = other, .worker_count = 1}};
+    static const json_t *const inspections[3];
+    struct sent sent = {0};
+    (void)state;
+    struct reach *reach = reach_new(3, NULL, 7, 2000, on_send, &sent);
+    assert_non_null(reach);
+    assert_int_equal(reach_add_plan(reach, 0, 0, &plans[0], inspections), 0);
+    assert_int_equal(reach_add_plan(reach, 2, 1, &plans[1], inspections), 0);
+    assert_int_equal(reach_begin(reach), 0);
+    assert_string_equal(pair_at(reach, 0, 1)->why, "worker 1 has 1 rails");
+    assert_int_equal(pair_at(reach, 2, 1)->to, 0);
+    assert_int_equal(pair_at(reach, 2, 1)->result, REACH_OPEN);
+    /* the rail in which nobody writes to it cannot be opened: its own pair tells so */
+    fails(reach, 2, 1, "open", "open", "Permission denied");
+    assert_int_equal(pair_at(reach, 2, 1)->result, REACH_FAILED);
+    assert_false(pair_at(reach, 2, 1)->echo);
+    forget(&sent);
     reach_free(reach);
 }
 
@@ -449,6 +553,8 @@ int main(void)
         cmocka_unit_test(given_up),
         cmocka_unit_test(untried),
         cmocka_unit_test(nonsense),
+        cmocka_unit_test(roles),
+        cmocka_unit_test(fewer_rails_in_a_role),
         cmocka_unit_test(known_from_sysfs_only),
         cmocka_unit_test(judgement),
     };

@@ -786,8 +786,6 @@ static void test_refused_roles(void **state)
          "launch: mpirun is not supported yet for several roles"},
         {TWO("launch: env", "workers: 1", "command: [torchrun, t.py]"),
          "launch: torchrun is not supported yet for several roles (b)"},
-        {TWO("preflight: {fabric: reach}", "workers: 1", "workers: 1"),
-         "preflight.fabric: reach is not supported yet for several roles"},
         {TWO("", "priorityClassName: high", "workers: 1"),
          "roles: a and b have different priorities"},
     };

@@ -370,7 +370,9 @@ int allocate(struct cluster *cluster, const struct cluster_alloc *options, struc
     struct drarun_error err = {0};
     struct allocation a = {.cluster = cluster, .options = options, .spec = spec};
     const struct spec_role *role;
-    int rc = spec_only_role(spec, "an allocation", &role, &err);
+    /* a shell starts ranks that are alike on all workers; where the status is all that is wanted
+     * none start */
+    int rc = options->ret_status ? 0 : spec_only_role(spec, "an allocation", &role, &err);
     if (rc == 0)
         rc = change_spec(options, spec, &err);
     a.namespace = options->cluster.namespace ? options->cluster.namespace
