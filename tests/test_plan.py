@@ -234,6 +234,42 @@ def test_shares_of_a_device(drarun, machine, tmp_path):
     assert planned(5).rc == 75
 
 
+@pytest.fixture
+def cpus(machine):
+    """A machine on which dra-driver-cpu publishes a group of 48 CPUs for each of two NUMA nodes, and the GPUs' drivers their nodes."""
+    options = machine("a4-highgpu-8g")
+    path = options[options.index("--slices") + 1]
+    items = json.loads(path.read_text())["items"]
+    for each in items:
+        if each["spec"]["driver"] == "gpu.nvidia.com":
+            for i, device in enumerate(each["spec"]["devices"]):
+                device["attributes"]["resource.kubernetes.io/numaNode"] = {"int": i // 4}
+    groups = [{"name": f"cpudevnuma00{i}", "allowMultipleAllocations": True, "capacity": {"dra.cpu/cpu": {"value": "48"}},
+               "attributes": {"resource.kubernetes.io/numaNode": {"int": i}, "dra.net/numaNode": {"int": i}, "dra.cpu/numCPUs": {"int": 48}}} for i in (0, 1)]
+    items.append({**items[0], "metadata": {"name": "cpus"}, "spec": {"driver": "dra.cpu", "nodeName": "node-0", "devices": groups,
+                                                                    "pool": {"name": "node-0", "generation": 1, "resourceSliceCount": 1}}})
+    path.write_text(json.dumps({"kind": "List", "items": items}))
+    return options
+
+
+def test_cpus_of_a_claim(drarun, cpus, tmp_path):
+    job = tmp_path / "job.json"
+    def planned(workers, gpus, **devices):
+        job.write_text(json.dumps({"workers": workers, "image": "i", "command": ["c"], "devices": {"gpus": {"count": gpus}, **devices}}))
+        result = drarun("plan", "-o", "json", job, *cpus)
+        given = [sorted(each["device"] for each in worker["results"] or []) for worker in json.loads(result.out)["prediction"]["workers"]]
+        return result.rc, [[name for name in each if name.startswith("cpu")] for each in given], given
+    assert planned(4, 2, cpus={"count": 24})[:2] == (0, [["cpudevnuma000"]] * 2 + [["cpudevnuma001"]] * 2)
+    assert planned(5, 1, cpus={"count": 24})[0] == 75
+    assert planned(1, 8, cpus={"count": 96, "groups": 2})[:2] == (0, [["cpudevnuma000", "cpudevnuma001"]])
+    assert planned(1, 8, cpus={"count": 32, "groups": 2})[:2] == (0, [["cpudevnuma000", "cpudevnuma001"]])
+    assert planned(1, 8, cpus={"count": 96})[0] == 75  # no group has so many
+    rc, groups, given = planned(2, 3, cpus={"count": 8}, match=["resource.kubernetes.io/numaNode"])
+    assert rc == 0 and groups == [["cpudevnuma000"], ["cpudevnuma001"]] and "gpu-4" in given[1] and "gpu-3" not in given[1], given
+    job.write_text(job.read_text().replace('"count": 3', '"count": 1'))
+    assert "2 workers, each with 1 GPU of class gpu.nvidia.com and 8 CPUs of class dra.cpu" in drarun("plan", job, *cpus).ok().out
+
+
 def held(name, node, slices):
     """A claim of a NIC of the node, as the scheduler leaves it; node None: not yet."""
     status = {}

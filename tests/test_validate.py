@@ -26,6 +26,7 @@ spec:
     gpus: {count: 8, class: gpu.nvidia.com, capacity: {memory: 79Gi}, tolerations: [{key: x.y/z, operator: Exists, effect: NoExecute, tolerationSeconds: 60}]}
     nics: {count: 8, class: dranet, selector: ['1 < 2', '2 < 3'], match: [dra.net/rail], config: {a: 1}, driver: dra.net, capacity: {x.y/a: 2, b: 1.5e3},
            tolerations: [{key: k, value: v}]}
+    cpus: {count: 8, groups: 2, class: dra.cpu, selector: '1 < 2'}
     align: preferred
     shared: [{claim: a}, {claim: b.c}]
     claims: template
@@ -146,6 +147,9 @@ def documents():
                     {"gpus": {"count": 1, "resource": "a.b/c", "tolerations": [{"operator": "Exists"}]}},
                     {"gpus": {"count": 1, "tolerations": [{"operator": "Exists", "value": "v"}]}}, {"gpus": {"count": 1, "tolerations": [{}]}},
                     {"nics": {"count": 1}}, {"nics": {"count": 1, "class": "dranet"}},
+                    {"cpus": {"count": 8}}, {"cpus": {}}, {"cpus": {"count": "all"}}, {"cpus": {"count": 0}}, {"cpus": {"count": 4097}},
+                    {"cpus": {"count": 8, "groups": 0}}, {"cpus": {"count": 32, "groups": 16}}, {"cpus": {"count": 34, "groups": 17}},
+                    {"cpus": {"count": 8, "class": "C"}}, {"cpus": {"count": 8, "resource": "a.b/c"}}, {"cpus": {"count": 8, "capacity": {"a": 1}}},
                     {"shared": []}, {"shared": [{"claim": "a"}]}, {"shared": [{"claim": "a"}, {"claim": "a"}]}, {"shared": [{"claim": "A"}]},
                     {"shared": [{}]}, {"shared": [{"claim": "a", "name": "b"}]}, {"shared": ["a"]}, {"shared": [{"claim": f"c{i}"} for i in range(9)]},
                     {"claims": "direct"}, {"claims": "template"}]:
@@ -184,9 +188,11 @@ def test_schema_and_parser_agree(drarun, tmp_path):
         cel = "/selector/" in name and all("the API server would refuse it" in each["message"] for each in result["findings"])
         # of the merged template: which container is whose, and names
         pod = "/template/spec/containers/" in name and all(each["code"] == "missing" for each in result["findings"])
+        # of two numbers in two places
+        cpus = all("both must be one number" in each["message"] or "equal parts" in each["message"] for each in result["findings"])
         role = name in LACKS
         profile = "/profile/" in name and all("no profile" in each["message"] for each in result["findings"])
-        if schema != result["ok"] and not (schema and (cel or profile or pod or role)):
+        if schema != result["ok"] and not (schema and (cel or profile or pod or role or cpus)):
             differ.append(f"{name}: schema {schema}, parser {result['findings'] or 'ok'}")
     assert not differ, "\n".join(differ[:40])
     taken = sum(result["ok"] for result in results)
@@ -230,6 +236,26 @@ def test_one_amount_for_a_choice(drarun, tmp_path):
                     "    - {capacity: {a.b/cores: 1}}\n    - {capacity: {memory: 2Gi}}\n")
     run = drarun("validate", file)
     assert run.rc == 65 and ":9:19: devices.gpus.firstAvailable[1].capacity.memory: is also in the capacity of all choices: give it once" in run.out, run
+
+
+@pytest.mark.parametrize("more,said", [
+    ("cpus: {count: 8, groups: 3}", ":5:30: spec.devices.cpus.groups: 8 CPUs are not 3 equal parts"),
+    ("cpus: {count: 8, groups: 2}\n    match: [resource.kubernetes.io/numaNode]\n    gpus: {count: 1}",
+     ":6:5: spec.devices.match: wants all devices on one NUMA node, and cpus.groups wants CPUs of several"),
+    ("cpus: {count: 8}\n    match: [resource.kubernetes.io/numaNode]", ":6:5: spec.devices.match: is over GPUs, NICs and CPUs of one claim"),
+    ("cpus: {count: 8}\n    match: [resource.kubernetes.io/numaNode]\n    gpus: {count: 1}", None),
+    ("cpus: {count: 8}\n  resources: {requests: {cpu: 4}}", "requests.cpu: spec.devices.cpus claims 8, and both must be one number: drop one"),
+    ("cpus: {count: 8}\n  resources: {limits: {cpu: 8500m}}", "limits.cpu: spec.devices.cpus claims 8"),
+    ("cpus: {count: 8}\n  resources: {limits: {cpu: 8000m}, requests: {cpu: 8}}", None),
+    ("cpus: {count: 8}\n  template: {spec: {containers: [{name: worker}, {name: watch, image: i, resources: {claims: [{name: devices}]}}]}}",
+     "watch lists the claim devices with its CPUs, which the driver gives to one container"),
+    ("cpus: {count: 8}\n    gpus: {count: 1}\n"
+     "  template: {spec: {containers: [{name: worker}, {name: watch, image: i, resources: {claims: [{name: devices, request: gpu}]}}]}}", None)])
+def test_cpus_of_a_claim(drarun, tmp_path, more, said):
+    file = tmp_path / "job.yaml"
+    file.write_text(f"spec:\n  image: i\n  command: [c]\n  devices:\n    {more}\n")
+    run = drarun("validate", file)
+    assert run.rc == (65 if said else 0) and (said or "8 CPUs each") in run.out, run
 
 
 @pytest.mark.parametrize("claims,said", [
@@ -298,7 +324,7 @@ def test_good_file(drarun, tmp_path):
     file = tmp_path / "job.yaml"
     file.write_text(yaml.safe_dump(WHOLE))
     run = drarun("validate", file).ok()
-    assert run.out == f"{file}: ok (job all-reduce, 2 workers, 8 GPUs each, 8 NICs each, a ComputeDomain)\n"
+    assert run.out == f"{file}: ok (job all-reduce, 2 workers, 8 GPUs each, 8 NICs each, 8 CPUs each, a ComputeDomain)\n"
     assert run.err == ""
 
 

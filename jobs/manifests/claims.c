@@ -48,7 +48,7 @@ static bool is_asked(const struct spec_devices *devices)
 
 bool claims_wanted_by(const struct spec_role *role)
 {
-    return is_claimed(&role->gpus) || is_claimed(&role->nics);
+    return is_claimed(&role->gpus) || is_claimed(&role->nics) || is_claimed(&role->cpus);
 }
 
 bool claims_wanted(const struct job_spec *spec)
@@ -83,7 +83,7 @@ static bool has_class(const json_t *classes, const char *name)
 
 static const char *missing_class(const struct spec_role *role, const json_t *classes)
 {
-    const struct spec_devices *const kinds[] = {&role->gpus, &role->nics};
+    const struct spec_devices *const kinds[] = {&role->gpus, &role->nics, &role->cpus};
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
         const struct spec_devices *kind = kinds[i];
         if (!is_claimed(kind))
@@ -214,8 +214,8 @@ static struct layout plan_layout(const struct spec_role *role, unsigned step)
 struct build {
     const struct spec_role *role;
     enum claims_api api;
-    json_t *requests, *constraints, *configs; /* arrays */
-    json_t *gpu_names, *nic_names;            /* of the requests: arrays */
+    json_t *requests, *constraints, *configs;  /* arrays */
+    json_t *gpu_names, *nic_names, *cpu_names; /* of the requests: arrays */
 };
 
 static int add_selectors(json_t *list, const struct strlist *texts)
@@ -406,11 +406,28 @@ static int add_wishes(struct build *b, const struct spec_devices *devices, json_
     return rc;
 }
 
+/* Behind the others, which are scarcer. Parts of one NUMA node would be near to half of the GPUs.
+ */
+static int add_cpus(struct build *b)
+{
+    const struct spec_devices *cpus = &b->role->cpus;
+    if (!is_claimed(cpus))
+        return 0;
+    int rc = add_request(b, b->cpu_names, cpus, json_string("cpu"), cpus->count);
+    if (rc == 0 && cpus->count > 1 && b->api == CLAIMS_API_V1)
+        rc = json_array_append_new(b->constraints,
+                                   json_pack("{s:[s], s:s}", "requests", "cpu", "distinctAttribute",
+                                             CLAIMS_NUMA_ATTRIBUTE));
+    return rc;
+}
+
 static int build_devices(struct build *b, unsigned step)
 {
     struct layout layout = plan_layout(b->role, step);
     const char *attribute = rungs[claims_rung(b->role, step)].attribute;
     int rc = layout.pairs ? add_pairs(b, &layout, attribute) : add_whole(b);
+    if (rc == 0)
+        rc = add_cpus(b);
     if (rc == 0)
         rc = add_wishes(b, &b->role->gpus, b->gpu_names);
     if (rc == 0)
@@ -418,6 +435,8 @@ static int build_devices(struct build *b, unsigned step)
     CLEANUP(json_decrefp) json_t *all = json_copy(b->gpu_names);
     if (rc == 0)
         rc = json_array_extend(all, b->nic_names);
+    if (rc == 0)
+        rc = json_array_extend(all, b->cpu_names);
     return rc < 0 ? rc : add_match(b, &b->role->match, all);
 }
 
@@ -429,7 +448,8 @@ int claims_spec(const struct spec_role *role, enum claims_api api, unsigned step
     CLEANUP(json_decrefp) json_t *requests = json_array(), *constraints = json_array();
     CLEANUP(json_decrefp)
     json_t *configs = json_array(), *gpus = json_array(), *nics = json_array();
-    struct build b = {role, api, requests, constraints, configs, gpus, nics};
+    CLEANUP(json_decrefp) json_t *cpus = json_array();
+    struct build b = {role, api, requests, constraints, configs, gpus, nics, cpus};
     json_t *claim = json_object(), *devices = json_object();
     int rc = json_object_set_new(claim, "devices", devices);
     if (rc == 0)

@@ -3,8 +3,8 @@
  *
  * GPUs and NICs are requests of one claim. Where both are claimed by count and the spec wants them
  * aligned, they are split into pairs gpu-I, nic-I, each with a matchAttribute constraint;
- * otherwise they are the requests gpu and nic. The part of a request's name before the first "-"
- * always says which kind it is.
+ * otherwise they are the requests gpu and nic. CPUs are the request cpu. The part of a request's
+ * name before the first "-" always says which kind it is.
  *
  * Steps of the ladder, each one rung: `align: preferred` has the rungs root, NUMA node and none,
  * each tried when no node can meet the one before; `required` has root alone; `none` has none. On a

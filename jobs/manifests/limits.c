@@ -186,15 +186,17 @@ static int check_claim(const struct spec_role *role, struct drarun_error *err)
     int rc = check_match("spec.devices", &role->match, err);
     if (rc < 0)
         return rc;
-    uint32_t results = claimed(&role->gpus) + claimed(&role->nics);
+    uint32_t cpus = claimed(&role->cpus),
+             results = claimed(&role->gpus) + claimed(&role->nics) + cpus;
     if (results > LIMIT_CLAIM_RESULTS)
         return refuse(err,
-                      "spec.devices: %u GPUs and %u NICs are %u devices; a worker's claim holds "
+                      "spec.devices: %u GPUs and %u NICs%s are %u devices; a worker's claim holds "
                       "%u: use more workers with fewer devices each",
-                      claimed(&role->gpus), claimed(&role->nics), results, LIMIT_CLAIM_RESULTS);
+                      claimed(&role->gpus), claimed(&role->nics),
+                      cpus > 0 ? " with groups of CPUs" : "", results, LIMIT_CLAIM_RESULTS);
     size_t constraints =
         claimed(&role->gpus) < claimed(&role->nics) ? claimed(&role->gpus) : claimed(&role->nics);
-    constraints += role->gpus.match.count + role->nics.match.count + role->match.count;
+    constraints += role->gpus.match.count + role->nics.match.count + role->match.count + (cpus > 1);
     if (constraints > LIMIT_CLAIM_CONSTRAINTS)
         return refuse(err,
                       "spec.devices: %zu constraints (one for each pair of GPU and NIC and each "
@@ -249,6 +251,8 @@ static int check_role(const struct job_spec *spec, const struct spec_role *role,
     int rc = check_devices("spec.devices.gpus", &role->gpus, err);
     if (rc == 0)
         rc = check_devices("spec.devices.nics", &role->nics, err);
+    if (rc == 0)
+        rc = check_devices("spec.devices.cpus", &role->cpus, err);
     if (rc == 0)
         rc = check_claim(role, err);
     if (rc == 0)

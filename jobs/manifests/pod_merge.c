@@ -14,6 +14,8 @@
 #include "jobs/manifests/tolerations.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/doc/value.h"
+#include "lib/dra/quantity_read.h"
 
 #define IN_POD POD_MERGE_FOLDER
 #define AGENT POD_MERGE_AGENT_PROGRAM
@@ -400,6 +402,77 @@ static int merge_claims(struct merge *m)
     return rc < 0 ? rc : list_forgotten(m);
 }
 
+/* Another container that would have the CPUs of the claim, too, NULL: none. The driver starts one
+ * container with them. */
+static const char *other_holder(const struct merge *m)
+{
+    static const char *const lists[] = {"containers", "initContainers"};
+    for (size_t l = 0; l < ARRAY_LEN(lists); l++) {
+        size_t i, k;
+        json_t *container, *claim;
+        json_array_foreach(json_object_get(m->pod, lists[l]), i, container)
+        {
+            const json_t *resources = json_object_get(container, "resources");
+            json_array_foreach(json_object_get(resources, "claims"), k, claim)
+            {
+                if (container != m->first &&
+                    strcmp(value_text_or(claim, "name", ""), POD_MERGE_CLAIM) == 0 &&
+                    strcmp(value_text_or(claim, "request", "cpu"), "cpu") == 0)
+                    return value_text_or(container, "name", "?");
+            }
+        }
+    }
+    return NULL;
+}
+
+/* The container's own number of them, which the scheduler and the kubelet count by: dra-driver-cpu
+ * wants it equal to the claim's. */
+static int match_cpus(struct merge *m, const char *kind)
+{
+    json_t *resources = NULL, *amounts = NULL;
+    struct cel_quantity own, wanted;
+    char path[120], count[16];
+    snprintf(path, sizeof path, FIRST_PATH ".resources.%s", kind);
+    snprintf(count, sizeof count, "%u", m->role->cpu_count);
+    int rc = member(m, m->first, FIRST_PATH, "resources", JSON_OBJECT, &resources);
+    if (rc == 0)
+        rc = member(m, resources, FIRST_PATH ".resources", kind, JSON_OBJECT, &amounts);
+    if (rc < 0)
+        return rc;
+    const json_t *given = json_object_get(amounts, "cpu");
+    if (!given)
+        return json_object_set_new(amounts, "cpu", json_string(count)) < 0 ? no_memory(m) : 0;
+    bool same = json_is_real(given) && json_real_value(given) == m->role->cpu_count;
+    if (!json_is_real(given)) {
+        if (quantity_read(given, path, &own, m->err) < 0 ||
+            cel_quantity_parse(count, strlen(count), &wanted) < 0)
+            return -EINVAL;
+        same = cel_quantity_compare(&own, &wanted) == 0;
+    }
+    return same ? 0
+                : refuse(m,
+                         "%s.cpu: spec.devices.cpus claims %s, and both must be one number: "
+                         "drop one",
+                         path, count);
+}
+
+static int merge_cpus(struct merge *m)
+{
+    if (!m->role->cpus.class)
+        return 0;
+    const char *other = other_holder(m);
+    if (other)
+        return refuse(m,
+                      POD_PATH ".containers: %s lists the claim " POD_MERGE_CLAIM
+                               " with its CPUs, which the driver gives to one container: name the "
+                               "request that it needs, as request: gpu-0",
+                      other);
+    if (json_object_get(m->pod, "resources")) /* the pod's own say it for all containers */
+        return 0;
+    int rc = match_cpus(m, "requests");
+    return rc < 0 ? rc : match_cpus(m, "limits");
+}
+
 /* Devices of a device plugin: a limit, which is their request too. */
 static int merge_resource(struct merge *m, const struct spec_devices *devices)
 {
@@ -647,6 +720,8 @@ int pod_merge(const struct job_spec *spec, const struct render_options *options,
         rc = merge_resource(&m, &role->gpus);
     if (rc == 0)
         rc = merge_resource(&m, &role->nics);
+    if (rc == 0)
+        rc = merge_cpus(&m);
     if (rc == 0)
         rc = avoid_nodes(m.pod, options->avoid, options->avoid_count, err);
     if (rc == 0)

@@ -31,6 +31,7 @@ void spec_role_done(struct spec_role *role)
 {
     devices_done(&role->gpus);
     devices_done(&role->nics);
+    devices_done(&role->cpus);
     strlist_done(&role->match);
     strlist_done(&role->shared);
     strlist_done(&role->nccl_env);

@@ -41,6 +41,8 @@ enum spec_hca_list { SPEC_HCA_AUTO = 1, SPEC_HCA_ALWAYS, SPEC_HCA_NEVER };
 
 #define SPEC_CHOICES_MAX 8 /* as Kubernetes allows */
 #define SPEC_SHARED_MAX 8
+#define SPEC_CPU_CLASS "dra.cpu"        /* of dra-driver-cpu */
+#define SPEC_CPU_CAPACITY "dra.cpu/cpu" /* likewise: of a group of CPUs */
 
 /* One of several kinds of devices, in the order in which they are wanted. What devices of the kind
  * must be holds for each. */
@@ -89,7 +91,10 @@ struct spec_role {
     uint32_t first;            /* its first worker: they are numbered over all roles in order */
     uint32_t ranks_per_worker; /* 0: the worker's GPUs, else 1 */
     struct spec_devices gpus, nics;
-    struct strlist match;  /* attributes that all claimed GPUs and NICs of a worker must share */
+    uint32_t cpu_count;       /* CPUs that each worker claims; 0: none */
+    struct spec_devices cpus; /* the groups of CPUs that they are of, one each of count, with the
+                               * capacity that is asked of each; class NULL: none */
+    struct strlist match;  /* attributes that all claimed GPUs, NICs and CPUs of a worker share */
     struct strlist shared; /* ResourceClaims of the user's that all workers of the role hold */
     enum spec_align align;
     enum spec_claims claims;  /* as devices has it; the job's are job_spec.claims */

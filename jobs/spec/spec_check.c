@@ -149,6 +149,31 @@ static void check_kind(const struct reader_node *devices, const char *key, struc
     check_config(&node, d);
 }
 
+/* dra-driver-cpu hands out CPUs as a capacity of their group, which is a NUMA node where its
+ * settings say nothing else. */
+static void check_cpus(const struct reader_node *devices, struct spec_role *role)
+{
+    struct spec_devices *cpus = &role->cpus;
+    struct reader_node node, at;
+    if (!reader_get(devices, "cpus", &node) || !json_is_object(node.value))
+        return;
+    if (!reader_get(&node, "count", &at))
+        reader_missing(&node, "count is missing: how many CPUs for each worker");
+    if (!cpus->class)
+        cpus->class = SPEC_CPU_CLASS;
+    if (!k8s_is_subdomain(cpus->class) && reader_get(&node, "class", &at))
+        reader_expected(&at, "a DeviceClass' name such as " SPEC_CPU_CLASS);
+    if (role->cpu_count % cpus->count != 0 && reader_get(&node, "groups", &at))
+        reader_fail(&at, "%u CPUs are not %u equal parts", role->cpu_count, cpus->count);
+    if (cpus->count > 1 && strlist_has(&role->match, "resource.kubernetes.io/numaNode"))
+        reader_fail_key(
+            devices, "match",
+            "wants all devices on one NUMA node, and cpus.groups wants CPUs of several");
+    cpus->capacity =
+        json_pack("{s:o}", SPEC_CPU_CAPACITY, json_sprintf("%u", role->cpu_count / cpus->count));
+    node.reader->texts.failed |= !cpus->capacity;
+}
+
 /* Which claims there are is the same for all workers. */
 static void check_claims_of_role(const struct spec_role_nodes *at,
                                  const struct reader_node *devices)
@@ -166,9 +191,12 @@ void spec_check_devices(const struct spec_role_nodes *at, struct spec_role *role
     check_claims_of_role(at, &devices);
     check_kind(&devices, "gpus", &role->gpus, "gpu.nvidia.com");
     check_kind(&devices, "nics", &role->nics, NULL);
-    if (role->match.count > 0 && (!role->gpus.class || !role->nics.class))
+    check_cpus(&devices, role);
+    int kinds =
+        (role->gpus.class != NULL) + (role->nics.class != NULL) + (role->cpus.class != NULL);
+    if (role->match.count > 0 && kinds < 2)
         reader_fail_key(&devices, "match",
-                        "is over GPUs and NICs of one claim: ask for both by class, or give "
+                        "is over GPUs, NICs and CPUs of one claim: ask for both by class, or give "
                         "gpus.match or nics.match");
 }
 

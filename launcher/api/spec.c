@@ -47,6 +47,8 @@ char *drarun_spec_summary(const struct drarun_spec *spec)
             buf_printf(&out, ", %u of role %s", role->workers, role->name);
         add_devices(&out, &role->gpus, "GPU");
         add_devices(&out, &role->nics, "NIC");
+        if (role->cpus.class)
+            buf_printf(&out, ", %u CPUs each", role->cpu_count);
     }
     if (job->compute_domain)
         buf_add_str(&out, ", a ComputeDomain");

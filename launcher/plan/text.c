@@ -123,6 +123,9 @@ static void head(const struct preview_input *in, const struct preview *p, struct
     struct buf devices = BUF_INIT;
     device_words(&role->gpus, "GPU", &devices);
     device_words(&role->nics, "NIC", &devices);
+    if (role->cpus.class)
+        buf_printf(&devices, "%s%u CPUs of class %s", devices.len ? " and " : "", role->cpu_count,
+                   role->cpus.class);
     if (spec_has_roles(spec))
         buf_printf(out, "role %s", role->name);
     else

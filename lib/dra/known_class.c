@@ -39,6 +39,8 @@ const struct known_class *known_class(const char *name)
          .driver = "mrdma.google.com",
          .expression = "device.driver == 'mrdma.google.com'",
          .assumed = true},
+        /* dra-driver-cpu, deployment/helm/.../deviceclass.yaml */
+        {.name = "dra.cpu", .driver = "dra.cpu", .expression = "device.driver == \"dra.cpu\""},
         /* ours */
         {.name = "gpu.drarun.dev",
          .driver = "gpu.drarun.dev",

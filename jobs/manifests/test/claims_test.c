@@ -54,10 +54,13 @@ static char *shape(const json_t *claim, bool flat)
     json_array_foreach(json_object_get(devices, "constraints"), i, item)
     {
         const char *attribute = json_string_value(json_object_get(item, "matchAttribute"));
+        const char *distinct = json_string_value(json_object_get(item, "distinctAttribute"));
         buf_add_str(&out, i ? " " : " | ");
         json_array_foreach(json_object_get(item, "requests"), j, name)
             buf_printf(&out, "%s%s", j ? "+" : "", json_string_value(name));
-        if (strcmp(attribute, CLAIMS_NUMA_ATTRIBUTE) == 0)
+        if (distinct && strcmp(distinct, CLAIMS_NUMA_ATTRIBUTE) == 0)
+            buf_add_str(&out, ":distinct-numa");
+        else if (strcmp(attribute, CLAIMS_NUMA_ATTRIBUTE) == 0)
             buf_add_str(&out, ":numa");
         else if (strcmp(attribute, CLAIMS_ROOT_ATTRIBUTE) != 0)
             buf_printf(&out, ":%s", attribute);
@@ -313,6 +316,35 @@ static void test_capacity(void **state)
     strlist_done(&spec.roles[0].gpus.selectors);
 }
 
+/* Behind GPUs and NICs; parts of several groups are apart, and one attribute may be over all. */
+static void test_cpus(void **state)
+{
+    struct job_spec spec = job(1, 1, SPEC_ALIGN_NONE);
+    json_t *claim = NULL;
+    (void)state;
+    spec.roles[0].cpus = (struct spec_devices){
+        .count = 2, .class = "dra.cpu", .capacity = json_pack("{s:s}", "dra.cpu/cpu", "16")};
+    assert_int_equal(claims_spec(&spec.roles[0], CLAIMS_API_V1, 0, &claim, NULL), 0);
+    cleanup_free char *text = shape(claim, false);
+    assert_string_equal(text, "gpu*1 nic*1 cpu*2 | cpu:distinct-numa");
+    json_decref(claim);
+    spec.roles[0].cpus.count = 1;
+    strlist_add(&spec.roles[0].match, CLAIMS_NUMA_ATTRIBUTE);
+    expect(&spec, 0, "gpu*1 nic*1 cpu*1 | gpu+nic+cpu:numa");
+    spec.roles[0].gpus.count = spec.roles[0].nics.count = 0;
+    assert_true(claims_wanted_by(&spec.roles[0]));
+    strlist_done(&spec.roles[0].match);
+    assert_int_equal(claims_spec(&spec.roles[0], CLAIMS_API_V1, 0, &claim, NULL), 0);
+    json_t *request =
+        json_array_get(json_object_get(json_object_get(claim, "devices"), "requests"), 0);
+    json_t *capacity = json_object_get(json_object_get(request, "exactly"), "capacity");
+    json_t *expected = json_pack("{s:{s:s}}", "requests", "dra.cpu/cpu", "16");
+    assert_true(json_equal(capacity, expected));
+    json_decref(expected);
+    json_decref(claim);
+    json_decref(spec.roles[0].cpus.capacity);
+}
+
 static void test_config_and_selectors(void **state)
 {
     struct job_spec spec = job(1, 1, SPEC_ALIGN_REQUIRED);
@@ -383,11 +415,17 @@ static void test_api_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pairs),           cmocka_unit_test(test_ladder),
-        cmocka_unit_test(test_aligned_in_pod),  cmocka_unit_test(test_one_kind),
-        cmocka_unit_test(test_first_available), cmocka_unit_test(test_capacity),
-        cmocka_unit_test(test_match),           cmocka_unit_test(test_config_and_selectors),
-        cmocka_unit_test(test_compute_domain),  cmocka_unit_test(test_api_names),
+        cmocka_unit_test(test_pairs),
+        cmocka_unit_test(test_ladder),
+        cmocka_unit_test(test_aligned_in_pod),
+        cmocka_unit_test(test_one_kind),
+        cmocka_unit_test(test_first_available),
+        cmocka_unit_test(test_capacity),
+        cmocka_unit_test(test_cpus),
+        cmocka_unit_test(test_match),
+        cmocka_unit_test(test_config_and_selectors),
+        cmocka_unit_test(test_compute_domain),
+        cmocka_unit_test(test_api_names),
         cmocka_unit_test(test_no_common_root),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
