@@ -439,7 +439,7 @@ def test_a_class_by_what_it_selects(drarun, tmp_path):
 
 @pytest.mark.parametrize("device_class,says", [
     ("tpu.google.com", "TPUs (class tpu.google.com) are not supported"),
-    ("dra.cpu", "CPUs (class dra.cpu) are not supported"),
+    ("dra.cpu", "left out: CPUs of a job are a whole number of the capacity dra.cpu/cpu of each group"),
     ("things.example.com", "neither the class things.example.com nor the request's name or selectors say")])
 def test_what_is_not_supported(drarun, tmp_path, device_class, says):
     run = imported(drarun, tmp_path, CLAIM % ("r", device_class, ""))

@@ -270,6 +270,18 @@ def test_what_is_said_of_some_choices(imported, names, constraint, config):
     assert ("configuration is left out: it is of some choices of firstAvailable alone" in notes) == (not config)
 
 
+@pytest.mark.parametrize("request_,cpus,said", [
+    ({"capacity": {"requests": {"dra.cpu/cpu": "16"}}}, {"count": 16}, None),
+    ({"count": 2, "capacity": {"requests": {"dra.cpu/cpu": 8}}, "selectors": [{"cel": {"expression": "1 < 2"}}]},
+     {"count": 16, "groups": 2, "selector": "1 < 2"}, None),
+    ({"count": 4}, None, "CPUs of a job are a whole number of the capacity dra.cpu/cpu of each group"),
+    ({"capacity": {"requests": {"dra.cpu/cpu": "1500m"}}}, None, "a whole number of the capacity")])
+def test_cpus_of_a_claim(imported, request_, cpus, said):
+    spec, notes = imported(with_requests({"name": "g", "exactly": GPU}, SHAPES["v1"][1], {"name": "c", "exactly": {"deviceClassName": "dra.cpu", **request_}})
+                           .replace(", limits: {cpu: 4}", ""))
+    assert spec["devices"].get("cpus") == cpus and spec["devices"]["gpus"]["count"] == 4 and (said or "") in notes, notes
+
+
 def test_claims_that_are_elsewhere(imported):
     """They stay what they are: all workers hold them, each named once."""
     text = JOB.replace("VERSION", "v1").replace("REQUESTS", json.dumps(SHAPES["v1"]))

@@ -4,6 +4,8 @@
 
 #include "jobs/derive/device_role.h"
 #include "jobs/import/parts.h"
+#include "jobs/spec/spec.h"
+#include "lib/base/number.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/nearest.h"
 
@@ -240,9 +242,45 @@ static enum device_kind find_kind(const struct import_objects *o, const struct r
     return kind;
 }
 
+/* A group of CPUs with so much of its capacity, of dra-driver-cpu. */
+static void take_cpus(json_t *spec, const struct reader_node *request)
+{
+    json_t *devices = import_child(spec, "devices"), *cpus = json_object_get(devices, "cpus");
+    json_t *amounts = json_object_get(json_object_get(request->value, "capacity"), "requests");
+    json_t *amount = json_object_get(amounts, SPEC_CPU_CAPACITY), *count = count_of(request);
+    json_int_t groups = json_integer_value(count);
+    int64_t each = json_integer_value(amount);
+    json_decref(count);
+    if (cpus)
+        reader_fail(request, "a second request for CPUs is left out: a worker has one");
+    else if (groups < 1 || !amount || json_object_size(amounts) > 1 ||
+             (json_is_string(amount) &&
+              number_parse("cpu", json_string_value(amount), 1, INT32_MAX, &each, NULL) < 0))
+        reader_fail(request,
+                    "left out: CPUs of a job are a whole number of the capacity " SPEC_CPU_CAPACITY
+                    " of each group");
+    else {
+        cpus = import_child(devices, "cpus");
+        json_object_set_new(cpus, "count", json_integer(groups * each));
+        if (groups > 1)
+            json_object_set_new(cpus, "groups", json_integer(groups));
+        add_which(request, cpus);
+        json_object_del(cpus, "capacity");
+        if (json_object_del(cpus, "tolerations") == 0)
+            reader_fail_key(request, "tolerations", "left out: CPUs of a job have none");
+    }
+    if (json_object_size(devices) == 0)
+        json_object_del(spec, "devices");
+}
+
 static void take_exactly(const struct import_objects *o, json_t *spec,
                          const struct reader_node *item, const struct reader_node *request)
 {
+    if (json_is_object(request->value) &&
+        strcmp(import_text(request, "deviceClassName"), SPEC_CPU_CLASS) == 0) {
+        take_cpus(spec, request);
+        return;
+    }
     enum device_kind kind = find_kind(o, item, request);
     if (kind == DEVICE_CHANNEL)
         import_child(spec, "computeDomain");
