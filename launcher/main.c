@@ -75,7 +75,7 @@ static int show_help(int argc, char *const argv[])
         strcmp(argv[0], "completion") == 0)
         return show_help(0, NULL);
     if (!verb && messages_help(argv[0], &text))
-        return verb_write("help", &text);
+        return verb_write_prose("help", &text);
     if (!verb) {
         verb_unknown(argv[0], &err);
         return fail(&err);

@@ -7,7 +7,8 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
-from support.build import SOURCE
+from support.build import SOURCE, patience
+from test_input import on_terminal
 
 RDMA = 'device.attributes["dra.net"].rdma == true'
 PACKED = "  placement: {spread: none}\n"
@@ -739,3 +740,19 @@ def test_jobs_of_the_page_on_clusters(drarun, machine, tmp_path, where):
     wanted = spec.get("nccl", {}).get("profile")
     assert result["plan"]["profile"] == wanted if wanted else result["plan"]["profile"].startswith("generic")
     assert not {each["code"] for each in result["plan"]["warnings"]} & {"PROFILE_NOT_NAMED", "MISALIGNED_SYS", "NIC_NOT_RDMA"}, result["plan"]["warnings"]
+
+
+def test_sentences_fit_a_terminal(drarun, machine, spec, monkeypatch):
+    """The text is the same but for where its lines end; what programs read stays as it is."""
+    monkeypatch.setenv("TERM", "dumb")
+    words = "plan", spec(2, 2, 2), *machine("a4-highgpu-8g", 2)
+
+    def both(*words):
+        shown = on_terminal(drarun.program, *words, seconds=patience())[0].decode().replace("\r\n", "\n")
+        return shown, drarun(*words).ok().out
+    shown, plain = both(*words)
+    long = [line for line in shown.splitlines() if len(line) > 80]
+    assert shown.split() == plain.split() and shown != plain
+    assert all(re.search(r"\S  +\S|^ *\w+=", line) for line in long), long
+    shown, plain = both(*words, "-o", "json")
+    assert shown == plain and max(map(len, plain.splitlines())) > 80

@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "launcher/cli/fold.h"
 #include "launcher/cli/paint.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -15,6 +17,8 @@
 #include "lib/base/plain.h"
 #include "lib/base/wrap.h"
 #include "lib/doc/yaml_write.h"
+
+#define LEAST_COLUMNS 40 /* of a line; a narrower terminal breaks it again */
 
 void verb_help(const struct verb *verb, struct buf *out)
 {
@@ -101,16 +105,33 @@ void verb_add_take(enum verb_format format, json_t *json, struct buf *out)
         verb_add_json_take(json, out);
 }
 
-int verb_write(const char *name, struct buf *out)
+static void paint(struct buf *out)
+{
+    struct buf painted = BUF_INIT;
+    paint_add(out->data, out->len, &painted);
+    buf_done(out);
+    *out = painted;
+}
+
+static void fold(struct buf *out)
+{
+    struct winsize size;
+    struct buf folded = BUF_INIT;
+    bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+    size_t width = known ? size.ws_col : WRAP_COLUMNS;
+    fold_add(out->data, out->len, width > LEAST_COLUMNS ? width : LEAST_COLUMNS, &folded);
+    buf_done(out);
+    *out = folded;
+}
+
+static int write_out(const char *name, bool prose, struct buf *out)
 {
     if (out->data && isatty(STDOUT_FILENO))
         plain_text(out->data, out->len);
-    if (out->data && !out->failed && paint_wanted(STDOUT_FILENO)) {
-        struct buf painted = BUF_INIT;
-        paint_add(out->data, out->len, &painted);
-        buf_done(out);
-        *out = painted;
-    }
+    if (out->data && !out->failed && paint_wanted(STDOUT_FILENO))
+        paint(out);
+    if (out->data && !out->failed && prose && isatty(STDOUT_FILENO))
+        fold(out);
     int rc = out->failed     ? -ENOMEM
              : out->len == 0 ? 0
                              : fd_write_all(STDOUT_FILENO, out->data, out->len);
@@ -119,4 +140,14 @@ int verb_write(const char *name, struct buf *out)
         return 0;
     log_error("%s: cannot write to stdout: %s", name, strerror(-rc));
     return error_exit_status(DRARUN_ERR_INFRASTRUCTURE);
+}
+
+int verb_write(const char *name, struct buf *out)
+{
+    return write_out(name, false, out);
+}
+
+int verb_write_prose(const char *name, struct buf *out)
+{
+    return write_out(name, true, out);
 }

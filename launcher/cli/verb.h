@@ -78,5 +78,8 @@ void verb_add_json_take(json_t *json, struct buf *out);
 /* Writes what the verb of that name has to say to stdout and empties out. Returns the exit status;
  * a failure is logged. */
 int verb_write(const char *name, struct buf *out);
+/* The same of a text that people read: on a terminal its sentences are broken between words. Not
+ * for what programs or kubectl take. */
+int verb_write_prose(const char *name, struct buf *out);
 
 #endif

@@ -104,7 +104,9 @@ static int run(int argc, char *const argv[])
         log_error("bench judge: %s", err.text);
         return error_exit_status(err.kind);
     }
-    int status = verb_write("bench judge", &out);
+    bool json = options.output && strcmp(options.output, "json") == 0;
+    int status = json || options.help ? verb_write("bench judge", &out)
+                                      : verb_write_prose("bench judge", &out);
     return status ? status : rc;
 }
 

@@ -115,14 +115,15 @@ static int run(int argc, char *const argv[])
     findings_init(&findings);
     if (rc == 0)
         rc = look(&options, &findings, &nics, &err);
-    if (rc == 0 && options.output && strcmp(options.output, "json") == 0)
+    bool json = options.output && strcmp(options.output, "json") == 0;
+    if (rc == 0 && json)
         verb_add_json_take(as_json(&findings, nics), &out);
     else if (rc == 0)
         findings_text(&findings, &out);
     bool failed = findings.count[FINDING_FAILED] > 0;
     findings_done(&findings);
     if (rc == 0) {
-        int status = verb_write("doctor", &out);
+        int status = json ? verb_write("doctor", &out) : verb_write_prose("doctor", &out);
         return status == 0 && failed ? 1 : status;
     }
     buf_done(&out);

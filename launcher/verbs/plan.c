@@ -174,6 +174,7 @@ static int write_plan(const struct drarun_plan *plan, const struct options *opti
     struct buf out = BUF_INIT;
     struct drarun_error err = {0};
     cleanup_free char *text = NULL;
+    bool prose = false;
     if (is_svg(options)) {
         if (draw(plan, options, &text, &err) < 0) {
             log_error("plan: %s", err.text);
@@ -183,12 +184,13 @@ static int write_plan(const struct drarun_plan *plan, const struct options *opti
         text = drarun_plan_json(plan, options->explain);
     } else {
         text = drarun_plan_text(plan, options->explain);
+        prose = true;
     }
     if (text)
         buf_add_str(&out, text);
     else
         out.failed = true;
-    return verb_write("plan", &out);
+    return prose ? verb_write_prose("plan", &out) : verb_write("plan", &out);
 }
 
 /* The cluster as it is now. */

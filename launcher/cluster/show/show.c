@@ -447,7 +447,7 @@ static int write_status(const struct cluster_job *job, const json_t *doc)
         buf_printf(&out, "%s\n", json_string_value(json_object_get(doc, "name")));
     else
         status_doc_render(doc, job->verbose || job->format == VERB_WIDE, lead_now(), &out);
-    return verb_write("status", &out);
+    return job->json ? verb_write("status", &out) : verb_write_prose("status", &out);
 }
 
 /* To the job's end. */
@@ -617,5 +617,5 @@ int show_describe(struct cluster *cluster, const struct cluster_job *job)
             json_pack("{s:O, s:O*, s:O}", "status", doc, "agents", ways, "events", events), &out);
     else
         add_description(doc, ways, events, &out);
-    return verb_write("describe", &out);
+    return job->json ? verb_write("describe", &out) : verb_write_prose("describe", &out);
 }

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/cli/fold.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <string.h>
+
+#define HANG 4 /* columns, of what goes on below a line */
+
+/* Escape sequences of colours have no column. */
+static size_t columns(const char *text, size_t length)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < length; i++) {
+        const char *end = text[i] == '\033' ? memchr(text + i, 'm', length - i) : NULL;
+        if (end)
+            i = (size_t)(end - text);
+        else
+            count += ((unsigned char)text[i] & 0xc0) != 0x80;
+    }
+    return count;
+}
+
+static size_t indent_of(const char *line, size_t length)
+{
+    size_t indent = 0;
+    while (indent < length && line[indent] == ' ')
+        indent++;
+    return indent;
+}
+
+static bool is_row(const char *line, size_t length)
+{
+    for (size_t i = indent_of(line, length); i + 1 < length; i++)
+        if (line[i] == ' ' && line[i + 1] == ' ')
+            return true;
+    return false;
+}
+
+static bool is_variable(const char *line, size_t length)
+{
+    size_t i = indent_of(line, length), begin = i;
+    while (i < length && (isalnum((unsigned char)line[i]) || line[i] == '_'))
+        i++;
+    return i > begin && i < length && line[i] == '=';
+}
+
+static void fold_line(const char *line, size_t length, size_t width, struct buf *out)
+{
+    size_t indent = indent_of(line, length), column = indent, word;
+    bool first = true; /* word of its line */
+    buf_add(out, line, indent);
+    for (size_t at = indent; at < length; at += word + (at + word < length)) {
+        const char *blank = memchr(line + at, ' ', length - at);
+        word = blank ? (size_t)(blank - line) - at : length - at;
+        size_t wide = columns(line + at, word);
+        if (!first && column + 1 + wide > width) {
+            buf_printf(out, "\n%*s", (int)(indent + HANG), "");
+            column = indent + HANG;
+            first = true;
+        }
+        if (!first)
+            buf_add_str(out, " ");
+        buf_add(out, line + at, word);
+        column += wide + !first;
+        first = false;
+    }
+}
+
+void fold_add(const char *text, size_t length, size_t width, struct buf *out)
+{
+    const char *end = text + length;
+    while (text < end) {
+        const char *newline = memchr(text, '\n', (size_t)(end - text));
+        size_t line = (size_t)((newline ? newline : end) - text);
+        if (columns(text, line) <= width || is_row(text, line) || is_variable(text, line))
+            buf_add(out, text, line);
+        else
+            fold_line(text, line, width, out);
+        if (newline)
+            buf_add_str(out, "\n");
+        text += line + (newline != NULL);
+    }
+}
