@@ -37,6 +37,7 @@ def test_verbs_on_one_screen(drarun):
     for verb, screen in screens.items():
         assert screen == drarun(verb, "--help").ok().out and screen.startswith(f"Usage: drarun {'[run]' if verb == 'run' else verb}")
         assert max(map(len, screen.splitlines())) <= 80, screen
+    assert all(f"\n  drarun bench {part} " in screens["bench"] for part in ("compare", "fabric", "judge", "report"))
     assert len({*screens.values()}) == len(verbs)
 
 

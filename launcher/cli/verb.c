@@ -18,13 +18,31 @@
 #include "lib/base/wrap.h"
 #include "lib/doc/yaml_write.h"
 
+#define PARTS_INDENT 6
 #define LEAST_COLUMNS 40 /* of a line; a narrower terminal breaks it again */
+
+static void add_parts(const struct verb *verb, struct buf *out)
+{
+    buf_printf(out, "\nOther verbs (drarun help %s PART):\n", verb->name);
+    for (size_t i = 0; verb->parts[i]; i++) {
+        struct buf usage = BUF_INIT;
+        buf_printf(&usage, "drarun %s %s", verb->parts[i]->name, verb->parts[i]->arguments);
+        out->failed |= usage.failed;
+        buf_add_str(out, "  ");
+        wrap_add(usage.data ? usage.data : "", 2, 2 * PARTS_INDENT, out);
+        buf_printf(out, "%*s", PARTS_INDENT, "");
+        wrap_add(verb->parts[i]->summary, PARTS_INDENT, PARTS_INDENT, out);
+        buf_done(&usage);
+    }
+}
 
 void verb_help(const struct verb *verb, struct buf *out)
 {
     buf_printf(out, "Usage: drarun %s [options]%s%s\n\n", verb->name, verb->arguments ? " " : "",
                verb->arguments ? verb->arguments : "");
     wrap_add(verb->summary, 0, 0, out);
+    if (verb->parts)
+        add_parts(verb, out);
     options_help(verb->options, out);
 }
 

@@ -41,6 +41,8 @@ struct verb {
      * argv[-1]. Returns the exit status. Errors go to stderr. */
     int (*run)(int argc, char *const argv[]);
     const char *brief; /* for a screen with all verbs: VERB_BRIEF_MAX letters at most */
+    const struct verb *const
+        *parts; /* verbs of their own behind its name, NULL at the end; or NULL */
 };
 
 #define VERB_BRIEF_MAX 27

@@ -302,4 +302,5 @@ const struct verb verb_bench = {"bench",
                                 "Measures a collective of MPI or NCCL, as nccl-tests does.",
                                 &options_table,
                                 run,
-                                "measure, judge, compare"};
+                                "measure, judge, compare",
+                                verb_bench_parts};

@@ -126,5 +126,5 @@ static int run(int argc, char *const argv[])
 
 const struct verb verb_bench_compare = {
     "bench compare", "FIRST SECOND",
-    "Says what takes longer in the second of two results, and how sure that is.", &options_table,
-    run};
+    "Shows which sizes take longer in the second of two results, and how sure that is.",
+    &options_table, run};
