@@ -3,6 +3,7 @@
  * structured/internal/experimental/consumable_capacity.go: what it asks for, rounded up as the
  * capacity's requestPolicy says; else the policy's default; else all. */
 #include <errno.h>
+#include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -155,6 +156,21 @@ static int permitted(const json_t *policy, const struct amount *amount, struct d
             return 1;
     }
     return json_array_size(values) == 0;
+}
+
+int predict_shares_add(struct predict_shares *shares, size_t device, const char *capacity,
+                       const struct cel_quantity *quantity)
+{
+    if (shares->count == shares->cap) {
+        size_t cap = shares->cap ? 2 * shares->cap : 32;
+        struct predict_share *list = reallocarray(shares->list, cap, sizeof *list);
+        if (!list)
+            return -ENOMEM;
+        shares->list = list;
+        shares->cap = cap;
+    }
+    shares->list[shares->count++] = (struct predict_share){device, capacity, *quantity};
+    return 0;
 }
 
 static int add_shares(const struct predict_shares *shares, size_t device, const char *capacity,

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,32 +10,6 @@
 static int no_memory(struct drarun_error *err)
 {
     return error_set(err, ENOMEM, "out of memory");
-}
-
-void predict_note(struct predict_inventory *inventory, const char *format, ...)
-{
-    char text[320];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    if (!inventory->notes.items || !strlist_has(&inventory->notes, text))
-        strlist_add(&inventory->notes, text);
-}
-
-int predict_shares_add(struct predict_shares *shares, size_t device, const char *capacity,
-                       const struct cel_quantity *quantity)
-{
-    if (shares->count == shares->cap) {
-        size_t cap = shares->cap ? 2 * shares->cap : 32;
-        struct predict_share *list = reallocarray(shares->list, cap, sizeof *list);
-        if (!list)
-            return -ENOMEM;
-        shares->list = list;
-        shares->cap = cap;
-    }
-    shares->list[shares->count++] = (struct predict_share){device, capacity, *quantity};
-    return 0;
 }
 
 /* ---- pools and devices ---- */
