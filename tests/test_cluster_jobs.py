@@ -485,7 +485,7 @@ def test_image_for_another_architecture(jobs, tmp_path):
     head[18:20] = (183 if head[18] == 62 else 62).to_bytes(2, "little")  # e_machine: arm64, or amd64
     program.write_bytes(head)
     program.chmod(0o755)
-    image = jobs.cluster.image("foreign", files={"/bin/drarun-worker": program})
+    image = jobs.cluster.image("foreign", files={"/bin/drarun-worker": program}, config={"User": "65532:65532"})
     for way, said in (("copy", "its image has no program for the architecture of this node (exec /bin/drarun-worker: exec format error"),
                       ("volume", "an image for another architecture than the node's has no agent for it")):
         result = jobs.run("--here", env={"DRARUN_IMAGE": image, "DRARUN_AGENT": way}, name=way, command=["true"])
