@@ -345,17 +345,6 @@ static void check_texts(const struct reader_node *spec, const struct job_spec *s
 
 /* ---- roles ---- */
 
-bool spec_role_get(const struct spec_role_nodes *at, const char *key, struct reader_node *ret_node)
-{
-    return reader_get(at->own, key, ret_node) || reader_get(at->above, key, ret_node);
-}
-
-const struct reader_node *spec_role_holder(const struct spec_role_nodes *at, const char *key)
-{
-    bool above = !json_object_get(at->own->value, key) && json_object_get(at->above->value, key);
-    return above ? at->above : at->own;
-}
-
 /* Each key of the role's own, or else of the top. What NCCL is told is about devices: a role that
  * asks for none has its own words alone, else a machine's files would be mounted where it never
  * runs. */

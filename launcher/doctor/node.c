@@ -14,21 +14,6 @@ static const node_check_fn checks[] = {
     check_memlock,    check_nofile,    check_hugepages, check_shm,
 };
 
-bool node_text(int root, const char *path, size_t limit, struct buf *out)
-{
-    cleanup_close int fd = root_open(root, path, O_RDONLY | O_NONBLOCK, NULL);
-    ssize_t n = 0;
-    if (fd < 0)
-        return false;
-    buf_reset(out);
-    while (out->len < limit && buf_reserve(out, 4096) &&
-           (n = read(fd, out->data + out->len, 4096)) > 0) {
-        out->len += (size_t)n;
-        out->data[out->len] = '\0';
-    }
-    return n >= 0 && !out->failed && out->data;
-}
-
 int node_check(int root, struct findings *findings, struct drarun_error *err)
 {
     struct topo_host host;
