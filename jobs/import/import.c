@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include "jobs/import/parts.h"
@@ -15,459 +14,6 @@
 #include "lib/base/nearest.h"
 
 #define QUEUE_LABEL "kueue.x-k8s.io/queue-name"
-
-const char *import_text(const struct reader_node *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object->value, key));
-    return text ? text : "";
-}
-
-const char *import_name(const struct reader_node *object)
-{
-    const char *name =
-        json_string_value(json_object_get(json_object_get(object->value, "metadata"), "name"));
-    return name ? name : "";
-}
-
-const struct reader_node *import_find(const struct import_objects *o, const char *kind,
-                                      const char *name)
-{
-    for (size_t i = 0; i < o->count; i++)
-        if (strcmp(import_text(&o->nodes[i], "kind"), kind) == 0 &&
-            (!name || strcmp(import_name(&o->nodes[i]), name) == 0))
-            return &o->nodes[i];
-    return NULL;
-}
-
-struct doc_place import_place(const struct reader_node *node)
-{
-    const struct doc *doc = node->reader->doc;
-    if (!node->parent)
-        return node->root_place;
-    if (json_is_object(node->parent->value))
-        return doc_member_place(doc, node->parent->value, node->key, NULL);
-    return doc_item_place(doc, node->parent->value, node->index);
-}
-
-/* What kubectl create would call the object, without the random end. */
-static void name_object(const struct reader_node *object, char *ret_name, size_t size)
-{
-    json_t *metadata = json_object_get(object->value, "metadata");
-    const char *begin = json_string_value(json_object_get(metadata, "generateName"));
-    snprintf(ret_name, size, "%s", *import_name(object) || !begin ? import_name(object) : begin);
-    size_t n = strlen(ret_name);
-    while (!*import_name(object) && n > 0 && strchr("-.", ret_name[n - 1]))
-        ret_name[--n] = '\0';
-}
-
-/* An error at an object: its file and line, and what it is. */
-static int refuse(const struct reader_node *object, struct drarun_error *err, const char *format,
-                  ...)
-{
-    char text[256];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s:%u: the %s %s %s",
-                      doc_name(object->reader->doc), import_place(object).line,
-                      import_text(object, "kind"), import_name(object), text);
-}
-
-/* Every document of a file, and what stands in Lists. */
-static int collect(struct reader *file, struct import_objects *o, struct drarun_error *err)
-{
-    for (size_t i = 0; i < doc_count(file->doc); i++) {
-        struct reader_node root = reader_root(file, i);
-        if (o->count == IMPORT_OBJECTS_MAX || o->list_count == IMPORT_OBJECTS_MAX)
-            return error_kind(err, DRARUN_ERR_SPEC, E2BIG, "%s: more than %d objects",
-                              doc_name(file->doc), IMPORT_OBJECTS_MAX);
-        if (!json_is_object(root.value)) {
-            reader_expected(&root, "an object of Kubernetes");
-            continue;
-        }
-        struct reader_node *list = &o->lists[o->list_count], *items = &o->items[o->list_count];
-        *list = root;
-        if (!reader_get(list, "items", items)) {
-            o->nodes[o->count++] = root;
-            continue;
-        }
-        o->list_count++;
-        for (size_t k = 0; k < json_array_size(items->value); k++) {
-            if (o->count == IMPORT_OBJECTS_MAX)
-                return error_kind(err, DRARUN_ERR_SPEC, E2BIG, "%s: more than %d objects",
-                                  doc_name(file->doc), IMPORT_OBJECTS_MAX);
-            if (json_is_object(json_array_get(items->value, k)))
-                o->nodes[o->count++] = reader_item(items, k);
-        }
-    }
-    return 0;
-}
-
-/* Kinds that are no jobs, with the way to use them. */
-static const char *why_not(const char *kind)
-{
-    if (strcmp(kind, "RayCluster") == 0 || strcmp(kind, "RayJob") == 0)
-        return "Ray starts its own workers; keep it and run eval \"$(drarun env)\" in the worker's "
-               "container, or write a job as examples/jobs/ray-all-nic.yaml does";
-    if (strcmp(kind, "MiniCluster") == 0)
-        return "its pods come from elsewhere: give the pod template in spec.template";
-    return NULL;
-}
-
-/* A finding of a workload that is explained only: its claims are looked at all the same. */
-static void explain_pods(struct import *im, const struct reader_node *object)
-{
-    struct reader_node spec, groups;
-    if (!reader_get(object, "spec", &spec) || !json_is_object(spec.value) ||
-        !reader_get(&spec, "workerGroupSpecs", &groups))
-        return;
-    for (size_t i = 0; i < json_array_size(groups.value); i++) {
-        struct reader_node group = reader_item(&groups, i), template, pod;
-        if (!json_is_object(group.value) || !reader_get(&group, "template", &template) ||
-            !json_is_object(template.value) || !reader_get(&template, "spec", &pod) ||
-            !json_is_object(pod.value))
-            continue;
-        json_t *copy = json_deep_copy(template.value), *unused = json_object();
-        import_container(&pod, copy, unused);
-        import_claims(im->objects, &pod, copy, unused);
-        json_decref(copy);
-        json_decref(unused);
-    }
-}
-
-/* Claims of versions that are gone. */
-static void explain_claims(struct import *im)
-{
-    for (size_t i = 0; i < im->objects->count; i++) {
-        const struct reader_node *object = &im->objects->nodes[i];
-        const char *version = import_text(object, "apiVersion");
-        struct reader_node spec, parameters;
-        if (strncmp(version, "resource.k8s.io/v1alpha", strlen("resource.k8s.io/v1alpha")) != 0)
-            continue;
-        reader_fail_key(object, "apiVersion",
-                        "%s with resourceClassName and parameters ended with Kubernetes 1.30; ask "
-                        "for devices by devices.gpus",
-                        version);
-        if (reader_get(object, "spec", &spec) && json_is_object(spec.value) &&
-            reader_get(&spec, "parameters", &parameters) && json_is_object(parameters.value) &&
-            json_object_get(parameters.value, "fabricTopologyConfig"))
-            reader_fail_key(&parameters, "fabricTopologyConfig",
-                            "no release of NVIDIA's driver reads this; GPUs of one FabricManager "
-                            "partition share gpu.nvidia.com/partitionN: give that in "
-                            "devices.gpus.match");
-    }
-}
-
-static bool is_pod(const struct reader_node *object)
-{
-    return strcmp(import_text(object, "kind"), "Pod") == 0;
-}
-
-/* Another Pod is another worker, if it is alike. */
-static int join_pod(struct import *im, const struct reader_node *pod, struct drarun_error *err)
-{
-    json_t *workers = json_object_get(im->job, "workers");
-    char first[IMPORT_NAME_ROOM + 8], other[IMPORT_NAME_ROOM + 8];
-    snprintf(first, sizeof first, "the Pod %s", import_name(im->workload));
-    snprintf(other, sizeof other, "the Pod %s", import_name(pod));
-    int rc = import_compare_pods(im->workload, pod, first, other, &im->own, err);
-    if (rc < 0)
-        return rc;
-    name_object(pod, other, sizeof other);
-    import_common_name(im->name, other);
-    return json_object_set_new(im->job, "workers",
-                               json_integer(workers ? json_integer_value(workers) + 1 : 2));
-}
-
-static int find_workload(struct import *im, struct drarun_error *err)
-{
-    static const char kinds[] =
-        "MPIJob StatefulSet Job Pod JobSet LeaderWorkerSet PyTorchJob TrainJob";
-    const struct reader_node *other = NULL;
-    for (size_t i = 0; i < im->objects->count; i++) {
-        const struct reader_node *object = &im->objects->nodes[i];
-        const char *kind = import_text(object, "kind");
-        bool is_workload = words_index(kinds, kind, strlen(kind)) >= 0;
-        if (is_workload && im->workload && is_pod(im->workload) && is_pod(object)) {
-            int rc = join_pod(im, object, err);
-            if (rc < 0)
-                return rc;
-            continue;
-        }
-        if (is_workload && im->workload)
-            return refuse(object, err,
-                          "is one workload more: %s:%u has the %s %s; import one at "
-                          "a time",
-                          doc_name(im->workload->reader->doc), import_place(im->workload).line,
-                          import_text(im->workload, "kind"), import_name(im->workload));
-        if (is_workload) {
-            im->workload = object;
-            name_object(object, im->name, sizeof im->name);
-        }
-        if (!why_not(kind))
-            continue;
-        other = object;
-        explain_pods(im, object);
-    }
-    if (im->workload)
-        return 0;
-    if (other)
-        return refuse(other, err, "cannot be imported: %s", why_not(import_text(other, "kind")));
-    return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
-                      "%s%s: no workload: expected an MPIJob, a PyTorchJob, a TrainJob with its "
-                      "runtime, a JobSet, a LeaderWorkerSet, a StatefulSet, a Job or Pods",
-                      doc_name(im->files[0].doc), im->file_count > 1 ? " and the others" : "");
-}
-
-bool import_object(const struct reader_node *from, const char *key, struct reader_node *ret)
-{
-    return reader_get(from, key, ret) && json_is_object(ret->value);
-}
-
-void import_number(struct import *im, const struct reader_node *from, const char *key,
-                   const char *as)
-{
-    struct reader_node node;
-    if (!reader_get(from, key, &node))
-        return;
-    if (json_is_integer(node.value))
-        json_object_set(im->job, as, node.value);
-    else
-        reader_expected(&node, "a whole number");
-}
-
-/* What Job and MPIJob's runPolicy share. */
-void import_policy(struct import *im, const struct reader_node *policy)
-{
-    struct reader_node node;
-    char text[32];
-    import_number(im, policy, "backoffLimit", "restarts");
-    import_number(im, policy, "ttlSecondsAfterFinished", "ttlSecondsAfterFinished");
-    if (reader_get(policy, "activeDeadlineSeconds", &node) && json_is_integer(node.value)) {
-        snprintf(text, sizeof text, "%" JSON_INTEGER_FORMAT "s", json_integer_value(node.value));
-        json_object_set_new(im->job, "timeouts", json_pack("{s:s}", "total", text));
-    }
-    if (reader_get(policy, "suspend", &node) && json_is_boolean(node.value))
-        json_object_set(im->job, "suspend", node.value);
-}
-
-void import_rest(const struct reader_node *object, const char *known, const char *why)
-{
-    const char *key = NULL;
-    json_t *value = NULL;
-    json_object_foreach(object->value, key, value)
-    {
-        if (words_index(known, key, strlen(key)) < 0 && !json_is_null(value))
-            reader_fail_key(object, key, "left out: %s", why);
-    }
-}
-
-void import_rest_of_policy(const struct reader_node *policy)
-{
-    static const char *const unused[][2] = {
-        {"cleanPodPolicy", "pods end with the job"},
-        {"schedulingPolicy", "all workers start or none; name a queue for Kueue"},
-        {"managedBy", "another controller's"},
-    };
-    import_leave_out(policy, unused, ARRAY_LEN(unused));
-    import_rest(policy,
-                "backoffLimit ttlSecondsAfterFinished activeDeadlineSeconds suspend cleanPodPolicy "
-                "schedulingPolicy managedBy",
-                "a job has no such policy");
-}
-
-void import_rest_of_job(const struct reader_node *spec)
-{
-    static const char *const unused[][2] = {
-        {"successPolicy", "a job succeeds when all ranks do"},
-        {"backoffLimitPerIndex", "the job restarts as a whole"},
-        {"maxFailedIndexes", "the job restarts as a whole"},
-        {"podReplacementPolicy", "pods are replaced when all have ended"},
-        {"managedBy", "another controller's"},
-    };
-    import_leave_out(spec, unused, ARRAY_LEN(unused));
-    import_rest(spec,
-                "parallelism completions completionMode backoffLimit activeDeadlineSeconds "
-                "ttlSecondsAfterFinished suspend template selector manualSelector "
-                "podFailurePolicy successPolicy backoffLimitPerIndex maxFailedIndexes "
-                "podReplacementPolicy managedBy",
-                "a job has no such setting");
-}
-
-/* What an API server adds is no loss. */
-#define ADDED                                                                                      \
-    "name generateName namespace creationTimestamp uid resourceVersion generation managedFields "  \
-    "selfLink ownerReferences deletionTimestamp deletionGracePeriodSeconds "
-
-static void explain_restarts(const struct reader_node *holder)
-{
-    struct reader_node policy;
-    const char *text = import_text(holder, "restartPolicy");
-    if (reader_get(holder, "restartPolicy", &policy) &&
-        words_index("OnFailure ExitCode", text, strlen(text)) >= 0)
-        reader_fail(&policy, "left out: a rank that fails ends the attempt; spec.restarts says how "
-                             "often the job starts again");
-}
-
-void import_rest_of_replicas(const struct reader_node *replicas)
-{
-    import_rest(replicas, "replicas template restartPolicy", "workers have no such setting");
-    explain_restarts(replicas);
-}
-
-void import_rest_of_template(const struct reader_node *template)
-{
-    struct reader_node metadata, spec;
-    import_rest(template, "metadata spec apiVersion kind status", "no part of a pod template");
-    if (import_object(template, "metadata", &metadata))
-        import_rest(&metadata, ADDED "labels annotations", "workers have labels and annotations");
-    if (import_object(template, "spec", &spec))
-        explain_restarts(&spec);
-}
-
-void import_leave_out(const struct reader_node *object, const char *const keys[][2], size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (json_object_get(object->value, keys[i][0]))
-            reader_fail_key(object, keys[i][0], "left out: %s", keys[i][1]);
-}
-
-/* Its launcher's pod has slots, too: here it is one more worker. */
-static void take_launcher_as_worker(struct import *im)
-{
-    struct reader_node as_worker;
-    json_t *workers = json_object_get(im->job, "workers");
-    if (!reader_get(&im->spec, "runLauncherAsWorker", &as_worker) || !json_is_true(as_worker.value))
-        return;
-    json_int_t count = (workers ? json_integer_value(workers) : 1) + 1;
-    json_object_set_new(im->job, "workers", json_integer(count));
-    reader_fail(&as_worker, "the launcher's pod is one more worker: %" JSON_INTEGER_FORMAT " now",
-                count);
-}
-
-static bool open_mpijob(struct import *im)
-{
-    static const char *const unused[][2] = {
-        {"sshAuthMountPath", "there is no sshd"},
-        {"mpiImplementation", "ranks start over PMIx, or PMI-1, whatever the MPI"},
-        {"launcherCreationPolicy", "nothing starts before all workers are ready"},
-    };
-    struct reader_node policy;
-    import_number(im, &im->spec, "slotsPerWorker", "ranksPerWorker");
-    import_leave_out(&im->spec, unused, ARRAY_LEN(unused));
-    if (import_object(&im->spec, "runPolicy", &policy)) {
-        import_policy(im, &policy);
-        import_rest_of_policy(&policy);
-    }
-    import_rest(&im->spec,
-                "slotsPerWorker runLauncherAsWorker mpiReplicaSpecs runPolicy sshAuthMountPath "
-                "mpiImplementation launcherCreationPolicy",
-                "not of kubeflow.org/v2beta1, and a job has no such setting");
-    if (!import_object(&im->spec, "mpiReplicaSpecs", &im->a) ||
-        !import_object(&im->a, "Worker", &im->b)) {
-        reader_fail(&im->spec, "no mpiReplicaSpecs.Worker");
-        return false;
-    }
-    import_number(im, &im->b, "replicas", "workers");
-    import_rest(&im->a, "Worker Launcher", "a job has one kind of workers");
-    import_rest_of_replicas(&im->b);
-    take_launcher_as_worker(im);
-    if (import_object(&im->a, "Launcher", &im->launcher_a))
-        import_rest(&im->launcher_a, "replicas template restartPolicy",
-                    "there is no launcher's pod");
-    if (import_object(&im->a, "Launcher", &im->launcher_a) &&
-        import_object(&im->launcher_a, "template", &im->c) &&
-        import_object(&im->c, "spec", &im->launcher)) {
-        im->has_launcher = true;
-        import_rest(&im->c, "metadata spec", "there is no launcher's pod");
-    }
-    return import_object(&im->b, "template", &im->template);
-}
-
-static bool open_stateful_set(struct import *im)
-{
-    static const char *const unused[][2] = {
-        {"serviceName", "workers need no names in DNS"},
-        {"podManagementPolicy", "all workers start together"},
-        {"updateStrategy", "a job is not updated"},
-        {"minReadySeconds", "ranks start when all workers are ready"},
-        {"ordinals", "workers count from 0"},
-        {"persistentVolumeClaimRetentionPolicy", "a worker's volumes end with its pod"},
-    };
-    import_number(im, &im->spec, "replicas", "workers");
-    import_leave_out(&im->spec, unused, ARRAY_LEN(unused));
-    import_rest(&im->spec,
-                "replicas template selector revisionHistoryLimit volumeClaimTemplates serviceName "
-                "podManagementPolicy updateStrategy minReadySeconds ordinals "
-                "persistentVolumeClaimRetentionPolicy",
-                "a job has no such setting");
-    return import_object(&im->spec, "template", &im->template);
-}
-
-static bool open_job(struct import *im)
-{
-    struct reader_node node;
-    import_number(im, &im->spec, "parallelism", "workers");
-    import_number(im, &im->spec, "completions", "workers");
-    if (json_integer_value(json_object_get(im->job, "workers")) > 1 &&
-        strcmp(import_text(&im->spec, "completionMode"), "Indexed") != 0 &&
-        (reader_get(&im->spec, "completions", &node) ||
-         reader_get(&im->spec, "parallelism", &node)))
-        reader_fail(&node, "pods of a Job that is not Indexed are alike; here they are workers of "
-                           "one job");
-    if (reader_get(&im->spec, "parallelism", &node) && json_is_integer(node.value) &&
-        json_integer_value(node.value) < json_integer_value(json_object_get(im->job, "workers")))
-        reader_fail(&node, "left out: workers of a job run all at once, and completions is their "
-                           "number");
-    import_rest_of_job(&im->spec);
-    import_policy(im, &im->spec);
-    import_pod_failures(im, &im->spec);
-    return import_object(&im->spec, "template", &im->template);
-}
-
-static const struct source {
-    const char *kind;
-    int (*open)(struct import *im, struct drarun_error *err);
-} sources[] = {
-    {"JobSet", import_open_jobset},
-    {"LeaderWorkerSet", import_open_lws},
-    {"PyTorchJob", import_open_pytorch},
-    {"TrainJob", import_open_trainjob},
-};
-
-static bool open_simple(struct import *im, const char *kind)
-{
-    if (strcmp(kind, "MPIJob") == 0)
-        return open_mpijob(im);
-    return strcmp(kind, "StatefulSet") == 0 ? open_stateful_set(im) : open_job(im);
-}
-
-/* The pod template, wherever the kind has it. */
-static int open_workload(struct import *im, struct drarun_error *err)
-{
-    const char *kind = import_text(im->workload, "kind");
-    bool found = true;
-    if (is_pod(im->workload)) {
-        im->template = *im->workload;
-    } else if (!import_object(im->workload, "spec", &im->spec)) {
-        found = false;
-    } else {
-        size_t i = 0;
-        while (i < ARRAY_LEN(sources) && strcmp(kind, sources[i].kind) != 0)
-            i++;
-        int rc = i < ARRAY_LEN(sources) ? sources[i].open(im, err) : 0;
-        if (rc < 0)
-            return rc;
-        found = i < ARRAY_LEN(sources) || open_simple(im, kind);
-    }
-    if (found && import_object(&im->template, "spec", &im->pod)) {
-        import_rest_of_template(&im->template);
-        import_rest(im->workload, "apiVersion kind metadata spec status", "no part of it is known");
-        return 0;
-    }
-    return refuse(im->workload, err, "has no pod template");
-}
 
 /* How many processes torchrun starts, as the operator gives it to the pod. */
 static void add_processes(const struct import *im, json_t *template)
@@ -491,7 +37,7 @@ static void take_volumes(const struct import *im, json_t *pod)
     const struct reader_node *holder =
         strcmp(import_text(im->workload, "kind"), "LeaderWorkerSet") == 0 ? &im->a : &im->spec;
     struct reader_node list;
-    if (is_pod(im->workload) || !json_is_object(holder->value) ||
+    if (import_is_pod(im->workload) || !json_is_object(holder->value) ||
         !reader_get(holder, "volumeClaimTemplates", &list))
         return;
     json_t *volumes = json_object_get(pod, "volumes");
@@ -665,7 +211,7 @@ static void explain_others(struct import *im, json_t *template)
                         "apply",
                         kind, import_name(object));
         else if (object != im->workload && object != im->runtime.object &&
-                 !(is_pod(object) && is_pod(im->workload)) &&
+                 !(import_is_pod(object) && import_is_pod(im->workload)) &&
                  words_index("DeviceClass ResourceClaim ResourceClaimTemplate", kind,
                              strlen(kind)) < 0)
             reader_fail(object, "the %s %s is left out", *kind ? kind : "object without kind",
@@ -755,9 +301,9 @@ static void take_metadata(const struct import *im, json_t *metadata)
 {
     static const char *const keys[] = {"labels", "annotations"};
     struct reader_node from, list;
-    if (is_pod(im->workload) || !import_object(im->workload, "metadata", &from))
+    if (import_is_pod(im->workload) || !import_object(im->workload, "metadata", &from))
         return;
-    import_rest(&from, ADDED "labels annotations", "a job has labels and annotations");
+    import_rest(&from, IMPORT_ADDED "labels annotations", "a job has labels and annotations");
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
         const char *key = NULL;
         json_t *value = NULL;
@@ -836,22 +382,18 @@ static json_t *take_classes(const struct import_objects *o)
 static int build(struct import *im, char *const program[], json_t **ret_job,
                  struct drarun_error *err)
 {
-    explain_claims(im);
-    int rc = find_workload(im, err);
-    if (rc < 0)
-        return rc;
-    rc = open_workload(im, err);
+    int rc = import_workload(im, err);
     if (rc < 0)
         return rc;
     json_t *template = copy_template(im);
     import_remove_own(&im->own, template);
     if (!json_is_object(import_first_container(template))) {
         json_decref(template);
-        return refuse(im->workload, err, "has no container");
+        return import_refuse(im->workload, err, "has no container");
     }
     if (!im->name[0]) {
         json_decref(template);
-        return refuse(im->workload, err, "has no name: add metadata.name");
+        return import_refuse(im->workload, err, "has no name: add metadata.name");
     }
     import_container(&im->pod, template, im->job);
     import_claims(im->objects, &im->pod, template, im->job);
@@ -880,7 +422,7 @@ int import_job(struct reader *files, size_t count, char *const program[], json_t
         .files = files, .file_count = count, .objects = objects, .job = json_object()};
     int rc = objects && im.job ? 0 : error_set(err, ENOMEM, "no memory");
     for (size_t i = 0; rc == 0 && i < count; i++)
-        rc = collect(&files[i], objects, err);
+        rc = import_collect(&files[i], objects, err);
     if (rc == 0)
         rc = build(&im, program, ret_job, err);
     if (rc == 0)

@@ -47,6 +47,16 @@ struct import {
     json_t *job;       /* the new spec */
 };
 
+/* What an API server adds to metadata is no loss. */
+#define IMPORT_ADDED                                                                               \
+    "name generateName namespace creationTimestamp uid resourceVersion generation managedFields "  \
+    "selfLink ownerReferences deletionTimestamp deletionGracePeriodSeconds "
+
+/* Every document of a file, and what stands in Lists. */
+int import_collect(struct reader *file, struct import_objects *objects, struct drarun_error *err);
+/* The one workload of the objects, its name and its pod template; errors name file and line. */
+int import_workload(struct import *im, struct drarun_error *err);
+
 /* The member if it is an object. */
 bool import_object(const struct reader_node *from, const char *key, struct reader_node *ret);
 /* A whole number into the job's spec; what Job and a runPolicy share; keys that are left out, each
@@ -90,6 +100,10 @@ const struct reader_node *import_find(const struct import_objects *o, const char
 
 const char *import_name(const struct reader_node *object); /* metadata.name, "" when none */
 struct doc_place import_place(const struct reader_node *node);
+bool import_is_pod(const struct reader_node *object);
+/* An error at an object: its file and line, and what it is. */
+int import_refuse(const struct reader_node *object, struct drarun_error *err, const char *format,
+                  ...) __attribute__((format(printf, 3, 4)));
 
 /* Whether two Pods, or templates, can be workers of one job; -EINVAL names the first difference
  * with its file and line; names: what messages call them. own: gets the paths that differ and may,

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the workloads of several kinds share, and what is left out of them. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "jobs/import/parts.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/nearest.h"
+
+/* What Job and MPIJob's runPolicy share. */
+void import_policy(struct import *im, const struct reader_node *policy)
+{
+    struct reader_node node;
+    char text[32];
+    import_number(im, policy, "backoffLimit", "restarts");
+    import_number(im, policy, "ttlSecondsAfterFinished", "ttlSecondsAfterFinished");
+    if (reader_get(policy, "activeDeadlineSeconds", &node) && json_is_integer(node.value)) {
+        snprintf(text, sizeof text, "%" JSON_INTEGER_FORMAT "s", json_integer_value(node.value));
+        json_object_set_new(im->job, "timeouts", json_pack("{s:s}", "total", text));
+    }
+    if (reader_get(policy, "suspend", &node) && json_is_boolean(node.value))
+        json_object_set(im->job, "suspend", node.value);
+}
+
+void import_rest(const struct reader_node *object, const char *known, const char *why)
+{
+    const char *key = NULL;
+    json_t *value = NULL;
+    json_object_foreach(object->value, key, value)
+    {
+        if (words_index(known, key, strlen(key)) < 0 && !json_is_null(value))
+            reader_fail_key(object, key, "left out: %s", why);
+    }
+}
+
+void import_rest_of_policy(const struct reader_node *policy)
+{
+    static const char *const unused[][2] = {
+        {"cleanPodPolicy", "pods end with the job"},
+        {"schedulingPolicy", "all workers start or none; name a queue for Kueue"},
+        {"managedBy", "another controller's"},
+    };
+    import_leave_out(policy, unused, ARRAY_LEN(unused));
+    import_rest(policy,
+                "backoffLimit ttlSecondsAfterFinished activeDeadlineSeconds suspend cleanPodPolicy "
+                "schedulingPolicy managedBy",
+                "a job has no such policy");
+}
+
+void import_rest_of_job(const struct reader_node *spec)
+{
+    static const char *const unused[][2] = {
+        {"successPolicy", "a job succeeds when all ranks do"},
+        {"backoffLimitPerIndex", "the job restarts as a whole"},
+        {"maxFailedIndexes", "the job restarts as a whole"},
+        {"podReplacementPolicy", "pods are replaced when all have ended"},
+        {"managedBy", "another controller's"},
+    };
+    import_leave_out(spec, unused, ARRAY_LEN(unused));
+    import_rest(spec,
+                "parallelism completions completionMode backoffLimit activeDeadlineSeconds "
+                "ttlSecondsAfterFinished suspend template selector manualSelector "
+                "podFailurePolicy successPolicy backoffLimitPerIndex maxFailedIndexes "
+                "podReplacementPolicy managedBy",
+                "a job has no such setting");
+}
+
+static void explain_restarts(const struct reader_node *holder)
+{
+    struct reader_node policy;
+    const char *text = import_text(holder, "restartPolicy");
+    if (reader_get(holder, "restartPolicy", &policy) &&
+        words_index("OnFailure ExitCode", text, strlen(text)) >= 0)
+        reader_fail(&policy, "left out: a rank that fails ends the attempt; spec.restarts says how "
+                             "often the job starts again");
+}
+
+void import_rest_of_replicas(const struct reader_node *replicas)
+{
+    import_rest(replicas, "replicas template restartPolicy", "workers have no such setting");
+    explain_restarts(replicas);
+}
+
+void import_rest_of_template(const struct reader_node *template)
+{
+    struct reader_node metadata, spec;
+    import_rest(template, "metadata spec apiVersion kind status", "no part of a pod template");
+    if (import_object(template, "metadata", &metadata))
+        import_rest(&metadata, IMPORT_ADDED "labels annotations",
+                    "workers have labels and annotations");
+    if (import_object(template, "spec", &spec))
+        explain_restarts(&spec);
+}
+
+void import_leave_out(const struct reader_node *object, const char *const keys[][2], size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (json_object_get(object->value, keys[i][0]))
+            reader_fail_key(object, keys[i][0], "left out: %s", keys[i][1]);
+}
