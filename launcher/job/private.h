@@ -151,7 +151,7 @@ struct job {
     struct job_facts facts;
 };
 
-/* ---- job.c ---- */
+/* ---- course.c ---- */
 void job_event(struct job *job, enum job_event event);
 /* Level-triggered: finds out from the state of agents and output what has come about. Called at the
  * end of every callback. */
@@ -165,18 +165,33 @@ void job_fail_worker(struct agent *agent, const struct drarun_error *err);
 void job_leave(struct job *job);
 /* Says once which worker the cluster takes away, whoever told it first: its agent or its pod. */
 void job_tell_leave(const struct agent *agent);
+/* What an agent says of another: counts only when that one does not show within a moment what
+ * really happened to it. */
+void job_hear(struct job *job, const struct drarun_error *err);
+
+/* The cluster will say how a pod has ended. */
+bool job_expects_words(const struct job *job);
+void job_on_settle(evutil_socket_t fd, short what, void *arg);  /* of settle_clock */
+void job_on_hearsay(evutil_socket_t fd, short what, void *arg); /* of hearsay_clock */
+
+/* ---- clocks.c ---- */
+int job_make_clocks(struct job *job, struct drarun_error *err);
+void job_free_clocks(struct job *job);
 int job_start_clock(struct event *clock, int64_t ms);
+/* The deadline for the present state. */
+int64_t job_start_limit_ms(const struct job *job);
+/* What the job waits for, for people; returns how many agents that are. */
+uint32_t job_describe_awaited(const struct job *job, struct buf *text);
 /* By each clock that looks for silence: where it is late (we were stopped, suspended or starved),
  * what agents said meanwhile is unread, and that time is no silence of theirs. Only that time is
  * taken off, so that an agent which is gone is lost however late all clocks are. */
 void job_tick(struct job *job, int64_t now_ms);
 /* The agent says nothing any more, for the reason given. */
 void agent_lose_silent(struct agent *agent, const struct drarun_error *why);
-/* What an agent says of another: counts only when that one does not show within a moment what
- * really happened to it. */
-void job_hear(struct job *job, const struct drarun_error *err);
-/* The deadline for the present state. */
-int64_t job_start_limit_ms(const struct job *job);
+
+/* ---- job.c ---- */
+/* A pod's log says from time to time how long it is. */
+void job_mark_log(struct job *job);
 
 /* ---- actions.c ---- */
 void job_act(struct job *job, enum job_action action);
@@ -199,8 +214,6 @@ bool agent_advance(struct agent *agent, enum agent_event event);
 void agent_lose(struct agent *agent, const struct drarun_error *why);
 /* "worker 2 (node-7)", or "the agent" where there is but one. */
 void agent_name(const struct agent *agent, char *text, size_t size);
-/* A pod's log says from time to time how long it is. */
-void job_mark_log(struct job *job);
 /* The same for the fields of a log's line. */
 struct log_about agent_about(const struct agent *agent);
 void agents_remove_remains(struct job *job);

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Deadlines, and what is said when they pass. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "launcher/job/private.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+
+#define PING_EVERY_MS 5000
+#define PING_LOST_MS 30000
+/* A node that is gone says nothing, and its pods stay for minutes. It is looked for with each ping:
+ * both together are the longest that a loss goes unnoticed, which is to be 15 s with the end. */
+#define PING_PODS_EVERY_MS 2000
+#define PING_PODS_LOST_MS 12000
+#define NOTICE_MS 1500        /* until people hear why an agent is not reached */
+#define REACH_MS 10000        /* until agents started by hand are reached */
+#define PREPARE_MS 30000      /* until an agent that was reached is prepared */
+#define PREPARE_WORKER_MS 100 /* and this for each: on one machine they take turns */
+#define AWAITED_SHOWN 8       /* names after the first */
+
+int job_start_clock(struct event *clock, int64_t ms)
+{
+    struct timeval after = timeval_from_ms(ms);
+    return event_add(clock, &after);
+}
+
+int64_t job_start_limit_ms(const struct job *job)
+{
+    if (job->request->start_timeout_ms > 0)
+        return job->request->start_timeout_ms;
+    if (request_is_elsewhere(job->request) && job->state == JOB_CONNECTING)
+        return REACH_MS;
+    return PREPARE_MS + (int64_t)job->count * PREPARE_WORKER_MS;
+}
+
+static bool is_awaited(const struct job *job, const struct agent *agent)
+{
+    return job->state == JOB_CONNECTING ? agent->phase < AGENT_GREETED
+                                        : agent->phase < AGENT_PREPARED;
+}
+
+/* Says in text which agent is awaited and for what; returns how many are. */
+uint32_t job_describe_awaited(const struct job *job, struct buf *text)
+{
+    const struct agent *first = NULL;
+    struct buf others = BUF_INIT;
+    uint32_t awaited = 0;
+    char name[128];
+    for (uint32_t i = 0; i < job->count; i++) {
+        if (!is_awaited(job, &job->agents[i]))
+            continue;
+        if (!first)
+            first = &job->agents[i];
+        else if (awaited <= AWAITED_SHOWN) {
+            agent_name(&job->agents[i], name, sizeof name);
+            buf_printf(&others, "%s%s", others.len ? ", " : "", name);
+        }
+        awaited++;
+    }
+    if (!first)
+        return 0;
+    const char *why = job->remote ? remote_api()->why(job->remote, first->index) : "";
+    agent_name(first, name, sizeof name);
+    buf_printf(text, "%s %s%s%s", name,
+               first->phase == AGENT_CONNECTING ? "is not reached"
+               : first->phase == AGENT_GREETING ? "says no hello"
+                                                : "is not prepared",
+               why[0] ? ": " : "", why);
+    if (awaited > 1)
+        buf_printf(text, " (nor %s", others.data ? others.data : "others");
+    if (awaited > AWAITED_SHOWN + 1)
+        buf_printf(text, " and %u more", awaited - 1 - AWAITED_SHOWN);
+    if (awaited > 1)
+        buf_add_str(text, ")");
+    buf_done(&others);
+    return awaited;
+}
+
+static void on_start_clock(evutil_socket_t fd, short what, void *arg)
+{
+    struct job *job = arg;
+    struct drarun_error err = {0};
+    struct buf text = BUF_INIT;
+    (void)fd, (void)what;
+    if (job->state > JOB_PREPARING)
+        return;
+    bool refused = job->state == JOB_CONNECTING && job->request->agents;
+    job_describe_awaited(job, &text);
+    const struct request_pods *pods = job->request->pods;
+    int64_t limit = pods && pods->all_tries_ms ? pods->all_tries_ms : job_start_limit_ms(job);
+    error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, ETIMEDOUT, "%s after %" PRId64 " s (%s)%s",
+               text.data ? text.data : "an agent is awaited", limit / 1000, "--start-timeout",
+               refused ? "; is drarun-worker --listen running there?" : "");
+    buf_done(&text);
+    job_fail(job, &err);
+    job_look(job);
+}
+
+/* The errno with which an agent could not be reached so far; 0: none is out of reach. */
+static int reach_code(const struct job *job)
+{
+    for (uint32_t i = 0; i < job->count; i++) {
+        int code =
+            job->agents[i].phase == AGENT_CONNECTING ? remote_api()->code(job->remote, i) : 0;
+        if (code != 0)
+            return code;
+    }
+    return 0;
+}
+
+/* A wait gives its reason within two seconds. Our own agents listen on the loopback: when that is
+ * down, nothing changes by waiting. Of pods the launcher of the cluster gives the reason. */
+static void on_notice_clock(evutil_socket_t fd, short what, void *arg)
+{
+    struct job *job = arg;
+    struct drarun_error err = {0};
+    struct buf text = BUF_INIT;
+    (void)fd, (void)what;
+    int code = job->state == JOB_CONNECTING ? reach_code(job) : 0;
+    if (code == 0)
+        return;
+    if (!job->request->agents && code == ENETUNREACH) {
+        error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, ENETUNREACH,
+                   "the agents of this machine are not reached at 127.0.0.1: the loopback "
+                   "interface is down; ip link set lo up");
+        job_fail(job, &err);
+        job_look(job);
+        return;
+    }
+    if (job_describe_awaited(job, &text) > 0 && text.data)
+        log_note("waiting: %s", text.data);
+    buf_done(&text);
+}
+
+static void on_notes_clock(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd, (void)what;
+    job_say_notes(arg);
+}
+
+static void fail_total(struct job *job)
+{
+    struct drarun_error err = {0};
+    error_kind(&err, DRARUN_ERR_TIMEOUT, ETIMEDOUT,
+               "the job did not end within %" PRId64 " s (spec.timeouts.total)",
+               job->request->pods->total_ms / 1000);
+    job_fail(job, &err);
+}
+
+static void on_limit_clock(evutil_socket_t fd, short what, void *arg)
+{
+    struct job *job = arg;
+    (void)fd, (void)what;
+    if (job->request->pods && !job->request->pods->kept)
+        fail_total(job);
+    else
+        job_caused(job, cause_timeout(job->cause, job->request->timeout_ms));
+    if (job->state == JOB_DRAINING)
+        job_event(job, JOB_FINAL);
+    job_look(job);
+}
+
+static void on_grace_clock(evutil_socket_t fd, short what, void *arg)
+{
+    struct job *job = arg;
+    (void)fd, (void)what;
+    if (job->state == JOB_ENDING)
+        job_event(job, JOB_GRACE_OVER);
+    job_look(job);
+}
+
+static int64_t ping_every_ms(const struct job *job)
+{
+    return job->request->pods ? PING_PODS_EVERY_MS : PING_EVERY_MS;
+}
+
+/* The cluster takes most of a minute to say that a node does not answer. */
+void agent_lose_silent(struct agent *agent, const struct drarun_error *why)
+{
+    const struct request_pods *pods = agent->job->request->pods;
+    if (!pods || pods->entry) {
+        agent_lose(agent, why);
+        return;
+    }
+    const struct cause_pod pod = {
+        .worker = agent->index,
+        .pod = pods->pods[agent->index],
+        .node = pods->nodes[agent->index],
+        .end = POD_END_NODE_LOST,
+        .message = why->text,
+        .exit_code = -1,
+    };
+    job_pod_ended(agent->job, &pod);
+}
+
+static void check_heard(struct job *job, int64_t now)
+{
+    int64_t limit = job->request->pods ? PING_PODS_LOST_MS : PING_LOST_MS;
+    for (uint32_t i = 0; i < job->count; i++) {
+        struct agent *agent = &job->agents[i];
+        struct drarun_error err = {0};
+        if (!agent->channel || agent->phase == AGENT_DONE || now - agent->heard_ms < limit)
+            continue;
+        error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, ETIMEDOUT,
+                   "nothing was heard from it for %" PRId64 " s", limit / 1000);
+        agent_lose_silent(agent, &err);
+    }
+}
+
+void job_tick(struct job *job, int64_t now)
+{
+    int64_t every = job->watch ? job_watch_every_ms(job->watch) : ping_every_ms(job);
+    int64_t late = now - job->ticked_ms - every;
+    job->ticked_ms = now;
+    if (late <= 0)
+        return;
+    for (uint32_t i = 0; i < job->count; i++) {
+        struct agent *agent = &job->agents[i];
+        agent->heard_ms = now - agent->heard_ms < late ? now : agent->heard_ms + late;
+    }
+    if (job->watch)
+        job_watch_skip(job->watch, late, now);
+}
+
+static void on_ping_clock(evutil_socket_t fd, short what, void *arg)
+{
+    struct job *job = arg;
+    Drarun__Wire__Ping ping = DRARUN__WIRE__PING__INIT;
+    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(PING, ping, &ping);
+    int64_t now = clock_ms();
+    (void)fd, (void)what;
+    job_tick(job, now);
+    check_heard(job, now);
+    agents_send(job, &envelope);
+    job_look(job);
+}
+
+int job_make_clocks(struct job *job, struct drarun_error *err)
+{
+    struct event_base *base = job->base;
+    job->start_clock = evtimer_new(base, on_start_clock, job);
+    job->notice_clock = evtimer_new(base, on_notice_clock, job);
+    job->limit_clock = evtimer_new(base, on_limit_clock, job);
+    job->grace_clock = evtimer_new(base, on_grace_clock, job);
+    job->overdue_clock = evtimer_new(base, job_on_overdue, job);
+    job->notes_clock = evtimer_new(base, on_notes_clock, job);
+    job->stop_clock = evtimer_new(base, job_on_stop, job);
+    job->hearsay_clock = evtimer_new(base, job_on_hearsay, job);
+    job->settle_clock = evtimer_new(base, job_on_settle, job);
+    job->ping_clock = event_new(base, -1, EV_PERSIST, on_ping_clock, job);
+    if (!job->start_clock || !job->notice_clock || !job->limit_clock || !job->grace_clock ||
+        !job->overdue_clock || !job->notes_clock || !job->stop_clock || !job->hearsay_clock ||
+        !job->settle_clock || !job->ping_clock)
+        return error_set(err, ENOMEM, "out of memory");
+    job->ticked_ms = clock_ms();
+    if (job->request->timeout_ms > 0)
+        job_start_clock(job->limit_clock, job->request->timeout_ms);
+    if (job->remote)
+        job_start_clock(job->ping_clock, ping_every_ms(job));
+    if (job->remote && !job->request->pods)
+        job_start_clock(job->notice_clock, NOTICE_MS);
+    return job_start_clock(job->start_clock, job_start_limit_ms(job));
+}
+
+void job_free_clocks(struct job *job)
+{
+    struct event *const clocks[] = {job->start_clock, job->notice_clock,  job->limit_clock,
+                                    job->grace_clock, job->overdue_clock, job->notes_clock,
+                                    job->stop_clock,  job->hearsay_clock, job->settle_clock,
+                                    job->ping_clock};
+    for (size_t i = 0; i < ARRAY_LEN(clocks); i++)
+        if (clocks[i])
+            event_free(clocks[i]);
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What has come about, and what follows from it. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "launcher/job/private.h"
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+
+#define HEARSAY_MS 250
+/* After an exit or abort, in which the end that it may be the echo of can still become known. */
+#define SETTLE_MS 100
+/* The longest wait after that for every agent to report the ranks that have ended: one may hang. */
+#define SETTLE_ANSWERS_MS 3000
+/* After the loss of a worker, until the API tells how its pod ended. */
+#define SETTLE_POD_MS 3000
+
+void job_event(struct job *job, enum job_event event)
+{
+    if (job->state == JOB_ENDED)
+        return;
+    const struct job_step *step = job_step_find(job->state, event);
+    status_line_clear(job->status);
+    if (!step) {
+        /* our own bug; ending the job is better than going on in a state nobody thought of */
+        log_error("internal error: \"%s\" while %s", job_event_name(event),
+                  job_state_name(job->state));
+        event_base_loopbreak(job->base);
+        return;
+    }
+    log_verbose("job %s: %s -> %s (%s)", job->uid, job_state_name(job->state),
+                job_state_name(step->next), job_event_name(event));
+    if (step->next != job->state)
+        job->state_since_ms = clock_ms();
+    job->state = step->next;
+    if (job->state >= JOB_RUNNING)
+        job_say_notes(job);
+    job_act(job, step->action);
+}
+
+bool job_expects_words(const struct job *job)
+{
+    const struct request_pods *pods = job->request->pods;
+    return pods && !pods->entry && !pods->kept;
+}
+
+/* A worker has gone, or is about to, and the cluster has not said why. */
+static bool awaits_pod(const struct job *job)
+{
+    for (uint32_t i = 0; i < job->count; i++) {
+        const struct agent *agent = &job->agents[i];
+        if ((agent->linger || agent->leaves) && !agent->pod_told)
+            return job_expects_words(job) && cause_may_change(job->cause);
+    }
+    return false;
+}
+
+/* A rank's end and its echoes reach us by different agents, in any order: an agent that runs late
+ * may hold the end that all began with. */
+static void ask_agents(struct job *job)
+{
+    Drarun__Wire__Ping ping = DRARUN__WIRE__PING__INIT;
+    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(PING, ping, &ping);
+    ping.ask = ++job->settle_ask;
+    agents_send(job, &envelope);
+}
+
+static bool agents_answered(const struct job *job)
+{
+    for (uint32_t i = 0; i < job->count; i++) {
+        const struct agent *agent = &job->agents[i];
+        if (agent->channel && agent->phase < AGENT_DONE && agent->settled != job->settle_ask)
+            return false;
+    }
+    return true;
+}
+
+static bool settle_for(struct job *job, enum settling what, int64_t limit_ms)
+{
+    if (job_start_clock(job->settle_clock, limit_ms) < 0)
+        return false;
+    job->settling = what;
+    return true;
+}
+
+/* The present stage is over; the next one that has something to wait for begins. */
+static void settle_on(struct job *job)
+{
+    enum settling before = job->settling;
+    job->settling = SETTLE_NOTHING;
+    event_del(job->settle_clock);
+    if (before == SETTLE_MOMENT && !agents_answered(job) &&
+        settle_for(job, SETTLE_ANSWERS, SETTLE_ANSWERS_MS))
+        return;
+    if (before == SETTLE_POD || !awaits_pod(job) || !settle_for(job, SETTLE_POD, SETTLE_POD_MS))
+        cause_settle(job->cause);
+    if (job->state < JOB_ENDING)
+        job_event(job, JOB_CAUSE);
+}
+
+void job_on_settle(evutil_socket_t fd, short what, void *arg)
+{
+    struct job *job = arg;
+    (void)fd, (void)what;
+    if (job->settling == SETTLE_ANSWERS)
+        log_verbose("not every agent says within %d ms that it has told all ends",
+                    SETTLE_ANSWERS_MS);
+    settle_on(job);
+    job_look(job);
+}
+
+void job_caused(struct job *job, bool first)
+{
+    if (!first)
+        return;
+    if (cause_may_change(job->cause) && settle_for(job, SETTLE_MOMENT, SETTLE_MS)) {
+        ask_agents(job);
+        return;
+    }
+    if (job->state != JOB_ENDING)
+        job_event(job, JOB_CAUSE);
+}
+
+void job_fail(struct job *job, const struct drarun_error *err)
+{
+    bool first = cause_failure(job->cause, err);
+    if (!first)
+        log_verbose("%s", err->text);
+    job_caused(job, first);
+}
+
+void job_fail_worker(struct agent *agent, const struct drarun_error *err)
+{
+    struct job *job = agent->job;
+    if (!job->request->pods)
+        job_fail(job, err);
+    else
+        job_caused(job, cause_worker_failure(job->cause, agent->index,
+                                             job->request->pods->nodes[agent->index], err));
+}
+
+void job_leave(struct job *job)
+{
+    if (job->state >= JOB_ENDING)
+        return;
+    job->leaving = true;
+    job->signo = SIGTERM;
+    job_event(job, JOB_INTERRUPT);
+}
+
+void job_hear(struct job *job, const struct drarun_error *err)
+{
+    if (job->hearsay.code)
+        return;
+    job->hearsay = *err;
+    if (job_start_clock(job->hearsay_clock, HEARSAY_MS) < 0)
+        job_fail(job, err);
+}
+
+static void believe(struct job *job)
+{
+    struct drarun_error err = job->hearsay;
+    job->hearsay.code = 0;
+    event_del(job->hearsay_clock);
+    if (err.code)
+        job_fail(job, &err);
+}
+
+/* Some agent's connection has ended, and it will be known how. */
+static bool awaits_agent(const struct job *job)
+{
+    for (uint32_t i = 0; i < job->count; i++)
+        if (job->agents[i].linger)
+            return true;
+    return false;
+}
+
+void job_on_hearsay(evutil_socket_t fd, short what, void *arg)
+{
+    struct job *job = arg;
+    (void)fd, (void)what;
+    if (awaits_agent(job) && job_start_clock(job->hearsay_clock, HEARSAY_MS) == 0)
+        return;
+    believe(job);
+    job_look(job);
+}
+
+/* The ranks have ended, and what the cluster may still say would be the cause. */
+static bool awaits_words(const struct job *job)
+{
+    return job->settling != SETTLE_NOTHING && awaits_pod(job);
+}
+
+/* Agents that stay for more ranks need not any more: all have ended. */
+static void release(struct job *job)
+{
+    Drarun__Wire__Release message = DRARUN__WIRE__RELEASE__INIT;
+    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(RELEASE, release, &message);
+    job->released = true;
+    agents_send(job, &envelope);
+}
+
+static int use_checked(const struct job *job, struct drarun_error *err)
+{
+    const struct request_pods *pods = job->request->pods;
+    return pods && pods->checked ? pods->checked(pods->arg, job, err) : 0;
+}
+
+/* Once: whatever comes of it, it is checked no more. */
+static void look_checked(struct job *job)
+{
+    struct drarun_error refused = {0};
+    if (job->reach && !job_reach_over(job->reach))
+        return;
+    job->checked = false;
+    if ((job->reach && job_reach_judge(job->reach, &refused) < 0) || use_checked(job, &refused) < 0)
+        job_fail(job, &refused);
+    else
+        job_event(job, JOB_CHECKED);
+}
+
+void job_look(struct job *job)
+{
+    if (job->settling == SETTLE_ANSWERS && agents_answered(job))
+        settle_on(job);
+    if (job->spawn)
+        job_spawn_look(job->spawn);
+    if (job->hold && !job->released && job->state == JOB_RUNNING &&
+        cause_ended(job->cause) == job->map.ranks)
+        release(job);
+    if (job->state < JOB_DRAINING && job->gone == job->count)
+        believe(job);
+    if (job->state < JOB_DRAINING && job->gone == job->count)
+        job_event(job, JOB_GONE);
+    if (job->state == JOB_CONNECTING && job->greeted == job->count)
+        job_event(job, JOB_GREETED);
+    if (job->state == JOB_CHECKING && job->checked)
+        look_checked(job);
+    if (job->state == JOB_PREPARING && job->prepared == job->count)
+        job_event(job, JOB_READY);
+    if (job->state == JOB_DRAINING && output_idle(job->output) && agents_reaped(job) &&
+        !agents_sweep(job) && !awaits_words(job))
+        job_event(job, JOB_DRAINED);
+}
