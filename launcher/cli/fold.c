@@ -5,21 +5,9 @@
 #include <stdbool.h>
 #include <string.h>
 
-#define HANG 4 /* columns, of what goes on below a line */
+#include "lib/base/wrap.h"
 
-/* Escape sequences of colours have no column. */
-static size_t columns(const char *text, size_t length)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < length; i++) {
-        const char *end = text[i] == '\033' ? memchr(text + i, 'm', length - i) : NULL;
-        if (end)
-            i = (size_t)(end - text);
-        else
-            count += ((unsigned char)text[i] & 0xc0) != 0x80;
-    }
-    return count;
-}
+#define HANG 4 /* columns, of what goes on below a line */
 
 static size_t indent_of(const char *line, size_t length)
 {
@@ -47,24 +35,9 @@ static bool is_variable(const char *line, size_t length)
 
 static void fold_line(const char *line, size_t length, size_t width, struct buf *out)
 {
-    size_t indent = indent_of(line, length), column = indent, word;
-    bool first = true; /* word of its line */
+    size_t indent = indent_of(line, length);
     buf_add(out, line, indent);
-    for (size_t at = indent; at < length; at += word + (at + word < length)) {
-        const char *blank = memchr(line + at, ' ', length - at);
-        word = blank ? (size_t)(blank - line) - at : length - at;
-        size_t wide = columns(line + at, word);
-        if (!first && column + 1 + wide > width) {
-            buf_printf(out, "\n%*s", (int)(indent + HANG), "");
-            column = indent + HANG;
-            first = true;
-        }
-        if (!first)
-            buf_add_str(out, " ");
-        buf_add(out, line + at, word);
-        column += wide + !first;
-        first = false;
-    }
+    wrap_words(line + indent, length - indent, indent, indent + HANG, width, out);
 }
 
 void fold_add(const char *text, size_t length, size_t width, struct buf *out)
@@ -73,7 +46,7 @@ void fold_add(const char *text, size_t length, size_t width, struct buf *out)
     while (text < end) {
         const char *newline = memchr(text, '\n', (size_t)(end - text));
         size_t line = (size_t)((newline ? newline : end) - text);
-        if (columns(text, line) <= width || is_row(text, line) || is_variable(text, line))
+        if (wrap_columns(text, line) <= width || is_row(text, line) || is_variable(text, line))
             buf_add(out, text, line);
         else
             fold_line(text, line, width, out);

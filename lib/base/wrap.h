@@ -14,4 +14,10 @@
  * line of its own. A character is one column. */
 void wrap_add(const char *text, size_t at, size_t indent, struct buf *out);
 
+/* The same of `length` bytes of one line, in lines of at most `width` columns, without a newline at
+ * the end. The escape sequence of a colour has no column. */
+void wrap_words(const char *text, size_t length, size_t at, size_t indent, size_t width,
+                struct buf *out);
+size_t wrap_columns(const char *text, size_t length);
+
 #endif
