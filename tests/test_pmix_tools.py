@@ -78,18 +78,19 @@ def job(drarun, programs, tmp_path):
 
 
 def pids(job):
-    """Of the ranks, by rank: what the kernel says."""
-    found = {}
+    """Of the ranks, by rank: what the kernel says. A child of a rank's shell is the same shell until it becomes its program."""
+    found, parents = {}, {}
     for pid in job.job.processes():
         try:
             env = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
             exe = os.readlink(f"/proc/{pid}/exe")
+            parents[pid] = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
         except OSError:
             continue
         rank = [int(each[5:]) for each in env if each.startswith(b"RANK=")]
         if rank and exe.endswith("bash"):
-            found[rank[0]] = pid
-    return found
+            found.setdefault(rank[0], []).append(pid)
+    return {rank: next(pid for pid in shells if parents[pid] not in shells) for rank, shells in found.items()}
 
 
 def test_process_table(job):
