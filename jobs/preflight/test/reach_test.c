@@ -452,7 +452,7 @@ static void roles(void **state)
     }
 }
 
-/* One of a role that has fewer rails than the others of it is a finding, whoever comes next. */
+/* A worker with fewer rails than the others of its role is a finding, whichever worker is next. */
 static void fewer_rails_in_a_role(void **state)
 {
     static const struct profile rdma = {.data = PROFILE_RDMA};
