@@ -57,7 +57,8 @@ def children(result):
     (["-n", 2, "--slots", 4], ["0", "0"]),
     (["--workers", 2, "-n", 2, "--slots", 2], ["0", "1"]),
     (["--workers", 2, "-n", 1, "--slots", 1, "--oversubscribe"], ["0", "1"]),
-], ids=["one", "two", "crowded"])
+    (["--workers", 2, "-n", 2, "--ranks-per-worker", 2, "--slots", 2], ["1", "1"]),
+], ids=["one", "two", "crowded", "behind"])
 def test_children_meet_their_parents(spawn, mpi, where, workers):
     """They fill free slots in the workers' order; a worker that had no rank gets some."""
     result = spawn(*where, case=["once"]).ok()

@@ -389,7 +389,7 @@ void rankmap_ppn_text(const struct rankmap *map, struct buf *out)
     }
 }
 
-/* `nodes` consecutive workers from `first` with `size` consecutive ranks each. */
+/* `nodes` consecutive nodes from `first` with `size` consecutive ranks each. */
 struct node_run {
     uint32_t first, nodes, size;
 };
@@ -400,11 +400,23 @@ static void add_run(const struct node_run *run, struct buf *out)
         buf_printf(out, ",(%u,%u,%u)", run->first, run->nodes, run->size);
 }
 
-/* Consecutive ranks on one worker, over programs; *b is the first block and then the next one. */
-static struct node_run next_on_worker(const struct rankmap *map, size_t *b)
+/* By worker: how many before it have ranks. The caller's; NULL without memory. */
+static uint32_t *number_nodes(const struct rankmap *map)
 {
-    struct node_run run = {map->blocks[*b].worker, 1, 0};
-    while (*b < map->block_count && map->blocks[*b].worker == run.first)
+    uint32_t *nodes = calloc(map->workers, sizeof *nodes), count = 0;
+    for (uint32_t worker = 0; nodes && worker < map->workers; worker++) {
+        nodes[worker] = count;
+        count += map->local_sizes[worker] > 0;
+    }
+    return nodes;
+}
+
+/* Consecutive ranks on one worker, over programs; *b is the first block and then the next one. */
+static struct node_run next_on_worker(const struct rankmap *map, const uint32_t *nodes, size_t *b)
+{
+    uint32_t worker = map->blocks[*b].worker;
+    struct node_run run = {nodes[worker], 1, 0};
+    while (*b < map->block_count && map->blocks[*b].worker == worker)
         run.size += map->blocks[(*b)++].count;
     return run;
 }
@@ -412,9 +424,14 @@ static struct node_run next_on_worker(const struct rankmap *map, size_t *b)
 void rankmap_pmi1_mapping(const struct rankmap *map, struct buf *out)
 {
     struct node_run run = {0, 0, 0};
+    cleanup_free uint32_t *nodes = number_nodes(map);
+    if (!nodes) {
+        out->failed = true;
+        return;
+    }
     buf_add_str(out, "(vector");
     for (size_t b = 0; b < map->block_count;) {
-        struct node_run next = next_on_worker(map, &b);
+        struct node_run next = next_on_worker(map, nodes, &b);
         if (run.nodes > 0 && next.first == run.first + run.nodes && next.size == run.size) {
             run.nodes++;
             continue;

@@ -97,7 +97,9 @@ void rankmap_ppn_text(const struct rankmap *map, struct buf *out);
 void rankmap_peers_text(const struct rankmap *map, uint32_t worker, struct buf *out);
 /* "(vector,(0,4,2),(4,1,1))": (first node, nodes, ranks a node) runs, as PMI-1's
  * PMI_process_mapping (MPICH src/pmi, doc/wiki/design/PMI_process_mapping); when ranks are not in
- * worker order ("several programs"), as many vectors as needed. */
+ * worker order ("several programs"), as many vectors as needed. Nodes are numbered over the workers
+ * that have ranks: MPICH 4 and Intel MPI allocate by the highest number. Without memory out has
+ * failed. */
 void rankmap_pmi1_mapping(const struct rankmap *map, struct buf *out);
 
 #endif
