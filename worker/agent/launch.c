@@ -227,7 +227,10 @@ static int open_servers(struct agent *agent, struct drarun_error *err)
     agent->topology = topology_new();
     agent->pmix = pmix_host_new(agent->base, &agent->job, &agent->tree, agent->coll,
                                 agent->topology, agent->session_dir, &pmix, err);
-    return agent->pmix ? agent_open_group(agent, agent->job.groups[0], err) : -err->code;
+    int rc = agent->pmix ? 0 : -err->code;
+    for (uint32_t i = 0; rc == 0 && i < agent->job.launched; i++)
+        rc = agent_open_group(agent, agent->job.groups[i], err);
+    return rc;
 }
 
 int agent_open_group(struct agent *agent, const struct rank_group *group, struct drarun_error *err)
@@ -247,7 +250,7 @@ int agent_open_group(struct agent *agent, const struct rank_group *group, struct
                           agent->session_dir, &owner, err);
     if (!*pmi1)
         return -err->code;
-    int rc = group->index > 0 ? pmix_host_add_group(agent->pmix, err) : 0;
+    int rc = group->spawned ? pmix_host_add_group(agent->pmix, err) : 0;
     if (rc < 0)
         pmi1_host_free(TAKE_PTR(*pmi1));
     return rc;
@@ -280,7 +283,7 @@ static const struct rank_group *group_of_app(const struct agent_job *job, uint32
  */
 static uint32_t root_program(const struct agent_job *job, uint32_t app)
 {
-    for (const struct rank_group *group = group_of_app(job, app); group->index > 0;
+    for (const struct rank_group *group = group_of_app(job, app); group->spawned;
          group = group_of_app(job, app))
         app = rankmap_place(&job->map, group->parent).app;
     return app;
@@ -325,11 +328,15 @@ static void rank_environment(const struct agent *agent, uint32_t rank, bool torc
     char path[sizeof agent->shm_dir + 32];
     const struct rank_group *group = agent_job_group_of(job, rank);
     struct rank_place place = rankmap_place(&group->map, rank - group->first);
+    const Drarun__Wire__World *world =
+        job->wire->n_worlds > 0
+            ? job->wire->worlds[root_program(job, rankmap_place(&job->map, rank).app)]
+            : NULL;
     struct rankenv_job known = {
         .uid = job->wire->uid,
         .attempt = job->wire->attempt,
-        .master_addr = job->wire->master_addr,
-        .master_port = job->wire->master_port,
+        .master_addr = world ? world->master_addr : job->wire->master_addr,
+        .master_port = world ? world->master_port : job->wire->master_port,
         .pmix = job->pmix,
         .torchrun = torchrun,
         .mpirun = job->mpirun,
@@ -457,7 +464,7 @@ bool agent_is_oversubscribed(const struct agent_job *job, uint32_t ranks)
     return ranks > cgroup_cpu_quota() || job->local_count > count_bound_cpus(job);
 }
 
-int agent_reserve_ranks(struct agent *agent)
+int agent_reserve_ranks(struct agent *agent, uint32_t first)
 {
     const struct agent_job *job = &agent->job;
     struct agent_rank *rank = realloc(agent->rank, (job->local_count + 1u) * sizeof *rank);
@@ -472,10 +479,12 @@ int agent_reserve_ranks(struct agent *agent)
     if (!pmi1)
         return -ENOMEM;
     agent->pmi1 = pmi1;
-    pmi1[job->group_count - 1] = NULL;
-    const struct rank_group *last = job->groups[job->group_count - 1];
-    memset(rank + last->local_first, 0, last->local_count * sizeof *rank);
-    memset(connected + last->first_app, 0, last->map.apps * sizeof *connected);
+    for (uint32_t i = first; i < job->group_count; i++) {
+        const struct rank_group *group = job->groups[i];
+        pmi1[i] = NULL;
+        memset(rank + group->local_first, 0, group->local_count * sizeof *rank);
+        memset(connected + group->first_app, 0, group->map.apps * sizeof *connected);
+    }
     return 0;
 }
 
@@ -491,9 +500,10 @@ int agent_prepare_take(struct agent *agent, Drarun__Wire__Launch *launch, struct
         strlist_add_all(&agent->environment, environ);
     agent->tree = (struct tree){job->worker, job->map.workers, job->wire->radix};
     agent->coll = coll_new(&agent->tree, &job->map, send_collective, agent);
-    if (agent_reserve_ranks(agent) < 0 || !agent->coll || agent->environment.failed)
+    if (agent_reserve_ranks(agent, 0) < 0 || !agent->coll || agent->environment.failed)
         return error_set(err, ENOMEM, "out of memory");
-    rc = agent_check_programs(agent, job->groups[0], err);
+    for (uint32_t i = 0; rc == 0 && i < job->launched; i++)
+        rc = agent_check_programs(agent, job->groups[i], err);
     if (rc == 0)
         rc = agent_check_room(agent, job->local_count, err);
     if (rc == 0)
@@ -615,7 +625,7 @@ static int start_rank(struct agent *agent, uint32_t index, struct program *progr
         .wd = job->apps[place.app]->wd,
         .cpus = known->cpus,
         .cpu_count = known->cpu_count,
-        .stdin_open = (job->wire->stdin_rank == -2 && rank < job->groups[0]->map.ranks) ||
+        .stdin_open = (job->wire->stdin_rank == -2 && rank < agent_job_launched_ranks(job)) ||
                       job->wire->stdin_rank == (int64_t)rank,
         .pmi_fd = pmi_fd,
         .stop = agent_job_group_of(job, rank)->stop_at == DRARUN__WIRE__STOP_AT__STOP_AT_EXEC,
@@ -705,17 +715,19 @@ int agent_start_group(struct agent *agent, const struct rank_group *group, struc
 
 void agent_start(struct agent *agent)
 {
-    const struct rank_group *group = agent->job.groups[0];
+    const struct agent_job *job = &agent->job;
     struct drarun_error err = {0};
-    int rc = agent_bind_group(agent, group, &err);
+    int rc = 0;
+    for (uint32_t i = 0; rc == 0 && i < job->launched; i++)
+        rc = agent_bind_group(agent, job->groups[i], &err);
     if (rc == 0 && agent->pmix)
         rc = pmix_host_prepare(agent->pmix, &err);
-    if (rc == 0)
-        rc = agent_start_group(agent, group, &err);
+    for (uint32_t i = 0; rc == 0 && i < job->launched; i++)
+        rc = agent_start_group(agent, job->groups[i], &err);
     if (rc < 0) {
         agent_send_failure(agent, &err, -1);
         agent_end_ranks(agent, true);
-    } else if (group->local_count > 0) {
+    } else if (job->local_count > 0) {
         if (agent->pmix)
             pmix_host_set_environment(agent->pmix);
         plan_looks(agent);

@@ -160,9 +160,9 @@ int agent_check_programs(const struct agent *agent, const struct rank_group *gro
                          struct drarun_error *err);
 /* That so many more ranks, which are known already, can be started. */
 int agent_check_room(const struct agent *agent, uint32_t ranks, struct drarun_error *err);
-/* What is kept of ranks and programs, for those of all groups. */
-int agent_reserve_ranks(struct agent *agent);
-/* The last group's servers; the job's first group: the servers as such. */
+/* What is kept of ranks and programs, for the groups from this one on. */
+int agent_reserve_ranks(struct agent *agent, uint32_t first);
+/* A group's servers: one of the launch's, before the servers start, or the last. */
 int agent_open_group(struct agent *agent, const struct rank_group *group, struct drarun_error *err);
 void agent_close_group(struct agent *agent, const struct rank_group *group);
 /* Decides its ranks' CPUs, which the PMIx server is to know before its group is added. */

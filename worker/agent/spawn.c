@@ -175,7 +175,7 @@ static void forget_cpus(struct agent *agent, const struct rank_group *group)
 static int prepare(struct agent *agent, const struct rank_group *group, struct drarun_error *err)
 {
     struct agent_job *job = &agent->job;
-    if (agent_reserve_ranks(agent) < 0)
+    if (agent_reserve_ranks(agent, group->index) < 0)
         return error_set(err, ENOMEM, "out of memory");
     if (group->local_count == 0 && agent->state != AGENT_RUNNING)
         return 0; /* it only passes on what others say */
@@ -246,7 +246,7 @@ static void answer_parent(struct agent *agent, const struct rank_group *group)
         answer_take(agent, spawn, group, false);
 }
 
-/* The ranks of the job itself, group 0, are never asked for. */
+/* The ranks of the launch, whose first group is 0, are never asked for. */
 static bool is_prepared(const struct agent *agent, uint32_t index)
 {
     return index > 0 && agent->spawns.prepared == index;

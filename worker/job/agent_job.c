@@ -122,35 +122,51 @@ static void name_group(const struct agent_job *job, struct rank_group *group)
 {
     const Drarun__Wire__Launch *launch = job->wire;
     char suffix[16] = "";
-    if (group->index > 0)
+    if (group->index > 0) /* of the launch's worlds or spawned: no two have one number */
         snprintf(suffix, sizeof suffix, ".s%u", group->index);
     snprintf(group->kvs, sizeof group->kvs, "drarun.%s.%u%s", launch->uid, launch->attempt, suffix);
     snprintf(group->nspace, sizeof group->nspace, "%s%s%s", group->kvs,
              launch->secret[0] ? "." : "", launch->secret);
 }
 
-static int build_first_group(struct agent_job *job, struct drarun_error *err)
+/* One group of all programs, or of one. */
+static int build_launched(struct agent_job *job, uint32_t app, struct drarun_error *err)
 {
     const Drarun__Wire__Launch *launch = job->wire;
+    bool own = launch->n_worlds > 0;
     struct rank_group *group = calloc(1, sizeof *group);
     if (!group)
         return error_set(err, ENOMEM, "out of memory for the job's ranks");
-    int rc = rank_group_map(launch->blocks, launch->n_blocks, launch->n_apps,
-                            (uint32_t)launch->n_workers, &group->map, err);
-    if (rc == 0)
-        rc = rank_group_map(launch->blocks, launch->n_blocks, launch->n_apps,
-                            (uint32_t)launch->n_workers, &job->map, err);
+    int rc = own ? rank_group_map_app(&job->map, app, &group->map, err)
+                 : rank_group_map(launch->blocks, launch->n_blocks, launch->n_apps,
+                                  (uint32_t)launch->n_workers, &group->map, err);
     if (rc == 0 && reserve(job, group->map.apps, group->map.local_sizes[job->worker]) < 0)
         rc = error_set(err, ENOMEM, "out of memory for the job's ranks");
     if (rc < 0) {
         rank_group_free(group);
         return rc;
     }
+    group->index = job->group_count;
+    group->first = job->map.app_firsts[app];
+    group->first_app = app;
     group->bind = job->bind;
     group->stop_at = launch->stop_at;
     name_group(job, group);
-    enter_group(job, group, launch->apps);
+    enter_group(job, group, launch->apps + app);
+    job->launched = job->group_count;
     return 0;
+}
+
+static int build_launched_groups(struct agent_job *job, struct drarun_error *err)
+{
+    const Drarun__Wire__Launch *launch = job->wire;
+    if (launch->n_worlds > 0 && launch->n_worlds != launch->n_apps)
+        return refuse(err, "as many worlds as programs are wanted, or none");
+    int rc = rank_group_map(launch->blocks, launch->n_blocks, launch->n_apps,
+                            (uint32_t)launch->n_workers, &job->map, err);
+    for (uint32_t app = 0; rc == 0 && app < (launch->n_worlds > 0 ? job->map.apps : 1); app++)
+        rc = build_launched(job, app, err);
+    return rc;
 }
 
 static int build_group(struct agent_job *job, struct rank_group *group, struct drarun_error *err)
@@ -159,6 +175,7 @@ static int build_group(struct agent_job *job, struct rank_group *group, struct d
     *group = (struct rank_group){.index = wire->index,
                                  .first = wire->first,
                                  .first_app = job->map.apps,
+                                 .spawned = true,
                                  .parent = wire->parent,
                                  .bind = job->bind,
                                  .stop_at = wire->stop_at,
@@ -209,9 +226,15 @@ int agent_job_drop_group(struct agent_job *job)
     return 0;
 }
 
+uint32_t agent_job_launched_ranks(const struct agent_job *job)
+{
+    const struct rank_group *last = job->groups[job->launched - 1];
+    return last->first + last->map.ranks;
+}
+
 uint32_t agent_job_universe(const struct agent_job *job)
 {
-    uint32_t ranks = job->groups[0]->map.ranks;
+    uint32_t ranks = agent_job_launched_ranks(job);
     return job->wire->universe > ranks ? job->wire->universe : ranks;
 }
 
@@ -246,7 +269,7 @@ int agent_job_init_take(struct agent_job *job, Drarun__Wire__Launch *launch,
     if (rc == 0)
         rc = bind_parse(launch->bind[0] ? launch->bind : "none", &job->bind, err);
     if (rc == 0)
-        rc = build_first_group(job, err);
+        rc = build_launched_groups(job, err);
     if (rc < 0)
         return rc;
     job->pmix = launch->mode == DRARUN__WIRE__LAUNCH_MODE__LAUNCH_PMIX;

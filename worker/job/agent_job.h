@@ -18,8 +18,9 @@
 struct agent_job {
     Drarun__Wire__Launch *wire; /* as received, checked; owned */
     struct rankmap map;         /* all ranks and programs, of all groups */
-    struct rank_group **groups; /* by index; [0] always there, the others come and stay */
+    struct rank_group **groups; /* by index: the Launch's, then those that come later, and stay */
     uint32_t group_count;
+    uint32_t launched;        /* groups of the Launch, at least one */
     Drarun__Wire__App **apps; /* by program of the job; borrowed from wire and groups */
     struct bind_policy bind;
     uint32_t worker; /* this agent's index */
@@ -43,6 +44,8 @@ int agent_job_add_group_take(struct agent_job *job, Drarun__Wire__Group *wire,
                              struct drarun_error *err);
 /* Undoes the last agent_job_add_group_take. -ENOMEM. */
 int agent_job_drop_group(struct agent_job *job);
+/* The ranks of the Launch. */
+uint32_t agent_job_launched_ranks(const struct agent_job *job);
 /* How many ranks the user has allowed in all. */
 uint32_t agent_job_universe(const struct agent_job *job);
 /* The group of a rank of the job. */

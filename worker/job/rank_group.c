@@ -32,6 +32,20 @@ int rank_group_map(Drarun__Wire__Block *const *wire, size_t count, size_t apps, 
     return rankmap_from_blocks(blocks, count, workers, ret_map, err);
 }
 
+int rank_group_map_app(const struct rankmap *job, uint32_t app, struct rankmap *ret_map,
+                       struct drarun_error *err)
+{
+    cleanup_free struct rank_block *blocks = calloc(job->block_count + 1, sizeof *blocks);
+    size_t count = 0;
+    if (!blocks)
+        return error_set(err, ENOMEM, "out of memory for the job's ranks");
+    for (size_t b = 0; b < job->block_count; b++)
+        if (job->blocks[b].app == app)
+            blocks[count++] = (struct rank_block){job->blocks[b].first - job->app_firsts[app],
+                                                  job->blocks[b].count, job->blocks[b].worker, 0};
+    return rankmap_from_blocks(blocks, count, job->workers, ret_map, err);
+}
+
 void rank_group_free(struct rank_group *group)
 {
     if (!group)

@@ -337,7 +337,7 @@ static void set_env(const struct pmi1_host *host, uint32_t rank, int fd, struct 
     env_setf(env, "PMI_FD", "%d", fd);
     env_setf(env, "PMI_RANK", "%u", rank - host->group->first);
     env_setf(env, "PMI_SIZE", "%u", host->group->map.ranks);
-    env_set(env, "PMI_SPAWNED", host->group->index > 0 ? "1" : "0");
+    env_set(env, "PMI_SPAWNED", host->group->spawned ? "1" : "0");
 }
 
 int pmi1_host_open(struct pmi1_host *host, uint32_t rank, struct strlist *env, int *ret_fd,

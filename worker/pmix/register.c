@@ -121,7 +121,7 @@ static void add_job(const struct pmix_host *host, const struct rank_group *group
     add_u32(list, PMIX_JOB_NUM_APPS, map->apps);
     add_u32(list, PMIX_NUM_NODES, nodes_with_ranks(map));
     add_rank(list, PMIX_NPROC_OFFSET, group->first);
-    if (group->index > 0)
+    if (group->spawned)
         add_parent(host, group, list);
     add_stop(host, group, list);
     add_u32(list, PMIX_SESSION_ID, 1);
@@ -229,7 +229,7 @@ static void add_rank_info(const struct pmix_host *host, const struct rank_group 
     add_u16(part, PMIX_NODE_RANK, node_rank(host, group, &place));
     add_u32(part, PMIX_NODEID, place.worker);
     add_text(part, PMIX_HOSTNAME, host->job->nodes[place.worker]);
-    add_bool(part, PMIX_SPAWNED, group->index > 0);
+    add_bool(part, PMIX_SPAWNED, group->spawned);
     add_u32(part, PMIX_REINCARNATION, 0);
     add_binding(host, part, group->first + rank);
     add_part(list, PMIX_PROC_DATA, part);

@@ -101,6 +101,43 @@ static void what_the_agent_needs(void **state)
     agent_job_done(&job);
 }
 
+static void programs_are_worlds_of_their_own(void **state)
+{
+    struct parts p;
+    struct agent_job job;
+    struct drarun_error err = {0};
+    Drarun__Wire__World world[2], *worlds[2] = {&world[0], &world[1]};
+    (void)state;
+    fill(&p);
+    drarun__wire__world__init(&world[0]);
+    drarun__wire__world__init(&world[1]);
+    p.launch.worlds = worlds;
+    p.launch.n_worlds = 2;
+    assert_int_equal(receive(&p, &job, &err), 0);
+    assert_int_equal(job.launched, 2);
+    assert_int_equal(job.group_count, 2);
+    assert_string_equal(job.groups[0]->nspace, "drarun.0123abcd.2.k7");
+    assert_string_equal(job.groups[1]->nspace, "drarun.0123abcd.2.s1.k7");
+    const struct rank_group *second = agent_job_group_of(&job, 4);
+    assert_ptr_equal(second, job.groups[1]);
+    assert_int_equal(second->first, 3);
+    assert_int_equal(second->first_app, 1);
+    assert_int_equal(second->map.ranks, 2);
+    assert_int_equal(second->map.apps, 1);
+    assert_int_equal(second->local_first, 1);
+    assert_int_equal(second->local_count, 1);
+    assert_false(second->spawned);
+    assert_int_equal(job.local[1], 4);
+    assert_int_equal(job.map.ranks, 5);
+    assert_int_equal(agent_job_launched_ranks(&job), 5);
+    assert_int_equal(agent_job_universe(&job), 5);
+    agent_job_done(&job);
+    p.launch.n_worlds = 1;
+    assert_int_equal(receive(&p, &job, &err), -EPROTO);
+    assert_string_equal(err.text, "launch message: as many worlds as programs are wanted, or none");
+    agent_job_done(&job);
+}
+
 /* A server would wait for ranks that are not its own. */
 static void workers_of_one_host_are_nodes_of_their_own(void **state)
 {
@@ -409,6 +446,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_the_agent_needs),
+        cmocka_unit_test(programs_are_worlds_of_their_own),
         cmocka_unit_test(workers_of_one_host_are_nodes_of_their_own),
         cmocka_unit_test(worker_without_ranks),
         cmocka_unit_test(what_cannot_be_is_refused),
