@@ -32,6 +32,21 @@ def test_each_role_runs_on_its_own_workers(jobs, mode):
         {"name": "head", "first": 0, "workers": 1, "ranks": 1}, {"name": "train", "first": 1, "workers": 2, "ranks": 4}]
 
 
+@MODES
+def test_worlds_of_their_own(jobs, mode):
+    """Each counts its ranks from 0, and its rank 0 listens in its own first pod."""
+    show = SHOW + "; echo $(hostname -i | cut -d' ' -f1) $RANK: $DRARUN_ROLE listens at $MASTER_ADDR:$MASTER_PORT"
+    result = jobs.run(*mode, roles=[role("head", show), role("train", show, workers=2, ranksPerWorker=2)], world="own").ok()
+    lines = result.out.splitlines()
+    assert sorted(line for line in lines if "worker" in line) == [
+        "head 0/1 worker 0 local 0/1", "train 0/4 worker 1 local 0/2", "train 1/4 worker 1 local 1/2",
+        "train 2/4 worker 2 local 0/2", "train 3/4 worker 2 local 1/2"]
+    listens = [line.split() for line in lines if "listens" in line]
+    first = {words[2]: words[0] for words in listens if words[1] == "0:"}
+    assert len(listens) == 5 and len(set(first.values())) == 2, lines
+    assert all(words[5] == f"{first[words[2]]}:29500" for words in listens), lines
+
+
 def test_status_and_exec_know_the_roles(jobs):
     job = Running(jobs, roles=[role("head", UP, ranksPerWorker=1), role("train", UP, workers=2, ranksPerWorker=2)],
                   success="head").wait_lines(5)

@@ -37,6 +37,34 @@ def test_each_role_runs_its_program_on_its_own_workers(drarun, job):
     assert result.out.count("127.0.0.1 127.0.0.1\n") == 4
 
 
+@pytest.mark.gate
+def test_worlds_of_their_own(drarun, job):
+    """Ranks from 0, and a place where each world's rank 0 listens; workers are the job's."""
+    show = SHOW + "; echo node $NODE_RANK/$NNODES of $DRARUN_ROLE at $MASTER_ADDR:$MASTER_PORT jax $JAX_PROCESS_ID/$JAX_NUM_PROCESSES"
+    spec = job(role("head", show), role("train", show, workers=2, ranksPerWorker=2), world="own", launch="env")
+    lines = drarun("run", "--local", spec).ok().out.splitlines()
+    assert sorted(line for line in lines if "worker" in line) == [
+        "head 0/1 worker 0 local 0/1 ", "train 0/4 worker 1 local 0/2 ", "train 1/4 worker 1 local 1/2 ",
+        "train 2/4 worker 2 local 0/2 ", "train 3/4 worker 2 local 1/2 "]
+    at = {line.split()[3]: line.split()[5] for line in lines if line.startswith("node")}
+    assert len(set(at.values())) == 2 and len([line for line in lines if at["train"] in line]) == 4, lines
+    assert sorted(line.replace(at[line.split()[3]], "X") for line in lines if line.startswith("node")) == [
+        "node 0/1 of head at X jax 0/1", "node 0/2 of train at X jax 0/4", "node 0/2 of train at X jax 1/4",
+        "node 1/2 of train at X jax 2/4", "node 1/2 of train at X jax 3/4"]
+
+
+def test_torchrun_in_a_world_of_its_own(drarun, job, tmp_path):
+    """It counts the workers of its role."""
+    program = tmp_path / "torchrun"
+    program.write_text("#!/bin/sh\necho $DRARUN_ROLE $PET_NODE_RANK/$PET_NNODES\n")
+    program.chmod(0o755)
+    roles = [{"name": name, "workers": workers, "command": [str(program), "t.py"]} for name, workers in (("a", 1), ("b", 2))]
+    result = drarun("run", "--local", job(*roles, world="own", launch="env")).ok()
+    assert sorted(result.out.splitlines()) == ["a 0/1", "b 0/2", "b 1/2"]
+    refused = drarun("run", "--local", job(*roles, launch="env"))
+    assert refused.rc == 65 and "launch: torchrun (a) would count the workers of all roles: say world: own" in refused.err, refused
+
+
 def test_without_roles_there_is_one(drarun, tmp_path):
     path = tmp_path / "job.yaml"
     path.write_text("workers: 2\nranksPerWorker: 2\nimage: i\ncommand: [sh, -c, 'echo $RANK $GROUP_RANK [$DRARUN_ROLE]']\n")

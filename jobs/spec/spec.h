@@ -122,6 +122,7 @@ struct job_spec {
     uint32_t workers; /* of all roles */
     enum spec_success success;
     uint32_t success_role;   /* which, with SPEC_SUCCESS_ROLE */
+    bool own_worlds;         /* each role is an MPI_COMM_WORLD of its own */
     const char *bind;        /* as --bind (jobs/ranks/binding.h) */
     enum spec_spread spread; /* 0: left out; jobs/spec/node_spread.h says what holds then */
     enum spec_claims claims;

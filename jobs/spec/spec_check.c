@@ -445,7 +445,7 @@ static void read_roles(const struct reader_node *spec, struct spec_raw *raw)
     number_workers(spec, s);
 }
 
-/* torchrun counts its nodes over the whole job. */
+/* torchrun counts its nodes over the whole world. */
 static bool runs_torchrun(const struct spec_role *role)
 {
     CLEANUP(strlist_done) struct strlist argv = STRLIST_INIT;
@@ -491,10 +491,10 @@ static void refuse_with_roles(const struct reader_node *spec, const struct job_s
                             s->roles[0].name ? s->roles[0].name : "?",
                             s->roles[r].name ? s->roles[r].name : "?");
     for (uint32_t r = 0; r < s->role_count; r++)
-        if (s->launch == SPEC_LAUNCH_ENV && runs_torchrun(&s->roles[r]))
+        if (s->launch == SPEC_LAUNCH_ENV && !s->own_worlds && runs_torchrun(&s->roles[r]))
             reader_fail_key(spec, "launch",
-                            "torchrun is not supported yet for several roles (%s): it counts the "
-                            "workers of all roles; run the program itself, a rank for each GPU",
+                            "torchrun (%s) would count the workers of all roles: say world: own, "
+                            "or run the program itself, a rank for each GPU",
                             s->roles[r].name ? s->roles[r].name : "?");
     if (s->launch == SPEC_LAUNCH_MPIRUN)
         reader_fail_key(spec, "launch",

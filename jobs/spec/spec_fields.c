@@ -292,14 +292,9 @@ static void read_roles(const struct reader_node *node, void *field)
 
 static void read_world(const struct reader_node *node, void *field)
 {
-    const char *text = json_string_value(node->value);
-    int index = 0;
-    (void)field;
-    if (text && strcmp(text, "own") == 0)
-        reader_fail(node, "own is not supported yet: all roles are one MPI_COMM_WORLD; submit a "
-                          "job for each role that shall have its own");
-    else
-        reader_choice(node, "shared", &index);
+    int index;
+    if (reader_choice(node, "shared own", &index) == 0)
+        *(bool *)field = index == 1;
 }
 
 static void read_object(const struct reader_node *node, void *field)
@@ -513,7 +508,7 @@ static const struct field spec_list[] = {
     ROLE_KEYS(AT(above)),
     {"roles", FIELD_CALL, 0, .read = read_roles},
     {"success", FIELD_TEXT, AT(success), .fallback = "all"}, /* see spec_check */
-    {"world", FIELD_CALL, 0, .fallback = "shared", .read = read_world},
+    {"world", FIELD_CALL, AT(s.own_worlds), .fallback = "shared", .read = read_world},
     {"bind", FIELD_CALL, AT(s.bind), .fallback = "none", .read = read_bind},
     {"placement", FIELD_GROUP, 0, .group = &placement_fields},
     {"computeDomain", FIELD_CALL, AT(s.compute_domain), .read = read_domain},

@@ -154,14 +154,52 @@ static void send_hello(struct agent *agent)
     agent_send(agent, &envelope);
 }
 
+/* Ranks of several worlds may listen on one machine. */
+static bool is_taken(const struct launch_master *masters, uint32_t count, const char *address,
+                     uint16_t port)
+{
+    for (uint32_t w = 0; w < count; w++)
+        if (masters[w].port == port && strcmp(masters[w].address, address) == 0)
+            return true;
+    return false;
+}
+
+static uint16_t pick_port(const struct job *job, uint32_t world)
+{
+    const struct launch_master *own = &job->masters[world];
+    bool elsewhere = !request_is_here(job->request);
+    uint16_t port = MASTER_PORT_DEFAULT;
+    if (!elsewhere)
+        port = master_port_pick(getenv("MASTER_PORT"));
+    while (is_taken(job->masters, world, own->address, port))
+        port = elsewhere ? port + 1 : master_port_pick(getenv("MASTER_PORT"));
+    return port;
+}
+
+/* Where rank 0 of each world can listen. */
+static int find_masters(struct job *job, struct drarun_error *err)
+{
+    job->masters = calloc(job->worlds, sizeof *job->masters);
+    if (!job->masters)
+        return error_set(err, ENOMEM, "out of memory");
+    for (uint32_t w = 0; w < job->worlds; w++) {
+        uint16_t port = 0;
+        struct launch_master *master = &job->masters[w];
+        uint32_t worker = rankmap_worker(&job->map, job->map.app_firsts[w]);
+        const char *address = job->agents[worker].address;
+        if (!address[0] ||
+            address_split(address, master->address, sizeof master->address, &port, NULL) < 0)
+            snprintf(master->address, sizeof master->address, "127.0.0.1");
+        master->port = pick_port(job, w);
+    }
+    return 0;
+}
+
 static int make_launch(struct job *job, struct drarun_error *err)
 {
-    uint16_t port = 0;
     bool elsewhere = !request_is_here(job->request);
-    const struct agent *master = &job->agents[rankmap_worker(&job->map, 0)];
-    if (!master->address[0] ||
-        address_split(master->address, job->master_addr, sizeof job->master_addr, &port, NULL) < 0)
-        snprintf(job->master_addr, sizeof job->master_addr, "127.0.0.1");
+    if (find_masters(job, err) < 0)
+        return -err->code;
     struct launch_facts facts = {
         .request = job->request,
         .map = &job->map,
@@ -173,8 +211,7 @@ static int make_launch(struct job *job, struct drarun_error *err)
         .hold = job->hold,
         .start = job->early,
         .here = !elsewhere,
-        .master_addr = job->master_addr,
-        .master_port = elsewhere ? MASTER_PORT_DEFAULT : master_port_pick(getenv("MASTER_PORT")),
+        .masters = job->masters,
     };
     job->launch = launch_message_new(&facts, err);
     if (!job->launch)

@@ -151,6 +151,7 @@ static int map_ranks(struct job *job, struct drarun_error *err)
     if (request->stop_at != DRARUN__WIRE__STOP_AT__STOP_AT_NOTHING && check_stop(request, err) < 0)
         return -err->code;
     job->first_ranks = job->map.ranks;
+    job->worlds = request->own_worlds ? job->map.apps : 1;
     job->hold = job->count > 1 && !request->launch_env && !request->launch_mpirun &&
                 (request->slots > 0 || request->oversubscribe);
     job->spawn = job_spawn_new(job);
@@ -330,6 +331,7 @@ void job_free(struct job *job)
     output_free(job->output);
     signals_free(job->signals);
     launch_message_free(job->launch);
+    free(job->masters);
     shm_clean_free(job->shm);
     job_free_clocks(job);
     notes_done(&job->notes);

@@ -24,6 +24,7 @@ struct launch_message {
     struct app *apps;
     Drarun__Wire__Block *blocks;
     Drarun__Wire__Worker *workers;
+    Drarun__Wire__World *worlds; /* as many as apps, where they are theirs */
     Drarun__Wire__Assignment assignment;
     struct launch_plan *plan; /* NULL: nothing was derived */
     char secret[IDENTITY_UID_SIZE];
@@ -96,6 +97,19 @@ static void fill_workers(struct launch_message *m, void **pointers)
     m->wire.n_workers = m->map->workers;
 }
 
+static void fill_worlds(struct launch_message *m, const struct launch_master *masters,
+                        void **pointers)
+{
+    for (size_t i = 0; i < m->wire.n_apps; i++) {
+        drarun__wire__world__init(&m->worlds[i]);
+        m->worlds[i].master_addr = (char *)masters[i].address;
+        m->worlds[i].master_port = masters[i].port;
+        pointers[i] = &m->worlds[i];
+    }
+    m->wire.worlds = (Drarun__Wire__World **)pointers;
+    m->wire.n_worlds = m->wire.n_apps;
+}
+
 static void fill_job(struct launch_message *m, const struct launch_facts *facts)
 {
     const struct job_request *request = facts->request;
@@ -122,8 +136,8 @@ static void fill_job(struct launch_message *m, const struct launch_facts *facts)
     wire->universe = facts->universe;
     wire->hold = facts->hold;
     wire->start = facts->start;
-    wire->master_addr = (char *)facts->master_addr;
-    wire->master_port = facts->master_port;
+    wire->master_addr = (char *)facts->masters[0].address;
+    wire->master_port = facts->masters[0].port;
     wire->same_host = facts->here;
 }
 
@@ -147,8 +161,9 @@ struct launch_message *launch_message_new(const struct launch_facts *facts,
     m->apps = calloc(apps, sizeof *m->apps);
     m->blocks = calloc(map->block_count, sizeof *m->blocks);
     m->workers = calloc(map->workers, sizeof *m->workers);
-    m->pointers = calloc(apps + map->block_count + map->workers, sizeof *m->pointers);
-    int rc = m->apps && m->blocks && m->workers && m->pointers ? 0 : -ENOMEM;
+    m->worlds = calloc(apps, sizeof *m->worlds);
+    m->pointers = calloc(2 * apps + map->block_count + map->workers, sizeof *m->pointers);
+    int rc = m->apps && m->blocks && m->workers && m->worlds && m->pointers ? 0 : -ENOMEM;
     if (rc == 0)
         rc = fill_apps(m, facts->request, m->pointers);
     if (rc < 0) {
@@ -158,6 +173,8 @@ struct launch_message *launch_message_new(const struct launch_facts *facts,
     }
     fill_blocks(m, m->pointers + apps);
     fill_workers(m, m->pointers + apps + map->block_count);
+    if (facts->request->own_worlds)
+        fill_worlds(m, facts->masters, m->pointers + apps + map->block_count + map->workers);
     fill_job(m, facts);
     return m;
 }
@@ -171,6 +188,7 @@ void launch_message_free(struct launch_message *m)
     free(m->apps);
     free(m->blocks);
     free(m->workers);
+    free(m->worlds);
     free(m->pointers);
     launch_plan_free(m->plan);
     free(m);

@@ -9,7 +9,14 @@
 #include "jobs/derive/plan.h"
 #include "jobs/ranks/rankmap.h"
 #include "launcher/job/request.h"
+#include "launcher/programs/remote.h"
 #include "lib/wire/wire.pb-c.h"
+
+/* Where rank 0 of a world can listen: MASTER_ADDR and MASTER_PORT. */
+struct launch_master {
+    char address[REMOTE_ADDRESS_SIZE];
+    uint16_t port;
+};
 
 /* All borrowed for the life of the message. */
 struct launch_facts {
@@ -19,12 +26,11 @@ struct launch_facts {
     uint32_t attempt;
     char *const *env; /* what every rank inherits; NULL: the agent's own environment */
     int32_t stdin_rank;
-    uint32_t universe; /* slots of all workers; 0: as many as ranks */
-    bool hold;         /* agents stay for ranks that are spawned */
-    bool start;        /* without waiting for Start */
-    bool here;         /* all agents are on this machine */
-    const char *master_addr;
-    uint16_t master_port;
+    uint32_t universe;                   /* slots of all workers; 0: as many as ranks */
+    bool hold;                           /* agents stay for ranks that are spawned */
+    bool start;                          /* without waiting for Start */
+    bool here;                           /* all agents are on this machine */
+    const struct launch_master *masters; /* of the job; with request.own_worlds one by program */
 };
 
 struct launch_message;

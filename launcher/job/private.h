@@ -86,6 +86,7 @@ struct job {
     struct event_base *base;
     struct rankmap map;   /* with what ranks have spawned */
     uint32_t first_ranks; /* without */
+    uint32_t worlds;      /* as which they start: all programs, or each */
     struct job_spawn *spawn;
     struct job_names *names;
     bool hold; /* agents stay for ranks that are spawned, until they are released */
@@ -106,7 +107,7 @@ struct job {
     struct local_agents local;
     struct remote *remote;
     struct launch_message *launch;
-    char master_addr[REMOTE_ADDRESS_SIZE];
+    struct launch_master *masters; /* see launch_facts */
     struct shm_clean *shm;
 
     struct output *output;

@@ -101,6 +101,7 @@ struct job_request {
      * NULL: none. */
     const struct option_spec *for_here, *for_cluster;
 
+    bool own_worlds;    /* each program is an MPI_COMM_WORLD of its own */
     bool launch_env;    /* environment alone, no PMIx */
     bool launch_mpirun; /* the program is mpirun, which starts the ranks through the agents */
     uint32_t slots;     /* ranks that a worker may have: mpirun is told so, and ranks may spawn so

@@ -394,7 +394,7 @@ struct job_spawn *job_spawn_new(struct job *job)
     if (!spawn)
         return NULL;
     spawn->job = job;
-    spawn->groups = 1;
+    spawn->groups = job->worlds;
     STAILQ_INIT(&spawn->asks);
     spawn->awaited = calloc(job->count, sizeof *spawn->awaited);
     spawn->room_clock = evtimer_new(job->base, on_room_clock, spawn);

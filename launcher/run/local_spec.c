@@ -181,6 +181,7 @@ static void fill_request(const struct job_spec *spec, struct job_request *reques
 {
     request->workers = spec->workers;
     request->bind = spec->bind;
+    request->own_worlds = spec->own_worlds;
     request->launch_env = spec->launch == SPEC_LAUNCH_ENV;
     request->launch_mpirun = spec->launch == SPEC_LAUNCH_MPIRUN;
     if (request->timeout_ms == 0)

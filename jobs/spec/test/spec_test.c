@@ -775,7 +775,8 @@ static void test_refused_roles(void **state)
          "roles[0].devices.claims: is of the whole job: say it in spec.devices.claims"},
         {TWO("success: c", "workers: 1", "workers: 1"),
          "success: expected all, rank0 or a role (a, b), got \"c\""},
-        {TWO("world: own", "workers: 1", "workers: 1"), "world: own is not supported yet"},
+        {TWO("world: two", "workers: 1", "workers: 1"),
+         "world: expected one of shared, own, got \"two\""},
         {TWO("devices: {claims: template}", "workers: 1", "workers: 1"),
          "devices.claims: template is not supported yet for several roles"},
         {TWO("queue: q", "workers: 1", "workers: 1"),
@@ -785,7 +786,7 @@ static void test_refused_roles(void **state)
         {TWO("launch: mpirun", "workers: 1", "workers: 1"),
          "launch: mpirun is not supported yet for several roles"},
         {TWO("launch: env", "workers: 1", "command: [torchrun, t.py]"),
-         "launch: torchrun is not supported yet for several roles (b)"},
+         "launch: torchrun (b) would count the workers of all roles: say world: own"},
         {TWO("", "priorityClassName: high", "workers: 1"),
          "roles: a and b have different priorities"},
     };

@@ -149,6 +149,7 @@ int ranks_build(const struct ranks_facts *facts, const struct request_pods *pods
         .orphan_wait_ms = ORPHAN_WAIT_MS,
         .radix = RADIX,
         .bind = facts->spec->bind,
+        .own_worlds = facts->spec->own_worlds,
         .pods = &r->pods,
         .launch_env = facts->spec->launch == SPEC_LAUNCH_ENV,
         .launch_mpirun = facts->spec->launch == SPEC_LAUNCH_MPIRUN,
