@@ -116,6 +116,14 @@ def test_what_the_spec_says_is_refused(drarun, job, words, said):
     assert result.rc == 64 and said in result.err, result
 
 
+@pytest.mark.parametrize("words", [["--env", "X=y", "--wd", "/", "--bind", "core"], ["-x", "X=y", "--wd", "/", "--bind", "0"]])
+def test_command_line_is_for_all_ranks(drarun, job, words):
+    """Over what the spec says; a role's own variables stay."""
+    show = "echo $DRARUN_ROLE $X $A $PWD $(nproc)"
+    spec = job(role("a", show, workingDir="/tmp"), role("b", show, env={"A": "b", "X": "b"}), env={"A": "top"}, bind="none")
+    assert sorted(drarun("run", "--local", spec, *words).ok().out.splitlines()) == ["a y top / 1", "b y b / 1"]
+
+
 def test_local_is_for_a_spec(drarun):
     result = drarun("--local", "true")
     assert result.rc == 64 and "--local is for a job of a cluster" in result.err, result

@@ -125,7 +125,7 @@ static void fill_job(struct launch_message *m, const struct launch_facts *facts)
                  : request->launch_mpirun ? DRARUN__WIRE__LAUNCH_MODE__LAUNCH_MPIRUN
                                           : DRARUN__WIRE__LAUNCH_MODE__LAUNCH_PMIX;
     wire->slots = request->slots ? request->slots : request->per_worker;
-    wire->bind = (char *)request->bind;
+    wire->bind = (char *)(request->bind ? request->bind : "none");
     wire->stop_at = request->stop_at;
     wire->report_bindings = request->report_bindings;
     wire->stdin_rank = facts->stdin_rank;

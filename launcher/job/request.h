@@ -109,7 +109,7 @@ struct job_request {
     bool oversubscribe; /* ranks may spawn more */
     /* Ranks whose success is the job's, success_count of them from success_first; 0: all. */
     uint32_t success_first, success_count;
-    const char *bind;
+    const char *bind;             /* NULL: not said */
     Drarun__Wire__StopAt stop_at; /* where ranks wait for a debugger */
     bool report_bindings;
     int32_t stdin_rank;

@@ -243,7 +243,7 @@ static bool is_said(const struct job_request *request, enum foreign_said what)
         return request->workers > 0 || request->agents || request->pods || request->hosts_shown ||
                request->per_worker > 0;
     case FOREIGN_SAID_BIND:
-        return strcmp(request->bind, "none") != 0;
+        return request->bind != NULL;
     case FOREIGN_SAID_OUTPUT:
         return request->label || request->output_dir;
     case FOREIGN_SAID_TIMEOUT:

@@ -156,8 +156,9 @@ static uint32_t ranks_per_worker(const struct job_spec *spec, const struct spec_
     return starts_others || role->gpus.count == 0 ? 1 : role->gpus.count;
 }
 
-static int fill_program(struct local_spec *own, struct job_request *request, uint32_t r,
-                        struct drarun_error *err)
+/* given: what the command line says for all ranks. */
+static int fill_program(struct local_spec *own, struct job_request *request,
+                        const struct request_program *given, uint32_t r, struct drarun_error *err)
 {
     const struct job_spec *spec = &own->file->job;
     const struct spec_role *role = &spec->roles[r];
@@ -165,12 +166,18 @@ static int fill_program(struct local_spec *own, struct job_request *request, uin
     struct strlist *argv = &own->argvs[r];
     add_argv(request, role, argv);
     add_env(role, &program->env);
+    if (request->env_all.count > 0)
+        strlist_add_all(&program->env, request->env_all.items);
+    if (given->env.count > 0)
+        strlist_add_all(&program->env, given->env.items);
     int rc = role_env_add(spec, role, strlist_items(&own->hosts), &program->env, err);
     if (rc == 0 && (argv->failed || argv->count == 0 || program->env.failed))
         rc = error_set(err, ENOMEM, "out of memory");
     program->argv = argv->items;
     program->argc = argv->count;
-    program->wd = json_string_value(json_object_get(spec_role_container(role), "workingDir"));
+    program->wd = given->wd
+                      ? given->wd
+                      : json_string_value(json_object_get(spec_role_container(role), "workingDir"));
     program->workers = role->workers;
     program->ranks =
         spec->launch == SPEC_LAUNCH_MPIRUN ? 1 : role->workers * ranks_per_worker(spec, role, argv);
@@ -180,7 +187,8 @@ static int fill_program(struct local_spec *own, struct job_request *request, uin
 static void fill_request(const struct job_spec *spec, struct job_request *request)
 {
     request->workers = spec->workers;
-    request->bind = spec->bind;
+    if (!request->bind)
+        request->bind = spec->bind;
     request->own_worlds = spec->own_worlds;
     request->launch_env = spec->launch == SPEC_LAUNCH_ENV;
     request->launch_mpirun = spec->launch == SPEC_LAUNCH_MPIRUN;
@@ -191,7 +199,8 @@ static void fill_request(const struct job_spec *spec, struct job_request *reques
     request_decide_success(request, spec);
 }
 
-static int fill(struct local_spec *own, struct job_request *request, struct drarun_error *err)
+static int fill(struct local_spec *own, struct job_request *request,
+                const struct request_program *given, struct drarun_error *err)
 {
     const struct job_spec *spec = &own->file->job;
     request->program_count = 0;
@@ -204,10 +213,16 @@ static int fill(struct local_spec *own, struct job_request *request, struct drar
     request->program_count = spec->role_count;
     int rc = 0;
     for (uint32_t r = 0; rc == 0 && r < spec->role_count; r++)
-        rc = fill_program(own, request, r, err);
+        rc = fill_program(own, request, given, r, err);
     if (rc == 0)
         fill_request(spec, request);
     return rc;
+}
+
+static int fail(const struct drarun_error *err)
+{
+    log_error("%s", err->text);
+    return error_exit_status(err->kind);
 }
 
 int local_spec_use(struct job_request *request, struct local_spec **ret_spec)
@@ -222,12 +237,11 @@ int local_spec_use(struct job_request *request, struct local_spec **ret_spec)
     int status = spec_file_load(request->cluster.file, NULL, &own->file);
     if (status != 0)
         return status;
-    int rc = fill(own, request, &err);
-    free(given); /* the file's, which has nothing of its own */
-    if (rc < 0) {
-        log_error("%s", err.text);
-        return error_exit_status(err.kind);
-    }
+    int rc = fill(own, request, given, &err);
+    strlist_done(&given->env);
+    free(given);
+    if (rc < 0)
+        return fail(&err);
     *ret_spec = TAKE_PTR(own);
     return 0;
 }

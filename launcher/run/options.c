@@ -553,7 +553,7 @@ int run_options_parse_spec(struct job_request *request, struct drarun_error *err
                           "-n %u: a job's spec says how many ranks a worker has (ranksPerWorker); "
                           "--workers N changes the workers, --namespace %u is the namespace",
                           program->ranks, program->ranks);
-    if (program->env.count > 0 || request->env_all.count > 0 || program->wd)
+    if (!request->local && (program->env.count > 0 || request->env_all.count > 0 || program->wd))
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "%s: what a job's ranks get is in its spec (the container's %s)",
                           program->wd ? "--wd" : "--env", program->wd ? "workingDir" : "env");
@@ -630,7 +630,6 @@ int run_options_parse(int argc, char *const argv[], struct job_request *request,
     *request = (struct job_request){
         .programs = calloc((size_t)count_programs(argc, argv), sizeof *request->programs),
         .radix = 8,
-        .bind = "none",
         .kill_after_ms = KILL_AFTER_MS,
     };
     if (!request->programs)
