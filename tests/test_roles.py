@@ -124,6 +124,14 @@ def test_command_line_is_for_all_ranks(drarun, job, words):
     assert sorted(drarun("run", "--local", spec, *words).ok().out.splitlines()) == ["a y top / 1", "b y b / 1"]
 
 
+def test_spec_on_standard_input(drarun, job):
+    """Also where another program of drarun's takes over; the ranks' own is empty then."""
+    text = job(role("a", "cat; echo $RANK"), role("b", "cat; echo $RANK", ranksPerWorker=2)).read_text()
+    assert sorted(drarun("run", "--local", "-", input=text).ok().out.split()) == ["0", "1", "2"]
+    refused = drarun("run", "--stdin", "all", "--local", "-", input=text)
+    assert refused.rc == 64 and "--stdin: standard input is the job's spec" in refused.err, refused
+
+
 def test_local_is_for_a_spec(drarun):
     result = drarun("--local", "true")
     assert result.rc == 64 and "--local is for a job of a cluster" in result.err, result

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "jobs/ranks/rankenv.h"
 #include "launcher/job/role_env.h"
@@ -11,7 +13,9 @@
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/base/file.h"
 #include "lib/base/log.h"
+#include "lib/doc/load.h"
 
 struct local_spec {
     struct drarun_spec *file;
@@ -225,6 +229,24 @@ static int fail(const struct drarun_error *err)
     return error_exit_status(err->kind);
 }
 
+/* Standard input is the spec, which this program and one that it becomes each read. */
+static int keep_input(struct job_request *request, struct drarun_error *err)
+{
+    CLEANUP(buf_done) struct buf text = BUF_INIT;
+    if (request->stdin_rank != REQUEST_STDIN_NONE && request->stdin_rank != 0)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "--stdin: standard input is the job's spec: name a file for that one");
+    request->stdin_rank = REQUEST_STDIN_NONE;
+    if (doc_read("-", NULL, &text, err) < 0)
+        return -err->code;
+    cleanup_close int fd = memfd_create("job", MFD_CLOEXEC);
+    if (fd < 0 || fd_write_all(fd, text.data ? text.data : "", text.len) < 0 ||
+        lseek(fd, 0, SEEK_SET) < 0 || dup2(fd, STDIN_FILENO) < 0)
+        return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, errno, "<stdin>: cannot be kept: %s",
+                          strerror(errno));
+    return 0;
+}
+
 int local_spec_use(struct job_request *request, struct local_spec **ret_spec)
 {
     CLEANUP(local_spec_freep) struct local_spec *own = calloc(1, sizeof *own);
@@ -234,10 +256,14 @@ int local_spec_use(struct job_request *request, struct local_spec **ret_spec)
         log_error("out of memory");
         return error_exit_status(DRARUN_ERR_NONE);
     }
-    int status = spec_file_load(request->cluster.file, NULL, &own->file);
+    bool input = strcmp(request->cluster.file, "-") == 0;
+    int rc = input ? keep_input(request, &err) : 0;
+    int status = rc < 0 ? fail(&err) : spec_file_load(request->cluster.file, NULL, &own->file);
     if (status != 0)
         return status;
-    int rc = fill(own, request, given, &err);
+    if (input)
+        lseek(STDIN_FILENO, 0, SEEK_SET); /* for a program that this one becomes */
+    rc = fill(own, request, given, &err);
     strlist_done(&given->env);
     free(given);
     if (rc < 0)

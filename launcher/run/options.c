@@ -655,7 +655,7 @@ int run_options_check_program(const struct job_request *request, struct drarun_e
         return 0;
     return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                       "--%s is for a job of a cluster, and %s is a program: a job is a file that "
-                      "ends in .yaml, .yml or .json",
+                      "ends in .yaml, .yml or .json, or - for standard input",
                       request->for_cluster->name, request->programs[0].argv[0]);
 }
 
@@ -666,7 +666,7 @@ void run_options_help(struct buf *out)
                 " [: [options] program [args]]...\n"
                 "       drarun [run] FILE.yaml [options] [-- args]\n"
                 "Starts ranks of MPI and NCCL programs, here or as a job of a cluster, and gives\n"
-                "back their exit status.\n");
+                "back their exit status. FILE.yaml may be -, for standard input.\n");
     options_help(&run_option_table, out);
     buf_add_str(out,
                 "\nThe word run may be left out. A program called like a verb: drarun -- wait\n"

@@ -59,6 +59,8 @@ static bool is_job_spec(const struct job_request *request)
         return false;
     const char *word = request->programs[0].argv[0];
     size_t length = strlen(word);
+    if (strcmp(word, "-") == 0)
+        return true;
     for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
         size_t n = strlen(endings[i]);
         if (length > n && strcmp(word + length - n, endings[i]) == 0)
@@ -197,7 +199,8 @@ static int run(int argc, char *const argv[])
 const struct verb verb_run = {"run",
                               "PROGRAM [ARGS] [: ...] | FILE.yaml [-- ARGS]",
                               "Starts ranks of MPI and NCCL programs, here or as a job of a "
-                              "cluster, and gives back\ntheir exit status.",
+                              "cluster, and gives back\ntheir exit status. FILE.yaml may be -, "
+                              "for standard input.",
                               &run_option_table,
                               run,
                               "ranks here, or FILE.yaml"};
