@@ -141,6 +141,27 @@ except KeyError as error:
 
 
 @PLAIN
+def test_python_job_with_roles(python):
+    """Each role's program in its own workers, over more than one agent."""
+    run = python("""
+seen = []
+script = "echo $DRARUN_ROLE $RANK/$WORLD_SIZE $A $ADDED $PWD"
+roles = [{"name": "head", "command": ["sh", "-c", script]},
+         {"name": "train", "workers": 2, "ranksPerWorker": 2, "command": ["sh", "-c", script], "env": {"A": "own"}}]
+job = drarun.Job({"spec": {"image": "i", "world": "own", "env": {"A": "top"}, "roles": roles}})
+assert drarun.run_local(job, program=PROGRAM, output=seen.append, env={"ADDED": "x"}, directory="/", bind="core") == 0
+assert sorted(each.text for each in seen) == ["head 0/1 top x /\\n", *(f"train {r}/4 own x /\\n" for r in range(4))], seen
+for options in ({"ranks": 2}, {"workers": 2}, {"launch": "env"}):
+    try:
+        drarun.run_local(job, program=PROGRAM, **options)
+        assert False, "it ran"
+    except drarun.UsageError as error:
+        assert str(error).startswith(f"{[*options][0]}: the job has several roles"), error
+""")
+    assert (run.returncode, run.stderr, run.stdout) == (0, "", ""), run
+
+
+@PLAIN
 def test_python_with_a_program_of_another_release(python, build, tmp_path):
     """An older drarun does not know what it is asked for; an agent of another release that speaks the protocol is fine."""
     older = tmp_path / "older"

@@ -33,7 +33,9 @@ struct drarun_local_options {
     enum drarun_loglevel level; /* the most that log gets; 0 is errors */
     long long timeout_ms;       /* 0: none; then the job ends, kind DRARUN_ERR_TIMEOUT */
     /* A job whose ranks, launch, environment (values alone) and command are taken where nothing
-     * above says them. What is a cluster's (image, devices, claims) is not heeded. NULL: none */
+     * above says them. What is a cluster's (image, devices, claims) is not heeded. With several
+     * roles each runs its own command in its own workers: ranks, workers, launch and a command are
+     * refused, env and directory hold for all. NULL: none */
     const struct drarun_spec *spec;
 };
 DRARUN_DEFINE_INIT(drarun_local_options)

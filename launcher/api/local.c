@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,6 +26,7 @@
 #include "lib/base/c_numbers.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/base/file.h"
 #include "lib/base/strlist.h"
 
 #define SAID_MAX ((size_t)1 << 20) /* bytes of its stderr that are kept: the report is the last */
@@ -52,6 +54,40 @@ struct drarun_local {
 static const json_t *first_container(const struct job_spec *job)
 {
     return spec_role_container(&job->roles[0]);
+}
+
+/* A job with several roles goes to drarun as a whole. */
+static bool is_whole(const struct drarun_local_options *o)
+{
+    return o->spec && o->spec->job.role_count > 1;
+}
+
+static int check_whole(const char *const *command, const struct drarun_local_options *o,
+                       struct drarun_error *err)
+{
+    const char *said = command      ? "command"
+                       : o->ranks   ? "ranks"
+                       : o->workers ? "workers"
+                       : o->launch  ? "launch"
+                                    : NULL;
+    if (said)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "%s: the job has several roles, and its spec says this for each: leave "
+                          "it out",
+                          said);
+    return 0;
+}
+
+/* Its spec, at its begin, to read; -errno. */
+static int spec_input(const struct job_spec *job)
+{
+    cleanup_free char *text = json_dumps(job->document, JSON_COMPACT);
+    cleanup_close int fd = text ? memfd_create("job", MFD_CLOEXEC) : -1;
+    if (!text)
+        return -ENOMEM;
+    if (fd < 0 || fd_write_all(fd, text, strlen(text)) < 0 || lseek(fd, 0, SEEK_SET) < 0)
+        return -errno;
+    return fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 }
 
 /* What the options leave to the job. */
@@ -144,7 +180,8 @@ static void make_words(const char *program, const char *const *command,
     strlist_add(words, "run");
     strlist_add(words, "--frames");
     add_text(words, "--output", "json");
-    add_text(words, "--stdin", "none");
+    if (!is_whole(o))
+        add_text(words, "--stdin", "none");
     add_number(words, "-n", o->ranks ? o->ranks : o->workers);
     add_number(words, "--workers", o->workers);
     add_text(words, "--launch", o->launch);
@@ -154,12 +191,17 @@ static void make_words(const char *program, const char *const *command,
         strlist_addf(words, "--timeout=%lldms", o->timeout_ms);
     if (o->log && o->level > DRARUN_LOG_NOTE && o->level <= DRARUN_LOG_DEBUG)
         strlist_add(words, more[o->level]);
-    if (o->spec)
+    if (o->spec && !is_whole(o))
         add_env(&o->spec->job, words);
     for (size_t i = 0; o->env && o->env[i]; i++)
         add_text(words, "--env", o->env[i]);
     for (size_t i = 0; o->more && o->more[i]; i++)
         strlist_add(words, o->more[i]);
+    if (is_whole(o)) {
+        strlist_add(words, "--local");
+        strlist_add(words, "-");
+        return;
+    }
     strlist_add(words, "--");
     for (size_t i = 0; command && command[i]; i++)
         strlist_add(words, command[i]);
@@ -406,8 +448,9 @@ static int add(int epoll, int fd)
     return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &wanted);
 }
 
-/* In a process group of its own: a terminal's Ctrl-C is for the caller. */
-static int spawn(const char *program, struct strlist *words, const int ends[2], pid_t *ret_pid)
+/* In a process group of its own: a terminal's Ctrl-C is for the caller. ends: its standard
+ * input (-1: empty), output and error. */
+static int spawn(const char *program, struct strlist *words, const int ends[3], pid_t *ret_pid)
 {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t how;
@@ -420,9 +463,12 @@ static int spawn(const char *program, struct strlist *words, const int ends[2], 
     posix_spawnattr_setsigmask(&how, &none);
     posix_spawnattr_setsigdefault(&how, &all);
     posix_spawn_file_actions_init(&files);
-    posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&files, ends[0], STDOUT_FILENO);
-    posix_spawn_file_actions_adddup2(&files, ends[1], STDERR_FILENO);
+    if (ends[0] >= 0)
+        posix_spawn_file_actions_adddup2(&files, ends[0], STDIN_FILENO);
+    else
+        posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&files, ends[1], STDOUT_FILENO);
+    posix_spawn_file_actions_adddup2(&files, ends[2], STDERR_FILENO);
     posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
     int code = posix_spawnp(ret_pid, program, &files, &how, words->items, environ);
     posix_spawn_file_actions_destroy(&files);
@@ -446,12 +492,16 @@ static int pipe_above(int *ret_read, int *ret_write)
     return fcntl(*ret_read, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
 }
 
+/* whole: the job that it reads; NULL: none. */
 static int start(struct drarun_local *local, const char *program, struct strlist *words,
-                 struct drarun_error *err)
+                 const struct job_spec *whole, struct drarun_error *err)
 {
+    cleanup_close int in = whole ? spec_input(whole) : -1;
     cleanup_close int out = -1;
     cleanup_close int said = -1;
-    int rc = pipe_above(&local->out, &out);
+    int rc = whole && in < 0 ? in : 0;
+    if (rc == 0)
+        rc = pipe_above(&local->out, &out);
     if (rc == 0)
         rc = pipe_above(&local->err, &said);
     if (rc == 0 && (local->epoll = epoll_create1(EPOLL_CLOEXEC)) < 0)
@@ -459,7 +509,7 @@ static int start(struct drarun_local *local, const char *program, struct strlist
     if (rc < 0)
         return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, -rc, "cannot connect drarun: %s",
                           strerror(-rc));
-    const int ends[2] = {out, said};
+    const int ends[3] = {in, out, said};
     int code = spawn(program, words, ends, &local->pid);
     if (code != 0) {
         local->pid = 0;
@@ -505,10 +555,9 @@ int drarun_local_start(const char *const *command, const struct drarun_local_opt
     int rc = api_options(options, &o, sizeof o, err);
     if (rc < 0)
         return rc;
-    const struct spec_role *only;
-    if (o.spec && spec_only_role(&o.spec->job, "drarun_local_start", &only, err) < 0)
+    if (is_whole(&o) && check_whole(command, &o, err) < 0)
         return -err->code;
-    if (o.spec)
+    if (o.spec && !is_whole(&o))
         take_counts(&o.spec->job, &o);
     if (command ? !command[0] : !o.spec)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "command: expected a program, got none");
@@ -518,7 +567,7 @@ int drarun_local_start(const char *const *command, const struct drarun_local_opt
     if (!local || words.failed)
         rc = error_set(err, ENOMEM, "out of memory");
     else
-        rc = start(local, program, &words, err);
+        rc = start(local, program, &words, is_whole(&o) ? &o.spec->job : NULL, err);
     strlist_done(&words);
     if (rc == 0)
         *ret_local = TAKE_PTR(local);

@@ -33,8 +33,9 @@ def run_local(command: Iterable[PathName] | JobLike, *, ranks: int | None = None
     sys.stderr, and returns the exit status: that of the first failing rank, or 128 + its signal.
 
     command: a program and its arguments, in a list; or a job (as for Job), of which ranks, launch, environment and command
-    are taken where nothing else here says them, and nothing that is a cluster's (image, devices). ranks: None: one for each worker. workers: agents, each as if a machine of
-    its own; None: one. launch: "pmix", or "env" for programs that find each other by variables; None: pmix. bind: to
+    are taken where nothing else here says them, and nothing that is a cluster's (image, devices). Each role of a job with
+    several runs its own command in its own workers: ranks, workers and launch are refused then, and env and directory hold
+    for all. ranks: None: one for each worker. workers: agents, each as if a machine of its own; None: one. launch: "pmix", or "env" for programs that find each other by variables; None: pmix. bind: to
     CPUs, as drarun --bind. directory: where the ranks run; None: here. env: beside this process' environment.
     options: further ones of ``drarun run``, word by word.
     output: called with each line (Output), on another thread; None: it is dropped. log, level: as of Cluster.
