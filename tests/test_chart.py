@@ -11,6 +11,7 @@ import subprocess
 import pytest
 import yaml
 
+from support import foreign_api
 from support.build import BUILD, SOURCE, patience
 from support.cluster import Cluster
 from support.helm import CHART, NAMESPACE, RELEASE, Helm, documents, named
@@ -451,6 +452,26 @@ def taken(cluster, made):
 def test_objects_are_valid(helm, cluster):
     taken(cluster, helm.rendered())
     taken(cluster, helm.rendered(plugin={"enabled": True}))
+
+
+def test_pod_monitors_are_valid(helm, cluster):
+    """By the definition that prometheus-operator installs, which refuses what it does not know."""
+    program, reason = foreign_api.fetched()
+    assert program, reason
+    definition, = foreign_api.crds(program, "monitoring.coreos.com")
+    cluster.api.make(definition)
+    version = "monitoring.coreos.com/v1"
+    cluster.wait("PodMonitors are not served", lambda: cluster.api.plural(version, "PodMonitor"), READY_S)
+    for interval in (None, "30s"):
+        made = helm.rendered(plugin={"enabled": True, "metrics": {"port": 9000}}, podMonitor={"enabled": True, "interval": interval, "labels": {"release": "x"}})
+        monitors = {key: each for key, each in made.items() if key[0] == "PodMonitor"}
+        assert len(monitors) == 3
+        taken(cluster, monitors)
+    wrong = copy.deepcopy(monitors["PodMonitor", PLUGIN])
+    wrong["spec"]["podMetricsEndpoints"][0]["interval"] = "often"
+    status, answer = cluster.api.create(wrong, dry_run=True)
+    assert status == 422 and "interval" in answer["message"], answer
+    cluster.api.delete("apiextensions.k8s.io/v1", "CustomResourceDefinition", definition["metadata"]["name"])
 
 
 @pytest.fixture(scope="module")

@@ -59,7 +59,8 @@ def systems(server):
     program, reason = foreign_api.fetched()
     if not program:
         pytest.skip(reason)
-    made = foreign_api.crds(program)
+    made = foreign_api.crds(program, "ray.io", "trainer.kubeflow.org")
+    assert len(made) == 4
     server.make(*made)
     for crd in made:
         version = f"{crd['spec']['group']}/{crd['spec']['versions'][0]['name']}"

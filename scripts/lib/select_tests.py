@@ -61,7 +61,7 @@ FOLDERS = (
     (r"tests/(conftest\.py|sanitizers/|support/)", r"(?!unit|fuzz)|unit\.test_"),
     (r"tests/(cluster|vm)/", r"(bed|cluster|node|vm)\."),
     (r"tests/cel-oracle/", r"oracle\."),
-    (r"tests/foreign-api/", r"cli\.test_render_as"),
+    (r"tests/foreign-api/", r"cli\.test_render_as|cluster\.test_(dry_run|chart)"),
     (r"tests/helm/", r"cluster\.test_chart|harness\.test_release"),
     (r"tests/data/import_templates\.json", r"cli\.test_import"),
     (r"tests/data/typed-lines\.txt", r"cli\.test_typed_lines"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tests/foreign-api: the Go types of KubeRay and Kubeflow Trainer, and their CRDs beside the program."""
+"""tests/foreign-api: the Go types of KubeRay and Kubeflow Trainer, and their CRDs and others beside the program."""
 import functools
 import json
 import subprocess
@@ -19,9 +19,10 @@ def fetched():
     return Path(run.stdout.strip()), ""
 
 
-def crds(program):
+def crds(program, *groups):
+    """Those of these API groups."""
     return [yaml.load(path.read_text(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-            for path in sorted(program.parent.glob("*.yaml"))]
+            for group in groups for path in sorted(program.parent.glob(f"{group}_*.yaml"))]
 
 
 def ask(program, manifests):
