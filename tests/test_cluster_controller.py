@@ -507,7 +507,13 @@ def test_namespace_with_pod_security(led):
     assert (status["state"], status["reason"], status["devices"]) == ("Pending", "CannotCreate", {"nics": "3"}), status
     assert f'namespace {there} enforces Pod Security "baseline:latest", which forbids pod "job-w-0": IPC_LOCK' in status["message"]
     assert [each["type"] for each in status["conditions"] if each["reason"] == "CannotCreate" and line in each["message"]] == ["Allocated", "Running"]
-    led.cluster.wait("it is not tried again", lambda: len(refused()) > 3, RUN_S)
+    seen = set()
+
+    def tried_again():
+        seen.add(led.get()["status"]["reason"])
+        return len(refused()) > 3
+    led.cluster.wait("it is not tried again", tried_again, RUN_S)
+    assert seen == {"CannotCreate"}, seen  # also while what was tried goes
     led.cluster.wait(lambda: f"its Events are {led.events()}", lambda: led.events() == [("CannotCreate", "Warning")], 30)
     led.cluster.wait(lambda: f"what was tried stays: {led.parts()}", lambda: led.parts() == before, RUN_S)
     led.cluster.kubectl(*line.split()[1:])

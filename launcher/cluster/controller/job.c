@@ -326,12 +326,15 @@ static const char *told_reason(const struct sight *s)
     return json_string_value(json_object_get(json_object_get(s->object, "status"), "reason"));
 }
 
-/* The objects in the way are remains of an attempt that was refused: its reason stays reported. */
-static bool is_left_by_refused(const struct sight *s)
+/* The objects in the way are remains of an attempt of ours, whose end or refusal stays reported.
+ * Once the Job is gone nobody knows whose the rest was: where we were refused, it is taken for
+ * ours. */
+static bool is_own_rest(const struct sight *s)
 {
     const char *reason = told_reason(s);
-    return reason && strcmp(reason, reason_name(REASON_CANNOT_CREATE)) == 0 &&
-           (!s->job || s->own_job) && (!s->map || s->own_map);
+    if (s->job)
+        return s->own_job && (!s->map || s->own_map);
+    return reason && strcmp(reason, reason_name(REASON_CANNOT_CREATE)) == 0;
 }
 
 /* Nothing of an earlier job, nor of an earlier run of this one, may be in the way: a name is free
@@ -346,7 +349,7 @@ static bool is_clear(const struct sight *s)
         return true;
     if (there < 0)
         log_note("%s/%s: %s", s->namespace, s->name, err.text);
-    if (!is_left_by_refused(s))
+    if (!is_own_rest(s))
         tell_stage(s, DRAJOB_PENDING, reason_name(REASON_NAME_IN_USE),
                    "objects of a job of that name are there: waiting for them to go");
     if (!s->job && !s->map) /* their end is watched */
