@@ -16,6 +16,7 @@
 #include "launcher/cluster/follow/end.h"
 #include "launcher/cluster/follow/launcher.h"
 #include "launcher/cluster/follow/pod.h"
+#include "launcher/cluster/follow/result.h"
 #include "launcher/streams/frames.h"
 #include "launcher/cluster/client/job_map.h"
 #include "launcher/cluster/follow/log_place.h"
@@ -906,107 +907,33 @@ static const json_t *cause_of(const struct follow *f)
     return cause ? cause : json_object_get(json_object_get(f->doc, "report"), "cause");
 }
 
-static void say_cause(const struct follow *f)
-{
-    const json_t *cause = cause_of(f);
-    const char *text = json_string_value(json_object_get(cause, "text"));
-    const char *advice = json_string_value(json_object_get(cause, "advice"));
-    if (!text || !text[0] || f->exit_status == 0)
-        return;
-    log_error("%s%s%s", text, advice ? "\n  " : "", advice ? advice : "");
-}
-
-int follow_interrupted(const char *job, struct drarun_error *err)
-{
-    return error_kind(err, DRARUN_ERR_INTERRUPTED, ECANCELED,
-                      "job %s: what followed it was interrupted", job);
-}
-
-int follow_timed_out(const char *job, int64_t timeout_ms, struct drarun_error *err)
-{
-    return error_kind(err, DRARUN_ERR_TIMEOUT, ETIMEDOUT, "the job %s has not ended within %g s",
-                      job, (double)timeout_ms / 1000);
-}
-
-static void say_why_not_read(const struct follow *f, struct buf *why)
-{
-    const char *leader = leader_of(f);
-    if (f->trouble.code)
-        buf_add_str(why, f->trouble.text);
-    else if (leader && kube_watch_synced(f->pods) && !is_there(f, leader))
-        buf_printf(why, "pod %s, in whose log it is, is gone", leader);
-    else if (f->log_err.code)
-        buf_add_str(why, f->log_err.text);
-    else
-        buf_printf(why, "nothing came of the log of pod %s for %d s", leader ? leader : "?",
-                   FOLLOW_END_SILENT_MS / 1000);
-}
-
-static int not_read(const struct follow *f, struct drarun_error *err)
-{
-    struct buf why = BUF_INIT;
-    say_why_not_read(f, &why);
-    int rc = error_kind(err, DRARUN_ERR_INFRASTRUCTURE, EIO,
-                        "the output of job %s was not read to its end: %s; drarun logs %s shows "
-                        "what can still be read%s",
-                        f->options.job, why.data ? why.data : "?", f->options.job,
-                        f->ended_ms && f->exit_status == 0 ? " (its ranks have succeeded)" : "");
-    buf_done(&why);
-    return rc;
-}
-
 static bool is_left(const struct follow *f)
 {
     return f->signo > 0 || f->refused || is_stopped(f);
 }
 
-/* A status of failure is told in any case: that of success goes for the output, too. */
-static int result_of_end(const struct follow *f, struct drarun_error *err)
-{
-    struct drarun_error lost = {0};
-    bool whole = f->end == FOLLOW_END_READ;
-    if (!whole && f->exit_status == 0 && !is_left(f))
-        return not_read(f, err);
-    if (!whole && f->exit_status == 0)
-        return follow_interrupted(f->options.job, err);
-    say_cause(f);
-    if (!whole && !is_left(f) && not_read(f, &lost) < 0)
-        log_note("%s", lost.text);
-    return 0;
-}
-
-static int result_of_log(const struct follow *f, struct drarun_error *err)
-{
-    if (is_left(f))
-        return follow_interrupted(f->options.job, err);
-    bool lost = f->ended_ms ? f->end == FOLLOW_END_LOST : f->from && !f->closed;
-    return lost ? not_read(f, err) : 0;
-}
-
 int follow_result(const struct follow *f, int *ret_status, struct drarun_error *err)
 {
-    const char *job = f->options.job;
-    *ret_status = f->ended_ms && !f->options.once ? f->exit_status : 0;
-    if (f->options.running && *f->options.running)
-        return 0;
-    if (f->trouble.code && (f->options.once || !f->ended_ms))
-        return error_kind(err, f->trouble.kind, f->trouble.code, "%s", f->trouble.text);
-    enum drarun_errkind kind = f->signo ? DRARUN_ERR_INTERRUPTED : DRARUN_ERR_INFRASTRUCTURE;
-    int left = f->signo ? 128 + abs(f->signo) : error_exit_status(kind);
-    int rc = 0;
-    if (f->options.once)
-        rc = result_of_log(f, err);
-    else if (f->ended_ms)
-        rc = result_of_end(f, err);
-    else if (f->gone)
-        rc = error_kind(err, kind, ENOENT, "the job %s was deleted", job);
-    else if (f->signo || is_left(f))
-        rc = follow_interrupted(job, err);
-    else
-        rc = follow_timed_out(job, f->options.timeout_ms, err);
-    if (rc < 0)
-        *ret_status = left;
-    return rc;
+    const char *leader = leader_of(f);
+    const struct follow_result_facts facts = {
+        .job = f->options.job,
+        .once = f->options.once,
+        .runs = f->options.running && *f->options.running,
+        .ended = f->ended_ms != 0,
+        .gone = f->gone,
+        .interrupted = is_left(f),
+        .half_read = f->from && !f->closed,
+        .exit_status = f->exit_status,
+        .signo = f->signo,
+        .end = f->end,
+        .timeout_ms = f->options.timeout_ms,
+        .trouble = f->trouble,
+        .log_err = f->log_err,
+        .leader = leader,
+        .leader_is_gone = leader && kube_watch_synced(f->pods) && !is_there(f, leader),
+        .cause = cause_of(f),
+    };
+    return follow_result_judge(&facts, ret_status, err);
 }
 
 static void release(struct follow *f)

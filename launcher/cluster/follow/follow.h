@@ -55,10 +55,6 @@ void follow_look(struct follow *follow);
  * of a signal), or what cannot be had. */
 int follow_result(const struct follow *follow, int *ret_status, struct drarun_error *err);
 
-/* Its errors of an interrupt, and of the time that is over. */
-int follow_interrupted(const char *job, struct drarun_error *err);
-int follow_timed_out(const char *job, int64_t timeout_ms, struct drarun_error *err);
-
 /* Both at once: runs the loop until it is over. */
 int follow_until_end(struct cluster *cluster, const struct follow_options *options, int *ret_status,
                      struct drarun_error *err);

@@ -8,6 +8,7 @@
 #include "jobs/status/drajob.h"
 #include "launcher/cluster/client/dra_job.h"
 #include "launcher/cluster/client/job_map.h"
+#include "launcher/cluster/follow/result.h"
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
