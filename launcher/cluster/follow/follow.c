@@ -15,20 +15,17 @@
 #include "launcher/cluster/submit/cancel.h"
 #include "launcher/cluster/follow/end.h"
 #include "launcher/cluster/follow/launcher.h"
+#include "launcher/cluster/follow/output.h"
 #include "launcher/cluster/follow/pod.h"
 #include "launcher/cluster/follow/result.h"
 #include "launcher/streams/frames.h"
 #include "launcher/cluster/client/job_map.h"
 #include "launcher/cluster/follow/log_place.h"
-#include "launcher/cluster/follow/log_tail.h"
-#include "launcher/streams/status_line.h"
 #include "launcher/cli/verb.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
-#include "lib/base/file.h"
 #include "lib/base/log.h"
-#include "lib/base/timestamp.h"
 #include "lib/kube/stream.h"
 #include "lib/kube/watch.h"
 
@@ -52,24 +49,21 @@ struct follow {
     struct kube_stream *log;
     struct frames frames;
     struct signals *signals;
-    struct status_line *line;
+    struct follow_output output;
     struct waiting_told waited; /* what it waits for, as it was said without a status line */
     struct follow_pod pod;
-    char *from;           /* the pod whose log is read; NULL: none yet */
-    uint64_t lines;       /* of its log, with those that are known to be missing */
-    struct log_place at;  /* up to there it was read */
-    char stamp[48];       /* the time of the line that comes next */
-    bool too_old;         /* it is from before options.after_ms */
-    struct log_tail tail; /* what options.tail keeps */
-    bool marked;          /* it has said how long it is */
-    bool final;           /* its container had ended when it was opened */
-    bool recorded;        /* it has the record `ended` */
-    bool eof;             /* its last stream ended in order */
-    bool closed;          /* it was read to its end */
-    bool refused_log;     /* this user may not read it, which was said */
-    int64_t heard_ms;     /* when its last bytes came */
-    int64_t again_ms;     /* when to open the log again; 0: not */
-    int64_t change_ms;    /* by when the log of another pod is opened instead; 0: it is not */
+    char *from;          /* the pod whose log is read; NULL: none yet */
+    uint64_t lines;      /* of its log, with those that are known to be missing */
+    struct log_place at; /* up to there it was read */
+    bool marked;         /* it has said how long it is */
+    bool final;          /* its container had ended when it was opened */
+    bool recorded;       /* it has the record `ended` */
+    bool eof;            /* its last stream ended in order */
+    bool closed;         /* it was read to its end */
+    bool refused_log;    /* this user may not read it, which was said */
+    int64_t heard_ms;    /* when its last bytes came */
+    int64_t again_ms;    /* when to open the log again; 0: not */
+    int64_t change_ms;   /* by when the log of another pod is opened instead; 0: it is not */
     struct drarun_error log_err; /* of the last try */
     json_t *doc;                 /* the status document, or NULL */
     char *led_by;     /* whose log has the output, by the record `ended`; NULL: none was read */
@@ -80,7 +74,6 @@ struct follow {
     bool cancel;         /* the job is to be cancelled by the next turn */
     enum follow_end end; /* of the output, when it was over */
     bool gone;           /* the job was deleted */
-    bool refused;        /* who gets the output wants no more */
     int64_t progress_ms; /* when to tell what is awaited; 0: never */
     struct drarun_error trouble;
 };
@@ -113,54 +106,25 @@ static bool is_of_job(const struct follow *f, const json_t *object)
 
 /* ---- output ---- */
 
-static void write_out(int fd, const char *data, size_t length)
+/* Who was freed by its own callback gets nothing more. */
+static int put_line(void *arg, uint32_t rank, bool is_stderr, const char *data, size_t length)
 {
-    if (fd_write_all(fd, data, length) == -EPIPE && fd == STDOUT_FILENO)
-        signal(SIGPIPE, SIG_DFL), raise(SIGPIPE);
-}
-
-static void put_kept(void *arg, int fd, const char *data, size_t length)
-{
-    (void)arg;
-    write_out(fd, data, length);
-}
-
-/* At once, or with the last lines at the end. */
-static void put_stamped(struct follow *f, int fd, uint32_t rank, const char *data, size_t length)
-{
-    struct buf line = BUF_INIT;
-    if (f->options.timestamps)
-        buf_printf(&line, "%s ", f->stamp);
-    if (f->options.label)
-        buf_printf(&line, "[%" PRIu32 "] ", rank);
-    buf_add(&line, data, length);
-    if (line.failed || (f->options.tail && !log_tail_add(&f->tail, fd, line.data, line.len)))
-        log_error("a line is not shown: out of memory");
-    else if (!f->options.tail)
-        write_out(fd, line.data, line.len);
-    buf_done(&line);
+    const struct follow *f = arg;
+    return f->freed ? 1 : f->options.put(f->options.arg, rank, is_stderr, data, length);
 }
 
 static void on_output(void *arg, uint32_t rank, bool is_stderr, const char *data, size_t length)
 {
     struct follow *f = arg;
-    char label[24];
     f->lines++;
-    if ((f->options.rank >= 0 && rank != (uint32_t)f->options.rank) || f->too_old)
-        return;
-    if (f->options.put && !f->refused && !f->freed)
-        f->refused = f->options.put(f->options.arg, rank, is_stderr, data, length) != 0;
-    if (!f->options.foreground)
-        return;
-    status_line_clear(f->line);
-    int fd = is_stderr ? STDERR_FILENO : STDOUT_FILENO;
-    if (f->options.tail || f->options.timestamps) {
-        put_stamped(f, fd, rank, data, length);
-        return;
-    }
-    if (f->options.label)
-        write_out(fd, label, (size_t)snprintf(label, sizeof label, "[%u] ", rank));
-    write_out(fd, data, length);
+    follow_output_add(&f->output, rank, is_stderr, data, length);
+}
+
+static bool on_stamp(void *arg, const char *text, size_t length)
+{
+    struct follow *f = arg;
+    follow_output_stamp(&f->output, text, length);
+    return log_place_pass(&f->at, text, length);
 }
 
 static void note_end(struct follow *f, int status)
@@ -169,18 +133,6 @@ static void note_end(struct follow *f, int status)
         return;
     f->ended_ms = clock_ms();
     f->exit_status = status;
-}
-
-static void show_own(struct follow *f, const json_t *json, const char *line, size_t length)
-{
-    const char *text = json_string_value(json_object_get(json, "text"));
-    if (f->options.quiet || f->options.rank >= 0)
-        return;
-    status_line_clear(f->line);
-    if (text)
-        log_note("%s", text);
-    else if (!json)
-        log_note("%.*s", length > 900 ? 900 : (int)length, line);
 }
 
 #define ROTATED "its node keeps the end of a log alone (the kubelet's containerLogMaxSize)"
@@ -192,21 +144,12 @@ static void look_for_gap(struct follow *f, const json_t *told)
         return;
     uint64_t lines = (uint64_t)json_integer_value(told);
     if (lines > f->lines) {
-        status_line_clear(f->line);
+        status_line_clear(f->output.line);
         log_note("%" PRIu64 " lines of the log of %s are missing here: " ROTATED, lines - f->lines,
                  f->from);
     }
     f->lines = lines; /* more of them: something else writes to it, too */
     f->marked = true;
-}
-
-static bool on_stamp(void *arg, const char *text, size_t length)
-{
-    struct follow *f = arg;
-    int64_t at = 0;
-    snprintf(f->stamp, sizeof f->stamp, "%.*s", (int)length, text);
-    f->too_old = f->options.after_ms && timestamp_parse(f->stamp, &at) && at < f->options.after_ms;
-    return log_place_pass(&f->at, text, length);
 }
 
 /* The log may be ahead of the document. */
@@ -232,7 +175,7 @@ static void on_own(void *arg, const char *line, size_t length)
     if (event && strcmp(event, "ended") == 0)
         take_end(f, json);
     else if (!event)
-        show_own(f, json, line, length);
+        follow_output_own(&f->output, json, line, length);
 }
 
 /* ---- the launcher's log ---- */
@@ -649,7 +592,7 @@ static void say_of_launcher(void *arg, const char *text)
     struct follow *f = arg;
     if (f->options.quiet)
         return;
-    status_line_clear(f->line);
+    status_line_clear(f->output.line);
     log_note("%s", text);
 }
 
@@ -725,7 +668,7 @@ static int64_t say_waiting(struct follow *f, int64_t now)
     struct buf text = BUF_INIT;
     int64_t next_ms = 0;
     bool fails = false;
-    if (!f->options.foreground || f->options.quiet || f->options.once || f->line)
+    if (!f->options.foreground || f->options.quiet || f->options.once || f->output.line)
         return 0;
     if (now - f->since_ms < FOLLOW_WAITED_MS)
         return f->since_ms + FOLLOW_WAITED_MS;
@@ -839,7 +782,7 @@ static bool is_over(struct follow *f)
     if (f->options.once && is_as_it_is(f, now))
         return true;
     return (f->gone && !f->ended_ms && !f->options.once) || f->trouble.code || f->signo > 0 ||
-           f->refused || is_stopped(f) ||
+           f->output.refused || is_stopped(f) ||
            (f->options.timeout_ms && now - f->since_ms >= f->options.timeout_ms);
 }
 
@@ -894,7 +837,7 @@ static void on_look(evutil_socket_t fd, short what, void *arg)
     int64_t left = until - clock_ms();
     struct timeval after = timeval_from_ms(left > 0 ? left : 0);
     if (f->over)
-        log_tail_take(&f->tail, put_kept, f), status_line_clear(f->line), f->ended(f->arg);
+        follow_output_end(&f->output), f->ended(f->arg);
     else if (!f->freed)
         event_add(f->look, &after);
     leave(f);
@@ -909,7 +852,7 @@ static const json_t *cause_of(const struct follow *f)
 
 static bool is_left(const struct follow *f)
 {
-    return f->signo > 0 || f->refused || is_stopped(f);
+    return f->signo > 0 || f->output.refused || is_stopped(f);
 }
 
 int follow_result(const struct follow *f, int *ret_status, struct drarun_error *err)
@@ -938,7 +881,7 @@ int follow_result(const struct follow *f, int *ret_status, struct drarun_error *
 
 static void release(struct follow *f)
 {
-    status_line_free(f->line);
+    follow_output_done(&f->output);
     signals_free(f->signals);
     kube_stream_free(f->log);
     kube_watch_free(f->status);
@@ -947,7 +890,6 @@ static void release(struct follow *f)
     if (f->look)
         event_free(f->look);
     frames_done(&f->frames);
-    log_tail_done(&f->tail);
     json_decref(f->doc);
     free(f->from);
     free(f->led_by);
@@ -986,10 +928,11 @@ static int set_up(struct follow *f, const struct follow_options *options, struct
     const struct frames_owner owner = {
         .output = on_output, .own = on_own, .stamp = on_stamp, .arg = f};
     struct event_base *base = f->cluster->base;
+    f->output = (struct follow_output){
+        .options = &f->options, .put = options->put ? put_line : NULL, .arg = f};
     frames_init(&f->frames, &owner);
     f->look = event_new(base, -1, 0, on_look, f);
-    if (copy_options(f, options) < 0 || !f->look ||
-        (options->tail && log_tail_init(&f->tail, options->tail - 1) < 0))
+    if (copy_options(f, options) < 0 || !f->look || follow_output_init(&f->output) < 0)
         return error_set(err, ENOMEM, "out of memory");
     if (options->progress)
         f->progress_ms = f->since_ms + PROGRESS_MS;
@@ -1006,7 +949,7 @@ static int set_up(struct follow *f, const struct follow_options *options, struct
                                            .arg = f};
     int rc = watch_all(f, err);
     if (rc == 0 && options->foreground && !options->quiet)
-        f->line = status_line_new(base, on_status_line, f);
+        f->output.line = status_line_new(base, on_status_line, f);
     return rc;
 }
 

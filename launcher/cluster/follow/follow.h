@@ -4,38 +4,8 @@
 #ifndef DRARUN_LAUNCHER_CLUSTER_FOLLOW_H
 #define DRARUN_LAUNCHER_CLUSTER_FOLLOW_H
 
-#include <signal.h>
 #include "launcher/cluster/client/cluster.h"
-#include "launcher/programs/signals.h"
-
-/* A line of a rank, or a piece of a long one; nonzero: no more of them, and the following ends. */
-typedef int (*follow_output_fn)(void *arg, uint32_t rank, bool is_stderr, const char *data,
-                                size_t length);
-
-struct follow_options {
-    const char *job, *namespace;
-    const char *uid; /* of its launcher Job: an earlier job of that name is not it; NULL: any */
-    bool output;     /* the ranks' output and the launcher's own lines are shown */
-    bool cancel;     /* a signal ends the job; else it ends the following alone */
-    bool label, quiet;
-    bool *running;    /* set, and the following ends, once the ranks run; NULL: it goes on */
-    bool once;        /* the log as it is, without waiting for more */
-    int32_t rank;     /* of this rank alone; -1: of all */
-    bool timestamps;  /* in the foreground: the time that the log has before each line */
-    int64_t after_ms; /* no lines from before this time, in ms since 1970; 0: all */
-    uint32_t tail; /* with `once` and in the foreground: so many lines of the end, plus 1; 0: all */
-    int64_t timeout_ms;      /* 0: none */
-    int64_t since_ms;        /* when its time has begun, by clock_ms; 0: now */
-    bool patient;            /* through.h: where the API server cannot be asked it asks again */
-    bool foreground;         /* this process is the job's: its signals, its terminal, its output */
-    struct signals *signals; /* in the foreground: taken over, also on failure; NULL: own ones */
-    int signo;               /* that came before; 0: none */
-    /* else: where output goes; and what is awaited, told once a second while it is; may be NULL */
-    follow_output_fn put;
-    void (*progress)(void *arg, const char *text);
-    void *arg;
-    const volatile sig_atomic_t *stop; /* nonzero ends it: follow_look */
-};
+#include "launcher/cluster/follow/options.h"
 
 struct follow;
 /* It is over: follow_result tells how. Called once, from the loop; may free it. */
