@@ -19,6 +19,7 @@
 #include "launcher/cluster/follow/pod.h"
 #include "launcher/cluster/follow/result.h"
 #include "launcher/streams/frames.h"
+#include "launcher/cluster/follow/state.h"
 #include "launcher/cluster/client/job_map.h"
 #include "launcher/cluster/follow/log_place.h"
 #include "launcher/cli/verb.h"
@@ -43,7 +44,7 @@ struct follow {
     int entered;        /* callbacks of ours on the stack */
     bool over;          /* ended has been called */
     bool freed;         /* while entered: the outermost releases it */
-    struct kube_watch *status, *pods, *jobs;
+    struct follow_state state;
     struct follow_launcher launcher;
     bool given_up; /* it never starts: trouble */
     struct kube_stream *log;
@@ -51,31 +52,25 @@ struct follow {
     struct signals *signals;
     struct follow_output output;
     struct waiting_told waited; /* what it waits for, as it was said without a status line */
-    struct follow_pod pod;
-    char *from;          /* the pod whose log is read; NULL: none yet */
-    uint64_t lines;      /* of its log, with those that are known to be missing */
-    struct log_place at; /* up to there it was read */
-    bool marked;         /* it has said how long it is */
-    bool final;          /* its container had ended when it was opened */
-    bool recorded;       /* it has the record `ended` */
-    bool eof;            /* its last stream ended in order */
-    bool closed;         /* it was read to its end */
-    bool refused_log;    /* this user may not read it, which was said */
-    int64_t heard_ms;    /* when its last bytes came */
-    int64_t again_ms;    /* when to open the log again; 0: not */
-    int64_t change_ms;   /* by when the log of another pod is opened instead; 0: it is not */
+    char *from;                 /* the pod whose log is read; NULL: none yet */
+    uint64_t lines;             /* of its log, with those that are known to be missing */
+    struct log_place at;        /* up to there it was read */
+    bool marked;                /* it has said how long it is */
+    bool final;                 /* its container had ended when it was opened */
+    bool recorded;              /* it has the record `ended` */
+    bool eof;                   /* its last stream ended in order */
+    bool closed;                /* it was read to its end */
+    bool refused_log;           /* this user may not read it, which was said */
+    int64_t heard_ms;           /* when its last bytes came */
+    int64_t again_ms;           /* when to open the log again; 0: not */
+    int64_t change_ms;          /* by when the log of another pod is opened instead; 0: it is not */
     struct drarun_error log_err; /* of the last try */
-    json_t *doc;                 /* the status document, or NULL */
-    char *led_by;     /* whose log has the output, by the record `ended`; NULL: none was read */
-    int64_t ended_ms; /* since when it is known that the job ended; 0: it goes on */
     int64_t since_ms;
-    int exit_status;
-    int signo;           /* our own */
-    bool cancel;         /* the job is to be cancelled by the next turn */
-    enum follow_end end; /* of the output, when it was over */
-    bool gone;           /* the job was deleted */
-    int64_t progress_ms; /* when to tell what is awaited; 0: never */
-    struct drarun_error trouble;
+    int signo;                   /* our own */
+    bool cancel;                 /* the job is to be cancelled by the next turn */
+    enum follow_end end;         /* of the output, when it was over */
+    int64_t progress_ms;         /* when to tell what is awaited; 0: never */
+    struct drarun_error trouble; /* why no launcher leads it, or its log is refused */
 };
 
 static void release(struct follow *f);
@@ -99,9 +94,9 @@ void follow_look(struct follow *f)
         event_active(f->look, EV_TIMEOUT, 0);
 }
 
-static bool is_of_job(const struct follow *f, const json_t *object)
+static void on_change(void *arg)
 {
-    return !f->options.uid || kube_is_owned_by(object, f->options.uid);
+    follow_look(arg);
 }
 
 /* ---- output ---- */
@@ -127,14 +122,6 @@ static bool on_stamp(void *arg, const char *text, size_t length)
     return log_place_pass(&f->at, text, length);
 }
 
-static void note_end(struct follow *f, int status)
-{
-    if (f->ended_ms)
-        return;
-    f->ended_ms = clock_ms();
-    f->exit_status = status;
-}
-
 #define ROTATED "its node keeps the end of a log alone (the kubelet's containerLogMaxSize)"
 
 /* told: how many lines the launcher had written before this one. */
@@ -152,19 +139,6 @@ static void look_for_gap(struct follow *f, const json_t *told)
     f->marked = true;
 }
 
-/* The log may be ahead of the document. */
-static void take_end(struct follow *f, const json_t *record)
-{
-    const json_t *cause = json_object_get(record, "cause");
-    const char *launcher = json_string_value(json_object_get(record, "launcher"));
-    note_end(f, (int)json_integer_value(json_object_get(record, "status")));
-    f->recorded = true;
-    if (launcher && !f->led_by)
-        f->led_by = strdup(launcher);
-    if (cause && !json_object_get(f->doc, "cause"))
-        json_decref(f->doc), f->doc = json_pack("{s:O}", "cause", cause);
-}
-
 static void on_own(void *arg, const char *line, size_t length)
 {
     struct follow *f = arg;
@@ -173,31 +147,12 @@ static void on_own(void *arg, const char *line, size_t length)
     look_for_gap(f, json_object_get(json, "lines"));
     f->lines++;
     if (event && strcmp(event, "ended") == 0)
-        take_end(f, json);
+        follow_state_take_end(&f->state, json), f->recorded = true;
     else if (!event)
         follow_output_own(&f->output, json, line, length);
 }
 
 /* ---- the launcher's log ---- */
-
-static const json_t *launcher_of(const struct follow *f)
-{
-    return json_object_get(f->doc, "launcher");
-}
-
-/* Who leads the job, or led it to its end; NULL: not known. */
-static const char *leader_of(const struct follow *f)
-{
-    return f->led_by ? f->led_by : json_string_value(json_object_get(launcher_of(f), "pod"));
-}
-
-/* How many lines the log has at least, once the job has ended; 0: not known. */
-static uint64_t lines_of(const struct follow *f)
-{
-    const char *leader = leader_of(f);
-    json_int_t lines = json_integer_value(json_object_get(launcher_of(f), "lines"));
-    return lines > 0 && leader && f->from && strcmp(leader, f->from) == 0 ? (uint64_t)lines : 0;
-}
 
 static void on_log_data(const char *bytes, size_t length, void *arg)
 {
@@ -213,10 +168,10 @@ static void on_log_data(const char *bytes, size_t length, void *arg)
 /* All that there is was read. */
 static void close_log(struct follow *f)
 {
-    json_t *lines = json_integer((json_int_t)lines_of(f));
+    json_t *lines = json_integer((json_int_t)follow_state_lines(&f->state, f->from));
     frames_end(&f->frames);
     f->closed = true;
-    if (lines_of(f) > f->lines)
+    if (follow_state_lines(&f->state, f->from) > f->lines)
         look_for_gap(f, lines);
     else if (!f->marked && (f->lines > 0 || f->final))
         log_note("the beginning of the log of %s is missing: " ROTATED, f->from);
@@ -235,7 +190,8 @@ static void note_refusal(struct follow *f, const struct drarun_error *err)
 /* It has as many lines as the document says, which may come later than the log's end. */
 static bool is_long_enough(const struct follow *f)
 {
-    return f->eof && lines_of(f) > 0 && f->lines >= lines_of(f);
+    return f->eof && follow_state_lines(&f->state, f->from) > 0 &&
+           f->lines >= follow_state_lines(&f->state, f->from);
 }
 
 /* A log that is followed ends with its container, but for a connection that was closed on the way:
@@ -277,7 +233,7 @@ static void open_log(struct follow *f)
         .since_time = log_place_resume(&f->at, since),
     };
     f->again_ms = 0;
-    f->final = follow_pod_has_ended(&f->pod, f->from);
+    f->final = follow_pod_has_ended(&f->state.pod, f->from);
     frames_done(&f->frames);
     f->frames.line = (struct buf)BUF_INIT;
     if (kube_log_open(f->cluster->client, &log, &log_events, f, &f->log, &err) < 0) {
@@ -287,15 +243,10 @@ static void open_log(struct follow *f)
     }
 }
 
-static struct follow_leader leader(const struct follow *f)
-{
-    return (struct follow_leader){leader_of(f), f->ended_ms != 0};
-}
-
 /* The chosen pod's from now on, from its beginning. */
 static void change_log(struct follow *f)
 {
-    char *from = strdup(f->pod.name);
+    char *from = strdup(f->state.pod.name);
     f->change_ms = 0;
     if (!from)
         return;
@@ -309,206 +260,23 @@ static void change_log(struct follow *f)
 }
 
 /* What a launcher that is gone has written may still be on its way. */
-static void plan_change(struct follow *f)
+static void plan_change(void *arg)
 {
-    bool rest = f->log && !follow_pod_is_alive(&f->pod, f->from);
+    struct follow *f = arg;
+    bool rest = f->log && !follow_pod_is_alive(&f->state.pod, f->from);
     if (!rest)
         change_log(f);
     else if (!f->change_ms)
         f->change_ms = clock_ms() + LOG_DRAIN_MS;
 }
 
-/* An ended job has one log; whose it is the document tells. */
-static bool may_choose(const struct follow *f)
-{
-    return f->options.output && kube_watch_synced(f->status);
-}
-
-static void look_for_leader(struct follow *f)
-{
-    const struct follow_leader now = leader(f);
-    if (may_choose(f) && follow_pod_look(&f->pod, &now))
-        plan_change(f);
-}
-
-static void look_at_pod(const json_t *pod, void *arg)
-{
-    struct follow *f = arg;
-    const struct follow_leader now = leader(f);
-    if (may_choose(f) && follow_pod_see(&f->pod, &now, pod))
-        plan_change(f);
-}
-
-static void on_pod(const json_t *pod, void *arg)
-{
-    look_at_pod(pod, arg);
-    look_for_leader(arg);
-    follow_look(arg);
-}
-
-static void on_pod_changed(const json_t *pod, const json_t *before, void *arg)
-{
-    (void)before;
-    on_pod(pod, arg);
-}
-
-static void on_pod_deleted(const json_t *pod, void *arg)
-{
-    (void)pod;
-    follow_look(arg);
-}
-
-/* ---- status ---- */
-
-/* An earlier job's launcher that does not know yet that its job is gone may have written it. */
-static bool is_about(const json_t *map, const json_t *doc)
-{
-    const char *uid = json_string_value(json_object_get(doc, "uid"));
-    return !uid || strcmp(uid, kube_uid(map)) == 0 || kube_is_owned_by(map, uid);
-}
-
-static void take_status(const json_t *map, void *arg)
-{
-    struct follow *f = arg;
-    json_t *doc = NULL;
-    const char *text =
-        json_string_value(json_object_get(json_object_get(map, "data"), STATUS_DOC_KEY));
-    if (!text || !is_of_job(f, map) || status_doc_parse(text, strlen(text), &doc, NULL) < 0)
-        return;
-    if (!is_about(map, doc)) {
-        json_decref(doc);
-        return;
-    }
-    json_t *cause = json_object_get(f->doc, "cause"); /* the log may be ahead of the document */
-    if (cause && !json_object_get(doc, "cause"))
-        json_object_set(doc, "cause", cause);
-    json_decref(f->doc);
-    f->doc = doc;
-    if (status_doc_exit(doc) >= 0)
-        note_end(f, status_doc_exit(doc));
-    look_for_leader(f);
-}
-
-static void on_status(const json_t *map, void *arg)
-{
-    take_status(map, arg);
-    follow_look(arg);
-}
-
-static void on_status_changed(const json_t *map, const json_t *before, void *arg)
-{
-    (void)before;
-    on_status(map, arg);
-}
-
-/* The launcher Job has failed without a word of its launcher: no pod could be made, or it crashed.
- */
-static void take_job(const json_t *job, void *arg)
-{
-    struct follow *f = arg;
-    size_t i;
-    json_t *condition;
-    if (f->options.uid && strcmp(kube_uid(job), f->options.uid) != 0)
-        return;
-    json_array_foreach(json_object_get(json_object_get(job, "status"), "conditions"), i, condition)
-    {
-        const char *type = json_string_value(json_object_get(condition, "type"));
-        const char *status = json_string_value(json_object_get(condition, "status"));
-        const char *message = json_string_value(json_object_get(condition, "message"));
-        if (!type || !status || strcmp(type, "Failed") != 0 || strcmp(status, "True") != 0)
-            continue;
-        if (!f->ended_ms && !f->trouble.code)
-            error_kind(&f->trouble, DRARUN_ERR_INFRASTRUCTURE, ECHILD,
-                       "the launcher Job %s failed: %s", kube_name(job), message ? message : "?");
-    }
-}
-
-static void on_job(const json_t *job, void *arg)
-{
-    take_job(job, arg);
-    follow_look(arg);
-}
-
-static void on_job_changed(const json_t *job, const json_t *before, void *arg)
-{
-    (void)before;
-    on_job(job, arg);
-}
-
-static void on_job_deleted(const json_t *job, void *arg)
-{
-    struct follow *f = arg;
-    f->gone |= !f->options.uid || strcmp(kube_uid(job), f->options.uid) == 0;
-    follow_look(f);
-}
-
-static void on_status_synced(void *arg)
-{
-    struct follow *f = arg;
-    kube_watch_each(f->pods, look_at_pod, f);
-    look_for_leader(f);
-    follow_look(f);
-}
-
-static void on_synced(void *arg)
-{
-    follow_look(arg);
-}
-
-static void on_trouble(const struct drarun_error *err, void *arg)
-{
-    struct follow *f = arg;
-    if (err && err->code == EACCES)
-        f->trouble = *err;
-    else if (err)
-        log_note("%s", err->text);
-    follow_look(f);
-}
-
-static const struct kube_watch_events status_events = {.added = on_status,
-                                                       .changed = on_status_changed,
-                                                       .synced = on_status_synced,
-                                                       .trouble = on_trouble};
-static const struct kube_watch_events pod_events = {.added = on_pod,
-                                                    .changed = on_pod_changed,
-                                                    .deleted = on_pod_deleted,
-                                                    .synced = on_synced,
-                                                    .trouble = on_trouble};
-static const struct kube_watch_events job_events = {.added = on_job,
-                                                    .changed = on_job_changed,
-                                                    .deleted = on_job_deleted,
-                                                    .synced = on_synced,
-                                                    .trouble = on_trouble};
-
-static int watch(struct follow *f, const struct kube_resource *resource, const char *name,
-                 const char *labels, const struct kube_watch_events *events,
-                 struct kube_watch **ret_watch, struct drarun_error *err)
-{
-    const struct kube_watch_options options = {
-        .target = {.resource = resource, .namespace_ = f->options.namespace, .name = name},
-        .select.labels = labels,
-    };
-    return kube_watch_new(f->cluster->client, &options, events, f, ret_watch, err);
-}
-
-static int watch_all(struct follow *f, struct drarun_error *err)
-{
-    char name[JOB_MAP_NAME_SIZE], selector[96];
-    job_map_name(f->options.job, name);
-    snprintf(selector, sizeof selector, "batch.kubernetes.io/job-name=%s", f->options.job);
-    int rc = watch(f, &kube_config_maps, name, NULL, &status_events, &f->status, err);
-    if (rc == 0)
-        rc = watch(f, &kube_pods, NULL, selector, &pod_events, &f->pods, err);
-    if (rc == 0)
-        rc = watch(f, &kube_jobs, f->options.job, NULL, &job_events, &f->jobs, err);
-    f->pod.namespace = f->options.namespace;
-    f->pod.job = f->options.job;
-    f->pod.uid = f->options.uid;
-    f->pod.pods = f->pods;
-    return rc;
-}
-
 /* ---- the course of it ---- */
+
+/* Why it ends before the job; code 0: it does not. */
+static const struct drarun_error *trouble_of(const struct follow *f)
+{
+    return f->trouble.code ? &f->trouble : &f->state.trouble;
+}
 
 static void on_signal(void *arg, int signo)
 {
@@ -545,41 +313,29 @@ static void give_up(struct follow *f)
         log_error("%s", err.text);
 }
 
-static bool is_running(const struct follow *f)
-{
-    const char *phase = json_string_value(json_object_get(f->doc, "phase"));
-    return !f->ended_ms && phase && strcmp(phase, "running") == 0;
-}
-
-static bool is_suspended(const struct follow *f)
-{
-    const json_t *job = kube_watch_find(f->jobs, f->options.namespace, f->options.job);
-    return json_is_true(json_object_get(json_object_get(job, "spec"), "suspend"));
-}
-
 /* What is awaited; nothing while the ranks run. */
 static void awaited(const struct follow *f, struct buf *text)
 {
-    const json_t *waiting = json_object_get(f->doc, "waiting");
+    const json_t *waiting = json_object_get(f->state.doc, "waiting");
     const char *words = json_string_value(json_object_get(waiting, "text"));
     bool fails = false;
-    if (!f->ended_ms)
+    if (!f->state.ended_ms)
         follow_launcher_words(&f->launcher, text);
-    if (f->ended_ms || is_running(f) || text->len > 0)
+    if (f->state.ended_ms || follow_state_is_running(&f->state) || text->len > 0)
         return;
-    cleanup_free char *launcher = follow_pod_waits(&f->pod, &fails);
+    cleanup_free char *launcher = follow_pod_waits(&f->state.pod, &fails);
     if (words && !fails) {
         buf_add_str(text, words);
         return;
     }
-    if (launcher && fails && !is_suspended(f)) {
+    if (launcher && fails && !follow_state_is_suspended(&f->state)) {
         /* its image or its node first: there may be no room for more */
         const char *why = strncmp(launcher, "pod ", 4) == 0 ? strstr(launcher, ": ") : NULL;
         buf_printf(text, "the launcher does not start: %s", why ? why + 2 : launcher);
         return;
     }
     buf_add_str(text, "waiting for the launcher to start");
-    if (is_suspended(f))
+    if (follow_state_is_suspended(&f->state))
         buf_add_str(text, ": the job is suspended (spec.suspend)");
     else if (launcher)
         buf_printf(text, ": %s", launcher);
@@ -596,31 +352,20 @@ static void say_of_launcher(void *arg, const char *text)
     log_note("%s", text);
 }
 
-static void on_launcher(void *arg)
-{
-    follow_look(arg);
-}
-
 /* Whose job it is has the spec's patience with it; others wait as long as they like. */
 static bool read_limits(const struct follow *f, struct spec_timeouts *ret_timeouts, bool *ret_last)
 {
     uint32_t used[FAILURE_COUNTS] = {0};
     struct job_spec spec;
-    char name[JOB_MAP_NAME_SIZE];
-    job_map_name(f->options.job, name);
-    const json_t *map = kube_watch_find(f->status, f->options.namespace, name);
+    const json_t *map = follow_state_map(&f->state);
     if (!f->options.cancel || !map || job_map_spec(map, &spec, NULL) < 0)
         return false;
     *ret_timeouts = spec.timeouts;
-    status_doc_counts(f->doc, &used[FAILURE_COUNT_RESTARTS], &used[FAILURE_COUNT_INFRASTRUCTURE]);
+    status_doc_counts(f->state.doc, &used[FAILURE_COUNT_RESTARTS],
+                      &used[FAILURE_COUNT_INFRASTRUCTURE]);
     *ret_last = failure_launcher_is_last(&spec, used);
     job_spec_done(&spec);
     return true;
-}
-
-static bool has_launcher(const struct follow *f)
-{
-    return f->pod.name || launcher_of(f);
 }
 
 /* What was cancelled is cancelled again where its launcher has not seen it. */
@@ -640,10 +385,10 @@ static int64_t look_for_launcher(struct follow *f, int64_t now)
     struct spec_timeouts timeouts;
     bool last = false;
     int64_t again_ms = 0;
-    if (f->ended_ms || f->options.once || f->trouble.code)
+    if (f->state.ended_ms || f->options.once || trouble_of(f)->code)
         return 0;
     bool own = read_limits(f, &timeouts, &last);
-    if (has_launcher(f))
+    if (follow_state_has_launcher(&f->state))
         return look_whether_it_answers(f, last, now);
     if (follow_launcher_starts(&f->launcher, own ? &timeouts : NULL, f->since_ms, now, &again_ms,
                                &f->trouble) < 0)
@@ -654,10 +399,10 @@ static int64_t look_for_launcher(struct follow *f, int64_t now)
 /* Why it waits, without for how long; NULL: for nothing, or its launcher has told nothing yet. */
 static const char *reason_of(const struct follow *f)
 {
-    const json_t *reasons = json_object_get(json_object_get(f->doc, "waiting"), "reasons");
-    if (f->ended_ms || is_running(f))
+    const json_t *reasons = json_object_get(json_object_get(f->state.doc, "waiting"), "reasons");
+    if (f->state.ended_ms || follow_state_is_running(&f->state))
         return NULL;
-    if (is_suspended(f))
+    if (follow_state_is_suspended(&f->state))
         return "suspended";
     return json_string_value(json_object_get(json_array_get(reasons, 0), "text"));
 }
@@ -672,7 +417,7 @@ static int64_t say_waiting(struct follow *f, int64_t now)
         return 0;
     if (now - f->since_ms < FOLLOW_WAITED_MS)
         return f->since_ms + FOLLOW_WAITED_MS;
-    free(follow_pod_waits(&f->pod, &fails));
+    free(follow_pod_waits(&f->state.pod, &fails));
     if (fails || f->launcher.silent || !waiting_tell(&f->waited, reason_of(f), now, &next_ms))
         return next_ms;
     awaited(f, &text);
@@ -707,50 +452,23 @@ static void tell_progress(struct follow *f, int64_t now)
     buf_done(&text);
 }
 
-/* Of the launcher Job; without one, run --here, it is nobody's. */
-static bool has_owned_map(const struct follow *f)
-{
-    char name[JOB_MAP_NAME_SIZE];
-    job_map_name(f->options.job, name);
-    const json_t *map = kube_watch_find(f->status, f->options.namespace, name);
-    return json_object_get(json_object_get(map, "metadata"), "ownerReferences");
-}
-
-/* A job that was deleted before it was watched is told of by nobody; its ConfigMap goes later. */
-static bool is_deleted(const struct follow *f)
-{
-    const struct follow_options *o = &f->options;
-    if (!kube_watch_synced(f->jobs) || !kube_watch_synced(f->status))
-        return false;
-    const json_t *job = kube_watch_find(f->jobs, o->namespace, o->job);
-    if (o->uid)
-        return !job || strcmp(kube_uid(job), o->uid) != 0;
-    return !job && (kube_watch_count(f->status) == 0 || has_owned_map(f));
-}
-
-static bool is_there(const struct follow *f, const char *pod)
-{
-    return pod && kube_watch_find(f->pods, f->options.namespace, pod);
-}
-
 static int64_t last_sign_ms(const struct follow *f)
 {
-    int64_t first = f->ended_ms ? f->ended_ms : f->since_ms;
+    int64_t first = f->state.ended_ms ? f->state.ended_ms : f->since_ms;
     return f->heard_ms > first ? f->heard_ms : first;
 }
 
 static enum follow_end judge_output(const struct follow *f, int64_t now)
 {
-    const char *leader = leader_of(f);
     const struct follow_end_facts facts = {
-        .leader = leader,
+        .leader = follow_state_leader(&f->state),
         .pod = f->from,
         .recorded = f->recorded,
         .closed = f->closed || is_long_enough(f),
         .open = f->log != NULL,
-        .pods_known = kube_watch_synced(f->pods) && kube_watch_synced(f->status),
-        .leader_is_there = is_there(f, leader),
-        .pod_is_coming = f->pod.coming,
+        .pods_known = follow_state_knows_logs(&f->state),
+        .leader_is_there = follow_state_leader_is_there(&f->state),
+        .pod_is_coming = f->state.pod.coming,
         .refused = f->refused_log,
         .silent_ms = now - last_sign_ms(f),
     };
@@ -760,29 +478,29 @@ static enum follow_end judge_output(const struct follow *f, int64_t now)
 /* With `once` nobody waits for what the log of a job that goes on may get. */
 static bool is_as_it_is(const struct follow *f, int64_t now)
 {
-    bool known = kube_watch_synced(f->pods) && kube_watch_synced(f->status);
-    bool no_log = known && !f->from && !f->pod.coming;
-    bool lost = f->gone && f->log_err.code;
+    bool known = follow_state_knows_logs(&f->state);
+    bool no_log = known && !f->from && !f->state.pod.coming;
+    bool lost = f->state.gone && f->log_err.code;
     bool silent = now - last_sign_ms(f) >= FOLLOW_END_SILENT_MS;
-    return !f->ended_ms && (f->closed || no_log || lost || silent);
+    return !f->state.ended_ms && (f->closed || no_log || lost || silent);
 }
 
 /* 1: it is over. */
 static bool is_over(struct follow *f)
 {
     int64_t now = clock_ms();
-    if (f->options.running && is_running(f)) {
+    if (f->options.running && follow_state_is_running(&f->state)) {
         *f->options.running = true;
         return true;
     }
-    f->gone |= is_deleted(f);
+    bool gone = follow_state_is_gone(&f->state);
     f->end = judge_output(f, now);
-    if (f->ended_ms && f->end != FOLLOW_END_AWAITED)
+    if (f->state.ended_ms && f->end != FOLLOW_END_AWAITED)
         return true;
     if (f->options.once && is_as_it_is(f, now))
         return true;
-    return (f->gone && !f->ended_ms && !f->options.once) || f->trouble.code || f->signo > 0 ||
-           f->output.refused || is_stopped(f) ||
+    return (gone && !f->state.ended_ms && !f->options.once) || trouble_of(f)->code ||
+           f->signo > 0 || f->output.refused || is_stopped(f) ||
            (f->options.timeout_ms && now - f->since_ms >= f->options.timeout_ms);
 }
 
@@ -796,7 +514,7 @@ static void sooner(int64_t *until, int64_t ms)
 static void do_due(struct follow *f, int64_t *ret_until)
 {
     int64_t now = clock_ms();
-    look_for_leader(f);
+    follow_state_choose(&f->state);
     if (f->change_ms && (!f->log || now >= f->change_ms))
         change_log(f);
     else if (f->again_ms && now >= f->again_ms)
@@ -816,9 +534,9 @@ static void do_due(struct follow *f, int64_t *ret_until)
         sooner(ret_until, f->progress_ms);
     if (f->change_ms)
         sooner(ret_until, f->change_ms);
-    if (f->ended_ms || f->options.once)
+    if (f->state.ended_ms || f->options.once)
         sooner(ret_until, last_sign_ms(f) + FOLLOW_END_SILENT_MS);
-    if (f->ended_ms && now < last_sign_ms(f) + FOLLOW_END_GONE_MS)
+    if (f->state.ended_ms && now < last_sign_ms(f) + FOLLOW_END_GONE_MS)
         sooner(ret_until, last_sign_ms(f) + FOLLOW_END_GONE_MS);
     if (f->options.timeout_ms)
         sooner(ret_until, f->since_ms + f->options.timeout_ms);
@@ -843,13 +561,6 @@ static void on_look(evutil_socket_t fd, short what, void *arg)
     leave(f);
 }
 
-/* Of the log's end, which may be ahead of the document; it is not read where nothing is shown. */
-static const json_t *cause_of(const struct follow *f)
-{
-    const json_t *cause = json_object_get(f->doc, "cause");
-    return cause ? cause : json_object_get(json_object_get(f->doc, "report"), "cause");
-}
-
 static bool is_left(const struct follow *f)
 {
     return f->signo > 0 || f->output.refused || is_stopped(f);
@@ -857,24 +568,25 @@ static bool is_left(const struct follow *f)
 
 int follow_result(const struct follow *f, int *ret_status, struct drarun_error *err)
 {
-    const char *leader = leader_of(f);
+    const char *leader = follow_state_leader(&f->state);
     const struct follow_result_facts facts = {
         .job = f->options.job,
         .once = f->options.once,
         .runs = f->options.running && *f->options.running,
-        .ended = f->ended_ms != 0,
-        .gone = f->gone,
+        .ended = f->state.ended_ms != 0,
+        .gone = f->state.gone,
         .interrupted = is_left(f),
         .half_read = f->from && !f->closed,
-        .exit_status = f->exit_status,
+        .exit_status = f->state.exit_status,
         .signo = f->signo,
         .end = f->end,
         .timeout_ms = f->options.timeout_ms,
-        .trouble = f->trouble,
+        .trouble = *trouble_of(f),
         .log_err = f->log_err,
         .leader = leader,
-        .leader_is_gone = leader && kube_watch_synced(f->pods) && !is_there(f, leader),
-        .cause = cause_of(f),
+        .leader_is_gone =
+            leader && kube_watch_synced(f->state.pods) && !follow_state_leader_is_there(&f->state),
+        .cause = follow_state_cause(&f->state),
     };
     return follow_result_judge(&facts, ret_status, err);
 }
@@ -884,18 +596,13 @@ static void release(struct follow *f)
     follow_output_done(&f->output);
     signals_free(f->signals);
     kube_stream_free(f->log);
-    kube_watch_free(f->status);
-    kube_watch_free(f->pods);
-    kube_watch_free(f->jobs);
+    follow_state_done(&f->state);
     if (f->look)
         event_free(f->look);
     frames_done(&f->frames);
-    json_decref(f->doc);
     free(f->from);
-    free(f->led_by);
     waiting_told_done(&f->waited);
     follow_launcher_done(&f->launcher);
-    follow_pod_done(&f->pod);
     free((char *)f->options.job);
     free((char *)f->options.namespace);
     free((char *)f->options.uid);
@@ -934,6 +641,13 @@ static int set_up(struct follow *f, const struct follow_options *options, struct
     f->look = event_new(base, -1, 0, on_look, f);
     if (copy_options(f, options) < 0 || !f->look || follow_output_init(&f->output) < 0)
         return error_set(err, ENOMEM, "out of memory");
+    f->state = (struct follow_state){
+        .job = f->options.job,
+        .namespace = f->options.namespace,
+        .uid = f->options.uid,
+        .choose = options->output,
+        .owner = {.changed = on_change, .chosen = plan_change, .arg = f},
+    };
     if (options->progress)
         f->progress_ms = f->since_ms + PROGRESS_MS;
     if (f->signals)
@@ -943,11 +657,11 @@ static int set_up(struct follow *f, const struct follow_options *options, struct
     if (options->signo)
         on_signal(f, options->signo);
     f->launcher = (struct follow_launcher){.client = f->cluster->client,
-                                           .pod = &f->pod,
-                                           .changed = on_launcher,
+                                           .pod = &f->state.pod,
+                                           .changed = on_change,
                                            .say = say_of_launcher,
                                            .arg = f};
-    int rc = watch_all(f, err);
+    int rc = follow_state_watch(&f->state, f->cluster->client, err);
     if (rc == 0 && options->foreground && !options->quiet)
         f->output.line = status_line_new(base, on_status_line, f);
     return rc;

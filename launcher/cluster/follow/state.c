@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/cluster/follow/state.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/status/status_doc.h"
+#include "launcher/cluster/client/job_map.h"
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+
+static void tell_changed(struct follow_state *s)
+{
+    s->owner.changed(s->owner.arg);
+}
+
+void follow_state_done(struct follow_state *s)
+{
+    kube_watch_free(s->status);
+    kube_watch_free(s->pods);
+    kube_watch_free(s->jobs);
+    json_decref(s->doc);
+    free(s->led_by);
+    follow_pod_done(&s->pod);
+}
+
+const json_t *follow_state_map(const struct follow_state *s)
+{
+    char name[JOB_MAP_NAME_SIZE];
+    job_map_name(s->job, name);
+    return kube_watch_find(s->status, s->namespace, name);
+}
+
+bool follow_state_knows_logs(const struct follow_state *s)
+{
+    return kube_watch_synced(s->pods) && kube_watch_synced(s->status);
+}
+
+static bool is_of_job(const struct follow_state *s, const json_t *object)
+{
+    return !s->uid || kube_is_owned_by(object, s->uid);
+}
+
+static void note_end(struct follow_state *s, int status)
+{
+    if (s->ended_ms)
+        return;
+    s->ended_ms = clock_ms();
+    s->exit_status = status;
+}
+
+void follow_state_take_end(struct follow_state *s, const json_t *record)
+{
+    const json_t *cause = json_object_get(record, "cause");
+    const char *launcher = json_string_value(json_object_get(record, "launcher"));
+    note_end(s, (int)json_integer_value(json_object_get(record, "status")));
+    if (launcher && !s->led_by)
+        s->led_by = strdup(launcher);
+    if (cause && !json_object_get(s->doc, "cause"))
+        json_decref(s->doc), s->doc = json_pack("{s:O}", "cause", cause);
+}
+
+static const json_t *launcher_of(const struct follow_state *s)
+{
+    return json_object_get(s->doc, "launcher");
+}
+
+const char *follow_state_leader(const struct follow_state *s)
+{
+    return s->led_by ? s->led_by : json_string_value(json_object_get(launcher_of(s), "pod"));
+}
+
+uint64_t follow_state_lines(const struct follow_state *s, const char *pod)
+{
+    const char *leader = follow_state_leader(s);
+    json_int_t lines = json_integer_value(json_object_get(launcher_of(s), "lines"));
+    return lines > 0 && leader && pod && strcmp(leader, pod) == 0 ? (uint64_t)lines : 0;
+}
+
+static struct follow_leader leader(const struct follow_state *s)
+{
+    return (struct follow_leader){follow_state_leader(s), s->ended_ms != 0};
+}
+
+/* An ended job has one log; whose it is the document tells. */
+static bool may_choose(const struct follow_state *s)
+{
+    return s->choose && kube_watch_synced(s->status);
+}
+
+void follow_state_choose(struct follow_state *s)
+{
+    const struct follow_leader now = leader(s);
+    if (may_choose(s) && follow_pod_look(&s->pod, &now))
+        s->owner.chosen(s->owner.arg);
+}
+
+static void look_at_pod(const json_t *pod, void *arg)
+{
+    struct follow_state *s = arg;
+    const struct follow_leader now = leader(s);
+    if (may_choose(s) && follow_pod_see(&s->pod, &now, pod))
+        s->owner.chosen(s->owner.arg);
+}
+
+static void on_pod(const json_t *pod, void *arg)
+{
+    look_at_pod(pod, arg);
+    follow_state_choose(arg);
+    tell_changed(arg);
+}
+
+static void on_pod_changed(const json_t *pod, const json_t *before, void *arg)
+{
+    (void)before;
+    on_pod(pod, arg);
+}
+
+static void on_pod_deleted(const json_t *pod, void *arg)
+{
+    (void)pod;
+    tell_changed(arg);
+}
+
+/* An earlier job's launcher that does not know yet that its job is gone may have written it. */
+static bool is_about(const json_t *map, const json_t *doc)
+{
+    const char *uid = json_string_value(json_object_get(doc, "uid"));
+    return !uid || strcmp(uid, kube_uid(map)) == 0 || kube_is_owned_by(map, uid);
+}
+
+static void take_status(const json_t *map, void *arg)
+{
+    struct follow_state *s = arg;
+    json_t *doc = NULL;
+    const char *text =
+        json_string_value(json_object_get(json_object_get(map, "data"), STATUS_DOC_KEY));
+    if (!text || !is_of_job(s, map) || status_doc_parse(text, strlen(text), &doc, NULL) < 0)
+        return;
+    if (!is_about(map, doc)) {
+        json_decref(doc);
+        return;
+    }
+    json_t *cause = json_object_get(s->doc, "cause"); /* the log may be ahead of the document */
+    if (cause && !json_object_get(doc, "cause"))
+        json_object_set(doc, "cause", cause);
+    json_decref(s->doc);
+    s->doc = doc;
+    if (status_doc_exit(doc) >= 0)
+        note_end(s, status_doc_exit(doc));
+    follow_state_choose(s);
+}
+
+static void on_status(const json_t *map, void *arg)
+{
+    take_status(map, arg);
+    tell_changed(arg);
+}
+
+static void on_status_changed(const json_t *map, const json_t *before, void *arg)
+{
+    (void)before;
+    on_status(map, arg);
+}
+
+/* The launcher Job has failed without a word of its launcher: no pod could be made, or it crashed.
+ */
+static void take_job(const json_t *job, void *arg)
+{
+    struct follow_state *s = arg;
+    size_t i;
+    json_t *condition;
+    if (s->uid && strcmp(kube_uid(job), s->uid) != 0)
+        return;
+    json_array_foreach(json_object_get(json_object_get(job, "status"), "conditions"), i, condition)
+    {
+        const char *type = json_string_value(json_object_get(condition, "type"));
+        const char *status = json_string_value(json_object_get(condition, "status"));
+        const char *message = json_string_value(json_object_get(condition, "message"));
+        if (!type || !status || strcmp(type, "Failed") != 0 || strcmp(status, "True") != 0)
+            continue;
+        if (!s->ended_ms && !s->trouble.code)
+            error_kind(&s->trouble, DRARUN_ERR_INFRASTRUCTURE, ECHILD,
+                       "the launcher Job %s failed: %s", kube_name(job), message ? message : "?");
+    }
+}
+
+static void on_job(const json_t *job, void *arg)
+{
+    take_job(job, arg);
+    tell_changed(arg);
+}
+
+static void on_job_changed(const json_t *job, const json_t *before, void *arg)
+{
+    (void)before;
+    on_job(job, arg);
+}
+
+static void on_job_deleted(const json_t *job, void *arg)
+{
+    struct follow_state *s = arg;
+    s->gone |= !s->uid || strcmp(kube_uid(job), s->uid) == 0;
+    tell_changed(s);
+}
+
+static void on_status_synced(void *arg)
+{
+    struct follow_state *s = arg;
+    kube_watch_each(s->pods, look_at_pod, s);
+    follow_state_choose(s);
+    tell_changed(s);
+}
+
+static void on_synced(void *arg)
+{
+    tell_changed(arg);
+}
+
+static void on_trouble(const struct drarun_error *err, void *arg)
+{
+    struct follow_state *s = arg;
+    if (err && err->code == EACCES)
+        s->trouble = *err;
+    else if (err)
+        log_note("%s", err->text);
+    tell_changed(s);
+}
+
+static const struct kube_watch_events status_events = {.added = on_status,
+                                                       .changed = on_status_changed,
+                                                       .synced = on_status_synced,
+                                                       .trouble = on_trouble};
+static const struct kube_watch_events pod_events = {.added = on_pod,
+                                                    .changed = on_pod_changed,
+                                                    .deleted = on_pod_deleted,
+                                                    .synced = on_synced,
+                                                    .trouble = on_trouble};
+static const struct kube_watch_events job_events = {.added = on_job,
+                                                    .changed = on_job_changed,
+                                                    .deleted = on_job_deleted,
+                                                    .synced = on_synced,
+                                                    .trouble = on_trouble};
+
+static int watch(struct follow_state *s, struct kube_client *client,
+                 const struct kube_resource *resource, const char *name, const char *labels,
+                 const struct kube_watch_events *events, struct kube_watch **ret_watch,
+                 struct drarun_error *err)
+{
+    const struct kube_watch_options options = {
+        .target = {.resource = resource, .namespace_ = s->namespace, .name = name},
+        .select.labels = labels,
+    };
+    return kube_watch_new(client, &options, events, s, ret_watch, err);
+}
+
+int follow_state_watch(struct follow_state *s, struct kube_client *client, struct drarun_error *err)
+{
+    char name[JOB_MAP_NAME_SIZE], selector[96];
+    job_map_name(s->job, name);
+    snprintf(selector, sizeof selector, "batch.kubernetes.io/job-name=%s", s->job);
+    int rc = watch(s, client, &kube_config_maps, name, NULL, &status_events, &s->status, err);
+    if (rc == 0)
+        rc = watch(s, client, &kube_pods, NULL, selector, &pod_events, &s->pods, err);
+    if (rc == 0)
+        rc = watch(s, client, &kube_jobs, s->job, NULL, &job_events, &s->jobs, err);
+    s->pod.namespace = s->namespace;
+    s->pod.job = s->job;
+    s->pod.uid = s->uid;
+    s->pod.pods = s->pods;
+    return rc;
+}
+
+bool follow_state_is_running(const struct follow_state *s)
+{
+    const char *phase = json_string_value(json_object_get(s->doc, "phase"));
+    return !s->ended_ms && phase && strcmp(phase, "running") == 0;
+}
+
+bool follow_state_is_suspended(const struct follow_state *s)
+{
+    const json_t *job = kube_watch_find(s->jobs, s->namespace, s->job);
+    return json_is_true(json_object_get(json_object_get(job, "spec"), "suspend"));
+}
+
+bool follow_state_has_launcher(const struct follow_state *s)
+{
+    return s->pod.name || launcher_of(s);
+}
+
+/* Of the launcher Job; without one, run --here, it is nobody's. */
+static bool has_owned_map(const struct follow_state *s)
+{
+    const json_t *metadata = json_object_get(follow_state_map(s), "metadata");
+    return json_object_get(metadata, "ownerReferences");
+}
+
+/* A job that was deleted before it was watched is told of by nobody; its ConfigMap goes later. */
+static bool is_deleted(const struct follow_state *s)
+{
+    if (!kube_watch_synced(s->jobs) || !kube_watch_synced(s->status))
+        return false;
+    const json_t *job = kube_watch_find(s->jobs, s->namespace, s->job);
+    if (s->uid)
+        return !job || strcmp(kube_uid(job), s->uid) != 0;
+    return !job && (kube_watch_count(s->status) == 0 || has_owned_map(s));
+}
+
+bool follow_state_is_gone(struct follow_state *s)
+{
+    s->gone |= is_deleted(s);
+    return s->gone;
+}
+
+bool follow_state_leader_is_there(const struct follow_state *s)
+{
+    return follow_pod_find(&s->pod, follow_state_leader(s)) != NULL;
+}
+
+/* Of the log's end, which may be ahead of the document; it is not read where nothing is shown. */
+const json_t *follow_state_cause(const struct follow_state *s)
+{
+    const json_t *cause = json_object_get(s->doc, "cause");
+    return cause ? cause : json_object_get(json_object_get(s->doc, "report"), "cause");
+}
