@@ -2,7 +2,6 @@
 #include "launcher/cluster/follow/follow.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,24 +14,20 @@
 #include "launcher/cluster/submit/cancel.h"
 #include "launcher/cluster/follow/end.h"
 #include "launcher/cluster/follow/launcher.h"
+#include "launcher/cluster/follow/log.h"
 #include "launcher/cluster/follow/output.h"
 #include "launcher/cluster/follow/pod.h"
 #include "launcher/cluster/follow/result.h"
-#include "launcher/streams/frames.h"
 #include "launcher/cluster/follow/state.h"
 #include "launcher/cluster/client/job_map.h"
-#include "launcher/cluster/follow/log_place.h"
 #include "launcher/cli/verb.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
-#include "lib/kube/stream.h"
 #include "lib/kube/watch.h"
 
 #define TURN_MS 60000
-#define LOG_AGAIN_MS 500  /* after a log that broke off */
-#define LOG_DRAIN_MS 5000 /* drain timeout of a log whose launcher is gone */
 #define PROGRESS_MS 1000
 
 struct follow {
@@ -47,30 +42,16 @@ struct follow {
     struct follow_state state;
     struct follow_launcher launcher;
     bool given_up; /* it never starts: trouble */
-    struct kube_stream *log;
-    struct frames frames;
+    struct follow_log log;
     struct signals *signals;
     struct follow_output output;
     struct waiting_told waited; /* what it waits for, as it was said without a status line */
-    char *from;                 /* the pod whose log is read; NULL: none yet */
-    uint64_t lines;             /* of its log, with those that are known to be missing */
-    struct log_place at;        /* up to there it was read */
-    bool marked;                /* it has said how long it is */
-    bool final;                 /* its container had ended when it was opened */
-    bool recorded;              /* it has the record `ended` */
-    bool eof;                   /* its last stream ended in order */
-    bool closed;                /* it was read to its end */
-    bool refused_log;           /* this user may not read it, which was said */
-    int64_t heard_ms;           /* when its last bytes came */
-    int64_t again_ms;           /* when to open the log again; 0: not */
-    int64_t change_ms;          /* by when the log of another pod is opened instead; 0: it is not */
-    struct drarun_error log_err; /* of the last try */
     int64_t since_ms;
     int signo;                   /* our own */
     bool cancel;                 /* the job is to be cancelled by the next turn */
     enum follow_end end;         /* of the output, when it was over */
     int64_t progress_ms;         /* when to tell what is awaited; 0: never */
-    struct drarun_error trouble; /* why no launcher leads it, or its log is refused */
+    struct drarun_error trouble; /* why no launcher leads it */
 };
 
 static void release(struct follow *f);
@@ -108,166 +89,30 @@ static int put_line(void *arg, uint32_t rank, bool is_stderr, const char *data, 
     return f->freed ? 1 : f->options.put(f->options.arg, rank, is_stderr, data, length);
 }
 
-static void on_output(void *arg, uint32_t rank, bool is_stderr, const char *data, size_t length)
-{
-    struct follow *f = arg;
-    f->lines++;
-    follow_output_add(&f->output, rank, is_stderr, data, length);
-}
-
-static bool on_stamp(void *arg, const char *text, size_t length)
-{
-    struct follow *f = arg;
-    follow_output_stamp(&f->output, text, length);
-    return log_place_pass(&f->at, text, length);
-}
-
-#define ROTATED "its node keeps the end of a log alone (the kubelet's containerLogMaxSize)"
-
-/* told: how many lines the launcher had written before this one. */
-static void look_for_gap(struct follow *f, const json_t *told)
-{
-    if (!json_is_integer(told))
-        return;
-    uint64_t lines = (uint64_t)json_integer_value(told);
-    if (lines > f->lines) {
-        status_line_clear(f->output.line);
-        log_note("%" PRIu64 " lines of the log of %s are missing here: " ROTATED, lines - f->lines,
-                 f->from);
-    }
-    f->lines = lines; /* more of them: something else writes to it, too */
-    f->marked = true;
-}
-
-static void on_own(void *arg, const char *line, size_t length)
-{
-    struct follow *f = arg;
-    CLEANUP(json_decrefp) json_t *json = json_loadb(line, length, 0, NULL);
-    const char *event = json_string_value(json_object_get(json, "event"));
-    look_for_gap(f, json_object_get(json, "lines"));
-    f->lines++;
-    if (event && strcmp(event, "ended") == 0)
-        follow_state_take_end(&f->state, json), f->recorded = true;
-    else if (!event)
-        follow_output_own(&f->output, json, line, length);
-}
-
 /* ---- the launcher's log ---- */
 
 static void on_log_data(const char *bytes, size_t length, void *arg)
 {
     struct follow *f = arg;
-    f->heard_ms = clock_ms();
-    f->log_err = (struct drarun_error){0};
     enter(f);
-    frames_add(&f->frames, bytes, length);
+    follow_log_read(&f->log, bytes, length);
     follow_look(f);
     leave(f);
 }
 
-/* All that there is was read. */
-static void close_log(struct follow *f)
-{
-    json_t *lines = json_integer((json_int_t)follow_state_lines(&f->state, f->from));
-    frames_end(&f->frames);
-    f->closed = true;
-    if (follow_state_lines(&f->state, f->from) > f->lines)
-        look_for_gap(f, lines);
-    else if (!f->marked && (f->lines > 0 || f->final))
-        log_note("the beginning of the log of %s is missing: " ROTATED, f->from);
-    json_decref(lines);
-}
-
-static void note_refusal(struct follow *f, const struct drarun_error *err)
-{
-    if (f->options.once)
-        f->trouble = *err;
-    else if (!f->refused_log)
-        log_error("%s", err->text);
-    f->refused_log = true;
-}
-
-/* It has as many lines as the document says, which may come later than the log's end. */
-static bool is_long_enough(const struct follow *f)
-{
-    return f->eof && follow_state_lines(&f->state, f->from) > 0 &&
-           f->lines >= follow_state_lines(&f->state, f->from);
-}
-
-/* A log that is followed ends with its container, but for a connection that was closed on the way:
- * it has an end where its container had ended before.
- */
 static void on_log_ended(const struct drarun_error *err, void *arg)
 {
     struct follow *f = arg;
-    f->log = NULL;
     enter(f);
-    if (err) {
-        log_verbose("the log broke off: %s", err->text);
-        f->log_err = *err;
-    }
-    if (err && err->code == EACCES)
-        note_refusal(f, err);
-    f->eof |= !err;
-    if (!err && (f->options.once || f->final) && !f->recorded)
-        close_log(f);
-    else if (!f->recorded)
-        f->again_ms = clock_ms() + LOG_AGAIN_MS;
+    follow_log_end(&f->log, err);
     follow_look(f);
     leave(f);
 }
 
-static const struct kube_stream_events log_events = {.data = on_log_data, .ended = on_log_ended};
-
-static void open_log(struct follow *f)
-{
-    struct drarun_error err = {0};
-    char since[TIMESTAMP_SIZE];
-    const struct kube_log log = {
-        .namespace_ = f->options.namespace,
-        .pod = f->from,
-        .container = "launcher",
-        .follow = !f->options.once,
-        .tail = -1,
-        .timestamps = true,
-        .since_time = log_place_resume(&f->at, since),
-    };
-    f->again_ms = 0;
-    f->final = follow_pod_has_ended(&f->state.pod, f->from);
-    frames_done(&f->frames);
-    f->frames.line = (struct buf)BUF_INIT;
-    if (kube_log_open(f->cluster->client, &log, &log_events, f, &f->log, &err) < 0) {
-        log_error("%s", err.text);
-        f->log_err = err;
-        f->again_ms = clock_ms() + LOG_AGAIN_MS;
-    }
-}
-
-/* The chosen pod's from now on, from its beginning. */
-static void change_log(struct follow *f)
-{
-    char *from = strdup(f->state.pod.name);
-    f->change_ms = 0;
-    if (!from)
-        return;
-    kube_stream_free(TAKE_PTR(f->log));
-    free(f->from);
-    f->from = from;
-    f->lines = 0;
-    f->marked = f->recorded = f->eof = f->closed = false;
-    f->at = (struct log_place){0};
-    open_log(f);
-}
-
-/* What a launcher that is gone has written may still be on its way. */
-static void plan_change(void *arg)
+static void on_chosen(void *arg)
 {
     struct follow *f = arg;
-    bool rest = f->log && !follow_pod_is_alive(&f->state.pod, f->from);
-    if (!rest)
-        change_log(f);
-    else if (!f->change_ms)
-        f->change_ms = clock_ms() + LOG_DRAIN_MS;
+    follow_log_change(&f->log);
 }
 
 /* ---- the course of it ---- */
@@ -275,6 +120,8 @@ static void plan_change(void *arg)
 /* Why it ends before the job; code 0: it does not. */
 static const struct drarun_error *trouble_of(const struct follow *f)
 {
+    if (f->options.once && f->log.refused)
+        return &f->log.err;
     return f->trouble.code ? &f->trouble : &f->state.trouble;
 }
 
@@ -455,21 +302,21 @@ static void tell_progress(struct follow *f, int64_t now)
 static int64_t last_sign_ms(const struct follow *f)
 {
     int64_t first = f->state.ended_ms ? f->state.ended_ms : f->since_ms;
-    return f->heard_ms > first ? f->heard_ms : first;
+    return f->log.heard_ms > first ? f->log.heard_ms : first;
 }
 
 static enum follow_end judge_output(const struct follow *f, int64_t now)
 {
     const struct follow_end_facts facts = {
         .leader = follow_state_leader(&f->state),
-        .pod = f->from,
-        .recorded = f->recorded,
-        .closed = f->closed || is_long_enough(f),
-        .open = f->log != NULL,
+        .pod = f->log.pod,
+        .recorded = f->log.recorded,
+        .closed = follow_log_is_whole(&f->log),
+        .open = f->log.stream != NULL,
         .pods_known = follow_state_knows_logs(&f->state),
         .leader_is_there = follow_state_leader_is_there(&f->state),
         .pod_is_coming = f->state.pod.coming,
-        .refused = f->refused_log,
+        .refused = f->log.refused,
         .silent_ms = now - last_sign_ms(f),
     };
     return f->options.output ? follow_end_judge(&facts) : FOLLOW_END_READ;
@@ -479,10 +326,10 @@ static enum follow_end judge_output(const struct follow *f, int64_t now)
 static bool is_as_it_is(const struct follow *f, int64_t now)
 {
     bool known = follow_state_knows_logs(&f->state);
-    bool no_log = known && !f->from && !f->state.pod.coming;
-    bool lost = f->state.gone && f->log_err.code;
+    bool no_log = known && !f->log.pod && !f->state.pod.coming;
+    bool lost = f->state.gone && f->log.err.code;
     bool silent = now - last_sign_ms(f) >= FOLLOW_END_SILENT_MS;
-    return !f->state.ended_ms && (f->closed || no_log || lost || silent);
+    return !f->state.ended_ms && (f->log.closed || no_log || lost || silent);
 }
 
 /* 1: it is over. */
@@ -515,10 +362,7 @@ static void do_due(struct follow *f, int64_t *ret_until)
 {
     int64_t now = clock_ms();
     follow_state_choose(&f->state);
-    if (f->change_ms && (!f->log || now >= f->change_ms))
-        change_log(f);
-    else if (f->again_ms && now >= f->again_ms)
-        open_log(f);
+    int64_t log_ms = follow_log_do_due(&f->log, now);
     if (f->progress_ms && now >= f->progress_ms)
         tell_progress(f, now);
     *ret_until = now + TURN_MS;
@@ -528,12 +372,10 @@ static void do_due(struct follow *f, int64_t *ret_until)
     int64_t waiting_ms = say_waiting(f, now);
     if (waiting_ms)
         sooner(ret_until, waiting_ms);
-    if (f->again_ms)
-        sooner(ret_until, f->again_ms);
+    if (log_ms)
+        sooner(ret_until, log_ms);
     if (f->progress_ms)
         sooner(ret_until, f->progress_ms);
-    if (f->change_ms)
-        sooner(ret_until, f->change_ms);
     if (f->state.ended_ms || f->options.once)
         sooner(ret_until, last_sign_ms(f) + FOLLOW_END_SILENT_MS);
     if (f->state.ended_ms && now < last_sign_ms(f) + FOLLOW_END_GONE_MS)
@@ -576,13 +418,13 @@ int follow_result(const struct follow *f, int *ret_status, struct drarun_error *
         .ended = f->state.ended_ms != 0,
         .gone = f->state.gone,
         .interrupted = is_left(f),
-        .half_read = f->from && !f->closed,
+        .half_read = f->log.pod && !f->log.closed,
         .exit_status = f->state.exit_status,
         .signo = f->signo,
         .end = f->end,
         .timeout_ms = f->options.timeout_ms,
         .trouble = *trouble_of(f),
-        .log_err = f->log_err,
+        .log_err = f->log.err,
         .leader = leader,
         .leader_is_gone =
             leader && kube_watch_synced(f->state.pods) && !follow_state_leader_is_there(&f->state),
@@ -595,12 +437,10 @@ static void release(struct follow *f)
 {
     follow_output_done(&f->output);
     signals_free(f->signals);
-    kube_stream_free(f->log);
+    follow_log_done(&f->log);
     follow_state_done(&f->state);
     if (f->look)
         event_free(f->look);
-    frames_done(&f->frames);
-    free(f->from);
     waiting_told_done(&f->waited);
     follow_launcher_done(&f->launcher);
     free((char *)f->options.job);
@@ -632,12 +472,20 @@ static int copy_options(struct follow *f, const struct follow_options *options)
 
 static int set_up(struct follow *f, const struct follow_options *options, struct drarun_error *err)
 {
-    const struct frames_owner owner = {
-        .output = on_output, .own = on_own, .stamp = on_stamp, .arg = f};
+    static const struct kube_stream_events log_events = {.data = on_log_data,
+                                                         .ended = on_log_ended};
     struct event_base *base = f->cluster->base;
     f->output = (struct follow_output){
         .options = &f->options, .put = options->put ? put_line : NULL, .arg = f};
-    frames_init(&f->frames, &owner);
+    f->log = (struct follow_log){
+        .client = f->cluster->client,
+        .state = &f->state,
+        .output = &f->output,
+        .once = options->once,
+        .events = &log_events,
+        .arg = f,
+    };
+    follow_log_init(&f->log);
     f->look = event_new(base, -1, 0, on_look, f);
     if (copy_options(f, options) < 0 || !f->look || follow_output_init(&f->output) < 0)
         return error_set(err, ENOMEM, "out of memory");
@@ -646,7 +494,7 @@ static int set_up(struct follow *f, const struct follow_options *options, struct
         .namespace = f->options.namespace,
         .uid = f->options.uid,
         .choose = options->output,
-        .owner = {.changed = on_change, .chosen = plan_change, .arg = f},
+        .owner = {.changed = on_change, .chosen = on_chosen, .arg = f},
     };
     if (options->progress)
         f->progress_ms = f->since_ms + PROGRESS_MS;
