@@ -3,25 +3,21 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "jobs/outcome/failure_rule.h"
 #include "jobs/status/status_doc.h"
-#include "jobs/gang/waiting.h"
 #include "launcher/cluster/submit/cancel.h"
+#include "launcher/cluster/follow/awaited.h"
 #include "launcher/cluster/follow/end.h"
 #include "launcher/cluster/follow/launcher.h"
 #include "launcher/cluster/follow/log.h"
 #include "launcher/cluster/follow/output.h"
-#include "launcher/cluster/follow/pod.h"
 #include "launcher/cluster/follow/result.h"
 #include "launcher/cluster/follow/state.h"
 #include "launcher/cluster/client/job_map.h"
 #include "launcher/cli/verb.h"
-#include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
@@ -45,7 +41,7 @@ struct follow {
     struct follow_log log;
     struct signals *signals;
     struct follow_output output;
-    struct waiting_told waited; /* what it waits for, as it was said without a status line */
+    struct follow_awaited awaited;
     int64_t since_ms;
     int signo;                   /* our own */
     bool cancel;                 /* the job is to be cancelled by the next turn */
@@ -160,34 +156,6 @@ static void give_up(struct follow *f)
         log_error("%s", err.text);
 }
 
-/* What is awaited; nothing while the ranks run. */
-static void awaited(const struct follow *f, struct buf *text)
-{
-    const json_t *waiting = json_object_get(f->state.doc, "waiting");
-    const char *words = json_string_value(json_object_get(waiting, "text"));
-    bool fails = false;
-    if (!f->state.ended_ms)
-        follow_launcher_words(&f->launcher, text);
-    if (f->state.ended_ms || follow_state_is_running(&f->state) || text->len > 0)
-        return;
-    cleanup_free char *launcher = follow_pod_waits(&f->state.pod, &fails);
-    if (words && !fails) {
-        buf_add_str(text, words);
-        return;
-    }
-    if (launcher && fails && !follow_state_is_suspended(&f->state)) {
-        /* its image or its node first: there may be no room for more */
-        const char *why = strncmp(launcher, "pod ", 4) == 0 ? strstr(launcher, ": ") : NULL;
-        buf_printf(text, "the launcher does not start: %s", why ? why + 2 : launcher);
-        return;
-    }
-    buf_add_str(text, "waiting for the launcher to start");
-    if (follow_state_is_suspended(&f->state))
-        buf_add_str(text, ": the job is suspended (spec.suspend)");
-    else if (launcher)
-        buf_printf(text, ": %s", launcher);
-}
-
 /* ---- its launcher ---- */
 
 static void say_of_launcher(void *arg, const char *text)
@@ -243,42 +211,17 @@ static int64_t look_for_launcher(struct follow *f, int64_t now)
     return again_ms;
 }
 
-/* Why it waits, without for how long; NULL: for nothing, or its launcher has told nothing yet. */
-static const char *reason_of(const struct follow *f)
+/* Where no status line does. */
+static bool says_waiting(const struct follow *f)
 {
-    const json_t *reasons = json_object_get(json_object_get(f->state.doc, "waiting"), "reasons");
-    if (f->state.ended_ms || follow_state_is_running(&f->state))
-        return NULL;
-    if (follow_state_is_suspended(&f->state))
-        return "suspended";
-    return json_string_value(json_object_get(json_array_get(reasons, 0), "text"));
-}
-
-/* Where no status line does. What keeps the launcher from starting is said by itself. */
-static int64_t say_waiting(struct follow *f, int64_t now)
-{
-    struct buf text = BUF_INIT;
-    int64_t next_ms = 0;
-    bool fails = false;
-    if (!f->options.foreground || f->options.quiet || f->options.once || f->output.line)
-        return 0;
-    if (now - f->since_ms < FOLLOW_WAITED_MS)
-        return f->since_ms + FOLLOW_WAITED_MS;
-    free(follow_pod_waits(&f->state.pod, &fails));
-    if (fails || f->launcher.silent || !waiting_tell(&f->waited, reason_of(f), now, &next_ms))
-        return next_ms;
-    awaited(f, &text);
-    if (text.data)
-        log_note("%s", text.data);
-    buf_done(&text);
-    return 0;
+    return f->options.foreground && !f->options.quiet && !f->options.once && !f->output.line;
 }
 
 static void on_status_line(void *arg, struct buf *text)
 {
     struct follow *f = arg;
     struct buf words = BUF_INIT;
-    awaited(f, &words);
+    follow_awaited_words(&f->awaited, &words);
     if (words.data && clock_ms() - f->since_ms >= FOLLOW_WAITED_MS)
         buf_printf(text, "drarun: %s", words.data);
     buf_done(&words);
@@ -293,7 +236,7 @@ static void tell_progress(struct follow *f, int64_t now)
 {
     struct buf text = BUF_INIT;
     f->progress_ms = now + PROGRESS_MS;
-    awaited(f, &text);
+    follow_awaited_words(&f->awaited, &text);
     if (text.data)
         f->options.progress(f->options.arg, text.data);
     buf_done(&text);
@@ -369,7 +312,7 @@ static void do_due(struct follow *f, int64_t *ret_until)
     int64_t launcher_ms = look_for_launcher(f, now);
     if (launcher_ms)
         sooner(ret_until, launcher_ms);
-    int64_t waiting_ms = say_waiting(f, now);
+    int64_t waiting_ms = says_waiting(f) ? follow_awaited_say(&f->awaited, f->since_ms, now) : 0;
     if (waiting_ms)
         sooner(ret_until, waiting_ms);
     if (log_ms)
@@ -441,7 +384,7 @@ static void release(struct follow *f)
     follow_state_done(&f->state);
     if (f->look)
         event_free(f->look);
-    waiting_told_done(&f->waited);
+    follow_awaited_done(&f->awaited);
     follow_launcher_done(&f->launcher);
     free((char *)f->options.job);
     free((char *)f->options.namespace);
@@ -526,6 +469,10 @@ int follow_new(struct cluster *cluster, const struct follow_options *options, fo
     }
     *f = (struct follow){
         .cluster = cluster, .ended = ended, .arg = arg, .signals = options->signals};
+    f->awaited = (struct follow_awaited){
+        .state = &f->state,
+        .launcher = &f->launcher,
+    };
     f->since_ms = options->since_ms ? options->since_ms : clock_ms();
     int rc = set_up(f, options, &first);
     if (rc < 0) {

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is awaited of a job that is followed, in words. Loop thread only. */
+#ifndef DRARUN_LAUNCHER_CLUSTER_FOLLOW_AWAITED_H
+#define DRARUN_LAUNCHER_CLUSTER_FOLLOW_AWAITED_H
+
+#include "jobs/gang/waiting.h"
+#include "launcher/cluster/follow/launcher.h"
+#include "launcher/cluster/follow/state.h"
+
+struct follow_awaited {
+    const struct follow_state *state; /* borrowed, as is launcher */
+    const struct follow_launcher *launcher;
+    struct waiting_told told; /* by follow_awaited_say */
+};
+
+void follow_awaited_done(struct follow_awaited *awaited);
+
+/* Nothing while the ranks run. */
+void follow_awaited_words(const struct follow_awaited *awaited, struct buf *text);
+/* Logs what is awaited since since_ms, once for each cause: for where no status line shows it. What
+ * keeps the launcher from starting is said by itself. Returns when to say it again; 0: when
+ * something has changed. */
+int64_t follow_awaited_say(struct follow_awaited *awaited, int64_t since_ms, int64_t now);
+
+#endif
