@@ -18,6 +18,7 @@ struct facts_reader {
     unsigned below; /* how many functions hang on the one that is being added */
 };
 
+/* What they share: host_facts.c. */
 int facts_nomem(struct facts_reader *r);
 /* Control characters become '?', the line is cut at 300 bytes. */
 void facts_warn(struct facts_reader *r, const char *format, ...)
