@@ -55,7 +55,7 @@ extern const struct collective collective_all_reduce, collective_all_gather,
 const struct collective *collective_find(const char *name);
 const struct collective *collective_at(unsigned i); /* NULL behind the last */
 
-/* What several share. */
+/* What several share: collective_shape.c. */
 void layout_even(size_t count, size_t size, unsigned ranks, struct layout *ret);
 void layout_gathered(size_t count, size_t size, unsigned ranks, struct layout *ret);
 void layout_scattered(size_t count, size_t size, unsigned ranks, struct layout *ret);
