@@ -163,7 +163,8 @@ struct pmix_host *pmix_host_new(struct event_base *base, const struct agent_job 
                                .coll = coll,
                                .topology = topology,
                                .owner = *owner,
-                               .session_dir = session_dir};
+                               .session_dir = session_dir,
+                               .routed = pmix_host_routed};
     if (open_port(host, err) < 0) {
         error_prefix(err, "PMIx server");
         pmix_host_free(host);
@@ -376,22 +377,6 @@ void pmix_host_drain(struct pmix_host *host)
     upcall_queue_drain(host->queue);
 }
 
-/* ---- ranks of the job as processes of the library ---- */
-
-int64_t pmix_rank_of(const struct pmix_host *host, const pmix_proc_t *proc)
-{
-    const struct rank_group *group = agent_job_group_named(host->job, proc->nspace);
-    return group && proc->rank < group->map.ranks ? (int64_t)group->first + proc->rank : -1;
-}
-
-pmix_proc_t pmix_proc_of(const struct pmix_host *host, uint32_t rank)
-{
-    pmix_proc_t proc;
-    const struct rank_group *group = agent_job_group_of(host->job, rank);
-    PMIX_LOAD_PROCID(&proc, group->nspace, rank - group->first);
-    return proc;
-}
-
 /* ---- dispatch ---- */
 
 /* Not answered while the job lives: the rank would exit, its fellows would see their connections to
@@ -521,35 +506,4 @@ void pmix_host_routed(struct pmix_host *host, const Drarun__Wire__Routed *messag
     default:
         log_error("a message of an unknown kind from worker %u is ignored", message->source);
     }
-}
-
-void pmix_route(struct pmix_host *host, Drarun__Wire__Routed *message)
-{
-    message->source = host->tree->self;
-    if (message->destination == host->tree->self)
-        pmix_host_routed(host, message);
-    else
-        host->owner.route(host->owner.arg, message, false);
-}
-
-uint64_t pmix_pend(struct pmix_host *host, struct upcall *upcall)
-{
-    struct pending *pending = calloc(1, sizeof *pending);
-    if (!pending)
-        return 0;
-    *pending = (struct pending){host->pending, ++host->next_id, upcall};
-    host->pending = pending;
-    return pending->id;
-}
-
-struct upcall *pmix_unpend(struct pmix_host *host, uint64_t id)
-{
-    for (struct pending **at = &host->pending; *at; at = &(*at)->next) {
-        if ((*at)->id != id)
-            continue;
-        cleanup_free struct pending *found = *at;
-        *at = found->next;
-        return found->upcall;
-    }
-    return NULL;
 }

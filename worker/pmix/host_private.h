@@ -48,6 +48,7 @@ struct pmix_host {
     const struct tree *tree;
     struct coll *coll;
     struct pmix_host_owner owner;
+    void (*routed)(struct pmix_host *host, const Drarun__Wire__Routed *message);
     const char *session_dir;
     struct pmix_listener *listener; /* NULL: the library listens itself */
     uint16_t port;
@@ -75,7 +76,7 @@ int pmix_register_group(struct pmix_host *host, const struct rank_group *group,
                         struct drarun_error *err);
 void pmix_deregister_group(const struct rank_group *group);
 
-/* The rank of the job that a process is, -1: none of this job's. */
+/* rank_proc.c: the rank of the job that a process is, -1: none of this job's. */
 int64_t pmix_rank_of(const struct pmix_host *host, const pmix_proc_t *proc);
 /* And back; a rank that the job has. */
 pmix_proc_t pmix_proc_of(const struct pmix_host *host, uint32_t rank);
@@ -160,8 +161,13 @@ void pmix_tell_waiting(struct pmix_host *host);
 void pmix_drop_waiting(struct pmix_host *host);
 
 /* processes.c: what all ranks are as processes, which their agents know. */
+struct process_table;
+/* Takes the upcall. */
+typedef void (*process_table_fn)(struct pmix_host *host, struct upcall *upcall,
+                                 const struct process_table *table);
 struct process_table {
     struct process_table *next;
+    process_table_fn done;
     uint64_t id;
     struct pmix_host *host;
     struct event *timer;
@@ -171,23 +177,20 @@ struct process_table {
     Drarun__Wire__Processes **answers;
     size_t answer_count;
 };
-/* Calls pmix_answer_query with the table once all agents have answered; takes the upcall. One that
+/* Takes the upcall, and gives it with the table to `done` once all agents have answered. One that
  * is silent for 10 s, stopped or of a release that does not know the question, ends the wait:
  * PMIX_ERR_TIMEOUT, and a line that names it. libpmix hands no data to who gets another status. */
-void pmix_collect_processes(struct pmix_host *host, struct upcall *upcall);
+void pmix_collect_processes(struct pmix_host *host, struct upcall *upcall, process_table_fn done);
 void pmix_processes_request(struct pmix_host *host, const Drarun__Wire__Routed *message);
 void pmix_processes(struct pmix_host *host, const Drarun__Wire__Routed *message);
 /* NULL: nobody has told of it. Borrowed from the table. */
 const Drarun__Wire__Process *pmix_process_of(const struct process_table *table, uint32_t rank);
 void pmix_drop_tables(struct pmix_host *host);
-/* query.c; table: NULL where no key needs it. Takes the upcall. */
-void pmix_answer_query(struct pmix_host *host, struct upcall *upcall,
-                       const struct process_table *table);
 
-/* Remembers the upcall until a reply with this id comes; 0 without memory. */
+/* route.c: remembers the upcall until a reply with this id comes; 0 without memory. */
 uint64_t pmix_pend(struct pmix_host *host, struct upcall *upcall);
 struct upcall *pmix_unpend(struct pmix_host *host, uint64_t id);
-/* To any agent, this one included. */
+/* To any agent, this one included, whose host->routed gets it at once. */
 void pmix_route(struct pmix_host *host, Drarun__Wire__Routed *message);
 
 /* status.c: PMIx codes as errors. */

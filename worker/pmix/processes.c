@@ -117,7 +117,7 @@ static void answered(struct pmix_host *host, struct process_table *table)
     if (--table->awaited > 0)
         return;
     unlink_table(host, table);
-    pmix_answer_query(host, table->upcall, table);
+    table->done(host, table->upcall, table);
     table_free(table);
 }
 
@@ -171,7 +171,7 @@ static struct process_table *table_new(struct pmix_host *host)
     return NULL;
 }
 
-void pmix_collect_processes(struct pmix_host *host, struct upcall *upcall)
+void pmix_collect_processes(struct pmix_host *host, struct upcall *upcall, process_table_fn done)
 {
     const struct rankmap *map = &host->job->map;
     struct process_table *table = table_new(host);
@@ -180,6 +180,7 @@ void pmix_collect_processes(struct pmix_host *host, struct upcall *upcall)
         return;
     }
     table->upcall = upcall;
+    table->done = done;
     table->awaited = 1; /* until all are asked: this agent answers within */
     table->next = host->tables;
     host->tables = table;

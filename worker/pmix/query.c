@@ -337,8 +337,9 @@ static bool read_scope(const struct upcall *upcall, const pmix_query_t *query, s
     return scope->group && (scope->of_rank || about.rank > PMIX_RANK_VALID);
 }
 
-void pmix_answer_query(struct pmix_host *host, struct upcall *upcall,
-                       const struct process_table *table)
+/* table: NULL where no key needs it. Takes the upcall. */
+static void answer_query(struct pmix_host *host, struct upcall *upcall,
+                         const struct process_table *table)
 {
     struct scope scope = {.host = host, .table = table, .list = PMIx_Info_list_start()};
     size_t known = 0;
@@ -372,7 +373,7 @@ void pmix_on_query(struct pmix_host *host, struct upcall *upcall)
             of_processes = of_processes || (key && key->of_processes);
         }
     if (of_processes)
-        pmix_collect_processes(host, upcall);
+        pmix_collect_processes(host, upcall, answer_query);
     else
-        pmix_answer_query(host, upcall, NULL);
+        answer_query(host, upcall, NULL);
 }
