@@ -200,54 +200,6 @@ int build_open(struct builder *b, bool object, struct doc_place at, struct draru
     return 0;
 }
 
-static size_t slot_of(const struct places *table, size_t cap, const json_t *container)
-{
-    size_t i = (size_t)(((uintptr_t)container >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 20);
-    for (i &= cap - 1; table[i].container && table[i].container != container;)
-        i = (i + 1) & (cap - 1);
-    return i;
-}
-
-static bool grow_places(struct doc *doc)
-{
-    if (doc->place_cap > 0 && doc->place_count < doc->place_cap / 2)
-        return true;
-    size_t cap = doc->place_cap ? doc->place_cap * 2 : 64;
-    struct places *table = calloc(cap, sizeof *table);
-    if (!table)
-        return false;
-    for (size_t i = 0; i < doc->place_cap; i++)
-        if (doc->places[i].container)
-            table[slot_of(table, cap, doc->places[i].container)] = doc->places[i];
-    free(doc->places);
-    doc->places = table;
-    doc->place_cap = cap;
-    return true;
-}
-
-/* A container whose address is known already is a new one: what "<<" named may be gone by now. */
-static int keep_places(struct doc *doc, const json_t *container, struct entry **entries,
-                       size_t count, struct drarun_error *err)
-{
-    if (!grow_places(doc))
-        return out_of_memory(err);
-    struct places *p = &doc->places[slot_of(doc->places, doc->place_cap, container)];
-    if (p->container)
-        free(p->entries);
-    else
-        doc->place_count++;
-    *p = (struct places){container, TAKE_PTR(*entries), count};
-    return 0;
-}
-
-const struct places *places_find(const struct doc *doc, const json_t *container)
-{
-    if (!doc->place_cap)
-        return NULL;
-    const struct places *p = &doc->places[slot_of(doc->places, doc->place_cap, container)];
-    return p->container ? p : NULL;
-}
-
 static int count_aliased(struct builder *b, struct doc_place at, struct drarun_error *err)
 {
     if (++b->aliased <= b->limits->aliased)
@@ -288,7 +240,7 @@ int build_close(struct builder *b, struct drarun_error *err)
     struct doc_place at = f->at;
     int rc = f->merges ? apply_merges(b, f, err) : 0;
     if (rc == 0)
-        rc = keep_places(b->doc, f->container, &f->entries, f->count, err);
+        rc = places_keep(b->doc, f->container, &f->entries, f->count, err);
     if (rc < 0)
         return rc;
     json_t *value = TAKE_PTR(f->container);
@@ -310,7 +262,7 @@ static int copy_places(struct builder *b, const json_t *from, const json_t *to,
         return out_of_memory(err);
     if (p->count)
         memcpy(entries, p->entries, p->count * sizeof *entries);
-    int rc = keep_places(b->doc, to, &entries, p->count, err);
+    int rc = places_keep(b->doc, to, &entries, p->count, err);
     free(entries);
     return rc;
 }

@@ -71,6 +71,10 @@ int build_copy(struct builder *b, const json_t *value, struct doc_place at, json
                struct drarun_error *err);
 void build_done(struct builder *b);
 
+/* places.c. Keeps those of a container's entries, which it takes on success. A container whose
+ * address is known already is a new one: what "<<" named may be gone by now. */
+int places_keep(struct doc *doc, const json_t *container, struct entry **entries, size_t count,
+                struct drarun_error *err);
 /* The places of a container's entries, or NULL. */
 const struct places *places_find(const struct doc *doc, const json_t *container);
 

@@ -117,29 +117,3 @@ struct doc_place doc_root_place(const struct doc *doc, size_t i)
 {
     return doc->roots[i].place;
 }
-
-static const struct entry *find_entry(const struct doc *doc, const json_t *container, size_t index)
-{
-    const struct places *p = places_find(doc, container);
-    return p && index < p->count ? &p->entries[index] : NULL;
-}
-
-struct doc_place doc_member_place(const struct doc *doc, const json_t *object, const char *key,
-                                  struct doc_place *ret_key_place)
-{
-    size_t index = 0;
-    json_t *members = (json_t *)object;
-    void *it = json_object_iter(members);
-    for (; it && strcmp(json_object_iter_key(it), key) != 0; index++)
-        it = json_object_iter_next(members, it);
-    const struct entry *e = it ? find_entry(doc, object, index) : NULL;
-    if (ret_key_place)
-        *ret_key_place = e ? e->key : (struct doc_place){0, 0};
-    return e ? e->value : (struct doc_place){0, 0};
-}
-
-struct doc_place doc_item_place(const struct doc *doc, const json_t *array, size_t index)
-{
-    const struct entry *e = find_entry(doc, array, index);
-    return e ? e->value : (struct doc_place){0, 0};
-}
