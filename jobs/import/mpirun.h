@@ -44,6 +44,13 @@ struct mpirun {
 /* -EINVAL with file and line of the launcher's command before the text. */
 int mpirun_refuse(const struct mpirun *m, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* Adds the words that one of a script becomes to the fields. */
+int mpirun_expand_word(struct mpirun *m, const char *raw);
+/* The value of an option; -EINVAL where it is not known, or is no number of at least 1. */
+int mpirun_need_text(const struct mpirun *m, const char *option, const struct field *value,
+                     const char **ret_text);
+int mpirun_need_number(const struct mpirun *m, const char *option, const struct field *value,
+                       uint64_t *ret_number);
 const char *mpirun_base_name(const char *path);
 /* Which launchers (enum foreign_launcher) the program may be; 0: it is none. */
 unsigned int mpirun_known(const char *path);
@@ -58,6 +65,8 @@ size_t mpirun_past_wrappers(struct mpirun *m, const struct strlist *words);
 
 /* The words behind the launcher's name, as a script has them. 1: a program was found; 0: none. */
 int mpirun_take_line(struct mpirun *m, const struct strlist *words, size_t first);
+/* Options from fields[0] on; ret_used: how many fields they are. */
+int mpirun_take_options(struct mpirun *m, size_t *ret_used);
 void mpirun_change_directory(struct mpirun *m, const char *path);
 /* Past the number of ranks of one program of several, from fields[i] on; ret_ranks: 0 where it is
  * not given. Returns the place of its first word, m->count where it is not known or has another
