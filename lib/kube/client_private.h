@@ -35,8 +35,8 @@ struct kube_client {
     TAILQ_HEAD(, kube_call) calls;
 };
 
-/* Whether what the server answers, 401 or 403 with this Status (NULL: none), may be another answer
- * in a moment (refusal.h). */
+/* client_refusal.c. Whether what the server answers, 401 or 403 with this Status (NULL: none), may
+ * be another answer in a moment (refusal.h). */
 bool client_refusal_passes(struct kube_client *client, const char *verb, const char *path,
                            int status, const json_t *problem);
 /* An attempt has ended so, or has been answered with this status. */
