@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files behind drarun/job.h share: cluster.c, follow.c, job.c. */
+/* What the files behind drarun/job.h share: call.c, cluster.c, follow.c, job.c, run.c. */
 #ifndef DRARUN_LAUNCHER_CLUSTER_PUBLIC_H
 #define DRARUN_LAUNCHER_CLUSTER_PUBLIC_H
 
@@ -43,12 +43,14 @@ struct public_call {
     struct c_numbers numbers;
 };
 
-/* -EBUSY: within another call; -EINVAL: in a child of the process that opened it. Kind USAGE. */
+/* call.c. -EBUSY: within another call; -EINVAL: in a child of the process that opened it. Kind
+ * USAGE. */
 int public_begin(struct public_call *call, struct drarun_cluster *cluster,
                  struct drarun_error *err);
 void public_end(struct public_call *call);
 
-/* An interrupt is given to what follows now; it waits for the next one where nothing does. */
+/* follow.c. An interrupt is given to what follows now; it waits for the next one where nothing
+ * does. */
 void public_take_interrupt(struct drarun_cluster *cluster);
 
 #endif
