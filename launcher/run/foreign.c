@@ -10,7 +10,6 @@
 #include "jobs/foreign/variables.h"
 #include "jobs/ranks/rankmap.h"
 #include "launcher/job/request.h"
-#include "launcher/run/options.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/base/nearest.h"
@@ -20,6 +19,7 @@
 
 /* One option and its values. */
 struct typed {
+    const struct option_table *table; /* ours */
     const struct foreign_option *option;
     const char *word;      /* as it was typed, of the command line */
     char shown[SHOWN_MAX]; /* without its value */
@@ -124,7 +124,7 @@ static int use(const struct typed *typed, const char *word, struct drarun_error 
     int rc;
     switch (typed->option->way) {
     case FOREIGN_SAME:
-        return options_set(&run_option_table, typed->option->text, typed->shown, typed->values[0],
+        return options_set(typed->table, typed->option->text, typed->shown, typed->values[0],
                            typed->each_only, request, err);
     case FOREIGN_VARIABLE:
         return set_variable(typed, &current(typed)->env, err);
@@ -170,11 +170,12 @@ static const struct foreign_option *find_glued(const char *word, const char **re
     return foreign_option_find(0, letter);
 }
 
-static int take(int argc, char *const argv[], bool each_only, void *target,
-                struct drarun_error *err)
+static int take(const struct option_table *table, int argc, char *const argv[], bool each_only,
+                void *target, struct drarun_error *err)
 {
     const char *word = argv[0], *equals = strchr(word, '=');
-    struct typed typed = {.word = word, .used = 1, .each_only = each_only, .request = target};
+    struct typed typed = {
+        .table = table, .word = word, .used = 1, .each_only = each_only, .request = target};
     size_t length = equals ? (size_t)(equals - word) : strlen(word), values = 0;
     typed.option = foreign_option_find(0, word);
     if (typed.option && equals)
@@ -273,7 +274,8 @@ static bool is_spent(const struct foreign_variable *variable)
     return variable->from == FOREIGN_SRUN && getenv("SLURM_STEP_ID");
 }
 
-int foreign_variables_use(struct job_request *request, struct drarun_error *err)
+int foreign_variables_use(const struct option_table *table, struct job_request *request,
+                          struct drarun_error *err)
 {
     if (request->launch_mpirun)
         return 0; /* they are for that one */
@@ -290,8 +292,7 @@ int foreign_variables_use(struct job_request *request, struct drarun_error *err)
                      variable->text);
             continue;
         }
-        int rc = options_set(&run_option_table, variable->ours, variable->name, value, false,
-                             request, err);
+        int rc = options_set(table, variable->ours, variable->name, value, false, request, err);
         if (rc < 0)
             return rc;
     }

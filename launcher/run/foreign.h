@@ -15,7 +15,8 @@ extern const struct option_others foreign_others;
 int foreign_explain(const char *shown, struct drarun_error *err);
 
 /* Heeds the variables of other launchers (jobs/foreign/variables.h) where the command line says
- * nothing, and names those that drarun does not read, each once. */
-int foreign_variables_use(struct job_request *request, struct drarun_error *err);
+ * nothing, and names those that drarun does not read, each once. table: our options. */
+int foreign_variables_use(const struct option_table *table, struct job_request *request,
+                          struct drarun_error *err);
 
 #endif

@@ -200,8 +200,8 @@ static int parse_word(struct cursor *c, const char *word, struct drarun_error *e
     const char *value = word[length] ? word + length + 1 : NULL;
     char shown[WORD_MAX];
     if (!spec && c->table->others) {
-        int used =
-            c->table->others->take(c->argc - c->at, c->argv + c->at, c->each_only, c->target, err);
+        int used = c->table->others->take(c->table, c->argc - c->at, c->argv + c->at, c->each_only,
+                                          c->target, err);
         if (used > 0)
             c->at += used - 1;
         if (used != 0)

@@ -39,12 +39,14 @@ struct option_spec {
     bool each; /* may be given again for each program of a job */
 };
 
+struct option_table;
+
 /* Options that are not ours but that people type, as those of other programs that do the same. */
 struct option_others {
     /* The option argv[0], which the table lacks, and its values behind it. Returns how many words
      * it was, 0 when it is unknown here too, or -errno. */
-    int (*take)(int argc, char *const argv[], bool each_only, void *target,
-                struct drarun_error *err);
+    int (*take)(const struct option_table *table, int argc, char *const argv[], bool each_only,
+                void *target, struct drarun_error *err);
     /* Adds their spellings, each with a space behind it. */
     void (*spellings)(struct buf *out);
     /* Whether that spelling is taken, so that a message may suggest it. */

@@ -265,10 +265,10 @@ static void heeds_other_launchers_variables(void **state)
         assert_int_equal(parse(cases[i].words, &request, &err), 0);
         setenv("MPIEXEC_TIMEOUT", cases[i].value, 1);
         if (cases[i].timeout_ms < 0) {
-            assert_true(foreign_variables_use(&request, &err) < 0);
+            assert_true(foreign_variables_use(&run_option_table, &request, &err) < 0);
             assert_non_null(strstr(err.text, "MPIEXEC_TIMEOUT: expected a duration"));
         } else {
-            assert_int_equal(foreign_variables_use(&request, &err), 0);
+            assert_int_equal(foreign_variables_use(&run_option_table, &request, &err), 0);
             assert_int_equal(request.timeout_ms, cases[i].timeout_ms);
         }
         request_done(&request);
@@ -299,10 +299,10 @@ static void refuses_other_launchers_options(void **state)
     }
 }
 
-static int take_pair(int argc, char *const argv[], bool each_only, void *target,
-                     struct drarun_error *err)
+static int take_pair(const struct option_table *table, int argc, char *const argv[], bool each_only,
+                     void *target, struct drarun_error *err)
 {
-    (void)each_only, (void)err;
+    (void)table, (void)each_only, (void)err;
     if (strcmp(argv[0], "-pair") != 0)
         return 0;
     ((const char **)target)[0] = argc > 2 ? argv[2] : "";
