@@ -19,11 +19,6 @@
 #define TELL_WAITING_MS 2000
 #define TURN_MS 60000 /* the longest sleep: the API tells of all that matters */
 
-const struct prediction *lead_prediction(const struct lead *lead)
-{
-    return lead->forecast ? forecast_prediction(lead->forecast, lead->gang.step) : NULL;
-}
-
 static int decide(struct lead *lead, uint32_t inspected, const char *missing, const char *suspender,
                   struct drarun_error *err)
 {
@@ -179,11 +174,6 @@ static void wait_for_news(struct lead *lead)
     until = sooner(until, lead_say_waiting(lead));
     until = sooner(until, sooner(lead->decision.next_ms, look_ms(lead)));
     cluster_turn(lead->cluster, until > now ? until - now : 0);
-}
-
-bool lead_is_stopped(const struct lead *lead)
-{
-    return lead->signo || lead->lost.code;
 }
 
 int lead_place(struct lead *lead, struct drarun_error *err)

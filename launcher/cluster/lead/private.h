@@ -3,7 +3,7 @@
  * attempt until its workers are up), queue.c (while it is suspended), ranks.c (its ranks), keep.c
  * (or the workers of an allocation), plan.c (what they get), restart.c (the next attempt), resume.c
  * (what an earlier launcher has left), vitals.c (whether they hang), metrics.c (for Prometheus),
- * status.c and events.c (what is told). */
+ * status.c and events.c (what is told), state.c (what all of these ask of the lead itself). */
 #ifndef DRARUN_LAUNCHER_CLUSTER_LEAD_PRIVATE_H
 #define DRARUN_LAUNCHER_CLUSTER_LEAD_PRIVATE_H
 
@@ -88,16 +88,20 @@ struct lead {
     int status;      /* exit status; meaningful once it has ended */
 };
 
+/* ---- state.c ---- */
+
+/* It was told to end, or is the launcher no longer. */
+bool lead_is_stopped(const struct lead *lead);
+/* What the slices have for the present claims; NULL: not known. */
+const struct prediction *lead_prediction(const struct lead *lead);
+
 /* ---- place.c ---- */
 
 /* Until every worker is up: 0. Else what ended it: -ECANCELED and lead->signo or lead->lost, or err
  * with its kind. */
 int lead_place(struct lead *lead, struct drarun_error *err);
-/* What the slices have for the present claims; NULL: not known. */
-const struct prediction *lead_prediction(const struct lead *lead);
 /* Asks for a decision, as often as something follows from one. */
 int lead_decide(struct lead *lead, uint32_t inspected, struct drarun_error *err);
-bool lead_is_stopped(const struct lead *lead);
 
 /* ---- queue.c ---- */
 
