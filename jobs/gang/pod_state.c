@@ -611,3 +611,14 @@ const char *claim_phase_name(enum claim_phase phase)
                ? claim_phase_names[phase]
                : "unknown";
 }
+
+const char *pod_state_lost(const struct pod_state *state)
+{
+    if (state->phase == POD_ABSENT)
+        return "the pod was deleted";
+    if (state->phase == POD_ENDED)
+        return state->message ? state->message : pod_end_name(state->end);
+    if (state->not_ready)
+        return "the node has stopped to answer";
+    return state->deleting ? "the pod is being deleted" : NULL;
+}

@@ -105,6 +105,8 @@ void pod_state_read(const json_t *pod, const json_t *claim, bool wants_claim,
 bool pod_state_holds(const struct pod_state *state);
 /* Its claim is allocated (or it has none) and its pod has a node. */
 bool pod_state_placed(const struct pod_state *state);
+/* Why a worker that ran is lost; borrowed from the state. NULL: it is not. */
+const char *pod_state_lost(const struct pod_state *state);
 
 /* "image localhost/a:1 of the ranks" (the agent, the launcher, container NAME), cut to size. */
 void pod_state_image(const struct pod_state *state, char *out, size_t size);

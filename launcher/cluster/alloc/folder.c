@@ -304,17 +304,6 @@ int allocate_folder_new(const struct allocate_facts *facts, struct allocate_fold
 
 /* ---- who is lost ---- */
 
-static const char *why_lost(const struct pod_state *worker)
-{
-    if (worker->phase == POD_ABSENT)
-        return "its pod was deleted";
-    if (worker->phase == POD_ENDED)
-        return worker->message ? worker->message : pod_end_name(worker->end);
-    return worker->deleting    ? "its pod is being deleted"
-           : worker->not_ready ? "its node has stopped to answer"
-                               : NULL;
-}
-
 int allocate_folder_look(struct allocate_folder *f, struct drarun_error *err)
 {
     const struct pod_state *states = board_workers(f->in.board, f->in.attempt);
@@ -322,7 +311,7 @@ int allocate_folder_look(struct allocate_folder *f, struct drarun_error *err)
     bool changed = false;
     for (uint32_t i = 0; i < f->in.spec->workers; i++) {
         json_t *worker = json_array_get(list, i);
-        const char *why = why_lost(&states[i]);
+        const char *why = pod_state_lost(&states[i]);
         const char *told = json_string_value(json_object_get(worker, "lost"));
         if (!why == !told) /* a node that answers again has its pod still */
             continue;

@@ -24,30 +24,15 @@ void lost_done(struct lost *lost)
     *lost = (struct lost){0};
 }
 
-static bool is_lost(const struct pod_state *worker)
-{
-    return worker->phase == POD_ABSENT || worker->phase == POD_ENDED || worker->deleting ||
-           worker->not_ready;
-}
-
-static const char *why_lost(const struct pod_state *worker)
-{
-    if (worker->phase == POD_ABSENT)
-        return "the pod was deleted";
-    if (worker->not_ready)
-        return "the node has stopped to answer";
-    return worker->message ? worker->message : pod_end_name(worker->end);
-}
-
 /* Those of the list, which it loses, that are lost for the reason of the first. */
 static void tell_first(const struct pod_state *workers, uint32_t *list, uint32_t *count)
 {
     CLEANUP(buf_done) struct buf text = BUF_INIT;
     cleanup_free uint32_t *alike = calloc(*count, sizeof *alike);
-    const char *why = why_lost(&workers[list[0]]);
+    const char *why = pod_state_lost(&workers[list[0]]);
     uint32_t found = 0, left = 0;
     for (uint32_t i = 0; alike && i < *count; i++) {
-        if (strcmp(why_lost(&workers[list[i]]), why) == 0)
+        if (strcmp(pod_state_lost(&workers[list[i]]), why) == 0)
             alike[found++] = list[i];
         else
             list[left++] = list[i];
@@ -68,7 +53,7 @@ bool lost_look(struct lost *lost, const struct pod_state *workers)
     uint32_t count = 0;
     bool changed = false;
     for (uint32_t i = 0; i < lost->count; i++) {
-        bool is = is_lost(&workers[i]);
+        bool is = pod_state_lost(&workers[i]) != NULL;
         if (fresh && is && !lost->is[i])
             fresh[count++] = i;
         changed |= is != lost->is[i];

@@ -46,6 +46,10 @@ static void test_each_reason_once(void **state)
     workers[3] = (struct pod_state){
         .phase = POD_ENDED, .end = POD_END_OOM, .message = "its container used too much memory"};
     assert_told(&lost, workers, "drarun: worker 3 is lost: its container used too much memory\n");
+    workers[1] = (struct pod_state){.phase = POD_RUNNING};
+    assert_true(lost_look(&lost, workers));
+    workers[1].deleting = true;
+    assert_told(&lost, workers, "drarun: worker 1 is lost: the pod is being deleted\n");
     workers[2].not_ready = false; /* its node is back, and another one goes */
     workers[5].not_ready = true;
     assert_told(&lost, workers, "drarun: worker 5 is lost: the node has stopped to answer\n");
