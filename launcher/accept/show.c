@@ -109,15 +109,24 @@ static void add_node(const json_t *node, int width, struct buf *out)
     buf_printf(out, "%s%s\n", reason ? "  " : "", reason ? reason : "");
 }
 
-static void add_state(const json_t *verdict, const char *state, int width, struct buf *out)
+static void append_state(const json_t *verdict, const char *state, json_t *list)
 {
     size_t i;
     json_t *node;
     json_array_foreach(json_object_get(verdict, "nodes"), i, node)
     {
         if (strcmp(json_string_value(json_object_get(node, "state")), state) == 0)
-            add_node(node, width, out);
+            json_array_append(list, node);
     }
+}
+
+json_t *accept_verdict_nodes(const json_t *verdict)
+{
+    static const char *const order[] = {"bad", "suspect", "unknown", "passed"};
+    json_t *list = json_array();
+    for (size_t s = 0; s < ARRAY_LEN(order); s++)
+        append_state(verdict, order[s], list);
+    return list;
 }
 
 void accept_verdict_not_looked(const json_t *verdict, struct buf *out)
@@ -141,7 +150,7 @@ void accept_verdict_not_looked(const json_t *verdict, struct buf *out)
 
 void accept_verdict_text(const json_t *verdict, struct buf *out)
 {
-    static const char *const order[] = {"bad", "suspect", "unknown", "passed"};
+    CLEANUP(json_decrefp) json_t *sorted = accept_verdict_nodes(verdict);
     size_t i, length;
     json_t *item;
     int width = 4;
@@ -152,8 +161,10 @@ void accept_verdict_text(const json_t *verdict, struct buf *out)
     }
     buf_printf(out, "%-*s  %-8s %10s %10s %6s\n", width, "NODE", "VERDICT", "ALONE GB/s",
                "PAIR GB/s", "PAIRS");
-    for (size_t s = 0; s < ARRAY_LEN(order); s++)
-        add_state(verdict, order[s], width, out);
+    json_array_foreach(sorted, i, item)
+    {
+        add_node(item, width, out);
+    }
     json_array_foreach(json_object_get(verdict, "paths"), i, item)
     {
         const json_t *nodes = json_object_get(item, "nodes");

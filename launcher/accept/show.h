@@ -15,6 +15,9 @@
 json_t *accept_verdict(const struct accept *plan, const struct strlist *names,
                        const json_t *left_out, const json_t *history);
 
+/* Its nodes, the bad ones first. A new reference; NULL without memory. */
+json_t *accept_verdict_nodes(const json_t *verdict);
+
 /* 0: all have passed; else 1. */
 int accept_verdict_status(const json_t *verdict);
 

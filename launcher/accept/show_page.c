@@ -141,22 +141,11 @@ static void add_row(const json_t *node, struct buf *out)
     buf_add_str(out, "</td></tr>\n");
 }
 
-static void add_rows(const json_t *verdict, const char *state, struct buf *out)
-{
-    size_t i;
-    json_t *node;
-    json_array_foreach(json_object_get(verdict, "nodes"), i, node)
-    {
-        if (is_state(node, state))
-            add_row(node, out);
-    }
-}
-
 void accept_verdict_html(const json_t *verdict, struct buf *out)
 {
-    static const char *const order[] = {"bad", "suspect", "unknown", "passed"};
+    CLEANUP(json_decrefp) json_t *sorted = accept_verdict_nodes(verdict);
     size_t i;
-    const json_t *path;
+    const json_t *path, *node;
     report_begin("Nodes tested by drarun accept", PLOT_BOTH, out);
     buf_printf(out, "<p class=\"big%s\">", accept_verdict_status(verdict) ? " failed" : "");
     buf_printf(out, "%d passed, %d bad, %d suspect, %d unknown</p>\n", count_at(verdict, "passed"),
@@ -166,8 +155,10 @@ void accept_verdict_html(const json_t *verdict, struct buf *out)
                      "size, and of the slowest of its pairs.</p>\n<div class=\"wide\"><table><tr>"
                      "<th class=\"text\">node</th><th class=\"text\">verdict</th><th>alone</th>"
                      "<th>worst pair</th><th>pairs</th><th class=\"text\">why</th></tr>\n");
-    for (size_t s = 0; s < ARRAY_LEN(order); s++)
-        add_rows(verdict, order[s], out);
+    json_array_foreach(sorted, i, node)
+    {
+        add_row(node, out);
+    }
     buf_add_str(out, "</table></div>\n");
     json_array_foreach(json_object_get(verdict, "paths"), i, path)
     {
