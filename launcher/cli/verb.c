@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sysexits.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include "lib/base/log.h"
 #include "lib/base/nearest.h"
 #include "lib/base/plain.h"
+#include "lib/base/terminal.h"
 #include "lib/base/wrap.h"
 #include "lib/doc/yaml_write.h"
 
@@ -133,10 +133,9 @@ static void paint(struct buf *out)
 
 static void fold(struct buf *out)
 {
-    struct winsize size;
     struct buf folded = BUF_INIT;
-    bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-    size_t width = known ? size.ws_col : WRAP_COLUMNS;
+    size_t known = terminal_columns(STDOUT_FILENO);
+    size_t width = known ? known : WRAP_COLUMNS;
     fold_add(out->data, out->len, width > LEAST_COLUMNS ? width : LEAST_COLUMNS, &folded);
     buf_done(out);
     *out = folded;

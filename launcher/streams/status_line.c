@@ -4,12 +4,12 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/plain.h"
+#include "lib/base/terminal.h"
 
 #define EVERY_MS 1000
 
@@ -48,11 +48,9 @@ static void add_cut(struct buf *whole, const struct buf *text, size_t room)
 
 static void show(struct status_line *line, struct buf *text)
 {
-    struct winsize size;
     struct buf whole = BUF_INIT;
-    size_t room = 79;
-    if (ioctl(line->fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 1)
-        room = size.ws_col - 1u;
+    size_t columns = terminal_columns(line->fd);
+    size_t room = columns > 1 ? columns - 1 : 79;
     plain_text(text->data, text->len);
     buf_add_str(&whole, "\r");
     add_cut(&whole, text, room);
