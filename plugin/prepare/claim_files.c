@@ -14,6 +14,19 @@
 
 #define FILE_SIZE_MAX ((size_t)1 << 20)
 
+void preparer_order_path(const struct preparer *preparer, const char *uid, const char *device,
+                         char *ret_path, size_t size)
+{
+    snprintf(ret_path, size, "%s/%s.%s.json", preparer->config->orders_dir, uid, device);
+}
+
+void preparer_metadata_path(const struct preparer *preparer, const char *uid, const char *request,
+                            char *ret_path, size_t size)
+{
+    snprintf(ret_path, size, "%s/%s.%.*s.metadata", preparer->config->orders_dir, uid,
+             (int)strcspn(request, "/"), request);
+}
+
 /* On a tmpfs, which a crash empties: they are whole or not there. */
 static int write_text(const char *path, const char *text, unsigned mode, struct drarun_error *err)
 {

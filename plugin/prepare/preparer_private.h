@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of a preparer share: preparer.c (whose turn it is), prepare.c, unprepare.c. */
+/* What the files of a preparer share: task.c (whose turn it is), prepare.c and unprepare.c (the
+ * steps), holdings.c (who has which device), claim_files.c. */
 #ifndef DRARUN_PLUGIN_PREPARE_PREPARER_PRIVATE_H
 #define DRARUN_PLUGIN_PREPARE_PREPARER_PRIVATE_H
 
@@ -32,6 +33,8 @@ struct preparer {
     struct preparer_counts counts;
     bool ending;
     bool starting; /* tasks, in a loop: what ends at once goes back to it */
+    /* What a task does in its turn: prepare_run, unprepare_run. */
+    void (*prepare)(struct task *task), (*unprepare)(struct task *task);
 };
 
 struct holding {
@@ -49,7 +52,7 @@ struct task {
     struct task *next;
     struct dra_reply *reply; /* NULL: nobody has asked */
     char *namespace_, *name, *uid;
-    void (*run)(struct task *task);
+    bool prepares; /* else it unprepares */
     bool running;
     int64_t begun_ms;
     struct kube_call *call; /* under way; NULL: none */
@@ -70,6 +73,9 @@ struct task {
 void prepare_run(struct task *task);
 void unprepare_run(struct task *task);
 
+/* A call of the kubelet, in its turn; takes the reply. */
+void task_start(struct preparer *preparer, const struct dra_claim *claim, struct dra_reply *reply,
+                bool prepares);
 /* Answers and ends the task; the next one of the claim begins, and those that wait look again. */
 void task_prepared(struct task *task);
 void task_unprepared(struct task *task);
@@ -111,7 +117,5 @@ void preparer_order_path(const struct preparer *preparer, const char *uid, const
 /* "ORDERS/UID.REQUEST.metadata", of the request without a subrequest */
 void preparer_metadata_path(const struct preparer *preparer, const char *uid, const char *request,
                             char *ret_path, size_t size);
-/* unprepare.c's, freed with a task */
-void restores_free(struct task *task);
 
 #endif

@@ -27,14 +27,6 @@ struct restore {
     char path[512]; /* of its order, while it is taken back */
 };
 
-void restores_free(struct task *task)
-{
-    child_free(task->restoring);
-    free(task->restores);
-    task->restoring = NULL;
-    task->restores = NULL;
-}
-
 static void fail(struct task *task, struct drarun_error *err)
 {
     error_prefix(err, "unprepare claim %s/%s", task->namespace_, task->name);
