@@ -10,57 +10,6 @@
 #define DEFAULT_INTERFACE "eth0"
 #define DEFAULT_PORT 29500
 
-/* ---- what the user set ---- */
-
-bool ncclenv_user(const struct planning *p, const char *name, const char **ret_value)
-{
-    size_t length = strlen(name);
-    for (char *const *item = p->in->user_env; item && *item; item++)
-        if (strncmp(*item, name, length) == 0 && (*item)[length] == '=') {
-            *ret_value = *item + length + 1;
-            return true;
-        }
-    return false;
-}
-
-const char *ncclenv_effective(const struct planning *p, const char *name)
-{
-    const char *value = NULL;
-    if (ncclenv_user(p, name, &value))
-        return value;
-    const struct plan_var *var = plan_vars_find(&p->plan->env, name);
-    return var ? var->value : NULL;
-}
-
-/* One line for a variable, however many workers and ranks have it. */
-static void warn_override(struct planning *p, const char *name, const char *user, const char *value)
-{
-    const struct warnings *there = &p->plan->warnings;
-    size_t length = strlen(name);
-    for (size_t i = 0; i < there->count; i++)
-        if (there->list[i].code == WARN_USER_OVERRIDES_PROFILE &&
-            strncmp(there->list[i].detail, name, length) == 0 &&
-            there->list[i].detail[length] == '=')
-            return;
-    warnings_add(&p->plan->warnings, WARN_USER_OVERRIDES_PROFILE, WORKER_NONE,
-                 "%s=%s (derived: %s)", name, user, value);
-}
-
-void ncclenv_set_own(struct planning *p, struct plan_vars *vars, const char *name,
-                     const char *value, const char *rule, const char *fact)
-{
-    const char *user = NULL;
-    if (ncclenv_user(p, name, &user)) {
-        if (strcmp(user, value) != 0)
-            warn_override(p, name, user, value);
-        return;
-    }
-    ncclenv_script_loses(p, name, value, rule);
-    plan_vars_set(vars,
-                  (struct plan_var){name, value, rule, fact, profile_rule(p->in->profiles, rule),
-                                    "docs/design/011-derivation.md"});
-}
-
 /* ---- values of the tables ---- */
 
 /* The workers' own, where those that were asked say the same: with hostNetwork, and in clusters

@@ -2,7 +2,6 @@
 #include "jobs/derive/plan.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,85 +10,6 @@
 #include "jobs/derive/plan_private.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
-
-/* ---- parts ---- */
-
-const char *plan_text(struct plan *plan, const char *format, ...)
-{
-    char *text = NULL;
-    va_list args;
-    va_start(args, format);
-    int n = vasprintf(&text, format, args);
-    va_end(args);
-    if (n < 0) {
-        plan->pool.failed = true;
-        return "";
-    }
-    strlist_add(&plan->pool, text);
-    free(text);
-    return plan->pool.failed ? "" : plan->pool.items[plan->pool.count - 1];
-}
-
-int plan_refuse(struct plan *plan, enum warning_code code, int32_t worker, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    char *detail = NULL;
-    if (vasprintf(&detail, format, args) < 0)
-        detail = NULL;
-    va_end(args);
-    free(plan->refusal.detail);
-    plan->refusal = (struct warning){code, worker, detail};
-    return 1;
-}
-
-const struct plan_var *plan_vars_find(const struct plan_vars *vars, const char *name)
-{
-    for (size_t i = 0; i < vars->count; i++)
-        if (strcmp(vars->list[i].name, name) == 0)
-            return &vars->list[i];
-    return NULL;
-}
-
-void plan_vars_set(struct plan_vars *vars, struct plan_var var)
-{
-    struct plan_var *there = (struct plan_var *)plan_vars_find(vars, var.name);
-    if (there) {
-        *there = var;
-        return;
-    }
-    if (vars->count == vars->cap) {
-        size_t cap = vars->cap ? 2 * vars->cap : 8;
-        struct plan_var *list = reallocarray(vars->list, cap, sizeof *list);
-        if (!list) {
-            vars->failed = true;
-            return;
-        }
-        vars->list = list;
-        vars->cap = cap;
-    }
-    vars->list[vars->count++] = var;
-}
-
-void plan_vars_drop(struct plan_vars *vars, const char *name)
-{
-    struct plan_var *there = (struct plan_var *)plan_vars_find(vars, name);
-    if (!there)
-        return;
-    vars->count--;
-    memmove(there, there + 1, (size_t)(vars->list + vars->count - there) * sizeof *there);
-}
-
-const char *plan_node_label(const struct planning *p, const char *node, const char *key)
-{
-    const json_t *labels = node ? json_object_get(p->in->node_labels, node) : NULL;
-    return json_string_value(json_object_get(labels, key));
-}
-
-const char *plan_instance_type(const struct planning *p, const struct plan_worker *worker)
-{
-    return plan_node_label(p, worker->node, "node.kubernetes.io/instance-type");
-}
 
 static void worker_done(struct plan_worker *worker)
 {

@@ -11,7 +11,8 @@ struct planning {
     struct plan *plan;
 };
 
-/* A text that lives as long as the plan; "" when out of memory (plan->pool.failed). */
+/* plan_parts.c: a text that lives as long as the plan; "" when out of memory (plan->pool.failed).
+ */
 const char *plan_text(struct plan *plan, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Ends the plan with this refusal; returns 1, which stops the steps without being an error. */
@@ -20,13 +21,17 @@ int plan_refuse(struct plan *plan, enum warning_code code, int32_t worker, const
 /* Adds or replaces. */
 void plan_vars_set(struct plan_vars *vars, struct plan_var var);
 void plan_vars_drop(struct plan_vars *vars, const char *name);
+const char *plan_node_label(const struct planning *p, const char *node, const char *key);
+/* NULL where no label tells. */
+const char *plan_instance_type(const struct planning *p, const struct plan_worker *worker);
+/* To the worker's GPUs or NICs. */
+int plan_add_device(struct planning *p, uint32_t w, const struct device *device,
+                    struct drarun_error *err);
 
 /* plan_devices.c: claims and slices to GPUs and NICs. 1: refused. */
 int plan_read_worker(struct planning *p, uint32_t w, struct drarun_error *err);
 int plan_find_profile(struct planning *p, uint32_t w, char *ret_fact, size_t size,
                       const struct profile **ret_profile, struct drarun_error *err);
-int plan_add_device(struct planning *p, uint32_t w, const struct device *device,
-                    struct drarun_error *err);
 
 /* plan_nics.c: keeps the NICs that carry data, and leaves out and names the others. */
 int plan_choose_nics(struct planning *p, uint32_t w, struct drarun_error *err);
@@ -66,7 +71,8 @@ void ncclenv_worker(struct planning *p, uint32_t w);
 /* All of the worker's AMD GPUs have a number in ROCm's order. */
 bool ncclenv_has_hip_numbers(const struct plan_worker *worker);
 void ncclenv_ranks(struct planning *p, uint32_t w);
-/* The user's value or ours; NULL. */
+
+/* ncclenv_set.c: the user's value or ours; NULL. */
 const char *ncclenv_effective(const struct planning *p, const char *name);
 bool ncclenv_user(const struct planning *p, const char *name, const char **ret_value);
 
@@ -97,9 +103,5 @@ double score_worker(const struct plan_worker *worker, bool arm);
 
 /* plan_cpus.c */
 void plan_cut_cpus(struct planning *p, uint32_t w);
-
-const char *plan_node_label(const struct planning *p, const char *node, const char *key);
-/* NULL where no label tells. */
-const char *plan_instance_type(const struct planning *p, const struct plan_worker *worker);
 
 #endif
