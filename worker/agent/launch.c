@@ -256,11 +256,6 @@ int agent_open_group(struct agent *agent, const struct rank_group *group, struct
     return rc;
 }
 
-struct pmi1_host *agent_pmi1(const struct agent *agent, uint32_t rank)
-{
-    return agent->pmi1[agent_job_group_of(&agent->job, rank)->index];
-}
-
 void agent_close_group(struct agent *agent, const struct rank_group *group)
 {
     if (!agent->pmix)

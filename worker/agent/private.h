@@ -168,7 +168,10 @@ void agent_close_group(struct agent *agent, const struct rank_group *group);
 /* Decides its ranks' CPUs, which the PMIx server is to know before its group is added. */
 int agent_bind_group(struct agent *agent, const struct rank_group *group, struct drarun_error *err);
 /* The server of the rank's group; NULL: none. */
-struct pmi1_host *agent_pmi1(const struct agent *agent, uint32_t rank);
+static inline struct pmi1_host *agent_pmi1(const struct agent *agent, uint32_t rank)
+{
+    return agent->pmi1[agent_job_group_of(&agent->job, rank)->index];
+}
 int agent_start_group(struct agent *agent, const struct rank_group *group,
                       struct drarun_error *err);
 /* The user lets ranks go on that wait for a debugger, and those that would. */
