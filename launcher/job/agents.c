@@ -112,6 +112,11 @@ void agent_lose(struct agent *agent, const struct drarun_error *why)
     job_fail_worker(agent, &err);
 }
 
+bool job_gathered(const struct job *job)
+{
+    return job->greeted == job->count;
+}
+
 /* ---- sending ---- */
 
 void agent_send(struct agent *agent, const Drarun__Wire__Envelope *message)

@@ -245,3 +245,9 @@ void job_look(struct job *job)
         !agents_sweep(job) && !awaits_words(job))
         job_event(job, JOB_DRAINED);
 }
+
+void job_stop(struct job *job, const struct drarun_error *why)
+{
+    job_fail(job, why);
+    job_look(job);
+}

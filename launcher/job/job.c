@@ -68,16 +68,6 @@ static void on_written(void *arg, const char *data, size_t length)
     framed_count(((struct job *)arg)->request->framed, data, length);
 }
 
-void job_mark_log(struct job *job)
-{
-    struct buf mark = BUF_INIT;
-    if (job->request->framed)
-        framed_mark(job->request->framed, &mark);
-    if (mark.len > 0 && !mark.failed)
-        output_say(job->output, mark.data, mark.len);
-    buf_done(&mark);
-}
-
 static void on_output_before(void *arg)
 {
     struct job *job = arg;
@@ -348,20 +338,9 @@ void job_free(struct job *job)
     free(job);
 }
 
-void job_stop(struct job *job, const struct drarun_error *why)
-{
-    job_fail(job, why);
-    job_look(job);
-}
-
 void job_interrupt(struct job *job, int signo)
 {
     job_on_signal(job, signo);
-}
-
-bool job_gathered(const struct job *job)
-{
-    return job->greeted == job->count;
 }
 
 bool job_is_hopeless(const struct job *job)

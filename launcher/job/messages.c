@@ -7,6 +7,7 @@
 #include "jobs/derive/metadata.h"
 #include "jobs/ranks/worker_ranges.h"
 #include "launcher/job/private.h"
+#include "launcher/streams/framed.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
@@ -264,6 +265,17 @@ static void on_rank_end(struct agent *agent, const Drarun__Wire__RankEnd *wire)
     job_caused(job, cause_rank_end(job->cause, &end));
 }
 
+/* A pod's log says from time to time how long it is. */
+static void mark_log(struct job *job)
+{
+    struct buf mark = BUF_INIT;
+    if (job->request->framed)
+        framed_mark(job->request->framed, &mark);
+    if (mark.len > 0 && !mark.failed)
+        output_say(job->output, mark.data, mark.len);
+    buf_done(&mark);
+}
+
 static void on_output(struct agent *agent, const Drarun__Wire__Output *output)
 {
     struct job *job = agent->job;
@@ -286,7 +298,7 @@ static void on_output(struct agent *agent, const Drarun__Wire__Output *output)
     agent->held += output->data.len;
     output_add(job->output, agent->index, output->rank, stream, output->data.data, output->data.len,
                output->partial);
-    job_mark_log(job);
+    mark_log(job);
 }
 
 static void on_abort(struct agent *agent, const Drarun__Wire__Abort *abort)

@@ -190,10 +190,6 @@ void job_tick(struct job *job, int64_t now_ms);
 /* The agent says nothing any more, for the reason given. */
 void agent_lose_silent(struct agent *agent, const struct drarun_error *why);
 
-/* ---- job.c ---- */
-/* A pod's log says from time to time how long it is. */
-void job_mark_log(struct job *job);
-
 /* ---- actions.c ---- */
 void job_act(struct job *job, enum job_action action);
 void job_on_overdue(evutil_socket_t fd, short what, void *arg);
