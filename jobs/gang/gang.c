@@ -387,8 +387,11 @@ static char *words_of(const struct gang_input *input, uint32_t worker, enum gang
 {
     const struct pod_state *w = &input->workers[worker];
     struct buf out = BUF_INIT;
-    if (clock != GANG_CLOCK_IMAGE_PULL)
-        return w->message ? scheduler_words(w->message) : NULL;
+    if (clock != GANG_CLOCK_IMAGE_PULL) {
+        bool stuck;
+        char *of_group = group_words(input->workers, input->count, worker, input->group, &stuck);
+        return of_group || !w->message ? of_group : scheduler_words(w->message);
+    }
     cleanup_free char *waits = waiting_of_worker(w);
     if (waits)
         buf_printf(&out, "worker %u%s%s: %s", worker, w->node ? " on " : "", w->node ? w->node : "",

@@ -62,6 +62,8 @@ enum gang_forecast {
     GANG_FORECAST_NEVER,       /* not even an empty cluster has it */
 };
 
+struct waiting_group;
+
 struct gang_input {
     int64_t now_ms; /* since 1970, by a clock that never goes back */
     const struct spec_timeouts *timeouts;
@@ -76,9 +78,10 @@ struct gang_input {
     unsigned next_step;   /* with GANG_FORECAST_NEVER: the later step that places the most workers;
                              GANG_STEP_NONE: none does; 0: not known */
     const char *shortage; /* prediction.shortage, or NULL: for the error's text */
-    const struct news *job; /* of the worker Job (template mode), or NULL */
-    bool spread;            /* one worker per node by placement.spread */
-    const char *no_class;   /* a DeviceClass of the job's that is not there (any more), or NULL */
+    const struct news *job;            /* of the worker Job (template mode), or NULL */
+    const struct waiting_group *group; /* as waiting_input has it */
+    bool spread;                       /* one worker per node by placement.spread */
+    const char *no_class; /* a DeviceClass of the job's that is not there (any more), or NULL */
 };
 
 /* All of it is plain: copy it, and keep it over a restart with gang_save and gang_load. */

@@ -495,6 +495,7 @@ static void read_pod(const json_t *value, struct pod_state *state)
     state->uid = text_at(pod.metadata, "uid");
     state->node = text_at(pod.spec, "nodeName");
     state->ip = text_at(pod.status, "podIP");
+    state->group = text_at(json_object_get(pod.spec, "schedulingGroup"), "podGroupName");
     state->gates = json_object_get(pod.spec, "schedulingGates");
     state->deleting_since_ms = deleting_since(pod.metadata);
     state->deleting = state->deleting_since_ms != 0;

@@ -66,6 +66,7 @@ struct pod_state {
     enum pod_phase phase;
     int64_t since_ms; /* the phase's begin, by the cluster's clock */
     const char *name, *uid, *node, *ip;
+    const char *group;     /* the PodGroup that it names, or NULL */
     const json_t *gates;   /* the list of POD_GATED: [{"name"}] */
     bool suspended;        /* one of them is our own drarun.dev/suspended */
     bool foreign_gate;     /* one of them is somebody else's, such as Kueue's */

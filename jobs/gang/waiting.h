@@ -32,6 +32,12 @@ struct waiting {
     int64_t now_ms;
 };
 
+/* A PodGroup as it was read last. */
+struct waiting_group {
+    const char *name;
+    const json_t *object; /* NULL: there is none of that name */
+};
+
 struct waiting_input {
     int64_t now_ms;
     const struct pod_state *workers;
@@ -43,6 +49,7 @@ struct waiting_input {
     const struct news *job_news;          /* of the worker Job */
     const json_t *workload;               /* Kueue's Workload of it, or NULL */
     const char *launcher;                 /* waiting_of_launcher, or NULL */
+    const struct waiting_group *group;    /* that waiting_group named, or NULL: not read */
     bool spread;         /* one worker per node by placement.spread (jobs/spec/node_spread.h) */
     const char *trouble; /* why the cluster cannot be watched, or NULL */
 };
@@ -96,6 +103,15 @@ const char *container_advice(const char *message);
  * scheduler's message says that a worker's node must have no other; NULL where it
  * does not, or without memory. */
 char *spread_words(const struct pod_state *workers, uint32_t count, const char *message);
+
+/* The PodGroup of the first worker that waits for a node and has no reason of its own, so that its
+ * group may have one; NULL: there is no such worker. */
+const char *waiting_group(const struct pod_state *workers, uint32_t count);
+/* What the group tells of that worker: "PodGroup a-w cannot be scheduled (Unschedulable): no node
+ * has room for worker 1: ..."; NULL where it tells nothing of it, with group NULL, or without
+ * memory. *ret_stuck is set with the words. */
+char *group_words(const struct pod_state *workers, uint32_t count, uint32_t worker,
+                  const struct waiting_group *group, bool *ret_stuck);
 
 /* "no device of class dranet with rdma == true: ... rules out 32 of 32"; NULL when the prediction
  * has room for all, or without memory. */

@@ -65,14 +65,22 @@ __attribute__((format(printf, 4, 5))) static void say(struct worker_wait *wait, 
     }
 }
 
+/* Words that are not cut. */
+static void add_whole(struct worker_wait *wait, bool stuck, const char *words)
+{
+    wait->stuck = stuck;
+    buf_add_str(&wait->text, words);
+}
+
 /* ---- the scheduler's message ---- */
 
 /* "0/4 nodes are available: 1 Insufficient cpu, 3 cannot allocate all claims. preemption: ..."
  * (pkg/scheduler/framework/types.go, FitError): the part behind the counts is the same for all. */
 char *scheduler_words(const char *message)
 {
-    static const char *const ends[] = {" preemption: ", " still not schedulable",
-                                       " no new claims to", " Preemption is not"};
+    static const char *const ends[] = {
+        " preemption: ", " pod group preemption: ", " still not schedulable", " no new claims to",
+        " Preemption is not"};
     unsigned nodes;
     int used = 0;
     struct buf out = BUF_INIT;
@@ -148,10 +156,14 @@ static void wait_for_gate(const struct pod_state *w, struct worker_wait *wait)
     say(wait, false, NULL, "its scheduling gate %s is closed", gate ? gate : "?");
 }
 
-static void wait_for_node(const struct waiting_input *input, const struct pod_state *w,
-                          const char *missing, struct worker_wait *wait)
+static void wait_for_node(const struct waiting_input *input, uint32_t worker, const char *missing,
+                          struct worker_wait *wait)
 {
+    const struct pod_state *w = &input->workers[worker];
+    bool stuck = false;
     cleanup_free char *words = scheduler_words(w->message);
+    cleanup_free char *of_group =
+        group_words(input->workers, input->count, worker, input->group, &stuck);
     cleanup_free char *spread =
         input->spread ? spread_words(input->workers, input->count, w->message) : NULL;
     const struct news_item *scale_up = news_scale_up(w->news);
@@ -170,6 +182,8 @@ static void wait_for_node(const struct waiting_input *input, const struct pod_st
         buf_add_str(&wait->text, missing);
     else if (w->unschedulable && spread)
         say(wait, false, words, "%s", spread);
+    else if (of_group && (w->reason || !no_claim))
+        add_whole(wait, stuck, of_group);
     else if (w->reason)
         say(wait, false, words, "%s", w->unschedulable ? "no node has room" : w->reason);
     else if (no_claim) /* one that is not ours: of the user, or a channel of a compute domain */
@@ -365,7 +379,7 @@ void worker_wait(const struct waiting_input *input, uint32_t worker, const char 
         wait_for_gate(w, &wait);
         break;
     case POD_UNSCHEDULED:
-        wait_for_node(input, w, missing, &wait);
+        wait_for_node(input, worker, missing, &wait);
         break;
     case POD_BOUND:
         wait_for_sandbox(w, &wait);

@@ -33,11 +33,14 @@ static void decide(const struct pod_state workers[2], const struct news *news)
 
 static void explain(json_t *document, const struct pod_state workers[2], const struct news *news)
 {
+    const struct waiting_group group = {.name = "a-w",
+                                        .object = json_object_get(document, "podGroup")};
     struct waiting_input input = {.now_ms = NOW_MS,
                                   .workers = workers,
                                   .count = 2,
                                   .worker_job = json_object_get(document, "job"),
                                   .job_news = news,
+                                  .group = &group,
                                   .workload = json_object_get(document, "workload")};
     struct waiting waiting;
     struct buf text = BUF_INIT;

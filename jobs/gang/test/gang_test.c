@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "jobs/gang/gang.h"
+#include "jobs/gang/waiting.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 
@@ -72,6 +73,12 @@ static struct pod_state worker_of(char letter)
         w.message = w.unschedulable ? "0/4 nodes are available: 4 cannot allocate all claims. "
                                       "preemption: 0/4 nodes are available."
                                     : NULL;
+        return w;
+    case 'h': /* it has, and holds it back with its gang */
+        w = worker_of('u');
+        w.group = "job-w";
+        w.message = "pod group is unschedulable, waiting for minCount pods from a gang to be "
+                    "scheduled";
         return w;
     case 'O': /* a node was ordered after 2 s */
     case 'R': /* and later refused */
@@ -179,6 +186,7 @@ struct look {
 
 static const struct scene {
     const char *name;
+    const char *group; /* PodGroup job-w; NULL: not read */
     unsigned steps, next_step;
     enum gang_forecast forecast;
     bool scheduler_waits, spread;
@@ -317,6 +325,16 @@ static const struct scene {
                {500, "uuuu", "placing", GANG_WAIT, "none", 5500, "none", 0},
                {5500, "uuuu", "placing", GANG_WAIT, "none", 30500, "none", 0},
                {20000, "bbbb", "pulling", GANG_WAIT, "placed", 20000, "imagePull", 0}}},
+    {.name = "the error of a gang that the scheduler holds back has its group's words",
+     .group = "{\"status\": {\"conditions\": [{\"type\": \"PodGroupScheduled\", \"status\": "
+              "\"False\", \"reason\": \"Unschedulable\", \"message\": \"no luck\"}]}}",
+     .scheduler_waits = true,
+     .looks = {{0, "nnnn", "placing", GANG_WAIT, "admitted", 0, "allocation", 0},
+               {500, "hhuh", "placing", GANG_WAIT, "none", 5500, "none", 0},
+               {40000, "hhuh", "ended", GANG_FAIL, "deadline", -1, "none", 0}},
+     .kind = DRARUN_ERR_CAPACITY,
+     .text = "0 of 4 workers have claims and nodes within 40 s (timeouts.allocation): PodGroup "
+             "job-w cannot be scheduled (Unschedulable): no luck"},
     {.name = "what a scheduler has bound in part all the same is given back",
      .forecast = GANG_FORECAST_FULL,
      .scheduler_waits = true,
@@ -437,6 +455,9 @@ static void check_look(const struct scene *scene, const struct look *look, size_
     struct drarun_error err = {0};
     struct spec_timeouts limits = timeouts;
     limits.total = scene->total;
+    CLEANUP(json_decrefp)
+    json_t *object = scene->group ? json_loads(scene->group, 0, NULL) : NULL;
+    const struct waiting_group group = {.name = "job-w", .object = object};
     struct gang_input input = {.now_ms = START_MS + look->at,
                                .timeouts = &limits,
                                .workers = workers,
@@ -446,7 +467,8 @@ static void check_look(const struct scene *scene, const struct look *look, size_
                                .scheduler_waits = scene->scheduler_waits,
                                .spread = scene->spread,
                                .forecast = scene->forecast,
-                               .next_step = scene->next_step};
+                               .next_step = scene->next_step,
+                               .group = object ? &group : NULL};
     if (gang_decide(gang, &input, decision, &err) < 0)
         fail_msg("%s: look %zu: %s", scene->name, number, err.text);
     int64_t next = decision->next_ms == INT64_MAX ? -1 : decision->next_ms - START_MS;

@@ -54,6 +54,7 @@ static json_t *state_json(const struct pod_state *s)
     json_object_set_new(o, "started", time_json(s->started_ms));
     json_object_set_new(o, "node", text_json(s->node));
     json_object_set_new(o, "ip", text_json(s->ip));
+    json_object_set_new(o, "group", text_json(s->group));
     json_object_set_new(o, "container", text_json(s->container));
     json_object_set_new(o, "image", text_json(s->image));
     json_object_set_new(o, "reason", text_json(s->reason));

@@ -472,6 +472,140 @@ static void users_of_images(void **state)
     }
 }
 
+/* ---- the gang's PodGroup ---- */
+
+#define FITS_ALONE                                                                                 \
+    "pod group is unschedulable, waiting for minCount pods from a gang to be scheduled, one or "   \
+    "more plugins asked to wait and no plugin rejected pod"
+#define FITS_TWO                                                                                   \
+    "minCount (3) cannot be satisfied: 2 scheduled, 0 remaining, pod group preemption: No "        \
+    "preemption victims found for incoming preemptor"
+#define FULL "0/2 nodes are available: 2 cannot allocate all claims. still not schedulable, pre"
+#define GROUP(conditions) "{\"status\": {\"conditions\": [" conditions "]}}"
+#define FALSE_BECAUSE(type, reason, message)                                                       \
+    "{\"type\": \"" type "\", \"status\": \"False\", \"reason\": \"" reason                        \
+    "\", \"message\": \"" message "\"}"
+
+struct group_case {
+    const char *name;
+    const char *messages[3]; /* of PodScheduled, by worker; NULL: there is no such condition */
+    const char *group;       /* NULL: there is none of that name */
+    const char *first, *second;
+    bool stuck, own;
+};
+
+/* Messages of 1.36.3 and 1.37.2 as their schedulers wrote them. */
+static const struct group_case group_cases[] = {
+    {.name = "1.36: two fit and the third does not",
+     .messages = {FITS_ALONE, FULL, FITS_ALONE},
+     .group =
+         GROUP(FALSE_BECAUSE("PodGroupScheduled", "Unschedulable", "pod group is unschedulable")),
+     .first = "PodGroup a-w cannot be scheduled (Unschedulable): no node has room for worker 1: 2 "
+              "nodes: 2 cannot allocate all claims",
+     .second = "no node has room: 2 nodes: 2 cannot allocate all claims"},
+    {.name = "1.37: the group says it",
+     .messages = {"pod group is unschedulable, " FITS_TWO, FITS_TWO, FULL},
+     .group = GROUP(FALSE_BECAUSE("PodGroupInitiallyScheduled", "Unschedulable", FITS_TWO)),
+     .first = "PodGroup a-w cannot be scheduled (Unschedulable): minCount (3) cannot be satisfied: "
+              "2 scheduled, 0 remaining; no node has room for worker 2: 2 nodes: 2 cannot allocate "
+              "all claims",
+     .second = "no node has room: 2 nodes: 2 cannot allocate all claims"},
+    {.name = "pods that say nothing",
+     .group = GROUP(FALSE_BECAUSE("PodGroupInitiallyScheduled", "SchedulerError", "no luck")),
+     .first = "PodGroup a-w cannot be scheduled (SchedulerError): no luck"},
+    {.name = "without words",
+     .group = GROUP("{\"type\": \"PodGroupScheduled\", \"status\": \"False\"}"),
+     .first = "PodGroup a-w cannot be scheduled (no reason)"},
+    {.name = "another condition is not the scheduler's",
+     .group = GROUP(FALSE_BECAUSE("DisruptionTarget", "Preempted", "no luck")),
+     .first = "the scheduler has not looked at it yet"},
+    {.name = "it was scheduled once",
+     .group = GROUP(
+         "{\"type\": \"PodGroupScheduled\", \"status\": \"True\", \"reason\": \"Scheduled\"}"),
+     .first = "the scheduler has not looked at it yet"},
+    {.name = "more pods are wanted than the job has",
+     .group = "{\"spec\": {\"schedulingPolicy\": {\"gang\": {\"minCount\": 4}}}, \"status\": {}}",
+     .first = "PodGroup a-w waits for 4 pods (minCount); this job has 3 of them"},
+    {.name = "all pods are there",
+     .group = "{\"spec\": {\"schedulingPolicy\": {\"gang\": {\"minCount\": 3}}}}",
+     .first = "the scheduler has not looked at it yet"},
+    {.name = "there is none",
+     .first = "PodGroup a-w does not exist: create it, or correct schedulingGroup in spec.template",
+     .stuck = true},
+    {.name = "the pods' own words are better",
+     .messages = {FULL, FULL, FULL},
+     .group = GROUP(FALSE_BECAUSE("PodGroupScheduled", "Unschedulable", "no luck")),
+     .first = "no node has room: 2 nodes: 2 cannot allocate all claims",
+     .own = true},
+};
+
+static void check_group(const struct group_case *each, const char *name)
+{
+    struct pod_state workers[3];
+    CLEANUP(json_decrefp) json_t *object = each->group ? json_loads(each->group, 0, NULL) : NULL;
+    const struct waiting_group group = {.name = "a-w", .object = object};
+    struct waiting_input input = {.now_ms = NOW_MS, .workers = workers, .count = 3};
+    struct waiting waiting;
+    bool stuck;
+    assert_true(object || !each->group);
+    for (int i = 0; i < 3; i++) {
+        workers[i] = worker(POD_UNSCHEDULED, CLAIM_NONE, NULL);
+        workers[i].group = name;
+        workers[i].message = each->messages[i];
+        workers[i].unschedulable = each->messages[i] != NULL;
+        workers[i].reason = each->messages[i] ? "Unschedulable" : NULL;
+    }
+    const char *asked = waiting_group(workers, 3);
+    if (each->own ? asked != NULL : !asked || strcmp(asked, name) != 0)
+        fail_msg("%s: group %s is asked", each->name, asked ? asked : "none");
+    assert_null(group_words(workers, 3, 0, NULL, &stuck));
+    input.group = &group;
+    assert_int_equal(waiting_build(&input, &waiting, NULL), 0);
+    bool mine = strcmp(name, group.name) == 0;
+    const char *got = waiting.reasons[0].text;
+    if (mine && strcmp(got, each->first) != 0)
+        fail_msg("%s:\n%s\nexpected:\n%s", each->name, got, each->first);
+    if (!mine && strstr(got, "a-w"))
+        fail_msg("%s: said of another group: %s", each->name, got);
+    if (mine) {
+        assert_int_equal(waiting.count, each->second ? 2 : 1);
+        assert_int_equal(waiting.reasons[0].stuck, each->stuck);
+        if (each->second)
+            assert_string_equal(waiting.reasons[1].text, each->second);
+    }
+    waiting_done(&waiting);
+}
+
+static void groups(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(group_cases); i++) {
+        check_group(&group_cases[i], "a-w");
+        check_group(&group_cases[i], "others");
+    }
+}
+
+/* Words that come from anywhere else are better, as are nodes that come. */
+static void no_group_is_asked(void **state)
+{
+    struct pod_state w = worker(POD_UNSCHEDULED, CLAIM_NONE, NULL);
+    (void)state;
+    assert_null(waiting_group(&w, 1));
+    w.group = "a-w";
+    assert_string_equal(waiting_group(&w, 1), "a-w");
+    w.node_comes = true;
+    assert_null(waiting_group(&w, 1));
+    w.node_comes = false;
+    w.deleting = true;
+    assert_null(waiting_group(&w, 1));
+    w.deleting = false;
+    w.reason = "SchedulerError";
+    assert_null(waiting_group(&w, 1));
+    w = worker(POD_BOUND, CLAIM_NONE, "n0");
+    w.group = "a-w";
+    assert_null(waiting_group(&w, 1));
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -484,6 +618,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(told),
         cmocka_unit_test(scheduler),
         cmocka_unit_test(users_of_images),
+        cmocka_unit_test(groups),
+        cmocka_unit_test(no_group_is_asked),
     };
     folder = argc > 1 ? argv[1] : "tests/data/pods";
     return cmocka_run_group_tests(tests, NULL, NULL);
