@@ -33,6 +33,11 @@ def held_back(jobs, name):
             if each["type"] == gangs.condition and each["status"] == "False"]
 
 
+def waits(status):
+    """What the status document says of it."""
+    return ((status or {}).get("waiting") or {}).get("text", "")
+
+
 @pytest.mark.parametrize("mode,claims", [(["--here"], "direct"), ([], "template")], ids=["here-direct", "pod-template"])
 def test_gang_that_does_not_fit_holds_nothing_and_is_not_released(jobs, mode, claims):
     """Three workers of which two would find devices: the scheduler gives none to any before all three can have theirs."""
@@ -79,4 +84,37 @@ def test_job_of_a_priority_class_starts(jobs, urgent):
     container = {"name": "worker", "image": "localhost/busybox:1", "command": ["sh", "-c", "echo $RANK"]}
     result = jobs.run(workers=2, ranksPerWorker=1,
                       template={"spec": {"priorityClassName": urgent, "containers": [container]}}).ok()
+    assert sorted(result.out.split()) == ["0", "1"], result
+
+
+def test_gang_that_does_not_fit_says_so_by_its_group(jobs):
+    """Two nodes for three workers, one per node: two fit alone, and the scheduler's word about them is their group's."""
+    refused = "PodGroup job-w cannot be scheduled (Unschedulable): "
+    blocker = "no node has room for worker"
+    job = jobs.drarun.start("run", jobs.file("job", workers=3, placement={"spread": "node"}, timeouts={"allocation": "15s"},
+                                             command=["true"]), "--here", under=jobs.cluster.under, env=jobs.env)
+    jobs.cluster.wait(lambda: f"the launcher does not say it: {jobs.status()}", lambda: refused in waits(jobs.status()), SAID_S)
+    said = jobs.verb("status", "job").ok().out
+    assert refused in said and blocker in said, said
+    result = job.finish(timeout=60)
+    line, error = (next(each for each in result.err.splitlines() if word in each) for word in ("waiting ", "timeouts.allocation"))
+    assert result.rc == 75 and refused in line and blocker in line and (refused in error or "2 nodes fit" in error), result
+    assert "no node has room: pod group" not in result.err and "no node has room: minCount" not in result.err, result
+
+
+def test_job_whose_own_group_is_not_there_says_so(jobs):
+    """The scheduler says nothing at all of pods whose group does not exist, or wants more pods."""
+    gangs, api = jobs.cluster.plane.gangs, jobs.cluster.api
+    container = {"name": "worker", "image": "localhost/busybox:1", "command": ["sh", "-c", "echo $RANK"]}
+    job = jobs.drarun.start("run", jobs.file("job", workers=2, template={"spec": {
+        "schedulingGroup": {"podGroupName": "users"}, "containers": [container]}}), under=jobs.cluster.under, env=jobs.env)
+    jobs.cluster.wait(lambda: f"it is not told: {jobs.status()}",
+                      lambda: "PodGroup users does not exist: create it" in waits(jobs.status()), SAID_S)
+    assert "PodGroup users does not exist: create it" in jobs.verb("status", "job").ok().out
+    api.make({"apiVersion": gangs.version, "kind": "PodGroup", "metadata": {"name": "users", "namespace": jobs.namespace.name},
+              "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}})
+    try:
+        result = job.finish(timeout=60).ok()
+    finally:
+        api.delete(gangs.version, "PodGroup", "users", jobs.namespace.name)
     assert sorted(result.out.split()) == ["0", "1"], result

@@ -266,8 +266,9 @@ static void keep_alone(json_t *object, const char *const keys[], size_t count)
 
 static void trim(json_t *object, void *arg)
 {
-    static const char *const of_spec[] = {"nodeName",   "schedulingGates", "readinessGates",
-                                          "containers", "initContainers",  "volumes"};
+    static const char *const of_spec[] = {"nodeName",       "schedulingGates", "schedulingGroup",
+                                          "readinessGates", "containers",      "initContainers",
+                                          "volumes"};
     static const char *const of_volume[] = {"name", "image"};
     static const char *const of_container[] = {"name", "image", "restartPolicy"};
     const struct source *source = arg;

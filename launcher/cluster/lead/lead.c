@@ -56,6 +56,7 @@ static void on_changed(void *arg)
 {
     struct lead *lead = arg;
     lead->dirty = true;
+    pod_group_stir(&lead->group, lead_now());
     if (!lead->board)
         return;
     look_for_cancel(lead);
@@ -380,6 +381,7 @@ static void done(struct lead *lead)
     board_free(lead->board);
     facts_free(lead->facts);
     forecast_free(lead->forecast);
+    pod_group_done(&lead->group);
     json_decref(lead->all_claims);
     json_decref(lead->domain);
     free(lead->cliques);

@@ -23,6 +23,7 @@ static int decide(struct lead *lead, uint32_t inspected, const char *missing, co
                   struct drarun_error *err)
 {
     const struct pod_state *workers = board_workers(lead->board, lead->render.attempt);
+    pod_group_want(&lead->group, waiting_group(workers, lead->spec->workers));
     struct gang_input input = {
         .now_ms = lead_now(),
         .timeouts = &lead->spec->timeouts,
@@ -40,6 +41,7 @@ static int decide(struct lead *lead, uint32_t inspected, const char *missing, co
         .spread = node_spread_is_ours_for_any(lead->spec),
         .job = board_job_news(lead->board),
         .no_class = lead->forecast ? forecast_missing_class(lead->forecast) : NULL,
+        .group = pod_group_told(&lead->group),
     };
     lead->dirty = false;
     do {
@@ -76,6 +78,25 @@ static void look_ahead(struct lead *lead)
     if (lead_now() < look_ms(lead))
         return;
     forecast_look(lead->forecast, lead->gang.step, lead_now());
+    lead->dirty = true;
+}
+
+/* When the PodGroup is to be read: while workers have no other reason, in time for the first word.
+ */
+static int64_t group_ms(const struct lead *lead)
+{
+    int64_t first = lead->gang.phase_since_ms + TELL_WAITING_MS / 2;
+    int64_t due = pod_group_due(&lead->group);
+    if (lead->gang.phase != GANG_PLACING)
+        return INT64_MAX;
+    return due > first ? due : first;
+}
+
+static void look_at_group(struct lead *lead)
+{
+    if (lead_now() < group_ms(lead))
+        return;
+    pod_group_look(&lead->group, lead->cluster, lead->options->namespace, lead_now());
     lead->dirty = true;
 }
 
@@ -173,6 +194,7 @@ static void wait_for_news(struct lead *lead)
         until = tell_ms(lead);
     until = sooner(until, lead_say_waiting(lead));
     until = sooner(until, sooner(lead->decision.next_ms, look_ms(lead)));
+    until = sooner(until, group_ms(lead));
     cluster_turn(lead->cluster, until > now ? until - now : 0);
 }
 
@@ -183,7 +205,7 @@ int lead_place(struct lead *lead, struct drarun_error *err)
     while (!lead_is_stopped(lead)) {
         lead_look_for_shell(lead);
         int64_t now = lead_now();
-        bool due = now >= lead->decision.next_ms || now >= look_ms(lead);
+        bool due = now >= lead->decision.next_ms || now >= look_ms(lead) || now >= group_ms(lead);
         if (!lead->dirty && !due) {
             wait_for_news(lead);
             continue;
@@ -198,6 +220,7 @@ int lead_place(struct lead *lead, struct drarun_error *err)
         if (lead->gang.phase == GANG_STARTING)
             return 0;
         look_ahead(lead);
+        look_at_group(lead);
     }
     return -EINTR;
 }

@@ -15,6 +15,7 @@
 #include "launcher/cluster/client/board.h"
 #include "launcher/cluster/client/facts.h"
 #include "launcher/cluster/client/forecast.h"
+#include "launcher/cluster/client/pod_group.h"
 #include "launcher/cluster/lead/lead.h"
 #include "launcher/cluster/submit/submit.h"
 #include "launcher/cluster/client/lease.h"
@@ -40,6 +41,7 @@ struct lead {
     struct metrics_server *metrics; /* NULL: they are not served */
     struct facts *facts;            /* NULL: the job has no devices */
     struct forecast *forecast;      /* NULL likewise */
+    struct pod_group group;         /* why the scheduler does not place the gang */
     struct framed log;              /* the pod's */
     struct signals *signals;        /* while no job engine has its own */
     struct status_line *line;

@@ -29,6 +29,7 @@ static int build_waiting(struct lead *lead, struct waiting *ret_waiting, struct 
         .spread = node_spread_is_ours_for_any(lead->spec),
         .worker_job = board_worker_job(lead->board),
         .job_news = board_job_news(lead->board),
+        .group = pod_group_told(&lead->group),
         .trouble = board_trouble(lead->board),
     };
     return waiting_build(&input, ret_waiting, err);

@@ -18,6 +18,7 @@
 #include "launcher/cluster/client/expire.h"
 #include "launcher/cluster/client/forecast.h"
 #include "launcher/cluster/client/job_map.h"
+#include "launcher/cluster/client/pod_group.h"
 #include "launcher/cluster/client/launcher_silence.h"
 #include "launcher/cluster/client/job_clock.h"
 #include "launcher/cli/verb.h"
@@ -300,6 +301,16 @@ static int set_waiting(const struct waiting_input *input, json_t *doc, struct dr
                : 0;
 }
 
+/* What the PodGroup of workers that have no other reason tells. */
+static void look_at_group(struct cluster *cluster, const struct job_spec *spec,
+                          const char *namespace, const struct pod_state *workers,
+                          struct pod_group *group)
+{
+    pod_group_want(group, waiting_group(workers, spec->workers));
+    if (lead_now() >= pod_group_due(group))
+        pod_group_look(group, cluster, namespace, lead_now());
+}
+
 /* Why it waits at this moment, from the API alone: the launcher may not be up yet. What the
  * launcher has said stays where it may read more than we. */
 static int add_waiting(struct cluster *cluster, const struct job_spec *spec, const char *namespace,
@@ -308,6 +319,7 @@ static int add_waiting(struct cluster *cluster, const struct job_spec *spec, con
     static const struct board_owner nobody;
     CLEANUP(board_freep) struct board *board = NULL;
     CLEANUP(forecast_freep) struct forecast *forecast = NULL;
+    CLEANUP(pod_group_done) struct pod_group group = {0};
     json_int_t number = json_integer_value(json_object_get(doc, "attempt"));
     uint32_t attempt = number > 0 ? (uint32_t)number : 1;
     unsigned step = (unsigned)json_integer_value(json_object_get(doc, "step"));
@@ -327,6 +339,9 @@ static int add_waiting(struct cluster *cluster, const struct job_spec *spec, con
     cleanup_free char *launcher = board_launcher_waits(board);
     if (rc < 0 || (told && unscheduled && !prediction && !launcher))
         return rc;
+    look_at_group(cluster, spec, namespace, board_workers(board, attempt), &group);
+    if (told && group.refused)
+        return 0;
     const struct waiting_input input = {
         .now_ms = lead_now(),
         .workers = board_workers(board, attempt),
@@ -336,6 +351,7 @@ static int add_waiting(struct cluster *cluster, const struct job_spec *spec, con
         .worker_job = board_worker_job(board),
         .job_news = board_job_news(board),
         .launcher = launcher,
+        .group = pod_group_told(&group),
     };
     return set_waiting(&input, doc, err);
 }
