@@ -24,8 +24,8 @@
 #include "lib/wire/hello.h"
 #include "lib/wire/key_file.h"
 
-#define LINGER_MS 1000     /* between the end of an agent's connection and that of its process */
-#define LINGER_POD_MS 3000 /* and until the API tells how its pod ended */
+#define LINGER_MS 1000      /* between the end of an agent's connection and that of its process */
+#define LINGER_TOLD_MS 1500 /* until people hear that the cluster is to tell how its pod ended */
 #define KILL_STEP_MS 50
 #define KILL_STEPS 40
 
@@ -520,7 +520,17 @@ static void on_linger(evutil_socket_t fd, short what, void *arg)
 {
     struct agent *agent = arg;
     struct job *job = agent->job;
+    char name[128];
     (void)fd, (void)what;
+    if (agent->awaits_pod) {
+        agent->awaits_pod = false;
+        agent_name(agent, name, sizeof name);
+        status_line_clear(job->status);
+        log_note("%s: %s; the cluster is to say within %d s how its pod ended", name,
+                 agent->why.text, JOB_POD_MS / 1000);
+        if (job_start_clock(agent->linger, JOB_POD_MS - LINGER_TOLD_MS) == 0)
+            return;
+    }
     conclude(agent);
     job_look(job);
 }
@@ -537,7 +547,8 @@ void agent_on_closed(struct channel *channel, const struct drarun_error *err, vo
     if (agent->phase < AGENT_DONE && (pod || (agent->pid && !agent->reaped))) {
         /* how the process or pod ended is what people need to know, and it is about to end */
         agent->linger = evtimer_new(job->base, on_linger, agent);
-        if (agent->linger && job_start_clock(agent->linger, pod ? LINGER_POD_MS : LINGER_MS) == 0)
+        agent->awaits_pod = pod;
+        if (agent->linger && job_start_clock(agent->linger, pod ? LINGER_TOLD_MS : LINGER_MS) == 0)
             return;
     }
     conclude(agent);

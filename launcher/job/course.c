@@ -15,8 +15,6 @@
 #define SETTLE_MS 100
 /* The longest wait after that for every agent to report the ranks that have ended: one may hang. */
 #define SETTLE_ANSWERS_MS 3000
-/* After the loss of a worker, until the API tells how its pod ended. */
-#define SETTLE_POD_MS 3000
 
 void job_event(struct job *job, enum job_event event)
 {
@@ -95,7 +93,7 @@ static void settle_on(struct job *job)
     if (before == SETTLE_MOMENT && !agents_answered(job) &&
         settle_for(job, SETTLE_ANSWERS, SETTLE_ANSWERS_MS))
         return;
-    if (before == SETTLE_POD || !awaits_pod(job) || !settle_for(job, SETTLE_POD, SETTLE_POD_MS))
+    if (before == SETTLE_POD || !awaits_pod(job) || !settle_for(job, SETTLE_POD, JOB_POD_MS))
         cause_settle(job->cause);
     if (job->state < JOB_ENDING)
         job_event(job, JOB_CAUSE);

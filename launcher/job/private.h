@@ -38,6 +38,10 @@
  * and one message; more is a broken agent. */
 #define JOB_HELD_MAX (5u * 1024 * 1024)
 
+/* After the loss of a worker, until the API tells how its pod ended: a busy node's kubelet takes
+ * seconds for that. */
+#define JOB_POD_MS 10000
+
 struct agent {
     struct job *job;
     uint32_t index;
@@ -54,6 +58,7 @@ struct agent {
     int wait_status;
     /* its connection has ended; how its process or pod did is not known yet */
     struct event *linger;
+    bool awaits_pod;    /* with linger: nobody was told yet what it waits for */
     bool reaches;       /* it knows how to let its NICs reach others */
     bool launched;      /* it was sent the job */
     bool leaves;        /* its pod was told to end */
