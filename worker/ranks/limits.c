@@ -66,6 +66,7 @@ int limits_process_error(int code, struct drarun_error *err)
         snprintf(group, sizeof group, "unknown");
     return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, code,
                       "too many processes: the user's limit (ulimit -u, RLIMIT_NPROC) is %s, the "
-                      "cgroup's (pids.max) is %s",
+                      "cgroup's (pids.max) is %s; that of a cgroup above it is not seen from a "
+                      "container (of a pod: the kubelet's podPidsLimit)",
                       user, group);
 }
