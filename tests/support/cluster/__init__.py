@@ -15,6 +15,7 @@ from . import image as packing
 from .audit import Audit
 from .daemon import Daemon
 from .devices import CLASSES, Driver, fake_machine
+from .guest import GuestMachine
 from .keys import Authority
 from .network import IPV4, Bridge, Loopback
 from .node import Node, cgroups
@@ -70,38 +71,40 @@ def allow_inotify():
 class Cluster:
     """nodes=0: the control plane alone, on the loopback; nodes are objects. close() ends all of it. claims: the one
     version of resource.k8s.io that is served. kubelet: more of each node's KubeletConfiguration. family: of the addresses of
-    nodes and pods (network.IPV6).
+    nodes and pods (network.IPV6). guests: nodes that are machines of their own, behind the others: for each what GuestMachine
+    takes.
 
     api: requests as the administrator. under: words before a command that runs in the network namespace
     of the API server. etcd, apiserver, controllers, scheduler: their Daemons. audit: the audit log."""
 
-    def __init__(self, nodes=0, gang=False, images=("busybox",), claims=None, kubelet=None, family=IPV4):
-        reason = missing(nodes)
+    def __init__(self, nodes=0, gang=False, images=("busybox",), claims=None, kubelet=None, family=IPV4, guests=()):
+        reason = missing(nodes + len(guests))
         if reason:
             pytest.skip(reason)
         self.programs = fetched()[0]
         self.state, self.network, self.plane, self.kubelet = None, None, None, kubelet or {}
         self.nodes, self.fake_kubelet, self.imported = [], None, set(images)
         try:
-            self._start(nodes, gang, images, claims, family)
+            self._start(nodes, gang, images, claims, family, guests)
         except BaseException:
             self.close()
             raise
 
-    def _start(self, nodes, gang, wanted, claims, family):
+    def _start(self, nodes, gang, wanted, claims, family, guests):
         self.state = State()
         self.folder = self.state.path
         allow_inotify()
-        self.network = Bridge(family) if nodes else Loopback()
+        self.network = Bridge(family) if nodes or guests else Loopback()
         self.under = list(self.network.under)
         self.keys = Authority(self.folder / "keys")
-        self.plane = Plane(self.programs, self.folder, self.network, self.keys, nodes == 0, gang, claims)
+        self.plane = Plane(self.programs, self.folder, self.network, self.keys, not (nodes or guests), gang, claims)
         self.api, self.audit = self.plane.admin, Audit(self.plane.audit_log)
         self.etcd, self.apiserver = self.plane.etcd, self.plane.apiserver
         self.controllers, self.scheduler = self.plane.controllers, self.plane.scheduler
         self.plane.start_servers()
         self.nodes = [Node(self, i) for i in range(nodes)]
-        store = self._store(wanted) if nodes else None
+        self.nodes += [GuestMachine(self, nodes + i, **each) for i, each in enumerate(guests)]
+        store = self._store(wanted) if self.nodes else None
         for node in self.nodes:
             node.start(store)
         self.plane.wait_ready()

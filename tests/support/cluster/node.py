@@ -36,6 +36,8 @@ def cgroups():
 class Node:
     """name, address, folder. run() runs a command in it as a daemon of the node would."""
 
+    ready_s = READY_S
+
     def __init__(self, cluster, index):
         self.cluster, self.index = cluster, index
         self.family = cluster.network.family
@@ -172,6 +174,10 @@ class Node:
         assert done.returncode == 0, f"{self.name}: {argv}: {done.stderr}{done.stdout}"
         return done.stdout
 
+    def path(self, path):
+        """A path of the node's, from here."""
+        return Path(f"/proc/{self.pid}/root{path}")
+
     def daemon(self, name, argv):
         """Starts argv as a child of process 1, in the node's cgroups, its output added to NAME.log."""
         script = 'log=$1; shift; setsid "$@" >>"$log" 2>&1 </dev/null &'
@@ -190,7 +196,7 @@ class Node:
         self.kill_daemon("containerd")
 
     def wait_containerd(self):
-        wait(self._tail, lambda: self.run(["ctr", "version"]).returncode == 0, READY_S, 0.03)
+        wait(self._tail, lambda: self.run(["ctr", "version"]).returncode == 0, self.ready_s, 0.03)
 
     def start_import(self, packed):
         """The process that imports an image."""
@@ -215,8 +221,8 @@ class Node:
         return next((each["status"] for each in (node or {}).get("status", {}).get("conditions", ())
                      if each["type"] == kind), None)
 
-    def wait_ready(self, seconds=READY_S):
-        wait(self._tail, lambda: self.condition() == "True", seconds, 0.03)
+    def wait_ready(self, seconds=None):
+        wait(self._tail, lambda: self.condition() == "True", seconds or self.ready_s, 0.03)
 
     def cut(self):
         """Takes the node's cable out: the API, other nodes and their pods are out of reach."""

@@ -112,7 +112,7 @@ class Plugin:
     @property
     def folder(self):
         """Of its checkpoints, as the node sees it."""
-        return Path(f"/proc/{self.node.pid}/root{self.state}/{self.driver}")
+        return self.node.path(self.state / self.driver)
 
     def checkpoints(self):
         """Of all its drivers."""

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs on a node that is a machine of its own (support/cluster/guest.py): a kernel with cgroup v2 alone, a kubelet that takes nothing else,
+containerd and runc. The launcher is outside or in a pod of that node."""
+import pytest
+
+from support.cluster import Cluster
+from support.cluster.plugin import Plugin, device_class
+from support.cluster_jobs import Running
+
+pytestmark = pytest.mark.plain("the guest runs the static programs")
+CPUS, RESERVED, OWN, PIDS, NICS = 4, 0, 2, 100, 2
+KUBELET = {"failCgroupV1": True, "cpuManagerPolicy": "static", "reservedSystemCPUs": str(RESERVED), "podPidsLimit": PIDS}
+HERE_OR_POD = pytest.mark.parametrize("mode", [["--here"], []], ids=["here", "pod"])
+GUARANTEED = {each: {"cpu": OWN, "memory": "256Mi"} for each in ("requests", "limits")}
+RUN_S = 300  # a container's start takes seconds in a guest
+UP = "echo up; exec sleep 1000"
+RDMA = {"nics": {"count": 1, "class": "nic.drarun.dev", "selector": 'device.attributes["dra.net"].rdma == true'}}
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    with Cluster(kubelet=KUBELET, guests=[{"cpus": CPUS, "nics": NICS}]) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def plugin(cluster):
+    cluster.api.make(device_class())
+    made = Plugin(cluster.nodes[0]).start().wait(NICS)
+    yield made
+    made.stop()
+
+
+def test_node(cluster):
+    node = cluster.nodes[0]
+    assert node.ok(["stat", "-fc", "%T", "/sys/fs/cgroup"]) == "cgroup2fs\n"
+    assert not [line for line in node.ok(["cat", "/proc/mounts"]).splitlines() if line.split()[2] == "cgroup"]
+
+
+@HERE_OR_POD
+def test_claimed_nics(jobs, plugin, mode):
+    """Each worker has a NIC and its RDMA device for itself, as the kernel shows it, and its ranks are told of that one. The agent comes
+    by the claim. Afterwards all are back."""
+    script = "echo $RANK $(ls /sys/class/infiniband) $(ls /dev/infiniband | grep -c uverbs) $(ls /sys/class/net | grep nic) $NCCL_IB_HCA"
+    result = jobs.run(*mode, workers=2, placement={"spread": "none"}, devices=RDMA, command=["sh", "-c", script], timeout=RUN_S).ok()
+    told = [line.split() for line in sorted(result.out.splitlines()) if " rxe_nic" in line]
+    assert [rank for rank, *_ in told] == ["0", "1"] and {nic for *_, nic, _ in told} == {"nic0", "nic1"}, result
+    assert all(words[1:] == [f"rxe_{words[3]}", "1", words[3], f"=rxe_{words[3]}:1"] for words in told), result
+    jobs.cluster.wait("the NICs do not come back", lambda: not plugin.checkpoints(), RUN_S)
+    assert plugin.node.ok(["sh", "-c", "ls /sys/class/infiniband"]).split() == ["rxe_nic0", "rxe_nic1"]
+
+
+def test_oom_kill(jobs):
+    """The kernel ends the container whole, as kubelets set it on cgroup v2: its status tells, which may take the kubelet seconds."""
+    hog = "[ $RANK = 0 ] && sleep 1000; x=$(head -c 300000000 /dev/zero | tr '\\0' x); echo $x | wc -c"
+    limits = {"limits": {"memory": "64Mi"}}
+    result = jobs.run("--here", workers=2, command=["sh", "-c", hog], resources=limits, timeout=RUN_S)
+    assert result.rc == 137 and "worker 1 (job-w-1 on n0)" in result.err, result
+    assert "was ended whole by the kernel's OOM killer" in result.err and "resources.limits.memory" in result.err, result
+
+
+def test_more_ranks_than_processes(jobs):
+    """The limit is the pod's, which a container does not see: said where it is met, with the kubelet's word for it."""
+    result = jobs.run("--here", ranksPerWorker=PIDS, command=["sleep", "1000"], resources={"limits": {"memory": "256Mi"}}, timeout=RUN_S)
+    assert result.rc == 70 and "too many processes: " in result.err and "podPidsLimit" in result.err, result
+
+
+def test_more_ranks_than_memory(jobs):
+    """Before any of them starts."""
+    result = jobs.run("--here", ranksPerWorker=900, command=["true"], volumes=[{"shm": "4Gi"}],
+                      resources={"limits": {"memory": "96Mi"}}, timeout=RUN_S)
+    assert result.rc == 76 and "900 ranks on this worker need 112.5 MiB of memory even if they do nothing" in result.err, result
+    assert "memory.max" in result.err, result
+
+
+def test_bound_ranks(jobs):
+    """To CPUs of those that the kubelet gives the worker alone."""
+    show = ["awk", "/^Cpus_allowed_list/{print $2}", "/proc/self/status"]
+    free = jobs.run("--here", name="free", resources=GUARANTEED, command=show, timeout=RUN_S).ok().out.split()
+    bound = jobs.run("--here", name="bound", resources=GUARANTEED, command=show, bind="core", ranksPerWorker=OWN, timeout=RUN_S).ok().out.split()
+    first, last = map(int, free[0].replace(",", "-").split("-")[::len(free[0].replace(",", "-").split("-")) - 1])
+    assert len(bound) == OWN and {int(each) for each in bound} <= set(range(first, last + 1)) - {RESERVED}, (free, bound)
+
+
+def test_kubelet_goes_and_comes(jobs, plugin, cluster):
+    """A job with a claim runs on meanwhile, and the next one finds all as it was."""
+    node, held = cluster.nodes[0], "ls /sys/class/net | grep -c nic"
+    job = Running(jobs, "--here", devices=RDMA, command=["sh", "-c", f"{held}; {UP}"]).wait_lines(1)
+    node.stop_kubelet()
+    cluster.wait("the node is not lost", lambda: node.condition() != "True", RUN_S)
+    node.start_kubelet()
+    node.wait_ready()
+    plugin.wait()
+    assert job.job.process.poll() is None and job.lines == ["1\n", "up\n"]
+    job.job.signal(2)
+    assert job.ended(RUN_S).rc == 130
+    assert jobs.run("--here", name="next", devices=RDMA, command=["sh", "-c", held], timeout=RUN_S).ok().out == "1\n"
