@@ -177,7 +177,7 @@ CANNOT = {
                ('a volume cannot be mounted: MountVolume.SetUp failed for volume "v" : secret "nope" not found (pod secret-w-0)',
                 "create the Secret, or correct the volume in spec.template")),
     "path": ({"volumes": [{"name": "v", "hostPath": {"path": "/nope", "type": "Directory"}}]}, "FailedMount",
-             ("/nope is not a directory (pod path-w-0)", "make it on this node")),
+             ("/nope is not a ", " (pod path-w-0)", "make it on this node")),  # 1.37 says more of it
     "sandbox": ({"runtimeClassName": "absent"}, "FailedCreatePodSandBox",
                 ('no runtime for "absent" is configured (pod sandbox-w-0)', "or correct runtimeClassName in spec.template")),
 }
