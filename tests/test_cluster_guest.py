@@ -65,14 +65,6 @@ def test_more_ranks_than_processes(jobs):
     assert result.rc == 70 and "too many processes: " in result.err and "podPidsLimit" in result.err, result
 
 
-def test_more_ranks_than_memory(jobs):
-    """Before any of them starts."""
-    result = jobs.run("--here", ranksPerWorker=900, command=["true"], volumes=[{"shm": "4Gi"}],
-                      resources={"limits": {"memory": "96Mi"}}, timeout=RUN_S)
-    assert result.rc == 76 and "900 ranks on this worker need 112.5 MiB of memory even if they do nothing" in result.err, result
-    assert "memory.max" in result.err, result
-
-
 def test_bound_ranks(jobs):
     """To CPUs of those that the kubelet gives the worker alone."""
     show = ["awk", "/^Cpus_allowed_list/{print $2}", "/proc/self/status"]
