@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/mman.h>
 #include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -82,12 +81,11 @@ static int check_whole(const char *const *command, const struct drarun_local_opt
 static int spec_input(const struct job_spec *job)
 {
     cleanup_free char *text = json_dumps(job->document, JSON_COMPACT);
-    cleanup_close int fd = text ? memfd_create("job", MFD_CLOEXEC) : -1;
-    if (!text)
-        return -ENOMEM;
-    if (fd < 0 || fd_write_all(fd, text, strlen(text)) < 0 || lseek(fd, 0, SEEK_SET) < 0)
-        return -errno;
-    return fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    cleanup_close int fd = text ? fd_of_data("job", text, strlen(text)) : -ENOMEM;
+    if (fd < 0)
+        return fd;
+    int above = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    return above < 0 ? -errno : above;
 }
 
 /* What the options leave to the job. */

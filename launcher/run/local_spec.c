@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "jobs/ranks/rankenv.h"
@@ -239,12 +238,11 @@ static int keep_input(struct job_request *request, struct drarun_error *err)
     request->stdin_rank = REQUEST_STDIN_NONE;
     if (doc_read("-", NULL, &text, err) < 0)
         return -err->code;
-    cleanup_close int fd = memfd_create("job", MFD_CLOEXEC);
-    if (fd < 0 || fd_write_all(fd, text.data ? text.data : "", text.len) < 0 ||
-        lseek(fd, 0, SEEK_SET) < 0 || dup2(fd, STDIN_FILENO) < 0)
-        return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, errno, "<stdin>: cannot be kept: %s",
-                          strerror(errno));
-    return 0;
+    cleanup_close int fd = fd_of_data("job", text.data ? text.data : "", text.len);
+    int rc = fd < 0 ? fd : dup2(fd, STDIN_FILENO) < 0 ? -errno : 0;
+    return rc < 0 ? error_kind(err, DRARUN_ERR_INFRASTRUCTURE, -rc,
+                               "<stdin>: the job cannot be kept in memory: %s", strerror(-rc))
+                  : 0;
 }
 
 int local_spec_use(struct job_request *request, struct local_spec **ret_spec)

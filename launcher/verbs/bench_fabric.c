@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -185,11 +184,12 @@ static int write_job(const struct options *o, int *ret_fd, char path[64], int *r
         return -err->code;
     cleanup_free char *text = changed ? json_dumps(changed, JSON_COMPACT) : NULL;
     json_decref(changed);
-    int fd = memfd_create("job", MFD_CLOEXEC);
-    int rc = !text ? -ENOMEM : fd < 0 ? -errno : fd_write_all(fd, text, strlen(text));
+    int fd = text ? fd_of_data("job", text, strlen(text)) : -ENOMEM;
+    if (fd < 0)
+        return error_set(err, -fd, "the job: %s", strerror(-fd));
     snprintf(path, 64, "/proc/self/fd/%d", fd);
     *ret_fd = fd;
-    return rc < 0 ? error_set(err, -rc, "the job: %s", strerror(-rc)) : 0;
+    return 0;
 }
 
 static int check_job(const struct options *o, int *ret_status, json_t **ret_fabric,

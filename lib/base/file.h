@@ -13,6 +13,9 @@ int file_read(int dirfd, const char *path, size_t limit, struct buf *out, struct
 
 /* Writes all of it, retrying short writes and EINTR; the descriptor must block. */
 int fd_write_all(int fd, const void *data, size_t len);
+/* A descriptor of memory that holds the data, at its begin, close-on-exec; -errno. name: seen in
+ * /proc. */
+int fd_of_data(const char *name, const void *data, size_t len);
 
 enum file_after {                          /* a power cut, path has .. */
                   FILE_AFTER_ANYTHING = 1, /* nothing is synced: on a tmpfs, which is empty then */
