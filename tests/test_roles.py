@@ -72,6 +72,50 @@ def test_without_roles_there_is_one(drarun, tmp_path):
     assert sorted(result.out.splitlines()) == ["0 0 []", "1 0 []", "2 1 []", "3 1 []"]
 
 
+INSPECTED = """test "$NCCL_INSPECTOR_ENABLE$NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS" = 11000000 || exit 9
+echo $NCCL_PROFILER_PLUGIN >$NCCL_INSPECTOR_DUMP_DIR/$RANK.log"""
+OFF = "test -z $NCCL_INSPECTOR_ENABLE$NCCL_INSPECTOR_DUMP_DIR"
+
+
+@pytest.fixture
+def inspected(drarun, tmp_path):
+    """inspected(script, variables): a spec without roles that wants NCCL's inspector."""
+    def write(script, variables):
+        path = tmp_path / "inspected.yaml"
+        path.write_text(yaml.safe_dump({"metadata": {"name": "inspected"}, "spec": {
+            "image": "i", "workers": 2, "ranksPerWorker": 1, "command": ["sh", "-c", script], "nccl": {"inspector": True, "env": variables}}}))
+        return path
+
+    return write
+
+
+def test_what_nccls_inspector_writes_is_kept(drarun, inspected, tmp_path):
+    """A file stands for the library: the ranks are shells."""
+    library, report = tmp_path / "lib.so", tmp_path / "report.json"
+    library.touch()
+    result = drarun("run", "--local", inspected(INSPECTED, {"NCCL_PROFILER_PLUGIN": str(library)}), "--report", report, cwd=tmp_path).ok()
+    folder = tmp_path / "report.json.inspector"
+    assert f"NCCL's inspector: 2 files in {folder}" in result.err, result
+    assert {str(path.relative_to(folder)): path.read_text() for path in folder.glob("*/*")} == {
+        f"worker-{rank}/{rank}.log": f"{library}\n" for rank in range(2)}
+    assert json.loads(report.read_text())["inspector"]["files"] == 2
+
+
+def test_nccls_inspector_writes_where_the_user_says(drarun, inspected, tmp_path):
+    library = tmp_path / "lib.so"
+    library.touch()
+    variables = {"NCCL_PROFILER_PLUGIN": str(library), "NCCL_INSPECTOR_DUMP_DIR": str(tmp_path)}
+    result = drarun("run", "--local", inspected(INSPECTED, variables), cwd=tmp_path).ok()
+    assert sorted(path.name for path in tmp_path.glob("*.log")) == ["0.log", "1.log"] and "inspector" not in result.err, result
+
+
+@pytest.mark.parametrize("library, said", [("lib.so", "its files have no place; give --report FILE"), ("none.so", "this machine does not have its library")])
+def test_nccls_inspector_that_cannot_be(drarun, inspected, tmp_path, library, said):
+    (tmp_path / "lib.so").touch()
+    result = drarun("run", "--local", inspected(OFF, {"NCCL_PROFILER_PLUGIN": str(tmp_path / library)}), cwd=tmp_path).ok()
+    assert f"NCCL's inspector is off: {said}" in result.err, result
+
+
 def test_mpi_program_of_two_roles(drarun, source, examples):
     """examples/mpmd/job.yaml as it is."""
     if not (examples / "pi-coordinator").exists():

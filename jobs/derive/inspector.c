@@ -34,6 +34,16 @@ void inspector_paths(char *const *user_env, struct strlist *paths)
         strlist_addf(paths, "%s/" LIBRARY, folders[i]);
 }
 
+void inspector_env(const char *library, struct strlist *env)
+{
+    if (!env_get(env, PLUGIN))
+        strlist_addf(env, PLUGIN "=%s", library);
+    if (!env_get(env, INSPECTOR_ENABLE))
+        strlist_add(env, INSPECTOR_ENABLE "=1");
+    if (!env_get(env, INTERVAL))
+        strlist_add(env, INTERVAL "=" INTERVAL_US);
+}
+
 /* The first worker that says it has not; -1: all of them have, or do not say. */
 static int32_t lacking(const struct planning *p, const char *path)
 {

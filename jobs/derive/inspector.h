@@ -12,5 +12,8 @@
 /* Appends the paths that a worker is to look for, the likeliest first: the one that the user names
  * by NCCL_PROFILER_PLUGIN alone. user_env: NAME=VALUE, NULL-terminated; NULL: none. */
 void inspector_paths(char *const *user_env, struct strlist *paths);
+/* Appends what switches it on where nothing is derived, as NAME=VALUE; what env has already stays.
+ * library: its path. */
+void inspector_env(const char *library, struct strlist *env);
 
 #endif

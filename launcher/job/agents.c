@@ -226,7 +226,7 @@ static int make_launch(struct job *job, struct drarun_error *err)
         const char *host = elsewhere ? agent->host : job->hostname;
         launch_message_worker(job->launch, i, host, agent->address);
     }
-    return 0;
+    return job->request->collect_env ? job_use_files(job, job->request->collect_env, err) : 0;
 }
 
 struct launch_message *job_launch(struct job *job, struct drarun_error *err)
@@ -242,11 +242,9 @@ int job_use_plans(struct job *job, const struct plan *plans, size_t count, struc
     return rc;
 }
 
-/* What is no file but a descriptor has no place beside it. */
 bool job_reports_to_file(const struct job *job)
 {
-    const char *path = job->request->report_path;
-    return path && strncmp(path, "/proc/", 6) != 0 && strncmp(path, "/dev/", 5) != 0;
+    return request_reports_to_file(job->request);
 }
 
 int job_use_files(struct job *job, const char *variable, struct drarun_error *err)

@@ -2,6 +2,7 @@
 #include "launcher/job/request.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "jobs/spec/spec.h"
 
@@ -33,6 +34,12 @@ void request_decide_success(struct job_request *request, const struct job_spec *
 bool request_is_elsewhere(const struct job_request *request)
 {
     return request->agents || request->pods;
+}
+
+bool request_reports_to_file(const struct job_request *request)
+{
+    const char *path = request->report_path;
+    return path && strncmp(path, "/proc/", 6) != 0 && strncmp(path, "/dev/", 5) != 0;
 }
 
 bool request_is_here(const struct job_request *request)

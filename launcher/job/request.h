@@ -120,6 +120,8 @@ struct job_request {
     const char *output_dir;
     bool json;
     const char *report_path;
+    const char *collect_env; /* static: what ranks leave in the folder that this variable names is
+                              * kept beside the report, which is a file; NULL: nothing */
 
     int64_t timeout_ms; /* 0: none */
     int64_t kill_after_ms;
@@ -143,6 +145,8 @@ void request_decide_success(struct job_request *request, const struct job_spec *
 bool request_is_elsewhere(const struct job_request *request);
 /* Everything of the job is on this machine. */
 bool request_is_here(const struct job_request *request);
+/* The report goes to a file, beside which others can be put; a descriptor is none. */
+bool request_reports_to_file(const struct job_request *request);
 /* The job needs agents that are dialled over TLS. */
 bool request_is_remote(const struct job_request *request);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "jobs/derive/inspector.h"
 #include "jobs/ranks/rankenv.h"
 #include "launcher/job/role_env.h"
 #include "launcher/files/spec_file.h"
@@ -20,6 +21,8 @@ struct local_spec {
     struct drarun_spec *file;
     struct strlist *argvs; /* by role */
     struct strlist hosts;  /* by worker */
+    const char *
+        *off; /* by role: why NCCL's inspector stays off; NULL: it does not, or nobody wants it */
 };
 
 void local_spec_free(struct local_spec *spec)
@@ -29,6 +32,7 @@ void local_spec_free(struct local_spec *spec)
     for (uint32_t r = 0; spec->argvs && r < spec->file->job.role_count; r++)
         strlist_done(&spec->argvs[r]);
     free(spec->argvs);
+    free(spec->off);
     strlist_done(&spec->hosts);
     drarun_spec_free(spec->file);
     free(spec);
@@ -68,6 +72,41 @@ static void add_env(const struct spec_role *role, struct strlist *env)
     }
     if (role->nccl_env.count > 0)
         strlist_add_all(env, role->nccl_env.items);
+}
+
+/* ---- NCCL's inspector ---- */
+
+/* As its files are collected in a cluster, but that nothing is derived here. Why it stays off, or
+ * NULL. */
+static const char *add_inspector(struct job_request *request, struct strlist *env)
+{
+    CLEANUP(strlist_done) struct strlist paths = STRLIST_INIT;
+    const char *library = NULL;
+    inspector_paths(strlist_items(env), &paths);
+    for (size_t i = 0; i < paths.count && !library; i++)
+        library = access(paths.items[i], R_OK) == 0 ? paths.items[i] : NULL;
+    env->failed |= paths.failed;
+    if (!library)
+        return "this machine does not have its library; build it from NCCL's "
+               "plugins/profiler/inspector into /usr/local/lib, or name its place: nccl: {env: "
+               "{NCCL_PROFILER_PLUGIN: /PATH}}";
+    if (!env_get(env, INSPECTOR_FOLDER) && !request_reports_to_file(request))
+        return "its files have no place; give --report FILE, or name a folder: nccl: {env: "
+               "{" INSPECTOR_FOLDER ": /PATH}}";
+    if (!env_get(env, INSPECTOR_FOLDER))
+        request->collect_env = INSPECTOR_FOLDER;
+    inspector_env(library, env);
+    return NULL;
+}
+
+static void tell_inspector(const struct local_spec *own)
+{
+    const struct job_spec *spec = &own->file->job;
+    for (uint32_t r = 0; r < spec->role_count; r++)
+        if (own->off[r])
+            log_note("%s%s%sNCCL's inspector is off: %s", spec_has_roles(spec) ? "role " : "",
+                     spec_has_roles(spec) ? spec->roles[r].name : "",
+                     spec_has_roles(spec) ? ": " : "", own->off[r]);
 }
 
 /* ---- variables that come from objects of a cluster ---- */
@@ -173,6 +212,8 @@ static int fill_program(struct local_spec *own, struct job_request *request,
         strlist_add_all(&program->env, request->env_all.items);
     if (given->env.count > 0)
         strlist_add_all(&program->env, given->env.items);
+    if (role->nccl_inspector)
+        own->off[r] = add_inspector(request, &program->env);
     int rc = role_env_add(spec, role, strlist_items(&own->hosts), &program->env, err);
     if (rc == 0 && (argv->failed || argv->count == 0 || program->env.failed))
         rc = error_set(err, ENOMEM, "out of memory");
@@ -209,9 +250,10 @@ static int fill(struct local_spec *own, struct job_request *request,
     request->program_count = 0;
     request->programs = calloc(spec->role_count, sizeof *request->programs);
     own->argvs = calloc(spec->role_count, sizeof *own->argvs);
+    own->off = calloc(spec->role_count, sizeof *own->off);
     for (uint32_t i = 0; i < spec->workers; i++)
         strlist_add(&own->hosts, "127.0.0.1");
-    if (!request->programs || !own->argvs || own->hosts.failed)
+    if (!request->programs || !own->argvs || !own->off || own->hosts.failed)
         return error_set(err, ENOMEM, "out of memory");
     request->program_count = spec->role_count;
     int rc = 0;
@@ -273,5 +315,6 @@ int local_spec_use(struct job_request *request, struct local_spec **ret_spec)
 int local_spec_tell(const struct local_spec *spec, struct drarun_error *err)
 {
     int rc = tell_variables(&spec->file->job, err);
+    tell_inspector(spec);
     return rc == 0 ? role_env_tell(&spec->file->job, strlist_items(&spec->hosts), err) : rc;
 }
