@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real GPUs on a real node: our plugin publishes and prepares them, pods see the one they claimed, and one command runs NCCL on it."""
 import json
+import os
 import re
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +15,7 @@ from support.nvidia import driver_root, fault, gpus, libraries, needs_gpu
 pytestmark = [needs_gpu, pytest.mark.plain("NVIDIA's libraries are not made for a sanitizer")]
 IMAGE = "localhost/bookworm:1"
 BENCH = ["/.drarun/bin/drarun-bench", "all_reduce", "--backend", "nccl", "-b", "1M", "-e", "64M", "-f", "4"]
+INSPECTOR = os.environ.get("DRARUN_NCCL_INSPECTOR")
 XID_S = 5  # how often the plugin asks
 
 
@@ -56,6 +59,34 @@ def test_one_command_measures_nccl(jobs, mode, tmp_path):
     assert result.rc == 0 and "# Out of bounds values : 0 OK" in result.out and result.out.count(f"] {gpus()[0].name}") == len(gpus()), result
     assert "is not kept" not in result.err, result
     assert json.loads((tmp_path / "run.json").read_text())["about"]["job"]["spec"]["devices"]["gpus"]["count"] == len(gpus())
+
+
+def test_roles_with_and_without_gpus(jobs):
+    """Each role is a world of its own, and sees the GPUs that it claims alone."""
+    wanted = spec(len(gpus()))
+    own = {"devices": wanted.pop("devices"), "ranksPerWorker": wanted.pop("ranksPerWorker")}
+    shown = 'echo "$DRARUN_ROLE $RANK of $WORLD_SIZE: $(ls /dev/nvidia[0-9]* 2>/dev/null | wc -l)"'
+    roles = [{"name": "train", "command": ["sh", "-c", shown], **own}, {"name": "feed", "ranksPerWorker": 2, "command": ["sh", "-c", shown]}]
+    result = jobs.run("--here", roles=roles, world="own", placement={"spread": "none"}, timeout=180, **wanted).ok()
+    assert sorted(result.out.splitlines()) == sorted(
+        [f"feed {rank} of 2: 0" for rank in range(2)] + [f"train {rank} of {len(gpus())}: {len(gpus())}" for rank in range(len(gpus()))]), result
+
+
+@pytest.mark.skipif(not INSPECTOR, reason="DRARUN_NCCL_INSPECTOR names no libnccl-profiler-inspector.so of NCCL's")
+@pytest.mark.skipif(bool(ANYWHERE_MISSING), reason=ANYWHERE_MISSING)
+def test_nccls_inspector(jobs, tmp_path):
+    """Of a communicator of one rank NCCL reports nothing to it."""
+    report, wanted = tmp_path / "report.json", spec(len(gpus()), command=BENCH)
+    wanted["volumes"].append({"hostPath": str(Path(INSPECTOR).parent), "mountPath": "/inspector", "readOnly": True})
+    wanted["nccl"] = {"inspector": True, "env": {"NCCL_PROFILER_PLUGIN": f"/inspector/{Path(INSPECTOR).name}", "NCCL_DEBUG": "INFO"}}
+    result = jobs.run("--here", "--report", report, timeout=180, **wanted).ok()
+    assert "PROFILER/Plugin: Loaded Inspector" in result.out + result.err, result
+    if len(gpus()) == 1:
+        assert "NCCL's inspector has written nothing" in result.err, result
+        return
+    found = [path.read_text().splitlines() for path in (tmp_path / "report.json.inspector").rglob("*.log")]
+    assert json.loads(report.read_text())["inspector"]["files"] == len(found) == len(gpus()), result
+    assert sorted(json.loads(lines[0])["header"]["rank"] for lines in found) == list(range(len(gpus()))), found
 
 
 def test_more_gpus_than_there_are(jobs):

@@ -109,6 +109,15 @@ def test_nccls_inspector_writes_where_the_user_says(drarun, inspected, tmp_path)
     assert sorted(path.name for path in tmp_path.glob("*.log")) == ["0.log", "1.log"] and "inspector" not in result.err, result
 
 
+def test_nccls_inspector_that_writes_nothing(drarun, inspected, tmp_path):
+    """As of a communicator of one rank: there is a file, but nothing in it."""
+    library = tmp_path / "lib.so"
+    library.touch()
+    empty = inspected(': >"$NCCL_INSPECTOR_DUMP_DIR/$RANK.log"', {"NCCL_PROFILER_PLUGIN": str(library)})
+    result = drarun("run", "--local", empty, "--report", "report.json", cwd=tmp_path).ok()
+    assert "NCCL's inspector has written nothing: is the program's NCCL older than 2.28, or had it no communicator of several ranks?" in result.err, result
+
+
 @pytest.mark.parametrize("library, said", [("lib.so", "its files have no place; give --report FILE"), ("none.so", "this machine does not have its library")])
 def test_nccls_inspector_that_cannot_be(drarun, inspected, tmp_path, library, said):
     (tmp_path / "lib.so").touch()
