@@ -63,7 +63,10 @@ static void fatal_end(const struct pod_state *w, uint32_t i, struct gang_facts *
         set_fatal(facts, i, DRARUN_ERR_INFRASTRUCTURE,
                   "container %s ended with status %d before any rank had started%s%s; its log says "
                   "more: kubectl logs %s -c %s",
-                  container, w->exit_code, w->message ? ": " : "", w->message ? w->message : "",
+                  container, w->exit_code, w->message ? ": " : "",
+                  w->message                           ? w->message
+                  : w->exit_code == POD_RUNTIME_STATUS ? POD_RUNTIME_WORDS
+                                                       : "",
                   w->name ? w->name : "?", container);
 }
 

@@ -41,6 +41,13 @@ enum pod_end {
     POD_END_UNKNOWN,       /* ContainerStatusUnknown, or no reason given */
 };
 
+/* runc's exit status where the kernel does not start the program; the agent ends with none such.
+ * The reason is in the container's log alone. */
+#define POD_RUNTIME_STATUS 255
+#define POD_RUNTIME_WORDS                                                                          \
+    ", which is the container runtime's: an image for another architecture than the node's has "   \
+    "no agent for it (its log: exec format error)"
+
 /* Whose image it is that a pod waits for. */
 enum pod_image {
     POD_IMAGE_NONE = 0,

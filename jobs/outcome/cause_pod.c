@@ -78,10 +78,6 @@ static const struct row {
                          {.retry = true}},
 };
 
-/* runc's, where the kernel does not start the program; the agent ends with none such. The reason is
- * in the container's log alone. */
-#define RUNTIME_STATUS 255
-
 static const struct row *row_of(enum pod_end end)
 {
     return &rows[(size_t)end < ARRAY_LEN(rows) ? end : POD_END_UNKNOWN];
@@ -100,9 +96,8 @@ void cause_pod_sentence(const struct cause_story *story, struct buf *out)
         buf_printf(out, " %s", row_of(story->end)->deed);
     if (story->text)
         buf_printf(out, ": %s", story->text);
-    else if (story->end == POD_END_EXIT && story->code == RUNTIME_STATUS)
-        buf_add_str(out, ", which is the container runtime's: an image for another architecture "
-                         "than the node's has no agent for it (its log: exec format error)");
+    else if (story->end == POD_END_EXIT && story->code == POD_RUNTIME_STATUS)
+        buf_add_str(out, POD_RUNTIME_WORDS);
 }
 
 const char *cause_pod_advice(enum pod_end end)

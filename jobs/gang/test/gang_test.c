@@ -140,6 +140,12 @@ static struct pod_state worker_of(char letter)
         w.exit_code = 3;
         w.message = NULL;
         return w;
+    case 'X': /* the kernel did not start its program */
+        w.phase = POD_ENDED;
+        w.end = POD_END_EXIT;
+        w.exit_code = POD_RUNTIME_STATUS;
+        w.message = NULL;
+        return w;
     case 's': /* could not be started */
         w.phase = POD_ENDED;
         w.end = POD_END_START;
@@ -397,6 +403,11 @@ static const struct scene {
      .kind = DRARUN_ERR_INFRASTRUCTURE,
      .text = "worker 3 on node-a: container worker ended with status 3 before any rank had "
              "started; its log says more: kubectl logs job-w -c worker"},
+    {.name = "an agent of an image for another architecture",
+     .looks = {{0, "rrrX", "ended", GANG_FAIL, "fatal", -1, "none", 0}},
+     .kind = DRARUN_ERR_INFRASTRUCTURE,
+     .text = "worker 3 on node-a: container worker ended with status 255 before any rank had "
+             "started" POD_RUNTIME_WORDS "; its log says more: kubectl logs job-w -c worker"},
     {.name = "an agent that cannot be started",
      .looks = {{0, "srrr", "ended", GANG_FAIL, "fatal", -1, "none", 0}},
      .kind = DRARUN_ERR_INFRASTRUCTURE,
