@@ -10,11 +10,12 @@ import yaml
 
 from support.build import SANITIZE, SOURCE, patience
 from support.cluster import Cluster
-from test_validate import LACKS, SHORT, all_variants, documents
+from test_validate import LACKS, MANAGERS, SHORT, all_variants, documents
 
 JOBS = sorted([*(SOURCE / "examples").glob("**/*.yaml"), *(SOURCE / "tests/data/render").glob("*.job.yaml"),
                *(SOURCE / "tests/data/render_as").glob("*.job.yaml")])
 API, KIND = "drarun.dev/v1alpha1", "DraJob"
+MANAGER = "kueue.x-k8s.io/multikueue"
 
 
 @pytest.fixture(scope="module")
@@ -213,12 +214,60 @@ def test_accepted_template_is_fixed(server):
     server.api.delete(API, KIND, "pods", "default")
 
 
+@pytest.mark.parametrize("manager", MANAGERS)
+def test_manager_is_judged_as_that_of_a_job(server, manager):
+    """The API server takes the same names of controllers for spec.managedBy of its own Jobs."""
+    pod = {"restartPolicy": "Never", "containers": [{"name": "a", "image": "i"}]}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "tried"}, "spec": {"managedBy": manager, "template": {"spec": pod}}}
+    status, answer = server.api.request("POST", server.api.path("batch/v1", "Job", "default") + "?dryRun=All", job)
+    assert status in (201, 422), answer
+    taken, said = send(server, changed(managedBy=manager))
+    assert taken == (status == 201), (said, answer)
+    assert taken or "spec.managedBy" in said
+
+
+def test_manager_is_fixed_from_the_creation(server):
+    """Also before anybody has reported a status, and while the spec is refused."""
+    other = "example.com/other"
+    for name, given in (("without", {}), ("ours", {"managedBy": "drarun.dev/drajob-controller"}), ("theirs", {"managedBy": MANAGER})):
+        server.api.make(as_object({"spec": {**SHORT, **given}}, name))
+        path = server.api.path(API, KIND, "default", name)
+        for reported in ({}, {"state": "Invalid", "reason": "InvalidSpec"}):
+            if reported:
+                assert patch(server, path + "/status", {"status": reported})[0] == 200
+            for value in (other, None) if given else (other,):
+                status, answer = patch(server, path, {"spec": {"managedBy": value}})
+                assert status == 422 and "spec.managedBy" in answer["message"] and "is fixed once the object is there" in answer["message"], answer
+            workers = 5 if reported else 4
+            assert patch(server, path, {"spec": {"workers": workers}})[0] == 200
+        assert server.api.get(API, KIND, name, "default")["spec"].get("managedBy") == given.get("managedBy")
+        server.api.delete(API, KIND, name, "default")
+
+
+def test_status_of_another_cluster_is_taken(server):
+    """As Kueue does: a copy of the object without managedBy, whose whole status is put on the object. Its generations and times
+    are those of the copy."""
+    spec = {**SHORT, "managedBy": MANAGER}
+    server.api.make(as_object({"spec": spec}, "far"))
+    status = {"state": "Succeeded", "reason": "Succeeded", "message": "all ranks have ended", "observedGeneration": 7, "ready": "0/2",
+              "workers": {"count": 2, "allocated": 0, "ready": 0}, "devices": {"gpus": "16"}, "ranks": 16, "attempt": 2, "restarts": 1,
+              "startTime": "2026-11-01T08:00:00Z", "completionTime": "2026-11-01T09:00:00Z", "exitStatus": 0, "launcherUID": "of-no-job-here",
+              "expirationTime": "2026-11-01T10:00:00Z", "expirationReason": "SiteDefault",
+              "conditions": [{"type": kind, "status": "True", "observedGeneration": 7, "lastTransitionTime": "2026-11-01T09:00:00Z",
+                              "reason": "Succeeded", "message": ""} for kind in ("Accepted", "Succeeded")]}
+    path = server.api.path(API, KIND, "default", "far")
+    assert patch(server, path + "/status", {"status": status})[0] == 200
+    found = server.api.get(API, KIND, "far", "default")
+    assert found["status"] == status and found["spec"].items() >= spec.items()
+    server.api.delete(API, KIND, "far", "default")
+
+
 def test_columns(server):
-    server.api.make(as_object({"spec": {**SHORT, "devices": {"gpus": {"count": 8}, "nics": {"count": "all", "class": "dranet"}}}}, "shown"))
+    server.api.make(as_object({"spec": {**SHORT, "managedBy": MANAGER, "devices": {"gpus": {"count": 8}, "nics": {"count": "all", "class": "dranet"}}}}, "shown"))
     path = server.api.path(API, KIND, "default", "shown")
     head, row = server.kubectl("get", "dj", "shown", "-o", "wide").splitlines()  # no controller has seen it
-    at = [head.index(name) for name in ("SPEC-WORKERS", "SPEC-GPUS", "SPEC-NICS")]
-    assert [row[begin:].split()[0] for begin in at] == ["2", "8", "all"], row
+    at = [head.index(name) for name in ("SPEC-WORKERS", "SPEC-GPUS", "SPEC-NICS", "MANAGED-BY")]
+    assert [row[begin:].split()[0] for begin in at] == ["2", "8", "all", MANAGER], row
     status = {"state": "Running", "ready": "1/2", "reason": "Running", "workers": {"count": 2}, "devices": {"gpus": "16", "nics": "8+all"}}
     assert patch(server, path + "/status", {"status": status})[0] == 200
     head, row = server.kubectl("get", "dj", "shown").splitlines()

@@ -77,12 +77,16 @@ spec:
   ttlSecondsAfterFinished: 3600
   suspend: false
   queue: team-a
+  managedBy: kueue.x-k8s.io/multikueue
 """)
 # All that a role may say, which is what the spec may say of its workers, but for the form of claims.
 ROLE = {key: copy.deepcopy(WHOLE["spec"][key]) for key in SCHEMA["$defs"]["role"]["properties"] if key != "name"}
 del ROLE["devices"]["claims"]
 ROLED = {"metadata": {"name": "all-reduce"}, "spec": {"roles": [{"name": "train", **ROLE}], "success": "train"}}
 SHORT = {"workers": 2, "image": "i", "command": ["c"]}
+# Names of controllers, and what is none: as the API server judges spec.managedBy of a Job.
+MANAGERS = ["drarun.dev/drajob-controller", "kueue.x-k8s.io/multikueue", "a/b", "a.b/c/d", "a.b/~%!$&'()*+,;=:", "a.b/" + "x" * 59,
+            "a.b/" + "x" * 60, "a.b", "a.b/", "/c", "a..b/c", "A.b/c", "-a/c", "a.b/c d", "a.b/c?d", "a.b/ü"]
 VALUES = [None, True, -1, 0, 1, 2.0, 1.5, 10**6, "", "x", "X!", "1h", [], ["x"], [1], {}, {"x": 1}, {"x": "y"}]
 
 
@@ -155,6 +159,8 @@ def documents():
                     {"claims": "direct"}, {"claims": "template"}]:
         yield f"devices {devices}", {**SHORT, "devices": devices}
         yield f"queue and devices {devices}", {**SHORT, "queue": "q", "devices": devices}
+    for manager in MANAGERS:
+        yield f"managed by {manager}", {**SHORT, "managedBy": manager}
 
 
 # Which role lacks an image or a command, and what it is called, is not the schema's to say.

@@ -321,23 +321,31 @@ static bool is_seen(const json_t *schema)
     return json_object_get(schema, "type") || json_object_get(schema, "x-kubernetes-int-or-string");
 }
 
-static void fix_members(struct maker *m, json_t *root, const json_t *spec, const json_t *changes)
+/* always: from the creation, not only once it is accepted. */
+static json_t *fix_member(const char *key, bool always)
+{
+    return json_pack(
+        "{s:o, s:s+, s:s}", "rule",
+        json_sprintf("%s(has(self.spec.%s) ? has(oldSelf.spec.%s) && self.spec.%s == "
+                     "oldSelf.spec.%s : !has(oldSelf.spec.%s))",
+                     always ? "" : OPEN " || ", key, key, key, key, key),
+        "fieldPath", ".spec.", key, "message",
+        always ? "is fixed once the object is there: delete the job and apply it again"
+               : "is fixed once the job is accepted: delete the job and apply it again, or give it "
+                 "another name");
+}
+
+/* additions: `changes` may change at any time, `fixed` at none. */
+static void fix_members(struct maker *m, json_t *root, const json_t *spec, const json_t *additions)
 {
     json_t *list = json_array(), *value;
     const char *key;
     put(m, root, "x-kubernetes-validations", list);
     json_object_foreach(json_object_get(spec, "properties"), key, value)
     {
-        if (has_word(changes, key) || !is_seen(value))
+        if (has_word(json_object_get(additions, "changes"), key) || !is_seen(value))
             continue;
-        json_t *rule = json_pack(
-            "{s:o, s:s+, s:s}", "rule",
-            json_sprintf(OPEN " || (has(self.spec.%s) ? has(oldSelf.spec.%s) && self.spec.%s == "
-                              "oldSelf.spec.%s : !has(oldSelf.spec.%s))",
-                         key, key, key, key, key),
-            "fieldPath", ".spec.", key, "message",
-            "is fixed once the job is accepted: delete the job and apply it again, or give it "
-            "another name");
+        json_t *rule = fix_member(key, has_word(json_object_get(additions, "fixed"), key));
         if (json_array_append_new(list, rule) < 0)
             fail(m, key, "out of memory");
     }
@@ -360,7 +368,7 @@ int crd_make(const json_t *schema, const json_t *additions, json_t **ret_crd,
     put(&m, workers, "default",
         json_incref(json_object_get(json_object_get(given, "workers"), "default")));
     put(&m, json_object_get(root, "properties"), "spec", spec);
-    fix_members(&m, root, spec, json_object_get(additions, "changes"));
+    fix_members(&m, root, spec, additions);
     if (m.rc == 0)
         *ret_crd = TAKE_PTR(crd);
     return m.rc;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "jobs/spec/spec.h"
 #include "lib/base/cleanup.h"
 
 #define CARRIED                                                                                    \
@@ -26,6 +27,7 @@ static const char unbound[] = "torchrun binds no processes";
 static const char rules[] = "no launcher looks at how an attempt has ended";
 static const char report[] = "no launcher collects files beside a report";
 static const char watched[] = "no launcher watches the job";
+static const char manager[] = "it names the controller of a DraJob";
 
 const struct left_out left_out_fields[] = {
     {"apiVersion", CARRIED},
@@ -120,6 +122,7 @@ const struct left_out left_out_fields[] = {
     {"spec.failurePolicy.infrastructureRestarts", WHY(rules, rules, rules)},
     {"spec.ttlSecondsAfterFinished", WHY(stays, NULL, NULL)},
     {"spec.suspend", CARRIED},
+    {"spec.managedBy", WHY(manager, manager, manager), SPEC_CONTROLLER},
     {"spec.queue", CARRIED},
     {"spec.gangScheduling",
      WHY(gangs, "gangs are the runtime's podGroupPolicy, for a scheduler that has them", gangs),

@@ -60,6 +60,13 @@ bool k8s_is_qualified(const char *text)
     return subdomain(text, (size_t)(slash - text)) && qualified_name(slash + 1, strlen(slash + 1));
 }
 
+bool k8s_is_domain_path(const char *text)
+{
+    const char *slash = strchr(text, '/');
+    return slash && subdomain(text, (size_t)(slash - text)) && slash[1] &&
+           slash[strspn(slash, LOWER UPPER DIGITS "/-._~%!$&'()*+,;=:")] == '\0';
+}
+
 bool k8s_is_label_value(const char *text)
 {
     return !*text || qualified_name(text, strlen(text));

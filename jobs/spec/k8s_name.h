@@ -13,6 +13,7 @@
 bool k8s_is_label(const char *text);       /* DNS label, RFC 1123: a-z, 0-9, inner "-", 63 */
 bool k8s_is_subdomain(const char *text);   /* such labels joined by points, 253 */
 bool k8s_is_qualified(const char *text);   /* [SUBDOMAIN/]NAME: keys of labels, resources */
+bool k8s_is_domain_path(const char *text); /* SUBDOMAIN/PATH, its characters those of a URL */
 bool k8s_is_label_value(const char *text); /* may be empty */
 /* [DOMAIN/]ID: an attribute or a capacity of a device */
 bool k8s_is_device_name(const char *text);

@@ -16,6 +16,9 @@
 
 #define SPEC_API_VERSION "drarun.dev/v1alpha1"
 #define SPEC_KIND "DraJob"
+/* What spec.managedBy is when it is left out: drarun's own controller. */
+#define SPEC_CONTROLLER "drarun.dev/drajob-controller"
+#define SPEC_MANAGER_MAX 63 /* bytes, as spec.managedBy of a Job of Kubernetes */
 #define SPEC_WORKERS_MAX 10000
 #define SPEC_DEVICES_MAX 128      /* of a kind for one worker: a ResourceSlice has no more */
 #define SPEC_GRACE_MAX_S 31536000 /* a year: the API server takes any, and it is counted with */
@@ -140,6 +143,7 @@ struct job_spec {
     struct failure_policy failure;
     int64_t ttl_after_finished; /* seconds; -1: keep */
     bool suspend;
+    const char *managed_by;         /* the controller that runs the job */
     const char *queue;              /* Kueue's LocalQueue, or NULL */
     enum spec_gang gang_scheduling; /* by the cluster's scheduler */
     json_t *document; /* the whole with its apiVersion, kind and name, for what passes through */

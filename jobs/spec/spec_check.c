@@ -338,6 +338,10 @@ static void check_texts(const struct reader_node *spec, const struct job_spec *s
     if (s->queue && !(k8s_is_subdomain(s->queue) && strlen(s->queue) <= K8S_LABEL_MAX) &&
         reader_get(spec, "queue", &node))
         reader_expected(&node, "the name of a LocalQueue");
+    if (s->managed_by &&
+        !(k8s_is_domain_path(s->managed_by) && strlen(s->managed_by) <= SPEC_MANAGER_MAX) &&
+        reader_get(spec, "managedBy", &node))
+        reader_expected(&node, "a controller such as example.com/name, of at most 63 characters");
     if (s->queue && s->claims == SPEC_CLAIMS_DIRECT && reader_get(spec, "devices", &devices))
         reader_fail_key(&devices, "claims",
                         "queue needs claims: template, which is what Kueue counts");

@@ -528,6 +528,7 @@ static const struct field spec_list[] = {
     {"failurePolicy", FIELD_GROUP, 0, .group = &failure_fields},
     {"ttlSecondsAfterFinished", FIELD_INTEGER, AT(s.ttl_after_finished), 0, INT32_MAX},
     {"suspend", FIELD_BOOL, AT(s.suspend), .fallback = "false"},
+    {"managedBy", FIELD_TEXT, AT(s.managed_by), .fallback = SPEC_CONTROLLER},
     {"queue", FIELD_TEXT, AT(s.queue)},
     {"gangScheduling", FIELD_CHOICE, AT(s.gang_scheduling), .choices = "auto never",
      .fallback = "auto"},

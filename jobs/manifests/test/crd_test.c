@@ -148,6 +148,30 @@ static void test_fixed(void **state)
     assert_int_equal(fixed, json_object_size(spec) - 3);
 }
 
+static const char *rule_of(const char *path)
+{
+    const json_t *rules = json_object_get(versions_schema(crd), "x-kubernetes-validations");
+    size_t i;
+    const json_t *rule;
+    json_array_foreach(rules, i, rule)
+    {
+        const char *at = json_string_value(json_object_get(rule, "fieldPath"));
+        if (at && strcmp(at, path) == 0)
+            return json_string_value(json_object_get(rule, "rule"));
+    }
+    fail_msg("there is no rule of %s", path);
+    return "";
+}
+
+/* The manager is fixed from the creation; what it manages, once it is accepted. */
+static void test_fixed_from_the_creation(void **state)
+{
+    (void)state;
+    assert_null(strstr(rule_of(".spec.managedBy"), "status"));
+    assert_non_null(strstr(rule_of(".spec.managedBy"), "!has(oldSelf.spec.managedBy)"));
+    assert_non_null(strstr(rule_of(".spec.workers"), "!has(oldSelf.status)"));
+}
+
 static json_t *made_of(const char *spec, int *ret_rc, struct drarun_error *err)
 {
     json_t *schema = json_pack("{s:{s:o}}", "$defs", "spec", json_loads(spec, 0, NULL));
@@ -209,6 +233,7 @@ int main(void)
         cmocka_unit_test(test_roles_are_as_strict_as_the_spec),
         cmocka_unit_test(test_is_structural),
         cmocka_unit_test(test_fixed),
+        cmocka_unit_test(test_fixed_from_the_creation),
         cmocka_unit_test(test_what_is_lost_is_told),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -55,6 +55,7 @@ static void test_short_form(void **state)
     assert_int_equal(s.ttl_after_finished, -1);
     assert_false(s.suspend);
     assert_null(s.queue);
+    assert_string_equal(s.managed_by, "drarun.dev/drajob-controller");
     json_t *expected = json_loads("{\"spec\": {\"containers\": [{\"name\": \"worker\", \"image\": "
                                   "\"a/b\", \"command\": [\"p\", \"-x\", \"\"]}]}}",
                                   0, NULL);
@@ -100,7 +101,7 @@ static const char whole[] =
     "    spec: {containers: [{image: i, command: [c], args: [d]}], hostNetwork: on}\n"
     "  timeouts: {queue: 1h30m, nodes: 90, allocation: 500ms, imagePull: 1d, start: 0, total: 2h}\n"
     "  hangAfter: 0s\n  restarts: 3\n  ttlSecondsAfterFinished: 60\n  suspend: true\n"
-    "  queue: team-a\n";
+    "  queue: team-a\n  managedBy: kueue.x-k8s.io/multikueue\n";
 
 static void test_everything(void **state)
 {
@@ -140,6 +141,7 @@ static void test_everything(void **state)
     assert_int_equal(s.restarts, 3);
     assert_int_equal(s.ttl_after_finished, 60);
     assert_true(s.suspend);
+    assert_string_equal(s.managed_by, "kueue.x-k8s.io/multikueue");
     expect_template(&s, "{metadata: {labels: {k: v}}, spec: {hostNetwork: true, containers: [{"
                         "name: worker, image: i, command: [c], args: [d]}]}}");
     const json_t *given = json_object_get(json_object_get(s.document, "spec"), "template");
@@ -250,6 +252,7 @@ static void test_template_over_short_form(void **state)
     }
 }
 
+#define SIXTY "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
 #define JOB(spec) "kind: DraJob\nspec:\n  image: i\n  command: [c]\n  " spec "\n"
 #define POLICY(on, then) JOB("failurePolicy: {rules: [{\"on\": {" on "}, action: " then "}]}")
 
@@ -292,6 +295,15 @@ static void test_refused(void **state)
          "spec.template.spec.affinity.podAffinity, which requires all workers to be on one node"},
         {JOB("queue: a\n  devices: {claims: direct}"), "queue needs claims: template"},
         {JOB("queue: A!"), "the name of a LocalQueue"},
+        {JOB("managedBy: multikueue"), "spec.managedBy: expected a controller such as "
+                                       "example.com/name, of at most 63 characters, "
+                                       "got \"multikueue\""},
+        {JOB("managedBy: /x"), "a controller such as"},
+        {JOB("managedBy: a.b/"), "a controller such as"},
+        {JOB("managedBy: A.b/x"), "a controller such as"},
+        {JOB("managedBy: a..b/x"), "a controller such as"},
+        {JOB("managedBy: 'a.b/x y'"), "a controller such as"},
+        {JOB("managedBy: a.b/" SIXTY), "a controller such as"}, /* 64 */
         {JOB("computeDomain: true"), "spec.computeDomain: expected a mapping, got true"},
         {JOB("computeDomain: {channel: {allocationMode: Some}}"), "one of Single, All"},
         {JOB("launch: pmi"), "expected one of pmix, env, mpirun, got \"pmi\"; did you mean pmix?"},
