@@ -117,3 +117,10 @@ bool drajob_is_of_client(const json_t *object)
     const json_t *metadata = json_object_get(object, "metadata");
     return json_object_get(json_object_get(metadata, "annotations"), DRAJOB_CLIENT);
 }
+const char *drajob_manager(const json_t *object)
+{
+    const char *manager =
+        json_string_value(json_object_get(json_object_get(object, "spec"), "managedBy"));
+    return manager && strcmp(manager, SPEC_CONTROLLER) != 0 ? manager : NULL;
+}
+

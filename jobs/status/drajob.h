@@ -19,6 +19,10 @@ int drajob_spec(const json_t *object, struct job_spec *ret_spec, struct drarun_e
 /* The object that a client writes of a job. NULL: out of memory. */
 json_t *drajob_object(const struct job_spec *spec, const char *namespace);
 
+/* The controller that spec.managedBy names, where that is another one than drarun's: drarun leaves
+ * the object alone. NULL: it is drarun's. Borrowed. */
+const char *drajob_manager(const json_t *object);
+
 bool drajob_is_suspended(const json_t *object);
 bool drajob_is_of_client(const json_t *object);
 

@@ -41,6 +41,8 @@ void drajob_census_add(struct drajob_census *census, const json_t *object)
     const char *made = json_string_value(json_object_get(metadata, "creationTimestamp"));
     const char *state = state_of(json_object_get(object, "status"));
     int64_t at;
+    if (drajob_manager(object))
+        return;
     if (!census->states)
         census->states = json_object();
     if (!count(census->states, namespace ? namespace : "", state))
@@ -90,7 +92,7 @@ static void add_jobs(const struct drajob_metrics *metrics, struct buf *out)
     static const char pending[] = "drarun_controller_oldest_pending_seconds";
     const struct drajob_census *census = metrics->census;
     int64_t oldest = census->oldest_made_ms;
-    metrics_add_head(out, jobs, "gauge", "DraJobs that are there, by state.");
+    metrics_add_head(out, jobs, "gauge", "DraJobs that it manages, by state.");
     add_table(census->states, jobs, out);
     metrics_add_head(out, pending, "gauge",
                      "Age of the oldest DraJob whose objects are not made yet.");

@@ -15,6 +15,7 @@ struct drajob_census {
     bool failed;            /* out of memory: not all are counted */
 };
 
+/* One that another controller manages is not counted. */
 void drajob_census_add(struct drajob_census *census, const json_t *object);
 void drajob_census_done(struct drajob_census *census);
 

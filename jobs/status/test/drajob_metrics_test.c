@@ -21,7 +21,9 @@ static const char objects[] =
     " {'metadata': {'namespace': 'train', 'creationTimestamp': '2023-11-14T22:11:00Z'},"
     "  'status': {'state': 'Running', 'launcherUID': 'u2'}},"
     " {'metadata': {'namespace': 'b', 'creationTimestamp': '2023-11-14T22:01:00Z'},"
-    "  'status': {'state': 'Pending', 'launcherUID': 'u3'}}]";
+    "  'status': {'state': 'Pending', 'launcherUID': 'u3'}},"
+    " {'metadata': {'namespace': 'b', 'creationTimestamp': '2023-11-14T22:00:00Z'},"
+    "  'spec': {'managedBy': 'example.com/other'}}]";
 
 static const char head[] =
     "# HELP drarun_controller_info Which controller this is.\n"
@@ -33,7 +35,7 @@ static const char head[] =
 static const char jobs[] = "# HELP drarun_controller_due DraJobs that it is to look at now.\n"
                            "# TYPE drarun_controller_due gauge\n"
                            "drarun_controller_due 3\n"
-                           "# HELP drarun_controller_jobs DraJobs that are there, by state.\n"
+                           "# HELP drarun_controller_jobs DraJobs that it manages, by state.\n"
                            "# TYPE drarun_controller_jobs gauge\n"
                            "drarun_controller_jobs{namespace=\"train\",state=\"Running\"} 2\n"
                            "drarun_controller_jobs{namespace=\"train\",state=\"New\"} 1\n"

@@ -248,6 +248,27 @@ static void test_document_for_verbs(void **state)
     json_decref(object);
 }
 
+static void test_manager(void **state)
+{
+    static const struct {
+        const char *spec, *manager; /* NULL: drarun's controller */
+    } cases[] = {
+        {"{}", NULL},
+        {"{\"managedBy\": \"drarun.dev/drajob-controller\"}", NULL},
+        {"{\"managedBy\": \"drarun.dev/other\"}", "drarun.dev/other"},
+        {"{\"managedBy\": \"kueue.x-k8s.io/multikueue\"}", "kueue.x-k8s.io/multikueue"},
+    };
+    (void)state;
+    assert_null(drajob_manager(NULL));
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        json_t *object = object_of(cases[i].spec);
+        const char *manager = drajob_manager(object);
+        assert_int_equal(manager != NULL, cases[i].manager != NULL);
+        assert_true(!manager || strcmp(manager, cases[i].manager) == 0);
+        json_decref(object);
+    }
+}
+
 static json_t *ended(const char *spec)
 {
     return json_pack("{s:o, s:{s:s, s:i, s:s}}", "spec", json_loads(spec, 0, NULL), "status",
@@ -398,6 +419,7 @@ int main(void)
         cmocka_unit_test(test_refused_and_corrected),
         cmocka_unit_test(test_events),
         cmocka_unit_test(test_document_for_verbs),
+        cmocka_unit_test(test_manager),
         cmocka_unit_test(test_time_to_live),
         cmocka_unit_test(test_date_of_a_job_without_a_controller),
         cmocka_unit_test(test_workers_before_a_launcher_counts_them),

@@ -566,12 +566,23 @@ static void forget(const struct sight *s)
     buf_done(&key);
 }
 
+/* Its controller makes it, reports it and deletes it. Its status may be another cluster's: a
+ * launcherUID there is of no Job here. */
+static void leave_alone(const struct sight *s, const char *manager)
+{
+    log_verbose("%s/%s: left to %s, which manages it", s->namespace, s->name, manager);
+    forget(s);
+}
+
 void controller_look(struct controller *c, const char *namespace, const char *name)
 {
     struct sight s = {.c = c, .namespace = namespace, .name = name};
     see(&s);
+    const char *manager = drajob_manager(s.object);
     if (!s.object)
         forget(&s);
+    else if (manager)
+        leave_alone(&s, manager);
     else if (!is_going(s.object) && !is_noted(&s, c->outdated, kube_resource_version(s.object)))
         decide(&s);
     json_decref(s.object);
