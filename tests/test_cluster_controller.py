@@ -469,6 +469,53 @@ def test_time_to_live_of_the_site(applied, policy_of_a_ttl):
         assert applied.get("own")["status"]["expirationReason"] == "Spec"
 
 
+def report(applied, name, **status):
+    """Who manages the job writes its status; the object's version then."""
+    path = applied.cluster.api.path(API, KIND, applied.namespace, name) + "/status"
+    return applied.cluster.api.ok("PATCH", path, {"status": status}, content="application/merge-patch+json")["metadata"]["resourceVersion"]
+
+
+def version(applied, name):
+    return applied.get(name)["metadata"]["resourceVersion"]
+
+
+def test_job_of_another_manager(led):
+    """As MultiKueue has it in the cluster of its users: nothing is made of it, nobody else writes or deletes it, and verbs show what
+    its manager reports. A status that another cluster's controller wrote names a launcher that is not here."""
+    manager = "kueue.x-k8s.io/multikueue"
+    assert led.apply("far", command=["true"], managedBy=manager, ttlSecondsAfterFinished=0) == ""
+    assert led.apply("held", command=["true"], managedBy=manager, suspend=True) == ""
+    before = {name: version(led, name) for name in ("far", "held")}
+    assert led.apply("ours", command=["true"], managedBy="drarun.dev/drajob-controller") == ""
+    launcher = led.wait("Succeeded", "ours")["launcherUID"]  # it has looked at the others before
+    assert {name: version(led, name) for name in before} == before
+
+    whose = f"managed by {manager}"
+    for verb in ("status", "describe"):
+        assert f"{whose}, not by drarun's controller" in led.verb(verb, "far").ok().out
+    row = next(line for line in led.verb("list").ok().out.splitlines() if line.startswith("far "))
+    assert row.endswith(f"it has reported no status yet ({whose})"), row
+    waited = led.verb("wait", "far", "--timeout", "2s")
+    assert waited.rc == 124 and f"DraJob far is {whose}, not by drarun's controller" in waited.err, waited
+    report(led, "far", state="Running", reason="Running", message="the ranks run", launcherUID=launcher, ready="1/1",
+           workers={"count": 1, "allocated": 0, "ready": 1})
+    assert "pods 1/1 running" in led.verb("status", "far").ok().out
+    logs = led.verb("logs", "far").ok()
+    assert logs.out == "" and whose in logs.err, logs
+    waiting = led.jobs.drarun.start("wait", "far", under=led.cluster.under, env=led.jobs.env)
+    led.cluster.wait(lambda: f"it does not wait: {said(waiting)}", lambda: whose in said(waiting), RUN_S)
+    ended = report(led, "far", state="Failed", reason="Exit", message="rank 0 exited", exitStatus=3, completionTime="2026-01-01T00:00:00Z")
+    assert waiting.finish(RUN_S).rc == 3
+
+    assert led.apply("later", command=["true"]) == ""
+    led.wait("Succeeded", "later")  # and has seen that end, and that the time to live of 0 is over
+    assert (version(led, "far"), version(led, "held")) == (ended, before["held"])
+    assert "finalizers" not in led.get("far")["metadata"]
+    assert not [part for part in led.parts() if "far" in part[1] or "held" in part[1]] and led.events("far") == []
+    led.verb("cancel", "far").ok()
+    assert led.get("far") is None
+
+
 def test_deleted_launcher_and_quota(led):
     """What somebody else does: the Job is deleted; a quota that is lifted later."""
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none", "namespace": led.namespace},

@@ -112,7 +112,8 @@ DRARUN_DEFINE_INIT(drarun_follow_options)
 /* Until the job ends, with *ret_status its exit status: that of the first failing rank, 128 + the
  * signal, or as drarun_exit_status; ret_status may be NULL. -ETIMEDOUT, kind DRARUN_ERR_TIMEOUT;
  * -ENOENT: it was deleted, or, kind DRARUN_ERR_USAGE, there is no such job. A DraJob that was
- * applied is awaited until something is made of it, and again when it is suspended. Kind
+ * applied is awaited until something is made of it, and again when it is suspended; one that
+ * another controller manages (spec.managedBy), until that one reports its end, without output. Kind
  * DRARUN_ERR_SPEC: its spec was refused; it may be corrected and applied again. -EIO, kind
  * DRARUN_ERR_INFRASTRUCTURE: it has ended with status 0, and its output could not be read to its
  * end.

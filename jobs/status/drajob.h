@@ -85,6 +85,9 @@ const char *drajob_launcher(const json_t *object); /* or NULL */
 bool drajob_is_accepted(const json_t *object);
 bool drajob_is_refused(const json_t *object); /* likewise, was refused */
 
+/* What an object that has not ended waits for; borrowed. */
+const char *drajob_words(const json_t *object);
+
 /* The status document that verbs show of a job whose launcher has written none, or whose document
  * is gone: made of the object's status. NULL: out of memory. */
 json_t *drajob_doc(const json_t *object);

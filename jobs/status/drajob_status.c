@@ -78,6 +78,7 @@ static json_int_t generation_of(const json_t *object)
     return json_integer_value(json_object_get(json_object_get(object, "metadata"), "generation"));
 }
 
+/* The status of another manager may be of its own copy, which has other generations. */
 static bool is_judged(const json_t *object, bool accepted)
 {
     size_t i;
@@ -86,8 +87,9 @@ static bool is_judged(const json_t *object, bool accepted)
     {
         if (is(text_of(each, "type"), "Accepted"))
             return is(text_of(each, "status"), accepted ? "True" : "False") &&
-                   json_integer_value(json_object_get(each, "observedGeneration")) ==
-                       generation_of(object);
+                   (drajob_manager(object) ||
+                    json_integer_value(json_object_get(each, "observedGeneration")) ==
+                        generation_of(object));
     }
     return false;
 }
@@ -484,11 +486,35 @@ static void add_result(const json_t *object, json_t *doc)
         json_object_set(json_object_get(doc, "report"), "cause", json_object_get(status, "cause"));
 }
 
+/* What another manager reports of the job's course: no launcher's document here does. */
+static void add_reported(const json_t *object, json_t *doc)
+{
+    static const char *const counts[] = {"attempt", "restarts", "ranks", NULL};
+    const json_t *status = status_of(object), *workers = json_object_get(status, "workers");
+    if (!drajob_manager(object))
+        return;
+    json_object_set_new(doc, "managedBy", json_string(drajob_manager(object)));
+    for (const char *const *key = counts; *key; key++)
+        keep(doc, status, *key);
+    if (json_object_get(workers, "ready"))
+        json_object_set(json_object_get(doc, "workers"), "running",
+                        json_object_get(workers, "ready"));
+}
+
+const char *drajob_words(const json_t *object)
+{
+    const char *words = text_of(status_of(object), "message");
+    if (words)
+        return words;
+    return drajob_manager(object) ? "it has reported no status yet"
+                                  : "no drarun controller has seen it";
+}
+
 json_t *drajob_doc(const json_t *object)
 {
     const json_t *status = status_of(object), *metadata = json_object_get(object, "metadata");
     const char *created = text_of(metadata, "creationTimestamp");
-    const char *words = text_of(status, "message"), *end = text_of(status, "completionTime");
+    const char *words = drajob_words(object), *end = text_of(status, "completionTime");
     bool ended = drajob_has_ended(object);
     json_t *doc = json_pack(
         "{s:s, s:s, s:s*, s:s*, s:s*, s:s*, s:o, s:i, s:{s:I}, s:o}", "kind", STATUS_DOC_KIND,
@@ -496,8 +522,8 @@ json_t *drajob_doc(const json_t *object)
         text_of(metadata, "namespace"), "created", created, "phaseSince", end ? end : created,
         "updated", end ? end : created, "phase", phase_word(object), "attempt", 1, "workers",
         "count", asked_workers(object), "devices", drajob_devices(object));
-    if (!words)
-        words = "no drarun controller has seen it";
+    if (doc)
+        add_reported(object, doc);
     if (doc && ended)
         add_result(object, doc);
     else if (doc)
@@ -511,7 +537,7 @@ void drajob_date_doc(const json_t *object, int64_t ttl_s, json_t *doc)
     char text[TIMESTAMP_SIZE];
     int64_t end = 0;
     const char *time = text_of(status_of(object), "expirationTime"), *reason = "spec";
-    if (status_doc_exit(doc) < 0)
+    if (status_doc_exit(doc) < 0 || drajob_manager(object)) /* drarun does not delete it */
         return;
     if (time) {
         reason = is(text_of(status_of(object), "expirationReason"), BY_SITE) ? "site" : reason;

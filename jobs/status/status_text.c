@@ -91,6 +91,8 @@ void status_doc_row(const json_t *doc, bool all_namespaces, bool wide, int64_t n
     if (wide)
         add_wide(doc, out);
     add_state(doc, out);
+    if (text_at(doc, "managedBy"))
+        buf_printf(out, " (managed by %s)", text_at(doc, "managedBy"));
     buf_add_str(out, "\n");
 }
 
@@ -124,6 +126,15 @@ static void add_heading(const json_t *doc, int64_t now_ms, struct buf *out)
         buf_printf(out, ", given back and tried again %" JSON_INTEGER_FORMAT " times",
                    number_at(doc, "tries"));
     buf_add_str(out, "\n");
+}
+
+static void add_manager(const json_t *doc, struct buf *out)
+{
+    const char *manager = text_at(doc, "managedBy");
+    if (manager)
+        buf_printf(out,
+                   "  managed by %s, not by drarun's controller: what follows is what it reports\n",
+                   manager);
 }
 
 static void add_silence(const json_t *doc, struct buf *out)
@@ -332,6 +343,7 @@ static void add_counts(const json_t *workers, struct buf *out)
 void status_doc_render(const json_t *doc, bool verbose, int64_t now_ms, struct buf *out)
 {
     add_heading(doc, now_ms, out);
+    add_manager(doc, out);
     add_silence(doc, out);
     add_cause(doc, out);
     add_expiration(doc, now_ms, out);

@@ -269,6 +269,43 @@ static void test_manager(void **state)
     }
 }
 
+/* Its status is a copy of one in another cluster. */
+static void test_document_of_another_managers_job(void **state)
+{
+    json_t *object = object_of("{\"workers\": 2, \"managedBy\": \"example.com/far\"}");
+    json_t *doc = drajob_doc(object);
+    (void)state;
+    assert_string_equal(text(doc, "managedBy"), "example.com/far");
+    assert_string_equal(text(json_object_get(doc, "waiting"), "text"),
+                        "it has reported no status yet");
+    json_decref(doc);
+    json_object_set_new(object, "status",
+                        json_pack("{s:s, s:s, s:s, s:i, s:{s:i, s:i}, s:[{s:s, s:s, s:i}]}",
+                                  "state", "Running", "message", "the ranks run", "launcherUID",
+                                  "u", "attempt", 2, "workers", "count", 2, "ready", 1,
+                                  "conditions", "type", "Accepted", "status", "False",
+                                  "observedGeneration", 1));
+    assert_true(drajob_is_refused(object)); /* another generation than the object's, 3 */
+    doc = drajob_doc(object);
+    assert_string_equal(text(doc, "phase"), "running");
+    assert_string_equal(text(json_object_get(doc, "waiting"), "text"), "the ranks run");
+    assert_int_equal(json_integer_value(json_object_get(doc, "attempt")), 2);
+    assert_int_equal(
+        json_integer_value(json_object_get(json_object_get(doc, "workers"), "running")), 1);
+    json_decref(doc);
+    json_object_set_new(object, "status",
+                        json_pack("{s:s, s:i, s:s, s:s}", "state", "Failed", "exitStatus", 3,
+                                  "completionTime", "2027-01-15T08:00:00Z", "expirationTime",
+                                  "2027-01-15T09:00:00Z"));
+    doc = drajob_doc(object);
+    drajob_date_doc(object, 60, doc);
+    assert_int_equal(json_integer_value(json_object_get(doc, "exit")), 3);
+    assert_string_equal(text(doc, "managedBy"), "example.com/far");
+    assert_null(json_object_get(doc, "expiration")); /* that of the copy */
+    json_decref(doc);
+    json_decref(object);
+}
+
 static json_t *ended(const char *spec)
 {
     return json_pack("{s:o, s:{s:s, s:i, s:s}}", "spec", json_loads(spec, 0, NULL), "status",
@@ -420,6 +457,7 @@ int main(void)
         cmocka_unit_test(test_events),
         cmocka_unit_test(test_document_for_verbs),
         cmocka_unit_test(test_manager),
+        cmocka_unit_test(test_document_of_another_managers_job),
         cmocka_unit_test(test_time_to_live),
         cmocka_unit_test(test_date_of_a_job_without_a_controller),
         cmocka_unit_test(test_workers_before_a_launcher_counts_them),

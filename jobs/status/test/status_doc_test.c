@@ -185,6 +185,16 @@ static void for_people(void **state)
     assert_non_null(strstr(text.data, "\n  launcher a is silent; what follows is what it knew; "
                                       "drarun cancel all-reduce ends the job\n"));
     buf_done(&text);
+    json_object_del(waits, "silence");
+    json_object_set_new(ended, "managedBy", json_string("example.com/far"));
+    status_doc_row(ended, false, false, NOW_MS, &text);
+    check("managed by another one", &text,
+          "all-reduce               ended            0/2        1          1 min  failed (137) "
+          "(managed by example.com/far)\n");
+    status_doc_render(ended, false, NOW_MS, &text);
+    assert_non_null(strstr(text.data, " times\n  managed by example.com/far, not by drarun's "
+                                      "controller: what follows is what it reports\n  worker 1"));
+    buf_done(&text);
     assert_int_equal(status_doc_exit(waits), -1);
     assert_int_equal(status_doc_exit(ended), 137);
 }

@@ -66,10 +66,16 @@ static const char *status_text(const json_t *object, const char *key)
     return json_string_value(json_object_get(status_of(object), key));
 }
 
-const char *dra_job_words(const json_t *object)
+void dra_job_add_words(const json_t *object, const char *name, struct buf *out)
 {
-    const char *words = status_text(object, "message");
-    return words ? words : "no drarun controller has seen it";
+    const char *manager = drajob_manager(object);
+    if (manager)
+        buf_printf(out,
+                   "DraJob %s is managed by %s, not by drarun's controller, which has its pods and "
+                   "logs: %s",
+                   name, manager, drajob_words(object));
+    else
+        buf_printf(out, "nothing is made of DraJob %s yet: %s", name, drajob_words(object));
 }
 
 int dra_job_judge(const json_t *object, const char *name, int *ret_status, struct drarun_error *err)
@@ -88,5 +94,8 @@ int dra_job_judge(const json_t *object, const char *name, int *ret_status, struc
         return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
                           "the spec of DraJob %s is refused: %s; correct it and apply it again",
                           name, words ? words : "?");
-    return drajob_launcher(object) && !drajob_is_suspended(object) ? DRA_JOB_MADE : DRA_JOB_AWAITED;
+    /* a launcherUID that another manager reports is of no Job here */
+    return drajob_launcher(object) && !drajob_manager(object) && !drajob_is_suspended(object)
+               ? DRA_JOB_MADE
+               : DRA_JOB_AWAITED;
 }

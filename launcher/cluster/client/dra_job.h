@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A DraJob of which nothing may be made yet, for the verbs on a job: it was applied, and is
- * suspended, refused, or waits for a controller. Those that ask the cluster run the loop. */
+ * suspended, refused, or waits for a controller; or another controller manages it. Those that ask
+ * the cluster run the loop. */
 #ifndef DRARUN_LAUNCHER_CLUSTER_DRA_JOB_H
 #define DRARUN_LAUNCHER_CLUSTER_DRA_JOB_H
 
 #include "launcher/cluster/client/cluster.h"
+#include "lib/base/buf.h"
 
 /* -ENOENT, kind DRARUN_ERR_USAGE: there is no such job, nor where DraJobs are no objects. */
 int dra_job_get(struct cluster *cluster, const char *name, const char *namespace,
@@ -26,7 +28,7 @@ enum dra_job_state {
  * deleted. */
 int dra_job_judge(const json_t *object, const char *name, int *ret_status,
                   struct drarun_error *err);
-/* What it waits for; borrowed. */
-const char *dra_job_words(const json_t *object);
+/* Why there is nothing to follow, and what it waits for. */
+void dra_job_add_words(const json_t *object, const char *name, struct buf *out);
 
 #endif

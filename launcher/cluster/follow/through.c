@@ -190,8 +190,7 @@ static bool is_made_by_client(const struct follow_through *t)
 
 static void awaited(const struct follow_through *t, struct buf *text)
 {
-    buf_printf(text, "nothing is made of DraJob %s yet: %s", t->options.job,
-               dra_job_words(object_of(t)));
+    dra_job_add_words(object_of(t), t->options.job, text);
 }
 
 static void say(const struct follow_through *t)
