@@ -262,6 +262,49 @@ def test_status_of_another_cluster_is_taken(server):
     server.api.delete(API, KIND, "far", "default")
 
 
+def job_file(folder, **spec):
+    path = folder / "job.json"
+    path.write_text(json.dumps({"metadata": {"name": "sent"}, "spec": {**SHORT, **spec}}))
+    return path
+
+
+@pytest.mark.parametrize("verb", [["run"], ["run", "--here"], ["submit"], ["submit", "--dry-run=server"], ["alloc"]], ids=" ".join)
+def test_verbs_make_nothing_of_another_managers_job(server, drarun, tmp_path, verb):
+    """The spec names who runs it, which is not drarun."""
+    refused = drarun(*verb, job_file(tmp_path, managedBy=MANAGER), env={"KUBECONFIG": str(server.kubeconfig())})
+    assert refused.rc == 65 and f"spec.managedBy: {MANAGER} runs the job sent, not drarun: kubectl apply makes the DraJob" in refused.err, refused
+    assert not server.api.get(API, KIND, namespace="default") and not server.api.get("batch/v1", "Job", namespace="default")
+
+
+@pytest.fixture
+def admission(server):
+    """Names a manager when a DraJob is made, as a webhook of Kueue does."""
+    group = "admissionregistration.k8s.io/v1"
+    rule = {"apiGroups": ["drarun.dev"], "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["drajobs"]}
+    change = {"patchType": "JSONPatch", "jsonPatch": {"expression": f'[JSONPatch{{op: "add", path: "/spec/managedBy", value: "{MANAGER}"}}]'}}
+    server.api.make({"apiVersion": group, "kind": "MutatingAdmissionPolicy", "metadata": {"name": "manager"}, "spec": {
+        "failurePolicy": "Fail", "reinvocationPolicy": "Never", "matchConstraints": {"resourceRules": [rule]}, "mutations": [change]}})
+    server.api.make({"apiVersion": group, "kind": "MutatingAdmissionPolicyBinding", "metadata": {"name": "manager"}, "spec": {"policyName": "manager"}})
+    seen = []
+
+    def manager():
+        """Of a DraJob that would be made now. The server knows a new kind for its policies some time after it serves it: 503."""
+        seen[:] = server.api.request("POST", server.api.path(API, KIND, "default") + "?dryRun=All", changed())
+        return seen[1]["spec"].get("managedBy") if seen[0] == 201 else "?"
+    server.wait(lambda: f"the policy does nothing: {seen}", lambda: manager() == MANAGER, 60)
+    yield
+    for kind in ("MutatingAdmissionPolicyBinding", "MutatingAdmissionPolicy"):
+        server.api.delete(group, kind, "manager")
+    server.wait(lambda: f"the policy stays: {seen}", lambda: manager() is None, 60)
+
+
+def test_admission_names_another_manager(server, drarun, tmp_path, admission):
+    """What drarun has made until then is taken back: the other one is to run the job."""
+    refused = drarun("submit", job_file(tmp_path), env={"KUBECONFIG": str(server.kubeconfig())})
+    assert refused.rc == 69 and f"the cluster's admission made {MANAGER} the manager of DraJob sent" in refused.err, refused
+    assert not server.api.get(API, KIND, namespace="default") and not server.api.get("batch/v1", "Job", namespace="default")
+
+
 def test_columns(server):
     server.api.make(as_object({"spec": {**SHORT, "managedBy": MANAGER, "devices": {"gpus": {"count": 8}, "nics": {"count": "all", "class": "dranet"}}}}, "shown"))
     path = server.api.path(API, KIND, "default", "shown")

@@ -73,7 +73,8 @@ DRARUN_DEFINE_INIT(drarun_submit_options)
 
 /* Makes the job's objects and leaves it to the cluster, in the namespace of the cluster's options,
  * else the spec's, else the context's. -EEXIST, kind DRARUN_ERR_CLUSTER: there is a job of that
- * name. When it fails, nothing of the job is left. */
+ * name. -EINVAL, kind DRARUN_ERR_SPEC: spec.managedBy names another controller. When it fails,
+ * nothing of the job is left. */
 DRARUN_API int drarun_job_submit(struct drarun_cluster *cluster, const struct drarun_spec *spec,
                                  const struct drarun_submit_options *options,
                                  struct drarun_job **ret_job, struct drarun_error *err);

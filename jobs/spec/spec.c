@@ -67,6 +67,16 @@ int spec_only_role(const struct job_spec *spec, const char *what, const struct s
     return 0;
 }
 
+int spec_need_own(const struct job_spec *spec, struct drarun_error *err)
+{
+    if (strcmp(spec->managed_by, SPEC_CONTROLLER) == 0)
+        return 0;
+    return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
+                      "spec.managedBy: %s runs the job %s, not drarun: kubectl apply makes the "
+                      "DraJob for it; leave managedBy out to run it here",
+                      spec->managed_by, spec->name);
+}
+
 int64_t job_spec_grace_ms(const struct job_spec *spec)
 {
     json_int_t most = 0;

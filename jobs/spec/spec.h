@@ -180,6 +180,9 @@ const struct spec_role *spec_role_of(const struct job_spec *spec, uint32_t worke
  * that names `what` and the key, kind DRARUN_ERR_SPEC. */
 int spec_only_role(const struct job_spec *spec, const char *what, const struct spec_role **ret_role,
                    struct drarun_error *err);
+/* Kind DRARUN_ERR_SPEC: another controller than drarun's runs the job, and drarun makes nothing of
+ * it. */
+int spec_need_own(const struct job_spec *spec, struct drarun_error *err);
 /* GPUs or NICs are asked for, claimed or of a device plugin. */
 bool spec_role_has_devices(const struct spec_role *role);
 bool spec_role_has_nics(const struct spec_role *role);

@@ -348,6 +348,8 @@ static int run_spec(struct cluster *cluster, const struct cluster_run *run, stru
     const char *namespace = namespace_of(cluster, run, spec);
     if ((run->name || run->workers) && change_spec(run, spec, &err) < 0)
         return fail(&err);
+    if (spec_need_own(spec, &err) < 0)
+        return fail(&err);
     bool here = is_led_here(cluster, run);
     if (!here && (run->json || run->report_path)) {
         error_kind(&err, DRARUN_ERR_USAGE, EINVAL,

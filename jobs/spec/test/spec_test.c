@@ -103,6 +103,25 @@ static const char whole[] =
     "  hangAfter: 0s\n  restarts: 3\n  ttlSecondsAfterFinished: 60\n  suspend: true\n"
     "  queue: team-a\n  managedBy: kueue.x-k8s.io/multikueue\n";
 
+static void test_job_of_another_controller(void **state)
+{
+    static const char ours[] = "kind: DraJob\nspec: {image: i, command: [c], managedBy: "
+                               "drarun.dev/drajob-controller}\n";
+    struct drarun_error err = {0};
+    struct job_spec s = read_good(ours);
+    (void)state;
+    assert_int_equal(spec_need_own(&s, &err), 0);
+    job_spec_done(&s);
+    s = read_good(whole);
+    assert_int_equal(spec_need_own(&s, &err), -EINVAL);
+    assert_int_equal(err.kind, DRARUN_ERR_SPEC);
+    assert_string_equal(err.text,
+                        "spec.managedBy: kueue.x-k8s.io/multikueue runs the job name, not "
+                        "drarun: kubectl apply makes the DraJob for it; leave managedBy "
+                        "out to run it here");
+    job_spec_done(&s);
+}
+
 static void test_everything(void **state)
 {
     struct job_spec s = read_good(whole);
@@ -831,6 +850,7 @@ int main(void)
         cmocka_unit_test(test_inherited_finding_is_one),
         cmocka_unit_test(test_short_form),
         cmocka_unit_test(test_everything),
+        cmocka_unit_test(test_job_of_another_controller),
         cmocka_unit_test(test_keys_of_the_short_form),
         cmocka_unit_test(test_template_over_short_form),
         cmocka_unit_test(test_parts_of_gpus),

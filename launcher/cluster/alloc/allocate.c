@@ -375,6 +375,8 @@ int allocate(struct cluster *cluster, const struct cluster_alloc *options, struc
     int rc = options->ret_status ? 0 : spec_only_role(spec, "an allocation", &role, &err);
     if (rc == 0)
         rc = change_spec(options, spec, &err);
+    if (rc == 0)
+        rc = spec_need_own(spec, &err);
     a.namespace = options->cluster.namespace ? options->cluster.namespace
                   : spec->namespace          ? spec->namespace
                                              : cluster->namespace;

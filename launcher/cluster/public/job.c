@@ -41,7 +41,9 @@ static int submit(struct drarun_cluster *cluster, const struct job_spec *spec,
         spec->namespace && !cluster->namespace_said ? spec->namespace : cluster->cluster.namespace;
     struct public_call call;
     char *uid = NULL;
-    int rc = public_begin(&call, cluster, err);
+    int rc = spec_need_own(spec, err);
+    if (rc == 0)
+        rc = public_begin(&call, cluster, err);
     if (rc < 0)
         return rc;
     if (options->replace)

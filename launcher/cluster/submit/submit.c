@@ -103,6 +103,19 @@ static int say_there_is_one(const struct job_spec *spec, const char *namespace,
                       spec->name, namespace, spec->name, spec->name);
 }
 
+/* Admission may have named a manager, as Kueue's does for what goes to other clusters. */
+static int need_own_object(const json_t *made, struct drarun_error *err)
+{
+    const char *manager = drajob_manager(made);
+    if (!manager)
+        return 0;
+    return error_kind(err, DRARUN_ERR_CLUSTER, ENOTSUP,
+                      "the cluster's admission made %s the manager of DraJob %s "
+                      "(spec.managedBy), so drarun may not make its pods: kubectl apply makes the "
+                      "DraJob for that controller",
+                      manager, kube_name(made));
+}
+
 /* Where DraJobs are no objects, or not for this user, the job goes without. */
 static int client_job_make(struct cluster *cluster, const struct job_spec *spec,
                            const char *namespace, struct client_job *own, struct drarun_error *err)
@@ -124,7 +137,9 @@ static int client_job_make(struct cluster *cluster, const struct job_spec *spec,
     if (rc < 0)
         return error_kind(err, local.kind, local.code, "%s", local.text);
     own->uid = strdup(kube_uid(made));
-    return own->uid ? 0 : error_set(err, ENOMEM, "out of memory");
+    if (!own->uid)
+        return error_set(err, ENOMEM, "out of memory");
+    return need_own_object(made, err);
 }
 
 static void client_job_undo(struct cluster *cluster, const struct job_spec *spec,
