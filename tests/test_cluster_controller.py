@@ -516,6 +516,19 @@ def test_job_of_another_manager(led):
     assert led.get("far") is None
 
 
+def test_copy_that_kueue_makes(led):
+    """In the cluster that runs it: without managedBy, with what marks the copy, which its parts do not have."""
+    marks = {"kueue.x-k8s.io/multikueue-origin": "multikueue", "kueue.x-k8s.io/prebuilt-workload-name": "drajob-job-1a2b3"}
+    led.cluster.api.make({"apiVersion": API, "kind": KIND, "metadata": {"name": "job", "namespace": led.namespace, "labels": {"team": "a", **marks}},
+                          "spec": {"image": "localhost/busybox:1", "command": ["true"]}})
+    led.wait("Succeeded")
+    for kind, api in (("Job", "batch/v1"), ("Pod", "v1"), ("ConfigMap", "v1")):
+        labels = [each["metadata"].get("labels", {}) for each in led.cluster.api.get(api, kind, namespace=led.namespace)]
+        assert not [each for each in labels if set(each) & set(marks)], (kind, labels)
+    assert led.cluster.api.get("batch/v1", "Job", "job", led.namespace)["metadata"]["labels"]["team"] == "a"
+    assert led.get()["metadata"]["labels"].items() >= marks.items()
+
+
 def test_deleted_launcher_and_quota(led):
     """What somebody else does: the Job is deleted; a quota that is lifted later."""
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none", "namespace": led.namespace},

@@ -17,14 +17,28 @@ static bool begins(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0;
 }
 
+/* By which Kueue finds the copy that it has made in another cluster: on the job's parts it would
+ * take each of them for the copy. */
+static bool is_kueues(const char *key)
+{
+    return strcmp(key, "kueue.x-k8s.io/multikueue-origin") == 0 ||
+           strcmp(key, "kueue.x-k8s.io/prebuilt-workload-name") == 0;
+}
+
 /* Annotations that the user's tools and we ourselves put on the object are not the job's. */
-static json_t *own_annotations(const json_t *metadata)
+static bool is_tools(const char *key)
+{
+    return begins(key, OWN_PREFIX) || begins(key, KUBECTL_PREFIX) || is_kueues(key);
+}
+
+/* The members that are the job's; NULL: none. */
+static json_t *without(const json_t *members, bool (*is_foreign)(const char *key))
 {
     json_t *kept = json_object(), *value;
     const char *key;
-    json_object_foreach(json_object_get(metadata, "annotations"), key, value)
+    json_object_foreach((json_t *)members, key, value)
     {
-        if (!begins(key, OWN_PREFIX) && !begins(key, KUBECTL_PREFIX))
+        if (!is_foreign(key))
             json_object_set(kept, key, value);
     }
     if (json_object_size(kept) > 0)
@@ -40,11 +54,11 @@ static json_t *document(const json_t *object)
     json_t *spec = json_copy(json_object_get(object, "spec"));
     if (spec)
         json_object_del(spec, "suspend");
-    return json_pack("{s:s, s:s, s:{s:O, s:O*, s:O*, s:o*}, s:o*}", "apiVersion", SPEC_API_VERSION,
+    return json_pack("{s:s, s:s, s:{s:O, s:O*, s:o*, s:o*}, s:o*}", "apiVersion", SPEC_API_VERSION,
                      "kind", SPEC_KIND, "metadata", "name", json_object_get(metadata, "name"),
                      "namespace", json_object_get(metadata, "namespace"), "labels",
-                     json_object_get(metadata, "labels"), "annotations", own_annotations(metadata),
-                     "spec", spec);
+                     without(json_object_get(metadata, "labels"), is_kueues), "annotations",
+                     without(json_object_get(metadata, "annotations"), is_tools), "spec", spec);
 }
 
 /* Findings know the place in a text that nobody has seen: "NAME:1:20: spec.x: ..". */
@@ -107,6 +121,13 @@ json_t *drajob_object(const struct job_spec *spec, const char *namespace)
     return object;
 }
 
+const char *drajob_manager(const json_t *object)
+{
+    const char *manager =
+        json_string_value(json_object_get(json_object_get(object, "spec"), "managedBy"));
+    return manager && strcmp(manager, SPEC_CONTROLLER) != 0 ? manager : NULL;
+}
+
 bool drajob_is_suspended(const json_t *object)
 {
     return json_is_true(json_object_get(json_object_get(object, "spec"), "suspend"));
@@ -117,10 +138,3 @@ bool drajob_is_of_client(const json_t *object)
     const json_t *metadata = json_object_get(object, "metadata");
     return json_object_get(json_object_get(metadata, "annotations"), DRAJOB_CLIENT);
 }
-const char *drajob_manager(const json_t *object)
-{
-    const char *manager =
-        json_string_value(json_object_get(json_object_get(object, "spec"), "managedBy"));
-    return manager && strcmp(manager, SPEC_CONTROLLER) != 0 ? manager : NULL;
-}
-

@@ -248,6 +248,29 @@ static void test_document_for_verbs(void **state)
     json_decref(object);
 }
 
+/* As MultiKueue makes it in the cluster that runs the job: what marks the copy is not on its parts.
+ */
+static void test_spec_of_a_copy(void **state)
+{
+    json_t *object = object_of("{\"image\": \"i\", \"command\": [\"c\"]}");
+    json_t *metadata = json_object_get(object, "metadata");
+    struct drarun_error err = {0};
+    struct job_spec spec;
+    (void)state;
+    json_object_set_new(metadata, "labels",
+                        json_pack("{s:s, s:s, s:s}", "kueue.x-k8s.io/multikueue-origin", "here",
+                                  "kueue.x-k8s.io/prebuilt-workload-name", "w", "team", "a"));
+    json_object_set_new(json_object_get(metadata, "annotations"),
+                        "kueue.x-k8s.io/prebuilt-workload-name", json_string("w"));
+    assert_int_equal(drajob_spec(object, &spec, &err), 0);
+    assert_int_equal(json_object_size(spec.labels), 1);
+    assert_string_equal(text(spec.labels, "team"), "a");
+    assert_int_equal(json_object_size(spec.annotations), 1); /* example.com/kept */
+    assert_string_equal(spec.managed_by, SPEC_CONTROLLER);
+    job_spec_done(&spec);
+    json_decref(object);
+}
+
 static void test_manager(void **state)
 {
     static const struct {
@@ -456,6 +479,7 @@ int main(void)
         cmocka_unit_test(test_refused_and_corrected),
         cmocka_unit_test(test_events),
         cmocka_unit_test(test_document_for_verbs),
+        cmocka_unit_test(test_spec_of_a_copy),
         cmocka_unit_test(test_manager),
         cmocka_unit_test(test_document_of_another_managers_job),
         cmocka_unit_test(test_time_to_live),
