@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs on a node that is a machine of its own (support/cluster/guest.py): a kernel with cgroup v2 alone, a kubelet that takes nothing else,
-containerd and runc. The launcher is outside or in a pod of that node."""
+containerd, and runc or crun. The launcher is outside or in a pod of that node."""
 import pytest
 
 from support.cluster import Cluster
@@ -17,9 +17,9 @@ UP = "echo up; exec sleep 1000"
 RDMA = {"nics": {"count": 1, "class": "nic.drarun.dev", "selector": 'device.attributes["dra.net"].rdma == true'}}
 
 
-@pytest.fixture(scope="session")
-def cluster():
-    with Cluster(kubelet=KUBELET, guests=[{"cpus": CPUS, "nics": NICS}]) as made:
+@pytest.fixture(scope="session", params=["runc", "crun"])
+def cluster(request):
+    with Cluster(kubelet=KUBELET, guests=[{"cpus": CPUS, "nics": NICS, "runtime": request.param}]) as made:
         yield made
 
 
@@ -35,6 +35,17 @@ def test_node(cluster):
     node = cluster.nodes[0]
     assert node.ok(["stat", "-fc", "%T", "/sys/fs/cgroup"]) == "cgroup2fs\n"
     assert not [line for line in node.ok(["cat", "/proc/mounts"]).splitlines() if line.split()[2] == "cgroup"]
+
+
+def test_runtime(cluster):
+    """The containers of pods are that runtime's: each has a format of its own for their state."""
+    node = cluster.nodes[0]
+    assert node.ok([node.runtime, "--version"]).startswith(f"{node.runtime.name} version ")
+    pod = cluster.pod("runtime", ["sleep", "1000"]).make()
+    (status,) = pod.wait_phase("Running", seconds=RUN_S)["containerStatuses"]
+    listed = node.ok([node.runtime, "--root", "/run/containerd/runc/k8s.io", "list", "-q"]).split()
+    assert status["containerID"].removeprefix("containerd://") in listed, (status, listed)
+    pod.delete(grace=0)
 
 
 @HERE_OR_POD

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A node that is a machine of its own: a guest (../vm.py) with a kernel of its own and cgroup v2 alone, cabled to the
-bridge of the API server and the other nodes. A kubelet, a containerd and runc run in it as on any machine."""
+bridge of the API server and the other nodes. A kubelet, a containerd and runc or crun run in it as on any machine."""
 import os
 import subprocess
 import threading
 from pathlib import Path
 
-from .image import IMPORT
+from .image import IMPORT, fetched_root
 from .node import Node
 from .. import vm
 from ..live_guest import LiveGuest
@@ -14,6 +14,11 @@ from ..live_guest import LiveGuest
 # Cold code is some thirty times slower in a guest than here.
 READY_S = 400
 COMMAND_S = 300
+# Debian 12's crun takes no configuration of containerd 2; a newer one wants the C library that comes with it.
+CRUN = """#!/bin/sh
+libraries={root}/usr/lib/x86_64-linux-gnu
+exec $libraries/ld-linux-x86-64.so.2 --library-path $libraries {root}/usr/bin/crun "$@"
+"""
 # The kubelet insists on these six, and a pod network on being a router.
 SETTLE = """
 shared=$1 name=$2 address=$3 gateway=$4 mac=$5 store=$6 nics=$7
@@ -93,19 +98,30 @@ class Import:
 class GuestMachine(Node):
     """A Node; its folder is shared with the guest under the same path, and everything else of the guest's is its own.
     memory_mib, cpus: of the guest. nics: PCI NICs nic0, nic1, ..., joined by a hub, each with a
-    soft-RoCE device that goes with it from one network namespace to another."""
+    soft-RoCE device that goes with it from one network namespace to another. runtime: what containerd calls, runc or crun."""
 
     ready_s = READY_S
 
-    def __init__(self, cluster, index, memory_mib=3072, cpus=2, nics=0):
+    def __init__(self, cluster, index, memory_mib=3072, cpus=2, nics=0, runtime="runc"):
         super().__init__(cluster, index)
         self.guest = None
+        self.crun = fetched_root("crun") if runtime == "crun" else None
         self.nics = [(f"nic{i}", f"52:54:00:00:02:{i:02x}", f"10.94.{index}.{i + 1}/16") for i in range(nics)]
         self.size = {"memory_mib": memory_mib, "cpus": cpus}
         self.tap, self.mac = f"dt{os.getpid() % 10**7}t{index}", f"52:54:00:00:01:{index:02x}"
 
     def _make_cgroups(self):
         return []
+
+    @property
+    def runtime(self):
+        return self.folder / "crun" if self.crun else super().runtime
+
+    def _write_settings(self):
+        super()._write_settings()
+        if self.crun:
+            self.runtime.write_text(CRUN.format(root=self.crun))
+            self.runtime.chmod(0o755)
 
     def start(self, store):
         if self.nics:
@@ -115,7 +131,7 @@ class GuestMachine(Node):
         self.guest = LiveGuest(
             options=[*rails, "-netdev", f"tap,id=cable,ifname={self.tap},script=no,downscript=no", "-device",
                      f"virtio-net-pci,bus=pcie.0,netdev=cable,mac={self.mac},romfile="],
-            folders=[self.cluster.folder, self.cluster.programs.resolve().parent], **self.size)
+            folders=[self.cluster.folder, self.cluster.programs.resolve().parent, *([self.crun] if self.crun else [])], **self.size)
         self.folder = self.guest.folder / self.name
         (self.folder / "cni").mkdir(parents=True)
         self._write_settings()

@@ -46,6 +46,11 @@ class Node:
         self.process, self.pid = None, None
         self.cgroups = self._make_cgroups()
 
+    @property
+    def runtime(self):
+        """The OCI runtime that containerd calls."""
+        return self.cluster.programs / "runc"
+
     def _make_cgroups(self):
         made = []
         for where in cgroups().values():
@@ -129,7 +134,7 @@ class Node:
         keys.kubeconfig(folder / "kubeconfig", self.cluster.plane.server, keys.certificate(self.name))
         (folder / "resolv.conf").write_text(f"nameserver {self.family.api}\n")
         (folder / "containerd.toml").write_text(CONTAINERD.format(
-            sandbox=SANDBOX, programs=programs, folder=folder))
+            sandbox=SANDBOX, programs=programs, folder=folder, runtime=self.runtime))
         (folder / "cni" / "10-bridge.conflist").write_text(json.dumps({
             "cniVersion": "1.0.0", "name": "pods", "plugins": [{
                 "type": "bridge", "bridge": "cni0", "isGateway": True, "mtu": 1500, "ipam": {
@@ -274,7 +279,7 @@ conf_dir = '{folder}/cni'
 [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc]
 runtime_type = 'io.containerd.runc.v2'
 [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc.options]
-BinaryName = '{programs}/runc'
+BinaryName = '{runtime}'
 SystemdCgroup = false
 [plugins.'io.containerd.nri.v1.nri']
 disable = false
