@@ -185,6 +185,14 @@ def test_spec_on_standard_input(drarun, job):
     assert refused.rc == 64 and "--stdin: standard input is the job's spec" in refused.err, refused
 
 
+def test_options_of_messages_behind_the_spec(drarun, job):
+    """They are read later than those before it, and hold as much."""
+    spec = job(role("a", "true", env={"B": {"secretKeyRef": {"name": "s", "key": "k"}}}))
+    for words, note, steps in ([], True, False), (["-v"], True, True), (["-q"], False, False):
+        said = drarun("run", spec, "--local", *words, clean=False).ok().err
+        assert ("comes from an object of a cluster" in said, "all agents said hello" in said) == (note, steps), said
+
+
 def test_local_is_for_a_spec(drarun):
     result = drarun("--local", "true")
     assert result.rc == 64 and "--local is for a job of a cluster" in result.err, result

@@ -153,6 +153,7 @@ static int run_request(char *const all[], struct job_request *request, struct lo
     if (is_job_spec(request)) {
         if (run_options_parse_spec(request, &err) < 0)
             return fail(&err);
+        set_log_level(request); /* -v and -q may stand behind the file */
         if (!request->local)
             return run_on_cluster(all, request);
         int status = local_spec_use(request, ret_spec);
