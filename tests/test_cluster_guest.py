@@ -8,25 +8,34 @@ from support.cluster.plugin import Plugin, device_class
 from support.cluster_jobs import Running
 
 pytestmark = pytest.mark.plain("the guest runs the static programs")
-CPUS, RESERVED, OWN, PIDS, NICS = 4, 0, 2, 100, 2
+CPUS, RESERVED, OWN, PIDS, NICS, VFS = 4, 0, 2, 100, 2, 2
 KUBELET = {"failCgroupV1": True, "cpuManagerPolicy": "static", "reservedSystemCPUs": str(RESERVED), "podPidsLimit": PIDS}
 HERE_OR_POD = pytest.mark.parametrize("mode", [["--here"], []], ids=["here", "pod"])
 GUARANTEED = {each: {"cpu": OWN, "memory": "256Mi"} for each in ("requests", "limits")}
 RUN_S = 300  # a container's start takes seconds in a guest
 UP = "echo up; exec sleep 1000"
-RDMA = {"nics": {"count": 1, "class": "nic.drarun.dev", "selector": 'device.attributes["dra.net"].rdma == true'}}
+REACH_MS = 60000  # data between NICs of a guest
+
+
+def claimed(virtual):
+    """A NIC with RDMA that is a virtual function, or is not."""
+    return {"nics": {"count": 1, "class": "nic.drarun.dev", "selector":
+                     f'device.attributes["dra.net"].rdma && device.attributes["dra.net"].?isSriovVf.orValue(false) == {str(virtual).lower()}'}}
+
+
+RDMA, VIRTUAL = claimed(False), claimed(True)
 
 
 @pytest.fixture(scope="session", params=["runc", "crun"])
 def cluster(request):
-    with Cluster(kubelet=KUBELET, guests=[{"cpus": CPUS, "nics": NICS, "runtime": request.param}]) as made:
+    with Cluster(kubelet=KUBELET, guests=[{"cpus": CPUS, "nics": NICS, "vfs": VFS, "runtime": request.param}]) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
 def plugin(cluster):
     cluster.api.make(device_class())
-    made = Plugin(cluster.nodes[0]).start().wait(NICS)
+    made = Plugin(cluster.nodes[0]).start().wait(NICS + VFS)
     yield made
     made.stop()
 
@@ -58,7 +67,26 @@ def test_claimed_nics(jobs, plugin, mode):
     assert [rank for rank, *_ in told] == ["0", "1"] and {nic for *_, nic, _ in told} == {"nic0", "nic1"}, result
     assert all(words[1:] == [f"rxe_{words[3]}", "1", words[3], f"=rxe_{words[3]}:1"] for words in told), result
     jobs.cluster.wait("the NICs do not come back", lambda: not plugin.checkpoints(), RUN_S)
-    assert plugin.node.ok(["sh", "-c", "ls /sys/class/infiniband"]).split() == ["rxe_nic0", "rxe_nic1"]
+    assert plugin.node.ok(["sh", "-c", "ls /sys/class/infiniband"]).split() == ["rxe_nic0", "rxe_nic1", "rxe_nicvf0", "rxe_nicvf1"]
+
+
+def test_virtual_functions(jobs, plugin):
+    """Each worker has a VF of one physical function and its RDMA device for itself; data go from one to the other. Afterwards all are on
+    the host as they were, with the driver and the addresses that they had."""
+    node, of_host = plugin.node, "ls -d /sys/class/net/pf/device/virtfn*/net/*; ls /sys/class/infiniband; ip -o -4 address | grep nic"
+    before, offered = node.ok(["sh", "-c", of_host]), plugin.published()
+    assert before.split()[:VFS] == [f"/sys/class/net/pf/device/virtfn{i}/net/nicvf{i}" for i in range(VFS)], before
+    show = 'cd /sys/class/net/*nic*; of() { basename $(readlink -f device/$1); }; ' \
+        'echo $RANK ${PWD##*/} $(ls /sys/class/infiniband) $NCCL_IB_HCA $(of driver) $(of physfn/driver)'
+    result = jobs.run("--here", "-v", workers=2, placement={"spread": "none"}, devices=VIRTUAL, preflight={"fabric": "reach"},
+                      command=["sh", "-c", show], timeout=RUN_S, env={"DRARUN_REACH_MS": REACH_MS}).ok()
+    assert "the NICs of 2 workers reach each other: 2 pairs" in result.err and "its NIC" not in result.err, result.out + result.err
+    told = [line.split() for line in sorted(result.out.splitlines()) if " rxe_nic" in line]
+    assert [rank for rank, *_ in told] == ["0", "1"] and {nic for _, nic, *_ in told} == {f"nicvf{i}" for i in range(VFS)}, result
+    assert all(words[2:] == [f"rxe_{words[1]}", f"=rxe_{words[1]}:1", "igbvf", "igb"] for words in told), result
+    jobs.cluster.wait("the virtual functions do not come back", lambda: not plugin.checkpoints(), RUN_S)
+    assert node.ok(["sh", "-c", of_host]) == before
+    jobs.cluster.wait(lambda: f"{plugin.published()} is published", lambda: plugin.published() == offered, RUN_S)
 
 
 def test_oom_kill(jobs):

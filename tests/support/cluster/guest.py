@@ -19,13 +19,14 @@ CRUN = """#!/bin/sh
 libraries={root}/usr/lib/x86_64-linux-gnu
 exec $libraries/ld-linux-x86-64.so.2 --library-path $libraries {root}/usr/bin/crun "$@"
 """
+PF = "52:54:00:00:03:ff"  # of the NIC that has virtual functions
 # The kubelet insists on these six, and a pod network on being a router.
 SETTLE = """
-shared=$1 name=$2 address=$3 gateway=$4 mac=$5 store=$6 nics=$7
+shared=$1 name=$2 address=$3 gateway=$4 mac=$5 store=$6 nics=$7 pf=$8 vfs=$9 number=0
 hostname "$name"
 mkdir -p "$shared"
 mount --bind /run/vm/job "$shared"
-[ -z "$nics" ] || modprobe ib_core netns_mode=0  # cannot change once there are network namespaces
+[ -z "$nics$vfs" ] || modprobe ib_core netns_mode=0  # cannot change once there are network namespaces
 modprobe -a virtio_net overlay veth bridge
 until card=$(grep -l "$mac" /sys/class/net/*/address); do sleep 0.1; done
 card=${card%/address}
@@ -54,8 +55,22 @@ done
 mount --make-rshared /var/lib/kubelet
 mkdir -p /run/cdi /run/containerd
 cp -a "$store/." /var/lib/containerd/
-[ -z "$nics" ] || modprobe -a e1000e rdma_rxe ib_uverbs
-for each in $nics; do
+[ -z "$nics$vfs" ] || modprobe -a e1000e rdma_rxe ib_uverbs
+if [ -n "$pf" ]; then
+    modprobe igb
+    until card=$(grep -lx "$pf" /sys/class/net/*/address); do sleep 0.1; done
+    card=${card%/address}
+    ip link set ${card##*/} name pf up
+    echo $(wc -w <<<"$vfs") >/sys/class/net/pf/device/sriov_numvfs
+    modprobe igbvf
+    for each in $vfs; do
+        IFS=, read -r _ mac _ <<<"$each"
+        until card=$(ls /sys/class/net/pf/device/virtfn$number/net 2>/dev/null); do sleep 0.1; done
+        ip link set $card address $mac
+        : $((number++))
+    done
+fi
+for each in $nics $vfs; do
     IFS=, read -r nic mac own <<<"$each"
     until card=$(grep -lx "$mac" /sys/class/net/*/address); do sleep 0.1; done
     card=${card%/address}
@@ -67,6 +82,11 @@ I
     rdma link add rxe_$nic type rxe netdev $nic
 done
 """
+
+
+def words(nics):
+    """For a line of the shell."""
+    return " ".join(",".join(each) for each in nics)
 
 
 class Import:
@@ -97,16 +117,18 @@ class Import:
 
 class GuestMachine(Node):
     """A Node; its folder is shared with the guest under the same path, and everything else of the guest's is its own.
-    memory_mib, cpus: of the guest. nics: PCI NICs nic0, nic1, ..., joined by a hub, each with a
-    soft-RoCE device that goes with it from one network namespace to another. runtime: what containerd calls, runc or crun."""
+    memory_mib, cpus: of the guest. nics: PCI NICs nic0, nic1, ..., joined by a hub, each with a soft-RoCE device that goes with it from one
+    network namespace to another. vfs: virtual functions nicvf0, nicvf1, ... of one more NIC of that hub, pf; they have such devices, too.
+    runtime: what containerd calls, runc or crun."""
 
     ready_s = READY_S
 
-    def __init__(self, cluster, index, memory_mib=3072, cpus=2, nics=0, runtime="runc"):
+    def __init__(self, cluster, index, memory_mib=3072, cpus=2, nics=0, vfs=0, runtime="runc"):
         super().__init__(cluster, index)
         self.guest = None
         self.crun = fetched_root("crun") if runtime == "crun" else None
         self.nics = [(f"nic{i}", f"52:54:00:00:02:{i:02x}", f"10.94.{index}.{i + 1}/16") for i in range(nics)]
+        self.vfs = [(f"nicvf{i}", f"52:54:00:00:03:{i:02x}", f"10.94.{index}.{nics + i + 1}/16") for i in range(vfs)]
         self.size = {"memory_mib": memory_mib, "cpus": cpus}
         self.tap, self.mac = f"dt{os.getpid() % 10**7}t{index}", f"52:54:00:00:01:{index:02x}"
 
@@ -124,10 +146,13 @@ class GuestMachine(Node):
             self.runtime.chmod(0o755)
 
     def start(self, store):
-        if self.nics:
+        if self.nics or self.vfs:
             vm.need_movable_rdma()
         rails = [word for name, mac, _ in self.nics for word in (
             "-netdev", f"hubport,hubid=0,id={name}", "-device", f"e1000e,bus=pcie.0,netdev={name},mac={mac},romfile=")]
+        if self.vfs:
+            rails += ["-netdev", "hubport,hubid=0,id=pf", "-device", "pcie-root-port,id=vfs,bus=pcie.0,chassis=1", "-device",
+                      f"igb,bus=vfs,netdev=pf,mac={PF}"]
         self.guest = LiveGuest(
             options=[*rails, "-netdev", f"tap,id=cable,ifname={self.tap},script=no,downscript=no", "-device",
                      f"virtio-net-pci,bus=pcie.0,netdev=cable,mac={self.mac},romfile="],
@@ -137,7 +162,7 @@ class GuestMachine(Node):
         self._write_settings()
         self._cable()
         self.guest.sh(SETTLE, self.guest.folder, self.name, f"{self.address}/{self.family.bits}", self.family.api, self.mac, store,
-                      " ".join(",".join(each) for each in self.nics), seconds=COMMAND_S)
+                      words(self.nics), PF if self.vfs else "", words(self.vfs), seconds=COMMAND_S)
         for other in self.cluster.nodes:
             if other is not self:
                 self.ok(["ip", "route", "add", self.family.pod_network(other.index), "via", other.address])
