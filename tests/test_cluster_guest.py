@@ -4,6 +4,7 @@ containerd, and runc or crun. The launcher is outside or in a pod of that node."
 import pytest
 
 from support.cluster import Cluster
+from support.cluster.claiming import Claimed
 from support.cluster.plugin import Plugin, device_class
 from support.cluster_jobs import Running
 
@@ -87,6 +88,19 @@ def test_virtual_functions(jobs, plugin):
     jobs.cluster.wait("the virtual functions do not come back", lambda: not plugin.checkpoints(), RUN_S)
     assert node.ok(["sh", "-c", of_host]) == before
     jobs.cluster.wait(lambda: f"{plugin.published()} is published", lambda: plugin.published() == offered, RUN_S)
+
+
+def test_refused_hook(cluster, plugin):
+    """A name that is taken in the pod: runc passes on why, crun the exit status alone. The NIC is on the host again."""
+    node, links = plugin.node, "ip -o link | cut -d: -f2 | grep nic"
+    before, claimed = node.ok(["sh", "-c", links]), Claimed(cluster)
+    pod = claimed("refused", "true", node.name, config=[{"interface": {"name": "eth0"}}])
+    (status,) = pod.wait_phase("Failed", seconds=RUN_S)["containerStatuses"]
+    said = {"runc": ": the container has another device called eth0 already", "crun": "error executing hook"}[node.runtime.name]
+    assert said in status["state"]["terminated"]["message"], status
+    claimed.end()
+    cluster.wait("the claim is still held", lambda: not plugin.checkpoints(), RUN_S)
+    assert node.ok(["sh", "-c", links]) == before
 
 
 def test_oom_kill(jobs):
