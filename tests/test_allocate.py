@@ -245,7 +245,7 @@ def test_predictions_agree(build):
     if not programs:
         pytest.skip(reason)
     asked = list(questions(SEED, COUNT))
-    theirs = answers([programs / "allocate-batch"], asked)
+    theirs = answers([programs / "allocate-1.36"], asked)
     ours = answers([build / "tests" / "programs" / "predict_claim"], asked)
     assert sum(bool(each["workers"]) for each in theirs) > COUNT / 5
     assert sum(bool(each.get("stop")) for each in theirs) > COUNT / 20

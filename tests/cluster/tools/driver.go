@@ -125,6 +125,11 @@ func (d *driver) HandleError(_ context.Context, err error, msg string) {
 	fmt.Printf("%s: %v\n", msg, err)
 }
 
+// WatchHealthStatus has nothing to report: the devices of a file do not fail.
+func (d *driver) WatchHealthStatus(context.Context, chan<- kubeletplugin.DeviceHealthReport) error {
+	return kubeletplugin.ErrHealthNotSupported
+}
+
 func (d *driver) specPath(claim types.UID) string {
 	return filepath.Join(cdiFolder, fmt.Sprintf("%s-%s.json", d.name, claim))
 }

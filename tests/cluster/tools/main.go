@@ -12,14 +12,15 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"drarun.dev/tests/cluster/allocator"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 )
 
 func main() {
 	commands := map[string]func() error{
-		"allocate":       allocate,
-		"allocate-batch": allocateBatch,
+		"allocate":       allocator.Allocate,
+		"allocate-batch": allocator.AllocateBatch,
 		"dra-calls":      draCalls,
 		"dra-driver":     draDriver,
 		"fake-kubelet":   fakeKubelet,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package allocator asks the scheduler's own allocator, that of the Kubernetes which it is built with.
+package allocator
 
 import (
 	"context"
@@ -17,7 +18,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/structured"
 )
 
-// features are those that Kubernetes 1.36 has on.
+// features are those that Kubernetes has on; fractions.go adds to them.
 var features = structured.Features{
 	AdminAccess:            true,
 	ConsumableCapacity:     true,
@@ -67,11 +68,11 @@ func setDefaultMode(mode *resourceapi.DeviceAllocationMode, count *int64) {
 	}
 }
 
-// allocate runs the scheduler's allocator on one node. It reads
+// Allocate runs the scheduler's allocator on one node. It reads
 // {"slices": [ResourceSlice], "classes": [DeviceClass], "claims": [ResourceClaim]}, all of
 // resource.k8s.io/v1, from standard input, allocates the claims one after another as the scheduler
 // does for pods, and prints a list with each claim's results, null where the node cannot meet it.
-func allocate() error {
+func Allocate() error {
 	var in input
 	if err := json.NewDecoder(os.Stdin).Decode(&in); err != nil {
 		return err

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package allocator
 
 import (
 	"context"
@@ -120,8 +120,8 @@ func (q *question) answer(cache *cel.Cache) answer {
 	return result
 }
 
-// allocateBatch answers each line of standard input with one of standard output.
-func allocateBatch() error {
+// AllocateBatch answers each line of standard input with one of standard output.
+func AllocateBatch() error {
 	lines := json.NewDecoder(os.Stdin)
 	out := json.NewEncoder(os.Stdout)
 	caches := map[bool]*cel.Cache{}

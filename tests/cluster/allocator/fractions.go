@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !kubernetes_1_36
+
+package allocator
+
+func init() { features.FractionalCapacityRange = true }
