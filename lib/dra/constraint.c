@@ -66,49 +66,47 @@ static uint64_t in_common(const json_t *a, const json_t *b)
     return bits;
 }
 
-static bool add_match(struct predict_constraint_state *state, const json_t *attribute)
+static bool can_match(const struct predict_rules *rules, struct predict_constraint_state *state,
+                      const json_t *attribute)
 {
-    const json_t *value;
-    if (typed(attribute, &value) < 0)
-        return false;
-    if (state->devices == 0) {
-        state->attribute = attribute;
-        state->common = UINT64_MAX;
-    } else {
-        uint64_t common = state->common & in_common(state->attribute, attribute);
-        if (!common)
+    size_t n = state->devices;
+    uint64_t common = UINT64_MAX;
+    if (n > 0)
+        common = state->common[rules->losses_stay ? 0 : n - 1] &
+                 in_common(state->attributes[0], attribute);
+    if (common)
+        state->common[rules->losses_stay ? 0 : n] = common;
+    return common;
+}
+
+static bool is_distinct(const struct predict_rules *rules,
+                        const struct predict_constraint_state *state, const json_t *attribute)
+{
+    const json_t *const *others =
+        rules->distinct_from_latest ? state->of_request : state->attributes;
+    size_t count = rules->distinct_from_latest ? PREDICT_REQUESTS_MAX : state->devices;
+    for (size_t i = 0; i < count; i++)
+        if (others[i] && in_common(attribute, others[i]))
             return false;
-        state->common = common;
-    }
-    state->devices++;
     return true;
 }
 
-static bool add_distinct(struct predict_constraint_state *state, size_t request,
-                         const json_t *attribute)
-{
-    const json_t *value;
-    if (state->devices > 0) {
-        if (typed(attribute, &value) < 0)
-            return false;
-        for (size_t r = 0; r < PREDICT_REQUESTS_MAX; r++)
-            if (state->of_request[r] && in_common(attribute, state->of_request[r]))
-                return false;
-    }
-    state->of_request[request] = attribute;
-    state->devices++;
-    return true;
-}
-
-bool predict_constraint_add(const struct predict_constraint *constraint,
+bool predict_constraint_add(const struct predict_rules *rules,
+                            const struct predict_constraint *constraint,
                             struct predict_constraint_state *state, size_t request,
                             const struct slice_device *device)
 {
-    const json_t *attribute = lookup(device, constraint->attribute);
-    if (!attribute)
+    const json_t *attribute = lookup(device, constraint->attribute), *value;
+    /* the first of distinct devices is taken whatever its attribute is */
+    bool any = constraint->distinct && state->devices == 0;
+    if (!attribute || (!any && typed(attribute, &value) < 0))
         return false;
-    return constraint->distinct ? add_distinct(state, request, attribute)
-                                : add_match(state, attribute);
+    if (constraint->distinct ? !is_distinct(rules, state, attribute)
+                             : !can_match(rules, state, attribute))
+        return false;
+    state->of_request[request] = attribute;
+    state->attributes[state->devices++] = attribute;
+    return true;
 }
 
 void predict_constraint_remove(const struct predict_constraint *constraint,

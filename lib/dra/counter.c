@@ -132,6 +132,16 @@ static int add_use(struct predict_view *view, struct predict_counter *counter,
     return 0;
 }
 
+/* Of the slices of the pool, those that are looked at for counters. */
+static bool is_seen(const struct predict_view *view, const struct predict_view_pool *pool,
+                    const size_t *parts, size_t part_count, size_t part)
+{
+    bool seen = pool->all;
+    for (size_t i = 0; !seen && i < part_count; i++)
+        seen = parts[i] == part;
+    return seen && view->inventory->slices->parts[part].generation == pool->generation;
+}
+
 int predict_counters_build(struct predict_view *view, struct predict_view_pool *pool,
                            const size_t *parts, size_t part_count, size_t first_candidate,
                            struct drarun_error *err)
@@ -142,16 +152,13 @@ int predict_counters_build(struct predict_view *view, struct predict_view_pool *
     pool->first_counter = view->counter_count;
     if (!own->counters && !own->consumes)
         return 0;
-    for (size_t i = 0; rc == 0 && own->counters && i < part_count; i++)
-        rc = add_sets(view, pool, &inv->slices->parts[parts[i]], err);
+    for (size_t p = own->first; rc == 0 && own->counters && p < own->end; p++)
+        if (is_seen(view, pool, parts, part_count, p))
+            rc = add_sets(view, pool, &inv->slices->parts[p], err);
     for (size_t p = own->first; rc == 0 && !pool->broken && p < own->end; p++) {
-        const struct slice_part *part = &inv->slices->parts[p];
-        bool seen = pool->all;
-        for (size_t i = 0; !seen && i < part_count; i++)
-            seen = parts[i] == p;
-        for (size_t d = inv->part_first[p];
-             seen && rc == 0 && part->generation == pool->generation && d < inv->part_first[p + 1];
-             d++) {
+        if (!is_seen(view, pool, parts, part_count, p))
+            continue;
+        for (size_t d = inv->part_first[p]; rc == 0 && d < inv->part_first[p + 1]; d++) {
             bool counts = inv->devices[d].taken && !(inv->part_is[p] & PREDICT_PART_COUNTERS);
             rc = each_use(view, pool, &inv->devices[d], counts ? subtract : check_only, err);
         }
@@ -164,19 +171,55 @@ int predict_counters_build(struct predict_view *view, struct predict_view_pool *
     return rc;
 }
 
+static const char *name_of(const struct predict_view *view, const struct predict_view_pool *pool)
+{
+    const struct predict_inventory *inv = view->inventory;
+    return inv->slices->parts[inv->pools[pool->pool].first].pool;
+}
+
+/* The pool whose counters a device of this one takes: itself or, by counters_by_name, the first
+ * pool of its name that was asked. */
+static struct predict_view_pool *owner_of(struct predict_view *view, size_t at)
+{
+    struct predict_view_pool *pool = &view->pools[at];
+    if (!pool->asked && view->inventory->rules.counters_by_name)
+        for (size_t i = 0; i < view->pool_count && !pool->asked; i++)
+            if (view->pools[i].asked &&
+                strcmp(name_of(view, &view->pools[i]), name_of(view, pool)) == 0) {
+                pool->owner = view->pools[i].owner;
+                pool->asked = true;
+            }
+    if (!pool->asked)
+        pool->owner = at;
+    pool->asked = true;
+    return &view->pools[pool->owner];
+}
+
+/* What a device takes of a counter, in the pool whose counters count; NULL: it has none of that
+ * name, and nobody asks. */
+static struct cel_quantity *used_of(struct predict_view *view,
+                                    const struct predict_view_pool *owner,
+                                    const struct predict_use *use)
+{
+    struct predict_counter *counter = &view->counters[use->counter];
+    if (&view->pools[counter->pool] != owner)
+        counter = find(view, owner, counter->set, counter->name);
+    return counter ? &counter->used : NULL;
+}
+
 int predict_counters_take(struct predict_view *view, size_t candidate)
 {
     const struct predict_candidate *c = &view->candidates[candidate];
     if (c->use_count == 0)
         return 1;
+    const struct predict_view_pool *pool =
+        owner_of(view, view->counters[view->uses[c->first_use].counter].pool);
     for (size_t i = 0; i < c->use_count; i++) {
         const struct predict_use *use = &view->uses[c->first_use + i];
-        struct cel_quantity *used = &view->counters[use->counter].used;
-        if (cel_quantity_add(used, &use->quantity, used) < 0)
+        struct cel_quantity *used = used_of(view, pool, use);
+        if (used && cel_quantity_add(used, &use->quantity, used) < 0)
             return -ERANGE;
     }
-    size_t at = view->counters[view->uses[c->first_use].counter].pool;
-    const struct predict_view_pool *pool = &view->pools[at];
     for (size_t i = 0; i < pool->counter_count; i++) {
         const struct predict_counter *counter = &view->counters[pool->first_counter + i];
         if (cel_quantity_compare(&counter->available, &counter->used) < 0) {
@@ -192,7 +235,9 @@ void predict_counters_return(struct predict_view *view, size_t candidate)
     const struct predict_candidate *c = &view->candidates[candidate];
     for (size_t i = 0; i < c->use_count; i++) {
         const struct predict_use *use = &view->uses[c->first_use + i];
-        struct cel_quantity *used = &view->counters[use->counter].used;
-        cel_quantity_sub(used, &use->quantity, used);
+        struct cel_quantity *used =
+            used_of(view, owner_of(view, view->counters[use->counter].pool), use);
+        if (used)
+            cel_quantity_sub(used, &use->quantity, used);
     }
 }

@@ -75,6 +75,21 @@ static void add_devices(struct predict_inventory *inv, size_t part, struct predi
     }
 }
 
+/* Whose a slice is decides for which nodes its pool matters. */
+static void add_nodes_of(struct predict_inventory *inv, size_t part, struct predict_pool *pool)
+{
+    const char *node = inv->slices->parts[part].node;
+    bool counters = inv->part_is[part] & PREDICT_PART_COUNTERS;
+    if (counters && inv->rules.counters_everywhere)
+        return;
+    if (node)
+        inv->locals[inv->local_count++] = (struct predict_local){node, inv->pool_count - 1};
+    else if (counters)
+        pool->counters_spread = true;
+    else
+        pool->spread = true;
+}
+
 static void add_part(struct predict_inventory *inv, size_t part)
 {
     const struct slice_part *list = inv->slices->parts;
@@ -86,13 +101,8 @@ static void add_part(struct predict_inventory *inv, size_t part)
     inv->part_first[part] = inv->device_count;
     inv->part_is[part] = what_is(&list[part]);
     add_devices(inv, part, pool);
-    if (inv->part_is[part] & PREDICT_PART_COUNTERS)
-        pool->counters = true;
-    else if (!list[part].node)
-        pool->spread = true;
-    else
-        inv->locals[inv->local_count++] =
-            (struct predict_local){list[part].node, inv->pool_count - 1};
+    pool->counters = pool->counters || (inv->part_is[part] & PREDICT_PART_COUNTERS);
+    add_nodes_of(inv, part, pool);
 }
 
 static int collect(struct predict_inventory *inv, struct drarun_error *err)
@@ -171,6 +181,7 @@ int predict_inventory_build(const struct predict_cluster *cluster,
                             struct predict_inventory *ret_inventory, struct drarun_error *err)
 {
     struct predict_inventory inv = {.slices = cluster->slices,
+                                    .rules = predict_rules_of(cluster->minor),
                                     .node_labels = cluster->node_labels,
                                     .claims = json_array_size(cluster->claims) > 0};
     int rc = collect(&inv, err);

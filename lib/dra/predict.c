@@ -153,7 +153,8 @@ static json_t *result_json(const struct placing *placing, const struct predict_f
         json_object_set_new(result, "adminAccess", json_true());
     if (!device->multiple)
         return result;
-    if (predict_capacity_consumed(device, choice->capacity, &consumed, err) < 0) {
+    if (predict_capacity_consumed(&placing->inventory->rules, device, choice->capacity, &consumed,
+                                  err) < 0) {
         json_decref(result);
         return NULL;
     }
@@ -220,13 +221,15 @@ static int place_one(struct placing *placing, struct drarun_error *err)
 
 /* A node that is not needed still ends it all when the scheduler stops there: it looks at many
  * nodes at once. */
-static bool can_stop(const struct predict_claim *claim)
+static bool can_stop(const struct predict_claim *claim, const struct predict_rules *rules)
 {
     for (size_t r = 0; r < claim->request_count; r++)
-        for (size_t c = 0; c < claim->requests[r].choice_count; c++)
-            if (claim->requests[r].choices[c].all ||
-                claim->kinds[claim->requests[r].choices[c].kind].failing)
+        for (size_t c = 0; c < claim->requests[r].choice_count; c++) {
+            const struct predict_choice *choice = &claim->requests[r].choices[c];
+            if (choice->all || claim->kinds[choice->kind].failing ||
+                (choice->capacity && !rules->whole_capacity))
                 return true;
+        }
     return false;
 }
 
@@ -242,7 +245,7 @@ static int place(struct placing *placing, struct drarun_error *err)
 {
     struct prediction *p = placing->p;
     struct predict_inventory *inventory = placing->inventory;
-    bool to_the_end = can_stop(placing->claim);
+    bool to_the_end = can_stop(placing->claim, &inventory->rules);
     int rc = 0;
     for (size_t n = 0; rc >= 0 && n < inventory->node_count && !p->shortage; n++) {
         if (p->placed == p->count && !to_the_end)

@@ -18,6 +18,7 @@
 #include "lib/base/strlist.h"
 
 #define PREDICT_WHY 160
+#define PREDICT_MINOR_NEWEST 37 /* the newest Kubernetes 1.MINOR whose allocator is known */
 
 struct predict_term {
     char *where; /* "class dranet" or "request nic-0" */
@@ -71,6 +72,8 @@ struct predict_cluster {
     const struct predict_gate *gate; /* NULL: devices alone decide */
     const char *spread_by;  /* what gives each worker a node of its own; NULL: nodes take several */
     const char *spread_off; /* what would let them share nodes, for people; NULL: nothing is told */
+    unsigned
+        minor; /* of Kubernetes 1.MINOR, whose allocator is followed; 0: PREDICT_MINOR_NEWEST */
 };
 
 /* claim: the `spec` of a ResourceClaim of resource.k8s.io/v1; NULL: the pods claim nothing, and of

@@ -2,7 +2,7 @@
 /* What the files of the prediction share: predict.c (nodes and workers), request.c (the claim),
  * admit.c (selectors), inventory.c (devices, pools and nodes), taken.c (claims and taint rules that
  * are there already), view.c (what one node sees), counter.c and capacity.c (shares of devices),
- * constraint.c, and search.c (one claim on one node). */
+ * constraint.c, search.c (one claim on one node), and rules.c (what differs between versions). */
 #ifndef DRARUN_DRA_PREDICT_PRIVATE_H
 #define DRARUN_DRA_PREDICT_PRIVATE_H
 
@@ -66,6 +66,23 @@ struct predict_claim {
     size_t kind_count;
 };
 
+/* ---- rules.c ---- */
+/* What the allocator of a version does that the newest does not (docs/design/014-prediction.md). */
+struct predict_rules {
+    bool distinct_from_latest; /* distinctAttribute sees the latest device of each request alone */
+    bool losses_stay;    /* matchAttribute: values that a device ruled out do not come back when
+                          * the search gives that device up */
+    bool all_needs_room; /* allocationMode All leaves out shared devices that are full */
+    bool counters_everywhere; /* slices with shared counters matter to every node */
+    bool use_by_capacity;     /* a shared device is in use where capacity of it is; where not, its
+                               * counters are charged again */
+    bool
+        counters_by_name; /* pools of one name have their counters in common, of whatever drivers */
+    bool whole_capacity;  /* capacity is rounded to whole numbers and written in BinarySI */
+};
+/* 0: the newest that is known. */
+struct predict_rules predict_rules_of(unsigned minor);
+
 /* ---- request.c ---- */
 int predict_claim_read(const json_t *claim, struct predict_claim *ret_claim,
                        struct drarun_error *err);
@@ -104,10 +121,11 @@ struct predict_shares {
 };
 
 struct predict_pool {
-    size_t first, end; /* of its slices in slices->parts */
-    bool spread;       /* a slice with devices is for several nodes */
-    bool counters;     /* a slice has shared counters */
-    bool consumes;     /* a device consumes counters */
+    size_t first, end;    /* of its slices in slices->parts */
+    bool spread;          /* a slice with devices is for several nodes */
+    bool counters;        /* a slice has shared counters */
+    bool counters_spread; /* and is for several nodes */
+    bool consumes;        /* a device consumes counters */
 };
 
 struct predict_local { /* a pool with a slice of a node's own */
@@ -122,6 +140,7 @@ enum {
 
 struct predict_inventory {
     const struct slices *slices;
+    struct predict_rules rules;
     const json_t *node_labels;      /* name -> labels, or NULL */
     struct predict_device *devices; /* in the order of the slices and of each */
     size_t device_count;
@@ -191,6 +210,8 @@ struct predict_view_pool {
     int64_t generation;
     bool all; /* all slices of the generation are looked at for counters */
     size_t first_counter, counter_count;
+    bool asked;   /* its counters were asked for, and owner is known */
+    size_t owner; /* the pool of the view whose counters its devices take */
 };
 
 /* What one node sees: its pools, and of those that are whole the devices in their order. */
@@ -229,24 +250,25 @@ int predict_counters_build(struct predict_view *view, struct predict_view_pool *
 /* ---- capacity.c ---- */
 /* Whether what a request asks of a device's capacity fits beside the shares that are taken of it:
  * 1 or 0, or -errno. With consumed it tells what would be: name -> quantity, the caller's. */
-int predict_capacity_fits(const struct predict_device *device, const json_t *requests,
-                          const struct predict_shares *taken, size_t taken_device,
-                          const struct predict_shares *taking, size_t taking_device,
-                          struct drarun_error *err);
-int predict_capacity_consumed(const struct predict_device *device, const json_t *requests,
+int predict_capacity_fits(const struct predict_rules *rules, const struct predict_device *device,
+                          const json_t *requests, const struct predict_shares *taken,
+                          size_t taken_device, const struct predict_shares *taking,
+                          size_t taking_device, struct drarun_error *err);
+int predict_capacity_consumed(const struct predict_rules *rules,
+                              const struct predict_device *device, const json_t *requests,
                               json_t **ret_consumed, struct drarun_error *err);
 
 /* ---- constraint.c ---- */
-/* The state of one constraint while devices are added and taken back, last one first. As in
- * structured/internal/experimental: what a list attribute lost to a device that was taken back
- * stays lost until the set is empty, and distinctAttribute remembers a request's latest device. */
+/* The state of one constraint while devices are added and taken back, last one first. */
 struct predict_constraint_state {
     size_t devices;
-    const json_t *attribute; /* of the first device */
-    uint64_t common;         /* its elements that all devices share */
-    const json_t *of_request[PREDICT_REQUESTS_MAX];
+    const json_t *attributes[PREDICT_RESULTS_MAX]; /* by device, in the order of adding */
+    uint64_t common[PREDICT_RESULTS_MAX]; /* matchAttribute: elements of the first that the devices
+                                           * up to this one share; losses_stay: [0] alone */
+    const json_t *of_request[PREDICT_REQUESTS_MAX]; /* distinct_from_latest: by request */
 };
-bool predict_constraint_add(const struct predict_constraint *constraint,
+bool predict_constraint_add(const struct predict_rules *rules,
+                            const struct predict_constraint *constraint,
                             struct predict_constraint_state *state, size_t request,
                             const struct slice_device *device);
 void predict_constraint_remove(const struct predict_constraint *constraint,

@@ -78,14 +78,32 @@ static enum step selectable(struct search *s, const struct predict_choice *choic
     return (says & PREDICT_ADMITTED) && s->view->candidates[candidate].here ? STEP_DONE : STEP_NO;
 }
 
+static enum step has_capacity_beside(struct search *s, const struct predict_choice *choice,
+                                     size_t candidate, const struct predict_shares *taken,
+                                     const struct predict_shares *taking)
+{
+    int rc = predict_capacity_fits(&s->view->inventory->rules, device_at(s, candidate),
+                                   choice->capacity, taken, s->view->candidates[candidate].device,
+                                   taking, candidate, s->err);
+    s->no_room = s->no_room || rc == 0;
+    return rc < 0 ? STEP_ERROR : rc ? STEP_DONE : STEP_NO;
+}
+
 static enum step has_capacity(struct search *s, const struct predict_choice *choice,
                               size_t candidate)
 {
-    int rc = predict_capacity_fits(
-        device_at(s, candidate), choice->capacity, &s->view->inventory->shares,
-        s->view->candidates[candidate].device, &s->taking, candidate, s->err);
-    s->no_room = s->no_room || rc == 0;
-    return rc < 0 ? STEP_ERROR : rc ? STEP_DONE : STEP_NO;
+    return has_capacity_beside(s, choice, candidate, &s->view->inventory->shares, &s->taking);
+}
+
+/* Whether allocationMode All lists the device: whether it is full, too, matters by all_needs_room
+ * alone. */
+static enum step has_capacity_for_all(struct search *s, const struct predict_choice *choice,
+                                      size_t candidate)
+{
+    static const struct predict_shares none;
+    return s->view->inventory->rules.all_needs_room
+               ? has_capacity(s, choice, candidate)
+               : has_capacity_beside(s, choice, candidate, &none, &none);
 }
 
 static bool in_use(const struct search *s, const struct predict_choice *choice, size_t candidate)
@@ -95,10 +113,12 @@ static bool in_use(const struct search *s, const struct predict_choice *choice, 
     return !choice->admin && (device_at(s, candidate)->taken & PREDICT_TAKEN_WHOLE);
 }
 
-/* Capacity of the device is in use by this claim or another. */
+/* The shared device is in use by this claim or another, and its counters are charged. */
 static bool shared_already(const struct search *s, size_t candidate)
 {
-    bool found = device_at(s, candidate)->taken & PREDICT_TAKEN_CAPACITY;
+    uint8_t use =
+        s->view->inventory->rules.use_by_capacity ? PREDICT_TAKEN_CAPACITY : PREDICT_TAKEN_SHARE;
+    bool found = device_at(s, candidate)->taken & use;
     for (size_t i = 0; !found && i < s->picked_count; i++)
         found = s->picked[i].candidate == candidate;
     return found;
@@ -130,8 +150,8 @@ static bool add_constraints(struct search *s, size_t request, const struct predi
 {
     for (size_t c = 0; c < s->claim->constraint_count; c++) {
         if ((choice->constraints >> c & 1) &&
-            !predict_constraint_add(&s->claim->constraints[c], &s->constraints[c], request,
-                                    &device_at(s, candidate)->slice))
+            !predict_constraint_add(&s->view->inventory->rules, &s->claim->constraints[c],
+                                    &s->constraints[c], request, &device_at(s, candidate)->slice))
             return false;
         undo->constraints = c + 1;
     }
@@ -143,7 +163,8 @@ static enum step share_capacity(struct search *s, const struct predict_choice *c
 {
     json_t *consumed = NULL, *value;
     const char *name;
-    if (predict_capacity_consumed(device_at(s, candidate), choice->capacity, &consumed, s->err) < 0)
+    if (predict_capacity_consumed(&s->view->inventory->rules, device_at(s, candidate),
+                                  choice->capacity, &consumed, s->err) < 0)
         return STEP_ERROR;
     enum step step = STEP_DONE;
     json_object_foreach(consumed, name, value)
@@ -294,7 +315,7 @@ static enum step list_all(struct search *s, size_t request, size_t choice_index)
     for (size_t at = 0; at < s->view->count; at++) {
         enum step step = selectable(s, choice, at);
         if (step == STEP_DONE)
-            step = has_capacity(s, choice, at);
+            step = has_capacity_for_all(s, choice, at);
         if (step != STEP_DONE && step != STEP_NO)
             return step;
         if (step == STEP_DONE && all->count < PREDICT_RESULTS_MAX)
@@ -375,7 +396,8 @@ static bool counting_is_proof(const struct search *s)
 {
     for (size_t r = 0; r < s->claim->request_count; r++) {
         const struct predict_choice *choice = &s->claim->requests[r].choices[0];
-        if (choice->subrequest || choice->all || s->claim->kinds[choice->kind].failing)
+        if (choice->subrequest || choice->all || s->claim->kinds[choice->kind].failing ||
+            (choice->capacity && !s->view->inventory->rules.whole_capacity))
             return false;
     }
     return true;

@@ -49,7 +49,7 @@ static int relevant(struct predict_view *view, size_t at, struct drarun_error *e
 {
     const struct predict_inventory *inv = view->inventory;
     const struct slice_part *part = &inv->slices->parts[at];
-    if (is(view, at, PREDICT_PART_COUNTERS))
+    if (is(view, at, PREDICT_PART_COUNTERS) && inv->rules.counters_everywhere)
         return 1;
     int rc = part->node ? strcmp(part->node, view->node) == 0
                         : chosen(view, part->spec, part->pool, err);
@@ -240,9 +240,9 @@ static int add_pools(struct predict_view *view, bool only_binding, struct drarun
     return rc;
 }
 
-/* Slices with counters are looked at from every node, where they give no device: of the pools that
- * are otherwise other nodes', only one that is broken has any effect (on allocationMode All), and
- * it is broken for all nodes alike. */
+/* By counters_everywhere, slices with counters are looked at from every node, where they give no
+ * device: of the pools that are otherwise other nodes', only one that is broken has any effect (on
+ * allocationMode All), and it is broken for all nodes alike. */
 static int matters_elsewhere(struct predict_view *view, size_t pool, struct drarun_error *err)
 {
     view->node = "";
@@ -259,8 +259,8 @@ static int list_shared(struct predict_view *view, struct drarun_error *err)
     if (!view->shared)
         return error_set(err, ENOMEM, "out of memory");
     for (size_t p = 0; p < inv->pool_count; p++) {
-        int rc = inv->pools[p].spread;
-        if (!rc && inv->pools[p].counters)
+        int rc = inv->pools[p].spread || inv->pools[p].counters_spread;
+        if (!rc && inv->pools[p].counters && inv->rules.counters_everywhere)
             rc = matters_elsewhere(view, p, err);
         if (rc < 0)
             return rc;

@@ -2,7 +2,7 @@
 /* predict_claim: the partner of `tests/cluster/allocate-batch`. Each line of stdin is {"slices",
  * "classes", "nodes", "allocated", "claim", "workers"}, each line of stdout {"workers": [{"node",
  * "results"}], "stop", "shortage", "notes"}: stop is the error with which the scheduler gives up.
- */
+ * An argument is the minor version of the Kubernetes whose rules count. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static json_t *prediction_json(const struct prediction *p)
                      stops ? p->shortage : NULL, "shortage", p->shortage, "notes", notes);
 }
 
-static json_t *answer(const json_t *question)
+static json_t *answer(const json_t *question, unsigned minor)
 {
     struct drarun_error err = {0};
     struct slices slices;
@@ -47,6 +47,7 @@ static json_t *answer(const json_t *question)
         .node_labels = labels,
         .claims = json_object_get(question, "allocated"),
         .taint_rules = json_object_get(question, "rules"),
+        .minor = minor,
     };
     uint32_t workers = (uint32_t)json_integer_value(json_object_get(question, "workers"));
     if (predict(json_object_get(question, "claim"), workers, &cluster, &p, &err) < 0) {
@@ -60,13 +61,14 @@ static json_t *answer(const json_t *question)
     return result;
 }
 
-int main(void)
+int main(int argc, char *argv[])
 {
+    unsigned minor = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 0;
     cleanup_free char *line = NULL;
     size_t size = 0;
     while (getline(&line, &size, stdin) > 0) {
         json_t *question = json_loads(line, 0, NULL);
-        json_t *result = answer(question);
+        json_t *result = answer(question, minor);
         json_dumpf(result, stdout, JSON_COMPACT);
         putchar('\n');
         json_decref(result);

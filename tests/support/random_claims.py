@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random small clusters and a claim each, for the prediction of allocations: the same seed gives the same ones. With
 counters, shares of capacity, list attributes, taints, slices for several nodes, pools that are incomplete, outdated or
-invalid, and devices that other claims hold. Two drivers never have counters in pools of one name: Kubernetes 1.36 mixes
-those up."""
+invalid, and devices that other claims hold. What Kubernetes 1.37 does otherwise than 1.36 (docs/design/014-prediction.md)
+is reached by: distinctAttribute over requests for several devices; list attributes; allocationMode All beside shared
+devices that are held; slices of counters with nodes of their own, in pools that are broken; shared devices with counters
+and without capacity that are held; the node's name as that of the pools of two drivers; the capacity "share", whose
+numbers are fractions."""
 import random
 
 DRIVERS = {"gpu": "gpu.example.com", "nic": "nic.example.com", "net": "net.example.com"}
@@ -20,20 +23,26 @@ SELECTORS = [
 class Cluster:
     def __init__(self, random_source):
         self.random = random_source
-        self.lists = self.chance(0.25)
-        self.calm = self.chance(0.5)  # without what makes pools unusable
+        self.theme = self.random.choice(["", "", "", "lists", "namesakes", "all", "broken"])  # what there is more of
+        self.lists = self.chance(self.more("lists", 1, 0.2))
+        self.calm = self.chance(self.more("broken", 0, 0.5))  # without what makes pools unusable
+        self.namesakes = self.chance(self.more("namesakes", 1, 0.1))
         self.nodes = [self.node(i) for i in range(self.random.randint(1, 3))]
         self.slices = []
         for node in list(self.nodes):
             for kind in ("gpu", "nic"):
                 if self.chance(0.85):
-                    self.pool(kind, f"{node['metadata']['name']}-{kind}", {"nodeName": node["metadata"]["name"]})
+                    own = "" if self.namesakes else f"-{kind}"
+                    self.pool(kind, node["metadata"]["name"] + own, {"nodeName": node["metadata"]["name"]})
         if self.chance(0.3):
             self.pool("net", "fabric", self.spread())
         self.random.shuffle(self.slices)
 
     def chance(self, probability):
         return self.random.random() < probability
+
+    def more(self, theme, probability, otherwise):
+        return probability if self.theme == theme else otherwise
 
     def rarely(self, probability):
         return not self.calm and self.chance(probability)
@@ -63,7 +72,7 @@ class Cluster:
     # ---- devices
 
     def attribute(self, values):
-        if self.lists and self.chance(0.6):
+        if self.lists and self.chance(self.more("lists", 0.9, 0.6)):
             return {"strings": self.random.sample(values, self.random.randint(1, 2))}
         return {"string": self.random.choice(values)}
 
@@ -79,10 +88,17 @@ class Cluster:
             made["requestPolicy"] = {"default": "1Gi", "validValues": ["1Gi", "3Gi", "8Gi"]}
         return made
 
+    def share(self):
+        policy = {"default": "1", "validRange": {"min": self.random.choice(["500m", "1", "2"]),
+                                                 "step": self.random.choice(["250m", "300m", "1", "5e0", "1Ki"])}}
+        if self.chance(0.5):
+            policy["validRange"]["max"] = self.random.choice(["3", "3500m", "10P"])
+        return {"value": self.random.choice(["2500m", "4", "6k"]), "requestPolicy": policy}
+
     def device(self, kind, name, driver, counters):
         device = {"name": name, "attributes": {"numa": {"int": self.random.randint(0, 2)}}}
         if self.chance(0.9):
-            device["attributes"][ROOT] = self.attribute(["r0", "r1", "r2"])
+            device["attributes"][ROOT] = self.attribute(["r0", "r1", "r2", *self.more("lists", ["r3"], [])])
         if self.rarely(0.1):
             del device["attributes"]["numa"]
         shared = self.chance(0.25)
@@ -90,6 +106,8 @@ class Cluster:
             device["allowMultipleAllocations"] = True
         if kind == "gpu" or self.chance(0.3):
             device["capacity"] = {"memory": self.capacity(shared)}
+            if shared and self.chance(0.5):
+                device["capacity"]["share"] = self.share()
         if counters and self.chance(0.8):
             sets = self.random.sample(sorted(counters), self.random.randint(1, min(2, len(counters))))
             device["consumesCounters"] = [{"counterSet": each, "counters": {
@@ -106,11 +124,11 @@ class Cluster:
     def pool(self, kind, name, selection):
         driver = DRIVERS[kind]
         counters = {}
-        if self.chance(0.3):
+        if self.chance(self.more("namesakes", 0.9, self.more("broken", 0.6, 0.3))):
             counters = {f"set-{i}": ["slices", "memory"][:self.random.randint(1, 2)]
                         for i in range(self.random.randint(1, 2))}
         generation = self.random.randint(1, 3)
-        names = self.random.sample("abcdefghij", self.random.randint(1, 6))
+        names = self.random.sample("abcdefghij", self.random.randint(1, self.more("lists", 9, 6)))
         split = self.random.randint(0, len(names))
         lists = [part for part in (names[:split], names[split:]) if part]
         devices = [[self.device(kind, f"{kind}-{each}", driver, counters) for each in part] for part in lists]
@@ -126,8 +144,10 @@ class Cluster:
         if counters:
             sets = [{"name": each, "counters": {counter: {"value": str(self.random.randint(1, 6))}
                                                 for counter in names}} for each, names in counters.items()]
-            bodies.append({**(selection if "perDeviceNodeSelection" not in selection else {"allNodes": True}),
-                           "sharedCounters": sets})
+            nodes = selection if "perDeviceNodeSelection" not in selection else {"allNodes": True}
+            if self.chance(0.3):
+                nodes = self.random.choice([self.spread(), {"nodeName": "node-0"}])
+            bodies.append({**nodes, "sharedCounters": sets})
         announced = len(bodies) + (1 if self.rarely(0.08) else 0)
         for i, body in enumerate(bodies):
             self.slice(driver, name, generation, announced, body, f"{self.random.choice('xyz')}{i}")
@@ -150,8 +170,8 @@ class Cluster:
     # ---- claims
 
     def ask(self, admin):
-        made = {"deviceClassName": self.random.choice(["gpu"] * 5 + ["nic"] * 5 + ["any", "any", "net"])}
-        if self.chance(0.12):
+        made = {"deviceClassName": self.random.choice(["gpu"] * 5 + ["nic"] * 5 + ["any", "any", "net"] + self.more("namesakes", ["any"] * 6, []))}
+        if self.chance(self.more("all", 0.5, self.more("broken", 0.4, 0.1))):
             made["allocationMode"] = "All"
         elif self.chance(0.7):
             made.update(allocationMode="ExactCount", count=self.random.choice([1, 1, 1, 2, 2, 3]))
@@ -162,11 +182,16 @@ class Cluster:
                 {"operator": "Exists"}, {"key": "example.com/bad", "operator": "Exists", "effect": "NoSchedule"},
                 {"key": "example.com/bad", "operator": "Equal", "value": "x"}])]
         if self.chance(0.2):
-            made["capacity"] = {"requests": {self.random.choice(["memory", "memory", "memory", "absent"]):
-                                             self.random.choice(["1Gi", "2Gi", "3Gi", "5Gi", "2500Mi", "12Gi", "13Gi"])}}
+            made["capacity"] = {"requests": self.amounts()}
         if admin and self.chance(0.08):
             made["adminAccess"] = True
         return made
+
+    def amounts(self):
+        if self.chance(0.3):
+            return {"share": self.random.choice(["200m", "700m", "1", "1500m", "1500001u", "2", "2k"])}
+        return {self.random.choice(["memory", "memory", "memory", "absent"]):
+                self.random.choice(["1Gi", "2Gi", "3Gi", "5Gi", "2500Mi", "12Gi", "13Gi"])}
 
     def request(self, i):
         if self.chance(0.75):
@@ -174,7 +199,13 @@ class Cluster:
         return {"name": f"r{i}", "firstAvailable": [{"name": f"s{j}", **self.ask(False)}
                                                     for j in range(self.random.randint(1, 3))]}
 
+    def many_with_one_root(self):
+        ask = {"deviceClassName": self.random.choice(["gpu", "nic"]), "count": self.random.randint(3, 4)}
+        return {"devices": {"requests": [{"name": "r0", "exactly": ask}], "constraints": [{"matchAttribute": ROOT}]}}
+
     def claim(self):
+        if self.chance(self.more("lists", 0.7, 0)):
+            return self.many_with_one_root()
         requests = [self.request(i) for i in range(self.random.choice([1, 1, 2, 2, 3, 4]))]
         names = [each["name"] for each in requests]
         names += [f"{each['name']}/{sub['name']}" for each in requests for sub in each.get("firstAvailable", [])]
@@ -193,13 +224,16 @@ class Cluster:
             result["shareID"] = f"00000000-0000-0000-0000-{number:012}"
             if device.get("capacity"):
                 result["consumedCapacity"] = {"memory": self.random.choice(["1Gi", "4Gi", "8Gi"])}
+                if "share" in device["capacity"]:
+                    result["consumedCapacity"]["share"] = self.random.choice(["500m", "1"])
         elif self.chance(0.15):
             result["adminAccess"] = True
         return result
 
     def allocated(self):
         results = [self.held(device, each["spec"], n) for n, each in enumerate(self.slices)
-                   for device in each["spec"].get("devices", []) if self.chance(0.12)]
+                   for device in each["spec"].get("devices", [])
+                   if self.chance(self.more("all", 0.25, 0.12))]
         return [{"kind": "ResourceClaim", "apiVersion": "resource.k8s.io/v1", "metadata": {"name": f"held-{i}"},
                  "spec": {}, "status": {"allocation": {"devices": {"results": [result]}}}}
                 for i, result in enumerate(results)]

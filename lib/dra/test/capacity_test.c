@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a request consumes of a device's capacity, and whether there is that much: the rules of
- * Kubernetes' consumable capacity (KEP-5075), in small numbers. */
+ * Kubernetes' consumable capacity (KEP-5075) that all versions have, in small numbers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -57,7 +57,7 @@ static const struct capacity_case cases[] = {
     {RANGE "{\"min\": \"1\", \"step\": \"1\"}}}", "2500m", NULL, NULL, YES, "3"},
     {RANGE "{\"min\": \"1\", \"step\": \"1\"}}}", "2001m", NULL, NULL, YES, "3"},
     {RANGE "{\"min\": \"1\", \"step\": \"1\"}}}", "2000m", NULL, NULL, YES, "2"},
-    {RANGE "{\"min\": \"1\", \"step\": \"1\"}}}", "2k", NULL, NULL, YES, "2000"},
+    {RANGE "{\"min\": \"1\", \"step\": \"1\"}}}", "2010e0", NULL, NULL, YES, "2010"},
     {RANGE "{\"min\": \"1\", \"step\": \"1\"}}}", "9223372036854775808", NULL, NULL, WRONG, NULL},
     /* a list: the next that is as large, and none beyond the last */
     {VALUES "[\"1\", \"2\", \"4\"]}}", "2", NULL, NULL, YES, "2"},
@@ -92,7 +92,7 @@ static void share(struct predict_shares *shares, const char *amount)
     assert_int_equal(predict_shares_add(shares, 1, "c", &quantity), 0);
 }
 
-static void check(const struct capacity_case *c)
+static void check(const struct capacity_case *c, unsigned minor)
 {
     struct predict_shares taken = {0}, taking = {0};
     struct drarun_error err = {0};
@@ -102,11 +102,12 @@ static void check(const struct capacity_case *c)
     device.slice.capacity = capacities;
     share(&taken, c->taken);
     share(&taking, c->taking);
-    int fits = predict_capacity_fits(&device, requests, &taken, 1, &taking, 1, &err);
+    const struct predict_rules rules = predict_rules_of(minor);
+    int fits = predict_capacity_fits(&rules, &device, requests, &taken, 1, &taking, 1, &err);
     if (c->fits == WRONG ? fits >= 0 || !err.text[0] : fits != c->fits)
         fail_msg("%s of %s, %s and %s taken: fits %d %s", c->requested, c->capacity, c->taken,
                  c->taking, fits, err.text);
-    int rc = predict_capacity_consumed(&device, requests, &consumed, &err);
+    int rc = predict_capacity_consumed(&rules, &device, requests, &consumed, &err);
     const char *text = json_string_value(json_object_get(consumed, "c"));
     if (c->consumed ? !text || strcmp(text, c->consumed) != 0 : rc >= 0)
         fail_msg("%s of %s: consumes %s, expected %s", c->requested, c->capacity, text,
@@ -121,8 +122,10 @@ static void check(const struct capacity_case *c)
 static void test_amounts(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
-        check(&cases[i]);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        check(&cases[i], 36);
+        check(&cases[i], 37);
+    }
 }
 
 static void test_unknown_capacity_does_not_fit(void **state)
@@ -132,8 +135,9 @@ static void test_unknown_capacity_does_not_fit(void **state)
     json_t *capacities = parse("{\"c\": {\"value\": \"1\"}}"), *requests = parse("{\"d\": \"1\"}");
     const struct predict_shares none = {0};
     device.slice.capacity = capacities;
-    assert_int_equal(predict_capacity_fits(&device, requests, &none, 0, &none, 0, NULL), 0);
-    assert_int_equal(predict_capacity_fits(&device, NULL, &none, 0, &none, 0, NULL), 1);
+    const struct predict_rules rules = predict_rules_of(0);
+    assert_int_equal(predict_capacity_fits(&rules, &device, requests, &none, 0, &none, 0, NULL), 0);
+    assert_int_equal(predict_capacity_fits(&rules, &device, NULL, &none, 0, &none, 0, NULL), 1);
     json_decref(requests);
     json_decref(capacities);
 }
