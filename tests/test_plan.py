@@ -198,6 +198,36 @@ def test_selector_that_admits_nothing(drarun, machine, spec):
     assert 'ruled out by request nic: device.attributes["dra.net"].ifName == "eth7"' in result.out
 
 
+@pytest.mark.parametrize("kubelets,options,version", [
+    ([], [], "1.37"), ([], ["--kubernetes", "1.36"], "1.36"), ([], ["--kubernetes", "v1.34.4-gke.1"], "1.34"),
+    ([], ["--kubernetes", "1.99"], "1.37"), (["v1.35.2", "v1.36.3", "v1.35.1", None], [], "1.36"),
+    (["v1.36.3", "v1.37.0"], [], "1.37"), (["v1.36.3"], ["--kubernetes", "1.37"], "1.37")])
+def test_rules_are_of_a_version(drarun, tmp_path, kubelets, options, version):
+    """Of the option, else the newest kubelet's, else the newest known. 1.36 rounds capacity to whole numbers."""
+    gpu = {"name": "gpu-0", "allowMultipleAllocations": True, "attributes": {"type": {"string": "gpu"}}, "capacity": {"share": {
+        "value": "4", "requestPolicy": {"default": "1", "validRange": {"min": "500m", "step": "250m"}}}}}
+    items = [{"kind": "ResourceSlice", "metadata": {"name": "s"}, "spec": {
+        "driver": "gpu.nvidia.com", "nodeName": "node-0", "pool": {"name": "node-0", "generation": 1, "resourceSliceCount": 1},
+        "devices": [gpu]}}]
+    for i, kubelet in enumerate(kubelets):
+        items.append({"kind": "Node", "metadata": {"name": f"node-{i}"},
+                      "status": {"allocatable": {"cpu": "8", "memory": "8Gi", "pods": "9"},
+                                 **({"nodeInfo": {"kubeletVersion": kubelet}} if kubelet else {})}})
+    slices, job = tmp_path / "slices.json", tmp_path / "job.json"
+    slices.write_text(json.dumps({"kind": "List", "items": items}))
+    job.write_text(json.dumps({"workers": 1, "image": "i", "command": ["c"], "devices": {"gpus": {"count": 1, "capacity": {"share": "600m"}}}}))
+    prediction = json.loads(drarun("plan", job, "--slices", slices, "-o", "json", *options).ok().out)["prediction"]
+    assert prediction["kubernetes"] == version
+    result, = prediction["workers"][0]["results"]
+    assert result["consumedCapacity"] == {"share": "750m" if version == "1.37" else "1"}
+
+
+@pytest.mark.parametrize("version", ["", "1", "37", "1.x", "1.36+"])
+def test_a_version_that_is_none(drarun, machine, spec, version):
+    result = drarun("plan", spec(1, 1, 1), *machine("a4-highgpu-8g"), "--kubernetes", version)
+    assert result.rc == 64 and f'kubernetes: expected a version as 1.36, got "{version}"' in result.err, result
+
+
 def test_capacity_as_a_minimum(drarun, machine, spec):
     """The GPUs of this machine have 183359Mi each, and are handed out whole."""
     path = spec(1, 8, 8)

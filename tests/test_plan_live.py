@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """drarun plan on a cluster as it is now, against the same objects from files."""
 import json
+import re
 
 import pytest
 
@@ -30,6 +31,14 @@ def test_live_is_as_from_files(drarun, nodes, tmp_path):
     claims.write_text(nodes.kubectl("get", "resourceclaims", "-A", "-o", "json"))
     files = plan(drarun, nodes, tmp_path, "--slices", captured, "--output", "json").ok()
     assert json.loads(live.out)["workers"] == json.loads(files.out)["workers"]
+
+
+def test_rules_are_of_the_cluster(drarun, nodes, tmp_path):
+    """Those of the API server's version, or of one that might follow."""
+    minor = re.match("[0-9]+", json.loads(nodes.kubectl("get", "--raw", "/version"))["minor"]).group()
+    for options, version in ([], f"1.{min(int(minor), 37)}"), (["--kubernetes", "1.36"], "1.36"):
+        result = plan(drarun, nodes, tmp_path, "--kubeconfig", nodes.kubeconfig(), "-o", "json", *options).ok()
+        assert json.loads(result.out)["prediction"]["kubernetes"] == version
 
 
 def test_no_room_is_said(drarun, nodes, tmp_path):

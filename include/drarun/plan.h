@@ -22,6 +22,8 @@ struct drarun_plan_options {
     const char *objects;      /* the same as text, in place of a file: of slices. NULL: none */
     const char *nccl_version; /* of the image's NCCL, "2.28.9". NULL: the spec's, else the newest */
     unsigned workers;         /* in place of the spec's; 0: the spec's */
+    const char *kubernetes; /* whose scheduler's rules count, "1.36". NULL: the cluster's, else that
+                             * of the newest kubelet of the Nodes, else the newest known */
 };
 DRARUN_DEFINE_INIT(drarun_plan_options)
 

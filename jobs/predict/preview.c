@@ -191,6 +191,7 @@ static int predict_step(const struct preview_input *in, struct preview *p, struc
                                       .node_labels = in->node_labels,
                                       .claims = in->claims,
                                       .taint_rules = in->taint_rules,
+                                      .minor = in->minor,
                                       .gate = fit || room.shared_count > 0 ? &gate : NULL};
     if (rc == 0)
         rc = node_spread_predict(in->spec, in->role, &cluster, err);

@@ -25,6 +25,7 @@ struct preview_input {
     const json_t *quotas;         /* array of ResourceQuotas, or NULL */
     const json_t *limit_ranges;   /* array of LimitRanges, or NULL */
     bool rules_known;             /* there are no other quotas and limit ranges */
+    unsigned minor;               /* of Kubernetes, as in struct predict_cluster */
     struct absent_nodes absent;   /* what autoscalers say */
     const struct profiles *profiles;
     const char *profile_fact; /* how the spec's was recognised; NULL: the user's */

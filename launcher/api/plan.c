@@ -136,6 +136,34 @@ static int build_roles(struct drarun_plan *plan, struct drarun_error *err)
     return rc;
 }
 
+/* Of the newest kubelet, as none is newer than its API server; 0: none is given. */
+static unsigned minor_of_nodes(const json_t *nodes)
+{
+    unsigned newest = 0;
+    size_t i;
+    json_t *node;
+    json_array_foreach((json_t *)nodes, i, node)
+    {
+        const json_t *info = json_object_get(json_object_get(node, "status"), "nodeInfo");
+        const char *version = json_string_value(json_object_get(info, "kubeletVersion"));
+        unsigned minor = 0;
+        if (version && predict_minor_parse(version, &minor) == 0 && minor > newest)
+            newest = minor;
+    }
+    return newest;
+}
+
+static int choose_minor(const char *chosen, const struct plan_objects *objects, unsigned *ret_minor,
+                        struct drarun_error *err)
+{
+    if (chosen && predict_minor_parse(chosen, ret_minor) < 0)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "kubernetes: expected a version as 1.36, got \"%.40s\"", chosen);
+    if (!chosen)
+        *ret_minor = objects->minor ? objects->minor : minor_of_nodes(objects->nodes);
+    return 0;
+}
+
 static int build(const struct drarun_plan_options *o, struct drarun_plan *plan,
                  struct drarun_error *err)
 {
@@ -144,6 +172,9 @@ static int build(const struct drarun_plan_options *o, struct drarun_plan *plan,
     plan->labels = cluster_node_labels(objects->nodes);
     if (rc == 0 && !plan->labels)
         rc = error_set(err, ENOMEM, "out of memory");
+    unsigned minor = 0;
+    if (rc == 0)
+        rc = choose_minor(o->kubernetes, objects, &minor, err);
     if (rc == 0)
         rc = settle_profile(plan, err);
     plan->input = (struct preview_input){
@@ -157,6 +188,7 @@ static int build(const struct drarun_plan_options *o, struct drarun_plan *plan,
         .quotas = objects->quotas,
         .limit_ranges = objects->limit_ranges,
         .rules_known = objects->quotas_known && objects->ranges_known,
+        .minor = minor,
         .absent = {.config_maps = objects->config_maps, .node_pools = objects->node_pools},
         .profiles = &plan->given->profiles,
         .profile_fact = plan->machine.found ? plan->machine.why : NULL,

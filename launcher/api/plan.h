@@ -14,6 +14,7 @@ struct plan_objects {
     bool known;        /* what slices there are is known */
     bool quotas_known; /* quotas and limit_ranges are all of the namespace's */
     bool ranges_known;
+    unsigned minor; /* of the cluster's Kubernetes 1.MINOR; 0: not known */
 };
 
 void plan_objects_init(struct plan_objects *objects);
@@ -35,7 +36,7 @@ enum plan_kind {
 int plan_objects_kinds(struct plan_objects *objects, struct cluster_kind kinds[PLAN_KINDS],
                        struct drarun_error *err);
 
-/* Of the options nccl_version and workers; takes the objects, also on failure. */
+/* Of the options nccl_version, workers and kubernetes; takes the objects, also on failure. */
 int plan_new_take(const struct drarun_spec *spec, const struct drarun_plan_options *options,
                   struct plan_objects *objects, struct drarun_plan **ret_plan,
                   struct drarun_error *err);

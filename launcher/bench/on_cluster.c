@@ -49,7 +49,7 @@ static int read_served(const struct bench_choice *choice, bool gpus, bool nics,
     const struct cluster_kind kinds[] = {
         {"DeviceClass", classes, NULL}, {"ResourceSlice", slices, NULL}, {"Node", nodes, NULL}};
     const struct served_objects objects = {classes, slices, nodes};
-    int rc = cluster_api()->read(&choice->cluster, kinds, ARRAY_LEN(kinds), err);
+    int rc = cluster_api()->read(&choice->cluster, kinds, ARRAY_LEN(kinds), NULL, err);
     return rc < 0 ? rc : served_find(&objects, gpus, nics, ret_served, err);
 }
 

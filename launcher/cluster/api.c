@@ -636,7 +636,7 @@ static int test_nodes(const struct accept_order *order)
 }
 
 static int read_objects(const struct cluster_choice *choice, const struct cluster_kind *kinds,
-                        size_t count, struct drarun_error *err)
+                        size_t count, unsigned *ret_minor, struct drarun_error *err)
 {
     struct cluster cluster;
     int rc = open_cluster(choice, &cluster, err);
@@ -646,6 +646,8 @@ static int read_objects(const struct cluster_choice *choice, const struct cluste
     rc = cluster_discover(&cluster, err);
     if (rc == 0)
         rc = snapshot_read(&cluster, kinds, count, err);
+    if (rc == 0 && ret_minor)
+        *ret_minor = cluster.minor;
     cluster_close(&cluster);
     return rc;
 }

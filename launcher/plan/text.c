@@ -438,7 +438,7 @@ static json_t *need_json(const struct predict_need *need)
                      (json_int_t)need->tainted, "terms", terms);
 }
 
-static json_t *prediction_json(const struct prediction *prediction)
+static json_t *prediction_json(const struct prediction *prediction, unsigned minor)
 {
     json_t *needs_list = json_array(), *workers = json_array(), *notes = json_array();
     for (size_t i = 0; i < prediction->notes.count; i++)
@@ -449,8 +449,9 @@ static json_t *prediction_json(const struct prediction *prediction)
         json_array_append_new(workers, json_pack("{s:i, s:s, s:O}", "worker", (int)i, "node",
                                                  prediction->workers[i].node, "results",
                                                  prediction->workers[i].results));
-    return json_pack("{s:o, s:o, s:s?, s:o}", "requests", needs_list, "workers", workers,
-                     "shortage", prediction->shortage, "notPredicted", notes);
+    return json_pack("{s:o, s:o, s:s?, s:o, s:o}", "requests", needs_list, "workers", workers,
+                     "shortage", prediction->shortage, "notPredicted", notes, "kubernetes",
+                     json_sprintf("1.%u", predict_minor_followed(minor)));
 }
 
 json_t *preview_json(const struct preview_input *input, const struct preview *preview, bool explain)
@@ -460,7 +461,8 @@ json_t *preview_json(const struct preview_input *input, const struct preview *pr
                              named ? input->role->name : input->spec->name, "workers",
                              (int)input->role->workers, "claim", preview->claim);
     if (preview->predicted)
-        json_object_set_new(json, "prediction", prediction_json(&preview->prediction));
+        json_object_set_new(json, "prediction",
+                            prediction_json(&preview->prediction, input->minor));
     if (claims_alignment(input->role) == CLAIMS_ALIGNED_BY_CLAIM)
         json_object_set_new(json, "rung",
                             json_string(claims_rung_name(claims_rung(input->role, preview->step))));

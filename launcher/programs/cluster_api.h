@@ -113,9 +113,10 @@ struct findings;
 
 /* Each returns the exit status, having said everything. */
 struct cluster_api {
-    /* Objects as they are now (cluster/snapshot.h): 0 or -errno. */
+    /* Objects as they are now (cluster/snapshot.h), and the minor version of Kubernetes (NULL: not
+     * wanted), 0 where it is not known: 0 or -errno. */
     int (*read)(const struct cluster_choice *choice, const struct cluster_kind *kinds, size_t count,
-                struct drarun_error *err);
+                unsigned *ret_minor, struct drarun_error *err);
     /* Appends what a look at the cluster finds (doctor/findings.h): 0 or -errno. */
     int (*doctor)(const struct cluster_choice *choice, struct findings *findings,
                   struct drarun_error *err);

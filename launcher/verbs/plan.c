@@ -18,7 +18,7 @@
 
 struct options {
     struct strlist slices, nodes, classes, claims;
-    const char *output, *nccl_version, *profiles, *fabric;
+    const char *output, *nccl_version, *kubernetes, *profiles, *fabric;
     uint32_t workers, worker;
     struct cluster_choice cluster;
     bool live, explain, help;
@@ -64,6 +64,13 @@ static const struct option_spec option_list[] = {
      .kind = OPTION_LIST,
      .offset = FIELD(claims),
      .help = "ResourceClaims that are there already: what they hold is\ntaken"},
+    {.name = "kubernetes",
+     .value = "VERSION",
+     .group = cluster,
+     .kind = OPTION_TEXT,
+     .offset = FIELD(kubernetes),
+     .help = "whose scheduler's rules count, as 1.36 (default: the\ncluster's, else by the Nodes' "
+             "kubelets, else the newest known)"},
     {.name = "live",
      .group = live,
      .kind = OPTION_FLAG,
@@ -205,7 +212,7 @@ static int build_live(const struct options *options, const struct drarun_spec *s
     struct cluster_choice choice = options->cluster;
     choice.namespace = spec->job.namespace; /* NULL: the context's */
     if (rc == 0)
-        rc = cluster_api()->read(&choice, kinds, PLAN_KINDS, err);
+        rc = cluster_api()->read(&choice, kinds, PLAN_KINDS, &objects.minor, err);
     objects.known = true;
     if (rc == 0)
         return plan_new_take(spec, chosen, &objects, ret_plan, err);
@@ -224,6 +231,7 @@ static int build(const struct options *options, const struct drarun_spec *spec,
         .claims = strlist_items(&options->claims),
         .nccl_version = options->nccl_version,
         .workers = options->workers,
+        .kubernetes = options->kubernetes,
     };
     return options->live ? build_live(options, spec, &chosen, ret_plan, err)
                          : drarun_plan_build(spec, &chosen, ret_plan, err);

@@ -76,6 +76,12 @@ struct predict_cluster {
         minor; /* of Kubernetes 1.MINOR, whose allocator is followed; 0: PREDICT_MINOR_NEWEST */
 };
 
+/* The minor version of "1.36", "v1.36.3" or "v1.36.3-gke.1". -EINVAL: not a version of that kind.
+ */
+int predict_minor_parse(const char *version, unsigned *ret_minor);
+/* That whose rules count for a prediction with this one: PREDICT_MINOR_NEWEST at most. */
+unsigned predict_minor_followed(unsigned minor);
+
 /* claim: the `spec` of a ResourceClaim of resource.k8s.io/v1; NULL: the pods claim nothing, and of
  * the cluster gate, spread and the nodes that node_labels names decide. The cluster must outlive
  * the prediction. A worker without a node is a result and no error. -EINVAL, kind SPEC: a class

@@ -65,14 +65,16 @@ class Cluster:
     level: str = "note"
     """The most that log gets."""
 
-    def plan(self, job: JobLike, *, nccl_version: str | None = None, workers: int | None = None) -> Plan:
-        """Plans a job on the slices, nodes, classes and claims of the cluster as they are now. Raises ClusterError
-        where the cluster refuses or does not answer, UsageError without a kubeconfig, SpecError for a wrong job."""
+    def plan(self, job: JobLike, *, nccl_version: str | None = None, workers: int | None = None,
+             kubernetes: str | None = None) -> Plan:
+        """Plans a job on the slices, nodes, classes and claims of the cluster as they are now, by the rules of its own
+        scheduler or of another version (kubernetes, "1.37"). Raises ClusterError where the cluster refuses or does not
+        answer, UsageError without a kubeconfig, SpecError for a wrong job."""
         spec = job_of(job)
 
         def call() -> Plan:
             connection = Connection(self)
-            options = Options("plan", nccl_version=nccl_version, workers=workers)
+            options = Options("plan", nccl_version=nccl_version, workers=workers, kubernetes=kubernetes)
             made, err = ffi.new("struct drarun_plan **"), new_error()
             connection.check(lib.drarun_cluster_plan(connection.pointer, spec._spec, options.pointer, made, err), err)
             return Plan(ffi.gc(made[0], lib.drarun_plan_free))

@@ -87,7 +87,7 @@ class Plan:
 
 def plan(job: JobLike, *, slices: Files = None, nodes: Files = None, classes: Files = None, claims: Files = None,
          objects: str | None = None, nccl_version: str | None = None, workers: int | None = None,
-         profiles: PathName | None = None) -> Plan:
+         profiles: PathName | None = None, kubernetes: str | None = None) -> Plan:
     """Plans a job. A job that would find no room is a plan too: see Plan.verdict.
 
     job and profiles: as for Job.
@@ -97,11 +97,12 @@ def plan(job: JobLike, *, slices: Files = None, nodes: Files = None, classes: Fi
     objects: the same as text, in place of a file of slices.
     nccl_version: of the image's NCCL, "2.28.9"; None: the spec's, else the newest known.
     workers: in place of the spec's.
+    kubernetes: whose scheduler's rules count, "1.36"; None: that of the Nodes' newest kubelet, else the newest known.
 
     Raises SpecError for a wrong job, UsageError for options that mean nothing. Some milliseconds for two nodes."""
     spec = job_of(job, profiles)
     options = Options("plan", slices=files(slices), nodes=files(nodes), classes=files(classes), claims=files(claims),
-                      objects=objects, nccl_version=nccl_version, workers=workers)
+                      objects=objects, nccl_version=nccl_version, workers=workers, kubernetes=kubernetes)
     made, err = ffi.new("struct drarun_plan **"), new_error()
     check(lib.drarun_plan_build(spec._spec, options.pointer, made, err), err)
     return Plan(ffi.gc(made[0], lib.drarun_plan_free))

@@ -37,18 +37,19 @@ def _awaited(function: Callable[P, T], undo: Callable[[T], object] | None = None
 
 async def plan(job: JobLike, *, cluster: Cluster | None = None, slices: Files = None, nodes: Files = None,
                classes: Files = None, claims: Files = None, objects: str | None = None, nccl_version: str | None = None,
-               workers: int | None = None, profiles: PathName | None = None) -> Plan:
+               workers: int | None = None, profiles: PathName | None = None, kubernetes: str | None = None) -> Plan:
     """drarun.plan, or with a cluster Cluster.plan, which files do not go with."""
     files = {"slices": slices, "nodes": nodes, "classes": classes, "claims": claims, "objects": objects}
     if cluster is None:
         return await in_thread(lambda: _plan.plan(
             job, slices=slices, nodes=nodes, classes=classes, claims=claims, objects=objects, nccl_version=nccl_version,
-            workers=workers, profiles=profiles))
+            workers=workers, profiles=profiles, kubernetes=kubernetes))
     given = [name for name, value in files.items() if value is not None]
     if given:
         raise UsageError(f"{given[0]}: the objects are the cluster's: leave out {given[0]} or cluster")
     on = cluster
-    return await in_thread(lambda: on.plan(job_of(job, profiles), nccl_version=nccl_version, workers=workers))
+    return await in_thread(lambda: on.plan(job_of(job, profiles), nccl_version=nccl_version, workers=workers,
+                                           kubernetes=kubernetes))
 
 
 validate = _awaited(_job.validate)

@@ -296,7 +296,8 @@ static int take_version(struct cluster *cluster, struct cluster_read *read,
     CLEANUP(json_decrefp) json_t *version = NULL;
     int rc = cluster_read_end(cluster, read, &version, err);
     const char *minor = json_string_value(json_object_get(version, "minor")); /* "36", "30+" */
-    cluster->image_volume = minor && strtol(minor, NULL, 10) >= IMAGE_VOLUME_MINOR;
+    cluster->minor = minor ? (unsigned)strtoul(minor, NULL, 10) : 0;
+    cluster->image_volume = cluster->minor >= IMAGE_VOLUME_MINOR;
     return rc;
 }
 

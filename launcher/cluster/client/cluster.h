@@ -27,6 +27,7 @@ struct cluster {
     struct kube_config *config;
     struct kube_client *client;
     const char *namespace;          /* the choice's; a spec may name another */
+    unsigned minor;                 /* of its Kubernetes 1.MINOR; 0: not known (cluster_discover) */
     enum claims_api api;            /* newest that is served; 0: none (cluster_discover) */
     const char *pod_groups;         /* the version of scheduling.k8s.io that serves them, or NULL */
     const char *pod_groups_unknown; /* a newer version that does, which we do not know, or NULL */

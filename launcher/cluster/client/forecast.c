@@ -161,7 +161,8 @@ static struct predict_cluster with_claims(const struct forecast *f, const json_t
                                     .classes = f->classes,
                                     .node_labels = f->labels,
                                     .claims = claims,
-                                    .taint_rules = f->rules};
+                                    .taint_rules = f->rules,
+                                    .minor = f->cluster->minor};
 }
 
 /* The workers of one role, as if there were no others: what they do not find alone they do not find

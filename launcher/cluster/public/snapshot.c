@@ -103,5 +103,6 @@ int snapshot_plan(struct cluster *cluster, struct plan_objects *objects, struct 
     struct cluster_kind kinds[PLAN_KINDS];
     int rc = plan_objects_kinds(objects, kinds, err);
     objects->known = true;
+    objects->minor = cluster->minor;
     return rc == 0 ? snapshot_read(cluster, kinds, PLAN_KINDS, err) : rc;
 }

@@ -283,6 +283,41 @@ static void capacity_in_fractions(void **state)
     }
 }
 
+static void versions_as_they_are_written(void **state)
+{
+    static const struct {
+        const char *text;
+        unsigned minor; /* 0: not a version */
+    } rows[] = {
+        {"1.36", 36},
+        {"v1.37.2", 37},
+        {"v1.34.1-gke.1829001", 34},
+        {"1.9", 9},
+        {"1.37.0-alpha.1", 37},
+        {"", 0},
+        {"1", 0},
+        {"1.", 0},
+        {"v1.x", 0},
+        {"1.36+", 0},
+        {"2.36", 0},
+        {"1.0", 0},
+        {"1.-36", 0},
+        {"1.36 ", 0},
+        {"36", 0},
+        {"1.99999999999999", 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        unsigned minor = 0;
+        int rc = predict_minor_parse(rows[i].text, &minor);
+        if (minor != rows[i].minor || (rc == 0) != (rows[i].minor != 0))
+            fail_msg("\"%s\": %d, %u", rows[i].text, rc, minor);
+    }
+    assert_int_equal(predict_minor_followed(0), PREDICT_MINOR_NEWEST);
+    assert_int_equal(predict_minor_followed(PREDICT_MINOR_NEWEST + 1), PREDICT_MINOR_NEWEST);
+    assert_int_equal(predict_minor_followed(34), 34);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -293,6 +328,7 @@ int main(void)
         cmocka_unit_test(counters_of_a_share_without_capacity),
         cmocka_unit_test(counters_of_two_drivers),
         cmocka_unit_test(capacity_in_fractions),
+        cmocka_unit_test(versions_as_they_are_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
