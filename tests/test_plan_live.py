@@ -41,6 +41,27 @@ def test_rules_are_of_the_cluster(drarun, nodes, tmp_path):
         assert json.loads(result.out)["prediction"]["kubernetes"] == version
 
 
+def test_rules_of_taints_are_asked(drarun, nodes, tmp_path):
+    """Of every GPU of one node: the worker goes to the other, and the second has no room."""
+    api, group = nodes.api, "resource.k8s.io"
+    served = json.loads(nodes.kubectl("get", "--raw", f"/apis/{group}"))["versions"]
+    version = next(each["groupVersion"] for each in served if each["version"] in ("v1", "v1beta2") and any(
+        one["name"] == "devicetaintrules" for one in json.loads(nodes.kubectl("get", "--raw", f"/apis/{each['groupVersion']}"))["resources"]))
+    pools = {each["spec"]["nodeName"]: each["spec"]["pool"]["name"] for each in api.get("resource.k8s.io/v1", "ResourceSlice")
+             if each["spec"]["driver"] == "gpu.nvidia.com"}
+    first, second = sorted(pools)
+    api.make({"apiVersion": version, "kind": "DeviceTaintRule", "metadata": {"name": "worn"}, "spec": {
+        "deviceSelector": {"driver": "gpu.nvidia.com", "pool": pools[first]}, "taint": {"key": "example.com/worn", "effect": "NoSchedule"}}})
+    try:
+        result = plan(drarun, nodes, tmp_path, "--kubeconfig", nodes.kubeconfig(), "-o", "json", spec={**JOB, "workers": 2})
+    finally:
+        api.delete(version, "DeviceTaintRule", "worn")
+    answer = json.loads(result.out)
+    assert result.rc == 75 and [each["node"] for each in answer["prediction"]["workers"]] == [second], result
+    assert {each["tainted"] for each in answer["prediction"]["requests"] if each["requests"].startswith("gpu")} == {8}
+    plan(drarun, nodes, tmp_path, "--kubeconfig", nodes.kubeconfig(), spec={**JOB, "workers": 2}).ok()
+
+
 def test_no_room_is_said(drarun, nodes, tmp_path):
     spec = json.loads(json.dumps(JOB))
     spec["devices"]["nics"]["selector"] = 'device.attributes["dra.net"].mtu == 1'

@@ -33,7 +33,9 @@ RESOURCE(kube_resource_claims, "resource.k8s.io", "v1", "resourceclaims", "Resou
 RESOURCE(kube_resource_claim_templates, "resource.k8s.io", "v1", "resourceclaimtemplates",
          "ResourceClaimTemplate", true);
 RESOURCE(kube_resource_slices, "resource.k8s.io", "v1", "resourceslices", "ResourceSlice", false);
-/* the version is the newest that a cluster serves */
+/* the versions of these two are the newest that a cluster serves */
+RESOURCE(kube_device_taint_rules, "resource.k8s.io", "v1", "devicetaintrules", "DeviceTaintRule",
+         false);
 RESOURCE(kube_pod_groups, "scheduling.k8s.io", "v1alpha2", "podgroups", "PodGroup", true);
 RESOURCE(kube_compute_domains, "resource.nvidia.com", "v1beta1", "computedomains", "ComputeDomain",
          true);

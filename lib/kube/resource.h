@@ -18,8 +18,9 @@ struct kube_resource {
 extern const struct kube_resource kube_pods, kube_events, kube_nodes, kube_secrets,
     kube_config_maps, kube_service_accounts, kube_namespaces, kube_jobs, kube_leases, kube_roles,
     kube_role_bindings, kube_network_policies, kube_resource_claims, kube_resource_claim_templates,
-    kube_resource_slices, kube_pod_groups, kube_device_classes, kube_compute_domains,
-    kube_priority_classes, kube_dra_jobs, kube_resource_quotas, kube_limit_ranges;
+    kube_resource_slices, kube_pod_groups, kube_device_classes, kube_device_taint_rules,
+    kube_compute_domains, kube_priority_classes, kube_dra_jobs, kube_resource_quotas,
+    kube_limit_ranges;
 
 /* The one above of this apiVersion and kind, or NULL. */
 const struct kube_resource *kube_resource_find(const char *api_version, const char *kind);

@@ -257,6 +257,17 @@ const char *cluster_claims_version(const struct cluster *cluster)
     return strchr(claims_api_version(cluster->api), '/') + 1;
 }
 
+/* They have versions of their own: v1 from 1.37, v1beta2 in 1.36, where it is on. */
+static const char *taint_rules_served(const struct kube_served *served)
+{
+    static const char *const versions[] = {"v1", "v1beta2", "v1alpha3"};
+    const struct kube_resource *rules = &kube_device_taint_rules;
+    for (size_t i = 0; i < ARRAY_LEN(versions); i++)
+        if (kube_serves(served, rules->group, versions[i], rules->plural))
+            return versions[i];
+    return NULL;
+}
+
 /* Asked for by the resource: the group's v1 is there for PriorityClass anyway. 1.35 had another way
  * to say it, which ended with 1.36. */
 static void find_pod_groups(struct cluster *cluster, const struct kube_served *served)
@@ -361,6 +372,7 @@ int cluster_discover(struct cluster *cluster, struct drarun_error *err)
     if (rc < 0)
         return rc;
     cluster->api = claims_served(w.served);
+    cluster->taint_rules = taint_rules_served(w.served);
     find_pod_groups(cluster, w.served);
     cluster->dra_jobs =
         kube_serves(w.served, kube_dra_jobs.group, kube_dra_jobs.version, kube_dra_jobs.plural);

@@ -26,10 +26,11 @@ struct cluster {
     struct event *turn;
     struct kube_config *config;
     struct kube_client *client;
-    const char *namespace;          /* the choice's; a spec may name another */
-    unsigned minor;                 /* of its Kubernetes 1.MINOR; 0: not known (cluster_discover) */
-    enum claims_api api;            /* newest that is served; 0: none (cluster_discover) */
-    const char *pod_groups;         /* the version of scheduling.k8s.io that serves them, or NULL */
+    const char *namespace;   /* the choice's; a spec may name another */
+    unsigned minor;          /* of its Kubernetes 1.MINOR; 0: not known (cluster_discover) */
+    enum claims_api api;     /* newest that is served; 0: none (cluster_discover) */
+    const char *taint_rules; /* the version of resource.k8s.io that has DeviceTaintRules, or NULL */
+    const char *pod_groups;  /* the version of scheduling.k8s.io that serves them, or NULL */
     const char *pod_groups_unknown; /* a newer version that does, which we do not know, or NULL */
     bool dra_jobs;                  /* DraJobs are objects there (jobs/manifests/crd.h) */
     bool image_volume;              /* the agent comes by an image volume, which pods may have */

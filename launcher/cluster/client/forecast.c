@@ -11,13 +11,6 @@
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 
-static const struct kube_resource taint_rules = {
-    .group = "resource.k8s.io",
-    .version = "v1beta2",
-    .plural = "devicetaintrules",
-    .kind = "DeviceTaintRule",
-};
-
 #define HOLDERS_MAX 3 /* claims that are named */
 
 struct forecast {
@@ -77,7 +70,9 @@ static int list(struct forecast *f, const struct kube_resource *kind, const char
     struct kube_resource resource = *kind;
     const struct kube_target target = {.resource = &resource, .namespace_ = namespace};
     CLEANUP(json_decrefp) json_t *body = NULL;
-    if (kind != &taint_rules && kind != &kube_nodes)
+    if (kind == &kube_device_taint_rules)
+        resource.version = f->cluster->taint_rules;
+    else if (kind != &kube_nodes)
         resource.version = cluster_claims_version(f->cluster);
     int rc = cluster_list(f->cluster, &target, NULL, &body, err);
     if (rc < 0)
@@ -146,7 +141,8 @@ static int read_all(struct forecast *f, struct drarun_error *err)
     if (rc < 0)
         return rc;
     read_optional(f, &kube_device_classes, NULL, &f->classes);
-    read_optional(f, &taint_rules, NULL, &f->rules);
+    if (f->cluster->taint_rules)
+        read_optional(f, &kube_device_taint_rules, NULL, &f->rules);
     read_labels(f);
     read_claims(f);
     leave_out_own(f);

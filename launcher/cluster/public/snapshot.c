@@ -26,6 +26,7 @@ static const struct known {
     {"Node", &kube_nodes, NULL, NULL, false},
     {"DeviceClass", &kube_device_classes, NULL, NULL, false},
     {"ResourceClaim", &kube_resource_claims, NULL, NULL, false},
+    {"DeviceTaintRule", &kube_device_taint_rules, NULL, NULL, false},
     {"ResourceQuota", &kube_resource_quotas, NULL, NULL, false},
     {"LimitRange", &kube_limit_ranges, NULL, NULL, false},
     {"ConfigMap", &kube_config_maps, AUTOSCALER_NAMESPACE, AUTOSCALER_STATUS, true},
@@ -63,7 +64,11 @@ static int read_kind(struct cluster *cluster, const struct cluster_kind *kind,
     json_t *item;
     if (which->name)
         return read_one(cluster, which, kind->objects, err);
-    if (strcmp(resource.group, "resource.k8s.io") == 0)
+    if (which->resource == &kube_device_taint_rules && !cluster->taint_rules)
+        return 0; /* there are none */
+    if (which->resource == &kube_device_taint_rules)
+        resource.version = cluster->taint_rules;
+    else if (strcmp(resource.group, "resource.k8s.io") == 0)
         resource.version = cluster_claims_version(cluster);
     int rc = cluster_list(cluster, &target, NULL, &list, err);
     json_array_foreach(json_object_get(list, "items"), i, item)
