@@ -192,12 +192,12 @@ def test_taint_of_a_device_moves_the_job_to_another(jobs, claimed):
     api = jobs.cluster.api
     job = Running(jobs, "--here", workers=2, restarts=1, template=template(SECOND_ENDS, **claimed)).wait_lines(2)
     faulty = held_device(jobs, "job-w-1")
-    api.make({"apiVersion": "resource.k8s.io/v1beta2", "kind": "DeviceTaintRule", "metadata": {"name": "faulty"},
+    api.make({"apiVersion": jobs.cluster.plane.taint_rules, "kind": "DeviceTaintRule", "metadata": {"name": "faulty"},
               "spec": {"deviceSelector": faulty, "taint": {"key": "test/faulty", "effect": "NoExecute"}}})
     try:
         result = job.ended().ok()
     finally:
-        api.delete("resource.k8s.io/v1beta2", "DeviceTaintRule", "faulty")
+        api.delete(jobs.cluster.plane.taint_rules, "DeviceTaintRule", "faulty")
     assert "attempt 2 follows (1 of 1 restarts)" in result.err, result
     assert "ended by a taint of one of its devices" in result.err, result
     assert result.out.count("up in attempt 2") == 2, result
@@ -222,7 +222,7 @@ def test_restarts_have_a_bound_and_are_told_of(jobs):
 def test_taint_of_a_device_that_is_tolerated(jobs, claimed):
     """All GPUs are tainted: a job gets one if it says that it does not mind."""
     api, gpus = jobs.cluster.api, {"count": 1, "class": GPU}
-    api.make({"apiVersion": "resource.k8s.io/v1beta2", "kind": "DeviceTaintRule", "metadata": {"name": "worn"},
+    api.make({"apiVersion": jobs.cluster.plane.taint_rules, "kind": "DeviceTaintRule", "metadata": {"name": "worn"},
               "spec": {"deviceSelector": {"driver": GPU}, "taint": {"key": "test/worn", "value": "much", "effect": "NoSchedule"}}})
     try:
         refused = jobs.run("--here", name="minds", command=["true"], devices={"gpus": gpus}, timeouts={"allocation": "5s"})
@@ -230,7 +230,7 @@ def test_taint_of_a_device_that_is_tolerated(jobs, claimed):
         for toleration in ({"key": "test/worn", "operator": "Exists"}, {"key": "test/worn", "value": "much", "effect": "NoSchedule"}):
             assert jobs.run("--here", command=["echo", "runs"], devices={"gpus": {**gpus, "tolerations": [toleration]}}).ok().out == "runs\n"
     finally:
-        api.delete("resource.k8s.io/v1beta2", "DeviceTaintRule", "worn")
+        api.delete(jobs.cluster.plane.taint_rules, "DeviceTaintRule", "worn")
 
 
 RULED = ["sh", "-c", "echo up in attempt $DRARUN_ATTEMPT; [ $DRARUN_ATTEMPT = 3 ] || exit $DRARUN_ATTEMPT"]

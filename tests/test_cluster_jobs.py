@@ -488,5 +488,7 @@ def test_image_for_another_architecture(jobs, tmp_path):
     image = jobs.cluster.image("foreign", files={"/bin/drarun-worker": program}, config={"User": "65532:65532"})
     for way, said in (("copy", "its image has no program for the architecture of this node (exec /bin/drarun-worker: exec format error"),
                       ("volume", "an image for another architecture than the node's has no agent for it")):
+        if way == "volume" and jobs.cluster.plane.minor < 35:
+            continue  # its pods have no image volumes
         result = jobs.run("--here", env={"DRARUN_IMAGE": image, "DRARUN_AGENT": way}, name=way, command=["true"])
         assert result.rc == 70 and said in result.err, result

@@ -6,16 +6,22 @@ import json
 import subprocess
 import typing
 
+import pytest
+
 from .api import Api, wait
 from .audit import POLICY
 from .daemon import Daemon
 
 READY_S = 120  # alone 3 s; the machine may be busy with a build
-# Gangs of a minor version of Kubernetes and of later ones: gates, the version of their API, the condition of a group that waits
+# PodGroups of a minor version of Kubernetes and of later ones: gates, the version of their API, the condition of a group that waits. 1.35 has
+# gangs of another shape (Workloads of v1alpha1)
 GANGS = {36: ("GenericWorkload=true,GangScheduling=true", "scheduling.k8s.io/v1alpha2", "PodGroupScheduled"),
          37: ("GenericWorkload=true", "scheduling.k8s.io/v1beta1", "PodGroupInitiallyScheduled")}
-APIS = ["resource.k8s.io/v1beta1=true", "resource.k8s.io/v1beta2=true", "resource.k8s.io/v1beta2/devicetaintrules=true"]
-GATES = ["DRADeviceTaintRules=true"]
+APIS = ["resource.k8s.io/v1beta1=true", "resource.k8s.io/v1beta2=true"]
+# What the tests want beside the defaults of a minor version and of later ones: gates, the API that serves rules of taints
+TAINTS = {34: ("DRADeviceTaints=true", "resource.k8s.io/v1alpha3"),
+          35: ("DRADeviceTaints=true,DRADeviceTaintRules=true", "resource.k8s.io/v1alpha3"),
+          36: ("DRADeviceTaintRules=true", "resource.k8s.io/v1beta2")}
 
 
 @functools.cache
@@ -31,6 +37,11 @@ class Gangs(typing.NamedTuple):
     condition: str
 
 
+def _of_minor(table, minor):
+    """The entry of the latest version up to it; None: it is older than all."""
+    return table.get(max((each for each in table if each <= minor), default=None))
+
+
 class Plane:
     """fake: nodes are objects only, which nothing ages and no kubelet taints. claims: the one version of resource.k8s.io
     that is served; None: all of them. The scheduler of this version needs v1."""
@@ -41,9 +52,12 @@ class Plane:
         self.audit_log = folder / "audit.log"
         self.version = version(programs)
         self.minor = int(self.version.split(".")[1])
-        self.gangs = Gangs(*GANGS[max(each for each in GANGS if each <= self.minor)])
-        self.gates = ",".join(GATES + ([self.gangs.gates] if gang else []))
-        self.apis = APIS + ([f"{self.gangs.version}=true"] if gang else [])
+        found, (taint_gates, self.taint_rules) = _of_minor(GANGS, self.minor), _of_minor(TAINTS, self.minor)
+        self.gangs = Gangs(*found) if found else None
+        if gang and not found:
+            pytest.skip(f"no PodGroups in Kubernetes {self.version}")
+        self.gates = ",".join([taint_gates] + ([self.gangs.gates] if gang else []))
+        self.apis = APIS + [f"{self.taint_rules}/devicetaintrules=true"] + ([f"{self.gangs.version}=true"] if gang else [])
         self.ready = "/readyz"
         if claims:
             # today's API server waits for its own informer of v1 slices
