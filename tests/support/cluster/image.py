@@ -25,6 +25,7 @@ import oci_image  # noqa: E402
 from oci_image import copied  # noqa: E402
 
 IMPORT = ["-n", "k8s.io", "images", "import", "--local"]  # of ctr
+TAG = ["-n", "k8s.io", "images", "tag", "--local", "--force", "--skip-reference-check"]
 IMPORT_S = 120
 PATH = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 KEPT = 16  # packed images, and stores, that the cache keeps: the last ones used
@@ -89,7 +90,7 @@ def store(programs, packed):
     with _locked():
         made = None
         for count in range(1, len(packed) + 1):
-            key = hashlib.sha256("\n".join(each.name for each in packed[:count]).encode()).hexdigest()[:16]
+            key = hashlib.sha256("\n".join(["2", *(each.name for each in packed[:count])]).encode()).hexdigest()[:16]
             found = cache() / f"store-{key}"
             if found.exists():
                 os.utime(found)
@@ -130,8 +131,9 @@ def _import(programs, base, packed, made):
             wait(lambda: f"containerd does not start:\n{daemon.tail()}",
                  lambda: daemon.check() or subprocess.run([*ctr, "version"], capture_output=True).returncode == 0,
                  IMPORT_S, 0.02)
-            run = subprocess.run([*ctr, *IMPORT, packed], capture_output=True, text=True, timeout=patience(IMPORT_S))
-            assert run.returncode == 0, f"{packed} is not imported: {run.stderr}"
+            for words in ([*IMPORT, packed], [*TAG, *_names(packed)]):
+                run = subprocess.run([*ctr, *words], capture_output=True, text=True, timeout=patience(IMPORT_S))
+                assert run.returncode == 0, f"{packed} is not imported: {run.stderr}"
             daemon.process.terminate()
             daemon.process.wait(patience())
         finally:
@@ -139,13 +141,22 @@ def _import(programs, base, packed, made):
         root.rename(made)
 
 
+def _read(packed):
+    """The entry of an archive's index, and the manifest that it is for."""
+    with tarfile.open(packed) as tar:
+        entry = json.load(tar.extractfile("index.json"))["manifests"][0]
+        return entry, json.load(tar.extractfile(f"blobs/{entry['digest'].replace(':', '/')}"))
+
+
 def _layers(packed):
     """The layers of an archive as its manifest names them."""
-    with tarfile.open(packed) as tar:
-        def read(digest):
-            return json.load(tar.extractfile(f"blobs/{digest.replace(':', '/')}"))
-        index = json.load(tar.extractfile("index.json"))
-        return read(index["manifests"][0]["digest"])["layers"]
+    return _read(packed)[1]["layers"]
+
+
+def _names(packed):
+    """The image's name, and the one that a pull gives it besides, its id: kubelets up to 1.35 ask for an image volume by that."""
+    entry, manifest = _read(packed)
+    return entry["annotations"]["io.containerd.image.name"], manifest["config"]["digest"]
 
 
 @functools.cache
