@@ -2,7 +2,6 @@
 /* Who may speak to the agent: one launcher, the newest, and its parent in the tree. */
 #include <errno.h>
 #include <inttypes.h>
-#include <string.h>
 
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
@@ -11,64 +10,11 @@
 #include "lib/wire/hello.h"
 #include "worker/agent/private.h"
 
-/* An agent in a pod that has had a launcher and waits for another before it was given a job. */
-#define IDLE_WAIT_MS 60000
-
-static void refuse(struct channel *channel, const char *why, int code)
-{
-    log_error("%s turned away: %s", channel_peer(channel), why);
-    listen_refuse_take(channel, why, code);
-}
-
-/* ---- without a launcher ---- */
-
-static void on_orphaned(evutil_socket_t fd, short what, void *arg)
-{
-    struct agent *agent = arg;
-    (void)fd, (void)what;
-    if (agent->state == AGENT_IDLE || agent->state == AGENT_DONE) {
-        if (agent->options.entry)
-            log_error("worker 0 (%s) has left, and did not call again", agent->options.entry);
-        agent_leave(agent, 70);
-        return;
-    }
-    log_error("no other launcher came in time: ending the ranks");
-    agent_end_ranks(agent, false);
-    if (agent->state == AGENT_DONE)
-        agent_leave(agent, 70);
-}
-
-bool agent_is_orphan(const struct agent *agent)
-{
-    return agent->orphan_clock && !agent->told_to_end &&
-           event_pending(agent->orphan_clock, EV_TIMEOUT, NULL);
-}
-
-/* How long to wait for another launcher; 0: not at all. */
-static uint32_t orphan_wait_ms(const struct agent *agent)
-{
-    if (agent->state == AGENT_IDLE || agent->state == AGENT_DONE)
-        return agent->options.pod && agent->state == AGENT_IDLE ? IDLE_WAIT_MS : 0;
-    if (agent->job.wire)
-        return agent->job.wire->orphan_wait_ms;
-    /* assigned, and the parent has not called */
-    return agent->options.pod && !agent->options.pod->kept ? IDLE_WAIT_MS : 0;
-}
-
-bool agent_wait_for_heir(struct agent *agent)
-{
-    struct timeval limit = timeval_from_ms(orphan_wait_ms(agent));
-    if (orphan_wait_ms(agent) == 0 || !agent->door || agent->told_to_end || agent->other_release)
-        return false;
-    if (!agent->orphan_clock)
-        agent->orphan_clock = evtimer_new(agent->base, on_orphaned, agent);
-    return agent->orphan_clock && evtimer_add(agent->orphan_clock, &limit) == 0;
-}
-
 /* ---- launchers ---- */
 
-void agent_control_take(struct agent *agent, struct channel *channel,
-                        const Drarun__Wire__Hello *hello)
+/* hello: NULL on a socketpair, where it comes later. */
+static void control_take(struct agent *agent, struct channel *channel,
+                         const Drarun__Wire__Hello *hello)
 {
     if (agent->orphan_clock)
         event_del(agent->orphan_clock);
@@ -97,7 +43,7 @@ static void replace(struct agent *agent, const Drarun__Wire__Hello *hello)
     snprintf(why, sizeof why,
              "a newer launcher (generation %" PRIu64 ", this one is %" PRIu64 ") has taken over",
              hello->generation, agent->generation);
-    refuse(TAKE_PTR(agent->control), why, ESTALE);
+    agent_refuse_take(TAKE_PTR(agent->control), why, ESTALE);
 }
 
 /* 0, or why this launcher is not served. */
@@ -123,7 +69,7 @@ static void launcher_take(struct agent *agent, struct channel *channel,
 {
     struct drarun_error err = {0};
     if (check_launcher(agent, hello, &err) < 0) {
-        refuse(channel, err.text, err.code);
+        agent_refuse_take(channel, err.text, err.code);
         return;
     }
     if (agent->options.entry && hello_check_release(hello, &err) < 0) {
@@ -136,60 +82,7 @@ static void launcher_take(struct agent *agent, struct channel *channel,
     agent_reach_drop(agent);
     if (agent->state == AGENT_IDLE)
         agent_drop_parent(agent, "its launcher was replaced");
-    agent_control_take(agent, channel, hello);
-}
-
-/* ---- the parent in the tree ---- */
-
-void agent_drop_parent(struct agent *agent, const char *why)
-{
-    if (agent->early.launch)
-        drarun__wire__launch__free_unpacked(TAKE_PTR(agent->early.launch), NULL);
-    if (agent->early.channel)
-        refuse(TAKE_PTR(agent->early.channel), why, EPROTO);
-}
-
-/* What the parent hands on before we have become a part of the tree. */
-static void early_message(struct channel *channel, Drarun__Wire__Envelope *message, void *arg)
-{
-    struct agent *agent = arg;
-    (void)channel;
-    if (message->body_case != DRARUN__WIRE__ENVELOPE__BODY_LAUNCH || agent->early.launch) {
-        agent_drop_parent(agent, "it does not speak as a neighbour does");
-        return;
-    }
-    message->body_case = DRARUN__WIRE__ENVELOPE__BODY__NOT_SET; /* ours now */
-    agent->early.launch = TAKE_PTR(message->launch);
-    agent_join(agent);
-}
-
-static void early_closed(struct channel *channel, const struct drarun_error *err, void *arg)
-{
-    struct agent *agent = arg;
-    log_error("%s turned away: %s", channel_peer(channel),
-              err->code ? err->text : "it closed the connection");
-    if (agent->early.launch)
-        drarun__wire__launch__free_unpacked(TAKE_PTR(agent->early.launch), NULL);
-    channel_free(TAKE_PTR(agent->early.channel));
-}
-
-static void parent_take(struct agent *agent, struct channel *channel,
-                        const Drarun__Wire__Hello *hello)
-{
-    struct drarun_error err = {0};
-    bool waiting = agent->state == AGENT_IDLE || agent->state == AGENT_PREPARING;
-    if (agent->options.pod && pod_check(agent->options.pod, hello, &err) < 0) {
-        refuse(channel, err.text, err.code);
-        return;
-    }
-    if (!waiting || agent->peers || agent->early.channel ||
-        (agent->assignment && strcmp(hello->job, agent->assignment->uid) != 0)) {
-        refuse(channel, "a neighbour of another job", EPROTO);
-        return;
-    }
-    agent->early.channel = channel;
-    agent->early.worker = hello->worker;
-    channel_set_callbacks(channel, early_message, early_closed, agent);
+    control_take(agent, channel, hello);
 }
 
 /* ---- the door ---- */
@@ -200,9 +93,9 @@ void agent_guest_take(struct channel *channel, const Drarun__Wire__Hello *hello,
     if (hello->role == DRARUN__WIRE__ROLE__ROLE_LAUNCHER)
         launcher_take(agent, channel, hello);
     else if (hello->role == DRARUN__WIRE__ROLE__ROLE_PEER)
-        parent_take(agent, channel, hello);
+        agent_parent_take(agent, channel, hello);
     else
-        refuse(channel, "neither a launcher nor a neighbour", EPROTO);
+        agent_refuse_take(channel, "neither a launcher nor a neighbour", EPROTO);
 }
 
 /* ---- an entry point's agent ---- */
@@ -238,7 +131,7 @@ int agent_open_connections(struct agent *agent, struct drarun_error *err)
                              agent_control_closed, agent);
         if (!channel)
             return error_set(err, ENOMEM, "out of memory");
-        agent_control_take(agent, channel, NULL);
+        control_take(agent, channel, NULL);
     }
     if (o->listen_fd >= 0) {
         tls_ignore_configuration();

@@ -14,7 +14,6 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/file.h"
-#include "lib/base/log.h"
 #include "lib/base/shm_clean.h"
 #include "lib/topo/cpus.h"
 #include "worker/agent/private.h"
@@ -176,8 +175,7 @@ static void pmix_refused(void *arg, uid_t uid)
 static void pmix_failed(void *arg, const struct drarun_error *err)
 {
     struct agent *agent = arg;
-    agent_send_failure(agent, err, -1);
-    agent_end_ranks(agent, true);
+    agent_fail(agent, err);
 }
 
 static void pmix_spawn(void *arg, const struct spawn_request *request, void *token)
@@ -720,8 +718,7 @@ void agent_start(struct agent *agent)
     for (uint32_t i = 0; rc == 0 && i < job->launched; i++)
         rc = agent_start_group(agent, job->groups[i], &err);
     if (rc < 0) {
-        agent_send_failure(agent, &err, -1);
-        agent_end_ranks(agent, true);
+        agent_fail(agent, &err);
     } else if (job->local_count > 0) {
         if (agent->pmix)
             pmix_host_set_environment(agent->pmix);
@@ -729,32 +726,4 @@ void agent_start(struct agent *agent)
     }
     if (!agent->ranks) /* more workers than ranks */
         agent_on_all_ended(agent);
-}
-
-/* ---- leaving nothing behind ---- */
-
-void agent_clean(struct agent *agent)
-{
-    if (agent->look)
-        event_del(agent->look);
-    if (agent->still_running)
-        event_del(agent->still_running);
-    if (agent->shm && agent->out_of_order) {
-        int removed = shm_clean_run(agent->shm);
-        if (removed > 0)
-            log_verbose("removed %d shared-memory segments that killed ranks had left", removed);
-    }
-    shm_clean_free(TAKE_PTR(agent->shm));
-    int shm_rc = agent->shm_dir[0] ? session_remove(agent->shm_dir) : 0;
-    if (shm_rc < 0)
-        log_error("cannot remove %s: %s", agent->shm_dir, strerror(-shm_rc));
-    agent->shm_dir[0] = '\0';
-    if (!agent->session_dir)
-        return;
-    int rc = session_remove(agent->session_dir);
-    if (rc < 0)
-        log_error("cannot remove %s: %s", agent->session_dir, strerror(-rc));
-    free(TAKE_PTR(agent->session_dir));
-    if (agent->options.session)
-        agent->options.session(NULL, agent->options.session_arg);
 }

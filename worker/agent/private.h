@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the agent share: agent.c (life and messages), door.c (who may speak to it),
- * launch.c (from a launch message to running ranks), report.c (what the launcher is told). */
+/* What the files of the agent share: agent.c (life), door.c (who may speak to it), control.c (what
+ * the launcher says), neighbours.c (the tree), launch.c (from a launch message to running ranks),
+ * end.c (how ranks and agent end), report.c (what the launcher is told). */
 #ifndef DRARUN_WORKER_AGENT_PRIVATE_H
 #define DRARUN_WORKER_AGENT_PRIVATE_H
 
@@ -129,24 +130,45 @@ struct agent {
     char shm_dir[128];             /* the same in /dev/shm; empty: none could be made */
 };
 
-/* agent.c */
-void agent_leave(struct agent *agent, int status);
-void agent_join(struct agent *agent); /* once parent and launcher have both spoken */
-void agent_control_message(struct channel *channel, Drarun__Wire__Envelope *message, void *arg);
-void agent_control_closed(struct channel *channel, const struct drarun_error *err, void *arg);
-void agent_end_ranks(struct agent *agent, bool at_once);
-void agent_on_all_ended(void *arg); /* for struct ranks_owner */
-/* Nothing of the job is awaited here any more. */
-void agent_finish(struct agent *agent);
-
 /* door.c */
 int agent_open_connections(struct agent *agent, struct drarun_error *err);
-/* hello: NULL on a socketpair, where it comes later. */
-void agent_control_take(struct agent *agent, struct channel *channel,
-                        const Drarun__Wire__Hello *hello);
-void agent_drop_parent(struct agent *agent, const char *why);
 /* For listen.h: a peer that has proved the key, and says what it is. */
 void agent_guest_take(struct channel *channel, const Drarun__Wire__Hello *hello, void *arg);
+
+/* control.c */
+void agent_control_message(struct channel *channel, Drarun__Wire__Envelope *message, void *arg);
+void agent_control_closed(struct channel *channel, const struct drarun_error *err, void *arg);
+
+/* neighbours.c */
+/* Tells whoever has dialled why it is not served. */
+void agent_refuse_take(struct channel *channel, const char *why, int code);
+void agent_parent_take(struct agent *agent, struct channel *channel,
+                       const Drarun__Wire__Hello *hello);
+void agent_drop_parent(struct agent *agent, const char *why);
+/* Puts together what the parent handed on and what the launcher assigned, once both are there. */
+void agent_join(struct agent *agent);
+/* Prepares the job, and connects its tree; the ranks may start when that stands. */
+void agent_connect_take(struct agent *agent, Drarun__Wire__Launch *launch);
+
+/* end.c */
+static inline bool agent_is_kept(const struct agent *agent)
+{
+    return agent->options.pod && agent->options.pod->kept;
+}
+void agent_enter(struct agent *agent, enum agent_state state);
+/* Whoever dials from now on waits for the agent of the next job: the guard's socket still listens.
+ */
+void agent_close_door(struct agent *agent);
+/* Ends agent_run. */
+void agent_leave(struct agent *agent, int status);
+/* Leaves nothing behind of what was made for the job. */
+void agent_clean(struct agent *agent);
+void agent_end_ranks(struct agent *agent, bool at_once);
+/* Ours has failed in a way that is no rank's doing. */
+void agent_fail(struct agent *agent, const struct drarun_error *err);
+/* Nothing of the job is awaited here any more. */
+void agent_finish(struct agent *agent);
+void agent_on_all_ended(void *arg); /* for struct ranks_owner */
 /* Starts the clock; false when no other launcher is to be waited for. */
 bool agent_wait_for_heir(struct agent *agent);
 bool agent_is_orphan(const struct agent *agent);
@@ -154,7 +176,6 @@ bool agent_is_orphan(const struct agent *agent);
 /* launch.c */
 int agent_prepare_take(struct agent *agent, Drarun__Wire__Launch *launch, struct drarun_error *err);
 void agent_start(struct agent *agent);
-void agent_clean(struct agent *agent);
 
 int agent_check_programs(const struct agent *agent, const struct rank_group *group,
                          struct drarun_error *err);
