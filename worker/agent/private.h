@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the agent share: agent.c (life), door.c (who may speak to it), control.c (what
- * the launcher says), neighbours.c (the tree), launch.c (from a launch message to running ranks),
- * end.c (how ranks and agent end), report.c (what the launcher is told). */
+/* What the files of the agent share. Each calls those below it alone: agent.c (life), door.c (who
+ * may speak to it), control.c (what the launcher says), neighbours.c (the tree), group.c (ranks
+ * that come later), launch.c (from a launch message to running ranks), spawn.c (what ranks ask
+ * for), end.c (how ranks and agent end), and what report.c and its like tell the launcher. */
 #ifndef DRARUN_WORKER_AGENT_PRIVATE_H
 #define DRARUN_WORKER_AGENT_PRIVATE_H
 
@@ -209,13 +210,17 @@ void agent_name_ask(struct agent *agent, uint32_t rank, enum pmi1_name what, con
 void agent_name_send(struct agent *agent, Drarun__Wire__NameRequest *message, void *token);
 void agent_name_answered(struct agent *agent, const Drarun__Wire__NameReply *reply);
 void agent_spawn_refused(struct agent *agent, const Drarun__Wire__SpawnRefused *refused);
-void agent_group_come(struct agent *agent, Drarun__Wire__Envelope *message);
-void agent_group_start(struct agent *agent, uint32_t index);
-void agent_group_cancel(struct agent *agent, uint32_t index);
+/* The rank that asked is told at once: whoever it calls next waits for its new fellows. */
+void agent_spawn_started(struct agent *agent, const struct rank_group *group);
 /* Answers the questions about names that the launcher has not: nobody will. */
 void agent_names_drop(struct agent *agent);
 /* Answers all that wait with an error: nothing can be started any more. */
 void agent_spawn_drop(struct agent *agent);
+
+/* group.c */
+void agent_group_come(struct agent *agent, Drarun__Wire__Envelope *message);
+void agent_group_start(struct agent *agent, uint32_t index);
+void agent_group_cancel(struct agent *agent, uint32_t index);
 
 /* reach.c */
 void agent_reach_take(struct agent *agent, const Drarun__Wire__Reach *message);

@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranks that a rank asks for while the job runs (docs/design/037-spawn.md): its request goes to the
- * launcher, which decides where they run and tells all agents of the new group. Each checks its
- * share, and when all can start theirs, all do. */
-#include <errno.h>
+/* What ranks ask the launcher for while the job runs (docs/design/037-spawn.md): more ranks, for
+ * which it decides where they run (group.c), and names of ports. */
 #include <stdlib.h>
-#include <string.h>
 
-#include "lib/base/cleanup.h"
-#include "lib/base/error.h"
-#include "lib/base/log.h"
 #include "worker/agent/private.h"
 
 /* A request of a rank here that has no answer yet. */
@@ -70,6 +64,15 @@ void agent_spawn_ask(struct agent *agent, const struct spawn_request *request, v
         LIST_INSERT_HEAD(&agent->spawns.asked, spawn, entry);
     }
     spawn_message_free(message);
+}
+
+void agent_spawn_started(struct agent *agent, const struct rank_group *group)
+{
+    struct agent_spawn *spawn = NULL;
+    if (agent_job_local_index(&agent->job, group->parent) >= 0)
+        spawn = find(agent, group->wire->request);
+    if (spawn)
+        answer_take(agent, spawn, group, false);
 }
 
 void agent_spawn_refused(struct agent *agent, const Drarun__Wire__SpawnRefused *refused)
@@ -156,128 +159,4 @@ void agent_spawn_drop(struct agent *agent)
     agent_names_drop(agent);
     while (!LIST_EMPTY(&agent->spawns.asked))
         answer_take(agent, LIST_FIRST(&agent->spawns.asked), NULL, false);
-}
-
-/* ---- the new group ---- */
-
-static struct rank_group *last_group(const struct agent *agent)
-{
-    return agent->job.groups[agent->job.group_count - 1];
-}
-
-static void forget_cpus(struct agent *agent, const struct rank_group *group)
-{
-    for (uint32_t i = 0; i < group->local_count; i++)
-        free(TAKE_PTR(agent->rank[group->local_first + i].cpus));
-}
-
-/* Everything but the job's own list of groups. */
-static int prepare(struct agent *agent, const struct rank_group *group, struct drarun_error *err)
-{
-    struct agent_job *job = &agent->job;
-    if (agent_reserve_ranks(agent, group->index) < 0)
-        return error_set(err, ENOMEM, "out of memory");
-    if (group->local_count == 0 && agent->state != AGENT_RUNNING)
-        return 0; /* it only passes on what others say */
-    if (agent->state != AGENT_RUNNING || !agent->ranks)
-        return error_kind(err, DRARUN_ERR_INTERRUPTED, ESHUTDOWN,
-                          "worker %u takes no more ranks: those that it had have ended",
-                          job->worker);
-    uint32_t here = (uint32_t)ranks_running(agent->ranks) + group->local_count;
-    int rc = agent_check_programs(agent, group, err);
-    if (rc == 0)
-        rc = agent_check_room(agent, group->local_count, err);
-    if (rc == 0 && group->local_count > 0 && agent_is_oversubscribed(job, here))
-        job->oversubscribed = true;
-    if (rc == 0)
-        rc = agent_bind_group(agent, group, err);
-    if (rc == 0)
-        rc = agent_open_group(agent, group, err);
-    if (rc == 0 && ranks_add(agent->ranks, group->local_count) < 0) {
-        agent_close_group(agent, group);
-        rc = error_set(err, ENOMEM, "out of memory");
-    }
-    if (rc < 0)
-        forget_cpus(agent, group);
-    agent->spawns.opened = rc == 0;
-    return rc;
-}
-
-static void send_ready(struct agent *agent, uint32_t index, const struct drarun_error *refusal)
-{
-    Drarun__Wire__GroupReady ready = DRARUN__WIRE__GROUP_READY__INIT;
-    Drarun__Wire__Failure failure = DRARUN__WIRE__FAILURE__INIT;
-    ready.index = index;
-    if (refusal) {
-        failure.kind = refusal->kind;
-        failure.code = refusal->code;
-        failure.text = (char *)refusal->text;
-        failure.rank = -1;
-        ready.refusal = &failure;
-    }
-    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(GROUP_READY, group_ready, &ready);
-    agent_send(agent, &envelope);
-}
-
-void agent_group_come(struct agent *agent, Drarun__Wire__Envelope *message)
-{
-    struct drarun_error err = {0};
-    uint32_t index = message->group->index;
-    message->body_case = DRARUN__WIRE__ENVELOPE__BODY__NOT_SET; /* ours now */
-    agent->spawns.opened = false;
-    int rc = agent_job_add_group_take(&agent->job, TAKE_PTR(message->group), &err);
-    if (rc == 0) {
-        rc = prepare(agent, last_group(agent), &err);
-        if (rc < 0)
-            agent_job_drop_group(&agent->job);
-        else
-            agent->spawns.prepared = index;
-    }
-    send_ready(agent, index, rc < 0 ? &err : NULL);
-}
-
-/* The rank that asked is told at once: whoever it calls next waits for its new fellows. */
-static void answer_parent(struct agent *agent, const struct rank_group *group)
-{
-    struct agent_spawn *spawn = NULL;
-    if (agent_job_local_index(&agent->job, group->parent) >= 0)
-        spawn = find(agent, group->wire->request);
-    if (spawn)
-        answer_take(agent, spawn, group, false);
-}
-
-/* The ranks of the launch, whose first group is 0, are never asked for. */
-static bool is_prepared(const struct agent *agent, uint32_t index)
-{
-    return index > 0 && agent->spawns.prepared == index;
-}
-
-void agent_group_start(struct agent *agent, uint32_t index)
-{
-    struct drarun_error err = {0};
-    if (!is_prepared(agent, index))
-        return;
-    agent->spawns.prepared = 0;
-    struct rank_group *group = last_group(agent);
-    int rc = agent->state == AGENT_RUNNING ? agent_start_group(agent, group, &err) : 0;
-    if (rc == 0) {
-        answer_parent(agent, group);
-        return;
-    }
-    agent_send_failure(agent, &err, -1);
-    agent_end_ranks(agent, true);
-}
-
-void agent_group_cancel(struct agent *agent, uint32_t index)
-{
-    if (!is_prepared(agent, index))
-        return;
-    agent->spawns.prepared = 0;
-    struct rank_group *group = last_group(agent);
-    if (agent->spawns.opened) {
-        ranks_drop(agent->ranks, group->local_count);
-        agent_close_group(agent, group);
-        forget_cpus(agent, group);
-    }
-    agent_job_drop_group(&agent->job);
 }
