@@ -240,6 +240,30 @@ static void on_ping_clock(evutil_socket_t fd, short what, void *arg)
     job_look(job);
 }
 
+static void on_reach_clock(evutil_socket_t fd, short what, void *arg)
+{
+    struct job *job = arg;
+    (void)fd, (void)what;
+    job_reach_expire(job->reach);
+    job_look(job);
+}
+
+static void on_watch_clock(evutil_socket_t fd, short what, void *arg)
+{
+    struct job *job = arg;
+    (void)fd, (void)what;
+    job_watch_tick(job->watch);
+    job_look(job);
+}
+
+static void on_room_clock(evutil_socket_t fd, short what, void *arg)
+{
+    struct job *job = arg;
+    (void)fd, (void)what;
+    job_spawn_room_over(job->spawn);
+    job_look(job);
+}
+
 int job_make_clocks(struct job *job, struct drarun_error *err)
 {
     struct event_base *base = job->base;
@@ -253,9 +277,13 @@ int job_make_clocks(struct job *job, struct drarun_error *err)
     job->hearsay_clock = evtimer_new(base, job_on_hearsay, job);
     job->settle_clock = evtimer_new(base, job_on_settle, job);
     job->ping_clock = event_new(base, -1, EV_PERSIST, on_ping_clock, job);
+    job->reach_clock = evtimer_new(base, on_reach_clock, job);
+    job->watch_clock = event_new(base, -1, EV_PERSIST, on_watch_clock, job);
+    job->room_clock = evtimer_new(base, on_room_clock, job);
     if (!job->start_clock || !job->notice_clock || !job->limit_clock || !job->grace_clock ||
         !job->overdue_clock || !job->notes_clock || !job->stop_clock || !job->hearsay_clock ||
-        !job->settle_clock || !job->ping_clock)
+        !job->settle_clock || !job->ping_clock || !job->reach_clock || !job->watch_clock ||
+        !job->room_clock)
         return error_set(err, ENOMEM, "out of memory");
     job->ticked_ms = clock_ms();
     if (job->request->timeout_ms > 0)
@@ -272,7 +300,8 @@ void job_free_clocks(struct job *job)
     struct event *const clocks[] = {job->start_clock, job->notice_clock,  job->limit_clock,
                                     job->grace_clock, job->overdue_clock, job->notes_clock,
                                     job->stop_clock,  job->hearsay_clock, job->settle_clock,
-                                    job->ping_clock};
+                                    job->ping_clock,  job->reach_clock,   job->watch_clock,
+                                    job->room_clock};
     for (size_t i = 0; i < ARRAY_LEN(clocks); i++)
         if (clocks[i])
             event_free(clocks[i]);

@@ -145,6 +145,9 @@ struct job {
     struct event *stop_clock;    /* before we stop */
     struct event *hearsay_clock; /* before hearsay counts */
     struct event *settle_clock;  /* the latest end of each stage of settling */
+    struct event *reach_clock;   /* the deadline of reach */
+    struct event *watch_clock;   /* the looks of watch */
+    struct event *room_clock;    /* of spawn: until a request that finds no slot is refused */
     enum settling settling;      /* before a first cause that may be an echo counts */
     uint32_t settle_ask;         /* the last question whether agents have more to tell */
     int64_t ticked_ms;           /* job_tick */

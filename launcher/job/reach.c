@@ -25,7 +25,6 @@ struct job_reach {
     const struct job_spec *spec;
     struct reach *reach;
     struct preflight_worker *workers;
-    struct event *deadline;
     int64_t limit_ms, began_ms, took_ms;
     bool begun;
 };
@@ -34,8 +33,6 @@ void job_reach_free(struct job_reach *r)
 {
     if (!r)
         return;
-    if (r->deadline)
-        event_free(r->deadline);
     reach_free(r->reach);
     free(r->workers);
     free(r);
@@ -54,17 +51,14 @@ static void note_end(struct job_reach *r)
 {
     if (r->took_ms < 0 && reach_over(r->reach)) {
         r->took_ms = clock_ms() - r->began_ms;
-        event_del(r->deadline);
+        event_del(r->job->reach_clock);
     }
 }
 
-static void on_deadline(evutil_socket_t fd, short what, void *arg)
+void job_reach_expire(struct job_reach *r)
 {
-    struct job_reach *r = arg;
-    (void)fd, (void)what;
     reach_expire(r->reach);
     note_end(r);
-    job_look(r->job);
 }
 
 /* ---- making ---- */
@@ -111,11 +105,10 @@ static int fill(struct job_reach *r, const struct plan *plans, uint32_t count,
     uint64_t seed = 0;
     cleanup_free const json_t **inspections = calloc(job->count, sizeof *inspections);
     r->workers = calloc(job->count, sizeof *r->workers);
-    r->deadline = evtimer_new(job->base, on_deadline, r);
     if (getrandom(&seed, sizeof seed, 0) != (ssize_t)sizeof seed)
         return error_set(err, errno, "getrandom: %s", strerror(errno));
     r->reach = reach_new(job->count, pods->rank_order, seed, r->limit_ms, send_line, r);
-    if (!inspections || !r->workers || !r->deadline || !r->reach)
+    if (!inspections || !r->workers || !r->reach)
         return error_set(err, ENOMEM, "out of memory");
     for (uint32_t i = 0; i < job->count; i++) {
         inspections[i] = job_inspection(job, i);
@@ -155,10 +148,9 @@ int job_use_reach(struct job *job, const struct job_spec *spec, const struct pla
 
 int job_reach_begin(struct job_reach *r, struct drarun_error *err)
 {
-    struct timeval limit = timeval_from_ms(r->limit_ms);
     r->begun = true;
     r->began_ms = clock_ms();
-    if (evtimer_add(r->deadline, &limit) < 0 || reach_begin(r->reach) < 0)
+    if (job_start_clock(r->job->reach_clock, r->limit_ms) < 0 || reach_begin(r->reach) < 0)
         return error_set(err, ENOMEM, "out of memory");
     note_end(r);
     return 0;

@@ -27,8 +27,7 @@ struct job_spawn {
     struct job *job;
     STAILQ_HEAD(, ask) asks; /* the first is worked on */
     uint32_t groups;         /* how many there are, with the first ranks */
-    struct event *room_clock;
-    bool room_over; /* the first has waited long enough for slots */
+    bool room_over;          /* the first has waited long enough for slots */
     /* What agents were told of the first, until they all have answered. */
     struct rankmap map;
     uint8_t *awaited; /* by agent */
@@ -134,7 +133,7 @@ static void finish(struct job_spawn *spawn)
     rankmap_done(&spawn->map);
     spawn->refusal = (struct drarun_error){0};
     spawn->told = spawn->room_over = false;
-    event_del(spawn->room_clock);
+    event_del(spawn->job->room_clock);
 }
 
 static void refuse(struct job_spawn *spawn, const struct drarun_error *why)
@@ -300,8 +299,8 @@ static bool try_first(struct job_spawn *spawn)
     int rc = job->state == JOB_RUNNING ? place(job, ask->wire, &spawn->map, &err)
                                        : error_set(&err, ECANCELED, "spawn: the job ends");
     if (rc == -ENOSPC && !spawn->room_over && room_may_come(job)) {
-        if (!event_pending(spawn->room_clock, EV_TIMEOUT, NULL))
-            job_start_clock(spawn->room_clock, ROOM_MS);
+        if (!event_pending(job->room_clock, EV_TIMEOUT, NULL))
+            job_start_clock(job->room_clock, ROOM_MS);
         return false;
     }
     if (rc == 0 && group_fill(&group, spawn, ask->wire) < 0)
@@ -378,12 +377,9 @@ void job_spawn_asked(struct job_spawn *spawn, struct agent *agent, Drarun__Wire_
     STAILQ_INSERT_TAIL(&spawn->asks, ask, link);
 }
 
-static void on_room_clock(evutil_socket_t fd, short what, void *arg)
+void job_spawn_room_over(struct job_spawn *spawn)
 {
-    struct job_spawn *spawn = arg;
-    (void)fd, (void)what;
     spawn->room_over = true;
-    job_look(spawn->job);
 }
 
 /* ---- life ---- */
@@ -397,8 +393,7 @@ struct job_spawn *job_spawn_new(struct job *job)
     spawn->groups = job->worlds;
     STAILQ_INIT(&spawn->asks);
     spawn->awaited = calloc(job->count, sizeof *spawn->awaited);
-    spawn->room_clock = evtimer_new(job->base, on_room_clock, spawn);
-    if (!spawn->awaited || !spawn->room_clock) {
+    if (!spawn->awaited) {
         job_spawn_free(spawn);
         return NULL;
     }
@@ -414,8 +409,6 @@ void job_spawn_free(struct job_spawn *spawn)
         STAILQ_REMOVE_HEAD(&spawn->asks, link);
         ask_free(ask);
     }
-    if (spawn->room_clock)
-        event_free(spawn->room_clock);
     rankmap_done(&spawn->map);
     free(spawn->awaited);
     free(spawn);

@@ -19,7 +19,6 @@
 
 struct job_watch {
     struct job *job;
-    struct event *clock;
     struct hang *hang;
     int64_t every_ms, after_ms;
     uint32_t ranks; /* that are watched: those that were there from the start */
@@ -137,12 +136,10 @@ static void lose_silent(struct job_watch *watch, int64_t now)
     }
 }
 
-static void on_clock(evutil_socket_t fd, short what, void *arg)
+void job_watch_tick(struct job_watch *watch)
 {
-    struct job_watch *watch = arg;
     struct job *job = watch->job;
     int64_t now = clock_ms();
-    (void)fd, (void)what;
     job_tick(job, now);
     if (job->state != JOB_RUNNING)
         return;
@@ -153,7 +150,6 @@ static void on_clock(evutil_socket_t fd, short what, void *arg)
         watch->answers += watch->answered[i];
     }
     job_ask_vitals(job, true);
-    job_look(job);
 }
 
 int64_t job_watch_every_ms(const struct job_watch *watch)
@@ -183,10 +179,9 @@ struct job_watch *job_watch_new(struct job *job, int64_t after_ms)
     watch->what = calloc(job->map.ranks, sizeof *watch->what);
     watch->named = calloc(job->map.ranks, sizeof *watch->named);
     watch->answered = calloc(job->count, sizeof *watch->answered);
-    watch->clock = event_new(job->base, -1, EV_PERSIST, on_clock, watch);
     struct timeval every = timeval_from_ms(watch->every_ms);
-    if (watch->hang && watch->what && watch->named && watch->answered && watch->clock &&
-        event_add(watch->clock, &every) == 0)
+    if (watch->hang && watch->what && watch->named && watch->answered &&
+        event_add(job->watch_clock, &every) == 0)
         return watch;
     job_watch_free(watch);
     return NULL;
@@ -196,8 +191,6 @@ void job_watch_free(struct job_watch *watch)
 {
     if (!watch)
         return;
-    if (watch->clock)
-        event_free(watch->clock);
     for (uint32_t i = 0; watch->what && i < watch->ranks; i++)
         free(watch->what[i]);
     hang_free(watch->hang);

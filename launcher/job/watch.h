@@ -10,9 +10,11 @@
 struct job;
 struct job_watch;
 
-/* NULL without memory. */
+/* Starts job.watch_clock; NULL without memory. */
 struct job_watch *job_watch_new(struct job *job, int64_t after_ms);
 void job_watch_free(struct job_watch *watch);
+/* The clock is due. */
+void job_watch_tick(struct job_watch *watch);
 /* An answer to what it asked. */
 void job_watch_take(struct job_watch *watch, uint32_t worker, const Drarun__Wire__Vitals *vitals);
 /* How often it looks; and for job_tick: a look is so late. */

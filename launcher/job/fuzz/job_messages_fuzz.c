@@ -222,7 +222,8 @@ static struct event *clock_at(const struct job *job, uint8_t index)
     struct event *const clocks[] = {
         job->start_clock,      job->notice_clock,     job->limit_clock,      job->grace_clock,
         job->overdue_clock,    job->ping_clock,       job->hearsay_clock,    job->settle_clock,
-        job->agents[0].linger, job->agents[1].linger, job->agents[2].linger,
+        job->agents[0].linger, job->agents[1].linger, job->agents[2].linger, job->reach_clock,
+        job->watch_clock,      job->room_clock,
     };
     return clocks[index % ARRAY_LEN(clocks)];
 }
