@@ -13,14 +13,12 @@
 #include <unistd.h>
 
 #include "launcher/job/private.h"
-#include "launcher/job/master_port.h"
 #include "launcher/programs/programs.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
-#include "lib/wire/dial.h"
 #include "lib/wire/hello.h"
 #include "lib/wire/key_file.h"
 
@@ -28,33 +26,6 @@
 #define LINGER_TOLD_MS 1500 /* until people hear that the cluster is to tell how its pod ended */
 #define KILL_STEP_MS 50
 #define KILL_STEPS 40
-
-void agent_name(const struct agent *agent, char *text, size_t size)
-{
-    const struct request_pods *pods = agent->job->request->pods;
-    if (agent->job->early)
-        snprintf(text, size, "the agent");
-    else if (pods && !pods->nodes[agent->index])
-        snprintf(text, size, "worker %u (%s)", agent->index, pods->pods[agent->index]);
-    else if (pods)
-        snprintf(text, size, "worker %u (%s on %s)", agent->index, pods->pods[agent->index],
-                 pods->nodes[agent->index]);
-    else if (agent->host[0] && agent->job->request->agents)
-        snprintf(text, size, "worker %u (%.60s, %s)", agent->index, agent->host, agent->address);
-    else
-        snprintf(text, size, "worker %u (%s)", agent->index, agent->address);
-}
-
-struct log_about agent_about(const struct agent *agent)
-{
-    const struct request_pods *pods = agent->job->request->pods;
-    return (struct log_about){
-        .of_worker = true,
-        .worker = agent->index,
-        .claim = pods && pods->claims ? pods->claims[agent->index] : NULL,
-        .node = pods ? pods->nodes[agent->index] : NULL,
-    };
-}
 
 /* ---- phases ---- */
 
@@ -117,23 +88,6 @@ bool job_gathered(const struct job *job)
     return job->greeted == job->count;
 }
 
-/* ---- sending ---- */
-
-void agent_send(struct agent *agent, const Drarun__Wire__Envelope *message)
-{
-    if (!agent->channel)
-        return;
-    int rc = channel_send(agent->channel, message);
-    if (rc < 0)
-        log_debug("worker %u: message not sent: %s", agent->index, strerror(-rc));
-}
-
-void agents_send(struct job *job, const Drarun__Wire__Envelope *message)
-{
-    for (uint32_t i = 0; i < job->count; i++)
-        agent_send(&job->agents[i], message);
-}
-
 static void send_hello(struct agent *agent)
 {
     struct job *job = agent->job;
@@ -157,124 +111,6 @@ static void send_hello(struct agent *agent)
                                            : DRARUN__WIRE__FABRIC__FABRIC_OFF;
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(HELLO, hello, &hello);
     agent_send(agent, &envelope);
-}
-
-/* Ranks of several worlds may listen on one machine. */
-static bool is_taken(const struct launch_master *masters, uint32_t count, const char *address,
-                     uint16_t port)
-{
-    for (uint32_t w = 0; w < count; w++)
-        if (masters[w].port == port && strcmp(masters[w].address, address) == 0)
-            return true;
-    return false;
-}
-
-static uint16_t pick_port(const struct job *job, uint32_t world)
-{
-    const struct launch_master *own = &job->masters[world];
-    bool elsewhere = !request_is_here(job->request);
-    uint16_t port = MASTER_PORT_DEFAULT;
-    if (!elsewhere)
-        port = master_port_pick(getenv("MASTER_PORT"));
-    while (is_taken(job->masters, world, own->address, port))
-        port = elsewhere ? port + 1 : master_port_pick(getenv("MASTER_PORT"));
-    return port;
-}
-
-/* Where rank 0 of each world can listen. */
-static int find_masters(struct job *job, struct drarun_error *err)
-{
-    job->masters = calloc(job->worlds, sizeof *job->masters);
-    if (!job->masters)
-        return error_set(err, ENOMEM, "out of memory");
-    for (uint32_t w = 0; w < job->worlds; w++) {
-        uint16_t port = 0;
-        struct launch_master *master = &job->masters[w];
-        uint32_t worker = rankmap_worker(&job->map, job->map.app_firsts[w]);
-        const char *address = job->agents[worker].address;
-        if (!address[0] ||
-            address_split(address, master->address, sizeof master->address, &port, NULL) < 0)
-            snprintf(master->address, sizeof master->address, "127.0.0.1");
-        master->port = pick_port(job, w);
-    }
-    return 0;
-}
-
-static int make_launch(struct job *job, struct drarun_error *err)
-{
-    bool elsewhere = !request_is_here(job->request);
-    if (find_masters(job, err) < 0)
-        return -err->code;
-    struct launch_facts facts = {
-        .request = job->request,
-        .map = &job->map,
-        .uid = job->uid,
-        .attempt = job->attempt,
-        .env = elsewhere && !job->request->inherit ? NULL : job->env,
-        .stdin_rank = job->stdin_rank,
-        .universe = job_spawn_universe(job),
-        .hold = job->hold,
-        .start = job->early,
-        .here = !elsewhere,
-        .masters = job->masters,
-    };
-    job->launch = launch_message_new(&facts, err);
-    if (!job->launch)
-        return -err->code;
-    for (uint32_t i = 0; i < job->count; i++) {
-        const struct agent *agent = &job->agents[i];
-        const char *host = elsewhere ? agent->host : job->hostname;
-        launch_message_worker(job->launch, i, host, agent->address);
-    }
-    return job->request->collect_env ? job_use_files(job, job->request->collect_env, err) : 0;
-}
-
-struct launch_message *job_launch(struct job *job, struct drarun_error *err)
-{
-    return job->launch || make_launch(job, err) == 0 ? job->launch : NULL;
-}
-
-int job_use_plans(struct job *job, const struct plan *plans, size_t count, struct drarun_error *err)
-{
-    int rc = job->launch ? 0 : make_launch(job, err);
-    if (rc == 0 && launch_message_plan(job->launch, plans, count, true) < 0)
-        rc = error_set(err, ENOMEM, "out of memory");
-    return rc;
-}
-
-bool job_reports_to_file(const struct job *job)
-{
-    return request_reports_to_file(job->request);
-}
-
-int job_use_files(struct job *job, const char *variable, struct drarun_error *err)
-{
-    job_files_free(job->files);
-    job->files = job_files_new(job->request->report_path, job->count, err);
-    if (!job->files)
-        return -err->code;
-    launch_message_collect(job->launch, variable);
-    return 0;
-}
-
-json_t *job_left_files(const struct job *job)
-{
-    return job->files ? job_files_json(job->files) : NULL;
-}
-
-int agent_send_launch(struct agent *agent)
-{
-    struct job *job = agent->job;
-    struct drarun_error err = {0};
-    if (!agent->channel)
-        return 0; /* it closed, and how its process ended will be known in a moment */
-    if (!job_launch(job, &err))
-        return -err.code;
-    Drarun__Wire__Envelope envelope;
-    launch_message_for(job->launch, agent->index, agent->session_dir, &envelope);
-    int rc = channel_send(agent->channel, &envelope);
-    agent->launched = rc == 0;
-    return rc;
 }
 
 /* ---- starting ---- */

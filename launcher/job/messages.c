@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "jobs/derive/metadata.h"
-#include "jobs/ranks/worker_ranges.h"
 #include "launcher/job/private.h"
 #include "launcher/streams/framed.h"
 #include "lib/base/clock.h"
@@ -13,7 +12,6 @@
 #include "lib/base/log.h"
 #include "lib/wire/hello.h"
 
-#define RANGES_MAX 16      /* of workers in a line */
 #define NOTES_HELD_MS 1500 /* at most, while others may say the same */
 
 /* A message that cannot be: the agent is broken, or none of ours. */
@@ -100,11 +98,6 @@ static void on_failure(struct agent *agent, const Drarun__Wire__Failure *failure
         job_fail(agent->job, &err);
 }
 
-const json_t *job_inspection(const struct job *job, uint32_t worker)
-{
-    return job->agents[worker].inspection;
-}
-
 static void on_inspection(struct agent *agent, const Drarun__Wire__Inspection *inspection)
 {
     json_error_t why;
@@ -118,14 +111,6 @@ static void on_inspection(struct agent *agent, const Drarun__Wire__Inspection *i
     agent->inspection = document;
     if (metadata_decode_files(json_object_get(document, "probe"), &err) < 0)
         job_fail(agent->job, &err);
-}
-
-void job_ask_vitals(struct job *job, bool ranks)
-{
-    Drarun__Wire__VitalsRequest request = DRARUN__WIRE__VITALS_REQUEST__INIT;
-    request.ranks = ranks;
-    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(VITALS_REQUEST, vitals_request, &request);
-    agents_send(job, &envelope);
 }
 
 static void on_vitals(const struct agent *agent, const Drarun__Wire__Vitals *vitals)
@@ -160,30 +145,6 @@ static void on_evicted(struct agent *agent, const Drarun__Wire__Evicted *evicted
     job_fail_worker(agent, &err);
 }
 
-static void say_note(const uint32_t *workers, uint32_t count, const char *text, void *arg)
-{
-    struct job *job = arg;
-    struct buf ranges = BUF_INIT;
-    const struct log_about about = agent_about(&job->agents[workers[0]]);
-    if (job->early) {
-        log_note("%s", text);
-    } else if (count == 1) {
-        log_about(&about, LOG_NORMAL, "worker %u: %s", workers[0], text);
-    } else {
-        worker_ranges(workers, count, RANGES_MAX, &ranges);
-        log_note("workers %s: %s", ranges.data ? ranges.data : "?", text);
-    }
-    buf_done(&ranges);
-}
-
-void job_say_notes(struct job *job)
-{
-    event_del(job->notes_clock);
-    if (job->notes.count > 0)
-        status_line_clear(job->status);
-    notes_take(&job->notes, say_note, job);
-}
-
 /* All workers may say the same, one after another. A wait gives its reason within two seconds. */
 static bool hold_note(struct agent *agent, const char *text)
 {
@@ -209,7 +170,7 @@ static void on_note(struct agent *agent, const Drarun__Wire__Note *note)
         return;
     job_say_notes(agent->job); /* what came before */
     status_line_clear(agent->job->status);
-    say_note(&agent->index, 1, note->text, agent->job);
+    job_say_note(&agent->index, 1, note->text, agent->job);
 }
 
 static enum cause_api api_of(Drarun__Wire__Api api)

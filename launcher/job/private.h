@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the job engine share: job.c (life and states), actions.c (what the state table
- * asks for), agents.c (agents as processes and connections), messages.c (what agents say),
- * signals.c (what the user says). */
+ * asks for), agent.c (one agent), agents.c (agents as processes and connections), messages.c (what
+ * agents say), signals.c (what the user says). */
 #ifndef DRARUN_LAUNCHER_JOB_PRIVATE_H
 #define DRARUN_LAUNCHER_JOB_PRIVATE_H
 
@@ -202,6 +202,21 @@ void agent_lose_silent(struct agent *agent, const struct drarun_error *why);
 void job_act(struct job *job, enum job_action action);
 void job_on_overdue(evutil_socket_t fd, short what, void *arg);
 
+/* ---- agent.c ---- */
+/* "worker 2 (node-7)", or "the agent" where there is but one. */
+void agent_name(const struct agent *agent, char *text, size_t size);
+/* The same for the fields of a log's line. */
+struct log_about agent_about(const struct agent *agent);
+void agents_send(struct job *job, const Drarun__Wire__Envelope *message);
+void agent_send(struct agent *agent, const Drarun__Wire__Envelope *message);
+void job_send_signal(struct job *job, int signo);
+/* Prints what agents have noted: once for all workers that say the same. */
+void job_say_notes(struct job *job);
+void job_say_note(const uint32_t *workers, uint32_t count, const char *text, void *job);
+
+/* ---- launch.c ---- */
+int agent_send_launch(struct agent *agent);
+
 /* ---- agents.c ---- */
 int agents_new(struct job *job, struct drarun_error *err);
 int agents_start(struct job *job, struct drarun_error *err);
@@ -210,17 +225,10 @@ void agents_reap(struct job *job);
 /* The children that are no agents of ours are killed; true when there were any. */
 bool agents_sweep(struct job *job);
 bool agents_reaped(const struct job *job);
-void agents_send(struct job *job, const Drarun__Wire__Envelope *message);
-void agent_send(struct agent *agent, const Drarun__Wire__Envelope *message);
-int agent_send_launch(struct agent *agent);
 /* False, having failed the job, when that event cannot come in the agent's phase. */
 bool agent_advance(struct agent *agent, enum agent_event event);
 /* The agent is of no use any more, for the reason given (NULL: it was dropped on purpose). */
 void agent_lose(struct agent *agent, const struct drarun_error *why);
-/* "worker 2 (node-7)", or "the agent" where there is but one. */
-void agent_name(const struct agent *agent, char *text, size_t size);
-/* The same for the fields of a log's line. */
-struct log_about agent_about(const struct agent *agent);
 void agents_remove_remains(struct job *job);
 
 /* ---- dismiss.c ---- */
@@ -231,8 +239,6 @@ void job_await_dismissed(struct job *job);
 
 /* ---- messages.c ---- */
 void agent_on_message(struct channel *channel, Drarun__Wire__Envelope *message, void *arg);
-/* Prints what agents have noted: once for all workers that say the same. */
-void job_say_notes(struct job *job);
 void agent_on_closed(struct channel *channel, const struct drarun_error *err, void *arg);
 /* For struct output_owner and struct input_owner. */
 void job_on_credit(void *arg, uint32_t agent, size_t bytes);
@@ -243,6 +249,5 @@ void job_on_input(void *arg, const void *data, size_t length);
 /* ---- signals.c ---- */
 void job_on_signal(void *arg, int signo);
 void job_on_stop(evutil_socket_t fd, short what, void *arg);
-void job_send_signal(struct job *job, int signo);
 
 #endif

@@ -6,16 +6,6 @@
 
 #define STOP_MS 1000 /* the longest that we wait for agents to hear of a stop */
 
-void job_send_signal(struct job *job, int signo)
-{
-    Drarun__Wire__Signal message = DRARUN__WIRE__SIGNAL__INIT;
-    message.signo = signo;
-    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(SIGNAL, signal, &message);
-    for (uint32_t i = 0; i < job->count; i++)
-        if (job->agents[i].launched && job->agents[i].phase < AGENT_DONE)
-            agent_send(&job->agents[i], &envelope);
-}
-
 /* The user wants the job to end: the ranks get the signal and time to end by themselves; a second
  * one is final. */
 static void on_end_signal(struct job *job, int signo)

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The message that gives an agent the job: made once, when all is known that goes into it. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/job/private.h"
+#include "launcher/job/master_port.h"
+#include "lib/base/error.h"
+#include "lib/wire/dial.h"
+
+/* Ranks of several worlds may listen on one machine. */
+static bool is_taken(const struct launch_master *masters, uint32_t count, const char *address,
+                     uint16_t port)
+{
+    for (uint32_t w = 0; w < count; w++)
+        if (masters[w].port == port && strcmp(masters[w].address, address) == 0)
+            return true;
+    return false;
+}
+
+static uint16_t pick_port(const struct job *job, uint32_t world)
+{
+    const struct launch_master *own = &job->masters[world];
+    bool elsewhere = !request_is_here(job->request);
+    uint16_t port = MASTER_PORT_DEFAULT;
+    if (!elsewhere)
+        port = master_port_pick(getenv("MASTER_PORT"));
+    while (is_taken(job->masters, world, own->address, port))
+        port = elsewhere ? port + 1 : master_port_pick(getenv("MASTER_PORT"));
+    return port;
+}
+
+/* Where rank 0 of each world can listen. */
+static int find_masters(struct job *job, struct drarun_error *err)
+{
+    job->masters = calloc(job->worlds, sizeof *job->masters);
+    if (!job->masters)
+        return error_set(err, ENOMEM, "out of memory");
+    for (uint32_t w = 0; w < job->worlds; w++) {
+        uint16_t port = 0;
+        struct launch_master *master = &job->masters[w];
+        uint32_t worker = rankmap_worker(&job->map, job->map.app_firsts[w]);
+        const char *address = job->agents[worker].address;
+        if (!address[0] ||
+            address_split(address, master->address, sizeof master->address, &port, NULL) < 0)
+            snprintf(master->address, sizeof master->address, "127.0.0.1");
+        master->port = pick_port(job, w);
+    }
+    return 0;
+}
+
+static int make_launch(struct job *job, struct drarun_error *err)
+{
+    bool elsewhere = !request_is_here(job->request);
+    if (find_masters(job, err) < 0)
+        return -err->code;
+    struct launch_facts facts = {
+        .request = job->request,
+        .map = &job->map,
+        .uid = job->uid,
+        .attempt = job->attempt,
+        .env = elsewhere && !job->request->inherit ? NULL : job->env,
+        .stdin_rank = job->stdin_rank,
+        .universe = job_spawn_universe(job),
+        .hold = job->hold,
+        .start = job->early,
+        .here = !elsewhere,
+        .masters = job->masters,
+    };
+    job->launch = launch_message_new(&facts, err);
+    if (!job->launch)
+        return -err->code;
+    for (uint32_t i = 0; i < job->count; i++) {
+        const struct agent *agent = &job->agents[i];
+        const char *host = elsewhere ? agent->host : job->hostname;
+        launch_message_worker(job->launch, i, host, agent->address);
+    }
+    return job->request->collect_env ? job_use_files(job, job->request->collect_env, err) : 0;
+}
+
+struct launch_message *job_launch(struct job *job, struct drarun_error *err)
+{
+    return job->launch || make_launch(job, err) == 0 ? job->launch : NULL;
+}
+
+int job_use_plans(struct job *job, const struct plan *plans, size_t count, struct drarun_error *err)
+{
+    int rc = job->launch ? 0 : make_launch(job, err);
+    if (rc == 0 && launch_message_plan(job->launch, plans, count, true) < 0)
+        rc = error_set(err, ENOMEM, "out of memory");
+    return rc;
+}
+
+bool job_reports_to_file(const struct job *job)
+{
+    return request_reports_to_file(job->request);
+}
+
+int job_use_files(struct job *job, const char *variable, struct drarun_error *err)
+{
+    job_files_free(job->files);
+    job->files = job_files_new(job->request->report_path, job->count, err);
+    if (!job->files)
+        return -err->code;
+    launch_message_collect(job->launch, variable);
+    return 0;
+}
+
+json_t *job_left_files(const struct job *job)
+{
+    return job->files ? job_files_json(job->files) : NULL;
+}
+
+int agent_send_launch(struct agent *agent)
+{
+    struct job *job = agent->job;
+    struct drarun_error err = {0};
+    if (!agent->channel)
+        return 0; /* it closed, and how its process ended will be known in a moment */
+    if (!job_launch(job, &err))
+        return -err.code;
+    Drarun__Wire__Envelope envelope;
+    launch_message_for(job->launch, agent->index, agent->session_dir, &envelope);
+    int rc = channel_send(agent->channel, &envelope);
+    agent->launched = rc == 0;
+    return rc;
+}
