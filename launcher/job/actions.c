@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "launcher/job/private.h"
-#include "lib/base/cleanup.h"
-#include "lib/base/clock.h"
 #include "lib/base/log.h"
 
-#define OVERDUE_MS 2000      /* beyond --kill-after: until stalled output is dropped */
-#define OVERDUE_MORE_MS 3000 /* and then until agents are killed */
-#define REAP_MS 1000         /* from an agent's dismissal to its process's end */
+#define REACH_MS 10000        /* until agents started by hand are reached */
+#define PREPARE_MS 30000      /* until an agent that was reached is prepared */
+#define PREPARE_WORKER_MS 100 /* and this for each: on one machine they take turns */
+#define OVERDUE_MS 2000       /* beyond --kill-after: until stalled output is dropped */
+#define REAP_MS 1000          /* from an agent's dismissal to its process's end */
 
 static int prepare(struct job *job, struct drarun_error *err)
 {
@@ -30,6 +29,15 @@ static void do_check(struct job *job)
         job->checked = true;
     if (job->reach)
         event_del(job->start_clock); /* it has its own deadline */
+}
+
+int64_t job_start_limit_ms(const struct job *job)
+{
+    if (job->request->start_timeout_ms > 0)
+        return job->request->start_timeout_ms;
+    if (request_is_elsewhere(job->request) && job->state == JOB_CONNECTING)
+        return REACH_MS;
+    return PREPARE_MS + (int64_t)job->count * PREPARE_WORKER_MS;
 }
 
 static void do_launch(struct job *job)
@@ -182,43 +190,4 @@ void job_act(struct job *job, enum job_action action)
         event_base_loopbreak(job->base);
         return;
     }
-}
-
-static void drop_stalled_output(struct job *job)
-{
-    if (output_idle(job->output))
-        return;
-    log_note("nobody reads our output: the rest of it is dropped");
-    output_discard(job->output);
-}
-
-static void kill_processes(struct job *job)
-{
-    for (uint32_t i = 0; i < job->count; i++) {
-        struct agent *agent = &job->agents[i];
-        if (agent->pid && !agent->reaped)
-            kill(agent->pid, SIGKILL);
-    }
-    job->orphans = true;
-}
-
-/* First what holds the agents up is taken away, then they are. */
-void job_on_overdue(evutil_socket_t fd, short what, void *arg)
-{
-    struct job *job = arg;
-    (void)fd, (void)what;
-    bool first = job->overdue_stage++ == 0;
-    if (first)
-        job_start_clock(job->overdue_clock, OVERDUE_MORE_MS);
-    if (job->state == JOB_ENDING && first)
-        drop_stalled_output(job);
-    else if (job->state == JOB_ENDING)
-        job_event(job, JOB_OVERDUE);
-    else if (job->state == JOB_DRAINING && first && !agents_reaped(job))
-        kill_processes(job);
-    else if (job->state == JOB_DRAINING && (!agents_reaped(job) || job->orphans))
-        job_event(job, JOB_OVERDUE);
-    if (job->state == JOB_DRAINING && cause_kind(job->cause) != CAUSE_NONE && !first)
-        drop_stalled_output(job);
-    job_look(job);
 }

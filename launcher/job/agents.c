@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,101 +13,12 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
-#include "lib/base/file.h"
 #include "lib/base/log.h"
 #include "lib/wire/hello.h"
 #include "lib/wire/key_file.h"
 
 #define LINGER_MS 1000      /* between the end of an agent's connection and that of its process */
 #define LINGER_TOLD_MS 1500 /* until people hear that the cluster is to tell how its pod ended */
-#define KILL_STEP_MS 50
-#define KILL_STEPS 40
-
-/* ---- phases ---- */
-
-static void count_phase(struct job *job, enum agent_phase phase)
-{
-    job->greeted += phase == AGENT_GREETED;
-    job->prepared += phase == AGENT_PREPARED;
-    job->gone += phase == AGENT_DONE || phase == AGENT_LOST;
-    job->lost += phase == AGENT_LOST;
-}
-
-bool agent_advance(struct agent *agent, enum agent_event event)
-{
-    struct drarun_error err = {0};
-    const struct agent_step *step = agent_step_find(agent->phase, event);
-    if (!step) {
-        error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, EPROTO, "its message \"%s\" came while %s",
-                   agent_event_name(event), agent_phase_name(agent->phase));
-        agent_lose(agent, &err);
-        return false;
-    }
-    if (step->next == agent->phase)
-        return true;
-    const struct log_about about = agent_about(agent);
-    log_about(&about, LOG_VERBOSE, "worker %u: %s -> %s", agent->index,
-              agent_phase_name(agent->phase), agent_phase_name(step->next));
-    agent->phase = step->next;
-    count_phase(agent->job, agent->phase);
-    return true;
-}
-
-void agent_lose(struct agent *agent, const struct drarun_error *why)
-{
-    struct job *job = agent->job;
-    char name[128];
-    if (agent->linger)
-        event_free(TAKE_PTR(agent->linger));
-    if (job->remote)
-        remote_api()->give_up(job->remote, agent->index);
-    channel_free(TAKE_PTR(agent->channel));
-    if (agent->pid && !agent->reaped)
-        kill(agent->pid, SIGKILL);
-    if (agent->phase >= AGENT_DONE)
-        return;
-    if (agent->launched)
-        job->orphans |= agent->pid > 0;
-    agent_name(agent, name, sizeof name);
-    agent_advance(agent, AGENT_CLOSED);
-    if (!why)
-        return;
-    agent->job->hopeless |= why->code == EPROTONOSUPPORT || why->code == EACCES;
-    struct drarun_error err = *why;
-    err.kind = err.kind ? err.kind : DRARUN_ERR_INFRASTRUCTURE;
-    error_prefix(&err, "%s was lost", name);
-    job_fail_worker(agent, &err);
-}
-
-bool job_gathered(const struct job *job)
-{
-    return job->greeted == job->count;
-}
-
-static void send_hello(struct agent *agent)
-{
-    struct job *job = agent->job;
-    Drarun__Wire__Hello hello = DRARUN__WIRE__HELLO__INIT;
-    hello_fill(&hello, DRARUN__WIRE__ROLE__ROLE_LAUNCHER, "");
-    hello.job = (char *)job->uid;
-    hello.attempt = job->attempt;
-    hello.worker = agent->index;
-    hello.host = job->hostname;
-    const struct request_pods *pods = job->request->pods;
-    hello.generation = pods ? pods->generation : 0;
-    if (pods && pods->look_for) {
-        hello.look_for = pods->look_for->items;
-        hello.n_look_for = pods->look_for->count;
-    }
-    if (pods && pods->scripts) {
-        hello.scripts = pods->scripts->items;
-        hello.n_scripts = pods->scripts->count;
-    }
-    hello.fabric = pods && pods->open_nics ? DRARUN__WIRE__FABRIC__FABRIC_OPEN
-                                           : DRARUN__WIRE__FABRIC__FABRIC_OFF;
-    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(HELLO, hello, &hello);
-    agent_send(agent, &envelope);
-}
 
 /* ---- starting ---- */
 
@@ -187,12 +94,78 @@ int agents_new(struct job *job, struct drarun_error *err)
     return list ? resolve_agents(job, list, err) : error_set(err, ENOMEM, "out of memory");
 }
 
+/* ---- connections ---- */
+
+static void send_hello(struct agent *agent)
+{
+    struct job *job = agent->job;
+    Drarun__Wire__Hello hello = DRARUN__WIRE__HELLO__INIT;
+    hello_fill(&hello, DRARUN__WIRE__ROLE__ROLE_LAUNCHER, "");
+    hello.job = (char *)job->uid;
+    hello.attempt = job->attempt;
+    hello.worker = agent->index;
+    hello.host = job->hostname;
+    const struct request_pods *pods = job->request->pods;
+    hello.generation = pods ? pods->generation : 0;
+    if (pods && pods->look_for) {
+        hello.look_for = pods->look_for->items;
+        hello.n_look_for = pods->look_for->count;
+    }
+    if (pods && pods->scripts) {
+        hello.scripts = pods->scripts->items;
+        hello.n_scripts = pods->scripts->count;
+    }
+    hello.fabric = pods && pods->open_nics ? DRARUN__WIRE__FABRIC__FABRIC_OPEN
+                                           : DRARUN__WIRE__FABRIC__FABRIC_OFF;
+    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(HELLO, hello, &hello);
+    agent_send(agent, &envelope);
+}
+
+static void on_linger(evutil_socket_t fd, short what, void *arg)
+{
+    struct agent *agent = arg;
+    struct job *job = agent->job;
+    char name[128];
+    (void)fd, (void)what;
+    if (agent->awaits_pod) {
+        agent->awaits_pod = false;
+        agent_name(agent, name, sizeof name);
+        status_line_clear(job->status);
+        log_note("%s: %s; the cluster is to say within %d s how its pod ended", name,
+                 agent->why.text, JOB_POD_MS / 1000);
+        if (job_start_clock(agent->linger, JOB_POD_MS - LINGER_TOLD_MS) == 0)
+            return;
+    }
+    agent_conclude(agent);
+    job_look(job);
+}
+
+static void on_closed(struct channel *channel, const struct drarun_error *err, void *arg)
+{
+    struct agent *agent = arg;
+    struct job *job = agent->job;
+    (void)channel;
+    agent->why = *err;
+    channel_free(TAKE_PTR(agent->channel));
+    const struct request_pods *pods = job->request->pods;
+    bool pod = pods && !pods->entry && !pods->kept && agent->launched;
+    if (agent->phase < AGENT_DONE && (pod || (agent->pid && !agent->reaped))) {
+        /* how the process or pod ended is what people need to know, and it is about to end */
+        agent->linger = evtimer_new(job->base, on_linger, agent);
+        agent->awaits_pod = pod;
+        if (agent->linger && job_start_clock(agent->linger, pod ? LINGER_TOLD_MS : LINGER_MS) == 0)
+            return;
+    }
+    agent_conclude(agent);
+    job_look(job);
+}
+
 /* The connection of an agent stands. */
 static void connected(struct agent *agent, struct channel *channel)
 {
     agent->channel = channel;
     agent->heard_ms = clock_ms();
-    channel_set_callbacks(channel, agent_on_message, agent_on_closed, agent);
+    channel_set_callbacks(channel, agent_on_message, on_closed, agent);
     agent_advance(agent, AGENT_CONNECTED);
     send_hello(agent);
 }
@@ -212,8 +185,7 @@ static int start_early(struct job *job, struct drarun_error *err)
     int rc = local_agent_start(&job->local, &agent->pid, &fd, err);
     if (rc < 0)
         return rc;
-    struct channel *channel =
-        channel_new_take(job->base, fd, agent_on_message, agent_on_closed, agent);
+    struct channel *channel = channel_new_take(job->base, fd, agent_on_message, on_closed, agent);
     if (!channel)
         return error_set(err, ENOMEM, "out of memory");
     connected(agent, channel);
@@ -292,203 +264,6 @@ int agents_start(struct job *job, struct drarun_error *err)
     return rc;
 }
 
-/* ---- ends ---- */
-
-static bool is_agent(pid_t pid, void *arg)
-{
-    const struct job *job = arg;
-    for (uint32_t i = 0; i < job->count; i++)
-        if (job->agents[i].pid == pid && !job->agents[i].reaped)
-            return true;
-    return false;
-}
-
-bool agents_sweep(struct job *job)
-{
-    if (!job->orphans)
-        return false;
-    size_t found = local_agent_sweep(is_agent, job);
-    if (found > 0)
-        log_verbose("killed %zu processes that a dead agent had left", found);
-    /* those killed may have had children that came to us since */
-    return found > 0;
-}
-
-bool agents_reaped(const struct job *job)
-{
-    for (uint32_t i = 0; i < job->count; i++)
-        if (job->agents[i].pid && !job->agents[i].reaped)
-            return false;
-    return true;
-}
-
-/* Its connection and its process have both ended, or one of them and time enough has passed. */
-static void conclude(struct agent *agent)
-{
-    struct drarun_error err = {0};
-    int code = agent->why.code;
-    const char *why = code ? agent->why.text : "it closed the connection";
-    char how[64];
-    if (agent->phase >= AGENT_DONE)
-        return;
-    if (agent->reaped) {
-        /* that its connection broke as well goes without saying */
-        bool known = code == 0 || code == ECONNRESET || code == EPIPE;
-        local_agent_describe(agent->wait_status, how, sizeof how);
-        error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, ECHILD, "its drarun-worker (pid %d) %s%s%s",
-                   (int)agent->pid, how, known ? "" : ": ", known ? "" : why);
-    } else {
-        const struct job_request *request = agent->job->request;
-        bool unheard = agent->phase == AGENT_GREETING;
-        const char *ask = request->agents                         ? "--key-file"
-                          : request->pods && request->pods->entry ? "DRARUN_KEY or --key-file"
-                                                                  : NULL;
-        error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, code == EACCES ? EACCES : ECONNRESET,
-                   "%s%s%s%s", why, unheard && ask ? "; does it hold the same " : "",
-                   unheard && ask ? ask : "", unheard && ask ? ", and is it free?" : "");
-    }
-    agent_lose(agent, &err);
-}
-
-static void on_linger(evutil_socket_t fd, short what, void *arg)
-{
-    struct agent *agent = arg;
-    struct job *job = agent->job;
-    char name[128];
-    (void)fd, (void)what;
-    if (agent->awaits_pod) {
-        agent->awaits_pod = false;
-        agent_name(agent, name, sizeof name);
-        status_line_clear(job->status);
-        log_note("%s: %s; the cluster is to say within %d s how its pod ended", name,
-                 agent->why.text, JOB_POD_MS / 1000);
-        if (job_start_clock(agent->linger, JOB_POD_MS - LINGER_TOLD_MS) == 0)
-            return;
-    }
-    conclude(agent);
-    job_look(job);
-}
-
-void agent_on_closed(struct channel *channel, const struct drarun_error *err, void *arg)
-{
-    struct agent *agent = arg;
-    struct job *job = agent->job;
-    (void)channel;
-    agent->why = *err;
-    channel_free(TAKE_PTR(agent->channel));
-    const struct request_pods *pods = job->request->pods;
-    bool pod = pods && !pods->entry && !pods->kept && agent->launched;
-    if (agent->phase < AGENT_DONE && (pod || (agent->pid && !agent->reaped))) {
-        /* how the process or pod ended is what people need to know, and it is about to end */
-        agent->linger = evtimer_new(job->base, on_linger, agent);
-        agent->awaits_pod = pod;
-        if (agent->linger && job_start_clock(agent->linger, pod ? LINGER_TOLD_MS : LINGER_MS) == 0)
-            return;
-    }
-    conclude(agent);
-    job_look(job);
-}
-
-/* A pod that is gone when one looks has no name and no node any more; it had. */
-static struct cause_pod with_names(const struct job *job, const struct cause_pod *pod)
-{
-    const struct request_pods *known = job->request->pods;
-    struct cause_pod named = *pod;
-    if (!named.pod && known->pods)
-        named.pod = known->pods[pod->worker];
-    if (!named.node && known->nodes)
-        named.node = known->nodes[pod->worker];
-    return named;
-}
-
-void job_pod_ended(struct job *job, const struct cause_pod *pod)
-{
-    struct cause_pod named = with_names(job, pod);
-    struct agent *agent = &job->agents[pod->worker];
-    bool own = pod->end == POD_END_EXIT || pod->end == POD_END_UNKNOWN;
-    agent->pod_told = true;
-    if (own && pod->deleting && agent->leaves) {
-        /* an agent that leaves as it was told to exits like one whose job is over */
-        named.end = POD_END_DELETED;
-        cause_pod(job->cause, &named);
-    }
-    if ((agent->phase == AGENT_DONE && !agent->leaves) || (own && agent->channel))
-        return; /* in order, or what it said last is unread */
-    bool first = cause_pod(job->cause, &named);
-    agent_lose(agent, NULL);
-    job_caused(job, first);
-    job_look(job);
-}
-
-void job_tell_leave(const struct agent *agent)
-{
-    struct job *job = agent->job;
-    const struct log_about about = agent_about(agent);
-    const struct request_pods *pods = job->request->pods;
-    const char *name = pods->pods ? pods->pods[agent->index] : NULL;
-    if (!job->leave_told && !pods->entry && !pods->kept)
-        log_about(&about, LOG_NORMAL,
-                  "worker %u (%s) is taken away: every rank gets SIGTERM, and %" PRId64 " s",
-                  agent->index, name ? name : "?", pods->grace_ms / 1000);
-    job->leave_told = true;
-}
-
-void job_pod_leaves(struct job *job, const struct cause_pod *pod)
-{
-    struct agent *agent = &job->agents[pod->worker];
-    if (agent->pod_told || (agent->phase == AGENT_DONE && !agent->leaves))
-        return;
-    agent->pod_told = true;
-    if (cause_pod(job->cause, pod)) {
-        job_tell_leave(agent);
-        job_leave(job);
-    }
-    job_look(job);
-}
-
-static void reaped(struct agent *agent, int wait_status)
-{
-    struct job *job = agent->job;
-    agent->reaped = true;
-    agent->wait_status = wait_status;
-    if (!WIFEXITED(wait_status) || WEXITSTATUS(wait_status) != 0)
-        job->orphans = true;
-    /* what it said last may still be unread in its connection, which then ends too */
-    if (!agent->channel)
-        conclude(agent);
-}
-
-void agents_reap(struct job *job)
-{
-    int status = 0;
-    pid_t pid;
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-        for (uint32_t i = 0; i < job->count; i++)
-            if (job->agents[i].pid == pid)
-                reaped(&job->agents[i], status);
-    agents_sweep(job);
-}
-
-/* What a killed agent could not remove itself. */
-void agents_remove_remains(struct job *job)
-{
-    bool killed = false;
-    for (uint32_t i = 0; i < job->count; i++) {
-        struct agent *agent = &job->agents[i];
-        if (!agent->pid || agent->phase == AGENT_DONE)
-            continue;
-        killed |= agent->launched;
-        char shm_dir[128];
-        shm_clean_dir(agent->session_dir, shm_dir, sizeof shm_dir);
-        if (agent->launched)
-            tree_remove(AT_FDCWD, shm_dir);
-        if (agent->launched && tree_remove(AT_FDCWD, agent->session_dir) < 0)
-            log_error("cannot remove %s: %s", agent->session_dir, strerror(errno));
-    }
-    if (killed && job->shm)
-        shm_clean_run(job->shm);
-}
-
 void agents_free(struct job *job)
 {
     for (uint32_t i = 0; job->agents && i < job->count; i++) {
@@ -506,4 +281,25 @@ void agents_free(struct job *job)
     if (job->remote)
         remote_api()->close(job->remote);
     free(job->agents);
+}
+
+/* ---- what the cluster says of pods ---- */
+
+void job_pod_ended(struct job *job, const struct cause_pod *pod)
+{
+    agent_pod_ended(&job->agents[pod->worker], pod);
+    job_look(job);
+}
+
+void job_pod_leaves(struct job *job, const struct cause_pod *pod)
+{
+    struct agent *agent = &job->agents[pod->worker];
+    if (agent->pod_told || (agent->phase == AGENT_DONE && !agent->leaves))
+        return;
+    agent->pod_told = true;
+    if (cause_pod(job->cause, pod)) {
+        job_tell_leave(agent);
+        job_leave(job);
+    }
+    job_look(job);
 }

@@ -2,8 +2,8 @@
 /* Deadlines, and what is said when they pass. */
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "launcher/job/private.h"
 #include "lib/base/cleanup.h"
@@ -17,26 +17,9 @@
  * both together are the longest that a loss goes unnoticed, which is to be 15 s with the end. */
 #define PING_PODS_EVERY_MS 2000
 #define PING_PODS_LOST_MS 12000
-#define NOTICE_MS 1500        /* until people hear why an agent is not reached */
-#define REACH_MS 10000        /* until agents started by hand are reached */
-#define PREPARE_MS 30000      /* until an agent that was reached is prepared */
-#define PREPARE_WORKER_MS 100 /* and this for each: on one machine they take turns */
-#define AWAITED_SHOWN 8       /* names after the first */
-
-int job_start_clock(struct event *clock, int64_t ms)
-{
-    struct timeval after = timeval_from_ms(ms);
-    return event_add(clock, &after);
-}
-
-int64_t job_start_limit_ms(const struct job *job)
-{
-    if (job->request->start_timeout_ms > 0)
-        return job->request->start_timeout_ms;
-    if (request_is_elsewhere(job->request) && job->state == JOB_CONNECTING)
-        return REACH_MS;
-    return PREPARE_MS + (int64_t)job->count * PREPARE_WORKER_MS;
-}
+#define OVERDUE_MORE_MS 3000 /* from the drop of stalled output until agents are killed */
+#define NOTICE_MS 1500       /* until people hear why an agent is not reached */
+#define AWAITED_SHOWN 8      /* names after the first */
 
 static bool is_awaited(const struct job *job, const struct agent *agent)
 {
@@ -174,28 +157,48 @@ static void on_grace_clock(evutil_socket_t fd, short what, void *arg)
     job_look(job);
 }
 
+static void drop_stalled_output(struct job *job)
+{
+    if (output_idle(job->output))
+        return;
+    log_note("nobody reads our output: the rest of it is dropped");
+    output_discard(job->output);
+}
+
+static void kill_processes(struct job *job)
+{
+    for (uint32_t i = 0; i < job->count; i++) {
+        struct agent *agent = &job->agents[i];
+        if (agent->pid && !agent->reaped)
+            kill(agent->pid, SIGKILL);
+    }
+    job->orphans = true;
+}
+
+/* First what holds the agents up is taken away, then they are. */
+static void on_overdue_clock(evutil_socket_t fd, short what, void *arg)
+{
+    struct job *job = arg;
+    (void)fd, (void)what;
+    bool first = job->overdue_stage++ == 0;
+    if (first)
+        job_start_clock(job->overdue_clock, OVERDUE_MORE_MS);
+    if (job->state == JOB_ENDING && first)
+        drop_stalled_output(job);
+    else if (job->state == JOB_ENDING)
+        job_event(job, JOB_OVERDUE);
+    else if (job->state == JOB_DRAINING && first && !agents_reaped(job))
+        kill_processes(job);
+    else if (job->state == JOB_DRAINING && (!agents_reaped(job) || job->orphans))
+        job_event(job, JOB_OVERDUE);
+    if (job->state == JOB_DRAINING && cause_kind(job->cause) != CAUSE_NONE && !first)
+        drop_stalled_output(job);
+    job_look(job);
+}
+
 static int64_t ping_every_ms(const struct job *job)
 {
     return job->request->pods ? PING_PODS_EVERY_MS : PING_EVERY_MS;
-}
-
-/* The cluster takes most of a minute to say that a node does not answer. */
-void agent_lose_silent(struct agent *agent, const struct drarun_error *why)
-{
-    const struct request_pods *pods = agent->job->request->pods;
-    if (!pods || pods->entry) {
-        agent_lose(agent, why);
-        return;
-    }
-    const struct cause_pod pod = {
-        .worker = agent->index,
-        .pod = pods->pods[agent->index],
-        .node = pods->nodes[agent->index],
-        .end = POD_END_NODE_LOST,
-        .message = why->text,
-        .exit_code = -1,
-    };
-    job_pod_ended(agent->job, &pod);
 }
 
 static void check_heard(struct job *job, int64_t now)
@@ -212,21 +215,6 @@ static void check_heard(struct job *job, int64_t now)
     }
 }
 
-void job_tick(struct job *job, int64_t now)
-{
-    int64_t every = job->watch ? job_watch_every_ms(job->watch) : ping_every_ms(job);
-    int64_t late = now - job->ticked_ms - every;
-    job->ticked_ms = now;
-    if (late <= 0)
-        return;
-    for (uint32_t i = 0; i < job->count; i++) {
-        struct agent *agent = &job->agents[i];
-        agent->heard_ms = now - agent->heard_ms < late ? now : agent->heard_ms + late;
-    }
-    if (job->watch)
-        job_watch_skip(job->watch, late, now);
-}
-
 static void on_ping_clock(evutil_socket_t fd, short what, void *arg)
 {
     struct job *job = arg;
@@ -234,7 +222,10 @@ static void on_ping_clock(evutil_socket_t fd, short what, void *arg)
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(PING, ping, &ping);
     int64_t now = clock_ms();
     (void)fd, (void)what;
-    job_tick(job, now);
+    int64_t late =
+        job_tick(job, now, job->watch ? job_watch_every_ms(job->watch) : ping_every_ms(job));
+    if (job->watch)
+        job_watch_skip(job->watch, late, now);
     check_heard(job, now);
     agents_send(job, &envelope);
     job_look(job);
@@ -264,6 +255,12 @@ static void on_room_clock(evutil_socket_t fd, short what, void *arg)
     job_look(job);
 }
 
+static void on_look_clock(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd, (void)what;
+    job_look(arg);
+}
+
 int job_make_clocks(struct job *job, struct drarun_error *err)
 {
     struct event_base *base = job->base;
@@ -271,7 +268,7 @@ int job_make_clocks(struct job *job, struct drarun_error *err)
     job->notice_clock = evtimer_new(base, on_notice_clock, job);
     job->limit_clock = evtimer_new(base, on_limit_clock, job);
     job->grace_clock = evtimer_new(base, on_grace_clock, job);
-    job->overdue_clock = evtimer_new(base, job_on_overdue, job);
+    job->overdue_clock = evtimer_new(base, on_overdue_clock, job);
     job->notes_clock = evtimer_new(base, on_notes_clock, job);
     job->stop_clock = evtimer_new(base, job_on_stop, job);
     job->hearsay_clock = evtimer_new(base, job_on_hearsay, job);
@@ -280,10 +277,11 @@ int job_make_clocks(struct job *job, struct drarun_error *err)
     job->reach_clock = evtimer_new(base, on_reach_clock, job);
     job->watch_clock = event_new(base, -1, EV_PERSIST, on_watch_clock, job);
     job->room_clock = evtimer_new(base, on_room_clock, job);
+    job->look_clock = evtimer_new(base, on_look_clock, job);
     if (!job->start_clock || !job->notice_clock || !job->limit_clock || !job->grace_clock ||
         !job->overdue_clock || !job->notes_clock || !job->stop_clock || !job->hearsay_clock ||
         !job->settle_clock || !job->ping_clock || !job->reach_clock || !job->watch_clock ||
-        !job->room_clock)
+        !job->room_clock || !job->look_clock)
         return error_set(err, ENOMEM, "out of memory");
     job->ticked_ms = clock_ms();
     if (job->request->timeout_ms > 0)
@@ -301,7 +299,7 @@ void job_free_clocks(struct job *job)
                                     job->grace_clock, job->overdue_clock, job->notes_clock,
                                     job->stop_clock,  job->hearsay_clock, job->settle_clock,
                                     job->ping_clock,  job->reach_clock,   job->watch_clock,
-                                    job->room_clock};
+                                    job->room_clock,  job->look_clock};
     for (size_t i = 0; i < ARRAY_LEN(clocks); i++)
         if (clocks[i])
             event_free(clocks[i]);

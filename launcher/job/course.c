@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What has come about, and what follows from it. */
-#include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "launcher/job/private.h"
 #include "lib/base/clock.h"
-#include "lib/base/error.h"
 #include "lib/base/log.h"
 
 #define HEARSAY_MS 250
@@ -110,34 +106,17 @@ void job_on_settle(evutil_socket_t fd, short what, void *arg)
     job_look(job);
 }
 
-void job_caused(struct job *job, bool first)
-{
-    if (!first)
-        return;
-    if (cause_may_change(job->cause) && settle_for(job, SETTLE_MOMENT, SETTLE_MS)) {
-        ask_agents(job);
-        return;
-    }
-    if (job->state != JOB_ENDING)
-        job_event(job, JOB_CAUSE);
-}
-
-void job_fail(struct job *job, const struct drarun_error *err)
-{
-    bool first = cause_failure(job->cause, err);
-    if (!first)
-        log_verbose("%s", err->text);
-    job_caused(job, first);
-}
-
-void job_fail_worker(struct agent *agent, const struct drarun_error *err)
+void job_tell_leave(const struct agent *agent)
 {
     struct job *job = agent->job;
-    if (!job->request->pods)
-        job_fail(job, err);
-    else
-        job_caused(job, cause_worker_failure(job->cause, agent->index,
-                                             job->request->pods->nodes[agent->index], err));
+    const struct log_about about = agent_about(agent);
+    const struct request_pods *pods = job->request->pods;
+    const char *name = pods->pods ? pods->pods[agent->index] : NULL;
+    if (!job->leave_told && !pods->entry && !pods->kept)
+        log_about(&about, LOG_NORMAL,
+                  "worker %u (%s) is taken away: every rank gets SIGTERM, and %" PRId64 " s",
+                  agent->index, name ? name : "?", pods->grace_ms / 1000);
+    job->leave_told = true;
 }
 
 void job_leave(struct job *job)
@@ -147,6 +126,18 @@ void job_leave(struct job *job)
     job->leaving = true;
     job->signo = SIGTERM;
     job_event(job, JOB_INTERRUPT);
+}
+
+/* What has been noted of the job's end is taken. */
+static void take_cause(struct job *job)
+{
+    if (!job->caused)
+        return;
+    job->caused = false;
+    if (cause_may_change(job->cause) && settle_for(job, SETTLE_MOMENT, SETTLE_MS))
+        ask_agents(job);
+    else if (job->state != JOB_ENDING)
+        job_event(job, JOB_CAUSE);
 }
 
 void job_hear(struct job *job, const struct drarun_error *err)
@@ -220,7 +211,7 @@ static void look_checked(struct job *job)
         job_event(job, JOB_CHECKED);
 }
 
-void job_look(struct job *job)
+static void look_once(struct job *job)
 {
     if (job->settling == SETTLE_ANSWERS && agents_answered(job))
         settle_on(job);
@@ -231,6 +222,7 @@ void job_look(struct job *job)
         release(job);
     if (job->state < JOB_DRAINING && job->gone == job->count)
         believe(job);
+    take_cause(job);
     if (job->state < JOB_DRAINING && job->gone == job->count)
         job_event(job, JOB_GONE);
     if (job->state == JOB_CONNECTING && job->greeted == job->count)
@@ -242,6 +234,15 @@ void job_look(struct job *job)
     if (job->state == JOB_DRAINING && output_idle(job->output) && agents_reaped(job) &&
         !agents_sweep(job) && !awaits_words(job))
         job_event(job, JOB_DRAINED);
+}
+
+/* What follows may itself be what ends the job. */
+void job_look(struct job *job)
+{
+    do {
+        take_cause(job);
+        look_once(job);
+    } while (job->caused);
 }
 
 void job_stop(struct job *job, const struct drarun_error *why)

@@ -473,9 +473,13 @@ void job_on_output_closed(void *arg, enum output_stream stream)
     agents_send(arg, &envelope);
 }
 
+/* It may show amid anything, with a line of the log. */
 void job_on_output_failed(void *arg, const struct drarun_error *err)
 {
-    job_fail(arg, err);
+    struct job *job = arg;
+    job_fail(job, err);
+    if (job->look_clock) /* else the first look takes it */
+        job_start_clock(job->look_clock, 0);
 }
 
 void job_on_input(void *arg, const void *data, size_t length)

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the job engine share: job.c (life and states), actions.c (what the state table
- * asks for), agent.c (one agent), agents.c (agents as processes and connections), messages.c (what
- * agents say), signals.c (what the user says). */
+/* What the files of the job engine share. Each calls those below it alone: job.c (its life),
+ * agents.c (their connections), signals.c, clocks.c and messages.c, which the loop calls and which
+ * then have the course look (job_look), course.c (what has come about), actions.c (what the state
+ * table asks for), the parts that these call, ends.c (what has ended) and agent.c (one agent). No
+ * part calls the course: what ends the job is noted (job_caused, job_fail), and taken by the next
+ * look. */
 #ifndef DRARUN_LAUNCHER_JOB_PRIVATE_H
 #define DRARUN_LAUNCHER_JOB_PRIVATE_H
 
@@ -29,6 +32,7 @@
 #include "launcher/programs/remote.h"
 #include "launcher/programs/signals.h"
 #include "launcher/streams/status_line.h"
+#include "lib/base/clock.h"
 #include "lib/base/shm_clean.h"
 #include "lib/wire/channel.h"
 
@@ -100,6 +104,7 @@ struct job {
     enum job_state state;
     int64_t state_since_ms;
     struct cause *cause;
+    bool caused; /* the next look takes it */
 
     struct agent *agents;
     uint32_t count;   /* of agents */
@@ -148,6 +153,7 @@ struct job {
     struct event *reach_clock;   /* the deadline of reach */
     struct event *watch_clock;   /* the looks of watch */
     struct event *room_clock;    /* of spawn: until a request that finds no slot is refused */
+    struct event *look_clock;    /* at once: something ends the job that no callback looks for */
     enum settling settling;      /* before a first cause that may be an echo counts */
     uint32_t settle_ask;         /* the last question whether agents have more to tell */
     int64_t ticked_ms;           /* job_tick */
@@ -160,16 +166,40 @@ struct job {
     struct job_facts facts;
 };
 
+static inline int job_start_clock(struct event *clock, int64_t ms)
+{
+    struct timeval after = timeval_from_ms(ms);
+    return event_add(clock, &after);
+}
+
+/* ---- agents.c ---- */
+int agents_new(struct job *job, struct drarun_error *err);
+int agents_start(struct job *job, struct drarun_error *err);
+void agents_free(struct job *job);
+
+/* ---- messages.c ---- */
+void agent_on_message(struct channel *channel, Drarun__Wire__Envelope *message, void *arg);
+/* For struct output_owner and struct input_owner. */
+void job_on_credit(void *arg, uint32_t agent, size_t bytes);
+void job_on_output_closed(void *arg, enum output_stream stream);
+void job_on_output_failed(void *arg, const struct drarun_error *err);
+void job_on_input(void *arg, const void *data, size_t length);
+
+/* ---- signals.c ---- */
+void job_on_signal(void *arg, int signo);
+void job_on_stop(evutil_socket_t fd, short what, void *arg); /* of stop_clock */
+
+/* ---- clocks.c ---- */
+int job_make_clocks(struct job *job, struct drarun_error *err);
+void job_free_clocks(struct job *job);
+/* What the job waits for, for people; returns how many agents that are. */
+uint32_t job_describe_awaited(const struct job *job, struct buf *text);
+
 /* ---- course.c ---- */
 void job_event(struct job *job, enum job_event event);
 /* Level-triggered: finds out from the state of agents and output what has come about. Called at the
- * end of every callback. */
+ * end of every callback, by the files above alone. */
 void job_look(struct job *job);
-/* Takes what a function of cause.h returned. */
-void job_caused(struct job *job, bool first);
-void job_fail(struct job *job, const struct drarun_error *err);
-/* The same, of one worker. */
-void job_fail_worker(struct agent *agent, const struct drarun_error *err);
 /* The cluster takes a worker away: the others are of no use, but may save what they have. */
 void job_leave(struct job *job);
 /* Says once which worker the cluster takes away, whoever told it first: its agent or its pod. */
@@ -177,30 +207,51 @@ void job_tell_leave(const struct agent *agent);
 /* What an agent says of another: counts only when that one does not show within a moment what
  * really happened to it. */
 void job_hear(struct job *job, const struct drarun_error *err);
-
 /* The cluster will say how a pod has ended. */
 bool job_expects_words(const struct job *job);
 void job_on_settle(evutil_socket_t fd, short what, void *arg);  /* of settle_clock */
 void job_on_hearsay(evutil_socket_t fd, short what, void *arg); /* of hearsay_clock */
 
-/* ---- clocks.c ---- */
-int job_make_clocks(struct job *job, struct drarun_error *err);
-void job_free_clocks(struct job *job);
-int job_start_clock(struct event *clock, int64_t ms);
-/* The deadline for the present state. */
-int64_t job_start_limit_ms(const struct job *job);
-/* What the job waits for, for people; returns how many agents that are. */
-uint32_t job_describe_awaited(const struct job *job, struct buf *text);
-/* By each clock that looks for silence: where it is late (we were stopped, suspended or starved),
- * what agents said meanwhile is unread, and that time is no silence of theirs. Only that time is
- * taken off, so that an agent which is gone is lost however late all clocks are. */
-void job_tick(struct job *job, int64_t now_ms);
-/* The agent says nothing any more, for the reason given. */
-void agent_lose_silent(struct agent *agent, const struct drarun_error *why);
-
 /* ---- actions.c ---- */
 void job_act(struct job *job, enum job_action action);
-void job_on_overdue(evutil_socket_t fd, short what, void *arg);
+/* The deadline for the present state. */
+int64_t job_start_limit_ms(const struct job *job);
+
+/* ---- launch.c ---- */
+int agent_send_launch(struct agent *agent);
+
+/* ---- dismiss.c ---- */
+/* Lets an agent go: with request_pods.entry it is told how the job has ended. */
+void agent_dismiss(struct agent *agent);
+/* Waits until those that were told have gone, or for a moment. */
+void job_await_dismissed(struct job *job);
+
+/* ---- ends.c ---- */
+/* Takes what a function of cause.h returned. */
+void job_caused(struct job *job, bool first);
+void job_fail(struct job *job, const struct drarun_error *err);
+/* The same, of one worker. */
+void job_fail_worker(struct agent *agent, const struct drarun_error *err);
+/* False, having failed the job, when that event cannot come in the agent's phase. */
+bool agent_advance(struct agent *agent, enum agent_event event);
+/* The agent is of no use any more, for the reason given (NULL: it was dropped on purpose). */
+void agent_lose(struct agent *agent, const struct drarun_error *why);
+/* The agent says nothing any more, for the reason given. */
+void agent_lose_silent(struct agent *agent, const struct drarun_error *why);
+/* Its connection and its process have both ended, or one of them and time enough has passed. */
+void agent_conclude(struct agent *agent);
+/* job_pod_ended without the look. */
+void agent_pod_ended(struct agent *agent, const struct cause_pod *pod);
+/* By each clock that looks for silence, with its period: where it is late (we were stopped,
+ * suspended or starved), what agents said meanwhile is unread, and that time is no silence of
+ * theirs. Only that time is taken off, so that an agent which is gone is lost however late all
+ * clocks are. Returns how late it is. */
+int64_t job_tick(struct job *job, int64_t now_ms, int64_t every_ms);
+void agents_reap(struct job *job);
+/* The children that are no agents of ours are killed; true when there were any. */
+bool agents_sweep(struct job *job);
+bool agents_reaped(const struct job *job);
+void agents_remove_remains(struct job *job);
 
 /* ---- agent.c ---- */
 /* "worker 2 (node-7)", or "the agent" where there is but one. */
@@ -213,41 +264,5 @@ void job_send_signal(struct job *job, int signo);
 /* Prints what agents have noted: once for all workers that say the same. */
 void job_say_notes(struct job *job);
 void job_say_note(const uint32_t *workers, uint32_t count, const char *text, void *job);
-
-/* ---- launch.c ---- */
-int agent_send_launch(struct agent *agent);
-
-/* ---- agents.c ---- */
-int agents_new(struct job *job, struct drarun_error *err);
-int agents_start(struct job *job, struct drarun_error *err);
-void agents_free(struct job *job);
-void agents_reap(struct job *job);
-/* The children that are no agents of ours are killed; true when there were any. */
-bool agents_sweep(struct job *job);
-bool agents_reaped(const struct job *job);
-/* False, having failed the job, when that event cannot come in the agent's phase. */
-bool agent_advance(struct agent *agent, enum agent_event event);
-/* The agent is of no use any more, for the reason given (NULL: it was dropped on purpose). */
-void agent_lose(struct agent *agent, const struct drarun_error *why);
-void agents_remove_remains(struct job *job);
-
-/* ---- dismiss.c ---- */
-/* Lets an agent go: with request_pods.entry it is told how the job has ended. */
-void agent_dismiss(struct agent *agent);
-/* Waits until those that were told have gone, or for a moment. */
-void job_await_dismissed(struct job *job);
-
-/* ---- messages.c ---- */
-void agent_on_message(struct channel *channel, Drarun__Wire__Envelope *message, void *arg);
-void agent_on_closed(struct channel *channel, const struct drarun_error *err, void *arg);
-/* For struct output_owner and struct input_owner. */
-void job_on_credit(void *arg, uint32_t agent, size_t bytes);
-void job_on_output_closed(void *arg, enum output_stream stream);
-void job_on_output_failed(void *arg, const struct drarun_error *err);
-void job_on_input(void *arg, const void *data, size_t length);
-
-/* ---- signals.c ---- */
-void job_on_signal(void *arg, int signo);
-void job_on_stop(evutil_socket_t fd, short what, void *arg);
 
 #endif

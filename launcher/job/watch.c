@@ -72,7 +72,7 @@ static void end_job(struct job_watch *watch, enum hang_kind kind, uint32_t count
     error_kind(&err, DRARUN_ERR_TIMEOUT, ETIMEDOUT, "%s (--hang-after)",
                text.data ? text.data : "a rank hangs");
     buf_done(&text);
-    job_stop(watch->job, &err);
+    job_fail(watch->job, &err);
 }
 
 /* ---- looks ---- */
@@ -119,11 +119,17 @@ void job_watch_take(struct job_watch *watch, uint32_t worker, const Drarun__Wire
         judge(watch);
 }
 
+/* What has been noted ends the job for good. */
+static bool is_over(const struct job *job)
+{
+    return job->state != JOB_RUNNING || (job->caused && !cause_may_change(job->cause));
+}
+
 /* A node that is gone, an agent that was killed without a word or is stopped itself. */
 static void lose_silent(struct job_watch *watch, int64_t now)
 {
     struct job *job = watch->job;
-    for (uint32_t i = 0; i < job->count && job->state == JOB_RUNNING; i++) {
+    for (uint32_t i = 0; i < job->count && !is_over(job); i++) {
         struct agent *agent = &job->agents[i];
         struct drarun_error err = {0};
         if (!agent->channel || agent->phase == AGENT_DONE ||
@@ -140,7 +146,7 @@ void job_watch_tick(struct job_watch *watch)
 {
     struct job *job = watch->job;
     int64_t now = clock_ms();
-    job_tick(job, now);
+    job_watch_skip(watch, job_tick(job, now, watch->every_ms), now);
     if (job->state != JOB_RUNNING)
         return;
     lose_silent(watch, now);
@@ -159,7 +165,8 @@ int64_t job_watch_every_ms(const struct job_watch *watch)
 
 void job_watch_skip(struct job_watch *watch, int64_t late_ms, int64_t now_ms)
 {
-    hang_skip(watch->hang, late_ms, now_ms);
+    if (late_ms > 0)
+        hang_skip(watch->hang, late_ms, now_ms);
 }
 
 /* ---- from begin to end ---- */

@@ -17,7 +17,7 @@ void job_watch_free(struct job_watch *watch);
 void job_watch_tick(struct job_watch *watch);
 /* An answer to what it asked. */
 void job_watch_take(struct job_watch *watch, uint32_t worker, const Drarun__Wire__Vitals *vitals);
-/* How often it looks; and for job_tick: a look is so late. */
+/* How often it looks; and a look is so late, as job_tick says. */
 int64_t job_watch_every_ms(const struct job_watch *watch);
 void job_watch_skip(struct job_watch *watch, int64_t late_ms, int64_t now_ms);
 

@@ -223,7 +223,7 @@ static struct event *clock_at(const struct job *job, uint8_t index)
         job->start_clock,      job->notice_clock,     job->limit_clock,      job->grace_clock,
         job->overdue_clock,    job->ping_clock,       job->hearsay_clock,    job->settle_clock,
         job->agents[0].linger, job->agents[1].linger, job->agents[2].linger, job->reach_clock,
-        job->watch_clock,      job->room_clock,
+        job->watch_clock,      job->room_clock,       job->look_clock,
     };
     return clocks[index % ARRAY_LEN(clocks)];
 }
@@ -303,6 +303,8 @@ static void check(const struct job *job)
     if (gone != job->gone || job->greeted > WORKERS || job->prepared > WORKERS)
         abort();
     if (job->state == JOB_ENDED && gone != WORKERS)
+        abort();
+    if (gone == WORKERS && job->state < JOB_DRAINING) /* no look was left out */
         abort();
 }
 
