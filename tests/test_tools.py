@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs of scripts/lib that choose tests, make mutants, add up coverage, compare versions and read workflows."""
+"""The programs that choose tests, make mutants, add up coverage, compare versions, read workflows and judge commits."""
+import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -233,3 +235,157 @@ def test_other_files_of_the_forge_are_yaml(tmp_path):
 def test_workflows_are_there():
     """The check of scripts/lint has something to check."""
     assert len([*(SOURCE / ".github/workflows").glob("*.yml")]) >= 6 and workflows.findings() == []
+
+
+COMMITS = SOURCE / "scripts/check-commits"
+GOOD = "plan: name the file\n\nNobody knew which one it was.\n"
+
+
+class Repository:
+    """Of a test's own, with a branch main of one commit and the branch work that is checked out."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        folder.mkdir()
+        self.git("init", "-q", "-b", "main")
+        self.commit("tests: begin\n\nSomething must be there.\n", old="".join(f"line {i}\n" for i in range(3000)))
+        self.git("checkout", "-q", "-b", "work")
+
+    def git(self, *words):
+        options = "user.name=test", "user.email=test@example.org", "commit.gpgsign=false", "core.hooksPath=/dev/null"
+        return subprocess.run(["git", *(word for each in options for word in ("-c", each)), *map(str, words)], cwd=self.folder,
+                              capture_output=True, text=True, check=True).stdout.strip()
+
+    def commit(self, message, **files):
+        """Files by name, "__" for a slash and "_dot_" for a point. Returns the commit's short name."""
+        for name, text in files.items():
+            path = self.folder / name.replace("__", "/").replace("_dot_", ".")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        self.git("add", "-A")
+        self.git("commit", "-q", "--allow-empty", "--cleanup=verbatim", "-m", message)
+        return self.git("rev-parse", "HEAD")[:10]
+
+    def check(self, *words):
+        return subprocess.run([COMMITS, *map(str, words)], cwd=self.folder, capture_output=True, text=True)
+
+
+@pytest.fixture
+def repository(tmp_path):
+    return Repository(tmp_path / "repository")
+
+
+MESSAGES = [
+    (GOOD, []),
+    ("plan, lib/kube: name the file\n\nWhy.\n\nSigned-off-by: A <a@example.org>\n", []),
+    (f"plan: {'x' * 54}\n\nWhy.\n", []),
+    (f"plan: {'x' * 55}\n\nWhy.\n", ["the subject has 61 characters, and at most 60 are allowed"]),
+    ("plan: name the file.\n\nWhy.\n", ["the subject ends with a full stop"]),
+    ("Name the file\n\nWhy.\n", ["the subject has no area"]),
+    ("plan name the file\n\nWhy.\n", ["the subject has no area"]),
+    ("plan:name the file\n\nWhy.\n", ["the subject has no area"]),
+    ("plan: name the file\n", ["the message has no body"]),
+    ("plan: name the file\n\nSigned-off-by: A <a@example.org>\n", ["the message has no body"]),
+    ("plan: name the file\nWhy.\n", ["line 2 of the message is not blank"]),
+    ("Name it.\n", ["the subject has no area", "the subject ends with a full stop", "the message has no body"]),
+]
+
+
+@pytest.mark.parametrize("message,says", MESSAGES)
+def test_messages_of_commits(repository, message, says):
+    name = repository.commit(message)
+    run = repository.check("main..")
+    begins = [f'check-commits: {name} "{message.splitlines()[0]}": {each}' for each in says]
+    found = run.stdout.splitlines() if says else []
+    assert (run.returncode, run.stderr, len(found)) == (1 if says else 0, "", len(says)), run
+    assert all(line.startswith(begin) for line, begin in zip(found, begins)), run.stdout
+
+
+@pytest.mark.parametrize("message,says", MESSAGES)
+def test_message_before_its_commit(repository, message, says):
+    """As a hook of git gets it: with comments, and with the diff of commit --verbose."""
+    file = repository.folder / "message"
+    file.write_text(f"{message}# Please enter the message.\n# ------------------------ >8 ------------------------\ndiff of a file\n")
+    run = repository.check("--message", file)
+    assert (run.returncode, run.stderr) == (1 if says else 0, ""), run
+    assert [line.startswith(f'check-commits: {file} "{message.splitlines()[0]}": {each}') for line, each in zip(run.stdout.splitlines(), says, strict=True)
+            ] == [True] * len(says), run.stdout
+
+
+def test_message_of_what_is_put_into_another_commit(repository):
+    file = repository.folder / "message"
+    for text in ("fixup! plan: name the file\n", "squash! plan: name the file\n\nmore\n", "amend! plan: name the file\n"):
+        file.write_text(text)
+        assert repository.check("--message", file).returncode == 0
+    name = repository.commit("fixup! plan: name the file\n")
+    run = repository.check()
+    assert run.returncode == 1 and run.stdout.startswith(f'check-commits: {name} "fixup! plan: name the file": the subject has no area'), run
+
+
+def lines(number):
+    return "".join(f"new {i}\n" for i in range(number))
+
+
+@pytest.mark.parametrize("files,counted", [
+    ({"a_dot_c": lines(1000)}, 0), ({"a_dot_c": lines(1001)}, 1001), ({"a_dot_c": lines(600), "b_dot_c": lines(500)}, 1100),
+    ({"a_dot_c": lines(900), "tests__data__a_dot_json": lines(900)}, 0), ({"tests__helm__go_dot_sum": lines(2000)}, 0), ({"tests__helm__go_dot_sum_dot_c": lines(1001)}, 1001),
+    ({"lib__cel__fuzz__corpus__cel__a": lines(2000)}, 0), ({"docs__man__drarun-plan_dot_1": lines(2000)}, 0),
+    ({"docs__man__drarun-worker_dot_1": lines(1001)}, 1001), ({"lib__schema_dot_json": lines(1001)}, 1001),
+])
+def test_size_of_commits(repository, files, counted):
+    name = repository.commit(GOOD, **files)
+    run = repository.check("main..")
+    assert run.returncode == (1 if counted else 0), run
+    if counted:
+        largest = max(files.items(), key=lambda each: len(each[1]))[0].replace("__", "/").replace("_dot_", ".")
+        assert run.stdout.startswith(f'check-commits: {name} "plan: name the file": {counted} changed lines, and at most 1000 are allowed (most in {largest} '), run
+        assert run.stdout.endswith("split the commit, or end its message with the line `Large-change: REASON`\n"), run
+
+
+@pytest.mark.parametrize("trailer,taken", [
+    ("Large-change: one table of the API", True), ("Signed-off-by: A <a@example.org>\nLarge-change: one table\n of the API", True),
+    ("Large-change:", False), ("Large-change: ", False), ("large change: one table", False), ("Large-change: one table\nand more", False)])
+def test_large_change_has_a_reason(repository, trailer, taken):
+    repository.commit(f"{GOOD}\n{trailer}\n", a_dot_c=lines(1001))
+    assert repository.check("main..").returncode == (0 if taken else 1)
+
+
+def test_moves_count_what_changed_beside(repository):
+    repository.git("mv", "old", "new")
+    repository.commit(GOOD)
+    assert repository.check("main..").returncode == 0
+    (repository.folder / "moved").mkdir()
+    repository.git("mv", "new", "moved/new")
+    text = (repository.folder / "moved/new").read_text()
+    repository.commit(GOOD, moved__new=text.replace("line 1", "other 1"))
+    run = repository.check("HEAD~1..")
+    assert run.returncode == 1 and ": 2222 changed lines" in run.stdout and "(most in moved/new 2222)" in run.stdout, run
+
+
+def test_range_is_that_of_the_branch(repository):
+    """Merges are passed over; a range that is not given begins at origin/main, or at main."""
+    repository.git("checkout", "-q", "-b", "side")
+    wrong = repository.commit("Wrong\n\nWhy.\n", side="side\n")
+    repository.git("checkout", "-q", "work")
+    repository.commit(GOOD, work="work\n")
+    repository.git("merge", "-q", "--no-ff", "-m", "Merge it", "side")
+    run = repository.check()
+    assert run.returncode == 1 and [line.split()[1] for line in run.stdout.splitlines()] == [wrong], run
+    repository.git("update-ref", "refs/remotes/origin/main", "HEAD~1")  # of which wrong is no part
+    assert repository.check().stdout == run.stdout
+    repository.git("update-ref", "refs/remotes/origin/main", "HEAD")
+    run = repository.check()
+    assert (run.returncode, run.stdout) == (0, "check-commits: nothing found in 0 commits of origin/main..\n")
+    repository.git("branch", "-D", "main")
+    repository.git("update-ref", "-d", "refs/remotes/origin/main")
+    run = repository.check()
+    assert (run.returncode, run.stdout) == (66, "") and "neither a branch origin/main nor a branch main: name a range" in run.stderr
+    run = repository.check("nosuch..")
+    assert (run.returncode, run.stdout) == (66, "") and "bad revision 'nosuch..'" in run.stderr
+
+
+def test_uncounted_files_are_of_this_tree():
+    """A row of the table whose files are gone would excuse others."""
+    names = subprocess.run(["git", "ls-files"], cwd=SOURCE, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
+    table = runpy.run_path(str(COMMITS))["UNCOUNTED"]
+    assert [pattern for pattern, why in table if not why or not any(re.fullmatch(pattern, name) for name in names)] == []
