@@ -389,3 +389,45 @@ def test_uncounted_files_are_of_this_tree():
     names = subprocess.run(["git", "ls-files"], cwd=SOURCE, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
     table = runpy.run_path(str(COMMITS))["UNCOUNTED"]
     assert [pattern for pattern, why in table if not why or not any(re.fullmatch(pattern, name) for name in names)] == []
+
+
+def editor_settings():
+    """[(pattern of paths, {key: value})] of .editorconfig, in its order."""
+    parts = {r"\*\*/": "(.*/)?", r"\*\*": ".*", r"\*": "[^/]*", r"\{": "(", r"\}": ")", ",": "|"}
+    found = []
+    for line in (SOURCE / ".editorconfig").read_text().splitlines():
+        if line.startswith("["):
+            glob = line[1:-1]
+            regex = re.sub("|".join(map(re.escape, parts)), lambda match: parts[match[0]], re.escape(glob))
+            found.append((re.compile(regex if "/" in glob else f"(.*/)?({regex})"), {}))
+        elif " = " in line and found:
+            key, value = line.split(" = ")
+            found[-1][1][key] = value
+    return found
+
+
+def test_editors_do_what_the_tree_has():
+    """.editorconfig says of no file what it is not; its width of C is that of .clang-format, and that of Python holds nearly everywhere."""
+    sections = editor_settings()
+    style = dict(re.findall(r"^(\w+): (\d+)$", (SOURCE / ".clang-format").read_text(), re.M))
+    wrong, used, python = [], set(), []
+    for name in subprocess.run(["git", "ls-files"], cwd=SOURCE, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines():
+        has = {}
+        for k, (pattern, settings) in enumerate(sections):
+            if pattern.fullmatch(name):
+                has |= settings
+                used.add(k)
+        data = (SOURCE / name).read_bytes() if (SOURCE / name).is_file() else b""
+        if name.endswith((".c", ".h")) and "/corpus/" not in name:
+            assert (has["max_line_length"], has["indent_size"]) == (style["ColumnLimit"], style["IndentWidth"]), name
+        python += [len(line) for line in data.splitlines() if name.endswith(".py")]
+        if not data or has["charset"] == "unset":
+            continue
+        lines = data.decode(has["charset"]).split("\n")
+        wrong += [f"{name}: does not end with a new line"] if lines[-1] else []
+        wrong += [f"{name}: ends lines with CR" for line in lines[:1] if line.endswith("\r")]
+        wrong += [f"{name}:{k}: blanks at the end" for k, line in enumerate(lines, 1) if has["trim_trailing_whitespace"] == "true" and line != line.rstrip()]
+        wrong += [f"{name}:{k}: a tab" for k, line in enumerate(lines, 1) if has["indent_style"] == "space" and line.startswith("\t")]
+    assert wrong == [] and used == {*range(len(sections))}
+    most = int(next(settings["max_line_length"] for pattern, settings in sections if pattern.fullmatch("x.py") and "max_line_length" in settings))
+    assert sum(length > most for length in python) < len(python) / 50
