@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The programs that choose tests, make mutants, add up coverage, compare versions, read workflows and judge commits."""
+import os
 import re
 import runpy
 import shutil
@@ -7,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+import yaml
 
 from support.build import BUILD, SOURCE
 
@@ -235,6 +237,15 @@ def test_other_files_of_the_forge_are_yaml(tmp_path):
 def test_workflows_are_there():
     """The check of scripts/lint has something to check."""
     assert len([*(SOURCE / ".github/workflows").glob("*.yml")]) >= 6 and workflows.findings() == []
+
+
+def test_hooks_call_scripts_of_the_tree():
+    """pre-commit fetches nothing: all hooks are local, and programs of ours."""
+    repositories = yaml.safe_load((SOURCE / ".pre-commit-config.yaml").read_text())["repos"]
+    assert [each["repo"] for each in repositories] == ["local"]
+    entries = [hook["entry"].split() for hook in repositories[0]["hooks"]]
+    assert entries == [["scripts/format", "--check"], ["scripts/lint"], ["scripts/check-commits", "--message"]]
+    assert all(os.access(SOURCE / entry[0], os.X_OK) for entry in entries)
 
 
 COMMITS = SOURCE / "scripts/check-commits"
