@@ -78,6 +78,27 @@ def test_links_lead_somewhere(page):
     assert not wrong, f"{page}: {wrong}"
 
 
+TOPS = ("benchmarks", "build", "cmake", "deploy", "docs", "examples", "include", "jobs", "launcher", "lib", "plugin", "python", "scripts", "tests", "worker")
+
+
+def test_guide_for_developers_names_what_is_there():
+    """Its paths, where words in capitals stand for any name; its tests, and other names of the code."""
+    page = SOURCE / "docs/developing.md"
+    code = (inline or line.partition(" #")[0] for inline, line in re.findall(r"`([^`]+)`|^    (.*)$", page.read_text(), re.M))
+    words = {word.rstrip("/") for each in code for word in each.split()}
+    paths = {word for word in words if re.match(rf"({'|'.join(TOPS)}|FOLDER)/", word)}
+    patterns = {path: re.sub("MACHINE|NAME|NN", "*", path.replace("FOLDER", "[jlpw]*/*")) for path in paths}
+    patterns = {path: each for path, each in patterns.items() if not each.startswith("build/tests/*")}
+    wrong = [path for path, each in patterns.items() if not next((BUILD if each.startswith("build/") else SOURCE).glob(each.removeprefix("build/")), None)]
+
+    sources = [path for top in TOPS if top != "build" for path in (SOURCE / top).rglob("*") if path.suffix in (".c", ".h", ".py", ".cmake") or path.name == "CMakeLists.txt"]
+    known = {word for path in sources for word in (path.stem, *re.findall(r"\w+", path.read_text()))}
+    defined = {name for path in (SOURCE / "tests").glob("test_*.py") for name in re.findall(r"^def (test_\w+)", path.read_text(), re.M)}
+    names = {word.removeprefix("unit.") for word in words - paths if re.fullmatch(r"(unit\.)?\w+_\w+", word)}
+    wrong += [name for name in names if name not in (defined if name.startswith("test_") else known)]
+    assert len(paths) > 60 and len(names) > 30 and not wrong, f"{page.name}: {sorted(wrong)}: no such file, test or name"
+
+
 def test_job_of_the_readme_is_the_example(source):
     block, = re.findall(r"\n\n((?:    .*\n)*    kind: DraJob\n(?:    .*\n)*)", (source / "README.md").read_text())
     text = "".join(line[4:] for line in block.splitlines(True))
