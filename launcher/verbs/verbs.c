@@ -27,7 +27,7 @@
 #include "lib/base/error.h"
 #include "lib/base/nearest.h"
 
-/* A new verb is a file verb_NAME.c and a word here. */
+/* A new verb is a file NAME.c and a word here (docs/developing.md). */
 static const struct verb *const run[] = {&verb_run, &verb_submit, &verb_alloc, &verb_join, NULL};
 static const struct verb *const look[] = {&verb_list, &verb_status, &verb_describe, &verb_logs,
                                           &verb_exec, &verb_wait,   &verb_cancel,   NULL};
