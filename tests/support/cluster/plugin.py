@@ -102,7 +102,7 @@ class Plugin:
         """{its name: the device} of a driver, or of that of its NICs, as the API server has them."""
         return {each["name"]: each for found in self.node.cluster.api.get(self.api, "ResourceSlice")
                 if found["spec"]["driver"] == (driver or self.driver) and found["spec"].get("nodeName") == self.node.name
-                for each in found["spec"].get("devices", ())}
+                for each in found["spec"].get("devices") or ()}  # 1.34 writes null for none
 
     def registered(self):
         """The kubelet keeps a connection to the socket of a driver that it knows."""
