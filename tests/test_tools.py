@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs that choose tests, make mutants, add up coverage, compare versions, read workflows and judge commits."""
+"""The programs that choose tests, make mutants, add up coverage, compare versions, read workflows, judge commits and wrap Markdown."""
 import os
 import re
 import runpy
@@ -18,6 +18,7 @@ import mutants  # noqa: E402
 import select_tests  # noqa: E402
 import version  # noqa: E402
 import workflows  # noqa: E402
+import wrap_markdown  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -442,3 +443,41 @@ def test_editors_do_what_the_tree_has():
     assert wrong == [] and used == {*range(len(sections))}
     most = int(next(settings["max_line_length"] for pattern, settings in sections if pattern.fullmatch("x.py") and "max_line_length" in settings))
     assert sum(length > most for length in python) < len(python) / 50
+
+
+# ---- wrap_markdown ----
+
+WORDS = " ".join(["words"] * 30)  # 179 columns
+FIRST, SECOND = " ".join(["words"] * 16), " ".join(["words"] * 14)
+
+
+@pytest.mark.parametrize("text, made", [
+    (f"{WORDS}\n", f"{FIRST}\n{SECOND}\n"),
+    ("two\nlines\n\nand more\n", "two lines\n\nand more\n"),
+    (f"- {WORDS}\n  more\n    - deeper\n", f"- {FIRST}\n  {SECOND} more\n    - deeper\n"),
+    (f"> {WORDS}\n", f"> {FIRST}\n> {SECOND}\n"),
+    (f"{FIRST} 1. word\n", f"{FIRST} 1.\nword\n"),  # no list begins
+    (f"{FIRST} `one two three`\n", f"{FIRST}\n`one two three`\n"),
+    (f"{FIRST} [one two](three)\n", f"{FIRST}\n[one two](three)\n"),
+    ("a line  \nthat ends\n", "a line  \nthat ends\n"),
+], ids=["long", "short", "item", "quote", "number", "code-span", "link", "break"])
+def test_markdown_is_wrapped(text, made):
+    assert wrap_markdown.wrapped(text) == made and wrap_markdown.wrapped(made) == made
+
+
+@pytest.mark.parametrize("text", [
+    f"# {WORDS}\n", f"| {WORDS} | |\n", f"```\n{WORDS}\n\n{WORDS}\n```\n", f"text\n\n    {WORDS}\n", f"<p>{WORDS}</p>\n", f"<!-- {WORDS}\n{WORDS} -->\n",
+    f"[name]: https://example.com/ \"{WORDS}\"\n", f"---\ntitle: {WORDS}\n---\n", f"- item\n\n      {WORDS}\n",
+], ids=["heading", "table", "fence", "code", "html", "comment", "definition", "front", "code-of-item"])
+def test_what_is_no_paragraph_stays(text):
+    assert wrap_markdown.wrapped(text) == text
+
+
+def test_what_is_not_wrapped_is_named(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(f"good\n\n{WORDS}\n")
+    words = [sys.executable, SOURCE / "scripts/lib/wrap_markdown.py", "--check", page]
+    run = subprocess.run(words, capture_output=True, text=True)
+    assert (run.returncode, run.stdout) == (1, f"{page}:3: the lines are not as scripts/format puts them, at most 100 columns\n")
+    subprocess.run([*words[:2], page], check=True)
+    assert subprocess.run(words).returncode == 0 and page.read_text() == f"good\n\n{FIRST}\n{SECOND}\n"
