@@ -578,8 +578,9 @@ def test_lint(helm, values):
 def chart_files(tmp_path):
     """A copy of the chart and of the script that writes its page; (folder of the chart, run)."""
     shutil.copytree(CHART, tmp_path / "deploy/chart")
-    (tmp_path / "scripts").mkdir()
-    shutil.copy(SOURCE / "scripts/chart-page", tmp_path / "scripts")
+    (tmp_path / "scripts/lib").mkdir(parents=True)
+    for name in ("chart-page", "lib/wrap_markdown.py"):
+        shutil.copy(SOURCE / "scripts" / name, tmp_path / "scripts" / name)
 
     def run(*words):
         return subprocess.run([tmp_path / "scripts/chart-page", *words], capture_output=True, text=True, timeout=patience())
