@@ -132,7 +132,7 @@ static void on_linger(evutil_socket_t fd, short what, void *arg)
         agent_name(agent, name, sizeof name);
         status_line_clear(job->status);
         log_note("%s: %s; the cluster is to say within %d s how its pod ended", name,
-                 agent->why.text, JOB_POD_MS / 1000);
+                 agent_why(agent), JOB_POD_MS / 1000);
         if (job_start_clock(agent->linger, JOB_POD_MS - LINGER_TOLD_MS) == 0)
             return;
     }

@@ -103,11 +103,16 @@ bool job_gathered(const struct job *job)
 
 /* ---- connections and pods ---- */
 
+const char *agent_why(const struct agent *agent)
+{
+    return agent->why.code ? agent->why.text : "it closed the connection";
+}
+
 void agent_conclude(struct agent *agent)
 {
     struct drarun_error err = {0};
     int code = agent->why.code;
-    const char *why = code ? agent->why.text : "it closed the connection";
+    const char *why = agent_why(agent);
     char how[64];
     if (agent->phase >= AGENT_DONE)
         return;

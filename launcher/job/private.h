@@ -238,6 +238,8 @@ bool agent_advance(struct agent *agent, enum agent_event event);
 void agent_lose(struct agent *agent, const struct drarun_error *why);
 /* The agent says nothing any more, for the reason given. */
 void agent_lose_silent(struct agent *agent, const struct drarun_error *why);
+/* Why its connection ended; borrowed. */
+const char *agent_why(const struct agent *agent);
 /* Its connection and its process have both ended, or one of them and time enough has passed. */
 void agent_conclude(struct agent *agent);
 /* job_pod_ended without the look. */
