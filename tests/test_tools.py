@@ -445,6 +445,22 @@ def test_editors_do_what_the_tree_has():
     assert sum(length > most for length in python) < len(python) / 50
 
 
+# ---- tree ----
+
+# A parser with its macros, a connection with its calls: each is one thing.
+CIRCLES = [["lib/cel/macro.c", "lib/cel/parser.c"], ["plugin/rpc/rpc_call.c", "plugin/rpc/rpc_conn.c"]]
+
+
+def test_files_call_in_one_direction():
+    """By the symbols of all objects: a file calls its parts, and they never call it."""
+    tree = runpy.run_path(str(SOURCE / "scripts/tree"))
+    calls, _ = tree["calls"](BUILD)
+    assert len(calls) > 700, sorted(calls)
+    found = tree["circles"](calls)
+    assert [each for each in found if each not in CIRCLES] == [], "let a file below both hold what they share"
+    assert found == CIRCLES, "one that is gone leaves the list"
+
+
 # ---- wrap_markdown ----
 
 WORDS = " ".join(["words"] * 30)  # 179 columns
