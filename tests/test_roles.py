@@ -115,7 +115,17 @@ def test_nccls_inspector_that_writes_nothing(drarun, inspected, tmp_path):
     library.touch()
     empty = inspected(': >"$NCCL_INSPECTOR_DUMP_DIR/$RANK.log"', {"NCCL_PROFILER_PLUGIN": str(library)})
     result = drarun("run", "--local", empty, "--report", "report.json", cwd=tmp_path).ok()
-    assert "NCCL's inspector has written nothing: is the program's NCCL older than 2.28, or had it no communicator of several ranks?" in result.err, result
+    assert "NCCL's inspector has written nothing: is the program's NCCL older than 2.28, or did it make no communicator of more than one rank?" in result.err, result
+
+
+def test_nccls_inspector_whose_folder_cannot_be_made(drarun, inspected, tmp_path):
+    """It is said before any rank starts."""
+    (tmp_path / "lib.so").touch()
+    (tmp_path / "file").touch()
+    path = inspected("touch started", {"NCCL_PROFILER_PLUGIN": str(tmp_path / "lib.so")})
+    result = drarun("run", "--local", path, "--report", "file/report.json", cwd=tmp_path)
+    assert result.rc != 0 and "file/report.json.inspector" in result.err and "does not fit" not in result.err, result
+    assert not (tmp_path / "started").exists()
 
 
 @pytest.mark.parametrize("library, said", [("lib.so", "its files have no place; give --report FILE"), ("none.so", "this machine does not have its library")])

@@ -239,6 +239,15 @@ static int make_identity(struct job *job, struct drarun_error *err)
     return rc < 0 ? rc : make_base(job, err);
 }
 
+/* Before any agent starts: where it cannot be made, nothing has run yet. */
+static int make_files(struct job *job, struct drarun_error *err)
+{
+    if (!job->request->collect_env)
+        return 0;
+    job->files = job_files_new(job->request->report_path, job->count, err);
+    return job->files ? 0 : -err->code;
+}
+
 static int make(struct job *job, struct drarun_error *err)
 {
     int rc = make_identity(job, err);
@@ -248,6 +257,8 @@ static int make(struct job *job, struct drarun_error *err)
         rc = map_ranks(job, err);
     if (rc == 0)
         rc = make_streams(job, err);
+    if (rc == 0)
+        rc = make_files(job, err);
     if (rc < 0)
         return rc;
     job->signals = signals_new(job->base, job_on_signal, job, err);

@@ -77,7 +77,9 @@ static int make_launch(struct job *job, struct drarun_error *err)
         const char *host = elsewhere ? agent->host : job->hostname;
         launch_message_worker(job->launch, i, host, agent->address);
     }
-    return job->request->collect_env ? job_use_files(job, job->request->collect_env, err) : 0;
+    if (job->request->collect_env)
+        launch_message_collect(job->launch, job->request->collect_env);
+    return 0;
 }
 
 struct launch_message *job_launch(struct job *job, struct drarun_error *err)

@@ -94,7 +94,7 @@ static void tell_files(const struct job *job)
     json_int_t count = json_integer_value(json_object_get(files, "files"));
     if (files && json_integer_value(json_object_get(files, "bytes")) == 0)
         log_note("NCCL's inspector has written nothing: is the program's NCCL older than 2.28, or "
-                 "had it no communicator of several ranks?");
+                 "did it make no communicator of more than one rank?");
     else if (files)
         log_note("NCCL's inspector: %lld file%s in %s%s", (long long)count, count == 1 ? "" : "s",
                  json_string_value(json_object_get(files, "folder")),
