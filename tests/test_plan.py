@@ -225,7 +225,7 @@ def test_rules_are_of_a_version(drarun, tmp_path, kubelets, options, version):
 @pytest.mark.parametrize("version", ["", "1", "37", "1.x", "1.36+"])
 def test_a_version_that_is_none(drarun, machine, spec, version):
     result = drarun("plan", spec(1, 1, 1), *machine("a4-highgpu-8g"), "--kubernetes", version)
-    assert result.rc == 64 and f'kubernetes: expected a version as 1.36, got "{version}"' in result.err, result
+    assert result.rc == 64 and f'kubernetes: expected a version such as 1.36, got "{version}"' in result.err, result
 
 
 def test_capacity_as_a_minimum(drarun, machine, spec):

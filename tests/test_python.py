@@ -366,7 +366,7 @@ def test_options_that_mean_nothing(py, examples_dir):
     for call, error, says in [
             (lambda: job.render(api="v7"), py.UsageError, "v7"),
             (lambda: py.plan(job, workers=-1), py.UsageError, "workers: -1 is out of range"),
-            (lambda: py.plan(job, kubernetes="new"), py.UsageError, "expected a version as 1.36"),
+            (lambda: py.plan(job, kubernetes="new"), py.UsageError, "expected a version such as 1.36"),
             (lambda: py.plan(job, slices="a\0b"), py.UsageError, "slices"),
             (lambda: py.plan(job, slices="nowhere.json"), py.Error, "nowhere.json"),
             (lambda: py.env(root="/nowhere"), py.SpecError, "/nowhere: No such file"),

@@ -158,7 +158,7 @@ static int choose_minor(const char *chosen, const struct plan_objects *objects, 
 {
     if (chosen && predict_minor_parse(chosen, ret_minor) < 0)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "kubernetes: expected a version as 1.36, got \"%.40s\"", chosen);
+                          "kubernetes: expected a version such as 1.36, got \"%.40s\"", chosen);
     if (!chosen)
         *ret_minor = objects->minor ? objects->minor : minor_of_nodes(objects->nodes);
     return 0;
