@@ -220,6 +220,8 @@ def test_rules_are_of_a_version(drarun, tmp_path, kubelets, options, version):
     assert prediction["kubernetes"] == version
     result, = prediction["workers"][0]["results"]
     assert result["consumedCapacity"] == {"share": "750m" if version == "1.37" else "1"}
+    told = ":" if version == "1.37" else f", as Kubernetes {version} allocates:"
+    assert f"Requests over the slices{told}\n" in drarun("plan", job, "--slices", slices, *options).ok().out
 
 
 @pytest.mark.parametrize("version", ["", "1", "37", "1.x", "1.36+"])

@@ -143,10 +143,15 @@ static void head(const struct preview_input *in, const struct preview *p, struct
 
 /* ---- the prediction ---- */
 
-static void needs(const struct prediction *prediction, struct buf *out)
+static void needs(const struct prediction *prediction, unsigned minor, struct buf *out)
 {
-    if (prediction->need_count > 0)
-        buf_add_str(out, "\nRequests over the slices:\n");
+    unsigned followed = predict_minor_followed(minor);
+    if (prediction->need_count == 0)
+        return;
+    buf_add_str(out, "\nRequests over the slices");
+    if (followed != PREDICT_MINOR_NEWEST)
+        buf_printf(out, ", as Kubernetes 1.%u allocates", followed);
+    buf_add_str(out, ":\n");
     for (size_t i = 0; i < prediction->need_count; i++) {
         const struct predict_need *need = &prediction->needs[i];
         buf_printf(out, "  %s: %zu of %zu devices admitted\n", need->requests, need->admitted,
@@ -410,7 +415,7 @@ void preview_text(const struct preview_input *input, const struct preview *previ
                                "whether nodes take the pods.\n");
         return;
     }
-    needs(&preview->prediction, out);
+    needs(&preview->prediction, input->minor, out);
     if (preview->prediction.placed > 0)
         placed(preview, out);
     for (size_t i = 0; i < preview->prediction.notes.count; i++)
