@@ -80,6 +80,35 @@ spec:
   managedBy: kueue.x-k8s.io/multikueue
 """)
 # All that a role may say, which is what the spec may say of its workers, but for the form of claims.
+# The keys that go by other ways in WHOLE, or not beside its own.
+MORE = yaml.safe_load("""
+metadata: {name: all-reduce}
+spec:
+  workers: 2
+  world: own
+  devices:
+    gpus: {count: 2, profile: 1g.10gb, selector: 1 < 2, match: [a.b/c], config: {a: 1}, driver: x.y, tolerations: [{key: k, operator: Equal, value: v}],
+           firstAvailable: [{class: c, profile: 2g.20gb, selector: ["2 < 3"], capacity: {m: 1}, tolerations: [{operator: Exists}]}, {}]}
+    nics: {count: 2, class: c, firstAvailable: [{class: d, selector: 3 < 4, capacity: {b: 1}, tolerations: [{operator: Exists, effect: NoSchedule}]}, {}]}
+    match: [resource.kubernetes.io/pcieRoot]
+  nccl: {inspector: true}
+  image: i
+  command: [c]
+  env: [{name: A, value: b}, {name: F, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]
+  envFrom: [{secretRef: {name: s, optional: true}}]
+  volumes:
+  - {configMap: {name: c}, mountPath: /a}
+  - {secret: {secretName: s}, mountPath: /b}
+  - {nfs: {server: n, path: /}, mountPath: /c}
+  - {csi: {driver: d}, mountPath: /d}
+  - {ephemeral: {volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}, mountPath: /e}
+  - {projected: {sources: [{secret: {name: s}}]}, mountPath: /f}
+  - {downwardAPI: {items: [{path: p, fieldRef: {fieldPath: metadata.name}}]}, mountPath: /g}
+  - {image: {reference: r}, mountPath: /h}
+  launcher: {resources: {requests: {cpu: 1}}, tolerations: [{operator: Exists}], nodeSelector: {a: b}, priorityClassName: p, annotations: {a: b}}
+  restarts: 3
+  gangScheduling: never
+""")
 ROLE = {key: copy.deepcopy(WHOLE["spec"][key]) for key in SCHEMA["$defs"]["role"]["properties"] if key != "name"}
 del ROLE["devices"]["claims"]
 ROLED = {"metadata": {"name": "all-reduce"}, "spec": {"roles": [{"name": "train", **ROLE}], "success": "train"}}
@@ -112,11 +141,14 @@ def variants(root, node, path=()):
 
 def all_variants():
     yield from variants(WHOLE, WHOLE)
+    for name, document in variants(MORE, MORE):
+        yield ("more", *name), document
     yield from itertools.islice(variants(ROLED, ROLED["spec"], ("spec",)), 0, None, 7)  # the same keys again: some of each
 
 
 def documents():
     yield "whole", WHOLE
+    yield "more", MORE
     yield "roles", ROLED
     yield "short", SHORT
     yield "short in full", {"spec": SHORT}
@@ -196,9 +228,10 @@ def test_schema_and_parser_agree(drarun, tmp_path):
         pod = "/template/spec/containers/" in name and all(each["code"] == "missing" for each in result["findings"])
         # of two numbers in two places
         cpus = all("both must be one number" in each["message"] or "equal parts" in each["message"] for each in result["findings"])
+        match = name in {"more/spec/devices/gpus/left out", "more/spec/devices/nics/left out"}
         role = name in LACKS
         profile = "/profile/" in name and all("no profile" in each["message"] for each in result["findings"])
-        if schema != result["ok"] and not (schema and (cel or profile or pod or role or cpus)):
+        if schema != result["ok"] and not (schema and (cel or profile or pod or role or cpus or match)):
             differ.append(f"{name}: schema {schema}, parser {result['findings'] or 'ok'}")
     assert not differ, "\n".join(differ[:40])
     taken = sum(result["ok"] for result in results)
@@ -320,6 +353,32 @@ def test_profile_of_the_site(drarun, tmp_path):
         drarun(verb, "--profiles", site, file).ok()
     run = drarun("validate", "--profiles", tmp_path / "none.yaml", file)
     assert run.rc == 65 and "none.yaml: cannot be opened" in run.err
+
+
+def keys_of(node, document, path):
+    """(path, whether the document has it) of each key of our own types in the schema; a type's keys are of no path but its own."""
+    if not isinstance(node, dict):
+        return
+    if "$ref" in node:
+        path = node["$ref"].rpartition("/")[2]
+        if path[0].isupper():  # of Kubernetes
+            return
+        node = SCHEMA["$defs"][path]
+    for key, value in node.get("properties", {}).items():
+        has = isinstance(document, dict) and key in document
+        yield f"{path}.{key}", has
+        if has:
+            yield from keys_of(value, document[key], f"{path}.{key}")
+    for each in document if isinstance(document, list) else ():
+        yield from keys_of(node.get("items"), each, path)
+
+
+def test_every_key_is_varied():
+    seen = {pair for document in (WHOLE, MORE, ROLED) for pair in keys_of({"$ref": "#/$defs/document"}, document, "")}
+    assert len(seen) > 200
+    # "resource" stands beside no other key: documents() has it. The two of a role are read as the job's are.
+    assert {path for path, has in seen if (path, True) not in seen} == {
+        "gpus.resource", "nics.resource", "role.devices.match", "role.nccl.inspector"}
 
 
 def test_schema_is_one():
