@@ -44,6 +44,13 @@ def test_every_option_has_an_entry(program, source):
     assert documented(path(program, source).read_text()) == listed
 
 
+def test_every_verb_has_an_entry(build, verbs, source):
+    """Of a group of verbs, such as bench, each has its own."""
+    page = (source / "docs/man/drarun.1").read_text().partition(".Ss Verbs")[2].partition("\n.Sh ")[0]
+    entries = {name for line in re.findall(r"^\.It (Cm .*)$", page, re.M) for name in re.findall(r"(?:^|, )Cm ([a-z]+)", line)}
+    assert len(verbs) > 20 and entries == {*verbs, "help", "version", "completion"}
+
+
 @pytest.mark.parametrize("launcher", ["mpirun", "mpiexec", "srun", "horovodrun"])
 def test_page_of_other_launchers(build, source, launcher):
     """docs/other-launchers.md holds what "drarun help mpirun" prints: the parser's own table."""
