@@ -201,6 +201,9 @@ def test_options_of_messages_behind_the_spec(drarun, job):
     for words, note, steps in ([], True, False), (["-v"], True, True), (["-q"], False, False):
         said = drarun("run", spec, "--local", *words, clean=False).ok().err
         assert ("comes from an object of a cluster" in said, "all agents said hello" in said) == (note, steps), said
+    for words in (["-q", spec, "-v"], ["-v", spec, "-q"]):
+        refused = drarun("run", "--local", *words)
+        assert refused.rc == 64 and "--quiet and --verbose: give one of them" in refused.err, refused
 
 
 def test_local_is_for_a_spec(drarun):

@@ -534,6 +534,13 @@ static int parse_program(int argc, char *const argv[], struct job_request *reque
     return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "no program before or after a \":\"");
 }
 
+static int check_level(const struct job_request *request, struct drarun_error *err)
+{
+    if (request->quiet && request->verbose)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "--quiet and --verbose: give one of them");
+    return 0;
+}
+
 int run_options_parse_spec(struct job_request *request, struct drarun_error *err)
 {
     struct request_program *program = &request->programs[0];
@@ -566,6 +573,8 @@ int run_options_parse_spec(struct job_request *request, struct drarun_error *err
                           "--frames: for ranks on this machine; a cluster's job is followed by "
                           "drarun_job_follow(3)");
     int rc = request->local ? refuse_cluster(request, err) : refuse_here(request, err);
+    if (rc == 0)
+        rc = check_level(request, err); /* one may stand before the file, the other behind it */
     if (rc < 0)
         return rc;
     for (int i = used; i < count; i++)
@@ -595,9 +604,7 @@ static int check_together(const struct job_request *request, struct drarun_error
             "--alloc, --agents and --workers each say which agents: give one of them");
     if (request->key_file && !request->agents)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "--key-file is for --agents");
-    if (request->quiet && request->verbose)
-        return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "--quiet and --verbose: give one of them");
-    return 0;
+    return check_level(request, err);
 }
 
 /* What holds for all programs comes before what each says itself. */
