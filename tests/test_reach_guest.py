@@ -82,6 +82,7 @@ def test_deadline(guest):
     assert sorted(first.ok().out.splitlines()) == ["rank 0 runs", "rank 1 runs"] and second.ok()
     assert re.search(r"it is not known whether its NIC rxe_a0 reaches worker 1 \(web-1\S*\) rxe_b0: after 0.001 s worker \d had not opened "
                      r"rxe_[ab]0", first.err), first
+    assert "reach each other" not in first.err, first
 
 
 # ---- drarun bench fabric: the same without ranks ----

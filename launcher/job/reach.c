@@ -193,8 +193,9 @@ int job_reach_judge(const struct job_reach *r, struct drarun_error *err)
     if (preflight.count > SAID_MAX)
         log_note("and %zu more pairs of NICs", preflight.count - SAID_MAX);
     rc = preflight_result(&preflight, err);
+    bool all = preflight.count == 0;
     preflight_done(&preflight);
-    if (rc == 0)
+    if (all)
         log_verbose("the NICs of %u workers reach each other: %zu pairs, %d ms", r->job->count,
                     reach_pair_count(r->reach), (int)r->took_ms);
     return rc;
