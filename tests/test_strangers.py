@@ -397,7 +397,7 @@ def test_crowd_at_an_agent(drarun, agents, said, timed):
         result = drarun(*some.options, "--start-timeout", patience(), "-n", 2, "echo", "in")
     assert result.out == "in\nin\n", repr(result)
     assert not timed or result.seconds < 2
-    assert memory - before < 25 * SLOW_BUILD
+    assert SLOW_BUILD > 1 or memory - before < 25  # the address sanitizer keeps up to 256 MB of what was freed
     agent, = some.finish()
     assert agent.rc == 0 and agent.err.count("\n") < 400, repr(agent)
 
