@@ -132,8 +132,8 @@ static void on_linger(evutil_socket_t fd, short what, void *arg)
         agent_name(agent, name, sizeof name);
         status_line_clear(job->status);
         log_note("%s: %s; the cluster is to say within %d s how its pod ended", name,
-                 agent_why(agent), JOB_POD_MS / 1000);
-        if (job_start_clock(agent->linger, JOB_POD_MS - LINGER_TOLD_MS) == 0)
+                 agent_why(agent), (int)agent_pod_ms(agent) / 1000);
+        if (job_start_clock(agent->linger, agent_pod_ms(agent) - LINGER_TOLD_MS) == 0)
             return;
     }
     agent_conclude(agent);

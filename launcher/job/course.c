@@ -41,15 +41,17 @@ bool job_expects_words(const struct job *job)
     return pods && !pods->entry && !pods->kept;
 }
 
-/* A worker has gone, or is about to, and the cluster has not said why. */
-static bool awaits_pod(const struct job *job)
+/* How long to wait for the cluster to say why a worker has gone, or is about to. 0: it has, or
+ * nobody needs it. */
+static int64_t awaits_pod_ms(const struct job *job)
 {
+    int64_t most = 0;
     for (uint32_t i = 0; i < job->count; i++) {
         const struct agent *agent = &job->agents[i];
-        if ((agent->linger || agent->leaves) && !agent->pod_told)
-            return job_expects_words(job) && cause_may_change(job->cause);
+        if ((agent->linger || agent->leaves) && !agent->pod_told && agent_pod_ms(agent) > most)
+            most = agent_pod_ms(agent);
     }
-    return false;
+    return job_expects_words(job) && cause_may_change(job->cause) ? most : 0;
 }
 
 /* A rank's end and its echoes reach us by different agents, in any order: an agent that runs late
@@ -89,7 +91,8 @@ static void settle_on(struct job *job)
     if (before == SETTLE_MOMENT && !agents_answered(job) &&
         settle_for(job, SETTLE_ANSWERS, SETTLE_ANSWERS_MS))
         return;
-    if (before == SETTLE_POD || !awaits_pod(job) || !settle_for(job, SETTLE_POD, JOB_POD_MS))
+    int64_t pod_ms = awaits_pod_ms(job);
+    if (before == SETTLE_POD || pod_ms == 0 || !settle_for(job, SETTLE_POD, pod_ms))
         cause_settle(job->cause);
     if (job->state < JOB_ENDING)
         job_event(job, JOB_CAUSE);
@@ -180,7 +183,7 @@ void job_on_hearsay(evutil_socket_t fd, short what, void *arg)
 /* The ranks have ended, and what the cluster may still say would be the cause. */
 static bool awaits_words(const struct job *job)
 {
-    return job->settling != SETTLE_NOTHING && awaits_pod(job);
+    return job->settling != SETTLE_NOTHING && awaits_pod_ms(job) > 0;
 }
 
 /* Agents that stay for more ranks need not any more: all have ended. */

@@ -108,6 +108,13 @@ const char *agent_why(const struct agent *agent)
     return agent->why.code ? agent->why.text : "it closed the connection";
 }
 
+int64_t agent_pod_ms(const struct agent *agent)
+{
+    int code = agent->why.code; /* 0: closed between two messages */
+    bool closed = code == 0 || code == ECONNRESET || code == EPIPE || code == EPROTO;
+    return agent->linger && closed ? JOB_POD_ENDED_MS : JOB_POD_MS;
+}
+
 void agent_conclude(struct agent *agent)
 {
     struct drarun_error err = {0};

@@ -42,9 +42,9 @@
  * and one message; more is a broken agent. */
 #define JOB_HELD_MAX (5u * 1024 * 1024)
 
-/* After the loss of a worker, until the API tells how its pod ended: a busy node's kubelet takes
- * seconds for that. */
-#define JOB_POD_MS 10000
+/* After the loss of a worker, until the API tells how its pod ended. */
+#define JOB_POD_MS 10000       /* its node may be lost, too, and never tell */
+#define JOB_POD_ENDED_MS 30000 /* its node is there: a busy kubelet takes long for a status */
 
 struct agent {
     struct job *job;
@@ -240,6 +240,9 @@ void agent_lose(struct agent *agent, const struct drarun_error *why);
 void agent_lose_silent(struct agent *agent, const struct drarun_error *why);
 /* Why its connection ended; borrowed. */
 const char *agent_why(const struct agent *agent);
+/* How long the API may take to tell how the pod of a lost agent ended: JOB_POD_MS, or
+ * JOB_POD_ENDED_MS where the node's kernel has closed the connection. */
+int64_t agent_pod_ms(const struct agent *agent);
 /* Its connection and its process have both ended, or one of them and time enough has passed. */
 void agent_conclude(struct agent *agent);
 /* job_pod_ended without the look. */
