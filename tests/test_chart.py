@@ -604,7 +604,7 @@ def test_page_follows_the_values(chart_files):
 @pytest.mark.parametrize("file,old,new,says", [
     ("values.yaml", "  # Name of a PriorityClass.\n  priorityClassName: \"\"\n", "  priorityClassName: \"\"\n",
      r"deploy/chart/values\.yaml:\d+: controller\.priorityClassName has no comment above it"),
-    ("values.yaml", "  # As `30s`", "  # Another one.\n  other: 1\n  # As `30s`", r"values\.schema\.json has no podMonitor\.other, unlike values\.yaml"),
+    ("values.yaml", "  # Such as `30s`", "  # Another one.\n  other: 1\n  # Such as `30s`", r"values\.schema\.json has no podMonitor\.other, unlike values\.yaml"),
     ("values.schema.json", '"replicas":', '"replica":', r"values\.schema\.json has no controller\.replicas, unlike values\.yaml"),
     ("values.schema.json", '"claimStatus": {', '"more": {}, "claimStatus": {', r"values\.yaml has no plugin\.admission\.more, unlike values\.schema\.json"),
     ("README.md", "<!-- the end of the values -->\n", "", r"README\.md: expected the lines"),
