@@ -18,7 +18,7 @@
 #define SELECTOR_BYTES_MAX 10240
 #define TOLERATIONS_MAX 16 /* likewise */
 #define RESTARTS_MAX 1000
-#define CPUS_MAX 4096
+#define CPU_COUNT_MAX 4096
 #define CPU_GROUPS_MAX 16
 #define CAPACITIES_MAX 32 /* of a device, with its attributes */
 #define AMOUNT_MAX 64     /* bytes; more than any quantity needs */
@@ -399,7 +399,7 @@ static const struct field gpu_list[] = {
 static const struct field_table gpu_fields = TABLE(gpu_list);
 
 static const struct field cpu_list[] = {
-    {"count", FIELD_COUNT, OF_ROLE(cpu_count), 1, CPUS_MAX},
+    {"count", FIELD_COUNT, OF_ROLE(cpu_count), 1, CPU_COUNT_MAX},
     {"groups", FIELD_COUNT, OF_ROLE(cpus.count), 1, CPU_GROUPS_MAX, .fallback = "1"},
     {"class", FIELD_TEXT, OF_ROLE(cpus.class)},
     {"selector", FIELD_CALL, OF_ROLE(cpus.selectors), .read = read_selector},

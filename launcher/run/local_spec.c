@@ -82,7 +82,7 @@ static const char *add_inspector(struct job_request *request, struct strlist *en
 {
     CLEANUP(strlist_done) struct strlist paths = STRLIST_INIT;
     const char *library = NULL;
-    inspector_paths(strlist_items(env), &paths);
+    inspector_paths(env->items, &paths);
     for (size_t i = 0; i < paths.count && !library; i++)
         library = access(paths.items[i], R_OK) == 0 ? paths.items[i] : NULL;
     env->failed |= paths.failed;

@@ -2,6 +2,7 @@
 /* One client for every entry of the PMIx server: pmix_client CASE. Each rank checks what it gets
  * and exits 0, or says what was wrong and exits 1. Run with at least 4 ranks over at least 2
  * agents. */
+#define _GNU_SOURCE
 #include <pmix.h>
 #include <pmix_tool.h>
 #include <pthread.h>
@@ -803,7 +804,8 @@ static int stream_to_rank_1(void)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX}; /* an abstract name */
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "%s", me.nspace);
+    snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "%.*s", (int)sizeof name.sun_path - 2,
+             me.nspace);
     if (me.rank == 1) {
         CHECK(bind(fd, (struct sockaddr *)&name, sizeof name) == 0 && listen(fd, 1) == 0, "listen");
         fence(NULL, 0, false);

@@ -33,7 +33,8 @@ static int write_device(const struct topo_rdma *rdma, int root, const struct nic
 static struct nic_open unlisted(const struct drarun_error *why)
 {
     struct nic_open open = {0};
-    snprintf(open.step[NIC_STEP_OPEN].why, sizeof open.step[NIC_STEP_OPEN].why, "%s", why->text);
+    struct nic_step_result *step = &open.step[NIC_STEP_OPEN];
+    snprintf(step->why, sizeof step->why, "%.*s", (int)sizeof step->why - 1, why->text);
     return open;
 }
 

@@ -55,8 +55,9 @@ void pmix_on_tool(struct pmix_host *host, struct upcall *upcall)
     }
     host->tools++;
     if (!own_name(upcall, &name))
-        snprintf(name.nspace, sizeof name.nspace, "%s.tool.%u.%llu", host->job->groups[0]->nspace,
-                 host->tree->self, (unsigned long long)host->tools);
+        /* the numbers tell tools apart: a job's name leaves them room */
+        snprintf(name.nspace, sizeof name.nspace, "%.200s.tool.%u.%llu",
+                 host->job->groups[0]->nspace, host->tree->self, (unsigned long long)host->tools);
     upcall_answer_tool(upcall, &name);
 #endif
 }
