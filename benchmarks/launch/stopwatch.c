@@ -19,8 +19,6 @@
 #include <time.h>
 #include <unistd.h>
 
-extern char **environ;
-
 enum { ENDED, TOO_LONG, TOO_BIG };
 
 static const int patience_ms = 2000, look_ms = 100;

@@ -33,8 +33,6 @@
 #define PIECES_MAX 16     /* before others get their turn */
 #define END_WAIT_MS 10000 /* between SIGTERM and SIGKILL: --kill-after is 1 s */
 
-extern char **environ;
-
 struct drarun_local {
     struct drarun_local_options options; /* with nothing borrowed but its functions */
     int epoll, out, err, pidfd;

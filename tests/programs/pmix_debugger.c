@@ -7,6 +7,7 @@
  *   released
  * "--resume" before all: they were stopped before their first instruction, so a signal lets them go
  * on. Exits 2 when something is refused, 4 when nothing comes within 60 s. */
+#define _GNU_SOURCE
 #include <pmix.h>
 #include <pmix_tool.h>
 #include <pthread.h>
@@ -18,8 +19,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-extern char **environ;
 
 static pmix_proc_t me;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -24,8 +24,6 @@
 #include "worker/host/room.h"
 #include "worker/host/session.h"
 
-extern char **environ;
-
 /* When to look whether a rank that has connected to nothing has an MPI library loaded: late enough
  * for it to be mapped, early enough for short jobs. */
 #define LOOK_AFTER_MS 150

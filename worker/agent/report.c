@@ -15,8 +15,6 @@
 #include "worker/tree/pmix_version.h"
 #include "worker/host/session.h"
 
-extern char **environ;
-
 #define LATE_ABORT_MS 1200 /* longer than a dying rank keeps back news, ranks_dying() */
 
 /* To a launcher that did not launch the job its ranks are strangers. */

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "lib/base/cleanup.h"
@@ -18,8 +19,6 @@
 #include "plugin/discover/inventory.h"
 
 #define NEWS_MS 8000 /* well below the period, which is half a minute */
-
-extern char **environ;
 
 struct watcher {
     struct event_base *base;
