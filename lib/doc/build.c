@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "lib/base/error.h"
+#include "lib/base/unconst.h"
+#include "lib/doc/value.h"
 
 int build_error(const struct builder *b, struct doc_place at, struct drarun_error *err,
                 const char *format, ...)
@@ -45,7 +47,7 @@ static bool grow(void **items, size_t count, size_t *cap, size_t size)
 
 static struct frame *top(const struct builder *b)
 {
-    return b->depth ? (struct frame *)&b->frames[b->depth - 1] : NULL;
+    return b->depth ? unconst(&b->frames[b->depth - 1]) : NULL;
 }
 
 bool build_wants_key(const struct builder *b)
@@ -274,7 +276,7 @@ static int copy_members(struct builder *b, const json_t *from, json_t *to, struc
     const char *key = NULL;
     size_t i = 0;
     int rc = 0;
-    json_object_foreach((json_t *)from, key, value)
+    value_foreach(from, key, value)
     {
         rc = build_copy(b, value, at, &copy, err);
         if (rc == 0 && json_object_set_new(to, key, copy) < 0)
@@ -304,7 +306,7 @@ int build_copy(struct builder *b, const json_t *value, struct doc_place at, json
     if (container)
         copy = json_is_object(value) ? json_object() : json_array();
     else
-        copy = json_copy((json_t *)value);
+        copy = json_copy(unconst(value));
     if (!copy)
         return out_of_memory(err);
     rc = container ? copy_members(b, value, copy, at, err) : 0;

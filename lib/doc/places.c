@@ -6,6 +6,7 @@
 
 #include "lib/base/error.h"
 #include "lib/doc/build.h"
+#include "lib/doc/value.h"
 
 static size_t slot_of(const struct places *table, size_t cap, const json_t *container)
 {
@@ -64,7 +65,7 @@ struct doc_place doc_member_place(const struct doc *doc, const json_t *object, c
                                   struct doc_place *ret_key_place)
 {
     size_t index = 0;
-    json_t *members = (json_t *)object;
+    json_t *members = value_unconst(object);
     void *it = json_object_iter(members);
     for (; it && strcmp(json_object_iter_key(it), key) != 0; index++)
         it = json_object_iter_next(members, it);

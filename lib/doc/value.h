@@ -1,11 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texts in jansson's values, where anything else counts as missing: for the cluster's objects and
- * other documents that are read with tolerance. Strict reading is lib/doc/reader.h. Borrowed texts
+/* jansson's values, read with tolerance: members, and texts where anything else counts as missing.
+ * For the cluster's objects and other documents; strict reading is lib/doc/reader.h. Borrowed texts
  * live as long as the value. Pure. */
 #ifndef DRARUN_DOC_VALUE_H
 #define DRARUN_DOC_VALUE_H
 
 #include <jansson.h>
+#include "lib/base/unconst.h"
+
+/* For jansson's iterators, which only read. */
+static inline json_t *value_unconst(const json_t *value)
+{
+    return unconst(value);
+}
+
+/* json_object_foreach for an object that is only read. */
+#define value_foreach(object, key, value) json_object_foreach(value_unconst(object), key, value)
 
 /* NULL: object is none, or has no text there. */
 const char *value_text(const json_t *object, const char *key);

@@ -8,6 +8,7 @@
 #include <yaml.h>
 
 #include "lib/base/error.h"
+#include "lib/doc/value.h"
 #include "lib/doc/yaml_scalar.h"
 
 static int take_bytes(void *data, unsigned char *bytes, size_t size)
@@ -69,7 +70,7 @@ static bool emit_number(yaml_emitter_t *emitter, const json_t *value)
 
 static bool emit_value(yaml_emitter_t *emitter, const json_t *value);
 
-static bool emit_object(yaml_emitter_t *emitter, json_t *object)
+static bool emit_object(yaml_emitter_t *emitter, const json_t *object)
 {
     yaml_event_t event;
     const char *key = NULL;
@@ -78,7 +79,7 @@ static bool emit_object(yaml_emitter_t *emitter, json_t *object)
         json_object_size(object) ? YAML_BLOCK_MAPPING_STYLE : YAML_FLOW_MAPPING_STYLE;
     if (!emit(emitter, &event, yaml_mapping_start_event_initialize(&event, NULL, NULL, 1, style)))
         return false;
-    json_object_foreach(object, key, value)
+    value_foreach(object, key, value)
     {
         if (!emit_text(emitter, key) || !emit_value(emitter, value))
             return false;
@@ -107,7 +108,7 @@ static bool emit_value(yaml_emitter_t *emitter, const json_t *value)
 {
     switch (json_typeof(value)) {
     case JSON_OBJECT:
-        return emit_object(emitter, (json_t *)value);
+        return emit_object(emitter, value);
     case JSON_ARRAY:
         return emit_array(emitter, value);
     case JSON_STRING:

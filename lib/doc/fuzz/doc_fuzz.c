@@ -6,6 +6,7 @@
 
 #include "lib/base/buf.h"
 #include "lib/doc/doc.h"
+#include "lib/doc/value.h"
 #include "lib/doc/yaml_write.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -15,7 +16,7 @@ static void check_places(const struct doc *doc, const json_t *value)
     json_t *child = NULL;
     const char *key = NULL;
     size_t i = 0;
-    json_object_foreach((json_t *)value, key, child)
+    value_foreach(value, key, child)
     {
         if (!doc_member_place(doc, value, key, NULL).line)
             abort();
