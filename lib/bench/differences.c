@@ -247,12 +247,12 @@ static bool is_passed_over(const char *key)
 static void differ_value(struct strlist *list, const char *path, const json_t *a, const json_t *b,
                          unsigned *left);
 
-static void differ_members(struct strlist *list, const char *path, json_t *a, json_t *b,
+static void differ_members(struct strlist *list, const char *path, const json_t *a, const json_t *b,
                            bool only_new, unsigned *left)
 {
     const char *key;
     json_t *value;
-    json_object_foreach(a, key, value)
+    value_foreach(a, key, value)
     {
         struct buf member = BUF_INIT;
         const json_t *other = json_object_get(b, key);
@@ -273,11 +273,11 @@ static bool holds_objects(const json_t *list)
 static void differ_value(struct strlist *list, const char *path, const json_t *a, const json_t *b,
                          unsigned *left)
 {
-    if (*left == 0 || json_equal((json_t *)a, (json_t *)b))
+    if (*left == 0 || json_equal(a, b))
         return;
     if (json_is_object(a) && json_is_object(b)) {
-        differ_members(list, path, (json_t *)a, (json_t *)b, false, left);
-        differ_members(list, path, (json_t *)b, (json_t *)a, true, left);
+        differ_members(list, path, a, b, false, left);
+        differ_members(list, path, b, a, true, left);
         return;
     }
     if (holds_objects(a) && holds_objects(b) && json_array_size(a) == json_array_size(b)) {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "lib/base/error.h"
+#include "lib/base/unconst.h"
 #include "lib/cel/quantity.h"
 #include "lib/cel/semver.h"
 
@@ -123,7 +124,7 @@ static int read_attribute(struct loader *l, const char *name, const json_t *json
     size_t best = SIZE_MAX;
     bool best_list = false, list = false;
 
-    json_object_foreach((json_t *)json, key, value)
+    json_object_foreach(unconst(json), key, value)
     {
         size_t kind = json_is_null(value) ? SIZE_MAX : kind_of(key, &list);
         if (kind == SIZE_MAX || (found && (best_list > list || (best_list == list && best < kind))))
@@ -199,7 +200,7 @@ static struct cel_map *domain_map(struct loader *l, struct cel_map *outer, const
     for (size_t i = 0; i < outer->count; i++) {
         const struct cel_text *key = &outer->entries[i].key.text;
         if (key->len == len && memcmp(key->data, domain, len) == 0)
-            return (struct cel_map *)outer->entries[i].value.map;
+            return unconst(outer->entries[i].value.map);
     }
     inner = new_map(l, room);
     if (!inner)
@@ -234,7 +235,7 @@ static int read_domains(struct loader *l, const json_t *json, read_fn read,
     if (!outer)
         return no_memory(l);
     outer->empty_inside = true;
-    json_object_foreach((json_t *)json, name, value)
+    json_object_foreach(unconst(json), name, value)
     {
         const char *slash = strchr(name, '/'), *id = slash ? slash + 1 : name;
         const char *domain = slash ? name : l->driver;
@@ -249,7 +250,7 @@ static int read_domains(struct loader *l, const json_t *json, read_fn read,
         put(inner, cel_string(cel_arena_copy(l->arena, id, strlen(id)), strlen(id)), made);
     }
     for (size_t i = 0; i < outer->count; i++)
-        outer->entries[i].value = map_value((struct cel_map *)outer->entries[i].value.map);
+        outer->entries[i].value = map_value(unconst(outer->entries[i].value.map));
     *ret_value = map_value(outer);
     return 0;
 }

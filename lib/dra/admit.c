@@ -11,6 +11,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/base/unconst.h"
 #include "lib/cel/cel.h"
 
 struct filter {
@@ -181,9 +182,9 @@ static struct cel_device *device_new(const struct predict_device *from, struct d
     if (from->multiple)
         json_object_set_new(device, "allowMultipleAllocations", json_true());
     if (slice->attributes)
-        json_object_set(device, "attributes", (json_t *)slice->attributes);
+        json_object_set(device, "attributes", unconst(slice->attributes));
     if (slice->capacity)
-        json_object_set(device, "capacity", (json_t *)slice->capacity);
+        json_object_set(device, "capacity", unconst(slice->capacity));
     struct cel_device *made = cel_device_new(slice->driver, device, err);
     json_decref(device);
     return made;

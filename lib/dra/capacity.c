@@ -13,6 +13,7 @@
 #include "lib/dra/quantity_read.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/doc/value.h"
 
 /* A quantity together with how to write it. */
 struct amount {
@@ -288,13 +289,13 @@ int predict_capacity_fits(const struct predict_rules *rules, const struct predic
     json_t *capacity;
     if (!device->multiple && !device->policy && json_object_size(requests) == 0)
         return 1; /* all of it, and there is all of it */
-    json_object_foreach((json_t *)requests, name, capacity)
+    value_foreach(requests, name, capacity)
     {
         if (!json_object_get(device->slice.capacity, name))
             return 0;
     }
     /* what cannot be counted comes before what does not fit, in whatever order they are listed */
-    json_object_foreach((json_t *)device->slice.capacity, name, capacity)
+    value_foreach(device->slice.capacity, name, capacity)
     {
         struct amount wanted;
         const json_t *requested = json_object_get(requests, name);
@@ -302,7 +303,7 @@ int predict_capacity_fits(const struct predict_rules *rules, const struct predic
         if (rc < 0)
             return rc;
     }
-    json_object_foreach((json_t *)device->slice.capacity, name, capacity)
+    value_foreach(device->slice.capacity, name, capacity)
     {
         const json_t *policy = json_object_get(capacity, "requestPolicy");
         const json_t *requested = json_object_get(requests, name);
@@ -332,7 +333,7 @@ int predict_capacity_consumed(const struct predict_rules *rules,
 {
     const char *name;
     json_t *capacity, *amounts = json_object();
-    json_object_foreach((json_t *)device->slice.capacity, name, capacity)
+    value_foreach(device->slice.capacity, name, capacity)
     {
         struct amount amount;
         int rc = consumed(rules, capacity, json_object_get(requests, name), &amount, err);

@@ -41,7 +41,7 @@ static void count_devices(const json_t *status, const struct usable *usable, str
     const json_t *results = json_object_get(json_object_get(allocation, "devices"), "results");
     const json_t *result;
     size_t i;
-    json_array_foreach((json_t *)results, i, result)
+    json_array_foreach(results, i, result)
     {
         const struct slice_device *device =
             slices_find(usable->slices, text_at(result, "driver"), text_at(result, "pool"),
@@ -114,7 +114,7 @@ char *predict_holders(const json_t *claim, const struct predict_cluster *cluster
     const json_t *other;
     if (!holders || !marks || predict_devices(claim, cluster, "", mark, &usable, NULL) < 0)
         return NULL;
-    json_array_foreach((json_t *)cluster->claims, i, other)
+    json_array_foreach(cluster->claims, i, other)
     {
         const json_t *metadata = json_object_get(other, "metadata");
         const json_t *status = json_object_get(other, "status");

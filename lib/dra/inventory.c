@@ -6,6 +6,7 @@
 
 #include "lib/dra/predict_private.h"
 #include "lib/base/error.h"
+#include "lib/doc/value.h"
 
 static int no_memory(struct drarun_error *err)
 {
@@ -26,7 +27,7 @@ static bool any_policy(const json_t *capacities)
 {
     const char *name;
     json_t *capacity;
-    json_object_foreach((json_t *)capacities, name, capacity)
+    value_foreach(capacities, name, capacity)
     {
         if (json_object_get(capacity, "requestPolicy"))
             return true;
@@ -164,8 +165,7 @@ static int name_nodes(struct predict_inventory *inv, struct drarun_error *err)
     const char *name;
     json_t *labels;
     if (known)
-        json_object_foreach((json_t *)inv->node_labels, name, labels)
-            inv->nodes[inv->node_count++] = name;
+        value_foreach(inv->node_labels, name, labels) inv->nodes[inv->node_count++] = name;
     qsort(inv->nodes, inv->node_count, sizeof *inv->nodes, by_name);
     for (size_t i = 0; i < inv->node_count; i++)
         if (i == 0 || strcmp(inv->nodes[i], inv->nodes[i - 1]) != 0)

@@ -10,6 +10,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/doc/value.h"
 
 #define CLOSED_MAX 4 /* reasons that are told; nodes with others count under "other" */
 
@@ -286,7 +287,7 @@ static int place_unclaimed(struct placing *placing, const json_t *node_labels,
     size_t count = 0;
     if (!nodes)
         return error_set(err, ENOMEM, "out of memory");
-    json_object_foreach((json_t *)node_labels, name, labels) nodes[count++] = name;
+    value_foreach(node_labels, name, labels) nodes[count++] = name;
     qsort(nodes, count, sizeof *nodes, by_name);
     for (size_t n = 0; n < count && p->placed < p->count; n++) {
         char why[PREDICT_WHY] = "";

@@ -8,6 +8,7 @@
 #include "lib/dra/predict_private.h"
 #include "lib/dra/quantity_read.h"
 #include "lib/base/error.h"
+#include "lib/base/unconst.h"
 
 /* Devices tried before giving up on a node. The scheduler has a deadline instead (10 s). */
 #define STEPS_MAX 200000
@@ -71,8 +72,8 @@ static enum step selectable(struct search *s, const struct predict_choice *choic
 {
     uint8_t says = verdict(s, choice, candidate);
     if (says & PREDICT_FAILS) {
-        predict_admit_failure((struct predict_kind *)&s->claim->kinds[choice->kind],
-                              device_at(s, candidate), s->err);
+        predict_admit_failure(unconst(&s->claim->kinds[choice->kind]), device_at(s, candidate),
+                              s->err);
         return STEP_STOP;
     }
     return (says & PREDICT_ADMITTED) && s->view->candidates[candidate].here ? STEP_DONE : STEP_NO;
@@ -172,7 +173,7 @@ static enum step share_capacity(struct search *s, const struct predict_choice *c
         struct cel_quantity quantity;
         /* the name in the device's own capacity outlives the search */
         const char *own = json_object_iter_key(
-            json_object_iter_at((json_t *)device_at(s, candidate)->slice.capacity, name));
+            json_object_iter_at(unconst(device_at(s, candidate)->slice.capacity), name));
         if (quantity_read(value, name, &quantity, s->err) < 0 ||
             predict_shares_add(&s->taking, candidate, own, &quantity) < 0)
             step = STEP_ERROR;

@@ -231,8 +231,7 @@ static int drop_repeated(struct slices *slices, struct drarun_error *err)
             slices->devices[kept++] = *d;
             continue;
         }
-        if (before->attributes != d->attributes &&
-            !json_equal(before->attributes, (json_t *)d->attributes))
+        if (before->attributes != d->attributes && !json_equal(before->attributes, d->attributes))
             return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
                               "device %s of %s, pool %s, is there twice in one generation, with "
                               "different attributes: give the slices of one moment",

@@ -9,6 +9,7 @@
 #include "lib/dra/predict_private.h"
 #include "lib/dra/quantity_read.h"
 #include "lib/base/error.h"
+#include "lib/base/unconst.h"
 #include "lib/doc/value.h"
 
 static size_t find_pool(const struct predict_inventory *inv, const char *driver, const char *pool)
@@ -35,7 +36,7 @@ static int take_capacity(struct predict_inventory *inv, size_t device, const jso
 {
     const char *name;
     json_t *value;
-    json_object_foreach((json_t *)consumed, name, value)
+    value_foreach(consumed, name, value)
     {
         struct cel_quantity quantity;
         int rc = quantity_read(value, "consumedCapacity of an allocated claim", &quantity, err);
@@ -110,7 +111,7 @@ static bool selects_otherwise(const json_t *selector)
 {
     const char *key;
     json_t *value;
-    json_object_foreach((json_t *)selector, key, value)
+    value_foreach(selector, key, value)
     {
         if (strcmp(key, "driver") != 0 && strcmp(key, "pool") != 0 && strcmp(key, "device") != 0)
             return !json_is_null(value);
@@ -137,7 +138,7 @@ static int apply_rule(struct predict_inventory *inv, const json_t *rule, struct 
             continue;
         if (!device->rules)
             device->rules = json_array();
-        if (json_array_append(device->rules, (json_t *)taint) < 0)
+        if (json_array_append(device->rules, unconst(taint)) < 0)
             return error_set(err, ENOMEM, "out of memory");
     }
     return 0;

@@ -19,6 +19,7 @@
 #include "lib/base/file.h"
 #include "lib/base/plain.h"
 #include "lib/base/proctree.h"
+#include "lib/base/unconst.h"
 
 #define SHELL "/bin/sh"
 #define NOISE_MAX 200u /* of what the script prints */
@@ -30,9 +31,9 @@ static const char command[] = "drarun_script=$1; shift; . \"$drarun_script\" >&2
                               "case $? in 0) exec env -0 ;; *) exit ;; esac";
 
 /* All that the script finds in its environment. */
-static char *const clean[] = {
-    (char *)"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", (char *)"HOME=/",
-    NULL};
+static char clean_path[] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+static char clean_home[] = "HOME=/";
+static char *const clean[] = {clean_path, clean_home, NULL};
 
 struct running {
     pid_t pid;
@@ -64,7 +65,7 @@ __attribute__((noreturn)) static void child(const char *path, int env, int noise
     if (setsid() >= 0 && null >= 0 && dup2(null, STDIN_FILENO) >= 0 &&
         dup2(env, STDOUT_FILENO) >= 0 && dup2(noise, STDERR_FILENO) >= 0 && chdir("/") == 0) {
         close_range(STDERR_FILENO + 1, ~0u, CLOSE_RANGE_CLOEXEC); /* what our caller left open */
-        execve(SHELL, (char *const *)argv, clean);
+        execve(SHELL, unconst(argv), clean);
         (void)!write(STDERR_FILENO, failed, sizeof failed - 1);
     }
     _exit(127);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lib/base/plain.h"
+#include "lib/base/unconst.h"
 #include "lib/inspect/verbs_json.h"
 
 /* Why there is no answer about a device. */
@@ -33,7 +34,8 @@ static void on_over(const struct child_end *end, const struct drarun_error *err,
 
 int verbs_open_start(struct event_base *base, const char *program, struct verbs_open *open)
 {
-    char *const argv[] = {(char *)program, (char *)"--nics", NULL}, *const none[] = {NULL};
+    char *const argv[] = {unconst(program), unconst("--nics"), NULL};
+    char *const none[] = {NULL};
     const struct child_program how = {.argv = argv, .env = none, .deadline_ms = VERBS_OPEN_MS};
     char missing[128];
     int rc = child_start(base, &how, on_over, open, &open->child);

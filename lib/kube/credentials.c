@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "lib/base/error.h"
+#include "lib/base/unconst.h"
 #include "lib/kube/exec_plugin.h"
 
 #define RENEW_S 30 /* before it expires; a tenth of its time when that is less */
@@ -32,7 +33,7 @@ int credentials_new(struct event_base *base, const struct kube_config *config,
     if (!c)
         return error_set(err, ENOMEM, "out of memory");
     c->base = base;
-    c->config = (struct kube_config *)config;
+    c->config = unconst(config);
     c->token_version = UINT32_MAX;
     TAILQ_INIT(&c->waiters);
     *ret_credentials = c;

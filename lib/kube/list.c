@@ -7,6 +7,7 @@
 #include <sys/queue.h>
 
 #include "lib/base/error.h"
+#include "lib/base/unconst.h"
 #include "lib/kube/client_private.h"
 
 #define METADATA "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
@@ -108,7 +109,7 @@ static void gather(struct kube_listing *l, const struct kube_answer *answer)
     if (rc == 0 && kube_list_has_more(answer->body)) {
         rc = next_page(l, token_of(answer->body), &why);
     } else if (rc == 0) {
-        json_t *whole = json_copy((json_t *)answer->body);
+        json_t *whole = json_copy(unconst(answer->body));
         struct kube_answer all = *answer;
         all.body = whole;
         rc = whole && json_object_set(whole, "items", l->items) == 0

@@ -10,6 +10,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/unconst.h"
 #include "lib/kube/attempt.h"
 #include "lib/kube/list.h"
 #include "lib/kube/problem.h"
@@ -71,10 +72,10 @@ static void watch_release(struct kube_watch *w)
     buf_done(&w->path);
     buf_done(&w->select);
     buf_done(&w->what);
-    free((char *)w->target.namespace_);
-    free((char *)w->target.name);
-    free((char *)w->selectors.labels);
-    free((char *)w->selectors.fields);
+    free(unconst(w->target.namespace_));
+    free(unconst(w->target.name));
+    free(unconst(w->selectors.labels));
+    free(unconst(w->selectors.fields));
     free(w->version);
     free(w->query);
     free(w);

@@ -5,13 +5,14 @@
 #include <string.h>
 
 #include "lib/base/error.h"
+#include "lib/base/unconst.h"
 
 void hello_fill(Drarun__Wire__Hello *hello, Drarun__Wire__Role role, const char *pmix)
 {
     hello->major = WIRE_MAJOR;
     hello->minor = WIRE_MINOR;
-    hello->build = (char *)DRARUN_VERSION;
-    hello->pmix = (char *)pmix;
+    hello->build = unconst(DRARUN_VERSION);
+    hello->pmix = unconst(pmix);
     hello->role = role;
 }
 
