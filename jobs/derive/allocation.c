@@ -21,7 +21,7 @@ static void add_network_data(const json_t *devices, struct allocation_result *re
 {
     size_t i;
     json_t *entry;
-    json_array_foreach((json_t *)devices, i, entry)
+    json_array_foreach(devices, i, entry)
     {
         const char *driver = value_text(entry, "driver"), *pool = value_text(entry, "pool");
         const char *device = value_text(entry, "device");
@@ -48,7 +48,7 @@ static int read_results(const json_t *status, struct allocation *a, struct draru
     a->results = calloc(json_array_size(results) + 1, sizeof *a->results);
     if (!a->results)
         return error_set(err, ENOMEM, "allocation: out of memory");
-    json_array_foreach((json_t *)results, i, entry)
+    json_array_foreach(results, i, entry)
     {
         struct allocation_result result = {.request = value_text(entry, "request"),
                                            .driver = value_text(entry, "driver"),
@@ -157,7 +157,7 @@ uint32_t allocation_count_gpus(const json_t *claims)
     uint32_t count = 0;
     size_t i, k;
     json_t *claim, *result;
-    json_array_foreach((json_t *)claims, i, claim)
+    json_array_foreach(claims, i, claim)
     {
         const json_t *allocation = json_object_get(json_object_get(claim, "status"), "allocation");
         json_array_foreach(json_object_get(json_object_get(allocation, "devices"), "results"), k,

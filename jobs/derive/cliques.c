@@ -116,7 +116,7 @@ void cliques_line(const json_t *list, struct buf *out)
 {
     size_t i;
     json_t *clique;
-    json_array_foreach((json_t *)list, i, clique)
+    json_array_foreach(list, i, clique)
     {
         buf_printf(out, "%s%s: workers %s, ranks %s",
                    i ? "; " : "NVLink: ", text_at(clique, "clique"), text_at(clique, "workers"),

@@ -84,8 +84,7 @@ void device_attributes_read(const struct slice_device *slice,
     const char *key;
     const json_t *value;
     *ret_attributes = (struct device_attributes){.slice = slice};
-    json_object_foreach((json_t *)slice->attributes, key, value)
-        place(ret_attributes, driver, key, value);
+    value_foreach(slice->attributes, key, value) place(ret_attributes, driver, key, value);
 }
 
 const char *attribute_name_text(enum attribute_name name)

@@ -53,7 +53,7 @@ static int check_device(const json_t *device, size_t r, size_t d, struct drarun_
         return wrong(err, r, d, "driver, pool and name");
     if (!is_object_or_none(attributes))
         return wrong(err, r, d, "attributes by name");
-    json_object_foreach((json_t *)attributes, key, value)
+    value_foreach(attributes, key, value)
     {
         if (!json_is_object(value))
             return wrong(err, r, d, "an object for each attribute");
@@ -70,13 +70,13 @@ static int check_document(const json_t *document, size_t *ret_devices, struct dr
     json_t *request, *device;
     if (requests && !json_is_array(requests))
         return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "requests: expected an array");
-    json_array_foreach((json_t *)requests, r, request)
+    json_array_foreach(requests, r, request)
     {
         const json_t *devices = json_object_get(request, "devices");
         if (!value_text(request, "name") || (devices && !json_is_array(devices)))
             return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
                               "requests[%zu]: expected a name and an array of devices", r);
-        json_array_foreach((json_t *)devices, d, device)
+        json_array_foreach(devices, d, device)
         {
             int rc = check_device(device, r, d, err);
             if (rc < 0)
@@ -178,7 +178,7 @@ int metadata_read(const json_t *documents, struct metadata *ret_metadata, struct
     CLEANUP(metadata_donep) struct metadata *undo = &m;
     size_t i, total = 0, devices = 0;
     json_t *document;
-    json_array_foreach((json_t *)documents, i, document)
+    json_array_foreach(documents, i, document)
     {
         if (!is_known(document))
             return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
@@ -194,7 +194,7 @@ int metadata_read(const json_t *documents, struct metadata *ret_metadata, struct
     m.list = calloc(total + 1, sizeof *m.list);
     if (!m.list)
         return error_set(err, ENOMEM, "metadata: out of memory");
-    json_array_foreach((json_t *)documents, i, document) add_devices(document, &m);
+    json_array_foreach(documents, i, document) add_devices(document, &m);
     undo = NULL;
     *ret_metadata = m;
     return 0;

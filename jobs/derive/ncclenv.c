@@ -159,7 +159,7 @@ static void add_rows(struct planning *p, const json_t *rows, struct plan_vars *v
 {
     size_t i;
     json_t *row;
-    json_array_foreach((json_t *)rows, i, row)
+    json_array_foreach(rows, i, row)
     {
         const char *name = value_text(row, "name");
         const char *own = value_text(row, "source");
@@ -373,7 +373,7 @@ static const char *hip_numbers(const struct plan_worker *worker, size_t g)
 {
     json_t *entry = NULL;
     size_t i;
-    json_array_foreach((json_t *)worker->probe.gpus, i, entry)
+    json_array_foreach(worker->probe.gpus, i, entry)
     {
         const char *pci = value_text(entry, "pci");
         if (pci && pci_parse(pci) == worker->gpus[g].device.pci)

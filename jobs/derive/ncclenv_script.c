@@ -129,7 +129,7 @@ static bool kept(const struct profile *profile, const char *name)
 {
     size_t i;
     json_t *row;
-    json_array_foreach((json_t *)profile->variables, i, row)
+    json_array_foreach(profile->variables, i, row)
     {
         const char *other = value_text(row, "name");
         if (other && strcmp(other, name) == 0 && json_is_true(json_object_get(row, "keep")))
@@ -159,7 +159,7 @@ static void take_all(struct planning *p, const struct probe *probe)
     struct buf added = BUF_INIT;
     const char *name;
     json_t *entry;
-    json_object_foreach((json_t *)probe->script_env, name, entry)
+    value_foreach(probe->script_env, name, entry)
     {
         const char *value = json_string_value(entry);
         if (!value || strlen(value) != json_string_length(entry))

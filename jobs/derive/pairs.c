@@ -21,7 +21,7 @@ static bool profile_file_pair(const struct planning *p, const struct plan_worker
     const char *own = NULL;
     if ((worker->probe.present && worker->probe.files) || ncclenv_user(p, "NCCL_TOPO_FILE", &own))
         return false;
-    json_array_foreach((json_t *)worker->profile->numa_pairs, i, pair)
+    json_array_foreach(worker->profile->numa_pairs, i, pair)
     {
         const char *gpu_there = json_string_value(json_array_get(pair, 0));
         const char *nic_there = json_string_value(json_array_get(pair, 1));

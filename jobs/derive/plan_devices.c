@@ -85,7 +85,7 @@ static int read_claims(struct planning *p, uint32_t w, struct drarun_error *err)
 {
     size_t i;
     json_t *claim;
-    json_array_foreach((json_t *)p->in->workers[w].claims, i, claim)
+    json_array_foreach(p->in->workers[w].claims, i, claim)
     {
         struct allocation a;
         int rc = allocation_read(claim, &a, err);
@@ -181,7 +181,7 @@ static void add_others(const struct plan_worker *worker, struct buf *out)
 {
     const char *vendor;
     json_t *count;
-    json_object_foreach((json_t *)worker->probe.other_gpus, vendor, count)
+    value_foreach(worker->probe.other_gpus, vendor, count)
         buf_printf(out, "%s%lld of %s", out->len ? ", " : "", (long long)json_integer_value(count),
                    strcmp(vendor, "other") == 0 ? "another vendor" : vendor);
 }
@@ -480,7 +480,7 @@ static int32_t numa_of_pair(const struct plan_worker *worker, uint64_t pci)
     for (i = 0; i < worker->probe.pair_count; i++)
         if (worker->probe.pairs[i].gpu == pci)
             return numa_of_pci(worker, worker->probe.pairs[i].nic);
-    json_array_foreach((json_t *)worker->profile->numa_pairs, i, pair)
+    json_array_foreach(worker->profile->numa_pairs, i, pair)
     {
         const char *gpu = json_string_value(json_array_get(pair, 0));
         const char *nic = json_string_value(json_array_get(pair, 1));

@@ -17,7 +17,7 @@ int plan_read_metadata(struct planning *p, uint32_t w, struct drarun_error *err)
     struct plan_worker *worker = &p->plan->workers[w];
     size_t i;
     json_t *text;
-    json_array_foreach((json_t *)worker->probe.metadata_errors, i, text) warnings_add(
+    json_array_foreach(worker->probe.metadata_errors, i, text) warnings_add(
         &p->plan->warnings, WARN_METADATA_NOT_USED, (int32_t)w, "%s", json_string_value(text));
     return metadata_read(worker->probe.metadata, &worker->metadata, err);
 }

@@ -9,6 +9,7 @@
 #include "jobs/derive/nccl_topology.h"
 #include "jobs/derive/plan_private.h"
 #include "lib/base/error.h"
+#include "lib/base/unconst.h"
 
 const char *plan_text(struct plan *plan, const char *format, ...)
 {
@@ -49,7 +50,7 @@ const struct plan_var *plan_vars_find(const struct plan_vars *vars, const char *
 
 void plan_vars_set(struct plan_vars *vars, struct plan_var var)
 {
-    struct plan_var *there = (struct plan_var *)plan_vars_find(vars, var.name);
+    struct plan_var *there = unconst(plan_vars_find(vars, var.name));
     if (there) {
         *there = var;
         return;
@@ -69,7 +70,7 @@ void plan_vars_set(struct plan_vars *vars, struct plan_var var)
 
 void plan_vars_drop(struct plan_vars *vars, const char *name)
 {
-    struct plan_var *there = (struct plan_var *)plan_vars_find(vars, name);
+    struct plan_var *there = unconst(plan_vars_find(vars, name));
     if (!there)
         return;
     vars->count--;

@@ -20,7 +20,7 @@ static int add_gpus(struct planning *p, uint32_t w, struct drarun_error *err)
 {
     size_t i;
     json_t *entry;
-    json_array_foreach((json_t *)p->plan->workers[w].probe.gpus, i, entry)
+    json_array_foreach(p->plan->workers[w].probe.gpus, i, entry)
     {
         const char *pci = value_text(entry, "pci");
         const char *uuid = value_text(entry, "uuid");

@@ -90,7 +90,7 @@ static int read_gids(const json_t *entry, struct topo_port *port, struct drarun_
     port->gids = calloc(json_array_size(list), sizeof *port->gids);
     if (!port->gids)
         return error_set(err, ENOMEM, "probe: out of memory");
-    json_array_foreach((json_t *)list, i, gid)
+    json_array_foreach(list, i, gid)
     {
         struct topo_gid *to = &port->gids[port->gid_count];
         const char *type = value_text(gid, "type"), *netdev = value_text(gid, "netdev");
@@ -130,7 +130,7 @@ static int read_ports(const json_t *list, struct probe_ibdev *ib, struct drarun_
     ib->ports = calloc(json_array_size(list), sizeof *ib->ports);
     if (!ib->ports)
         return error_set(err, ENOMEM, "probe: out of memory");
-    json_array_foreach((json_t *)list, i, entry)
+    json_array_foreach(list, i, entry)
     {
         if (i == DATA_NIC_PORTS_MAX)
             break;
@@ -188,7 +188,7 @@ static int read_ibdevs(const json_t *document, struct probe *p, struct drarun_er
         return error_set(err, ENOMEM, "probe: out of memory");
     const char *name;
     json_t *entry;
-    json_object_foreach((json_t *)ibdevs, name, entry)
+    value_foreach(ibdevs, name, entry)
     {
         if (!json_is_object(entry))
             return wrong(err, "ibdevs", "an object for each device");
@@ -207,7 +207,7 @@ static int read_visible(const json_t *document, struct probe *p, struct drarun_e
     int rc = member(document, "visibleIbdevs", JSON_ARRAY, "an array of names", &list, err);
     if (rc < 0)
         return rc;
-    json_array_foreach((json_t *)list, i, entry)
+    json_array_foreach(list, i, entry)
     {
         if (!json_is_string(entry))
             return wrong(err, "visibleIbdevs", "an array of names");
@@ -227,7 +227,7 @@ static int read_pairs(const json_t *document, struct probe *p, struct drarun_err
     p->pairs = calloc(json_array_size(list) + 1, sizeof *p->pairs);
     if (!p->pairs)
         return error_set(err, ENOMEM, "probe: out of memory");
-    json_array_foreach((json_t *)list, i, entry)
+    json_array_foreach(list, i, entry)
     {
         const char *gpu = json_string_value(json_array_get(entry, 0));
         const char *nic = json_string_value(json_array_get(entry, 1));
@@ -246,7 +246,7 @@ static int read_numa_cpus(const json_t *document, struct probe *p, struct drarun
     int rc = member(document, "numaCpus", JSON_OBJECT, "an object by NUMA node", &lists, err);
     if (rc < 0)
         return rc;
-    json_object_foreach((json_t *)lists, key, entry)
+    value_foreach(lists, key, entry)
     {
         char *end = NULL;
         unsigned long node = strtoul(key, &end, 10);
@@ -268,7 +268,7 @@ static int read_metadata(const json_t *document, struct probe *p, struct drarun_
                     &p->metadata_errors, err);
     if (rc < 0)
         return rc;
-    json_array_foreach((json_t *)p->metadata_errors, i, entry)
+    json_array_foreach(p->metadata_errors, i, entry)
     {
         if (!json_is_string(entry))
             return wrong(err, "metadataErrors", "an array of texts");
@@ -282,7 +282,7 @@ static bool are_names(const json_t *env)
     static const char chars[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
     const char *name;
     json_t *value;
-    json_object_foreach((json_t *)env, name, value)
+    value_foreach(env, name, value)
     {
         if (!name[0] || strspn(name, chars) != strlen(name) || (name[0] >= '0' && name[0] <= '9'))
             return false;

@@ -35,7 +35,7 @@ static const json_t *entry_of(const json_t *list, const char *key, const char *v
 {
     size_t i;
     json_t *entry;
-    json_array_foreach((json_t *)list, i, entry)
+    json_array_foreach(list, i, entry)
     {
         if (text_is(text_at(entry, key), value))
             return entry;
@@ -436,7 +436,7 @@ static void read_gates(const struct object *pod, struct pod_state *state)
 {
     size_t i;
     json_t *gate;
-    json_array_foreach((json_t *)state->gates, i, gate)
+    json_array_foreach(state->gates, i, gate)
     {
         bool ours = text_is(text_at(gate, "name"), GATE_SUSPENDED);
         state->suspended |= ours;

@@ -49,7 +49,7 @@ static bool has_value(const json_t *values, bool (*is)(const char *value, const 
 {
     json_t *value;
     size_t i;
-    json_array_foreach((json_t *)values, i, value)
+    json_array_foreach(values, i, value)
     {
         if (json_is_string(value) && is(json_string_value(value), other))
             return true;

@@ -30,7 +30,7 @@ static bool has_code(const json_t *values, json_int_t code)
 {
     size_t i;
     json_t *value;
-    json_array_foreach((json_t *)values, i, value)
+    json_array_foreach(values, i, value)
     {
         if (json_is_integer(value) && json_integer_value(value) == code)
             return true;

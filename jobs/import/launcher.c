@@ -6,6 +6,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/nearest.h"
+#include "lib/base/unconst.h"
 
 /* ---- variables ---- */
 
@@ -93,7 +94,7 @@ static void load_entry(struct launcher_env *env, const json_t *item)
         launcher_env_set(env, name, from ? NULL : text.data, from ? SHELL_KEPT : SHELL_LITERAL);
     if (v) {
         v->is_exported = true;
-        v->entry = from ? (json_t *)item : NULL;
+        v->entry = from ? unconst(item) : NULL;
     }
     buf_done(&text);
 }
@@ -158,7 +159,7 @@ static const json_t *named(const json_t *list, const char *name)
 {
     json_t *item = NULL;
     size_t i;
-    json_array_foreach((json_t *)list, i, item)
+    json_array_foreach(list, i, item)
     {
         const char *text = json_string_value(json_object_get(item, "name"));
         if (text && strcmp(text, name) == 0)
@@ -173,7 +174,7 @@ static const char *key_at(const json_t *config_map, const char *inner)
     const json_t *items = json_object_get(config_map, "items");
     json_t *item = NULL;
     size_t i;
-    json_array_foreach((json_t *)items, i, item)
+    json_array_foreach(items, i, item)
     {
         const char *path = json_string_value(json_object_get(item, "path"));
         if (path && strcmp(path, inner) == 0)
@@ -259,7 +260,7 @@ static void explain_keys(const struct reader_node *from, const json_t *worker, c
 void launcher_explain(const struct reader_node *pod, const json_t *template)
 {
     struct reader_node containers;
-    const json_t *worker = import_first_container((json_t *)template);
+    const json_t *worker = import_first_container(template);
     if (!reader_get(pod, "containers", &containers) || json_array_size(containers.value) == 0)
         return;
     struct reader_node first = reader_item(&containers, 0);

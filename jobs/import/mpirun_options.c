@@ -9,6 +9,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/nearest.h"
+#include "lib/base/unconst.h"
 
 enum option_role { /* what becomes of an option; 0: nothing, which a remark says */
                    ROLE_RANKS = 1,
@@ -396,7 +397,7 @@ int mpirun_take_options(struct mpirun *m, size_t *ret_used)
                                  "out, or " MPIRUN_INSTEAD,
                                  m->name, f->text);
         size_t given = 0;
-        struct field first = {(char *)glued, glued, NULL, SHELL_LITERAL};
+        struct field first = {unconst(glued), glued, NULL, SHELL_LITERAL};
         if (glued)
             values[given++] = first;
         for (; given < option->values_after && i < m->count; given++)

@@ -163,7 +163,7 @@ int import_mpirun(struct import *im, json_t *template, struct drarun_error *err)
 /* The object at key, made where there is none; borrowed. */
 json_t *import_child(json_t *object, const char *key);
 
-json_t *import_first_container(json_t *template);
+json_t *import_first_container(const json_t *template);
 
 /* Which of a pod's containers runs the ranks: the first, or the only one that asks for GPUs or
  * lists claims. Our copy of a template has it first. */

@@ -24,7 +24,7 @@ static const char rendezvous[] =
     "MASTER_ADDR MASTER_PORT RANK WORLD_SIZE LOCAL_RANK NODE_RANK NNODES JAX_COORDINATOR_ADDRESS "
     "JAX_NUM_PROCESSES JAX_PROCESS_ID";
 
-json_t *import_first_container(json_t *template)
+json_t *import_first_container(const json_t *template)
 {
     return json_array_get(json_object_get(json_object_get(template, "spec"), "containers"), 0);
 }
@@ -286,7 +286,7 @@ static bool sleeps(const char *script)
 void import_vendor_script(const struct reader_node *pod, const json_t *template)
 {
     static const char *const keys[] = {"args", "command"};
-    const json_t *container = import_first_container((json_t *)template);
+    const json_t *container = import_first_container(template);
     struct reader_node containers, first, node;
     if (!first_container(pod, &containers, &first))
         return;

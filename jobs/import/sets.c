@@ -42,7 +42,7 @@ static void set_workers(struct import *im, json_int_t workers)
 /* Does the pod of a template start ranks elsewhere? */
 bool import_runs_mpirun(const json_t *template)
 {
-    json_t *container = import_first_container((json_t *)template);
+    json_t *container = import_first_container(template);
     cleanup_free char *command = json_dumps(json_object_get(container, "command"), JSON_ENCODE_ANY);
     cleanup_free char *args = json_dumps(json_object_get(container, "args"), JSON_ENCODE_ANY);
     static const char *const launchers[] = {"mpirun", "mpiexec", "horovodrun", "prterun"};

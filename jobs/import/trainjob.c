@@ -123,7 +123,7 @@ static void upsert_all(json_t *holder, const char *name, const char *key, const 
         list = json_array();
         json_object_set_new(holder, name, list);
     }
-    json_array_foreach((json_t *)items, i, item)
+    json_array_foreach(items, i, item)
     {
         if (key)
             upsert(list, key, item);

@@ -52,7 +52,7 @@ static const json_t *lists_claim(const json_t *container)
     const json_t *claims = json_object_get(json_object_get(container, "resources"), "claims");
     size_t i;
     const json_t *claim;
-    json_array_foreach((json_t *)claims, i, claim)
+    json_array_foreach(claims, i, claim)
     {
         const char *name = json_string_value(json_object_get(claim, "name"));
         if (name && strcmp(name, POD_MERGE_CLAIM) == 0)
@@ -110,7 +110,7 @@ bool agent_claim_concerns(const struct job_spec *spec, const json_t *classes)
 {
     const json_t *class;
     size_t i;
-    json_array_foreach((json_t *)classes, i, class)
+    json_array_foreach(classes, i, class)
     {
         const char *name =
             json_string_value(json_object_get(json_object_get(class, "metadata"), "name"));

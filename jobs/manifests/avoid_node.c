@@ -21,7 +21,7 @@ static bool has(const json_t *list, const json_t *value)
 {
     size_t i;
     json_t *entry;
-    json_array_foreach((json_t *)list, i, entry)
+    json_array_foreach(list, i, entry)
     {
         if (json_equal(entry, value))
             return true;

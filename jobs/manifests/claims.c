@@ -8,6 +8,8 @@
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/base/unconst.h"
+#include "lib/doc/value.h"
 
 static const struct {
     enum claims_api api;
@@ -71,7 +73,7 @@ static bool has_class(const json_t *classes, const char *name)
 {
     size_t i;
     const json_t *class;
-    json_array_foreach((json_t *)classes, i, class)
+    json_array_foreach(classes, i, class)
     {
         const json_t *metadata = json_object_get(class, "metadata");
         const char *there = json_string_value(json_object_get(metadata, "name"));
@@ -254,15 +256,13 @@ static int add_capacity(const struct build *b, json_t *request, const json_t *ca
     struct buf minimum = BUF_INIT;
     const char *name;
     json_t *amount;
-    json_object_foreach((json_t *)capacity, name, amount)
-        write_minimum(&minimum, name, json_string_value(amount));
+    value_foreach(capacity, name, amount) write_minimum(&minimum, name, json_string_value(amount));
     int rc = minimum.failed ? -1 : 0;
     if (rc == 0)
         rc = json_array_append_new(selectors,
                                    json_pack("{s:{s:s}}", "cel", "expression", minimum.data));
     if (rc == 0 && b->api == CLAIMS_API_V1)
-        rc = json_object_set_new(request, "capacity",
-                                 json_pack("{s:O}", "requests", (json_t *)capacity));
+        rc = json_object_set_new(request, "capacity", json_pack("{s:O}", "requests", capacity));
     buf_done(&minimum);
     return rc;
 }
@@ -387,7 +387,7 @@ static int add_match(struct build *b, const struct strlist *attributes, const js
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < attributes->count; i++)
         rc = json_array_append_new(b->constraints,
-                                   json_pack("{s:o, s:s}", "requests", json_copy((json_t *)names),
+                                   json_pack("{s:o, s:s}", "requests", json_copy(unconst(names)),
                                              "matchAttribute", attributes->items[i]));
     return rc;
 }

@@ -8,6 +8,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/base/unconst.h"
 
 #define PRESERVE "x-kubernetes-preserve-unknown-fields"
 
@@ -48,10 +49,10 @@ static json_t *resolved(struct maker *m, const json_t *node, const char *path)
 {
     const char *ref = text_of(node, "$ref");
     if (!ref)
-        return json_copy((json_t *)node);
+        return json_copy(unconst(node));
     const json_t *named = json_object_get(m->defs, strrchr(ref, '/') + 1);
-    json_t *copy = json_copy((json_t *)named);
-    if (!copy || json_object_update(copy, (json_t *)node) < 0)
+    json_t *copy = json_copy(unconst(named));
+    if (!copy || json_object_update(copy, unconst(node)) < 0)
         fail(m, path, "a reference to nothing");
     json_object_del(copy, "$ref");
     return copy;
@@ -204,7 +205,7 @@ static bool is_at(const json_t *rule, const char *path)
 
 static json_t *validation(const json_t *rule)
 {
-    json_t *copy = json_copy((json_t *)rule);
+    json_t *copy = json_copy(unconst(rule));
     json_object_del(copy, "at");
     return copy;
 }

@@ -126,7 +126,7 @@ static const char *behind_role(const struct reader_node *root, const char *text,
     const char *name = strncmp(text, "role ", 5) == 0 ? text + 5 : NULL;
     const char *end = name ? strstr(name, ": ") : NULL;
     size_t i;
-    json_array_foreach((json_t *)roles, i, role)
+    json_array_foreach(roles, i, role)
     {
         const char *own = json_string_value(json_object_get(role, "name"));
         if (end && own && strlen(own) == (size_t)(end - name) &&

@@ -13,6 +13,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/base/unconst.h"
 #include "lib/doc/value.h"
 
 #define RESOURCE_MAX 320
@@ -47,7 +48,7 @@ static const char *namespace_of(const struct job_spec *spec, const struct namesp
     for (size_t l = 0; l < ARRAY_LEN(lists); l++) {
         size_t i;
         json_t *object;
-        json_array_foreach((json_t *)lists[l], i, object)
+        json_array_foreach(lists[l], i, object)
         {
             const char *own = value_text(json_object_get(object, "metadata"), "namespace");
             *ret_several |= found && own && strcmp(found, own) != 0;
@@ -62,7 +63,7 @@ static json_t *those_of(const json_t *list, const char *namespace)
     json_t *kept = json_array();
     size_t i;
     json_t *object;
-    json_array_foreach((json_t *)list, i, object)
+    json_array_foreach(list, i, object)
     {
         const char *own = value_text(json_object_get(object, "metadata"), "namespace");
         if (!own || !namespace || strcmp(own, namespace) == 0)
@@ -82,7 +83,7 @@ static void add_defaults(json_t *container, const char *list, const json_t *defa
     json_t *own = json_object_get(resources, list);
     if (!own)
         json_object_set_new(resources, list, own = json_object());
-    json_object_update_missing(own, (json_t *)defaults);
+    json_object_update_missing(own, unconst(defaults));
 }
 
 /* The API server fills in a range's defaults when it is made (SetDefaults_LimitRangeItem); files of
@@ -147,7 +148,7 @@ static int check_bound(struct look *look, const json_t *range, const json_t *lim
     const json_t *other = most ? asked->requests : asked->limits;
     const char *name;
     json_t *value;
-    json_object_foreach((json_t *)bounds, name, value)
+    value_foreach(bounds, name, value)
     {
         double bound, mine, both;
         int rc = pod_amount(bounds, name, &bound, err);
@@ -182,7 +183,7 @@ static int check_containers(struct look *look, const json_t *range, const json_t
     size_t i;
     json_t *container;
     int rc = 0;
-    json_array_foreach((json_t *)containers, i, container)
+    json_array_foreach(containers, i, container)
     {
         char what[RESOURCE_MAX];
         const json_t *resources = json_object_get(container, "resources");
@@ -233,7 +234,7 @@ static int use_amounts(struct look *look, const json_t *amounts, const char *pre
 {
     const char *name;
     json_t *value;
-    json_object_foreach((json_t *)amounts, name, value)
+    value_foreach(amounts, name, value)
     {
         char resource[RESOURCE_MAX];
         snprintf(resource, sizeof resource, "%s%s", prefix, name);
@@ -433,7 +434,7 @@ static int check_quota(struct look *look, const json_t *quota, struct strlist *n
     json_t *value;
     if (!json_object_get(status, "used"))
         strlist_addf(notes, "what is used of ResourceQuota %s already", name_of(quota));
-    json_object_foreach((json_t *)hard, name, value)
+    value_foreach(hard, name, value)
     {
         double all, used, mine = json_real_value(json_object_get(look->used, name));
         int rc = pod_amount(hard, name, &all, err);
@@ -460,7 +461,7 @@ static json_t *without_scopes(const json_t *quotas, struct strlist *notes)
     json_t *kept = json_array();
     size_t i;
     json_t *quota;
-    json_array_foreach((json_t *)quotas, i, quota)
+    json_array_foreach(quotas, i, quota)
     {
         if (has_scopes(quota))
             strlist_addf(notes, "ResourceQuota %s, which counts pods of some scope alone",

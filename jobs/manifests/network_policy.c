@@ -36,8 +36,7 @@ static int add_declared_port(json_t *ports, const json_t *declared)
     const char *protocol = json_string_value(json_object_get(declared, "protocol"));
     if (!json_is_integer(number))
         return 0;
-    json_t *port =
-        json_pack("{s:s, s:O}", "protocol", protocol ? protocol : "TCP", "port", (json_t *)number);
+    json_t *port = json_pack("{s:s, s:O}", "protocol", protocol ? protocol : "TCP", "port", number);
     for (size_t i = 0; port && i < json_array_size(ports); i++)
         if (json_equal(json_array_get(ports, i), port)) {
             json_decref(port);

@@ -33,7 +33,7 @@ int node_fit_new(const json_t *nodes, const json_t *pod, struct node_fit **ret_f
     if (!fit || !(fit->nodes = json_object()) || !(fit->request = json_object()))
         return error_set(err, ENOMEM, "out of memory");
     fit->pod = pod;
-    json_array_foreach((json_t *)nodes, i, node)
+    json_array_foreach(nodes, i, node)
     {
         const char *name = value_text(json_object_get(node, "metadata"), "name");
         if (name && json_object_set(fit->nodes, name, node) < 0)
@@ -71,7 +71,7 @@ static const char *missing_label(const json_t *wanted, const json_t *labels)
 {
     const char *key;
     json_t *value;
-    json_object_foreach((json_t *)wanted, key, value)
+    value_foreach(wanted, key, value)
     {
         if (!json_equal(value, json_object_get(labels, key)))
             return key;

@@ -11,6 +11,7 @@
 #include "jobs/manifests/tolerations.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/base/unconst.h"
 
 /* ---- metadata ---- */
 
@@ -135,7 +136,7 @@ static json_t *metrics_variable(const struct render_options *options)
 int object_document_digest(const json_t *document, char ret_text[OBJECT_DIGEST_SIZE],
                            struct drarun_error *err)
 {
-    CLEANUP(json_decrefp) json_t *fixed = json_copy((json_t *)document);
+    CLEANUP(json_decrefp) json_t *fixed = json_copy(unconst(document));
     json_t *spec = json_copy(json_object_get(document, "spec"));
     json_object_del(spec, "suspend");
     json_object_del(spec, "workers");

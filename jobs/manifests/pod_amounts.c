@@ -33,7 +33,7 @@ static int of_container(const json_t *container, bool limits_alone, json_t *ret_
         const json_t *list = json_object_get(resources, lists[l]);
         const char *name;
         json_t *value;
-        json_object_foreach((json_t *)list, name, value)
+        value_foreach(list, name, value)
         {
             double much;
             int rc = pod_amount(list, name, &much, err);
@@ -51,7 +51,7 @@ static int merge(json_t *sum, const json_t *more, bool add, struct drarun_error 
 {
     const char *name;
     json_t *value;
-    json_object_foreach((json_t *)more, name, value)
+    value_foreach(more, name, value)
     {
         double now = json_real_value(json_object_get(sum, name)), other = json_real_value(value);
         double both = add ? now + other : now > other ? now : other;

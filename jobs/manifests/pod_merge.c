@@ -63,7 +63,7 @@ static json_t *find_named(const json_t *list, const char *key, const char *value
 {
     size_t i;
     json_t *item;
-    json_array_foreach((json_t *)list, i, item)
+    json_array_foreach(list, i, item)
     {
         const char *text = json_string_value(json_object_get(item, key));
         if (text && strcmp(text, value) == 0)
@@ -517,7 +517,7 @@ static bool has_text(const json_t *list, const char *text)
 {
     size_t i;
     json_t *item;
-    json_array_foreach((json_t *)list, i, item)
+    json_array_foreach(list, i, item)
     {
         if (json_is_string(item) && strcmp(json_string_value(item), text) == 0)
             return true;
@@ -617,7 +617,7 @@ static int add_metadata(struct merge *m, json_t *metadata, const char *kind, con
     json_t *own = NULL, *value;
     const char *key;
     int rc = member(m, metadata, "spec.template.metadata", kind, JSON_OBJECT, &own);
-    json_object_foreach((json_t *)values, key, value)
+    value_foreach(values, key, value)
     {
         if (rc == 0)
             rc = add_pair(m, own, kind, key, json_incref(value));

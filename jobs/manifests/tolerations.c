@@ -6,6 +6,7 @@
 
 #include "lib/dra/taint.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/unconst.h"
 #include "lib/doc/value.h"
 
 #define EFFECT "NoSchedule"
@@ -42,7 +43,7 @@ static bool is_tolerated(const json_t *list, const struct toleration *taint)
 {
     size_t i;
     json_t *entry;
-    json_array_foreach((json_t *)list, i, entry)
+    json_array_foreach(list, i, entry)
     {
         if (covers(entry, taint))
             return true;
@@ -69,7 +70,7 @@ size_t tolerations_of(const struct job_spec *spec, const struct spec_role *role,
 
 json_t *tolerations_merge(const json_t *list, const struct toleration *more, size_t count)
 {
-    CLEANUP(json_decrefp) json_t *merged = list ? json_copy((json_t *)list) : json_array();
+    CLEANUP(json_decrefp) json_t *merged = list ? json_copy(unconst(list)) : json_array();
     for (size_t i = 0; merged && i < count; i++) {
         json_t *entry =
             json_pack("{s:s, s:s, s:s*, s:s}", "key", more[i].key, "operator",
@@ -84,7 +85,7 @@ json_t *tolerations_of_launcher(const json_t *list)
 {
     static const char *const keys[] = {"node.kubernetes.io/not-ready",
                                        "node.kubernetes.io/unreachable"};
-    CLEANUP(json_decrefp) json_t *merged = list ? json_copy((json_t *)list) : json_array();
+    CLEANUP(json_decrefp) json_t *merged = list ? json_copy(unconst(list)) : json_array();
     for (size_t i = 0; merged && i < ARRAY_LEN(keys); i++) {
         CLEANUP(json_decrefp)
         json_t *taint = json_pack("{s:s, s:s}", "key", keys[i], "effect", "NoExecute");

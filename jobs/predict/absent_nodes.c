@@ -113,7 +113,7 @@ static void read_status(const json_t *map, struct pools *pools)
     size_t i;
     json_t *group;
     pools->known |= json_is_array(groups);
-    json_array_foreach((json_t *)groups, i, group) add_group(group, pools);
+    json_array_foreach(groups, i, group) add_group(group, pools);
     end_pools(pools);
 }
 
@@ -121,7 +121,7 @@ static void read_autoscaler(const json_t *config_maps, struct pools *pools)
 {
     size_t i;
     json_t *map;
-    json_array_foreach((json_t *)config_maps, i, map)
+    json_array_foreach(config_maps, i, map)
     {
         const json_t *metadata = json_object_get(map, "metadata");
         if (strcmp(value_text_or(metadata, "name", ""), AUTOSCALER_STATUS) == 0)
@@ -154,7 +154,7 @@ static void read_karpenter(const json_t *node_pools, bool claims, struct pools *
 {
     size_t i;
     json_t *pool;
-    json_array_foreach((json_t *)node_pools, i, pool)
+    json_array_foreach(node_pools, i, pool)
     {
         if (may_grow(pool) && begin_pool(pools, "Karpenter may add nodes of its NodePools "))
             buf_add_str(&pools->text,

@@ -105,7 +105,7 @@ static json_t *all_nodes(const struct job_profile_cluster *cluster)
     json_t *list = json_array(), *node;
     CLEANUP(json_decrefp) json_t *known = json_object();
     size_t i;
-    json_array_foreach((json_t *)cluster->nodes, i, node)
+    json_array_foreach(cluster->nodes, i, node)
     {
         json_array_append(list, node);
         json_object_set_new(known, value_text_or(json_object_get(node, "metadata"), "name", ""),

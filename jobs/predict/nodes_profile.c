@@ -52,7 +52,7 @@ struct nodes_profile nodes_profile_find(const struct profiles *profiles, const j
     const char *first = NULL;
     size_t i;
     json_t *node;
-    json_array_foreach((json_t *)nodes, i, node)
+    json_array_foreach(nodes, i, node)
     {
         struct node_devices devices;
         devices.list = slices_of_node(slices, name_of(node), &devices.count);

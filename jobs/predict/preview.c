@@ -68,7 +68,7 @@ static json_t *given_claim(const struct preview_input *in, const char *name)
 {
     size_t i;
     json_t *claim;
-    json_array_foreach((json_t *)in->claims, i, claim)
+    json_array_foreach(in->claims, i, claim)
     {
         const json_t *metadata = json_object_get(claim, "metadata");
         const char *namespace = value_text_or(metadata, "namespace", "");
@@ -116,7 +116,7 @@ static bool lacks_amounts(const json_t *nodes)
 {
     size_t i;
     json_t *node;
-    json_array_foreach((json_t *)nodes, i, node)
+    json_array_foreach(nodes, i, node)
     {
         if (!json_object_get(json_object_get(node, "status"), "allocatable"))
             return true;

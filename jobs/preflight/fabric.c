@@ -9,6 +9,7 @@
 #include "jobs/ranks/worker_ranges.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/base/unconst.h"
 #include "lib/doc/value.h"
 
 #define BROKEN_KEPT 64u /* in the value; the matrix has all */
@@ -217,7 +218,7 @@ static int check_matrix(const json_t *part, const char *name, struct drarun_erro
                          part && !matrix ? "; of a large job the status document has none, and "
                                            "the report has"
                                          : "");
-    json_array_foreach((json_t *)matrix, i, word)
+    json_array_foreach(matrix, i, word)
     {
         const char *text = json_string_value(word);
         if (!text || strlen(text) != rails || strspn(text, ".x?-") != rails)
@@ -242,7 +243,7 @@ int fabric_find(const json_t *document, json_t **ret_fabric, struct drarun_error
     if (rc == 0 && json_is_object(reach_of(fabric)))
         rc = check_matrix(reach_of(fabric), "reach", err);
     if (rc == 0)
-        *ret_fabric = json_incref((json_t *)fabric);
+        *ret_fabric = json_incref(unconst(fabric));
     return rc;
 }
 

@@ -108,7 +108,7 @@ static const json_t *netdev_of(const struct nic_check *check, const char *interf
 {
     size_t i;
     json_t *netdev;
-    json_array_foreach((json_t *)check->netdevs, i, netdev)
+    json_array_foreach(check->netdevs, i, netdev)
     {
         if (strcmp(value_text_or(netdev, "name", ""), interface) == 0)
             return netdev;
@@ -123,7 +123,7 @@ static const char *type_of(const json_t *table, const char *address)
     size_t i;
     json_t *gid;
     const char *found = NULL;
-    json_array_foreach((json_t *)table, i, gid)
+    json_array_foreach(table, i, gid)
     {
         const char *type = value_text_or(gid, "type", "");
         if (strcmp(value_text_or(gid, "address", ""), address) == 0 &&
@@ -249,11 +249,11 @@ static void check_ports(const struct nic_check *check)
     json_t *port;
     const json_t *ports = json_object_get(check->device, "ports");
     bool down = true;
-    json_array_foreach((json_t *)ports, i, port)
+    json_array_foreach(ports, i, port)
     {
         down &= is_false(port, "active");
     }
-    json_array_foreach((json_t *)ports, i, port)
+    json_array_foreach(ports, i, port)
     {
         if (is_false(port, "active")) {
             if (down)

@@ -61,7 +61,7 @@ static const json_t *find_named(const json_t *list, const char *key, const char 
 {
     size_t i;
     json_t *item;
-    json_array_foreach((json_t *)list, i, item)
+    json_array_foreach(list, i, item)
     {
         if (strcmp(value_text_or(item, key, ""), name) == 0)
             return item;
@@ -180,7 +180,7 @@ static void check_nics(struct look *look)
     if (count < look->role->nics.count)
         refuse(look, PREFLIGHT_NIC_MISSING, NIC_CURE, "it has %zu RDMA devices of %u NICs", count,
                look->role->nics.count);
-    json_array_foreach((json_t *)look->verbs, i, verbs)
+    json_array_foreach(look->verbs, i, verbs)
     {
         check_device(look, verbs, NULL);
     }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lib/base/error.h"
+#include "lib/base/unconst.h"
 #include "lib/doc/value.h"
 
 static uint32_t count_at(const json_t *object, const char *key)
@@ -25,7 +26,7 @@ int machine_read(const struct profiles *profiles, const char *profile, struct ma
             .nics = count_at(found->machine, "nics"),
             .whole_node = json_is_true(json_object_get(found->machine, "wholeNode")),
             .name = json_string(found->name),
-            .rules = json_incref((json_t *)found->machine),
+            .rules = json_incref(unconst(found->machine)),
         };
         m.profile = json_string_value(m.name);
         if (!m.profile) {

@@ -39,7 +39,7 @@ static int check_keys(const char *what, const json_t *object, const struct key *
 {
     const char *name;
     json_t *value;
-    json_object_foreach((json_t *)object, name, value)
+    value_foreach(object, name, value)
     {
         size_t k = 0;
         while (k < count && strcmp(keys[k].name, name) != 0)
@@ -60,7 +60,7 @@ static int check_list(const char *what, const json_t *list, const struct key *ke
 {
     size_t i;
     json_t *entry;
-    json_array_foreach((json_t *)list, i, entry)
+    json_array_foreach(list, i, entry)
     {
         if (!json_is_object(entry))
             return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s: expected an object for each",
@@ -99,7 +99,7 @@ static int check_machine(const char *profile, const json_t *machine, struct drar
     if (json_array_size(mounts) > MACHINE_MOUNTS_MAX)
         return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s: at most %u mounts, not %zu", what,
                           MACHINE_MOUNTS_MAX, json_array_size(mounts));
-    json_array_foreach((json_t *)mounts, i, mount)
+    json_array_foreach(mounts, i, mount)
     {
         if (json_object_size(mount) != ARRAY_LEN(mount_keys))
             return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s: a mount has name, host and pod",
@@ -131,7 +131,7 @@ static int check_variables(const char *profile, const json_t *list, struct draru
         {"mpi", JSON_STRING}};
     size_t i;
     json_t *entry;
-    json_array_foreach((json_t *)list, i, entry)
+    json_array_foreach(list, i, entry)
     {
         char what[160];
         const char *name = value_text(entry, "name");
@@ -247,7 +247,7 @@ static int add_document(struct profiles *p, const json_t *document, struct draru
     if (!grown)
         return error_set(err, ENOMEM, "profiles: out of memory");
     p->list = grown;
-    json_array_foreach((json_t *)list, i, entry)
+    json_array_foreach(list, i, entry)
     {
         int rc = check_profile(entry, err);
         if (rc < 0)
@@ -328,7 +328,7 @@ bool profile_match_any(const char *text, const void *patterns)
 {
     size_t i;
     json_t *entry;
-    json_array_foreach((json_t *)patterns, i, entry)
+    json_array_foreach(patterns, i, entry)
     {
         const char *pattern = json_string_value(entry);
         if (pattern && text && profile_match(pattern, text))
@@ -347,7 +347,7 @@ struct profile_size profile_size(const struct profile *profile, const char *inst
     struct profile_size size = {profile->inter_socket, profile->nic_gbs, NULL};
     size_t i;
     json_t *entry;
-    json_array_foreach((json_t *)profile->sizes, i, entry)
+    json_array_foreach(profile->sizes, i, entry)
     {
         const json_t *mbps = json_object_get(entry, "nicMbps");
         const json_t *link = json_object_get(entry, "interSocketGBs");
@@ -476,7 +476,7 @@ static void add_paths(const struct profile *profile, const char *path, struct st
         add_path(paths, path);
         return;
     }
-    json_array_foreach((json_t *)profile->directories, i, entry)
+    json_array_foreach(profile->directories, i, entry)
     {
         char text[512];
         snprintf(text, sizeof text, "%s%s", json_string_value(entry), path + strlen(mark));
@@ -499,9 +499,9 @@ void profiles_files(const struct profiles *profiles, struct strlist *paths)
         const struct profile *profile = &profiles->list[p];
         if (profile->script)
             add_path(paths, profile->script);
-        json_array_foreach((json_t *)profile->confirm, i, entry) if (json_is_string(entry))
+        json_array_foreach(profile->confirm, i, entry) if (json_is_string(entry))
             add_paths(profile, json_string_value(entry), paths);
-        json_array_foreach((json_t *)profile->variables, i, entry)
+        json_array_foreach(profile->variables, i, entry)
         {
             if (json_is_true(json_object_get(entry, "file")))
                 add_paths(profile, value_text(entry, "value"), paths);

@@ -11,6 +11,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/base/unconst.h"
 
 static int no_memory(struct drarun_error *err)
 {
@@ -106,7 +107,7 @@ static json_t *entry_point(const struct job_spec *spec, const json_t *command)
     for (size_t i = 0; rc == 0 && i < words.count; i++)
         rc = json_array_append_new(list, json_string(words.items[i]));
     if (rc == 0)
-        rc = json_array_extend(list, (json_t *)command);
+        rc = json_array_extend(list, unconst(command));
     strlist_done(&words);
     if (rc == 0)
         return list;

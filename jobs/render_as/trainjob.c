@@ -11,6 +11,7 @@
 #include "jobs/render_as/parts.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/base/unconst.h"
 
 #define GROUP "trainer.kubeflow.org"
 #define API_VERSION GROUP "/v1alpha1"
@@ -129,7 +130,7 @@ static int worker_pod(const struct job_spec *spec, const struct render_foreign *
     if (rc < 0)
         return rc;
     json_t *pod = json_object_get(template, "spec");
-    rc = json_object_set_new((json_t *)first_container(template), "name", json_string(NODE));
+    rc = json_object_set_new(unconst(first_container(template)), "name", json_string(NODE));
     if (rc == 0 && !json_object_get(pod, "restartPolicy"))
         rc = json_object_set_new(pod, "restartPolicy", json_string("Never"));
     if (rc < 0)

@@ -73,7 +73,7 @@ static bool has_any(const json_t *keys, const json_t *labels)
 {
     size_t i;
     json_t *key;
-    json_array_foreach((json_t *)keys, i, key)
+    json_array_foreach(keys, i, key)
     {
         if (json_is_string(key) && json_object_get(labels, json_string_value(key)))
             return true;
@@ -97,7 +97,7 @@ static int look_for(const json_t *list, const char *inner, const json_t *labels,
 {
     size_t i;
     json_t *term;
-    json_array_foreach((json_t *)list, i, term)
+    json_array_foreach(list, i, term)
     {
         int rc = is_of_workers(inner ? json_object_get(term, inner) : term, labels);
         if (rc < 0)

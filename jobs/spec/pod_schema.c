@@ -7,7 +7,9 @@
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/nearest.h"
+#include "lib/base/unconst.h"
 #include "lib/cel/quantity.h"
+#include "lib/doc/value.h"
 
 #define WORD_MAX 64 /* bytes of a type's or a field's name */
 
@@ -263,10 +265,10 @@ static bool is_same(const json_t *item, const json_t *other, const char *key)
 
 static json_t *merge_list(const struct shape *shape, const json_t *base, const json_t *patch)
 {
-    CLEANUP(json_decrefp) json_t *list = json_copy((json_t *)base);
+    CLEANUP(json_decrefp) json_t *list = json_copy(unconst(base));
     size_t i, at;
     json_t *item, *other;
-    json_array_foreach((json_t *)patch, i, item)
+    json_array_foreach(patch, i, item)
     {
         bool found = false;
         json_array_foreach(list, at, other)
@@ -296,10 +298,10 @@ static json_t *merge_value(const struct shape *shape, json_t *base, json_t *patc
 
 json_t *pod_schema_merge(const char *type, const json_t *base, const json_t *patch)
 {
-    CLEANUP(json_decrefp) json_t *object = json_copy((json_t *)base);
+    CLEANUP(json_decrefp) json_t *object = json_copy(unconst(base));
     const char *key;
     json_t *value;
-    json_object_foreach((json_t *)patch, key, value)
+    value_foreach(patch, key, value)
     {
         struct shape shape = {0};
         json_t *old = json_object_get(object, key);

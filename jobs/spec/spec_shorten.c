@@ -8,6 +8,7 @@
 #include "jobs/spec/spec.h"
 #include "jobs/spec/spec_short.h"
 #include "lib/base/cleanup.h"
+#include "lib/doc/value.h"
 
 #define OWN_PREFIX "drarun.dev/"
 
@@ -229,8 +230,8 @@ static bool has_reference(const json_t *value, const char *name)
     size_t i;
     bool found =
         is_text_of(value, "containerName", name) || is_text_of(value, "targetContainerName", name);
-    json_object_foreach((json_t *)value, key, each) found |= has_reference(each, name);
-    json_array_foreach((json_t *)value, i, each) found |= has_reference(each, name);
+    value_foreach(value, key, each) found |= has_reference(each, name);
+    json_array_foreach(value, i, each) found |= has_reference(each, name);
     return found;
 }
 

@@ -8,6 +8,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/doc/value.h"
 
 #define OWN_PREFIX "drarun.dev/"
 #define KUBECTL_PREFIX "kubectl.kubernetes.io/"
@@ -36,7 +37,7 @@ static json_t *without(const json_t *members, bool (*is_foreign)(const char *key
 {
     json_t *kept = json_object(), *value;
     const char *key;
-    json_object_foreach((json_t *)members, key, value)
+    value_foreach(members, key, value)
     {
         if (!is_foreign(key))
             json_object_set(kept, key, value);

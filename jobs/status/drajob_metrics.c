@@ -6,6 +6,7 @@
 
 #include "jobs/status/drajob.h"
 #include "lib/base/timestamp.h"
+#include "lib/doc/value.h"
 #include "lib/metrics/metrics_text.h"
 
 #define NOT_SEEN "New" /* of an object without a status */
@@ -73,7 +74,7 @@ static void add_table(const json_t *table, const char *name, struct buf *out)
 {
     const char *namespace, *state;
     json_t *states, *number;
-    json_object_foreach((json_t *)table, namespace, states)
+    value_foreach(table, namespace, states)
     {
         json_object_foreach(states, state, number)
         {

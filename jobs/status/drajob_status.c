@@ -8,6 +8,7 @@
 #include "jobs/status/status_doc.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/timestamp.h"
+#include "lib/base/unconst.h"
 
 #define MESSAGE_MAX 1000
 #define BY_SPEC "Spec"        /* status.expirationReason */
@@ -190,7 +191,7 @@ static void date(const json_t *object, int64_t site_ttl_ms, json_t *status)
 
 json_t *drajob_dated_status(const json_t *object, int64_t site_ttl_ms)
 {
-    json_t *status = json_copy((json_t *)status_of(object));
+    json_t *status = json_copy(unconst(status_of(object)));
     if (status)
         date(object, site_ttl_ms, status);
     return status;
@@ -388,7 +389,7 @@ static void add_end(const struct drajob_input *in, const struct view *v, json_t 
                             seconds(told && timestamp_parse(told, &at) ? at : in->now_ms));
     json_object_set_new(status, "exitStatus", json_integer(v->exit));
     if (json_is_object(v->cause))
-        json_object_set(status, "cause", (json_t *)v->cause);
+        json_object_set(status, "cause", unconst(v->cause));
     date(in->object, in->site_ttl_ms, status);
 }
 

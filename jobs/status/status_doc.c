@@ -10,6 +10,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/timestamp.h"
+#include "lib/base/unconst.h"
 
 #define HISTORY_MAX 10 /* earlier attempts that are told */
 
@@ -238,7 +239,7 @@ static json_t *chapter(const json_t *doc)
 static int merge_history(const json_t *earlier, json_t *merged, bool next_attempt)
 {
     const json_t *before = json_object_get(earlier, "history");
-    json_t *history = json_is_array(before) ? json_copy((json_t *)before) : json_array();
+    json_t *history = json_is_array(before) ? json_copy(unconst(before)) : json_array();
     int rc = history ? 0 : -1;
     if (rc == 0 && next_attempt)
         rc = json_array_append_new(history, chapter(earlier));
@@ -252,16 +253,16 @@ static int merge_history(const json_t *earlier, json_t *merged, bool next_attemp
 
 json_t *status_doc_merge(const json_t *earlier, const json_t *later)
 {
-    CLEANUP(json_decrefp) json_t *merged = json_copy((json_t *)later);
+    CLEANUP(json_decrefp) json_t *merged = json_copy(unconst(later));
     if (!merged)
         return NULL;
     json_int_t before = json_integer_value(json_object_get(earlier, "attempt"));
     json_int_t now = json_integer_value(json_object_get(later, "attempt"));
     const json_t *report = json_object_get(earlier, "report");
-    int rc = json_object_update_missing(merged, (json_t *)earlier);
+    int rc = json_object_update_missing(merged, unconst(earlier));
     if (rc == 0 && before == now && json_is_object(report) &&
         json_is_object(json_object_get(report, "cause")))
-        rc = json_object_set(merged, "report", (json_t *)report);
+        rc = json_object_set(merged, "report", unconst(report));
     if (rc == 0 && json_is_null(json_object_get(merged, "created")) &&
         json_object_get(earlier, "created"))
         rc = json_object_set(merged, "created", json_object_get(earlier, "created"));

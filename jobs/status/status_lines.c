@@ -7,6 +7,7 @@
 #include "jobs/ranks/worker_ranges.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/timestamp.h"
+#include "lib/base/unconst.h"
 
 #define GROUPS_MAX 200  /* lines of folded workers */
 #define RANGES_MAX 2000 /* in one of them */
@@ -174,7 +175,7 @@ static json_t *grouped(const struct status_input *input)
     for (uint32_t i = 0; rc == 0 && i < input->count; i++)
         workers[i] = i;
     if (rc == 0)
-        qsort_r(workers, input->count, sizeof *workers, by_common, (void *)input);
+        qsort_r(workers, input->count, sizeof *workers, by_common, unconst(input));
     for (uint32_t i = 0, n; rc == 0 && i < input->count; i += n) {
         for (n = 1; i + n < input->count && compare_common(input, workers[i], workers[i + n]) == 0;)
             n++;
