@@ -16,6 +16,7 @@
 #include "lib/base/error.h"
 #include "lib/base/file.h"
 #include "lib/base/timestamp.h"
+#include "lib/base/unconst.h"
 
 #define VERSION 1
 #define SUFFIX ".jsonl"
@@ -123,14 +124,14 @@ static void on_line(const json_t *line, void *arg)
     const char *kind = text_at(line, "kind");
     char key[600];
     if (strcmp(kind, "begin") == 0 && !r->begin)
-        r->begin = json_incref((json_t *)line);
+        r->begin = json_incref(unconst(line));
     else if (strcmp(kind, "end") == 0)
-        r->end = json_incref((json_t *)line);
+        r->end = json_incref(unconst(line));
     if (strcmp(kind, "test") != 0)
         return;
     key_of((unsigned)json_integer_value(json_object_get(line, "wave")), text_at(line, "node"),
            json_string_value(json_object_get(line, "partner")), key, sizeof key);
-    json_object_set(r->answers, key, (json_t *)line);
+    json_object_set(r->answers, key, unconst(line));
 }
 
 static int read_run(const char *path, struct reading *ret, struct drarun_error *err)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/doc/value.h"
 
 static const char *const state_names[] = {[ACCEPT_UNKNOWN] = "unknown",
                                           [ACCEPT_PASSED] = "passed",
@@ -57,7 +58,7 @@ json_t *accept_verdict(const struct accept *plan, const struct strlist *names,
     json_t *why;
     for (size_t i = 0; i < node_count; i++)
         json_array_append_new(list, node_json(&nodes[i], names->items[i], history));
-    json_object_foreach((json_t *)left_out, name, why)
+    value_foreach(left_out, name, why)
     {
         json_array_append_new(list, json_pack("{s:s, s:s, s:O, s:i}", "name", name, "state",
                                               "unknown", "reason", why, "pairs", 0));

@@ -152,8 +152,7 @@ static int read_order(struct kept *k, struct drarun_error *err)
     k->rank_order = calloc(k->spec.workers, sizeof *k->rank_order);
     if (!k->rank_order)
         return error_set(err, ENOMEM, "out of memory");
-    json_array_foreach((json_t *)order, i, worker) k->rank_order[i] =
-        (uint32_t)json_integer_value(worker);
+    json_array_foreach(order, i, worker) k->rank_order[i] = (uint32_t)json_integer_value(worker);
     return 0;
 }
 

@@ -148,7 +148,7 @@ static void add_words(const json_t *list, struct strlist *words)
 {
     size_t i;
     json_t *each;
-    json_array_foreach((json_t *)list, i, each)
+    json_array_foreach(list, i, each)
         strlist_add(words, json_string_value(each) ? json_string_value(each) : "");
 }
 

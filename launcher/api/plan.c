@@ -142,7 +142,7 @@ static unsigned minor_of_nodes(const json_t *nodes)
     unsigned newest = 0;
     size_t i;
     json_t *node;
-    json_array_foreach((json_t *)nodes, i, node)
+    json_array_foreach(nodes, i, node)
     {
         const json_t *info = json_object_get(json_object_get(node, "status"), "nodeInfo");
         const char *version = json_string_value(json_object_get(info, "kubeletVersion"));
@@ -213,7 +213,7 @@ static int add_classes(const json_t *own, json_t *classes, struct drarun_error *
 {
     size_t i, k;
     json_t *class, *other;
-    json_array_foreach((json_t *)own, i, class)
+    json_array_foreach(own, i, class)
     {
         bool given = false;
         json_array_foreach(classes, k, other)

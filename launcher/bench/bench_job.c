@@ -52,7 +52,7 @@ static int check_roles(const struct bench_choice *choice, const json_t *base,
     int rc = option ? error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                                  "%s: of which role? The job has %s: add --role NAME", option, told)
                     : 0;
-    json_array_foreach((json_t *)roles, i, role)
+    json_array_foreach(roles, i, role)
     {
         const json_t *with = has_gpus(role) ? role : first,
                      *without = has_gpus(role) ? first : role;
@@ -143,7 +143,7 @@ uint32_t bench_job_nics(const struct bench_choice *choice, const json_t *base,
     *ret_role = NULL;
     if (!roles)
         return choice->nics ? choice->nics : count_of(devices_of(base, "nics"));
-    json_array_foreach((json_t *)roles, i, role)
+    json_array_foreach(roles, i, role)
     {
         uint32_t count = count_of(json_object_get(json_object_get(role, "devices"), "nics"));
         if (i == 0 || count < least) {

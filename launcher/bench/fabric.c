@@ -15,6 +15,7 @@
 #include "launcher/job/request.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/base/unconst.h"
 #include "lib/wire/key_file.h"
 #include "lib/wire/tls.h"
 
@@ -133,7 +134,7 @@ static int on_checked(void *arg, const struct job *job, struct drarun_error *err
 
 static int run(struct check *c, int *ret_status, struct drarun_error *err)
 {
-    char *argv[] = {(char *)"true"};
+    char *argv[] = {unconst("true")};
     struct request_program program = {.argv = argv, .argc = ARRAY_LEN(argv)};
     const struct request_pods pods = {
         .base = c->base,

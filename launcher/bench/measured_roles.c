@@ -162,6 +162,6 @@ void measured_roles_names(const json_t *roles, struct buf *out)
 {
     size_t i;
     const json_t *role;
-    json_array_foreach((json_t *)roles, i, role)
+    json_array_foreach(roles, i, role)
         buf_printf(out, "%s%s", i ? ", " : "", value_text_or(role, "name", "?"));
 }

@@ -135,7 +135,7 @@ static const json_t *class_named(const json_t *classes, const char *name)
 {
     const json_t *class;
     size_t i;
-    json_array_foreach((json_t *)classes, i, class)
+    json_array_foreach(classes, i, class)
     {
         if (strcmp(name_of(class), name) == 0)
             return class;
@@ -167,7 +167,7 @@ static int find_class(const struct look *look, const struct kind *kind,
             return 1;
         }
     }
-    json_array_foreach((json_t *)classes, i, class)
+    json_array_foreach(classes, i, class)
     {
         driver = driver_of(class, kind->drivers);
         if (!driver || selects_parts(class) || !has_devices(look, driver))
@@ -204,7 +204,7 @@ static const char *matching(const json_t *node, const char *pattern)
     bool prefix = pattern[length - 1] == '/';
     const char *key;
     json_t *amount;
-    json_object_foreach((json_t *)allocatable(node), key, amount)
+    value_foreach(allocatable(node), key, amount)
     {
         if (has_some(amount) &&
             (prefix ? strncmp(key, pattern, length) == 0 : strcmp(key, pattern) == 0))

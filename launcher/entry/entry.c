@@ -22,6 +22,7 @@
 #include "lib/base/error.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
+#include "lib/base/unconst.h"
 #include "lib/wire/dial.h"
 #include "lib/wire/key_file.h"
 
@@ -155,7 +156,7 @@ static int become_agent(struct entry *e, const char *program, struct drarun_erro
                           limit,
                           e->options->verbose ? "-v" : NULL,
                           NULL};
-    execv(program, (char *const *)argv);
+    execv(program, unconst(argv));
     return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, errno, "cannot start %.300s: %s", program,
                       strerror(errno));
 }

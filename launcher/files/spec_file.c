@@ -13,6 +13,7 @@
 #include "lib/base/c_numbers.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/unconst.h"
 #include "lib/doc/load.h"
 
 struct drarun_findings {
@@ -25,8 +26,8 @@ struct drarun_findings {
 void drarun_findings_free(struct drarun_findings *findings)
 {
     for (size_t i = 0; findings && i < findings->count; i++) {
-        free((char *)findings->list[i].text);
-        free((char *)findings->list[i].path);
+        free(unconst(findings->list[i].text));
+        free(unconst(findings->list[i].path));
     }
     if (findings)
         free(findings->list);
@@ -83,7 +84,7 @@ static struct drarun_findings *findings_new(const struct reader *reader,
                  &reader->list[i]))
             return NULL;
     findings->total = reader ? reader->findings : 0;
-    struct reader_finding whole = {.at = {err->line, err->column}, .path = (char *)err->path};
+    struct reader_finding whole = {.at = {err->line, err->column}, .path = unconst(err->path)};
     if (count == 0 && !add(findings, err->text, "unreadable", &whole))
         return NULL;
     if (count == 0)
@@ -260,7 +261,7 @@ int drarun_spec_parse(const char *name, const char *content, size_t length,
 
 struct drarun_spec *spec_ref(const struct drarun_spec *spec)
 {
-    struct drarun_spec *same = (struct drarun_spec *)spec; /* but for the count it is read-only */
+    struct drarun_spec *same = unconst(spec); /* but for the count it is read-only */
     __atomic_add_fetch(&same->refs, 1, __ATOMIC_RELAXED);
     return same;
 }

@@ -4,6 +4,7 @@
 
 #include "launcher/job/private.h"
 #include "lib/base/log.h"
+#include "lib/base/unconst.h"
 
 #define REACH_MS 10000        /* until agents started by hand are reached */
 #define PREPARE_MS 30000      /* until an agent that was reached is prepared */
@@ -97,7 +98,7 @@ static void do_end(struct job *job, bool at_once)
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(END, end, &end);
     /* after the loss of an agent nothing useful can come of waiting for the ranks of the others */
     end.at_once = at_once || job->lost > 0 || job->leaving;
-    end.reason = (char *)(at_once ? "told to end at once" : "the job ends");
+    end.reason = unconst(at_once ? "told to end at once" : "the job ends");
     event_del(job->start_clock);
     event_del(job->grace_clock);
     job->overdue_stage = 0;

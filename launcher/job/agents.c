@@ -14,6 +14,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/unconst.h"
 #include "lib/wire/hello.h"
 #include "lib/wire/key_file.h"
 
@@ -101,7 +102,7 @@ static void send_hello(struct agent *agent)
     struct job *job = agent->job;
     Drarun__Wire__Hello hello = DRARUN__WIRE__HELLO__INIT;
     hello_fill(&hello, DRARUN__WIRE__ROLE__ROLE_LAUNCHER, "");
-    hello.job = (char *)job->uid;
+    hello.job = unconst(job->uid);
     hello.attempt = job->attempt;
     hello.worker = agent->index;
     hello.host = job->hostname;

@@ -11,6 +11,7 @@
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/base/strlist.h"
+#include "lib/base/unconst.h"
 #include "lib/wire/channel.h"
 
 struct app {
@@ -57,12 +58,12 @@ static int fill_apps(struct launch_message *m, const struct job_request *request
         drarun__wire__app__init(&app->wire);
         for (size_t k = 0; k < program->env.count; k++)
             add_env(&app->env, program->env.items[k], &told);
-        app->wire.argv = (char **)program->argv;
+        app->wire.argv = unconst(program->argv);
         app->wire.n_argv = program->argc;
         app->wire.env = app->env.items;
         app->wire.n_env = app->env.count;
         if (program->wd)
-            app->wire.wd = (char *)program->wd;
+            app->wire.wd = unconst(program->wd);
         pointers[i] = &app->wire;
         if (app->env.failed)
             return -ENOMEM;
@@ -102,7 +103,7 @@ static void fill_worlds(struct launch_message *m, const struct launch_master *ma
 {
     for (size_t i = 0; i < m->wire.n_apps; i++) {
         drarun__wire__world__init(&m->worlds[i]);
-        m->worlds[i].master_addr = (char *)masters[i].address;
+        m->worlds[i].master_addr = unconst(masters[i].address);
         m->worlds[i].master_port = masters[i].port;
         pointers[i] = &m->worlds[i];
     }
@@ -114,18 +115,18 @@ static void fill_job(struct launch_message *m, const struct launch_facts *facts)
 {
     const struct job_request *request = facts->request;
     Drarun__Wire__Launch *wire = &m->wire;
-    wire->uid = (char *)facts->uid;
+    wire->uid = unconst(facts->uid);
     wire->attempt = facts->attempt;
     wire->radix = request->radix;
     wire->inherit_env = facts->env == NULL;
-    wire->env = (char **)facts->env;
+    wire->env = unconst(facts->env);
     for (wire->n_env = 0; facts->env && facts->env[wire->n_env];)
         wire->n_env++;
     wire->mode = request->launch_env      ? DRARUN__WIRE__LAUNCH_MODE__LAUNCH_ENV
                  : request->launch_mpirun ? DRARUN__WIRE__LAUNCH_MODE__LAUNCH_MPIRUN
                                           : DRARUN__WIRE__LAUNCH_MODE__LAUNCH_PMIX;
     wire->slots = request->slots ? request->slots : request->per_worker;
-    wire->bind = (char *)(request->bind ? request->bind : "none");
+    wire->bind = unconst(request->bind ? request->bind : "none");
     wire->stop_at = request->stop_at;
     wire->report_bindings = request->report_bindings;
     wire->stdin_rank = facts->stdin_rank;
@@ -136,7 +137,7 @@ static void fill_job(struct launch_message *m, const struct launch_facts *facts)
     wire->universe = facts->universe;
     wire->hold = facts->hold;
     wire->start = facts->start;
-    wire->master_addr = (char *)facts->masters[0].address;
+    wire->master_addr = unconst(facts->masters[0].address);
     wire->master_port = facts->masters[0].port;
     wire->same_host = facts->here;
 }
@@ -207,14 +208,14 @@ int launch_message_plan(struct launch_message *m, const struct plan *plans, size
 
 void launch_message_collect(struct launch_message *m, const char *variable)
 {
-    m->wire.collect_env = (char *)variable;
+    m->wire.collect_env = unconst(variable);
 }
 
 void launch_message_worker(struct launch_message *m, uint32_t worker, const char *host,
                            const char *address)
 {
-    m->workers[worker].host = (char *)host;
-    m->workers[worker].address = (char *)address;
+    m->workers[worker].host = unconst(host);
+    m->workers[worker].address = unconst(address);
 }
 
 /* Ranks of earlier workers on the same machine: bindings continue after theirs. */
@@ -233,7 +234,7 @@ void launch_message_for(struct launch_message *m, uint32_t worker, const char *s
     Drarun__Wire__WorkerSetting *own = m->plan ? launch_plan_worker(m->plan, worker) : NULL;
     if (worker == 0) {
         m->wire.own = own;
-        m->wire.session_dir = (char *)session_dir;
+        m->wire.session_dir = unconst(session_dir);
         *ret_envelope = (Drarun__Wire__Envelope)WIRE_ENVELOPE(LAUNCH, launch, &m->wire);
         return;
     }
@@ -242,7 +243,7 @@ void launch_message_for(struct launch_message *m, uint32_t worker, const char *s
     m->assignment.attempt = m->wire.attempt;
     m->assignment.worker = worker;
     m->assignment.own = own;
-    m->assignment.session_dir = (char *)session_dir;
+    m->assignment.session_dir = unconst(session_dir);
     m->assignment.local_first_slot = first_slot(m, worker);
     *ret_envelope = (Drarun__Wire__Envelope)WIRE_ENVELOPE(ASSIGNMENT, assignment, &m->assignment);
 }

@@ -18,6 +18,7 @@
 #include "lib/base/error.h"
 #include "lib/base/file.h"
 #include "lib/base/proctree.h"
+#include "lib/base/unconst.h"
 #include "lib/wire/dial.h"
 
 #define INHERITED 3   /* the agent's first descriptor beyond the usual three */
@@ -121,7 +122,7 @@ int local_agent_start(const struct local_agents *agents, pid_t *ret_pid, int *re
         return no_descriptor(err, errno);
     cleanup_close int ours = pair[0];
     cleanup_close int theirs = pair[1];
-    char *const argv[] = {(char *)agents->program, (char *)"--fd", (char *)"3", NULL};
+    char *const argv[] = {unconst(agents->program), unconst("--fd"), unconst("3"), NULL};
     struct child child = {.agents = agents, .argv = argv, .fds = {theirs, -1}};
     int rc = start(&child, ret_pid, err);
     if (rc == 0)
@@ -150,12 +151,12 @@ static int listening(const struct local_agents *agents, const struct tls_key *ke
 {
     cleanup_close int door = -1;
     cleanup_close int key_fd = -1;
-    char *const argv[] = {(char *)agents->program,
-                          (char *)"--listen-fd",
-                          (char *)"3",
-                          (char *)"--key-fd",
-                          (char *)"4",
-                          (char *)more,
+    char *const argv[] = {unconst(agents->program),
+                          unconst("--listen-fd"),
+                          unconst("3"),
+                          unconst("--key-fd"),
+                          unconst("4"),
+                          unconst(more),
                           NULL};
     int rc = listen_on("127.0.0.1:0", &door, ret_port, err);
     if (rc == 0)

@@ -10,6 +10,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/unconst.h"
 #include "lib/wire/hello.h"
 
 #define NOTES_HELD_MS 1500 /* at most, while others may say the same */
@@ -486,7 +487,7 @@ void job_on_input(void *arg, const void *data, size_t length)
 {
     struct job *job = arg;
     Drarun__Wire__Input input = DRARUN__WIRE__INPUT__INIT;
-    input.data.data = (uint8_t *)data;
+    input.data.data = unconst(data);
     input.data.len = length;
     input.eof = length == 0;
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(INPUT, input, &input);

@@ -14,6 +14,7 @@
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/base/number.h"
+#include "lib/base/unconst.h"
 
 #define LIMIT_MS 2000
 #define LIMIT_MS_MAX 600000
@@ -42,7 +43,7 @@ static void send_line(void *arg, uint32_t worker, const char *line)
 {
     struct job_reach *r = arg;
     Drarun__Wire__Reach message = DRARUN__WIRE__REACH__INIT;
-    message.line = (char *)line;
+    message.line = unconst(line);
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(REACH, reach, &message);
     agent_send(&r->job->agents[worker], &envelope);
 }

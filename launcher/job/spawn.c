@@ -12,6 +12,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/unconst.h"
 
 /* Ranks that were started for an earlier request may be about to end: a request that finds no slot
  * waits for them so long. */
@@ -143,7 +144,7 @@ static void refuse(struct job_spawn *spawn, const struct drarun_error *why)
     Drarun__Wire__SpawnRefused refused = DRARUN__WIRE__SPAWN_REFUSED__INIT;
     const struct log_about about = {.of_rank = true, .rank = ask->wire->rank};
     refused.id = ask->wire->id;
-    refused.text = (char *)why->text;
+    refused.text = unconst(why->text);
     refused.no_slots = why->code == ENOSPC;
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(SPAWN_REFUSED, spawn_refused, &refused);
     if (spawn->job->state == JOB_RUNNING) {

@@ -79,7 +79,7 @@ static int several_pods(const json_t *pods, const char *wanted, struct drarun_er
     struct buf names = BUF_INIT;
     size_t i;
     json_t *pod;
-    json_array_foreach((json_t *)pods, i, pod)
+    json_array_foreach(pods, i, pod)
     {
         if (i < 8)
             buf_printf(&names, "%s%s", i ? ", " : "", meta(pod, "name"));
@@ -104,7 +104,7 @@ static int choose_pod(const json_t *pods, const char *wanted, const json_t **ret
     json_t *pod;
     if (!wanted && json_array_size(pods) > 1)
         return several_pods(pods, NULL, err);
-    json_array_foreach((json_t *)pods, i, pod)
+    json_array_foreach(pods, i, pod)
     {
         if (!wanted || strcmp(meta(pod, "name"), wanted) == 0) {
             *ret_pod = pod;
@@ -118,7 +118,7 @@ static json_t *find_claim(const json_t *claims, const char *name, const json_t *
 {
     size_t i;
     json_t *claim;
-    json_array_foreach((json_t *)claims, i, claim)
+    json_array_foreach(claims, i, claim)
     {
         if (strcmp(meta(claim, "name"), name) == 0 && same_namespace(claim, pod))
             return claim;
@@ -208,7 +208,7 @@ static int read_metadata(const char *root, const json_t *claims, json_t *probe,
     cleanup_close int fd = open(root ? root : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return error_set(err, errno, "%s: %s", root ? root : "/", strerror(errno));
-    json_array_foreach((json_t *)claims, i, claim) metadata_paths(claim, &paths);
+    json_array_foreach(claims, i, claim) metadata_paths(claim, &paths);
     int rc = paths.failed ? -ENOMEM : device_metadata_read(fd, claims ? &paths : NULL, probe);
     strlist_done(&paths);
     return rc < 0 ? error_set(err, -rc, "out of memory") : metadata_decode_files(probe, err);

@@ -42,7 +42,7 @@ static void add_words(const json_t *list, struct strlist *words)
 {
     size_t i;
     json_t *word;
-    json_array_foreach((json_t *)list, i, word)
+    json_array_foreach(list, i, word)
         strlist_add(words, json_string_value(word) ? json_string_value(word) : "");
 }
 

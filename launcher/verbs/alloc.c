@@ -16,6 +16,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/unconst.h"
 
 #define WORKERS_MAX 4096 /* on one machine */
 
@@ -130,7 +131,7 @@ static int await_shell(struct alloc *alloc, pid_t shell, const sigset_t *held)
 static int allocate(const struct options *options, char *const argv[], int *ret_status,
                     struct drarun_error *err)
 {
-    char *shell[] = {getenv("SHELL") ? getenv("SHELL") : (char *)"/bin/sh", NULL};
+    char *shell[] = {getenv("SHELL") ? getenv("SHELL") : unconst("/bin/sh"), NULL};
     uint32_t workers = options->workers ? options->workers : 1;
     sigset_t held, before;
     hold_signals(&held, &before); /* from here on what is made is taken away, whatever comes */

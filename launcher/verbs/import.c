@@ -12,6 +12,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/unconst.h"
 #include "lib/doc/load.h"
 #include "lib/doc/yaml_write.h"
 
@@ -44,7 +45,7 @@ static int write_job(const json_t *job, const json_t *classes, const char *file,
     if (rc < 0)
         return error_prefix(err, "the imported job is not complete");
     job_spec_done(&spec);
-    json_array_foreach((json_t *)classes, i, class)
+    json_array_foreach(classes, i, class)
     {
         buf_add_str(out, "---\n");
         if (rc == 0)
@@ -160,7 +161,7 @@ static int import_files(const struct strlist *files, char *const program[], stru
         rc = write_job(job, classes, "imported.yaml", out, err);
     for (size_t i = 0; i < count; i++) {
         tell_findings(&readers[i]);
-        doc_free((struct doc *)readers[i].doc);
+        doc_free(unconst(readers[i].doc));
         reader_done(&readers[i]);
     }
     json_decref(job);

@@ -24,6 +24,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/unconst.h"
 
 #define TURN_MS 60000
 #define SYNC_MS 30000
@@ -201,7 +202,7 @@ static void on_signal(void *arg, int signo)
 
 static int start_shell(struct allocation *a, struct drarun_error *err)
 {
-    char *shell[] = {getenv("SHELL") ? getenv("SHELL") : (char *)"/bin/sh", NULL};
+    char *shell[] = {getenv("SHELL") ? getenv("SHELL") : unconst("/bin/sh"), NULL};
     char *const *argv = a->options->argv[0] ? a->options->argv : shell;
     if (setenv(ALLOC_VARIABLE, allocate_folder_path(a->folder), 1) < 0)
         return error_set(err, ENOMEM, "out of memory");

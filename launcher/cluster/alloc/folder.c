@@ -20,6 +20,7 @@
 #include "lib/base/error.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
+#include "lib/doc/value.h"
 #include "lib/wire/dial.h"
 
 #define REACH_MS 2000 /* until it is known whether pods can be dialled from here */
@@ -161,7 +162,7 @@ static json_t *labels_of(const struct allocate_folder *f, const json_t *all)
 {
     json_t *own = json_object(), *labels;
     const char *node;
-    json_object_foreach((json_t *)all, node, labels)
+    value_foreach(all, node, labels)
     {
         if (is_of_workers(f, node))
             json_object_set(own, node, labels);
@@ -197,7 +198,7 @@ static void add_named_claims(const json_t *all, const char *uid, json_t *claims)
 {
     size_t i, k;
     json_t *claim, *consumer;
-    json_array_foreach((json_t *)all, i, claim)
+    json_array_foreach(all, i, claim)
     {
         const json_t *status = json_object_get(claim, "status");
         const json_t *labels = json_object_get(json_object_get(claim, "metadata"), "labels");

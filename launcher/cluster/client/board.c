@@ -469,7 +469,7 @@ static const json_t *claim_of(const struct board *board, const json_t *pod)
     size_t i;
     json_t *status;
     const json_t *list = json_object_get(json_object_get(pod, "status"), "resourceClaimStatuses");
-    json_array_foreach((json_t *)list, i, status)
+    json_array_foreach(list, i, status)
     {
         const char *name = json_string_value(json_object_get(status, "name"));
         const char *claim = json_string_value(json_object_get(status, "resourceClaimName"));

@@ -11,6 +11,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/number.h"
+#include "lib/base/unconst.h"
 #include "lib/kube/discover.h"
 #include "lib/kube/list.h"
 
@@ -88,7 +89,7 @@ static void on_answer(const struct kube_answer *answer, const struct drarun_erro
 {
     struct waited *w = arg;
     w->done = true;
-    w->body = json_incref((json_t *)answer->body);
+    w->body = json_incref(unconst(answer->body));
     if (w->warnings)
         strlist_add_all(w->warnings, answer->warnings->items);
     if (err)
@@ -210,7 +211,7 @@ static void on_read(const struct kube_answer *answer, const struct drarun_error 
     if (err)
         read->err = *err;
     else
-        read->body = json_incref((json_t *)answer->body);
+        read->body = json_incref(unconst(answer->body));
 }
 
 int cluster_read_start(struct cluster *cluster, const struct kube_target *target,

@@ -14,6 +14,7 @@
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/base/timestamp.h"
+#include "lib/base/unconst.h"
 
 #define LOOK_AGAIN_MS 1000 /* at a Lease that another one holds */
 #define RENEWALS 5         /* in its life: who looks from outside sees soon that one is missing */
@@ -161,7 +162,7 @@ static void on_found(const struct kube_answer *answer, const struct drarun_error
         return;
     }
     json_decref(lease->object);
-    lease->object = json_incref((json_t *)answer->body);
+    lease->object = json_incref(unconst(answer->body));
     error_set(&why, EBUSY, "its last change was not known here");
     renew_again(lease, 0, &why);
 }
@@ -182,7 +183,7 @@ static void on_renewed(const struct kube_answer *answer, const struct drarun_err
     struct lease *lease = arg;
     lease->call = NULL;
     if (!err) {
-        took(lease, json_incref((json_t *)answer->body));
+        took(lease, json_incref(unconst(answer->body)));
         plan_renewal(lease, life_ms(lease) / RENEWALS);
     } else if (err->code == EBUSY) {
         find_out(lease);
@@ -239,7 +240,7 @@ static int try(struct lease *lease, const char **seen, int64_t *seen_ms, struct 
     const char *holder = json_string_value(json_object_get(spec_of(found), "holderIdentity"));
     const char *version = kube_resource_version(found);
     if (!*seen || strcmp(*seen, version) != 0) { /* it lives: by our clock alone */
-        free((char *)*seen);
+        free(unconst(*seen));
         *seen = strdup(version);
         *seen_ms = clock_ms();
     }
@@ -322,7 +323,7 @@ static int wait_for_it(struct lease *lease, struct drarun_error *err)
         for (int64_t end = clock_ms() + LOOK_AGAIN_MS; clock_ms() < end && !is_stopped(lease);)
             cluster_turn(lease->cluster, end - clock_ms());
     }
-    free((char *)seen);
+    free(unconst(seen));
     return rc < 0 ? rc : 0;
 }
 

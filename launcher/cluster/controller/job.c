@@ -16,6 +16,7 @@
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/base/timestamp.h"
+#include "lib/base/unconst.h"
 #include "lib/child/bounded.h"
 
 #define CLIENT_MS 60000   /* a client that makes the objects itself may take */
@@ -531,7 +532,7 @@ static void follow(const struct sight *s, const char *launcher)
 
 static json_t *find(const struct kube_watch *watch, const char *namespace, const char *name)
 {
-    return json_incref((json_t *)kube_watch_find(watch, namespace, name));
+    return json_incref(unconst(kube_watch_find(watch, namespace, name)));
 }
 
 static void see(struct sight *s)

@@ -21,6 +21,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/unconst.h"
 #include "lib/kube/watch.h"
 
 #define TURN_MS 60000
@@ -386,9 +387,9 @@ static void release(struct follow *f)
         event_free(f->look);
     follow_awaited_done(&f->awaited);
     follow_launcher_done(&f->launcher);
-    free((char *)f->options.job);
-    free((char *)f->options.namespace);
-    free((char *)f->options.uid);
+    free(unconst(f->options.job));
+    free(unconst(f->options.namespace));
+    free(unconst(f->options.uid));
     free(f);
 }
 

@@ -14,6 +14,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/unconst.h"
 #include "lib/kube/watch.h"
 
 #define TURN_MS 60000
@@ -355,9 +356,9 @@ void follow_through_free(struct follow_through *t)
         stop_asking(t);
         event_free(t->look);
     }
-    free((char *)t->options.job);
-    free((char *)t->options.namespace);
-    free((char *)t->options.uid);
+    free(unconst(t->options.job));
+    free(unconst(t->options.namespace));
+    free(unconst(t->options.uid));
     free(t);
 }
 

@@ -26,7 +26,7 @@ static bool is_there(const json_t *claims, const json_t *claim)
 {
     size_t i;
     json_t *other;
-    json_array_foreach((json_t *)claims, i, other)
+    json_array_foreach(claims, i, other)
     {
         if (strcmp(kube_uid(other), kube_uid(claim)) == 0)
             return true;
@@ -101,7 +101,7 @@ static const char *clique_told(const json_t *domain, const char *node)
     size_t i;
     json_t *told;
     const json_t *nodes = json_object_get(json_object_get(domain, "status"), "nodes");
-    json_array_foreach((json_t *)nodes, i, told)
+    json_array_foreach(nodes, i, told)
     {
         const char *name = json_string_value(json_object_get(told, "name"));
         const char *clique = json_string_value(json_object_get(told, "cliqueID"));

@@ -29,7 +29,7 @@ static int64_t gate_index(const struct pod_state *worker)
 {
     size_t i;
     json_t *gate;
-    json_array_foreach((json_t *)worker->gates, i, gate)
+    json_array_foreach(worker->gates, i, gate)
     {
         const char *name = json_string_value(json_object_get(gate, "name"));
         if (name && strcmp(name, GATE) == 0)

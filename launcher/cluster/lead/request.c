@@ -21,7 +21,7 @@ static void add_texts(struct strlist *list, const json_t *texts)
 {
     size_t i;
     json_t *text;
-    json_array_foreach((json_t *)texts, i, text)
+    json_array_foreach(texts, i, text)
     {
         strlist_add(list, json_string_value(text));
     }

@@ -9,6 +9,7 @@
 #include "jobs/manifests/render.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/doc/value.h"
 #include "lib/kube/discover.h"
 
 #define NAMED_MAX 8u  /* of many nodes or devices so many are named */
@@ -202,7 +203,7 @@ static json_t *count_devices(const json_t *slices, size_t *ret_tainted)
 {
     json_t *drivers = json_object(), *slice, *device;
     size_t i, k;
-    json_array_foreach((json_t *)slices, i, slice)
+    json_array_foreach(slices, i, slice)
     {
         const json_t *spec = at(slice, "spec");
         const char *driver = text(spec, "driver"), *node = text(spec, "nodeName");
@@ -226,7 +227,7 @@ static bool is_incomplete(const json_t *slices, const json_t *pool, const char *
 {
     size_t i, count = 0;
     json_t *slice;
-    json_array_foreach((json_t *)slices, i, slice)
+    json_array_foreach(slices, i, slice)
     {
         const json_t *spec = at(slice, "spec"), *other = at(spec, "pool");
         count += strcmp(text(spec, "driver"), driver) == 0 &&
@@ -241,7 +242,7 @@ static void check_pools(struct look *l, const json_t *slices)
     struct buf names = BUF_INIT;
     size_t i, count = 0;
     json_t *slice;
-    json_array_foreach((json_t *)slices, i, slice)
+    json_array_foreach(slices, i, slice)
     {
         const json_t *spec = at(slice, "spec");
         if (is_incomplete(slices, at(spec, "pool"), text(spec, "driver")))
@@ -272,7 +273,7 @@ static void check_nodes(struct look *l, const json_t *drivers)
     json_array_foreach(nodes, i, node)
     {
         bool has = false;
-        json_object_foreach((json_t *)drivers, driver, of_driver) has |=
+        value_foreach(drivers, driver, of_driver) has |=
             json_integer_value(at(of_driver, kube_name(node))) > 0;
         if (!has && !json_is_true(at(at(node, "spec"), "unschedulable")))
             list_add(&names, without++, kube_name(node));

@@ -195,7 +195,7 @@ static uint32_t *read_order(const json_t *doc, uint32_t workers)
     json_t *worker;
     if (!order || !seen || json_array_size(told) != workers)
         return NULL;
-    json_array_foreach((json_t *)told, i, worker)
+    json_array_foreach(told, i, worker)
     {
         json_int_t index = json_integer_value(worker);
         if (index < 0 || index >= workers || seen[index])

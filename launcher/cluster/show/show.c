@@ -26,6 +26,8 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/unconst.h"
+#include "lib/doc/value.h"
 #include "lib/kube/object.h"
 
 #define SYNC_MS 30000
@@ -88,7 +90,7 @@ static json_t *find_doc(const json_t *docs, const json_t *object)
 {
     size_t i;
     json_t *doc;
-    json_array_foreach((json_t *)docs, i, doc)
+    json_array_foreach(docs, i, doc)
     {
         const char *name = json_string_value(json_object_get(doc, "name"));
         const char *namespace = json_string_value(json_object_get(doc, "namespace"));
@@ -180,7 +182,7 @@ static void add_names(const json_t *docs, struct buf *out)
 {
     size_t i;
     const json_t *doc;
-    json_array_foreach((json_t *)docs, i, doc)
+    json_array_foreach(docs, i, doc)
         buf_printf(out, "%s\n", json_string_value(json_object_get(doc, "name")));
 }
 
@@ -190,7 +192,7 @@ static void add_rows(const struct cluster_job *job, const json_t *docs, struct b
     const json_t *doc;
     bool wide = job->format == VERB_WIDE;
     status_doc_row(NULL, job->all_namespaces, wide, lead_now(), out);
-    json_array_foreach((json_t *)docs, i, doc)
+    json_array_foreach(docs, i, doc)
         status_doc_row(doc, job->all_namespaces, wide, lead_now(), out);
 }
 
@@ -215,10 +217,10 @@ static void add_changes(const struct cluster_job *job, const json_t *before, con
 {
     size_t i, k;
     const json_t *doc, *old;
-    json_array_foreach((json_t *)docs, i, doc)
+    json_array_foreach(docs, i, doc)
     {
         bool same = false;
-        json_array_foreach((json_t *)before, k, old) same |= is_same(doc, old);
+        json_array_foreach(before, k, old) same |= is_same(doc, old);
         if (!same)
             status_doc_row(doc, job->all_namespaces, job->format == VERB_WIDE, lead_now(), out);
     }
@@ -458,7 +460,7 @@ static int write_status(const struct cluster_job *job, const json_t *doc)
 {
     struct buf out = BUF_INIT;
     if (job->json)
-        verb_add_take(job->format, json_incref((json_t *)doc), &out);
+        verb_add_take(job->format, json_incref(unconst(doc)), &out);
     else if (job->format == VERB_NAME)
         buf_printf(&out, "%s\n", json_string_value(json_object_get(doc, "name")));
     else
@@ -609,9 +611,9 @@ static void add_description(const json_t *doc, const json_t *ways, const json_t 
     const char *way;
     const json_t *workers, *event;
     status_doc_render(doc, true, lead_now(), out);
-    json_object_foreach((json_t *)ways, way, workers) add_agent_way(way, workers, out);
+    value_foreach(ways, way, workers) add_agent_way(way, workers, out);
     buf_add_str(out, "Events:\n");
-    json_array_foreach((json_t *)events, i, event) add_event(event, out);
+    json_array_foreach(events, i, event) add_event(event, out);
 }
 
 int show_describe(struct cluster *cluster, const struct cluster_job *job)

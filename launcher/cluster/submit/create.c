@@ -455,7 +455,7 @@ static json_t *choose(const json_t *list, const char *const *kinds, bool wanted)
     json_t *chosen = json_array();
     size_t i;
     json_t *manifest;
-    json_array_foreach((json_t *)list, i, manifest)
+    json_array_foreach(list, i, manifest)
     {
         if (is_kind(manifest, kinds) == wanted)
             json_array_append(chosen, manifest);
