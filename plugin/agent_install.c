@@ -11,6 +11,7 @@
 #include "lib/base/error.h"
 #include "lib/base/file.h"
 #include "lib/base/trusted.h"
+#include "lib/base/unconst.h"
 #include "lib/child/child.h"
 
 #define PROGRAM_SIZE_MAX ((size_t)256 << 20) /* a build with its debug information */
@@ -62,7 +63,7 @@ static void on_version(const struct child_end *end, const struct drarun_error *f
 static int ask(struct event_base *base, const char *program, struct asked *asked,
                struct drarun_error *err)
 {
-    char *argv[] = {(char *)program, (char *)"--version", NULL};
+    char *argv[] = {unconst(program), unconst("--version"), NULL};
     char *env[] = {NULL};
     const struct child_program version = {.argv = argv, .env = env, .deadline_ms = VERSION_MS};
     int rc = child_start(base, &version, on_version, asked, &asked->child);

@@ -11,6 +11,7 @@
 #include "lib/base/error.h"
 #include "lib/base/heartbeat_file.h"
 #include "lib/base/log.h"
+#include "lib/base/unconst.h"
 #include "lib/doc/log_json.h"
 #include "plugin/kubelet/dra_driver.h"
 #include "plugin/prepare/cdi_spec.h"
@@ -185,7 +186,7 @@ static int serve(const struct request *r, struct drarun_error *err)
         return rc;
     log_setup("drarun-plugin", r->verbose > 1 ? LOG_DEBUG : r->verbose ? LOG_VERBOSE : LOG_NORMAL);
     if (r->log && strcmp(r->log, "json") == 0)
-        log_divert(on_log, (void *)r->serve.node);
+        log_divert(on_log, unconst(r->serve.node));
     return serve_run(&r->serve, err);
 }
 

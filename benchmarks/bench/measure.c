@@ -9,6 +9,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/base/unconst.h"
 
 static double machine_clock(void)
 {
@@ -367,8 +368,8 @@ static int check_once(const struct measure_case *m, const struct measure_memory 
     struct transfer t = transfer_of(m, memory, l, shift, in_place);
     step(m, true);
     data_set(&c.data, 0, memory->recv_bytes - shift, memory->recv + shift);
-    data_set(&c.data, 0, l->send * size, (void *)t.send);
-    m->collective->fill(&c, (void *)t.send);
+    data_set(&c.data, 0, l->send * size, unconst(t.send));
+    m->collective->fill(&c, unconst(t.send));
     int rc = call(m, &t, err);
     rc = rc < 0 ? rc : backend_finish(m->backend, err);
     if (rc < 0)

@@ -10,6 +10,7 @@
 
 #include "benchmarks/bench/backend.h"
 #include "lib/base/error.h"
+#include "lib/base/unconst.h"
 
 /* All ranks; inside of another program (same_process.c) those that it measures with. */
 #ifdef BENCH_WORLD
@@ -234,7 +235,7 @@ static int reduce_scatter(const struct transfer *t, struct drarun_error *err)
         return rc;
     bool in_place = is_at(t->recv, t->send, t->count, t->type);
     int code = MPI_Reduce_scatter_block(in_place ? MPI_IN_PLACE : t->send,
-                                        in_place ? (void *)t->send : t->recv, (int)t->count,
+                                        in_place ? unconst(t->send) : t->recv, (int)t->count,
                                         type_of(t->type), op_of(t->type, t->op), WORLD);
     if (in_place && t->recv != t->send)
         memcpy(t->recv, t->send, t->count * element_size(t->type));

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "lib/base/error.h"
+#include "lib/base/unconst.h"
 
 static pmix_proc_t me;
 static struct rendezvous meeting;
@@ -67,7 +68,7 @@ static int fence(bool collect, struct drarun_error *err)
 static int put(const char *key, const void *bytes, size_t size, struct drarun_error *err)
 {
     pmix_value_t value = {.type = PMIX_BYTE_OBJECT};
-    value.data.bo.bytes = (char *)bytes; /* PMIx_Put copies */
+    value.data.bo.bytes = unconst(bytes); /* PMIx_Put copies */
     value.data.bo.size = size;
     pmix_status_t status = PMIx_Put(PMIX_GLOBAL, key, &value);
     status = status == PMIX_SUCCESS ? PMIx_Commit() : status;

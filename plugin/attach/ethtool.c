@@ -15,6 +15,7 @@
 #include "lib/base/error.h"
 #include "lib/base/nearest.h"
 #include "lib/base/buf.h"
+#include "lib/doc/value.h"
 #include "plugin/attach/netns.h"
 
 static const struct {
@@ -233,7 +234,7 @@ static int write_features(struct switches *s, const json_t *wanted)
         return -ENOMEM;
     set->cmd = ETHTOOL_SFEATURES;
     set->size = blocks_of(s);
-    json_object_foreach((json_t *)wanted, name, value)
+    value_foreach(wanted, name, value)
     {
         struct meaning meaning = meaning_of(s, name);
         for (uint32_t i = 0; i < s->names.count; i++) {
@@ -255,7 +256,7 @@ static int write_flags(struct switches *s, const json_t *wanted)
     const char *name = NULL;
     json_t *value = NULL;
     struct ethtool_value set = {.cmd = ETHTOOL_SPFLAGS, .data = s->flags};
-    json_object_foreach((json_t *)wanted, name, value)
+    value_foreach(wanted, name, value)
     {
         struct meaning meaning = meaning_of(s, name);
         for (uint32_t i = 0; i < s->names.count && i < 32; i++)
@@ -272,7 +273,7 @@ static int compare_all(const struct switches *s, const json_t *wanted, bool last
     const char *name = NULL;
     json_t *value = NULL;
     bool all = true;
-    json_object_foreach((json_t *)wanted, name, value)
+    value_foreach(wanted, name, value)
     {
         int rc = compare(s, name, json_is_true(value), err);
         if (rc < 0)
@@ -322,7 +323,7 @@ static int read_some(const char *device, bool features, const json_t *wanted, js
     int rc = switches_open(&s, -1, device, features, err);
     if (rc < 0)
         return rc;
-    json_object_foreach((json_t *)wanted, name, value)
+    value_foreach(wanted, name, value)
     {
         struct meaning meaning = meaning_of(&s, name);
         for (uint32_t i = 0; i < s.names.count; i++)

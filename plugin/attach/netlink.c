@@ -9,6 +9,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
+#include "lib/base/unconst.h"
 #include "plugin/attach/netns.h"
 
 #define ANSWER_S 5 /* the kernel answers at once; but no wait is without an end */
@@ -76,7 +77,7 @@ void netlink_done(struct netlink *n)
 struct nl_msg *netlink_message(int type, int flags, const void *head, size_t len)
 {
     struct nl_msg *msg = nlmsg_alloc_simple(type, NLM_F_REQUEST | flags);
-    if (msg && len && nlmsg_append(msg, (void *)head, len, NLMSG_ALIGNTO) < 0) {
+    if (msg && len && nlmsg_append(msg, unconst(head), len, NLMSG_ALIGNTO) < 0) {
         nlmsg_free(msg);
         return NULL;
     }

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/unconst.h"
+#include "lib/doc/value.h"
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #define DIGITS "0123456789"
@@ -151,7 +153,7 @@ static bool add_list(const json_t *list, json_t *edits, const char *key)
     json_t *there = json_object_get(edits, key);
     if (!there && json_object_set_new(edits, key, there = json_array()) < 0)
         return false;
-    return json_array_extend(there, (json_t *)list) == 0;
+    return json_array_extend(there, unconst(list)) == 0;
 }
 
 bool config_edits_add(const json_t *edits, json_t *container_edits)
@@ -159,6 +161,6 @@ bool config_edits_add(const json_t *edits, json_t *container_edits)
     const char *key;
     json_t *list;
     bool ok = true;
-    json_object_foreach((json_t *)edits, key, list) ok = add_list(list, container_edits, key) && ok;
+    value_foreach(edits, key, list) ok = add_list(list, container_edits, key) && ok;
     return ok;
 }

@@ -11,6 +11,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/unconst.h"
 #include "lib/topo/root.h"
 #include "plugin/discover/device_json.h"
 #include "plugin/discover/faults.h"
@@ -275,7 +276,7 @@ const struct node_devices *inventory_devices(const struct inventory *inv)
 int inventory_know(struct inventory *inv, const struct node_device *device,
                    struct drarun_error *err)
 {
-    struct node_devices one = {.list = (struct node_device *)device, .count = 1};
+    struct node_devices one = {.list = unconst(device), .count = 1};
     struct node_devices copy;
     int rc = node_devices_copy(&one, &copy, err);
     if (rc < 0)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lib/base/log.h"
+#include "lib/base/unconst.h"
 #include "plugin/kubelet/dra.pb-c.h"
 #include "plugin/kubelet/dra_private.h"
 
@@ -63,7 +64,7 @@ static char *copy(const char *text, bool *failed)
     char *own = text && *text ? strdup(text) : NULL;
     if (text && *text && !own)
         *failed = true;
-    return own ? own : (char *)protobuf_c_empty_string;
+    return own ? own : unconst(protobuf_c_empty_string);
 }
 
 static char **copy_all(const char *const *texts, size_t count, size_t *ret_count, bool *failed)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/base/log.h"
+#include "lib/base/unconst.h"
 #include "plugin/kubelet/dra_private.h"
 #include "plugin/kubelet/registration.pb-c.h"
 
 void dra_get_info(struct rpc_call *call, const uint8_t *message, size_t length, void *arg)
 {
     /* the kubelet takes the first that it knows */
-    char *versions[] = {(char *)"v1.DRAPlugin", (char *)"v1beta1.DRAPlugin",
-                        (char *)"v1.DRAResourceHealth", (char *)"v1alpha1.DRAResourceHealth"};
+    char *versions[] = {unconst("v1.DRAPlugin"), unconst("v1beta1.DRAPlugin"),
+                        unconst("v1.DRAResourceHealth"), unconst("v1alpha1.DRAResourceHealth")};
     struct dra_driver *driver = arg;
     Kubelet__PluginInfo info = KUBELET__PLUGIN_INFO__INIT;
     Kubelet__InfoRequest *request = kubelet__info_request__unpack(NULL, length, message);
@@ -16,7 +17,7 @@ void dra_get_info(struct rpc_call *call, const uint8_t *message, size_t length, 
         return;
     }
     kubelet__info_request__free_unpacked(request, NULL);
-    info.type = (char *)"DRAPlugin";
+    info.type = unconst("DRAPlugin");
     info.name = driver->name;
     info.endpoint = driver->endpoint;
     info.supported_versions = versions;

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "lib/base/log.h"
+#include "lib/base/unconst.h"
 #include "plugin/kubelet/dra_private.h"
 #include "plugin/kubelet/health.pb-c.h"
 
@@ -26,7 +27,7 @@ static char *copy(const char *text, bool *failed)
 {
     char *own = strdup(text);
     *failed = *failed || !own;
-    return own ? own : (char *)protobuf_c_empty_string;
+    return own ? own : unconst(protobuf_c_empty_string);
 }
 
 static bool make_room(struct list *list)

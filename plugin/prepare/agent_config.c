@@ -84,7 +84,7 @@ static int64_t sum_of(const json_t *containers, bool sidecars)
     int64_t sum = 0;
     size_t i;
     const json_t *container;
-    json_array_foreach((json_t *)containers, i, container)
+    json_array_foreach(containers, i, container)
     {
         if (sidecars && !is_sidecar(container))
             continue;
@@ -101,7 +101,7 @@ static int64_t most_of_init(const json_t *containers)
     int64_t most = 0;
     size_t i;
     const json_t *container;
-    json_array_foreach((json_t *)containers, i, container)
+    json_array_foreach(containers, i, container)
     {
         int64_t limit = bytes_of(limit_of(container));
         if (limit == 0)

@@ -7,6 +7,8 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/base/unconst.h"
+#include "lib/doc/value.h"
 
 #define REMEDY                                                                                     \
     "the administrator allows more by claims.allow of the PluginConfig, or sets it in "            \
@@ -32,7 +34,7 @@ static void find_refused(const struct claim_limits *limits, const json_t *claim,
 {
     const char *key, *inner;
     json_t *value, *ignored;
-    json_object_foreach((json_t *)claim, key, value)
+    value_foreach(claim, key, value)
     {
         if (!is_group(key) || !json_is_object(value))
             add_refused(limits, "", key, refused);
@@ -76,11 +78,11 @@ int claim_config_merge(const json_t *class_, const json_t *claim, json_t **ret_c
     bool ok = true;
     if (!json_is_object(class_) ||
         !json_is_object(claim)) { /* of one that is none its reader tells */
-        *ret_config = json_incref((json_t *)(claim ? claim : class_));
+        *ret_config = json_incref(unconst(claim ? claim : class_));
         return 0;
     }
     CLEANUP(json_decrefp) json_t *merged = json_deep_copy(class_);
-    json_object_foreach((json_t *)claim, key, value) ok = ok && merge_group(merged, key, value);
+    value_foreach(claim, key, value) ok = ok && merge_group(merged, key, value);
     if (!merged || !ok)
         return error_set(err, ENOMEM, "out of memory");
     *ret_config = TAKE_PTR(merged);

@@ -9,6 +9,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/base/unconst.h"
 #include "lib/doc/reader.h"
 #include "plugin/attach/host_link.h"
 #include "plugin/attach/order.h"
@@ -19,7 +20,7 @@ static int parse_config(const json_t *parameters, const struct node_device *devi
 {
     struct reader reader;
     reader_init(&reader, NULL, false);
-    struct reader_node node = reader_value(&reader, (json_t *)parameters, NULL);
+    struct reader_node node = reader_value(&reader, unconst(parameters), NULL);
     if (device->netdev.name[0])
         net_config_read(&node, ret_config);
     else

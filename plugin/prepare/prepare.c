@@ -8,6 +8,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/unconst.h"
 #include "lib/doc/reader.h"
 #include "lib/kube/object.h"
 #include "plugin/attach/rdma.h"
@@ -144,10 +145,10 @@ static int check_names(const json_t *document, struct drarun_error *err)
         json_array_foreach(json_object_get(document, "devices"), k, b)
         {
             const char *x = NULL, *y = NULL;
-            json_unpack((json_t *)a, "{s?:{s?:{s?:{s?:s}}}}", "order", "config", "interface",
-                        "name", &x);
-            json_unpack((json_t *)b, "{s?:{s?:{s?:{s?:s}}}}", "order", "config", "interface",
-                        "name", &y);
+            json_unpack(unconst(a), "{s?:{s?:{s?:{s?:s}}}}", "order", "config", "interface", "name",
+                        &x);
+            json_unpack(unconst(b), "{s?:{s?:{s?:{s?:s}}}}", "order", "config", "interface", "name",
+                        &y);
             if (i < k && x && y && strcmp(x, y) == 0)
                 return error_set(err, EINVAL,
                                  "devices %s and %s would both be called %s in the pod: give their "
@@ -233,7 +234,7 @@ static int read_agent(struct task *task, const json_t *pod, struct drarun_error 
     if (!task->claimed.agent)
         return 0;
     reader_init(&reader, NULL, false);
-    struct reader_node node = reader_value(&reader, (json_t *)task->claimed.agent, NULL);
+    struct reader_node node = reader_value(&reader, unconst(task->claimed.agent), NULL);
     agent_config_read(&node, &task->agent);
     int rc = reader_result(&reader, err);
     reader_done(&reader);
@@ -434,7 +435,7 @@ static void on_claim(const struct kube_answer *reply, const struct drarun_error 
     if (failure)
         err = *failure;
     else
-        read_claim(task, (json_t *)reply->body, &err);
+        read_claim(task, unconst(reply->body), &err);
     if (err.code) {
         fail(task, &err);
         return;

@@ -6,6 +6,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/unconst.h"
 #include "lib/kube/object.h"
 #include "plugin/prepare/preparer_private.h"
 
@@ -18,11 +19,11 @@ static bool has_device(const json_t *claim, const struct holding *holder, const 
     const char *uid = NULL, *other_driver, *other_pool, *device;
     const json_t *results = NULL, *result;
     size_t i;
-    json_unpack((json_t *)claim, "{s:{s:s}, s?:{s?:{s?:{s?:o}}}}", "metadata", "uid", &uid,
-                "status", "allocation", "devices", "results", &results);
+    json_unpack(unconst(claim), "{s:{s:s}, s?:{s?:{s?:{s?:o}}}}", "metadata", "uid", &uid, "status",
+                "allocation", "devices", "results", &results);
     if (!uid || strcmp(uid, holder->uid) != 0)
         return false;
-    json_array_foreach(results, i, result) if (json_unpack((json_t *)result, "{s:s, s:s, s:s}",
+    json_array_foreach(results, i, result) if (json_unpack(unconst(result), "{s:s, s:s, s:s}",
                                                            "driver", &other_driver, "pool",
                                                            &other_pool, "device", &device) == 0 &&
                                                strcmp(other_driver, driver) == 0 &&

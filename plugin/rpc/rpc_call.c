@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/unconst.h"
 #include "plugin/rpc/rpc_private.h"
 
 #define TEXT_MAX 2048u /* of a status; the kubelet puts it into an event, which takes 1,024 */
@@ -13,7 +14,7 @@
 #define HEADER(key, text, size)                                                                    \
     (nghttp2_nv)                                                                                   \
     {                                                                                              \
-        (uint8_t *)(key), (uint8_t *)(text), sizeof(key) - 1, (size), NGHTTP2_NV_FLAG_NONE         \
+        unconst(key), unconst(text), sizeof(key) - 1, (size), NGHTTP2_NV_FLAG_NONE                 \
     }
 #define FIXED(key, text) HEADER(key, text, sizeof(text) - 1)
 

@@ -6,6 +6,7 @@
 #include <event2/buffer.h>
 
 #include "lib/base/error.h"
+#include "lib/base/unconst.h"
 #include "plugin/rpc/rpc_private.h"
 
 #define UNSENT_MAX                                                                                 \
@@ -93,7 +94,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream, cons
 /* What is no gRPC gets an answer of HTTP. */
 static int refuse_type(struct rpc_call *call)
 {
-    const nghttp2_nv status = {(uint8_t *)":status", (uint8_t *)"415", 7, 3, NGHTTP2_NV_FLAG_NONE};
+    const nghttp2_nv status = {unconst(":status"), unconst("415"), 7, 3, NGHTTP2_NV_FLAG_NONE};
     call->answered = true;
     return nghttp2_submit_response(call->conn->session, call->stream, &status, 1, NULL) == 0
                ? 0

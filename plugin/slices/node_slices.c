@@ -7,6 +7,8 @@
 #include "lib/base/agent_offer.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/fnv.h"
+#include "lib/base/unconst.h"
+#include "lib/doc/value.h"
 #include "plugin/discover/device_json.h"
 
 #define NAME_MAX_DNS 253u
@@ -81,7 +83,7 @@ static json_t *old_device(const json_t *device)
     const char *key;
     json_t *value, *basic = json_object();
     json_t *old = json_pack("{s:O, s:o}", "name", json_object_get(device, "name"), "basic", basic);
-    json_object_foreach((json_t *)device, key, value)
+    value_foreach(device, key, value)
     {
         if (old && strcmp(key, "name") != 0 && json_object_set(basic, key, value) < 0)
             json_decref(TAKE_PTR(old));
@@ -94,9 +96,9 @@ static json_t *devices_of(const char *version, const json_t *devices)
     size_t i;
     json_t *device, *list;
     if (strcmp(version, "v1beta1") != 0)
-        return json_incref((json_t *)devices);
+        return json_incref(unconst(devices));
     list = json_array();
-    json_array_foreach((json_t *)devices, i, device)
+    json_array_foreach(devices, i, device)
     {
         if (list && json_array_append_new(list, old_device(device)) < 0)
             json_decref(TAKE_PTR(list));
@@ -141,7 +143,7 @@ static bool same_object(const json_t *wanted, const json_t *held)
     const char *key;
     json_t *value;
     size_t common = 0, more = 0;
-    json_object_foreach((json_t *)wanted, key, value)
+    value_foreach(wanted, key, value)
     {
         if (is_servers(key))
             continue;
@@ -149,7 +151,7 @@ static bool same_object(const json_t *wanted, const json_t *held)
             return false;
         common++;
     }
-    json_object_foreach((json_t *)held, key, value)
+    value_foreach(held, key, value)
     {
         more += !is_servers(key);
     }
@@ -166,7 +168,7 @@ static bool same(const json_t *wanted, const json_t *held)
         return json_equal(wanted, held);
     if (json_array_size(wanted) != json_array_size(held))
         return false;
-    json_array_foreach((json_t *)wanted, i, value)
+    json_array_foreach(wanted, i, value)
     {
         if (!same(value, json_array_get(held, i)))
             return false;
@@ -180,7 +182,7 @@ bool slice_spec_same(const json_t *wanted, const json_t *held)
     const json_t *devices = json_object_get(wanted, "devices");
     if (json_array_size(devices) > 0 || json_object_get(held, "devices"))
         return same(wanted, held);
-    json_t *copy = json_copy((json_t *)wanted);
+    json_t *copy = json_copy(unconst(wanted));
     json_object_del(copy, "devices");
     bool result = copy && same(copy, held);
     json_decref(copy);

@@ -52,7 +52,7 @@ static json_t *find(const json_t *held, const char *name)
 {
     size_t i;
     json_t *object;
-    json_array_foreach((json_t *)held, i, object)
+    json_array_foreach(held, i, object)
     {
         if (strcmp(name_of(object), name) == 0)
             return object;
@@ -65,7 +65,7 @@ static int64_t newest(const json_t *held)
     size_t i;
     json_t *object;
     int64_t generation = 0;
-    json_array_foreach((json_t *)held, i, object)
+    json_array_foreach(held, i, object)
     {
         if (generation_of(object) > generation)
             generation = generation_of(object);
@@ -153,9 +153,9 @@ static void keep_times(const json_t *device, const json_t *before)
 {
     size_t i, j;
     json_t *taint, *old;
-    json_array_foreach((json_t *)taints_of(device), i, taint)
+    json_array_foreach(taints_of(device), i, taint)
     {
-        json_array_foreach((json_t *)taints_of(before), j, old)
+        json_array_foreach(taints_of(before), j, old)
         {
             json_t *time = json_object_get(old, "timeAdded");
             if (time && same_taint(taint, old))
@@ -172,7 +172,7 @@ static void keep_all_times(json_t *object, const json_t *held)
     json_array_foreach(json_object_get(json_object_get(object, "spec"), "devices"), i, device)
     {
         const char *name = json_string_value(json_object_get(device, "name"));
-        json_array_foreach((json_t *)held, p, piece)
+        json_array_foreach(held, p, piece)
         {
             json_array_foreach(json_object_get(json_object_get(piece, "spec"), "devices"), d,
                                before)
@@ -221,7 +221,7 @@ static void find_extra(const struct pool *pool, const json_t *held, struct pool_
 {
     size_t i;
     json_t *object;
-    json_array_foreach((json_t *)held, i, object)
+    json_array_foreach(held, i, object)
     {
         if (is_wanted(pool, name_of(object)))
             continue;

@@ -12,6 +12,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/unconst.h"
 #include "lib/kube/watch.h"
 #include "plugin/slices/pool.h"
 
@@ -164,14 +165,14 @@ static int start_write(struct publisher *p, struct drarun_error *err)
 
 static void collect(const json_t *object, void *arg)
 {
-    json_array_append((json_t *)arg, (json_t *)object);
+    json_array_append(unconst(arg), unconst(object));
 }
 
 static bool has_version(const json_t *held, const char *version)
 {
     size_t i;
     json_t *object;
-    json_array_foreach((json_t *)held, i, object)
+    json_array_foreach(held, i, object)
     {
         if (strcmp(kube_resource_version(object), version) == 0)
             return true;

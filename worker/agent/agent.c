@@ -5,6 +5,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/base/unconst.h"
 #include "worker/agent/private.h"
 #include "worker/mpirun/remote.h"
 
@@ -15,7 +16,7 @@ static bool tell_evicted(struct agent *agent)
     Drarun__Wire__Evicted message = DRARUN__WIRE__EVICTED__INIT;
     if (!agent->options.pod || !agent->control || agent->control_lost)
         return false;
-    message.reason = (char *)"its pod was told to end (SIGTERM): evicted, preempted or deleted";
+    message.reason = unconst("its pod was told to end (SIGTERM): evicted, preempted or deleted");
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(EVICTED, evicted, &message);
     agent_send(agent, &envelope);
     return true;

@@ -6,6 +6,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/base/unconst.h"
 #include "worker/agent/private.h"
 
 static struct rank_group *last_group(const struct agent *agent)
@@ -59,7 +60,7 @@ static void send_ready(struct agent *agent, uint32_t index, const struct drarun_
     if (refusal) {
         failure.kind = refusal->kind;
         failure.code = refusal->code;
-        failure.text = (char *)refusal->text;
+        failure.text = unconst(refusal->text);
         failure.rank = -1;
         ready.refusal = &failure;
     }

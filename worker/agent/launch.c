@@ -15,6 +15,7 @@
 #include "lib/base/error.h"
 #include "lib/base/file.h"
 #include "lib/base/shm_clean.h"
+#include "lib/base/unconst.h"
 #include "lib/topo/cpus.h"
 #include "worker/agent/private.h"
 #include "worker/host/cgroup.h"
@@ -35,8 +36,7 @@
 static void send_collective(void *arg, uint32_t worker, const Drarun__Wire__Collective *message)
 {
     struct agent *agent = arg;
-    Drarun__Wire__Envelope envelope =
-        WIRE_ENVELOPE(COLLECTIVE, collective, (Drarun__Wire__Collective *)message);
+    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(COLLECTIVE, collective, unconst(message));
     peers_send(agent->peers, worker, &envelope);
 }
 

@@ -6,6 +6,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/log.h"
 #include "lib/base/plain.h"
+#include "lib/base/unconst.h"
 #include "worker/agent/private.h"
 
 /* The launcher's own deadline ends it long before. */
@@ -15,7 +16,7 @@ static void send_over(struct agent *agent, const char *why)
 {
     Drarun__Wire__Reach message = DRARUN__WIRE__REACH__INIT;
     message.over = true;
-    message.why = (char *)why;
+    message.why = unconst(why);
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(REACH, reach, &message);
     agent_send(agent, &envelope);
 }
@@ -52,8 +53,8 @@ static void on_over(const struct child_end *end, const struct drarun_error *err,
 
 static int begin(struct agent *agent)
 {
-    char *const argv[] = {(char *)"/proc/self/exe", (char *)"--reach", NULL}, *const none[] = {
-                                                                                  NULL};
+    char *const argv[] = {unconst("/proc/self/exe"), unconst("--reach"), NULL};
+    char *const none[] = {NULL};
     const struct child_program program = {
         .argv = argv, .env = none, .deadline_ms = PROCESS_MS, .line = on_line};
     agent->reach.begun = true;

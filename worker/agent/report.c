@@ -9,6 +9,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/unconst.h"
 #include "lib/inspect/inspect.h"
 #include "lib/wire/hello.h"
 #include "worker/agent/private.h"
@@ -51,7 +52,7 @@ void agent_send_failure(struct agent *agent, const struct drarun_error *failure,
     Drarun__Wire__Failure message = DRARUN__WIRE__FAILURE__INIT;
     message.kind = failure->kind;
     message.code = failure->code;
-    message.text = (char *)failure->text;
+    message.text = unconst(failure->text);
     message.rank = (int32_t)rank;
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(FAILURE, failure, &message);
     agent_send(agent, &envelope);
@@ -60,7 +61,7 @@ void agent_send_failure(struct agent *agent, const struct drarun_error *failure,
 void agent_send_note(struct agent *agent, const char *text)
 {
     Drarun__Wire__Note message = DRARUN__WIRE__NOTE__INIT;
-    message.text = (char *)text;
+    message.text = unconst(text);
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(NOTE, note, &message);
     agent_send(agent, &envelope);
 }
@@ -76,7 +77,7 @@ void agent_send_hello(struct agent *agent)
     message.launched = agent->heir;
     message.fabric = DRARUN__WIRE__FABRIC__FABRIC_REACH;
     if (agent->options.pod)
-        message.job = (char *)agent->options.pod->job;
+        message.job = unconst(agent->options.pod->job);
     if (sched_getaffinity(0, sizeof cpus, &cpus) == 0)
         message.cpus = (uint32_t)CPU_COUNT(&cpus);
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(HELLO, hello, &message);
@@ -242,7 +243,7 @@ static void send_abort(struct agent *agent, uint32_t rank, int status, const cha
     Drarun__Wire__Abort message = DRARUN__WIRE__ABORT__INIT;
     message.rank = rank;
     message.status = status;
-    message.text = (char *)text;
+    message.text = unconst(text);
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(ABORT, abort, &message);
     agent_send(agent, &envelope);
 }
@@ -290,7 +291,7 @@ void agent_on_output(void *arg, uint32_t rank, enum rank_stream stream, const vo
     message.rank = rank;
     message.stream = stream == RANK_STDOUT ? DRARUN__WIRE__STREAM__STREAM_STDOUT
                                            : DRARUN__WIRE__STREAM__STREAM_STDERR;
-    message.data.data = (uint8_t *)data;
+    message.data.data = unconst(data);
     message.data.len = length;
     message.partial = partial;
     if (agent->control_lost || agent->heir) { /* nobody will give the credit back */
@@ -347,7 +348,7 @@ void agent_on_ended(void *arg, const struct rank_result *result)
     message.mpi_library = agent->mpi_library;
     if (rank->refusal)
         message.advice = rank->refusal;
-    message.stderr_tail.data = (uint8_t *)result->stderr_tail;
+    message.stderr_tail.data = unconst(result->stderr_tail);
     message.stderr_tail.len = result->stderr_tail_length;
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(RANK_END, rank_end, &message);
     agent_send(agent, &envelope);

@@ -3,6 +3,7 @@
  * which it decides where they run (group.c), and names of ports. */
 #include <stdlib.h>
 
+#include "lib/base/unconst.h"
 #include "worker/agent/private.h"
 
 /* A request of a rank here that has no answer yet. */
@@ -133,8 +134,8 @@ void agent_name_ask(struct agent *agent, uint32_t rank, enum pmi1_name what, con
     message.action = what == PMI1_PUBLISH  ? DRARUN__WIRE__NAME_ACTION__NAME_PUBLISH
                      : what == PMI1_LOOKUP ? DRARUN__WIRE__NAME_ACTION__NAME_LOOKUP
                                            : DRARUN__WIRE__NAME_ACTION__NAME_UNPUBLISH;
-    message.service = (char *)service;
-    message.port = (char *)port;
+    message.service = unconst(service);
+    message.port = unconst(port);
     agent_name_send(agent, &message, NULL);
 }
 

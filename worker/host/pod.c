@@ -13,6 +13,7 @@
 #include "lib/base/file.h"
 #include "lib/base/log.h"
 #include "lib/base/number.h"
+#include "lib/base/unconst.h"
 #include "lib/doc/log_json.h"
 
 static int take_number(const char *name, int64_t *ret_value, struct drarun_error *err)
@@ -69,7 +70,7 @@ static void on_log(void *arg, const struct log_line *line)
 
 void pod_log(const struct pod *pod)
 {
-    log_divert(on_log, (void *)pod);
+    log_divert(on_log, unconst(pod));
 }
 
 static void describe(const char *job, int64_t attempt, int64_t worker, char *text, size_t size)

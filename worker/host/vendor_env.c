@@ -9,6 +9,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/unconst.h"
 #include "lib/inspect/vendor_script.h"
 
 #define ANSWER_MS (VENDOR_SCRIPT_MS + 2000) /* it ends what the script has started, and tells */
@@ -49,7 +50,7 @@ void vendor_env_start(struct event_base *base, const char *program, char *const 
     env->path = path ? strdup(path) : NULL;
     if (!env->path)
         return;
-    char *const argv[] = {(char *)program, (char *)"--vendor-script", env->path, NULL};
+    char *const argv[] = {unconst(program), unconst("--vendor-script"), env->path, NULL};
     char *const none[] = {NULL};
     const struct child_program how = {.argv = argv, .env = none, .deadline_ms = ANSWER_MS};
     int rc = child_start(base, &how, on_over, env, &env->child);

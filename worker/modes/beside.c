@@ -67,7 +67,7 @@ static void take_place(pid_t pid)
 
 int beside_exec(uint32_t rank, char *const argv[], struct drarun_error *err)
 {
-    static char *const shell[] = {(char *)"sh", NULL};
+    char name[] = "sh", *const shell[] = {name, NULL};
     struct strlist env = STRLIST_INIT;
     pid_t pid = find_rank(rank);
     if (pid == 0 || read_environment(pid, &env) < 0) {

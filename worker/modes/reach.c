@@ -198,7 +198,7 @@ static int on_rails(const json_t *line, struct drarun_error *err)
         !number_at(line, "limitMs", LIMIT_MS_MAX, &limit))
         return error_set(err, EPROTO, "rails: a second list, none, too many, or no limitMs");
     reach.limit_ms = limit;
-    json_array_foreach((json_t *)rails, i, item)
+    json_array_foreach(rails, i, item)
     {
         const char *device = json_string_value(json_object_get(item, "device"));
         if (!device || !number_at(item, "port", UINT8_MAX, &port) ||

@@ -20,6 +20,7 @@
 #include "lib/base/error.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
+#include "lib/base/unconst.h"
 #include "lib/wire/acceptor.h"
 #include "lib/wire/channel.h"
 #include "lib/wire/dial.h"
@@ -109,7 +110,7 @@ static void refuse(struct client *client, const char *text)
     Drarun__Wire__RemoteExit body = DRARUN__WIRE__REMOTE_EXIT__INIT;
     Drarun__Wire__Routed message = DRARUN__WIRE__ROUTED__INIT;
     body.code = 255; /* ssh's own */
-    body.text = (char *)text;
+    body.text = unconst(text);
     message.body_case = DRARUN__WIRE__ROUTED__BODY_REMOTE_EXIT;
     message.remote_exit = &body;
     send_to(client->channel, &message);
@@ -227,8 +228,8 @@ int remote_server(struct remote *remote, char ***ret_argv, int *ret_fd, struct d
         return error_set(err, ENOMEM, "out of memory");
     }
     snprintf(number, sizeof number, "%d", server);
-    argv[0] = (char *)"/proc/self/exe";
-    argv[1] = (char *)"--remote-serve";
+    argv[0] = unconst("/proc/self/exe");
+    argv[1] = unconst("--remote-serve");
     argv[2] = number;
     *ret_argv = argv;
     *ret_fd = take_fd(&server);
@@ -241,7 +242,7 @@ static void answer_gone(struct remote *remote, const Drarun__Wire__Routed *reque
     Drarun__Wire__RemoteExit body = DRARUN__WIRE__REMOTE_EXIT__INIT;
     Drarun__Wire__Routed message = DRARUN__WIRE__ROUTED__INIT;
     body.code = 255;
-    body.text = (char *)"that worker is not up, or has ended already";
+    body.text = unconst("that worker is not up, or has ended already");
     message.destination = request->source;
     message.id = request->id;
     message.body_case = DRARUN__WIRE__ROUTED__BODY_REMOTE_EXIT;
@@ -255,7 +256,7 @@ static void to_client(struct remote *remote, const Drarun__Wire__Routed *message
     LIST_FOREACH (client, &remote->clients, entry) {
         if (!client->asked || client->id != message->id)
             continue;
-        send_to(client->channel, (Drarun__Wire__Routed *)message);
+        send_to(client->channel, unconst(message));
         if (message->body_case == DRARUN__WIRE__ROUTED__BODY_REMOTE_EXIT) {
             client->asked = false;
             client->answered = true; /* it closes once it has read all */
@@ -272,11 +273,11 @@ bool remote_routed(struct remote *remote, const Drarun__Wire__Routed *message)
             answer_gone(remote, message);
             return true;
         }
-        send_to(remote->server, (Drarun__Wire__Routed *)message);
+        send_to(remote->server, unconst(message));
         return true;
     case DRARUN__WIRE__ROUTED__BODY_REMOTE_ACK:
     case DRARUN__WIRE__ROUTED__BODY_REMOTE_CANCEL:
-        send_to(remote->server, (Drarun__Wire__Routed *)message);
+        send_to(remote->server, unconst(message));
         return true;
     case DRARUN__WIRE__ROUTED__BODY_REMOTE_OUTPUT:
     case DRARUN__WIRE__ROUTED__BODY_REMOTE_EXIT:

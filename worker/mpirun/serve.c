@@ -16,6 +16,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
+#include "lib/base/unconst.h"
 #include "lib/wire/channel.h"
 
 #define SHELL "/bin/sh"
@@ -70,7 +71,7 @@ static void answer_exit(struct server *server, uint32_t destination, uint64_t id
     Drarun__Wire__RemoteExit body = DRARUN__WIRE__REMOTE_EXIT__INIT;
     Drarun__Wire__Routed message = DRARUN__WIRE__ROUTED__INIT;
     body.code = (uint32_t)code;
-    body.text = (char *)text;
+    body.text = unconst(text);
     message.body_case = DRARUN__WIRE__ROUTED__BODY_REMOTE_EXIT;
     message.remote_exit = &body;
     answer(server, &message, destination, id);
@@ -186,7 +187,7 @@ __attribute__((noreturn)) static void child(const char *command, const int out[2
     signal(SIGPIPE, SIG_DFL);
     sigprocmask(SIG_SETMASK, &none, NULL);
     if (null >= 0 && dup2(null, 0) >= 0 && dup2(out[0], 1) >= 0 && dup2(out[1], 2) >= 0)
-        execv(SHELL, (char *const *)argv);
+        execv(SHELL, unconst(argv));
     dprintf(2,
             "drarun-rsh: cannot execute " SHELL ": %s: mpirun's daemons need a shell in the "
             "image\n",

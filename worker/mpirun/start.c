@@ -14,6 +14,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
+#include "lib/base/unconst.h"
 #include "lib/wire/channel.h"
 
 #define SHELL "/bin/sh"
@@ -117,8 +118,8 @@ static void ask(struct start *start, const char *host, const char *command)
 {
     Drarun__Wire__RemoteStart body = DRARUN__WIRE__REMOTE_START__INIT;
     Drarun__Wire__Routed message = DRARUN__WIRE__ROUTED__INIT;
-    body.host = (char *)host;
-    body.command = (char *)command;
+    body.host = unconst(host);
+    body.command = unconst(command);
     message.body_case = DRARUN__WIRE__ROUTED__BODY_REMOTE_START;
     message.remote_start = &body;
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(ROUTED, routed, &message);

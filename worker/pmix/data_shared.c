@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/unconst.h"
 #include "worker/pmix/host_private.h"
 
 struct shared_round *shared_round_new(struct pmix_host *host, size_t most,
@@ -39,8 +40,8 @@ void shared_round_ask(struct shared_round *round, int action, const char *key, c
     *name = (struct shared_name){.round = round, .key = strdup(key), .answer = SHARED_UNKNOWN};
     request.action = action;
     request.pmix = true;
-    request.service = (char *)key;
-    request.value.data = (uint8_t *)value;
+    request.service = unconst(key);
+    request.value.data = unconst(value);
     request.value.len = length;
     if (!name->key || !round->host->owner.name)
         return;

@@ -9,6 +9,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/fnv.h"
 #include "lib/base/log.h"
+#include "lib/base/unconst.h"
 #include "worker/pmix/host_private.h"
 
 /* What one rank may have published at a time, and all of them together. One message
@@ -174,7 +175,7 @@ static void pack_datum(struct buf *out, const pmix_proc_t *publisher, const pmix
     pmix_proc_t proc = *publisher;
     PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
     if (PMIx_Data_pack(NULL, &buffer, &proc, 1, PMIX_PROC) == PMIX_SUCCESS &&
-        PMIx_Data_pack(NULL, &buffer, (void *)info, 1, PMIX_INFO) == PMIX_SUCCESS)
+        PMIx_Data_pack(NULL, &buffer, unconst(info), 1, PMIX_INFO) == PMIX_SUCCESS)
         buf_add(out, buffer.base_ptr, buffer.bytes_used);
     PMIX_DATA_BUFFER_DESTRUCT(&buffer);
 }

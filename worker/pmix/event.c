@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lib/base/log.h"
+#include "lib/base/unconst.h"
 #include "worker/pmix/host_private.h"
 
 static pmix_status_t pack(const struct upcall *upcall, pmix_data_buffer_t *buffer)
@@ -50,7 +51,7 @@ void pmix_on_notify(struct pmix_host *host, struct upcall *upcall)
     if (status == PMIX_SUCCESS && host->tree->size > 1 && !here_only) {
         notify.code = upcall->status;
         notify.rank = rank < 0 ? upcall->proc.rank : (uint32_t)rank;
-        notify.nspace = rank < 0 ? upcall->proc.nspace : (char *)"";
+        notify.nspace = rank < 0 ? upcall->proc.nspace : unconst("");
         notify.range = (uint32_t)upcall->detail;
         notify.data.data = (uint8_t *)buffer.base_ptr;
         notify.data.len = buffer.bytes_used;

@@ -6,13 +6,14 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/log.h"
+#include "lib/base/unconst.h"
 #include "worker/pmix/host_private.h"
 
 static void add_result(void *list, const struct upcall *upcall, const void *data, size_t length,
                        size_t context)
 {
     pmix_data_array_t members = {PMIX_PROC, upcall->proc_count, upcall->procs};
-    pmix_byte_object_t bytes = {(char *)data, length};
+    pmix_byte_object_t bytes = {unconst(data), length};
     PMIx_Info_list_add(list, PMIX_GROUP_CONTEXT_ID, &context, PMIX_SIZE);
     PMIx_Info_list_add(list, PMIX_GROUP_MEMBERSHIP, &members, PMIX_DATA_ARRAY);
     if (length > 0)

@@ -12,6 +12,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/unconst.h"
 #include "lib/wire/dial.h"
 #include "worker/pmix/handshake.h"
 #include "worker/pmix/host_private.h"
@@ -307,7 +308,7 @@ static int start_library(struct pmix_host *host, struct drarun_error *err)
     PMIx_Info_list_add(list, PMIX_SERVER_RANK, &rank, PMIX_PROC_RANK);
     PMIx_Info_list_add(list, PMIX_HOSTNAME, host->job->nodes[host->tree->self], PMIX_STRING);
     add_port(host, list);
-    pmix_topology_t topology = {.source = (char *)"hwloc",
+    pmix_topology_t topology = {.source = unconst("hwloc"),
                                 .topology = topology_keep(host->topology)};
     pmix_info_t lent = PMIX_INFO_STATIC_INIT;
     PMIX_LOAD_KEY(lent.key, PMIX_TOPOLOGY2);

@@ -9,6 +9,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/base/unconst.h"
 #include "lib/topo/cpus.h"
 #include "worker/pmix/host_private.h"
 
@@ -195,7 +196,7 @@ static void add_binding(const struct pmix_host *host, void *part, uint32_t rank)
     if (!topology_get(host->topology))
         return;
     hwloc_bitmap_t bitmap = hwloc_bitmap_alloc();
-    pmix_cpuset_t cpuset = {.source = (char *)"hwloc", .bitmap = bitmap};
+    pmix_cpuset_t cpuset = {.source = unconst("hwloc"), .bitmap = bitmap};
     char *locality = NULL;
     for (size_t i = 0; bitmap && i < cpus->count; i++)
         hwloc_bitmap_set(bitmap, cpus->ids[i]);

@@ -15,6 +15,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/unconst.h"
 #include "lib/wire/acceptor.h"
 #include "lib/wire/hello.h"
 #include "lib/wire/peer.h"
@@ -192,7 +193,7 @@ void listen_refuse_take(struct channel *channel, const char *why, int code)
     failure.kind = DRARUN_ERR_INFRASTRUCTURE;
     failure.code = code;
     failure.rank = -1;
-    failure.text = (char *)why;
+    failure.text = unconst(why);
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(FAILURE, failure, &failure);
     channel_send(channel, &envelope);
     channel_set_callbacks(channel, ignore_message, ignore_close, NULL);

@@ -10,6 +10,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/unconst.h"
 #include "lib/wire/dial.h"
 #include "lib/wire/hello.h"
 #include "lib/wire/tls.h"
@@ -166,7 +167,7 @@ static void send_hello(struct peers *peers, struct channel *channel)
     hello.job = peers->job->wire->uid;
     hello.attempt = peers->job->wire->attempt;
     hello.worker = peers->tree->self;
-    hello.host = (char *)peers->job->host;
+    hello.host = unconst(peers->job->host);
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(HELLO, hello, &hello);
     channel_send(channel, &envelope);
 }
