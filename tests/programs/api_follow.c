@@ -12,6 +12,7 @@
 #include <event2/event.h>
 
 #include <drarun/drarun.h>
+#include "lib/base/unconst.h"
 
 #define JOBS_MAX 8
 
@@ -151,7 +152,7 @@ int main(int argc, char *argv[])
     cancel_left(cluster, jobs, count);
     for (int i = 0; i < count; i++) {
         drarun_following_free(jobs[i].following);
-        free((char *)jobs[i].name);
+        free(unconst(jobs[i].name));
     }
     drarun_cluster_close(cluster);
     if (options.base) {

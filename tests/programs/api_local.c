@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include <drarun/drarun.h>
+#include "lib/base/unconst.h"
 
 struct job {
     int number, lines;
@@ -64,7 +65,7 @@ static int start(struct job *job, char *const command[], struct drarun_error *er
 static int two(char *const command[])
 {
     struct job first = {.number = 1, .way = "run"}, second = {.number = 2, .way = "run"};
-    char *const forever[] = {(char *)"sleep", (char *)"1000", NULL};
+    char *const forever[] = {unconst("sleep"), unconst("1000"), NULL};
     struct drarun_error err = {0};
     int status = 0;
     if (start(&first, command, &err) < 0 || start(&second, forever, &err) < 0)

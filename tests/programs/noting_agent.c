@@ -15,6 +15,7 @@
 #include <event2/event.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/unconst.h"
 #include "lib/wire/channel.h"
 #include "lib/wire/hello.h"
 #include "lib/wire/key_file.h"
@@ -41,7 +42,7 @@ static void say_hello(void)
 {
     Drarun__Wire__Hello hello = DRARUN__WIRE__HELLO__INIT;
     hello_fill(&hello, DRARUN__WIRE__ROLE__ROLE_AGENT, "5.0.7");
-    hello.host = (char *)self.host;
+    hello.host = unconst(self.host);
     hello.cpus = 1;
     tell((Drarun__Wire__Envelope)WIRE_ENVELOPE(HELLO, hello, &hello));
 }
@@ -60,12 +61,12 @@ static void do_word(const char *word)
     const char *rest = strchr(word, ':') ? strchr(word, ':') + 1 : "";
     if (strncmp(word, "note:", 5) == 0) {
         Drarun__Wire__Note note = DRARUN__WIRE__NOTE__INIT;
-        note.text = (char *)rest;
+        note.text = unconst(rest);
         tell((Drarun__Wire__Envelope)WIRE_ENVELOPE(NOTE, note, &note));
     } else if (strncmp(word, "failure:", 8) == 0) {
         Drarun__Wire__Failure failure = DRARUN__WIRE__FAILURE__INIT;
         failure.kind = DRARUN_ERR_SPEC;
-        failure.text = (char *)rest;
+        failure.text = unconst(rest);
         failure.rank = -1;
         tell((Drarun__Wire__Envelope)WIRE_ENVELOPE(FAILURE, failure, &failure));
     } else if (strcmp(word, "ready") == 0) {

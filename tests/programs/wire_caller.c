@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <event2/event.h>
 
+#include "lib/base/unconst.h"
 #include "lib/wire/channel.h"
 #include "lib/wire/dial.h"
 #include "lib/wire/hello.h"
@@ -92,10 +93,11 @@ static void ask_vitals(struct channel *channel)
 
 static void launch(struct channel *channel, char *command, bool collect)
 {
-    char *argv[] = {(char *)"sh", (char *)"-c", command ? command : (char *)"env; taskset -p $$"};
-    char *set[] = {(char *)"FROM_SPEC=spec"}, *prepend[] = {(char *)"TEST_PATH=/derived"};
-    char *defaults[] = {(char *)"A=all", (char *)"B=all", (char *)"OWN=derived"};
-    char *worker[] = {(char *)"A=worker"}, *rank[] = {(char *)"A=rank"};
+    char *argv[] = {unconst("sh"), unconst("-c"),
+                    command ? command : unconst("env; taskset -p $$")};
+    char *set[] = {unconst("FROM_SPEC=spec")}, *prepend[] = {unconst("TEST_PATH=/derived")};
+    char *defaults[] = {unconst("A=all"), unconst("B=all"), unconst("OWN=derived")};
+    char *worker[] = {unconst("A=worker")}, *rank[] = {unconst("A=rank")};
     Drarun__Wire__Launch wire = DRARUN__WIRE__LAUNCH__INIT;
     Drarun__Wire__App app = DRARUN__WIRE__APP__INIT, *apps[] = {&app};
     Drarun__Wire__Block block = DRARUN__WIRE__BLOCK__INIT, *blocks[] = {&block};
@@ -110,18 +112,18 @@ static void launch(struct channel *channel, char *command, bool collect)
     all.prepend = prepend, all.n_prepend = 1;
     of_worker.defaults = worker, of_worker.n_defaults = 1;
     of_rank.defaults = rank, of_rank.n_defaults = 1;
-    setting.local_rank = 1, setting.env = &of_rank, setting.cpus = (char *)"0";
+    setting.local_rank = 1, setting.env = &of_rank, setting.cpus = unconst("0");
     own.env = &of_worker, own.ranks = settings, own.n_ranks = 1;
-    wire.uid = (char *)job, wire.attempt = (uint32_t)strtoul(attempt, NULL, 10), wire.radix = 2;
+    wire.uid = unconst(job), wire.attempt = (uint32_t)strtoul(attempt, NULL, 10), wire.radix = 2;
     wire.apps = apps, wire.n_apps = 1;
     wire.blocks = blocks, wire.n_blocks = 1;
     wire.workers = workers, wire.n_workers = 1;
     wire.inherit_env = true, wire.start = true, wire.stdin_rank = -1;
     wire.mode = DRARUN__WIRE__LAUNCH_MODE__LAUNCH_ENV;
-    wire.session_dir = (char *)"drarun-by-hand";
+    wire.session_dir = unconst("drarun-by-hand");
     wire.derived = &all, wire.own = &own;
     if (collect)
-        wire.collect_env = (char *)"COLLECTED";
+        wire.collect_env = unconst("COLLECTED");
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(LAUNCH, launch, &wire);
     channel_send(channel, &envelope);
 }
@@ -149,7 +151,7 @@ static void on_stdin(evutil_socket_t fd, short what, void *arg)
     if (strncmp(text, "end", 3) != 0)
         return;
     Drarun__Wire__End end = DRARUN__WIRE__END__INIT;
-    end.reason = (char *)"told to";
+    end.reason = unconst("told to");
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(END, end, &end);
     channel_send(channel, &envelope);
 }

@@ -16,6 +16,7 @@
 
 #include "benchmarks/bench/element.h"
 #include "benchmarks/bench/nccl_api.h"
+#include "lib/base/unconst.h"
 #include "tests/standin/standin.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -143,7 +144,8 @@ static int with_all(struct call *c, const char *send, size_t send_apart, char *r
     size_t count = 0;
     for (unsigned peer = 0; peer < c->comm->ranks; peer++) {
         if (send && (only_to == RANKS_MOST || only_to == peer))
-            m[count++] = (struct message){(char *)send + peer * send_apart, bytes, 0, peer, false};
+            m[count++] =
+                (struct message){(char *)unconst(send) + peer * send_apart, bytes, 0, peer, false};
         if (recv && (only_from == RANKS_MOST || only_from == peer))
             m[count++] = (struct message){recv + peer * recv_apart, bytes, 0, peer, true};
     }
@@ -352,7 +354,7 @@ static int add(struct message m, ncclComm_t comm, cudaStream_t stream)
 EXPORT int ncclSend(const void *send, size_t count, int type, int peer, ncclComm_t comm,
                     cudaStream_t stream)
 {
-    return add((struct message){(char *)send, count * element_size((enum element)type), 0,
+    return add((struct message){unconst(send), count * element_size((enum element)type), 0,
                                 (unsigned)peer, false},
                comm, stream);
 }

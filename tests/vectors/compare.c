@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/doc/value.h"
+
 #define TOLERANCE 0.0006 /* scores are rounded to three or four digits */
 
 static void differ(struct strlist *out, const char *path, const json_t *expected, const json_t *got)
@@ -27,14 +29,14 @@ static void compare_objects(const json_t *expected, const json_t *got, const cha
     const char *key;
     json_t *value;
     char below[512];
-    json_object_foreach((json_t *)expected, key, value)
+    value_foreach(expected, key, value)
     {
         if (strcmp(key, "ncclOracle") == 0 || strcmp(key, "warnings") == 0)
             continue;
         snprintf(below, sizeof below, "%s.%s", path, key);
         compare(value, json_object_get(got, key), below, out);
     }
-    json_object_foreach((json_t *)got, key, value)
+    value_foreach(got, key, value)
     {
         snprintf(below, sizeof below, "%s.%s", path, key);
         if (!json_object_get(expected, key) && strcmp(key, "warnings") != 0)
@@ -52,7 +54,7 @@ static void compare_arrays(const json_t *expected, const json_t *got, const char
         differ(out, path, expected, got);
         return;
     }
-    json_array_foreach((json_t *)expected, i, value)
+    json_array_foreach(expected, i, value)
     {
         snprintf(below, sizeof below, "%s[%zu]", path, i);
         compare(value, json_array_get(got, i), below, out);
@@ -78,7 +80,7 @@ static size_t occurrences(const json_t *list, const json_t *warning)
 {
     size_t i, count = 0;
     json_t *other;
-    json_array_foreach((json_t *)list, i, other) count +=
+    json_array_foreach(list, i, other) count +=
         json_equal(json_object_get(other, "code"), json_object_get(warning, "code")) &&
         json_equal(json_object_get(other, "worker"), json_object_get(warning, "worker"));
     return count;
@@ -89,13 +91,13 @@ static void compare_warnings(const json_t *expected, const json_t *got, bool str
 {
     size_t i;
     json_t *warning;
-    json_array_foreach((json_t *)expected, i, warning)
+    json_array_foreach(expected, i, warning)
     {
         size_t wanted = occurrences(expected, warning), there = occurrences(got, warning);
         if (there == 0 || (strict && there != wanted))
             differ(out, "warnings", warning, there ? got : NULL);
     }
-    json_array_foreach((json_t *)got, i, warning) if (occurrences(expected, warning) == 0)
+    json_array_foreach(got, i, warning) if (occurrences(expected, warning) == 0)
         differ(out, "warnings", NULL, warning);
 }
 

@@ -50,7 +50,7 @@ static void patch_labels(json_t *labels, const json_t *patch)
 {
     const char *key;
     json_t *value;
-    json_object_foreach((json_t *)patch, key, value)
+    value_foreach(patch, key, value)
     {
         if (json_is_null(value))
             json_object_del(labels, key);
@@ -191,7 +191,7 @@ static int build(struct context *c, const char *directory, const json_t *vector,
     r->workers = calloc(in.worker_count + 1, sizeof *r->workers);
     if (rc < 0 || !r->workers)
         return rc < 0 ? rc : error_set(err, ENOMEM, "out of memory");
-    json_array_foreach((json_t *)list, i, worker) r->workers[i] = (struct plan_worker_input){
+    json_array_foreach(list, i, worker) r->workers[i] = (struct plan_worker_input){
         value_text(worker, "pod"), value_text(worker, "node"), json_object_get(worker, "claims"),
         json_object_get(worker, "probe")};
     read_policy(launcher, &in);

@@ -12,10 +12,11 @@
 
 #include "benchmarks/bench/options.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/unconst.h"
 
 static int read_words(struct bench_options *o, struct drarun_error *err, const char *words)
 {
-    char text[200], *argv[32] = {(char *)"drarun-bench"}, *rest = text;
+    char text[200], *argv[32] = {unconst("drarun-bench")}, *rest = text;
     int argc = 1;
     snprintf(text, sizeof text, "%s", words);
     for (char *word; (word = strsep(&rest, " "));)

@@ -9,6 +9,7 @@
 
 #include "jobs/derive/plan.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/unconst.h"
 
 #define IB_NIC(name, pci)                                                                          \
     "\"" name "\": {\"pci\": \"" pci "\", \"linkLayer\": \"InfiniBand\", \"root\": \"r\", "        \
@@ -92,7 +93,7 @@ static void check(const struct row *row, const struct profiles *profiles)
         row->type ? json_pack("{s:{s:s}}", "n", "node.kubernetes.io/instance-type", row->type)
                   : json_object();
     struct plan_worker_input worker = {.pod = "w", .node = "n", .probe = probe};
-    char *user[] = {(char *)row->user, NULL};
+    char *user[] = {unconst(row->user), NULL};
     struct plan_input in = {.network = SPEC_NETWORK_RDMA,
                             .nccl_version = row->version,
                             .pod_interface = "net1",
@@ -149,7 +150,7 @@ static void what_no_profile_does(void **unused)
         assert_true(profile->source[0]);
         size_t i;
         json_t *row;
-        json_array_foreach((json_t *)profile->variables, i, row)
+        json_array_foreach(profile->variables, i, row)
         {
             const char *name = json_string_value(json_object_get(row, "name"));
             const char *value = json_string_value(json_object_get(row, "value"));

@@ -13,6 +13,7 @@
 #include "jobs/gang/pod_state.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/timestamp.h"
+#include "lib/doc/value.h"
 
 static const char *folder;
 
@@ -72,7 +73,7 @@ static size_t compare(const char *name, const json_t *expect, const json_t *foun
     const char *key;
     json_t *value;
     size_t wrong = 0;
-    json_object_foreach((json_t *)expect, key, value)
+    value_foreach(expect, key, value)
     {
         const json_t *is = json_object_get(found, key);
         if (json_is_object(value)) {

@@ -385,16 +385,13 @@ static void known_from_sysfs_only(void **state)
 static void roles(void **state)
 {
     static const struct profile rdma = {.data = PROFILE_RDMA};
-    static const struct plan_nic nics[2] = {{.ibdev = "mlx5_0", .link_layer = "InfiniBand"},
-                                            {.ibdev = "mlx5_1", .link_layer = "InfiniBand"}};
+    static struct plan_nic nics[2] = {{.ibdev = "mlx5_0", .link_layer = "InfiniBand"},
+                                      {.ibdev = "mlx5_1", .link_layer = "InfiniBand"}};
     static struct plan_worker none[1] = {{.profile = &rdma}};
-    static struct plan_worker two[2] = {
-        {.nics = (struct plan_nic *)nics, .nic_count = 2, .profile = &rdma},
-        {.nics = (struct plan_nic *)nics, .nic_count = 2, .profile = &rdma}};
-    static struct plan_worker one[1] = {
-        {.nics = (struct plan_nic *)nics, .nic_count = 1, .profile = &rdma}};
-    static struct plan_worker lone[1] = {
-        {.nics = (struct plan_nic *)nics, .nic_count = 2, .profile = &rdma}};
+    static struct plan_worker two[2] = {{.nics = nics, .nic_count = 2, .profile = &rdma},
+                                        {.nics = nics, .nic_count = 2, .profile = &rdma}};
+    static struct plan_worker one[1] = {{.nics = nics, .nic_count = 1, .profile = &rdma}};
+    static struct plan_worker lone[1] = {{.nics = nics, .nic_count = 2, .profile = &rdma}};
     static const struct {
         struct plan plans[3];
         const char *pairs; /* from>to.rail */
@@ -456,13 +453,11 @@ static void roles(void **state)
 static void fewer_rails_in_a_role(void **state)
 {
     static const struct profile rdma = {.data = PROFILE_RDMA};
-    static const struct plan_nic nics[2] = {{.ibdev = "mlx5_0", .link_layer = "InfiniBand"},
-                                            {.ibdev = "mlx5_1", .link_layer = "InfiniBand"}};
-    static struct plan_worker uneven[2] = {
-        {.nics = (struct plan_nic *)nics, .nic_count = 2, .profile = &rdma},
-        {.nics = (struct plan_nic *)nics, .nic_count = 1, .profile = &rdma}};
-    static struct plan_worker other[1] = {
-        {.nics = (struct plan_nic *)nics, .nic_count = 2, .profile = &rdma}};
+    static struct plan_nic nics[2] = {{.ibdev = "mlx5_0", .link_layer = "InfiniBand"},
+                                      {.ibdev = "mlx5_1", .link_layer = "InfiniBand"}};
+    static struct plan_worker uneven[2] = {{.nics = nics, .nic_count = 2, .profile = &rdma},
+                                           {.nics = nics, .nic_count = 1, .profile = &rdma}};
+    static struct plan_worker other[1] = {{.nics = nics, .nic_count = 2, .profile = &rdma}};
     const struct plan plans[2] = {{.workers = uneven, .worker_count = 2},
                                   {.workers = other, .worker_count = 1}};
     static const json_t *const inspections[3];

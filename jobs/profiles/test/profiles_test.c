@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "jobs/profiles/profiles.h"
+#include "lib/base/unconst.h"
 
 static const char *detected_on(json_t *labels, const char *layer, const char *ibdev,
                                const char *arch)
@@ -100,7 +101,7 @@ static void a_site_adds_one(void **unused)
     /* one of a known name takes its place */
     assert_int_equal(json_array_size(profiles_find(&profiles, "generic-ib")->variables), 0);
     assert_non_null(profiles_find(&profiles, "gke-a4"));
-    json_decref((json_t *)facts.labels);
+    json_decref(unconst(facts.labels));
     profiles_done(&profiles);
     json_decref(site);
 }

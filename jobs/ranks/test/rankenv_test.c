@@ -8,6 +8,7 @@
 
 #include "jobs/ranks/rankenv.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/unconst.h"
 
 static const struct rankenv_job job = {.uid = "u1",
                                        .attempt = 2,
@@ -174,7 +175,7 @@ static void the_user_wins_but_for_the_place(void **state)
         {"JAX_COORDINATOR_ADDRESS", "here:1234"},
     };
     struct strlist env = STRLIST_INIT;
-    strlist_add_all(&env, (char *const *)given);
+    strlist_add_all(&env, unconst(given));
     make_env(&env, true, false);
     check(&env, expected, ARRAY_LEN(expected));
     strlist_done(&env);
@@ -209,7 +210,7 @@ static void torchrun_gets_its_options(void **state)
         {"DRARUN_RANK", "3"},
     };
     struct strlist env = STRLIST_INIT;
-    strlist_add_all(&env, (char *const *)given);
+    strlist_add_all(&env, unconst(given));
     make_env(&env, false, true);
     check(&env, expected, ARRAY_LEN(expected));
     strlist_done(&env);
@@ -226,7 +227,7 @@ static void an_ipv6_endpoint_has_brackets(void **state)
         {"PET_RDZV_ID", "u1.2"},
     };
     struct strlist env = STRLIST_INIT;
-    strlist_add_all(&env, (char *const *)given);
+    strlist_add_all(&env, unconst(given));
     make_env(&env, false, true);
     check(&env, expected, ARRAY_LEN(expected));
     make_env(&env, false, false);
@@ -270,7 +271,7 @@ static void clean_drops_the_outer_launcher_alone(void **state)
     };
     struct strlist env = STRLIST_INIT;
     rankenv_clean(&env); /* empty: nothing to do */
-    strlist_add_all(&env, (char *const *)given);
+    strlist_add_all(&env, unconst(given));
     rankenv_clean(&env);
     assert_int_equal(env.count, ARRAY_LEN(kept));
     for (size_t i = 0; i < ARRAY_LEN(kept); i++)

@@ -9,6 +9,7 @@
 
 #include "jobs/ranks/spawn_place.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/unconst.h"
 
 #define WORKERS 3
 
@@ -52,7 +53,7 @@ static void fills_free_slots_in_order(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(placed); i++) {
-        char *hosts[] = {(char *)placed[i].host};
+        char *hosts[] = {unconst(placed[i].host)};
         struct place_program programs[2];
         size_t count = 0;
         for (; count < 2 && placed[i].counts[count] > 0; count++)
@@ -117,7 +118,7 @@ static void refuses_with_what_to_do(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
-        char *hosts[] = {(char *)refused[i].host};
+        char *hosts[] = {unconst(refused[i].host)};
         const struct place_program program = {refused[i].count, hosts, refused[i].host ? 1 : 0};
         struct drarun_error err = {0};
         struct rankmap map;

@@ -13,6 +13,7 @@
 
 #include "drarun/drarun.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/unconst.h"
 
 static const char job[] = "spec: {workers: 2, image: a, command: [b]}\n";
 
@@ -303,7 +304,7 @@ static void *derive_often(void *arg)
         struct drarun_spec *spec = NULL;
         if (drarun_env_derive(&options, &env, NULL) < 0 ||
             drarun_spec_parse("x", job, strlen(job), NULL, &spec, NULL, NULL) < 0)
-            return (void *)"a thread failed";
+            return unconst("a thread failed");
         drarun_env_free(env);
         drarun_spec_free(spec);
     }

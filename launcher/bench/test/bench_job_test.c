@@ -11,6 +11,7 @@
 #include "launcher/bench/bench_job.h"
 #include "launcher/bench/measured_roles.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/unconst.h"
 #include "lib/doc/value.h"
 
 /* ---- what a cluster serves ---- */
@@ -165,7 +166,7 @@ static json_t *at(const json_t *spec, const char *path)
     for (char *word; (word = strsep(&rest, "."));)
         value = json_is_array(value) ? json_array_get(value, strtoul(word, NULL, 10))
                                      : json_object_get(value, word);
-    return (json_t *)value;
+    return unconst(value);
 }
 
 static void expect(const json_t *job, const char *path, const char *expected)

@@ -18,6 +18,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
+#include "lib/base/unconst.h"
 #include "lib/wire/channel.h"
 #include "lib/wire/frame.h"
 #include "lib/wire/hello.h"
@@ -81,7 +82,7 @@ static void say_hello(void)
 {
     Drarun__Wire__Hello hello = DRARUN__WIRE__HELLO__INIT;
     hello_fill(&hello, DRARUN__WIRE__ROLE__ROLE_AGENT, "5.0.7");
-    hello.host = (char *)"fakehost";
+    hello.host = unconst("fakehost");
     hello.cpus = 1;
     if (is("major"))
         hello.major = 99, hello.minor = 0;
@@ -112,7 +113,7 @@ static void say_output(uint32_t rank, int stream, const char *data, size_t lengt
     Drarun__Wire__Output output = DRARUN__WIRE__OUTPUT__INIT;
     output.rank = is("stranger") ? rank + 1000 : rank;
     output.stream = stream;
-    output.data.data = (uint8_t *)data;
+    output.data.data = unconst(data);
     output.data.len = length;
     output.partial = partial;
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(OUTPUT, output, &output);

@@ -18,6 +18,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/file.h"
+#include "lib/base/unconst.h"
 #include "lib/wire/frame.h"
 
 static char folder[256];
@@ -47,8 +48,8 @@ static int give(struct job_files *files, uint32_t worker, const char *name, cons
                 size_t length, bool cut)
 {
     Drarun__Wire__File message = DRARUN__WIRE__FILE__INIT;
-    message.name = (char *)name;
-    message.data.data = (uint8_t *)data;
+    message.name = unconst(name);
+    message.data.data = unconst(data);
     message.data.len = length;
     message.cut = cut;
     return job_files_take(files, worker, &message, NULL);

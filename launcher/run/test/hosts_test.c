@@ -74,7 +74,7 @@ static void reads_files(void **state)
         assert_true(hosts_parse_file("f", wrong[i], &hosts, NULL) < 0);
 }
 
-static char *const program[] = {(char *)"a"};
+static char name[] = "a", *const program[] = {name};
 
 static int use(struct job_request *request, uint32_t ranks, struct drarun_error *err)
 {

@@ -16,6 +16,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/nearest.h"
+#include "lib/base/unconst.h"
 
 #define WORDS_MAX 24
 
@@ -24,7 +25,7 @@ static int parse(const char *const words[], struct job_request *request, struct 
     int argc = 0;
     while (words[argc])
         argc++;
-    return run_options_parse(argc, (char *const *)words, request, err);
+    return run_options_parse(argc, unconst(words), request, err);
 }
 
 #define WORDS(...)                                                                                 \
@@ -185,8 +186,8 @@ static void picks_what_it_knows(void **state)
     const char *const rest[] = {"word", "-b", "-1", "--file-mode", "-", "--", "-l"};
     struct strlist others = STRLIST_INIT;
     struct drarun_error err = {0};
-    assert_int_equal(
-        options_pick(&table, ARRAY_LEN(argv), (char *const *)argv, &picked, &others, &err), 0);
+    assert_int_equal(options_pick(&table, ARRAY_LEN(argv), unconst(argv), &picked, &others, &err),
+                     0);
     assert_string_equal(picked.file, "x");
     assert_true(picked.loud);
     assert_int_equal(others.count, ARRAY_LEN(rest));
@@ -194,7 +195,7 @@ static void picks_what_it_knows(void **state)
         assert_string_equal(others.items[i], rest[i]);
     strlist_done(&others);
     static const char *const bare[] = {"-f"};
-    assert_int_equal(options_pick(&table, 1, (char *const *)bare, &picked, &others, &err), -EINVAL);
+    assert_int_equal(options_pick(&table, 1, unconst(bare), &picked, &others, &err), -EINVAL);
     strlist_done(&others);
 }
 
@@ -340,11 +341,10 @@ static void hands_on_what_others_know(void **state)
     const char *target[2] = {NULL, NULL};
     struct drarun_error err = {0};
     (void)state;
-    assert_int_equal(options_parse(&table, 4, (char *const *)argv, false, target, &err), 3);
+    assert_int_equal(options_parse(&table, 4, unconst(argv), false, target, &err), 3);
     assert_string_equal(target[0], "b");
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
-        assert_true(options_parse(&table, 1, (char *const *)&wrong[i].word, false, target, &err) <
-                    0);
+        assert_true(options_parse(&table, 1, unconst(&wrong[i].word), false, target, &err) < 0);
         if (!strstr(err.text, wrong[i].part))
             fail_msg("%s: \"%s\" lacks \"%s\"", wrong[i].word, err.text, wrong[i].part);
     }

@@ -25,6 +25,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
+#include "lib/base/unconst.h"
 
 #define SLICES "--slices examples/clusters/a4-two-nodes.json "
 #define PLAN SLICES "examples/jobs/half-nodes-aligned.yaml"
@@ -185,6 +186,6 @@ int main(void)
     struct CMUnitTest tests[ARRAY_LEN(cases) + 1] = {cmocka_unit_test(test_rendered)};
     for (size_t i = 0; i < ARRAY_LEN(cases); i++)
         tests[i + 1] = (struct CMUnitTest){
-            .name = cases[i].golden, .test_func = test_golden, .initial_state = (void *)&cases[i]};
+            .name = cases[i].golden, .test_func = test_golden, .initial_state = unconst(&cases[i])};
     return _cmocka_run_group_tests("verbs", tests, ARRAY_LEN(tests), go_to_source, NULL);
 }

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/unconst.h"
 #include "lib/child/child.h"
 
 #define HANG_MS 60000
@@ -45,7 +46,8 @@ static void on_line(void *arg, const char *text, size_t length)
 
 static void talk_with(struct talk *talk, const char *script)
 {
-    char *const argv[] = {(char *)"sh", (char *)"-c", (char *)script, NULL}, *const none[] = {NULL};
+    char *const argv[] = {unconst("sh"), unconst("-c"), unconst(script), NULL};
+    char *const none[] = {NULL};
     const struct child_program program = {
         .argv = argv, .env = none, .deadline_ms = HANG_MS, .line = on_line};
     *talk = (struct talk){.base = event_base_new(), .wrote = 1};

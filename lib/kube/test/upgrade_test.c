@@ -9,13 +9,14 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "lib/base/unconst.h"
 #include "lib/kube/socket_upgrade.h"
 
 static void test_request(void **state)
 {
-    struct curl_slist token = {(char *)"Authorization: Bearer t", NULL};
-    struct curl_slist expect = {(char *)"Expect: ", &token};
-    struct curl_slist accept = {(char *)"Accept: application/json", &expect};
+    struct curl_slist token = {unconst("Authorization: Bearer t"), NULL};
+    struct curl_slist expect = {unconst("Expect: "), &token};
+    struct curl_slist accept = {unconst("Accept: application/json"), &expect};
     struct upgrade upgrade;
     struct buf out = BUF_INIT;
     (void)state;
@@ -30,7 +31,7 @@ static void test_request(void **state)
     assert_null(strstr(out.data, "Accept:"));
     buf_done(&out);
 
-    struct curl_slist named = {(char *)"Host: other", NULL};
+    struct curl_slist named = {unconst("Host: other"), NULL};
     assert_int_equal(upgrade_request(&upgrade, "https://host", "/x", "p", &named, &out, NULL), 0);
     assert_ptr_equal(strstr(out.data, "GET /x HTTP/1.1\r\nHost: other\r\nUpgrade"), out.data);
     buf_done(&out);

@@ -16,6 +16,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/file.h"
+#include "lib/base/unconst.h"
 #include "lib/wire/channel.h"
 #include "lib/wire/frame.h"
 
@@ -123,7 +124,7 @@ static void say(struct fixture *f, const void *bytes, size_t length)
 static size_t note_frame(const char *text, uint8_t *frame, size_t size)
 {
     Drarun__Wire__Note note = DRARUN__WIRE__NOTE__INIT;
-    note.text = (char *)text;
+    note.text = unconst(text);
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(NOTE, note, &note);
     size_t length = drarun__wire__envelope__get_packed_size(&envelope);
     assert_true(FRAME_HEADER + length <= size);
@@ -136,7 +137,7 @@ static size_t note_frame(const char *text, uint8_t *frame, size_t size)
 static void send_note(struct fixture *f, const char *text)
 {
     Drarun__Wire__Note note = DRARUN__WIRE__NOTE__INIT;
-    note.text = (char *)text;
+    note.text = unconst(text);
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(NOTE, note, &note);
     assert_int_equal(channel_send(f->channel, &envelope), 0);
 }

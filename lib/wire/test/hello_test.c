@@ -10,6 +10,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/base/unconst.h"
 #include "lib/wire/hello.h"
 
 static Drarun__Wire__Hello hello_of(uint32_t major, const char *pmix)
@@ -40,7 +41,7 @@ static void another_major_version_is_refused(void **state)
 {
     struct drarun_error err = {0};
     Drarun__Wire__Hello hello = hello_of(WIRE_MAJOR + 1, "5.0.7");
-    hello.build = (char *)"9.9.9";
+    hello.build = unconst("9.9.9");
     hello.minor = 7;
     (void)state;
     assert_int_equal(hello_check(&hello, "5.0.7", &err), -EPROTONOSUPPORT);
@@ -59,7 +60,7 @@ static void another_release_is_refused(void **state)
     Drarun__Wire__Hello hello = hello_of(WIRE_MAJOR, "5.0.7");
     (void)state;
     assert_int_equal(hello_check_release(&hello, &err), 0);
-    hello.build = (char *)"9.9.9";
+    hello.build = unconst("9.9.9");
     assert_int_equal(hello_check_release(&hello, &err), -EPROTONOSUPPORT);
     assert_int_equal(err.kind, DRARUN_ERR_INFRASTRUCTURE);
     assert_non_null(strstr(err.text, "drarun 9.9.9, this side of drarun " DRARUN_VERSION));

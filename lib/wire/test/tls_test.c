@@ -19,6 +19,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
+#include "lib/base/unconst.h"
 #include "lib/wire/channel.h"
 #include "lib/wire/tls.h"
 
@@ -108,7 +109,7 @@ static struct tls_context *open_end(struct fixture *f, enum tls_side side, uint8
     assert_non_null(f->end[i].channel);
     channel_set_explain(f->end[i].channel, tls_failure);
     Drarun__Wire__Note note = DRARUN__WIRE__NOTE__INIT;
-    note.text = (char *)"secret";
+    note.text = unconst("secret");
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(NOTE, note, &note);
     assert_int_equal(channel_send(f->end[i].channel, &envelope), 0);
     return context;
@@ -137,7 +138,7 @@ static void connection_that_breaks(void **state)
     struct fixture *f = *state;
     struct tls_context *client = open_end(f, TLS_CLIENT, 1), *server = open_end(f, TLS_SERVER, 1);
     Drarun__Wire__Note note = DRARUN__WIRE__NOTE__INIT;
-    note.text = (char *)"never read";
+    note.text = unconst("never read");
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(NOTE, note, &note);
     while (f->end[0].messages == 0 || f->end[1].messages == 0)
         event_base_loop(f->base, EVLOOP_ONCE);

@@ -16,6 +16,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
+#include "lib/base/unconst.h"
 #include "plugin/discover/inventory.h"
 
 #define NEWS_MS 8000 /* well below the period, which is half a minute */
@@ -34,7 +35,7 @@ static void ip(const char *a, const char *b, const char *c, const char *d, const
     const char *argv[] = {"ip", a, b, c, d, e, f, g, h, NULL};
     pid_t pid;
     int status = -1;
-    assert_int_equal(posix_spawnp(&pid, "ip", NULL, NULL, (char **)argv, environ), 0);
+    assert_int_equal(posix_spawnp(&pid, "ip", NULL, NULL, unconst(argv), environ), 0);
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "lib/base/unconst.h"
 #include "plugin/discover/faults.h"
 #include "plugin/discover/remember.h"
 
@@ -51,7 +52,7 @@ static void remember(const char *held, const struct node_devices *before, struct
 {
     struct discover_config config;
     discover_config_default(&config);
-    const struct remember_rules rules = {&config, held ? is_held : NULL, (void *)held, state_of,
+    const struct remember_rules rules = {&config, held ? is_held : NULL, unconst(held), state_of,
                                          NULL};
     assert_int_equal(devices_remember(&rules, before, now, NULL), 0);
     discover_config_done(&config);

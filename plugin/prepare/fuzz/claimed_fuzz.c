@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/unconst.h"
 #include "plugin/prepare/agent_config.h"
 #include "plugin/prepare/claimed.h"
 
@@ -14,7 +15,7 @@ static void read_agent(const json_t *parameters)
     struct reader reader;
     struct agent_config config = {0};
     reader_init(&reader, NULL, false);
-    struct reader_node node = reader_value(&reader, (json_t *)parameters, NULL);
+    struct reader_node node = reader_value(&reader, unconst(parameters), NULL);
     agent_config_read(&node, &config);
     if (reader_result(&reader, NULL) == 0 &&
         (!agent_offer_valid(config.agent) || strchr(config.agent, '/') || config.shm_bytes < 0))

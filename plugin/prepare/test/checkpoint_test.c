@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "lib/base/file.h"
+#include "lib/base/unconst.h"
 #include "plugin/prepare/cdi_spec.h"
 #include "plugin/prepare/checkpoint.h"
 
@@ -309,7 +310,7 @@ static void spare_nodes_are_of_every_number(void **state)
     nodes = json_object_get(json_object_get(spec, "containerEdits"), "deviceNodes");
     assert_int_equal(json_array_size(nodes), 32);
     node = json_array_get(nodes, 31);
-    assert_int_equal(json_unpack((json_t *)node, "{s:s, s:i, s:i}", "path", &path, "major", &major,
+    assert_int_equal(json_unpack(unconst(node), "{s:s, s:i, s:i}", "path", &path, "major", &major,
                                  "minor", &minor),
                      0);
     assert_string_equal(path, "/dev/infiniband/.drarun-u-1/uverbs31");

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/unconst.h"
 #include "worker/job/agent_job.h"
 
 /* Two programs of three and two ranks over two workers: 0 1 | 2 and 3 | 4. */
@@ -32,11 +33,11 @@ static void fill(struct parts *p)
     for (size_t i = 0; i < 2; i++) {
         drarun__wire__app__init(&p->app[i]);
         drarun__wire__worker__init(&p->worker[i]);
-        p->argv[i][0] = (char *)(i == 0 ? "one" : "two");
-        p->argv[i][1] = (char *)"argument";
+        p->argv[i][0] = unconst(i == 0 ? "one" : "two");
+        p->argv[i][1] = unconst("argument");
         p->app[i].argv = p->argv[i];
         p->app[i].n_argv = 2;
-        p->worker[i].host = (char *)(i == 0 ? "node" : "another");
+        p->worker[i].host = unconst(i == 0 ? "node" : "another");
         p->apps[i] = &p->app[i];
         p->workers[i] = &p->worker[i];
     }
@@ -48,7 +49,7 @@ static void fill(struct parts *p)
         p->block[i].app = layout[i][3];
         p->blocks[i] = &p->block[i];
     }
-    p->launch.uid = (char *)"0123abcd";
+    p->launch.uid = unconst("0123abcd");
     p->launch.attempt = 2;
     p->launch.worker = 1;
     p->launch.radix = 8;
@@ -59,8 +60,8 @@ static void fill(struct parts *p)
     p->launch.workers = p->workers;
     p->launch.n_workers = 2;
     p->launch.mode = DRARUN__WIRE__LAUNCH_MODE__LAUNCH_PMIX;
-    p->launch.session_dir = (char *)"/tmp/x";
-    p->launch.secret = (char *)"k7";
+    p->launch.session_dir = unconst("/tmp/x");
+    p->launch.secret = unconst("k7");
 }
 
 /* As it comes from the wire. */
@@ -145,7 +146,7 @@ static void workers_of_one_host_are_nodes_of_their_own(void **state)
     struct agent_job job;
     (void)state;
     fill(&p);
-    p.worker[1].host = (char *)"node";
+    p.worker[1].host = unconst("node");
     assert_int_equal(receive(&p, &job, NULL), 0);
     assert_string_equal(job.nodes[0], "node-w0");
     assert_string_equal(job.nodes[1], "node-w1");
@@ -169,7 +170,7 @@ static char long_uid[66];
 
 static void no_uid(struct parts *p)
 {
-    p->launch.uid = (char *)"";
+    p->launch.uid = unconst("");
 }
 static void too_long_uid(struct parts *p)
 {
@@ -201,15 +202,15 @@ static void unknown_mode(struct parts *p)
 }
 static void relative_session(struct parts *p)
 {
-    p->launch.session_dir = (char *)"tmp/x";
+    p->launch.session_dir = unconst("tmp/x");
 }
 static void path_as_secret(struct parts *p)
 {
-    p->launch.secret = (char *)"../x";
+    p->launch.secret = unconst("../x");
 }
 static void too_long_secret(struct parts *p)
 {
-    p->launch.secret = (char *)"abcdefghijklmnopqrstuvwxyz2345677";
+    p->launch.secret = unconst("abcdefghijklmnopqrstuvwxyz2345677");
 }
 static void no_program(struct parts *p)
 {
@@ -217,7 +218,7 @@ static void no_program(struct parts *p)
 }
 static void nameless_program(struct parts *p)
 {
-    p->argv[1][0] = (char *)"";
+    p->argv[1][0] = unconst("");
 }
 static void block_of_no_program(struct parts *p)
 {
@@ -249,7 +250,7 @@ static void no_blocks(struct parts *p)
 }
 static void bad_binding(struct parts *p)
 {
-    p->launch.bind = (char *)"3-1";
+    p->launch.bind = unconst("3-1");
 }
 
 static void what_cannot_be_is_refused(void **state)
@@ -307,7 +308,7 @@ static void fill_group(struct group_parts *p)
 {
     drarun__wire__group__init(&p->group);
     drarun__wire__app__init(&p->app);
-    p->argv[0] = (char *)"three";
+    p->argv[0] = unconst("three");
     p->app.argv = p->argv;
     p->app.n_argv = 1;
     p->apps[0] = &p->app;
@@ -347,7 +348,7 @@ static void groups_come_and_go(void **state)
     (void)state;
     fill(&p);
     fill_group(&g);
-    g.group.bind = (char *)"core";
+    g.group.bind = unconst("core");
     assert_int_equal(receive(&p, &job, NULL), 0);
     for (int round = 0; round < 2; round++) {
         assert_int_equal(receive_group(&g, &job, NULL), 0);
@@ -414,7 +415,7 @@ static void group_no_ranks(struct group_parts *p)
 
 static void group_unknown_binding(struct group_parts *p)
 {
-    p->group.bind = (char *)"socket";
+    p->group.bind = unconst("socket");
 }
 
 static void a_group_that_cannot_be_changes_nothing(void **state)

@@ -16,6 +16,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
+#include "lib/base/unconst.h"
 #include "worker/mpirun/remote.h"
 #include "worker/mpirun/start.h"
 
@@ -27,8 +28,8 @@ static void fill(Drarun__Wire__Launch *launch, Drarun__Wire__Worker *workers,
     drarun__wire__launch__init(launch);
     for (size_t i = 0; i < 3; i++) {
         drarun__wire__worker__init(&workers[i]);
-        workers[i].host = (char *)hosts[i];
-        workers[i].address = (char *)addresses[i];
+        workers[i].host = unconst(hosts[i]);
+        workers[i].address = unconst(addresses[i]);
         pointers[i] = &workers[i];
     }
     launch->workers = pointers;

@@ -20,12 +20,13 @@
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/file.h"
+#include "lib/base/unconst.h"
 #include "worker/ranks/exec_path.h"
 #include "worker/ranks/exec_reason.h"
 #include "worker/ranks/spawn.h"
 
 /* argv and environments from literals, which nobody writes to. */
-#define WORDS(...) ((char *const *)(const char *const[]){__VA_ARGS__, NULL})
+#define WORDS(...) ((char *const *)unconst((const char *const[]){__VA_ARGS__, NULL}))
 
 static char dir[] = "/tmp/exec_path_test.XXXXXX";
 
@@ -64,7 +65,7 @@ static int start(const char *wd, const char *program, const char *path, struct d
     cleanup_close int at = -1;
     snprintf(variable, sizeof variable, "PATH=%s", path);
     char *const *env = WORDS(variable);
-    char *const *argv = WORDS((char *)program);
+    char *const *argv = WORDS(program);
     memset(err, 0, sizeof *err);
     int rc = exec_path_open_wd(wd, &at, err);
     if (rc == 0)

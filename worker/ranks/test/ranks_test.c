@@ -24,6 +24,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
 #include "lib/base/proctree.h"
+#include "lib/base/unconst.h"
 #include "worker/ranks/ranks.h"
 #include "worker/ranks/remains.h"
 #include "worker/ranks/tail.h"
@@ -32,7 +33,7 @@
 #define FIRST_RANK 100
 
 /* argv and environments from literals, which nobody writes to. */
-#define WORDS(...) ((char *const *)(const char *const[]){__VA_ARGS__, NULL})
+#define WORDS(...) ((char *const *)unconst((const char *const[]){__VA_ARGS__, NULL}))
 
 struct seen {
     int reaped, ended;
@@ -63,7 +64,7 @@ struct fixture {
 };
 
 static char self[4096];
-static char *const *const env = (char *const *)(const char *const[]){"PATH=/bin:/usr/bin", NULL};
+static char path[] = "PATH=/bin:/usr/bin", *const env[] = {path, NULL};
 
 /* ---- a rank that writes much ---- */
 

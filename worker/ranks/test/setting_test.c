@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/unconst.h"
 #include "worker/ranks/setting.h"
 
 /* A launch with all three levels. */
@@ -23,7 +24,7 @@ struct parts {
 #define LIST(env, field, ...)                                                                      \
     do {                                                                                           \
         static const char *const list_[] = {__VA_ARGS__};                                          \
-        (env)->field = (char **)list_;                                                             \
+        (env)->field = unconst(list_);                                                             \
         (env)->n_##field = ARRAY_LEN(list_);                                                       \
     } while (0)
 
@@ -133,7 +134,7 @@ static void usable_cpus_alone(void **state)
     size_t count = 0;
     fill(&p);
     assert_false(rank_setting_binds(&p.launch));
-    p.setting.cpus = (char *)"3-5,8";
+    p.setting.cpus = unconst("3-5,8");
     assert_true(rank_setting_binds(&p.launch));
     assert_int_equal(rank_setting_cpus(&p.launch, 1, &usable, &ids, &count, &err), 0);
     assert_int_equal(count, 2);
@@ -143,7 +144,7 @@ static void usable_cpus_alone(void **state)
     assert_int_equal(rank_setting_cpus(&p.launch, 0, &usable, &ids, &count, &err), 0);
     assert_int_equal(count, 0);
     free(ids);
-    p.setting.cpus = (char *)"x";
+    p.setting.cpus = unconst("x");
     assert_int_equal(rank_setting_cpus(&p.launch, 1, &usable, &ids, &count, &err), -EINVAL);
     assert_non_null(strstr(err.text, "CPUs of local rank 1"));
 }

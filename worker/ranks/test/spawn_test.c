@@ -26,6 +26,7 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/unconst.h"
 #include "worker/host/oom.h"
 #include "worker/ranks/spawn.h"
 
@@ -34,7 +35,7 @@
 #endif
 
 /* argv and environments from literals, which nobody writes to. */
-#define WORDS(...) ((char *const *)(const char *const[]){__VA_ARGS__, NULL})
+#define WORDS(...) ((char *const *)unconst((const char *const[]){__VA_ARGS__, NULL}))
 
 static char self[4096];
 

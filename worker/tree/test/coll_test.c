@@ -11,6 +11,7 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/unconst.h"
 #include "lib/wire/frame.h"
 #include "worker/tree/coll.h"
 
@@ -251,7 +252,7 @@ static void foreign_messages_are_refused(void **state)
     Drarun__Wire__Collective message = DRARUN__WIRE__COLLECTIVE__INIT;
     (void)state;
     world_init(&world, 4, 2, 4);
-    message.key = (char *)"f#1";
+    message.key = unconst("f#1");
     /* down without having asked; up from one that is no child; twice from the same child */
     assert_true(coll_message(world.agent[1].coll, 0, &message, &err) < 0);
     message.up = true;

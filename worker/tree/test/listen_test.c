@@ -27,6 +27,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/unconst.h"
 #include "lib/wire/dial.h"
 #include "lib/wire/hello.h"
 #include "lib/wire/test/no_netlink.h"
@@ -183,7 +184,7 @@ static Drarun__Wire__Hello good_hello(void)
 
 static void say_hello(struct fixture *f, const Drarun__Wire__Hello *hello)
 {
-    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(HELLO, hello, (Drarun__Wire__Hello *)hello);
+    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(HELLO, hello, unconst(hello));
     assert_int_equal(channel_send(f->guest, &envelope), 0);
 }
 
@@ -287,7 +288,7 @@ static void another_libpmix(void **state)
 {
     struct fixture *f = *state;
     Drarun__Wire__Hello hello = good_hello();
-    hello.pmix = (char *)"4.2.2";
+    hello.pmix = unconst("4.2.2");
     hello.role = DRARUN__WIRE__ROLE__ROLE_PEER;
     refused_with(f, &hello, "use the same drarun-worker everywhere");
     still_open(f);

@@ -13,6 +13,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
+#include "lib/base/unconst.h"
 #include "lib/wire/dial.h"
 #include "lib/wire/hello.h"
 #include "worker/tree/listen.h"
@@ -85,11 +86,11 @@ static void fill_job(struct fixture *f)
     drarun__wire__launch__init(&f->launch);
     for (size_t i = 0; i < 2; i++) {
         drarun__wire__worker__init(&f->worker[i]);
-        f->worker[i].host = (char *)(i == 0 ? "here" : "there");
-        f->worker[i].address = i == 0 ? (char *)"" : f->address;
+        f->worker[i].host = unconst(i == 0 ? "here" : "there");
+        f->worker[i].address = i == 0 ? unconst("") : f->address;
         f->workers[i] = &f->worker[i];
     }
-    f->launch.uid = (char *)"0123abcd";
+    f->launch.uid = unconst("0123abcd");
     f->launch.attempt = 2;
     f->launch.workers = f->workers;
     f->launch.n_workers = 2;
@@ -172,7 +173,7 @@ static void another_worker(void **state)
 static void another_job(void **state)
 {
     struct fixture *f = *state;
-    f->answer.job = (char *)"4567cdef";
+    f->answer.job = unconst("4567cdef");
     refused(f);
 }
 

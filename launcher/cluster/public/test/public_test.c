@@ -15,6 +15,7 @@
 #include "launcher/cluster/public/public.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
+#include "lib/base/unconst.h"
 
 static const char config[] =
     "apiVersion: v1\nkind: Config\ncurrent-context: a\n"
@@ -141,7 +142,7 @@ static void on_ended(void *arg, int status, const struct drarun_error *err)
 static struct drarun_following *wait_for(struct drarun_cluster *cluster, long long timeout_ms,
                                          struct ends *ends)
 {
-    struct drarun_job job = {cluster, (char *)"job", (char *)"home", (char *)"uid"};
+    struct drarun_job job = {cluster, unconst("job"), unconst("home"), unconst("uid")};
     struct drarun_following *following = NULL;
     struct drarun_error err = {0};
     if (drarun_job_wait_start(&job, timeout_ms, on_ended, ends, &following, &err) < 0)
@@ -215,7 +216,7 @@ static void test_blocking_beside_following(void **state)
     struct event_base *const bases[] = {NULL, base};
     for (size_t i = 0; i < ARRAY_LEN(bases); i++) {
         struct drarun_cluster *cluster = open_it(bases[i]);
-        struct drarun_job job = {cluster, (char *)"job", (char *)"home", (char *)"uid"};
+        struct drarun_job job = {cluster, unconst("job"), unconst("home"), unconst("uid")};
         struct ends ends = {0};
         struct drarun_error err = {0};
         struct drarun_following *beside = wait_for(cluster, 10, &ends);
@@ -257,7 +258,7 @@ static void test_what_cannot_be_started(void **state)
 {
     (void)state;
     struct drarun_cluster *cluster = open_it(NULL);
-    struct drarun_job job = {cluster, (char *)"job", (char *)"home", (char *)"uid"};
+    struct drarun_job job = {cluster, unconst("job"), unconst("home"), unconst("uid")};
     struct drarun_follow_options options = drarun_follow_options_init();
     struct drarun_following *following = NULL;
     struct drarun_error err = {0};
@@ -275,7 +276,7 @@ static void test_asking_first(void **state)
 {
     (void)state;
     struct drarun_cluster *cluster = open_it(NULL);
-    struct drarun_job job = {cluster, (char *)"job", (char *)"home", NULL};
+    struct drarun_job job = {cluster, unconst("job"), unconst("home"), NULL};
     struct drarun_following *first = NULL, *second = NULL, *freed = NULL;
     struct ends ends = {0};
     struct drarun_error err = {0};
