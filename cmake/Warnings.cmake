@@ -3,8 +3,13 @@
 function(drarun_warnings target)
   target_compile_options(${target} INTERFACE
     -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla
-    -Wwrite-strings -Wundef -Wformat=2 -Wno-missing-field-initializers -fno-common
+    -Wwrite-strings -Wcast-qual -Wundef -Wformat=2 -Wold-style-definition -Wredundant-decls
+    -Wconversion -Wno-sign-conversion -Wno-missing-field-initializers -fno-common
     $<$<CONFIG:Release,RelWithDebInfo>:-D_FORTIFY_SOURCE=2> -fstack-protector-strong)
+  if(CMAKE_C_COMPILER_ID STREQUAL "GNU") # clang does not know these
+    target_compile_options(${target} INTERFACE
+      -Wlogical-op -Wduplicated-cond -Wduplicated-branches -Wimplicit-fallthrough=5)
+  endif()
   if(DRARUN_SANITIZE)
     target_compile_options(${target} INTERFACE -fsanitize=${DRARUN_SANITIZE}
                            -fno-omit-frame-pointer -fno-sanitize-recover=undefined)

@@ -119,7 +119,7 @@ static size_t write_now(struct sink *sink, const char *data, size_t length)
         }
         if (errno == EINTR)
             continue;
-        if ((errno != EAGAIN && errno != EWOULDBLOCK) || sink->kind == SINK_FILE) {
+        if (errno != EAGAIN || sink->kind == SINK_FILE) {
             int code = errno;
             sink->done += written;
             break_down(sink, code);

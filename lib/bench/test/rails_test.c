@@ -160,7 +160,8 @@ static void names_the_slow_nic(void **state)
         struct rails_slow slow = measure(&r, &f, &seed);
         assert_int_equal(slow.nic_count, 1);
         assert_int_equal(slow.nics[0].rank, f.nic);
-        assert_float_equal(slow.nics[0].seconds / slow.nics[0].usual, f.factor, 0.02);
+        assert_float_equal((float)(slow.nics[0].seconds / slow.nics[0].usual), (float)f.factor,
+                           0.02);
         assert_int_equal(slow.host_count, 0);
         assert_int_equal(slow.path_count, 0);
         rails_slow_done(&slow);
@@ -202,7 +203,7 @@ static void tells_nics_from_ranks_and_hosts(void **state)
         assert_int_equal(slow.nic_count, 0);
         assert_int_equal(slow.host_count, 1);
         assert_int_equal(slow.hosts[0].host, f.host);
-        assert_float_equal(slow.hosts[0].seconds / slow.hosts[0].usual, 1.2, 0.02);
+        assert_float_equal((float)(slow.hosts[0].seconds / slow.hosts[0].usual), 1.2, 0.02);
         rails_slow_done(&slow);
         rails_done(&r);
     }
