@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs that choose tests, make mutants, add up coverage, compare versions, read workflows, judge commits and wrap Markdown."""
+"""The programs that choose tests, make mutants, add up coverage, compare versions, read workflows, judge commits, wrap Markdown and build
+an earlier release."""
 import os
 import re
 import runpy
@@ -497,3 +498,26 @@ def test_what_is_not_wrapped_is_named(tmp_path):
     assert (run.returncode, run.stdout) == (1, f"{page}:3: the lines are not as scripts/format puts them, at most 100 columns\n")
     subprocess.run([*words[:2], page], check=True)
     assert subprocess.run(words).returncode == 0 and page.read_text() == f"good\n\n{FIRST}\n{SECOND}\n"
+
+
+# ---- the release that tests of version skew run ----
+
+BASE = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.mark.parametrize("clone,line,says", [
+    (True, f"0.1.0 {BASE}", f"this clone has no commit {BASE} (release 0.1.0, tests/base-release): git fetch --unshallow"),
+    (False, f"0.1.0 {BASE}", "is no clone of the repository, and release 0.1.0 is built from its history"),
+    (True, "0.1.0 HEAD", "tests/base-release: expected one line 'VERSION COMMIT'"),
+    (True, f"0.1.0 {BASE}\n0.2.0 {BASE}", "tests/base-release: expected one line 'VERSION COMMIT'"),
+], ids=["no commit", "no clone", "no hash", "two lines"])
+def test_earlier_release_that_cannot_be_built(tmp_path, clone, line, says):
+    shutil.copytree(SOURCE / "scripts", tmp_path / "copy/scripts", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "copy/tests").mkdir()
+    (tmp_path / "copy/tests/base-release").write_text(f"# a comment\n{line}\n")
+    if clone:
+        subprocess.run(["git", "init", "--quiet", tmp_path / "copy"], check=True)
+    env = {**os.environ, "DRARUN_CACHE": str(tmp_path / "cache"), "GIT_CEILING_DIRECTORIES": str(tmp_path)}
+    run = subprocess.run([tmp_path / "copy/scripts/fetch-base"], env=env, capture_output=True, text=True)
+    assert run.returncode == 1 and run.stdout == "" and run.stderr.startswith("fetch-base: ") and says in run.stderr, run
+    assert not list((tmp_path / "cache").glob("base-*"))

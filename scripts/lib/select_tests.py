@@ -42,6 +42,7 @@ FOLDERS = (
     (r"scripts/release$|scripts/lib/sbom\.py|CHANGELOG\.md", r"harness\.test_release|cli\.test_pages|worker\.test_static"),
     (r"docs/first-job\.md", r"cli\.test_pages|node\.test_cluster_tutorial"),
     (r"docs/messages\.md|scripts/message-page$", r"cli\.test_(man|pages)"),
+    (r"scripts/fetch-base$|tests/base-release$", r"harness\.test_tools|.*\.test_(skew|cluster_skew)"),
     (r"scripts/fetch-|scripts/(setup|image|lib/)", r"(harness|bed|cluster|node|vm|mpi)\."),
     (r"scripts/chart-page$|deploy/chart/README\.md", r"cluster\.test_chart|cli\.test_pages"),
     (r"[^/]*\.md|(docs|deploy|python)/.*\.md|docs/pictures/|docs/bench/nccl-tests|scripts/record", r"cli\.test_pages"),
