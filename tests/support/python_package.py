@@ -7,9 +7,9 @@ import sys
 from .build import BUILD, SOURCE, patience
 
 
-def in_folder(folder):
-    """The environment with which Debian's python3 has the package of this tree, over the library of this build."""
-    shutil.copytree(SOURCE / "python/drarun", folder / "drarun", ignore=shutil.ignore_patterns("__pycache__", "_api.py"))
-    subprocess.run([sys.executable, "-B", SOURCE / "python/declarations.py", SOURCE / "include/drarun",
+def in_folder(folder, source=SOURCE, library=BUILD / "lib/libdrarun.so.0"):
+    """The environment with which Debian's python3 has the package of a source tree, over a library: both this tree's, if not told."""
+    shutil.copytree(source / "python/drarun", folder / "drarun", ignore=shutil.ignore_patterns("__pycache__", "_api.py"))
+    subprocess.run([sys.executable, "-B", source / "python/declarations.py", source / "include/drarun",
                     folder / "drarun/_api.py"], check=True, timeout=patience(), stdout=subprocess.DEVNULL)
-    return {"PYTHONPATH": str(folder), "DRARUN_LIBRARY": str(BUILD / "lib/libdrarun.so.0"), "PYTHONDONTWRITEBYTECODE": "1"}
+    return {"PYTHONPATH": str(folder), "DRARUN_LIBRARY": str(library), "PYTHONDONTWRITEBYTECODE": "1"}
