@@ -496,13 +496,13 @@ def test_pod_security(helm, cluster, levels, level, admitted):
 
 
 class Release:
-    """A release of the chart, by Helm itself, with the user's values."""
+    """A release of the chart, by Helm itself, with the user's values. chart: its folder, which may be set anew before an upgrade."""
 
-    def __init__(self, cluster, folder, name=RELEASE, namespace=NAMESPACE):
-        self.helm, self.cluster, self.name, self.namespace = Helm(folder, cluster), cluster, name, namespace
+    def __init__(self, cluster, folder, name=RELEASE, namespace=NAMESPACE, chart=CHART):
+        self.helm, self.cluster, self.name, self.namespace, self.chart = Helm(folder, cluster), cluster, name, namespace, chart
 
     def run(self, verb, *words, **values):
-        chart = () if verb == "uninstall" else (CHART, *self.helm.values(values))
+        chart = () if verb == "uninstall" else (self.chart, *self.helm.values(values))
         return self.helm.run(verb, self.name, *chart, "--namespace", self.namespace, *words)
 
     def ok(self, verb, *words, **values):
