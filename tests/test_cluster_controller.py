@@ -115,14 +115,15 @@ def applied(served, drarun, tmp_path, request):
 
 
 @contextlib.contextmanager
-def controller(applied, name="controller", home=HOME, scope=("--all-namespaces",), through=None, program=None):
-    """One with no more rights than the account drarun-controller of the namespace home has. through: a proxy; program: in place of drarun."""
+def controller(applied, name="controller", home=HOME, scope=("--all-namespaces",), through=None, program=None, image=IMAGE):
+    """One with no more rights than the account drarun-controller of the namespace home has. through: a proxy; program: in place of drarun;
+    image: of launchers and agents."""
     cluster = applied.cluster
     asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
     token = cluster.api.ok("POST", cluster.api.path("v1", "ServiceAccount", home, HOME) + "/token", asked)["status"]["token"]
     config = cluster.keys.kubeconfig(applied.jobs.folder / f"{name}.conf", through.url if through else cluster.plane.server, {"token": token}, home)
     runner = Runner(program) if program else applied.jobs.drarun
-    job = runner.start("controller", *scope, under=cluster.under, env={"KUBECONFIG": str(config), "DRARUN_IMAGE": IMAGE})
+    job = runner.start("controller", *scope, under=cluster.under, env={"KUBECONFIG": str(config), "DRARUN_IMAGE": image})
     yield job
     if job.process.poll() is None:
         job.signal(signal.SIGTERM)
