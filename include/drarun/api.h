@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all of the API shares.
+/* Conventions of the whole API.
  *
- * - Types are opaque and freed by their own function, which takes NULL; a `ret_x` is untouched when
- *   its call fails. Texts that come back as `char *` are the caller's: drarun_free.
- * - Calls return 0, or -errno with the same value and words in err, which may be NULL.
- * - Options are structs that begin with their size, so that later versions can add members: start
- *   them with their drarun_..._options_init(). NULL stands for all defaults. What they point to is
- *   borrowed for the call, lists of texts end with NULL. A member that is set and that the loaded
- *   library is too old to know is an error of kind DRARUN_ERR_USAGE.
- * - The library writes nothing to stdout and stderr, changes no signal handler, no environment and
- *   no working directory, and keeps no state of its own between calls. Different objects may be
- * used by different threads at the same time, one object by one thread at a time. */
+ * - Types are opaque. Each has its own free function, which accepts NULL. A call that fails
+ *   leaves its `ret_x` untouched. The caller frees a returned `char *` with drarun_free.
+ * - Calls return 0 or -errno. On failure they fill err, which may be NULL, with the same code and
+ *   a message.
+ * - Options are structs that begin with their size, so that later versions can add members.
+ *   Initialize them with their drarun_..._options_init(). NULL means all defaults. The library
+ *   borrows what they point to for the duration of the call. Lists of strings end with NULL.
+ *   Setting a member that the loaded library is too old to know is an error of kind
+ *   DRARUN_ERR_USAGE.
+ * - The library writes nothing to stdout or stderr. It does not change signal handlers, the
+ *   environment or the working directory, and it keeps no global state between calls. Different
+ *   threads may use different objects at the same time, but only one thread at a time may use an
+ *   object. */
 #ifndef DRARUN_API_H
 #define DRARUN_API_H
 
@@ -19,7 +22,7 @@
 
 #define DRARUN_API __attribute__((visibility("default")))
 
-/* Defines TYPE_init(), the defaults of the options of that type. */
+/* Defines TYPE_init(), which returns the default options of that type. */
 #define DRARUN_DEFINE_INIT(type)                                                                   \
     static inline struct type type##_init(void)                                                    \
     {                                                                                              \
@@ -33,10 +36,10 @@
 extern "C" {
 #endif
 
-/* "0.1.0": of the library that is loaded. */
+/* The version of the loaded library, such as "0.1.0". */
 DRARUN_API const char *drarun_version(void);
 
-/* A text that came from the library; NULL is fine. */
+/* Frees a string that the library returned. NULL is valid. */
 DRARUN_API void drarun_free(void *text);
 
 #ifdef __cplusplus

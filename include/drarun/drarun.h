@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libdrarun: all of it. */
+/* All of libdrarun. */
 #ifndef DRARUN_DRARUN_H
 #define DRARUN_DRARUN_H
 
