@@ -18,7 +18,8 @@ static void print_help(void)
          "The node plugin of drarun: GPUs and NICs for Kubernetes' Dynamic Resource Allocation.\n");
     for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
         printf("  %-10s %s\n", verbs[i]->name, verbs[i]->summary);
-    puts("\n      --version  its version\n      --help     this text; of a verb after its name");
+    puts("\n      --version  show the version\n      --help     show this help; after a verb, "
+         "that of the verb");
 }
 
 int main(int argc, char **argv)

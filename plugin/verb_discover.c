@@ -30,20 +30,20 @@ struct request {
     }
 
 static const struct option_spec option_list[] = {
-    TEXT("root", "DIR", "DIR", root, "a directory that stands for / (a captured tree)"),
+    TEXT("root", "DIR", "DIR", root, "directory to read instead of / (a captured tree)"),
     TEXT("config", "FILE", "FILE", config,
-         "what is offered and under which names (a PluginConfig)"),
+         "which devices are published, and their names (a PluginConfig)"),
     TEXT("nvml", "FILE", "FILE", nvml,
-         "NVIDIA's library (default: libnvidia-ml.so.1, with --root none)"),
+         "NVIDIA's library (default: libnvidia-ml.so.1; none with --root)"),
     TEXT("node", "NAME", NULL, node, "the node's name in the slices (default: the host's name)"),
     TEXT("node-ip", "ADDRESS", NULL, addresses[0],
-         "the node's address, whose interface is never offered"),
+         "the node's address; its interface is never published"),
     TEXT("api-version", "VERSION", "v1 v1beta2 v1beta1", version,
-         "the shape of the slices (default: v1)"),
+         "API version of the slices (default: v1)"),
     {"output", 'o', NULL, "FORMAT", "table json yaml", "Options",
      "table (default), json or yaml: the ResourceSlices", OPTION_TEXT,
      offsetof(struct request, output)},
-    {"help", 'h', NULL, NULL, NULL, "Options", "this help", OPTION_FLAG,
+    {"help", 'h', NULL, NULL, NULL, "Options", "show this help", OPTION_FLAG,
      offsetof(struct request, help)},
 };
 static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};

@@ -23,9 +23,10 @@ struct request {
 };
 
 static const struct option_spec option_list[] = {
-    {"state-dir", 0, NULL, "DIR", "DIR", "Options", "the plugin's (default: " PREPARE_STATE_DIR ")",
-     OPTION_TEXT, offsetof(struct request, state_dir)},
-    {"help", 'h', NULL, NULL, NULL, "Options", "this help", OPTION_FLAG,
+    {"state-dir", 0, NULL, "DIR", "DIR", "Options",
+     "the plugin's state directory (default: " PREPARE_STATE_DIR ")", OPTION_TEXT,
+     offsetof(struct request, state_dir)},
+    {"help", 'h', NULL, NULL, NULL, "Options", "show this help", OPTION_FLAG,
      offsetof(struct request, help)},
 };
 static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
@@ -71,9 +72,8 @@ static int run(int argc, char *const argv[])
 const struct plugin_verb verb_repaired = {
     "repaired",
     "ADDRESS...",
-    "Takes the taints of Xids off GPUs that work again.",
-    "After a reset or a repair, at these PCI addresses (0000:8f:00.0); the plugin that runs on "
-    "this\n"
-    "node does so within 5 s. What a new Xid taints afterwards stays tainted.\n",
+    "Removes the Xid taints from GPUs that work again.",
+    "Name the PCI addresses (0000:8f:00.0) of the GPUs that were reset or repaired. The plugin on\n"
+    "this node removes their taints within 5 s. A later Xid taints a GPU again.\n",
     &options_table,
     run};

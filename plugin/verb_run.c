@@ -61,17 +61,17 @@ static int set_verbose(void *target, const char *shown, const char *value, struc
         .offset = offsetof(struct request, serve.field), .help = help_                             \
     }
 
-static const char node[] = "The node", offered[] = "What is offered", host[] = "On the host",
+static const char node[] = "The node", offered[] = "Published devices", host[] = "On the host",
                   others[] = "Others";
 
 static const struct option_spec option_list[] = {
     TEXT("node", "NAME", NULL, node, node, "the node's name (default: $NODE_NAME)"),
     TEXT("node-ip", "ADDRESS", NULL, node, addresses[0],
-         "the node's address, whose interface is never offered\n(default: $NODE_IP)"),
+         "the node's address; its interface is never published\n(default: $NODE_IP)"),
     TEXT("kubeconfig", "FILE", "FILE", node, kubeconfig,
-         "the API server (default: the pod's service account)"),
+         "how to reach the API server (default: the pod's account)"),
     TEXT("instance", "UID", NULL, node, instance,
-         "the plugin pod's, so that an update leaves no gap\n(default: $POD_UID)"),
+         "UID of the plugin pod, so that an update leaves no gap\n(default: $POD_UID)"),
     {.name = "drivers",
      .value = "LIST",
      .group = offered,
@@ -83,29 +83,29 @@ static const struct option_spec option_list[] = {
      .group = offered,
      .kind = OPTION_CALL,
      .set = set_takeover,
-     .help = "serve NICs as the driver NAME, so that what is written for it\nworks unchanged "
-             "(dra.net); refused where that driver is present"},
+     .help = "serve NICs as the driver NAME, so that objects written for it\nwork unchanged "
+             "(dra.net); fails if that driver is present"},
     TEXT("config", "FILE", "FILE", offered, config,
-         "what is offered and under which names (a PluginConfig)"),
+         "which devices are published, and their names (a PluginConfig)"),
     TEXT("root", "DIR", "DIR", offered, root,
-         "publish what a captured tree has, and serve no kubelet"),
+         "publish the devices of a captured tree; do not serve the kubelet"),
     TEXT("nvml", "FILE", "FILE", offered, nvml,
-         "NVIDIA's library (default: libnvidia-ml.so.1, where it is)"),
+         "NVIDIA's library (default: libnvidia-ml.so.1, if present)"),
     TEXT("host-root", "DIR", "DIR", host, host_root,
-         "the host's / as this program sees it: where NVIDIA's CDI\nspecifications, driver and "
-         "device nodes are looked for (default: /)"),
+         "where this program sees the host's /, to find NVIDIA's CDI\nspecifications, driver and "
+         "device nodes (default: /)"),
     TEXT("driver-root", "DIR", "DIR", host, driver_root,
-         "of NVIDIA's driver, on the host (default: /,\n/run/nvidia/driver or "
+         "root of NVIDIA's driver on the host (default: /,\n/run/nvidia/driver or "
          "/home/kubernetes/bin/nvidia)"),
     TEXT("hook", "FILE", "FILE", host, hook,
-         "drarun-attach, by its path on the host\n(default: " PREPARE_HOOK ")"),
+         "path of drarun-attach on the host\n(default: " PREPARE_HOOK ")"),
     TEXT("hook-from", "FILE", "FILE", host, hook_from,
-         "copied there at the start (default: it is there)"),
+         "file to copy there at startup (default: copy nothing)"),
     TEXT("agent-from", "FILE", "FILE", host, agent_from,
-         "drarun-worker, copied to the host at the start: claims of jobs\nmay have it brought into "
+         "drarun-worker, to copy to the host at startup: jobs' claims may\nthen deliver it to "
          "their containers (default: they may not)"),
     TEXT("agent-dir", "DIR", "DIR", host, agent_dir,
-         "where it is copied to (default: " PREPARE_AGENT_DIR ")"),
+         "directory to copy it to (default: " PREPARE_AGENT_DIR ")"),
     TEXT("state-dir", "DIR", "DIR", host, state_dir,
          "checkpoints (default: " PREPARE_STATE_DIR ")"),
     TEXT("orders-dir", "DIR", "DIR", host, orders_dir,
@@ -122,35 +122,35 @@ static const struct option_spec option_list[] = {
      .offset = offsetof(struct request, serve.metrics_port),
      .min = 0,
      .max = UINT16_MAX,
-     .help = "serve GET /metrics for Prometheus there (default: 0, nowhere)"},
+     .help = "serve GET /metrics for Prometheus on PORT (default: 0, off)"},
     TEXT("heartbeat", "FILE", "FILE", others, heartbeat,
-         "write the time into FILE every 2 s, from when the kubelet knows\nthe drivers"),
+         "write the time into FILE every 2 s, once the kubelet has\nregistered the drivers"),
     {.name = "check-heartbeat",
      .value = "FILE",
      .choices = "FILE",
      .group = others,
      .kind = OPTION_TEXT,
      .offset = offsetof(struct request, check),
-     .help = "instead end with 0 if FILE was written in the last 30 s: a probe"},
+     .help = "instead exit with 0 if FILE was written in the last 30 s: a probe"},
     {.name = "log",
      .value = "FORMAT",
      .choices = "text json",
      .group = others,
      .kind = OPTION_TEXT,
      .offset = offsetof(struct request, log),
-     .help = "text (default), or json: an object a line"},
+     .help = "text (default), or json: one object per line"},
     {.name = "verbose",
      .letter = 'v',
      .group = others,
      .kind = OPTION_CALL,
      .set = set_verbose,
-     .help = "a line for each transition; twice for more"},
+     .help = "log each transition; twice: more detail"},
     {.name = "help",
      .letter = 'h',
      .group = others,
      .kind = OPTION_FLAG,
      .offset = offsetof(struct request, help),
-     .help = "this help"},
+     .help = "show this help"},
 };
 static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
 
@@ -221,7 +221,7 @@ const struct plugin_verb verb_run = {
     "run",
     NULL,
     "Serves this node's GPUs and NICs to the scheduler and the kubelet.",
-    "As the DRA drivers gpu.drarun.dev and nic.drarun.dev, until SIGTERM. What pods have stays\n"
-    "theirs.\n",
+    "It runs as the DRA drivers gpu.drarun.dev and nic.drarun.dev until SIGTERM. Pods keep\n"
+    "their devices.\n",
     &options_table,
     run};

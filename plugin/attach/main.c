@@ -26,8 +26,9 @@
 #define WHOLE_S 20 /* for everything, with the wait for another of us */
 
 static const char usage[] =
-    "usage: drarun-attach attach ORDER...    as OCI createRuntime hook: container state on stdin\n"
-    "       drarun-attach restore ORDER...   back on the host; 3: a device is gone\n"
+    "usage: drarun-attach attach ORDER...    as an OCI createRuntime hook: container state on "
+    "stdin\n"
+    "       drarun-attach restore ORDER...   move NICs back to the host; 3: a device is gone\n"
     "       drarun-attach --help | --version\n";
 
 static void order_donep(struct attach_order *order)
