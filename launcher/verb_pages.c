@@ -88,7 +88,7 @@ static void add_page(const struct verb *verb, struct buf *out)
     buf_add(&name, "", 1);
     buf_printf(out,
                ".\\\" SPDX-License-Identifier: Apache-2.0\n"
-               ".\\\" Written by scripts/verb-pages of the program's own tables.\n"
+               ".\\\" Written by scripts/verb-pages from the program's own tables.\n"
                ".Dd November 26, 2026\n.Dt %s 1\n.Os drarun\n.Sh NAME\n.Nm %s\n.Nd %s\n"
                ".Sh SYNOPSIS\n.Nm drarun\n.Cm %s\n.Op Ar options\n",
                name.data, name.data, verb->brief ? verb->brief : verb->name, verb->name);
@@ -101,7 +101,7 @@ static void add_page(const struct verb *verb, struct buf *out)
     add_text(verb->summary, out);
     add_options(verb->options, out);
     buf_add_str(out,
-                ".Sh SEE ALSO\n.Xr drarun 1 ,\nwhich tells more, and has all exit statuses.\n");
+                ".Sh SEE ALSO\n.Xr drarun 1 ,\nwhich has more detail and all exit statuses.\n");
     out->failed |= name.failed;
     buf_done(&name);
 }
@@ -172,7 +172,7 @@ static int write_all(const char *dir, struct drarun_error *err)
 {
     struct buf markdown = BUF_INIT;
     int rc = 0;
-    buf_add_str(&markdown, "# The verbs\n\nWritten by `scripts/verb-pages` of the program's own "
+    buf_add_str(&markdown, "# The verbs\n\nWritten by `scripts/verb-pages` from the program's own "
                            "tables; `drarun help VERB` shows the same.\n");
     for (const struct verb_group *group = verb_groups; group->title; group++) {
         buf_printf(&markdown, "\n## %s\n", group->title);

@@ -24,11 +24,11 @@ int bench_asked_min_percent(void *target, const char *shown, const char *value,
 
 /* Entries of an option table; the target begins with a struct bench_asked. --min-busbw is
  * drarun-bench's own where it measures, and of the same meaning. */
-#define BENCH_ASKED_GROUP "What is demanded: status 1 when it is not so"
+#define BENCH_ASKED_GROUP "Requirements: status 1 if one is not met"
 #define BENCH_ASKED_MIN_BUSBW                                                                      \
     {                                                                                              \
         .name = "min-busbw", .value = "GB/S", .group = BENCH_ASKED_GROUP, .kind = OPTION_CALL,     \
-        .set = bench_asked_min_busbw, .help = "bus bandwidth on average over the sizes"            \
+        .set = bench_asked_min_busbw, .help = "minimum average bus bandwidth over the sizes"       \
     }
 #define BENCH_ASKED_OPTIONS                                                                        \
     {.name = "min-best-busbw",                                                                     \
@@ -36,17 +36,17 @@ int bench_asked_min_percent(void *target, const char *shown, const char *value,
      .group = BENCH_ASKED_GROUP,                                                                   \
      .kind = OPTION_CALL,                                                                          \
      .set = bench_asked_min_best,                                                                  \
-     .help = "bus bandwidth of the best size"},                                                    \
+     .help = "minimum bus bandwidth of the best size"},                                            \
         {.name = "min-percent",                                                                    \
          .value = "P",                                                                             \
          .group = BENCH_ASKED_GROUP,                                                               \
          .kind = OPTION_CALL,                                                                      \
          .set = bench_asked_min_percent,                                                           \
-         .help = "the same as per cent of the limit"},                                             \
+         .help = "the same, as a percentage of the limit"},                                        \
     {                                                                                              \
         .name = "require-rdma", .group = BENCH_ASKED_GROUP, .kind = OPTION_FLAG,                   \
         .offset = offsetof(struct bench_asked, demands.require_rdma),                              \
-        .help = "it is proven that hosts are connected by RDMA, or by NVLink"                      \
+        .help = "hosts must provably be connected by RDMA or NVLink"                               \
     }
 
 #endif

@@ -20,7 +20,7 @@ int bench_machine_link(void *target, const char *shown, const char *value,
                        struct drarun_error *err);
 
 /* Entries of an option table; the target begins with a struct bench_machine. */
-#define BENCH_MACHINE_GROUP "What it ran on"
+#define BENCH_MACHINE_GROUP "Hardware of the run"
 /* What sysfs, a claim and NCCL's log may not tell, in any verdict. */
 #define BENCH_LIMIT_OPTIONS                                                                        \
     {.name = "nic-gbit",                                                                           \
@@ -28,23 +28,24 @@ int bench_machine_link(void *target, const char *shown, const char *value,
      .group = BENCH_MACHINE_GROUP,                                                                 \
      .kind = OPTION_CALL,                                                                          \
      .set = bench_machine_nic_gbit,                                                                \
-     .help = "the speed of one NIC, in Gb/s"},                                                     \
+     .help = "speed of one NIC, in Gb/s"},                                                         \
         {.name = "link",                                                                           \
          .value = "GB/S",                                                                          \
          .group = BENCH_MACHINE_GROUP,                                                             \
          .kind = OPTION_CALL,                                                                      \
          .set = bench_machine_link,                                                                \
-         .help = "between GPUs of a host, each direction: 450 for\nNVLink 4, 900 for NVLink 5"},   \
+         .help = "bandwidth between GPUs of a host, per direction: 450\nfor NVLink 4, 900 for "    \
+                 "NVLink 5"},                                                                      \
         {.name = "machine",                                                                        \
          .value = "NAME",                                                                          \
          .group = BENCH_MACHINE_GROUP,                                                             \
          .kind = OPTION_TEXT,                                                                      \
          .offset = offsetof(struct bench_machine, machine),                                        \
-         .help = "one that is known, instead of what its GPUs look like"},                         \
+         .help = "a known machine, instead of the one that its GPUs suggest"},                     \
     {                                                                                              \
         .name = "known", .value = "FILE", .choices = "FILE", .group = BENCH_MACHINE_GROUP,         \
         .kind = OPTION_TEXT, .offset = offsetof(struct bench_machine, known_file),                 \
-        .help = "machines of your own, before those that are built in"                             \
+        .help = "file of your own machines, tried before the built-in ones"                        \
     }
 /* What is said of results that lie there already. */
 #define BENCH_MACHINE_OPTIONS                                                                      \
@@ -55,14 +56,14 @@ int bench_machine_link(void *target, const char *shown, const char *value,
      .min = 1,                                                                                     \
      .max = 1024,                                                                                  \
      .offset = offsetof(struct bench_machine, given.nics),                                         \
-     .help = "NICs of each host that the job had"},                                                \
+     .help = "NICs per host that the job had"},                                                    \
         BENCH_LIMIT_OPTIONS,                                                                       \
         {.name = "collective",                                                                     \
          .value = "NAME",                                                                          \
          .group = BENCH_MACHINE_GROUP,                                                             \
          .kind = OPTION_TEXT,                                                                      \
          .offset = offsetof(struct bench_machine, collective),                                     \
-         .help = "where the text does not name it"},                                               \
+         .help = "the collective, if the text does not name it"},                                  \
     {                                                                                              \
         .name = "nccl-log", .value = "FILE", .choices = "FILE", .group = BENCH_MACHINE_GROUP,      \
         .kind = OPTION_LIST, .offset = offsetof(struct bench_machine, logs),                       \

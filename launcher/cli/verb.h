@@ -12,7 +12,7 @@
 #define VERB_HELP_OPTION(type)                                                                     \
     {                                                                                              \
         .name = "help", .letter = 'h', .group = "Others", .kind = OPTION_FLAG,                     \
-        .offset = offsetof(type, help), .help = "show this"                                        \
+        .offset = offsetof(type, help), .help = "show this help"                                   \
     }
 
 /* -v and -q, which every verb has that does not hand its words on. */
@@ -22,12 +22,12 @@
      .group = "Others",                                                                            \
      .kind = OPTION_CALL,                                                                          \
      .set = verb_set_verbose,                                                                      \
-     .help = "say each step; twice: details"},                                                     \
+     .help = "log each step; twice: details"},                                                     \
         VERB_QUIET_OPTION
 #define VERB_QUIET_OPTION                                                                          \
     {                                                                                              \
         .name = "quiet", .letter = 'q', .group = "Others", .kind = OPTION_CALL,                    \
-        .set = verb_set_quiet, .help = "say errors only"                                           \
+        .set = verb_set_quiet, .help = "log only errors"                                           \
     }
 int verb_set_verbose(void *target, const char *shown, const char *value, struct drarun_error *err);
 int verb_set_quiet(void *target, const char *shown, const char *value, struct drarun_error *err);

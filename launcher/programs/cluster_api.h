@@ -30,7 +30,7 @@ struct cluster_choice {
          .group = "Cluster, as with kubectl",                                                      \
          .kind = OPTION_TEXT,                                                                      \
          .offset = offsetof(type, cluster.context),                                                \
-         .help = "context of the kubeconfig (default: the current)"},                              \
+         .help = "context of the kubeconfig (default: the current one)"},                          \
     {                                                                                              \
         .name = "kubeconfig", .value = "FILE", .choices = "FILE",                                  \
         .group = "Cluster, as with kubectl", .kind = OPTION_TEXT,                                  \

@@ -200,7 +200,7 @@ static int run(int argc, char *const argv[])
 const struct verb verb_run = {"run",
                               "PROGRAM [ARGS] [: ...] | FILE.yaml [-- ARGS]",
                               "Starts ranks of MPI and NCCL programs, here or as a job of a "
-                              "cluster, and gives back\ntheir exit status. FILE.yaml may be -, "
+                              "cluster, and exits with\ntheir status. FILE.yaml may be -, "
                               "for standard input.",
                               &run_option_table,
                               run,

@@ -38,34 +38,33 @@ static const struct option_spec option_list[] = {
      .offset = offsetof(struct options, workers),
      .min = 1,
      .max = SPEC_WORKERS_MAX,
-     .help = "agents on this machine (default 1); with a FILE\npods, in place of the spec's"},
+     .help = "agents on this machine (default 1); with a FILE, pods,\noverriding the spec's"},
     {.name = "name",
      .value = "NAME",
      .group = pods,
      .kind = OPTION_TEXT,
      .offset = offsetof(struct options, name),
-     .help = "in place of the spec's"},
+     .help = "override the spec's name"},
     {.name = "image",
      .value = "IMAGE",
      .group = pods,
      .kind = OPTION_TEXT,
      .offset = offsetof(struct options, image),
-     .help = "of agent and launcher (default: $DRARUN_IMAGE)"},
+     .help = "image of agent and launcher (default: $DRARUN_IMAGE)"},
     {.name = "through",
      .value = "WAY",
      .choices = "auto direct api",
      .group = pods,
      .kind = OPTION_TEXT,
      .offset = offsetof(struct options, through),
-     .help = "how the pods are reached: direct, or by the API server\n(default auto: direct where "
+     .help = "how to reach the pods: direct, or through the API server\n(default auto: direct if "
              "they answer)"},
     {.name = "lost-after",
      .value = "TIME",
      .group = pods,
      .kind = OPTION_DURATION,
      .offset = offsetof(struct options, lost_after_ms),
-     .help = "the pods are taken away when nothing is heard of this\nprocess for so long (default "
-             "1m)"},
+     .help = "delete the pods if this process is silent for this long\n(default 1m)"},
     CLUSTER_OPTIONS(struct options),
     VERB_LEVEL_OPTIONS,
     VERB_HELP_OPTION(struct options),
@@ -234,7 +233,7 @@ static int run(int argc, char *const argv[])
 
 const struct verb verb_alloc = {"alloc",
                                 "[FILE] [-- COMMAND...]",
-                                "Keeps workers, here or a job's pods, for a shell, or a command: "
+                                "Keeps workers, here or a job's pods, for a shell or a command: "
                                 "each drarun -n N in it runs on "
                                 "them.",
                                 &options_table,

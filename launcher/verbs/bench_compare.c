@@ -36,8 +36,8 @@ static const struct option_spec option_list[] = {
      .group = "Options",
      .kind = OPTION_CALL,
      .set = set_percent,
-     .help = "end with 1 when a measurement takes surely more than P\nper cent longer (without it, "
-             "5 are marked)"},
+     .help = "exit with 1 if a measurement certainly takes more than P\npercent longer (default: "
+             "only mark more than 5 percent)"},
     {.name = "output",
      .letter = 'o',
      .value = "FORMAT",

@@ -33,15 +33,16 @@ struct options {
 
 #define FIELD(name) offsetof(struct options, name)
 
-static const char what[] = "What is tried", where[] = "Agents that run already",
-                  job[] = "The workers of a job, which are made for it and taken away";
+static const char what[] = "Checks", where[] = "Running agents",
+                  job[] = "Workers of a job, created for the check and then deleted";
 
 static const struct option_spec option_list[] = {
     {.name = "reach",
      .group = what,
      .kind = OPTION_FLAG,
      .offset = FIELD(order.reach),
-     .help = "each NIC writes to that of the next worker, too; else the\nNICs are opened alone"},
+     .help = "also let each NIC write to that of the next worker;\nwithout this option, only open "
+             "the NICs"},
     {.name = "output",
      .letter = 'o',
      .value = "FORMAT",
@@ -55,7 +56,7 @@ static const struct option_spec option_list[] = {
      .group = where,
      .kind = OPTION_TEXT,
      .offset = FIELD(order.agents),
-     .help = "in the order of their rails' neighbours, with --key-file"},
+     .help = "running agents, in the order of neighbours; needs --key-file"},
     {.name = "key-file",
      .value = "FILE",
      .choices = "FILE",
@@ -68,20 +69,20 @@ static const struct option_spec option_list[] = {
      .group = where,
      .kind = OPTION_DURATION,
      .offset = FIELD(order.start_timeout_ms),
-     .help = "for reaching them, and for the opening of their NICs\n(default 1m)"},
+     .help = "timeout for connecting to the agents, and for opening\ntheir NICs (default 1m)"},
     {.name = "job",
      .value = "FILE",
      .choices = "FILE",
      .group = job,
      .kind = OPTION_TEXT,
      .offset = FIELD(job),
-     .help = "its spec; no command is run"},
+     .help = "job spec; its command is not run"},
     {.name = "role",
      .value = "NAME",
      .group = job,
      .kind = OPTION_TEXT,
      .offset = FIELD(role),
-     .help = "of the job, this role alone (default: all roles that\nask for devices)"},
+     .help = "check only this role of the job (default: all roles that\nask for devices)"},
     {.name = "workers",
      .value = "N",
      .group = job,
@@ -89,19 +90,19 @@ static const struct option_spec option_list[] = {
      .offset = FIELD(workers),
      .min = 1,
      .max = SPEC_WORKERS_MAX,
-     .help = "in place of the spec's"},
+     .help = "override the spec's workers"},
     {.name = "name",
      .value = "NAME",
      .group = job,
      .kind = OPTION_TEXT,
      .offset = FIELD(name),
-     .help = "of the job (default: fabric- and a number)"},
+     .help = "name of the job (default: fabric- and a number)"},
     {.name = "image",
      .value = "IMAGE",
      .group = job,
      .kind = OPTION_TEXT,
      .offset = FIELD(image),
-     .help = "of agent and launcher (default: $DRARUN_IMAGE)"},
+     .help = "image of agent and launcher (default: $DRARUN_IMAGE)"},
     CLUSTER_OPTIONS(struct options),
     VERB_HELP_OPTION(struct options),
 };
@@ -264,5 +265,5 @@ static int run(int argc, char *const argv[])
 
 const struct verb verb_bench_fabric = {
     "bench fabric", "[--reach] --job FILE | --agents HOST:PORT,... --key-file FILE",
-    "Opens the NICs of workers, and lets them reach each other, without any rank.", &options_table,
-    run};
+    "Opens the NICs of workers, and checks that they reach each other, without starting ranks.",
+    &options_table, run};

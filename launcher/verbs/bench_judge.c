@@ -112,6 +112,6 @@ static int run(int argc, char *const argv[])
 
 const struct verb verb_bench_judge = {
     "bench judge", "FILE",
-    "Checks the output of nccl-tests, of drarun-bench, or NCCL's own log against the machine's "
+    "Checks the output of nccl-tests or drarun-bench, or NCCL's own log, against the machine's "
     "limit; - is stdin.",
     &options_table, run};

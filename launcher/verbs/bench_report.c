@@ -32,7 +32,7 @@ static const struct option_spec option_list[] = {
      .group = OF_REPORT,
      .kind = OPTION_TEXT,
      .offset = offsetof(struct options, format),
-     .help = "html (the default): a page that loads nothing else; of\none run: svg (bandwidth over "
+     .help = "html (the default): a self-contained page; for one\nrun: svg (bandwidth over "
              "size), svg-latency (time over\nsize), svg-ranks, svg-hosts, csv"},
     {.name = "theme",
      .value = "THEME",
@@ -40,7 +40,7 @@ static const struct option_spec option_list[] = {
      .group = OF_REPORT,
      .kind = OPTION_TEXT,
      .offset = offsetof(struct options, theme),
-     .help = "both (the default): as the reader's system prefers"},
+     .help = "both (the default): follow the reader's system"},
     {.name = "file",
      .value = "FILE",
      .choices = "FILE",
@@ -54,7 +54,7 @@ static const struct option_spec option_list[] = {
      .group = OF_REPORT,
      .kind = OPTION_TEXT,
      .offset = offsetof(struct options, plan),
-     .help = "which GPUs and NICs the ranks had, where the results\ndo not say it: drarun plan "
+     .help = "GPUs and NICs of the ranks, if the results lack them:\noutput of drarun plan "
              "--slices FILE -o json"},
     {.name = "title",
      .value = "TEXT",
@@ -261,5 +261,5 @@ static int run(int argc, char *const argv[])
 
 const struct verb verb_bench_report = {
     "bench report", "FILE...",
-    "Makes a page, a picture or a table of what nccl-tests or drarun-bench measured.",
+    "Makes a page, a picture or a table of the results of nccl-tests or drarun-bench.",
     &options_table, run};

@@ -18,26 +18,26 @@ struct options {
     bool node, nics, help;
 };
 
-static const char what[] = "What is looked at";
+static const char what[] = "What to check";
 
 static const struct option_spec option_list[] = {
     {.name = "node",
      .group = what,
      .kind = OPTION_FLAG,
      .offset = offsetof(struct options, node),
-     .help = "this machine, not the cluster"},
+     .help = "check this machine instead of the cluster"},
     {.name = "nics",
      .group = what,
      .kind = OPTION_FLAG,
      .offset = offsetof(struct options, nics),
-     .help = "the RDMA NICs of this machine or pod: each is opened"},
+     .help = "check the RDMA NICs of this machine or pod: open each one"},
     {.name = "root",
      .value = "DIR",
      .choices = "DIR",
      .group = what,
      .kind = OPTION_TEXT,
      .offset = offsetof(struct options, root),
-     .help = "the machine whose files are below DIR"},
+     .help = "check the machine whose files are below DIR"},
     {.name = "output",
      .letter = 'o',
      .value = "FORMAT",
@@ -132,5 +132,5 @@ static int run(int argc, char *const argv[])
 }
 
 const struct verb verb_doctor = {
-    "doctor",       NULL, "Tells what is wrong with a cluster or a machine, and what to change.",
+    "doctor",       NULL, "Reports what is wrong with a cluster or a machine, and how to fix it.",
     &options_table, run,  "what is wrong, what to do"};

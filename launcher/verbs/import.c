@@ -211,7 +211,7 @@ const struct verb verb_import = {
     "FILE... [-- PROGRAM [ARGUMENTS]]",
     "Makes a job spec of an MPIJob, PyTorchJob, TrainJob with its runtime, JobSet, "
     "LeaderWorkerSet, StatefulSet, Job or Pods with their "
-    "claims, and says what was left out. FILE: a file, a directory "
+    "claims, and reports what was left out. FILE: a file, a directory "
     "of *.yaml, *.yml and *.json, or - for standard input.",
     &options_table,
     run,

@@ -25,7 +25,8 @@ static const struct option_spec option_list[] = {
      .group = "Options",
      .kind = OPTION_TEXT,
      .offset = offsetof(struct options, machine),
-     .help = "the nodes' machine type, a profile such as gke-a4: its GPUs and NICs are asked for"},
+     .help = "machine type of the nodes, a profile such as gke-a4: the\njob asks for its GPUs and "
+             "NICs"},
     VERB_LEVEL_OPTIONS,
     VERB_HELP_OPTION(struct options),
 };
@@ -187,7 +188,7 @@ static int run(int argc, char *const argv[])
 
 const struct verb verb_init = {"init",
                                "mpi|torchrun|nccl-tests|ray|cpu",
-                               "Writes a commented job spec to begin with, for a machine type.",
+                               "Writes a commented starter job spec, for a machine type.",
                                &options_table,
                                run,
-                               "a spec to begin with"};
+                               "a starter spec"};

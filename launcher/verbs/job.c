@@ -22,7 +22,7 @@ struct options {
 #define LOG_TAIL_MAX 1000000
 #define FIELD(name) offsetof(struct options, name)
 
-static const char shown[] = "What is shown";
+static const char shown[] = "What to show";
 
 #define FORMAT_OPTION(words)                                                                       \
     {                                                                                              \
@@ -33,7 +33,7 @@ static const char shown[] = "What is shown";
 #define WATCH_OPTION                                                                               \
     {                                                                                              \
         .name = "watch", .letter = 'w', .group = shown, .kind = OPTION_FLAG,                       \
-        .offset = FIELD(job.watch), .help = "go on, and tell each change"                          \
+        .offset = FIELD(job.watch), .help = "keep running, and print each change"                  \
     }
 
 static int set_rank(void *target, const char *word, const char *value, struct drarun_error *err)
@@ -60,7 +60,7 @@ static const struct option_spec cancel_list[] = {
      .group = "Which jobs",
      .kind = OPTION_FLAG,
      .offset = FIELD(job.all),
-     .help = "all of the namespace"},
+     .help = "cancel all jobs of the namespace"},
     CLUSTER_OPTIONS(struct options),
     VERB_LEVEL_OPTIONS,
     VERB_HELP_OPTION(struct options),
@@ -71,7 +71,7 @@ static const struct option_spec status_list[] = {
      .group = shown,
      .kind = OPTION_FLAG,
      .offset = FIELD(job.verbose),
-     .help = "with what the check of each worker's NICs found"},
+     .help = "also show what the check of each worker's NICs found"},
     FORMAT_OPTION("text wide json yaml name"),
     WATCH_OPTION,
     CLUSTER_OPTIONS(struct options),
@@ -84,15 +84,15 @@ static const struct option_spec list_list[] = {
      .group = shown,
      .kind = OPTION_FLAG,
      .offset = FIELD(job.all_namespaces),
-     .help = "jobs of all namespaces"},
+     .help = "list jobs of all namespaces"},
     {.name = "selector",
      .letter = 'l',
      .value = "LABELS",
      .group = shown,
      .kind = OPTION_TEXT,
      .offset = FIELD(job.selector),
-     .help = "jobs whose objects have these labels, as team=a,!old (kubectl's -l; with run it is "
-             "--label)"},
+     .help = "list jobs whose objects have these labels, such as\nteam=a,!old (kubectl's -l; with "
+             "run it is --label)"},
     WATCH_OPTION,
     FORMAT_OPTION("text wide json yaml name"),
     CLUSTER_OPTIONS(struct options),
@@ -105,25 +105,25 @@ static const struct option_spec logs_list[] = {
      .group = shown,
      .kind = OPTION_FLAG,
      .offset = FIELD(job.follow),
-     .help = "go on until the job ends"},
+     .help = "keep printing until the job ends"},
     {.name = "rank",
      .value = "R",
      .group = shown,
      .kind = OPTION_CALL,
      .set = set_rank,
-     .help = "of this rank alone (default: of all)"},
+     .help = "print only this rank (default: all)"},
     {.name = "tail",
      .value = "N",
      .group = shown,
      .kind = OPTION_CALL,
      .set = set_tail,
-     .help = "the last N lines alone (not with --follow)"},
+     .help = "print only the last N lines (not with --follow)"},
     {.name = "since",
      .value = "TIME",
      .group = shown,
      .kind = OPTION_DURATION,
      .offset = FIELD(job.since_ms),
-     .help = "lines of the last TIME alone, as 90s, 10m or 2h"},
+     .help = "print only lines of the last TIME, such as 90s, 10m or 2h"},
     {.name = "timestamps",
      .group = shown,
      .kind = OPTION_FLAG,
@@ -139,7 +139,7 @@ static const struct option_spec wait_list[] = {
      .group = "Limits",
      .kind = OPTION_DURATION,
      .offset = FIELD(job.timeout_ms),
-     .help = "give up with 124 after this (default: never)"},
+     .help = "give up after this time, with status 124 (default: never)"},
     CLUSTER_OPTIONS(struct options),
     VERB_LEVEL_OPTIONS,
     VERB_HELP_OPTION(struct options),
@@ -240,12 +240,11 @@ static int run(const struct verb *verb, int (*do_it)(const struct cluster_job *)
     const struct verb verb_##name = {#name, arguments, summary, &table, run_##name, brief}
 
 DEFINE_VERB(cancel, "JOB... | --all", "Ends jobs of the cluster.", cancel_table, "end jobs");
-DEFINE_VERB(describe, "JOB", "Tells all that is known of a job of the cluster.", describe_table,
-            "all that is known of it");
+DEFINE_VERB(describe, "JOB", "Shows everything about a job of the cluster.", describe_table,
+            "everything about a job");
 DEFINE_VERB(list, NULL, "Lists the jobs of the cluster.", list_table, "jobs");
-DEFINE_VERB(logs, "JOB", "Prints what the ranks of a job have written.", logs_table,
-            "what its ranks have written");
-DEFINE_VERB(status, "[JOB]", "Tells how far a job is, and what it waits for.", status_table,
-            "how far, why it waits");
-DEFINE_VERB(wait, "JOB", "Waits for the end of a job and ends with its status.", wait_table,
+DEFINE_VERB(logs, "JOB", "Prints the output of a job's ranks.", logs_table, "output of its ranks");
+DEFINE_VERB(status, "[JOB]", "Shows the state of a job, and what it waits for.", status_table,
+            "its state, why it waits");
+DEFINE_VERB(wait, "JOB", "Waits for the end of a job and exits with its status.", wait_table,
             "until it ends; its status");

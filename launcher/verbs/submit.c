@@ -26,7 +26,7 @@ static const struct option_spec option_list[] = {
      .group = job,
      .kind = OPTION_TEXT,
      .offset = offsetof(struct options, name),
-     .help = "in place of the spec's"},
+     .help = "override the spec's name"},
     {.name = "workers",
      .value = "N",
      .group = job,
@@ -34,26 +34,26 @@ static const struct option_spec option_list[] = {
      .offset = offsetof(struct options, workers),
      .min = 1,
      .max = SPEC_WORKERS_MAX,
-     .help = "in place of the spec's"},
+     .help = "override the spec's workers"},
     {.name = "image",
      .value = "IMAGE",
      .group = job,
      .kind = OPTION_TEXT,
      .offset = offsetof(struct options, image),
-     .help = "of agent and launcher (default: $DRARUN_IMAGE)"},
+     .help = "image of agent and launcher (default: $DRARUN_IMAGE)"},
     {.name = "replace",
      .group = job,
      .kind = OPTION_FLAG,
      .offset = offsetof(struct options, replace),
-     .help = "delete what is kept of a job of that name that has\nended"},
+     .help = "first delete a finished job of the same name"},
     {.name = "dry-run",
      .value = "WHERE",
      .choices = "server",
      .group = job,
      .kind = OPTION_TEXT,
      .offset = offsetof(struct options, dry_run),
-     .help = "server: ask the API server whether it would take\nthe objects, and make none; drarun "
-             "validate asks nobody"},
+     .help = "server: ask the API server whether it would accept the\nobjects, and create none; "
+             "drarun validate contacts no\nserver"},
     {.name = "output",
      .letter = 'o',
      .value = "FORMAT",
@@ -61,7 +61,7 @@ static const struct option_spec option_list[] = {
      .group = job,
      .kind = OPTION_TEXT,
      .offset = offsetof(struct options, output),
-     .help = "the job's name (the default), or with namespace\nand UID"},
+     .help = "the job's name (default), or its namespace and UID too"},
     CLUSTER_OPTIONS(struct options),
     VERB_LEVEL_OPTIONS,
     VERB_HELP_OPTION(struct options),
@@ -106,6 +106,5 @@ static int run(int argc, char *const argv[])
     return cluster_api() ? cluster_api()->run(&run) : cluster_become(argv - 2);
 }
 
-const struct verb verb_submit = {
-    "submit",       "FILE", "Starts a job on the cluster and leaves it to it.",
-    &options_table, run,    "start a job and leave it"};
+const struct verb verb_submit = {"submit",       "FILE", "Starts a job on the cluster and returns.",
+                                 &options_table, run,    "start a job and return"};

@@ -29,7 +29,7 @@ static const struct option_spec option_list[] = {
      .group = "Options",
      .kind = OPTION_TEXT,
      .offset = offsetof(struct options, profiles),
-     .help = "further profiles of the site, tried first"},
+     .help = "file of the site's own profiles, tried first"},
     VERB_LEVEL_OPTIONS,
     VERB_HELP_OPTION(struct options),
 };
@@ -124,9 +124,5 @@ static int run(int argc, char *const argv[])
 }
 
 const struct verb verb_validate = {
-    "validate",
-    "FILE...",
-    "Says whether job specs would be taken, and all that is wrong in them.",
-    &options_table,
-    run,
-    "check job specs"};
+    "validate",     "FILE...", "Checks whether job specs are valid, and reports every error.",
+    &options_table, run,       "check job specs"};
