@@ -39,6 +39,8 @@ def complying(**more):
 @pytest.mark.parametrize("devices", [{}, GPUS], ids=["none", "gpus"])
 def test_runs_where_restricted_is_enforced(jobs, devices, mode, agent):
     """The launcher's pod, what brings the agent, and the workers: all that a job is made of."""
+    if agent == "volume" and jobs.cluster.plane.minor < 35:
+        pytest.skip(f"no image volumes in Kubernetes {jobs.cluster.plane.version}")
     enforce(jobs, "restricted")
     result = jobs.run(*mode, workers=2, env={"DRARUN_AGENT": agent} if agent else {}, **devices, **complying()).ok()
     assert sorted(result.out.splitlines()) == sorted(["user 4711", "NoNewPrivs:\t1"] * 2), result
@@ -71,6 +73,8 @@ def assigning(namespace):
 @pytest.fixture
 def assigned(jobs):
     """A namespace whose pods have a user that no image knows; its policies work."""
+    if not jobs.cluster.api.plural(ADMISSION, "MutatingAdmissionPolicy"):
+        pytest.skip(f"no MutatingAdmissionPolicies in Kubernetes {jobs.cluster.plane.version}")
     name, api = enforce(jobs, "restricted"), jobs.cluster.api
     made = assigning(name)
     api.make(*made)
