@@ -17,6 +17,7 @@
 #include "launcher/cluster/client/board.h"
 #include "launcher/cluster/client/job_clock.h"
 #include "launcher/cluster/client/job_map.h"
+#include "launcher/cluster/show/exec_status.h"
 #include "launcher/streams/input.h"
 #include "launcher/programs/signals.h"
 #include "launcher/cli/verb.h"
@@ -101,38 +102,16 @@ static void on_drained(void *arg)
 
 /* ---- output and end ---- */
 
-/* k8s.io/apimachinery, metav1.Status as remotecommand writes it. */
-static void read_status(struct exec *e, const char *text, size_t length)
-{
-    json_t *status = json_loadb(text, length, 0, NULL);
-    const char *word = json_string_value(json_object_get(status, "status"));
-    const char *message = json_string_value(json_object_get(status, "message"));
-    const json_t *causes = json_object_get(json_object_get(status, "details"), "causes");
-    size_t i;
-    json_t *cause;
-    e->ended = true;
-    e->status = word && strcmp(word, "Success") == 0 ? 0 : -1;
-    json_array_foreach(causes, i, cause)
-    {
-        const char *reason = json_string_value(json_object_get(cause, "reason"));
-        const char *code = json_string_value(json_object_get(cause, "message"));
-        if (reason && code && strcmp(reason, "ExitCode") == 0)
-            e->status = atoi(code) & 0xff;
-    }
-    if (e->status < 0)
-        error_kind(&e->trouble, DRARUN_ERR_CLUSTER, EIO, "%s",
-                   message ? message : "the kubelet does not say how the command ended");
-    json_decref(status);
-}
-
 static void on_data(unsigned channel, const char *bytes, size_t length, void *arg)
 {
     struct exec *e = arg;
-    if (channel == KUBE_CHANNEL_STATUS)
-        read_status(e, bytes, length);
-    else if (fd_write_all(channel == KUBE_CHANNEL_STDERR ? STDERR_FILENO : STDOUT_FILENO, bytes,
-                          length) == -EPIPE)
+    if (channel == KUBE_CHANNEL_STATUS) {
+        e->status = exec_status_read(bytes, length, &e->trouble);
+        e->ended = true;
+    } else if (fd_write_all(channel == KUBE_CHANNEL_STDERR ? STDERR_FILENO : STDOUT_FILENO, bytes,
+                            length) == -EPIPE) {
         signal(SIGPIPE, SIG_DFL), raise(SIGPIPE);
+    }
 }
 
 static void on_opened(void *arg)
