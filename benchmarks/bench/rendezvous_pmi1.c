@@ -174,7 +174,7 @@ static int get(unsigned rank, unsigned char *bytes, size_t length, size_t piece,
     for (size_t i = 0; good && i < length; i++) {
         int high = digit(hex[2 * i]), low = digit(hex[2 * i + 1]);
         good = high >= 0 && low >= 0;
-        bytes[i] = (unsigned char)(high << 4 | low);
+        bytes[i] = good ? (unsigned char)(high << 4 | low) : 0;
     }
     return good ? 0
                 : error_set(err, EPROTO, "rank %u shared something else: is it the same program?",
