@@ -80,7 +80,8 @@ static int unknown(const struct option_table *table, const char *word, size_t le
     snprintf(typed, sizeof typed, "%.*s%.*s", word[1] == '-' ? 0 : 1, "-", (int)length, word);
     bool near = words.data && nearest_word(typed, words.data, nearest, sizeof nearest);
     buf_done(&words);
-    if (near && (find(table, nearest, strlen(nearest)) || table->others->is_taken(nearest)))
+    if (near && (find(table, nearest, strlen(nearest)) ||
+                 (table->others && table->others->is_taken(nearest))))
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "unknown option %.*s; did you mean %s?",
                           (int)length, word, nearest);
     return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "unknown option %.*s; --help lists them",
