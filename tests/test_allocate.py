@@ -125,7 +125,7 @@ def test_match_keeps_all_devices_of_a_worker_together(drarun, tmp_path):
     assert [each and len({node for _, node in each}) for each in results] == [1, 1, None]
     path.write_text(path.read_text().replace('"class": "gpu.nvidia.com"', '"resource": "nvidia.com/gpu"'))
     refused = drarun("render", path)
-    assert refused.rc == 65 and "match" in refused.err and "ask for both by class" in refused.err
+    assert refused.rc == 65 and "match" in refused.err and "request both by class" in refused.err
 
 
 @pytest.mark.parametrize("amount,found", [("179Gi", 8), ("180Gi", 0)])

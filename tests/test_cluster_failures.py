@@ -146,7 +146,7 @@ def test_oom_kill_that_takes_the_agent_is_the_cause(jobs):
         node.ok(["sh", "-c", f"echo 1000 >/proc/{pid}/oom_score_adj"])  # the first to go
     result = job.ended()
     assert result.rc == 137 and "worker 1 (job-w-1 on n" in result.err, result
-    assert "was ended whole by the kernel's OOM killer" in result.err and "resources.limits.memory" in result.err, result
+    assert "was killed as a whole by the kernel's OOM killer" in result.err and "resources.limits.memory" in result.err, result
     assert ": ;" not in result.err, result  # why the connection ended, before the cluster tells the rest
 
 

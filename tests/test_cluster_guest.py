@@ -109,7 +109,7 @@ def test_oom_kill(jobs):
     limits = {"limits": {"memory": "64Mi"}}
     result = jobs.run("--here", workers=2, command=["sh", "-c", hog], resources=limits, timeout=RUN_S)
     assert result.rc == 137 and "worker 1 (job-w-1 on n0)" in result.err, result
-    assert "was ended whole by the kernel's OOM killer" in result.err and "resources.limits.memory" in result.err, result
+    assert "was killed as a whole by the kernel's OOM killer" in result.err and "resources.limits.memory" in result.err, result
 
 
 def test_more_ranks_than_processes(jobs):

@@ -133,12 +133,12 @@ def test_what_an_autoscaler_says_is_the_reason(jobs):
         autoscaler_says(jobs, "late-w-0", reason, message)
     with waiting(jobs, template=nowhere):
         autoscaler_says(jobs, "job-w-0", "TriggeredScaleUp", ordered)
-        says(jobs, f"a node is on its way: {ordered}")
+        says(jobs, f"a node is being added: {ordered}")
         time.sleep(1)  # Events have whole seconds
         autoscaler_says(jobs, "job-w-0", "NotTriggerScaleUp", f"pod didn't trigger scale-up: {full}")
         says(jobs, "no node has room: 2 nodes", f"; the autoscaler adds no node: {full}")
     result = late.ended()
-    assert result.rc == 75 and "the ordered nodes not having come within 15 s (timeouts.nodes): the autoscaler: " in result.err and full in result.err, result
+    assert result.rc == 75 and "the requested nodes did not come within 15 s (timeouts.nodes): the autoscaler: " in result.err and full in result.err, result
 
 
 def test_plugin_that_refuses_and_then_prepares(machines, jobs):
@@ -281,7 +281,7 @@ def test_run_gives_a_launcher_up(jobs):
     """At once where waiting cures nothing, else with the clock that holds for workers, too. Nothing of the job stays."""
     late = Running(jobs, name="late", command=["true"], launcher={"nodeSelector": {"no": "where"}}, timeouts={"allocation": "15s"})
     named = jobs.run(name="named", command=["true"], env={"DRARUN_IMAGE": "localhost/Upper:1"})
-    assert named.rc == 65 and "image localhost/Upper:1 of the launcher is no valid name" in named.err, named
+    assert named.rc == 65 and "image localhost/Upper:1 of the launcher is not a valid name" in named.err, named
     late = late.ended()
     assert late.rc == 75 and "the launcher has not started within 15 s (timeouts.allocation): pod late-" in late.err, late
     assert "no node has room: 2 nodes" in late.err, late

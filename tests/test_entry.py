@@ -209,7 +209,7 @@ def test_a_pod_that_is_lost(pods):
 @pytest.mark.parametrize("words,says", [
     (["--"], "expected a program: drarun join [options] [--] PROGRAM"),
     (["-i", "--", "true"], "expected a job and a rank"),
-    (["--", "true"], "nobody tells who the peers are"),
+    (["--", "true"], "the peers are not known"),
     (["--peers", "a,b", "--", "true"], "add --index I"),
     (["--index", "x", "--peers", "a", "--", "true"], "--index"),
     (["job"], "expected a job and a rank: drarun exec"),

@@ -205,7 +205,7 @@ def test_doctor_of_an_interface_elsewhere(guest):
     for device in guest.devices:
         [(state, seen, change)] = found[device]
         assert seen == (f"the interface of its NIC {device}, port 1, is not in the pod" if guest.iwarp else
-                        f"its NIC {device}, port 1, has no GID of an interface that is in the pod")
+                        f"its NIC {device}, port 1, has no GID for an interface that is in the pod")
         assert state == "failed" and "interface" in change
     assert rc == 1
 

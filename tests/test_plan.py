@@ -539,7 +539,7 @@ def test_captured_cluster(drarun, source, tmp_path):
     job["spec"]["workers"] = 1
     unnamed.write_text(yaml.safe_dump(job))
     result = drarun("plan", unnamed, "--slices", mixed).ok()
-    assert "PROFILE_NOT_NAMED: not mounted into the pods: /usr/local/nvidia, /usr/local/gib: say nccl: {profile: gke-a4}" in result.out
+    assert "PROFILE_NOT_NAMED: not mounted into the pods: /usr/local/nvidia, /usr/local/gib: set nccl: {profile: gke-a4}" in result.out
     assert "which machine the workers get is not known before they have nodes (node a4-0 is of gke-a4, and node a4-1 of gke-a3u)" in result.out
     paths = "/usr/local/nvidia", "/usr/local/gib"
     container = {"name": "a", "image": job["spec"].pop("image"), "command": job["spec"].pop("command"),
@@ -713,7 +713,7 @@ def test_jobs_that_claim_nothing(drarun, source, tmp_path):
     for where in (("--nodes", nodes), ("--slices", source / "examples/clusters/a4-two-nodes.json", "--nodes", nodes)):
         result = planned(2, *where, devices=gpus).ok()
         assert re.search(r"Nodes, predicted.*\n  worker 0  \S+0\s.*\n  worker 1  \S+1\s", result.out), result
-        assert "what other pods take" in result.out and "Requests" not in result.out and "Allocation" not in result.out
+        assert "other pods use" in result.out and "Requests" not in result.out and "Allocation" not in result.out
         result = planned(3, *where, devices=gpus)
         assert result.rc == 75 and "No room: worker 2 of 3 has no node: too little nvidia.com/gpu on 2 nodes" in result.out, result
         result = planned(2, *where)

@@ -62,7 +62,7 @@ def test_torchrun_in_a_world_of_its_own(drarun, job, tmp_path):
     result = drarun("run", "--local", job(*roles, world="own", launch="env")).ok()
     assert sorted(result.out.splitlines()) == ["a 0/1", "b 0/2", "b 1/2"]
     refused = drarun("run", "--local", job(*roles, launch="env"))
-    assert refused.rc == 65 and "launch: torchrun (a) would count the workers of all roles: say world: own" in refused.err, refused
+    assert refused.rc == 65 and "launch: torchrun (a) would count the workers of all roles: set world: own" in refused.err, refused
 
 
 def test_without_roles_there_is_one(drarun, tmp_path):
@@ -264,7 +264,7 @@ def test_warnings_of_roles_are_grouped(drarun, machine, job):
     assert text.count("Warnings:") == 1 and text.index("Warnings:") > text.index("\nrole head: ")
     lines = text[text.index("Warnings:"):].splitlines()[1:]
     assert [line for line in lines if "PROFILE_NOT_NAMED" in line] == [
-        "  PROFILE_NOT_NAMED, roles train, serve: not mounted into the pods: /usr/local/nvidia, /usr/local/gib: say nccl: {profile: gke-a4}, "
+        "  PROFILE_NOT_NAMED, roles train, serve: not mounted into the pods: /usr/local/nvidia, /usr/local/gib: set nccl: {profile: gke-a4}, "
         "or have them in the image"]
     unknown, = (line for line in lines if "IBDEV_UNKNOWN" in line)
     assert unknown.startswith("  IBDEV_UNKNOWN, roles train (workers 0-1), serve (worker 0): "), unknown

@@ -223,7 +223,7 @@ def test_schema_and_parser_agree(drarun, tmp_path):
     differ = []
     for name, result in zip(names, results):
         schema = VALIDATOR.is_valid(json.loads(wanted[name]))
-        cel = "/selector/" in name and all("the API server would refuse it" in each["message"] for each in result["findings"])
+        cel = "/selector/" in name and all("the API server would reject it" in each["message"] for each in result["findings"])
         # of the merged template: which container is whose, and names
         pod = "/template/spec/containers/" in name and all(each["code"] == "missing" for each in result["findings"])
         # of two numbers in two places
@@ -240,7 +240,7 @@ def test_schema_and_parser_agree(drarun, tmp_path):
 
 @pytest.mark.parametrize("selector,said", [
     ("device.attributes['dra.net'].rdma == true", None),
-    ("device.attributes['dra.net'].ifName.matches('(')", "spec.devices.nics.selector: the API server would refuse it: column"),
+    ("device.attributes['dra.net'].ifName.matches('(')", "spec.devices.nics.selector: the API server would reject it: column"),
     ("device.attributes.all(a, device.attributes.all(b, device.attributes.all(c, device.attributes.all(d, a < b))))",
      "too complex: it may cost 12785859, of the 1000000 that the API server allows"),
     ("device.attributes['dra.net'].name.split('').map(c, c + c) == []", "there is no bound to what it may cost"),
@@ -278,10 +278,10 @@ def test_one_amount_for_a_choice(drarun, tmp_path):
 
 
 @pytest.mark.parametrize("more,said", [
-    ("cpus: {count: 8, groups: 3}", ":5:30: spec.devices.cpus.groups: 8 CPUs are not 3 equal parts"),
+    ("cpus: {count: 8, groups: 3}", ":5:30: spec.devices.cpus.groups: 8 CPUs cannot be split into 3 equal parts"),
     ("cpus: {count: 8, groups: 2}\n    match: [resource.kubernetes.io/numaNode]\n    gpus: {count: 1}",
      ":6:5: spec.devices.match: wants all devices on one NUMA node, and cpus.groups wants CPUs of several"),
-    ("cpus: {count: 8}\n    match: [resource.kubernetes.io/numaNode]", ":6:5: spec.devices.match: is over GPUs, NICs and CPUs of one claim"),
+    ("cpus: {count: 8}\n    match: [resource.kubernetes.io/numaNode]", ":6:5: spec.devices.match: covers GPUs, NICs and CPUs of one claim"),
     ("cpus: {count: 8}\n    match: [resource.kubernetes.io/numaNode]\n    gpus: {count: 1}", None),
     ("cpus: {count: 8}\n  resources: {requests: {cpu: 4}}", "requests.cpu: spec.devices.cpus claims 8, and both must be one number: drop one"),
     ("cpus: {count: 8}\n  resources: {limits: {cpu: 8500m}}", "limits.cpu: spec.devices.cpus claims 8"),

@@ -360,7 +360,7 @@ static const struct deadline_text {
 } deadline_texts[GANG_CLOCK_COUNT] = {
     [GANG_CLOCK_QUEUE] = {DRARUN_ERR_CAPACITY, "were admitted"},
     [GANG_CLOCK_NODES] = {DRARUN_ERR_CAPACITY,
-                          "have claims and nodes, the ordered nodes not having come"},
+                          "have claims and nodes; the requested nodes did not come"},
     [GANG_CLOCK_ALLOCATION] = {DRARUN_ERR_CAPACITY, "have claims and nodes"},
     [GANG_CLOCK_IMAGE_PULL] = {DRARUN_ERR_INFRASTRUCTURE, "have their images and run"},
     [GANG_CLOCK_START] = {DRARUN_ERR_INFRASTRUCTURE, "have started and reported what they hold"},
@@ -473,7 +473,7 @@ static void say_deadline(const struct gang *gang, const struct gang_input *input
                why      ? why
                : before ? gang->reason
                         : "",
-               before ? " (of the try before this one)" : "");
+               before ? " (from the try before this one)" : "");
     decision->worker = late;
 }
 

@@ -53,7 +53,7 @@ static void fatal_end(const struct pod_state *w, uint32_t i, struct gang_facts *
                   container, or_none(w->message));
     else if (w->end == POD_END_OOM)
         set_fatal(facts, i, DRARUN_ERR_INFRASTRUCTURE,
-                  "container %s was ended for memory before any rank had started: its limit is too "
+                  "container %s ran out of memory before any rank had started: its limit is too "
                   "low for the agent",
                   container);
     else if (w->end == POD_END_DEADLINE)
@@ -95,13 +95,13 @@ static void fatal_image(const struct pod_state *w, uint32_t i, struct gang_facts
         return;
     pod_state_image(w, image, sizeof image);
     if (strcmp(w->reason, "InvalidImageName") == 0)
-        set_fatal(facts, i, DRARUN_ERR_SPEC, "%s is no valid name", image);
+        set_fatal(facts, i, DRARUN_ERR_SPEC, "%s is not a valid name", image);
     else if (strcmp(w->reason, "ErrImageNeverPull") == 0)
         set_fatal(facts, i, DRARUN_ERR_SPEC, "%s is not on node %s and imagePullPolicy is Never",
                   image, w->node ? w->node : "?");
     const struct news_item *failed = news_get(w->news, NEWS_PULL_FAILED);
     if (failed && failed->count >= GANG_PULL_TRIES && image_is_missing(failed->text))
-        set_fatal(facts, i, DRARUN_ERR_SPEC, "%s cannot be had after %u tries: %s", image,
+        set_fatal(facts, i, DRARUN_ERR_SPEC, "%s could not be pulled in %u tries: %s", image,
                   failed->count, failed->text);
 }
 

@@ -620,6 +620,6 @@ const char *pod_state_lost(const struct pod_state *state)
     if (state->phase == POD_ENDED)
         return state->message ? state->message : pod_end_name(state->end);
     if (state->not_ready)
-        return "the node has stopped to answer";
+        return "the node stopped answering";
     return state->deleting ? "the pod is being deleted" : NULL;
 }

@@ -81,7 +81,7 @@ static void wait_for_pod(const struct waiting_input *input, const struct pod_sta
     else if (refused)
         say(wait, true, refused->text, "its pod is refused");
     else
-        say(wait, false, NULL, "its pod is not there yet");
+        say(wait, false, NULL, "its pod does not exist yet");
     if (!wait->since_ms && refused)
         wait->since_ms = refused->from_ms;
 }
@@ -113,11 +113,11 @@ static void wait_for_node(const struct waiting_input *input, uint32_t worker, co
     if (w->claim == CLAIM_NO_TEMPLATE || w->claim == CLAIM_REFUSED)
         say(wait, true, w->claim_message, "its claim cannot be made");
     else if (w->claim == CLAIM_ABSENT)
-        say(wait, false, NULL, "its claim is not there yet");
+        say(wait, false, NULL, "its claim does not exist yet");
     else if (w->claim == CLAIM_DELETING)
         say(wait, false, NULL, "its claim is being deleted");
     else if (scale_up)
-        say(wait, false, scale_up->text, "a node is on its way");
+        say(wait, false, scale_up->text, "a node is being added");
     else if (w->unschedulable && missing && !claimed)
         buf_add_str(&wait->text, missing);
     else if (w->unschedulable && spread)
@@ -129,7 +129,7 @@ static void wait_for_node(const struct waiting_input *input, uint32_t worker, co
     else if (no_claim) /* one that is not ours: of the user, or a channel of a compute domain */
         say(wait, false, no_claim->text, "its claim cannot be made");
     else
-        say(wait, false, NULL, "the scheduler has not looked at it yet");
+        say(wait, false, NULL, "the scheduler has not tried it yet");
     if (w->unschedulable && !scale_up && no_scale_up)
         say(wait, false, no_scale_up->text, "; the autoscaler adds no node");
 }
@@ -401,9 +401,9 @@ static bool pause_wait(const struct waiting_input *input, struct worker_wait *wa
     duration_format(left, pause, sizeof pause);
     if (left > 0)
         say(wait, false, NULL,
-            "not all workers could be had: their devices were given back, next try in %s", pause);
+            "not all workers could be placed: their devices were released, next try in %s", pause);
     else
-        say(wait, false, NULL, "not all workers could be had: their devices are being given back");
+        say(wait, false, NULL, "not all workers could be placed: their devices are being released");
     return true;
 }
 

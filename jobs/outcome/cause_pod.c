@@ -18,15 +18,14 @@ static const struct row {
 } rows[] = {
     [POD_END_NONE] = {"ended", NULL, 0, {.retry = true}},
     [POD_END_EXIT] = {"ended its agent", NULL, 0, {.retry = true}},
-    [POD_END_OOM] = {"was ended whole by the kernel's OOM killer",
+    [POD_END_OOM] = {"was killed as a whole by the kernel's OOM killer",
                      "its processes need more memory than the container's limit; /dev/shm counts "
                      "too: raise resources.limits.memory",
                      128 + SIGKILL,
                      {.retry = true}},
     [POD_END_START] = {"could not be started",
                        "its node could not make the container: with restarts: N the next attempt "
-                       "takes another node; kubectl describe pod has the runtime's "
-                       "words",
+                       "takes another node; kubectl describe pod has the runtime's message",
                        0,
                        {.retry = true, .avoid_node = true, .new_claims = true}},
     [POD_END_EVICTED] = {"was evicted",
@@ -113,7 +112,7 @@ const char *cause_pod_deed(enum pod_end end)
 const char *cause_pod_cure(enum pod_end end)
 {
     const char *advice = row_of(end)->advice; /* none of an agent that says why itself */
-    return advice ? advice : "read the agent's words in the report and in kubectl logs POD";
+    return advice ? advice : "read the agent's messages in the report and in kubectl logs POD";
 }
 
 int cause_pod_end_status(enum pod_end end)

@@ -37,8 +37,8 @@ static const struct {
     [CAUSE_INTERRUPTED] = {"interrupted", "128 + signal",
                            "the user ended the job, by a signal or drarun cancel",
                            "nothing is wrong"},
-    [CAUSE_POD] = {"pod", "the pod's end has it", "the cluster ended a worker's pod",
-                   "the end of the pod tells how: the next table"},
+    [CAUSE_POD] = {"pod", "depends on how the pod ended", "the cluster ended a worker's pod",
+                   "see the next table for how the pod ended"},
     [CAUSE_LAUNCHER] = {"launcher-lost", "70",
                         "the launcher was gone for so long that the agents ended their ranks",
                         "look at the launcher's pod and node; restarts: N in the spec runs the "
@@ -163,7 +163,7 @@ static void add_launcher(const struct cause_story *story, struct buf *out)
     }
     buf_add_str(out, " was lost, and after ");
     add_duration(story->limit_ms * 1000, out);
-    buf_add_str(out, " without another the agents ended their ranks");
+    buf_add_str(out, " without another launcher the agents ended their ranks");
 }
 
 /* One sentence without its newline. */
@@ -250,7 +250,7 @@ static void add_advice(const struct cause *cause, struct buf *out)
         buf_add_str(out, "every rank of an MPI program must call MPI_Finalize before it exits; the "
                          "job's status is 1");
     else if (first->kind == CAUSE_NO_INIT)
-        buf_add_str(out, "the others would wait for it for ever: either all ranks of a program "
+        buf_add_str(out, "the others would wait for it forever: either all ranks of a program "
                          "call MPI_Init or none does; the job's status is 1");
     else if (first->kind == CAUSE_POD && cause_pod_advice(first->end))
         buf_add_str(out, cause_pod_advice(first->end));

@@ -206,6 +206,6 @@ void job_profile_ask(const struct nodes_profile *found, char *ret_text, size_t s
 {
     snprintf(ret_text, size,
              "which machine the workers get is not known before they have nodes (%s): nothing of "
-             "its vendor is mounted into the pods; if they need that, say nccl: {profile: NAME}",
+             "its vendor is mounted into the pods; if they need that, set nccl: {profile: NAME}",
              found->why);
 }

@@ -136,7 +136,7 @@ static void note_unseen(const struct preview_input *in, struct strlist *notes)
         strlist_add(notes, "whether nodes take the pods (taints, labels, CPU, memory): give the "
                            "Nodes");
     else
-        strlist_add(notes, "what other pods take of the nodes' CPU and memory");
+        strlist_add(notes, "how much of the nodes' CPU and memory other pods use");
     if (!in->rules_known && json_array_size(in->quotas) == 0 &&
         json_array_size(in->limit_ranges) == 0)
         strlist_add(notes, "quotas and limit ranges of the namespace");
@@ -334,7 +334,7 @@ static int warn_unnamed(const struct preview_input *in, struct preview *p, struc
     machine_done(&machine);
     if (paths.len)
         warnings_add(&p->plan.warnings, WARN_PROFILE_NOT_NAMED, WORKER_NONE,
-                     "not mounted into the pods: %s: say nccl: {profile: %s}, or have them in the "
+                     "not mounted into the pods: %s: set nccl: {profile: %s}, or have them in the "
                      "image",
                      paths.data, found->name);
     warnings_sort(&p->plan.warnings);

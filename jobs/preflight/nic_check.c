@@ -70,7 +70,7 @@ const char *nic_memlock_cure(const json_t *limits)
 {
     /* a capability of a container reaches only processes of root */
     return number_of(limits, "uid") != 0
-               ? "the container's user is not root, whom the capability IPC_LOCK does not reach: "
+               ? "the container's user is not root, so the capability IPC_LOCK has no effect: "
                  "run it as root, or raise the container runtime's LimitMEMLOCK on the nodes to "
                  "infinity"
                : "add the capability IPC_LOCK to the container "
@@ -84,7 +84,7 @@ static void check_link(const struct nic_check *check, const json_t *port)
 {
     const char *state = value_text_or(port, "state", "");
     say(check, NIC_FAULT_DOWN, port, true,
-        "look at the node's cable and switch port and, with InfiniBand, at the subnet manager; "
+        "check the node's cable and switch port and, with InfiniBand, the subnet manager; "
         "until then keep the job from the node (a taint on the device does)",
         "the link of its NIC %s, port %" PRId64 ", is %s", name_of(check),
         number_of(port, "number"), state[0] ? state : "not active");
@@ -164,7 +164,7 @@ static void check_interface(const struct nic_check *check, const json_t *port,
     else if (missing)
         say(check, NIC_FAULT_GID, port, true,
             "take the interface down and up again: the kernel makes its GIDs of addresses then",
-            "its NIC %s, port %" PRId64 ", has no GID of the address %s of its interface %s",
+            "its NIC %s, port %" PRId64 ", has no GID for the address %s of its interface %s",
             name_of(check), number_of(port, "number"), missing, interface);
 }
 
@@ -224,7 +224,7 @@ static void check_gids(const struct nic_check *check, const json_t *port)
             "its NIC %s, port %" PRId64 ", has no GID", name_of(check), number_of(port, "number"));
     else if (all_elsewhere(check, port))
         say(check, NIC_FAULT_GID, port, true, ADDRESS_CURE,
-            "its NIC %s, port %" PRId64 ", has no GID of an interface that is in the pod",
+            "its NIC %s, port %" PRId64 ", has no GID for an interface that is in the pod",
             name_of(check), number_of(port, "number"));
     else if (strcmp(value_text_or(port, "linkLayer", ""), "Ethernet") == 0)
         check_addresses(check, port);
@@ -235,7 +235,7 @@ static void check_speed(const struct nic_check *check, const json_t *port)
     int64_t mbps = number_of(port, "rateMbps");
     if (mbps > 0 && check->published_mbps > mbps)
         say(check, NIC_FAULT_SLOW, port, true,
-            "look at its cable, its module and the switch port's speed; until then keep the job "
+            "check its cable, its module and the switch port's speed; until then keep the job "
             "from the node",
             "its NIC %s, port %" PRId64 ", runs at %g Gb/s, and its driver has published %g",
             name_of(check), number_of(port, "number"), (double)mbps / 1000,

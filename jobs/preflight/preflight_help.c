@@ -5,7 +5,7 @@
 static const struct {
     const char *meaning, *cure;
 } helps[PREFLIGHT_COUNT] = {
-    [PREFLIGHT_NOT_INSPECTED] = {"a worker's agent did not say what its pod holds",
+    [PREFLIGHT_NOT_INSPECTED] = {"a worker's agent did not report what its pod holds",
                                  "use the same release of drarun in the launcher and in the "
                                  "workers"},
     [PREFLIGHT_NIC_MISSING] = {"a NIC that a worker claims is not in its pod",
@@ -15,14 +15,14 @@ static const struct {
                                 "let the driver allow the container to read and write it "
                                 "(deviceNodes of its CDI specification)"},
     [PREFLIGHT_LINK_DOWN] = {"no port of a claimed NIC is active",
-                             "look at the node's cable and switch port and, with InfiniBand, at "
-                             "the subnet manager; taint the device until then"},
+                             "check the node's cable and switch port and, with InfiniBand, the "
+                             "subnet manager; taint the device until then"},
     [PREFLIGHT_LINK_NARROW] = {"a GPU or a NIC has fewer PCIe lanes, or slower ones, than it could "
                                "have",
                                "look at LnkSta of lspci -vv on the node; reseat the card or its "
                                "riser"},
     [PREFLIGHT_LINK_SLOW] = {"a NIC's port is slower than its driver has published",
-                             "look at its cable, its module and the switch port's speed"},
+                             "check its cable, its module and the switch port's speed"},
     [PREFLIGHT_NO_GID] = {"a RoCE port has no GID that NCCL and MPI could use",
                           "give the NIC's interface an address, and have the interface in the pod"},
     [PREFLIGHT_NIC_QUEUES] = {"no queue can be made on a NIC",

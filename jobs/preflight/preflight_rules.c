@@ -201,7 +201,7 @@ static void check_memlock(struct look *look)
     const char *cure = nic_memlock_cure(limits);
     if (nic_memlock_small(limits))
         refuse(look, PREFLIGHT_MEMLOCK, cure,
-               "it may lock %s of memory, and RDMA locks what it moves", text);
+               "it may lock %s of memory, and RDMA must lock the memory that it transfers", text);
     else
         warn(look, PREFLIGHT_MEMLOCK, cure, "it may lock no more than %s of memory for RDMA", text);
 }
@@ -371,8 +371,8 @@ static void check_versions(struct look *look)
         if (!own[0] || !first[0] || strcmp(own, first) == 0)
             continue;
         preflight_add(look->run, PREFLIGHT_VERSIONS, i == 0, look->index,
-                      "use one image of drarun for all workers: their data do not mix",
-                      "its agent carries %s %s, worker 0's %s", i == 0 ? "libpmix" : "drarun", own,
+                      "use one image of drarun for all workers: the two cannot exchange data",
+                      "its agent has %s %s, worker 0's has %s", i == 0 ? "libpmix" : "drarun", own,
                       first);
     }
 }
@@ -463,7 +463,7 @@ static void check_worker(struct preflight_run *run, uint32_t worker)
     if (!document) {
         refuse(&look, PREFLIGHT_NOT_INSPECTED,
                "use the same release of drarun in the launcher and in the workers",
-               "its agent did not say what it holds");
+               "its agent did not report what its pod holds");
         return;
     }
     for (size_t i = 0; i < ARRAY_LEN(checks); i++)

@@ -473,7 +473,7 @@ static const char *way_to(const struct rail *rail, char *text, size_t size)
 static void fail_pair(struct reach *reach, struct pair *pair, uint32_t teller, const json_t *line)
 {
     enum reach_fault fault = reach_fault_find(value_text_or(line, "fault", ""));
-    const char *why = value_text_or(line, "why", "no reason was told");
+    const char *why = value_text_or(line, "why", "no reason was reported");
     uint32_t rail = pair->told.rail;
     const struct rail *own = rail_of(reach, teller, rail);
     const struct rail *other =
@@ -501,7 +501,8 @@ static void fail_pair(struct reach *reach, struct pair *pair, uint32_t teller, c
         end_pair(reach, pair, REACH_FAILED, "the receiver refused the write: %s", why);
         return;
     case REACH_FAULT_DATA:
-        end_pair(reach, pair, REACH_FAILED, "other data came than were sent, %s", why);
+        end_pair(reach, pair, REACH_FAILED, "the data that arrived differ from those sent, %s",
+                 why);
         return;
     default:
         end_pair(reach, pair, REACH_FAILED, "the write failed: %s", why);
@@ -591,8 +592,8 @@ static void expire(struct reach *reach, struct pair *pair)
         return;
     default:
         end_pair(reach, pair, REACH_UNKNOWN,
-                 "after %g s worker %u had not told what came of its writes on %s", seconds, from,
-                 writer->label);
+                 "after %g s worker %u had not reported the result of its writes on %s", seconds,
+                 from, writer->label);
     }
 }
 

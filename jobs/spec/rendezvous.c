@@ -133,10 +133,10 @@ static int from_list(const struct rendezvous_facts *f, struct rendezvous *r,
     if (rc < 0)
         return rc;
     if (index < 0)
-        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "--peers: which of them this pod is, its name (%s) does not tell: add "
-                          "--index I",
-                          f->hostname ? f->hostname : "none");
+        return error_kind(
+            err, DRARUN_ERR_USAGE, EINVAL,
+            "--peers: the name of this pod (%s) does not tell its place in the list: add --index I",
+            f->hostname ? f->hostname : "none");
     if (f->workers && f->workers != r->addresses.count)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "--workers %u, but --peers names %zu",
                           f->workers, r->addresses.count);
@@ -154,9 +154,9 @@ static int from_lws(const struct rendezvous_facts *f, struct rendezvous *r,
 {
     int64_t size = 0, index = 0;
     if (!f->lws_size || !f->lws_index)
-        return usage(
-            err, "LWS_LEADER_ADDRESS is set, but not LWS_GROUP_SIZE and LWS_WORKER_INDEX: "
-                 "LeaderWorkerSet 0.5 or newer sets them; --peers LIST and --index I do without");
+        return usage(err,
+                     "LWS_LEADER_ADDRESS is set, but not LWS_GROUP_SIZE and LWS_WORKER_INDEX: "
+                     "LeaderWorkerSet 0.5 or newer sets them; or use --peers LIST and --index I");
     int rc = number_parse("LWS_GROUP_SIZE", f->lws_size, 1, SPEC_WORKERS_MAX, &size, err);
     if (rc == 0)
         rc = number_parse("LWS_WORKER_INDEX", f->lws_index, 0, size - 1, &index, err);
@@ -188,7 +188,7 @@ static int64_t ordinal(const char *hostname, size_t *ret_prefix)
 static int no_controller(const struct rendezvous_facts *f, struct drarun_error *err)
 {
     return error_kind(err, DRARUN_ERR_USAGE, ENOENT,
-                      "nobody tells who the peers are: LWS_LEADER_ADDRESS and JOB_COMPLETION_INDEX "
+                      "the peers are not known: LWS_LEADER_ADDRESS and JOB_COMPLETION_INDEX "
                       "are not set, and the name of this pod (%s) does not end in a number, as a "
                       "StatefulSet's does: add --peers LIST and --index I",
                       f->hostname ? f->hostname : "none");
@@ -204,12 +204,11 @@ static int check_names(const struct rendezvous_facts *f, int64_t index, int64_t 
                           "its peers' names are not known; add --peers LIST and --index I",
                           index, f->hostname ? f->hostname : "nothing");
     if (!f->workers)
-        return usage(err,
-                     "how many pods there are, the controller does not tell them: add --workers N");
+        return usage(err, "the pods do not know the number of workers: add --workers N");
     if (!f->fqdn || !strchr(f->fqdn, '.'))
         return error_kind(
             err, DRARUN_ERR_USAGE, EINVAL,
-            "the pod %s has no domain, so that its peers have no names: give it a headless "
+            "the pod %s has no domain, so its peers have no DNS names: give it a headless "
             "Service (spec.serviceName of a StatefulSet, subdomain of an Indexed Job's "
             "pods, network.enableDNSHostnames of a JobSet), or add --peers LIST",
             f->hostname);
@@ -245,7 +244,7 @@ int rendezvous_find(const struct rendezvous_facts *f, struct rendezvous *ret_ren
 {
     struct rendezvous r = {.addresses = STRLIST_INIT};
     int rc = f->index >= 0 && !f->peers
-                 ? usage(err, "--index says which of --peers LIST this pod is: add it")
+                 ? usage(err, "--index is the place of this pod in --peers LIST: add --peers")
              : f->peers      ? from_list(f, &r, err)
              : f->lws_leader ? from_lws(f, &r, err)
                              : from_name(f, &r, err);

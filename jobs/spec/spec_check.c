@@ -18,7 +18,7 @@ static void check_config(const struct reader_node *node, struct spec_devices *d)
 {
     struct reader_node at;
     if (!d->config && d->config_driver) {
-        reader_fail_key(node, "driver", "names whose config it is, but there is no config");
+        reader_fail_key(node, "driver", "names the driver of config, but config is missing");
         d->config_driver = NULL;
     }
     if (!d->config || d->resource)
@@ -26,10 +26,10 @@ static void check_config(const struct reader_node *node, struct spec_devices *d)
     if (!d->config_driver && d->class)
         d->config_driver = known_class(d->class) ? known_class(d->class)->driver : NULL;
     if (!d->config_driver && d->class)
-        reader_fail_key(node, "config",
-                        "whose configuration it is isn't known for the class %s: add driver, such "
-                        "as driver: dra.net",
-                        d->class);
+        reader_fail_key(
+            node, "config",
+            "the driver of the class %s is not known: add driver, such as driver: dra.net",
+            d->class);
     if (d->config_driver && !k8s_is_subdomain(d->config_driver) && reader_get(node, "driver", &at))
         reader_expected(&at, "a driver's name such as dra.net");
     json_t *name = json_object_get(json_object_get(d->config, "interface"), "name");
@@ -50,7 +50,7 @@ static void check_resource(const struct reader_node *node, const struct spec_dev
             reader_expected(&at, "a resource such as nvidia.com/gpu");
     }
     if (d->all && reader_get(node, "count", &at))
-        reader_fail(&at, "all needs a class: a resource is asked for by number");
+        reader_fail(&at, "all needs a class: a resource needs a number");
     for (size_t i = 0; i < sizeof claimed / sizeof claimed[0]; i++)
         if (reader_get(node, claimed[i], &at))
             reader_fail_key(node, claimed[i],
@@ -129,8 +129,8 @@ static void check_kind(const struct reader_node *devices, const char *key, struc
         reader_missing(&node, "count is missing: how many for each worker, or all");
     if (d->class && d->resource)
         reader_fail_key(&node, "resource",
-                        "class and resource are two ways to one device: give "
-                        "class (claimed) or resource (from a device plugin)");
+                        "class and resource exclude each other: give class (claimed) or resource "
+                        "(from a device plugin)");
     if (!d->resource)
         take_profile(&node, d->profile, &d->class, &d->selectors);
     if (!d->class && !d->resource && !reader_get(&node, "class", &at) &&
@@ -164,7 +164,8 @@ static void check_cpus(const struct reader_node *devices, struct spec_role *role
     if (!k8s_is_subdomain(cpus->class) && reader_get(&node, "class", &at))
         reader_expected(&at, "a DeviceClass' name such as " SPEC_CPU_CLASS);
     if (role->cpu_count % cpus->count != 0 && reader_get(&node, "groups", &at))
-        reader_fail(&at, "%u CPUs are not %u equal parts", role->cpu_count, cpus->count);
+        reader_fail(&at, "%u CPUs cannot be split into %u equal parts", role->cpu_count,
+                    cpus->count);
     if (cpus->count > 1 && strlist_has(&role->match, "resource.kubernetes.io/numaNode"))
         reader_fail_key(
             devices, "match",
@@ -180,7 +181,8 @@ static void check_claims_of_role(const struct spec_role_nodes *at,
 {
     if (at->own != at->above && devices->parent == at->own &&
         json_object_get(devices->value, "claims"))
-        reader_fail_key(devices, "claims", "is of the whole job: say it in spec.devices.claims");
+        reader_fail_key(devices, "claims",
+                        "applies to the whole job: put it into spec.devices.claims");
 }
 
 void spec_check_devices(const struct spec_role_nodes *at, struct spec_role *role)
@@ -196,7 +198,7 @@ void spec_check_devices(const struct spec_role_nodes *at, struct spec_role *role
         (role->gpus.class != NULL) + (role->nics.class != NULL) + (role->cpus.class != NULL);
     if (role->match.count > 0 && kinds < 2)
         reader_fail_key(&devices, "match",
-                        "is over GPUs, NICs and CPUs of one claim: ask for both by class, or give "
+                        "covers GPUs, NICs and CPUs of one claim: request both by class, or give "
                         "gpus.match or nics.match");
 }
 
@@ -315,8 +317,7 @@ static void check_placement(const struct reader_node *spec, struct job_spec *s)
         reader_fail_key(
             &placement, "spread",
             "node contradicts spec.template.spec.affinity.podAffinity, which requires all "
-            "workers to be on one node (" NODE_SPREAD_TOPOLOGY "): drop that term, or say "
-            "none");
+            "workers to be on one node (" NODE_SPREAD_TOPOLOGY "): drop that term, or use none");
 }
 
 static void check_nccl(const struct spec_role_nodes *at, const struct spec_role *role)
@@ -387,7 +388,7 @@ static void check_role_name(const struct reader_node *own, const struct job_spec
     if (!k8s_is_label(name) || strlen(name) > SPEC_ROLE_NAME_MAX)
         reader_expected(&node, "a DNS label of at most 40 characters (a-z, 0-9 and inner -)");
     else if (strcmp(name, "all") == 0 || strcmp(name, "rank0") == 0)
-        reader_fail(&node, "all and rank0 are words of success: call the role otherwise");
+        reader_fail(&node, "all and rank0 have a meaning in spec.success: use another name");
     for (uint32_t i = 0; i < index; i++)
         if (s->roles[i].name && strcmp(s->roles[i].name, name) == 0)
             reader_fail(&node, "a second role called \"%.60s\"", name);
@@ -488,22 +489,22 @@ static void refuse_with_roles(const struct reader_node *spec, const struct job_s
                         "workers");
     for (uint32_t r = 1; r < s->role_count && s->gang_scheduling == SPEC_GANG_AUTO; r++)
         if (!same_priority(&s->roles[0], &s->roles[r]))
-            reader_fail_key(spec, "roles",
-                            "%s and %s have different priorities, which the scheduler does not "
-                            "take of one gang: give all roles one priorityClassName, or say "
-                            "gangScheduling: never",
-                            s->roles[0].name ? s->roles[0].name : "?",
-                            s->roles[r].name ? s->roles[r].name : "?");
+            reader_fail_key(
+                spec, "roles",
+                "%s and %s have different priorities, which the scheduler rejects in one gang: "
+                "give all roles one priorityClassName, or set gangScheduling: never",
+                s->roles[0].name ? s->roles[0].name : "?",
+                s->roles[r].name ? s->roles[r].name : "?");
     for (uint32_t r = 0; r < s->role_count; r++)
         if (s->launch == SPEC_LAUNCH_ENV && !s->own_worlds && runs_torchrun(&s->roles[r]))
             reader_fail_key(spec, "launch",
-                            "torchrun (%s) would count the workers of all roles: say world: own, "
+                            "torchrun (%s) would count the workers of all roles: set world: own, "
                             "or run the program itself, a rank for each GPU",
                             s->roles[r].name ? s->roles[r].name : "?");
     if (s->launch == SPEC_LAUNCH_MPIRUN)
         reader_fail_key(spec, "launch",
                         "mpirun is not supported yet for several roles: one program starts all "
-                        "ranks there; say pmix or env");
+                        "ranks there; use pmix or env");
 }
 
 static void check_success(const struct reader_node *spec, struct spec_raw *raw)

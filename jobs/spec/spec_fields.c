@@ -54,7 +54,7 @@ static void add_selector(const struct reader_node *node, struct strlist *selecto
     if (strlen(text) > SELECTOR_BYTES_MAX)
         reader_fail(node, "longer than the %d bytes that Kubernetes allows", SELECTOR_BYTES_MAX);
     else if (cel_admit(text, &err) < 0 && err.code != EOPNOTSUPP)
-        reader_fail(node, "the API server would refuse it: %s", err.text);
+        reader_fail(node, "the API server would reject it: %s", err.text);
     else
         strlist_add(selectors, text);
 }
@@ -247,7 +247,7 @@ static void check_device_toleration(const struct reader_node *node)
     if (valued && !json_is_string(value.value))
         reader_expected(&value, "a text");
     else if (equal == 0 && valued)
-        reader_fail(&value, "Exists is for any value: leave it out, or say operator: Equal");
+        reader_fail(&value, "Exists matches any value: leave it out, or use operator: Equal");
     if (equal == 1 && !json_object_get(node->value, "key"))
         reader_missing(node, "key is missing: operator: Exists without one is for every taint");
 }
@@ -309,7 +309,7 @@ static bool explain_role_key(const struct reader_node *role, const char *key)
     for (size_t i = 0; i < spec_fields.count; i++) {
         if (strcmp(spec_fields.list[i].key, key) != 0)
             continue;
-        reader_unknown_key(role, key, "is of the whole job: put it into spec.%s", key);
+        reader_unknown_key(role, key, "applies to the whole job: put it into spec.%s", key);
         return true;
     }
     return spec_explain_key(role, key);

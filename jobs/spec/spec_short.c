@@ -238,15 +238,16 @@ bool spec_explain_key(const struct reader_node *spec, const char *key)
     bool pod = pod_schema_has("PodSpec", key), container = pod_schema_has("Container", key);
     if (strcmp(key, "volumeMounts") == 0)
         reader_unknown_key(spec, key,
-                           "a mount stands with its volume: volumes: "
+                           "a mount is part of its volume: volumes: "
                            "[{persistentVolumeClaim: NAME, mountPath: /PATH}]");
     else if (pod && container)
-        reader_unknown_key(spec, key,
-                           "not of the short form: put it into template.spec.containers[0].%s (for "
-                           "the container) or template.spec.%s (for the pod)",
-                           key, key);
+        reader_unknown_key(
+            spec, key,
+            "not part of the short form: put it into template.spec.containers[0].%s (for "
+            "the container) or template.spec.%s (for the pod)",
+            key, key);
     else if (pod || container)
-        reader_unknown_key(spec, key, "not of the short form: put it into template.spec.%s%s",
+        reader_unknown_key(spec, key, "not part of the short form: put it into template.spec.%s%s",
                            container ? "containers[0]." : "", key);
     return pod || container;
 }

@@ -256,7 +256,7 @@ static const struct scene {
                {40000, "...", "ended", GANG_FAIL, "deadline", -1, "none", 0}},
      .kind = DRARUN_ERR_CAPACITY,
      .text = "0 of 3 workers have claims and nodes within 40 s (timeouts.allocation): 4 nodes: 4 "
-             "cannot allocate all claims (of the try before this one)"},
+             "cannot allocate all claims (from the try before this one)"},
     {.name = "one worker per node, and too few nodes",
      .looks = {{0, "AAA", "placing", GANG_WAIT, "admitted", 0, "allocation", 0},
                {40000, "AAA", "ended", GANG_FAIL, "deadline", -1, "none", 0}},
@@ -265,7 +265,7 @@ static const struct scene {
      .text = "0 of 3 workers have claims and nodes within 40 s (timeouts.allocation): 3 workers, "
              "one per node by placement.spread; 2 nodes fit; placement.spread: none lets them "
              "share nodes"},
-    {.name = "never while a node is on its way; its clock is its own",
+    {.name = "never while a node is being added; its clock is its own",
      .looks = {{0, "rrUU", "placing", GANG_WAIT, "admitted", 0, "nodes", 0},
                {0, "rrUU", "placing", GANG_WAIT, "none", 50000, "nodes", 0},
                {30000, "rrUU", "placing", GANG_WAIT, "none", 50000, "nodes", 0},
@@ -273,7 +273,7 @@ static const struct scene {
                {32000, "rrUU", "placing", GANG_WAIT, "none", 51000, "nodes", 0},
                {51000, "rrUU", "ended", GANG_FAIL, "deadline", -1, "none", 0}},
      .kind = DRARUN_ERR_CAPACITY,
-     .text = "2 of 4 workers have claims and nodes, the ordered nodes not having come within 50 s "
+     .text = "2 of 4 workers have claims and nodes; the requested nodes did not come within 50 s "
              "(timeouts.nodes): 4 nodes: 4 cannot allocate all claims"},
     {.name = "the nodes' clock counts from the first order, whatever is said since",
      .looks = {{0, "uu", "placing", GANG_WAIT, "admitted", 0, "allocation", 0},
@@ -284,7 +284,7 @@ static const struct scene {
                {45000, "Ou", "placing", GANG_WAIT, "none", 52000, "nodes", 0},
                {52000, "Ru", "ended", GANG_FAIL, "deadline", -1, "none", 0}},
      .kind = DRARUN_ERR_CAPACITY,
-     .text = "0 of 2 workers have claims and nodes, the ordered nodes not having come within 50 s "
+     .text = "0 of 2 workers have claims and nodes; the requested nodes did not come within 50 s "
              "(timeouts.nodes): the autoscaler: pod didn't trigger scale-up: 1 in backoff after "
              "failed scale-up"},
     {.name = "the time before the order was allocation's, and so is that after its node",
@@ -367,7 +367,7 @@ static const struct scene {
     {.name = "an image's name",
      .looks = {{0, "bbbi", "ended", GANG_FAIL, "fatal", -1, "none", 0}},
      .kind = DRARUN_ERR_SPEC,
-     .text = "worker 3 on node-a: image example/app:1 of the ranks is no valid name"},
+     .text = "worker 3 on node-a: image example/app:1 of the ranks is not a valid name"},
     {.name = "a class that does not exist",
      .looks = {{0, "nnnn", "placing", GANG_WAIT, "admitted", 0, "allocation", 0},
                {500, "CCCC", "ended", GANG_FAIL, "fatal", -1, "none", 0}},
@@ -716,7 +716,7 @@ static void facts_of_others(void **state)
     }
     assert_string_equal(
         d.error.text,
-        "worker 1 on node-a: image example/app:1 of the ranks cannot be had after 4 tries: "
+        "worker 1 on node-a: image example/app:1 of the ranks could not be pulled in 4 tries: "
         "Failed to pull image \"example/app:1\": not found");
     assert_int_equal(error_exit_status(d.error.kind), 65);
     news_done(&news);
@@ -773,7 +773,7 @@ static void launcher_has_the_same_clocks(void **state)
         {'p', 30000, 30000, -ETIMEDOUT, DRARUN_ERR_INFRASTRUCTURE,
          "the launcher has not started within 30 s (timeouts.imagePull)"},
         {'i', 0, 30000, -ECANCELED, DRARUN_ERR_SPEC,
-         "image example/app:1 of the ranks is no valid name"},
+         "image example/app:1 of the ranks is not a valid name"},
     };
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {

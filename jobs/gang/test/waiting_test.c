@@ -281,7 +281,7 @@ static void whole_jobs(void **state)
     assert_int_equal(waiting_build(&input, &waiting, NULL), 0);
     waiting_line(&waiting, &text);
     check_text("pause", &text,
-               "waiting: not all workers could be had: their devices were given back, next try in "
+               "waiting: not all workers could be placed: their devices were released, next try in "
                "12 s; claims 0/2 allocated, pods 0/2 running");
     waiting_done(&waiting);
 
@@ -354,7 +354,7 @@ static void launchers(void **state)
                               "Error creating: pods \"job-abcde\" is forbidden: exceeded quota: q",
                               "lastTimestamp", "2023-11-14T22:14:00Z");
     struct news of_pod = {0}, of_job = {0};
-    check_launcher(NULL, NULL, NULL, false, "its pod is not there yet");
+    check_launcher(NULL, NULL, NULL, false, "its pod does not exist yet");
     news_add(&of_job, quota);
     check_launcher(NULL, NULL, &of_job, true,
                    "its pod is refused: pods \"job-abcde\" is forbidden: exceeded quota: q");
@@ -518,17 +518,17 @@ static const struct group_case group_cases[] = {
      .first = "PodGroup a-w cannot be scheduled (no reason)"},
     {.name = "another condition is not the scheduler's",
      .group = GROUP(FALSE_BECAUSE("DisruptionTarget", "Preempted", "no luck")),
-     .first = "the scheduler has not looked at it yet"},
+     .first = "the scheduler has not tried it yet"},
     {.name = "it was scheduled once",
      .group = GROUP(
          "{\"type\": \"PodGroupScheduled\", \"status\": \"True\", \"reason\": \"Scheduled\"}"),
-     .first = "the scheduler has not looked at it yet"},
+     .first = "the scheduler has not tried it yet"},
     {.name = "more pods are wanted than the job has",
      .group = "{\"spec\": {\"schedulingPolicy\": {\"gang\": {\"minCount\": 4}}}, \"status\": {}}",
      .first = "PodGroup a-w waits for 4 pods (minCount); this job has 3 of them"},
     {.name = "all pods are there",
      .group = "{\"spec\": {\"schedulingPolicy\": {\"gang\": {\"minCount\": 3}}}}",
-     .first = "the scheduler has not looked at it yet"},
+     .first = "the scheduler has not tried it yet"},
     {.name = "there is none",
      .first = "PodGroup a-w does not exist: create it, or correct schedulingGroup in spec.template",
      .stuck = true},

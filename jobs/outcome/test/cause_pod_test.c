@@ -27,7 +27,7 @@ static const struct sentence {
     {{.end = POD_END_OOM, .exit_code = 137},
      137,
      {.retry = true},
-     "worker 1 (job-w-1 on node-b) was ended whole by the kernel's OOM killer\n"
+     "worker 1 (job-w-1 on node-b) was killed as a whole by the kernel's OOM killer\n"
      "  its processes need more memory than the container's limit; /dev/shm counts too: raise "
      "resources.limits.memory\n"},
     {{.end = POD_END_EVICTED, .message = "The node was low on resource: memory.", .exit_code = -1},
@@ -86,7 +86,7 @@ static const struct sentence {
      {.retry = true, .avoid_node = true, .new_claims = true},
      "worker 1 (job-w-1 on node-b) could not be started: hook: no NIC\n"
      "  its node could not make the container: with restarts: N the next attempt takes another "
-     "node; kubectl describe pod has the runtime's words\n"},
+     "node; kubectl describe pod has the runtime's message\n"},
     {{.end = POD_END_EXIT, .exit_code = 3},
      70,
      {.retry = true},
@@ -285,8 +285,8 @@ static void the_launcher(void **state)
     CLEANUP(rankmap_done) struct rankmap map = four_ranks();
     struct cause *cause = begin(&map);
     assert_true(cause_launcher_lost(cause, "job-x2x", "node-c", 60000));
-    explain(cause, "the launcher job-x2x on node-c was lost, and after 60.00 s without another the "
-                   "agents ended their ranks\n");
+    explain(cause, "the launcher job-x2x on node-c was lost, and after 60.00 s without another "
+                   "launcher the agents ended their ranks\n");
     assert_int_equal(cause_status(cause), 70);
     assert_true(cause_restart(cause).retry);
     cause_free(cause);

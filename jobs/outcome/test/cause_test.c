@@ -201,7 +201,7 @@ static const struct scene {
      "rank 2 of program 1 on worker 1 (node-b) exited with status 0 after 1.24 s without "
      "connecting "
      "to PMIx, as other ranks did\n"
-     "  the others would wait for it for ever: either all ranks of a program call MPI_Init or none "
+     "  the others would wait for it forever: either all ranks of a program call MPI_Init or none "
      "does; the job's status is 1\n"},
     {"no init, before the others connected",
      {{ENDED(2)}, {ENDED(1)}, {CONNECT, .first = true, .end = {WHO(3), .api = CAUSE_API_PMI1}}},
@@ -213,7 +213,7 @@ static const struct scene {
      "rank 2 of program 1 on worker 1 (node-b) exited with status 0 after 1.24 s without "
      "connecting "
      "to PMI-1, as other ranks did\n"
-     "  the others would wait for it for ever: either all ranks of a program call MPI_Init or none "
+     "  the others would wait for it forever: either all ranks of a program call MPI_Init or none "
      "does; the job's status is 1\n"},
     {"another program need not connect",
      {{ENDED(4)}, {CONNECT, .end = {WHO(0), FINE}}, {ENDED(0, FINE)}},

@@ -130,10 +130,10 @@ static const struct row {
     {"verbs.0.ports.0.gids", "0", PREFLIGHT_NO_GID, true, "its NIC mlx5_0, port 1, has no GID",
      "address"},
     {"verbs.0.ports.0.gidsElsewhere", "4", PREFLIGHT_NO_GID, true,
-     "its NIC mlx5_0, port 1, has no GID of an interface that is in the pod",
+     "its NIC mlx5_0, port 1, has no GID for an interface that is in the pod",
      "interface in the pod"},
     {"verbs.0.ports.0", ROCE("RoCE v2", "10.0.0.8"), PREFLIGHT_NO_GID, true,
-     "its NIC mlx5_0, port 1, has no GID of the address 10.0.0.7 of its interface net1",
+     "its NIC mlx5_0, port 1, has no GID for the address 10.0.0.7 of its interface net1",
      "down and up"},
     {"verbs.0.ports.0", ROCE("RoCE v1", "10.0.0.7"), PREFLIGHT_NO_GID, true,
      "its NIC mlx5_0, port 1, has the address 10.0.0.7 of its interface net1 as RoCE v1 alone, not "
@@ -164,7 +164,7 @@ static const struct row {
      PREFLIGHT_LINK_NARROW, false,
      "the PCIe link of its GPU 0000:8f:00.0 has 8 of 16 lanes at 32 of 32 GT/s", "lspci"},
     {"limits.ipcLock", "false", PREFLIGHT_MEMLOCK, true,
-     "it may lock 64 KiB of memory, and RDMA locks what it moves",
+     "it may lock 64 KiB of memory, and RDMA must lock the memory that it transfers",
      "add the capability IPC_LOCK to the container"},
     {"limits.shm", "67108864", PREFLIGHT_SHM, true, "its /dev/shm has 64 MiB, for 2 ranks",
      "emptyDir with medium Memory"},
@@ -179,9 +179,9 @@ static const struct row {
      "it can write neither $TMPDIR, /tmp, /dev/shm nor /run", "emptyDir at /tmp"},
     {"session.free", "4096", PREFLIGHT_SESSION, true, "/tmp has 4 KiB left", "make room"},
     {"versions.pmix", "\"5.0.3\"", PREFLIGHT_VERSIONS, true,
-     "its agent carries libpmix 5.0.3, worker 0's 5.0.7", "one image"},
+     "its agent has libpmix 5.0.3, worker 0's has 5.0.7", "one image"},
     {"versions.drarun", "\"0.2\"", PREFLIGHT_VERSIONS, false,
-     "its agent carries drarun 0.2, worker 0's 0.1", "one image"},
+     "its agent has drarun 0.2, worker 0's has 0.1", "one image"},
 };
 
 static void one_thing_wrong(void **state)
@@ -231,7 +231,7 @@ static void memlock_of_others_than_root(void **state)
     put(s.documents[1], "limits", "{\"memlock\": 8388608, \"ipcLock\": false, \"uid\": 1000}");
     struct preflight result = check(&s, NULL);
     assert_int_equal(result.count, 1);
-    assert_non_null(strstr(result.list[0].cure, "IPC_LOCK does not reach"));
+    assert_non_null(strstr(result.list[0].cure, "IPC_LOCK has no effect"));
     preflight_done(&result);
     put(s.documents[1], "limits", "{\"memlock\": 268435456, \"ipcLock\": false}");
     result = check(&s, NULL);
@@ -410,7 +410,7 @@ static void gids_of_others(void **state)
     assert_int_equal(result.count, 1);
     assert_int_equal(result.list[0].code, PREFLIGHT_NO_GID);
     assert_string_equal(result.list[0].text,
-                        "its NIC mlx5_0, port 1, has no GID of an interface that is in the pod");
+                        "its NIC mlx5_0, port 1, has no GID for an interface that is in the pod");
     preflight_done(&result);
     put(s.documents[1], "verbs.0.iwarp", "true");
     result = check(&s, NULL);

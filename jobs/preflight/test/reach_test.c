@@ -202,7 +202,7 @@ static void faults(void **state)
         {"wrote", "rnr", true, "the receiver was never ready: the reason"},
         {"wrote", "access", true, "the receiver refused the write: the reason"},
         {"wrote", "write", true, "the write failed: the reason"},
-        {"saw", "data", false, "other data came than were sent, the reason"},
+        {"saw", "data", false, "the data that arrived differ from those sent, the reason"},
     };
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -247,7 +247,7 @@ static void expired(void **state)
         {0, "after 2 s worker 0 had not opened mlx5_1"},
         {1, "after 2 s worker 1 had not opened mlx5_1"},
         {2, "after 2 s worker 1 had not connected mlx5_1"},
-        {3, "after 2 s worker 0 had not told what came of its writes on mlx5_1"},
+        {3, "after 2 s worker 0 had not reported the result of its writes on mlx5_1"},
         {4, "after 2 s worker 1 had not seen the data on mlx5_1"},
     };
     (void)state;

@@ -116,12 +116,12 @@ static void test_lists(void **state)
 static void test_refused(void **state)
 {
     static const struct sample samples[] = {
-        {{.index = -1, .workers = 2, .hostname = "box"}, NULL, 0, "nobody tells who the peers are"},
-        {{.index = -1, .workers = 2}, NULL, 0, "nobody tells who the peers are"},
+        {{.index = -1, .workers = 2, .hostname = "box"}, NULL, 0, "the peers are not known"},
+        {{.index = -1, .workers = 2}, NULL, 0, "the peers are not known"},
         {{.index = -1, .hostname = WEB}, NULL, 0, "add --workers N"},
         {{.index = -1, .workers = 2, .hostname = "web-1", .fqdn = "web-1"}, NULL, 0, "headless"},
         {{.index = -1, .workers = 1, .hostname = WEB}, NULL, 0, "number 1 of 1"},
-        {{.index = 1, .workers = 2, .hostname = WEB}, NULL, 0, "--index says which of --peers"},
+        {{.index = 1, .workers = 2, .hostname = WEB}, NULL, 0, "--index is the place of this pod"},
         {{.index = -1, .workers = 2, .completion_index = "0", .hostname = WEB},
          NULL,
          0,

@@ -113,7 +113,8 @@ static int begin_release(struct lead *lead, struct drarun_error *err)
         duration_format(lead->decision.pause_ms, pause, sizeof pause);
     log_note("the workers' devices are given back, to try again %s%s%s",
              pause[0] ? "in " : "at once", pause, how);
-    lead_event(lead, REASON_RELEASED, "not all workers could be had: what some held is given back");
+    lead_event(lead, REASON_RELEASED,
+               "not all workers could be placed: the devices of the others are released");
     lead_tell(lead, NULL);
     return delete_workers(lead->cluster, lead->spec, lead->options->namespace, err);
 }

@@ -41,7 +41,7 @@ static void test_each_reason_once(void **state)
     workers[2].not_ready = true;
     assert_told(&lost, workers,
                 "drarun: workers 0-1,4 are lost: the pod was deleted\n"
-                "drarun: worker 2 is lost: the node has stopped to answer\n");
+                "drarun: worker 2 is lost: the node stopped answering\n");
     assert_told(&lost, workers, "");
     workers[3] = (struct pod_state){
         .phase = POD_ENDED, .end = POD_END_OOM, .message = "its container used too much memory"};
@@ -52,7 +52,7 @@ static void test_each_reason_once(void **state)
     assert_told(&lost, workers, "drarun: worker 1 is lost: the pod is being deleted\n");
     workers[2].not_ready = false; /* its node is back, and another one goes */
     workers[5].not_ready = true;
-    assert_told(&lost, workers, "drarun: worker 5 is lost: the node has stopped to answer\n");
+    assert_told(&lost, workers, "drarun: worker 5 is lost: the node stopped answering\n");
     lost_done(&lost);
 }
 
@@ -62,7 +62,7 @@ static void test_a_worker_that_is_back_is_a_change(void **state)
     struct lost lost;
     (void)state;
     assert_int_equal(lost_init(&lost, 1), 0);
-    assert_told(&lost, workers, "drarun: worker 0 is lost: the node has stopped to answer\n");
+    assert_told(&lost, workers, "drarun: worker 0 is lost: the node stopped answering\n");
     workers[0].not_ready = false;
     assert_true(lost_look(&lost, workers));
     assert_false(lost_look(&lost, workers));
