@@ -109,7 +109,7 @@ def test_example_on_nodes_that_nothing_names(machines, jobs, source):
         result = jobs.run("--here", **{**unnamed(source), "command": ["sh", "-c", "ls /usr/local; true"]}).ok()
     finally:
         jobs.cluster.kubectl("label", "node", *nodes, *(f"{key}={labels[key]}" for key in (label, accelerator)))
-    assert ASKED in result.err and "names its machine" in result.err and "say nccl: {profile: NAME}" in result.err, result
+    assert ASKED in result.err and "names its machine" in result.err and "set nccl: {profile: NAME}" in result.err, result
     assert "gib" not in result.out
 
 

@@ -555,7 +555,7 @@ def test_captured_cluster(drarun, source, tmp_path):
 def test_machine_that_nobody_names(drarun, machine, spec, where, profile):
     """What is mounted is what a job gets that names the profile; where nothing names the machine, the name is asked for."""
     result = drarun("plan", spec(1, 1, 1), *machine(where)).ok()
-    assert ("say nccl: {profile: NAME}" in result.out) == (profile is None), result
+    assert ("set nccl: {profile: NAME}" in result.out) == (profile is None), result
     assert "PROFILE_NOT_NAMED" not in result.out and (not profile or f"profile {profile}: node label" in result.out)
 
 
