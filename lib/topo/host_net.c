@@ -16,7 +16,7 @@ static void read_attributes(int dir, struct topo_netdev *net)
     char text[256];
     if (attr_read(dir, "address", text, sizeof text) > 0 && strlen(text) < sizeof net->mac &&
         strspn(text, "0123456789abcdefABCDEF:") == strlen(text))
-        snprintf(net->mac, sizeof net->mac, "%s", text);
+        memcpy(net->mac, text, strlen(text) + 1);
     attr_number(dir, "mtu", &net->mtu);
     if (attr_read(dir, "operstate", text, sizeof text) > 0 && strcmp(text, "unknown") != 0)
         net->up = strcmp(text, "up") == 0 ? TOPO_YES : TOPO_NO;

@@ -27,7 +27,7 @@ static void read_gid_attributes(int attrs, struct topo_gid *gid, enum topo_link 
     gid->elsewhere = len == -EINVAL;
     snprintf(name, sizeof name, "ndevs/%u", gid->index);
     if (attr_read(attrs, name, text, sizeof text) > 0 && strlen(text) < sizeof gid->netdev)
-        snprintf(gid->netdev, sizeof gid->netdev, "%s", text);
+        memcpy(gid->netdev, text, strlen(text) + 1);
 }
 
 static int read_gids(struct facts_reader *r, int gids, int attrs, struct topo_port *port)

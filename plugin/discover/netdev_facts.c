@@ -98,7 +98,7 @@ bool netdev_facts_read(struct discovery *d, const struct topo_netdev *net,
     cleanup_close int dir = open_netdev(d, net->name);
     if (dir < 0 || strlen(net->name) >= sizeof netdev.name)
         return false;
-    snprintf(netdev.name, sizeof netdev.name, "%s", net->name);
+    memcpy(netdev.name, net->name, strlen(net->name) + 1);
     snprintf(netdev.mac, sizeof netdev.mac, "%s", net->mac);
     number(dir, "ifindex", 10, &netdev.ifindex);
     number(dir, "type", 10, &netdev.arp_type);

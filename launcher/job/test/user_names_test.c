@@ -177,7 +177,7 @@ static void test_limits(void **state)
 static void test_another_version_is_no_name(void **state)
 {
     struct fixture *f = *state;
-    char path[256];
+    char path[512];
     const struct dirent *entry;
     assert_int_equal(publish(f->one, "ocean", "1"), 0);
     cleanup_dir DIR *dir = opendir(f->folder);
