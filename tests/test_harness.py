@@ -4,6 +4,7 @@ import ast
 import json
 import os
 import re
+import runpy
 import subprocess
 import sys
 
@@ -186,6 +187,29 @@ def test_too_few_cases_are_a_failure(tmp_path):
     reported(tmp_path / "build/tests/report", "unit", good=True)
     run = summary(tmp_path, "gate")
     assert run.returncode == 1 and re.search(r"FAILED dev: 1 cases, at least \d+ expected \(tests/least-cases.json\)", run.stdout)
+
+
+def test_versions_table(tmp_path):
+    """A row tells what did not pass, and why; other versions keep theirs; a program that did not run is not passed over."""
+    versions = runpy.run_path(str(SOURCE / "scripts/versions"))
+    report = tmp_path / "build/tests/report"
+    reported(report, "whole", **{name: name != "node.test_cluster_gang" for name in versions["PROGRAMS"] if "roles" not in name})
+    (report / "test_cluster_plugin.xml").write_text(
+        '<testsuite><testcase classname="p" name="test_a"/><testcase classname="p" name="test_b"><skipped message="no a|b"/></testcase>'
+        '<testcase classname="p" name="test_c"><failure message="why"/></testcase></testsuite>')
+    (report / "second-chance.json").write_text(json.dumps(
+        [{"program": "node.test_cluster_plugin", "case": "p.py::test_c", "name": "p::test_c", "passed": True}]))
+    made = list(versions["rows"]("1.35.4", "2026-01-02", versions["verdicts"](tmp_path / "build")))
+    assert made == [
+        "| 1.35.4 | 2026-01-02 | the bed itself: `test_cluster_bed` | 1 | 1 passed |",
+        "| 1.35.4 | 2026-01-02 | run: `test_cluster_jobs`, `test_cluster_roles`, `test_cluster_devices` | 2 | 2 passed; "
+        "`node.test_cluster_roles` did not run |",
+        "| 1.35.4 | 2026-01-02 | faults: `test_cluster_failures` | 1 | 1 passed |",
+        "| 1.35.4 | 2026-01-02 | plugin: `test_cluster_plugin` | 3 | 1 passed; unsteady: `test_c`; 1 skipped: no a\\|b |",
+        "| 1.35.4 | 2026-01-02 | gang: `test_cluster_gang` | 1 | failed: `node.test_cluster_gang` |"]
+    page = f"text\n{versions['RULE']}\n| 1.37.2 | new |\n| 1.35.3 | one |\n| 1.35.3 | two |\n| 1.34.4 | old |\n\nmore\n"
+    assert versions["with_rows"](page, "1.35", ["| 1.35.4 | a |"]) == (
+        f"text\n{versions['RULE']}\n| 1.37.2 | new |\n| 1.35.4 | a |\n| 1.34.4 | old |\n\nmore\n")
 
 
 BED = """\
