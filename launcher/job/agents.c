@@ -19,7 +19,7 @@
 #include "lib/wire/key_file.h"
 
 #define LINGER_MS 1000      /* between the end of an agent's connection and that of its process */
-#define LINGER_TOLD_MS 1500 /* until people hear that the cluster is to tell how its pod ended */
+#define LINGER_TOLD_MS 1500 /* until users hear what is waited for */
 
 /* ---- starting ---- */
 
@@ -132,7 +132,7 @@ static void on_linger(evutil_socket_t fd, short what, void *arg)
         agent->awaits_pod = false;
         agent_name(agent, name, sizeof name);
         status_line_clear(job->status);
-        log_note("%s: %s; the cluster is to say within %d s how its pod ended", name,
+        log_note("%s: %s; waiting up to %d s for the cluster to report how its pod ended", name,
                  agent_why(agent), (int)agent_pod_ms(agent) / 1000);
         if (job_start_clock(agent->linger, agent_pod_ms(agent) - LINGER_TOLD_MS) == 0)
             return;

@@ -41,8 +41,8 @@ bool job_expects_words(const struct job *job)
     return pods && !pods->entry && !pods->kept;
 }
 
-/* How long to wait for the cluster to say why a worker has gone, or is about to. 0: it has, or
- * nobody needs it. */
+/* How long to wait for the cluster to report why a worker is lost or leaving. 0: it has reported
+ * it, or the report cannot change the cause. */
 static int64_t awaits_pod_ms(const struct job *job)
 {
     int64_t most = 0;

@@ -42,9 +42,9 @@
  * and one message; more is a broken agent. */
 #define JOB_HELD_MAX (5u * 1024 * 1024)
 
-/* After the loss of a worker, until the API tells how its pod ended. */
-#define JOB_POD_MS 10000       /* its node may be lost, too, and never tell */
-#define JOB_POD_ENDED_MS 30000 /* its node is there: a busy kubelet takes long for a status */
+/* How long the launcher waits for the API to report how the pod of a lost worker ended. */
+#define JOB_POD_MS 10000       /* its node may be lost too, and then nobody reports it */
+#define JOB_POD_ENDED_MS 30000 /* its node is up: a busy kubelet is slow to update the status */
 
 struct agent {
     struct job *job;
@@ -240,8 +240,8 @@ void agent_lose(struct agent *agent, const struct drarun_error *why);
 void agent_lose_silent(struct agent *agent, const struct drarun_error *why);
 /* Why its connection ended; borrowed. */
 const char *agent_why(const struct agent *agent);
-/* How long the API may take to tell how the pod of a lost agent ended: JOB_POD_MS, or
- * JOB_POD_ENDED_MS where the node's kernel has closed the connection. */
+/* How long to wait for the end of a lost agent's pod: JOB_POD_ENDED_MS if the node's kernel closed
+ * the connection, which shows that the node is up, else JOB_POD_MS. */
 int64_t agent_pod_ms(const struct agent *agent);
 /* Its connection and its process have both ended, or one of them and time enough has passed. */
 void agent_conclude(struct agent *agent);
