@@ -105,7 +105,7 @@ def test_an_agent_that_was_killed(alloc):
 
 @pytest.mark.parametrize("words,says", [
     (["alloc", "job.yaml", "more"], 'unexpected argument "more"'),
-    (["alloc", "--namespace", "x", "--", "true"], "without a job's FILE"),
+    (["alloc", "--namespace", "x", "--", "true"], "without a job FILE"),
     (["alloc", "--workers", "0"], "--workers"),
     (["--alloc", "/x", "--workers", "2", "true"], "give one of them"),
 ])

@@ -370,7 +370,7 @@ def test_silent_agent_is_named(running):
         with contextlib.suppress(ProcessLookupError):
             os.kill(agent, signal.SIGCONT)
     assert result.rc == 70
-    assert re.search(r"worker 1 \(\S+\) was lost: nothing was heard from it for (?![0-3]\.)\d+\.\d s \(--hang-after\)", result.err), result
+    assert re.search(r"worker 1 \(\S+\) was lost: no message from it for (?![0-3]\.)\d+\.\d s \(--hang-after\)", result.err), result
 
 
 def test_rank_that_never_comes_is_named(drarun, tmp_path):

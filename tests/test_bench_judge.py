@@ -370,7 +370,7 @@ def test_machines_of_a_site(judge, tmp_path):
 
 
 @pytest.mark.parametrize("words,says", [
-    ([], "expected one file"), (["--min-percent", "x", "f"], '--min-percent: expected per cent above 0, at most 1000, got "x"'),
+    ([], "expected one file"), (["--min-percent", "x", "f"], '--min-percent: expected a percentage above 0, at most 1000, got "x"'),
     (["--nic-gbit", "-1", "f"], "--nic-gbit: expected Gb/s above 0"), (["--collective", "all", "f"], "no such collective"),
     (["/no/such/file"], "/no/such/file: cannot be opened: No such file or directory"),
 ])
@@ -465,7 +465,7 @@ def test_nothing_to_compare(drarun, tmp_path, how, says):
 def test_compare_is_refused(drarun, tmp_path):
     first = document(tmp_path, "first")
     for words, says in [([first], "expected two files"), ([first, first, "--max-slowe", "2"], "did you mean --max-slower"),
-                        ([first, first, "--max-slower", "-3"], "expected per cent")]:
+                        ([first, first, "--max-slower", "-3"], "expected a percentage")]:
         result = drarun("bench", "compare", *words)
         assert result.rc == 64 and says in result.err and result.out == ""
 

@@ -95,7 +95,7 @@ def test_which_nodes(cluster, jobs):
 
 
 @pytest.mark.parametrize("words,says", [
-    (["--slower", "0"], 'expected per cent above 0, at most 99, got "0"'),
+    (["--slower", "0"], 'expected a percentage above 0, at most 99, got "0"'),
     (["--min-pair", "x"], 'expected GB/s above 0, at most 1e+06, got "x"'),
     (["--parallel", "0"], "1 to 1024"),
 ], ids=["slower", "min-pair", "parallel"])

@@ -127,7 +127,7 @@ def ends(kept):
     """Ctrl-C, and SIGKILL: the next job runs."""
     job = started(kept)
     busy = kept.run("-n", 2, "true")
-    assert busy.rc == 70 and "has a launcher already" in busy.err, busy
+    assert busy.rc == 70 and "already has a launcher" in busy.err, busy
     job.signal(signal.SIGINT)
     assert job.finish().rc == 130
     assert sorted(kept.run("-n", 2, "sh", "-c", "echo $DRARUN_WORKER").ok().out.split()) == ["0", "1"]
@@ -192,7 +192,7 @@ def test_a_killed_one_is_taken_away(jobs):
         assert "sleep" in line  # the shell's own
         os.kill(pid, signal.SIGKILL)
     kept.job.finish(clean=False)
-    assert "nothing was heard of the allocation's shell for 15 s" in jobs.cluster.kubectl("logs", "-n", jobs.namespace.name, "job/job")
+    assert "no heartbeat from the allocation's shell for 15 s" in jobs.cluster.kubectl("logs", "-n", jobs.namespace.name, "job/job")
     assert jobs.status()["result"] == "cancelled"
 
 

@@ -173,7 +173,7 @@ def test_controller_without_definition_or_rights(cluster, drarun, request):
     if cluster.api.plural(API, KIND):
         pytest.skip("the definition is there already: this test comes first in its file")
     run = drarun("controller", under=cluster.under, env={"KUBECONFIG": str(cluster.kubeconfig())})
-    assert run.rc == 69 and "knows no DraJobs: let somebody who may run drarun install --crd" in run.err, run
+    assert run.rc == 69 and "does not serve DraJobs: ask somebody with the rights to run drarun install --crd" in run.err, run
     request.getfixturevalue("served")
     run = drarun("controller", "-A", under=cluster.under, env={"KUBECONFIG": str(cluster.kubeconfig(user="nobody"))})
     assert run.rc == 69 and "leases" in run.err and "403" in run.err, run
@@ -187,10 +187,10 @@ def test_killed_controller_leaves_jobs_alone(applied):
         assert applied.apply(workers=2, command=["sh", "-c", "until [ -e /tmp/go ]; do sleep 0.2; done"]) == ""
         before = applied.wait("Running")
         with controller(applied, "second") as second:
-            applied.cluster.wait("the second one does not wait", lambda: "waiting for its end" in said(second), 30)
+            applied.cluster.wait("the second one does not wait", lambda: "waiting until it ends" in said(second), 30)
             first.signal(signal.SIGKILL)
             first.process.wait()
-            applied.cluster.wait("nobody takes over", lambda: "looks after" in said(second), TAKE_OVER_S)
+            applied.cluster.wait("nobody takes over", lambda: "manages the DraJobs" in said(second), TAKE_OVER_S)
             assert applied.apply("other", command=["true"]) == ""  # it works
             applied.wait("Succeeded", "other")
             assert applied.get()["status"] == before
@@ -278,13 +278,13 @@ def test_library_awaits_beside_other_work(applied, build, loop):
     for name, spec in specs.items():
         assert applied.apply(name, command=["sh", "-c", "echo up; exit 3"], **spec) == ""
     followed = Following(applied, build, loop, *specs)
-    followed.wait_lines(*(f"{name} awaited: nothing is made of DraJob {name} yet: no drarun controller has seen it" for name in specs))
+    followed.wait_lines(*(f"{name} awaited: DraJob {name} has no objects yet: no drarun controller has seen it" for name in specs))
     with controller(applied):
         applied.wait("Suspended", "deleted")
         applied.cluster.api.delete(API, KIND, "deleted", applied.namespace)
         deleted, refused, *ran = followed.told()
     assert deleted == "deleted error infrastructure: the DraJob deleted was deleted" and ran == ["runs rank 0: up", "runs status 3"]
-    assert refused.startswith("refused error spec: the spec of DraJob refused is refused: ") and "no profile" in refused, refused
+    assert refused.startswith("refused error spec: the spec of DraJob refused is invalid: ") and "no profile" in refused, refused
 
 
 def test_suspended_and_resumed(led, build):
@@ -362,7 +362,7 @@ def test_client_without_a_controller(applied, build):
     assert "waiting" in applied.verb("list").ok().out
     assert applied.verb("wait", "waiting", "--timeout", "1s").rc == 124
     logs = applied.verb("logs", "waiting").ok()
-    assert logs.out == "" and "nothing is made of DraJob waiting yet: no drarun controller has seen it" in logs.err, logs
+    assert logs.out == "" and "DraJob waiting has no objects yet: no drarun controller has seen it" in logs.err, logs
     for verb, said_of_it in (("logs", ""), ("status", "no drarun controller has seen it"), ("document", '"image": "localhost/busybox:1"')):
         told = applied.jobs.verb(verb, "waiting", program=build / "tests" / "api_caller").ok()  # the library says the same
         assert said_of_it in told.out and told.out.endswith("status 0\n"), told
@@ -378,7 +378,7 @@ def test_client_that_makes_its_job_while_it_is_awaited(applied, build):
     applied.cluster.api.make({"apiVersion": API, "kind": KIND, "metadata": {**metadata, "annotations": {"drarun.dev/made-by-client": "true"}},
                               "spec": {"image": "localhost/busybox:1", "command": ["true"]}})
     followed = Following(applied, build, "poll", "job")
-    followed.wait_lines("job awaited: nothing is made of DraJob job yet: no drarun controller has seen it")
+    followed.wait_lines("job awaited: DraJob job has no objects yet: no drarun controller has seen it")
     document = {"apiVersion": "drarun.dev/v1alpha1", "kind": "DraJobStatus", "phase": "ended", "exit": 4}
     applied.cluster.api.make({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {**metadata, "name": "job-status"},
                               "data": {"status.json": json.dumps(document)}})
@@ -624,7 +624,7 @@ def test_api_server_is_away_for_longer_than_the_lease(applied):
         assert applied.apply(workers=2, command=["sh", "-c", "until [ -e /tmp/go ]; do sleep 0.2; done"]) == ""
         before = applied.wait("Running")
         with controller(applied, "second") as second:
-            cluster.wait("the second one does not wait", lambda: "waiting for its end" in said(second), 30)
+            cluster.wait("the second one does not wait", lambda: "waiting until it ends" in said(second), 30)
             cluster.apiserver.kill()
             lost = first.finish(LOST_S + 60)
             assert lost.rc == 70 and "controller: the controller's Lease is lost" in lost.err, lost
@@ -633,7 +633,7 @@ def test_api_server_is_away_for_longer_than_the_lease(applied):
             names = [f"after-{i}" for i in range(3)]
             for name in names:
                 cluster.wait(f"{name} is not taken", lambda: applied.apply(name, command=["true"]) == "", 60)
-            cluster.wait("nobody takes over", lambda: "looks after" in said(second), TAKE_OVER_S)
+            cluster.wait("nobody takes over", lambda: "manages the DraJobs" in said(second), TAKE_OVER_S)
             for worker in range(2):
                 cluster.kubectl("exec", f"job-w-{worker}", "-n", applied.namespace, "--", "touch", "/tmp/go")
             for name in ("job", *names):
@@ -655,7 +655,7 @@ def test_answer_to_a_renewal_is_lost(applied):
     with proxies(applied.cluster, 1) as (one,), controller(applied, through=one) as leader:
         def renewals():
             return [path for _, _, path, _ in one.seen("PUT") if "/leases/" in path]
-        applied.cluster.wait("it does not begin", lambda: "looks after" in said(leader), 30)
+        applied.cluster.wait("it does not begin", lambda: "manages the DraJobs" in said(leader), 30)
         one.fault(Exchange.lose, lambda method, path: method == "PUT" and "/leases/" in path)
         before = len(renewals())  # of the next, the answer is lost, it is sent again, and refused
         applied.cluster.wait(lambda: f"it does not renew: {said(leader)}", lambda: len(renewals()) >= before + 4, 3 * LOST_S)
@@ -670,9 +670,9 @@ def test_lease_is_lost_while_a_job_is_made(applied):
         go.wait()
         exchange.forward()
     with proxies(cluster, 2) as (one, two), controller(applied, "first", through=one) as first:
-        cluster.wait("it does not begin", lambda: "looks after" in said(first), 30)
+        cluster.wait("it does not begin", lambda: "manages the DraJobs" in said(first), 30)
         with controller(applied, "second", through=two) as second:
-            cluster.wait("the second one does not wait", lambda: "waiting for its end" in said(second), 30)
+            cluster.wait("the second one does not wait", lambda: "waiting until it ends" in said(second), 30)
             one.fault(held, lambda method, path: method == "POST" and "/jobs" in path, 10 ** 6)
             assert applied.apply(command=["true"]) == ""
             cluster.wait("it makes nothing", lambda: any("/jobs" in path for _, _, path, _ in one.seen("POST")), 30)
@@ -814,7 +814,7 @@ def test_controller_of_one_namespace(applied):
         mark = cluster.audit.mark()
         with controller(applied, home=there, scope=("-n", there)) as job:
             use_all(applied)
-            assert f"looks after the DraJobs of namespace {there}" in said(job)
+            assert f"manages the DraJobs of namespace {there}" in said(job)
         assert "status" not in cluster.api.get(API, KIND, "elsewhere", HOME)
     cluster.api.delete(API, KIND, "elsewhere", HOME)
     requests, used = asked(cluster, mark, f"system:serviceaccount:{there}:{HOME}")
@@ -835,7 +835,7 @@ def test_lease_of_pods_in_another_namespace(applied):
     def lease():
         return cluster.api.get("coordination.k8s.io/v1", "Lease", HOME, applied.namespace)["spec"]
     with own_role(applied, HOME), deployed(cluster, f"--namespace={applied.namespace}"):
-        cluster.wait(lambda: f"nobody waits: {logs()}", lambda: "waiting for its end" in logs(), 2 * RUN_S)
+        cluster.wait(lambda: f"nobody waits: {logs()}", lambda: "waiting until it ends" in logs(), 2 * RUN_S)
         before = lease()
         cluster.wait("it is not renewed", lambda: lease()["renewTime"] != before["renewTime"], TAKE_OVER_S)
         assert lease()["holderIdentity"] == before["holderIdentity"] and lease()["leaseTransitions"] == 0

@@ -81,7 +81,7 @@ def test_nccls_inspector_that_cannot_be(jobs, tmp_path):
     result = jobs.run("--here", "--report", tmp_path / "r", command=off, **wanted).ok()
     assert "INSPECTOR_MISSING: NCCL's inspector is off: the image has no libnccl-profiler-inspector.so" in result.err, result
     result = jobs.run("--here", name="nowhere", command=off, **wanted).ok()
-    assert "NCCL's inspector is off: its files would go with the pods; launch from here with a report" in result.err, result
+    assert "NCCL's inspector is off: its files would be lost with the pods; launch from here with a report" in result.err, result
 
 
 @pytest.fixture
@@ -206,7 +206,7 @@ BENCH = ["bench", "all_reduce", "--gpus", 4, "-b", "1K", "-e", "32K", "-f", 32, 
 def test_bench_of_nccl_in_any_image(jobs, as_a4, nccl_image, mode, tmp_path):
     """Counts and an image are enough: the classes, the backend and the machine's profile are found."""
     result = jobs.verb(*BENCH, *mode, "--nics", 4, "--image", nccl_image, "-J", tmp_path / "run.json", timeout=240).ok()
-    assert "is not kept" not in result.err, result
+    assert "cannot be saved" not in result.err, result
     assert "GPUs by claim: DeviceClass gpu.drarun.dev\n" in result.err and "NICs by claim: DeviceClass nic.drarun.dev\n" in result.err, result
     assert "drarun: profile gke-a4: " in result.err and "a4-highgpu-8g" in result.err, result
     assert "stand-in for NCCL" in result.out and result.out.count("drarun stand-in, not a GPU") == 4, result
@@ -231,7 +231,7 @@ def unaligned(machines):
 def test_preferred_alignment_takes_the_numa_node(jobs, unaligned):
     result = jobs.run("--here", devices=claimed(align="preferred"), ranksPerWorker=1, command=["echo", "placed"]).ok()
     assert result.out == "placed\n"
-    assert "given back, to try again at once with each GPU and a NIC of its NUMA node" in result.err
+    assert "are released; the next try follows at once with each GPU and a NIC of its NUMA node" in result.err
 
 
 def test_required_alignment_waits_and_says_why(jobs, unaligned):

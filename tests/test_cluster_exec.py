@@ -54,7 +54,7 @@ def test_exec(jobs, running):
             (("other", 0, "true"), 66, "no job other"),
             (("job", 0), 64, "expected a command, or -t"),
             (("job",), 64, "expected a job and a rank"),
-            (("-t", "job", 0), 64, "no terminal")):
+            (("-t", "job", 0), 64, "not a terminal")):
         result = jobs.verb("exec", *words)
         assert result.rc == rc and message in result.err, result
 

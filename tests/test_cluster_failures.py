@@ -91,7 +91,7 @@ def test_news_of_a_deletion_come_after_the_ranks_have_ended(jobs, jobs_proxy):
     news.clear()
     jobs.cluster.api.delete("v1", "Pod", "job-w-0", jobs.namespace.name)
     # the agent has said so: the launcher waits 3 s for what the cluster says
-    jobs.cluster.wait(lambda: f"the agent does not leave: {job.said}", lambda: any("is taken away" in line for line in job.said), GONE_S)
+    jobs.cluster.wait(lambda: f"the agent does not leave: {job.said}", lambda: any("is being removed" in line for line in job.said), GONE_S)
     news.set()
     result = job.ended()
     assert result.rc == 70 and re.search(r"worker 0 \(job-w-0 on n\d\) was deleted", result.err), result

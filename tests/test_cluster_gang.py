@@ -55,7 +55,7 @@ def test_gang_that_does_not_fit_holds_nothing_and_is_not_released(jobs, mode, cl
     first.signal(2)
     first.finish(timeout=60)
     result = job.finish(timeout=60).ok()
-    assert sorted(result.out.split()) == ["0", "1", "2"] and "given back" not in result.err, result
+    assert sorted(result.out.split()) == ["0", "1", "2"] and "are released" not in result.err, result
     assert jobs.status() is None or jobs.status()["tries"] == 0
 
 
@@ -67,7 +67,7 @@ def test_two_jobs_that_do_not_fit_together_both_finish(jobs):
             for name in ("first", "second")]
     for each in both:
         result = each.finish(timeout=60).ok()
-        assert result.out == "done\n" and "given back" not in result.err, result
+        assert result.out == "done\n" and "are released" not in result.err, result
 
 
 @pytest.fixture

@@ -90,7 +90,7 @@ def test_first_status_and_that_of_a_job_that_has_ended(jobs):
     assert ": failed (7), " in shown and "exited with status 7" in shown and "running" not in shown.split("times:")[0], shown
     assert " 0/2 " in jobs.verb("list").ok().out
     cancelled = jobs.verb("cancel", "job").ok()
-    assert re.search(r"job job had ended before: failed \(7\), \d+ m?s ago; what was kept of it is deleted", cancelled.err)
+    assert re.search(r"job job had ended before: failed \(7\), \d+ m?s ago; its remaining objects are deleted", cancelled.err)
     jobs.cluster.wait("the job stays", lambda: jobs.verb("status", "job").rc == 66, 30)
 
 

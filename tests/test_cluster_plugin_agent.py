@@ -133,7 +133,7 @@ def test_a_node_with_another_agent(jobs, other_agent, version, says):
         assert volumes_of(pod) == {"drarun", "drarun-shm"}
     jobs.verb("cancel", "job").ok()
     result = job.ended()
-    assert "the agent comes by a volume: nic.drarun.dev of node n0 brings v" in result.err and says in result.err, result
+    assert "the agent is delivered by a volume: nic.drarun.dev of node n0 brings v" in result.err and says in result.err, result
 
 
 def test_who_may_not_read_slices(jobs):

@@ -11,7 +11,7 @@ from support.build import patience
 from support.cluster_jobs import Running
 from support.sysfs_tree import make_tree
 
-HANG = "nothing has moved for"
+HANG = "no progress for"
 APART = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
     {"labelSelector": {"matchExpressions": [{"key": "drarun.dev/worker", "operator": "Exists"}]},
      "topologyKey": "kubernetes.io/hostname"}]}}}

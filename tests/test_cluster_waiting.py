@@ -342,7 +342,7 @@ def test_a_job_that_holds_nothing_is_not_released(jobs):
         says(jobs, ": running", name="first")
         result = jobs.run("--here", workers=2, devices=claimed(align="none"), command=["true"],
                           timeouts={"allocation": "8s"})
-        assert result.rc == 75 and "given back" not in result.err, result
+        assert result.rc == 75 and "are released" not in result.err, result
 
 
 def test_two_jobs_that_do_not_fit_together_both_finish(jobs):

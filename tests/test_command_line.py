@@ -94,26 +94,26 @@ def test_completion(drarun):
     (["-n", 0, "x"], "expected 1 to 1000000, got 0"),
     (["-n", -3, "x"], "expected 1 to 1000000, got -3"),
     (["-n", 10**30, "x"], "expected 1 to 1000000"),
-    (["run", "job.yaml", "-n", "train"], "got \"train\"; for run it is the number of ranks: --namespace train is the"),
-    (["run", "-n", "train", "job.yaml"], "--namespace train is the namespace"),
+    (["run", "job.yaml", "-n", "train"], "got \"train\"; for run, -n is the number of ranks: use --namespace train for the"),
+    (["run", "-n", "train", "job.yaml"], "use --namespace train for the namespace"),
     (["-np", "two", "x"], "expected a whole number from 1 to 1000000, got \"two\"\n"),
     (["--bind-to", "hwthread", "x"], "expected none, core, numa or CPUs such as \"0-3;4-7\"\n"),
     (["-nameserver", "host", "x"], "what ranks publish is known to all jobs of the user on this machine: leave it out"),
     (["-n", "4.5", "x"], "expected a whole number from 1 to 1000000, got \"4.5\"\n"),
-    (["job.yaml", "-n", 4], "-n 4: a job's spec says how many ranks a worker has"),
+    (["job.yaml", "-n", 4], "-n 4: a job's spec sets the ranks of each worker"),
     (["job.yaml", "--output-dir", "out"], "--output-dir is for ranks on this machine or on --agents, not for a job of a cluster; drarun logs"),
-    (["job.yaml", "--timeout", "1m"], "the spec says it: timeouts.total"),
+    (["job.yaml", "--timeout", "1m"], "the spec sets it: timeouts.total"),
     (["--bind", "core", "job.yaml"], "--bind is for ranks on this machine"),
-    (["-genvlist", "A", "job.yaml"], "-genvlist: what a job's ranks get is in its spec"),
+    (["-genvlist", "A", "job.yaml"], "-genvlist: the ranks' environment is set in the job's spec"),
     (["--namespace", "x", "true"], "--namespace is for a job of a cluster, and true is a program"),
     (["--here", "true"], "--here is for a job of a cluster"),
     (["version", "x"], "version: unexpected argument \"x\""),
     (["help", "nosuch"], "drarun has no verb nosuch: drarun help shows the verbs"),
     (["help", "run", "x"], "help: unexpected argument \"x\""),
     (["help", "bench", "x"], "there is no drarun bench x; there are compare, fabric, judge, report"),
-    (["job.yaml", "-x", "A=1"], "--env: what a job's ranks get is in its spec"),
+    (["job.yaml", "-x", "A=1"], "--env: the ranks' environment is set in the job's spec"),
     (["job.yaml"], "job.yaml: cannot be opened: No such file"),
-    (["job.yaml", "--here", "word"], "unexpected argument \"word\": what is for the ranks comes behind --"),
+    (["job.yaml", "--here", "word"], "unexpected argument \"word\": arguments for the ranks go after --"),
     (["--agents", "a:1,b", "--key-file", "/nonexistent", "x"], "--agents"),
     (["-n", 9, "--ranks-per-worker", 2, "x"], "9"),
 ])
@@ -149,13 +149,13 @@ def test_environment(drarun):
         result = drarun(*where, "-x", "PASSED", "-x", "ODD=a=b c", "-x", "NOT_THERE", "sh", "-c",
                         'echo "$SEEN $PASSED $ODD ${NOT_THERE-unset}"', env=env).ok()
         assert result.out == "yes on a=b c unset\n"
-        assert "-x NOT_THERE: there is no such variable" in result.err
+        assert "-x NOT_THERE: the variable is not set here" in result.err
 
 
 def test_variable_that_is_not_there_is_told_once(drarun):
     """Several programs may ask for it."""
     run = drarun("-x", "NOT_THERE", "-n", 1, "true", ":", "-x", "NOT_THERE", "-x", "NOR_THIS", "-n", 1, "true").ok()
-    assert run.err.splitlines() == [f"drarun: -x {name}: there is no such variable here, so the ranks do not get it"
+    assert run.err.splitlines() == [f"drarun: -x {name}: the variable is not set here, so the ranks do not get it"
                                     for name in ("NOT_THERE", "NOR_THIS")]
 
 
@@ -342,9 +342,9 @@ def test_hosts_that_are_this_machine(drarun, tmp_path):
                          (["--hostfile", file], 3), (["-machinefile", file, "-n", 4], 4), (["-f", file, "-n", 2], 2)):
         result = drarun(*words, *count).ok()
         assert result.out == f"{ranks}\n" * ranks and result.err == ""
-    for words, part in ((["-H", "localhost,node7:2"], "-H node7: that is not this machine"),
+    for words, part in ((["-H", "localhost,node7:2"], "-H node7: this host is another machine"),
                         (["--hostfile", "/nonexistent"], "--hostfile /nonexistent: No such file"),
-                        (["-N", 2], "-N 2: how many ranks each worker has, and there is one worker: -n 2"),
+                        (["-N", 2], "-N 2 sets the ranks of each worker, and there is one worker: use -n 2"),
                         (["-H", "a:x"], "expected HOST or HOST:SLOTS, got \"a:x\"")):
         result = drarun(*words, "true")
         assert result.rc == 64 and part in result.err and len(result.err.splitlines()) == 1
@@ -355,7 +355,7 @@ def test_hosts_choose_agents(drarun, agents):
     ports = [address.split(":")[1] for address in two.addresses]
     where = ["--agents", f"127.0.0.1:{ports[0]},localhost:{ports[1]}", "--key-file", two.key_file]
     wrong = drarun(*where, "-H", "node7", "true")
-    assert wrong.rc == 64 and "-H node7: none of the agents is called so (--agents 127.0.0.1:" in wrong.err
+    assert wrong.rc == 64 and "-H node7: no agent has this name (--agents 127.0.0.1:" in wrong.err
     result = drarun(*where, "-H", "localhost:2,127.0.0.1:2", "-l", "sh", "-c", "echo $DRARUN_WORKER$MASTER_PORT").ok()
     assert sorted(line[:5] for line in result.out.splitlines()) == ["[0] 0", "[1] 0", "[2] 1", "[3] 1"]
     for agent in two.finish():
@@ -393,7 +393,7 @@ def test_wrong_key(drarun, agents, tmp_path):
     other.touch(mode=0o600)
     other.write_text("00" * 32)
     result = drarun("--agents", one.addresses[0], "--key-file", other, "true")
-    assert result.rc == 70 and "does it hold the same --key-file" in result.err
+    assert result.rc == 70 and "does it have the same --key-file" in result.err
     drarun(*one.options, "true").ok()
 
 

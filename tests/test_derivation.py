@@ -547,7 +547,7 @@ def test_env_of_the_only_pod(cluster, env):
 
 
 @pytest.mark.parametrize("change,options,says", [
-    (None, [], "which of 2 Pods (w-0, w-1)? name the pod"),
+    (None, [], "the files hold 2 Pods (w-0, w-1): name one of them"),
     (None, ["--pod", "w-2"], "pod w-2: the files of claims hold the Pods w-0, w-1"),
     (lambda items: items.clear() or items.append({"kind": "ResourceClaim", "metadata": {"name": "x"}}),
      ["--pod", "w-0"], "pod w-0: the files of claims hold no Pod"),

@@ -223,9 +223,9 @@ def test_text_of_this_machine():
 
 @pytest.mark.parametrize("words,rc,says", [
     (["--root", "/nowhere"], 66, "--root /nowhere: No such file"),
-    (["--node", "--context", "x"], 64, "--node looks at this machine"),
-    (["--nics", "--context", "x"], 64, "--nics looks at this machine"),
-    (["--nics", "--root", "/"], 64, "--nics opens devices of this machine"),
+    (["--node", "--context", "x"], 64, "--node checks this machine"),
+    (["--nics", "--context", "x"], 64, "--nics checks this machine"),
+    (["--nics", "--root", "/"], 64, "--nics opens the devices of this machine"),
     (["machine"], 64, 'unexpected argument "machine"'),
 ])
 def test_wrong_words(words, rc, says):

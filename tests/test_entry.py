@@ -119,7 +119,7 @@ def test_peers_that_never_come(pods):
     assert f"after {5 * SLOW_BUILD} s (--start-timeout)" in first.err and "worker 1" not in first.err
     assert "worker 2 (web-2" in second.err  # it was told
     lone = made.start(1, "--workers", 3, "--start-timeout", 1, "--", "true").finish()
-    assert lone.rc == 70 and f"worker 0 (web-0.web.{DOMAIN}:7173) has not called within 1 s" in lone.err
+    assert lone.rc == 70 and f"worker 0 (web-0.web.{DOMAIN}:7173) has not connected within 1 s" in lone.err
     made.tell(0, [0])
     lost = made.start(0, "--workers", 3, "--start-timeout", 1, "--", "true").finish()
     assert lost.rc == 70 and re.search(r"not all peers have come within 1 s.*worker 1: cannot look up web-1.*"
@@ -143,7 +143,7 @@ def test_another_key(pods):
             made.start(1, "--workers", 2, "--start-timeout", 6, "--", "true", DRARUN_KEY=secrets.token_hex(32))]
     first = jobs[0].finish()
     assert first.rc == 70
-    assert "worker 1" in first.err and "does it hold the same DRARUN_KEY" in first.err
+    assert "worker 1" in first.err and "does it have the same DRARUN_KEY" in first.err
     second = jobs[1].finish()
     assert second.rc == 70 and "does it hold this job's key?" in second.err
 

@@ -135,7 +135,7 @@ def test_leaders_pod_is_gone_with_its_log(following):
     following.registry.remove(path_of("pods", "job-a"))
     result = following.ended()
     assert result.rc == 70 and result.out == "of the leader\n", result
-    assert "output of job job was not read to its end: pod job-a, in whose log it is, is gone" in result.err, result
+    assert "output of job job was not read to its end: pod job-a, whose log has it, is gone" in result.err, result
 
 
 @pytest.mark.parametrize("first", ["end", "document"])
@@ -216,7 +216,7 @@ def test_pod_of_an_earlier_job_leads_none(drarun, following):
     until(registry, lambda: launcher.process.poll() is not None or lease in registry.objects)
     assert lease not in registry.objects
     result = launcher.finish(20)
-    assert result.rc == 69 and "is of an earlier Job job, which was deleted: it leads no job" in result.err, result
+    assert result.rc == 69 and "is of an earlier Job job, which was deleted: it does not lead this job" in result.err, result
 
 
 def replaced_launcher(drarun, following, document):
@@ -333,7 +333,7 @@ def test_interrupted_while_it_is_submitted(drarun, tmp_path, verb, says):
         registry.answering.set()
         result = job.finish(20)
         assert (result.rc, result.out) == (130, "") and says in result.err, result
-        assert "job is being submitted, and cancelled then" in result.err, result
+        assert "job is being submitted and will then be cancelled" in result.err, result
         assert JOB not in registry.objects
 
 
@@ -373,7 +373,7 @@ def test_status_line_of_a_narrow_terminal_has_the_reason(drarun, tmp_path):
 
 # ---- no API server
 
-UNANSWERED = "drarun: the API server does not answer, and is asked again: http://127.0.0.1:"
+UNANSWERED = "drarun: the API server does not answer, retrying: http://127.0.0.1:"
 
 
 def test_who_only_looks_gives_a_dead_api_server_up_at_once(drarun, tmp_path):

@@ -76,7 +76,7 @@ def test_the_last_of_two_keys_counts(imported):
     spec, notes = imported("kind: Pod\nmetadata: {name: p}\nspec: {containers: [{image: i, command: [c],\n"
                            "  resources: {limits: {cpu: 1}},\n  resources: {limits: {memory: 1Gi}}}]}\n")
     assert first(spec)["resources"] == {"limits": {"memory": "1Gi"}}
-    assert 'the key "resources" stands here a second time, first in line' in notes and "the last one counts" in notes
+    assert 'the key "resources" is given twice, first in line' in notes and "the last one is used" in notes
 
 
 def test_mpijob(imported):
@@ -856,7 +856,7 @@ def test_files_that_cannot_be_joined(drarun, tmp_path):
     job.write_text("kind: Pod\nmetadata: {name: p}\nspec: {containers: [{image: i, command: [c]}]}\n")
     (tmp_path / "empty").mkdir()
     for arguments, status, part in [
-            ([job, "prog"], 65, "the ranks' program goes behind --: prog: cannot be opened"),
+            ([job, "prog"], 65, "the ranks' program goes after --: prog: cannot be opened"),
             ([tmp_path / "empty"], 65, "the directory has no file *.yaml, *.yml or *.json"),
             (["-", "-"], 64, "can be given once only"), (["--", "prog"], 64, "expected a file"),
             ([job, tmp_path / "empty/../bad.yaml"], 65, "bad.yaml:2:1: YAML")]:

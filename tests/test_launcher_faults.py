@@ -56,7 +56,7 @@ def test_input_that_was_never_given(play):
 
 def test_never_done(play):
     result = play("never-done", "--timeout", "0.5", "play", "line:a")
-    assert result.rc == 124 and "did not end when told to: killed" in result.err
+    assert result.rc == 124 and "did not end when asked to: killed" in result.err
 
 
 def test_no_agent_program(drarun):

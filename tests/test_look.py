@@ -69,7 +69,7 @@ def test_list_in_each_format(jobs):
     assert jobs.verb("list", "-l", "team=c").ok().out == ""
     wrong = jobs.verb("list", "-o", "xml")
     assert wrong.rc == 64 and 'expected one of "text wide json yaml name", got "xml"' in wrong.err
-    assert 'drarun status two tells of one job' in jobs.verb("list", "two").err
+    assert 'drarun status two shows one job' in jobs.verb("list", "two").err
 
 
 def test_list_goes_on_with_what_changes(jobs):
@@ -124,7 +124,7 @@ def test_parts_of_a_log(jobs):
     hours = int((time.time() - written) / 3600) + 1
     assert jobs.verb("logs", "--since", f"{hours}h", "one").ok().out.splitlines() == whole
     wrong = jobs.verb("logs", "-f", "--tail", 2, "one")
-    assert wrong.rc == 64 and "give it without --follow" in wrong.err
+    assert wrong.rc == 64 and "cannot be used with --follow" in wrong.err
 
 
 def test_cancel_of_several(jobs):

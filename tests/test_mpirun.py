@@ -123,4 +123,4 @@ def test_several_runs_and_one_worker(drarun, mpi_named):
 
 def test_refused(drarun):
     result = drarun(*LOCAL, "-n", 4, "mpirun", "true")
-    assert result.rc == 64 and "tell your mpirun how many processes (-n)" in result.err
+    assert result.rc == 64 and "give the number of processes to your mpirun (-n)" in result.err

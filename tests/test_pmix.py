@@ -50,7 +50,7 @@ def where(request):
 def test_rank_that_publishes_too_much(client):
     """It is refused the rest, and the others are not; its agent's memory is not the rank's."""
     result = client("publish-much", where="two", timeout=300).ok()  # a file for each key
-    assert result.err == "drarun-worker: rank 0: PMIx: it has published more than 4096 keys or 16777216 bytes: the rest is refused\n"
+    assert result.err == "drarun-worker: rank 0: PMIx: it has published more than 4096 keys or 16777216 bytes: the rest is rejected\n"
 
 
 @pytest.mark.matrix(2)

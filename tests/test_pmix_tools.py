@@ -218,7 +218,7 @@ def test_more_tools_than_an_agent_serves(job):
         out, rc = job.ask("", -1, "pmix.qry.ns")
         assert rc != 0 and job.namespace not in out, (out, rc)
     result = job.finish()
-    assert result.err.count("this agent has served 256 tools, and refuses more") == 1, repr(result)
+    assert result.err.count("this agent has served 256 tools and accepts no more") == 1, repr(result)
 
 
 def test_agent_that_does_not_answer(job):

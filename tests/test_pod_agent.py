@@ -239,7 +239,7 @@ def test_newer_launcher_takes_over(pod):
     assert older.line() == ("failure 116 this agent serves a newer launcher: generation 3, "
                             "the caller's is 2")
     same = some.call(generation=3)
-    assert same.line() == "failure 16 this agent has a launcher already"
+    assert same.line() == "failure 16 this agent already has a launcher"
     newer = some.call(generation=4)
     assert newer.line() == "hello launched=0 job=0b6d3f0e"
     newer.inspection()
@@ -286,7 +286,7 @@ def test_ranks_end_when_no_launcher_comes(drarun, pod):
     job.signal(signal.SIGKILL)
     agent = some.agent.finish(20)
     assert agent.rc == 70 and time.monotonic() - started > 0.9
-    assert "no other launcher came in time: ending the ranks" in agent.err
+    assert "no other launcher connected in time: ending the ranks" in agent.err
     job.finish(clean=False)
 
 
@@ -297,7 +297,7 @@ def test_a_second_drarun_ends_what_the_first_left(drarun, pod):
     job.signal(signal.SIGKILL)
     job.finish(clean=False)
     second = drarun(*some.options, "-n", 1, "true")
-    assert second.rc == 70 and "holds the job of a launcher that is gone" in second.err
+    assert second.rc == 70 and "still has the job of a launcher that is gone" in second.err
     assert some.agent.finish(20).rc == 0
 
 
@@ -314,7 +314,7 @@ def test_eviction_reaches_every_rank(drarun, pod):
     pods[1].agent.signal(signal.SIGTERM)
     result = job.finish(30)
     assert sorted(result.out.splitlines()) == ["saved 0", "saved 1"]
-    assert result.rc == 70 and "worker 1 (" in result.err and "is taken away: its pod was told to end" in result.err
+    assert result.rc == 70 and "worker 1 (" in result.err and "is being removed: its pod got SIGTERM" in result.err
     for each in pods:
         assert each.agent.finish(20).rc == 0
 
@@ -325,7 +325,7 @@ def test_eviction_before_the_launch(pod):
     assert caller.line().startswith("hello")
     caller.inspection()
     some.agent.signal(signal.SIGTERM)
-    assert caller.line().startswith("evicted its pod was told to end")
+    assert caller.line().startswith("evicted its pod got SIGTERM")
     caller.close()
     assert some.agent.finish(20).rc == 0
 
@@ -370,7 +370,7 @@ def test_job_after_job_in_kept_pods(drarun, pods, tmp_path):
     job = drarun.start("-n", 2, "sh", "-c", "echo up; exec sleep 1000", env=env)
     assert [job.process.stdout.readline() for _ in range(2)] == ["up\n"] * 2
     busy = drarun("-n", 2, "true", env=env)
-    assert busy.rc == 70 and "has a launcher already" in busy.err, busy
+    assert busy.rc == 70 and "already has a launcher" in busy.err, busy
     job.signal(signal.SIGKILL)
     job.finish(clean=False)
     assert drarun("-n", 2, "true", env=env).rc == 0

@@ -260,7 +260,7 @@ def test_ray_does_not_start_without_its_devices(ray_pod):
     (["--as", "raycluster", "--claims", "template"], {}, 64, "claims: not for a "),
     (["--as", "raycluster", "--pod-groups", "v1alpha2"], {}, 64, "pod_groups: not for a "),
     (["--as", "raycluster", "--owner-uid", "u"], {}, 64, "owner_uid: not for a "),
-    (["--as", "raycluster", "--profiles", "/none"], {}, 64, "--profiles: not with --as"),
+    (["--as", "raycluster", "--profiles", "/none"], {}, 64, "--profiles cannot be used with --as"),
     (["--as", "raycluster", "--step", "2"], {}, 64, "the job's ladder has 1"),
     (["--as", "raycluster", "--head", "big"], {}, 64, "--head"),
     (["--head", "worker"], {}, 64, "head: for a raycluster or a rayjob alone"),

@@ -128,7 +128,7 @@ def test_nccls_inspector_whose_folder_cannot_be_made(drarun, inspected, tmp_path
     assert not (tmp_path / "started").exists()
 
 
-@pytest.mark.parametrize("library, said", [("lib.so", "its files have no place; give --report FILE"), ("none.so", "this machine does not have its library")])
+@pytest.mark.parametrize("library, said", [("lib.so", "no folder is set for its files; give --report FILE"), ("none.so", "its library is not on this machine")])
 def test_nccls_inspector_that_cannot_be(drarun, inspected, tmp_path, library, said):
     (tmp_path / "lib.so").touch()
     result = drarun("run", "--local", inspected(OFF, {"NCCL_PROFILER_PLUGIN": str(tmp_path / library)}), cwd=tmp_path).ok()
@@ -171,7 +171,7 @@ def test_failure_before_the_success_is_the_jobs(drarun, job, success):
 @pytest.mark.parametrize("words,said", [
     (["--workers", 2], "--local and --workers: the job's ranks run on this machine"),
     (["--image", "x"], "--local and --image"),
-    (["-n", 2], "-n 2: a job's spec says how many ranks"),
+    (["-n", 2], "-n 2: a job's spec sets the ranks"),
     (["--launch", "env"], "--local and --launch"),
 ])
 def test_what_the_spec_says_is_refused(drarun, job, words, said):
@@ -192,7 +192,7 @@ def test_spec_on_standard_input(drarun, job):
     text = job(role("a", "cat; echo $RANK"), role("b", "cat; echo $RANK", ranksPerWorker=2)).read_text()
     assert sorted(drarun("run", "--local", "-", input=text).ok().out.split()) == ["0", "1", "2"]
     refused = drarun("run", "--stdin", "all", "--local", "-", input=text)
-    assert refused.rc == 64 and "--stdin: standard input is the job's spec" in refused.err, refused
+    assert refused.rc == 64 and "--stdin: standard input is already used for the job's spec" in refused.err, refused
 
 
 def test_options_of_messages_behind_the_spec(drarun, job):
@@ -302,8 +302,8 @@ def test_what_several_roles_cannot_yet(drarun, job, words, rc):
 @pytest.mark.gate
 @pytest.mark.parametrize("words,rc,said", [
     (["--role", "work"], 64, "--role work: no such role; job has head, train, serve"),
-    (["--gpus", "4"], 64, "--gpus: of which role? The job has train, serve: add --role NAME"),
-    (["--workers", "2"], 64, "--workers: of which role?"),
+    (["--gpus", "4"], 64, "--gpus: the job has several roles (train, serve): add --role NAME"),
+    (["--workers", "2"], 64, "--workers: the job has several roles"),
     ([], 65, "spec.roles: NCCL measures the GPUs of train, and serve has none: say --role NAME (train, serve), or --backend mpi"),
 ])
 def test_roles_that_bench_cannot_measure_together(drarun, job, words, rc, said):
@@ -314,7 +314,7 @@ def test_roles_that_bench_cannot_measure_together(drarun, job, words, rc, said):
 
 @pytest.mark.parametrize("words,rc,said", [
     (["--role", "work"], 64, "--role work: no such role; job has head, train, serve"),
-    (["--workers", "2"], 64, "--workers: of which role? The job has train, serve: add --role NAME"),
+    (["--workers", "2"], 64, "--workers: the job has several roles (train, serve): add --role NAME"),
 ])
 def test_roles_that_bench_fabric_does_not_check(drarun, job, words, rc, said):
     spec = job(role("head"), role("train", devices=DEVICES), role("serve", devices=DEVICES))

@@ -118,7 +118,7 @@ def test_agent_stopped_is_killed_at_the_end(drarun):
     job.signal(signal.SIGTERM)
     result = job.finish(timeout=20)
     assert result.rc == 143
-    assert "did not end when told to" in result.err
+    assert "did not end when asked to" in result.err
 
 
 def test_stalled_reader_does_not_hold_up_the_end(drarun):

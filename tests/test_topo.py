@@ -510,7 +510,7 @@ def test_hostile_tree(drarun, tmp_path):
     (["x"], 'unexpected argument "x"'),
     (["--node", "n"], "--claims and --node need --slices"),
     (["--slices", "x", "--root", "/"], "--root and --slices exclude each other"),
-    (["--slices", "x", "--format", "nccl-xml"], "slices tell no switches"),
+    (["--slices", "x", "--format", "nccl-xml"], "slices do not describe PCIe switches"),
 ])
 def test_usage_errors(drarun, args, says):
     run = drarun("topo", *args)

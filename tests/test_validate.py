@@ -439,7 +439,7 @@ def test_linked_file_and_directory(drarun, tmp_path):
 @pytest.mark.parametrize("content,part", [
     (b"x: [1", "YAML: did not find expected"),
     (b"{\"x\": 1,}", "JSON: expected a key"),
-    (b"x: 1\nx: 2\n", "a second time, first in line 1"),
+    (b"x: 1\nx: 2\n", "is given twice, first in line 1"),
     (b"x: &a [*a]\n", "contains itself"),
     (b"a: &a [" + b"x," * 9 + b"]\n" + b"".join(
         b"%c: &%c [" % (c + 1, c + 1) + b"*%c," % c * 9 + b"]\n" for c in range(97, 105)), "aliases add more"),

@@ -70,8 +70,8 @@ static const struct number {
     {"drarun_job_restarts_total", "counter", "Attempts after ranks had started.", NULL, "restarts",
      NULL, NULL},
     {"drarun_job_releases_total", "counter",
-     "How often devices were given back since not all workers could be had.", NULL, "tries", NULL,
-     NULL},
+     "How often devices were released because not all workers could be placed.", NULL, "tries",
+     NULL, NULL},
     {"drarun_job_exit_status", "gauge", "Exit status of a job that has ended.", NULL, "exit", NULL,
      NULL},
 };

@@ -20,13 +20,13 @@ static const struct {
          "reason",
          "drarun describe JOB shows each worker; drarun plan FILE shows what is short"},
     [REASON_RELEASED] = {"Released", LAUNCHER, true,
-                         "not all workers could be had; what some of them held is given back, and "
-                         "the launcher tries again",
+                         "not all workers could be placed; the devices of the others are released, "
+                         "and the launcher tries again",
                          "wait, or ask for fewer workers; timeouts.allocation bounds the tries"},
     [REASON_STARTED] = {"Started", LAUNCHER, false, "the ranks run, or kept workers are up",
                         "nothing"},
     [REASON_SILENT] = {"Silent", LAUNCHER, true,
-                       "nothing has moved for hangAfter: no output, no network, no CPU time",
+                       "no progress for hangAfter: no output, no network, no CPU time",
                        "read what each rank does in the message; onHang: fail or restart in the "
                        "spec ends such a job"},
     [REASON_TCP_FALLBACK] =

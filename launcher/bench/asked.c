@@ -24,5 +24,6 @@ int bench_asked_min_percent(void *target, const char *shown, const char *value,
                             struct drarun_error *err)
 {
     struct bench_asked *asked = target;
-    return amount_parse(shown, value, PERCENT_MAX, "per cent", &asked->demands.min_percent, err);
+    return amount_parse(shown, value, PERCENT_MAX, "a percentage", &asked->demands.min_percent,
+                        err);
 }

@@ -49,9 +49,10 @@ static int check_roles(const struct bench_choice *choice, const json_t *base,
     size_t i;
     measured_roles_names(roles, &names);
     const char *told = names.data ? names.data : "several";
-    int rc = option ? error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                                 "%s: of which role? The job has %s: add --role NAME", option, told)
-                    : 0;
+    int rc = option
+                 ? error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                              "%s: the job has several roles (%s): add --role NAME", option, told)
+                 : 0;
     json_array_foreach(roles, i, role)
     {
         const json_t *with = has_gpus(role) ? role : first,

@@ -52,7 +52,7 @@ static void on_unanswered(void *arg, const char *why)
 {
     (void)arg;
     if (why)
-        log_note("the API server does not answer, and is asked again: %s", why);
+        log_note("the API server does not answer, retrying: %s", why);
     else
         log_note("the API server answers again");
 }
@@ -107,9 +107,10 @@ static int check_own_pod(struct cluster *cluster, struct cluster_read *reading, 
     const json_t *owners = json_object_get(json_object_get(pod, "metadata"), "ownerReferences");
     if (json_array_size(owners) == 0 || kube_is_owned_by(pod, kube_uid(owner)))
         return 0;
-    return error_kind(err, DRARUN_ERR_CLUSTER, ESTALE,
-                      "pod %s is of an earlier Job %s, which was deleted: it leads no job",
-                      kube_name(pod), kube_name(owner));
+    return error_kind(
+        err, DRARUN_ERR_CLUSTER, ESTALE,
+        "pod %s is of an earlier Job %s, which was deleted: it does not lead this job",
+        kube_name(pod), kube_name(owner));
 }
 
 static void tell_document_refused(struct cluster *cluster, const char *job, const char *holder,
@@ -250,7 +251,9 @@ static void on_signal_meanwhile(void *arg, int signo)
         raise(signo);
     }
     s->signo = signo;
-    log_note("%s is being submitted, and cancelled then; again to leave it at once", s->job);
+    log_note(
+        "%s is being submitted and will then be cancelled; interrupt again to leave it at once",
+        s->job);
 }
 
 /* The job's name is all that the caller gets of it. */
@@ -338,7 +341,7 @@ static int try_on_server(struct cluster *cluster, const struct cluster_run *run,
     int status = verb_write("submit", &out);
     if (rc < 0)
         return fail(&err);
-    log_note("the API server takes the objects of job %s; none was made", spec->name);
+    log_note("the API server accepts the objects of job %s; none was created", spec->name);
     return status;
 }
 
@@ -352,10 +355,11 @@ static int run_spec(struct cluster *cluster, const struct cluster_run *run, stru
         return fail(&err);
     bool here = is_led_here(cluster, run);
     if (!here && (run->json || run->report_path)) {
-        error_kind(&err, DRARUN_ERR_USAGE, EINVAL,
-                   "--%s: the report is the launcher's, which runs in the cluster: drarun status "
-                   "%s -o json shows it, or --here launches from this process",
-                   run->json ? "output json" : "report", spec->name);
+        error_kind(
+            &err, DRARUN_ERR_USAGE, EINVAL,
+            "--%s: the launcher writes the report, and it runs in the cluster: drarun status "
+            "%s -o json shows it, or --here launches from this process",
+            run->json ? "output json" : "report", spec->name);
         return fail(&err);
     }
     if (run->dry_run)
@@ -383,7 +387,7 @@ static void take_kept(struct cluster *cluster, const struct cluster_run *run,
     if (text)
         rc = status_doc_parse(text, strlen(text), &status, &err);
     if (rc < 0 && !(is_led_here(cluster, run) && rc == -ENOENT))
-        log_note("the job's status is not kept: %s", err.text);
+        log_note("the job's status cannot be saved: %s", err.text);
     *run->ret_kept = json_pack("{s:O, s:O*}", "job", spec->document, "status", status);
 }
 

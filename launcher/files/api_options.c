@@ -19,7 +19,7 @@ int api_options(const void *given, void *ret_options, size_t size, struct drarun
                               " is too old to know");
     if (given && theirs < sizeof theirs)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "options of size %zu: start them with their _init()", theirs);
+                          "options of size %zu: initialize them with their _init()", theirs);
     memset(ret_options, 0, size);
     if (given)
         memcpy(ret_options, given, theirs < size ? theirs : size);

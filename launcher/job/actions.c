@@ -98,7 +98,7 @@ static void do_end(struct job *job, bool at_once)
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(END, end, &end);
     /* after the loss of an agent nothing useful can come of waiting for the ranks of the others */
     end.at_once = at_once || job->lost > 0 || job->leaving;
-    end.reason = unconst(at_once ? "told to end at once" : "the job ends");
+    end.reason = unconst(at_once ? "asked to end at once" : "the job ends");
     event_del(job->start_clock);
     event_del(job->grace_clock);
     job->overdue_stage = 0;
@@ -133,8 +133,8 @@ static void do_drop(struct job *job)
             continue;
         agent_name(agent, name, sizeof name);
         const struct log_about about = agent_about(agent);
-        log_about(&about, LOG_QUIET, "%s did not end when told to: %s", name,
-                  agent->pid ? "killed" : "dropped; its ranks may still run");
+        log_about(&about, LOG_QUIET, "%s did not end when asked to: %s", name,
+                  agent->pid ? "killed" : "disconnected; its ranks may still run");
         agent_lose(agent, NULL);
     }
 }

@@ -109,8 +109,8 @@ static void on_notice_clock(evutil_socket_t fd, short what, void *arg)
         return;
     if (!job->request->agents && code == ENETUNREACH) {
         error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, ENETUNREACH,
-                   "the agents of this machine are not reached at 127.0.0.1: the loopback "
-                   "interface is down; ip link set lo up");
+                   "cannot reach the agents of this machine at 127.0.0.1: the loopback interface "
+                   "is down; run ip link set lo up");
         job_fail(job, &err);
         job_look(job);
         return;
@@ -161,7 +161,7 @@ static void drop_stalled_output(struct job *job)
 {
     if (output_idle(job->output))
         return;
-    log_note("nobody reads our output: the rest of it is dropped");
+    log_note("our output is not being read: the rest of it is dropped");
     output_discard(job->output);
 }
 
@@ -210,7 +210,7 @@ static void check_heard(struct job *job, int64_t now)
         if (!agent->channel || agent->phase == AGENT_DONE || now - agent->heard_ms < limit)
             continue;
         error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, ETIMEDOUT,
-                   "nothing was heard from it for %" PRId64 " s", limit / 1000);
+                   "no message from it for %" PRId64 " s", limit / 1000);
         agent_lose_silent(agent, &err);
     }
 }

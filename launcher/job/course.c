@@ -103,7 +103,7 @@ void job_on_settle(evutil_socket_t fd, short what, void *arg)
     struct job *job = arg;
     (void)fd, (void)what;
     if (job->settling == SETTLE_ANSWERS)
-        log_verbose("not every agent says within %d ms that it has told all ends",
+        log_verbose("not every agent confirmed within %d ms that it has reported all exits",
                     SETTLE_ANSWERS_MS);
     settle_on(job);
     job_look(job);
@@ -117,7 +117,7 @@ void job_tell_leave(const struct agent *agent)
     const char *name = pods->pods ? pods->pods[agent->index] : NULL;
     if (!job->leave_told && !pods->entry && !pods->kept)
         log_about(&about, LOG_NORMAL,
-                  "worker %u (%s) is taken away: every rank gets SIGTERM, and %" PRId64 " s",
+                  "worker %u (%s) is being removed: every rank gets SIGTERM, and %" PRId64 " s",
                   agent->index, name ? name : "?", pods->grace_ms / 1000);
     job->leave_told = true;
 }

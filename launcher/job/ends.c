@@ -136,8 +136,9 @@ void agent_conclude(struct agent *agent)
                           : request->pods && request->pods->entry ? "DRARUN_KEY or --key-file"
                                                                   : NULL;
         error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, code == EACCES ? EACCES : ECONNRESET,
-                   "%s%s%s%s", why, unheard && ask ? "; does it hold the same " : "",
-                   unheard && ask ? ask : "", unheard && ask ? ", and is it free?" : "");
+                   "%s%s%s%s", why, unheard && ask ? "; does it have the same " : "",
+                   unheard && ask ? ask : "",
+                   unheard && ask ? ", and is it free of another launcher?" : "");
     }
     agent_lose(agent, &err);
 }

@@ -102,7 +102,7 @@ int job_files_take(struct job_files *files, uint32_t worker, const Drarun__Wire_
 {
     struct worker_files *w = &files->worker[worker];
     if (!is_name(message->name))
-        return error_set(err, EPROTO, "a file whose name is none");
+        return error_set(err, EPROTO, "a file with an invalid name");
     if (message->data.len > WIRE_COLLECT_MAX - w->bytes)
         return error_set(err, EPROTO, "more bytes of files than it may send");
     bool first = strcmp(w->name, message->name) != 0;
@@ -116,7 +116,7 @@ int job_files_take(struct job_files *files, uint32_t worker, const Drarun__Wire_
         files->bytes += message->data.len;
     } else if (!files->failed) {
         files->failed = true;
-        log_error("cannot write %s/worker-%u/%s: %s; what ranks have left is not all kept",
+        log_error("cannot write %s/worker-%u/%s: %s; some files of the ranks are lost",
                   files->folder, worker, message->name, strerror(-rc));
     }
     return 0;

@@ -82,8 +82,8 @@ static int map_mpirun(struct job *job, struct drarun_error *err)
     const struct job_request *request = job->request;
     if (request->program_count > 1 || request->programs[0].ranks > 1)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "--launch mpirun takes one program, which runs once: tell your mpirun "
-                          "how many processes (-n) it is to start");
+                          "--launch mpirun takes one program, which runs once: give the number of "
+                          "processes to your mpirun (-n)");
     return rankmap_build(&job->count, 1, job->count, 1, &job->map, err);
 }
 
@@ -118,13 +118,13 @@ static int map_programs(struct job *job, struct drarun_error *err)
 static int check_stop(const struct job_request *request, struct drarun_error *err)
 {
     if (request->launch_mpirun)
-        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "--stop-at: --launch mpirun leaves the ranks to your mpirun: tell it to "
-                          "stop them");
+        return error_kind(
+            err, DRARUN_ERR_USAGE, EINVAL,
+            "--stop-at: your mpirun starts the ranks: use its own options to stop them");
     if (request->launch_env && request->stop_at != DRARUN__WIRE__STOP_AT__STOP_AT_EXEC)
-        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "--stop-at: --launch env has no PMIx in which ranks could wait: say "
-                          "--stop-at exec");
+        return error_kind(
+            err, DRARUN_ERR_USAGE, EINVAL,
+            "--stop-at: --launch env has no PMIx in which ranks could wait: use --stop-at exec");
     log_note("ranks will wait for a debugger: kill -CONT %d lets them go on", (int)getpid());
     return 0;
 }
@@ -162,7 +162,7 @@ static void on_reader_gone(evutil_socket_t fd, short what, void *arg)
     struct job *job = arg;
     (void)fd, (void)what;
     event_del(job->reader);
-    log_verbose("nobody reads our frames any more");
+    log_verbose("the reader of our frames is gone");
     job_interrupt(job, SIGTERM);
 }
 

@@ -44,7 +44,7 @@ static void add_env(struct strlist *env, const char *text, struct strlist *told)
     if (value) {
         strlist_addf(env, "%s=%s", text, value);
     } else if (!strlist_has(told, text)) {
-        log_note("-x %s: there is no such variable here, so the ranks do not get it", text);
+        log_note("-x %s: the variable is not set here, so the ranks do not get it", text);
         strlist_add(told, text);
     }
 }

@@ -33,7 +33,7 @@ static bool owns_rank(struct agent *agent, uint32_t rank)
 {
     if (is_its_rank(agent, rank) && !agent->job->rank_ended[rank])
         return true;
-    refuse(agent, "news of a rank that it does not have");
+    refuse(agent, "an event of a rank that it does not have");
     return false;
 }
 
@@ -65,7 +65,8 @@ static void on_hello(struct agent *agent, const Drarun__Wire__Hello *hello)
         agent->launched = true;
         agent_name(agent, name, sizeof name);
         error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, EBUSY,
-                   "%s holds the job of a launcher that is gone: it is ended first", name);
+                   "%s still has the job of a launcher that is gone: that job is ended first",
+                   name);
         job_fail(job, &err);
         return;
     }
@@ -105,7 +106,7 @@ static void on_inspection(struct agent *agent, const Drarun__Wire__Inspection *i
     json_t *document = json_loads(inspection->document, JSON_REJECT_DUPLICATES, &why);
     if (!json_is_object(document) || agent->inspection) {
         json_decref(document);
-        refuse(agent, "an inspection that is no JSON object, or a second one");
+        refuse(agent, "an inspection that is not a JSON object, or a second one");
         return;
     }
     struct drarun_error err = {0};
@@ -136,7 +137,7 @@ static void on_evicted(struct agent *agent, const Drarun__Wire__Evicted *evicted
     struct drarun_error err = {0};
     char name[128];
     agent_name(agent, name, sizeof name);
-    error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, ESHUTDOWN, "%s is taken away: %s", name,
+    error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, ESHUTDOWN, "%s is being removed: %s", name,
                evicted->reason);
     agent->leaves = true;
     if (agent->job->request->pods) {
@@ -469,7 +470,7 @@ void job_on_output_closed(void *arg, enum output_stream stream)
     closed.stream = stream == OUTPUT_STDOUT ? DRARUN__WIRE__STREAM__STREAM_STDOUT
                                             : DRARUN__WIRE__STREAM__STREAM_STDERR;
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(OUTPUT_CLOSED, output_closed, &closed);
-    log_verbose("nobody reads our %s any more",
+    log_verbose("the reader of our %s is gone",
                 stream == OUTPUT_STDOUT ? "standard output" : "standard error");
     agents_send(arg, &envelope);
 }

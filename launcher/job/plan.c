@@ -65,8 +65,8 @@ static int build_role(const struct job *job, const struct job_plan_input *in, st
     struct plan_input input = plan_input_of(in->spec, role);
     input.inspector = role->nccl_inspector && inspector_has_place(job, role);
     if (role->nccl_inspector && !input.inspector)
-        log_note("NCCL's inspector is off: its files would go with the pods; launch from here with "
-                 "a report (--here --report FILE), or name a folder of a volume: nccl: {env: "
+        log_note("NCCL's inspector is off: its files would be lost with the pods; launch from here "
+                 "with a report (--here --report FILE), or set a folder of a volume: nccl: {env: "
                  "{" INSPECTOR_FOLDER ": /PATH}}");
     input.slices = in->slices;
     input.slices_unknown = in->slices_unknown;

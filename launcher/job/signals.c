@@ -15,7 +15,7 @@ static void on_end_signal(struct job *job, int signo)
         job_event(job, JOB_FINAL);
         return;
     }
-    log_verbose("signal %d: passed on to the ranks; again to kill them", signo);
+    log_verbose("signal %d: passed on to the ranks; send it again to kill them", signo);
     job->signo = signo;
     cause_interrupted(job->cause, signo);
     job_event(job, JOB_INTERRUPT);

@@ -298,7 +298,7 @@ static bool try_first(struct job_spawn *spawn)
     struct drarun_error err = {0};
     struct group group = {.wire = DRARUN__WIRE__GROUP__INIT};
     int rc = job->state == JOB_RUNNING ? place(job, ask->wire, &spawn->map, &err)
-                                       : error_set(&err, ECANCELED, "spawn: the job ends");
+                                       : error_set(&err, ECANCELED, "spawn: the job is ending");
     if (rc == -ENOSPC && !spawn->room_over && room_may_come(job)) {
         if (!event_pending(job->room_clock, EV_TIMEOUT, NULL))
             job_start_clock(job->room_clock, ROOM_MS);
@@ -311,7 +311,7 @@ static bool try_first(struct job_spawn *spawn)
         rc = tell_agents(spawn, &envelope);
     group_done(&group);
     if (rc < 0 && err.code == 0)
-        error_set(&err, -rc, "spawn: the agents cannot be told: %s", strerror(-rc));
+        error_set(&err, -rc, "spawn: cannot send it to the agents: %s", strerror(-rc));
     if (rc < 0 && spawn->told) { /* those that were told answer first */
         spawn->refusal = err;
         return true;
@@ -343,7 +343,7 @@ void job_spawn_look(struct job_spawn *spawn)
         if (spawn->awaited_count > 0)
             return;
         if (spawn->job->state != JOB_RUNNING && spawn->refusal.code == 0)
-            error_set(&spawn->refusal, ECANCELED, "spawn: the job ends");
+            error_set(&spawn->refusal, ECANCELED, "spawn: the job is ending");
         if (spawn->refusal.code != 0)
             cancel(spawn);
         else

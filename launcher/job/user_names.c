@@ -58,7 +58,7 @@ static int check_folder(int fd, const char *path, struct drarun_error *err)
         return error_set(err, EPERM, "%s: belongs to user %u, expected user %u: remove it", path,
                          st.st_uid, geteuid());
     if (st.st_mode & (S_IRWXG | S_IRWXO))
-        return error_set(err, EPERM, "%s: others may use it (mode %o): chmod 700", path,
+        return error_set(err, EPERM, "%s: other users may use it (mode %o): run chmod 700", path,
                          st.st_mode & 07777u);
     return 0;
 }
@@ -89,7 +89,8 @@ static int open_checked(const char *path, int *ret_fd, struct drarun_error *err)
 {
     cleanup_close int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 && (errno == ELOOP || errno == ENOTDIR))
-        return error_set(err, EPERM, "%s: expected a directory, which is no link: remove it", path);
+        return error_set(err, EPERM, "%s: expected a directory that is not a link: remove it",
+                         path);
     if (fd < 0)
         return error_set(err, errno, "%s: %s", path, strerror(errno));
     int rc = check_folder(fd, path, err);

@@ -136,7 +136,7 @@ static void lose_silent(struct job_watch *watch, int64_t now)
             now - agent->heard_ms < watch->after_ms)
             continue;
         error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, ETIMEDOUT,
-                   "nothing was heard from it for %.1f s (--hang-after)",
+                   "no message from it for %.1f s (--hang-after)",
                    (double)(now - agent->heard_ms) / 1000);
         agent_lose_silent(agent, &err);
     }

@@ -90,7 +90,7 @@ static int several_pods(const json_t *pods, const char *wanted, struct drarun_er
                                  "pod %s: the files of claims hold %s%s", wanted,
                                  names.data ? "the Pods " : "no Pod", names.data ? names.data : "")
                     : error_kind(err, DRARUN_ERR_SPEC, EINVAL,
-                                 "claims: which of %zu Pods (%s)? name the pod",
+                                 "claims: the files hold %zu Pods (%s): name one of them",
                                  json_array_size(pods), names.data ? names.data : "");
     buf_done(&names);
     return rc;
@@ -140,7 +140,7 @@ static int keep_pods_claims(const char *wanted, struct env_inputs *in, struct dr
         json_t *claim = find_claim(in->claims, names.items[i], pod);
         if (!claim)
             rc = error_kind(err, DRARUN_ERR_SPEC, ENOENT,
-                            "pod %s holds the claim %s, which is in no file of claims",
+                            "pod %s holds the claim %s, which is not in the files of claims",
                             meta(pod, "name"), names.items[i]);
         else
             json_array_append(kept, claim);
@@ -237,7 +237,7 @@ bool env_inputs_run_script(struct env_inputs *in, const struct profile *profile,
         error_set(&why, EPERM, "%s: not run, since root is not this machine's own tree",
                   profile->script);
     else if (!allowed)
-        error_set(&why, EPERM, "%s: not run, since the program that asks has not allowed it",
+        error_set(&why, EPERM, "%s: not run, because the calling program has not allowed it",
                   profile->script);
     else
         vendor_script_run_apart(profile->script, VENDOR_SCRIPT_MS, &env, &why);

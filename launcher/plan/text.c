@@ -84,7 +84,7 @@ static void alignment_words(const struct preview_input *in, const struct preview
         rung_words(in, p, out);
         break;
     case CLAIMS_ALIGNED_IN_POD:
-        buf_add_str(out, "GPU and NIC are paired in the pod: no constraint can say it here");
+        buf_add_str(out, "GPU and NIC are paired in the pod: no constraint can express it here");
         break;
     default:
         return;
@@ -250,8 +250,8 @@ static void add_cliques(const struct preview *p, struct buf *out)
 static const char *const fact_words[] = {
     [PAIR_BY_FILE] = "by the topology file",
     [PAIR_BY_SYSFS] = "by the pods' sysfs",
-    [PAIR_BY_ROOT] = "by the PCIe root that GPU and NIC share; what switches are below it no slice "
-                     "tells: it may be PIX, PXB or PHB (ROOT in drarun topo)",
+    [PAIR_BY_ROOT] = "by the PCIe root that GPU and NIC share; slices do not describe the switches "
+                     "below it: it may be PIX, PXB or PHB (ROOT in drarun topo)",
     [PAIR_BY_NAMES] = "by GKE's names of NICs",
     [PAIR_BY_NUMA] = "by NUMA nodes",
 };

@@ -203,11 +203,11 @@ static int find_agent(const struct job_request *request, const char *shown, cons
         return 0;
     if (found > 1)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "%s %s: %zu of the agents are on that host: name those that you want, in "
-                          "their order, with --agents alone",
+                          "%s %s: %zu of the agents are on that host: leave this option out and "
+                          "list the agents that you want, in order, in --agents",
                           shown, name, found);
     return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                      "%s %s: none of the agents is called so (--agents %.200s)", shown, name,
+                      "%s %s: no agent has this name (--agents %.200s)", shown, name,
                       request->agents);
 }
 
@@ -218,8 +218,8 @@ static int choose_agents(struct job_request *request, const char *shown, const s
     for (size_t i = 0; i < hosts->count; i++) {
         if (hosts->list[i].slots != hosts->list[0].slots)
             return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                              "%s: %s has other slots than %s; here every worker has the same, "
-                              "--ranks-per-worker R",
+                              "%s: %s has a different number of slots than %s; every worker needs "
+                              "the same number (--ranks-per-worker R)",
                               shown, hosts->list[i].name, hosts->list[0].name);
         int rc = find_agent(request, shown, hosts->list[i].name, &chosen, err);
         if (rc < 0)
@@ -242,7 +242,8 @@ static int use_this_machine(struct job_request *request, const char *shown,
         if (!is_here(hosts->list[i].name))
             return error_kind(
                 err, DRARUN_ERR_USAGE, EINVAL,
-                "%s %s: that is not this machine, and drarun reaches others through agents: start "
+                "%s %s: this host is another machine, which drarun reaches only through an agent: "
+                "start "
                 "drarun-worker --listen :7173 --key-file FILE there, and give --agents %s:7173,... "
                 "--key-file FILE",
                 shown, hosts->list[i].name, hosts->list[i].name);
@@ -260,10 +261,10 @@ static int use(struct job_request *request, const char *shown, const struct host
                struct drarun_error *err)
 {
     if (request->pods)
-        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "%s: the workers are those of the allocation; -n and --ranks-per-worker "
-                          "say where ranks run",
-                          shown);
+        return error_kind(
+            err, DRARUN_ERR_USAGE, EINVAL,
+            "%s: the allocation sets the workers; use -n and --ranks-per-worker to place the ranks",
+            shown);
     if (request->agents && !request->alloc_agents)
         return choose_agents(request, shown, hosts, err);
     return use_this_machine(request, shown, hosts, err);
@@ -291,14 +292,13 @@ int hosts_use(struct job_request *request, struct drarun_error *err)
     if (request->per_host && !several && counted)
         return error_kind(
             err, DRARUN_ERR_USAGE, EINVAL,
-            "-N %u: how many ranks each worker has, and there is one worker, which has "
-            "all: leave -N out; srun's nodes are --workers K here, or --agents "
-            "elsewhere",
+            "-N %u sets the ranks of each worker, and the only worker has all ranks: leave -N out; "
+            "for srun's nodes, use --workers K here, or --agents elsewhere",
             request->per_host);
     if (request->per_host && !several)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "-N %u: how many ranks each worker has, and there is one worker: -n %u; "
-                          "srun's nodes are --workers K here, or --agents elsewhere",
+                          "-N %u sets the ranks of each worker, and there is one worker: use -n "
+                          "%u; for srun's nodes, use --workers K here, or --agents elsewhere",
                           request->per_host, request->per_host);
     if (request->per_host)
         request->per_worker = request->per_host;

@@ -87,11 +87,11 @@ static const char *add_inspector(struct job_request *request, struct strlist *en
         library = access(paths.items[i], R_OK) == 0 ? paths.items[i] : NULL;
     env->failed |= paths.failed;
     if (!library)
-        return "this machine does not have its library; build it from NCCL's "
-               "plugins/profiler/inspector into /usr/local/lib, or name its place: nccl: {env: "
+        return "its library is not on this machine; build it from NCCL's "
+               "plugins/profiler/inspector into /usr/local/lib, or give its path: nccl: {env: "
                "{NCCL_PROFILER_PLUGIN: /PATH}}";
     if (!env_get(env, INSPECTOR_FOLDER) && !request_reports_to_file(request))
-        return "its files have no place; give --report FILE, or name a folder: nccl: {env: "
+        return "no folder is set for its files; give --report FILE, or set a folder: nccl: {env: "
                "{" INSPECTOR_FOLDER ": /PATH}}";
     if (!env_get(env, INSPECTOR_FOLDER))
         request->collect_env = INSPECTOR_FOLDER;
@@ -275,8 +275,9 @@ static int keep_input(struct job_request *request, struct drarun_error *err)
 {
     CLEANUP(buf_done) struct buf text = BUF_INIT;
     if (request->stdin_rank != REQUEST_STDIN_NONE && request->stdin_rank != 0)
-        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "--stdin: standard input is the job's spec: name a file for that one");
+        return error_kind(
+            err, DRARUN_ERR_USAGE, EINVAL,
+            "--stdin: standard input is already used for the job's spec: give the spec as a file");
     request->stdin_rank = REQUEST_STDIN_NONE;
     if (doc_read("-", NULL, &text, err) < 0)
         return -err->code;

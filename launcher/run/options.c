@@ -33,7 +33,7 @@ static int set_ranks(void *target, const char *shown, const char *value, struct 
         current(target)->ranks = (uint32_t)number;
     else if (rc == -EINVAL && strcmp(shown, "-n") == 0 && k8s_is_label(value)) /* as kubectl's */
         error_kind(err, bad.kind, bad.code,
-                   "%s; for run it is the number of ranks: --namespace %s is the namespace",
+                   "%s; for run, -n is the number of ranks: use --namespace %s for the namespace",
                    bad.text, value);
     else
         error_kind(err, bad.kind, bad.code, "%s", bad.text);
@@ -422,22 +422,22 @@ static const struct option_spec specs[] = {
 static const struct {
     const char *name, *instead;
 } only_here[] = {
-    {"ranks-per-worker", "the spec says it: ranksPerWorker"},
+    {"ranks-per-worker", "the spec sets it: ranksPerWorker"},
     {"agents", NULL},
     {"key-file", NULL},
     {"alloc", NULL},
     {"radix", NULL},
-    {"launch", "the spec says it: launch"},
-    {"bind", "the spec says it: bind"},
+    {"launch", "the spec sets it: launch"},
+    {"bind", "the spec sets it: bind"},
     {"slots", NULL},
     {"oversubscribe", NULL},
     {"report-bindings", NULL},
     {"stdin", NULL},
     {"output-dir", "drarun logs JOB --rank R has the output of each"},
-    {"timeout", "the spec says it: timeouts.total"},
+    {"timeout", "the spec sets it: timeouts.total"},
     {"kill-after", NULL},
-    {"hang-after", "the spec says it: hangAfter"},
-    {"start-timeout", "the spec says it: timeouts.start"},
+    {"hang-after", "the spec sets it: hangAfter"},
+    {"start-timeout", "the spec sets it: timeouts.start"},
     {"orphan-wait", NULL},
 };
 
@@ -466,9 +466,10 @@ static int refuse_here(const struct job_request *request, struct drarun_error *e
 {
     const char *instead = NULL;
     if (request->inherit)
-        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "-genv%s: what a job's ranks get is in its spec (the container's env)",
-                          request->inherit);
+        return error_kind(
+            err, DRARUN_ERR_USAGE, EINVAL,
+            "-genv%s: the ranks' environment is set in the job's spec (the container's env)",
+            request->inherit);
     if (!request->for_here)
         return 0;
     for (size_t i = 0; i < ARRAY_LEN(only_here); i++)
@@ -505,7 +506,7 @@ static int refuse_cluster(const struct job_request *request, struct drarun_error
         if (refused[i].given)
             return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                               "--local and %s: the job's ranks run on this machine, and its spec "
-                              "says how many there are and how they find one another",
+                              "sets their number and how they connect",
                               refused[i].name);
     return 0;
 }
@@ -552,25 +553,26 @@ int run_options_parse_spec(struct job_request *request, struct drarun_error *err
     bool split = used > 0 && strcmp(words[used - 1], "--") == 0;
     if (used < count && !split)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "unexpected argument \"%s\": what is for the ranks comes behind --",
+                          "unexpected argument \"%s\": arguments for the ranks go after --",
                           words[used]);
     if (program->ranks)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "-n %u: a job's spec says how many ranks a worker has (ranksPerWorker); "
+                          "-n %u: a job's spec sets the ranks of each worker (ranksPerWorker); "
                           "--workers N changes the workers, --namespace %u is the namespace",
                           program->ranks, program->ranks);
     if (!request->local && (program->env.count > 0 || request->env_all.count > 0 || program->wd))
-        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "%s: what a job's ranks get is in its spec (the container's %s)",
-                          program->wd ? "--wd" : "--env", program->wd ? "workingDir" : "env");
+        return error_kind(
+            err, DRARUN_ERR_USAGE, EINVAL,
+            "%s: the ranks' environment is set in the job's spec (the container's %s)",
+            program->wd ? "--wd" : "--env", program->wd ? "workingDir" : "env");
     if (request->hosts_shown || request->per_host)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "%s: a job's spec says what its workers are, and how many ranks each has",
+                          "%s: a job's spec sets its workers, and the ranks of each",
                           request->hosts_shown ? request->hosts_shown : "-N");
     if (request->frames && !request->local)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "--frames: for ranks on this machine; a cluster's job is followed by "
-                          "drarun_job_follow(3)");
+                          "--frames is for ranks on this machine; to follow a job of a cluster, "
+                          "use drarun_job_follow(3)");
     int rc = request->local ? refuse_cluster(request, err) : refuse_here(request, err);
     if (rc == 0)
         rc = check_level(request, err); /* one may stand before the file, the other behind it */
@@ -595,12 +597,13 @@ static int check_together(const struct job_request *request, struct drarun_error
                           "--workers starts agents here, --agents uses those that run already: "
                           "give one of them");
     if (request->agents && !request->key_file)
-        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "--agents needs --key-file FILE, the key that those agents were given");
+        return error_kind(
+            err, DRARUN_ERR_USAGE, EINVAL,
+            "--agents needs --key-file FILE, the key that those agents were started with");
     if (request->alloc && (request->agents || request->workers))
         return error_kind(
             err, DRARUN_ERR_USAGE, EINVAL,
-            "--alloc, --agents and --workers each say which agents: give one of them");
+            "--alloc, --agents and --workers each select the agents: give one of them");
     if (request->key_file && !request->agents)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "--key-file is for --agents");
     return check_level(request, err);

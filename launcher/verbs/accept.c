@@ -20,7 +20,7 @@ static int set_slower(void *target, const char *shown, const char *value, struct
 {
     struct options *options = target;
     double percent = 0;
-    int rc = amount_parse(shown, value, 99, "per cent", &percent, err);
+    int rc = amount_parse(shown, value, 99, "a percentage", &percent, err);
     if (rc == 0)
         options->order.options.slower = percent / 100;
     return rc;

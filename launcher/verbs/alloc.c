@@ -181,7 +181,7 @@ static int check(const struct options *o, const char *file, struct drarun_error 
     if (c->namespace || c->context || c->kubeconfig || o->name || o->image || o->through ||
         o->lost_after_ms)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "without a job's FILE the workers are this machine's: drarun alloc "
+                          "without a job FILE, the workers run on this machine: drarun alloc "
                           "[options] %s",
                           verb_alloc.arguments);
     if (o->workers > WORKERS_MAX)

@@ -23,8 +23,8 @@ static int set_percent(void *target, const char *shown, const char *value, struc
     char *end;
     double percent = strtod(value, &end);
     if (end == value || *end || !(percent >= 0) || percent > 1e6)
-        return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "%s: expected per cent, as 5, got \"%s\"",
-                          shown, value);
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "%s: expected a percentage such as 5, got \"%s\"", shown, value);
     o->percent = percent;
     o->demanded = true;
     return 0;

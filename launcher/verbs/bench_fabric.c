@@ -124,14 +124,15 @@ static int parse(int argc, char *const argv[], struct options *o, struct drarun_
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "unexpected argument \"%s\"", argv[used]);
     if (!o->order.agents == !o->job)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "whose NICs? Expected --job FILE, or --agents HOST:PORT,... with "
+                          "no workers given: expected --job FILE, or --agents HOST:PORT,... with "
                           "--key-file");
     if (o->order.agents && !o->order.key_file)
-        return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "--agents needs their --key-file FILE");
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "--agents needs --key-file FILE, the key of the agents");
     if (o->order.agents ? names_cluster(o) : o->order.key_file != NULL)
         return error_kind(
             err, DRARUN_ERR_USAGE, EINVAL,
-            o->job ? "--key-file is of --agents: a job has a key of its own"
+            o->job ? "--key-file is for --agents: a job has its own key"
                    : "--role, --workers, --name, --image and the cluster's options are for "
                      "--job");
     return 0;
@@ -162,7 +163,7 @@ static json_t *choose_job(const struct job_spec *spec, const struct options *o,
     int rc = chosen ? 0 : -1;
     if (roles && o->workers)
         rc = error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                        "--workers: of which role? The job has %s: add --role NAME",
+                        "--workers: the job has several roles (%s): add --role NAME",
                         names.data ? names.data : "several");
     buf_done(&names);
     if (rc < 0)

@@ -177,7 +177,7 @@ static int judge_files(const struct options *o, const struct strlist *files, boo
     for (size_t i = 0; i < files->count; i++) {
         int rc = judge_file(o, files->items[i], page, j, err);
         if (rc == 0 && !page && (files->count > 1 || j->count > 1))
-            rc = error_kind(err, DRARUN_ERR_USAGE, EINVAL, "-o %s is of one run; %s holds %zu",
+            rc = error_kind(err, DRARUN_ERR_USAGE, EINVAL, "-o %s shows one run; %s holds %zu runs",
                             o->format, files->items[i], j->files[i].count);
         if (rc < 0)
             return rc;

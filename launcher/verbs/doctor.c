@@ -60,16 +60,17 @@ static int parse(int argc, char *const argv[], struct options *options, struct d
     if (used < argc)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "unexpected argument \"%s\"", argv[used]);
     if (options->nics && options->root)
-        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "--nics opens devices of this machine: files below --root %s are none",
-                          options->root);
+        return error_kind(
+            err, DRARUN_ERR_USAGE, EINVAL,
+            "--nics opens the devices of this machine: it cannot open files below --root %s",
+            options->root);
     options->node |= options->root != NULL;
     if ((options->node || options->nics) &&
         (options->cluster.kubeconfig || options->cluster.context || options->cluster.namespace))
-        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "--%s looks at this machine: --kubeconfig, --context and --namespace "
-                          "are a cluster's",
-                          options->node ? "node" : "nics");
+        return error_kind(
+            err, DRARUN_ERR_USAGE, EINVAL,
+            "--%s checks this machine: --kubeconfig, --context and --namespace are for a cluster",
+            options->node ? "node" : "nics");
     return 0;
 }
 

@@ -178,10 +178,11 @@ static int parse_command(char *const argv[], int used, struct options *options,
 {
     if (used == 0 || strcmp(argv[used - 1], "--") != 0)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "unexpected argument \"%s\": a command comes behind --", argv[used]);
+                          "unexpected argument \"%s\": a command goes after --", argv[used]);
     if (options->format || options->explain)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "--output and --explain print; with a command nothing is printed");
+                          "--output and --explain print the environment: leave them out to run a "
+                          "command with it");
     options->command = argv + used;
     return 0;
 }

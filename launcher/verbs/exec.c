@@ -66,7 +66,7 @@ static int parse_beside(int argc, char *const argv[], struct options *options,
     if (!exec->argv[0] && !options->tty)
         return usage(err, "expected a command, or -t for a shell");
     if (options->tty && !isatty(STDIN_FILENO))
-        return usage(err, "-t: our standard input is no terminal");
+        return usage(err, "-t: standard input is not a terminal");
     exec->cluster = options->cluster;
     exec->tty = options->tty;
     exec->input = (options->stdin_ || options->tty) && input_is_there();

@@ -60,8 +60,8 @@ static void tell_duplicates(const struct doc *doc)
     size_t count = 0;
     const struct doc_duplicate *list = doc_duplicates(doc, &count);
     for (size_t i = 0; i < count; i++)
-        log_note("%s:%u:%u: the key \"%s\" stands here a second time, first in line %u: the last "
-                 "one counts, as with kubectl",
+        log_note("%s:%u:%u: the key \"%s\" is given twice, first in line %u: the last one is used, "
+                 "as with kubectl",
                  doc_name(doc), list[i].at.line, list[i].at.column, list[i].key,
                  list[i].first.line);
 }
@@ -128,7 +128,7 @@ static int load_files(const struct strlist *files, struct reader *readers, size_
         struct doc *doc = NULL;
         int rc = doc_load(files->items[i], &limits, &doc, err);
         if (rc < 0 && err->code == ENOENT && i > 0)
-            return error_prefix(err, "the ranks' program goes behind --");
+            return error_prefix(err, "the ranks' program goes after --");
         if (rc < 0)
             return rc;
         tell_duplicates(doc);

@@ -135,8 +135,9 @@ static const struct kind *find_kind(const char *name, struct drarun_error *err)
         if (strcmp(kinds[i].name, name) == 0)
             return &kinds[i];
     bool near = nearest_word(name, KINDS, nearest, sizeof nearest);
-    error_kind(err, DRARUN_ERR_USAGE, EINVAL, "no kind of job \"%.60s\"%s%s%s expected one of %s",
-               name, near ? "; did you mean " : ";", near ? nearest : "", near ? "?" : "", KINDS);
+    error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+               "unknown kind of job \"%.60s\"%s%s%s expected one of %s", name,
+               near ? "; did you mean " : ";", near ? nearest : "", near ? "?" : "", KINDS);
     return NULL;
 }
 

@@ -167,15 +167,16 @@ static int check(const struct verb *verb, struct options *options, struct drarun
         return expected(verb, "names of jobs, or --all", err);
     if (verb == &verb_list && job->job)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "unexpected argument \"%s\": drarun status %s tells of one job", job->job,
+                          "unexpected argument \"%s\": drarun status %s shows one job", job->job,
                           job->job);
     if (verb != &verb_cancel && job->job_count > 1)
         return expected(verb, "the name of one job", err);
     if (verb != &verb_cancel && verb != &verb_list && verb != &verb_status && !job->job)
         return expected(verb, "the name of one job", err);
     if (job->tail >= 0 && job->follow)
-        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "--tail is of the log as it is: give it without --follow");
+        return error_kind(
+            err, DRARUN_ERR_USAGE, EINVAL,
+            "--tail prints the end of the current log: it cannot be used with --follow");
     if (job->watch && (job->format == VERB_JSON || job->format == VERB_YAML))
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "--watch prints text: give it without -o %s", options->output);

@@ -98,7 +98,8 @@ static void each_status(message_fn fn, void *arg)
 {
     fn(&(struct message){.code = "0",
                          .extra = "",
-                         .meaning = "every rank ended well, or those did that decide",
+                         .meaning =
+                             "every rank succeeded, or those did that the spec names (success)",
                          .cure = "nothing"},
        arg);
     for (int status = 1; status < 256; status++) {

@@ -146,8 +146,8 @@ static int render(const char *file, struct options *options, char **ret_text)
     struct drarun_error err = {0};
     struct drarun_spec *spec = NULL;
     if (options->render.as && options->profiles) {
-        log_error("render: --profiles: not with --as: the pods' drarun env knows the built-in ones "
-                  "alone");
+        log_error("render: --profiles cannot be used with --as: drarun env in the pods knows only "
+                  "the built-in profiles");
         return error_exit_status(DRARUN_ERR_USAGE);
     }
     int status = spec_file_load(file, options->profiles, &spec);

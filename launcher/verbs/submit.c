@@ -72,7 +72,7 @@ static int check(const struct options *options, struct drarun_error *err)
 {
     if (options->dry_run && (options->output || options->replace))
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "--dry-run makes nothing: it has no use for --%s",
+                          "--dry-run creates nothing: it cannot be used with --%s",
                           options->output ? "output" : "replace");
     return 0;
 }

@@ -65,8 +65,9 @@ static int refuse(const struct options *options, struct drarun_error *err)
     if (options->root && options->slices.count)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "--root and --slices exclude each other");
     if (options->slices.count && options->format && strcmp(options->format, "nccl-xml") == 0)
-        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "-o nccl-xml needs a machine or --root: slices tell no switches");
+        return error_kind(
+            err, DRARUN_ERR_USAGE, EINVAL,
+            "-o nccl-xml needs a machine or --root: slices do not describe PCIe switches");
     if (!options->slices.count && (options->claims.count || options->node))
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "--claims and --node need --slices");
     return 0;

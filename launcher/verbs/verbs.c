@@ -79,9 +79,9 @@ static const struct {
     {"apply create start sbatch qsub bsub", "drarun submit FILE starts a job of a cluster"},
     {"srun", "drarun -n N PROGRAM starts ranks, as srun does"},
     {"salloc", "drarun alloc keeps workers for a shell"},
-    {"sinfo scontrol cluster-info info pbsnodes bhosts", "drarun doctor looks at the cluster"},
+    {"sinfo scontrol cluster-info info pbsnodes bhosts", "drarun doctor checks the cluster"},
     {"top stats inspect show events history sstat is-active is-failed",
-     "drarun status JOB tells how far a job is, and drarun describe JOB all about it"},
+     "drarun status JOB shows the progress of a job, and drarun describe JOB all details"},
     {"attach sattach", "drarun logs -f JOB follows a job's output, drarun exec JOB RANK -t is a "
                        "shell beside a rank"},
     {"diff", "drarun plan FILE shows what a job would get"},

@@ -17,8 +17,8 @@ static const struct {
     [DRARUN_ERR_USAGE] = {"usage", 64, "the command line is wrong",
                           "drarun help VERB shows the options"},
     [DRARUN_ERR_SPEC] = {"spec", 65,
-                         "the job's description is wrong, or names what cannot be had: an image, a "
-                         "device class",
+                         "the job's description is wrong, or names an image or a device class "
+                         "that does not exist",
                          "drarun validate FILE names each wrong key"},
     [DRARUN_ERR_CLUSTER] = {"cluster", 69,
                             "the API server cannot be reached, or refuses the request",

@@ -197,7 +197,8 @@ int dir_check_own(const char *path, struct drarun_error *err)
     if (lstat(path, &st) < 0)
         return error_set(err, errno, "%s: %s", path, strerror(errno));
     if (!S_ISDIR(st.st_mode))
-        return error_set(err, EPERM, "%s: expected a directory, which is no link: remove it", path);
+        return error_set(err, EPERM, "%s: expected a directory that is not a link: remove it",
+                         path);
     if (st.st_uid != geteuid())
         return error_set(err, EPERM, "%s: belongs to user %u, expected user %u: chown or remove it",
                          path, st.st_uid, geteuid());

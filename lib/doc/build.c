@@ -111,8 +111,8 @@ int build_key(struct builder *b, const char *key, struct doc_place at, struct dr
     struct frame *f = top(b);
     bool again = json_object_get(f->container, key);
     if (again && !b->limits->last_wins)
-        return build_error(b, at, err, "the key \"%s\" stands here a second time, first in line %u",
-                           key, f->entries[entry_of(f, key)].key.line);
+        return build_error(b, at, err, "the key \"%s\" is given twice, first in line %u", key,
+                           f->entries[entry_of(f, key)].key.line);
     int rc = again ? drop_member(b->doc, f, key, at, err) : 0;
     if (rc < 0)
         return rc;

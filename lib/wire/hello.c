@@ -27,7 +27,7 @@ int hello_check(const Drarun__Wire__Hello *hello, const char *own_pmix, struct d
     if (own_pmix[0] && hello->pmix[0] && strcmp(own_pmix, hello->pmix) != 0)
         return error_kind(
             err, DRARUN_ERR_INFRASTRUCTURE, EPROTONOSUPPORT,
-            "it carries libpmix %s, others of this job %s, and their data do not mix: "
+            "it carries libpmix %s, other agents of this job %s, and the two are incompatible: "
             "use the same drarun-worker everywhere",
             hello->pmix, own_pmix);
     return 0;

@@ -16,7 +16,7 @@ static bool tell_evicted(struct agent *agent)
     Drarun__Wire__Evicted message = DRARUN__WIRE__EVICTED__INIT;
     if (!agent->options.pod || !agent->control || agent->control_lost)
         return false;
-    message.reason = unconst("its pod was told to end (SIGTERM): evicted, preempted or deleted");
+    message.reason = unconst("its pod got SIGTERM: it was evicted, preempted or deleted");
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(EVICTED, evicted, &message);
     agent_send(agent, &envelope);
     return true;
@@ -35,7 +35,7 @@ static void on_sigterm(evutil_socket_t fd, short what, void *arg)
     }
     if (evicted)
         return;
-    error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, ESHUTDOWN, "the agent was told to end (SIGTERM)");
+    error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, ESHUTDOWN, "the agent got SIGTERM");
     agent_send_failure(agent, &err, -1);
     agent_end_ranks(agent, false);
     if (agent->state == AGENT_DONE && agent->control_lost)

@@ -42,10 +42,11 @@ static void on_parent_overdue(evutil_socket_t fd, short what, void *arg)
     struct agent *agent = arg;
     struct drarun_error err = {0};
     (void)fd, (void)what;
-    error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, ETIMEDOUT,
-               "worker %u was not dialled by its neighbour within %d s: can the agents reach each "
-               "other's ports?",
-               agent->assignment->worker, PARENT_DEADLINE_MS / 1000);
+    error_kind(
+        &err, DRARUN_ERR_INFRASTRUCTURE, ETIMEDOUT,
+        "worker %u got no connection from its neighbour within %d s: can the agents reach each "
+        "other's ports?",
+        agent->assignment->worker, PARENT_DEADLINE_MS / 1000);
     agent_fail(agent, &err);
 }
 
@@ -68,7 +69,7 @@ static void on_assignment(struct agent *agent, Drarun__Wire__Envelope *message)
 
 static void on_end(struct agent *agent, const Drarun__Wire__End *end)
 {
-    log_debug("agent %u: told to end: %s", agent->tree.self, end->reason);
+    log_debug("agent %u: asked to end: %s", agent->tree.self, end->reason);
     agent_end_ranks(agent, end->at_once);
 }
 

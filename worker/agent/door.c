@@ -60,7 +60,7 @@ static int check_launcher(const struct agent *agent, const Drarun__Wire__Hello *
                          ", the caller's is %" PRIu64,
                          agent->generation, hello->generation);
     if (served && hello->generation == agent->generation)
-        return error_set(err, EBUSY, "this agent has a launcher already");
+        return error_set(err, EBUSY, "this agent already has a launcher");
     return 0;
 }
 
@@ -104,7 +104,7 @@ static void on_nobody(evutil_socket_t fd, short what, void *arg)
 {
     struct agent *agent = arg;
     (void)fd, (void)what;
-    log_error("worker 0 (%s) has not called within %" PRId64
+    log_error("worker 0 (%s) has not connected within %" PRId64
               " s (--start-timeout): does its pod run "
               "drarun exec with as many workers, and do network policies let it reach this port?",
               agent->options.entry, agent->options.await_ms / 1000);

@@ -115,11 +115,12 @@ static void on_orphaned(evutil_socket_t fd, short what, void *arg)
     (void)fd, (void)what;
     if (agent->state == AGENT_IDLE || agent->state == AGENT_DONE) {
         if (agent->options.entry)
-            log_error("worker 0 (%s) has left, and did not call again", agent->options.entry);
+            log_error("worker 0 (%s) closed its connection and did not connect again",
+                      agent->options.entry);
         agent_leave(agent, 70);
         return;
     }
-    log_error("no other launcher came in time: ending the ranks");
+    log_error("no other launcher connected in time: ending the ranks");
     agent_end_ranks(agent, false);
     if (agent->state == AGENT_DONE)
         agent_leave(agent, 70);

@@ -133,7 +133,7 @@ static void early_message(struct channel *channel, Drarun__Wire__Envelope *messa
     struct agent *agent = arg;
     (void)channel;
     if (message->body_case != DRARUN__WIRE__ENVELOPE__BODY_LAUNCH || agent->early.launch) {
-        agent_drop_parent(agent, "it does not speak as a neighbour does");
+        agent_drop_parent(agent, "it does not speak the protocol of a neighbour");
         return;
     }
     message->body_case = DRARUN__WIRE__ENVELOPE__BODY__NOT_SET; /* ours now */

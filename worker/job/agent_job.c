@@ -22,7 +22,7 @@ static int check(const Drarun__Wire__Launch *wire, struct drarun_error *err)
         return refuse(err, "no job uid, or one of more than 64 characters");
     if (strlen(wire->secret) > SECRET_MAX ||
         wire->secret[strspn(wire->secret, "abcdefghijklmnopqrstuvwxyz0123456789")])
-        return refuse(err, "the namespace's secret has other characters, or too many");
+        return refuse(err, "the namespace's secret has invalid characters, or too many");
     if (wire->n_workers == 0 || wire->n_workers > RANKMAP_WORKERS_MAX)
         return refuse(err, "no workers, or too many");
     if (wire->worker >= wire->n_workers)
@@ -161,7 +161,7 @@ static int build_launched_groups(struct agent_job *job, struct drarun_error *err
 {
     const Drarun__Wire__Launch *launch = job->wire;
     if (launch->n_worlds > 0 && launch->n_worlds != launch->n_apps)
-        return refuse(err, "as many worlds as programs are wanted, or none");
+        return refuse(err, "expected one world for each program, or none");
     int rc = rank_group_map(launch->blocks, launch->n_blocks, launch->n_apps,
                             (uint32_t)launch->n_workers, &job->map, err);
     for (uint32_t app = 0; rc == 0 && app < (launch->n_worlds > 0 ? job->map.apps : 1); app++)

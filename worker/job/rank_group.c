@@ -25,7 +25,7 @@ int rank_group_map(Drarun__Wire__Block *const *wire, size_t count, size_t apps, 
     for (size_t i = 0; i < count; i++) {
         if (wire[i]->app >= apps)
             return error_kind(err, DRARUN_ERR_SPEC, EPROTO,
-                              "launch message: ranks of a program that is not there");
+                              "launch message: ranks of an unknown program");
         blocks[i] =
             (struct rank_block){wire[i]->first, wire[i]->count, wire[i]->worker, wire[i]->app};
     }

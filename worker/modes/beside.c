@@ -73,7 +73,7 @@ int beside_exec(uint32_t rank, char *const argv[], struct drarun_error *err)
     if (pid == 0 || read_environment(pid, &env) < 0) {
         strlist_done(&env);
         return error_kind(err, DRARUN_ERR_USAGE, ENOENT,
-                          "rank %" PRIu32 " is not to be seen in this pod: it has not started, has "
+                          "rank %" PRIu32 " is not visible in this pod: it has not started, has "
                           "ended, or is another user's",
                           rank);
     }

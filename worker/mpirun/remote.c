@@ -126,8 +126,7 @@ static void ask(struct client *client, Drarun__Wire__Routed *message)
     int64_t worker = remote_find_host(remote->job->wire, host);
     if (worker < 0) {
         snprintf(text, sizeof text,
-                 "no worker of this job is called %.100s: take the names of $DRARUN_HOSTFILE",
-                 host);
+                 "no worker of this job is called %.100s: use the names in $DRARUN_HOSTFILE", host);
         refuse(client, text);
         return;
     }

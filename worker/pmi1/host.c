@@ -202,8 +202,8 @@ static void on_full(void *arg, uint32_t of_group)
     uint32_t rank = host->group->first + of_group;
     const struct log_about about = {.of_rank = true, .rank = rank};
     log_about(&about, LOG_QUIET,
-              "rank %u: PMI-1: it has put more than %u keys or %u bytes: the rest is refused", rank,
-              PMI1_RANK_KEYS_MAX, PMI1_RANK_BYTES_MAX);
+              "rank %u: PMI-1: it has put more than %u keys or %u bytes: the rest is rejected",
+              rank, PMI1_RANK_KEYS_MAX, PMI1_RANK_BYTES_MAX);
 }
 
 static struct pmi1_conn *new_conn(struct pmi1_rank *rank)

@@ -163,7 +163,7 @@ void pmix_data_reply(struct pmix_host *host, const Drarun__Wire__Routed *message
 {
     struct upcall *upcall = pmix_unpend(host, message->id);
     if (!upcall) {
-        log_error("an answer from worker %u that nobody waits for", message->source);
+        log_error("an answer from worker %u to no request", message->source);
         return;
     }
     if (message->body_case == DRARUN__WIRE__ROUTED__BODY_DMODEX_REPLY) {

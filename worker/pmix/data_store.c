@@ -247,7 +247,7 @@ static void tell_full(struct data_usage *usage, uint32_t rank, const char *what)
 {
     const struct log_about about = {.of_rank = true, .rank = rank};
     if (!usage->told)
-        log_about(&about, LOG_QUIET, "rank %u: PMIx: %s: the rest is refused", rank, what);
+        log_about(&about, LOG_QUIET, "rank %u: PMIx: %s: the rest is rejected", rank, what);
     usage->told = true;
 }
 

@@ -27,7 +27,7 @@ static struct waiting *waiting_of(struct pmix_host *host, const struct rank_grou
         return waiting;
     waiting = calloc(1, sizeof *waiting + group->local_count * sizeof *waiting->rank);
     if (!waiting) {
-        log_error("PMIx: out of memory: tools are not told that ranks wait for a debugger");
+        log_error("PMIx: out of memory: tools are not notified that ranks wait for a debugger");
         return NULL;
     }
     waiting->group = group;
@@ -72,7 +72,7 @@ static void notify_here(pmix_status_t code, const pmix_proc_t *source, const cha
     pmix_info_t *info;
     PMIX_INFO_CREATE(info, 2);
     if (!info) {
-        log_error("PMIx: out of memory: %s is not told", PMIx_Error_string(code));
+        log_error("PMIx: out of memory: %s is not notified", PMIx_Error_string(code));
         return;
     }
     PMIX_INFO_LOAD(&info[0], PMIX_EVENT_NON_DEFAULT, NULL, PMIX_BOOL);
@@ -81,7 +81,7 @@ static void notify_here(pmix_status_t code, const pmix_proc_t *source, const cha
         PMIx_Notify_event(code, source, PMIX_RANGE_LOCAL, info, 2, release, info);
     if (status == PMIX_SUCCESS)
         return;
-    log_error("PMIx: %s is not told: %s", PMIx_Error_string(code), PMIx_Error_string(status));
+    log_error("PMIx: %s is not notified: %s", PMIx_Error_string(code), PMIx_Error_string(status));
     release(status, info);
 }
 

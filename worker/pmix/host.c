@@ -76,8 +76,8 @@ static void note_refusal(struct pmix_host *host, const struct handshake *claim, 
         log_note("PMIx: refused a tool of our user: it has a rank's name, is in another container "
                  "or user namespace than this agent, or does not show us its descriptors");
     else
-        log_note("PMIx: refused a process of our user that %s has not started: what a service "
-                 "starts for a rank (docker run) is none of its own",
+        log_note("PMIx: refused a process of our user that %s has not started: a process that a "
+                 "service starts for a rank (docker run) does not belong to the rank",
                  whose);
 }
 

@@ -92,8 +92,8 @@ static void log_unknown_once(struct pmix_listener *listener, int rc)
     if (rc == -ESRCH || listener->unknown_logged)
         return;
     listener->unknown_logged = true;
-    log_error("PMIx: the kernel does not say whose a connection is (%s): refused, and so may "
-              "the ranks' be",
+    log_error("PMIx: the kernel does not report the user of a connection (%s): refused; "
+              "connections of ranks may be refused, too",
               strerror(-rc));
 }
 

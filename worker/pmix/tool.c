@@ -37,7 +37,7 @@ bool pmix_has_room_for_tool(struct pmix_host *host)
     if (host->tools < TOOLS_MAX)
         return true;
     if (!host->tools_refused)
-        log_note("PMIx: this agent has served %u tools, and refuses more", TOOLS_MAX);
+        log_note("PMIx: this agent has served %u tools and accepts no more", TOOLS_MAX);
     host->tools_refused = true;
     return false;
 }

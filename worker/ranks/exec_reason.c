@@ -69,7 +69,7 @@ static int no_permission(int dir, const char *path, const struct exec_head *head
     struct stat st;
     struct statvfs fs;
     if (fstatat(dir, path, &st, 0) < 0)
-        return refuse(err, EACCES, path, "a directory on the way to it may not be searched");
+        return refuse(err, EACCES, path, "a directory in its path does not allow search");
     if (S_ISDIR(st.st_mode))
         return refuse(err, EACCES, path, "it is a directory");
     if (!S_ISREG(st.st_mode))
@@ -106,7 +106,7 @@ int exec_reason(int dir, const char *path, int code, struct drarun_error *err)
         return refuse(err, code, path,
                       "its arguments and environment are larger than execve takes");
     case ETXTBSY:
-        return refuse(err, code, path, "it is being written");
+        return refuse(err, code, path, "it is open for writing");
     case EAGAIN:
     case ENOMEM:
     case EMFILE:

@@ -260,7 +260,7 @@ static int message_up(struct coll *coll, uint32_t from, const Drarun__Wire__Coll
 {
     uint32_t child = tree_child_index(coll->tree, from);
     if (child == TREE_NONE)
-        return error_set(err, EPROTO, "a contribution from worker %u, which is no child", from);
+        return error_set(err, EPROTO, "a contribution from worker %u, which is not a child", from);
     struct coll_op *op = op_find(coll, message->key);
     if (!op) {
         cleanup_free struct coll_range *ranges = calloc(message->n_members + 1, sizeof *ranges);
@@ -291,7 +291,7 @@ static int message_down(struct coll *coll, uint32_t from, const Drarun__Wire__Co
 {
     struct coll_op *op = op_find(coll, message->key);
     if (from != tree_parent(coll->tree) || !op || !op->sent_up)
-        return error_set(err, EPROTO, "collective %s: a result that nobody here waits for",
+        return error_set(err, EPROTO, "collective %s: a result that no rank here waits for",
                          message->key);
     for (uint32_t i = 0; i < tree_child_count(coll->tree); i++)
         if (op->parts[i].state != PART_NOT_NEEDED)

@@ -209,7 +209,7 @@ static void on_message(struct channel *channel, Drarun__Wire__Envelope *message,
     guest_free(guest);
     int rc = 0;
     if (message->body_case != DRARUN__WIRE__ENVELOPE__BODY_HELLO)
-        rc = error_set(&err, EPROTO, "the first message is no hello");
+        rc = error_set(&err, EPROTO, "the first message is not a hello");
     else
         rc = hello_check(message->hello, pmix_version(), &err);
     if (rc < 0) {

@@ -250,8 +250,8 @@ static void await_gone(struct allocation *a)
     while (board_remains(a->board, true) > 0 && clock_ms() < end)
         cluster_turn(a->cluster, end - clock_ms());
     if (board_remains(a->board, true) > 0)
-        log_error("alloc: %zu pods and claims of %s are not gone after %d s: their nodes may be "
-                  "lost; drarun describe %s",
+        log_error("alloc: %zu pods and claims of %s still exist after %d s: their nodes may be "
+                  "lost; see drarun describe %s",
                   board_remains(a->board, true), a->spec->name, GONE_MS / 1000, a->spec->name);
 }
 
@@ -272,8 +272,9 @@ static void give_back(struct allocation *a)
     stop_beating(a);
     int rc = patch ? cluster_merge_patch(a->cluster, &target, patch, &err) : -ENOMEM;
     if (rc < 0 && rc != -ENOENT)
-        log_error("alloc: %s; its workers go within %u s, or at once by drarun cancel %s",
-                  patch ? err.text : "out of memory", silent_s(a), a->spec->name);
+        log_error(
+            "alloc: %s; its workers are deleted within %u s; drarun cancel %s deletes them at once",
+            patch ? err.text : "out of memory", silent_s(a), a->spec->name);
     if ((rc < 0 && rc != -ENOENT) || !a->board)
         return;
     await_gone(a);

@@ -183,8 +183,8 @@ static int add_facts(struct allocate_folder *f, struct drarun_error *err)
     if (slices)
         json_object_set_new(f->doc, "slices", slices_of(f, slices));
     else
-        log_note("the cluster's ResourceSlices are not known (%s): each worker's devices are taken "
-                 "to be those that it shows",
+        log_note("the cluster's ResourceSlices are not known (%s): each worker's devices are read "
+                 "from its pod instead",
                  facts_missing(f->facts));
     json_object_set_new(f->doc, "slicesUnknown", json_boolean(!slices));
     if (facts_node_labels(f->facts))

@@ -157,8 +157,8 @@ static bool is_welcome(const struct tunnel *t, int fd)
     uid_t uid = 0;
     int rc = peer_uid(fd, &uid);
     if (rc < 0 && rc != -ESRCH)
-        log_verbose("port %u of pod %s: the kernel does not say whose a connection is: %s", t->port,
-                    t->pod, strerror(-rc));
+        log_verbose("port %u of pod %s: the kernel does not report the user of a connection: %s",
+                    t->port, t->pod, strerror(-rc));
     else if (rc == 0 && uid != geteuid())
         log_verbose("port %u of pod %s: refused a connection of user %u", t->port, t->pod,
                     (unsigned)uid);

@@ -511,7 +511,7 @@ const struct pod_state *board_workers(struct board *board, uint32_t attempt)
 {
     struct sorting s = {.board = board, .attempt = attempt};
     if (sort(&s) < 0)
-        log_error("out of memory: the workers' states are old");
+        log_error("out of memory: the workers' states are out of date");
     else
         for (uint32_t i = 0; i < board->spec->workers; i++) {
             bool wanted = claims_wanted_by(spec_role_of(board->spec, i));

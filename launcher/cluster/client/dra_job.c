@@ -75,7 +75,7 @@ void dra_job_add_words(const json_t *object, const char *name, struct buf *out)
                    "logs: %s",
                    name, manager, drajob_words(object));
     else
-        buf_printf(out, "nothing is made of DraJob %s yet: %s", name, drajob_words(object));
+        buf_printf(out, "DraJob %s has no objects yet: %s", name, drajob_words(object));
 }
 
 int dra_job_judge(const json_t *object, const char *name, int *ret_status, struct drarun_error *err)
@@ -92,7 +92,7 @@ int dra_job_judge(const json_t *object, const char *name, int *ret_status, struc
     }
     if (drajob_is_refused(object))
         return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
-                          "the spec of DraJob %s is refused: %s; correct it and apply it again",
+                          "the spec of DraJob %s is invalid: %s; correct it and apply it again",
                           name, words ? words : "?");
     /* a launcherUID that another manager reports is of no Job here */
     return drajob_launcher(object) && !drajob_manager(object) && !drajob_is_suspended(object)

@@ -51,7 +51,7 @@ size_t expire_reap(struct cluster *cluster, const char *namespace)
     size_t i, count = 0;
     json_t *map;
     if (cluster_list(cluster, &all, &select, &list, &err) < 0)
-        log_verbose("documents of jobs that have expired are not looked for: %s", err.text);
+        log_verbose("cannot look for the documents of expired jobs: %s", err.text);
     json_array_foreach(json_object_get(list, "items"), i, map)
     {
         const struct kube_target target = {
@@ -60,7 +60,7 @@ size_t expire_reap(struct cluster *cluster, const char *namespace)
         if (!is_over(map))
             continue;
         if (cluster_delete(cluster, &target, &this, &err) < 0)
-            log_verbose("%s, which has expired, is not deleted: %s", kube_name(map), err.text);
+            log_verbose("%s has expired and cannot be deleted: %s", kube_name(map), err.text);
         else
             count++;
     }

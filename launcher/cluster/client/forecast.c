@@ -284,7 +284,7 @@ void forecast_look(struct forecast *forecast, unsigned step, int64_t now_ms)
     if (rc == 0)
         rc = predict_job(forecast, &why);
     if (rc < 0)
-        log_verbose("what the slices have for the job is not known: %s", why.text);
+        log_verbose("cannot find out which devices the slices have for the job: %s", why.text);
 }
 
 int64_t forecast_due(const struct forecast *forecast, unsigned step)

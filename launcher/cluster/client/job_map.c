@@ -21,7 +21,7 @@ void job_map_name(const char *job, char name[JOB_MAP_NAME_SIZE])
 int job_map_none(const char *job, const char *namespace, struct drarun_error *err)
 {
     return error_kind(err, DRARUN_ERR_USAGE, ENOENT,
-                      "there is no job %s in namespace %s; drarun list shows those there are", job,
+                      "there is no job %s in namespace %s; drarun list shows the jobs", job,
                       namespace);
 }
 
@@ -55,8 +55,8 @@ int job_map_await(struct cluster *cluster, const char *job, const char *namespac
         }
         if (clock_ms() >= end)
             return error_kind(err, DRARUN_ERR_CLUSTER, ETIMEDOUT,
-                              "ConfigMap %s-status of this job was not there within %d s: its "
-                              "client died, or an earlier job's does not go",
+                              "ConfigMap %s-status of this job did not appear within %d s: its "
+                              "client died, or an earlier job's ConfigMap is not deleted",
                               job, AWAIT_MS / 1000);
         cluster_turn(cluster, AGAIN_MS);
     }

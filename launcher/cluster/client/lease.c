@@ -268,7 +268,8 @@ static bool is_stopped(const struct lease *lease)
 static int give_up(const struct lease *lease, struct drarun_error *err)
 {
     if (is_stopped(lease))
-        return error_set(err, ECANCELED, "told to end while another one holds %s", what(lease));
+        return error_set(err, ECANCELED, "asked to end while another launcher holds %s",
+                         what(lease));
     return error_kind(err, DRARUN_ERR_CLUSTER, ETIMEDOUT,
                       "another launcher (%s) still holds %s and renews it after %" PRId64
                       " s: it leads the job",
@@ -300,7 +301,7 @@ static int try_on(struct lease *lease, const char **seen, int64_t *seen_ms, bool
 static void say_wait(const struct lease *lease)
 {
     if (lease->owner.stop)
-        log_note("%s holds %s: waiting for its end", holder_in(lease->object), what(lease));
+        log_note("%s holds %s: waiting until it ends", holder_in(lease->object), what(lease));
     else
         log_note("another launcher (%s) holds %s: waiting up to %" PRId64 " s for its end",
                  holder_in(lease->object), what(lease), patience_ms(lease) / 1000);
@@ -382,7 +383,7 @@ void lease_give_back(struct lease *lease)
         rc = strcmp(holder_in(lease->object), lease->holder) == 0 ? give_back(lease, &err) : 0;
     }
     if (rc < 0)
-        log_verbose("%s was not given back: %s", what(lease), err.text);
+        log_verbose("%s was not released: %s", what(lease), err.text);
 }
 
 void lease_free(struct lease *lease)

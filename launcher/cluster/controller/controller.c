@@ -204,15 +204,16 @@ static int begin(struct controller *c, struct drarun_error *err)
     if (rc == 0)
         rc = cluster_discover(c->cluster, err);
     if (rc == 0 && !c->cluster->dra_jobs)
-        rc = error_kind(err, DRARUN_ERR_CLUSTER, ENOTSUP,
-                        "%s knows no DraJobs: let somebody who may run drarun install --crd | "
-                        "kubectl apply --server-side -f -",
-                        kube_config_server(c->cluster->config));
+        rc = error_kind(
+            err, DRARUN_ERR_CLUSTER, ENOTSUP,
+            "%s does not serve DraJobs: ask somebody with the rights to run drarun install --crd | "
+            "kubectl apply --server-side -f -",
+            kube_config_server(c->cluster->config));
     if (rc == 0)
         rc = take_lease(c, err);
     if (rc < 0)
         return rc;
-    log_note("looks after the DraJobs of %s%s, as %s",
+    log_note("manages the DraJobs of %s%s, as %s",
              c->options->namespace ? "namespace " : "all namespaces",
              c->options->namespace ? c->options->namespace : "", c->options->holder);
     return watch_all(c, err);

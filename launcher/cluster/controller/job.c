@@ -175,7 +175,7 @@ static int tell(const struct sight *s, const struct drajob_input *said)
         return rc;
     s->c->tally.not_written += rc != -EBUSY;
     if (rc != -EBUSY)
-        log_note("%s/%s: its status is not written: %s", s->namespace, s->name, err.text);
+        log_note("%s/%s: cannot write its status: %s", s->namespace, s->name, err.text);
     again(s, rc == -EBUSY ? CONFLICT_MS : AGAIN_MIN_MS);
     return rc;
 }
@@ -228,7 +228,7 @@ static bool is_dated(const struct sight *s)
     if (rc == 0 || rc == -ENOENT)
         return false;
     if (rc != -EBUSY)
-        log_note("%s/%s: the time of its deletion is not written: %s", s->namespace, s->name,
+        log_note("%s/%s: cannot write the time of its deletion: %s", s->namespace, s->name,
                  err.text);
     again(s, rc == -EBUSY ? CONFLICT_MS : pause_ms(s));
     return false;
@@ -249,7 +249,7 @@ static void expire(const struct sight *s)
         return;
     }
     if (cluster_delete(s->c->cluster, &target, &options, &err) < 0) {
-        log_note("%s/%s, whose time is over, is not deleted: %s", s->namespace, s->name, err.text);
+        log_note("%s/%s has expired and cannot be deleted: %s", s->namespace, s->name, err.text);
         again(s, pause_ms(s));
         return;
     }
@@ -272,7 +272,7 @@ static int pods_remain(const struct sight *s, struct drarun_error *err)
 
 static void tell_refused(const struct sight *s, const struct drarun_error *err)
 {
-    log_note("%s/%s: its spec is refused: %s", s->namespace, s->name, err->text);
+    log_note("%s/%s: its spec is invalid: %s", s->namespace, s->name, err->text);
     s->c->tally.refused++;
     tell_stage(s, DRAJOB_INVALID_SPEC, NULL, err->text);
 }
@@ -352,7 +352,7 @@ static bool is_clear(const struct sight *s)
         log_note("%s/%s: %s", s->namespace, s->name, err.text);
     if (!is_own_rest(s))
         tell_stage(s, DRAJOB_PENDING, reason_name(REASON_NAME_IN_USE),
-                   "objects of a job of that name are there: waiting for them to go");
+                   "objects of another job of that name still exist: waiting for their deletion");
     if (!s->job && !s->map) /* their end is watched */
         again(s, there < 0 ? pause_ms(s) : GOING_MS);
     return false;
@@ -391,9 +391,8 @@ static void lose_client(const struct sight *s)
     const struct drajob_input input = {
         .stage = DRAJOB_LOST,
         .reason = reason_name(REASON_CLIENT_LOST),
-        .text =
-            "its launcher's Job is gone, or its client has never made it: delete it, and submit "
-            "it again if it is to run",
+        .text = "its launcher's Job was deleted, or its client never created it: delete the "
+                "DraJob, and submit it again to run it",
         .result = "failed",
         .exit = INFRASTRUCTURE};
     tell(s, &input);
@@ -433,8 +432,7 @@ static void not_read(const struct sight *s, const struct drarun_error *err)
         tell_refused(s, err);
         return;
     }
-    log_note("%s/%s: its spec is not read, and will be tried again: %s", s->namespace, s->name,
-             err->text);
+    log_note("%s/%s: cannot read its spec, retrying: %s", s->namespace, s->name, err->text);
     again(s, pause_ms(s));
 }
 
@@ -571,7 +569,7 @@ static void forget(const struct sight *s)
  * launcherUID there is of no Job here. */
 static void leave_alone(const struct sight *s, const char *manager)
 {
-    log_verbose("%s/%s: left to %s, which manages it", s->namespace, s->name, manager);
+    log_verbose("%s/%s: ignored, because %s manages it", s->namespace, s->name, manager);
     forget(s);
 }
 

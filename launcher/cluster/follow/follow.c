@@ -142,7 +142,7 @@ static void cancel(struct follow *f)
 {
     struct drarun_error err = {0};
     f->cancel = false;
-    log_note("cancelling %s; again to leave it at once", f->options.job);
+    log_note("cancelling %s; interrupt again to leave it at once", f->options.job);
     if (cancel_job(f->cluster, f->options.job, f->options.namespace, &err) == 0)
         return;
     log_error("%s", err.text);

@@ -168,7 +168,7 @@ static void on_lease(const struct kube_answer *answer, const struct drarun_error
     int64_t now = kube_client_now(launcher->client);
     launcher->asking = NULL;
     if (err) {
-        log_verbose("whether the launcher is silent is not known: %s", err->text);
+        log_verbose("cannot check whether the launcher renews its Lease: %s", err->text);
         launcher->ask_ms = clock_ms() + AGAIN_MS;
         launcher->silent_since_ms = 0;
         launcher->silent = false;
@@ -199,10 +199,11 @@ static void say_silence(struct follow_launcher *launcher)
     launcher->said_lost = silence->lost;
     launcher_silence_text(silence, &text);
     if (silence->lost)
-        buf_printf(&text,
-                   "; another launcher can follow when it is back, or its Node is deleted; drarun "
-                   "cancel %s ends the job",
-                   launcher->pod->job);
+        buf_printf(
+            &text,
+            "; another launcher can take over when the node is back or its Node is deleted; drarun "
+            "cancel %s ends the job",
+            launcher->pod->job);
     say(launcher, &text);
 }
 

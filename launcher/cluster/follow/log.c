@@ -13,7 +13,7 @@
 
 #define AGAIN_MS 500  /* after a log that broke off */
 #define DRAIN_MS 5000 /* drain timeout of a log whose launcher is gone */
-#define ROTATED "its node keeps the end of a log alone (the kubelet's containerLogMaxSize)"
+#define ROTATED "its node keeps only the end of a log (the kubelet's containerLogMaxSize)"
 
 static void on_output(void *arg, uint32_t rank, bool is_stderr, const char *data, size_t length)
 {
@@ -100,7 +100,7 @@ void follow_log_read(struct follow_log *log, const char *bytes, size_t length)
 
 static void note_failure(struct follow_log *log, const struct drarun_error *err)
 {
-    log_verbose("the log broke off: %s", err->text);
+    log_verbose("the log ended early: %s", err->text);
     log->err = *err;
     if (err->code != EACCES)
         return;

@@ -33,11 +33,11 @@ static void say_why_not_read(const struct follow_result_facts *f, struct buf *wh
     if (f->trouble.code)
         buf_add_str(why, f->trouble.text);
     else if (f->leader_is_gone)
-        buf_printf(why, "pod %s, in whose log it is, is gone", f->leader);
+        buf_printf(why, "pod %s, whose log has it, is gone", f->leader);
     else if (f->log_err.code)
         buf_add_str(why, f->log_err.text);
     else
-        buf_printf(why, "nothing came of the log of pod %s for %d s", f->leader ? f->leader : "?",
+        buf_printf(why, "no log data came from pod %s for %d s", f->leader ? f->leader : "?",
                    FOLLOW_END_SILENT_MS / 1000);
 }
 

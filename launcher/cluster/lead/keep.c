@@ -46,7 +46,7 @@ void lead_look_for_shell(struct lead *lead)
     else if (clock_ms() - lead->shell_ms < (int64_t)lead->options->keep_s * 1000)
         return;
     else
-        log_note("nothing was heard of the allocation's shell for %u s: its workers are taken away",
+        log_note("no heartbeat from the allocation's shell for %u s: its workers are deleted",
                  lead->options->keep_s);
     lead->cancelled = !lead->shell_ended;
     lead->signo = SIGHUP;

@@ -335,7 +335,7 @@ static void clean_up(struct lead *lead)
     else if (!is_left_to_its_ttl(lead))
         rc = delete_pods_and_claims(lead->cluster, lead->spec, lead->options->namespace, &err);
     if (rc < 0)
-        log_error("%s; drarun cancel %s takes away what remains of the job", err.text,
+        log_error("%s; drarun cancel %s deletes what remains of the job", err.text,
                   lead->spec->name);
 }
 

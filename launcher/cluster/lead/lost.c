@@ -41,7 +41,7 @@ static void tell_first(const struct pod_state *workers, uint32_t *list, uint32_t
     if (alike)
         worker_ranges(alike, found, RANGES_MAX, &text);
     if (!alike || text.failed)
-        log_error("out of memory: workers are lost that are not named");
+        log_error("out of memory: more workers are lost than are named");
     else
         log_note("worker%s %s %s lost: %s", found > 1 ? "s" : "", text.data,
                  found > 1 ? "are" : "is", why);

@@ -23,6 +23,7 @@ void lead_serve_metrics(struct lead *lead)
         return;
     if (metrics_server_new(lead->cluster->base, (uint16_t)port, on_request, lead, &lead->metrics,
                            &err) < 0)
-        log_note("metrics are not served: %s; DRARUN_METRICS=PORT names another, off none",
+        log_note("metrics are not served: %s; DRARUN_METRICS=PORT sets another port, "
+                 "DRARUN_METRICS=off turns them off",
                  err.text);
 }

@@ -111,7 +111,7 @@ static int begin_release(struct lead *lead, struct drarun_error *err)
     char pause[40] = "";
     if (lead->decision.pause_ms > 0)
         duration_format(lead->decision.pause_ms, pause, sizeof pause);
-    log_note("the workers' devices are given back, to try again %s%s%s",
+    log_note("the workers' devices are released; the next try follows %s%s%s",
              pause[0] ? "in " : "at once", pause, how);
     lead_event(lead, REASON_RELEASED,
                "not all workers could be placed: the devices of the others are released");

@@ -30,10 +30,9 @@ static void say_unknown(struct lead *lead)
     if (lead->unknown_told)
         return;
     lead->unknown_told = true;
-    log_note(
-        "the cluster's ResourceSlices are not known%s%s: each worker's devices are taken to be "
-        "those that it shows; drarun install --cluster-role gives the right to read them",
-        why[0] ? ": " : "", why);
+    log_note("the cluster's ResourceSlices are not known%s%s: each worker's devices are read from "
+             "its pod instead; drarun install --cluster-role gives the right to read them",
+             why[0] ? ": " : "", why);
 }
 
 static bool has_devices(const struct job_spec *spec)

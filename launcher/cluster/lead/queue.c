@@ -46,7 +46,7 @@ bool lead_is_taken_back(const struct lead *lead, int rc, const struct drarun_err
 /* With a new worker Job: in the old one a worker whose ranks were ended may count as completed. */
 int lead_queue_again(struct lead *lead, struct drarun_error *err)
 {
-    log_note("queue %s has taken the workers back: the ranks start anew when it admits them again",
+    log_note("queue %s has reclaimed the workers: the ranks start again when it admits them",
              lead->spec->queue);
     return lead_next_attempt(lead, err);
 }
@@ -57,7 +57,7 @@ void lead_give_back_suspended(struct lead *lead)
     struct gang before = lead->gang;
     if (lead->lost.code || !is_suspended(board_launcher_job(lead->board)))
         return;
-    log_note("the job is suspended: its workers are taken back");
+    log_note("the job is suspended: its workers are deleted");
     if (delete_workers(lead->cluster, lead->spec, lead->options->namespace, &err) < 0)
         log_error("%s", err.text);
     lead->render.attempt++;

@@ -25,7 +25,8 @@ static int on_prepare(void *arg, struct job *job, struct drarun_error *err)
         rc = -err->code;
     } else if (rc == 0 && lead->decision.action != GANG_START) {
         rc = error_kind(err, DRARUN_ERR_INFRASTRUCTURE, ECANCELED,
-                        "a worker was lost while the agents were asked (%s)", lead->decision.event);
+                        "a worker was lost while the agents were contacted (%s)",
+                        lead->decision.event);
     }
     if (rc == 0)
         rc = lead_plan(lead, job, err);

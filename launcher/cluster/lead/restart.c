@@ -79,7 +79,7 @@ static int wait_until_gone(struct lead *lead, bool claims, int64_t ms, struct dr
     return board_remains(lead->board, claims) == 0
                ? 0
                : error_kind(err, DRARUN_ERR_CLUSTER, ETIMEDOUT,
-                            "%zu pods and claims of the job are not gone after %" PRId64
+                            "%zu pods and claims of the job still exist after %" PRId64
                             " s: their nodes may be lost",
                             board_remains(lead->board, claims), ms / 1000);
 }
@@ -99,7 +99,7 @@ static int release(struct lead *lead, bool keep_claims, struct drarun_error *err
         wait_until_gone(lead, !keep_claims, job_spec_grace_ms(lead->spec) + BEYOND_GRACE_MS, &late);
     if (rc != -ETIMEDOUT)
         return rc;
-    log_note("%s: they are taken off the API without their nodes' word", late.text);
+    log_note("%s: they are deleted from the API without waiting for their nodes", late.text);
     rc = delete_pods(lead->cluster, lead->spec, namespace, NULL, true, err);
     return rc < 0 ? rc : wait_until_gone(lead, !keep_claims, RELEASE_MS, err);
 }
@@ -175,7 +175,7 @@ static void say_restart(struct lead *lead)
 static void pause_before_next(struct lead *lead)
 {
     int64_t end = clock_ms() + SHORT_MS;
-    log_note("attempt %u waits for %d s, since the last one ended so soon",
+    log_note("attempt %u waits for %d s, because the last one ended too soon",
              lead->render.attempt + 1, SHORT_MS / 1000);
     while (!lead_is_stopped(lead) && clock_ms() < end)
         cluster_turn(lead->cluster, end - clock_ms());

@@ -79,7 +79,7 @@ int lead_resume(struct lead *lead, struct drarun_error *err)
     lead->doc = doc;
     take(lead, doc);
     if (!lead->ended)
-        log_note("another launcher led this job before: attempt %u goes on from \"%s\"",
+        log_note("another launcher led this job before: attempt %u continues from \"%s\"",
                  lead->render.attempt, gang_phase_name(lead->gang.phase));
     return 0;
 }

@@ -145,8 +145,8 @@ static void tell_hang(struct lead_vitals *v)
 {
     struct buf text = BUF_INIT;
     buf_printf(&text,
-               "nothing has moved for %" PRId64
-               " s (hangAfter): no output, no network, no CPU time. What the ranks do:",
+               "no progress for %" PRId64
+               " s (hangAfter): no output, no network, no CPU time. State of the ranks:",
                silence_lasts_ms(&v->silence, lead_now()) / 1000);
     for (uint32_t i = 1; i <= v->stories.count && i <= STORIES_MAX; i++)
         add_group(v, i, &text);
@@ -166,7 +166,7 @@ static void tell_fallback(struct lead_vitals *v)
     struct drarun_error err = {0};
     bool fail = v->lead->spec->on_tcp_fallback == SPEC_FALLBACK_FAIL;
     error_kind(&err, DRARUN_ERR_PREFLIGHT, ENETUNREACH,
-               "the job wants RDMA (network: rdma), and its data moves over TCP: %" PRIu64
+               "the job asks for RDMA (network: rdma), but its data moves over TCP: %" PRIu64
                " MiB through network interfaces, %" PRIu64
                " MiB by RDMA since its start; NCCL_DEBUG=INFO shows why, network: any allows it",
                silence_net_bytes(&v->silence) >> 20, silence_rdma_bytes(&v->silence) >> 20);
@@ -190,7 +190,7 @@ static void all_answered(struct lead_vitals *v)
     enum silence_event event =
         silence_step(&v->silence, &v->sum, spec->workers, lead_now(), spec->hang_after);
     if (event == SILENCE_RESUMED)
-        log_note("the job moves again");
+        log_note("the job makes progress again");
     if (wants_rdma(spec) && on_several_nodes(lead) && silence_fell_back(&v->silence, spec->workers))
         tell_fallback(v);
     else if (event == SILENCE_HANGS)
@@ -231,7 +231,7 @@ void lead_watch_vitals(struct lead *lead)
         v->clock = event_new(lead->cluster->base, -1, EV_PERSIST, on_clock, v);
     }
     if (!v || !v->answered || !v->story || !v->clock || event_add(v->clock, &every) < 0) {
-        log_error("the job is not watched for silence: out of memory");
+        log_error("the job is not watched for hangs: out of memory");
         lead_leave_vitals(lead);
         return;
     }

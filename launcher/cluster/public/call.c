@@ -29,7 +29,8 @@ int public_begin(struct public_call *call, struct drarun_cluster *cluster, struc
                           (int)cluster->pid);
     if (cluster->busy)
         return error_kind(err, DRARUN_ERR_USAGE, EBUSY,
-                          "the cluster is in a call of another thread, or of this one's callback");
+                          "the cluster is in use: by a call of another thread, or by the call that "
+                          "runs this callback");
     cluster->busy = true;
     *call = (struct public_call){.cluster = cluster,
                                  .scope = {.level = (enum log_level)cluster->level,

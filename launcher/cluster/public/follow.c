@@ -123,8 +123,9 @@ int drarun_job_follow_start(struct drarun_job *job, const struct drarun_follow_o
     if (rc < 0)
         return rc;
     if (o.cancel)
-        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "cancel: not for what goes on beside other work: call drarun_job_cancel");
+        return error_kind(
+            err, DRARUN_ERR_USAGE, EINVAL,
+            "cancel: not possible where the follow runs beside other work: call drarun_job_cancel");
     rc = public_begin(&call, job->cluster, err);
     if (rc < 0)
         return rc;

@@ -62,9 +62,9 @@ static json_t *items_of(struct look *l, const char *check, const struct kube_tar
     json_t *list = NULL;
     if (cluster_list(l->cluster, target, select, &list, &err) < 0) {
         findings_add(l->findings, check, FINDING_UNKNOWN,
-                     err.code == EACCES ? "let somebody look who may read it (kubectl auth can-i "
-                                          "--list)"
-                                        : NULL,
+                     err.code == EACCES
+                         ? "ask somebody with the rights to read it (kubectl auth can-i --list)"
+                         : NULL,
                      "%s", err.text);
         return NULL;
     }
@@ -111,9 +111,10 @@ static int ask_served(struct look *l, struct drarun_error *err)
         rc = kube_discover(l->cluster->client, on_served, l, NULL, err);
     while (rc == 0 && !l->answered)
         cluster_turn(l->cluster, KUBE_CALL_MS);
-    return rc < 0      ? rc
-           : l->served ? 0
-                       : error_set(err, EIO, "the API server does not say what it serves");
+    return rc < 0 ? rc
+           : l->served
+               ? 0
+               : error_set(err, EIO, "the API server does not list the APIs that it serves");
 }
 
 static void check_api(struct look *l)
@@ -132,7 +133,8 @@ static void check_api(struct look *l)
                      "resource.k8s.io is not served: there is no Dynamic Resource Allocation");
     else if (!kube_serves(l->served, "resource.k8s.io", "v1", "resourceclaims"))
         findings_add(l->findings, "api", FINDING_WARNING, "Kubernetes 1.34 or later",
-                     "resource.k8s.io is served as %s alone, which goes away", served.data);
+                     "resource.k8s.io is served only as %s, which Kubernetes will remove",
+                     served.data);
     else
         findings_add(l->findings, "api", FINDING_OK, NULL, "resource.k8s.io is served as %s",
                      served.data);
@@ -161,10 +163,10 @@ static void check_gates(struct look *l)
             any ? kube_serves_one_of(l->served, gate->group, gate->versions, gate->plural, &length)
                 : NULL;
         if (any && !version)
-            findings_add(l->findings, "feature-gate", FINDING_WARNING, "a newer drarun",
-                         "%s is served as %s alone, which this drarun does not know: it does "
-                         "without %s",
-                         gate->plural, any, gate->for_what);
+            findings_add(
+                l->findings, "feature-gate", FINDING_WARNING, "a newer drarun",
+                "%s is served only as %s, which this drarun does not support: it works without %s",
+                gate->plural, any, gate->for_what);
         else if (version)
             findings_add(l->findings, "feature-gate", FINDING_OK, NULL, "%s is on: %s %.*s",
                          gate->name, gate->plural, (int)length, version);
@@ -191,7 +193,7 @@ static void check_classes(struct look *l)
     if (json_array_size(items) == 0)
         findings_add(l->findings, "device-classes", FINDING_WARNING,
                      INSTALL_PLUGIN ", or the classes of another driver",
-                     "there is no DeviceClass: claims have nothing to name");
+                     "there is no DeviceClass that a claim could name");
     else
         findings_add(l->findings, "device-classes", FINDING_OK, NULL, "%s",
                      list_end(&names, json_array_size(items)));
@@ -250,9 +252,9 @@ static void check_pools(struct look *l, const json_t *slices)
     }
     if (count)
         findings_add(l->findings, "pools", FINDING_WARNING,
-                     "look at the driver's log; it must write all slices of a pool with one "
+                     "read the driver's log; it must write all slices of a pool with one "
                      "generation",
-                     "the scheduler leaves incomplete pools alone: %s", list_end(&names, count));
+                     "the scheduler ignores incomplete pools: %s", list_end(&names, count));
     else
         findings_add(l->findings, "pools", FINDING_OK, NULL, "all pools of %zu slices are complete",
                      json_array_size(slices));
@@ -312,7 +314,7 @@ static void check_drivers(struct look *l)
     if (json_object_size(drivers) == 0)
         findings_add(l->findings, "drivers", FINDING_FAILED,
                      INSTALL_PLUGIN ", or install the driver of your devices",
-                     "no driver publishes a device: claims wait for ever");
+                     "no driver publishes a device: claims wait forever");
     if (tainted)
         findings_add(l->findings, "taints", FINDING_WARNING,
                      "kubectl get resourceslices -o yaml: taints of devices say why",
@@ -454,7 +456,8 @@ static const struct policy {
     {"mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding", "drarun-plugin-claims",
      "pods whose claims no container lists are refused by the plugin"},
     {"validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding",
-     "drarun-plugin-configuration", "wrong configuration of a NIC shows when its pod starts"},
+     "drarun-plugin-configuration",
+     "a wrong configuration of a NIC is found only when its pod starts"},
 };
 
 static void check_policies(struct look *l)

@@ -84,8 +84,8 @@ static void on_input(void *arg, const void *data, size_t length)
     struct exec *e = arg;
     if (length == 0) {
         if (kube_socket_close_channel(e->socket, KUBE_CHANNEL_STDIN) == -ENOTSUP)
-            log_note("exec: this API server cannot pass on the end of the input; "
-                     "Kubernetes 1.30 can");
+            log_note("exec: this API server cannot forward the end of the input; use Kubernetes "
+                     "1.30 or later");
         return;
     }
     if (kube_socket_send(e->socket, KUBE_CHANNEL_STDIN, data, length) == 0)

@@ -133,7 +133,7 @@ static void add_silences(struct cluster *cluster, const char *namespace, json_t 
     const json_t *lease;
     /* a Role of users that an earlier release printed does not allow it */
     if (cluster_list(cluster, &target, &select, &leases, &err) < 0)
-        log_verbose("whether launchers are silent is not known: %s", err.text);
+        log_verbose("cannot check whether launchers renew their Leases: %s", err.text);
     json_array_foreach(json_object_get(leases, "items"), i, lease)
     {
         CLEANUP(launcher_silence_done) struct launcher_silence silence = {0};

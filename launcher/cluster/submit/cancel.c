@@ -79,7 +79,7 @@ static void say_end(const char *name, const json_t *doc)
 {
     struct buf how = BUF_INIT;
     status_doc_end(doc, lead_now(), &how);
-    log_note("job %s had ended before: %s; what was kept of it is deleted", name,
+    log_note("job %s had ended before: %s; its remaining objects are deleted", name,
              how.data ? how.data : "?");
     buf_done(&how);
 }

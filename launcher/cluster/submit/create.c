@@ -225,14 +225,15 @@ static void say_in_the_way(const struct item *item, const json_t *object, struct
         error_kind(
             err, DRARUN_ERR_CLUSTER, EEXIST,
             "there is a job \"%s\" in namespace %s already: drarun status %s shows it, drarun "
-            "cancel %s ends it, or deletes what is kept of it (run --replace does, too); or give "
+            "cancel %s ends it, or deletes what remains of it (as does run --replace); or give "
             "this one another name",
             job, namespace, job, job);
     else
-        error_kind(err, DRARUN_ERR_CLUSTER, EEXIST,
-                   "%s \"%s\" exists in namespace %s and is of no job: delete it, or give the job "
-                   "another name",
-                   item->target.resource->kind, item->target.name, namespace);
+        error_kind(
+            err, DRARUN_ERR_CLUSTER, EEXIST,
+            "%s \"%s\" exists in namespace %s and belongs to no job: delete it, or give the job "
+            "another name",
+            item->target.resource->kind, item->target.name, namespace);
 }
 
 /* A DraJob of that name is ours: the one that owned this has gone. */
@@ -552,8 +553,8 @@ static void tell_unknown_gang(const struct cluster *cluster, const struct job_sp
     served.pod_groups = cluster->pod_groups_unknown;
     if (object_has_pod_group(spec, &served))
         log_error("this drarun knows no %s/%s, the only version in which the cluster serves "
-                  "PodGroups: the scheduler places the workers one by one, and they are taken "
-                  "back where it has no place for all; a newer drarun knows more",
+                  "PodGroups: the scheduler places the workers one by one, and drarun deletes them "
+                  "where not all fit; a newer drarun may support it",
                   kube_pod_groups.group, cluster->pod_groups_unknown);
 }
 
@@ -589,7 +590,7 @@ int create_job(struct cluster *cluster, const struct job_spec *spec,
     if (rc < 0) {
         struct drarun_error left = {0};
         if (delete_job(cluster, spec->name, namespace, options->here, uid, &left) < 0)
-            log_error("%s; what was made of the job remains", left.text);
+            log_error("%s; the objects of the job created so far remain", left.text);
         return rc;
     }
     if (rc == 0)

@@ -19,7 +19,7 @@ static json_t *items(struct cluster *cluster, const struct kube_resource *kind, 
     if (strcmp(resource.group, "resource.k8s.io") == 0)
         resource.version = cluster_claims_version(cluster);
     if (cluster_list(cluster, &target, &select, &body, &err) < 0) {
-        log_verbose("the machine of the workers is told without them: %s", err.text);
+        log_verbose("the machine type of the workers is derived without them: %s", err.text);
         return NULL;
     }
     return json_incref(json_object_get(body, "items"));

@@ -16,7 +16,7 @@ static json_t *items(struct cluster *cluster, const struct kube_resource *kind)
     CLEANUP(json_decrefp) json_t *body = NULL;
     resource.version = cluster_claims_version(cluster);
     if (cluster_list(cluster, &target, NULL, &body, &err) < 0) {
-        log_verbose("the agent comes by a volume: %s", err.text);
+        log_verbose("the agent is delivered by a volume: %s", err.text);
         return NULL;
     }
     return json_incref(json_object_get(body, "items"));
@@ -29,7 +29,7 @@ static void take(struct cluster *cluster, const struct agent_claim *found)
     agent_claim_text(found, text);
     snprintf(cluster->agent_text, sizeof cluster->agent_text, CLUSTER_BY_CLAIM "%s", text);
     cluster->delivery = cluster->agent_text;
-    log_verbose("the agent comes by the claims, as all nodes bring it: %s", text);
+    log_verbose("the agent is delivered by the claims, as all nodes have it: %s", text);
 }
 
 void offer_look(struct cluster *cluster, const struct job_spec *spec)
@@ -48,7 +48,7 @@ void offer_look(struct cluster *cluster, const struct job_spec *spec)
     if (agent_claim_find(spec, &slices, classes, WIRE_MAJOR, &found, &why))
         take(cluster, &found);
     else if (why.len > 0)
-        log_note("the agent comes by a volume: %s", why.data);
+        log_note("the agent is delivered by a volume: %s", why.data);
     slices_done(&slices);
     buf_done(&why);
 }

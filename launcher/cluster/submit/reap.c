@@ -65,7 +65,7 @@ static int reap(struct cluster *cluster, const json_t *map, const char *job,
     rc = delete_job(cluster, job, kube_namespace(map), true, kube_uid(map), err);
     if (rc < 0)
         return rc;
-    log_note("job %s: its launcher, a drarun run --here, is gone: what it left is deleted", job);
+    log_note("job %s: its launcher, a drarun run --here, is gone: deleting what it left", job);
     return 1;
 }
 
@@ -78,13 +78,13 @@ size_t reap_abandoned(struct cluster *cluster, const char *namespace)
     size_t i, count = 0;
     json_t *map;
     if (cluster_list(cluster, &all, &select, &list, &err) < 0)
-        log_verbose("what killed launchers have left is not looked for: %s", err.text);
+        log_verbose("cannot look for what killed launchers have left: %s", err.text);
     json_array_foreach(json_object_get(list, "items"), i, map)
     {
         const char *job = job_of(map);
         int rc = job ? reap(cluster, map, job, &err) : 0;
         if (rc < 0)
-            log_verbose("what is left of job %s stays: %s", job, err.text);
+            log_verbose("cannot delete what is left of job %s: %s", job, err.text);
         count += rc > 0;
     }
     return count;

@@ -68,8 +68,8 @@ static int ensure_install(struct cluster *cluster, const char *namespace,
                           namespace, namespace);
     if (rc < 0)
         return error_prefix(err,
-                            "namespace %s lacks what drarun needs once: let somebody who may run "
-                            "drarun install -n %s | kubectl apply --server-side -f -",
+                            "namespace %s lacks drarun's account and role: ask somebody with the "
+                            "rights to run drarun install -n %s | kubectl apply --server-side -f -",
                             namespace, namespace);
     log_note("namespace %s: made the account, role and network policy that drarun needs once",
              namespace);
@@ -131,7 +131,7 @@ static int client_job_make(struct cluster *cluster, const struct job_spec *spec,
     if (rc == -EEXIST)
         return say_there_is_one(spec, namespace, err);
     if (rc == -EINVAL || rc == -EACCES || rc == -ENOENT) {
-        log_verbose("the job is no DraJob object: %s", local.text);
+        log_verbose("the job has no DraJob object: %s", local.text);
         return 0;
     }
     if (rc < 0)
@@ -150,7 +150,7 @@ static void client_job_undo(struct cluster *cluster, const struct job_spec *spec
         .resource = &kube_dra_jobs, .namespace_ = namespace, .name = spec->name};
     const struct kube_delete this = {.propagation = "Background", .uid = own->uid};
     if (own->uid && cluster_delete(cluster, &target, &this, &err) < 0)
-        log_error("%s; the DraJob of a job that was not made remains", err.text);
+        log_error("%s; the DraJob remains, but its job was not created", err.text);
 }
 
 static void set_render(const struct cluster *cluster, struct render_options *render)

@@ -202,12 +202,12 @@ static void test_directory_of_others(void **state)
     struct drarun_error err = {0};
     assert_int_equal(mkdir(f->folder, 0755), 0);
     assert_int_equal(user_names_publish(f->one, "ocean", "1", 1, &err), -EPERM);
-    assert_non_null(strstr(err.text, "others may use it (mode 755): chmod 700"));
+    assert_non_null(strstr(err.text, "other users may use it (mode 755): run chmod 700"));
     assert_int_equal(look("ocean"), -EPERM);
     assert_int_equal(rmdir(f->folder), 0);
     assert_int_equal(symlink("/", f->folder), 0);
     assert_int_equal(user_names_publish(f->one, "ocean", "1", 1, &err), -EPERM);
-    assert_non_null(strstr(err.text, "expected a directory, which is no link: remove it"));
+    assert_non_null(strstr(err.text, "expected a directory that is not a link: remove it"));
     assert_int_equal(unlink(f->folder), 0);
     assert_int_equal(chmod(f->base, 0777), 0);
     assert_int_equal(user_names_publish(f->one, "ocean", "1", 1, &err), -EPERM);

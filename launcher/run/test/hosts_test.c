@@ -113,13 +113,13 @@ static void agents_are_chosen_in_order(void **state)
     assert_int_equal(request.per_worker, 2);
     free(request.chosen_agents);
     assert_true(use(&uneven, 0, &err) < 0);
-    assert_non_null(strstr(err.text, "every worker has the same"));
+    assert_non_null(strstr(err.text, "every worker needs the same"));
     assert_true(use(&twice, 0, &err) < 0);
     assert_non_null(strstr(err.text, "2 of the agents are on that host"));
     assert_true(use(&lone, 0, &err) < 0);
-    assert_non_null(strstr(err.text, "there is one worker: -n 4;"));
+    assert_non_null(strstr(err.text, "there is one worker: use -n 4;"));
     assert_true(use(&lone, 2, &err) < 0); /* -n 4 would be something else */
-    assert_non_null(strstr(err.text, "which has all: leave -N out;"));
+    assert_non_null(strstr(err.text, "the only worker has all ranks: leave -N out;"));
     assert_int_equal(use(&several, 0, NULL), 0);
     assert_int_equal(several.per_worker, 4);
 }

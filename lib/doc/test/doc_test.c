@@ -124,8 +124,7 @@ static void test_anchors(void **state)
 static void test_malformed(void **state)
 {
     static const struct sample list[] = {
-        {"a", "x: 1\nz: 2\nx: 3\n",
-         "a:3:1: the key \"x\" stands here a second time, first in line 1"},
+        {"a", "x: 1\nz: 2\nx: 3\n", "a:3:1: the key \"x\" is given twice, first in line 1"},
         {"a", "x: !!str 1", "a:1:4: tags are not supported"},
         {"a", "x: !foo {}", "tags are not supported"},
         {"a", "x: !!binary YQ==", "tags are not supported"},
@@ -195,7 +194,7 @@ static void test_json(void **state)
         {"a.json", "[\"\\x\"]", "expected a value"},
         {"a.json", "// x\n{}", "expected a value"},
         {"a.json", "{\"a\":1}}", "JSON: expected a value, got \"}\""},
-        {"a.json", "{\"a\":1,\n\"a\":2}", "a.json:2:1: the key \"a\" stands here a second time"},
+        {"a.json", "{\"a\":1,\n\"a\":2}", "a.json:2:1: the key \"a\" is given twice"},
         {"a.json", "{\"a\":", "JSON: expected a value, got the end of the text"},
         {"a.json", "", "nothing"},
         {"a.json", "{\"\xc3\xa4\": x}", "a.json:1:7: "},

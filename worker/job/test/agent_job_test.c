@@ -135,7 +135,7 @@ static void programs_are_worlds_of_their_own(void **state)
     agent_job_done(&job);
     p.launch.n_worlds = 1;
     assert_int_equal(receive(&p, &job, &err), -EPROTO);
-    assert_string_equal(err.text, "launch message: as many worlds as programs are wanted, or none");
+    assert_string_equal(err.text, "launch message: expected one world for each program, or none");
     agent_job_done(&job);
 }
 

@@ -303,7 +303,7 @@ static void first_message_is_no_hello(void **state)
     assert_int_equal(channel_send(f->guest, &envelope), 0);
     until_guest_is_out(f);
     assert_int_equal(f->welcomed, 0);
-    assert_non_null(strstr(f->refusal, "no hello"));
+    assert_non_null(strstr(f->refusal, "not a hello"));
     still_open(f);
 }
 
