@@ -10,8 +10,7 @@ function(drarun_warnings target)
   target_compile_options(${target} INTERFACE
     -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla
     -Wwrite-strings -Wcast-qual -Wundef -Wformat=2 -Wold-style-definition -Wredundant-decls
-    -Wconversion -Wno-sign-conversion -Wno-missing-field-initializers -fno-common
-    $<$<CONFIG:Release,RelWithDebInfo>:-D_FORTIFY_SOURCE=2> -fstack-protector-strong)
+    -Wconversion -Wno-sign-conversion -Wno-missing-field-initializers -fno-common)
   if(CMAKE_C_COMPILER_ID STREQUAL "GNU") # clang does not know these
     target_compile_options(${target} INTERFACE
       -Wlogical-op -Wduplicated-cond -Wduplicated-branches -Wimplicit-fallthrough=5)
