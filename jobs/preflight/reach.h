@@ -58,7 +58,7 @@ void reach_give_up(struct reach *reach, uint32_t worker, const char *why);
 /* Tells every worker's process its rails. -ENOMEM. */
 int reach_begin(struct reach *reach);
 /* What a worker's process tells, a line of JSON. -EPROTO: nothing that it can say now. */
-int reach_take(struct reach *reach, uint32_t worker, const char *line, struct drarun_error *err);
+int reach_take(struct reach *reach, uint32_t worker, const char *text, struct drarun_error *err);
 /* The time is over: pairs that are open become unknown, and say what they waited for. */
 void reach_expire(struct reach *reach);
 

@@ -19,6 +19,6 @@ int accept_list_nodes(struct cluster *cluster, const char *selector, struct strl
 int accept_ensure_priority(struct cluster *cluster, struct drarun_error *err);
 
 /* Puts the taint ACCEPT_TAINT:NoSchedule on a node, or takes it off. 1: something changed. */
-int accept_taint(struct cluster *cluster, const char *node, bool unfit, struct drarun_error *err);
+int accept_taint(struct cluster *cluster, const char *name, bool unfit, struct drarun_error *err);
 
 #endif

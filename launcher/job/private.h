@@ -180,7 +180,7 @@ void agents_free(struct job *job);
 /* ---- messages.c ---- */
 void agent_on_message(struct channel *channel, Drarun__Wire__Envelope *message, void *arg);
 /* For struct output_owner and struct input_owner. */
-void job_on_credit(void *arg, uint32_t agent, size_t bytes);
+void job_on_credit(void *arg, uint32_t index, size_t bytes);
 void job_on_output_closed(void *arg, enum output_stream stream);
 void job_on_output_failed(void *arg, const struct drarun_error *err);
 void job_on_input(void *arg, const void *data, size_t length);

@@ -35,8 +35,8 @@ struct env_inputs {
     bool foreign; /* and root is not this machine's "/" */
 };
 
-/* *ret_inputs is done with env_inputs_done also on failure. */
-int env_inputs_read(const struct env_sources *sources, struct env_inputs *ret_inputs,
+/* *in is done with env_inputs_done also on failure. */
+int env_inputs_read(const struct env_sources *sources, struct env_inputs *in,
                     struct drarun_error *err);
 void env_inputs_done(struct env_inputs *inputs);
 

@@ -47,8 +47,8 @@ struct log_scope {
     void (*put)(void *arg, const struct log_line *line); /* NULL: lines go nowhere */
     void *arg;
 };
-/* scope: borrowed until another is set; NULL: none. Returns what was set before. */
-const struct log_scope *log_scope_set(const struct log_scope *scope);
+/* next: borrowed until another is set; NULL: none. Returns what was set before. */
+const struct log_scope *log_scope_set(const struct log_scope *next);
 
 void log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_note(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -12,6 +12,6 @@
 
 /* Appends sentences: "library: NCCL 2.26.2, then NCCL 2.27.3", "spec.devices.align: required, then
  * none". What only one of them knows is said as "not known" of the other one. */
-void differences_add(const struct result *first, const struct result *second, struct strlist *list);
+void differences_add(const struct result *a, const struct result *b, struct strlist *list);
 
 #endif

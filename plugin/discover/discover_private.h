@@ -28,7 +28,7 @@ void discover_warn(struct discovery *d, const char *format, ...)
 struct node_device *discover_add(struct discovery *d, enum node_device_kind kind, size_t pci);
 
 /* All of a function; a zeroed one for TOPO_NONE. */
-void pci_facts_read(struct discovery *d, size_t pci, struct node_pci *ret_pci);
+void pci_facts_read(struct discovery *d, size_t index, struct node_pci *ret_pci);
 /* The kernel driver of a function, "" when it has none, as pci_facts_read. */
 void pci_driver_read(struct discovery *d, size_t pci, char *ret_driver, size_t size);
 /* A driver that keeps a function for user space or for virtual machines. */

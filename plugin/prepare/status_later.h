@@ -25,7 +25,7 @@ int status_later_new(const struct status_later_place *place, struct status_later
 void status_later_free(struct status_later *later);
 
 /* Of the claim of this UID, a quarter of a second from now. */
-void status_later_put(struct status_later *later, const char *uid);
+void status_later_put(struct status_later *s, const char *uid);
 /* Whether something is still to be written, or being written. */
 bool status_later_is_busy(const struct status_later *later);
 

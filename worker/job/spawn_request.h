@@ -42,6 +42,6 @@ int spawn_request_info(struct spawn_request *request, struct spawn_program *prog
 
 /* The message, which borrows of the request; spawn_message_free. NULL without memory. */
 Drarun__Wire__SpawnRequest *spawn_message_new(const struct spawn_request *request, uint64_t id);
-void spawn_message_free(Drarun__Wire__SpawnRequest *message);
+void spawn_message_free(Drarun__Wire__SpawnRequest *wire);
 
 #endif

@@ -20,7 +20,8 @@ void guard_free(struct guard *guard);
 int guard_run(struct guard *guard, int (*agent)(struct guard *guard, void *arg), void *arg,
               bool *ret_stop, struct drarun_error *err);
 
-/* In the child: the session directory in use, NULL for none (struct agent_options.session). */
-void guard_note_session(const char *dir, void *guard);
+/* In the child: the session directory in use, NULL for none (struct agent_options.session). arg:
+ * the guard. */
+void guard_note_session(const char *dir, void *arg);
 
 #endif

@@ -44,12 +44,12 @@ void pmi1_host_free(struct pmi1_host *host);
 int pmi1_host_open(struct pmi1_host *host, uint32_t rank, struct strlist *env, int *ret_fd,
                    struct drarun_error *err);
 /* What the rank waits for since pmi1_host_owner.spawn. */
-void pmi1_host_spawned(struct pmi1_host *host, uint32_t rank, bool good);
+void pmi1_host_spawned(struct pmi1_host *host, uint32_t number, bool good);
 /* The same since pmi1_host_owner.name. */
-void pmi1_host_named(struct pmi1_host *host, uint32_t rank, bool good, const char *port);
+void pmi1_host_named(struct pmi1_host *host, uint32_t number, bool good, const char *port);
 /* Ranks that wait for a debugger go on, and none waits from now on. */
 void pmi1_host_release(struct pmi1_host *host);
 /* Reads what the rank has sent so far: before judging a rank that ended. */
-void pmi1_host_drain(struct pmi1_host *host, uint32_t rank);
+void pmi1_host_drain(struct pmi1_host *host, uint32_t number);
 
 #endif

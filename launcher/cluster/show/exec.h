@@ -8,6 +8,6 @@
 #include "launcher/programs/cluster_api.h"
 
 /* The command's exit status, or ours, having said why. */
-int exec_beside(struct cluster *cluster, const struct cluster_exec *exec);
+int exec_beside(struct cluster *cluster, const struct cluster_exec *options);
 
 #endif
