@@ -101,6 +101,7 @@ static void on_alarm(int signal)
 {
     (void)signal;
     (void)!write(STDERR_FILENO, late, strlen(late));
+    // NOLINTNEXTLINE(bugprone-signal-handler,cert-sig30-c): it reads a table of constants
     _exit(error_exit_status(DRARUN_ERR_TIMEOUT));
 }
 

@@ -53,8 +53,9 @@ int main(int argc, char **argv)
     if (us) {
         qsort(us, (size_t)runs, sizeof *us, by_value);
         qsort(cpu, (size_t)runs, sizeof *cpu, by_value);
+        size_t middle = (size_t)runs / 2;
         printf("%zu devices: fastest %.2f ms, median %.2f ms, CPU %.2f ms\n", found,
-               (double)us[0] / 1000, (double)us[runs / 2] / 1000, (double)cpu[runs / 2] / 1000);
+               (double)us[0] / 1000, (double)us[middle] / 1000, (double)cpu[middle] / 1000);
     }
     free(us);
     discover_config_done(&config);

@@ -139,9 +139,10 @@ int main(int argc, char **argv)
 {
     char hello[64];
     (void)argc;
-    for (size_t i = 0; rank < 0 && i < sizeof rank_names / sizeof *rank_names; i++)
-        if (getenv(rank_names[i]))
-            rank = atoi(getenv(rank_names[i]));
+    for (size_t i = 0; rank < 0 && i < sizeof rank_names / sizeof *rank_names; i++) {
+        const char *text = getenv(rank_names[i]);
+        rank = text ? atoi(text) : rank;
+    }
     snprintf(hello, sizeof hello, "rank %d %d\n", rank, (int)getpid());
     say(hello);
     char *steps = steps_for(argv + 1);

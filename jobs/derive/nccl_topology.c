@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/derive/nccl_topology.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -166,6 +167,7 @@ static uint32_t rotation(const struct paths *p, uint32_t g, uint32_t *nics)
     struct locals ln, lg;
     local_nics(p, g, &ln);
     local_gpus(p, ln.list[0], &lg);
+    assert(ln.count > 0 && lg.count > 0);
     uint32_t per_gpu = nics_per_gpu(p->m, ln.count, lg.count), start = p->m->nvml[g];
     if (p->m->version >= NCCL_VERSION(2, 30, 7)) /* not yet in 2.30.4 */
         start %= lg.count;
@@ -182,8 +184,10 @@ static uint32_t local_gpu(const struct paths *p, uint32_t n)
     struct locals lg;
     uint32_t nics[NCCL_GPUS_MAX][NCCL_NICS_MAX], count[NCCL_GPUS_MAX];
     local_gpus(p, n, &lg);
-    for (uint32_t i = 0; i < lg.count; i++)
+    for (uint32_t i = 0; i < lg.count; i++) {
         count[i] = rotation(p, lg.list[i], nics[i]);
+        assert(count[i] > 0);
+    }
     for (uint32_t c = 0; c < CHANNELS; c++)
         for (uint32_t i = 0; i < lg.count; i++)
             if (nics[i][c % count[i]] == n)

@@ -16,7 +16,7 @@ static bool moves(const struct silence *s, const struct silence_counts *now, uin
                   int64_t ms)
 {
     uint64_t span_ms = ms > 0 ? (uint64_t)ms : 1;
-    uint64_t quiet_bytes = NET_PER_S * workers * span_ms / 1000;
+    uint64_t quiet_bytes = NET_PER_S * (uint64_t)workers * span_ms / 1000;
     uint64_t quiet_us = CPU_US_PER_S * (uint64_t)workers * span_ms / 1000;
     uint64_t bytes =
         grown(now->net_bytes, s->before.net_bytes) + grown(now->loop_bytes, s->before.loop_bytes);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mpirun's options, and those of its like. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -144,6 +145,7 @@ static int take_mapping(struct mpirun *m, const char *option, const char *text)
 static int take_x(struct mpirun *m, const char *option, const struct field *value)
 {
     const char *raw = value->raw;
+    assert(raw);
     if (!value->text) {
         const char *equals = strchr(raw, '=');
         if (value->worth == SHELL_COMPUTED || !equals || strspn(raw, "\"") > 0)

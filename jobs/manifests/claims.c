@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/manifests/claims.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -204,6 +205,7 @@ static struct layout plan_layout(const struct spec_role *role, unsigned step)
     if (claims_rung(role, step) == CLAIMS_RUNG_NONE)
         return (struct layout){0};
     uint32_t pairs = pairs_of(role);
+    assert(pairs > 0);
     return (struct layout){.pairs = pairs,
                            .gpus = gpus / pairs,
                            .nics = nics / pairs,

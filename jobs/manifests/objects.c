@@ -145,8 +145,8 @@ int object_document_digest(const json_t *document, char ret_text[OBJECT_DIGEST_S
     cleanup_free char *text = json_dumps(fixed, JSON_COMPACT | JSON_SORT_KEYS);
     if (!text)
         return error_set(err, ENOMEM, "out of memory");
-    memcpy(ret_text, "sha256:", 7);
-    sha256_text(text, strlen(text), ret_text + 7);
+    size_t length = (size_t)snprintf(ret_text, OBJECT_DIGEST_SIZE, "sha256:");
+    sha256_text(text, strlen(text), ret_text + length);
     return 0;
 }
 

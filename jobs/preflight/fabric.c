@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/preflight/fabric.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,6 +56,7 @@ int fabric_rails(const struct plan_worker *worker, struct fabric_rail **ret_rail
 
 const char *fabric_device(const struct fabric_rail *rail)
 {
+    assert(rail->nic || rail->left);
     if (!rail->nic)
         return rail->left->ibdev;
     return rail->nic->ibdev ? rail->nic->ibdev : rail->nic->label;

@@ -191,6 +191,7 @@ static int bind_one(const char *list, const struct cpus *cpus, uint32_t local_ra
     uint32_t *ids = malloc(sizeof *ids);
     if (!ids)
         return error_set(err, ENOMEM, "binding: out of memory");
+    assert(count > 0); /* parse_set refuses an empty list */
     *ids = all[local_rank % count];
     *ret_ids = ids;
     *ret_count = 1;

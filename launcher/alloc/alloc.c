@@ -124,9 +124,8 @@ static bool signal_all(const struct alloc *a, int signo)
 
 static void reap(struct alloc *a, int options)
 {
-    pid_t pid;
     for (uint32_t i = 0; a->agents && i < a->count; i++)
-        if (a->agents[i] > 0 && (pid = waitpid(a->agents[i], NULL, options)) != 0)
+        if (a->agents[i] > 0 && waitpid(a->agents[i], NULL, options) != 0)
             a->agents[i] = 0;
 }
 

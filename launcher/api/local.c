@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "drarun/local.h"
 
+#include <assert.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -577,6 +578,7 @@ int drarun_local_run(const char *const *command, const struct drarun_local_optio
     int rc = drarun_local_start(command, options, &local, err);
     if (rc < 0)
         return rc;
+    assert(local);
     rc = drarun_local_wait(local, ret_status, err);
     drarun_local_free(local);
     return rc;

@@ -106,8 +106,8 @@ static int make(struct check *c, struct drarun_error *err)
         rc = job_plan_look_for(NULL, &c->look_for, &c->scripts, err);
     if (rc < 0)
         return rc;
-    c->nodes = calloc(c->names.count, sizeof *c->nodes);
-    c->workers = calloc(c->names.count, sizeof *c->workers);
+    c->nodes = calloc(c->names.count + 1, sizeof *c->nodes);
+    c->workers = calloc(c->names.count + 1, sizeof *c->workers);
     c->base = event_base_new();
     return c->nodes && c->workers && c->base ? 0 : error_set(err, ENOMEM, "out of memory");
 }

@@ -98,7 +98,7 @@ static int start(struct child *child, pid_t *ret_pid, struct drarun_error *err)
     child->failed = 0;
     pid_t pid = vfork();
     if (pid == 0)
-        become_agent(child);
+        become_agent(child); // NOLINT(clang-analyzer-unix.Vfork): it calls the kernel alone
     if (pid < 0)
         return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, errno, "cannot start drarun-worker: %s%s",
                           strerror(errno),

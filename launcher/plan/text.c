@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/plan/text.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -228,6 +229,7 @@ static json_t *cliques_of(const struct preview *p)
 {
     const struct plan *plan = &p->plan;
     uint32_t count = (uint32_t)plan->worker_count;
+    assert(count > 0);
     cleanup_free const char **cliques = calloc(count + 1u, sizeof *cliques);
     for (uint32_t w = 0; cliques && w < count; w++)
         cliques[w] = plan->workers[w].channel ? plan->workers[w].clique : NULL;
@@ -250,6 +252,7 @@ static void add_cliques(const struct preview *p, struct buf *out)
 static const char *const fact_words[] = {
     [PAIR_BY_FILE] = "by the topology file",
     [PAIR_BY_SYSFS] = "by the pods' sysfs",
+    // NOLINTNEXTLINE(bugprone-suspicious-missing-comma): one text
     [PAIR_BY_ROOT] = "by the PCIe root that GPU and NIC share; slices do not describe the switches "
                      "below it: it may be PIX, PXB or PHB (ROOT in drarun topo)",
     [PAIR_BY_NAMES] = "by GKE's names of NICs",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/run/local_spec.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -246,6 +247,7 @@ static void fill_request(const struct job_spec *spec, struct job_request *reques
 static int fill(struct local_spec *own, struct job_request *request,
                 const struct request_program *given, struct drarun_error *err)
 {
+    assert(own->file);
     const struct job_spec *spec = &own->file->job;
     request->program_count = 0;
     request->programs = calloc(spec->role_count, sizeof *request->programs);

@@ -106,12 +106,10 @@ static const char *path_of(const struct job_request *request, char *const *env)
     return path;
 }
 
-static int run_job(struct job_request *request)
+static int run_framed(struct job_request *request)
 {
     CLEANUP(strlist_done) struct strlist kept = STRLIST_INIT;
     struct drarun_error err = {0};
-    struct framed framed = {0};
-    request->framed = request->frames ? &framed : NULL;
     char **env = inherited(request, &kept);
     if (!env) {
         error_set(&err, ENOMEM, "out of memory");
@@ -129,6 +127,15 @@ static int run_job(struct job_request *request)
         status = status ? status : error_exit_status(err.kind);
     }
     job_free(job);
+    return status;
+}
+
+static int run_job(struct job_request *request)
+{
+    struct framed framed = {0};
+    request->framed = request->frames ? &framed : NULL;
+    int status = run_framed(request);
+    request->framed = NULL;
     return status;
 }
 

@@ -150,7 +150,7 @@ static void tell_findings(const struct reader *reader)
 static int import_files(const struct strlist *files, char *const program[], struct buf *out,
                         struct drarun_error *err)
 {
-    cleanup_free struct reader *readers = calloc(files->count, sizeof *readers);
+    cleanup_free struct reader *readers = calloc(files->count + 1, sizeof *readers);
     json_t *job = NULL, *classes = NULL;
     size_t count = 0;
     int rc =

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#define DRARUN_BASE_ERROR_C
 #include "lib/base/error.h"
 
 #include <errno.h>

@@ -16,6 +16,12 @@ int error_set(struct drarun_error *err, int code, const char *format, ...)
 int error_kind(struct drarun_error *err, enum drarun_errkind kind, int code, const char *format,
                ...) __attribute__((format(printf, 4, 5)));
 
+#if defined(__clang_analyzer__) && !defined(DRARUN_BASE_ERROR_C)
+/* For scripts/tidy, which does not look into error.c: these never return 0. */
+#define error_set(...) (error_set(__VA_ARGS__), -1)
+#define error_kind(...) (error_kind(__VA_ARGS__), -1)
+#endif
+
 /* Puts "context: " before the text; returns -err->code. The text is cut at its end when it grows
  * too long. */
 int error_prefix(struct drarun_error *err, const char *format, ...)

@@ -32,6 +32,7 @@ bool nccl_record_host(const char *begin, const char *end, const char **ret_host,
     at--;
     while (at > begin && at[-1] == ' ')
         at--;
+    // NOLINTNEXTLINE(misc-redundant-expression): two numbers
     if (!back_over_number(begin, &at) || !back_over_number(begin, &at))
         return false;
     const char *host_end = at;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/bench/rails.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -95,6 +96,7 @@ unsigned rails_rounds(const struct rails *r)
 
 unsigned rails_partner(const struct rails *r, unsigned rank, unsigned round)
 {
+    assert(r->each > 0 && r->hosts > 1);
     unsigned host = r->host[rank], shift = round / rounds_of(r->hosts);
     unsigned partner = round_partner(host, round % rounds_of(r->hosts), r->hosts);
     if (partner == host)

@@ -209,13 +209,14 @@ static void look_at_demands(struct verdict *v, const struct verdict_demands *dem
 static size_t warming(const struct result_half *half, double *ret_times)
 {
     size_t count = half->calls ? half->call_count : 0, first = half->skipped, late = 0;
+    size_t middle = count / 2;
     double sum = 0, usual, most = 0;
     if (count < first + 10)
         return 0;
-    for (size_t i = count / 2; i < count; i++)
+    for (size_t i = middle; i < count; i++)
         sum += half->calls[i];
-    usual = sum / (double)(count - count / 2);
-    while (first < count / 2 && half->calls[first] > 1.5 * usual) {
+    usual = sum / (double)(count - middle);
+    while (first < middle && half->calls[first] > 1.5 * usual) {
         most = half->calls[first] > most ? half->calls[first] : most;
         first++;
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/cel/eval.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/cel/function.h"
@@ -39,6 +40,7 @@ static struct cel_value read_slot(struct cel_eval *eval, uint32_t number)
 {
     struct cel_slot *slot = &eval->slots[number];
 
+    assert(eval->slots);
     if (slot->pending) {
         const struct cel_node *pending = slot->pending;
         slot->pending = NULL;
@@ -349,6 +351,7 @@ static struct cel_value eval_fold(struct cel_eval *eval, const struct cel_node *
     struct cel_slot *accu = &eval->slots[node->accu_slot], *item = &eval->slots[node->item_slot];
     size_t count = 0;
 
+    assert(eval->slots);
     if (range.kind == CEL_ERROR || eval->stopped)
         return range;
     if (range.kind == CEL_LIST)

@@ -3,6 +3,7 @@
 // first, last, slice, reverse, distinct and lists.range.
 #include "lib/cel/list.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "lib/cel/eval.h"
@@ -84,6 +85,7 @@ CEL_FUNCTION(cel_extreme)
         if (!best || (cel_compare(item, best, &order) && order == wanted))
             best = item;
     }
+    assert(best);
     return *best;
 }
 

@@ -170,7 +170,7 @@ static int bind_variable(struct cel_parser *p, const char *name, struct cel_node
 static int expand_bind(struct cel_parser *p, struct cel_node **node)
 {
     struct cel_node *call = *node;
-    const char *name;
+    const char *name = NULL;
     int rc = variable_of(p, call->args[1], &name);
 
     return rc < 0 ? rc : bind_variable(p, name, call->args[2], call->args[3], node);
@@ -203,7 +203,7 @@ static struct cel_node *copy_tree(struct cel_parser *p, const struct cel_node *n
 static int expand_opt_map(struct cel_parser *p, struct cel_node **node, bool flat)
 {
     struct cel_node *call = *node, *target = call->args[0], *value, *has, *body = call, *none;
-    const char *name;
+    const char *name = NULL;
     int rc = variable_of(p, call->args[1], &name);
 
     if (rc < 0)

@@ -127,7 +127,7 @@ static int parse_items(struct cel_parser *p, struct collect *c, const char *clos
     int rc;
 
     while ((rc = take_mark(p, close)) == 0) {
-        struct cel_node *node;
+        struct cel_node *node = NULL;
         bool optional = false;
         if (c->count && (rc = expect(p, ",")) < 0)
             return rc;
@@ -299,7 +299,7 @@ static int parse_select(struct cel_parser *p, struct cel_node **node)
 
 static int parse_index(struct cel_parser *p, struct cel_node **node)
 {
-    struct cel_node *index, *key;
+    struct cel_node *index, *key = NULL;
     int optional, rc = advance(p);
 
     optional = rc < 0 ? rc : take_mark(p, "?");
@@ -465,7 +465,7 @@ static int parse_logic(struct cel_parser *p, size_t level, struct cel_node **ret
 
 static int parse_ternary(struct cel_parser *p, struct cel_node **ret_node)
 {
-    struct cel_node *node, *yes, *no;
+    struct cel_node *node, *yes = NULL, *no = NULL;
     int rc = parse_level(p, 0, ret_node), question;
 
     if (rc < 0)
@@ -504,7 +504,7 @@ int cel_parse(struct cel_arena *arena, const char *text, size_t len, struct cel_
     struct cel_token token = {0};
     struct cel_parser p = {
         .arena = arena, .text = text, .len = len, .token = &token, .slots = 1, .err = err};
-    struct cel_node *root;
+    struct cel_node *root = NULL;
     int rc;
 
     if (!cel_utf8_valid(text, len))

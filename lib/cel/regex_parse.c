@@ -512,7 +512,7 @@ static struct rx_node *new_repeat(struct reader *r, struct rx_node *of, int min,
 
 static int parse_repeated(struct reader *r, struct rx_node **ret_node)
 {
-    int min, max, rc = parse_atom(r, ret_node);
+    int min = 0, max = 0, rc = parse_atom(r, ret_node);
     struct rx_node *repeat;
 
     if (rc < 0 || !take_repeat(r, &min, &max))
@@ -546,7 +546,7 @@ static int parse_sequence(struct reader *r, struct rx_node **ret_node)
     struct rx_node *sequence = new_node(r, RX_EMPTY, NULL, NULL);
 
     while (sequence && r->at < r->len && peek(r, 0) != '|' && peek(r, 0) != ')') {
-        struct rx_node *next;
+        struct rx_node *next = NULL;
         int rc = parse_repeated(r, &next);
         if (rc < 0)
             return rc;

@@ -158,7 +158,7 @@ static int cannot_count(const struct predict_rules *rules, const char *text,
 static int steps_of(const struct predict_rules *rules, const json_t *range,
                     const struct amount *amount, struct steps *ret, struct drarun_error *err)
 {
-    struct amount least, step;
+    struct amount least = {0}, step = {0};
     int rc = amount_of(json_object_get(range, "min"), &least, err);
     if (rc == 0)
         rc = amount_of(json_object_get(range, "step"), &step, err);

@@ -453,7 +453,7 @@ static int add_remedy(const json_t *claim, const struct predict_cluster *cluster
                       struct prediction *p, struct drarun_error *err)
 {
     struct predict_cluster shared = *cluster;
-    struct prediction packed;
+    struct prediction packed = {0};
     struct buf text = BUF_INIT;
     shared.spread_by = NULL;
     int rc = predict_once(claim, p->count, &shared, &packed, err);
@@ -472,7 +472,7 @@ static int add_remedy(const json_t *claim, const struct predict_cluster *cluster
 int predict(const json_t *claim, uint32_t workers, const struct predict_cluster *cluster,
             struct prediction *ret_prediction, struct drarun_error *err)
 {
-    struct prediction p;
+    struct prediction p = {0};
     int rc = predict_once(claim, workers, cluster, &p, err);
     if (rc == 0 && p.spread_short && cluster->spread_off) {
         rc = add_remedy(claim, cluster, &p, err);

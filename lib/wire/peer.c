@@ -72,7 +72,7 @@ static int check_tcp_diag(sa_family_t family)
 {
     const struct inet_diag_req_v2 body = {.sdiag_family = (uint8_t)family,
                                           .sdiag_protocol = IPPROTO_TCP};
-    union answer answer;
+    union answer answer = {0};
     int code = 0, rc = ask_kernel(&body, NLM_F_DUMP, &answer);
     if (rc < 0)
         return rc;
@@ -94,7 +94,7 @@ static int find_connection(const struct ends *ends, struct end *ret)
                .idiag_dport = ends->our_port,
                .idiag_cookie = {INET_DIAG_NOCOOKIE, INET_DIAG_NOCOOKIE}},
     };
-    union answer answer;
+    union answer answer = {0};
     memcpy(body.id.idiag_src, &ends->peer, sizeof ends->peer);
     memcpy(body.id.idiag_dst, &ends->ours, sizeof ends->ours);
     int rc = ask_kernel(&body, 0, &answer);

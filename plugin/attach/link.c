@@ -196,7 +196,7 @@ int link_find(struct netlink *n, const struct link_wanted *wanted, struct link *
               struct drarun_error *err)
 {
     struct search search = {.fd = nl_socket_get_fd(n->sock), .wanted = wanted};
-    struct link named;
+    struct link named = {0};
     int rc = wanted->name[0] ? link_by_name(n, wanted->name, &named, err) : 0;
     if (rc > 0 && link_fits(&named, wanted)) { /* without the list, which is long on a full node */
         *ret = named;

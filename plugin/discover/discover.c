@@ -63,6 +63,8 @@ static int with_host(struct discovery *d, struct topo_host *host)
         rc = discover_all(d);
     if (rc == 0 && d->devices->warnings.failed)
         rc = discover_nomem(d);
+    d->host = NULL;
+    d->use = d->live = NULL;
     host_use_done(&use);
     host_use_done(&live);
     return rc;

@@ -2,6 +2,7 @@
 #include "worker/pmi1/kvs.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,6 +123,7 @@ static int insert(struct pmi1_kvs *kvs, const char *key, const char *value, stru
     cleanup_free char *value_copy = strdup(value);
     if (!key_copy || !value_copy)
         return -ENOMEM;
+    assert(kvs->entries);
     uint32_t *slot = find_slot(kvs->slots, kvs->slot_count, kvs->entries, key);
     struct entry *entry = &kvs->entries[kvs->count++];
     *slot = (uint32_t)kvs->count;

@@ -221,6 +221,7 @@ static int child_error(const struct child *child, struct drarun_error *err)
 
 /* glibc's clone(2) by the name that the thread sanitizer has no version of: its own one lets the
  * child, which shares our memory, switch the sanitizer off for the calling thread. */
+// NOLINTNEXTLINE(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp): glibc's
 extern int __clone(int (*fn)(void *), void *stack, int flags, void *arg, ...);
 
 /* A frame of its own: the stack would otherwise be part of each caller's. */

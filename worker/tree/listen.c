@@ -348,7 +348,7 @@ static void on_accepted(int accepted, void *arg)
     struct listen_door *door = arg;
     struct drarun_error err = {0};
     struct timeval limit = timeval_from_ms(HELLO_DEADLINE_MS);
-    struct source source;
+    struct source source = {0};
     cleanup_close int fd = accepted;
     if (find_source(fd, &source) < 0 || !make_place(door, &source))
         return;

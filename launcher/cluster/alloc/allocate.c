@@ -202,7 +202,7 @@ static void on_signal(void *arg, int signo)
 
 static int start_shell(struct allocation *a, struct drarun_error *err)
 {
-    char *shell[] = {getenv("SHELL") ? getenv("SHELL") : unconst("/bin/sh"), NULL};
+    char *usual = getenv("SHELL"), *shell[] = {usual ? usual : unconst("/bin/sh"), NULL};
     char *const *argv = a->options->argv[0] ? a->options->argv : shell;
     if (setenv(ALLOC_VARIABLE, allocate_folder_path(a->folder), 1) < 0)
         return error_set(err, ENOMEM, "out of memory");

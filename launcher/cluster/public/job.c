@@ -58,8 +58,8 @@ int drarun_job_submit(struct drarun_cluster *cluster, const struct drarun_spec *
                       const struct drarun_submit_options *options, struct drarun_job **ret_job,
                       struct drarun_error *err)
 {
-    struct drarun_submit_options o;
-    struct job_spec own;
+    struct drarun_submit_options o = {0};
+    struct job_spec own = {0};
     int rc = api_options(options, &o, sizeof o, err);
     if (rc == 0)
         rc = spec_again(&spec->job, &spec->profiles, o.name, o.workers, &own, err);

@@ -431,6 +431,7 @@ static int create_all(struct batch *batch, const struct source *source)
     while (batch->left > 0)
         cluster_turn(batch->cluster, KUBE_CALL_MS);
     items_free(items, count);
+    batch->source = NULL;
     return batch->rc;
 }
 
