@@ -246,7 +246,7 @@ def test_hooks_call_scripts_of_the_tree():
     repositories = yaml.safe_load((SOURCE / ".pre-commit-config.yaml").read_text())["repos"]
     assert [each["repo"] for each in repositories] == ["local"]
     entries = [hook["entry"].split() for hook in repositories[0]["hooks"]]
-    assert entries == [["scripts/format", "--check"], ["scripts/lint"], ["scripts/check-commits", "--message"]]
+    assert entries == [["scripts/format", "--check"], ["scripts/lint"], ["scripts/tidy"], ["scripts/check-commits", "--message"]]
     assert all(os.access(SOURCE / entry[0], os.X_OK) for entry in entries)
 
 

@@ -40,6 +40,7 @@ FOLDERS = (
     (r"tests/(mutants-|builds\.txt|unsteady\.md|skips\.txt|least-cases\.json|costs\.json)", r"harness\."),
     (r"scripts/(docs|fetch-mkdocs|lib/(mkdocs\.txt|site_links\.py))$|docs/site/", r"harness\.test_docs"),
     (r"scripts/release$|scripts/lib/sbom\.py|CHANGELOG\.md", r"harness\.test_release|cli\.test_pages|worker\.test_static"),
+    (r"scripts/tidy$|\.clang-tidy$", r"harness\.test_(tidy|tools)"),
     (r"docs/first-job\.md", r"cli\.test_pages|node\.test_cluster_tutorial"),
     (r"docs/messages\.md|scripts/message-page$", r"cli\.test_(man|pages)"),
     (r"scripts/fetch-base$|tests/base-release$", r"harness\.test_tools|cli\.test_skew|cluster\.test_skew|node\.test_cluster_skew"),
