@@ -89,7 +89,7 @@ static void load_entry(struct launcher_env *env, const json_t *item)
     struct buf text = BUF_INIT;
     if (!name || !*name)
         return;
-    launcher_env_expand(env, value && json_is_string(value) ? json_string_value(value) : "", &text);
+    launcher_env_expand(env, json_is_string(value) ? json_string_value(value) : "", &text);
     struct launcher_variable *v =
         launcher_env_set(env, name, from ? NULL : text.data, from ? SHELL_KEPT : SHELL_LITERAL);
     if (v) {

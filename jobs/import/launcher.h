@@ -29,8 +29,8 @@ struct launcher_variable *launcher_env_find(const struct launcher_env *env, cons
 /* value: NULL unless worth is LITERAL. NULL without memory. */
 struct launcher_variable *launcher_env_set(struct launcher_env *env, const char *name,
                                            const char *value, enum shell_worth worth);
-/* A shell_lookup_fn over a struct launcher_env. */
-enum shell_worth launcher_env_look_up(void *env, const char *name, const char **ret_value);
+/* A shell_lookup_fn; context: a struct launcher_env. */
+enum shell_worth launcher_env_look_up(void *context, const char *name, const char **ret_value);
 /* As the kubelet has it: $(NAME) is the value of that variable where it is known. */
 void launcher_env_expand(const struct launcher_env *env, const char *text, struct buf *out);
 

@@ -298,14 +298,14 @@ int rankmap_append(struct rankmap *map, const struct rankmap *more, struct draru
     return replace_blocks_take(map, blocks, count, err);
 }
 
-int rankmap_truncate(struct rankmap *map, size_t count)
+int rankmap_truncate(struct rankmap *map, size_t blocks)
 {
-    assert(count > 0 && count <= map->block_count);
-    struct rank_block *blocks = calloc(count, sizeof *blocks);
-    if (!blocks)
+    assert(blocks > 0 && blocks <= map->block_count);
+    struct rank_block *kept = calloc(blocks, sizeof *kept);
+    if (!kept)
         return -ENOMEM;
-    memcpy(blocks, map->blocks, count * sizeof *blocks);
-    return replace_blocks_take(map, blocks, count, NULL);
+    memcpy(kept, map->blocks, blocks * sizeof *kept);
+    return replace_blocks_take(map, kept, blocks, NULL);
 }
 
 /* ---- looking up ---- */

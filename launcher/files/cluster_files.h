@@ -20,8 +20,8 @@ struct cluster_kind {
 int cluster_files_read(const char *const *files, const struct cluster_kind *kinds, size_t count,
                        struct drarun_error *err);
 
-/* The same from a text; name stands for the file in messages. */
-int cluster_objects_parse(const char *name, const char *text, size_t length,
+/* The same from a text; file: its name in messages. */
+int cluster_objects_parse(const char *file, const char *text, size_t length,
                           const struct cluster_kind *kinds, size_t count, struct drarun_error *err);
 
 /* Node objects as name -> labels, empty ones too; the caller's. NULL without memory. */

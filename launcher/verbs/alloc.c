@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/verbs/alloc.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <stddef.h>
@@ -84,6 +85,7 @@ static void hold_signals(sigset_t *ret_held, sigset_t *ret_before)
 
 static pid_t start(char *const argv[], const sigset_t *mask, struct drarun_error *err)
 {
+    assert(argv[0]);
     pid_t pid = fork();
     if (pid == 0) {
         sigprocmask(SIG_SETMASK, mask, NULL);

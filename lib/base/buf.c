@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/base/buf.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,6 +87,7 @@ char *buf_take(struct buf *b)
 {
     if (b->failed || (!b->data && !buf_reserve(b, 0)))
         return NULL;
+    assert(b->data);
     if (b->len == 0)
         b->data[0] = '\0';
     char *data = b->data;

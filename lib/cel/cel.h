@@ -38,11 +38,10 @@ int cel_program_admit(const struct cel_program *program, struct drarun_error *er
 int cel_admit(const char *text, struct drarun_error *err);
 DEFINE_CLEANUP(struct cel_program, cel_program_free)
 
-/* device: an entry of spec.devices of a ResourceSlice, of v1 or v1beta2, or of v1beta1, where all
+/* json: an entry of spec.devices of a ResourceSlice, of v1 or v1beta2, or of v1beta1, where all
  * lies under "basic". Attributes without a domain belong to the driver's. Nothing is kept of the
  * JSON. A version that is none makes each evaluation an error, as upstream. */
-struct cel_device *cel_device_new(const char *driver, const json_t *device,
-                                  struct drarun_error *err);
+struct cel_device *cel_device_new(const char *driver, const json_t *json, struct drarun_error *err);
 void cel_device_free(struct cel_device *device);
 DEFINE_CLEANUP(struct cel_device, cel_device_free)
 

@@ -2,6 +2,7 @@
 // RE2's syntax as Go's regexp/syntax reads it with its Perl flags.
 #include "lib/cel/regex_parse.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -497,6 +498,7 @@ static bool take_repeat(struct reader *r, int *min, int *max)
  * without growing to its limit. */
 static struct rx_node *new_repeat(struct reader *r, struct rx_node *of, int min, int max)
 {
+    assert(of);
     bool empty = of->kind == RX_EMPTY || max == 0;
     struct rx_node *repeat = new_node(r, empty ? RX_EMPTY : RX_REPEAT, of, NULL);
     int most = max < 0 ? min : max;
@@ -531,6 +533,7 @@ static int parse_repeated(struct reader *r, struct rx_node **ret_node)
 
 static struct rx_node *follow(struct reader *r, struct rx_node *before, struct rx_node *next)
 {
+    assert(before && next);
     bool first_empty = before->kind == RX_EMPTY;
     struct rx_node *kept = first_empty ? next : before, *gone = first_empty ? before : next;
 

@@ -176,7 +176,7 @@ static int round_to_range(const struct predict_rules *rules, const json_t *range
                           struct amount *amount, struct drarun_error *err)
 {
     struct amount least;
-    struct steps s;
+    struct steps s = {0};
     int rc = amount_of(json_object_get(range, "min"), &least, err);
     if (rc < 0)
         return rc;
@@ -234,7 +234,7 @@ static int permitted(const struct predict_rules *rules, const json_t *policy,
     const json_t *range = json_object_get(policy, "validRange");
     const json_t *values = json_object_get(policy, "validValues");
     struct amount limit;
-    struct steps s;
+    struct steps s = {0};
     if (json_is_object(range)) {
         const json_t *most = json_object_get(range, "max");
         if (most && amount_of(most, &limit, err) < 0)

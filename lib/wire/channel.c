@@ -177,7 +177,7 @@ void channel_set_silence(struct channel *channel, unsigned int ms)
 
 static void describe_peer(struct channel *c)
 {
-    struct sockaddr_storage address;
+    struct sockaddr_storage address = {0};
     socklen_t size = sizeof address;
     int fd = (int)bufferevent_getfd(c->bev);
     char host[48], port[8];

@@ -197,7 +197,7 @@ static int find_ends(int fd, struct ends *ret)
 int peer_find(int fd, struct peer *ret)
 {
     struct ends ends = {0};
-    struct end end;
+    struct end end = {0};
     int rc = find_ends(fd, &ends);
     if (rc < 0)
         return rc;
@@ -219,7 +219,7 @@ int peer_uid(int fd, uid_t *ret_uid)
 int peer_uid_quickly(int fd, uid_t *ret_uid)
 {
     struct ends ends = {0};
-    struct end end;
+    struct end end = {0};
     struct peer peer;
     int rc = find_ends(fd, &ends);
     if (rc == 0)

@@ -30,7 +30,7 @@ struct rank_group {
 };
 
 /* From blocks that came over the wire, which are checked. -EPROTO, -ENOMEM. */
-int rank_group_map(Drarun__Wire__Block *const *blocks, size_t count, size_t apps, uint32_t workers,
+int rank_group_map(Drarun__Wire__Block *const *wire, size_t count, size_t apps, uint32_t workers,
                    struct rankmap *ret_map, struct drarun_error *err);
 /* Of the job's ranks, those of one program. -ENOMEM. */
 int rank_group_map_app(const struct rankmap *job, uint32_t app, struct rankmap *ret_map,

@@ -387,7 +387,7 @@ static int open_end(struct rank_output *out, struct pipe_end *end, uint32_t rank
 int rank_output_open(struct rank_output *out, size_t slot, uint32_t rank, int ret_fd[2])
 {
     struct slot *s = out->slots[slot];
-    int fds[2];
+    int fds[2] = {-1, -1};
     int rc = open_end(out, &s->ends[0], rank, &fds[0]);
     if (rc < 0)
         return rc;
