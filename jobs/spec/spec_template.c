@@ -33,12 +33,20 @@ static bool find_container(const struct reader_node *list, const json_t *merged,
     return false;
 }
 
-/* The agent takes the place of the image's own entrypoint, so the ranks' program must be named. */
-static void check_command(const struct reader_node *at, const json_t *container)
+/* The agent takes the place of the image's own entrypoint, so the ranks' program must be named.
+ * other: the template's first container where the ranks run in another one; or NULL. */
+static void check_command(const struct reader_node *at, const json_t *container, const char *other)
 {
     const json_t *command = json_object_get(container, "command");
     struct reader_node node;
-    if (!command)
+    if (!command && other)
+        reader_missing(
+            at,
+            "command is missing: with image, the ranks run in a container of "
+            "their own, beside %s of the template; if %s is to run them, call it " SPEC_CONTAINER
+            " or leave image out",
+            other, other);
+    else if (!command)
         reader_missing(at, "command is missing: the ranks' program must be named, since the agent "
                            "takes the place of the image's entrypoint");
     else if (reader_get(at, "command", &node))
@@ -70,7 +78,10 @@ static void check_containers(const struct reader_node *spec, const struct reader
         if (written)
             check_image(&item);
         if (first && i == 0)
-            check_command(place, container);
+            check_command(place, container,
+                          written || !own ? NULL
+                                          : json_string_value(json_object_get(
+                                                json_array_get(list.value, 0), "name")));
     }
 }
 

@@ -21,7 +21,7 @@ struct options {
 
 #define FIELD(name) offsetof(struct options, name)
 
-static const char others[] = "Others";
+static const char service[] = "Service";
 
 static const struct option_spec option_list[] = {
     {.name = "all-namespaces",
@@ -45,19 +45,19 @@ static const struct option_spec option_list[] = {
              "ttlSecondsAfterFinished\n(default: 0, keep them)"},
     {.name = "heartbeat",
      .value = "FILE",
-     .group = others,
+     .group = service,
      .kind = OPTION_TEXT,
      .offset = FIELD(how.heartbeat),
      .help = "write the time into FILE every 2 s while it works"},
     {.name = "check-heartbeat",
      .value = "FILE",
-     .group = others,
+     .group = service,
      .kind = OPTION_TEXT,
      .offset = FIELD(check),
      .help = "instead exit with 0 if FILE was written in the last 30\ns: a liveness probe"},
     {.name = "metrics-port",
      .value = "PORT",
-     .group = others,
+     .group = service,
      .kind = OPTION_COUNT,
      .offset = FIELD(how.metrics_port),
      .min = 0,
@@ -66,17 +66,17 @@ static const struct option_spec option_list[] = {
     {.name = "log",
      .value = "FORMAT",
      .choices = "text json",
-     .group = others,
+     .group = service,
      .kind = OPTION_TEXT,
      .offset = FIELD(how.log),
      .help = "text, or json: one object per line (default: json in a pod)"},
+    CLUSTER_OPTIONS(struct options),
     {.name = "verbose",
      .letter = 'v',
-     .group = others,
+     .group = "Others",
      .kind = OPTION_FLAG,
      .offset = FIELD(how.verbose),
      .help = "log more"},
-    CLUSTER_OPTIONS(struct options),
     VERB_HELP_OPTION(struct options),
 };
 static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};

@@ -347,6 +347,10 @@ static void test_refused(void **state)
          "spec.template.spec.containers[0]: command is missing"},
         {"kind: DraJob\nspec: {template: {spec: {containers: [{command: [c]}]}}}",
          "spec.template.spec.containers[0]: image is missing"},
+        {"spec: {image: i, template: {spec: {containers: [{name: main, image: j, command: [c]}]}}}",
+         "command is missing: with image, the ranks run in a container of their own, beside main "
+         "of "
+         "the template; if main is to run them, call it worker or leave image out"},
         {"kind: DraJob", "spec is missing"},
         {"kind: Job\nspec: {image: i, command: [c]}",
          "kind: expected DraJob, got \"Job\": drarun import makes a DraJob of it"},
