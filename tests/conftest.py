@@ -2,7 +2,9 @@
 """Fixtures for tests of whole programs; tests/README.md describes them."""
 import json
 import os
+import shutil
 import signal
+import tempfile
 
 import pytest
 
@@ -27,7 +29,25 @@ def heed_interrupts():
             signal.signal(signo, handler)
 
 
+_folder = None  # of tmp_path, when it is ours to remove
+
+
+def have_own_folder(config):
+    """By itself, each pytest that ends removes what others of this user have left in a folder for all, however long that takes."""
+    global _folder
+    if not config.option.basetemp:
+        _folder = config.option.basetemp = tempfile.mkdtemp(prefix="dt-pytest-", dir="/tmp")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(exitstatus):
+    """What a failed case wrote stays."""
+    if _folder and exitstatus != pytest.ExitCode.TESTS_FAILED:
+        shutil.rmtree(_folder, ignore_errors=True)
+
+
 def pytest_configure(config):
+    have_own_folder(config)
     heed_interrupts()
     leftovers.note_run()
     leftovers.make_shm_private()

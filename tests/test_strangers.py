@@ -262,7 +262,7 @@ def names_under(*folders):
     """Without what tests keep for themselves, which on some machines is a hundred times the rest."""
     for folder in folders:
         for path, folders_in, files in os.walk(folder):
-            folders_in[:] = [name for name in folders_in if not name.startswith("pytest-of-")]
+            folders_in[:] = [name for name in folders_in if not name.startswith(("pytest-of-", "dt-pytest-"))]
             yield from (os.path.join(path, name) for name in (*folders_in, *files))
 
 

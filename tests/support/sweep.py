@@ -14,7 +14,7 @@ from . import leftovers
 from .cluster import state
 
 # What tests and soaks name their folders: tempfile's eight characters after a prefix.
-FOLDER = re.compile(r"(dt|dt-report|dt-vm|dt-image|dt-cluster|dr|soak|soak-report)-[a-z0-9_]{8}")
+FOLDER = re.compile(r"(dt|dt-pytest|dt-report|dt-vm|dt-image|dt-cluster|dr|soak|soak-report)-[a-z0-9_]{8}")
 CGROUP = re.compile(r"drarun-test-\d+(-.*)?|dt-cluster-[a-z0-9_]{8}-n\d+")
 
 
