@@ -45,7 +45,7 @@ DRARUN_DEFINE_INIT(drarun_cluster_options)
  * kubeconfig; DRARUN_ERR_SPEC: the file cannot be read or has no such context. */
 DRARUN_API int drarun_cluster_open(const struct drarun_cluster_options *options,
                                    struct drarun_cluster **ret_cluster, struct drarun_error *err);
-/* Call it after freeing the cluster's jobs and followings. */
+/* Closes the cluster. Free its jobs and followings before. */
 DRARUN_API void drarun_cluster_close(struct drarun_cluster *cluster);
 DRARUN_API const char *drarun_cluster_namespace(const struct drarun_cluster *cluster);
 
@@ -130,9 +130,9 @@ DRARUN_API int drarun_job_follow(struct drarun_job *job,
 /* The same without output; timeout_ms 0: no timeout. */
 DRARUN_API int drarun_job_wait(struct drarun_job *job, long long timeout_ms, int *ret_status,
                                struct drarun_error *err);
-/* Cancels a job: its ranks get SIGTERM, and the job ends with 130. If the job has ended, its
- * remaining objects are deleted. The call does not wait for the end. -ENOENT: there is no such
- * job. */
+/* Cancels a job: its ranks get SIGTERM, and the job ends with 130. A job whose launcher does not
+ * run yet is deleted, and so are the remaining objects of a job that has ended. The call does not
+ * wait for the end. -ENOENT: there is no such job. */
 DRARUN_API int drarun_job_cancel(struct drarun_job *job, struct drarun_error *err);
 
 /* drarun_job_submit, then drarun_job_follow. */

@@ -34,10 +34,12 @@ struct drarun_local_options {
     void *arg;
     enum drarun_loglevel level; /* highest level that log receives; 0 is errors */
     long long timeout_ms;       /* the job's timeout, kind DRARUN_ERR_TIMEOUT; 0: none */
-    /* A job that supplies the ranks, launch mode, environment (plain values only) and command that
-     * are not set above. Cluster settings (image, devices, claims) are ignored. If the spec has
-     * several roles, each runs its own command on its own workers: ranks, workers, launch and a
-     * command are then rejected; env and directory apply to all roles. NULL: none */
+    /* A job that supplies the ranks, workers, launch mode, CPU binding, environment (plain values
+     * only) and command that are not given. Its workers count only if ranks is not set either. Of
+     * its devices only the number of GPUs counts, as ranks per worker if it sets none; its image
+     * and claims are ignored. If the spec has several roles, each runs its own command on its own
+     * workers: ranks, workers, launch and a command are then rejected; env and directory apply to
+     * all roles. NULL: none */
     const struct drarun_spec *spec;
 };
 DRARUN_DEFINE_INIT(drarun_local_options)

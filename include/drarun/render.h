@@ -28,8 +28,8 @@ struct drarun_render_options {
     const char
         *as; /* "raycluster", "rayjob", "trainjob": for another system's controller; drarun then
                 only runs as `drarun env` in the pods. NULL: as drarun creates the job */
-    const char *head;    /* head of a RayCluster: "plain", without devices, or "worker", the first
-                            worker. NULL: plain */
+    const char *head;    /* head of a RayCluster or RayJob: "plain", without devices, or "worker",
+                            the first worker. NULL: plain */
     drarun_note_fn note; /* with as: called with "NAME: spec.path: message" for each field that the
                             other system does not support. NULL: no notes */
     void *note_arg;

@@ -21,10 +21,10 @@ struct drarun_spec_options {
 };
 DRARUN_DEFINE_INIT(drarun_spec_options)
 
-/* path: a file with one YAML or JSON document; "-": standard input. ret_findings may be NULL. If
- * the document is invalid, the call returns every finding in ret_findings, which the caller frees,
- * and puts the first one into err with path, line and column. An unreadable file is a finding too.
- * Kind DRARUN_ERR_SPEC. */
+/* path: a file with one DraJob, as YAML or JSON, and possibly DeviceClasses beside it; "-":
+ * standard input. ret_findings may be NULL. If the document is invalid, the call returns every
+ * finding in ret_findings, which the caller frees, and puts the first one into err with path, line
+ * and column. An unreadable file is a finding too. Kind DRARUN_ERR_SPEC. */
 DRARUN_API int drarun_spec_load(const char *path, const struct drarun_spec_options *options,
                                 struct drarun_spec **ret_spec,
                                 struct drarun_findings **ret_findings, struct drarun_error *err);
