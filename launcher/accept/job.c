@@ -19,6 +19,14 @@ static int set_default(json_t *object, const char *key, json_t *value_take)
     return json_object_set_new(object, key, value_take);
 }
 
+/* A test whose pod had to go for others runs again once there is room: that says nothing of its
+ * node. */
+static json_t *retries(void)
+{
+    return json_pack("{s:[{s:{s:s}, s:s}, {s:{s:s}, s:s}]}", "rules", "on", "cause", "preempted",
+                     "action", "ignore", "on", "cause", "evicted", "action", "ignore");
+}
+
 int accept_job_base(const json_t *given, json_t **ret_base, struct drarun_error *err)
 {
     bool whole = json_object_get(given, "spec") != NULL;
@@ -33,6 +41,7 @@ int accept_job_base(const json_t *given, json_t **ret_base, struct drarun_error 
         set_default(base, "metadata", json_object()) < 0 ||
         set_default(spec, "onPreflightWarning", json_string("fail")) < 0 ||
         set_default(spec, "ttlSecondsAfterFinished", json_integer(0)) < 0 ||
+        set_default(spec, "failurePolicy", retries()) < 0 ||
         set_default(
             spec, "timeouts",
             json_pack("{s:s, s:s, s:s}", "queue", ROOM, "nodes", ROOM, "allocation", ROOM)) < 0)

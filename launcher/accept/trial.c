@@ -150,9 +150,10 @@ int trial_judge(int status, const char *out, size_t length, const char *said,
     if (status == error_exit_status(DRARUN_ERR_USAGE) ||
         status == error_exit_status(DRARUN_ERR_SPEC))
         return error_kind(fatal, DRARUN_ERR_SPEC, EINVAL, "the job of a test is refused: %s", why);
-    bool cluster = status == error_exit_status(DRARUN_ERR_CLUSTER) || status < 0 ||
+    bool not_run = status == error_exit_status(DRARUN_ERR_CLUSTER) ||
+                   status == error_exit_status(DRARUN_ERR_CAPACITY) || status < 0 ||
                    status == 128 + SIGINT || status == 128 + SIGTERM;
-    give(ret, cluster ? ACCEPT_NOT_RUN : ACCEPT_FAILED, why);
+    give(ret, not_run ? ACCEPT_NOT_RUN : ACCEPT_FAILED, why);
     return 0;
 }
 

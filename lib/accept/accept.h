@@ -28,7 +28,7 @@
 enum accept_outcome {
     ACCEPT_MEASURED,
     ACCEPT_FAILED,  /* it ran and was not well: `reason` */
-    ACCEPT_NOT_RUN, /* no room, preempted, an image that does not come: says nothing of the nodes */
+    ACCEPT_NOT_RUN, /* no room, no API server: says nothing of the nodes */
 };
 
 struct accept_answer {

@@ -113,7 +113,9 @@ static void test_end_of_a_job(void **state)
         answer.reason,
         "rank 3 on worker 1 (x) exited with status 9 after 5 ms: NCCL WARN cuda failure");
     assert_int_equal(judge(69, "", "drarun: quota\n").outcome, ACCEPT_NOT_RUN);
+    assert_int_equal(judge(75, "", "drarun: no room\n").outcome, ACCEPT_NOT_RUN);
     assert_int_equal(judge(-9, "", "").outcome, ACCEPT_NOT_RUN);
+    assert_int_equal(judge(70, "", "drarun: worker 1 was lost\n").outcome, ACCEPT_FAILED);
     assert_int_equal(judge(76, "", "drarun: worker 0: its NIC is down\n").outcome, ACCEPT_FAILED);
     assert_string_equal(judge(1, "", "no mark").reason, "the job ended without a word");
     struct drarun_error fatal = {0};
@@ -149,6 +151,9 @@ static void test_job_is_put_on_its_nodes(void **state)
                "\"placement\": {\"spread\": \"node\"}, "
                "\"devices\": {\"gpus\": "
                "{\"count\": 8}}, \"onPreflightWarning\": \"fail\", "
+               "\"failurePolicy\": {\"rules\": "
+               "[{\"on\": {\"cause\": \"preempted\"}, \"action\": \"ignore\"}, "
+               "{\"on\": {\"cause\": \"evicted\"}, \"action\": \"ignore\"}]}, "
                "\"ttlSecondsAfterFinished\": 0, \"timeouts\": "
                "{\"queue\": \"5m\", \"nodes\": \"5m\", \"allocation\": \"5m\"}, \"template\": "
                "{\"spec\": {\"containers\": "
@@ -174,16 +179,18 @@ static void test_job_is_put_on_its_nodes(void **state)
 static void test_what_the_operator_says_stays(void **state)
 {
     (void)state;
-    json_t *base = base_of("{\"apiVersion\": \"drarun.dev/v1alpha1\", \"kind\": \"DraJob\", "
-                           "\"spec\": {\"timeouts\": {\"queue\": \"1h\"}, "
-                           "\"onPreflightWarning\": \"report\", \"template\": {\"spec\": "
-                           "{\"tolerations\": [{\"key\": \"k\"}], "
-                           "\"containers\": [{\"image\": \"x\", \"command\": [\"y\"]}]}}}}");
+    json_t *base = base_of(
+        "{\"apiVersion\": \"drarun.dev/v1alpha1\", \"kind\": \"DraJob\", "
+        "\"spec\": {\"timeouts\": {\"queue\": \"1h\"}, \"failurePolicy\": {\"restarts\": 1}, "
+        "\"onPreflightWarning\": \"report\", \"template\": {\"spec\": "
+        "{\"tolerations\": [{\"key\": \"k\"}], "
+        "\"containers\": [{\"image\": \"x\", \"command\": [\"y\"]}]}}}}");
     const struct accept_place place = {.name = "n", .run = "r", .nodes = {"a"}, .count = 1};
     json_t *job = accept_job_make(base, &place), *spec = json_object_get(job, "spec");
     json_t *pod = json_object_get(json_object_get(spec, "template"), "spec");
     assert_string_equal(json_string_value(json_object_get(spec, "onPreflightWarning")), "report");
     assert_null(json_object_get(json_object_get(spec, "timeouts"), "allocation"));
+    assert_null(json_object_get(json_object_get(spec, "failurePolicy"), "rules"));
     assert_int_equal(json_array_size(json_object_get(pod, "tolerations")), 2);
     assert_null(json_object_get(pod, "priorityClassName"));
     assert_null(json_object_get(json_object_get(pod, "affinity"), "podAntiAffinity"));
