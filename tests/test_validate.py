@@ -200,7 +200,7 @@ LACKS = {"spec/roles/0/image/left out", "spec/roles/0/command/left out", "spec/r
          "spec/success/\"x\"", "spec/success/\"X!\"", "spec/success/\"1h\""}
 
 
-# What only the parser looks at: the length of the last worker's name, ranks in all, one name for
+# What only the parser looks at: ranks in all, one name for
 # several interfaces, classes whose driver is known. None of them can come out of VALUES, but for CEL
 # and the names of profiles.
 def test_schema_and_parser_agree(drarun, tmp_path):

@@ -21,31 +21,20 @@ static bool is_subdomain(const char *text, size_t max)
     return strlen(text) <= max && k8s_is_subdomain(text);
 }
 
-static unsigned decimal_digits(uint32_t number)
-{
-    unsigned digits = 1;
-    while (number /= 10)
-        digits++;
-    return digits;
-}
-
-/* Everything is named after the job; the longest names are a worker's host name and NAME-status. */
 static int check_name(const struct job_spec *spec, struct drarun_error *err)
 {
     size_t len = strlen(spec->name);
     if (!k8s_is_label(spec->name))
         return refuse(err,
-                      "metadata.name: expected at most %u lower case letters, digits and \"-\", "
+                      "metadata.name: expected at most %d lower case letters, digits and \"-\", "
                       "beginning and ending with a letter or digit, got \"%.80s\"",
-                      LIMIT_LABEL, spec->name);
-    size_t worker = strlen("-w-") + decimal_digits(spec->workers ? spec->workers - 1 : 0);
-    size_t most = LIMIT_LABEL - (worker > strlen("-channel") ? worker : strlen("-channel"));
-    if (len > most)
+                      SPEC_NAME_MAX, spec->name);
+    if (len > SPEC_NAME_MAX)
         return refuse(
             err,
-            "metadata.name: %zu bytes; with %u workers at most %zu, since pods are called "
-            "NAME-w-%u and names of %u bytes are the longest",
-            len, spec->workers, most, spec->workers - 1, LIMIT_LABEL);
+            "metadata.name: %zu bytes: expected at most %d, because names that are made of "
+            "it, such as NAME-channel, have at most %d",
+            len, SPEC_NAME_MAX, LIMIT_LABEL);
     if (spec->namespace && !k8s_is_label(spec->namespace))
         return refuse(err, "metadata.namespace: \"%.80s\" is no name of a namespace",
                       spec->namespace);

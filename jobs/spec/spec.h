@@ -20,6 +20,7 @@
 #define SPEC_CONTROLLER "drarun.dev/drajob-controller"
 #define SPEC_MANAGER_MAX 63 /* bytes, as spec.managedBy of a Job of Kubernetes */
 #define SPEC_WORKERS_MAX 10000
+#define SPEC_NAME_MAX 55          /* of a job: NAME-channel and NAME-w-9999 are DNS labels */
 #define SPEC_DEVICES_MAX 128      /* of a kind for one worker: a ResourceSlice has no more */
 #define SPEC_GRACE_MAX_S 31536000 /* a year: the API server takes any, and it is counted with */
 /* drarun-bench as it comes with the agent, for the first container's command: such a job's pods get

@@ -205,37 +205,34 @@ void spec_check_devices(const struct spec_role_nodes *at, struct spec_role *role
 #define DRAWN 5 /* characters of a made name behind its beginning */
 
 /* As the API server makes names: what must be a label in the end. */
-static void check_beginning(const struct reader_node *node, const char *begin, size_t room)
+static void check_beginning(const struct reader_node *node, const char *begin)
 {
     char name[K8S_LABEL_MAX + DRAWN + 1];
     snprintf(name, sizeof name, "%.*sx", K8S_LABEL_MAX, begin);
     if (!k8s_is_label(name) && strlen(begin) < K8S_LABEL_MAX)
         reader_expected(node, "what a DNS label begins with (a-z, 0-9 and inner -)");
-    else if (strlen(begin) + DRAWN > room)
+    else if (strlen(begin) + DRAWN > SPEC_NAME_MAX)
         reader_fail(node,
-                    "at most %zu characters, so that the last worker's name, with %d that are "
-                    "drawn, has no more than %d; got %zu",
-                    room - DRAWN, DRAWN, K8S_LABEL_MAX, strlen(begin));
+                    "at most %d characters, because %d are drawn and a job's name has at most %d; "
+                    "got %zu",
+                    SPEC_NAME_MAX - DRAWN, DRAWN, SPEC_NAME_MAX, strlen(begin));
 }
 
-/* NAME-w-I must be a DNS label. */
 static void check_name(const struct reader_node *metadata, const struct job_spec *s)
 {
-    char last[32];
-    int taken = snprintf(last, sizeof last, "-w-%u", s->workers ? s->workers - 1 : 0);
-    size_t room = K8S_LABEL_MAX - (size_t)taken;
     struct reader_node node;
     if (s->generate_name && reader_get(metadata, "generateName", &node))
-        check_beginning(&node, s->generate_name, room);
+        check_beginning(&node, s->generate_name);
     if (!s->name || !reader_get(metadata, "name", &node))
         return;
     if (!k8s_is_label(s->name))
-        reader_expected(&node, "a DNS label (a-z, 0-9 and inner -, at most 63)");
-    else if (strlen(s->name) > room)
-        reader_fail(&node,
-                    "at most %zu characters, so that the last worker's name NAME%s has no more "
-                    "than %d; got %zu",
-                    room, last, K8S_LABEL_MAX, strlen(s->name));
+        reader_expected(&node, "a DNS label (a-z, 0-9 and inner -, at most 55)");
+    else if (strlen(s->name) > SPEC_NAME_MAX)
+        reader_fail(
+            &node,
+            "at most %d characters, because names that are made of it, such as NAME-channel, "
+            "have at most %d; got %zu",
+            SPEC_NAME_MAX, K8S_LABEL_MAX, strlen(s->name));
 }
 
 static void check_labels(const struct reader_node *metadata, const char *key, bool values)

@@ -27,8 +27,8 @@ static const struct {
                         "nothing"},
     [REASON_SILENT] = {"Silent", LAUNCHER, true,
                        "no progress for hangAfter: no output, no network, no CPU time",
-                       "read what each rank does in the message; onHang: fail or restart in the "
-                       "spec ends such a job"},
+                       "read what each rank does in the message; onHang: fail in the spec ends "
+                       "such a job"},
     [REASON_TCP_FALLBACK] =
         {"TcpFallback", LAUNCHER, true, "the job wants RDMA, and its data moves over TCP",
          "NCCL_DEBUG=INFO shows why; network: any allows TCP, onTcpFallback: fail ends the job"},

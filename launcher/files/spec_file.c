@@ -193,7 +193,7 @@ static int read_document(const struct text *text, struct drarun_spec *spec,
 {
     CLEANUP(doc_freep) struct doc *doc = NULL;
     struct reader reader;
-    char name[K8S_LABEL_MAX + 1];
+    char name[SPEC_NAME_MAX + 1];
     size_t at = 0;
     int rc = open_document(text, &doc, err);
     if (rc == 0)

@@ -69,8 +69,8 @@ static const struct option_spec option_list[] = {
      .offset = offsetof(struct options, step),
      .min = 1,
      .max = 8,
-     .help = "fallback step of `align: preferred`: 1 (default) uses\nthe nearest NICs, the last "
-             "has no constraints"},
+     .help = "fallback step of `align: preferred`: 1 uses the nearest\nNICs, the last has no "
+             "constraints (default: 1; with --as\nthe last if the first is the NUMA node)"},
     {.name = "namespace",
      .value = "NAME",
      .group = manifests,

@@ -448,7 +448,7 @@ static void test_refused(void **state)
          "metadata.generateName: expected what a DNS label begins with"},
         {"metadata: {generateName: a123456789b123456789c123456789d123456789e123456789f1234}\n"
          "spec: {workers: 10, image: i, command: [c]}",
-         "metadata.generateName: at most 54 characters"},
+         "metadata.generateName: at most 50 characters"},
         {"[1]", "job.yaml:1:1: expected a mapping, got a list"},
         {"3", "expected a mapping, got 3"},
         {"{}", "spec is missing"},
@@ -461,21 +461,20 @@ static void test_refused(void **state)
         expect_finding(list[i][0], list[i][1]);
 }
 
-/* NAME-w-I must be a DNS label whatever the number of workers. */
+/* The same whatever the number of workers: NAME-w-I and NAME-channel must be DNS labels. */
 static void test_name_length(void **state)
 {
     char text[200], name[64];
     struct job_spec spec;
     (void)state;
     memset(name, 'a', sizeof name);
-    for (int workers = 10; workers <= 1000; workers *= 10) {
-        int room = 63 - 3 - (workers == 10 ? 1 : workers == 100 ? 2 : 3);
-        for (int length = room; length <= room + 1; length++) {
+    for (int workers = 1; workers <= SPEC_WORKERS_MAX; workers *= 100) {
+        for (int length = SPEC_NAME_MAX; length <= SPEC_NAME_MAX + 1; length++) {
             snprintf(text, sizeof text,
                      "metadata: {name: %.*s}\nspec: {workers: %d, image: i, command: [c]}", length,
                      name, workers);
             int rc = spec_parse("j", text, strlen(text), &spec, NULL);
-            assert_int_equal(rc == 0, length == room);
+            assert_int_equal(rc == 0, length == SPEC_NAME_MAX);
             if (rc == 0)
                 job_spec_done(&spec);
         }
