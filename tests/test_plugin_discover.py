@@ -139,8 +139,8 @@ exec "$@"
     devices = {each["name"]: each for each in devices_of(json.loads(done.stdout)["items"])}
     assert sorted(name for name in devices if not name.startswith("pci-")) == ["rail0", "rail1"]
     assert flat(devices["rail0"])["type"] == "veth"
-    assert "node0 is not offered: the host uses it: it has the node's address" in done.stderr
-    assert "rail2 is not offered: the host uses it: it is part of bridge0" in done.stderr
+    assert "node0 is not published: the host uses it: it has the node's address" in done.stderr
+    assert "rail2 is not published: the host uses it: it is part of bridge0" in done.stderr
     # its peer is down
     assert [each["key"] for each in devices["rail0"]["taints"]] == ["drarun.dev/link-down"]
     assert "taints" not in devices["rail1"] and flat(devices["rail1"])["ipv4"] == "10.1.2.3/24"
@@ -198,11 +198,11 @@ def test_used_by_the_host(tmp_path):
         return sorted(each["name"] for each in devices_of(json.loads(done.stdout)["items"]) if each["name"].startswith("rail")), done.stderr
     names, said = look("nics: {virtualPrefixes: [rail]}\n")
     assert names == ["rail0", "rail4", "rail5"], said
-    for part in ("rail1 is not offered: the host uses it: it has a route to 10.6.0.0/16 via 10.5.1.1; end that, or name it in nics.include",
-                 "rail2 is not offered: the host uses it: a process of the host listens on 10.5.2.2 port ",
-                 "rail3 is not offered: the host uses it: a process of the host is connected from 10.5.3.2 to 10.5.3.9 port 2049 (UDP)",
-                 "rail7 is not offered: the host uses it: it has a BPF program (tc, bpf), which would be lost on the way into a pod; end that",
-                 "rail6 is not offered: the host uses it: it has the default route"):
+    for part in ("rail1 is not published: the host uses it: it has a route to 10.6.0.0/16 via 10.5.1.1; end that, or name it in nics.include",
+                 "rail2 is not published: the host uses it: a process of the host listens on 10.5.2.2 port ",
+                 "rail3 is not published: the host uses it: a process of the host is connected from 10.5.3.2 to 10.5.3.9 port 2049 (UDP)",
+                 "rail7 is not published: the host uses it: it has a BPF program (tc, bpf), which would be lost on the way into a pod; end that",
+                 "rail6 is not published: the host uses it: it has the default route"):
         assert part in said, said
     names, said = look("nics: {virtualPrefixes: [rail], include: 'device.attributes[\"dra.net\"].ifName in [\"rail1\", \"rail2\", \"rail6\", \"rail7\"]'}\n")
     assert names == ["rail1", "rail2", "rail7"], said

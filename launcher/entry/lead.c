@@ -110,7 +110,7 @@ static int make_spec(struct lead *l, struct drarun_error *err)
     cleanup_free char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
     if (!text)
         return error_set(err, ENOMEM, "out of memory, or the program's words are no UTF-8");
-    rc = spec_parse("drarun exec", text, strlen(text), &l->spec, err);
+    rc = spec_parse("drarun join", text, strlen(text), &l->spec, err);
     l->have_spec = rc == 0;
     return rc;
 }

@@ -141,7 +141,7 @@ static int add_function(struct discovery *d, size_t pci)
         return 0;
     if (function.used) { /* with all its ports: an RDMA device and firmware are common to them */
         pci_addr_format(d->host->pci[pci].place.addr, name);
-        discover_warn(d, "%s is not offered: the host uses it: %s", name, function.used);
+        discover_warn(d, "%s is not published: the host uses it: %s", name, function.used);
         return 0;
     }
     int rc = 0;
@@ -149,7 +149,7 @@ static int add_function(struct discovery *d, size_t pci)
     for (size_t i = 0, count = port_count(&function); rc == 0 && i < count; i++)
         rc = add_port(d, &function, i);
     if (rc == 0 && d->devices->list[first].pci.vfs > 0) { /* its holder governs the others' VFs */
-        discover_warn(d, "%s is not offered: it has virtual functions",
+        discover_warn(d, "%s is not published: it has virtual functions",
                       d->devices->list[first].pci.bus_id);
         node_devices_cut(d->devices, first);
     }
@@ -190,7 +190,7 @@ static int add_virtual(struct discovery *d, const struct topo_netdev *net)
     if (!config_has_prefix(&d->source->config->virtual_prefixes, net->name))
         return 0;
     if (used) {
-        discover_warn(d, "%s is not offered: the host uses it: %s", net->name, used);
+        discover_warn(d, "%s is not published: the host uses it: %s", net->name, used);
         return 0;
     }
     struct node_device *device = discover_add(d, NODE_DEVICE_NIC, TOPO_NONE);

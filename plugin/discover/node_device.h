@@ -40,7 +40,7 @@ struct node_gpu {
     char cuda_version[16];   /* "12.8.0" */
     uint64_t memory;         /* bytes; 0: not known */
     uint32_t nvlinks;        /* active NVLinks; 0: none, or not known */
-    bool mig_mode;           /* MIG is on: the whole GPU is not offered */
+    bool mig_mode;           /* MIG is on: the whole GPU is not published */
     char vendor[16];         /* "NVIDIA", "AMD", ... */
 };
 

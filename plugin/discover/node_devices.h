@@ -31,7 +31,7 @@ int node_devices_copy(const struct node_devices *devices, struct node_devices *r
                       struct drarun_error *err);
 void node_devices_done(struct node_devices *devices);
 
-/* What the host uses a NIC of this name for, which is not offered for that; NULL: no such. */
+/* What the host uses a NIC of this name for, which is not published for that; NULL: no such. */
 const char *node_devices_spared(const struct node_devices *devices, const char *name);
 
 /* By slice name, in the driver's devices; NULL: no such. */

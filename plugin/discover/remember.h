@@ -33,7 +33,7 @@ struct remember_rules { /* borrowed */
  *  - one without hardware that has vanished is away while a pod holds it, else gone;
  *  - one with hardware that has vanished is lost, unless it is a virtual function that nobody
  * holds;
- *  - one whose function is there and was not read is not offered any more (a PF has got VFs, the
+ *  - one whose function is there and was not read is not published any more (a PF has got VFs, the
  * host uses it): gone, or away while a pod holds it; with its driver gone, too, it is unbound,
  * since it may be about to vanish. -ENOMEM. */
 int devices_remember(const struct remember_rules *rules, const struct node_devices *before,

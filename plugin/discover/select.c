@@ -36,7 +36,7 @@ static int holds(struct selection *s, const struct cel_program *program,
         return nomem(s);
     if (rc == 0)
         return match;
-    strlist_addf(&s->devices->warnings, "%s is not offered: %s", device->name, own.text);
+    strlist_addf(&s->devices->warnings, "%s is not published: %s", device->name, own.text);
     return -EINVAL;
 }
 
@@ -150,10 +150,11 @@ static bool is_spared(struct selection *s, const struct node_device *device)
         return false;
     strlist_add(&s->devices->spared, device->name);
     strlist_add(&s->devices->spared_reasons, device->used);
-    strlist_addf(&s->devices->warnings,
-                 "%s is not offered: the host uses it: %s; end that, or name it in nics.include of "
-                 "the PluginConfig",
-                 device->name, device->used);
+    strlist_addf(
+        &s->devices->warnings,
+        "%s is not published: the host uses it: %s; end that, or name it in nics.include of "
+        "the PluginConfig",
+        device->name, device->used);
     return true;
 }
 

@@ -6,10 +6,10 @@
 #include "plugin/discover/config.h"
 #include "plugin/discover/node_devices.h"
 
-/* Removes from the list what is not offered, renames what a rule matches (not what is away or lost:
- * it has its name) and adds the faults of links. Where an expression
- * cannot be evaluated (an attribute that the device has not) the device is not offered; where a
- * name is taken or is no DNS label the device keeps its own. Both are warnings. -ENOMEM. */
+/* Removes from the list what is not published, renames what a rule matches (not what is away or
+ * lost: it has its name) and adds the faults of links. Where an expression cannot be evaluated (an
+ * attribute that the device has not) the device is not published; where a name is taken or is no
+ * DNS label the device keeps its own. Both are warnings. -ENOMEM. */
 int select_devices(const struct discover_config *config, struct node_devices *devices,
                    struct drarun_error *err);
 

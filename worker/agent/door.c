@@ -106,7 +106,7 @@ static void on_nobody(evutil_socket_t fd, short what, void *arg)
     (void)fd, (void)what;
     log_error("worker 0 (%s) has not connected within %" PRId64
               " s (--start-timeout): does its pod run "
-              "drarun exec with as many workers, and do network policies let it reach this port?",
+              "drarun join with as many workers, and do network policies let it reach this port?",
               agent->options.entry, agent->options.await_ms / 1000);
     agent_leave(agent, 70);
 }

@@ -225,7 +225,7 @@ static void test_uplink_is_never_offered(void **state)
     uplink(&tree);
     struct node_devices devices = read_all(&tree, NULL);
     assert_names(&devices, "gpu-0000-8f-00-0 pci-0000-91-00-0");
-    assert_warned(&devices, "0000:00:03.0 is not offered: the host uses it: it has the default");
+    assert_warned(&devices, "0000:00:03.0 is not published: the host uses it: it has the default");
     node_devices_done(&devices);
 }
 
@@ -307,8 +307,9 @@ static void test_used_by_the_host(void **state)
         config_of("names: [{match: 'device.driver == \"nic.drarun.dev\"', name: nic}]\n");
     struct node_devices devices = read_with(&tree, &config);
     assert_names(&devices, "gpu-0000-8f-00-0");
-    assert_warned(&devices, "nic is not offered: the host uses it: the nfs4 mount /data is reached "
-                            "through it (10.5.0.9); end that, or name it in nics.include");
+    assert_warned(&devices,
+                  "nic is not published: the host uses it: the nfs4 mount /data is reached "
+                  "through it (10.5.0.9); end that, or name it in nics.include");
     assert_non_null(node_devices_spared(&devices, "nic"));
     assert_null(node_devices_spared(&devices, "pci-0000-91-00-0"));
     node_devices_done(&devices);
@@ -404,7 +405,7 @@ static void test_sriov(void **state)
     assert_names(&devices, "gpu-0000-8f-00-0 pci-0000-91-00-2");
     assert_int_equal(devices.list[1].pci.sriov, NODE_SRIOV_VF);
     assert_string_equal(devices.list[1].pci.pf, "0000:91:00.0");
-    assert_warned(&devices, "0000:91:00.0 is not offered: it has virtual functions");
+    assert_warned(&devices, "0000:91:00.0 is not published: it has virtual functions");
     node_devices_done(&devices);
 }
 
@@ -534,7 +535,7 @@ static void test_what_cannot_be_judged(void **state)
     struct node_devices devices =
         read_all(&tree, "nics: {exclude: 'device.attributes[\"dra.net\"].ifName == \"eth9\"'}\n");
     assert_names(&devices, "");
-    assert_warned(&devices, "pci-0000-cd-00-0 is not offered: ");
+    assert_warned(&devices, "pci-0000-cd-00-0 is not published: ");
     node_devices_done(&devices);
 }
 
