@@ -144,7 +144,11 @@ class Api:
 
     def get(self, api_version, kind, name=None, namespace=None):
         """The object, or the list of objects without a name; None where it is not there."""
+        deadline = time.monotonic() + patience(60)
         status, answer = self.request("GET", self.path(api_version, kind, namespace, name))
+        while status == 429 and time.monotonic() < deadline:  # as while a new definition is taken up
+            time.sleep(0.5)
+            status, answer = self.request("GET", self.path(api_version, kind, namespace, name))
         if status == 404:
             return None
         assert status == 200, f"{kind} {name}: {status}: {_message(answer)}"
