@@ -67,8 +67,8 @@ static void do_start(struct job *job)
     event_del(job->start_clock);
     if (!job->early)
         agents_send(job, &envelope);
-    if (job->input)
-        input_start(job->input);
+    if (job->input.source)
+        input_start(job->input.source);
     if (job->request->hang_after_ms > 0 &&
         !(job->watch = job_watch_new(job, job->request->hang_after_ms)))
         log_error("the ranks are not watched: out of memory");
@@ -104,8 +104,8 @@ static void do_end(struct job *job, bool at_once)
     job->overdue_stage = 0;
     job_start_clock(job->overdue_clock,
                     OVERDUE_MS + (end.at_once ? 0 : job->request->kill_after_ms));
-    if (job->input)
-        input_stop(job->input);
+    if (job->input.source)
+        input_stop(job->input.source);
     for (uint32_t i = 0; i < job->count; i++)
         end_agent(&job->agents[i], &envelope);
 }
@@ -145,8 +145,8 @@ static void do_drain(struct job *job)
     event_del(job->start_clock);
     event_del(job->grace_clock);
     event_del(job->ping_clock);
-    if (job->input)
-        input_stop(job->input);
+    if (job->input.source)
+        input_stop(job->input.source);
     for (uint32_t i = 0; i < job->count; i++) {
         struct agent *agent = &job->agents[i];
         if (agent->channel)

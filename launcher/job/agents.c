@@ -84,8 +84,8 @@ int agents_new(struct job *job, struct drarun_error *err)
         agent->host = strdup("");
         if (!agent->host)
             return error_set(err, ENOMEM, "out of memory");
-        identity_session_dir(job->uid, job->attempt, i, !request_is_elsewhere(request),
-                             agent->session_dir);
+        identity_session_dir(job->identity.uid, job->identity.attempt, i,
+                             !request_is_elsewhere(request), agent->session_dir);
     }
     if (request->pods)
         return take_addresses(job, err);
@@ -102,10 +102,10 @@ static void send_hello(struct agent *agent)
     struct job *job = agent->job;
     Drarun__Wire__Hello hello = DRARUN__WIRE__HELLO__INIT;
     hello_fill(&hello, DRARUN__WIRE__ROLE__ROLE_LAUNCHER, "");
-    hello.job = unconst(job->uid);
-    hello.attempt = job->attempt;
+    hello.job = unconst(job->identity.uid);
+    hello.attempt = job->identity.attempt;
     hello.worker = agent->index;
-    hello.host = job->hostname;
+    hello.host = job->identity.hostname;
     const struct request_pods *pods = job->request->pods;
     hello.generation = pods ? pods->generation : 0;
     if (pods && pods->look_for) {
@@ -183,7 +183,7 @@ static int start_early(struct job *job, struct drarun_error *err)
 {
     struct agent *agent = &job->agents[0];
     int fd = -1;
-    int rc = local_agent_start(&job->local, &agent->pid, &fd, err);
+    int rc = local_agent_start(&job->local.agents, &agent->pid, &fd, err);
     if (rc < 0)
         return rc;
     struct channel *channel = channel_new_take(job->base, fd, agent_on_message, on_closed, agent);
@@ -235,7 +235,7 @@ static int start_remote(struct job *job, const struct tls_key *key, struct draru
         uint16_t port = 0;
         int rc = 0;
         if (!request_is_elsewhere(job->request)) {
-            rc = local_agent_listen(&job->local, key, &agent->pid, &port, err);
+            rc = local_agent_listen(&job->local.agents, key, &agent->pid, &port, err);
             snprintf(agent->address, sizeof agent->address, "127.0.0.1:%u", port);
         }
         if (rc == 0)
@@ -249,10 +249,10 @@ static int start_remote(struct job *job, const struct tls_key *key, struct draru
 int agents_start(struct job *job, struct drarun_error *err)
 {
     struct tls_key key;
-    job->local.program = job->worker_program;
-    job->local.signals = job->signals;
+    job->local.agents.program = job->local.program;
+    job->local.agents.signals = job->signals;
     if (!request_is_elsewhere(job->request)) {
-        int rc = program_find_agent(job->worker_program, err);
+        int rc = program_find_agent(job->local.program, err);
         if (rc < 0)
             return rc;
     }

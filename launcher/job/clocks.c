@@ -172,7 +172,7 @@ static void kill_processes(struct job *job)
         if (agent->pid && !agent->reaped)
             kill(agent->pid, SIGKILL);
     }
-    job->orphans = true;
+    job->local.orphans = true;
 }
 
 /* First what holds the agents up is taken away, then they are. */
@@ -189,7 +189,7 @@ static void on_overdue_clock(evutil_socket_t fd, short what, void *arg)
         job_event(job, JOB_OVERDUE);
     else if (job->state == JOB_DRAINING && first && !agents_reaped(job))
         kill_processes(job);
-    else if (job->state == JOB_DRAINING && (!agents_reaped(job) || job->orphans))
+    else if (job->state == JOB_DRAINING && (!agents_reaped(job) || job->local.orphans))
         job_event(job, JOB_OVERDUE);
     if (job->state == JOB_DRAINING && cause_kind(job->cause) != CAUSE_NONE && !first)
         drop_stalled_output(job);

@@ -25,7 +25,7 @@ void job_event(struct job *job, enum job_event event)
         event_base_loopbreak(job->base);
         return;
     }
-    log_verbose("job %s: %s -> %s (%s)", job->uid, job_state_name(job->state),
+    log_verbose("job %s: %s -> %s (%s)", job->identity.uid, job_state_name(job->state),
                 job_state_name(step->next), job_event_name(event));
     if (step->next != job->state)
         job->state_since_ms = clock_ms();

@@ -84,7 +84,7 @@ void agent_lose(struct agent *agent, const struct drarun_error *why)
     if (agent->phase >= AGENT_DONE)
         return;
     if (agent->launched)
-        job->orphans |= agent->pid > 0;
+        job->local.orphans |= agent->pid > 0;
     agent_name(agent, name, sizeof name);
     agent_advance(agent, AGENT_CLOSED);
     if (!why)
@@ -218,7 +218,7 @@ static bool is_agent(pid_t pid, void *arg)
 
 bool agents_sweep(struct job *job)
 {
-    if (!job->orphans)
+    if (!job->local.orphans)
         return false;
     size_t found = local_agent_sweep(is_agent, job);
     if (found > 0)
@@ -241,7 +241,7 @@ static void reaped(struct agent *agent, int wait_status)
     agent->reaped = true;
     agent->wait_status = wait_status;
     if (!WIFEXITED(wait_status) || WEXITSTATUS(wait_status) != 0)
-        job->orphans = true;
+        job->local.orphans = true;
     /* what it said last may still be unread in its connection, which then ends too */
     if (!agent->channel)
         agent_conclude(agent);
@@ -274,6 +274,6 @@ void agents_remove_remains(struct job *job)
         if (agent->launched && tree_remove(AT_FDCWD, agent->session_dir) < 0)
             log_error("cannot remove %s: %s", agent->session_dir, strerror(errno));
     }
-    if (killed && job->shm)
-        shm_clean_run(job->shm);
+    if (killed && job->local.shm)
+        shm_clean_run(job->local.shm);
 }

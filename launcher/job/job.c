@@ -197,22 +197,22 @@ static int make_streams(struct job *job, struct drarun_error *err)
         return -err->code;
     log_divert(on_log, job);
     watch_reader(job);
-    job->stdin_rank = input_is_there() ? request->stdin_rank : REQUEST_STDIN_NONE;
-    if (job->stdin_rank == REQUEST_STDIN_NONE)
+    job->input.rank = input_is_there() ? request->stdin_rank : REQUEST_STDIN_NONE;
+    if (job->input.rank == REQUEST_STDIN_NONE)
         return 0;
-    bool all = job->stdin_rank == REQUEST_STDIN_ALL;
-    job->stdin_left = all ? job->map.ranks : 1;
-    job->input = input_new(job->base, all ? job->count : 1, &in);
-    return job->input ? 0 : error_set(err, ENOMEM, "out of memory");
+    bool all = job->input.rank == REQUEST_STDIN_ALL;
+    job->input.left = all ? job->map.ranks : 1;
+    job->input.source = input_new(job->base, all ? job->count : 1, &in);
+    return job->input.source ? 0 : error_set(err, ENOMEM, "out of memory");
 }
 
 static int make_base(struct job *job, struct drarun_error *err)
 {
-    local_agent_raise_limit(&job->local);
-    if (job->local.files.rlim_max < FILES_MIN) /* libevent would end the process */
+    local_agent_raise_limit(&job->local.agents);
+    if (job->local.agents.files.rlim_max < FILES_MIN) /* libevent would end the process */
         return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, EMFILE,
                           "the limit of open files (ulimit -n) is %ju; raise it to %d at least",
-                          (uintmax_t)job->local.files.rlim_max, FILES_MIN);
+                          (uintmax_t)job->local.agents.files.rlim_max, FILES_MIN);
     struct event_config *config = event_config_new();
     if (config) {
         event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK | EVENT_BASE_FLAG_NO_CACHE_TIME |
@@ -227,15 +227,15 @@ static int make_base(struct job *job, struct drarun_error *err)
 static int make_identity(struct job *job, struct drarun_error *err)
 {
     const struct request_pods *pods = job->request->pods;
-    gethostname(job->hostname, sizeof job->hostname - 1);
+    gethostname(job->identity.hostname, sizeof job->identity.hostname - 1);
     if (pods) {
-        job->uid = pods->uid;
-        job->attempt = pods->attempt;
+        job->identity.uid = pods->uid;
+        job->identity.attempt = pods->attempt;
         job->base = pods->base;
         return 0;
     }
-    job->uid = job->own_uid;
-    int rc = identity_make(job->own_uid, err);
+    job->identity.uid = job->identity.own_uid;
+    int rc = identity_make(job->identity.own_uid, err);
     return rc < 0 ? rc : make_base(job, err);
 }
 
@@ -266,7 +266,7 @@ static int make(struct job *job, struct drarun_error *err)
         return -err->code;
     proctree_adopt_orphans();
     if (!request_is_elsewhere(job->request))
-        job->shm = shm_clean_begin();
+        job->local.shm = shm_clean_begin();
     rc = agents_start(job, err);
     if (rc == 0)
         rc = job_make_clocks(job, err);
@@ -326,14 +326,14 @@ void job_free(struct job *job)
     job_spawn_free(job->spawn);
     job_names_free(job->names);
     status_line_free(job->status);
-    input_free(job->input);
+    input_free(job->input.source);
     if (job->reader)
         event_free(job->reader);
     output_free(job->output);
     signals_free(job->signals);
-    launch_message_free(job->launch);
-    free(job->masters);
-    shm_clean_free(job->shm);
+    launch_message_free(job->launch.message);
+    free(job->launch.masters);
+    shm_clean_free(job->local.shm);
     job_free_clocks(job);
     notes_done(&job->notes);
     cause_free(job->cause);
@@ -367,7 +367,7 @@ const struct cause *job_cause(const struct job *job)
 void job_facts(const struct job *job, struct job_facts *ret_facts)
 {
     *ret_facts = job->facts;
-    ret_facts->uid = job->uid;
+    ret_facts->uid = job->identity.uid;
     ret_facts->ranks = job->map.ranks;
     ret_facts->workers = job->count;
 }

@@ -22,12 +22,12 @@ static bool is_taken(const struct launch_master *masters, uint32_t count, const 
 
 static uint16_t pick_port(const struct job *job, uint32_t world)
 {
-    const struct launch_master *own = &job->masters[world];
+    const struct launch_master *own = &job->launch.masters[world];
     bool elsewhere = !request_is_here(job->request);
     uint16_t port = MASTER_PORT_DEFAULT;
     if (!elsewhere)
         port = master_port_pick(getenv("MASTER_PORT"));
-    while (is_taken(job->masters, world, own->address, port))
+    while (is_taken(job->launch.masters, world, own->address, port))
         port = elsewhere ? port + 1 : master_port_pick(getenv("MASTER_PORT"));
     return port;
 }
@@ -35,12 +35,12 @@ static uint16_t pick_port(const struct job *job, uint32_t world)
 /* Where rank 0 of each world can listen. */
 static int find_masters(struct job *job, struct drarun_error *err)
 {
-    job->masters = calloc(job->worlds, sizeof *job->masters);
-    if (!job->masters)
+    job->launch.masters = calloc(job->worlds, sizeof *job->launch.masters);
+    if (!job->launch.masters)
         return error_set(err, ENOMEM, "out of memory");
     for (uint32_t w = 0; w < job->worlds; w++) {
         uint16_t port = 0;
-        struct launch_master *master = &job->masters[w];
+        struct launch_master *master = &job->launch.masters[w];
         uint32_t worker = rankmap_worker(&job->map, job->map.app_firsts[w]);
         const char *address = job->agents[worker].address;
         if (!address[0] ||
@@ -59,38 +59,38 @@ static int make_launch(struct job *job, struct drarun_error *err)
     struct launch_facts facts = {
         .request = job->request,
         .map = &job->map,
-        .uid = job->uid,
-        .attempt = job->attempt,
+        .uid = job->identity.uid,
+        .attempt = job->identity.attempt,
         .env = elsewhere && !job->request->inherit ? NULL : job->env,
-        .stdin_rank = job->stdin_rank,
+        .stdin_rank = job->input.rank,
         .universe = job_spawn_universe(job),
         .hold = job->hold,
         .start = job->early,
         .here = !elsewhere,
-        .masters = job->masters,
+        .masters = job->launch.masters,
     };
-    job->launch = launch_message_new(&facts, err);
-    if (!job->launch)
+    job->launch.message = launch_message_new(&facts, err);
+    if (!job->launch.message)
         return -err->code;
     for (uint32_t i = 0; i < job->count; i++) {
         const struct agent *agent = &job->agents[i];
-        const char *host = elsewhere ? agent->host : job->hostname;
-        launch_message_worker(job->launch, i, host, agent->address);
+        const char *host = elsewhere ? agent->host : job->identity.hostname;
+        launch_message_worker(job->launch.message, i, host, agent->address);
     }
     if (job->request->collect_env)
-        launch_message_collect(job->launch, job->request->collect_env);
+        launch_message_collect(job->launch.message, job->request->collect_env);
     return 0;
 }
 
 struct launch_message *job_launch(struct job *job, struct drarun_error *err)
 {
-    return job->launch || make_launch(job, err) == 0 ? job->launch : NULL;
+    return job->launch.message || make_launch(job, err) == 0 ? job->launch.message : NULL;
 }
 
 int job_use_plans(struct job *job, const struct plan *plans, size_t count, struct drarun_error *err)
 {
-    int rc = job->launch ? 0 : make_launch(job, err);
-    if (rc == 0 && launch_message_plan(job->launch, plans, count, true) < 0)
+    int rc = job->launch.message ? 0 : make_launch(job, err);
+    if (rc == 0 && launch_message_plan(job->launch.message, plans, count, true) < 0)
         rc = error_set(err, ENOMEM, "out of memory");
     return rc;
 }
@@ -106,7 +106,7 @@ int job_use_files(struct job *job, const char *variable, struct drarun_error *er
     job->files = job_files_new(job->request->report_path, job->count, err);
     if (!job->files)
         return -err->code;
-    launch_message_collect(job->launch, variable);
+    launch_message_collect(job->launch.message, variable);
     return 0;
 }
 
@@ -124,7 +124,7 @@ int agent_send_launch(struct agent *agent)
     if (!job_launch(job, &err))
         return -err.code;
     Drarun__Wire__Envelope envelope;
-    launch_message_for(job->launch, agent->index, agent->session_dir, &envelope);
+    launch_message_for(job->launch.message, agent->index, agent->session_dir, &envelope);
     int rc = channel_send(agent->channel, &envelope);
     agent->launched = rc == 0;
     return rc;

@@ -205,9 +205,9 @@ static void on_rank_end(struct agent *agent, const Drarun__Wire__RankEnd *wire)
         return;
     count_rank(job, wire);
     output_rank_ended(job->output, wire->rank);
-    if (job->input && wire->rank < job->first_ranks &&
-        (job->stdin_rank < 0 || (uint32_t)job->stdin_rank == wire->rank) && --job->stdin_left == 0)
-        input_stop(job->input);
+    if (job->input.source && wire->rank < job->first_ranks &&
+        (job->input.rank < 0 || (uint32_t)job->input.rank == wire->rank) && --job->input.left == 0)
+        input_stop(job->input.source);
     struct cause_end end = {
         .rank = wire->rank,
         .worker = agent->index,
@@ -297,8 +297,8 @@ static void on_spawn_request(struct agent *agent, Drarun__Wire__Envelope *messag
 static void on_input_ack(struct agent *agent, const Drarun__Wire__InputAck *ack)
 {
     struct job *job = agent->job;
-    uint32_t index = job->stdin_rank == REQUEST_STDIN_ALL ? agent->index : 0;
-    if (!job->input || !input_passed(job->input, index, ack->bytes))
+    uint32_t index = job->input.rank == REQUEST_STDIN_ALL ? agent->index : 0;
+    if (!job->input.source || !input_passed(job->input.source, index, ack->bytes))
         refuse(agent, "an acknowledgement of input that it was not given");
 }
 
@@ -492,8 +492,8 @@ void job_on_input(void *arg, const void *data, size_t length)
     input.data.len = length;
     input.eof = length == 0;
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(INPUT, input, &input);
-    if (job->stdin_rank == REQUEST_STDIN_ALL)
+    if (job->input.rank == REQUEST_STDIN_ALL)
         agents_send(job, &envelope);
     else
-        agent_send(&job->agents[rankmap_worker(&job->map, (uint32_t)job->stdin_rank)], &envelope);
+        agent_send(&job->agents[rankmap_worker(&job->map, (uint32_t)job->input.rank)], &envelope);
 }

@@ -83,14 +83,45 @@ enum settling {
     SETTLE_POD,     /* the cluster says how a worker's pod ended */
 };
 
+/* ---- the parts of a job's state ---- */
+
+/* The name of the job, and where we run. job_new sets it before all else, and nothing changes it
+ * afterwards. */
+struct job_identity {
+    char own_uid[IDENTITY_UID_SIZE]; /* "" with pods */
+    const char *uid;                 /* own_uid, or request_pods.uid */
+    uint32_t attempt;                /* of pods, else 0 */
+    char hostname[256];
+};
+
+/* Agents that are processes of this machine. `orphans` never becomes false again: until the end of
+ * the job, our children that are no agents are killed. */
+struct job_local {
+    struct local_agents agents; /* borrows program */
+    char program[PATH_MAX];     /* drarun-worker; "": all agents are elsewhere */
+    bool orphans;               /* an agent died out of order: its descendants have come to us */
+    struct shm_clean *shm;      /* NULL: all agents are elsewhere */
+};
+
+/* The message that gives agents the job. launch.c makes both members, once all is known that goes
+ * into it, and nothing replaces them afterwards. */
+struct job_launch {
+    struct launch_message *message; /* NULL: not made yet; borrows masters */
+    struct launch_master *masters;  /* by world */
+};
+
+/* Our standard input, on its way to ranks. job_new sets it; afterwards only `left` changes. It
+ * falls with each of its ranks that ends, and at 0 nothing is read any more. */
+struct job_input {
+    struct input *source; /* NULL: no rank wants it, and rank is REQUEST_STDIN_NONE */
+    int32_t rank;         /* or REQUEST_STDIN_ALL */
+    uint32_t left;        /* ranks that want it and have not ended */
+};
+
 struct job {
     const struct job_request *request;
     char *const *env;
-    char own_uid[IDENTITY_UID_SIZE];
-    const char *uid; /* that, or the pods' */
-    uint32_t attempt;
-    char hostname[256];
-    char worker_program[PATH_MAX];
+    struct job_identity identity;
     int64_t started_us;
     struct event_base *base;
     struct rankmap map;   /* with what ranks have spawned */
@@ -112,19 +143,14 @@ struct job {
     uint32_t prepared;
     uint32_t gone; /* done or lost */
     uint32_t lost;
-    bool early;   /* one agent on a socketpair: it starts without a round of messages */
-    bool orphans; /* an agent died out of order: its descendants have come to us */
-    struct local_agents local;
+    bool early; /* one agent on a socketpair: it starts without a round of messages */
+    struct job_local local;
     struct remote *remote;
-    struct launch_message *launch;
-    struct launch_master *masters; /* see launch_facts */
-    struct shm_clean *shm;
+    struct job_launch launch;
 
     struct output *output;
     struct event *reader; /* of frames; NULL: it does not matter whether somebody reads */
-    struct input *input;  /* NULL: no rank wants it */
-    int32_t stdin_rank;
-    uint32_t stdin_left; /* ranks that want it and have not ended */
+    struct job_input input;
     struct signals *signals;
     int signo;          /* the user's first one */
     bool leaving;       /* the cluster takes a worker away: the signal is ours */

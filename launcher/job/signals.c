@@ -72,8 +72,8 @@ void job_on_signal(void *arg, int signo)
         break;
     case SIGCONT:
         job_send_signal(job, SIGCONT);
-        if (job->input)
-            input_look(job->input);
+        if (job->input.source)
+            input_look(job->input.source);
         break;
     case SIGUSR1:
     case SIGUSR2:

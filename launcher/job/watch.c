@@ -37,7 +37,7 @@ static const char *place(const struct job *job, uint32_t rank, uint32_t *ret_wor
     *ret_worker = worker;
     return pods                               ? pods->nodes[worker]
            : job->agents[worker].host[0] != 0 ? job->agents[worker].host
-                                              : job->hostname;
+                                              : job->identity.hostname;
 }
 
 static void add_ranks(const struct job_watch *watch, uint32_t count, struct buf *out)
