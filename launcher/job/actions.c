@@ -22,13 +22,13 @@ static void do_check(struct job *job)
 {
     struct drarun_error refused = {0};
     int rc = prepare(job, &refused);
-    if (rc == 0 && job->reach)
-        rc = job_reach_begin(job->reach, &refused);
+    if (rc == 0 && job->preflight.reach)
+        rc = job_reach_begin(job->preflight.reach, &refused);
     if (rc < 0)
         job_fail(job, &refused);
     else
-        job->checked = true;
-    if (job->reach)
+        job->preflight.checked = true;
+    if (job->preflight.reach)
         event_del(job->start_clock); /* it has its own deadline */
 }
 
@@ -70,7 +70,7 @@ static void do_start(struct job *job)
     if (job->input.source)
         input_start(job->input.source);
     if (job->request->hang_after_ms > 0 &&
-        !(job->watch = job_watch_new(job, job->request->hang_after_ms)))
+        !(job->liveness.watch = job_watch_new(job, job->request->hang_after_ms)))
         log_error("the ranks are not watched: out of memory");
     if (job->request->pods && job->request->pods->started)
         job->request->pods->started(job->request->pods->arg);
@@ -144,7 +144,7 @@ static void do_drain(struct job *job)
 {
     event_del(job->start_clock);
     event_del(job->grace_clock);
-    event_del(job->ping_clock);
+    event_del(job->liveness.ping_clock);
     if (job->input.source)
         input_stop(job->input.source);
     for (uint32_t i = 0; i < job->count; i++) {

@@ -218,14 +218,14 @@ static void check_heard(struct job *job, int64_t now)
 static void on_ping_clock(evutil_socket_t fd, short what, void *arg)
 {
     struct job *job = arg;
+    struct job_watch *watch = job->liveness.watch;
     Drarun__Wire__Ping ping = DRARUN__WIRE__PING__INIT;
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(PING, ping, &ping);
     int64_t now = clock_ms();
     (void)fd, (void)what;
-    int64_t late =
-        job_tick(job, now, job->watch ? job_watch_every_ms(job->watch) : ping_every_ms(job));
-    if (job->watch)
-        job_watch_skip(job->watch, late, now);
+    int64_t late = job_tick(job, now, watch ? job_watch_every_ms(watch) : ping_every_ms(job));
+    if (watch)
+        job_watch_skip(watch, late, now);
     check_heard(job, now);
     agents_send(job, &envelope);
     job_look(job);
@@ -235,7 +235,7 @@ static void on_reach_clock(evutil_socket_t fd, short what, void *arg)
 {
     struct job *job = arg;
     (void)fd, (void)what;
-    job_reach_expire(job->reach);
+    job_reach_expire(job->preflight.reach);
     job_look(job);
 }
 
@@ -243,7 +243,7 @@ static void on_watch_clock(evutil_socket_t fd, short what, void *arg)
 {
     struct job *job = arg;
     (void)fd, (void)what;
-    job_watch_tick(job->watch);
+    job_watch_tick(job->liveness.watch);
     job_look(job);
 }
 
@@ -251,7 +251,7 @@ static void on_room_clock(evutil_socket_t fd, short what, void *arg)
 {
     struct job *job = arg;
     (void)fd, (void)what;
-    job_spawn_room_over(job->spawn);
+    job_spawn_room_over(job->spawning.requests);
     job_look(job);
 }
 
@@ -273,21 +273,21 @@ int job_make_clocks(struct job *job, struct drarun_error *err)
     job->stop_clock = evtimer_new(base, job_on_stop, job);
     job->hearsay_clock = evtimer_new(base, job_on_hearsay, job);
     job->settle_clock = evtimer_new(base, job_on_settle, job);
-    job->ping_clock = event_new(base, -1, EV_PERSIST, on_ping_clock, job);
-    job->reach_clock = evtimer_new(base, on_reach_clock, job);
-    job->watch_clock = event_new(base, -1, EV_PERSIST, on_watch_clock, job);
-    job->room_clock = evtimer_new(base, on_room_clock, job);
+    job->liveness.ping_clock = event_new(base, -1, EV_PERSIST, on_ping_clock, job);
+    job->preflight.reach_clock = evtimer_new(base, on_reach_clock, job);
+    job->liveness.watch_clock = event_new(base, -1, EV_PERSIST, on_watch_clock, job);
+    job->spawning.room_clock = evtimer_new(base, on_room_clock, job);
     job->look_clock = evtimer_new(base, on_look_clock, job);
     if (!job->start_clock || !job->notice_clock || !job->limit_clock || !job->grace_clock ||
         !job->overdue_clock || !job->notes_clock || !job->stop_clock || !job->hearsay_clock ||
-        !job->settle_clock || !job->ping_clock || !job->reach_clock || !job->watch_clock ||
-        !job->room_clock || !job->look_clock)
+        !job->settle_clock || !job->liveness.ping_clock || !job->preflight.reach_clock ||
+        !job->liveness.watch_clock || !job->spawning.room_clock || !job->look_clock)
         return error_set(err, ENOMEM, "out of memory");
-    job->ticked_ms = clock_ms();
+    job->liveness.ticked_ms = clock_ms();
     if (job->request->timeout_ms > 0)
         job_start_clock(job->limit_clock, job->request->timeout_ms);
     if (job->remote)
-        job_start_clock(job->ping_clock, ping_every_ms(job));
+        job_start_clock(job->liveness.ping_clock, ping_every_ms(job));
     if (job->remote && !job->request->pods)
         job_start_clock(job->notice_clock, NOTICE_MS);
     return job_start_clock(job->start_clock, job_start_limit_ms(job));
@@ -295,11 +295,20 @@ int job_make_clocks(struct job *job, struct drarun_error *err)
 
 void job_free_clocks(struct job *job)
 {
-    struct event *const clocks[] = {job->start_clock, job->notice_clock,  job->limit_clock,
-                                    job->grace_clock, job->overdue_clock, job->notes_clock,
-                                    job->stop_clock,  job->hearsay_clock, job->settle_clock,
-                                    job->ping_clock,  job->reach_clock,   job->watch_clock,
-                                    job->room_clock,  job->look_clock};
+    struct event *const clocks[] = {job->start_clock,
+                                    job->notice_clock,
+                                    job->limit_clock,
+                                    job->grace_clock,
+                                    job->overdue_clock,
+                                    job->notes_clock,
+                                    job->stop_clock,
+                                    job->hearsay_clock,
+                                    job->settle_clock,
+                                    job->liveness.ping_clock,
+                                    job->preflight.reach_clock,
+                                    job->liveness.watch_clock,
+                                    job->spawning.room_clock,
+                                    job->look_clock};
     for (size_t i = 0; i < ARRAY_LEN(clocks); i++)
         if (clocks[i])
             event_free(clocks[i]);

@@ -191,7 +191,7 @@ static void release(struct job *job)
 {
     Drarun__Wire__Release message = DRARUN__WIRE__RELEASE__INIT;
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(RELEASE, release, &message);
-    job->released = true;
+    job->spawning.released = true;
     agents_send(job, &envelope);
 }
 
@@ -205,10 +205,11 @@ static int use_checked(const struct job *job, struct drarun_error *err)
 static void look_checked(struct job *job)
 {
     struct drarun_error refused = {0};
-    if (job->reach && !job_reach_over(job->reach))
+    const struct job_reach *reach = job->preflight.reach;
+    if (reach && !job_reach_over(reach))
         return;
-    job->checked = false;
-    if ((job->reach && job_reach_judge(job->reach, &refused) < 0) || use_checked(job, &refused) < 0)
+    job->preflight.checked = false;
+    if ((reach && job_reach_judge(reach, &refused) < 0) || use_checked(job, &refused) < 0)
         job_fail(job, &refused);
     else
         job_event(job, JOB_CHECKED);
@@ -218,9 +219,9 @@ static void look_once(struct job *job)
 {
     if (job->settling == SETTLE_ANSWERS && agents_answered(job))
         settle_on(job);
-    if (job->spawn)
-        job_spawn_look(job->spawn);
-    if (job->hold && !job->released && job->state == JOB_RUNNING &&
+    if (job->spawning.requests)
+        job_spawn_look(job->spawning.requests);
+    if (job->spawning.hold && !job->spawning.released && job->state == JOB_RUNNING &&
         cause_ended(job->cause) == job->map.ranks)
         release(job);
     if (job->state < JOB_DRAINING && job->gone == job->count)
@@ -230,7 +231,7 @@ static void look_once(struct job *job)
         job_event(job, JOB_GONE);
     if (job->state == JOB_CONNECTING && job->greeted == job->count)
         job_event(job, JOB_GREETED);
-    if (job->state == JOB_CHECKING && job->checked)
+    if (job->state == JOB_CHECKING && job->preflight.checked)
         look_checked(job);
     if (job->state == JOB_PREPARING && job->prepared == job->count)
         job_event(job, JOB_READY);

@@ -194,8 +194,8 @@ void agent_lose_silent(struct agent *agent, const struct drarun_error *why)
 
 int64_t job_tick(struct job *job, int64_t now_ms, int64_t every_ms)
 {
-    int64_t late = now_ms - job->ticked_ms - every_ms;
-    job->ticked_ms = now_ms;
+    int64_t late = now_ms - job->liveness.ticked_ms - every_ms;
+    job->liveness.ticked_ms = now_ms;
     if (late <= 0)
         return 0;
     for (uint32_t i = 0; i < job->count; i++) {

@@ -28,7 +28,7 @@ static void on_status(void *arg, struct buf *text)
     struct buf what = BUF_INIT;
     if (waited < STATUS_AFTER_MS)
         return;
-    if (job->state == JOB_CHECKING && job->reach) {
+    if (job->state == JOB_CHECKING && job->preflight.reach) {
         buf_printf(text,
                    "drarun: waiting %" PRId64
                    " s: the NICs of neighbouring workers write to each other",
@@ -140,15 +140,15 @@ static int map_ranks(struct job *job, struct drarun_error *err)
                           request->stdin_rank, job->map.ranks - 1);
     if (request->stop_at != DRARUN__WIRE__STOP_AT__STOP_AT_NOTHING && check_stop(request, err) < 0)
         return -err->code;
-    job->first_ranks = job->map.ranks;
+    job->spawning.first_ranks = job->map.ranks;
     job->worlds = request->own_worlds ? job->map.apps : 1;
-    job->hold = job->count > 1 && !request->launch_env && !request->launch_mpirun &&
-                (request->slots > 0 || request->oversubscribe);
-    job->spawn = job_spawn_new(job);
+    job->spawning.hold = job->count > 1 && !request->launch_env && !request->launch_mpirun &&
+                         (request->slots > 0 || request->oversubscribe);
+    job->spawning.requests = job_spawn_new(job);
     job->names = job_names_new();
     job->rank_ended = calloc(job->map.ranks, 1);
     job->cause = cause_new(&job->map);
-    if (!job->rank_ended || !job->cause || !job->spawn || !job->names)
+    if (!job->rank_ended || !job->cause || !job->spawning.requests || !job->names)
         return error_set(err, ENOMEM, "out of memory");
     if (job_expects_words(job))
         cause_expect_pods(job->cause);
@@ -318,12 +318,12 @@ void job_free(struct job *job)
     if (!job)
         return;
     log_divert(NULL, NULL);
-    job_watch_free(job->watch);
-    job_reach_free(job->reach);
-    fabric_free(job->fabric);
+    job_watch_free(job->liveness.watch);
+    job_reach_free(job->preflight.reach);
+    fabric_free(job->preflight.fabric);
     job_files_free(job->files);
     agents_free(job);
-    job_spawn_free(job->spawn);
+    job_spawn_free(job->spawning.requests);
     job_names_free(job->names);
     status_line_free(job->status);
     input_free(job->input.source);

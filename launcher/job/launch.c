@@ -64,7 +64,7 @@ static int make_launch(struct job *job, struct drarun_error *err)
         .env = elsewhere && !job->request->inherit ? NULL : job->env,
         .stdin_rank = job->input.rank,
         .universe = job_spawn_universe(job),
-        .hold = job->hold,
+        .hold = job->spawning.hold,
         .start = job->early,
         .here = !elsewhere,
         .masters = job->launch.masters,

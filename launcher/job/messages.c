@@ -118,8 +118,9 @@ static void on_inspection(struct agent *agent, const Drarun__Wire__Inspection *i
 static void on_vitals(const struct agent *agent, const Drarun__Wire__Vitals *vitals)
 {
     const struct request_pods *pods = agent->job->request->pods;
-    if (agent->job->watch)
-        job_watch_take(agent->job->watch, agent->index, vitals);
+    struct job_watch *watch = agent->job->liveness.watch;
+    if (watch)
+        job_watch_take(watch, agent->index, vitals);
     if (pods && pods->vitals)
         pods->vitals(pods->arg, agent->index, vitals);
 }
@@ -127,7 +128,8 @@ static void on_vitals(const struct agent *agent, const Drarun__Wire__Vitals *vit
 static void on_reach(struct agent *agent, const Drarun__Wire__Reach *reach)
 {
     struct drarun_error err = {0};
-    if (agent->job->reach && job_reach_take(agent->job->reach, agent->index, reach, &err) < 0)
+    struct job_reach *awaited = agent->job->preflight.reach;
+    if (awaited && job_reach_take(awaited, agent->index, reach, &err) < 0)
         refuse(agent, err.text);
 }
 
@@ -205,7 +207,7 @@ static void on_rank_end(struct agent *agent, const Drarun__Wire__RankEnd *wire)
         return;
     count_rank(job, wire);
     output_rank_ended(job->output, wire->rank);
-    if (job->input.source && wire->rank < job->first_ranks &&
+    if (job->input.source && wire->rank < job->spawning.first_ranks &&
         (job->input.rank < 0 || (uint32_t)job->input.rank == wire->rank) && --job->input.left == 0)
         input_stop(job->input.source);
     struct cause_end end = {
@@ -291,7 +293,7 @@ static void on_spawn_request(struct agent *agent, Drarun__Wire__Envelope *messag
             return;
         }
     if (owns_rank(agent, request->rank))
-        job_spawn_asked(agent->job->spawn, agent, message);
+        job_spawn_asked(agent->job->spawning.requests, agent, message);
 }
 
 static void on_input_ack(struct agent *agent, const Drarun__Wire__InputAck *ack)
@@ -416,7 +418,7 @@ static void take(struct agent *agent, Drarun__Wire__Envelope *message)
         on_name_request(agent, message->name_request);
         break;
     case DRARUN__WIRE__ENVELOPE__BODY_GROUP_READY:
-        job_spawn_ready(agent->job->spawn, agent, message->group_ready);
+        job_spawn_ready(agent->job->spawning.requests, agent, message->group_ready);
         break;
     case DRARUN__WIRE__ENVELOPE__BODY_FILE:
         on_file(agent, message->file);

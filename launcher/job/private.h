@@ -118,20 +118,45 @@ struct job_input {
     uint32_t left;        /* ranks that want it and have not ended */
 };
 
+/* Ranks that ranks ask for (docs/design/037-spawn.md). job_new sets the first three members;
+ * course.c sets `released`, once, when all ranks have ended. */
+struct job_spawning {
+    struct job_spawn *requests;
+    uint32_t first_ranks; /* that the job starts with: those from this number on are spawned */
+    bool hold;            /* agents stay for spawned ranks, until they are released */
+    bool released;
+    struct event *room_clock; /* of requests: until one that finds no slot is refused */
+};
+
+/* What is checked while the job is in JOB_CHECKING. reach and fabric are set when the agents'
+ * devices are judged; `checked` is true from then until the course has taken it, once. */
+struct job_preflight {
+    bool checked;              /* what the agents hold is good, as far as they have told it */
+    struct job_reach *reach;   /* NULL: no NICs are to reach each other */
+    struct event *reach_clock; /* the deadline of reach */
+    struct fabric *fabric;     /* NULL: no NICs were checked */
+};
+
+/* How agents and ranks are noticed that say nothing. Both clocks tick by job_tick, which keeps the
+ * time in which we were late from counting as silence. */
+struct job_liveness {
+    struct event *ping_clock;  /* runs unless the agent is on a socketpair */
+    struct job_watch *watch;   /* NULL: without --hang-after, or before the ranks run */
+    struct event *watch_clock; /* the looks of watch */
+    int64_t ticked_ms; /* the last tick of either clock; set by job_tick, and as it starts */
+};
+
 struct job {
     const struct job_request *request;
     char *const *env;
     struct job_identity identity;
     int64_t started_us;
     struct event_base *base;
-    struct rankmap map;   /* with what ranks have spawned */
-    uint32_t first_ranks; /* without */
-    uint32_t worlds;      /* as which they start: all programs, or each */
-    struct job_spawn *spawn;
+    struct rankmap map;  /* with what ranks have spawned */
+    uint32_t worlds;     /* as which they start: all programs, or each */
+    uint8_t *rank_ended; /* by rank of map */
+    struct job_spawning spawning;
     struct job_names *names;
-    bool hold; /* agents stay for ranks that are spawned, until they are released */
-    bool released;
-    uint8_t *rank_ended; /* by rank */
     enum job_state state;
     int64_t state_since_ms;
     struct cause *cause;
@@ -157,12 +182,10 @@ struct job {
     bool leave_told;    /* and that was said */
     uint32_t undrained; /* agents to hear of a stop before we stop */
     struct status_line *status;
-    struct notes notes;      /* of agents, until the ranks start or NOTES_HELD_MS after the first */
-    bool checked;            /* what the agents hold is good, as far as they have told it */
-    struct job_reach *reach; /* NULL: no NICs are to reach each other */
-    struct fabric *fabric;   /* NULL: no NICs were checked */
+    struct notes notes; /* of agents, until the ranks start or NOTES_HELD_MS after the first */
+    struct job_preflight preflight;
+    struct job_liveness liveness;
     struct job_files *files; /* NULL: what ranks leave is not kept */
-    struct job_watch *watch; /* NULL: without --hang-after, or before the ranks run */
 
     struct drarun_error hearsay; /* an agent says that it lost another one; code 0: none */
 
@@ -172,17 +195,12 @@ struct job {
     struct event *grace_clock;   /* after a signal */
     struct event *overdue_clock; /* after an end */
     struct event *notes_clock;   /* then people hear what agents have noted */
-    struct event *ping_clock;
     struct event *stop_clock;    /* before we stop */
     struct event *hearsay_clock; /* before hearsay counts */
     struct event *settle_clock;  /* the latest end of each stage of settling */
-    struct event *reach_clock;   /* the deadline of reach */
-    struct event *watch_clock;   /* the looks of watch */
-    struct event *room_clock;    /* of spawn: until a request that finds no slot is refused */
     struct event *look_clock;    /* at once: something ends the job that no callback looks for */
     enum settling settling;      /* before a first cause that may be an echo counts */
     uint32_t settle_ask;         /* the last question whether agents have more to tell */
-    int64_t ticked_ms;           /* job_tick */
     uint32_t overdue_stage;
 
     uint32_t dismissed; /* agents that were told the job's end, and still listen */

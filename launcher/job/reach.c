@@ -52,7 +52,7 @@ static void note_end(struct job_reach *r)
 {
     if (r->took_ms < 0 && reach_over(r->reach)) {
         r->took_ms = clock_ms() - r->began_ms;
-        event_del(r->job->reach_clock);
+        event_del(r->job->preflight.reach_clock);
     }
 }
 
@@ -140,7 +140,7 @@ int job_use_reach(struct job *job, const struct job_spec *spec, const struct pla
     if (rc == 0)
         rc = fill(r, plans, count, err);
     if (rc == 0)
-        job->reach = TAKE_PTR(r);
+        job->preflight.reach = TAKE_PTR(r);
     job_reach_free(r);
     return rc;
 }
@@ -151,7 +151,8 @@ int job_reach_begin(struct job_reach *r, struct drarun_error *err)
 {
     r->begun = true;
     r->began_ms = clock_ms();
-    if (job_start_clock(r->job->reach_clock, r->limit_ms) < 0 || reach_begin(r->reach) < 0)
+    if (job_start_clock(r->job->preflight.reach_clock, r->limit_ms) < 0 ||
+        reach_begin(r->reach) < 0)
         return error_set(err, ENOMEM, "out of memory");
     note_end(r);
     return 0;
@@ -204,14 +205,14 @@ int job_reach_judge(const struct job_reach *r, struct drarun_error *err)
 
 void job_use_fabric_take(struct job *job, struct fabric *fabric)
 {
-    fabric_free(job->fabric);
-    job->fabric = fabric;
+    fabric_free(job->preflight.fabric);
+    job->preflight.fabric = fabric;
 }
 
 json_t *job_fabric(const struct job *job)
 {
-    const struct job_reach *r = job->reach;
+    const struct job_reach *r = job->preflight.reach;
     bool over = r && r->took_ms >= 0;
     CLEANUP(json_decrefp) json_t *reached = over ? reach_json(r->reach, r->took_ms) : NULL;
-    return job->fabric ? fabric_json(job->fabric, reached) : NULL;
+    return job->preflight.fabric ? fabric_json(job->preflight.fabric, reached) : NULL;
 }

@@ -13,7 +13,7 @@
 struct job_reach;
 
 void job_reach_free(struct job_reach *reach);
-/* Starts job.reach_clock. */
+/* Starts job.preflight.reach_clock. */
 int job_reach_begin(struct job_reach *reach, struct drarun_error *err);
 /* That is due. */
 void job_reach_expire(struct job_reach *reach);

@@ -62,7 +62,7 @@ static uint32_t slots_of(const struct job *job, const struct agent *agent)
     uint32_t ranks = 0;
     for (size_t b = 0; b < job->map.block_count; b++) {
         const struct rank_block *block = &job->map.blocks[b];
-        if (block->first < job->first_ranks && block->worker == agent->index)
+        if (block->first < job->spawning.first_ranks && block->worker == agent->index)
             ranks += block->count;
     }
     if (job->request->slots > 0)
@@ -134,7 +134,7 @@ static void finish(struct job_spawn *spawn)
     rankmap_done(&spawn->map);
     spawn->refusal = (struct drarun_error){0};
     spawn->told = spawn->room_over = false;
-    event_del(spawn->job->room_clock);
+    event_del(spawn->job->spawning.room_clock);
 }
 
 static void refuse(struct job_spawn *spawn, const struct drarun_error *why)
@@ -284,7 +284,7 @@ static void start(struct job_spawn *spawn)
 /* Ranks that were asked for run, and may be about to end. */
 static bool room_may_come(const struct job *job)
 {
-    for (uint32_t r = job->first_ranks; r < job->map.ranks; r++)
+    for (uint32_t r = job->spawning.first_ranks; r < job->map.ranks; r++)
         if (!job->rank_ended[r])
             return true;
     return false;
@@ -300,8 +300,8 @@ static bool try_first(struct job_spawn *spawn)
     int rc = job->state == JOB_RUNNING ? place(job, ask->wire, &spawn->map, &err)
                                        : error_set(&err, ECANCELED, "spawn: the job is ending");
     if (rc == -ENOSPC && !spawn->room_over && room_may_come(job)) {
-        if (!event_pending(job->room_clock, EV_TIMEOUT, NULL))
-            job_start_clock(job->room_clock, ROOM_MS);
+        if (!event_pending(job->spawning.room_clock, EV_TIMEOUT, NULL))
+            job_start_clock(job->spawning.room_clock, ROOM_MS);
         return false;
     }
     if (rc == 0 && group_fill(&group, spawn, ask->wire) < 0)

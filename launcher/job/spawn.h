@@ -22,7 +22,7 @@ uint32_t job_spawn_universe(const struct job *job);
 void job_spawn_asked(struct job_spawn *spawn, struct agent *agent, Drarun__Wire__Envelope *message);
 void job_spawn_ready(struct job_spawn *spawn, struct agent *agent,
                      const Drarun__Wire__GroupReady *ready);
-/* The first request has waited long enough for slots (job.room_clock). */
+/* The first request has waited long enough for slots (job.spawning.room_clock). */
 void job_spawn_room_over(struct job_spawn *spawn);
 /* An agent, or a rank, has ended, or the job has come further: there may be room now, or nobody
  * left to wait for. */

@@ -188,7 +188,7 @@ struct job_watch *job_watch_new(struct job *job, int64_t after_ms)
     watch->answered = calloc(job->count, sizeof *watch->answered);
     struct timeval every = timeval_from_ms(watch->every_ms);
     if (watch->hang && watch->what && watch->named && watch->answered &&
-        event_add(job->watch_clock, &every) == 0)
+        event_add(job->liveness.watch_clock, &every) == 0)
         return watch;
     job_watch_free(watch);
     return NULL;

@@ -10,7 +10,7 @@
 struct job;
 struct job_watch;
 
-/* Starts job.watch_clock; NULL without memory. */
+/* Starts job.liveness.watch_clock; NULL without memory. */
 struct job_watch *job_watch_new(struct job *job, int64_t after_ms);
 void job_watch_free(struct job_watch *watch);
 /* The clock is due. */

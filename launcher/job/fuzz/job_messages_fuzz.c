@@ -220,10 +220,11 @@ static void set_up(void)
 static struct event *clock_at(const struct job *job, uint8_t index)
 {
     struct event *const clocks[] = {
-        job->start_clock,      job->notice_clock,     job->limit_clock,      job->grace_clock,
-        job->overdue_clock,    job->ping_clock,       job->hearsay_clock,    job->settle_clock,
-        job->agents[0].linger, job->agents[1].linger, job->agents[2].linger, job->reach_clock,
-        job->watch_clock,      job->room_clock,       job->look_clock,
+        job->start_clock,          job->notice_clock,        job->limit_clock,
+        job->grace_clock,          job->overdue_clock,       job->liveness.ping_clock,
+        job->hearsay_clock,        job->settle_clock,        job->agents[0].linger,
+        job->agents[1].linger,     job->agents[2].linger,    job->preflight.reach_clock,
+        job->liveness.watch_clock, job->spawning.room_clock, job->look_clock,
     };
     return clocks[index % ARRAY_LEN(clocks)];
 }
