@@ -29,7 +29,7 @@ static void do_check(struct job *job)
     else
         job->preflight.checked = true;
     if (job->preflight.reach)
-        event_del(job->start_clock); /* it has its own deadline */
+        event_del(job->clocks.start); /* it has its own deadline */
 }
 
 int64_t job_start_limit_ms(const struct job *job)
@@ -43,7 +43,7 @@ int64_t job_start_limit_ms(const struct job *job)
 
 static void do_launch(struct job *job)
 {
-    job_start_clock(job->start_clock, job_start_limit_ms(job));
+    job_start_clock(job->clocks.start, job_start_limit_ms(job));
     for (uint32_t i = 0; i < job->count; i++) {
         struct agent *agent = &job->agents[i];
         struct drarun_error err = {0};
@@ -64,7 +64,7 @@ static void do_start(struct job *job)
 {
     Drarun__Wire__Start start = DRARUN__WIRE__START__INIT;
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(START, start, &start);
-    event_del(job->start_clock);
+    event_del(job->clocks.start);
     if (!job->early)
         agents_send(job, &envelope);
     if (job->input.source)
@@ -92,18 +92,22 @@ static void end_agent(struct agent *agent, const Drarun__Wire__Envelope *message
         agent_release(agent); /* it holds nothing of ours yet, or may never answer */
 }
 
+static void start_overdue(struct job_overdue *overdue, int64_t after_ms)
+{
+    overdue->stage = 0;
+    job_start_clock(overdue->clock, after_ms);
+}
+
 static void do_end(struct job *job, bool at_once)
 {
     Drarun__Wire__End end = DRARUN__WIRE__END__INIT;
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(END, end, &end);
     /* after the loss of an agent nothing useful can come of waiting for the ranks of the others */
-    end.at_once = at_once || job->lost > 0 || job->leaving;
+    end.at_once = at_once || job->phases.lost > 0 || job->interrupt.leaving;
     end.reason = unconst(at_once ? "asked to end at once" : "the job ends");
-    event_del(job->start_clock);
-    event_del(job->grace_clock);
-    job->overdue_stage = 0;
-    job_start_clock(job->overdue_clock,
-                    OVERDUE_MS + (end.at_once ? 0 : job->request->kill_after_ms));
+    event_del(job->clocks.start);
+    event_del(job->interrupt.grace_clock);
+    start_overdue(&job->overdue, OVERDUE_MS + (end.at_once ? 0 : job->request->kill_after_ms));
     if (job->input.source)
         input_stop(job->input.source);
     for (uint32_t i = 0; i < job->count; i++)
@@ -112,6 +116,7 @@ static void do_end(struct job *job, bool at_once)
 
 static void do_forward(struct job *job)
 {
+    const struct job_interrupt *interrupt = &job->interrupt;
     bool launched = false;
     for (uint32_t i = 0; i < job->count; i++)
         launched |= job->agents[i].launched;
@@ -119,9 +124,9 @@ static void do_forward(struct job *job)
         do_end(job, false);
         return;
     }
-    job_send_signal(job, job->signo);
-    job_start_clock(job->grace_clock,
-                    job->leaving ? job->request->pods->grace_ms : job->request->kill_after_ms);
+    int64_t ms = interrupt->leaving ? job->request->pods->grace_ms : job->request->kill_after_ms;
+    job_send_signal(job, interrupt->signo);
+    job_start_clock(interrupt->grace_clock, ms);
 }
 
 static void do_drop(struct job *job)
@@ -142,8 +147,8 @@ static void do_drop(struct job *job)
 /* Agents wait for this, since those that are done first must not seem lost to the others. */
 static void do_drain(struct job *job)
 {
-    event_del(job->start_clock);
-    event_del(job->grace_clock);
+    event_del(job->clocks.start);
+    event_del(job->interrupt.grace_clock);
     event_del(job->liveness.ping_clock);
     if (job->input.source)
         input_stop(job->input.source);
@@ -153,8 +158,7 @@ static void do_drain(struct job *job)
             job->facts.wire_bytes += channel_bytes(agent->channel);
         agent_dismiss(agent);
     }
-    job->overdue_stage = 0;
-    job_start_clock(job->overdue_clock, REAP_MS);
+    start_overdue(&job->overdue, REAP_MS);
 }
 
 void job_act(struct job *job, enum job_action action)

@@ -96,8 +96,8 @@ void job_say_note(const uint32_t *workers, uint32_t count, const char *text, voi
 
 void job_say_notes(struct job *job)
 {
-    event_del(job->notes_clock);
-    if (job->notes.count > 0)
+    event_del(job->notes.clock);
+    if (job->notes.held.count > 0)
         status_line_clear(job->status);
-    notes_take(&job->notes, job_say_note, job);
+    notes_take(&job->notes.held, job_say_note, job);
 }

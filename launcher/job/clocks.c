@@ -180,9 +180,9 @@ static void on_overdue_clock(evutil_socket_t fd, short what, void *arg)
 {
     struct job *job = arg;
     (void)fd, (void)what;
-    bool first = job->overdue_stage++ == 0;
+    bool first = job->overdue.stage++ == 0;
     if (first)
-        job_start_clock(job->overdue_clock, OVERDUE_MORE_MS);
+        job_start_clock(job->overdue.clock, OVERDUE_MORE_MS);
     if (job->state == JOB_ENDING && first)
         drop_stalled_output(job);
     else if (job->state == JOB_ENDING)
@@ -264,51 +264,45 @@ static void on_look_clock(evutil_socket_t fd, short what, void *arg)
 int job_make_clocks(struct job *job, struct drarun_error *err)
 {
     struct event_base *base = job->base;
-    job->start_clock = evtimer_new(base, on_start_clock, job);
-    job->notice_clock = evtimer_new(base, on_notice_clock, job);
-    job->limit_clock = evtimer_new(base, on_limit_clock, job);
-    job->grace_clock = evtimer_new(base, on_grace_clock, job);
-    job->overdue_clock = evtimer_new(base, on_overdue_clock, job);
-    job->notes_clock = evtimer_new(base, on_notes_clock, job);
-    job->stop_clock = evtimer_new(base, job_on_stop, job);
-    job->hearsay_clock = evtimer_new(base, job_on_hearsay, job);
-    job->settle_clock = evtimer_new(base, job_on_settle, job);
+    job->clocks.start = evtimer_new(base, on_start_clock, job);
+    job->clocks.notice = evtimer_new(base, on_notice_clock, job);
+    job->clocks.limit = evtimer_new(base, on_limit_clock, job);
+    job->interrupt.grace_clock = evtimer_new(base, on_grace_clock, job);
+    job->overdue.clock = evtimer_new(base, on_overdue_clock, job);
+    job->notes.clock = evtimer_new(base, on_notes_clock, job);
+    job->pause.clock = evtimer_new(base, job_on_stop, job);
+    job->hearsay.clock = evtimer_new(base, job_on_hearsay, job);
+    job->settling.clock = evtimer_new(base, job_on_settle, job);
     job->liveness.ping_clock = event_new(base, -1, EV_PERSIST, on_ping_clock, job);
     job->preflight.reach_clock = evtimer_new(base, on_reach_clock, job);
     job->liveness.watch_clock = event_new(base, -1, EV_PERSIST, on_watch_clock, job);
     job->spawning.room_clock = evtimer_new(base, on_room_clock, job);
-    job->look_clock = evtimer_new(base, on_look_clock, job);
-    if (!job->start_clock || !job->notice_clock || !job->limit_clock || !job->grace_clock ||
-        !job->overdue_clock || !job->notes_clock || !job->stop_clock || !job->hearsay_clock ||
-        !job->settle_clock || !job->liveness.ping_clock || !job->preflight.reach_clock ||
-        !job->liveness.watch_clock || !job->spawning.room_clock || !job->look_clock)
+    job->clocks.look = evtimer_new(base, on_look_clock, job);
+    if (!job->clocks.start || !job->clocks.notice || !job->clocks.limit ||
+        !job->interrupt.grace_clock || !job->overdue.clock || !job->notes.clock ||
+        !job->pause.clock || !job->hearsay.clock || !job->settling.clock ||
+        !job->liveness.ping_clock || !job->preflight.reach_clock || !job->liveness.watch_clock ||
+        !job->spawning.room_clock || !job->clocks.look)
         return error_set(err, ENOMEM, "out of memory");
     job->liveness.ticked_ms = clock_ms();
     if (job->request->timeout_ms > 0)
-        job_start_clock(job->limit_clock, job->request->timeout_ms);
+        job_start_clock(job->clocks.limit, job->request->timeout_ms);
     if (job->remote)
         job_start_clock(job->liveness.ping_clock, ping_every_ms(job));
     if (job->remote && !job->request->pods)
-        job_start_clock(job->notice_clock, NOTICE_MS);
-    return job_start_clock(job->start_clock, job_start_limit_ms(job));
+        job_start_clock(job->clocks.notice, NOTICE_MS);
+    return job_start_clock(job->clocks.start, job_start_limit_ms(job));
 }
 
 void job_free_clocks(struct job *job)
 {
-    struct event *const clocks[] = {job->start_clock,
-                                    job->notice_clock,
-                                    job->limit_clock,
-                                    job->grace_clock,
-                                    job->overdue_clock,
-                                    job->notes_clock,
-                                    job->stop_clock,
-                                    job->hearsay_clock,
-                                    job->settle_clock,
-                                    job->liveness.ping_clock,
-                                    job->preflight.reach_clock,
-                                    job->liveness.watch_clock,
-                                    job->spawning.room_clock,
-                                    job->look_clock};
+    struct event *const clocks[] = {job->clocks.start,          job->clocks.notice,
+                                    job->clocks.limit,          job->interrupt.grace_clock,
+                                    job->overdue.clock,         job->notes.clock,
+                                    job->pause.clock,           job->hearsay.clock,
+                                    job->settling.clock,        job->liveness.ping_clock,
+                                    job->preflight.reach_clock, job->liveness.watch_clock,
+                                    job->spawning.room_clock,   job->clocks.look};
     for (size_t i = 0; i < ARRAY_LEN(clocks); i++)
         if (clocks[i])
             event_free(clocks[i]);

@@ -60,7 +60,7 @@ static void ask_agents(struct job *job)
 {
     Drarun__Wire__Ping ping = DRARUN__WIRE__PING__INIT;
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(PING, ping, &ping);
-    ping.ask = ++job->settle_ask;
+    ping.ask = ++job->settling.asked;
     agents_send(job, &envelope);
 }
 
@@ -68,31 +68,32 @@ static bool agents_answered(const struct job *job)
 {
     for (uint32_t i = 0; i < job->count; i++) {
         const struct agent *agent = &job->agents[i];
-        if (agent->channel && agent->phase < AGENT_DONE && agent->settled != job->settle_ask)
+        if (agent->channel && agent->phase < AGENT_DONE && agent->settled != job->settling.asked)
             return false;
     }
     return true;
 }
 
-static bool settle_for(struct job *job, enum settling what, int64_t limit_ms)
+static bool settle_for(struct job_settling *settling, enum settling_stage stage, int64_t limit_ms)
 {
-    if (job_start_clock(job->settle_clock, limit_ms) < 0)
+    if (job_start_clock(settling->clock, limit_ms) < 0)
         return false;
-    job->settling = what;
+    settling->stage = stage;
     return true;
 }
 
 /* The present stage is over; the next one that has something to wait for begins. */
 static void settle_on(struct job *job)
 {
-    enum settling before = job->settling;
-    job->settling = SETTLE_NOTHING;
-    event_del(job->settle_clock);
+    struct job_settling *settling = &job->settling;
+    enum settling_stage before = settling->stage;
+    settling->stage = SETTLE_NOTHING;
+    event_del(settling->clock);
     if (before == SETTLE_MOMENT && !agents_answered(job) &&
-        settle_for(job, SETTLE_ANSWERS, SETTLE_ANSWERS_MS))
+        settle_for(settling, SETTLE_ANSWERS, SETTLE_ANSWERS_MS))
         return;
     int64_t pod_ms = awaits_pod_ms(job);
-    if (before == SETTLE_POD || pod_ms == 0 || !settle_for(job, SETTLE_POD, pod_ms))
+    if (before == SETTLE_POD || pod_ms == 0 || !settle_for(settling, SETTLE_POD, pod_ms))
         cause_settle(job->cause);
     if (job->state < JOB_ENDING)
         job_event(job, JOB_CAUSE);
@@ -102,7 +103,7 @@ void job_on_settle(evutil_socket_t fd, short what, void *arg)
 {
     struct job *job = arg;
     (void)fd, (void)what;
-    if (job->settling == SETTLE_ANSWERS)
+    if (job->settling.stage == SETTLE_ANSWERS)
         log_verbose("not every agent confirmed within %d ms that it has reported all exits",
                     SETTLE_ANSWERS_MS);
     settle_on(job);
@@ -115,19 +116,19 @@ void job_tell_leave(const struct agent *agent)
     const struct log_about about = agent_about(agent);
     const struct request_pods *pods = job->request->pods;
     const char *name = pods->pods ? pods->pods[agent->index] : NULL;
-    if (!job->leave_told && !pods->entry && !pods->kept)
+    if (!job->interrupt.leave_told && !pods->entry && !pods->kept)
         log_about(&about, LOG_NORMAL,
                   "worker %u (%s) is being removed: every rank gets SIGTERM, and %" PRId64 " s",
                   agent->index, name ? name : "?", pods->grace_ms / 1000);
-    job->leave_told = true;
+    job->interrupt.leave_told = true;
 }
 
 void job_leave(struct job *job)
 {
     if (job->state >= JOB_ENDING)
         return;
-    job->leaving = true;
-    job->signo = SIGTERM;
+    job->interrupt.leaving = true;
+    job->interrupt.signo = SIGTERM;
     job_event(job, JOB_INTERRUPT);
 }
 
@@ -137,7 +138,7 @@ static void take_cause(struct job *job)
     if (!job->caused)
         return;
     job->caused = false;
-    if (cause_may_change(job->cause) && settle_for(job, SETTLE_MOMENT, SETTLE_MS))
+    if (cause_may_change(job->cause) && settle_for(&job->settling, SETTLE_MOMENT, SETTLE_MS))
         ask_agents(job);
     else if (job->state != JOB_ENDING)
         job_event(job, JOB_CAUSE);
@@ -145,18 +146,18 @@ static void take_cause(struct job *job)
 
 void job_hear(struct job *job, const struct drarun_error *err)
 {
-    if (job->hearsay.code)
+    if (job->hearsay.error.code)
         return;
-    job->hearsay = *err;
-    if (job_start_clock(job->hearsay_clock, HEARSAY_MS) < 0)
+    job->hearsay.error = *err;
+    if (job_start_clock(job->hearsay.clock, HEARSAY_MS) < 0)
         job_fail(job, err);
 }
 
 static void believe(struct job *job)
 {
-    struct drarun_error err = job->hearsay;
-    job->hearsay.code = 0;
-    event_del(job->hearsay_clock);
+    struct drarun_error err = job->hearsay.error;
+    job->hearsay.error.code = 0;
+    event_del(job->hearsay.clock);
     if (err.code)
         job_fail(job, &err);
 }
@@ -174,7 +175,7 @@ void job_on_hearsay(evutil_socket_t fd, short what, void *arg)
 {
     struct job *job = arg;
     (void)fd, (void)what;
-    if (awaits_agent(job) && job_start_clock(job->hearsay_clock, HEARSAY_MS) == 0)
+    if (awaits_agent(job) && job_start_clock(job->hearsay.clock, HEARSAY_MS) == 0)
         return;
     believe(job);
     job_look(job);
@@ -183,7 +184,7 @@ void job_on_hearsay(evutil_socket_t fd, short what, void *arg)
 /* The ranks have ended, and what the cluster may still say would be the cause. */
 static bool awaits_words(const struct job *job)
 {
-    return job->settling != SETTLE_NOTHING && awaits_pod_ms(job) > 0;
+    return job->settling.stage != SETTLE_NOTHING && awaits_pod_ms(job) > 0;
 }
 
 /* Agents that stay for more ranks need not any more: all have ended. */
@@ -217,23 +218,23 @@ static void look_checked(struct job *job)
 
 static void look_once(struct job *job)
 {
-    if (job->settling == SETTLE_ANSWERS && agents_answered(job))
+    if (job->settling.stage == SETTLE_ANSWERS && agents_answered(job))
         settle_on(job);
     if (job->spawning.requests)
         job_spawn_look(job->spawning.requests);
     if (job->spawning.hold && !job->spawning.released && job->state == JOB_RUNNING &&
         cause_ended(job->cause) == job->map.ranks)
         release(job);
-    if (job->state < JOB_DRAINING && job->gone == job->count)
+    if (job->state < JOB_DRAINING && job->phases.gone == job->count)
         believe(job);
     take_cause(job);
-    if (job->state < JOB_DRAINING && job->gone == job->count)
+    if (job->state < JOB_DRAINING && job->phases.gone == job->count)
         job_event(job, JOB_GONE);
-    if (job->state == JOB_CONNECTING && job->greeted == job->count)
+    if (job->state == JOB_CONNECTING && job->phases.greeted == job->count)
         job_event(job, JOB_GREETED);
     if (job->state == JOB_CHECKING && job->preflight.checked)
         look_checked(job);
-    if (job->state == JOB_PREPARING && job->prepared == job->count)
+    if (job->state == JOB_PREPARING && job->phases.prepared == job->count)
         job_event(job, JOB_READY);
     if (job->state == JOB_DRAINING && output_idle(job->output) && agents_reaped(job) &&
         !agents_sweep(job) && !awaits_words(job))

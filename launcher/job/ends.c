@@ -44,10 +44,10 @@ void job_fail_worker(struct agent *agent, const struct drarun_error *err)
 
 static void count_phase(struct job *job, enum agent_phase phase)
 {
-    job->greeted += phase == AGENT_GREETED;
-    job->prepared += phase == AGENT_PREPARED;
-    job->gone += phase == AGENT_DONE || phase == AGENT_LOST;
-    job->lost += phase == AGENT_LOST;
+    job->phases.greeted += phase == AGENT_GREETED;
+    job->phases.prepared += phase == AGENT_PREPARED;
+    job->phases.gone += phase == AGENT_DONE || phase == AGENT_LOST;
+    job->phases.lost += phase == AGENT_LOST;
 }
 
 bool agent_advance(struct agent *agent, enum agent_event event)
@@ -98,7 +98,7 @@ void agent_lose(struct agent *agent, const struct drarun_error *why)
 
 bool job_gathered(const struct job *job)
 {
-    return job->greeted == job->count;
+    return job->phases.greeted == job->count;
 }
 
 /* ---- connections and pods ---- */

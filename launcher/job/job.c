@@ -39,7 +39,7 @@ static void on_status(void *arg, struct buf *text)
                    what.data ? what.data : "");
     } else if (job->state == JOB_ENDING) {
         buf_printf(text, "drarun: ending the ranks for %" PRId64 " s: %u of %u workers are done",
-                   waited / 1000, job->gone, job->count);
+                   waited / 1000, job->phases.gone, job->count);
     } else if (job->state == JOB_DRAINING && !output_idle(job->output)) {
         buf_printf(text, "drarun: waiting %" PRId64 " s for someone to read our output",
                    waited / 1000);
@@ -335,7 +335,7 @@ void job_free(struct job *job)
     free(job->launch.masters);
     shm_clean_free(job->local.shm);
     job_free_clocks(job);
-    notes_done(&job->notes);
+    notes_done(&job->notes.held);
     cause_free(job->cause);
     free(job->rank_ended);
     rankmap_done(&job->map);

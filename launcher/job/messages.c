@@ -155,15 +155,15 @@ static bool hold_note(struct agent *agent, const char *text)
     struct job *job = agent->job;
     if (job->early || job->state >= JOB_RUNNING)
         return false;
-    int rc = notes_add(&job->notes, agent->index, text);
+    int rc = notes_add(&job->notes.held, agent->index, text);
     if (rc == -ENOSPC) {
         job_say_notes(job);
-        rc = notes_add(&job->notes, agent->index, text);
+        rc = notes_add(&job->notes.held, agent->index, text);
     }
     if (rc < 0)
         return false;
-    if (!event_pending(job->notes_clock, EV_TIMEOUT, NULL) &&
-        job_start_clock(job->notes_clock, NOTES_HELD_MS) < 0)
+    if (!event_pending(job->notes.clock, EV_TIMEOUT, NULL) &&
+        job_start_clock(job->notes.clock, NOTES_HELD_MS) < 0)
         job_say_notes(job);
     return true;
 }
@@ -328,7 +328,7 @@ static void on_done(struct agent *agent)
         for (uint32_t r = 0; block->worker == agent->index && r < block->count; r++)
             missing += !job->rank_ended[block->first + r];
     }
-    if (missing == 0 || job->hearsay.code || job->state >= JOB_ENDING)
+    if (missing == 0 || job->hearsay.error.code || job->state >= JOB_ENDING)
         return;
     error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, EPROTO,
                "worker %u was done before %u of its ranks had ended", agent->index, missing);
@@ -482,8 +482,8 @@ void job_on_output_failed(void *arg, const struct drarun_error *err)
 {
     struct job *job = arg;
     job_fail(job, err);
-    if (job->look_clock) /* else the first look takes it */
-        job_start_clock(job->look_clock, 0);
+    if (job->clocks.look) /* else the first look takes it */
+        job_start_clock(job->clocks.look, 0);
 }
 
 void job_on_input(void *arg, const void *data, size_t length)

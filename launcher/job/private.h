@@ -71,16 +71,8 @@ struct agent {
     int64_t heard_ms;
     uint64_t held;    /* bytes of its output here */
     uint64_t unsaid;  /* bytes written of which it has not been told */
-    uint32_t settled; /* the last question of job.settle_ask that it has answered */
+    uint32_t settled; /* the last question of job.settling.asked that it has answered */
     uint32_t ranks_left;
-};
-
-/* What is awaited before a first cause counts that another may take the place of. */
-enum settling {
-    SETTLE_NOTHING = 0,
-    SETTLE_MOMENT,  /* what servers and shells have yet to notice */
-    SETTLE_ANSWERS, /* each agent tells what ended before it was asked */
-    SETTLE_POD,     /* the cluster says how a worker's pod ended */
 };
 
 /* ---- the parts of a job's state ---- */
@@ -146,6 +138,79 @@ struct job_liveness {
     int64_t ticked_ms; /* the last tick of either clock; set by job_tick, and as it starts */
 };
 
+/* How many of the agents have ever come to a phase. agent_advance (ends.c) alone counts, and no
+ * count falls. */
+struct job_phases {
+    uint32_t greeted;
+    uint32_t prepared;
+    uint32_t gone; /* done or lost */
+    uint32_t lost;
+};
+
+/* Notes of agents that are not printed yet, since others may say the same: until the ranks start or
+ * NOTES_HELD_MS after the first. The clock runs while any are held. */
+struct job_notes {
+    struct notes held;
+    struct event *clock;
+};
+
+/* The clocks of the job as a whole. job_make_clocks makes them and those of the other parts at
+ * once, after the agents were started; until then all are NULL. */
+struct job_clocks {
+    struct event *start;  /* the deadline of connecting, and then of preparing */
+    struct event *notice; /* then people hear what is awaited */
+    struct event *limit;  /* --timeout */
+    struct event *look;   /* at once: something ends the job that no callback looks for */
+};
+
+/* The user's ^Z: the agents are to hear of it before we stop ourselves. signals.c alone changes it.
+ * The clock counts only while undrained is not 0. */
+struct job_pause {
+    uint32_t undrained;  /* agents that have not heard of it yet; 0: we are not about to stop */
+    struct event *clock; /* the longest wait for them */
+};
+
+/* The first of what agents say of others: it fails the job when the clock has run out, unless what
+ * really happened ends the job before. course.c alone changes it, and takes no second one
+ * meanwhile. */
+struct job_hearsay {
+    struct drarun_error error; /* code 0: none */
+    struct event *clock;       /* runs while there is one */
+};
+
+/* What is awaited before a first cause counts that another may take the place of. */
+enum settling_stage {
+    SETTLE_NOTHING = 0,
+    SETTLE_MOMENT,  /* what servers and shells have yet to notice */
+    SETTLE_ANSWERS, /* each agent tells what ended before it was asked */
+    SETTLE_POD,     /* the cluster says how a worker's pod ended */
+};
+
+/* The wait before a first cause that may be an echo counts. course.c alone changes it. The stages
+ * follow in their order; one that has nothing to wait for is left out. Another first cause begins
+ * with SETTLE_MOMENT again. */
+struct job_settling {
+    enum settling_stage stage;
+    uint32_t asked;      /* the number of the last question whether agents have more to tell */
+    struct event *clock; /* the latest end of the stage; runs unless that is SETTLE_NOTHING */
+};
+
+/* The end by a signal. signo and leaving are set once, on the way to JOB_ENDING; a second signal is
+ * final and changes nothing here. Where leaving is true, signo is SIGTERM. */
+struct job_interrupt {
+    int signo;                 /* that is passed on to the ranks; 0: none */
+    bool leaving;              /* the cluster takes a worker away: the signal is ours */
+    bool leave_told;           /* which worker it takes was said */
+    struct event *grace_clock; /* until the ranks must have ended */
+};
+
+/* An end that takes too long. actions.c starts it anew with each order to end or to drain; clocks.c
+ * counts in stage how often the clock was due since. */
+struct job_overdue {
+    uint32_t stage;
+    struct event *clock;
+};
+
 struct job {
     const struct job_request *request;
     char *const *env;
@@ -163,11 +228,8 @@ struct job {
     bool caused; /* the next look takes it */
 
     struct agent *agents;
-    uint32_t count;   /* of agents */
-    uint32_t greeted; /* of them, how many have been that far */
-    uint32_t prepared;
-    uint32_t gone; /* done or lost */
-    uint32_t lost;
+    uint32_t count; /* of agents */
+    struct job_phases phases;
     bool early; /* one agent on a socketpair: it starts without a round of messages */
     struct job_local local;
     struct remote *remote;
@@ -177,31 +239,18 @@ struct job {
     struct event *reader; /* of frames; NULL: it does not matter whether somebody reads */
     struct job_input input;
     struct signals *signals;
-    int signo;          /* the user's first one */
-    bool leaving;       /* the cluster takes a worker away: the signal is ours */
-    bool leave_told;    /* and that was said */
-    uint32_t undrained; /* agents to hear of a stop before we stop */
     struct status_line *status;
-    struct notes notes; /* of agents, until the ranks start or NOTES_HELD_MS after the first */
-    struct job_preflight preflight;
-    struct job_liveness liveness;
+    struct job_notes notes;
     struct job_files *files; /* NULL: what ranks leave is not kept */
 
-    struct drarun_error hearsay; /* an agent says that it lost another one; code 0: none */
-
-    struct event *start_clock;   /* connecting and preparing */
-    struct event *notice_clock;  /* then people hear what is awaited */
-    struct event *limit_clock;   /* --timeout */
-    struct event *grace_clock;   /* after a signal */
-    struct event *overdue_clock; /* after an end */
-    struct event *notes_clock;   /* then people hear what agents have noted */
-    struct event *stop_clock;    /* before we stop */
-    struct event *hearsay_clock; /* before hearsay counts */
-    struct event *settle_clock;  /* the latest end of each stage of settling */
-    struct event *look_clock;    /* at once: something ends the job that no callback looks for */
-    enum settling settling;      /* before a first cause that may be an echo counts */
-    uint32_t settle_ask;         /* the last question whether agents have more to tell */
-    uint32_t overdue_stage;
+    struct job_clocks clocks;
+    struct job_preflight preflight;
+    struct job_liveness liveness;
+    struct job_pause pause;
+    struct job_hearsay hearsay;
+    struct job_settling settling;
+    struct job_interrupt interrupt;
+    struct job_overdue overdue;
 
     uint32_t dismissed; /* agents that were told the job's end, and still listen */
     bool hopeless;      /* job_is_hopeless */
@@ -231,7 +280,7 @@ void job_on_input(void *arg, const void *data, size_t length);
 
 /* ---- signals.c ---- */
 void job_on_signal(void *arg, int signo);
-void job_on_stop(evutil_socket_t fd, short what, void *arg); /* of stop_clock */
+void job_on_stop(evutil_socket_t fd, short what, void *arg); /* of job.pause.clock */
 
 /* ---- clocks.c ---- */
 int job_make_clocks(struct job *job, struct drarun_error *err);
@@ -253,8 +302,8 @@ void job_tell_leave(const struct agent *agent);
 void job_hear(struct job *job, const struct drarun_error *err);
 /* The cluster will say how a pod has ended. */
 bool job_expects_words(const struct job *job);
-void job_on_settle(evutil_socket_t fd, short what, void *arg);  /* of settle_clock */
-void job_on_hearsay(evutil_socket_t fd, short what, void *arg); /* of hearsay_clock */
+void job_on_settle(evutil_socket_t fd, short what, void *arg);  /* of job.settling.clock */
+void job_on_hearsay(evutil_socket_t fd, short what, void *arg); /* of job.hearsay.clock */
 
 /* ---- actions.c ---- */
 void job_act(struct job *job, enum job_action action);

@@ -16,15 +16,15 @@ static void on_end_signal(struct job *job, int signo)
         return;
     }
     log_verbose("signal %d: passed on to the ranks; send it again to kill them", signo);
-    job->signo = signo;
+    job->interrupt.signo = signo;
     cause_interrupted(job->cause, signo);
     job_event(job, JOB_INTERRUPT);
 }
 
 static void stop_now(struct job *job)
 {
-    event_del(job->stop_clock);
-    job->undrained = 0;
+    event_del(job->pause.clock);
+    job->pause.undrained = 0;
     status_line_clear(job->status);
     raise(SIGSTOP);
 }
@@ -33,14 +33,14 @@ void job_on_stop(evutil_socket_t fd, short what, void *arg)
 {
     struct job *job = arg;
     (void)fd, (void)what;
-    if (job->undrained > 0)
+    if (job->pause.undrained > 0)
         stop_now(job);
 }
 
 static void on_told(void *arg)
 {
     struct job *job = arg;
-    if (job->undrained > 0 && --job->undrained == 0)
+    if (job->pause.undrained > 0 && --job->pause.undrained == 0)
         stop_now(job);
 }
 
@@ -49,14 +49,14 @@ static void on_told(void *arg)
 static void on_stop_signal(struct job *job)
 {
     job_send_signal(job, SIGSTOP);
-    job->undrained = 1; /* ourselves, until all are asked */
+    job->pause.undrained = 1; /* ourselves, until all are asked */
     for (uint32_t i = 0; i < job->count; i++) {
         if (!job->agents[i].channel)
             continue;
-        job->undrained++;
+        job->pause.undrained++;
         channel_on_drained(job->agents[i].channel, on_told, job);
     }
-    job_start_clock(job->stop_clock, STOP_MS);
+    job_start_clock(job->pause.clock, STOP_MS);
     on_told(job);
 }
 

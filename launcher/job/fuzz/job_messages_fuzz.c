@@ -220,11 +220,11 @@ static void set_up(void)
 static struct event *clock_at(const struct job *job, uint8_t index)
 {
     struct event *const clocks[] = {
-        job->start_clock,          job->notice_clock,        job->limit_clock,
-        job->grace_clock,          job->overdue_clock,       job->liveness.ping_clock,
-        job->hearsay_clock,        job->settle_clock,        job->agents[0].linger,
-        job->agents[1].linger,     job->agents[2].linger,    job->preflight.reach_clock,
-        job->liveness.watch_clock, job->spawning.room_clock, job->look_clock,
+        job->clocks.start,          job->clocks.notice,       job->clocks.limit,
+        job->interrupt.grace_clock, job->overdue.clock,       job->liveness.ping_clock,
+        job->hearsay.clock,         job->settling.clock,      job->agents[0].linger,
+        job->agents[1].linger,      job->agents[2].linger,    job->preflight.reach_clock,
+        job->liveness.watch_clock,  job->spawning.room_clock, job->clocks.look,
     };
     return clocks[index % ARRAY_LEN(clocks)];
 }
@@ -301,7 +301,7 @@ static void check(const struct job *job)
         if (job->agents[i].held > JOB_HELD_MAX)
             abort();
     }
-    if (gone != job->gone || job->greeted > WORKERS || job->prepared > WORKERS)
+    if (gone != job->phases.gone || job->phases.greeted > WORKERS || job->phases.prepared > WORKERS)
         abort();
     if (job->state == JOB_ENDED && gone != WORKERS)
         abort();
