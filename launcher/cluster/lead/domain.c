@@ -62,8 +62,8 @@ int lead_read_named_claims(struct lead *lead, struct drarun_error *err)
     int rc = cluster_list(lead->cluster, &target, NULL, &body, err);
     if (rc < 0)
         return error_prefix(err, "the claims that the workers' pods name");
-    json_decref(lead->all_claims);
-    lead->all_claims = json_incref(json_object_get(body, "items"));
+    json_decref(lead->domain.claims);
+    lead->domain.claims = json_incref(json_object_get(body, "items"));
     return 0;
 }
 
@@ -72,7 +72,7 @@ int lead_add_named_claims(struct lead *lead, json_t *claims, struct drarun_error
     const struct pod_state *workers = board_workers(lead->board, lead->render.attempt);
     size_t i;
     json_t *claim;
-    json_array_foreach(lead->all_claims, i, claim)
+    json_array_foreach(lead->domain.claims, i, claim)
     {
         if (add(lead, workers, claim, claims) < 0)
             return error_set(err, ENOMEM, "out of memory");
@@ -91,8 +91,8 @@ static void read_domain(struct lead *lead)
     const struct kube_target target = {
         .resource = &kube_compute_domains, .namespace_ = lead->options->namespace, .name = name};
     snprintf(name, sizeof name, "%s-domain", lead->spec->name);
-    json_decref(TAKE_PTR(lead->domain));
-    if (cluster_get(lead->cluster, &target, &lead->domain, &err) < 0)
+    json_decref(TAKE_PTR(lead->domain.object));
+    if (cluster_get(lead->cluster, &target, &lead->domain.object, &err) < 0)
         log_note("NVLink cliques are not known, ranks are in the order of workers: %s", err.text);
 }
 
@@ -115,12 +115,12 @@ int lead_order_ranks(struct lead *lead, struct drarun_error *err)
 {
     const json_t *labels = lead->facts ? facts_node_labels(lead->facts) : NULL;
     uint32_t count = lead->spec->workers;
-    free(TAKE_PTR(lead->cliques));
-    free(TAKE_PTR(lead->rank_order));
+    free(TAKE_PTR(lead->domain.cliques));
+    free(TAKE_PTR(lead->domain.rank_order));
     if (!lead->spec->compute_domain)
         return 0;
-    lead->cliques = calloc(count, sizeof *lead->cliques);
-    if (!lead->cliques)
+    lead->domain.cliques = calloc(count, sizeof *lead->domain.cliques);
+    if (!lead->domain.cliques)
         return error_set(err, ENOMEM, "out of memory");
     if (!labels)
         read_domain(lead);
@@ -128,8 +128,8 @@ int lead_order_ranks(struct lead *lead, struct drarun_error *err)
     const struct pod_state *workers = board_workers(lead->board, lead->render.attempt);
     for (uint32_t i = 0; i < count; i++) {
         const json_t *own = workers[i].node ? json_object_get(labels, workers[i].node) : NULL;
-        lead->cliques[i] = labels ? json_string_value(json_object_get(own, CLIQUES_LABEL))
-                                  : clique_told(lead->domain, workers[i].node);
+        lead->domain.cliques[i] = labels ? json_string_value(json_object_get(own, CLIQUES_LABEL))
+                                         : clique_told(lead->domain.object, workers[i].node);
     }
-    return cliques_order(lead->cliques, count, &lead->rank_order, err);
+    return cliques_order(lead->domain.cliques, count, &lead->domain.rank_order, err);
 }

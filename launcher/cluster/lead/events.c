@@ -33,7 +33,7 @@ void lead_event(struct lead *lead, enum reason reason, const char *message)
 
 void lead_event_end(struct lead *lead, const char *result)
 {
-    const json_t *cause = json_object_get(lead->report, "cause");
+    const json_t *cause = json_object_get(lead->attempt.report, "cause");
     const char *text = json_string_value(json_object_get(cause, "text"));
     char plain[64];
     snprintf(plain, sizeof plain, "the job ended with status %d", lead->status);

@@ -28,12 +28,13 @@ static const char *last_word(const struct lead *lead)
 /* Without the API server nobody can be heard. */
 static void listen_to_shell(struct lead *lead)
 {
+    struct lead_allocation *allocation = &lead->allocation;
     const char *word = last_word(lead);
     struct drarun_error err = {0};
     bool deaf = board_check(lead->board, &err) < 0 || board_trouble(lead->board);
-    if (deaf || lead->shell_ms == 0 || strcmp(word, lead->shell_word) != 0)
-        lead->shell_ms = clock_ms();
-    snprintf(lead->shell_word, sizeof lead->shell_word, "%s", word);
+    if (deaf || allocation->heard_ms == 0 || strcmp(word, allocation->heartbeat) != 0)
+        allocation->heard_ms = clock_ms();
+    snprintf(allocation->heartbeat, sizeof allocation->heartbeat, "%s", word);
 }
 
 void lead_look_for_shell(struct lead *lead)
@@ -41,14 +42,14 @@ void lead_look_for_shell(struct lead *lead)
     if (lead->options->keep_s == 0 || lead->cancelled || lead->signo)
         return;
     listen_to_shell(lead);
-    if (strcmp(lead->shell_word, HEARTBEAT_ENDED) == 0)
-        lead->shell_ended = true;
-    else if (clock_ms() - lead->shell_ms < (int64_t)lead->options->keep_s * 1000)
+    if (strcmp(lead->allocation.heartbeat, HEARTBEAT_ENDED) == 0)
+        lead->allocation.shell_ended = true;
+    else if (clock_ms() - lead->allocation.heard_ms < (int64_t)lead->options->keep_s * 1000)
         return;
     else
         log_note("no heartbeat from the allocation's shell for %u s: its workers are deleted",
                  lead->options->keep_s);
-    lead->cancelled = !lead->shell_ended;
+    lead->cancelled = !lead->allocation.shell_ended;
     lead->signo = SIGHUP;
 }
 
@@ -76,7 +77,7 @@ static void turn(struct lead *lead, struct lost *lost, int64_t limit)
     int64_t left = limit == INT64_MAX ? TURN_MS : limit - lead_now();
     lead_look_for_shell(lead);
     look_at_workers(lead, lost);
-    int64_t silent = lead->shell_ms + (int64_t)lead->options->keep_s * 1000 - clock_ms();
+    int64_t silent = lead->allocation.heard_ms + (int64_t)lead->options->keep_s * 1000 - clock_ms();
     left = left < silent ? left : silent;
     if (!lead_is_stopped(lead) && left > 0)
         cluster_turn(lead->cluster, left < TURN_MS ? left : TURN_MS);
@@ -93,10 +94,10 @@ int lead_keep(struct lead *lead, struct drarun_error *err)
     log_note("%u worker%s kept", lead->spec->workers, lead->spec->workers == 1 ? " is" : "s are");
     while (!lead_is_stopped(lead) && lead_now() < limit)
         turn(lead, &lost, limit);
-    if (lead->shell_ended) {
+    if (lead->allocation.shell_ended) {
         lead->signo = 0;
         lead->status = 0;
-        lead->report = json_pack("{s:i}", "status", 0);
+        lead->attempt.report = json_pack("{s:i}", "status", 0);
         return 0;
     }
     if (lead_is_stopped(lead))

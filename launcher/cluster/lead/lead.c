@@ -140,8 +140,9 @@ static int take_over(struct lead *lead, struct drarun_error *err)
     int rc = make_lease(lead, err);
     if (rc == 0)
         rc = lead_resume(lead, err);
-    bool alive = !lead->ended && !lead->orphaned && !lead->releasing;
-    bool whole = lead->checked; /* who is lost of an allocation stays so */
+    const struct lead_inherited *left = &lead->inherited;
+    bool alive = !left->ended && !left->orphaned && !left->releasing;
+    bool whole = lead->allocation.checked; /* who is lost of an allocation stays so */
     return rc < 0 || !alive || whole || lead->gang.phase == GANG_RELEASING ? rc : adopt(lead, err);
 }
 
@@ -227,22 +228,22 @@ static int catch_signals(struct lead *lead, struct drarun_error *err)
 /* Of an allocation the ranks' run ends when the workers are checked. */
 static int attempt(struct lead *lead, struct drarun_error *err)
 {
-    int rc = lead->checked ? 0 : lead_place(lead, err);
+    int rc = lead->allocation.checked ? 0 : lead_place(lead, err);
     status_line_clear(lead->line);
-    if (rc == 0 && !lead->checked)
+    if (rc == 0 && !lead->allocation.checked)
         rc = lead_run_ranks(lead, err);
-    if (rc == 0 && lead->checked)
+    if (rc == 0 && lead->allocation.checked)
         rc = catch_signals(lead, err);
-    return rc == 0 && lead->checked ? lead_keep(lead, err) : rc;
+    return rc == 0 && lead->allocation.checked ? lead_keep(lead, err) : rc;
 }
 
 static int attempts(struct lead *lead, struct drarun_error *err)
 {
     lead_serve_metrics(lead);
-    int rc = lead->releasing ? lead_next_attempt(lead, err) : 0;
+    int rc = lead->inherited.releasing ? lead_next_attempt(lead, err) : 0;
     while (rc == 0) {
-        rc = lead->orphaned ? lead_take_orphans(lead, err) : attempt(lead, err);
-        lead->orphaned = false;
+        rc = lead->inherited.orphaned ? lead_take_orphans(lead, err) : attempt(lead, err);
+        lead->inherited.orphaned = false;
         bool queued = lead_is_taken_back(lead, rc, err);
         if (!queued && !lead_may_restart(lead, rc, err))
             return rc;
@@ -275,7 +276,8 @@ static bool is_left_to_others(const struct lead *lead)
 /* Who follows the job says its cause, of the last line of the log or of the document. */
 static bool is_in_record(const struct lead *lead)
 {
-    return lead->options->framed && lead->owner_uid && !lead->report && !is_left_to_others(lead);
+    return lead->options->framed && lead->owner_uid && !lead->attempt.report &&
+           !is_left_to_others(lead);
 }
 
 /* The last line of the log: before the job's objects are gone, which the user need not await. */
@@ -355,8 +357,8 @@ static void finish(struct lead *lead, int rc, const struct drarun_error *err)
         status_writer_flush(lead->writer, FLUSH_MS, &local);
         return;
     }
-    if (rc < 0 && !lead->report)
-        lead->report = lead_failure_report(lead, err);
+    if (rc < 0 && !lead->attempt.report)
+        lead->attempt.report = lead_failure_report(lead, err);
     gang_end(&lead->gang, lead_now());
     const char *result = lead->cancelled ? "cancelled" : lead->status == 0 ? "succeeded" : "failed";
     lead_event_end(lead, result);
@@ -382,16 +384,16 @@ static void done(struct lead *lead)
     facts_free(lead->facts);
     forecast_free(lead->forecast);
     pod_group_done(&lead->group);
-    json_decref(lead->all_claims);
-    json_decref(lead->domain);
-    free(lead->cliques);
-    free(lead->rank_order);
-    json_decref(lead->report);
-    json_decref(lead->fabric);
-    json_decref(lead->roles);
+    json_decref(lead->domain.claims);
+    json_decref(lead->domain.object);
+    free(lead->domain.cliques);
+    free(lead->domain.rank_order);
+    json_decref(lead->attempt.report);
+    json_decref(lead->attempt.fabric);
+    json_decref(lead->attempt.roles);
     json_decref(lead->doc);
-    strlist_done(&lead->avoid);
-    strlist_done(&lead->silent);
+    strlist_done(&lead->restarts.avoid);
+    strlist_done(&lead->restarts.silent);
     free(lead->told_words);
     waiting_told_done(&lead->said);
     free(lead->owner_uid);
@@ -414,9 +416,9 @@ int lead_run(struct cluster *cluster, const struct lead_options *options)
     int rc = catch_signals(&lead, &err);
     if (rc == 0)
         rc = begin(&lead, &err);
-    if (rc == 0 && !lead.ended)
+    if (rc == 0 && !lead.inherited.ended)
         rc = attempts(&lead, &err);
-    if (lead.ended)
+    if (lead.inherited.ended)
         clean_up(&lead);
     else
         finish(&lead, rc, &err);

@@ -18,7 +18,7 @@ static void collect(struct lead *lead, const json_t *all, struct plan_worker_inp
             .pod = states[i].name,
             .node = states[i].node,
             .claims = json_array_size(claims) > 0 ? claims : NULL,
-            .clique = lead->cliques ? lead->cliques[i] : NULL,
+            .clique = lead->domain.cliques ? lead->domain.cliques[i] : NULL,
         };
     }
 }
@@ -58,7 +58,7 @@ int lead_plan(struct lead *lead, struct job *job, struct drarun_error *err)
         .workers = workers,
         .slices = lead->facts ? facts_slices(lead->facts) : NULL,
         .node_labels = lead->facts ? facts_node_labels(lead->facts) : NULL,
-        .rank_order = lead->rank_order,
+        .rank_order = lead->domain.rank_order,
         .warn = has_devices(lead->spec),
     };
     input.slices_unknown = lead->facts && !input.slices;

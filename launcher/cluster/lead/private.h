@@ -26,6 +26,56 @@
 #include "launcher/programs/signals.h"
 #include "launcher/streams/status_line.h"
 
+/* ---- the parts of a lead's state ---- */
+
+/* The ranks of the present attempt. ranks.c sets each member as it becomes known; whoever ends an
+ * attempt without ranks sets the report. report and fabric are gone again before the next attempt
+ * begins; the rest stays until ranks.c sets it anew. */
+struct lead_attempt {
+    uint32_t ranks;
+    json_t *roles; /* for the status document; NULL: the ranks are not numbered, or have no roles */
+    json_t *fabric; /* jobs/preflight/fabric.h; NULL: not known */
+    int64_t ran_ms; /* how long the ranks have run */
+    json_t *report; /* how the attempt has ended (cause_json); NULL: it has not */
+};
+
+/* What the attempts that have ended lead to. restart.c alone changes it, but for the counts that
+ * resume.c takes from the status document. avoid and silent only grow. */
+struct lead_restarts {
+    uint32_t count;                   /* attempts after ranks had run */
+    uint32_t counted[FAILURE_COUNTS]; /* of them, by the number of the spec that they count to */
+    struct failure_decision next;     /* what follows from the end of the last attempt */
+    struct strlist avoid;             /* nodes that no attempt is to use again */
+    struct strlist silent;            /* nodes that do not answer */
+};
+
+/* Claims and cliques beyond the workers' own. domain.c reads them anew for each attempt once its
+ * workers are up, and alone changes them. */
+struct lead_domain {
+    json_t *claims;       /* of the namespace; NULL: pods name none beside their own */
+    json_t *object;       /* the ComputeDomain, where it is asked for cliques; or NULL */
+    const char **cliques; /* of NVLink, by worker; NULL: no compute domain. Each is a string of
+                             object or of lead.facts, or NULL: not known */
+    uint32_t *rank_order; /* workers in the order of their ranks, by cliques; NULL: by number */
+};
+
+/* What an earlier launcher has left: at most one is true. lead_resume alone sets them; orphaned is
+ * false again once its attempt has been ended. */
+struct lead_inherited {
+    bool orphaned;  /* the launcher has gone while its ranks ran */
+    bool ended;     /* it had told the job's end */
+    bool releasing; /* it was on its way to the next attempt */
+};
+
+/* The workers that drarun alloc keeps, and its shell. Once they are checked no attempt places
+ * workers or runs ranks. keep.c alone changes the rest, which is what it has heard of the shell. */
+struct lead_allocation {
+    bool checked;       /* the workers are up and may be used */
+    bool shell_ended;   /* in order */
+    char heartbeat[24]; /* the shell's last word */
+    int64_t heard_ms;   /* when that came, or nobody could be heard; 0: not looked yet */
+};
+
 struct lead {
     struct cluster *cluster;
     const struct lead_options *options;
@@ -48,10 +98,9 @@ struct lead {
 
     struct gang gang;
     struct gang_decision decision;
-    uint32_t restarts;                /* attempts after ranks had run */
-    uint32_t counted[FAILURE_COUNTS]; /* of them, by the number of the spec that they count to */
-    uint32_t ranks;
-    int64_t ran_ms; /* how long those of this attempt have run */
+    struct lead_attempt attempt;
+    struct lead_restarts restarts;
+    struct lead_domain domain;
     int64_t created_ms;
     char *told_words; /* why it waits, as the status says; NULL: nothing yet */
     int64_t told_ms;
@@ -64,30 +113,14 @@ struct lead {
     bool cancelled;           /* by `drarun cancel` */
     struct drarun_error lost; /* code 0: no */
 
-    struct failure_decision next; /* what follows from the end of the last attempt's ranks */
-    struct strlist avoid;         /* nodes that no attempt is to use again */
-    struct strlist silent;        /* those of them that do not answer */
-    json_t *doc;                  /* the status document as it was written last, or NULL */
-    bool orphaned;                /* an earlier launcher has gone while its ranks ran */
-    bool ended;                   /* it had told the job's end */
-    bool releasing;               /* it was on its way to the next attempt */
-
-    bool checked;        /* drarun alloc: the workers are up and may be used */
-    bool shell_ended;    /* in order */
-    char shell_word[24]; /* the last one of its heartbeat */
-    int64_t shell_ms;    /* when that came; 0: not looked yet */
+    json_t *doc; /* the status document as it was written last, or NULL */
+    struct lead_inherited inherited;
+    struct lead_allocation allocation;
 
     struct job *job;            /* while ranks run */
     struct lead_vitals *vitals; /* of theirs; NULL: they are not watched */
-    json_t *domain;             /* the ComputeDomain, where it is asked for cliques; or NULL */
-    const char **cliques;       /* of NVLink, by worker; NULL: no compute domain, or not known */
-    uint32_t *rank_order;       /* by them; NULL: by number */
-    json_t *all_claims;         /* of the namespace; NULL: pods name none beside their own */
-    json_t *report;             /* cause_json of the last attempt's ranks, or NULL */
-    json_t *roles;              /* for the status document, once the ranks are numbered; NULL */
-    json_t *fabric;  /* of the present attempt (jobs/preflight/fabric.h); NULL: not known */
-    unsigned events; /* written so far: part of their names */
-    int status;      /* exit status; meaningful once it has ended */
+    unsigned events;            /* written so far: part of their names */
+    int status;                 /* exit status; meaningful once it has ended */
 };
 
 /* ---- state.c ---- */
@@ -122,8 +155,8 @@ void lead_give_back_suspended(struct lead *lead);
 
 /* ---- ranks.c ---- */
 
-/* Runs the ranks of workers that are up to their end: lead->report, lead->status. -errno: there was
- * no such run. */
+/* Runs the ranks of workers that are up to their end: lead->attempt.report, lead->status. -errno:
+ * there was no such run. */
 int lead_run_ranks(struct lead *lead, struct drarun_error *err);
 /* Something has changed while ranks run. */
 void lead_look_at_ranks(struct lead *lead);
@@ -137,15 +170,15 @@ void lead_look_for_shell(struct lead *lead);
 
 /* ---- restart.c ---- */
 
-/* Is another attempt of use, and allowed? rc: of this one, which err explains; lead->next is its
- * where no ranks have run. */
+/* Is another attempt of use, and allowed? rc: of this one, which err explains; where no ranks
+ * have run, lead->restarts.next is decided here. */
 bool lead_may_restart(struct lead *lead, int rc, const struct drarun_error *err);
 /* Ends the attempt, whose ranks have run, and makes the next one. */
 int lead_restart(struct lead *lead, struct drarun_error *err);
 /* The second half of it, which an earlier launcher may not have come to. */
 int lead_next_attempt(struct lead *lead, struct drarun_error *err);
-/* What follows from the end of an attempt: lead->next, and which nodes later ones are to avoid. end
- * as for failure_decide; table: what the built-in table says of it. */
+/* What follows from the end of an attempt: lead->restarts.next, and which nodes later ones are to
+ * avoid. end as for failure_decide; table: what the built-in table says of it. */
 void lead_note_end(struct lead *lead, const json_t *end, struct cause_restart table);
 /* Pods that are made from now on do. */
 void lead_avoid_nodes(struct lead *lead);
@@ -154,8 +187,8 @@ int lead_delete_silent(struct lead *lead, struct drarun_error *err);
 
 /* ---- resume.c ---- */
 
-/* Goes on from what the last launcher has told: lead->gang, attempt and restarts, and orphaned,
- * ended or releasing. */
+/* Goes on from what the last launcher has told: lead->gang, the attempt's number, restarts and
+ * inherited. */
 int lead_resume(struct lead *lead, struct drarun_error *err);
 /* The ranks that run without a launcher: an attempt that is over. */
 int lead_take_orphans(struct lead *lead, struct drarun_error *err);
@@ -186,8 +219,8 @@ int lead_plan(struct lead *lead, struct job *job, struct drarun_error *err);
  * label of ours: channels in a compute domain, which NVIDIA's controller makes, and the user's.
  * Runs the loop. */
 int lead_read_named_claims(struct lead *lead, struct drarun_error *err);
-/* Which ranks go to whom: lead->cliques and rank_order, by the nodes of this attempt. What cannot
- * be read leaves the ranks by number. Runs the loop. */
+/* Which ranks go to whom, by the nodes of this attempt: cliques and rank_order of lead->domain.
+ * What cannot be read leaves the ranks by number. Runs the loop. */
 int lead_order_ranks(struct lead *lead, struct drarun_error *err);
 /* claims: by worker an array of its claims, to which those that its pod names are added. */
 int lead_add_named_claims(struct lead *lead, json_t *claims, struct drarun_error *err);

@@ -61,8 +61,8 @@ void lead_give_back_suspended(struct lead *lead)
     if (delete_workers(lead->cluster, lead->spec, lead->options->namespace, &err) < 0)
         log_error("%s", err.text);
     lead->render.attempt++;
-    json_decref(TAKE_PTR(lead->report));
-    json_decref(TAKE_PTR(lead->fabric));
+    json_decref(TAKE_PTR(lead->attempt.report));
+    json_decref(TAKE_PTR(lead->attempt.fabric));
     gang_init(&lead->gang, gang_seed(lead->owner_uid, lead->render.attempt), lead_now());
     lead->gang.since_ms = before.since_ms;
     lead_tell(lead, NULL);

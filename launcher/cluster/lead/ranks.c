@@ -39,8 +39,8 @@ static void keep_fabric(struct lead *lead, const struct job *job)
     json_t *fabric = job_fabric(job);
     if (!fabric)
         return;
-    json_decref(lead->fabric);
-    lead->fabric = fabric;
+    json_decref(lead->attempt.fabric);
+    lead->attempt.fabric = fabric;
 }
 
 /* The checks are over: the ranks start next, or whoever uses the allocation. */
@@ -50,7 +50,7 @@ static int on_checked(void *arg, const struct job *job, struct drarun_error *err
     keep_fabric(lead, job);
     if (lead->options->keep_s == 0)
         return 0;
-    lead->checked = true;
+    lead->allocation.checked = true;
     return error_kind(err, DRARUN_ERR_INTERRUPTED, ECANCELED, "the workers are kept");
 }
 
@@ -58,7 +58,7 @@ static void on_started(void *arg)
 {
     struct lead *lead = arg;
     char text[96];
-    snprintf(text, sizeof text, "%u ranks on %u workers run (attempt %u)", lead->ranks,
+    snprintf(text, sizeof text, "%u ranks on %u workers run (attempt %u)", lead->attempt.ranks,
              lead->spec->workers, lead->render.attempt);
     lead_tell(lead, NULL);
     lead_event(lead, REASON_STARTED, text);
@@ -140,10 +140,10 @@ static void keep_report(struct lead *lead, const struct job_request *request)
     const struct cause *cause = job_cause(lead->job);
     lead->status = cause_status(cause);
     keep_fabric(lead, lead->job);
-    json_decref(lead->report);
-    lead->report = cause_json(cause);
-    name_node(lead, json_object_get(lead->report, "cause"));
-    lead_note_end(lead, lead->report, cause_restart(cause));
+    json_decref(lead->attempt.report);
+    lead->attempt.report = cause_json(cause);
+    name_node(lead, json_object_get(lead->attempt.report, "cause"));
+    lead_note_end(lead, lead->attempt.report, cause_restart(cause));
     /* our own pod is taken away: the next launcher ends this attempt and may begin another */
     if (!lead->options->here && !lead->cancelled && cause_kind(cause) == CAUSE_INTERRUPTED &&
         lead->status == 128 + SIGTERM)
@@ -171,9 +171,9 @@ static int run(struct lead *lead, struct ranks *ranks, struct drarun_error *err)
         return -err->code;
     int64_t began_ms = clock_ms();
     job_run(lead->job);
-    lead->ran_ms = clock_ms() - began_ms;
+    lead->attempt.ran_ms = clock_ms() - began_ms;
     lead_leave_vitals(lead);
-    if (!lead->checked)
+    if (!lead->allocation.checked)
         keep_report(lead, &ranks->request);
     job_free(TAKE_PTR(lead->job));
     return 0;
@@ -203,7 +203,7 @@ int lead_run_ranks(struct lead *lead, struct drarun_error *err)
         .key = &lead->key,
         .uid = lead->owner_uid,
         .attempt = lead->render.attempt,
-        .rank_order = lead->rank_order,
+        .rank_order = lead->domain.rank_order,
         .generation = lease_generation(lead->lease),
         .prepare = on_prepare,
         .checked = on_checked,
@@ -214,9 +214,9 @@ int lead_run_ranks(struct lead *lead, struct drarun_error *err)
     rc = ranks_build(&facts, &pods, &ranks, err);
     if (rc < 0)
         return rc;
-    lead->ranks = count_ranks(&ranks);
-    json_decref(lead->roles);
-    lead->roles = roles_json(lead->spec, &ranks);
+    lead->attempt.ranks = count_ranks(&ranks);
+    json_decref(lead->attempt.roles);
+    lead->attempt.roles = roles_json(lead->spec, &ranks);
     lead->log.who.attempt = lead->render.attempt;
     ranks.request.framed = lead->options->framed ? &lead->log : NULL;
     ranks.request.label = lead->options->label;

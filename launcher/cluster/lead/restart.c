@@ -27,14 +27,16 @@ static struct failure_decision decide_unrun(const struct lead *lead, const struc
 
 bool lead_may_restart(struct lead *lead, int rc, const struct drarun_error *err)
 {
+    struct lead_restarts *restarts = &lead->restarts;
+    const struct failure_decision *next = &restarts->next;
     if (lead_is_stopped(lead) || lead->cancelled || (rc == 0 && lead->status == 0))
         return false;
     if (rc < 0)
-        lead->next = decide_unrun(lead, err);
-    if (lead->next.rule >= 0 && !lead->next.restart)
-        log_note("failurePolicy.rules[%d] ends the job", lead->next.rule);
-    return lead->next.restart &&
-           lead->counted[lead->next.count] < failure_allowed(lead->spec, lead->next.count);
+        restarts->next = decide_unrun(lead, err);
+    if (next->rule >= 0 && !next->restart)
+        log_note("failurePolicy.rules[%d] ends the job", next->rule);
+    return next->restart &&
+           restarts->counted[next->count] < failure_allowed(lead->spec, next->count);
 }
 
 /* A pod that has ended, and a rank's that names no other. */
@@ -47,14 +49,15 @@ static const char *node_of(const json_t *cause)
 
 void lead_note_end(struct lead *lead, const json_t *end, struct cause_restart table)
 {
+    struct lead_restarts *restarts = &lead->restarts;
     const json_t *cause = json_object_get(end, "cause");
     const char *how = json_string_value(json_object_get(cause, "end")), *node = node_of(cause);
-    lead->next = failure_decide(&lead->spec->failure, end, table);
-    if (node && lead->next.avoid_node && !strlist_has(&lead->avoid, node))
-        strlist_add(&lead->avoid, node);
+    restarts->next = failure_decide(&lead->spec->failure, end, table);
+    if (node && restarts->next.avoid_node && !strlist_has(&restarts->avoid, node))
+        strlist_add(&restarts->avoid, node);
     if (node && how && strcmp(how, pod_end_name(POD_END_NODE_LOST)) == 0 &&
-        !strlist_has(&lead->silent, node))
-        strlist_add(&lead->silent, node);
+        !strlist_has(&restarts->silent, node))
+        strlist_add(&restarts->silent, node);
 }
 
 /* ---- release ---- */
@@ -62,9 +65,9 @@ void lead_note_end(struct lead *lead, const json_t *end, struct cause_restart ta
 int lead_delete_silent(struct lead *lead, struct drarun_error *err)
 {
     int rc = 0;
-    for (size_t i = 0; rc == 0 && i < lead->silent.count; i++)
-        rc = delete_pods(lead->cluster, lead->spec, lead->options->namespace, lead->silent.items[i],
-                         true, err);
+    for (size_t i = 0; rc == 0 && i < lead->restarts.silent.count; i++)
+        rc = delete_pods(lead->cluster, lead->spec, lead->options->namespace,
+                         lead->restarts.silent.items[i], true, err);
     return rc;
 }
 
@@ -108,13 +111,13 @@ static int release(struct lead *lead, bool keep_claims, struct drarun_error *err
 
 void lead_avoid_nodes(struct lead *lead)
 {
-    lead->render.avoid = (const char *const *)lead->avoid.items;
-    lead->render.avoid_count = lead->avoid.count;
+    lead->render.avoid = (const char *const *)lead->restarts.avoid.items;
+    lead->render.avoid_count = lead->restarts.avoid.count;
 }
 
 int lead_next_attempt(struct lead *lead, struct drarun_error *err)
 {
-    bool keep = !lead->next.new_claims && lead->spec->claims == SPEC_CLAIMS_DIRECT;
+    bool keep = !lead->restarts.next.new_claims && lead->spec->claims == SPEC_CLAIMS_DIRECT;
     int rc = release(lead, keep, err);
     if (rc < 0)
         return rc;
@@ -126,9 +129,9 @@ int lead_next_attempt(struct lead *lead, struct drarun_error *err)
     lead->gang.since_ms = before.since_ms;
     lead->gang.spent_ms[GANG_CLOCK_QUEUE] = before.spent_ms[GANG_CLOCK_QUEUE];
     lead->gang.step = lead->render.step;
-    json_decref(lead->report);
-    lead->report = NULL;
-    json_decref(TAKE_PTR(lead->fabric));
+    json_decref(lead->attempt.report);
+    lead->attempt.report = NULL;
+    json_decref(TAKE_PTR(lead->attempt.fabric));
     lead_tell(lead, NULL);
     return create_workers(lead->cluster, lead->spec, &lead->render, err);
 }
@@ -137,14 +140,14 @@ static void add_count(const struct lead *lead, struct buf *out)
 {
     static const char *const names[] = {[FAILURE_COUNT_RESTARTS] = "restarts",
                                         [FAILURE_COUNT_INFRASTRUCTURE] = "infrastructureRestarts"};
-    enum failure_count count = lead->next.count;
+    enum failure_count count = lead->restarts.next.count;
     if (count == FAILURE_COUNT_NONE)
         buf_add_str(out, "does not count");
     else
-        buf_printf(out, "%u of %u %s", lead->counted[count], failure_allowed(lead->spec, count),
-                   names[count]);
-    if (lead->next.rule >= 0)
-        buf_printf(out, ", by failurePolicy.rules[%d]", lead->next.rule);
+        buf_printf(out, "%u of %u %s", lead->restarts.counted[count],
+                   failure_allowed(lead->spec, count), names[count]);
+    if (lead->restarts.next.rule >= 0)
+        buf_printf(out, ", by failurePolicy.rules[%d]", lead->restarts.next.rule);
 }
 
 static void add_restart(const struct lead *lead, const char *cause, struct buf *out)
@@ -158,7 +161,7 @@ static void add_restart(const struct lead *lead, const char *cause, struct buf *
 /* From a pod nothing else says why it ended; here the job engine has done so. */
 static void say_restart(struct lead *lead)
 {
-    const json_t *cause = json_object_get(lead->report, "cause");
+    const json_t *cause = json_object_get(lead->attempt.report, "cause");
     const char *why = json_string_value(json_object_get(cause, "text"));
     struct buf whole = BUF_INIT, brief = BUF_INIT;
     add_restart(lead, why, &whole);
@@ -183,11 +186,11 @@ static void pause_before_next(struct lead *lead)
 
 int lead_restart(struct lead *lead, struct drarun_error *err)
 {
-    lead->restarts++;
-    lead->counted[lead->next.count]++;
+    lead->restarts.count++;
+    lead->restarts.counted[lead->restarts.next.count]++;
     say_restart(lead);
     lead_tell(lead, NULL); /* how this one ended: a line of the history */
-    if (lead->next.count == FAILURE_COUNT_NONE && lead->ran_ms < SHORT_MS)
+    if (lead->restarts.next.count == FAILURE_COUNT_NONE && lead->attempt.ran_ms < SHORT_MS)
         pause_before_next(lead);
     return lead_is_stopped(lead) ? -EINTR : lead_next_attempt(lead, err);
 }

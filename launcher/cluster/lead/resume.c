@@ -40,23 +40,23 @@ static void take(struct lead *lead, const json_t *doc)
     bool ran = phase && strcmp(phase, "running") == 0;
     const json_t *report = json_object_get(doc, "report");
     lead->render.attempt = number(doc, "attempt", 1);
-    lead->restarts = number(doc, "restarts", 0);
-    status_doc_counts(doc, &lead->counted[FAILURE_COUNT_RESTARTS],
-                      &lead->counted[FAILURE_COUNT_INFRASTRUCTURE]);
-    lead->ranks = number(doc, "ranks", 0);
+    lead->restarts.count = number(doc, "restarts", 0);
+    status_doc_counts(doc, &lead->restarts.counted[FAILURE_COUNT_RESTARTS],
+                      &lead->restarts.counted[FAILURE_COUNT_INFRASTRUCTURE]);
+    lead->attempt.ranks = number(doc, "ranks", 0);
     gang_load(&lead->gang, status_doc_gang(doc));
     lead->render.step = lead->gang.step;
     take_causes(lead, doc);
-    lead->ended = status_doc_exit(doc) >= 0;
+    lead->inherited.ended = status_doc_exit(doc) >= 0;
     if (json_is_object(report))
-        lead->report = json_deep_copy(report);
-    if (lead->ended) {
+        lead->attempt.report = json_deep_copy(report);
+    if (lead->inherited.ended) {
         lead->status = status_doc_exit(doc);
         return;
     }
-    lead->releasing = lead->report != NULL;
-    lead->checked = ran && lead->options->keep_s > 0;
-    lead->orphaned = ran && !lead->releasing && !lead->checked;
+    lead->inherited.releasing = lead->attempt.report != NULL;
+    lead->allocation.checked = ran && lead->options->keep_s > 0;
+    lead->inherited.orphaned = ran && !lead->inherited.releasing && !lead->allocation.checked;
 }
 
 int lead_resume(struct lead *lead, struct drarun_error *err)
@@ -78,7 +78,7 @@ int lead_resume(struct lead *lead, struct drarun_error *err)
     }
     lead->doc = doc;
     take(lead, doc);
-    if (!lead->ended)
+    if (!lead->inherited.ended)
         log_note("another launcher led this job before: attempt %u continues from \"%s\"",
                  lead->render.attempt, gang_phase_name(lead->gang.phase));
     return 0;
@@ -97,10 +97,10 @@ int lead_take_orphans(struct lead *lead, struct drarun_error *err)
     if (cause) {
         cause_launcher_lost(cause, pod, NULL, 0);
         lead->status = cause_status(cause);
-        lead->report = cause_json(cause);
-        lead_note_end(lead, lead->report, cause_restart(cause));
+        lead->attempt.report = cause_json(cause);
+        lead_note_end(lead, lead->attempt.report, cause_restart(cause));
     }
     cause_free(cause);
     rankmap_done(&map);
-    return lead->report ? 0 : error_set(err, ENOMEM, "out of memory");
+    return lead->attempt.report ? 0 : error_set(err, ENOMEM, "out of memory");
 }

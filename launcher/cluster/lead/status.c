@@ -103,20 +103,20 @@ json_t *lead_document(struct lead *lead, const char *result)
         .uid = lead->owner_uid,
         .created_ms = lead->created_ms,
         .attempt = lead->render.attempt,
-        .restarts = lead->restarts,
-        .counted = lead->counted[FAILURE_COUNT_RESTARTS],
-        .infrastructure = lead->counted[FAILURE_COUNT_INFRASTRUCTURE],
+        .restarts = lead->restarts.count,
+        .counted = lead->restarts.counted[FAILURE_COUNT_RESTARTS],
+        .infrastructure = lead->restarts.counted[FAILURE_COUNT_INFRASTRUCTURE],
         .gang = &lead->gang,
         .rung = aligned ? claims_rung_name(claims_rung(role, lead->gang.step)) : NULL,
         .workers = board_workers(lead->board, lead->render.attempt),
         .count = lead->spec->workers,
-        .ranks = lead->ranks,
-        .cliques = lead->ranks ? lead->cliques : NULL,
-        .rank_order = lead->rank_order,
+        .ranks = lead->attempt.ranks,
+        .cliques = lead->attempt.ranks ? lead->domain.cliques : NULL,
+        .rank_order = lead->domain.rank_order,
         .waiting = waits ? &waiting : NULL,
-        .report = lead->report,
-        .fabric = lead->fabric,
-        .roles = lead->roles,
+        .report = lead->attempt.report,
+        .fabric = lead->attempt.fabric,
+        .roles = lead->attempt.roles,
         .asked = asked,
         .result = result,
         .launcher = {.pod = lead->options->holder,
@@ -180,13 +180,14 @@ void lead_write_log(struct lead *lead, const struct buf *lines)
 static const char *who_led(const struct lead *lead)
 {
     const json_t *launcher = json_object_get(lead->doc, "launcher");
-    const char *pod = lead->ended ? json_string_value(json_object_get(launcher, "pod")) : NULL;
+    const char *pod =
+        lead->inherited.ended ? json_string_value(json_object_get(launcher, "pod")) : NULL;
     return pod ? pod : lead->options->holder;
 }
 
 void lead_say_end(struct lead *lead)
 {
-    const json_t *cause = json_object_get(lead->report, "cause");
+    const json_t *cause = json_object_get(lead->attempt.report, "cause");
     char now[TIMESTAMP_SIZE];
     timestamp_format(lead_now(), now, sizeof now);
     lead_mark_log(lead);

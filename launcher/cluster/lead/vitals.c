@@ -57,7 +57,7 @@ static void ask(struct lead_vitals *v, bool of_ranks)
     v->answers = 0;
     v->sum = (struct silence_counts){0};
     memset(v->answered, 0, v->lead->spec->workers * sizeof *v->answered);
-    memset(v->story, 0, v->lead->ranks * sizeof *v->story);
+    memset(v->story, 0, v->lead->attempt.ranks * sizeof *v->story);
     strlist_done(&v->stories);
     job_ask_vitals(v->lead->job, of_ranks);
 }
@@ -114,7 +114,7 @@ static void tell_story(const Drarun__Wire__RankVitals *rank, struct buf *out)
 static void note_rank(struct lead_vitals *v, const Drarun__Wire__RankVitals *rank)
 {
     struct buf text = BUF_INIT;
-    if (rank->rank >= v->lead->ranks)
+    if (rank->rank >= v->lead->attempt.ranks)
         return;
     tell_story(rank, &text);
     for (size_t i = 0; text.data && !v->story[rank->rank] && i < v->stories.count; i++)
@@ -129,9 +129,9 @@ static void note_rank(struct lead_vitals *v, const Drarun__Wire__RankVitals *ran
 
 static void add_group(const struct lead_vitals *v, uint32_t story, struct buf *out)
 {
-    cleanup_free uint32_t *ranks = calloc(v->lead->ranks, sizeof *ranks);
+    cleanup_free uint32_t *ranks = calloc(v->lead->attempt.ranks, sizeof *ranks);
     uint32_t count = 0;
-    for (uint32_t r = 0; ranks && r < v->lead->ranks; r++)
+    for (uint32_t r = 0; ranks && r < v->lead->attempt.ranks; r++)
         if (v->story[r] == story)
             ranks[count++] = r;
     if (count == 0)
@@ -227,7 +227,7 @@ void lead_watch_vitals(struct lead *lead)
     if (v) {
         v->lead = lead;
         v->answered = calloc(lead->spec->workers, sizeof *v->answered);
-        v->story = calloc(lead->ranks, sizeof *v->story);
+        v->story = calloc(lead->attempt.ranks, sizeof *v->story);
         v->clock = event_new(lead->cluster->base, -1, EV_PERSIST, on_clock, v);
     }
     if (!v || !v->answered || !v->story || !v->clock || event_add(v->clock, &every) < 0) {

@@ -85,12 +85,12 @@ static void test_pods_change_while_the_domain_is_read(void **state)
     (void)state;
     assert_int_equal(lead_order_ranks(&lead, NULL), 0);
     for (uint32_t i = 0; i < WORKERS; i++) {
-        assert_non_null(lead.cliques[i]);
-        assert_string_equal(lead.cliques[i], cliques[i]);
+        assert_non_null(lead.domain.cliques[i]);
+        assert_string_equal(lead.domain.cliques[i], cliques[i]);
     }
-    assert_null(lead.rank_order);
-    free(lead.cliques);
-    json_decref(lead.domain);
+    assert_null(lead.domain.rank_order);
+    free(lead.domain.cliques);
+    json_decref(lead.domain.object);
 }
 
 int main(void)
