@@ -21,7 +21,7 @@ void lead_event(struct lead *lead, enum reason reason, const char *message)
     const struct api_event event = {
         .about = owner,
         .job = lead->spec->name,
-        .number = lead->events++,
+        .number = lead->told.events++,
         .reason = reason_name(reason),
         .message = message,
         .warning = reason_is_warning(reason),

@@ -39,7 +39,7 @@ static void listen_to_shell(struct lead *lead)
 
 void lead_look_for_shell(struct lead *lead)
 {
-    if (lead->options->keep_s == 0 || lead->cancelled || lead->signo)
+    if (lead->options->keep_s == 0 || lead->stop.cancelled || lead->stop.signo)
         return;
     listen_to_shell(lead);
     if (strcmp(lead->allocation.heartbeat, HEARTBEAT_ENDED) == 0)
@@ -49,8 +49,8 @@ void lead_look_for_shell(struct lead *lead)
     else
         log_note("no heartbeat from the allocation's shell for %u s: its workers are deleted",
                  lead->options->keep_s);
-    lead->cancelled = !lead->allocation.shell_ended;
-    lead->signo = SIGHUP;
+    lead->stop.cancelled = !lead->allocation.shell_ended;
+    lead->stop.signo = SIGHUP;
 }
 
 /* ---- the workers ---- */
@@ -95,7 +95,7 @@ int lead_keep(struct lead *lead, struct drarun_error *err)
     while (!lead_is_stopped(lead) && lead_now() < limit)
         turn(lead, &lost, limit);
     if (lead->allocation.shell_ended) {
-        lead->signo = 0;
+        lead->stop.signo = 0;
         lead->status = 0;
         lead->attempt.report = json_pack("{s:i}", "status", 0);
         return 0;

@@ -33,7 +33,7 @@ static void on_signal(void *arg, int signo)
 {
     struct lead *lead = arg;
     if (signo == SIGINT || signo == SIGTERM || signo == SIGHUP || signo == SIGQUIT)
-        lead->signo = signo;
+        lead->stop.signo = signo;
     else if (signo == SIGTSTP)
         raise(SIGSTOP);
 }
@@ -43,10 +43,10 @@ static void look_for_cancel(struct lead *lead)
 {
     const json_t *metadata = json_object_get(board_owner(lead->board), "metadata");
     const json_t *annotations = json_object_get(metadata, "annotations");
-    if (lead->cancelled || !json_object_get(annotations, CANCEL_ANNOTATION))
+    if (lead->stop.cancelled || !json_object_get(annotations, CANCEL_ANNOTATION))
         return;
-    lead->cancelled = true;
-    lead->signo = SIGINT;
+    lead->stop.cancelled = true;
+    lead->stop.signo = SIGINT;
     log_note("the job is cancelled");
     if (lead->job)
         job_interrupt(lead->job, SIGINT);
@@ -67,7 +67,7 @@ static void on_changed(void *arg)
 static void on_lease_lost(void *arg, const struct drarun_error *why)
 {
     struct lead *lead = arg;
-    lead->lost = *why;
+    lead->stop.lost = *why;
     lead->dirty = true;
     if (lead->job)
         job_stop(lead->job, why);
@@ -78,12 +78,12 @@ static void on_lease_lost(void *arg, const struct drarun_error *why)
 static int take_key(struct lead *lead, struct drarun_error *err)
 {
     if (lead->options->key)
-        lead->key = *lead->options->key;
-    else if (getrandom(lead->key.bytes, sizeof lead->key.bytes, 0) !=
-             (ssize_t)sizeof lead->key.bytes)
+        lead->key.tls = *lead->options->key;
+    else if (getrandom(lead->key.tls.bytes, sizeof lead->key.tls.bytes, 0) !=
+             (ssize_t)sizeof lead->key.tls.bytes)
         return error_set(err, errno, "getrandom: %s", strerror(errno));
-    for (size_t i = 0; i < sizeof lead->key.bytes; i++)
-        snprintf(lead->key_text + 2 * i, 3, "%02x", lead->key.bytes[i]);
+    for (size_t i = 0; i < sizeof lead->key.tls.bytes; i++)
+        snprintf(lead->key.hex + 2 * i, 3, "%02x", lead->key.tls.bytes[i]);
     return 0;
 }
 
@@ -176,15 +176,15 @@ static int begin(struct lead *lead, struct drarun_error *err)
         .image_volume = lead->cluster->image_volume,
         .delivery = lead->cluster->delivery,
         .pod_groups = lead->cluster->pod_groups,
-        .key = lead->key_text,
-        .secret = options->secret ? options->secret : lead->secret,
+        .key = lead->key.hex,
+        .secret = options->secret ? options->secret : lead->key.secret,
         .here = options->here,
         .keep_s = options->keep_s,
         .owner_uid = options->owner_uid,
     };
     int rc = take_key(lead, err);
     if (rc == 0)
-        rc = submit_name_secret(lead->spec->name, lead->secret, err);
+        rc = submit_name_secret(lead->spec->name, lead->key.secret, err);
     if (rc == 0 && (claims_wanted(lead->spec) || claims_named(lead->spec)) && lead->cluster->api)
         rc = facts_new(lead->cluster, &lead->facts, err);
     if (rc == 0 && lead->facts && claims_wanted(lead->spec))
@@ -218,18 +218,18 @@ static int catch_signals(struct lead *lead, struct drarun_error *err)
 {
     if (lead->options->framed)
         log_divert(on_log, lead);
-    if (!lead->signals)
-        lead->signals = signals_new(lead->cluster->base, on_signal, lead, err);
-    if (!lead->line && !lead->options->quiet && !lead->options->framed)
-        lead->line = status_line_new(lead->cluster->base, lead_status_line, lead);
-    return lead->signals ? 0 : -err->code;
+    if (!lead->console.signals)
+        lead->console.signals = signals_new(lead->cluster->base, on_signal, lead, err);
+    if (!lead->console.line && !lead->options->quiet && !lead->options->framed)
+        lead->console.line = status_line_new(lead->cluster->base, lead_status_line, lead);
+    return lead->console.signals ? 0 : -err->code;
 }
 
 /* Of an allocation the ranks' run ends when the workers are checked. */
 static int attempt(struct lead *lead, struct drarun_error *err)
 {
     int rc = lead->allocation.checked ? 0 : lead_place(lead, err);
-    status_line_clear(lead->line);
+    status_line_clear(lead->console.line);
     if (rc == 0 && !lead->allocation.checked)
         rc = lead_run_ranks(lead, err);
     if (rc == 0 && lead->allocation.checked)
@@ -259,10 +259,11 @@ static int attempts(struct lead *lead, struct drarun_error *err)
 
 static int status_of(const struct lead *lead, int rc, const struct drarun_error *err)
 {
-    if (lead->lost.code)
-        return error_exit_status(lead->lost.kind);
-    if (lead->signo && (rc < 0 || lead->cancelled))
-        return 128 + (lead->signo < 0 ? -lead->signo : lead->signo);
+    const struct lead_stop *stop = &lead->stop;
+    if (stop->lost.code)
+        return error_exit_status(stop->lost.kind);
+    if (stop->signo && (rc < 0 || stop->cancelled))
+        return 128 + (stop->signo < 0 ? -stop->signo : stop->signo);
     return rc < 0 ? error_exit_status(err->kind) : lead->status;
 }
 
@@ -270,7 +271,8 @@ static int status_of(const struct lead *lead, int rc, const struct drarun_error 
  * lost it. */
 static bool is_left_to_others(const struct lead *lead)
 {
-    return lead->lost.code || (!lead->options->here && lead->signo == SIGTERM && !lead->cancelled);
+    return lead->stop.lost.code ||
+           (!lead->options->here && lead->stop.signo == SIGTERM && !lead->stop.cancelled);
 }
 
 /* Who follows the job says its cause, of the last line of the log or of the document. */
@@ -283,9 +285,9 @@ static bool is_in_record(const struct lead *lead)
 /* The last line of the log: before the job's objects are gone, which the user need not await. */
 static void say_end(struct lead *lead)
 {
-    if (lead->options->framed && !lead->said_end)
+    if (lead->options->framed && !lead->told.end)
         lead_say_end(lead);
-    lead->said_end = true;
+    lead->told.end = true;
 }
 
 /* All but the document, which is there for a while for status, list and describe. */
@@ -314,7 +316,7 @@ static bool is_left_to_its_ttl(struct lead *lead)
 {
     struct drarun_error err = {0};
     int64_t end = clock_ms() + OWN_END_MS;
-    if (lead->spec->claims != SPEC_CLAIMS_TEMPLATE || lead->status != 0 || lead->cancelled ||
+    if (lead->spec->claims != SPEC_CLAIMS_TEMPLATE || lead->status != 0 || lead->stop.cancelled ||
         board_sync(lead->board, OWN_END_MS, &err) < 0)
         return false;
     while (!have_ended(lead) && clock_ms() < end)
@@ -348,8 +350,8 @@ static void finish(struct lead *lead, int rc, const struct drarun_error *err)
     lead->status = status_of(lead, rc, err);
     if (rc < 0 && rc != -EINTR && !is_in_record(lead))
         log_error("%s", err->text);
-    if (lead->lost.code)
-        log_error("%s", lead->lost.text);
+    if (lead->stop.lost.code)
+        log_error("%s", lead->stop.lost.text);
     if (!lead->owner_uid)
         return;
     if (is_left_to_others(lead)) {
@@ -360,7 +362,9 @@ static void finish(struct lead *lead, int rc, const struct drarun_error *err)
     if (rc < 0 && !lead->attempt.report)
         lead->attempt.report = lead_failure_report(lead, err);
     gang_end(&lead->gang, lead_now());
-    const char *result = lead->cancelled ? "cancelled" : lead->status == 0 ? "succeeded" : "failed";
+    const char *result = lead->stop.cancelled ? "cancelled"
+                         : lead->status == 0  ? "succeeded"
+                                              : "failed";
     lead_event_end(lead, result);
     lead_tell(lead, result);
     /* in a pod nobody has read the log either while the API server is away, and the document stays
@@ -376,8 +380,8 @@ static void done(struct lead *lead)
 {
     log_divert(NULL, NULL);
     metrics_server_free(lead->metrics);
-    status_line_free(lead->line);
-    signals_free(lead->signals);
+    status_line_free(lead->console.line);
+    signals_free(lead->console.signals);
     lease_free(lead->lease);
     status_writer_free(lead->writer);
     board_free(lead->board);
@@ -394,11 +398,11 @@ static void done(struct lead *lead)
     json_decref(lead->doc);
     strlist_done(&lead->restarts.avoid);
     strlist_done(&lead->restarts.silent);
-    free(lead->told_words);
-    waiting_told_done(&lead->said);
+    free(lead->told.words);
+    waiting_told_done(&lead->told.waiting);
     free(lead->owner_uid);
-    explicit_bzero(&lead->key, sizeof lead->key);
-    explicit_bzero(lead->key_text, sizeof lead->key_text);
+    explicit_bzero(&lead->key.tls, sizeof lead->key.tls);
+    explicit_bzero(lead->key.hex, sizeof lead->key.hex);
 }
 
 int lead_run(struct cluster *cluster, const struct lead_options *options)

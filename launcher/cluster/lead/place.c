@@ -151,8 +151,8 @@ static int act(struct lead *lead, struct drarun_error *err)
 static int64_t tell_ms(const struct lead *lead)
 {
     int64_t first = lead->gang.phase_since_ms + TELL_WAITING_MS;
-    int64_t again = lead->told_ms + TELL_WAITING_MS;
-    if (!lead->told_words)
+    int64_t again = lead->told.words_ms + TELL_WAITING_MS;
+    if (!lead->told.words)
         return first;
     return first > again ? first : again;
 }
@@ -169,16 +169,16 @@ static void tell_event(struct lead *lead)
 static bool tell_waiting(struct lead *lead)
 {
     cleanup_free char *words = lead_waiting_words(lead);
-    if (!words || (lead->told_words && strcmp(words, lead->told_words) == 0))
+    if (!words || (lead->told.words && strcmp(words, lead->told.words) == 0))
         return true;
     if (lead_now() < tell_ms(lead))
         return false;
     lead_tell(lead, NULL);
-    if (!lead->told_words)
+    if (!lead->told.words)
         tell_event(lead);
-    free(lead->told_words);
-    lead->told_words = TAKE_PTR(words);
-    lead->told_ms = lead_now();
+    free(lead->told.words);
+    lead->told.words = TAKE_PTR(words);
+    lead->told.words_ms = lead_now();
     return true;
 }
 
@@ -201,7 +201,7 @@ static void wait_for_news(struct lead *lead)
 
 int lead_place(struct lead *lead, struct drarun_error *err)
 {
-    free(TAKE_PTR(lead->told_words));
+    free(TAKE_PTR(lead->told.words));
     lead->dirty = true;
     while (!lead_is_stopped(lead)) {
         lead_look_for_shell(lead);

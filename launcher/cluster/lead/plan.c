@@ -27,9 +27,9 @@ static void collect(struct lead *lead, const json_t *all, struct plan_worker_inp
 static void say_unknown(struct lead *lead)
 {
     const char *why = facts_missing(lead->facts);
-    if (lead->unknown_told)
+    if (lead->told.unknown_slices)
         return;
-    lead->unknown_told = true;
+    lead->told.unknown_slices = true;
     log_note("the cluster's ResourceSlices are not known%s%s: each worker's devices are read from "
              "its pod instead; drarun install --cluster-role gives the right to read them",
              why[0] ? ": " : "", why);

@@ -28,9 +28,10 @@
 
 /* ---- the parts of a lead's state ---- */
 
-/* The ranks of the present attempt. ranks.c sets each member as it becomes known; whoever ends an
- * attempt without ranks sets the report. report and fabric are gone again before the next attempt
- * begins; the rest stays until ranks.c sets it anew. */
+/* The ranks of the present attempt. ranks.c sets each member as it becomes known, and resume.c
+ * what the status document says of them; whoever ends an attempt without ranks sets the report.
+ * report and fabric are gone again before the next attempt begins; the rest stays until ranks.c
+ * sets it anew. */
 struct lead_attempt {
     uint32_t ranks;
     json_t *roles; /* for the status document; NULL: the ranks are not numbered, or have no roles */
@@ -76,15 +77,47 @@ struct lead_allocation {
     int64_t heard_ms;   /* when that came, or nobody could be heard; 0: not looked yet */
 };
 
+/* The key with which the launcher and its agents prove themselves, and the Secret that holds it.
+ * lead.c sets all of it before anything of the job is made, and wipes it at the end. */
+struct lead_key {
+    struct tls_key tls;
+    char hex[2 * sizeof(struct tls_key) + 1];
+    char secret[SUBMIT_SECRET_SIZE]; /* the Secret's name, unless lead_options.secret names it */
+};
+
+/* What of the terminal the job engine has to itself while it runs: both are NULL meanwhile. ranks.c
+ * gives them up, and lead.c takes them back. */
+struct lead_console {
+    struct signals *signals;
+    struct status_line *line; /* NULL also: --quiet, or a pod's log */
+};
+
+/* What has been told, so that it is not told again; no decision depends on it. Each wait for
+ * the workers begins without words. */
+struct lead_told {
+    char *words;                 /* why the job waits, as the status says; NULL: nothing yet */
+    int64_t words_ms;            /* when the status was given them */
+    struct waiting_told waiting; /* the same, to who waits here without a status line */
+    bool unknown_slices;         /* that the slices may not be read */
+    bool end;                    /* the last line of the log is written */
+    unsigned events;             /* written so far: part of their names */
+};
+
+/* Why the launcher is to stop. Once lead_is_stopped no wait of it goes on. A job that is cancelled
+ * has a signo, too. */
+struct lead_stop {
+    int signo;                /* the signal that told it to end, or stands for it; 0: none */
+    bool cancelled;           /* by `drarun cancel`, or by an allocation's shell that is silent */
+    struct drarun_error lost; /* why it is the launcher no longer; code 0: it is */
+};
+
 struct lead {
     struct cluster *cluster;
     const struct lead_options *options;
     const struct job_spec *spec;
     struct render_options render; /* of the present attempt */
     char *owner_uid;
-    struct tls_key key;
-    char key_text[2 * sizeof(struct tls_key) + 1];
-    char secret[SUBMIT_SECRET_SIZE];
+    struct lead_key key;
     struct board *board;
     struct lease *lease;
     struct status_writer *writer;
@@ -93,8 +126,7 @@ struct lead {
     struct forecast *forecast;      /* NULL likewise */
     struct pod_group group;         /* why the scheduler does not place the gang */
     struct framed log;              /* the pod's */
-    struct signals *signals;        /* while no job engine has its own */
-    struct status_line *line;
+    struct lead_console console;
 
     struct gang gang;
     struct gang_decision decision;
@@ -102,24 +134,16 @@ struct lead {
     struct lead_restarts restarts;
     struct lead_domain domain;
     int64_t created_ms;
-    char *told_words; /* why it waits, as the status says; NULL: nothing yet */
-    int64_t told_ms;
-    struct waiting_told said; /* the same, to who waits here without a status line */
-    bool dirty;               /* something has changed since the last decision */
-    bool created;             /* by us: what remains of an interrupted run is ours to take back */
-    bool unknown_told;        /* that the slices may not be read */
-    bool said_end;            /* the last line of the log is written */
-    int signo;                /* told to end, by this signal */
-    bool cancelled;           /* by `drarun cancel` */
-    struct drarun_error lost; /* code 0: no */
-
+    bool dirty;   /* something has changed since the last decision */
+    bool created; /* by us: what remains of an interrupted run is ours to take back */
+    struct lead_told told;
+    struct lead_stop stop;
     json_t *doc; /* the status document as it was written last, or NULL */
     struct lead_inherited inherited;
     struct lead_allocation allocation;
 
     struct job *job;            /* while ranks run */
     struct lead_vitals *vitals; /* of theirs; NULL: they are not watched */
-    unsigned events;            /* written so far: part of their names */
     int status;                 /* exit status; meaningful once it has ended */
 };
 
@@ -132,8 +156,8 @@ const struct prediction *lead_prediction(const struct lead *lead);
 
 /* ---- place.c ---- */
 
-/* Until every worker is up: 0. Else what ended it: -ECANCELED and lead->signo or lead->lost, or err
- * with its kind. */
+/* Until every worker is up: 0. Else what ended it: -EINTR where lead_is_stopped, or err with its
+ * kind. */
 int lead_place(struct lead *lead, struct drarun_error *err);
 /* Asks for a decision, as often as something follows from one. */
 int lead_decide(struct lead *lead, uint32_t inspected, struct drarun_error *err);

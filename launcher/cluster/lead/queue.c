@@ -40,7 +40,7 @@ bool lead_is_taken_back(const struct lead *lead, int rc, const struct drarun_err
 {
     bool by_its_pods = rc < 0 ? err->kind == DRARUN_ERR_INFRASTRUCTURE : lead->status != 0;
     return by_its_pods && lead->spec->queue && lead_is_suspended(lead) && !lead_is_stopped(lead) &&
-           !lead->cancelled;
+           !lead->stop.cancelled;
 }
 
 /* With a new worker Job: in the old one a worker whose ranks were ended may count as completed. */
@@ -55,7 +55,7 @@ void lead_give_back_suspended(struct lead *lead)
 {
     struct drarun_error err = {0};
     struct gang before = lead->gang;
-    if (lead->lost.code || !is_suspended(board_launcher_job(lead->board)))
+    if (lead->stop.lost.code || !is_suspended(board_launcher_job(lead->board)))
         return;
     log_note("the job is suspended: its workers are deleted");
     if (delete_workers(lead->cluster, lead->spec, lead->options->namespace, &err) < 0)

@@ -145,9 +145,9 @@ static void keep_report(struct lead *lead, const struct job_request *request)
     name_node(lead, json_object_get(lead->attempt.report, "cause"));
     lead_note_end(lead, lead->attempt.report, cause_restart(cause));
     /* our own pod is taken away: the next launcher ends this attempt and may begin another */
-    if (!lead->options->here && !lead->cancelled && cause_kind(cause) == CAUSE_INTERRUPTED &&
+    if (!lead->options->here && !lead->stop.cancelled && cause_kind(cause) == CAUSE_INTERRUPTED &&
         lead->status == 128 + SIGTERM)
-        lead->signo = SIGTERM;
+        lead->stop.signo = SIGTERM;
     if (!lead->options->framed && report_show(request, lead->job, &err) < 0)
         log_error("%s", err.text);
 }
@@ -164,8 +164,8 @@ static int64_t time_left(const struct lead *lead)
 
 static int run(struct lead *lead, struct ranks *ranks, struct drarun_error *err)
 {
-    signals_free(TAKE_PTR(lead->signals)); /* the engine has its own */
-    status_line_free(TAKE_PTR(lead->line));
+    signals_free(TAKE_PTR(lead->console.signals)); /* the engine has its own */
+    status_line_free(TAKE_PTR(lead->console.line));
     lead->job = job_new(&ranks->request, NULL, err);
     if (!lead->job)
         return -err->code;
@@ -200,7 +200,7 @@ int lead_run_ranks(struct lead *lead, struct drarun_error *err)
     };
     const struct request_pods pods = {
         .base = lead->cluster->base,
-        .key = &lead->key,
+        .key = &lead->key.tls,
         .uid = lead->owner_uid,
         .attempt = lead->render.attempt,
         .rank_order = lead->domain.rank_order,

@@ -29,7 +29,7 @@ bool lead_may_restart(struct lead *lead, int rc, const struct drarun_error *err)
 {
     struct lead_restarts *restarts = &lead->restarts;
     const struct failure_decision *next = &restarts->next;
-    if (lead_is_stopped(lead) || lead->cancelled || (rc == 0 && lead->status == 0))
+    if (lead_is_stopped(lead) || lead->stop.cancelled || (rc == 0 && lead->status == 0))
         return false;
     if (rc < 0)
         restarts->next = decide_unrun(lead, err);

@@ -3,7 +3,7 @@
 
 bool lead_is_stopped(const struct lead *lead)
 {
-    return lead->signo || lead->lost.code;
+    return lead->stop.signo || lead->stop.lost.code;
 }
 
 const struct prediction *lead_prediction(const struct lead *lead)

@@ -57,14 +57,14 @@ int64_t lead_say_waiting(struct lead *lead)
     int64_t first = lead->gang.phase_since_ms + SAY_MS, next_ms = 0;
     struct waiting waiting;
     struct buf line = BUF_INIT;
-    if (lead->line || lead->options->quiet || lead->options->framed)
+    if (lead->console.line || lead->options->quiet || lead->options->framed)
         return INT64_MAX;
     if (lead_now() < first)
         return first;
     if (build_waiting(lead, &waiting, NULL) < 0)
         return INT64_MAX;
     const char *reason = waiting.count > 0 ? waiting.reasons[0].text : NULL;
-    if (waiting_tell(&lead->said, reason, lead_now(), &next_ms)) {
+    if (waiting_tell(&lead->told.waiting, reason, lead_now(), &next_ms)) {
         waiting_line(&waiting, &line);
         log_note("%s", line.data ? line.data : reason);
     }
