@@ -14,7 +14,7 @@
 static bool tell_evicted(struct agent *agent)
 {
     Drarun__Wire__Evicted message = DRARUN__WIRE__EVICTED__INIT;
-    if (!agent->options.pod || !agent->control || agent->control_lost)
+    if (!agent->options.pod || !agent->launcher.channel || agent->launcher.lost)
         return false;
     message.reason = unconst("its pod got SIGTERM: it was evicted, preempted or deleted");
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(EVICTED, evicted, &message);
@@ -38,7 +38,7 @@ static void on_sigterm(evutil_socket_t fd, short what, void *arg)
     error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, ESHUTDOWN, "the agent got SIGTERM");
     agent_send_failure(agent, &err, -1);
     agent_end_ranks(agent, false);
-    if (agent->state == AGENT_DONE && agent->control_lost)
+    if (agent->state == AGENT_DONE && agent->launcher.lost)
         agent_leave(agent, 70);
 }
 
@@ -88,18 +88,18 @@ void agent_free(struct agent *agent)
     remote_free(agent->remote);
     peers_free(agent->peers);
     coll_free(agent->coll);
-    channel_free(agent->control);
-    channel_free(agent->early.channel);
-    if (agent->early.launch)
-        drarun__wire__launch__free_unpacked(agent->early.launch, NULL);
-    if (agent->assignment)
-        drarun__wire__assignment__free_unpacked(agent->assignment, NULL);
-    if (agent->parent_due)
-        event_free(agent->parent_due);
-    if (agent->orphan_clock)
-        event_free(agent->orphan_clock);
-    if (agent->await_clock)
-        event_free(agent->await_clock);
+    channel_free(agent->launcher.channel);
+    channel_free(agent->parent.channel);
+    if (agent->parent.launch)
+        drarun__wire__launch__free_unpacked(agent->parent.launch, NULL);
+    if (agent->parent.assignment)
+        drarun__wire__assignment__free_unpacked(agent->parent.assignment, NULL);
+    if (agent->parent.due)
+        event_free(agent->parent.due);
+    if (agent->launcher.orphan_clock)
+        event_free(agent->launcher.orphan_clock);
+    if (agent->launcher.await_clock)
+        event_free(agent->launcher.await_clock);
     listen_close(agent->door);
     tls_context_free(agent->dial_tls);
     if (agent->sigterm)

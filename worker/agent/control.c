@@ -46,7 +46,7 @@ static void on_parent_overdue(evutil_socket_t fd, short what, void *arg)
         &err, DRARUN_ERR_INFRASTRUCTURE, ETIMEDOUT,
         "worker %u got no connection from its neighbour within %d s: can the agents reach each "
         "other's ports?",
-        agent->assignment->worker, PARENT_DEADLINE_MS / 1000);
+        agent->parent.assignment->worker, PARENT_DEADLINE_MS / 1000);
     agent_fail(agent, &err);
 }
 
@@ -57,9 +57,9 @@ static void on_assignment(struct agent *agent, Drarun__Wire__Envelope *message)
     if (!begin_job(agent))
         return;
     message->body_case = DRARUN__WIRE__ENVELOPE__BODY__NOT_SET; /* ours now */
-    agent->assignment = TAKE_PTR(message->assignment);
-    agent->parent_due = evtimer_new(agent->base, on_parent_overdue, agent);
-    if (!agent->parent_due || evtimer_add(agent->parent_due, &limit) < 0) {
+    agent->parent.assignment = TAKE_PTR(message->assignment);
+    agent->parent.due = evtimer_new(agent->base, on_parent_overdue, agent);
+    if (!agent->parent.due || evtimer_add(agent->parent.due, &limit) < 0) {
         error_set(&err, ENOMEM, "out of memory");
         agent_fail(agent, &err);
         return;
@@ -92,7 +92,7 @@ static void on_ping(struct agent *agent, const Drarun__Wire__Ping *ping)
         agent_send_pong(agent, ping->ask);
         return;
     }
-    agent->settle_ask = ping->ask;
+    agent->launcher.asked = ping->ask;
     if (agent->pmix)
         pmix_host_drain(agent->pmix);
     ranks_settle(agent->ranks);
@@ -202,12 +202,12 @@ void agent_control_closed(struct channel *channel, const struct drarun_error *er
     struct agent *agent = arg;
     const char *why = err->code ? err->text : "connection closed";
     (void)channel;
-    agent->control_lost = true;
+    agent->launcher.lost = true;
     agent_reach_drop(agent);
     agent_names_drop(agent);
     if (agent_is_kept(agent) &&
         agent->state == AGENT_IDLE) { /* it only wanted to know what we hold */
-        agent->generation = 0;
+        agent->launcher.generation = 0;
         return;
     }
     if (agent_is_kept(agent))

@@ -16,20 +16,21 @@
 static void control_take(struct agent *agent, struct channel *channel,
                          const Drarun__Wire__Hello *hello)
 {
-    if (agent->orphan_clock)
-        event_del(agent->orphan_clock);
-    if (agent->await_clock)
-        event_del(agent->await_clock);
-    agent->control = channel;
-    agent->control_lost = false;
-    agent->generation = hello ? hello->generation : 0;
+    struct agent_launcher *launcher = &agent->launcher;
+    if (launcher->orphan_clock)
+        event_del(launcher->orphan_clock);
+    if (launcher->await_clock)
+        event_del(launcher->await_clock);
+    launcher->channel = channel;
+    launcher->lost = false;
+    launcher->generation = hello ? hello->generation : 0;
     /* what it did not launch it cannot go on with; it can end it */
-    agent->heir = agent->state != AGENT_IDLE;
+    launcher->heir = agent->state != AGENT_IDLE;
     channel_set_callbacks(channel, agent_control_message, agent_control_closed, agent);
     agent_send_hello(agent);
     /* in a pod always: the launcher awaits it */
     bool asked = hello && hello->fabric == DRARUN__WIRE__FABRIC__FABRIC_OPEN;
-    if (hello && !agent->heir && (agent->options.pod || asked))
+    if (hello && !launcher->heir && (agent->options.pod || asked))
         agent_send_inspection(agent, hello);
     if (agent_collect_drop(agent)) /* the one before it did not take them all */
         agent_finish(agent);
@@ -42,24 +43,24 @@ static void replace(struct agent *agent, const Drarun__Wire__Hello *hello)
     char why[160];
     snprintf(why, sizeof why,
              "a newer launcher (generation %" PRIu64 ", this one is %" PRIu64 ") has taken over",
-             hello->generation, agent->generation);
-    agent_refuse_take(TAKE_PTR(agent->control), why, ESTALE);
+             hello->generation, agent->launcher.generation);
+    agent_refuse_take(TAKE_PTR(agent->launcher.channel), why, ESTALE);
 }
 
 /* 0, or why this launcher is not served. */
 static int check_launcher(const struct agent *agent, const Drarun__Wire__Hello *hello,
                           struct drarun_error *err)
 {
-    bool served = agent->control && !agent->control_lost;
+    bool served = agent->launcher.channel && !agent->launcher.lost;
     int rc = agent->options.pod ? pod_check(agent->options.pod, hello, err) : 0;
     if (rc < 0)
         return rc;
-    if (hello->generation < agent->generation)
+    if (hello->generation < agent->launcher.generation)
         return error_set(err, ESTALE,
                          "this agent serves a newer launcher: generation %" PRIu64
                          ", the caller's is %" PRIu64,
-                         agent->generation, hello->generation);
-    if (served && hello->generation == agent->generation)
+                         agent->launcher.generation, hello->generation);
+    if (served && hello->generation == agent->launcher.generation)
         return error_set(err, EBUSY, "this agent already has a launcher");
     return 0;
 }
@@ -74,11 +75,11 @@ static void launcher_take(struct agent *agent, struct channel *channel,
     }
     if (agent->options.entry && hello_check_release(hello, &err) < 0) {
         log_error("worker 0 (%s): %s", agent->options.entry, err.text);
-        agent->other_release = true;
+        agent->launcher.other_release = true;
     }
-    if (agent->control && !agent->control_lost)
+    if (agent->launcher.channel && !agent->launcher.lost)
         replace(agent, hello);
-    channel_free(TAKE_PTR(agent->control));
+    channel_free(TAKE_PTR(agent->launcher.channel));
     agent_reach_drop(agent);
     if (agent->state == AGENT_IDLE)
         agent_drop_parent(agent, "its launcher was replaced");
@@ -116,8 +117,8 @@ static int await_launcher(struct agent *agent, struct drarun_error *err)
     struct timeval limit = timeval_from_ms(agent->options.await_ms);
     if (!agent->options.entry)
         return 0;
-    agent->await_clock = evtimer_new(agent->base, on_nobody, agent);
-    if (!agent->await_clock || evtimer_add(agent->await_clock, &limit) < 0)
+    agent->launcher.await_clock = evtimer_new(agent->base, on_nobody, agent);
+    if (!agent->launcher.await_clock || evtimer_add(agent->launcher.await_clock, &limit) < 0)
         return error_set(err, ENOMEM, "out of memory");
     return 0;
 }

@@ -97,7 +97,7 @@ void agent_finish(struct agent *agent)
     agent_clean(agent);
     agent_enter(agent, AGENT_DONE);
     agent_send_done(agent);
-    if (agent->control_lost && !agent_is_orphan(agent))
+    if (agent->launcher.lost && !agent_is_orphan(agent))
         agent_leave(agent, 70);
 }
 
@@ -128,8 +128,8 @@ static void on_orphaned(evutil_socket_t fd, short what, void *arg)
 
 bool agent_is_orphan(const struct agent *agent)
 {
-    return agent->orphan_clock && !agent->told_to_end &&
-           event_pending(agent->orphan_clock, EV_TIMEOUT, NULL);
+    return agent->launcher.orphan_clock && !agent->told_to_end &&
+           event_pending(agent->launcher.orphan_clock, EV_TIMEOUT, NULL);
 }
 
 /* How long to wait for another launcher; 0: not at all. */
@@ -145,10 +145,11 @@ static uint32_t orphan_wait_ms(const struct agent *agent)
 
 bool agent_wait_for_heir(struct agent *agent)
 {
+    struct agent_launcher *launcher = &agent->launcher;
     struct timeval limit = timeval_from_ms(orphan_wait_ms(agent));
-    if (orphan_wait_ms(agent) == 0 || !agent->door || agent->told_to_end || agent->other_release)
+    if (orphan_wait_ms(agent) == 0 || !agent->door || agent->told_to_end || launcher->other_release)
         return false;
-    if (!agent->orphan_clock)
-        agent->orphan_clock = evtimer_new(agent->base, on_orphaned, agent);
-    return agent->orphan_clock && evtimer_add(agent->orphan_clock, &limit) == 0;
+    if (!launcher->orphan_clock)
+        launcher->orphan_clock = evtimer_new(agent->base, on_orphaned, agent);
+    return launcher->orphan_clock && evtimer_add(launcher->orphan_clock, &limit) == 0;
 }

@@ -79,8 +79,8 @@ void agent_connect_take(struct agent *agent, Drarun__Wire__Launch *launch)
         agent->peers = peers_new(agent->base, &agent->job, &agent->tree, agent->dial_tls, &owner);
         rc = agent->peers ? 0 : error_set(&err, ENOMEM, "out of memory");
     }
-    if (rc == 0 && agent->early.channel)
-        rc = peers_parent_take(agent->peers, TAKE_PTR(agent->early.channel), agent->early.worker,
+    if (rc == 0 && agent->parent.channel)
+        rc = peers_parent_take(agent->peers, TAKE_PTR(agent->parent.channel), agent->parent.worker,
                                &err);
     if (rc == 0)
         rc = peers_connect(agent->peers, &err);
@@ -98,24 +98,24 @@ void agent_refuse_take(struct channel *channel, const char *why, int code)
 
 void agent_drop_parent(struct agent *agent, const char *why)
 {
-    if (agent->early.launch)
-        drarun__wire__launch__free_unpacked(TAKE_PTR(agent->early.launch), NULL);
-    if (agent->early.channel)
-        agent_refuse_take(TAKE_PTR(agent->early.channel), why, EPROTO);
+    if (agent->parent.launch)
+        drarun__wire__launch__free_unpacked(TAKE_PTR(agent->parent.launch), NULL);
+    if (agent->parent.channel)
+        agent_refuse_take(TAKE_PTR(agent->parent.channel), why, EPROTO);
 }
 
 void agent_join(struct agent *agent)
 {
-    Drarun__Wire__Assignment *own = agent->assignment;
-    Drarun__Wire__Launch *launch = agent->early.launch;
+    Drarun__Wire__Assignment *own = agent->parent.assignment;
+    Drarun__Wire__Launch *launch = agent->parent.launch;
     if (!own || !launch || agent->state != AGENT_PREPARING || agent->peers)
         return;
     if (strcmp(launch->uid, own->uid) != 0 || launch->attempt != own->attempt) {
         agent_drop_parent(agent, "a neighbour of another job");
         return;
     }
-    event_del(agent->parent_due);
-    agent->early.launch = NULL;
+    event_del(agent->parent.due);
+    agent->parent.launch = NULL;
     launch->worker = own->worker;
     launch->local_first_slot = own->local_first_slot;
     char *dir = launch->session_dir;
@@ -132,12 +132,12 @@ static void early_message(struct channel *channel, Drarun__Wire__Envelope *messa
 {
     struct agent *agent = arg;
     (void)channel;
-    if (message->body_case != DRARUN__WIRE__ENVELOPE__BODY_LAUNCH || agent->early.launch) {
+    if (message->body_case != DRARUN__WIRE__ENVELOPE__BODY_LAUNCH || agent->parent.launch) {
         agent_drop_parent(agent, "it does not speak the protocol of a neighbour");
         return;
     }
     message->body_case = DRARUN__WIRE__ENVELOPE__BODY__NOT_SET; /* ours now */
-    agent->early.launch = TAKE_PTR(message->launch);
+    agent->parent.launch = TAKE_PTR(message->launch);
     agent_join(agent);
 }
 
@@ -146,9 +146,9 @@ static void early_closed(struct channel *channel, const struct drarun_error *err
     struct agent *agent = arg;
     log_error("%s turned away: %s", channel_peer(channel),
               err->code ? err->text : "it closed the connection");
-    if (agent->early.launch)
-        drarun__wire__launch__free_unpacked(TAKE_PTR(agent->early.launch), NULL);
-    channel_free(TAKE_PTR(agent->early.channel));
+    if (agent->parent.launch)
+        drarun__wire__launch__free_unpacked(TAKE_PTR(agent->parent.launch), NULL);
+    channel_free(TAKE_PTR(agent->parent.channel));
 }
 
 void agent_parent_take(struct agent *agent, struct channel *channel,
@@ -160,12 +160,12 @@ void agent_parent_take(struct agent *agent, struct channel *channel,
         agent_refuse_take(channel, err.text, err.code);
         return;
     }
-    if (!waiting || agent->peers || agent->early.channel ||
-        (agent->assignment && strcmp(hello->job, agent->assignment->uid) != 0)) {
+    if (!waiting || agent->peers || agent->parent.channel ||
+        (agent->parent.assignment && strcmp(hello->job, agent->parent.assignment->uid) != 0)) {
         agent_refuse_take(channel, "a neighbour of another job", EPROTO);
         return;
     }
-    agent->early.channel = channel;
-    agent->early.worker = hello->worker;
+    agent->parent.channel = channel;
+    agent->parent.worker = hello->worker;
     channel_set_callbacks(channel, early_message, early_closed, agent);
 }

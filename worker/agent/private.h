@@ -40,12 +40,29 @@ struct agent_rank {
     size_t cpu_count;
 };
 
-/* The parent, between its dial and the start of our preparations, which need both what it hands on
- * and what the launcher assigned. */
-struct early_parent {
-    struct channel *channel;
-    uint32_t worker;
-    Drarun__Wire__Launch *launch;
+/* The one launcher that the agent serves: the newest. door.c sets it with each that comes;
+ * control.c notes that it is gone, and its last question. The channel of one that is gone stays
+ * until another comes, and nothing is sent to it. */
+struct agent_launcher {
+    struct channel *channel; /* NULL: none has come yet */
+    bool lost;               /* the channel is closed */
+    uint64_t generation;     /* a newer one takes its place, an older one is refused */
+    bool heir;               /* it found the job that another one had launched: it can but end it */
+    bool other_release;      /* it is of one, with options.entry: it will refuse us */
+    uint32_t asked;          /* its last question, which ranks_settle answers */
+    struct event *await_clock;  /* until the first comes, with options.entry; else NULL */
+    struct event *orphan_clock; /* end.c starts it where another is awaited; NULL: never yet */
+};
+
+/* The parent in the tree, from its dial or our assignment, whichever is first, until we have both
+ * and prepare the job (agent_join). channel and launch are handed on then; the assignment, without
+ * what the launch needs of it, stays. Worker 0 gets none, and uses nothing of this. */
+struct agent_parent {
+    struct channel *channel;              /* NULL: it has not dialled */
+    uint32_t worker;                      /* which it is; with channel */
+    Drarun__Wire__Launch *launch;         /* that it hands on; NULL: it has not yet */
+    Drarun__Wire__Assignment *assignment; /* the launcher's word of our place; NULL: not yet */
+    struct event *due;                    /* the deadline of the launch, from the assignment on */
 };
 
 /* The first abort that came while another rank was dying: most likely an echo, told after that end.
@@ -88,22 +105,14 @@ struct agent {
     struct agent_options options;
     enum agent_state state;
     int status;
-    struct channel *control;
-    bool control_lost;
-    uint64_t generation; /* of the launcher: a newer one takes its place, an older one is refused */
-    bool heir;           /* the launcher found the job that another one had launched */
-    bool told_to_end;    /* by SIGTERM: no use in waiting for another launcher */
-    bool other_release;  /* the launcher is of one, with options.entry: it will refuse us */
+    struct agent_launcher launcher;
+    struct event *sigterm;
+    bool told_to_end; /* by SIGTERM: no use in waiting for another launcher */
     struct agent_inspection inspection;
     struct agent_reach reach;
-    struct event *await_clock;  /* until a launcher comes, with options.entry */
-    struct event *orphan_clock; /* runs while that is awaited */
     struct listen_door *door;
     struct tls_context *dial_tls;
-    struct early_parent early;
-    Drarun__Wire__Assignment *assignment; /* NULL on worker 0 */
-    struct event *parent_due;             /* the parent's deadline */
-    struct event *sigterm;
+    struct agent_parent parent;
     struct agent_job job;
     struct strlist environment; /* our own, as it was before libpmix got its settings there */
     struct tree tree;
@@ -118,7 +127,6 @@ struct agent {
     bool *app_connected;     /* by program: the launcher was told */
     struct late_abort late_abort;
     struct other_users other_users;
-    uint32_t settle_ask;   /* the launcher's question that ranks_settle answers */
     bool out_of_order;     /* something may be left in shared memory */
     uint64_t output_bytes; /* of all ranks */
     bool mpi_library;      /* a rank had an MPI library loaded */

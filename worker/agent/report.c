@@ -35,14 +35,16 @@ static bool is_for_an_heir(const Drarun__Wire__Envelope *message)
 
 bool agent_has_launcher(const struct agent *agent)
 {
-    return agent->control && !agent->control_lost && !agent->heir;
+    const struct agent_launcher *launcher = &agent->launcher;
+    return launcher->channel && !launcher->lost && !launcher->heir;
 }
 
 void agent_send(struct agent *agent, const Drarun__Wire__Envelope *message)
 {
-    if (!agent->control || agent->control_lost || (agent->heir && !is_for_an_heir(message)))
+    const struct agent_launcher *launcher = &agent->launcher;
+    if (!launcher->channel || launcher->lost || (launcher->heir && !is_for_an_heir(message)))
         return;
-    int rc = channel_send(agent->control, message);
+    int rc = channel_send(launcher->channel, message);
     if (rc < 0)
         log_error("message to the launcher not sent: %s", strerror(-rc));
 }
@@ -74,7 +76,7 @@ void agent_send_hello(struct agent *agent)
     hello_fill(&message, DRARUN__WIRE__ROLE__ROLE_AGENT, pmix_version());
     gethostname(host, sizeof host - 1);
     message.host = host;
-    message.launched = agent->heir;
+    message.launched = agent->launcher.heir;
     message.fabric = DRARUN__WIRE__FABRIC__FABRIC_REACH;
     if (agent->options.pod)
         message.job = unconst(agent->options.pod->job);
@@ -294,7 +296,7 @@ void agent_on_output(void *arg, uint32_t rank, enum rank_stream stream, const vo
     message.data.data = unconst(data);
     message.data.len = length;
     message.partial = partial;
-    if (agent->control_lost || agent->heir) { /* nobody will give the credit back */
+    if (agent->launcher.lost || agent->launcher.heir) { /* nobody will give the credit back */
         ranks_output_done(agent->ranks, length);
         return;
     }
@@ -362,5 +364,5 @@ void agent_on_settled(void *arg)
 {
     struct agent *agent = arg;
     send_late_abort(agent);
-    agent_send_pong(agent, agent->settle_ask);
+    agent_send_pong(agent, agent->launcher.asked);
 }

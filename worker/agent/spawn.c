@@ -56,7 +56,7 @@ void agent_spawn_ask(struct agent *agent, const struct spawn_request *request, v
     if (spawn)
         message = spawn_message_new(request, agent->spawns.last_id + 1);
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(SPAWN_REQUEST, spawn_request, message);
-    if (!message || channel_send(agent->control, &envelope) < 0) {
+    if (!message || channel_send(agent->launcher.channel, &envelope) < 0) {
         free(spawn);
         answer(agent, request->rank, token, NULL, false);
     } else {
@@ -116,7 +116,7 @@ void agent_name_send(struct agent *agent, Drarun__Wire__NameRequest *message, vo
     struct agent_name *name = can_ask(agent) ? malloc(sizeof *name) : NULL;
     message->id = agent->spawns.last_id + 1;
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(NAME_REQUEST, name_request, message);
-    if (!name || channel_send(agent->control, &envelope) < 0) {
+    if (!name || channel_send(agent->launcher.channel, &envelope) < 0) {
         free(name);
         answer_name(agent, message->rank, token, NULL);
         return;

@@ -196,8 +196,9 @@ static void wait_ms(unsigned ms)
 static void fire(uint8_t index)
 {
     struct agent *agent = rig.agent;
-    struct event *const clocks[] = {agent->parent_due, agent->orphan_clock, agent->await_clock,
-                                    agent->look, agent->late_abort.timer};
+    struct event *const clocks[] = {agent->parent.due, agent->launcher.orphan_clock,
+                                    agent->launcher.await_clock, agent->look,
+                                    agent->late_abort.timer};
     struct event *clock = clocks[index % ARRAY_LEN(clocks)];
     if (clock && event_pending(clock, EV_TIMEOUT, NULL))
         event_active(clock, EV_TIMEOUT, 0);
