@@ -81,11 +81,11 @@ void agent_free(struct agent *agent)
     agent_clean(agent);
     ranks_free(agent->ranks);
     agent_spawn_drop(agent);
-    for (uint32_t i = 0; agent->pmi1 && i < agent->job.group_count; i++)
-        pmi1_host_free(agent->pmi1[i]);
-    free(agent->pmi1);
-    pmix_host_free(agent->pmix);
-    remote_free(agent->remote);
+    for (uint32_t i = 0; agent->servers.pmi1 && i < agent->job.group_count; i++)
+        pmi1_host_free(agent->servers.pmi1[i]);
+    free(agent->servers.pmi1);
+    pmix_host_free(agent->servers.pmix);
+    remote_free(agent->servers.remote);
     peers_free(agent->peers);
     coll_free(agent->coll);
     channel_free(agent->launcher.channel);
@@ -104,11 +104,11 @@ void agent_free(struct agent *agent)
     tls_context_free(agent->dial_tls);
     if (agent->sigterm)
         event_free(agent->sigterm);
-    if (agent->look)
-        event_free(agent->look);
-    if (agent->still_running)
-        event_free(agent->still_running);
-    topology_free(agent->topology);
+    if (agent->looks.library_clock)
+        event_free(agent->looks.library_clock);
+    if (agent->looks.running_clock)
+        event_free(agent->looks.running_clock);
+    topology_free(agent->servers.topology);
     close_fd(&agent->options.control_fd);
     close_fd(&agent->options.listen_fd);
     for (uint32_t i = 0; agent->rank && i < agent->job.local_count; i++) {

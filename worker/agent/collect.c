@@ -35,7 +35,7 @@ int agent_collect_open(struct agent *agent, struct drarun_error *err)
         return 0;
     struct agent_collect *c = calloc(1, sizeof *c);
     agent->collect = c;
-    if (!c || asprintf(&c->path, "%s/" FOLDER, agent->session_dir) < 0)
+    if (!c || asprintf(&c->path, "%s/" FOLDER, agent->session.dir) < 0)
         return error_set(err, ENOMEM, "out of memory");
     c->fd = -1;
     if (mkdir(c->path, 0700) < 0)

@@ -93,8 +93,8 @@ static void on_ping(struct agent *agent, const Drarun__Wire__Ping *ping)
         return;
     }
     agent->launcher.asked = ping->ask;
-    if (agent->pmix)
-        pmix_host_drain(agent->pmix);
+    if (agent->servers.pmix)
+        pmix_host_drain(agent->servers.pmix);
     ranks_settle(agent->ranks);
 }
 

@@ -43,26 +43,27 @@ void agent_leave(struct agent *agent, int status)
 
 void agent_clean(struct agent *agent)
 {
-    if (agent->look)
-        event_del(agent->look);
-    if (agent->still_running)
-        event_del(agent->still_running);
-    if (agent->shm && agent->out_of_order) {
-        int removed = shm_clean_run(agent->shm);
+    if (agent->looks.library_clock)
+        event_del(agent->looks.library_clock);
+    if (agent->looks.running_clock)
+        event_del(agent->looks.running_clock);
+    struct agent_session *session = &agent->session;
+    if (session->shm && session->out_of_order) {
+        int removed = shm_clean_run(session->shm);
         if (removed > 0)
             log_verbose("removed %d shared-memory segments that killed ranks had left", removed);
     }
-    shm_clean_free(TAKE_PTR(agent->shm));
-    int shm_rc = agent->shm_dir[0] ? session_remove(agent->shm_dir) : 0;
+    shm_clean_free(TAKE_PTR(session->shm));
+    int shm_rc = session->shm_dir[0] ? session_remove(session->shm_dir) : 0;
     if (shm_rc < 0)
-        log_error("cannot remove %s: %s", agent->shm_dir, strerror(-shm_rc));
-    agent->shm_dir[0] = '\0';
-    if (!agent->session_dir)
+        log_error("cannot remove %s: %s", session->shm_dir, strerror(-shm_rc));
+    session->shm_dir[0] = '\0';
+    if (!session->dir)
         return;
-    int rc = session_remove(agent->session_dir);
+    int rc = session_remove(session->dir);
     if (rc < 0)
-        log_error("cannot remove %s: %s", agent->session_dir, strerror(-rc));
-    free(TAKE_PTR(agent->session_dir));
+        log_error("cannot remove %s: %s", session->dir, strerror(-rc));
+    free(TAKE_PTR(session->dir));
     if (agent->options.session)
         agent->options.session(NULL, agent->options.session_arg);
 }
@@ -71,7 +72,7 @@ void agent_clean(struct agent *agent)
 
 void agent_end_ranks(struct agent *agent, bool at_once)
 {
-    agent->out_of_order = true;
+    agent->session.out_of_order = true;
     if (agent->state == AGENT_DONE)
         return;
     if (agent->state == AGENT_RUNNING)

@@ -138,23 +138,23 @@ static void rank_waits(void *arg, uint32_t rank)
 static void pmi1_waits(void *arg, uint32_t rank)
 {
     struct agent *agent = arg;
-    pmix_host_waits(agent->pmix, rank);
+    pmix_host_waits(agent->servers.pmix, rank);
 }
 
 static void group_released(void *arg, const struct rank_group *group)
 {
     struct agent *agent = arg;
-    if (agent->pmi1[group->index])
-        pmi1_host_release(agent->pmi1[group->index]);
+    if (agent->servers.pmi1[group->index])
+        pmi1_host_release(agent->servers.pmi1[group->index]);
 }
 
 void agent_release_ranks(struct agent *agent)
 {
-    if (!agent->pmix)
+    if (!agent->servers.pmix)
         return;
     for (uint32_t i = 0; i < agent->job.group_count; i++)
         group_released(agent, agent->job.groups[i]);
-    pmix_host_release(agent->pmix);
+    pmix_host_release(agent->servers.pmix);
 }
 
 static void pmix_log(void *arg, uint32_t rank, int stream, const char *text)
@@ -218,12 +218,13 @@ static int open_servers(struct agent *agent, struct drarun_error *err)
         .failed = pmix_failed,
         .arg = agent,
     };
+    struct agent_servers *servers = &agent->servers;
     if (!agent->job.pmix)
         return 0;
-    agent->topology = topology_new();
-    agent->pmix = pmix_host_new(agent->base, &agent->job, &agent->tree, agent->coll,
-                                agent->topology, agent->session_dir, &pmix, err);
-    int rc = agent->pmix ? 0 : -err->code;
+    servers->topology = topology_new();
+    servers->pmix = pmix_host_new(agent->base, &agent->job, &agent->tree, agent->coll,
+                                  servers->topology, agent->session.dir, &pmix, err);
+    int rc = servers->pmix ? 0 : -err->code;
     for (uint32_t i = 0; rc == 0 && i < agent->job.launched; i++)
         rc = agent_open_group(agent, agent->job.groups[i], err);
     return rc;
@@ -239,14 +240,14 @@ int agent_open_group(struct agent *agent, const struct rank_group *group, struct
                                     .spawn = pmi1_spawn,
                                     .name = pmi1_name,
                                     .arg = agent};
-    if (!agent->pmix)
+    if (!agent->servers.pmix)
         return 0;
-    struct pmi1_host **pmi1 = &agent->pmi1[group->index];
-    *pmi1 = pmi1_host_new(agent->base, &agent->job, group, agent->coll, agent->topology,
-                          agent->session_dir, &owner, err);
+    struct pmi1_host **pmi1 = &agent->servers.pmi1[group->index];
+    *pmi1 = pmi1_host_new(agent->base, &agent->job, group, agent->coll, agent->servers.topology,
+                          agent->session.dir, &owner, err);
     if (!*pmi1)
         return -err->code;
-    int rc = group->spawned ? pmix_host_add_group(agent->pmix, err) : 0;
+    int rc = group->spawned ? pmix_host_add_group(agent->servers.pmix, err) : 0;
     if (rc < 0)
         pmi1_host_free(TAKE_PTR(*pmi1));
     return rc;
@@ -254,10 +255,10 @@ int agent_open_group(struct agent *agent, const struct rank_group *group, struct
 
 void agent_close_group(struct agent *agent, const struct rank_group *group)
 {
-    if (!agent->pmix)
+    if (!agent->servers.pmix)
         return;
-    pmi1_host_free(TAKE_PTR(agent->pmi1[group->index]));
-    pmix_host_drop_group(agent->pmix);
+    pmi1_host_free(TAKE_PTR(agent->servers.pmi1[group->index]));
+    pmix_host_drop_group(agent->servers.pmix);
 }
 
 /* ---- environment ---- */
@@ -316,7 +317,7 @@ static void rank_environment(const struct agent *agent, uint32_t rank, bool torc
 {
     const struct agent_job *job = &agent->job;
     const struct pod *pod = agent->options.pod;
-    char path[sizeof agent->shm_dir + 32];
+    char path[sizeof agent->session.shm_dir + 32];
     const struct rank_group *group = agent_job_group_of(job, rank);
     struct rank_place place = rankmap_place(&group->map, rank - group->first);
     const Drarun__Wire__World *world =
@@ -336,18 +337,19 @@ static void rank_environment(const struct agent *agent, uint32_t rank, bool torc
         .node = pod && pod->node[0] ? pod->node : NULL,
     };
     rankenv_add(env, &known, &group->map, &place);
-    if (agent->pmix)
-        pmix_host_rank_env(agent->pmix, rank, env);
+    if (agent->servers.pmix)
+        pmix_host_rank_env(agent->servers.pmix, rank, env);
+    const char *shm_dir = agent->session.shm_dir;
     /* Open MPI 4 and 5 name a segment by host and local rank: workers of one host need directories
      * of their own. Not for the user's mpirun, which would hand it to the ranks of all workers. */
-    if ((agent->pmix || agent_mpirun_serves(agent)) && agent->shm_dir[0]) {
-        rankenv_default(env, "OMPI_MCA_btl_vader_backing_directory", "%s", agent->shm_dir);
-        rankenv_default(env, "OMPI_MCA_btl_sm_backing_directory", "%s", agent->shm_dir);
+    if ((agent->servers.pmix || agent_mpirun_serves(agent)) && shm_dir[0]) {
+        rankenv_default(env, "OMPI_MCA_btl_vader_backing_directory", "%s", shm_dir);
+        rankenv_default(env, "OMPI_MCA_btl_sm_backing_directory", "%s", shm_dir);
     }
     if (agent_progress_path(agent, rank, path, sizeof path))
         env_set(env, PROGRESS_VARIABLE, path);
-    if (agent->remote)
-        remote_environment(agent->remote, env);
+    if (agent->servers.remote)
+        remote_environment(agent->servers.remote, env);
     rank_setting_add(job->wire, (uint32_t)agent_job_local_index(job, rank), env);
     agent_collect_env(agent, env);
 }
@@ -397,14 +399,15 @@ int agent_check_room(const struct agent *agent, uint32_t ranks, struct drarun_er
 
 static int make_session(struct agent *agent, struct drarun_error *err)
 {
-    int rc = session_make(agent->job.wire->session_dir, &agent->session_dir, err);
+    struct agent_session *session = &agent->session;
+    int rc = session_make(agent->job.wire->session_dir, &session->dir, err);
     if (rc < 0)
         return rc;
     if (agent->options.session)
-        agent->options.session(agent->session_dir, agent->options.session_arg);
-    shm_clean_dir(agent->session_dir, agent->shm_dir, sizeof agent->shm_dir);
-    if (mkdir(agent->shm_dir, 0700) < 0)
-        agent->shm_dir[0] = '\0'; /* the libraries then use /dev/shm itself, or do without */
+        agent->options.session(session->dir, agent->options.session_arg);
+    shm_clean_dir(session->dir, session->shm_dir, sizeof session->shm_dir);
+    if (mkdir(session->shm_dir, 0700) < 0)
+        session->shm_dir[0] = '\0'; /* the libraries then use /dev/shm itself, or do without */
     return 0;
 }
 
@@ -466,10 +469,10 @@ int agent_reserve_ranks(struct agent *agent, uint32_t first)
     if (!connected)
         return -ENOMEM;
     agent->app_connected = connected;
-    struct pmi1_host **pmi1 = realloc(agent->pmi1, job->group_count * sizeof *pmi1);
+    struct pmi1_host **pmi1 = realloc(agent->servers.pmi1, job->group_count * sizeof *pmi1);
     if (!pmi1)
         return -ENOMEM;
-    agent->pmi1 = pmi1;
+    agent->servers.pmi1 = pmi1;
     for (uint32_t i = first; i < job->group_count; i++) {
         const struct rank_group *group = job->groups[i];
         pmi1[i] = NULL;
@@ -507,7 +510,7 @@ int agent_prepare_take(struct agent *agent, Drarun__Wire__Launch *launch, struct
         rc = agent_mpirun_open(agent, err);
     if (rc < 0)
         return rc;
-    agent->shm = shm_clean_begin();
+    agent->session.shm = shm_clean_begin();
     if (job->local_count == 0 && !job->wire->hold)
         return 0; /* it only relays, and is done as soon as it is started */
     struct ranks_owner owner = {
@@ -606,7 +609,7 @@ static int start_rank(struct agent *agent, uint32_t index, struct program *progr
     if (agent_pmi1(agent, rank))
         rc = pmi1_host_open(agent_pmi1(agent, rank), rank, &env, &pmi_fd, err);
     if (rc == 0 && agent_mpirun_serves(agent))
-        rc = remote_server(agent->remote, &server_argv, &pmi_fd, err);
+        rc = remote_server(agent->servers.remote, &server_argv, &pmi_fd, err);
     if (rc == 0 && env.failed)
         rc = error_set(err, ENOMEM, "out of memory");
     struct rank_request request = {
@@ -633,20 +636,20 @@ static void on_still_running(evutil_socket_t fd, short what, void *arg)
     (void)fd, (void)what;
     if (ranks_running(agent->ranks) == 0)
         return;
-    topology_start(agent->topology);
-    if (agent->pmix)
-        pmix_host_announce(agent->pmix);
+    topology_start(agent->servers.topology);
+    if (agent->servers.pmix)
+        pmix_host_announce(agent->servers.pmix);
 }
 
 static void on_look(evutil_socket_t fd, short what, void *arg)
 {
     struct agent *agent = arg;
     (void)fd, (void)what;
-    for (uint32_t i = 0; i < agent->job.local_count && !agent->mpi_library; i++) {
+    for (uint32_t i = 0; i < agent->job.local_count && !agent->looks.mpi_library; i++) {
         pid_t pid = ranks_pid(agent->ranks, agent->job.local[i]);
         if (agent->rank[i].api != RANK_API_NONE)
             return;
-        agent->mpi_library = pid > 0 && mpi_library_mapped(pid);
+        agent->looks.mpi_library = pid > 0 && mpi_library_mapped(pid);
         if (pid > 0)
             return; /* one is as good as all, and reading maps costs */
     }
@@ -655,13 +658,13 @@ static void on_look(evutil_socket_t fd, short what, void *arg)
 static void plan_looks(struct agent *agent)
 {
     struct timeval soon = timeval_from_ms(TOPOLOGY_AFTER_MS);
-    agent->still_running = evtimer_new(agent->base, on_still_running, agent);
-    if (agent->still_running && agent->topology)
-        evtimer_add(agent->still_running, &soon);
+    agent->looks.running_clock = evtimer_new(agent->base, on_still_running, agent);
+    if (agent->looks.running_clock && agent->servers.topology)
+        evtimer_add(agent->looks.running_clock, &soon);
     struct timeval after = timeval_from_ms(LOOK_AFTER_MS);
-    agent->look = evtimer_new(agent->base, on_look, agent);
-    if (agent->look)
-        evtimer_add(agent->look, &after);
+    agent->looks.library_clock = evtimer_new(agent->base, on_look, agent);
+    if (agent->looks.library_clock)
+        evtimer_add(agent->looks.library_clock, &after);
 }
 
 int agent_bind_group(struct agent *agent, const struct rank_group *group, struct drarun_error *err)
@@ -676,8 +679,8 @@ int agent_bind_group(struct agent *agent, const struct rank_group *group, struct
         uint32_t index = group->local_first + i;
         struct agent_rank *rank = &agent->rank[index];
         rc = choose_cpus(agent, &cpus, index, &rank->cpus, &rank->cpu_count, err);
-        if (rc == 0 && agent->pmix && rank->cpu_count > 0)
-            rc = pmix_host_set_cpus(agent->pmix, agent->job.local[index], rank->cpus,
+        if (rc == 0 && agent->servers.pmix && rank->cpu_count > 0)
+            rc = pmix_host_set_cpus(agent->servers.pmix, agent->job.local[index], rank->cpus,
                                     rank->cpu_count);
     }
     cpus_done(&cpus);
@@ -686,9 +689,9 @@ int agent_bind_group(struct agent *agent, const struct rank_group *group, struct
 
 static void tell_stopped(struct agent *agent, const struct rank_group *group)
 {
-    if (agent->pmix)
-        pmix_host_stopped(agent->pmix, group);
-    for (uint32_t i = 0; !agent->pmix && i < group->local_count; i++)
+    if (agent->servers.pmix)
+        pmix_host_stopped(agent->servers.pmix, group);
+    for (uint32_t i = 0; !agent->servers.pmix && i < group->local_count; i++)
         rank_waits(agent, agent->job.local[group->local_first + i]);
 }
 
@@ -711,15 +714,15 @@ void agent_start(struct agent *agent)
     int rc = 0;
     for (uint32_t i = 0; rc == 0 && i < job->launched; i++)
         rc = agent_bind_group(agent, job->groups[i], &err);
-    if (rc == 0 && agent->pmix)
-        rc = pmix_host_prepare(agent->pmix, &err);
+    if (rc == 0 && agent->servers.pmix)
+        rc = pmix_host_prepare(agent->servers.pmix, &err);
     for (uint32_t i = 0; rc == 0 && i < job->launched; i++)
         rc = agent_start_group(agent, job->groups[i], &err);
     if (rc < 0) {
         agent_fail(agent, &err);
     } else if (job->local_count > 0) {
-        if (agent->pmix)
-            pmix_host_set_environment(agent->pmix);
+        if (agent->servers.pmix)
+            pmix_host_set_environment(agent->servers.pmix);
         plan_looks(agent);
     }
     if (!agent->ranks) /* more workers than ranks */

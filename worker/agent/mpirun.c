@@ -17,27 +17,28 @@ static void route(void *arg, Drarun__Wire__Routed *message)
         return;
     }
     message->source = agent->tree.self;
-    remote_routed(agent->remote, message);
+    remote_routed(agent->servers.remote, message);
 }
 
 int agent_mpirun_open(struct agent *agent, struct drarun_error *err)
 {
     if (!agent->job.mpirun)
         return 0;
-    agent->remote = remote_new(agent->base, &agent->job, agent->session_dir, route, agent, err);
-    return agent->remote ? 0 : -err->code;
+    agent->servers.remote =
+        remote_new(agent->base, &agent->job, agent->session.dir, route, agent, err);
+    return agent->servers.remote ? 0 : -err->code;
 }
 
 bool agent_mpirun_serves(const struct agent *agent)
 {
-    return agent->remote && agent->job.worker != 0;
+    return agent->servers.remote && agent->job.worker != 0;
 }
 
 void agent_mpirun_ended(struct agent *agent)
 {
     Drarun__Wire__RemoteEnd body = DRARUN__WIRE__REMOTE_END__INIT;
     Drarun__Wire__Routed message = DRARUN__WIRE__ROUTED__INIT;
-    if (!agent->remote || agent->job.worker != 0)
+    if (!agent->servers.remote || agent->job.worker != 0)
         return;
     message.body_case = DRARUN__WIRE__ROUTED__BODY_REMOTE_END;
     message.remote_end = &body;

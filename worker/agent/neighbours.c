@@ -34,11 +34,11 @@ static void peers_message(void *arg, uint32_t from, const Drarun__Wire__Envelope
     int rc = 0;
     if (message->body_case == DRARUN__WIRE__ENVELOPE__BODY_COLLECTIVE)
         rc = coll_message(agent->coll, from, message->collective, &err);
-    else if (message->body_case == DRARUN__WIRE__ENVELOPE__BODY_ROUTED && agent->remote &&
-             remote_routed(agent->remote, message->routed))
+    else if (message->body_case == DRARUN__WIRE__ENVELOPE__BODY_ROUTED && agent->servers.remote &&
+             remote_routed(agent->servers.remote, message->routed))
         rc = 0;
-    else if (message->body_case == DRARUN__WIRE__ENVELOPE__BODY_ROUTED && agent->pmix)
-        pmix_host_routed(agent->pmix, message->routed);
+    else if (message->body_case == DRARUN__WIRE__ENVELOPE__BODY_ROUTED && agent->servers.pmix)
+        pmix_host_routed(agent->servers.pmix, message->routed);
     else
         rc = error_set(&err, EPROTO, "a message of kind %d", message->body_case);
     if (rc < 0) {

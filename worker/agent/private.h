@@ -97,7 +97,35 @@ struct agent_reach {
     bool begun;          /* for this launcher */
 };
 
+/* What serves the ranks here. launch.c opens it before they start, and a later group's PMI-1 server
+ * before that group does; all else stays until the agent ends. Without pmix the next two are not
+ * used. */
+struct agent_servers {
+    struct pmix_host *pmix;    /* NULL: the job has no PMIx */
+    struct pmi1_host **pmi1;   /* by group; NULL: not served, or nobody of it is here */
+    struct topology *topology; /* that both tell the ranks */
+    struct remote *remote;     /* launch: mpirun */
+};
+
+/* Looks at the launch's ranks soon after their start, once each (launch.c). agent_clean stops the
+ * clocks. */
+struct agent_looks {
+    struct event *running_clock; /* do they run for so long that they will ask for the topology? */
+    struct event *library_clock; /* has one that connected to nothing an MPI library loaded? */
+    bool mpi_library;            /* it has */
+};
+
 struct shm_clean;
+
+/* What is made for the job outside this process. launch.c makes it, agent_clean removes it and
+ * leaves the first three members empty. */
+struct agent_session {
+    char *dir;             /* NULL: not there */
+    char shm_dir[128];     /* the same in /dev/shm; empty: none could be made, or not there */
+    struct shm_clean *shm; /* the segments that ranks may leave beside it */
+    bool out_of_order;     /* they may have left some; never false again */
+};
+
 struct agent_collect; /* agent_collect.c */
 
 struct agent {
@@ -118,25 +146,17 @@ struct agent {
     struct tree tree;
     struct coll *coll;
     struct peers *peers;
-    struct pmix_host *pmix;
-    struct pmi1_host **pmi1; /* by group; NULL: not served, or nobody of it is here */
-    struct remote *remote;   /* launch: mpirun */
+    struct agent_servers servers;
     struct ranks *ranks;
     struct agent_spawns spawns;
     struct agent_rank *rank; /* by local index */
     bool *app_connected;     /* by program: the launcher was told */
     struct late_abort late_abort;
     struct other_users other_users;
-    bool out_of_order;     /* something may be left in shared memory */
     uint64_t output_bytes; /* of all ranks */
-    bool mpi_library;      /* a rank had an MPI library loaded */
-    struct event *look;    /* for that */
-    struct event *still_running;
-    struct topology *topology;
-    struct shm_clean *shm;
+    struct agent_looks looks;
+    struct agent_session session;
     struct agent_collect *collect; /* NULL: no files are to be sent */
-    char *session_dir;             /* made by us, to be removed */
-    char shm_dir[128];             /* the same in /dev/shm; empty: none could be made */
 };
 
 /* door.c */
@@ -200,7 +220,7 @@ int agent_bind_group(struct agent *agent, const struct rank_group *group, struct
 /* The server of the rank's group; NULL: none. */
 static inline struct pmi1_host *agent_pmi1(const struct agent *agent, uint32_t rank)
 {
-    return agent->pmi1[agent_job_group_of(&agent->job, rank)->index];
+    return agent->servers.pmi1[agent_job_group_of(&agent->job, rank)->index];
 }
 int agent_start_group(struct agent *agent, const struct rank_group *group,
                       struct drarun_error *err);

@@ -316,12 +316,12 @@ void agent_on_input_done(void *arg, size_t bytes)
 bool agent_on_reaped(void *arg, const struct rank_result *result)
 {
     struct agent *agent = arg;
-    if (agent->pmix)
-        pmix_host_drain(agent->pmix);
+    if (agent->servers.pmix)
+        pmix_host_drain(agent->servers.pmix);
     if (agent_pmi1(agent, result->rank))
         pmi1_host_drain(agent_pmi1(agent, result->rank), result->rank);
     if (result->signo != 0 || result->code != 0)
-        agent->out_of_order = true;
+        agent->session.out_of_order = true;
     int64_t index = agent_job_local_index(&agent->job, result->rank);
     return index >= 0 && agent->rank[index].api == RANK_API_PMIX && !agent->rank[index].finalized;
 }
@@ -347,7 +347,7 @@ void agent_on_ended(void *arg, const struct rank_result *result)
                                                : DRARUN__WIRE__API__API_NONE;
     message.finalized = rank->finalized;
     message.by_us = result->by_us;
-    message.mpi_library = agent->mpi_library;
+    message.mpi_library = agent->looks.mpi_library;
     if (rank->refusal)
         message.advice = rank->refusal;
     message.stderr_tail.data = unconst(result->stderr_tail);

@@ -18,13 +18,13 @@ struct entry {
 
 bool agent_progress_path(const struct agent *agent, uint32_t rank, char *path, size_t size)
 {
-    return agent->shm_dir[0] &&
-           snprintf(path, size, "%s/progress.%u", agent->shm_dir, rank) < (int)size;
+    return agent->session.shm_dir[0] &&
+           snprintf(path, size, "%s/progress.%u", agent->session.shm_dir, rank) < (int)size;
 }
 
 static void fill(const struct agent *agent, struct entry *entry, uint32_t rank)
 {
-    char path[sizeof agent->shm_dir + 32];
+    char path[sizeof agent->session.shm_dir + 32];
     drarun__wire__rank_vitals__init(&entry->wire);
     entry->state[0] = entry->vitals.state;
     entry->wire.rank = rank;

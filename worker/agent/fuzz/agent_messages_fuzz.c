@@ -197,7 +197,7 @@ static void fire(uint8_t index)
 {
     struct agent *agent = rig.agent;
     struct event *const clocks[] = {agent->parent.due, agent->launcher.orphan_clock,
-                                    agent->launcher.await_clock, agent->look,
+                                    agent->launcher.await_clock, agent->looks.library_clock,
                                     agent->late_abort.timer};
     struct event *clock = clocks[index % ARRAY_LEN(clocks)];
     if (clock && event_pending(clock, EV_TIMEOUT, NULL))
@@ -261,7 +261,7 @@ static void check(void)
         if (job->local[i] >= job->map.ranks ||
             rankmap_worker(&job->map, job->local[i]) != job->worker)
             abort();
-    if (agent->state == AGENT_DONE && agent->session_dir)
+    if (agent->state == AGENT_DONE && agent->session.dir)
         abort();
 }
 
