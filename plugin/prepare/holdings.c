@@ -17,7 +17,7 @@
 const struct holding *preparer_holder(const struct preparer *preparer, const char *device,
                                       const char *but)
 {
-    for (const struct holding *h = preparer->held; h; h = h->next)
+    for (const struct holding *h = preparer->holdings.list; h; h = h->next)
         if ((strcmp(h->device, device) == 0 || strcmp(h->device, ANY_DEVICE) == 0) &&
             (!but || strcmp(h->uid, but) != 0))
             return h;
@@ -26,7 +26,7 @@ const struct holding *preparer_holder(const struct preparer *preparer, const cha
 
 const struct holding *preparer_holding(const struct preparer *preparer, const char *uid)
 {
-    for (const struct holding *h = preparer->held; h; h = h->next)
+    for (const struct holding *h = preparer->holdings.list; h; h = h->next)
         if (strcmp(h->uid, uid) == 0)
             return h;
     return NULL;
@@ -54,8 +54,8 @@ static bool hold(struct preparer *preparer, const char *device, const char *uid,
         snprintf(h->namespace_, sizeof h->namespace_, "%s", namespace_);
         snprintf(h->name, sizeof h->name, "%s", name);
     }
-    h->next = preparer->held;
-    preparer->held = h;
+    h->next = preparer->holdings.list;
+    preparer->holdings.list = h;
     return true;
 }
 
@@ -66,13 +66,13 @@ bool preparer_hold(struct preparer *preparer, const char *device, const struct t
 
 void preparer_lose(struct preparer *preparer, const char *uid)
 {
-    for (struct holding *h = preparer->held; h; h = h->next)
+    for (struct holding *h = preparer->holdings.list; h; h = h->next)
         h->astray = h->astray || strcmp(h->uid, uid) == 0;
 }
 
 void preparer_release(struct preparer *preparer, const char *uid)
 {
-    for (struct holding **p = &preparer->held; *p;) {
+    for (struct holding **p = &preparer->holdings.list; *p;) {
         struct holding *h = *p;
         if (strcmp(h->uid, uid) == 0) {
             *p = h->next;
@@ -154,7 +154,7 @@ static int on_seen(void *arg, const char *uid, struct drarun_error *err)
 
 int preparer_look(struct preparer *preparer, struct drarun_error *err)
 {
-    return seen_look(&preparer->seen, preparer->dir, on_seen, preparer, err);
+    return seen_look(&preparer->holdings.seen, preparer->dir, on_seen, preparer, err);
 }
 
 int preparer_lock(const struct preparer *preparer, int *ret_fd, struct drarun_error *err)

@@ -319,11 +319,11 @@ static void on_patience(evutil_socket_t fd, short what, void *arg)
 static int wait_and_look_again(struct task *task)
 {
     const struct timeval after = timeval_from_ms(LOOK_AGAIN_MS);
-    if (task->patience)
+    if (task->patience.clock)
         return 0;
-    task->late_ms = clock_ms() + PATIENCE_MS;
-    task->patience = event_new(task->preparer->base, -1, EV_PERSIST, on_patience, task);
-    return task->patience && event_add(task->patience, &after) == 0 ? 0 : -ENOMEM;
+    task->patience.late_ms = clock_ms() + PATIENCE_MS;
+    task->patience.clock = event_new(task->preparer->base, -1, EV_PERSIST, on_patience, task);
+    return task->patience.clock && event_add(task->patience.clock, &after) == 0 ? 0 : -ENOMEM;
 }
 
 /* 0: its devices are free and no other instance can take them until *ret_lock is closed. -EBUSY:
@@ -362,7 +362,7 @@ static void go_on(struct task *task)
         rc = error_set(&err, ECANCELED, "the kubelet does not wait for it any more");
     if (rc == 0)
         rc = find_free(task, &lock, &err);
-    if (rc == -EBUSY && (!task->patience || clock_ms() < task->late_ms)) {
+    if (rc == -EBUSY && (!task->patience.clock || clock_ms() < task->patience.late_ms)) {
         if (wait_and_look_again(task) == 0)
             return;
         rc = error_set(&err, ENOMEM, "out of memory");

@@ -15,7 +15,7 @@
 void preparer_count(const struct preparer *preparer, struct preparer_counts *ret_counts)
 {
     *ret_counts = preparer->counts;
-    for (const struct holding *h = preparer->held; h; h = h->next)
+    for (const struct holding *h = preparer->holdings.list; h; h = h->next)
         ret_counts->claims += preparer_holding(preparer, h->uid) == h; /* its first device */
 }
 
@@ -33,7 +33,7 @@ bool preparer_holds(const struct preparer *preparer, const char *device)
 
 bool preparer_is_astray(const struct preparer *preparer, const char *device)
 {
-    for (const struct holding *h = preparer->held; h; h = h->next)
+    for (const struct holding *h = preparer->holdings.list; h; h = h->next)
         if (h->astray && strcmp(h->device, device) == 0)
             return true;
     return false;
@@ -88,8 +88,8 @@ int preparer_new(struct event_base *base, struct kube_client *client,
     preparer->client = client;
     preparer->config = config;
     preparer->claims = kube_resource_claims;
-    preparer->prepare = prepare_run;
-    preparer->unprepare = unprepare_run;
+    preparer->queue.prepare = prepare_run;
+    preparer->queue.unprepare = unprepare_run;
     snprintf(preparer->dir, sizeof preparer->dir, "%s/%s", config->state_dir, config->driver);
     const struct status_later_place place = {base, client, &preparer->claims, preparer->dir};
     int rc = status_later_new(&place, &preparer->statuses, err);
@@ -112,7 +112,7 @@ int preparer_new(struct event_base *base, struct kube_client *client,
 
 bool preparer_is_busy(const struct preparer *preparer)
 {
-    return preparer->tasks || status_later_is_busy(preparer->statuses);
+    return preparer->queue.tasks || status_later_is_busy(preparer->statuses);
 }
 
 void preparer_free(struct preparer *preparer)
@@ -120,15 +120,15 @@ void preparer_free(struct preparer *preparer)
     struct drarun_error err = {0};
     if (!preparer)
         return;
-    preparer->ending = true;
+    preparer->queue.ending = true;
     error_set(&err, ECANCELED, "the plugin is ending");
-    while (preparer->tasks)
-        task_failed(preparer->tasks, &err);
-    for (struct holding *h; (h = preparer->held);) {
-        preparer->held = h->next;
+    while (preparer->queue.tasks)
+        task_failed(preparer->queue.tasks, &err);
+    for (struct holding *h; (h = preparer->holdings.list);) {
+        preparer->holdings.list = h->next;
         free(h);
     }
-    seen_done(&preparer->seen);
+    seen_done(&preparer->holdings.seen);
     status_later_free(preparer->statuses);
     free(preparer);
 }

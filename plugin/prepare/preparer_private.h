@@ -19,6 +19,23 @@
 /* What to do about a NIC that the host uses. */
 #define SPARED "; end that, or name the device in nics.include of the PluginConfig"
 
+/* The kubelet's calls, and what the plugin takes back by itself, in the order in which they came.
+ * task.c alone adds, starts and ends tasks. Once ending is true (preparer_free) none is started. */
+struct preparer_queue {
+    struct task *tasks;
+    bool ending;
+    bool starting; /* tasks, in a loop: what ends at once goes back to it */
+    /* What a task does in its turn: prepare_run, unprepare_run. */
+    void (*prepare)(struct task *task), (*unprepare)(struct task *task);
+};
+
+/* Which claim has which device, as of the last look at the checkpoints and of what was prepared
+ * since. holdings.c alone changes it. */
+struct preparer_holdings {
+    struct holding *list;
+    struct seen seen; /* the checkpoints that the list is from */
+};
+
 struct preparer {
     struct event_base *base;
     struct kube_client *client;
@@ -26,15 +43,10 @@ struct preparer {
     char dir[256]; /* of this driver's checkpoints */
     char boot[BOOT_ID_MAX];
     struct kube_resource claims;
-    struct task *tasks;   /* in order of their calls */
-    struct holding *held; /* which claim has which device, as of the last look */
-    struct seen seen;     /* the checkpoints that this is from */
+    struct preparer_queue queue;
+    struct preparer_holdings holdings;
     struct status_later *statuses;
     struct preparer_counts counts;
-    bool ending;
-    bool starting; /* tasks, in a loop: what ends at once goes back to it */
-    /* What a task does in its turn: prepare_run, unprepare_run. */
-    void (*prepare)(struct task *task), (*unprepare)(struct task *task);
 };
 
 struct holding {
@@ -44,6 +56,18 @@ struct holding {
     bool known; /* the claim's name; else it was salvaged, and only its UID is */
     char namespace_[64], name[256];
     bool astray; /* the claim has ended, and its devices could not be taken back */
+};
+
+/* The wait for a device that another claim gives back. prepare.c begins it, once. */
+struct task_patience {
+    struct event *clock; /* when to look again; NULL: it does not wait */
+    int64_t late_ms;     /* with clock: when it waits no longer */
+};
+
+/* What was asked of the claim that has the device meanwhile. reclaim.c alone changes it. */
+struct task_reclaim {
+    char holder_uid[64];
+    int64_t ask_ms; /* not again before */
 };
 
 /* One call of the kubelet for one claim. */
@@ -60,11 +84,8 @@ struct task {
     struct claimed claimed;
     struct agent_config agent; /* agent "": the claim asks for none */
     struct host_use used;      /* of the interfaces of its NICs, when it was last tried */
-    struct event
-        *patience;       /* waits for a device that another claim gives back; NULL: it does not */
-    int64_t late_ms;     /* when patience is over */
-    char holder_uid[64]; /* reclaim_ask: of the claim that is asked about, */
-    int64_t ask_ms;      /* and not again before */
+    struct task_patience patience;
+    struct task_reclaim reclaim;
     struct checkpoint *checkpoint;
     struct restore *restores; /* unprepare: one for each device that may be attached */
     struct child *restoring;  /* the program that takes them back */

@@ -40,7 +40,7 @@ static void on_holders_claim(const struct kube_answer *reply, const struct draru
     const struct preparer_config *config = preparer->config;
     char claim[HOLDING_TEXT_MAX];
     task->call = NULL;
-    const struct holding *holder = preparer_holding(preparer, task->holder_uid);
+    const struct holding *holder = preparer_holding(preparer, task->reclaim.holder_uid);
     if (!holder || (failure && failure->code != ENOENT) ||
         (!failure && has_device(reply->body, holder, config->driver, config->node)))
         return;
@@ -55,11 +55,11 @@ void reclaim_ask(struct task *task, const struct holding *holder)
 {
     struct preparer *preparer = task->preparer;
     struct drarun_error err = {0};
-    if (task->call || clock_ms() < task->ask_ms || !holder->known ||
+    if (task->call || clock_ms() < task->reclaim.ask_ms || !holder->known ||
         preparer_is_given_back(preparer, holder->uid))
         return;
-    task->ask_ms = clock_ms() + ASK_AGAIN_MS;
-    snprintf(task->holder_uid, sizeof task->holder_uid, "%s", holder->uid);
+    task->reclaim.ask_ms = clock_ms() + ASK_AGAIN_MS;
+    snprintf(task->reclaim.holder_uid, sizeof task->reclaim.holder_uid, "%s", holder->uid);
     const struct kube_target target = {
         .resource = &preparer->claims, .namespace_ = holder->namespace_, .name = holder->name};
     if (kube_get(preparer->client, &target, on_holders_claim, task, &task->call, &err) < 0)

@@ -14,8 +14,8 @@
 static void task_free(struct task *task)
 {
     kube_call_cancel(task->call);
-    if (task->patience)
-        event_free(task->patience);
+    if (task->patience.clock)
+        event_free(task->patience.clock);
     child_free(task->restoring);
     free(task->restores);
     claimed_done(&task->claimed);
@@ -32,9 +32,9 @@ static void task_free(struct task *task)
  * that ends at once comes back here. */
 static struct task *find_ready(const struct preparer *preparer)
 {
-    for (struct task *task = preparer->tasks; task; task = task->next) {
+    for (struct task *task = preparer->queue.tasks; task; task = task->next) {
         bool first = !task->running;
-        for (const struct task *t = preparer->tasks; first && t != task; t = t->next)
+        for (const struct task *t = preparer->queue.tasks; first && t != task; t = t->next)
             first = strcmp(t->uid, task->uid) != 0;
         if (first)
             return task;
@@ -45,20 +45,20 @@ static struct task *find_ready(const struct preparer *preparer)
 static void run_ready(struct preparer *preparer)
 {
     struct task *task;
-    if (preparer->starting)
+    if (preparer->queue.starting)
         return;
-    preparer->starting = true;
-    while (!preparer->ending && (task = find_ready(preparer))) {
+    preparer->queue.starting = true;
+    while (!preparer->queue.ending && (task = find_ready(preparer))) {
         task->running = true;
-        (task->prepares ? preparer->prepare : preparer->unprepare)(task);
+        (task->prepares ? preparer->queue.prepare : preparer->queue.unprepare)(task);
     }
-    preparer->starting = false;
+    preparer->queue.starting = false;
 }
 
 static void task_end(struct task *task)
 {
     struct preparer *preparer = task->preparer;
-    for (struct task **p = &preparer->tasks; *p; p = &(*p)->next) {
+    for (struct task **p = &preparer->queue.tasks; *p; p = &(*p)->next) {
         if (*p == task) {
             *p = task->next;
             break;
@@ -138,9 +138,9 @@ void task_prepared(struct task *task)
 /* Those that wait for a device that has perhaps come back. */
 static void wake_waiting(struct preparer *preparer)
 {
-    for (struct task *task = preparer->tasks; task; task = task->next)
-        if (task->patience)
-            event_active(task->patience, EV_READ, 0);
+    for (struct task *task = preparer->queue.tasks; task; task = task->next)
+        if (task->patience.clock)
+            event_active(task->patience.clock, EV_READ, 0);
 }
 
 void task_unprepared(struct task *task)
@@ -174,7 +174,7 @@ static struct task *task_new(struct preparer *preparer, const struct dra_claim *
 
 static void queue(struct task *task)
 {
-    struct task **end = &task->preparer->tasks;
+    struct task **end = &task->preparer->queue.tasks;
     while (*end)
         end = &(*end)->next;
     *end = task;
@@ -201,7 +201,7 @@ void task_start(struct preparer *preparer, const struct dra_claim *claim, struct
 
 bool preparer_is_given_back(const struct preparer *preparer, const char *uid)
 {
-    for (const struct task *task = preparer->tasks; task; task = task->next)
+    for (const struct task *task = preparer->queue.tasks; task; task = task->next)
         if (!task->prepares && strcmp(task->uid, uid) == 0)
             return true;
     return false;
