@@ -54,7 +54,7 @@ static int find_masters(struct job *job, struct drarun_error *err)
 static int make_launch(struct job *job, struct drarun_error *err)
 {
     bool elsewhere = !request_is_here(job->request);
-    if (find_masters(job, err) < 0)
+    if (!job->launch.masters && find_masters(job, err) < 0)
         return -err->code;
     struct launch_facts facts = {
         .request = job->request,
