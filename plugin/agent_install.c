@@ -2,7 +2,6 @@
 #include "plugin/agent_install.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,25 +13,15 @@
 #include "lib/base/unconst.h"
 #include "lib/child/child.h"
 
-#define PROGRAM_SIZE_MAX ((size_t)256 << 20) /* a build with its debug information */
 #define VERSION_MS 10000
 
 int program_install(const char *from, const char *to, struct drarun_error *err)
 {
-    struct buf wanted = BUF_INIT, there = BUF_INIT;
     char parent[PATH_MAX];
     const char *slash = strrchr(to, '/');
     snprintf(parent, sizeof parent, "%.*s", slash ? (int)(slash - to + 1) : 0, to);
     int rc = dir_make_trusted(parent, 0755, err);
-    if (rc == 0)
-        rc = file_read(AT_FDCWD, from, PROGRAM_SIZE_MAX, &wanted, err);
-    bool same = rc == 0 && file_read(AT_FDCWD, to, PROGRAM_SIZE_MAX, &there, NULL) == 0 &&
-                there.len == wanted.len && memcmp(there.data, wanted.data, there.len) == 0;
-    if (rc == 0 && !same)
-        rc = file_write_atomic(to, wanted.data, wanted.len, 0755, err);
-    buf_done(&wanted);
-    buf_done(&there);
-    return rc;
+    return rc < 0 || file_same(from, to) ? rc : file_copy(from, to, 0755, err);
 }
 
 struct asked {

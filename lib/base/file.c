@@ -15,6 +15,7 @@
 #include "lib/base/error.h"
 
 #define TEMPORARY ".XXXXXX"
+#define PIECE ((size_t)8 << 10)
 
 int file_read(int dirfd, const char *path, size_t limit, struct buf *out, struct drarun_error *err)
 {
@@ -81,16 +82,19 @@ static int sync_directory_of(const char *path)
     return 0;
 }
 
-int file_replace(const char *path, const void *data, size_t len, unsigned mode,
-                 enum file_after after, struct drarun_error *err)
+/* A temporary file beside path; its descriptor. */
+static int open_beside(const char *path, char ret_temp[PATH_MAX], struct drarun_error *err)
 {
-    char temp[PATH_MAX];
-    if (snprintf(temp, sizeof temp, "%s" TEMPORARY, path) >= (int)sizeof temp)
+    if (snprintf(ret_temp, PATH_MAX, "%s" TEMPORARY, path) >= PATH_MAX)
         return error_set(err, ENAMETOOLONG, "write %s: path too long", path);
-    cleanup_close int fd = mkostemp(temp, O_CLOEXEC);
-    if (fd < 0)
-        return error_set(err, errno, "write %s: %s", path, strerror(errno));
-    int rc = fd_write_all(fd, data, len);
+    int fd = mkostemp(ret_temp, O_CLOEXEC);
+    return fd >= 0 ? fd : error_set(err, errno, "write %s: %s", path, strerror(errno));
+}
+
+/* Puts the temporary file in the place of path; after rc < 0, of its writing, removes it. */
+static int put_in_place(int fd, const char *temp, const char *path, unsigned mode,
+                        enum file_after after, int rc, struct drarun_error *err)
+{
     if (rc == 0 && (fchmod(fd, mode) < 0 || (after != FILE_AFTER_ANYTHING && fsync(fd) < 0) ||
                     rename(temp, path) < 0))
         rc = -errno;
@@ -103,10 +107,71 @@ int file_replace(const char *path, const void *data, size_t len, unsigned mode,
     return 0;
 }
 
+int file_replace(const char *path, const void *data, size_t len, unsigned mode,
+                 enum file_after after, struct drarun_error *err)
+{
+    char temp[PATH_MAX];
+    cleanup_close int fd = open_beside(path, temp, err);
+    if (fd < 0)
+        return fd;
+    return put_in_place(fd, temp, path, mode, after, fd_write_all(fd, data, len), err);
+}
+
 int file_write_atomic(const char *path, const void *data, size_t len, unsigned mode,
                       struct drarun_error *err)
 {
     return file_replace(path, data, len, mode, FILE_AFTER_NEW, err);
+}
+
+/* Short at the end of the file alone. */
+static ssize_t read_piece(int fd, char piece[PIECE])
+{
+    size_t length = 0;
+    ssize_t n = 1;
+    while (length < PIECE && n != 0) {
+        n = read(fd, piece + length, PIECE - length);
+        if (n < 0 && errno != EINTR)
+            return -errno;
+        length += n > 0 ? (size_t)n : 0;
+    }
+    return (ssize_t)length;
+}
+
+bool file_same(const char *path, const char *other)
+{
+    char pieces[2][PIECE];
+    cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    cleanup_close int other_fd = open(other, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0 || other_fd < 0)
+        return false;
+    for (;;) {
+        ssize_t n = read_piece(fd, pieces[0]);
+        if (n < 0 || read_piece(other_fd, pieces[1]) != n ||
+            memcmp(pieces[0], pieces[1], (size_t)n) != 0)
+            return false;
+        if (n == 0)
+            return true;
+    }
+}
+
+int file_copy(const char *from, const char *path, unsigned mode, struct drarun_error *err)
+{
+    char temp[PATH_MAX], piece[PIECE];
+    cleanup_close int source = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (source < 0)
+        return error_set(err, errno, "open %s: %s", from, strerror(errno));
+    cleanup_close int fd = open_beside(path, temp, err);
+    if (fd < 0)
+        return fd;
+    ssize_t n = 0;
+    int rc = 0;
+    while (rc == 0 && (n = read_piece(source, piece)) > 0)
+        rc = fd_write_all(fd, piece, (size_t)n);
+    if (rc == 0 && n < 0) {
+        unlink(temp);
+        return error_set(err, (int)-n, "read %s: %s", from, strerror((int)-n));
+    }
+    return put_in_place(fd, temp, path, mode, FILE_AFTER_NEW, rc, err);
 }
 
 int file_remove_atomic(const char *path, struct drarun_error *err)

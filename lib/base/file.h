@@ -3,6 +3,7 @@
 #ifndef DRARUN_BASE_FILE_H
 #define DRARUN_BASE_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include "drarun/error.h"
 #include "lib/base/buf.h"
@@ -30,6 +31,12 @@ int file_replace(const char *path, const void *data, size_t len, unsigned mode,
 /* As file_replace, FILE_AFTER_NEW. */
 int file_write_atomic(const char *path, const void *data, size_t len, unsigned mode,
                       struct drarun_error *err);
+
+/* Makes path a copy of the file from, as file_write_atomic. Takes no memory to speak of, however
+ * large the file is. A link in the last component of from is not followed. */
+int file_copy(const char *from, const char *path, unsigned mode, struct drarun_error *err);
+/* Whether two files have the same content; false too when one cannot be read. */
+bool file_same(const char *path, const char *other);
 
 /* Removes path and the temporary files that a kill of file_write_atomic left beside it. Missing is
  * success. */

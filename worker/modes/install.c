@@ -3,7 +3,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -13,8 +12,6 @@
 
 #include "lib/base/error.h"
 #include "lib/base/file.h"
-
-#define PROGRAM_SIZE_MAX ((size_t)256 << 20) /* of a build with sanitizers */
 
 static int own_path(char path[PATH_MAX], struct drarun_error *err)
 {
@@ -38,16 +35,6 @@ static int join(char path[PATH_MAX], struct drarun_error *err, const char *folde
 {
     int n = snprintf(path, PATH_MAX, "%s%s", folder, name);
     return n < 0 || n >= PATH_MAX ? error_set(err, ENAMETOOLONG, "%s: too long", folder) : 0;
-}
-
-static int copy_file(const char *source, const char *path, struct drarun_error *err)
-{
-    struct buf program = BUF_INIT;
-    int rc = file_read(AT_FDCWD, source, PROGRAM_SIZE_MAX, &program, err);
-    if (rc == 0)
-        rc = file_write_atomic(path, program.data, program.len, 0755, err);
-    buf_done(&program);
-    return rc;
 }
 
 /* Whatever the umask: the ranks' container may have another user. Where a platform gives each pod a
@@ -74,7 +61,7 @@ static int copy_program(const char *name, const char *dir, struct drarun_error *
         rc = own_folder(folder, err);
         rc = rc < 0 ? rc : join(source, err, folder, name);
     }
-    return rc < 0 ? rc : copy_file(source, path, err);
+    return rc < 0 ? rc : file_copy(source, path, 0755, err);
 }
 
 static bool is_module(const char *name)
@@ -96,7 +83,7 @@ static int copy_modules(const char *from, const char *to, struct drarun_error *e
             continue;
         rc = join(source, err, from, entry->d_name);
         rc = rc < 0 ? rc : join(path, err, to, entry->d_name);
-        rc = rc < 0 ? rc : copy_file(source, path, err);
+        rc = rc < 0 ? rc : file_copy(source, path, 0755, err);
     }
     closedir(modules);
     return rc;

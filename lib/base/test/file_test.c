@@ -132,6 +132,52 @@ static void test_replace(void **state)
     assert_int_equal(mkdir(place, 0700) | chdir(place), 0);
 }
 
+/* Of more than one piece, and not of whole ones. */
+static void test_copy(void **state)
+{
+    enum { LENGTH = 20001 };
+    static char text[LENGTH + 1];
+    struct drarun_error err = {0};
+    struct stat st;
+    (void)state;
+    for (size_t i = 0; i < LENGTH; i++)
+        text[i] = (char)('a' + i % 23);
+    put("from", text);
+    assert_false(file_same("from", "to"));
+    assert_int_equal(file_copy("from", "to", 0751, &err), 0);
+    assert_true(file_same("from", "to"));
+    assert_int_equal(stat("to", &st), 0);
+    assert_int_equal(st.st_size, LENGTH);
+    assert_int_equal(st.st_mode & 0777, 0751);
+    text[LENGTH - 1]++; /* the last byte alone */
+    put("to", text);
+    assert_false(file_same("from", "to"));
+    text[LENGTH - 1] = '\0'; /* shorter by that byte */
+    put("from", text);
+    assert_false(file_same("from", "to"));
+    assert_false(file_same("to", "from"));
+    assert_int_equal(file_copy("from", "to", 0600, &err), 0); /* over one that is there */
+    assert_true(file_same("from", "to"));
+    put("from", "");
+    put("to", "");
+    assert_true(file_same("from", "to"));
+    assert_int_equal(file_copy("none", "to", 0600, &err), -ENOENT);
+    assert_string_equal(err.text, "open none: No such file or directory");
+    assert_int_equal(symlink("from", "link"), 0);
+    assert_int_equal(file_copy("link", "to", 0600, &err), -ELOOP);
+    assert_false(file_same("link", "to"));
+    /* a failure leaves nothing beside it */
+    assert_int_equal(mkdir("folder", 0700), 0);
+    assert_int_equal(file_copy("folder", "copy", 0600, &err), -EISDIR);
+    assert_string_equal(err.text, "read folder: Is a directory");
+    assert_int_equal(file_copy("from", "folder", 0600, &err), -EISDIR);
+    assert_string_equal(err.text, "write folder: Is a directory");
+    assert_int_equal(unlink("from") | unlink("to") | unlink("link"), 0);
+    assert_int_equal(rmdir("folder"), 0);
+    assert_int_equal(rmdir(place), 0);
+    assert_int_equal(mkdir(place, 0700) | chdir(place), 0);
+}
+
 static void test_remove_with_temporaries(void **state)
 {
     static const char *const names[] = {"a", "a.abcdef", "a.abcde", "a.abcdefg", "ab", "a-abcdef"};
@@ -253,6 +299,7 @@ int main(void)
         IN_PLACE(test_read),
         IN_PLACE(test_short_writes),
         IN_PLACE(test_replace),
+        IN_PLACE(test_copy),
         IN_PLACE(test_remove_with_temporaries),
         IN_PLACE(test_directories),
         IN_PLACE(test_tree_remove_follows_no_link),
