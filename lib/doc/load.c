@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "lib/base/buf.h"
@@ -11,13 +13,24 @@
 
 #define CHUNK ((size_t)64 << 10)
 
+/* What the file has, so that a small one that is kept takes no more than it needs; the one byte
+ * more finds its end. */
+static size_t first_chunk(int fd)
+{
+    struct stat st;
+    bool known = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0;
+    return known && (size_t)st.st_size < CHUNK ? (size_t)st.st_size + 1 : CHUNK;
+}
+
 /* One byte more than the limit is enough to know. */
 static int read_all(int fd, size_t limit, struct buf *text)
 {
+    if (!buf_reserve(text, first_chunk(fd)))
+        return -ENOMEM;
     while (text->len <= limit) {
-        if (!buf_reserve(text, CHUNK))
+        if (text->cap - text->len == 1 && !buf_reserve(text, CHUNK)) /* its NUL has its place */
             return -ENOMEM;
-        ssize_t n = read(fd, text->data + text->len, CHUNK);
+        ssize_t n = read(fd, text->data + text->len, text->cap - text->len - 1);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)

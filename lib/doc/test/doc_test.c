@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/doc/doc.h"
+#include "lib/doc/load.h"
 #include "lib/doc/yaml_write.h"
 
 /* The first document as compact JSON, or the error's text. */
@@ -375,6 +379,31 @@ static void test_write(void **state)
     }
 }
 
+/* Around the sizes at which more is read; a small file, which may be kept, takes little. */
+static void test_file(void **state)
+{
+    static const size_t sizes[] = {0, 1, 100, 65534, 65535, 65536, 65537, 200000};
+    char path[] = "/tmp/doc-test-XXXXXX";
+    (void)state;
+    cleanup_close int fd = mkostemp(path, O_CLOEXEC);
+    assert_true(fd >= 0);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        struct buf text = BUF_INIT, got = BUF_INIT;
+        while (text.len < sizes[i])
+            buf_printf(&text, "%c", 'a' + (int)(text.len % 23));
+        assert_int_equal(ftruncate(fd, 0), 0);
+        assert_int_equal(pwrite(fd, text.data ? text.data : "", text.len, 0), (int)text.len);
+        assert_int_equal(doc_read(path, NULL, &got, NULL), 0);
+        assert_int_equal(got.len, text.len);
+        assert_memory_equal(got.data, text.data ? text.data : "", text.len);
+        if (sizes[i] == 100)
+            assert_true(got.cap <= 256);
+        buf_done(&text);
+        buf_done(&got);
+    }
+    assert_int_equal(unlink(path), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -383,6 +412,7 @@ int main(void)
         cmocka_unit_test(test_json),    cmocka_unit_test(test_last_of_duplicates_wins),
         cmocka_unit_test(test_places),  cmocka_unit_test(test_limits),
         cmocka_unit_test(test_large),   cmocka_unit_test(test_write),
+        cmocka_unit_test(test_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
