@@ -2,6 +2,7 @@
 #include "plugin/slices/publisher.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -182,9 +183,11 @@ static bool has_version(const json_t *held, const char *version)
 
 static void settle(struct publisher *p)
 {
-    if (!p->settled)
+    if (!p->settled) {
         log_note("%s: %zu slices published, generation %lld", p->options.owner.driver,
                  json_array_size(p->pool.parts), (long long)p->pool.generation);
+        malloc_trim(0); /* what was read and written for them is larger than what stays */
+    }
     p->settled = true;
 }
 
