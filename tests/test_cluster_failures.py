@@ -276,12 +276,12 @@ def launcher_pod(jobs, name):
 def test_job_goes_on_with_another_launcher(jobs):
     """Of two jobs the launcher is killed, or evicted: the Job's next pod comes 10 s later."""
     both = [Running(jobs, name=name, workers=2, command=SLEEPS, restarts=1) for name in ("killed", "evicted")]
-    before = [launcher_pod(jobs, each.wait_running().name) for each in both]
+    before = [launcher_pod(jobs, each.wait_running().wait_lines(2).name) for each in both]
     there = next(each for each in jobs.cluster.nodes if each.name == before[0]["spec"]["nodeName"])
     there.ok(["pkill", "-KILL", "-f", "run --job killed$"])
     evict(jobs, before[1]["metadata"]["name"])
     for job, earlier in zip(both, before):
-        job.wait_running(attempt=2)
+        job.wait_running(attempt=2).wait_lines(4)
         assert launcher_pod(jobs, job.name)["metadata"]["name"] != earlier["metadata"]["name"]
         assert jobs.status(job.name)["history"][0]["cause"]["kind"] == "launcher-lost", jobs.status(job.name)
         jobs.verb("cancel", job.name).ok()
