@@ -630,7 +630,9 @@ def test_report_of_what_has_no_figure(drarun, tmp_path):
     assert drarun("bench", "report", good, "--file", tmp_path / "no" / "x.html").rc not in (0, 1)
     result = drarun("bench", "report", good, under=["bash", "-c", 'exec "$@" > /dev/full', "bash"])
     assert result.rc not in (0, 1) and "No space left on device" in result.err
-    assert drarun("bench", "report").rc == 64 and drarun("bench", "report", "--format", "svg", good, good).rc == 64
+    two = drarun("bench", "report", "--format", "svg", good, good)
+    assert two.rc == 64 and "-o svg shows one run: expected one file, got 2" in two.err, two
+    assert drarun("bench", "report").rc == 64
 
 
 def test_sample_report(drarun, source):

@@ -111,7 +111,7 @@ def test_completion(drarun):
     (["help", "nosuch"], "drarun has no verb nosuch: drarun help shows the verbs"),
     (["help", "run", "x"], "help: unexpected argument \"x\""),
     (["help", "bench", "x"], "there is no drarun bench x; there are compare, fabric, judge, report"),
-    (["job.yaml", "-x", "A=1"], "--env: the ranks' environment is set in the job's spec"),
+    (["job.yaml", "-x", "A=1"], "--env: the job's spec sets it: the container's env"),
     (["job.yaml"], "job.yaml: cannot be opened: No such file"),
     (["job.yaml", "--here", "word"], "unexpected argument \"word\": arguments for the ranks go after --"),
     (["--agents", "a:1,b", "--key-file", "/nonexistent", "x"], "--agents"),

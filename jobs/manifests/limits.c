@@ -32,8 +32,8 @@ static int check_name(const struct job_spec *spec, struct drarun_error *err)
     if (len > SPEC_NAME_MAX)
         return refuse(
             err,
-            "metadata.name: %zu bytes: expected at most %d, because names that are made of "
-            "it, such as NAME-channel, have at most %d",
+            "metadata.name: %zu bytes: expected at most %d, because derived names, such as "
+            "NAME-channel, have at most %d",
             len, SPEC_NAME_MAX, LIMIT_LABEL);
     if (spec->namespace && !k8s_is_label(spec->namespace))
         return refuse(err, "metadata.namespace: \"%.80s\" is no name of a namespace",

@@ -202,6 +202,8 @@ void spec_check_devices(const struct spec_role_nodes *at, struct spec_role *role
                         "gpus.match or nics.match");
 }
 
+_Static_assert(SPEC_NAME_MAX == 55, "check_name says so");
+
 #define DRAWN 5 /* characters of a made name behind its beginning */
 
 /* As the API server makes names: what must be a label in the end. */
@@ -230,8 +232,8 @@ static void check_name(const struct reader_node *metadata, const struct job_spec
     else if (strlen(s->name) > SPEC_NAME_MAX)
         reader_fail(
             &node,
-            "at most %d characters, because names that are made of it, such as NAME-channel, "
-            "have at most %d; got %zu",
+            "at most %d characters, because derived names, such as NAME-channel, have at most "
+            "%d; got %zu",
             SPEC_NAME_MAX, K8S_LABEL_MAX, strlen(s->name));
 }
 

@@ -43,7 +43,7 @@ static void check_command(const struct reader_node *at, const json_t *container,
         reader_missing(
             at,
             "command is missing: with image, the ranks run in a container of "
-            "their own, beside %s of the template; if %s is to run them, call it " SPEC_CONTAINER
+            "their own, beside %s of the template; if they belong in %s, name it " SPEC_CONTAINER
             " or leave image out",
             other, other);
     else if (!command)

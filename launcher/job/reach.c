@@ -115,7 +115,7 @@ static int fill(struct job_reach *r, const struct plan *plans, uint32_t count,
         inspections[i] = job_inspection(job, i);
         r->workers[i] = (struct preflight_worker){.pod = pods->pods[i], .node = pods->nodes[i]};
         if (!job->agents[i].reaches)
-            reach_give_up(r->reach, i, "its agent is of an older release, which cannot do this");
+            reach_give_up(r->reach, i, "its agent is of an older release, which cannot test NICs");
     }
     for (uint32_t p = 0; p < count; p++)
         if (reach_add_plan(r->reach, r->spec->roles[p].first, p, &plans[p], inspections) < 0)

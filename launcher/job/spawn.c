@@ -311,7 +311,7 @@ static bool try_first(struct job_spawn *spawn)
         rc = tell_agents(spawn, &envelope);
     group_done(&group);
     if (rc < 0 && err.code == 0)
-        error_set(&err, -rc, "spawn: cannot send it to the agents: %s", strerror(-rc));
+        error_set(&err, -rc, "spawn: cannot send the request to the agents: %s", strerror(-rc));
     if (rc < 0 && spawn->told) { /* those that were told answer first */
         spawn->refusal = err;
         return true;

@@ -243,8 +243,8 @@ static int use_this_machine(struct job_request *request, const char *shown,
             return error_kind(
                 err, DRARUN_ERR_USAGE, EINVAL,
                 "%s %s: this host is another machine, which drarun reaches only through an agent: "
-                "start "
-                "drarun-worker --listen :7173 --key-file FILE there, and give --agents %s:7173,... "
+                "start drarun-worker --listen :7173 --key-file FILE there, and give --agents "
+                "%s:7173,... "
                 "--key-file FILE",
                 shown, hosts->list[i].name, hosts->list[i].name);
         slots += hosts->list[i].slots ? hosts->list[i].slots : 1;

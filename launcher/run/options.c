@@ -561,10 +561,9 @@ int run_options_parse_spec(struct job_request *request, struct drarun_error *err
                           "--workers N changes the workers, --namespace %u is the namespace",
                           program->ranks, program->ranks);
     if (!request->local && (program->env.count > 0 || request->env_all.count > 0 || program->wd))
-        return error_kind(
-            err, DRARUN_ERR_USAGE, EINVAL,
-            "%s: the ranks' environment is set in the job's spec (the container's %s)",
-            program->wd ? "--wd" : "--env", program->wd ? "workingDir" : "env");
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "%s: the job's spec sets it: the container's %s",
+                          program->wd ? "--wd" : "--env", program->wd ? "workingDir" : "env");
     if (request->hosts_shown || request->per_host)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "%s: a job's spec sets its workers, and the ranks of each",

@@ -174,9 +174,13 @@ static int judge_files(const struct options *o, const struct strlist *files, boo
     j->files = calloc(files->count + 1, sizeof *j->files);
     if (!j->files)
         return error_set(err, ENOMEM, "out of memory");
+    if (!page && files->count > 1)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "-o %s shows one run: expected one file, got %zu", o->format,
+                          files->count);
     for (size_t i = 0; i < files->count; i++) {
         int rc = judge_file(o, files->items[i], page, j, err);
-        if (rc == 0 && !page && (files->count > 1 || j->count > 1))
+        if (rc == 0 && !page && j->count > 1)
             rc = error_kind(err, DRARUN_ERR_USAGE, EINVAL, "-o %s shows one run; %s holds %zu runs",
                             o->format, files->items[i], j->files[i].count);
         if (rc < 0)

@@ -98,8 +98,7 @@ static void each_status(message_fn fn, void *arg)
 {
     fn(&(struct message){.code = "0",
                          .extra = "",
-                         .meaning =
-                             "every rank succeeded, or those did that the spec names (success)",
+                         .meaning = "every rank succeeded, or those that spec.success names",
                          .cure = "nothing"},
        arg);
     for (int status = 1; status < 256; status++) {

@@ -59,9 +59,8 @@ static void test_names(void **state)
     expect(&spec, NULL);
     name[55] = 'a';
     name[56] = '\0';
-    expect(&spec,
-           "metadata.name: 56 bytes: expected at most 55, because names that are made of it, "
-           "such as NAME-channel, have at most 63");
+    expect(&spec, "metadata.name: 56 bytes: expected at most 55, because derived names, such as "
+                  "NAME-channel, have at most 63");
     spec = job();
     spec.namespace = "A";
     expect(&spec, "metadata.namespace");

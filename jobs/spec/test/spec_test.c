@@ -350,7 +350,7 @@ static void test_refused(void **state)
         {"spec: {image: i, template: {spec: {containers: [{name: main, image: j, command: [c]}]}}}",
          "command is missing: with image, the ranks run in a container of their own, beside main "
          "of "
-         "the template; if main is to run them, call it worker or leave image out"},
+         "the template; if they belong in main, name it worker or leave image out"},
         {"kind: DraJob", "spec is missing"},
         {"kind: Job\nspec: {image: i, command: [c]}",
          "kind: expected DraJob, got \"Job\": drarun import makes a DraJob of it"},
