@@ -18,9 +18,12 @@ def test_help_and_version(drarun):
     screen = drarun("help").ok().out
     for words in (["--help"], ["-h"], ["-v", "help"]):
         assert drarun(*words).ok().out == screen
-    for words in (["run", "--help"], ["help", "run"], ["-n", 3, "-h"]):
+    behind = (["run", "job.yaml", "--help"], ["job.yaml", "-h"], ["run", "job.yaml", "-n", 2, "--name", "x", "-h"])
+    for words in (["run", "--help"], ["help", "run"], ["-n", 3, "-h"], *behind):
         assert drarun(*words).ok().out.startswith("Usage: drarun [run] [options] program")
-    for words in (["version"], ["--version"], ["-V"]):
+    for verb in ("validate", "import", "plan", "render", "submit"):
+        assert drarun(verb, "no-such-job.yaml", "--help").ok().out.startswith(f"Usage: drarun {verb} ")
+    for words in (["version"], ["--version"], ["-V"], ["run", "job.yaml", "--version"], ["job.yaml", "-V"]):
         assert drarun(*words).ok().out.startswith("drarun 0.")
 
 
@@ -101,9 +104,9 @@ def test_completion(drarun):
     (["-nameserver", "host", "x"], "what ranks publish is known to all jobs of the user on this machine: leave it out"),
     (["-n", "4.5", "x"], "expected a whole number from 1 to 1000000, got \"4.5\"\n"),
     (["job.yaml", "-n", 4], "-n 4: a job's spec sets the ranks of each worker"),
-    (["job.yaml", "--output-dir", "out"], "--output-dir is for ranks on this machine or on --agents, not for a job of a cluster; drarun logs"),
+    (["job.yaml", "--output-dir", "out"], "--output-dir applies to a program on the command line; job.yaml is a job of a cluster: drarun logs"),
     (["job.yaml", "--timeout", "1m"], "the spec sets it: timeouts.total"),
-    (["--bind", "core", "job.yaml"], "--bind is for ranks on this machine"),
+    (["--bind", "core", "job.yaml"], "--bind applies to a program on the command line"),
     (["-genvlist", "A", "job.yaml"], "-genvlist: the ranks' environment is set in the job's spec"),
     (["--namespace", "x", "true"], "--namespace is for a job of a cluster, and true is a program"),
     (["--here", "true"], "--here is for a job of a cluster"),

@@ -97,9 +97,9 @@ struct job_request {
 
     struct cluster_run cluster; /* for a program that is a job spec's file, and --job */
     bool local;                 /* such a file's ranks run here (local_spec.h) */
-    /* The first option of each kind that was given: of ranks here alone, of a cluster's job alone.
-     * NULL: none. */
-    const struct option_spec *for_here, *for_cluster;
+    /* The first given option that applies only to programs on the command line, and the first that
+     * applies only to a job's spec. NULL: none. */
+    const struct option_spec *for_programs, *for_jobs;
 
     bool own_worlds;    /* each program is an MPI_COMM_WORLD of its own */
     bool launch_env;    /* environment alone, no PMIx */

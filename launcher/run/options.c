@@ -24,6 +24,11 @@ static struct request_program *current(void *target)
     return &request->programs[request->program_count - 1];
 }
 
+static bool is_number(const char *word)
+{
+    return word[0] && strspn(word, "0123456789") == strlen(word);
+}
+
 static int set_ranks(void *target, const char *shown, const char *value, struct drarun_error *err)
 {
     int64_t number = 0;
@@ -31,6 +36,8 @@ static int set_ranks(void *target, const char *shown, const char *value, struct 
     int rc = number_parse(shown, value, 1, RANKMAP_RANKS_MAX, &number, &bad);
     if (rc == 0)
         current(target)->ranks = (uint32_t)number;
+    else if (rc == -EINVAL && strcmp(shown, "-n") == 0 && value[0] == 'p' && is_number(value + 1))
+        error_kind(err, bad.kind, bad.code, "%s; write -np %s, as two words", bad.text, value + 1);
     else if (rc == -EINVAL && strcmp(shown, "-n") == 0 && k8s_is_label(value)) /* as kubectl's */
         error_kind(err, bad.kind, bad.code,
                    "%s; for run, -n is the number of ranks: use --namespace %s for the namespace",
@@ -138,6 +145,9 @@ static int set_verbose(void *target, const char *shown, const char *value, struc
 
 #define FIELD(name) offsetof(struct job_request, name)
 
+/* What an option applies to: programs on the command line, or a job's spec. */
+enum { TO_PROGRAMS = 1, TO_JOBS };
+
 static const char programs[] = "Of each program";
 static const char agents[] = "Agents";
 static const char ranks[] = "Ranks";
@@ -186,12 +196,15 @@ static const struct option_spec specs[] = {
      .offset = FIELD(per_worker),
      .min = 1,
      .max = RANKMAP_RANKS_MAX,
+     .applies = TO_PROGRAMS,
+     .instead = "the spec sets it: ranksPerWorker",
      .help = "maximum ranks per worker (default: an even share)"},
     {.name = "agents",
      .value = "HOST:PORT,...",
      .group = agents,
      .kind = OPTION_TEXT,
      .offset = FIELD(agents),
+     .applies = TO_PROGRAMS,
      .help = "use running agents, which were started with\ndrarun-worker --listen :PORT --key-file "
              "FILE"},
     {.name = "key-file",
@@ -200,6 +213,7 @@ static const struct option_spec specs[] = {
      .group = agents,
      .kind = OPTION_TEXT,
      .offset = FIELD(key_file),
+     .applies = TO_PROGRAMS,
      .help = "the key of those agents: 64 hex digits or 32 bytes,\nreadable only by its owner"},
     {.name = "alloc",
      .value = "DIR",
@@ -207,6 +221,7 @@ static const struct option_spec specs[] = {
      .group = agents,
      .kind = OPTION_TEXT,
      .offset = FIELD(alloc),
+     .applies = TO_PROGRAMS,
      .help = "use the agents that drarun alloc keeps (default:\n$DRARUN_ALLOC, if set)"},
     {.name = "radix",
      .value = "K",
@@ -214,6 +229,7 @@ static const struct option_spec specs[] = {
      .offset = FIELD(radix),
      .min = 1,
      .max = RADIX_MAX,
+     .applies = TO_PROGRAMS,
      .help = "children per agent in the tree of agents"},
 
     {.name = "launch",
@@ -222,6 +238,8 @@ static const struct option_spec specs[] = {
      .group = ranks,
      .kind = OPTION_CALL,
      .set = set_launch,
+     .applies = TO_PROGRAMS,
+     .instead = "the spec sets it: launch",
      .help =
          "pmix (default): PMIx, PMI-1 and the environment; env:\nonly RANK, WORLD_SIZE and similar "
          "variables; mpirun:\nPROGRAM is your mpirun and starts its processes through\nthe agents"},
@@ -231,6 +249,8 @@ static const struct option_spec specs[] = {
      .group = ranks,
      .kind = OPTION_CALL,
      .set = set_bind,
+     .applies = TO_PROGRAMS,
+     .instead = "the spec sets it: bind",
      .help = "CPUs of each rank: none (default), core, numa, or a list\nsuch as 0-1;2-3 (one set "
              "for each rank in turn)"},
     {.name = "slots",
@@ -240,17 +260,20 @@ static const struct option_spec specs[] = {
      .offset = FIELD(slots),
      .min = 1,
      .max = RANKMAP_RANKS_MAX,
+     .applies = TO_PROGRAMS,
      .help = "maximum ranks per worker, including spawned ones\n(default: the ranks started, or "
              "the worker's CPUs if\nthey are more)"},
     {.name = "oversubscribe",
      .group = ranks,
      .kind = OPTION_FLAG,
      .offset = FIELD(oversubscribe),
+     .applies = TO_PROGRAMS,
      .help = "let ranks spawn more ranks than there are slots"},
     {.name = "report-bindings",
      .group = ranks,
      .kind = OPTION_FLAG,
      .offset = FIELD(report_bindings),
+     .applies = TO_PROGRAMS,
      .help = "report the CPUs of each rank"},
     {.name = "stop-at",
      .value = "PLACE",
@@ -258,6 +281,7 @@ static const struct option_spec specs[] = {
      .group = ranks,
      .kind = OPTION_CALL,
      .set = set_stop_at,
+     .applies = TO_PROGRAMS,
      .help = "let ranks wait for a debugger: exec, before their first\ninstruction; init, in "
              "PMIx_Init; app, where the MPI\nlibrary waits. SIGCONT to drarun resumes them"},
     {.name = "stdin",
@@ -266,6 +290,7 @@ static const struct option_spec specs[] = {
      .group = ranks,
      .kind = OPTION_CALL,
      .set = set_stdin,
+     .applies = TO_PROGRAMS,
      .help = "rank that gets drarun's standard input (default 0), or\nall, or none"},
     {.name = "label",
      .letter = 'l',
@@ -278,6 +303,8 @@ static const struct option_spec specs[] = {
      .group = output,
      .kind = OPTION_FLAG,
      .offset = FIELD(frames),
+     .applies = TO_PROGRAMS,
+     .instead = "drarun_job_follow(3) follows one",
      .help = "for a program that reads the output: \"[3] text\", \"[3:err] text\"\nand log lines "
              "as JSON, "
              "all on stdout"},
@@ -287,6 +314,8 @@ static const struct option_spec specs[] = {
      .group = output,
      .kind = OPTION_TEXT,
      .offset = FIELD(output_dir),
+     .applies = TO_PROGRAMS,
+     .instead = "drarun logs JOB --rank R has the output of each",
      .help = "write the ranks' output to DIR/rank.N.out and .err\ninstead of showing it"},
     {.name = "output",
      .value = "FORMAT",
@@ -320,18 +349,23 @@ static const struct option_spec specs[] = {
      .group = limits,
      .kind = OPTION_DURATION,
      .offset = FIELD(timeout_ms),
+     .applies = TO_PROGRAMS,
+     .instead = "the spec sets it: timeouts.total",
      .help = "end the job after this time, with status 124"},
     {.name = "kill-after",
      .value = "TIME",
      .group = limits,
      .kind = OPTION_DURATION,
      .offset = FIELD(kill_after_ms),
+     .applies = TO_PROGRAMS,
      .help = "time between SIGTERM and SIGKILL (default 1s)"},
     {.name = "hang-after",
      .value = "TIME",
      .group = limits,
      .kind = OPTION_DURATION,
      .offset = FIELD(hang_after_ms),
+     .applies = TO_PROGRAMS,
+     .instead = "the spec sets it: hangAfter",
      .help = "end the job, and name the rank, if a rank is stopped or\nits agent is silent for "
              "this long (default: never)"},
     {.name = "start-timeout",
@@ -339,6 +373,8 @@ static const struct option_spec specs[] = {
      .group = limits,
      .kind = OPTION_DURATION,
      .offset = FIELD(start_timeout_ms),
+     .applies = TO_PROGRAMS,
+     .instead = "the spec sets it: timeouts.start",
      .help = "timeout for connecting to the agents, and again for\ntheir preparation (default 10s; "
              "30s for local agents)"},
 
@@ -347,17 +383,20 @@ static const struct option_spec specs[] = {
      .group = limits,
      .kind = OPTION_DURATION,
      .offset = FIELD(orphan_wait_ms),
+     .applies = TO_PROGRAMS,
      .help = "how long agents keep the ranks after they lose the\nlauncher, so that another one "
              "can end them cleanly\n(default: 0s)"},
 
     {.name = "local",
      .group = on_cluster,
+     .applies = TO_JOBS,
      .kind = OPTION_FLAG,
      .offset = FIELD(local),
      .help = "run the job's ranks on this machine, without a cluster:\neach worker is a local "
              "agent, and no devices are claimed"},
     {.name = "here",
      .group = on_cluster,
+     .applies = TO_JOBS,
      .kind = OPTION_FLAG,
      .offset = FIELD(cluster.here),
      .help =
@@ -366,29 +405,34 @@ static const struct option_spec specs[] = {
     {.name = "name",
      .value = "NAME",
      .group = on_cluster,
+     .applies = TO_JOBS,
      .kind = OPTION_TEXT,
      .offset = FIELD(cluster.name),
      .help = "override the spec's name"},
     {.name = "replace",
      .group = on_cluster,
+     .applies = TO_JOBS,
      .kind = OPTION_FLAG,
      .offset = FIELD(cluster.replace),
      .help = "first delete a finished job of the same name"},
     {.name = "image",
      .value = "IMAGE",
      .group = on_cluster,
+     .applies = TO_JOBS,
      .kind = OPTION_TEXT,
      .offset = FIELD(cluster.image),
      .help = "image of agent and launcher (default: $DRARUN_IMAGE)"},
     {.name = "namespace",
      .value = "NAME",
      .group = on_cluster,
+     .applies = TO_JOBS,
      .kind = OPTION_TEXT,
      .offset = FIELD(cluster.cluster.namespace),
      .help = "as with kubectl, like the next two options"},
     {.name = "context",
      .value = "NAME",
      .group = on_cluster,
+     .applies = TO_JOBS,
      .kind = OPTION_TEXT,
      .offset = FIELD(cluster.cluster.context),
      .help = "context of the kubeconfig (default: the current one)"},
@@ -396,6 +440,7 @@ static const struct option_spec specs[] = {
      .value = "FILE",
      .choices = "FILE",
      .group = on_cluster,
+     .applies = TO_JOBS,
      .kind = OPTION_TEXT,
      .offset = FIELD(cluster.cluster.kubeconfig),
      .help = "default: $KUBECONFIG, else ~/.kube/config"},
@@ -418,67 +463,33 @@ static const struct option_spec specs[] = {
      .help = "show the version"},
 };
 
-/* Of ranks that this process launches, and what a job's spec has in their place. NULL: nothing. */
-static const struct {
-    const char *name, *instead;
-} only_here[] = {
-    {"ranks-per-worker", "the spec sets it: ranksPerWorker"},
-    {"agents", NULL},
-    {"key-file", NULL},
-    {"alloc", NULL},
-    {"radix", NULL},
-    {"launch", "the spec sets it: launch"},
-    {"bind", "the spec sets it: bind"},
-    {"slots", NULL},
-    {"oversubscribe", NULL},
-    {"report-bindings", NULL},
-    {"stdin", NULL},
-    {"output-dir", "drarun logs JOB --rank R has the output of each"},
-    {"timeout", "the spec sets it: timeouts.total"},
-    {"kill-after", NULL},
-    {"hang-after", "the spec sets it: hangAfter"},
-    {"start-timeout", "the spec sets it: timeouts.start"},
-    {"orphan-wait", NULL},
-};
-
-static bool is_only_here(const char *name)
-{
-    for (size_t i = 0; i < ARRAY_LEN(only_here); i++)
-        if (strcmp(only_here[i].name, name) == 0)
-            return true;
-    return false;
-}
-
 static void note_option(void *target, const struct option_spec *spec)
 {
     struct job_request *request = target;
-    if (!request->for_here && is_only_here(spec->name))
-        request->for_here = spec;
-    if (!request->for_cluster && spec->group == on_cluster)
-        request->for_cluster = spec;
+    if (!request->for_programs && spec->applies == TO_PROGRAMS)
+        request->for_programs = spec;
+    if (!request->for_jobs && spec->applies == TO_JOBS)
+        request->for_jobs = spec;
 }
 
 const struct option_table run_option_table = {specs, ARRAY_LEN(specs), &foreign_others,
                                               note_option};
 
-/* What a job's spec, or nothing, takes the place of. */
-static int refuse_here(const struct job_request *request, struct drarun_error *err)
+/* Options of programs, before or behind a job's spec. */
+static int refuse_for_programs(const struct job_request *request, struct drarun_error *err)
 {
-    const char *instead = NULL;
+    const struct option_spec *given = request->for_programs;
     if (request->inherit)
         return error_kind(
             err, DRARUN_ERR_USAGE, EINVAL,
             "-genv%s: the ranks' environment is set in the job's spec (the container's env)",
             request->inherit);
-    if (!request->for_here)
+    if (!given)
         return 0;
-    for (size_t i = 0; i < ARRAY_LEN(only_here); i++)
-        if (strcmp(only_here[i].name, request->for_here->name) == 0)
-            instead = only_here[i].instead;
     return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                      "--%s is for ranks on this machine or on --agents, not for a job of a "
-                      "cluster%s%s",
-                      request->for_here->name, instead ? "; " : "", instead ? instead : "");
+                      "--%s applies to a program on the command line; %s is a job of a cluster%s%s",
+                      given->name, request->programs[0].argv[0], given->instead ? ": " : "",
+                      given->instead ? given->instead : "");
 }
 
 /* What ranks on this machine have no use for, and what the spec of --local says. */
@@ -548,8 +559,8 @@ int run_options_parse_spec(struct job_request *request, struct drarun_error *err
     char *const *words = program->argv + 1;
     int count = (int)program->argc - 1;
     int used = options_parse(&run_option_table, count, words, false, request, err);
-    if (used < 0)
-        return used;
+    if (used < 0 || request->help || request->version)
+        return used < 0 ? used : 0;
     bool split = used > 0 && strcmp(words[used - 1], "--") == 0;
     if (used < count && !split)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
@@ -568,11 +579,7 @@ int run_options_parse_spec(struct job_request *request, struct drarun_error *err
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "%s: a job's spec sets its workers, and the ranks of each",
                           request->hosts_shown ? request->hosts_shown : "-N");
-    if (request->frames && !request->local)
-        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "--frames is for ranks on this machine; to follow a job of a cluster, "
-                          "use drarun_job_follow(3)");
-    int rc = request->local ? refuse_cluster(request, err) : refuse_here(request, err);
+    int rc = request->local ? refuse_cluster(request, err) : refuse_for_programs(request, err);
     if (rc == 0)
         rc = check_level(request, err); /* one may stand before the file, the other behind it */
     if (rc < 0)
@@ -659,12 +666,12 @@ int run_options_parse(int argc, char *const argv[], struct job_request *request,
 
 int run_options_check_program(const struct job_request *request, struct drarun_error *err)
 {
-    if (!request->for_cluster)
+    if (!request->for_jobs)
         return 0;
     return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                       "--%s is for a job of a cluster, and %s is a program: a job is a file that "
                       "ends in .yaml, .yml or .json, or - for standard input",
-                      request->for_cluster->name, request->programs[0].argv[0]);
+                      request->for_jobs->name, request->programs[0].argv[0]);
 }
 
 void run_options_help(struct buf *out)

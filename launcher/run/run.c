@@ -43,6 +43,12 @@ static int show_version(void)
     return verb_write("version", &text);
 }
 
+/* What --help or --version asks for. */
+static int show(const struct job_request *request)
+{
+    return request->help ? show_help() : show_version();
+}
+
 static void set_log_level(const struct job_request *request)
 {
     enum log_level level = request->quiet          ? LOG_QUIET
@@ -148,10 +154,8 @@ static int run_on_cluster(char *const all[], const struct job_request *request)
 static int run_request(char *const all[], struct job_request *request, struct local_spec **ret_spec)
 {
     struct drarun_error err = {0};
-    if (request->help)
-        return show_help();
-    if (request->version)
-        return show_version();
+    if (request->help || request->version)
+        return show(request);
     set_log_level(request);
     if (request->cluster.job) {
         request->cluster.image = agent_image(NULL);
@@ -160,6 +164,8 @@ static int run_request(char *const all[], struct job_request *request, struct lo
     if (is_job_spec(request)) {
         if (run_options_parse_spec(request, &err) < 0)
             return fail(&err);
+        if (request->help || request->version) /* behind the file */
+            return show(request);
         set_log_level(request); /* -v and -q may stand behind the file */
         if (!request->local)
             return run_on_cluster(all, request);

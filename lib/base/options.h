@@ -37,6 +37,10 @@ struct option_spec {
     int64_t min, max;
     option_set_fn set;
     bool each; /* may be given again for each program of a job */
+    /* For the verb alone: to what the option applies (0: to everything), and what a user has in
+     * its place elsewhere (NULL: nothing). */
+    unsigned applies;
+    const char *instead;
 };
 
 struct option_table;
