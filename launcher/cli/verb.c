@@ -82,6 +82,24 @@ int verb_parse_file(const struct verb *verb, int argc, char *const argv[], void 
     return 0;
 }
 
+int verb_parse_files(const struct verb *verb, int argc, char *const argv[], void *options,
+                     struct strlist *files, struct drarun_error *err)
+{
+    bool split = false;
+    for (int at = 0; at < argc; at++) {
+        int used = split
+                       ? 0
+                       : options_parse(verb->options, argc - at, argv + at, false, options, err);
+        if (used < 0)
+            return used;
+        at += used;
+        split = split || (used > 0 && strcmp(argv[at - 1], "--") == 0);
+        if (at < argc)
+            strlist_add(files, argv[at]);
+    }
+    return files->failed ? error_set(err, ENOMEM, "out of memory") : 0;
+}
+
 static int add_text(const char *text, size_t length, void *arg)
 {
     struct buf *out = arg;

@@ -55,6 +55,11 @@ void verb_help(const struct verb *verb, struct buf *out);
 int verb_parse_file(const struct verb *verb, int argc, char *const argv[], void *options,
                     const bool *help, const char **ret_file, struct drarun_error *err);
 
+/* The files of a verb that takes several: options may stand before, between and behind them, and
+ * every word behind "--" is a file. */
+int verb_parse_files(const struct verb *verb, int argc, char *const argv[], void *options,
+                     struct strlist *files, struct drarun_error *err);
+
 /* The exit status of a verb that talks to a cluster: 66 where something that was named does not
  * exist, as a job, a namespace, a kubeconfig; 69 where the API server cannot be reached; else that
  * of the error's kind. */

@@ -51,17 +51,10 @@ static const struct option_spec option_list[] = {
 };
 static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
 
-static int pick(int argc, char *const argv[], struct options *o, struct strlist *files,
-                struct drarun_error *err)
+static int parse(int argc, char *const argv[], struct options *o, struct strlist *files,
+                 struct drarun_error *err)
 {
-    int rc = 0;
-    for (int at = 0; rc == 0 && at < argc; at++) {
-        int used = options_parse(&options_table, argc - at, argv + at, false, o, err);
-        at += used < 0 ? 0 : used;
-        rc = used < 0 ? used : 0;
-        if (rc == 0 && at < argc)
-            strlist_add(files, argv[at]);
-    }
+    int rc = verb_parse_files(&verb_bench_compare, argc, argv, o, files, err);
     if (rc == 0 && !o->help && files->count != 2)
         rc = error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                         "expected two files: drarun bench compare [options] FIRST SECOND");
@@ -109,7 +102,7 @@ static int run(int argc, char *const argv[])
     struct strlist files = STRLIST_INIT;
     struct drarun_error err = {0};
     struct buf out = BUF_INIT;
-    int rc = pick(argc, argv, &options, &files, &err);
+    int rc = parse(argc, argv, &options, &files, &err);
     if (rc == 0 && options.help)
         verb_help(&verb_bench_compare, &out);
     else if (rc == 0)

@@ -217,21 +217,14 @@ static int report(struct options *o, const struct strlist *files, struct buf *ou
     return rc;
 }
 
-static int pick(int argc, char *const argv[], struct options *o, struct strlist *files,
-                struct drarun_error *err)
+static int parse(int argc, char *const argv[], struct options *o, struct strlist *files,
+                 struct drarun_error *err)
 {
-    for (int at = 0; at < argc; at++) {
-        int used = options_parse(&options_table, argc - at, argv + at, false, o, err);
-        if (used < 0)
-            return used;
-        at += used;
-        if (at < argc)
-            strlist_add(files, argv[at]);
-    }
-    return o->help || files->count
-               ? 0
-               : error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                            "expected a file: drarun bench report [options] FILE...");
+    int rc = verb_parse_files(&verb_bench_report, argc, argv, o, files, err);
+    if (rc == 0 && !o->help && files->count == 0)
+        rc = error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                        "expected a file: drarun bench report [options] FILE...");
+    return rc;
 }
 
 static int run(int argc, char *const argv[])
@@ -241,7 +234,7 @@ static int run(int argc, char *const argv[])
     struct drarun_error err = {0};
     struct buf out = BUF_INIT;
     bool failed = false;
-    int rc = pick(argc, argv, &options, &files, &err);
+    int rc = parse(argc, argv, &options, &files, &err);
     if (rc == 0 && options.help)
         verb_help(&verb_bench_report, &out);
     else if (rc == 0)

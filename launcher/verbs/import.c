@@ -169,18 +169,25 @@ static int import_files(const struct strlist *files, char *const program[], stru
     return rc;
 }
 
-/* Up to "--" files, behind it the program. */
-static int import_arguments(int argc, char *const argv[], struct buf *out, struct drarun_error *err)
+/* program: NULL for that of the files. */
+static int import_words(const struct strlist *words, char *const program[], struct buf *out,
+                        struct drarun_error *err)
 {
     struct strlist files = STRLIST_INIT;
-    int end = 0;
-    while (end < argc && strcmp(argv[end], "--") != 0)
-        end++;
-    int rc = find_files(argv, (size_t)end, &files, err);
+    int rc = find_files(words->items, words->count, &files, err);
     if (rc == 0)
-        rc = import_files(&files, end + 1 < argc ? argv + end + 1 : NULL, out, err);
+        rc = import_files(&files, program, out, err);
     strlist_done(&files);
     return rc;
+}
+
+/* Of the words up to "--"; behind it stands the program. */
+static int count_own(int argc, char *const argv[])
+{
+    int count = 0;
+    while (count < argc && strcmp(argv[count], "--") != 0)
+        count++;
+    return count;
 }
 
 static int run(int argc, char *const argv[])
@@ -188,16 +195,16 @@ static int run(int argc, char *const argv[])
     struct options options = {0};
     struct drarun_error err = {0};
     struct buf out = BUF_INIT;
-    int used = options_parse(&options_table, argc, argv, false, &options, &err);
-    if (used < 0)
+    CLEANUP(strlist_done) struct strlist words = STRLIST_INIT;
+    int own = count_own(argc, argv);
+    if (verb_parse_files(&verb_import, own, argv, &options, &words, &err) < 0)
         return usage(err.text);
     if (options.help)
         verb_help(&verb_import, &out);
-    else if (used == argc || strcmp(argv[used], "--") == 0 ||
-             (used > 0 && strcmp(argv[used - 1], "--") == 0))
+    else if (words.count == 0)
         return usage("expected a file: drarun import FILE... [-- PROGRAM [ARGUMENTS]]");
     else
-        import_arguments(argc - used, argv + used, &out, &err);
+        import_words(&words, own + 1 < argc ? argv + own + 1 : NULL, &out, &err);
     if (err.code) {
         log_error("%s", err.text);
         buf_done(&out);

@@ -99,11 +99,11 @@ static int run(int argc, char *const argv[])
     struct drarun_error err = {0};
     struct buf out = BUF_INIT;
     int status = 0;
-    int used = options_parse(&options_table, argc, argv, false, &options, &err);
-    if (used >= 0 && used == argc && !options.help)
-        used =
-            error_kind(&err, DRARUN_ERR_USAGE, EINVAL, "expected a file: drarun validate FILE...");
-    if (used < 0) {
+    CLEANUP(strlist_done) struct strlist files = STRLIST_INIT;
+    int rc = verb_parse_files(&verb_validate, argc, argv, &options, &files, &err);
+    if (rc == 0 && files.count == 0 && !options.help)
+        rc = error_kind(&err, DRARUN_ERR_USAGE, EINVAL, "expected a file: drarun validate FILE...");
+    if (rc < 0) {
         log_error("validate: %s", err.text);
         return error_exit_status(err.kind);
     }
@@ -111,8 +111,8 @@ static int run(int argc, char *const argv[])
     json_t *results = json ? json_array() : NULL;
     if (options.help)
         verb_help(&verb_validate, &out);
-    for (int i = used; !options.help && i < argc; i++) {
-        int failed = validate_file(argv[i], options.profiles, results, &out);
+    for (size_t i = 0; !options.help && i < files.count; i++) {
+        int failed = validate_file(files.items[i], options.profiles, results, &out);
         status = status ? status : failed;
     }
     if (json && !options.help)
