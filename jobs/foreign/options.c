@@ -123,10 +123,10 @@ const struct foreign_option foreign_options[] = {
     {FOREIGN_MPIRUN, "noprefix no-app-prefix", 0, FOREIGN_SO, "nothing of mpirun is used", NULL},
 
     /* several programs */
-    {FOREIGN_MPIRUN, "app", 1, FOREIGN_REFUSED, "-n 1 FIRST : -n 3 SECOND", NULL},
-    {FOREIGN_HYDRA, "configfile", 1, FOREIGN_REFUSED, "-n 1 FIRST : -n 3 SECOND", NULL},
-    {FOREIGN_SRUN, "multi-prog", 0, FOREIGN_REFUSED, "-n 1 FIRST : -n 3 SECOND", NULL},
-    {FOREIGN_SRUN, "het-group pack-group", 1, FOREIGN_REFUSED, "-n 1 FIRST : -n 3 SECOND", NULL},
+    {FOREIGN_MPIRUN, "app", 1, FOREIGN_REFUSED, "write -n 1 FIRST : -n 3 SECOND", NULL},
+    {FOREIGN_HYDRA, "configfile", 1, FOREIGN_REFUSED, "write -n 1 FIRST : -n 3 SECOND", NULL},
+    {FOREIGN_SRUN, "multi-prog", 0, FOREIGN_REFUSED, "write -n 1 FIRST : -n 3 SECOND", NULL},
+    {FOREIGN_SRUN, "het-group pack-group", 1, FOREIGN_REFUSED, "write -n 1 FIRST : -n 3 SECOND", NULL},
 
     /* output and input */
     {FOREIGN_HYDRA, "l prepend-rank", 0, FOREIGN_SAME, "--label", NULL},
@@ -161,7 +161,7 @@ const struct foreign_option foreign_options[] = {
     {FOREIGN_SRUN, "q", 1, FOREIGN_CLASH, "-q is --quiet, as mpirun's; drarun has no queue", NULL},
     {FOREIGN_MPI | FOREIGN_SRUN, "V version", 0, FOREIGN_SAME, "--version", NULL},
     {FOREIGN_MPI | FOREIGN_SRUN, "h help", 0, FOREIGN_SAME, "--help", NULL},
-    {FOREIGN_SRUN, "usage", 0, FOREIGN_REFUSED, "--help", NULL},
+    {FOREIGN_SRUN, "usage", 0, FOREIGN_REFUSED, "use --help", NULL},
     {FOREIGN_HYDRA, "info", 0, FOREIGN_REFUSED, "--version", NULL},
     {FOREIGN_MPIRUN,
      "display-map display-allocation display-topo display-devel-map "

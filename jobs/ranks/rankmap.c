@@ -152,8 +152,10 @@ int rankmap_build_ordered(const uint32_t *counts, size_t apps, uint32_t workers,
         return rc;
     if (per_worker > 0 && (uint64_t)per_worker * workers < total)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "%u ranks do not fit on %u worker%s with %u rank%s each", total, workers,
-                          workers == 1 ? "" : "s", per_worker, per_worker == 1 ? "" : "s");
+                          "%u ranks do not fit on %u worker%s with %u rank%s each: they need %u on "
+                          "each worker, or more workers",
+                          total, workers, workers == 1 ? "" : "s", per_worker,
+                          per_worker == 1 ? "" : "s", (total - 1) / workers + 1);
     struct rankmap map = {.workers = workers};
     CLEANUP(rankmap_donep) struct rankmap *undo = &map;
     map.blocks = calloc(apps + min_u32(workers, total), sizeof *map.blocks);
