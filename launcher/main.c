@@ -23,6 +23,7 @@
 #include "lib/base/file.h"
 #include "lib/base/first_process.h"
 #include "lib/base/log.h"
+#include "lib/doc/json_memory.h"
 
 static int fail(const struct drarun_error *err)
 {
@@ -171,6 +172,7 @@ static int run_words(int argc, char *argv[])
 int main(int argc, char *argv[])
 {
     first_process_begin();
+    json_memory_end_without();
     fill_closed_stdio();
     remote_setup();
     log_setup("drarun", LOG_NORMAL);

@@ -7,6 +7,7 @@
 #include "lib/base/error.h"
 #include "lib/base/first_process.h"
 #include "lib/base/log.h"
+#include "lib/doc/json_memory.h"
 #include "plugin/verb.h"
 
 static const struct plugin_verb *const verbs[] = {&verb_discover, &verb_repaired, &verb_run};
@@ -25,6 +26,7 @@ static void print_help(void)
 int main(int argc, char **argv)
 {
     first_process_begin();
+    json_memory_end_without();
     log_setup("drarun-plugin", LOG_NORMAL);
     const char *word = argc > 1 ? argv[1] : "";
     for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
