@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Job control (signals to ranks) and log requests. */
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,29 +31,45 @@ static void signal_local(struct pmix_host *host, const Drarun__Wire__Control *co
                            control->signo);
 }
 
-static void signal_everywhere(struct pmix_host *host, int signo, const struct coll_range *ranges,
-                              size_t count)
+/* A signal for ranks, as the message that carries it to all agents. */
+struct order {
+    Drarun__Wire__Control control;
+    Drarun__Wire__Range *targets, **pointers;
+};
+
+static void order_done(struct order *order)
+{
+    free(order->targets);
+    free(order->pointers);
+}
+
+static int order_init(struct order *order, int signo, const struct coll_range *ranges, size_t count)
+{
+    *order = (struct order){.control = DRARUN__WIRE__CONTROL__INIT,
+                            .targets = calloc(count + 1, sizeof *order->targets),
+                            .pointers = calloc(count + 1, sizeof(void *))};
+    if (!order->targets || !order->pointers)
+        return -ENOMEM;
+    for (size_t i = 0; i < count; i++) {
+        drarun__wire__range__init(&order->targets[i]);
+        order->targets[i].first = ranges[i].first;
+        order->targets[i].count = ranges[i].count;
+        order->pointers[i] = &order->targets[i];
+    }
+    order->control.signo = signo;
+    order->control.n_targets = count;
+    order->control.targets = order->pointers;
+    return 0;
+}
+
+static void signal_everywhere(struct pmix_host *host, struct order *order)
 {
     Drarun__Wire__Routed message = DRARUN__WIRE__ROUTED__INIT;
-    Drarun__Wire__Control control = DRARUN__WIRE__CONTROL__INIT;
-    cleanup_free Drarun__Wire__Range *targets = calloc(count + 1, sizeof *targets);
-    cleanup_free Drarun__Wire__Range **pointers = calloc(count + 1, sizeof *pointers);
-    if (!targets || !pointers)
-        return;
-    for (size_t i = 0; i < count; i++) {
-        drarun__wire__range__init(&targets[i]);
-        targets[i].first = ranges[i].first;
-        targets[i].count = ranges[i].count;
-        pointers[i] = &targets[i];
-    }
-    control.signo = signo;
-    control.n_targets = count;
-    control.targets = pointers;
     message.body_case = DRARUN__WIRE__ROUTED__BODY_CONTROL;
-    message.control = &control;
+    message.control = &order->control;
     if (host->tree->size > 1)
         host->owner.route(host->owner.arg, &message, true);
-    signal_local(host, &control);
+    signal_local(host, &order->control);
 }
 
 /* No target: the asker's own group. */
@@ -73,14 +90,17 @@ void pmix_on_job_control(struct pmix_host *host, struct upcall *upcall)
     int signo = 0;
     for (size_t i = 0; i < upcall->info_count && signo == 0; i++)
         signo = directive_signal(&upcall->info[i]);
+    CLEANUP(order_done) struct order order = {0};
     pmix_status_t status = PMIX_ERR_NOT_SUPPORTED;
     if (signo > 0 && signo < NSIG)
         status =
             find_targets(host, upcall, &ranges, &count) < 0 ? PMIX_ERR_BAD_PARAM : PMIX_SUCCESS;
+    if (status == PMIX_SUCCESS && order_init(&order, signo, ranges, count) < 0)
+        status = PMIX_ERR_NOMEM;
     /* answered first: the asker may be among those that the signal ends */
     upcall_answer(upcall, status);
     if (status == PMIX_SUCCESS)
-        signal_everywhere(host, signo, ranges, count);
+        signal_everywhere(host, &order);
 }
 
 void pmix_controlled(struct pmix_host *host, const Drarun__Wire__Routed *message)

@@ -27,6 +27,28 @@ void pmix_on_dmodex(struct pmix_host *host, struct upcall *upcall)
     pmix_route(host, &message);
 }
 
+static void reply(struct pmix_host *host, const struct upcall *upcall)
+{
+    Drarun__Wire__Routed message = DRARUN__WIRE__ROUTED__INIT;
+    Drarun__Wire__DmodexReply answer = DRARUN__WIRE__DMODEX_REPLY__INIT;
+    answer.status = upcall->status;
+    answer.data.data = (uint8_t *)upcall->data;
+    answer.data.len = upcall->length;
+    if (upcall->length > PMIX_ROUTED_MAX && upcall->source != host->tree->self) {
+        log_error(
+            "direct modex: rank %u has put %zu bytes, and %u fit into a message; a fence that "
+            "collects data has no such limit",
+            upcall->proc.rank, upcall->length, PMIX_ROUTED_MAX);
+        answer.status = PMIX_ERR_OUT_OF_RESOURCE;
+        answer.data.len = 0;
+    }
+    message.destination = upcall->source;
+    message.id = upcall->id;
+    message.body_case = DRARUN__WIRE__ROUTED__BODY_DMODEX_REPLY;
+    message.dmodex_reply = &answer;
+    pmix_route(host, &message);
+}
+
 /* On PMIx' thread. */
 static void on_library_answer(pmix_status_t status, char *data, size_t size, void *cbdata)
 {
@@ -46,7 +68,9 @@ void pmix_dmodex_request(struct pmix_host *host, const Drarun__Wire__Routed *mes
 {
     struct upcall *upcall = calloc(1, sizeof *upcall);
     if (!upcall) {
-        log_error("direct modex for worker %u: out of memory", message->source);
+        const struct upcall lost = {
+            .id = message->id, .source = message->source, .status = PMIX_ERR_NOMEM};
+        reply(host, &lost);
         return;
     }
     upcall->kind = UPCALL_LOCAL_MODEX;
@@ -63,23 +87,6 @@ void pmix_dmodex_request(struct pmix_host *host, const Drarun__Wire__Routed *mes
 
 void pmix_on_local_modex(struct pmix_host *host, struct upcall *upcall)
 {
-    Drarun__Wire__Routed message = DRARUN__WIRE__ROUTED__INIT;
-    Drarun__Wire__DmodexReply reply = DRARUN__WIRE__DMODEX_REPLY__INIT;
-    reply.status = upcall->status;
-    reply.data.data = (uint8_t *)upcall->data;
-    reply.data.len = upcall->length;
-    if (upcall->length > PMIX_ROUTED_MAX && upcall->source != host->tree->self) {
-        log_error(
-            "direct modex: rank %u has put %zu bytes, and %u fit into a message; a fence that "
-            "collects data has no such limit",
-            upcall->proc.rank, upcall->length, PMIX_ROUTED_MAX);
-        reply.status = PMIX_ERR_OUT_OF_RESOURCE;
-        reply.data.len = 0;
-    }
-    message.destination = upcall->source;
-    message.id = upcall->id;
-    message.body_case = DRARUN__WIRE__ROUTED__BODY_DMODEX_REPLY;
-    message.dmodex_reply = &reply;
-    pmix_route(host, &message);
+    reply(host, upcall);
     upcall_free(upcall);
 }

@@ -62,22 +62,22 @@ static Drarun__Wire__Process *process_new(struct pmix_host *host, uint32_t index
 void pmix_processes_request(struct pmix_host *host, const Drarun__Wire__Routed *message)
 {
     Drarun__Wire__Routed reply = DRARUN__WIRE__ROUTED__INIT;
+    Drarun__Wire__Processes none = DRARUN__WIRE__PROCESSES__INIT;
     Drarun__Wire__Processes *list = malloc(sizeof *list);
-    if (!list) {
-        log_error("processes for worker %u: out of memory", message->source);
-        return;
+    if (list) {
+        drarun__wire__processes__init(list);
+        list->processes = calloc(host->job->local_count + 1, sizeof *list->processes);
     }
-    drarun__wire__processes__init(list);
-    list->processes = calloc(host->job->local_count + 1, sizeof *list->processes);
-    for (uint32_t i = 0; list->processes && i < host->job->local_count; i++)
+    for (uint32_t i = 0; list && list->processes && i < host->job->local_count; i++)
         if ((list->processes[list->n_processes] = process_new(host, i)))
             list->n_processes++;
     reply.destination = message->source;
     reply.id = message->id;
     reply.body_case = DRARUN__WIRE__ROUTED__BODY_PROCESSES;
-    reply.processes = list;
+    reply.processes = list ? list : &none;
     pmix_route(host, &reply);
-    drarun__wire__processes__free_unpacked(list, NULL);
+    if (list)
+        drarun__wire__processes__free_unpacked(list, NULL);
 }
 
 static Drarun__Wire__Processes *copy(const Drarun__Wire__Processes *processes)

@@ -28,6 +28,8 @@ struct coll_op {
     char *key;
     struct coll_range *ranges;
     size_t range_count;
+    Drarun__Wire__Range *wire_ranges; /* the same, made before they are needed: what has been */
+    Drarun__Wire__Range **members;    /* gathered must not be lost for lack of memory */
     bool member;  /* this agent has member ranks */
     bool top;     /* this agent is the lowest above all members */
     bool entered; /* this agent's own contribution is here */
@@ -68,6 +70,8 @@ static void op_free(struct coll *coll, struct coll_op *op)
     buf_done(&op->own);
     buf_done(&op->result);
     free(op->parts);
+    free(op->members);
+    free(op->wire_ranges);
     free(op->ranges);
     free(op->key);
     free(op);
@@ -133,6 +137,18 @@ static void mark_members(struct coll *coll, struct coll_op *op)
     op->top = top == coll->tree->self;
 }
 
+static void set_ranges(struct coll_op *op, const struct coll_range *ranges, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        op->ranges[i] = ranges[i];
+        drarun__wire__range__init(&op->wire_ranges[i]);
+        op->wire_ranges[i].first = ranges[i].first;
+        op->wire_ranges[i].count = ranges[i].count;
+        op->members[i] = &op->wire_ranges[i];
+    }
+    op->range_count = count;
+}
+
 static struct coll_op *op_new(struct coll *coll, const char *key, const struct coll_range *ranges,
                               size_t count)
 {
@@ -142,13 +158,13 @@ static struct coll_op *op_new(struct coll *coll, const char *key, const struct c
     op->key = strdup(key);
     op->parts = calloc(tree_child_count(coll->tree) + 1, sizeof *op->parts);
     op->ranges = calloc(count + 1, sizeof *op->ranges);
-    if (!op->key || !op->parts || !op->ranges) {
+    op->wire_ranges = calloc(count + 1, sizeof *op->wire_ranges);
+    op->members = calloc(count + 1, sizeof *op->members);
+    if (!op->key || !op->parts || !op->ranges || !op->wire_ranges || !op->members) {
         op_free(coll, op);
         return NULL;
     }
-    if (count > 0)
-        memcpy(op->ranges, ranges, count * sizeof *ranges);
-    op->range_count = count;
+    set_ranges(op, ranges, count);
     mark_members(coll, op);
     LIST_INSERT_HEAD(&coll->ops, op, entry);
     return op;
@@ -174,20 +190,10 @@ static void send_pieces(struct coll *coll, uint32_t to, Drarun__Wire__Collective
 static void send_up(struct coll *coll, struct coll_op *op)
 {
     Drarun__Wire__Collective message = DRARUN__WIRE__COLLECTIVE__INIT;
-    cleanup_free Drarun__Wire__Range *ranges = calloc(op->range_count + 1, sizeof *ranges);
-    cleanup_free Drarun__Wire__Range **pointers = calloc(op->range_count + 1, sizeof *pointers);
-    if (!ranges || !pointers)
-        return;
-    for (size_t i = 0; i < op->range_count; i++) {
-        drarun__wire__range__init(&ranges[i]);
-        ranges[i].first = op->ranges[i].first;
-        ranges[i].count = op->ranges[i].count;
-        pointers[i] = &ranges[i];
-    }
     message.key = op->key;
     message.up = true;
     message.n_members = op->range_count;
-    message.members = pointers;
+    message.members = op->members;
     message.status = op->status;
     op->sent_up = true;
     send_pieces(coll, tree_parent(coll->tree), &message, &op->own);
@@ -215,11 +221,13 @@ static void advance(struct coll *coll, struct coll_op *op)
 {
     if (op->awaited > 0 || (op->member && !op->entered) || op->sent_up)
         return;
+    bool failed = false;
     for (uint32_t i = 0; i < tree_child_count(coll->tree); i++) {
+        failed |= op->parts[i].data.failed;
         buf_add(&op->own, op->parts[i].data.data, op->parts[i].data.len);
         buf_done(&op->parts[i].data);
     }
-    if (op->own.failed && op->status == 0)
+    if ((failed || op->own.failed) && op->status == 0)
         op->status = -ENOMEM;
     if (!op->top) {
         send_up(coll, op);
@@ -301,6 +309,8 @@ static int message_down(struct coll *coll, uint32_t from, const Drarun__Wire__Co
         buf_add(&op->result, message->data.data, message->data.len);
     if (message->more)
         return 0;
+    if (op->result.failed && op->status == 0)
+        op->status = -ENOMEM;
     struct buf all = op->result;
     op->result = (struct buf)BUF_INIT;
     finish(coll, op, &all, message->context, false);
