@@ -43,6 +43,7 @@ struct board {
     struct source sources[KIND_COUNT];
     struct event *changed;
     struct pod_state *states;
+    const json_t **pods, **claims_of; /* by worker; sort() fills them without needing memory */
     struct gone *gone_pods, *gone_claims; /* by worker */
     struct news *news;                    /* by worker */
     struct news job_news;
@@ -339,10 +340,12 @@ int board_new(struct cluster *cluster, const struct job_spec *spec, const char *
                             .states = calloc(spec->workers, sizeof *board->states),
                             .gone_pods = calloc(spec->workers, sizeof *board->gone_pods),
                             .gone_claims = calloc(spec->workers, sizeof *board->gone_claims),
-                            .news = calloc(spec->workers, sizeof *board->news)};
+                            .news = calloc(spec->workers, sizeof *board->news),
+                            .pods = calloc(spec->workers, sizeof *board->pods),
+                            .claims_of = calloc(spec->workers, sizeof *board->claims_of)};
     board->changed = event_new(cluster->base, -1, 0, on_changed, board);
     if (!board->states || !board->gone_pods || !board->gone_claims || !board->news ||
-        !board->changed)
+        !board->pods || !board->claims_of || !board->changed)
         return error_set(err, ENOMEM, "out of memory");
     bool claims = claims_wanted(spec) || claims_named(spec);
     int rc = claims ? cluster_need_claims(cluster, err) : 0;
@@ -370,6 +373,8 @@ void board_free(struct board *board)
     news_done(&board->owner_news);
     free(board->news);
     free(board->states);
+    free(board->pods);
+    free(board->claims_of);
     free(board->gone_pods);
     free(board->gone_claims);
     free(board);
@@ -437,7 +442,6 @@ struct sorting {
     struct board *board;
     const char *parent_uid; /* whose the pods are; NULL: anybody's */
     uint32_t attempt;
-    const json_t **pods, **claims; /* by worker */
 };
 
 static void sort_pod(const json_t *pod, void *arg)
@@ -447,11 +451,11 @@ static void sort_pod(const json_t *pod, void *arg)
     if (worker < 0 || worker >= s->board->spec->workers || !is_of_attempt(pod, s->attempt) ||
         (s->parent_uid && !kube_is_owned_by(pod, s->parent_uid)))
         return;
-    const json_t *other = s->pods[worker];
+    const json_t **place = &s->board->pods[worker];
     /* an Indexed Job may have replaced it: the one that is not on its way out */
     const json_t *metadata = json_object_get(pod, "metadata");
-    if (!other || !json_object_get(metadata, "deletionTimestamp"))
-        s->pods[worker] = pod;
+    if (!*place || !json_object_get(metadata, "deletionTimestamp"))
+        *place = pod;
 }
 
 static void sort_claim(const json_t *claim, void *arg)
@@ -460,7 +464,7 @@ static void sort_claim(const json_t *claim, void *arg)
     int64_t worker = board_worker_label(claim);
     if (worker >= 0 && worker < s->board->spec->workers &&
         (!s->parent_uid || kube_is_owned_by(claim, s->parent_uid)))
-        s->claims[worker] = claim;
+        s->board->claims_of[worker] = claim;
 }
 
 /* Claims made of a template are called by the pod's status. */
@@ -488,51 +492,42 @@ static const char *parent_uid(const struct board *board)
     return job ? kube_uid(job) : "";
 }
 
-static int sort(struct sorting *s)
+static void sort(struct board *board, uint32_t attempt)
 {
-    struct board *board = s->board;
     uint32_t count = board->spec->workers;
-    s->parent_uid = parent_uid(board);
-    s->pods = calloc(count, sizeof(void *));
-    s->claims = calloc(count, sizeof(void *));
-    if (!s->pods || !s->claims)
-        return -ENOMEM;
-    kube_watch_each(board->sources[KIND_PODS].watch, sort_pod, s);
+    struct sorting s = {.board = board, .parent_uid = parent_uid(board), .attempt = attempt};
+    memset(board->pods, 0, count * sizeof *board->pods);
+    memset(board->claims_of, 0, count * sizeof *board->claims_of);
+    kube_watch_each(board->sources[KIND_PODS].watch, sort_pod, &s);
     if (!board->sources[KIND_CLAIMS].watch)
-        return 0;
+        return;
     if (board->spec->claims == SPEC_CLAIMS_DIRECT)
-        kube_watch_each(board->sources[KIND_CLAIMS].watch, sort_claim, s);
+        kube_watch_each(board->sources[KIND_CLAIMS].watch, sort_claim, &s);
     for (uint32_t i = 0; board->spec->claims == SPEC_CLAIMS_TEMPLATE && i < count; i++)
-        s->claims[i] = s->pods[i] ? claim_of(board, s->pods[i]) : NULL;
-    return 0;
+        board->claims_of[i] = board->pods[i] ? claim_of(board, board->pods[i]) : NULL;
 }
 
 const struct pod_state *board_workers(struct board *board, uint32_t attempt)
 {
-    struct sorting s = {.board = board, .attempt = attempt};
-    if (sort(&s) < 0)
-        log_error("out of memory: the workers' states are out of date");
-    else
-        for (uint32_t i = 0; i < board->spec->workers; i++) {
-            bool wanted = claims_wanted_by(spec_role_of(board->spec, i));
-            pod_state_read(s.pods[i], s.claims[i], wanted, &board->news[i], &board->states[i]);
-            board->states[i].vanished = has_vanished(board, i, attempt);
-        }
-    free(s.pods);
-    free(s.claims);
+    sort(board, attempt);
+    for (uint32_t i = 0; i < board->spec->workers; i++) {
+        bool wanted = claims_wanted_by(spec_role_of(board->spec, i));
+        pod_state_read(board->pods[i], board->claims_of[i], wanted, &board->news[i],
+                       &board->states[i]);
+        board->states[i].vanished = has_vanished(board, i, attempt);
+    }
     return board->states;
 }
 
 json_t *board_claims(struct board *board, uint32_t attempt)
 {
-    struct sorting s = {.board = board, .attempt = attempt};
     CLEANUP(json_decrefp) json_t *list = json_array();
-    int rc = list ? sort(&s) : -ENOMEM;
-    for (uint32_t i = 0; rc == 0 && i < board->spec->workers; i++)
-        rc =
-            json_array_append_new(list, s.claims[i] ? json_pack("[O]", s.claims[i]) : json_array());
-    free(s.pods);
-    free(s.claims);
+    int rc = list ? 0 : -ENOMEM;
+    sort(board, attempt);
+    for (uint32_t i = 0; rc == 0 && i < board->spec->workers; i++) {
+        const json_t *claim = board->claims_of[i];
+        rc = json_array_append_new(list, claim ? json_pack("[O]", claim) : json_array());
+    }
     return rc < 0 ? NULL : TAKE_PTR(list);
 }
 
