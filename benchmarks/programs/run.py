@@ -146,7 +146,8 @@ def report_suite(out, names, options, ours, rounds=3):
 
 
 def run_tests(built, tests, options, ours, rounds):
-    count, remarks = Counter(), []
+    count, remarks, own = Counter(), [], built.library.launcher
+    peer = Launcher(own.name, own.program, own.options, own.env | suite.WAITS.get(built.name, {}))
     step = 40  # programs are compiled as they are drawn, so that a short run compiles few
     ends = time.monotonic() + options.time * 60
     for begin in range(0, len(tests), step):
@@ -158,11 +159,11 @@ def run_tests(built, tests, options, ours, rounds):
             if not built.program(test).exists():
                 count["not compiled"] += 1
                 continue
-            mine = allowing_children(ours) if test.folder == suite.SPAWN else ours
-            found = compare(test_once(built, test, built.library.launcher, options.limit), test_once(built, test, mine), rounds)
+            mine = allowing_children(ours) if test.spawns else ours
+            found = compare(test_once(built, test, peer, options.limit), test_once(built, test, mine), rounds)
             count[found["verdict"]] += 1
             if found["verdict"] != "passes" or len(found["ours"]) > 1:
-                said = [f"{who} said: {what}" for who, key in ((built.library.launcher.name, "peer"), (ours.name, "ours")) for what in found[key] if what]
+                said = [f"{who} said: {what}" for who, key in ((peer.name, "peer"), (ours.name, "ours")) for what in found[key] if what]
                 remarks.append(f"- {built.name}, {test}, {found['verdict']}: {'; '.join(said)}")
     return count, remarks
 
@@ -203,7 +204,9 @@ def report(out, options):
         out(f"## {title}")
         out()
         out(f"Of Debian 12's source package, at most {options.time:g} minutes for each library, the tests drawn by seed {options.seed}; {ours.name}, beside "
-            f"the library's own launcher on one node. What its own launcher does not end within {options.limit:g} s counts as failing under it.")
+            f"the library's own launcher on one node. What its own launcher does not end within {options.limit:g} s counts as failing under it. Under "
+            f"Hydra too a waiting rank gives up its CPU: {', '.join(f'{each}=1' for each in (*list(suite.WAITS['MPICH 5'])[:1], *suite.WAITS['Intel MPI']))}. "
+            f"Folders of the suite that are left out: {'; '.join(f'{which} {why}' for which, why in suite.LEFT_OUT.items())}.")
         out()
         failed += report_suite(out, names, options, ours)
         out()
