@@ -1002,6 +1002,20 @@ def test_socket_interface_is_the_pods_own(derive, shown, want):
     assert env["OMPI_MCA_btl_tcp_if_include"] == want
 
 
+@rule("V2")
+@pytest.mark.parametrize("user", [{}, {"GLOO_SOCKET_IFNAME": "bond0"}])
+def test_socket_interface_of_each_worker(derive, user):
+    """hostNetwork on machines of several kinds: each has the name that its own default route shows."""
+    world = World([gpu(0)], [nic(0)], workers=3, podInterface=None, **({"userEnv": user} if user else {}))
+    for worker, name in zip(world.workers, ("ens5", "bond0", None)):
+        worker["probe"].update({"podInterface": name} if name else {})
+    plan = derive(world)
+    for worker, name in zip(plan["workers"], ("ens5", "bond0", "eth0")):
+        env = {**plan["env"], **worker["env"]}
+        assert env["NCCL_SOCKET_IFNAME"] == f"={name}" and env["OMPI_MCA_btl_tcp_if_include"] == name
+        assert env["UCX_NET_DEVICES"] == name and env["GLOO_SOCKET_IFNAME"] == user.get("GLOO_SOCKET_IFNAME", name)
+
+
 @rule("V3")
 @pytest.mark.parametrize("transport,gpus,tcp", [
     (None, 1, True), ("auto", 1, True), ("tcp", 1, True), ("rdma", 1, False), ("auto", 0, False), ("tcp", 0, True),

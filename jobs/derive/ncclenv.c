@@ -12,19 +12,30 @@
 
 /* ---- values of the tables ---- */
 
+/* Whether two workers show different ones, as with hostNetwork on machines of several kinds.
+ * *ret_shown: what one of them shows, or NULL. */
+static bool interfaces_differ(const struct plan *plan, const char **ret_shown)
+{
+    *ret_shown = NULL;
+    for (size_t w = 0; w < plan->worker_count; w++) {
+        const char *one = plan->workers[w].probe.interface;
+        if (one && *ret_shown && strcmp(one, *ret_shown) != 0)
+            return true;
+        *ret_shown = one ? one : *ret_shown;
+    }
+    return false;
+}
+
 /* The workers' own, where those that were asked say the same: with hostNetwork, and in clusters
- * whose network plugin says so, it has another name. */
+ * whose network plugin says so, it has another name. Where they differ each worker has its own
+ * (set_own_interface). */
 static const char *interface_of(const struct planning *p)
 {
-    const char *shown = NULL;
+    const char *shown;
     if (p->in->pod_interface)
         return p->in->pod_interface;
-    for (size_t w = 0; w < p->plan->worker_count; w++) {
-        const char *one = p->plan->workers[w].probe.interface;
-        if (one && shown && strcmp(one, shown) != 0)
-            return DEFAULT_INTERFACE;
-        shown = one ? one : shown;
-    }
+    if (interfaces_differ(p->plan, &shown))
+        shown = p->own ? p->own->probe.interface : NULL;
     return shown ? shown : DEFAULT_INTERFACE;
 }
 
@@ -424,9 +435,40 @@ static void set_tcp(struct planning *p, struct plan_worker *worker)
     ncclenv_set_own(p, &worker->env, "UCX_NET_DEVICES", names, "tcp-nics", fact);
 }
 
+/* The rows that name the interface, unless something else has set their variables. */
+static void set_own_rows(struct planning *p, struct plan_worker *worker, const json_t *rows)
+{
+    size_t i;
+    json_t *row;
+    json_array_foreach(rows, i, row)
+    {
+        const char *name = value_text(row, "name"), *value = value_text(row, "value");
+        const struct plan_var *common = plan_vars_find(&p->plan->env, name);
+        if (!common || (!strstr(value, "${podInterface}") && !strstr(value, "${socketInterface}")))
+            continue;
+        const char *of_all = expand(p, value);
+        p->own = worker;
+        const char *own = expand(p, value);
+        p->own = NULL;
+        if (strcmp(common->value, of_all) == 0 && strcmp(own, of_all) != 0)
+            ncclenv_set_own(p, &worker->env, name, own, "own-interface",
+                            "the interface of the worker's default route; the workers' differ");
+    }
+}
+
+static void set_own_interface(struct planning *p, struct plan_worker *worker)
+{
+    const char *shown;
+    if (p->in->pod_interface || !worker->probe.interface || !interfaces_differ(p->plan, &shown))
+        return;
+    set_own_rows(p, worker, p->in->profiles->common);
+    set_own_rows(p, worker, p->plan->profile->variables);
+}
+
 void ncclenv_worker(struct planning *p, uint32_t w)
 {
     struct plan_worker *worker = &p->plan->workers[w];
+    set_own_interface(p, worker);
     if (all_named(worker) && wants_hca_list(p))
         ncclenv_set_own(p, &worker->env, "NCCL_IB_HCA", device_list(p, worker, "="), "hca-list",
                         "the claimed NICs");

@@ -277,7 +277,7 @@ int plan_build(const struct plan_input *in, struct plan *ret_plan, struct drarun
 {
     struct plan plan = {.score = -1};
     CLEANUP(plan_donep) struct plan *undo = &plan;
-    struct planning p = {in, &plan};
+    struct planning p = {.in = in, .plan = &plan};
     if (in->worker_count == 0 || in->worker_count > PLAN_WORKERS_MAX)
         return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "a plan has 1 to %u workers, not %zu",
                           PLAN_WORKERS_MAX, in->worker_count);

@@ -9,6 +9,7 @@
 struct planning {
     const struct plan_input *in;
     struct plan *plan;
+    const struct plan_worker *own; /* whose rows are expanded; NULL: those of all workers */
 };
 
 /* plan_parts.c: a text that lives as long as the plan; "" when out of memory (plan->pool.failed).
