@@ -15,14 +15,19 @@
 
 #include "lib/base/cleanup.h"
 
-/* How the libraries' names begin. */
-static const char *const prefixes[] = {
-    "vader_segment.", "sm_segment.", "osc_rdma.", "osc_sm.", /* Open MPI 4 and 5 */
-    "mpich_",                                                /* MPICH and what derives from it */
-    "Intel_MPI_",                                            /* Intel MPI */
-    "psm2_shm.",      "psm3_shm.",                           /* Omni-Path and RoCE under it */
-    "ucx_shm_",                                              /* UCX */
-    "nccl-",                                                 /* NCCL and RCCL */
+/* The libraries' names: how they begin, and whether exactly the six letters and digits of mkstemp
+ * follow. A user's file may begin so, too: NCCL_DEBUG_FILE=/dev/shm/nccl-debug.%h.log. */
+static const struct {
+    const char *begin;
+    bool random;
+} names[] = {
+    {"vader_segment.", false},  {"sm_segment.", false},     {"osc_rdma.", false},
+    {"osc_sm.", false},                                     /* Open MPI 4 and 5 */
+    {"mpich_shar_tmp", true},   {"mpich_shm_", false},      /* MPICH and what derives from it */
+    {"Intel_MPI_", true},                                   /* Intel MPI */
+    {"psm2_shm.", false},       {"psm3_shm.", false},       /* Omni-Path and RoCE under it */
+    {"ucx_shm_", false},                                    /* UCX */
+    {"nccl-", true},                                        /* NCCL and RCCL */
 };
 
 #define TURN_TRIES 200
@@ -34,11 +39,19 @@ struct shm_clean {
     size_t old_count;
 };
 
+static bool is_random(const char *text)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+    return strlen(text) == 6 && strspn(text, letters) == 6;
+}
+
 static bool is_known_name(const char *name)
 {
-    for (size_t i = 0; i < ARRAY_LEN(prefixes); i++)
-        if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
-            return true;
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        size_t length = strlen(names[i].begin);
+        if (strncmp(name, names[i].begin, length) == 0)
+            return !names[i].random || is_random(name + length);
+    }
     return false;
 }
 

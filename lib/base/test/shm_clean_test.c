@@ -71,23 +71,26 @@ static void removes_what_the_job_left(void **state)
 {
     struct fixture *f = *state;
     static const char *const names[] = {
-        "vader_segment.node.0.a.1", "sm_segment.node.0.b.2", "mpich_shar_tmpAbCdEf", "Intel_MPI_x",
+        "vader_segment.node.0.a.1", "sm_segment.node.0.b.2", "mpich_shar_tmpAbCdEf", "Intel_MPI_aB3dE6",
         "ucx_shm_posix_12ab",       "nccl-XyZ123",
     };
+    static const char *const users[] = {"database", "my-nccl-x", "nccl-debug.host.7.log",
+                                        "nccl-a.log0", "Intel_MPI_results",
+                                        "mpich_notes"};
     make_left(f, "nccl-before");
     struct shm_clean *shm = shm_clean_begin_in(f->dir);
     assert_non_null(shm);
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         make_left(f, names[i]);
-    make_left(f, "database");
-    make_left(f, "my-nccl-x");
+    for (size_t i = 0; i < ARRAY_LEN(users); i++)
+        make_left(f, users[i]);
     assert_int_equal(shm_clean_run(shm), ARRAY_LEN(names));
     assert_int_equal(shm_clean_run(shm), 0);
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         assert_false(is_there(f, names[i]));
     assert_true(is_there(f, "nccl-before"));
-    assert_true(is_there(f, "database"));
-    assert_true(is_there(f, "my-nccl-x"));
+    for (size_t i = 0; i < ARRAY_LEN(users); i++)
+        assert_true(is_there(f, users[i]));
     shm_clean_free(shm);
 }
 
@@ -95,10 +98,10 @@ static void leaves_what_is_open(void **state)
 {
     struct fixture *f = *state;
     struct shm_clean *shm = shm_clean_begin_in(f->dir);
-    int fd = make(f, "nccl-open");
+    int fd = make(f, "nccl-opened");
     assert_int_equal(shm_clean_run(shm), 0);
     close(fd);
-    fd = openat(f->fd, "nccl-open", O_RDONLY);
+    fd = openat(f->fd, "nccl-opened", O_RDONLY);
     assert_int_equal(shm_clean_run(shm), 0);
     close(fd);
     assert_int_equal(shm_clean_run(shm), 1);
@@ -115,10 +118,10 @@ static void leaves_what_is_mapped(void **state)
         int ready[2];
         char byte;
         assert_int_equal(pipe(ready), 0);
-        int fd = make(f, "mpich_mapped");
+        int fd = make(f, "mpich_shm_1a_7");
         if (protections[i] == PROT_READ) {
             close(fd);
-            fd = openat(f->fd, "mpich_mapped", O_RDONLY);
+            fd = openat(f->fd, "mpich_shm_1a_7", O_RDONLY);
         }
         pid_t pid = fork();
         if (pid == 0) {
@@ -132,7 +135,7 @@ static void leaves_what_is_mapped(void **state)
         close(fd);
         assert_int_equal(read(ready[0], &byte, 1), 1);
         assert_int_equal(shm_clean_run(shm), 0);
-        assert_true(is_there(f, "mpich_mapped"));
+        assert_true(is_there(f, "mpich_shm_1a_7"));
         kill(pid, SIGKILL);
         waitpid(pid, NULL, 0);
         assert_int_equal(shm_clean_run(shm), 1);
@@ -147,12 +150,12 @@ static void follows_no_link_and_waits_for_none(void **state)
     struct fixture *f = *state;
     make_left(f, "victim");
     struct shm_clean *shm = shm_clean_begin_in(f->dir);
-    assert_int_equal(symlinkat("victim", f->fd, "nccl-link"), 0);
-    assert_int_equal(mkfifoat(f->fd, "nccl-pipe", 0600), 0);
-    assert_int_equal(mkdirat(f->fd, "nccl-dir", 0700), 0);
+    assert_int_equal(symlinkat("victim", f->fd, "nccl-linked"), 0);
+    assert_int_equal(mkfifoat(f->fd, "nccl-pipes1", 0600), 0);
+    assert_int_equal(mkdirat(f->fd, "nccl-folder", 0700), 0);
     assert_int_equal(shm_clean_run(shm), 0);
     assert_true(is_there(f, "victim"));
-    assert_true(is_there(f, "nccl-link"));
+    assert_true(is_there(f, "nccl-linked"));
     shm_clean_free(shm);
 }
 
@@ -162,10 +165,10 @@ static void leaves_what_others_own(void **state)
     if (geteuid() != 0)
         skip();
     struct shm_clean *shm = shm_clean_begin_in(f->dir);
-    make_left(f, "nccl-other");
-    assert_int_equal(fchownat(f->fd, "nccl-other", 12345, 12345, 0), 0);
+    make_left(f, "nccl-others");
+    assert_int_equal(fchownat(f->fd, "nccl-others", 12345, 12345, 0), 0);
     assert_int_equal(shm_clean_run(shm), 0);
-    assert_true(is_there(f, "nccl-other"));
+    assert_true(is_there(f, "nccl-others"));
     shm_clean_free(shm);
 }
 
@@ -181,7 +184,7 @@ static void cleaners_side_by_side_leave_nothing(void **state)
     int begin[2], total = 0;
     assert_int_equal(pipe(begin), 0);
     for (int i = 0; i < LEFT; i++) {
-        snprintf(name, sizeof name, "nccl-%d", i);
+        snprintf(name, sizeof name, "nccl-%06d", i);
         make_left(f, name);
     }
     pid_t pids[CLEANERS];
