@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from support.build import patience
+from support.build import BUILD, patience
 from support.agents import Agents
 
 
@@ -340,11 +340,15 @@ def test_hosts_that_are_this_machine(drarun, tmp_path):
     """A list of hosts that names this machine alone says how many ranks there are."""
     file = tmp_path / "hosts"
     file.write_text(f"# two\nlocalhost slots=2\n{socket.gethostname()}:1\n")
+    link = tmp_path / "link"  # as those of a mounted ConfigMap
+    link.symlink_to(file)
     count = ["sh", "-c", "echo $WORLD_SIZE"]
-    for words, ranks in ((["-H", "localhost:3"], 3), (["--host", "127.0.0.1,127.0.0.1"], 2), (["-hosts", "localhost"], 1),
+    for words, ranks in ((["--hostfile", link], 3), (["-H", "localhost:3"], 3), (["--host", "127.0.0.1,127.0.0.1"], 2), (["-hosts", "localhost"], 1),
                          (["--hostfile", file], 3), (["-machinefile", file, "-n", 4], 4), (["-f", file, "-n", 2], 2)):
         result = drarun(*words, *count).ok()
         assert result.out == f"{ranks}\n" * ranks and result.err == ""
+    piped = f"{BUILD}/bin/drarun --hostfile <(echo localhost slots=2) sh -c 'echo $WORLD_SIZE'"
+    assert subprocess.run(["bash", "-c", piped], capture_output=True, text=True, timeout=patience(30)).stdout == "2\n2\n"
     for words, part in ((["-H", "localhost,node7:2"], "-H node7: this host is another machine"),
                         (["--hostfile", "/nonexistent"], "--hostfile /nonexistent: No such file"),
                         (["-N", 2], "-N 2 sets the ranks of each worker, and there is one worker: use -n 2"),

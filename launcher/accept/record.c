@@ -85,7 +85,7 @@ static int each_line(const char *path, void (*fn)(const json_t *line, void *arg)
                      struct drarun_error *err)
 {
     CLEANUP(buf_done) struct buf text = BUF_INIT;
-    int rc = file_read(AT_FDCWD, path, SIZE_MAX_READ, &text, err);
+    int rc = file_read_named(path, SIZE_MAX_READ, &text, err);
     if (rc < 0)
         return error_prefix(err, "%s", path);
     for (char *line = text.data; line && *line;) {
@@ -231,7 +231,7 @@ static int begin_new(struct record *r, const json_t *nodes, const json_t *order,
 static int go_on(struct record *r, struct drarun_error *err)
 {
     CLEANUP(buf_done) struct buf text = BUF_INIT;
-    int rc = file_read(AT_FDCWD, r->path, SIZE_MAX_READ, &text, err);
+    int rc = file_read_named(r->path, SIZE_MAX_READ, &text, err);
     if (rc < 0)
         return error_prefix(err, "%s", r->path);
     const char *last = text.len ? memrchr(text.data, '\n', text.len) : NULL;

@@ -3,7 +3,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <ifaddrs.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -276,7 +275,7 @@ static int read_hosts(const struct job_request *request, struct hosts *hosts,
     CLEANUP(buf_done) struct buf text = BUF_INIT;
     if (request->hosts)
         return hosts_parse(request->hosts_shown, request->hosts, hosts, err);
-    int rc = file_read(AT_FDCWD, request->hostfile, FILE_MAX, &text, err);
+    int rc = file_read_named(request->hostfile, FILE_MAX, &text, err);
     if (rc < 0)
         return error_kind(err, DRARUN_ERR_USAGE, -rc, "%s %s: %s", request->hosts_shown,
                           request->hostfile, strerror(-rc));

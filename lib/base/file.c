@@ -17,12 +17,12 @@
 #define TEMPORARY ".XXXXXX"
 #define PIECE ((size_t)8 << 10)
 
-int file_read(int dirfd, const char *path, size_t limit, struct buf *out, struct drarun_error *err)
+static int read_all(int fd, const char *path, size_t limit, struct buf *out,
+                    struct drarun_error *err)
 {
-    cleanup_close int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    size_t start = out->len;
     if (fd < 0)
         return error_set(err, errno, "open %s: %s", path, strerror(errno));
-    size_t start = out->len;
     for (;;) {
         if (!buf_reserve(out, 4096))
             return error_set(err, ENOMEM, "read %s: out of memory", path);
@@ -38,6 +38,18 @@ int file_read(int dirfd, const char *path, size_t limit, struct buf *out, struct
         if (out->len - start > limit)
             return error_set(err, EFBIG, "read %s: larger than %zu bytes", path, limit);
     }
+}
+
+int file_read(int dirfd, const char *path, size_t limit, struct buf *out, struct drarun_error *err)
+{
+    cleanup_close int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    return read_all(fd, path, limit, out, err);
+}
+
+int file_read_named(const char *path, size_t limit, struct buf *out, struct drarun_error *err)
+{
+    cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    return read_all(fd, path, limit, out, err);
 }
 
 int fd_write_all(int fd, const void *data, size_t len)

@@ -11,6 +11,9 @@
 /* Appends the file's content to out; -EFBIG when it is larger than limit bytes. dirfd as for
  * openat; links in the last component are not followed. */
 int file_read(int dirfd, const char *path, size_t limit, struct buf *out, struct drarun_error *err);
+/* The same for a file that the user has named, which may be a link, as those of a mounted ConfigMap
+ * are, or a pipe, as of <(...). */
+int file_read_named(const char *path, size_t limit, struct buf *out, struct drarun_error *err);
 
 /* Writes all of it, retrying short writes and EINTR; the descriptor must block. */
 int fd_write_all(int fd, const void *data, size_t len);
