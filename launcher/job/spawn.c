@@ -2,13 +2,13 @@
 #include "launcher/job/spawn.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
 
 #include "jobs/ranks/spawn_place.h"
 #include "launcher/job/private.h"
+#include "lib/base/affinity.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
@@ -41,11 +41,8 @@ struct job_spawn {
 
 static uint32_t count_cpus(const struct agent *agent)
 {
-    cpu_set_t cpus;
-    if (agent->cpus > 0)
-        return agent->cpus;
-    /* it is of this process and has not said hello yet */
-    return sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? (uint32_t)CPU_COUNT(&cpus) : 0;
+    /* without: it is of this process and has not said hello yet */
+    return agent->cpus > 0 ? agent->cpus : affinity_count();
 }
 
 /* The workers that share its machine. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/base/affinity.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
@@ -71,7 +71,6 @@ void agent_send_note(struct agent *agent, const char *text)
 void agent_send_hello(struct agent *agent)
 {
     char host[256] = "";
-    cpu_set_t cpus;
     Drarun__Wire__Hello message = DRARUN__WIRE__HELLO__INIT;
     hello_fill(&message, DRARUN__WIRE__ROLE__ROLE_AGENT, pmix_version());
     gethostname(host, sizeof host - 1);
@@ -80,8 +79,7 @@ void agent_send_hello(struct agent *agent)
     message.fabric = DRARUN__WIRE__FABRIC__FABRIC_REACH;
     if (agent->options.pod)
         message.job = unconst(agent->options.pod->job);
-    if (sched_getaffinity(0, sizeof cpus, &cpus) == 0)
-        message.cpus = (uint32_t)CPU_COUNT(&cpus);
+    message.cpus = affinity_count();
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(HELLO, hello, &message);
     agent_send(agent, &envelope);
 }

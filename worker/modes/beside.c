@@ -5,10 +5,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/base/affinity.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/file.h"
@@ -57,12 +57,10 @@ static pid_t find_rank(uint32_t rank)
 static void take_place(pid_t pid)
 {
     char path[64];
-    cpu_set_t cpus;
     snprintf(path, sizeof path, "/proc/%d/cwd", (int)pid);
     if (chdir(path) < 0)
         (void)!chdir("/");
-    if (sched_getaffinity(pid, sizeof cpus, &cpus) == 0)
-        sched_setaffinity(0, sizeof cpus, &cpus);
+    affinity_copy(pid);
 }
 
 int beside_exec(uint32_t rank, char *const argv[], struct drarun_error *err)
