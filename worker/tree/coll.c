@@ -236,7 +236,7 @@ static void advance(struct coll *coll, struct coll_op *op)
     struct buf all = op->own;
     op->own = (struct buf)BUF_INIT;
     /* the high half says who gave the number, so that no two agents give the same */
-    uint64_t context = ((uint64_t)coll->tree->self + 1) << 20 | ++coll->contexts;
+    uint64_t context = ((uint64_t)coll->tree->self + 1) << 32 | (uint32_t)++coll->contexts;
     finish(coll, op, &all, context, true);
     buf_done(&all);
 }
