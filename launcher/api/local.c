@@ -259,14 +259,25 @@ static void read_from(struct drarun_local *local, int *fd)
     }
 }
 
+/* As waitpid has it. */
+static int wait_status_of(const siginfo_t *end)
+{
+    return end->si_code == CLD_EXITED ? W_EXITCODE(end->si_status, 0)
+                                      : W_EXITCODE(0, end->si_status);
+}
+
 static void reap(struct drarun_local *local)
 {
     struct pollfd ended = {.fd = local->pidfd, .events = POLLIN};
     if (local->reaped || poll(&ended, 1, 0) != 1)
         return;
     local->reaped = true;
-    if (waitpid(local->pid, &local->wait_status, 0) != local->pid)
+    siginfo_t end = {0};
+    /* by its descriptor: the host may have reaped it, and the number may be another child's */
+    if (waitid(P_PIDFD, (id_t)local->pidfd, &end, WEXITED) < 0)
         local->wait_status = -1;
+    else
+        local->wait_status = wait_status_of(&end);
     epoll_ctl(local->epoll, EPOLL_CTL_DEL, local->pidfd, NULL);
 }
 
