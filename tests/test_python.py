@@ -560,6 +560,34 @@ def test_ctrl_c_at_any_moment_leaves_no_job(python, registry):
     assert not jobs, jobs
 
 
+CANCELS = """
+import asyncio, random, sys, drarun
+cluster = drarun.Cluster(kubeconfig=sys.argv[1])
+async def main():
+    for index in range(8):
+        job = {"metadata": {"name": f"job-{index}"}, "spec": {"workers": 1, "image": "a", "command": ["true"]}}
+        task = asyncio.create_task((drarun.aio.run, drarun.aio.submit)[index % 2](job, cluster=cluster))
+        chance = random.Random(index)
+        await asyncio.sleep(chance.random() * 0.1)
+        for _ in range(3):  # as a time limit within a group of tasks that ends
+            task.cancel()
+            await asyncio.sleep(chance.random() * 0.02)
+        try:
+            submitted = await task
+            submitted.cancel()  # it was there first
+        except asyncio.CancelledError:
+            pass
+asyncio.run(main())
+print("cancelled")
+"""
+
+
+def test_cancelling_again_and_again_leaves_no_job(python, registry):
+    assert ok(python, "-c", CANCELS, registry.config) == "cancelled\n"
+    jobs = [path for path in registry.objects if path.split("/")[-2] == "jobs" and not path.endswith("-w")]
+    assert not jobs, jobs
+
+
 HANDLER = """
 import faulthandler, os, signal, sys, threading, drarun
 faulthandler.dump_traceback_later(40, exit=True)

@@ -187,6 +187,24 @@ def _take_back(work: _Work, ended: bool, undo: Callable[[T], object] | None) -> 
 async def in_thread(function: Callable[[], T], undo: Callable[[T], object] | None = None) -> T:
     """The function's result, with the loop free meanwhile. Cancelling ends it: the call that it is in tidies up first.
     undo: as of interruptibly."""
+    work, done = _started(function)
+    try:
+        await done.wait()
+    except asyncio.CancelledError:
+        work.interrupt.fire()
+        await _settled(done)
+        if undo is not None and work.raised is None:
+            taken_back = undo
+            taking, done = _started(lambda: taken_back(work.result))
+            await _settled(done)
+            taking.answer()
+        raise
+    result: T = work.answer()
+    return result
+
+
+def _started(function: Callable[[], object]) -> tuple[_Work, asyncio.Event]:
+    """The function in a thread, and what is set in the running loop when it has ended."""
     loop = asyncio.get_running_loop()
     done = asyncio.Event()
 
@@ -198,14 +216,13 @@ async def in_thread(function: Callable[[], T], undo: Callable[[T], object] | Non
 
     work = _Work(function, ended)
     work.start()
-    try:
-        await done.wait()
-    except asyncio.CancelledError:
-        work.interrupt.fire()
-        await done.wait()
-        if undo is not None and work.raised is None:
-            taken_back = undo
-            await in_thread(lambda: taken_back(work.result))
-        raise
-    result: T = work.answer()
-    return result
+    return work, done
+
+
+async def _settled(done: asyncio.Event) -> None:
+    """Waits however often the task is cancelled meanwhile, as by a time limit in a group of tasks that ends."""
+    while not done.is_set():
+        try:
+            await done.wait()
+        except asyncio.CancelledError:
+            pass
