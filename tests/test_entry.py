@@ -6,13 +6,23 @@ import re
 import secrets
 import signal
 import socket
+import subprocess
+import sys
 
 import pytest
 
-from support.build import BUILD, SLOW_BUILD
+from support.build import BUILD, SLOW_BUILD, patience
 
 DOMAIN = "train.svc.cluster.local"
-CONTAINER = 'hostname "$1" && mount --bind "$2" /etc/hosts && shift 2 && exec "$@"'
+CONTAINER = 'hostname "$1" && mount --bind "$2" /etc/hosts && mount --bind "$3" /etc/resolv.conf && shift 3 && exec "$@"'
+SILENT = """
+import socket
+asked = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+asked.bind(("127.0.0.9", 53))
+print("up", flush=True)
+while asked.recv(2000):
+    print("asked", flush=True)
+"""
 WHO = "echo rank $DRARUN_RANK of $WORLD_SIZE on $(hostname) at $MASTER_ADDR key=$DRARUN_KEY"
 
 
@@ -31,9 +41,9 @@ class Pods:
         text = "127.0.0.1 localhost\n" + self.hosts[i] + "".join(self.hosts[k] for k in known if k != i)
         (self.folder / f"hosts{i}").write_text(text)
 
-    def start(self, i, *words, **env):
+    def start(self, i, *words, resolver="/etc/resolv.conf", **env):
         under = [*self.nodes[i].enter, "unshare", "--uts", "--mount", "sh", "-c", CONTAINER, "pod", self.names[i],
-                 self.folder / f"hosts{i}"]
+                 self.folder / f"hosts{i}", resolver]
         env = {"DRARUN_KEY": self.key, **self.variables(i), **env}
         return self.drarun.start("exec", *words, under=under, env={k: v for k, v in env.items() if v is not None})
 
@@ -124,6 +134,26 @@ def test_peers_that_never_come(pods):
     lost = made.start(0, "--workers", 3, "--start-timeout", 1, "--", "true").finish()
     assert lost.rc == 70 and re.search(r"not all peers have come within 1 s.*worker 1: cannot look up web-1.*"
                                        r"worker 2: cannot look up web-2.*headless Service", lost.err)
+
+
+def test_a_silent_name_server(pods):
+    """Each name takes seconds then; the deadline and signals hold all the same."""
+    made = pods(6)
+    made.tell(0, [0])
+    resolver = made.folder / "resolv.conf"
+    resolver.write_text("nameserver 127.0.0.9\n")
+    server = subprocess.Popen([*map(str, made.nodes[0].enter), sys.executable, "-c", SILENT], stdout=subprocess.PIPE, text=True)
+    try:
+        assert server.stdout.readline() == "up\n"
+        ended = made.start(0, "--workers", 6, "--start-timeout", 600, "--", "true", resolver=resolver)
+        assert server.stdout.readline() == "asked\n"
+        ended.process.send_signal(signal.SIGTERM)
+        assert ended.finish(patience(30)).rc == 143
+        late = made.start(0, "--workers", 6, "--start-timeout", 1, "--", "true", resolver=resolver).finish(patience(30))
+        assert late.rc == 70 and re.search(r"not all peers have come within 1 s.*worker 2: its name was not looked up yet", late.err), late
+    finally:
+        server.kill()
+        server.wait()
 
 
 def test_without_a_key_nothing_listens(pods):

@@ -137,16 +137,49 @@ static const char *peer(const struct lead *l, uint32_t worker)
     return l->in->rendezvous->addresses.items[worker];
 }
 
+/* The process may be the container's first, for which the kernel has no default: between two tries
+ * these are blocked and waited for, and within one the engine has them. */
+static sigset_t end_signals(void)
+{
+    sigset_t ends;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGTERM);
+    sigaddset(&ends, SIGINT);
+    sigaddset(&ends, SIGHUP);
+    return ends;
+}
+
+static void hold_signals(int how)
+{
+    const sigset_t ends = end_signals();
+    sigprocmask(how, &ends, NULL);
+}
+
+/* Whether there is no time left, or a signal waits for rest(). */
+static bool is_over(const struct lead *l)
+{
+    sigset_t pending;
+    sigpending(&pending);
+    return clock_ms() >= l->deadline_ms || sigismember(&pending, SIGTERM) ||
+           sigismember(&pending, SIGINT) || sigismember(&pending, SIGHUP);
+}
+
+/* Of the names that have no address yet. A name server that does not answer takes seconds for
+ * each. */
 static uint32_t look_up(struct lead *l, struct buf *why)
 {
     uint32_t unknown = 0;
     for (uint32_t i = 0; i < l->count; i++) {
         struct drarun_error err = {0};
         l->addresses[i] = l->numeric[i];
-        if (remote_api()->resolve(peer(l, i), l->numeric[i], &err) == 0)
+        if (l->numeric[i][0])
             continue;
+        if (!is_over(l) && remote_api()->resolve(peer(l, i), l->numeric[i], &err) == 0)
+            continue;
+        l->numeric[i][0] = '\0';
         if (unknown < UNKNOWN_SHOWN)
-            buf_printf(why, "%sworker %u: %s", unknown ? "; " : "", i, err.text);
+            buf_printf(why, "%sworker %u: %s", unknown ? "; " : "", i,
+                       err.text[0] ? err.text : "its name was not looked up yet");
         unknown++;
     }
     if (unknown > UNKNOWN_SHOWN)
@@ -154,27 +187,11 @@ static uint32_t look_up(struct lead *l, struct buf *why)
     return unknown;
 }
 
-/* The process may be the container's first, for which the kernel has no default: between two tries
- * these are blocked and waited for, and within one the engine has them. */
-static void hold_signals(int how)
-{
-    sigset_t ends;
-    sigemptyset(&ends);
-    sigaddset(&ends, SIGTERM);
-    sigaddset(&ends, SIGINT);
-    sigaddset(&ends, SIGHUP);
-    sigprocmask(how, &ends, NULL);
-}
-
 /* A signal that ends us, 0 when none came. */
 static int rest(void)
 {
     const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000L};
-    sigset_t ends;
-    sigemptyset(&ends);
-    sigaddset(&ends, SIGTERM);
-    sigaddset(&ends, SIGINT);
-    sigaddset(&ends, SIGHUP);
+    const sigset_t ends = end_signals();
     int signo = sigtimedwait(&ends, NULL, &pause);
     return signo > 0 ? signo : 0;
 }
@@ -200,9 +217,10 @@ static int pause_waiting(struct lead *l, const char *why, int *ret_status, struc
     return 0;
 }
 
-/* Until every name has an address. */
+/* Until every name has an address; those of an earlier round may be of pods that were replaced. */
 static int gather_addresses(struct lead *l, int *ret_status, struct drarun_error *err)
 {
+    memset(l->numeric, 0, l->count * sizeof *l->numeric);
     for (;;) {
         CLEANUP(buf_done) struct buf why = BUF_INIT;
         if (look_up(l, &why) == 0)
@@ -325,6 +343,7 @@ int entry_lead(const struct entry_lead *lead, int *ret_status, struct drarun_err
                      .deadline_ms = clock_ms() + lead->options->start_timeout_ms};
     int status = -1;
     hold_signals(SIG_BLOCK);
+    setenv("RES_OPTIONS", "timeout:1 attempts:1", 0); /* we try again ourselves */
     int rc = make(&l, err);
     if (rc == 0)
         rc = run(&l, &status, err);
