@@ -6,7 +6,7 @@
 # tests/report/NAME.cost.json; scripts/test reads both.
 #
 # scripts/test runs several programs at a time: tests/costs.json says how much CPU each of them takes, as a share of one
-# core, and the property PROCESSORS reserves it, in quarters of a core. The longest start first. A program that is not in
+# core, and the property PROCESSORS reserves it, in eighths of a core. The longest start first. A program that is not in
 # that file yet is taken to use one core. ALONE is for programs that measure time or change the machine.
 include_guard(GLOBAL)
 
@@ -25,7 +25,7 @@ elseif(DRARUN_SANITIZE)
   set(drarun_slower 4)
 endif()
 
-set(drarun_slots_per_core 4)
+set(drarun_slots_per_core 8)
 set(drarun_costs_file ${PROJECT_SOURCE_DIR}/tests/costs.json)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${drarun_costs_file})
 file(READ ${drarun_costs_file} drarun_costs)
