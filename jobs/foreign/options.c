@@ -126,7 +126,8 @@ const struct foreign_option foreign_options[] = {
     {FOREIGN_MPIRUN, "app", 1, FOREIGN_REFUSED, "write -n 1 FIRST : -n 3 SECOND", NULL},
     {FOREIGN_HYDRA, "configfile", 1, FOREIGN_REFUSED, "write -n 1 FIRST : -n 3 SECOND", NULL},
     {FOREIGN_SRUN, "multi-prog", 0, FOREIGN_REFUSED, "write -n 1 FIRST : -n 3 SECOND", NULL},
-    {FOREIGN_SRUN, "het-group pack-group", 1, FOREIGN_REFUSED, "write -n 1 FIRST : -n 3 SECOND", NULL},
+    {FOREIGN_SRUN, "het-group pack-group", 1, FOREIGN_REFUSED, "write -n 1 FIRST : -n 3 SECOND",
+     NULL},
 
     /* output and input */
     {FOREIGN_HYDRA, "l prepend-rank", 0, FOREIGN_SAME, "--label", NULL},
@@ -202,8 +203,7 @@ const struct foreign_option foreign_options[] = {
      "no signal comes before the limit: at --timeout TIME ranks get SIGTERM, and SIGKILL after "
      "--kill-after TIME",
      NULL},
-    {FOREIGN_SRUN, "T threads slurmd-debug msg-timeout", 1, FOREIGN_REFUSED, NO_DAEMONS,
-     NULL},
+    {FOREIGN_SRUN, "T threads slurmd-debug msg-timeout", 1, FOREIGN_REFUSED, NO_DAEMONS, NULL},
 
     /* how ranks meet */
     {FOREIGN_SRUN, "mpi", 1, FOREIGN_SO,

@@ -87,9 +87,8 @@ int verb_parse_files(const struct verb *verb, int argc, char *const argv[], void
 {
     bool split = false;
     for (int at = 0; at < argc; at++) {
-        int used = split
-                       ? 0
-                       : options_parse(verb->options, argc - at, argv + at, false, options, err);
+        int used =
+            split ? 0 : options_parse(verb->options, argc - at, argv + at, false, options, err);
         if (used < 0)
             return used;
         at += used;

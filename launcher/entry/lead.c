@@ -164,17 +164,19 @@ static bool is_over(const struct lead *l)
            sigismember(&pending, SIGINT) || sigismember(&pending, SIGHUP);
 }
 
-/* Of the names that have no address yet. A name server that does not answer takes seconds for
- * each. */
+/* Of the names that have no address yet. A name server that does not answer takes seconds for each:
+ * a try that is slow ends with the time, or with a signal. */
 static uint32_t look_up(struct lead *l, struct buf *why)
 {
     uint32_t unknown = 0;
+    int64_t slow_ms = clock_ms() + PAUSE_MS;
     for (uint32_t i = 0; i < l->count; i++) {
         struct drarun_error err = {0};
         l->addresses[i] = l->numeric[i];
         if (l->numeric[i][0])
             continue;
-        if (!is_over(l) && remote_api()->resolve(peer(l, i), l->numeric[i], &err) == 0)
+        bool over = clock_ms() >= slow_ms && is_over(l);
+        if (!over && remote_api()->resolve(peer(l, i), l->numeric[i], &err) == 0)
             continue;
         l->numeric[i][0] = '\0';
         if (unknown < UNKNOWN_SHOWN)

@@ -21,13 +21,13 @@ static const struct {
     const char *begin;
     bool random;
 } names[] = {
-    {"vader_segment.", false},  {"sm_segment.", false},     {"osc_rdma.", false},
-    {"osc_sm.", false},                                     /* Open MPI 4 and 5 */
-    {"mpich_shar_tmp", true},   {"mpich_shm_", false},      /* MPICH and what derives from it */
-    {"Intel_MPI_", true},                                   /* Intel MPI */
-    {"psm2_shm.", false},       {"psm3_shm.", false},       /* Omni-Path and RoCE under it */
-    {"ucx_shm_", false},                                    /* UCX */
-    {"nccl-", true},                                        /* NCCL and RCCL */
+    {"vader_segment.", false}, {"sm_segment.", false},
+    {"osc_rdma.", false},      {"osc_sm.", false},    /* Open MPI 4 and 5 */
+    {"mpich_shar_tmp", true},  {"mpich_shm_", false}, /* MPICH and what derives from it */
+    {"Intel_MPI_", true},                             /* Intel MPI */
+    {"psm2_shm.", false},      {"psm3_shm.", false},  /* Omni-Path and RoCE under it */
+    {"ucx_shm_", false},                              /* UCX */
+    {"nccl-", true},                                  /* NCCL and RCCL */
 };
 
 #define TURN_TRIES 200

@@ -19,9 +19,10 @@ struct shm_clean *shm_clean_begin(void);
 struct shm_clean *shm_clean_begin_in(const char *dir);
 /* Unlinks files in /dev/shm that MPI libraries of this job left: owned by our effective uid,
  * created since shm_clean_begin, of a known name (Open MPI vader_segment.* and sm_segment.*, MPICH
- * mpich_shar_tmpXXXXXX, Intel MPI Intel_MPI_XXXXXX, UCX ucx_shm_*, NCCL nccl-XXXXXX, ...), and neither open in nor mapped
- * by any process, in whatever container it may be: the kernel is asked for an exclusive lease.
- * Where it gives none, the file stays. Called when a job has ended out of order. Returns how many.
+ * mpich_shar_tmpXXXXXX, Intel MPI Intel_MPI_XXXXXX, UCX ucx_shm_*, NCCL nccl-XXXXXX, ...), and
+ * neither open in nor mapped by any process, in whatever container it may be: the kernel is asked
+ * for an exclusive lease. Where it gives none, the file stays. Called when a job has ended out of
+ * order. Returns how many.
  */
 int shm_clean_run(struct shm_clean *shm);
 void shm_clean_free(struct shm_clean *shm);

@@ -30,9 +30,9 @@ struct coll_op {
     size_t range_count;
     Drarun__Wire__Range *wire_ranges; /* the same, made before they are needed: what has been */
     Drarun__Wire__Range **members;    /* gathered must not be lost for lack of memory */
-    bool member;  /* this agent has member ranks */
-    bool top;     /* this agent is the lowest above all members */
-    bool entered; /* this agent's own contribution is here */
+    bool member;                      /* this agent has member ranks */
+    bool top;                         /* this agent is the lowest above all members */
+    bool entered;                     /* this agent's own contribution is here */
     bool sent_up;
     int status;
     uint32_t awaited;   /* children whose part is missing */

@@ -110,8 +110,18 @@ static const struct {
 } refused[] = {
     {{0}, 0, 1, 0, "no program"},
     {{2, 0}, 2, 1, 0, "program 2 has no ranks"},
-    {{5}, 1, 2, 2, "5 ranks do not fit on 2 workers with 2 ranks each: they need 3 on each worker, or more workers"},
-    {{2}, 1, 1, 1, "2 ranks do not fit on 1 worker with 1 rank each: they need 2 on each worker, or more workers"},
+    {{5},
+     1,
+     2,
+     2,
+     "5 ranks do not fit on 2 workers with 2 ranks each: they need 3 on each worker, or more "
+     "workers"},
+    {{2},
+     1,
+     1,
+     1,
+     "2 ranks do not fit on 1 worker with 1 rank each: they need 2 on each worker, or more "
+     "workers"},
     {{1}, 1, 0, 0, "got 0"},
     {{1}, 1, RANKMAP_WORKERS_MAX + 1, 0, "got 65537"},
     {{RANKMAP_RANKS_MAX, 1}, 2, 1, 0, "more than 1000000 ranks"},

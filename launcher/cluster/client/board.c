@@ -43,7 +43,7 @@ struct board {
     struct source sources[KIND_COUNT];
     struct event *changed;
     struct pod_state *states;
-    const json_t **pods, **claims_of; /* by worker; sort() fills them without needing memory */
+    const json_t **pods, **claims_of;     /* by worker; sort() fills them without needing memory */
     struct gone *gone_pods, *gone_claims; /* by worker */
     struct news *news;                    /* by worker */
     struct news job_news;

@@ -71,12 +71,11 @@ static void removes_what_the_job_left(void **state)
 {
     struct fixture *f = *state;
     static const char *const names[] = {
-        "vader_segment.node.0.a.1", "sm_segment.node.0.b.2", "mpich_shar_tmpAbCdEf", "Intel_MPI_aB3dE6",
-        "ucx_shm_posix_12ab",       "nccl-XyZ123",
+        "vader_segment.node.0.a.1", "sm_segment.node.0.b.2", "mpich_shar_tmpAbCdEf",
+        "Intel_MPI_aB3dE6",         "ucx_shm_posix_12ab",    "nccl-XyZ123",
     };
-    static const char *const users[] = {"database", "my-nccl-x", "nccl-debug.host.7.log",
-                                        "nccl-a.log0", "Intel_MPI_results",
-                                        "mpich_notes"};
+    static const char *const users[] = {"database",    "my-nccl-x",         "nccl-debug.host.7.log",
+                                        "nccl-a.log0", "Intel_MPI_results", "mpich_notes"};
     make_left(f, "nccl-before");
     struct shm_clean *shm = shm_clean_begin_in(f->dir);
     assert_non_null(shm);
