@@ -13,8 +13,8 @@
 #include "lib/doc/json_memory.h"
 
 /* Else a sanitizer ends the process itself. */
-const char *__asan_default_options(void);
-const char *__tsan_default_options(void);
+__attribute__((visibility("default"))) const char *__asan_default_options(void);
+__attribute__((visibility("default"))) const char *__tsan_default_options(void);
 
 const char *__asan_default_options(void)
 {
