@@ -176,11 +176,14 @@ def test_release_of_the_same_protocol_is_served(of_base, tmp_path):
     assert of_base("-n", 2, "echo", "up", env={"DRARUN_WORKER_PROGRAM": later}).ok().out == "up\nup\n"
 
 
-def test_another_protocol_is_refused(of_base):
-    """By a sentence that names both, and at once."""
+def test_another_protocol_is_refused(runner):
+    """By a sentence that names both, and at once. The base and the tree speak the same one, 1: so all 0.x releases do."""
     env = {"DRARUN_WORKER_PROGRAM": BUILD / "tests/fake_agent", "FAKE_AGENT": "major"}
-    result = of_base("-n", 2, "play", "line:a", env=env)
-    assert result.rc == 70 and re.search(r"speaks protocol version 99\.0 \(drarun .*\), this side \d+\.\d+ \(drarun [\d.]+\): use the same release", result.err), result
+    for side in SIDES.values():
+        result = runner(side())("-n", 2, "play", "line:a", env=env)
+        said = re.search(r"speaks protocol version 99\.0 \(drarun .*\), this side (\d+)\.\d+ \(drarun (\d+)\.[\d.]+\): use the same release", result.err)
+        assert result.rc == 70 and said, result
+        assert said.groups() == ("1", "0"), "docs/stable.md promises the major version for 0.x"
 
 
 @pytest.mark.parametrize("side", ["base", "tree"])
@@ -193,6 +196,10 @@ def test_what_is_not_known_is_refused_by_name(runner, tmp_path, side):
     for words in (["validate", spec], ["run", "--local", spec], ["plan", spec]):
         result = drarun(*words)
         assert result.rc == 65 and "laterKey" in result.out + result.err and ":4:" in result.out + result.err, result
+    spec.write_text("kind: DraJob\napiVersion: drarun.dev/v1beta1\nmetadata: {name: later}\nspec: {workers: 1, image: i, command: [true]}\n")
+    for words in (["validate", spec], ["run", "--local", spec], ["plan", spec], ["submit", spec]):
+        result = drarun(*words)
+        assert result.rc == 65 and f'{spec}:2:13: apiVersion: expected drarun.dev/v1alpha1, got "drarun.dev/v1beta1"' in result.out + result.err, result
 
 
 # ---- a launcher that starts its agents ----
@@ -387,6 +394,126 @@ def keys(schema):
     if isinstance(schema.get("items"), dict):
         made["items"] = keys(schema["items"])
     return made
+
+
+# ---- the command line ----
+
+def text_of(program, *words):
+    run = subprocess.run([program, *words], capture_output=True, text=True, timeout=patience())
+    assert run.returncode == 0 and run.stdout, (program, words, run)
+    return run.stdout
+
+
+def options_in(help_text):
+    """{"--name" or "-n": whether it takes a value}, as the help lists them."""
+    found = {}
+    for letter, name, value in re.findall(r"^ {2,6}(?:(-\w), )?(--[\w-]+)( \S+)?(?: |$)", help_text, re.M):
+        for each in filter(None, (letter, name)):
+            found[each] = bool(value)
+    return found
+
+
+def verbs_of(side):
+    """All that `drarun help` and the help of verbs with parts name."""
+    words = re.search(r'case " ([a-z ]+) " in \*" \$word "\*\)', text_of(side.program(), "completion", "bash"))[1].split()
+    parts = re.findall(r"^  drarun (bench [a-z]+)", text_of(side.program(), "help", "bench"), re.M)
+    return [*(word for word in words if word not in ("help", "version", "completion")), *parts]
+
+
+def command_lines(side):
+    """{(program, verb...): its options}."""
+    found = {("drarun", *verb.split()): options_in(text_of(side.program(), "help", *verb.split())) for verb in verbs_of(side)}
+    for name in ("drarun-worker", "drarun-bench"):
+        found[name,] = options_in(text_of(side.program(name), "--help"))
+    for verb in re.findall(r"^  ([a-z]+) {2,}\S", text_of(side.program("drarun-plugin"), "--help").partition("\n\n")[2], re.M):
+        found["drarun-plugin", verb] = options_in(text_of(side.program("drarun-plugin"), verb, "--help"))
+    return found
+
+
+def spellings(side):
+    """{verb: {option: the values that it lists, or None for one that takes none}}, with the aliases that only the completion knows."""
+    text = text_of(side.program(), "completion", "bash")
+    found = {verb: dict.fromkeys(words.split()) for verb, words in re.findall(r'^      ([a-z]+)\) _drarun_words "(--[^"]*)" ;;', text, re.M)}
+    for names, action in re.findall(r"^    ([a-z]+:-\S+)\) (.*); return ;;", text, re.M):
+        values = re.match(r'_drarun_words "([\w .-]+)"$', action)
+        for name in names.split("|"):
+            verb, option = name.split(":")
+            found[verb][option] = set(values[1].split()) if values else set()
+    return found
+
+
+def lost(old, new):
+    """What the command lines of old have and those of new lack."""
+    for command, options in old.items():
+        for option, value in options.items():
+            if new.get(command, {}).get(option) != value:
+                yield " ".join((*command, option, *["VALUE"] * value))
+
+
+def test_verbs_and_options_stay():
+    """As the help of the base shows them; an option takes a value if it took one. A renamed one is still spelt as before."""
+    old, new = command_lines(base()), command_lines(TREE)
+    assert len(old) > 28 and sum(map(len, old.values())) > 300, old
+    taken = {verb: {option: values is not None for option, values in options.items()} for verb, options in spellings(TREE).items()}
+    for command, options in new.items():
+        for option, value in taken.get(command[1], {}).items() if command[0] == "drarun" and len(command) == 2 else ():
+            options.setdefault(option, value)
+    assert not [each for each in lost(old, new) if not is_flag_still(*each.split())]
+
+
+def is_flag_still(program, *words):
+    """An alias that no help lists: --help behind it is not reached where it is unknown."""
+    run = subprocess.run([TREE.program(program), *words, "--help"], capture_output=True, text=True, timeout=patience())
+    return words[-1].startswith("-") and run.returncode == 0 and run.stdout.startswith("Usage: ")
+
+
+def test_options_that_are_gone_are_seen():
+    """By the two above: they would see a verb, an option, a letter, a value."""
+    old = {("drarun", "run"): {"--ranks": True, "-n": True, "--local": False}, ("drarun", "plan"): {"--live": False}}
+    new = {("drarun", "run"): {"--ranks": False, "-n": True}}
+    assert [*lost(old, old)] == []
+    assert [*lost(old, new)] == ["drarun run --ranks VALUE", "drarun run --local", "drarun plan --live"]
+    assert options_in("Usage: x\n\nThe ranks:\n  -n, --ranks N   number\n  --local         here\n      --version  it\n  --align HOW\n      text") == {
+        "-n": True, "--ranks": True, "--local": False, "--version": False, "--align": True}
+
+
+def test_values_and_aliases_stay():
+    """Those that the completion of the base offers."""
+    old, new = spellings(base()), spellings(TREE)
+    assert {"text", "json"} <= old["run"]["--output"] and "--npernode" in old["join"], old
+    gone = [(verb, option) for verb in old for option, values in old[verb].items()
+            if option not in new.get(verb, {}) or (values or set()) - (new[verb][option] or set())]
+    assert not gone
+
+
+def messages_of(side, folder):
+    """{section: {code, in all its forms: the cell beside it}} of the page of messages."""
+    page = folder / f"{side}.md"
+    subprocess.run([side.program("message-page"), page], check=True, timeout=patience())
+    return {part.partition("\n")[0]: dict(re.findall(r"^\| (`[^|]+`) \| ([^|]*) \|", part, re.M)) for part in page.read_text().split("\n## ")[1:]}
+
+
+def test_exit_statuses_and_codes_stay(tmp_path):
+    """A status keeps its number and the word for it in reports; a code stays where it was explained."""
+    old, new = (messages_of(side, tmp_path) for side in (base(), TREE))
+    assert old["Exit statuses"]["`75`"] == "capacity" and sum(map(len, old.values())) > 100, old
+    assert all(old.values()) and old["Exit statuses"].items() <= new["Exit statuses"].items()
+    gone = [(section, code) for section, codes in old.items() for code in codes if code not in new.get(section, {})]
+    assert not gone
+
+
+# ---- versions of the API ----
+
+def test_versions_of_drajobs():
+    """What the base serves is served; objects are stored as the base can read them; None converts, so all versions have the same fields."""
+    old, new = (yaml.load((side.source / "deploy/crd.yaml").read_text(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))["spec"] for side in (base(), TREE))
+    served = [{each["name"]: each for each in spec["versions"] if each["served"]} for spec in (old, new)]
+    assert set(served[0]) <= set(served[1])
+    stored, = (each["name"] for each in new["versions"] if each["storage"])
+    assert stored in served[0]
+    assert new.get("conversion", {}).get("strategy", "None") == "None"
+    schemas = [each["schema"] for each in served[1].values()]
+    assert all(schema == schemas[0] for schema in schemas)
 
 
 # ---- programs of others, over the library ----
