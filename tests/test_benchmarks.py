@@ -17,8 +17,9 @@ from benchmarks.harness.spread import Spread, midmean, ratio  # noqa: E402
 from benchmarks.harness.turns import in_turns, sampled  # noqa: E402
 
 
-def run(*words):
-    return subprocess.run([SOURCE / "benchmarks/run", *words], env={"DRARUN_BUILD": str(BUILD), "PATH": "/usr/bin:/bin:/usr/sbin:/sbin"},
+def run(*words, before=None):
+    more = {"DRARUN_BEFORE": str(before)} if before else {}
+    return subprocess.run([SOURCE / "benchmarks/run", *words], env={"DRARUN_BUILD": str(BUILD), "PATH": "/usr/bin:/bin:/usr/sbin:/sbin", **more},
                           capture_output=True, text=True, timeout=patience(300), check=False)
 
 
@@ -73,6 +74,17 @@ def test_family_is_measured(tmp_path):
     assert done.returncode in (0, 1) and "# Planning" in done.stdout, done.stderr
     data = json.loads((tmp_path / "plan.json").read_text())
     assert len(data["samples"][0]["values"]) == 2000 and data["goals"]["met"] + len(data["goals"]["missed"]) == 1
+
+
+def test_starts_are_measured(tmp_path):
+    """Of each program, and of another build tree beside it."""
+    for before in (None, BUILD):
+        done = run("plugin", "--smoke", "--only", "starts", "--json", tmp_path / "starts.json", before=before)
+        assert done.returncode in (0, 1) and "times in turns" in done.stdout, done.stderr
+        found = {each["what"]: each["values"] for each in json.loads((tmp_path / "starts.json").read_text())["samples"]}
+        names = ["drarun-cluster", "drarun-remote", "drarun-plugin"]
+        assert sorted(found) == sorted(names + [f"{name}, before" for name in names if before]), found
+        assert all(len(values) == 2 and min(values) > 0 for values in found.values()), found
 
 
 def test_command_line():
