@@ -42,6 +42,7 @@ FOLDERS = (
     (r"scripts/release$|scripts/lib/sbom\.py|CHANGELOG\.md", r"harness\.test_release|cli\.test_pages|worker\.test_static"),
     (r"scripts/tidy$|\.clang-tidy$", r"harness\.test_(tidy|tools)"),
     (r"docs/first-job\.md", r"cli\.test_pages|node\.test_cluster_tutorial"),
+    (r"docs/gke\.md", r"cli\.test_pages|cluster\.test_gke"),
     (r"docs/messages\.md|scripts/message-page$", r"cli\.test_(man|pages)"),
     (r"scripts/fetch-base$|tests/base-release$", r"harness\.test_tools|cli\.test_skew|cluster\.test_skew|node\.test_cluster_skew"),
     (r"scripts/fetch-|scripts/(setup|image|lib/)", r"(harness|bed|cluster|node|vm|mpi)\."),
