@@ -29,7 +29,7 @@ def run(report, scale):
     report.heading(f"From a program's spawn to its end, PROGRAM --version, {scale.starts} times in turns, ms")
     report.line()
     report.line("Before: the build tree that DRARUN_BEFORE names." if before else
-                "Nothing to compare with: DRARUN_BEFORE may name another build tree.")
+                "Nothing to compare with: DRARUN_BEFORE may name another build tree, such as one with -DDRARUN_STATIC=OFF.")
     report.table(["program", *SPREAD_COLUMNS, "goal", "verdict"])
     for name, values in times.items():
         cells = report.spread(name, values)
