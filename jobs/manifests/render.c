@@ -8,7 +8,7 @@
 #include "jobs/manifests/network_policy.h"
 #include "jobs/manifests/objects.h"
 #include "jobs/manifests/pods.h"
-#include "jobs/manifests/render_private.h"
+#include "jobs/manifests/render_parts.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 

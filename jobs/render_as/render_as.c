@@ -7,7 +7,7 @@
 #include "jobs/manifests/objects.h"
 #include "jobs/manifests/pod_merge.h"
 #include "jobs/render_as/parts.h"
-#include "jobs/manifests/render_private.h"
+#include "jobs/manifests/render_parts.h"
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parts of render.c that jobs of other systems have as well. Private to jobs/manifests. */
-#ifndef DRARUN_JOBS_RENDER_PRIVATE_H
-#define DRARUN_JOBS_RENDER_PRIVATE_H
+/* Parts of render.c that jobs/render_as uses too. */
+#ifndef DRARUN_JOBS_RENDER_PARTS_H
+#define DRARUN_JOBS_RENDER_PARTS_H
 
 #include "jobs/manifests/render.h"
 
