@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs that choose tests, make mutants, add up coverage, compare versions, read workflows, judge commits, wrap Markdown and build
-an earlier release."""
+"""The programs that choose tests, make mutants, add up coverage, compare versions, read workflows, judge commits, wrap Markdown, check
+borders and walks, and build an earlier release."""
 import os
 import re
 import runpy
@@ -14,10 +14,12 @@ import yaml
 from support.build import BUILD, SOURCE
 
 sys.path.insert(0, str(SOURCE / "scripts/lib"))
+import borders  # noqa: E402
 import coverage_table  # noqa: E402
 import mutants  # noqa: E402
 import select_tests  # noqa: E402
 import version  # noqa: E402
+import walks  # noqa: E402
 import workflows  # noqa: E402
 import wrap_markdown  # noqa: E402
 
@@ -460,6 +462,64 @@ def test_files_call_in_one_direction():
     found = tree["circles"](calls)
     assert [each for each in found if each not in CIRCLES] == [], "let a file below both hold what they share"
     assert found == CIRCLES, "one that is gone leaves the list"
+
+
+# ---- borders ----
+
+ROOMS = {  # the second links the first through a library of others, which is not a target of ours
+    "lib/low": "add_library(drarun_low STATIC x.c)\n",
+    "lib/middle": "add_library(drarun_middle STATIC x.c)\ntarget_link_libraries(drarun_middle PUBLIC drarun_low drarun::curl)\n",
+    "worker/top": "add_library(drarun_top STATIC x.c)\ntarget_link_libraries(drarun_top PUBLIC drarun_middle)\n",
+    "benchmarks/tool": "add_executable(tool x.c)\ntarget_link_libraries(tool PRIVATE drarun_middle)\n",
+    "launcher": "add_executable(drarun x.c)\ntarget_link_libraries(drarun PRIVATE drarun_top)\n",
+}
+
+
+@pytest.mark.parametrize("source, header, finding", [
+    ("lib/middle/x.c", "lib/low/x.h", None),
+    ("worker/top/x.c", "lib/low/x.h", None),
+    ("benchmarks/tool/x.c", "lib/low/x.h", None),
+    ("lib/low/private.c", "lib/low/x_private.h", None),
+    ("lib/low/test/x_test.c", "worker/top/x.h", None),
+    ("lib/low/x.c", "lib/middle/x.h", "lib/low/CMakeLists.txt does not link lib/middle/"),
+    ("lib/middle/x.c", "worker/top/x.h", "lib/middle/CMakeLists.txt does not link worker/top/"),
+    ("benchmarks/tool/x.c", "worker/top/x.h", "benchmarks/tool/CMakeLists.txt does not link worker/top/"),
+    ("lib/middle/x.c", "lib/low/x_private.h", "which is only for lib/low/"),
+    ("lib/middle/test/x_test.c", "lib/low/private.h", "which is only for lib/low/"),
+])
+def test_borders(tmp_path, source, header, finding):
+    for room, text in ROOMS.items():
+        (tmp_path / room).mkdir(parents=True)
+        (tmp_path / room / "CMakeLists.txt").write_text(text)
+    (tmp_path / source).parent.mkdir(exist_ok=True)
+    (tmp_path / source).write_text(f'#include <stdio.h>\n#include "{header}"\n')
+    found = list(borders.findings(tmp_path, [source]))
+    assert not found if finding is None else len(found) == 1 and found[0].startswith(f"{source}: includes {header}, ") and finding in found[0], found
+
+
+# ---- walks ----
+
+WALK = """## A walk
+2 files.
+
+| | file | functions | passes on |
+|---|---|---|---|
+| 1 | `lib/base/buf.c` | `buf_add`, `buf_take` | text |
+| 2 | `lib/base/strlist.c` | `add_take`, `strlist_add` | a list |
+"""
+
+
+@pytest.mark.parametrize("old, new, finding", [
+    ("", "", None),
+    ("`buf_take`", "`buf_took`", "row 1: lib/base/buf.c does not define buf_took"),
+    ("`add_take`", "`strdup`", "row 2: lib/base/strlist.c does not define strdup"),  # it only calls it
+    ("lib/base/buf.c", "lib/base/gone.c", "row 1: there is no lib/base/gone.c"),
+    ("| 2 |", "| 3 |", "row 2 has the number 3"),
+    ("2 files.", "3 files.", "the rows name 2 files"),
+    ("2 files.", "1 files here, 2 for all.", None),
+])
+def test_walks(old, new, finding):
+    assert list(walks.findings(WALK.replace(old, new))) == ([f"A walk: {finding}"] if finding else [])
 
 
 # ---- wrap_markdown ----

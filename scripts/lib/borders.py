@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """borders.py: includes that cross a border. A source of a folder that has targets may include headers of another such folder only where the
-folder's targets link one of the other's, directly or through others. Prints the findings."""
+folder's targets link one of the other's, directly or through others; and never another's *private.h. Prints the findings."""
 import collections
 import re
 import subprocess
@@ -9,8 +9,9 @@ from pathlib import Path
 
 ADD = re.compile(r"add_(?:library|executable)\((\w[\w-]*)")
 LINK = re.compile(r"target_link_libraries\((\w[\w-]*)([^)]*)\)")
-INCLUDE = re.compile(r'^#include "([^"]+)/[^"/]+"', re.MULTILINE)
-FOLDERS = "lib", "jobs", "launcher", "worker", "plugin"
+OURS = re.compile(r"(?<![\w:-])drarun[\w-]*(?![\w:-])")  # drarun::jansson is of others
+INCLUDE = re.compile(r'^#include "([^"]+)/([^"/]+)"', re.MULTILINE)
+FOLDERS = "lib", "jobs", "launcher", "worker", "plugin", "benchmarks"
 
 
 def graph(root):
@@ -21,7 +22,7 @@ def graph(root):
             text = re.sub(r"#.*", "", path.read_text())
             targets[str(path.parent.relative_to(root))] |= set(ADD.findall(text))
             for target, words in LINK.findall(text):
-                links[target] |= set(re.findall(r"drarun[\w-]*", words))
+                links[target] |= set(OURS.findall(words))
     return targets, links
 
 
@@ -39,21 +40,32 @@ def home(path, targets):
     return next((str(parent) for parent in path.parents if str(parent) in targets), None)
 
 
-def main():
-    root = Path(__file__).resolve().parents[2]
+def findings(root, names):
+    """names: the C files to look at, relative to root. Tests may include what they do not link, but no private header either."""
     targets, links = graph(root)
     may = {folder: set().union(*(reached(each, links) for each in own)) for folder, own in targets.items()}
-    sources = subprocess.run(["git", "-C", root, "ls-files", "-co", "--exclude-standard", *(f"{each}/*.[ch]" for each in FOLDERS)],
-                             check=True, capture_output=True, text=True).stdout.split()
-    for name in sorted(sources):
+    for name in sorted(names):
         path = Path(name)
         folder = home(path, targets)
-        if folder is None or {"test", "fuzz"} & set(path.parts) or not (root / name).exists():
+        if folder is None or not (root / name).exists():
             continue
-        for included in sorted(set(INCLUDE.findall((root / name).read_text()))):
-            other = home(Path(included) / "header", targets)
-            if other not in (None, folder) and not targets[other] & may[folder]:
-                print(f"{name}: includes a header of {included}/, which {folder}/CMakeLists.txt does not link")
+        tests = bool({"test", "fuzz"} & set(path.parts))
+        for place, header in sorted(set(INCLUDE.findall((root / name).read_text()))):
+            other = home(Path(place) / header, targets)
+            if other in (None, folder):
+                continue
+            if header.endswith("private.h"):
+                yield f"{name}: includes {place}/{header}, which is only for {other}/"
+            elif not tests and not targets[other] & may[folder]:
+                yield f"{name}: includes {place}/{header}, but {folder}/CMakeLists.txt does not link {other}/"
+
+
+def main():
+    root = Path(__file__).resolve().parents[2]
+    sources = subprocess.run(["git", "-C", root, "ls-files", "-co", "--exclude-standard", *(f"{each}/*.[ch]" for each in FOLDERS)],
+                             check=True, capture_output=True, text=True).stdout.split()
+    found = list(findings(root, sources))
+    print(*found, sep="\n", end="\n" if found else "")
     return 0
 
 

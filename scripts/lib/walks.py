@@ -21,7 +21,7 @@ def findings(page):
         rows = ROW.findall(text)
         for place, (number, path, functions) in enumerate(rows, 1):
             if int(number) != place:
-                yield f"{title}: row {number} is the {place}th"
+                yield f"{title}: row {place} has the number {number}"
             source = ROOT / path
             if not source.is_file():
                 yield f"{title}: row {number}: there is no {path}"
