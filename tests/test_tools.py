@@ -15,6 +15,7 @@ from support.build import BUILD, SOURCE
 
 sys.path.insert(0, str(SOURCE / "scripts/lib"))
 import borders  # noqa: E402
+import components  # noqa: E402
 import coverage_table  # noqa: E402
 import mutants  # noqa: E402
 import select_tests  # noqa: E402
@@ -495,6 +496,47 @@ def test_borders(tmp_path, source, header, finding):
     (tmp_path / source).write_text(f'#include <stdio.h>\n#include "{header}"\n')
     found = list(borders.findings(tmp_path, [source]))
     assert not found if finding is None else len(found) == 1 and found[0].startswith(f"{source}: includes {header}, ") and finding in found[0], found
+
+
+# ---- components ----
+
+
+@pytest.mark.parametrize("source, header, finding", [
+    ("jobs/spec/x.c", "lib/dra/slices.h", None),
+    ("plugin/discover/x.c", "lib/cel/cel.h", None),
+    ("plugin/discover/x.c", "lib/kube/watch.h", None),
+    ("benchmarks/bench/x.c", "lib/nvml/library.h", None),
+    ("launcher/bench/x.c", "launcher/run/run.h", None),
+    ("lib/dra/x.c", "lib/doc/value.h", None),
+    ("lib/dra/test/x_test.c", "jobs/spec/spec.h", None),
+    ("lib/dra/x.c", "lib/kube/watch.h", "lib/dra/x.c (DRA model) includes lib/kube/watch.h (launcher core)"),
+    ("lib/cel/x.c", "lib/nvml/library.h", "lib/cel/x.c (DRA model) includes lib/nvml/library.h (node plugin)"),
+    ("plugin/attach/x.c", "jobs/spec/spec.h", "plugin/attach/x.c (node plugin) includes jobs/spec/spec.h (launcher core)"),
+    ("plugin/attach/x.c", "lib/bench/runs.h", "plugin/attach/x.c (node plugin) includes lib/bench/runs.h (benchmark and acceptance)"),
+    ("launcher/run/x.c", "launcher/bench/local.h", "launcher/run/x.c (launcher core) includes launcher/bench/local.h (benchmark and acceptance)"),
+    ("launcher/job/x.c", "lib/nvml/library.h", "launcher/job/x.c (launcher core) includes lib/nvml/library.h (node plugin)"),
+])
+def test_arrows_between_components(tmp_path, source, header, finding):
+    (tmp_path / source).parent.mkdir(parents=True)
+    (tmp_path / source).write_text(f'#include <stdio.h>\n#include "drarun/error.h"\n#include "{header}"\n')
+    assert list(components.findings(tmp_path, [source])) == [finding][:finding is not None]
+
+
+def test_arrow_that_is_gone(tmp_path):
+    """The list of those that should not be only gets shorter."""
+    (tmp_path / "launcher").mkdir()
+    (tmp_path / "launcher/main.c").write_text("int main(void) {}\n")
+    gone = "launcher/main.c includes launcher/verbs/bench.h no more: take it off the list in scripts/lib/components.py"
+    assert list(components.findings(tmp_path, ["launcher/main.c"])) == [gone]
+
+
+def test_contributing_names_the_components():
+    page = (SOURCE / "CONTRIBUTING.md").read_text()
+    rows = {row[1].split(" (")[0]: row[2] for row in re.finditer(r"^\| ([^|`]+) \| ([^|]+) \| [^|]+ \|$", page, re.M)}
+    for component, begins in components.COMPONENTS:
+        assert set(re.findall(r"`([^`]+)`", rows[component])) == set(begins), component
+    count = re.search(r"lists the (\w+) files", page)[1]
+    assert ["one", "two", "three", "four", "five", "six", "seven"][len(components.TODAY) - 1] == count
 
 
 # ---- walks ----
