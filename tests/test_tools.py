@@ -465,6 +465,34 @@ def test_files_call_in_one_direction():
     assert found == CIRCLES, "one that is gone leaves the list"
 
 
+def function_text(name, lines=8):
+    return "\n".join([f"int {name}(void)", "{", *(f"    call_of_{name}({i});" for i in range(lines)), "}", ""])
+
+
+def test_what_came_since_a_commit(tmp_path):
+    """Lines that only moved, in a file or to another, are not new; a moved file counts where it is now."""
+    tree = runpy.run_path(str(SOURCE / "scripts/tree"))
+    git = ["git", "-C", tmp_path, "-c", "user.name=a", "-c", "user.email=b"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    files = {"launcher/a.c": function_text("one") + function_text("two"), "jobs/predict.c": function_text("three"), "jobs/test/x_test.c": "int x;\n"}
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    subprocess.run([*git, "add", "."], check=True)
+    subprocess.run([*git, "commit", "-qm", "then"], check=True)
+    tree["then_and_since"].__globals__.update(ROOT=tmp_path, THEN="HEAD")
+    core, model = components.CORE, components.DRA
+    assert tree["then_and_since"]() == ({core: 33}, {})
+    (tmp_path / "lib/dra").mkdir(parents=True)
+    (tmp_path / "jobs/predict.c").rename(tmp_path / "lib/dra/predict.c")
+    (tmp_path / "launcher/a.c").write_text(function_text("one").replace("call_of_one(3)", "changed(3)"))
+    (tmp_path / "launcher/b.c").write_text(function_text("two") + "int fresh;\nint more;\n")
+    subprocess.run([*git, "add", "-A"], check=True)
+    assert tree["then_and_since"]() == ({core: 22, model: 11}, {core: 3})
+    tree["then_and_since"].__globals__.update(THEN="0" * 40)
+    assert tree["then_and_since"]() is None
+
+
 # ---- borders ----
 
 ROOMS = {  # the second links the first through a library of others, which is not a target of ours
