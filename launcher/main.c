@@ -100,7 +100,7 @@ static void fill_closed_stdio(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
         if (fcntl(fd, F_GETFD) < 0)
-            (void)!open("/dev/null", O_RDWR); /* the lowest free number, hence fd */
+            (void)!open("/dev/null", O_RDWR); /* gets the lowest free number, which is fd */
 }
 
 /* The same words with the first `at` behind the next one, the verb. NULL: out of memory. */

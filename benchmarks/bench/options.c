@@ -252,7 +252,7 @@ static const struct option_spec list[] = {
     COUNT("settle", 0, HOW,
           "and before each measurement, paced as those, besides the\none call of nccl-tests (0)",
           plan.settle, 0, 1000000),
-    COUNT("run_cycles", 'N', HOW, "all sizes so often; 0: for ever (1)", cycles, 0, UINT_MAX),
+    COUNT("run_cycles", 'N', HOW, "all sizes so often; 0: without end (1)", cycles, 0, UINT_MAX),
     COUNT("check", 'c', HOW, "rounds of data that are checked (1)", plan.check, 0, 1000000),
     BY("average", 'a', "N", HOW,
        "time of 0: rank 0, 1: the mean (the default), 2: the least, 3: the most of all ranks",

@@ -13,7 +13,7 @@ struct bench_options {
     bool backend_given;
     struct backend_options of_backend;
     size_t min_bytes, max_bytes, step_bytes, step_factor;
-    unsigned warmup, cycles; /* cycles 0: for ever */
+    unsigned warmup, cycles; /* cycles 0: without end */
     struct measure_plan plan;
     bool types[ELEMENTS], ops[REDUCTIONS];
     int root; /* -1: all */

@@ -59,7 +59,7 @@ static void run_guest(void)
         guest = guest_main();
         argc = guest_words(argv);
     }
-    optind = 0; /* getopt begins anew */
+    optind = 0; /* getopt begins again */
     is_guest = 1;
     int status = guest(argc, argv);
     is_guest = 0;

@@ -153,9 +153,10 @@ static int read_pci(const struct device_attributes *a, uint64_t *ret_pci, struct
                           "device %s of %s: \"%.40s\" is no PCI address (expected 0000:8f:00.0)",
                           a->slice->name, a->slice->driver, text);
     if (text && parts != PCI_NONE && parts != *ret_pci)
-        return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
-                          "device %s of %s: pciAddress %.40s contradicts pciAddressBus and its kin",
-                          a->slice->name, a->slice->driver, text);
+        return error_kind(
+            err, DRARUN_ERR_SPEC, EINVAL,
+            "device %s of %s: pciAddress %.40s contradicts pciAddressBus and the like",
+            a->slice->name, a->slice->driver, text);
     return 0;
 }
 

@@ -144,7 +144,7 @@ static void warn_unpaired(struct planning *p, const struct plan_worker *worker)
                            "with, is known in the pod alone; drarun env tells there");
 }
 
-/* Which GPUs they are, and hence with which NIC each is paired, nothing tells before the pod. */
+/* Only the pod shows which GPUs they are, and so with which NIC each is paired. */
 static void warn_plugin(struct planning *p)
 {
     for (size_t w = 0; w < p->plan->worker_count; w++) {

@@ -170,7 +170,7 @@ json_t *plan_to_json(const struct plan *plan, bool explain);
 
 const struct plan_var *plan_vars_find(const struct plan_vars *vars, const char *name);
 
-/* The ports of a NIC that carry data, at most DATA_NIC_PORTS_MAX; 0: not known, hence its first. */
+/* The ports of a NIC that carry data, at most DATA_NIC_PORTS_MAX; 0: not known, so its first. */
 size_t plan_nic_ports(const struct plan_nic *nic, const struct topo_port **ret_ports);
 
 /* "8 GPUs, 8 NICs: 8 PIX, 400 GB/s of 400": one line for a worker. */

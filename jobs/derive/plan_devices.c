@@ -117,8 +117,8 @@ static int read_node_devices(struct planning *p, uint32_t w, struct drarun_error
     return 0;
 }
 
-/* By PCI address; without one by index; equal ones (MIG) as the claim has them: sorting is by
- * insertion, hence stable. */
+/* By PCI address; without one by index; equal ones (MIG) in the claim's order: an insertion sort is
+ * stable. */
 static bool comes_before(const struct device *a, const struct device *b)
 {
     if (a->pci != b->pci)

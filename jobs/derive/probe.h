@@ -57,8 +57,8 @@ struct probe { /* texts are borrowed from the document */
     const json_t *metadata;        /* DeviceMetadata objects (jobs/derive/metadata.h); NULL */
     const json_t *metadata_errors; /* texts: files that could not be read; NULL */
     const char *script;            /* path of a vendor's script that is in the pod; NULL */
-    const json_t *script_env;      /* what it set, name -> text; NULL: it was not run, or in vain */
-    const char *script_reason;     /* why; NULL */
+    const json_t *script_env;  /* what it set, name -> text; NULL: it was not run, or it failed */
+    const char *script_reason; /* why; NULL */
 };
 
 /* NULL or null: nothing was probed. -EINVAL names the path of what has the wrong type. */

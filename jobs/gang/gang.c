@@ -199,7 +199,7 @@ static int64_t pause_ms(uint64_t seed, uint32_t tries)
 
 /* ---- events ---- */
 
-/* Since when nothing moves: any device, node or pod more begins the time anew. */
+/* Since when nothing moves: any new device, node or pod restarts the time. */
 static void note_blocked(struct gang *gang, const struct gang_facts *facts, int64_t now_ms)
 {
     bool blocked = gang->phase == GANG_PLACING && facts->pending > 0 && !facts->node_comes &&
@@ -494,7 +494,7 @@ static void enter(struct gang *gang, enum gang_phase phase, int64_t now_ms)
         gang->seen = gang->seen_claims = 0;
 }
 
-/* Admitted anew: what was spent before is another try's. */
+/* Admitted again: what was spent before belongs to an earlier try. */
 static void forget_clocks(struct gang *gang, int64_t now_ms)
 {
     gang->ticking_since_ms = now_ms;

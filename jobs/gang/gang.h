@@ -94,7 +94,7 @@ struct gang {
     unsigned step;             /* of the ladder, from 0 */
     int64_t resume_ms;         /* GANG_RELEASING: the pause's end */
     int64_t blocked_ms;        /* since when nothing moves; 0: not blocked */
-    uint32_t blocked_progress; /* what was there then: any progress starts the time anew */
+    uint32_t blocked_progress; /* what was there then: any progress restarts the time */
     uint32_t seen;             /* pods that were there at once */
     uint32_t seen_claims;      /* likewise */
     int64_t trouble_ms;        /* since when what a worker names does not exist; 0: all does */

@@ -140,7 +140,7 @@ static void fatal_claim(const struct pod_state *w, uint32_t i, struct gang_facts
                   or_none(w->claim_message));
 }
 
-/* The Job controller tries for ever; a quota that is used up by others may become free. */
+/* The Job controller tries without end; a quota that others have used up may become free. */
 static void fatal_job(const struct gang_input *input, struct gang_facts *facts)
 {
     const struct news_item *failed = news_get(input->job, NEWS_CREATE_FAILED);

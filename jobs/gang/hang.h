@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which ranks a job waits for in vain: judged from looks at every rank, each with how far it is
- * (lib/base/progress). Pure; the caller has the clock. Times are milliseconds. */
+/* Which ranks never do what a job waits for: judged from looks at every rank, each with how far it
+ * is (lib/base/progress). Pure; the caller has the clock. Times are milliseconds. */
 #ifndef DRARUN_JOBS_HANG_H
 #define DRARUN_JOBS_HANG_H
 
@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 struct hang_look {
-    bool stopped;    /* by SIGSTOP or its kin */
+    bool stopped;    /* by SIGSTOP or SIGTSTP */
     bool alone;      /* it works by itself... */
     uint64_t cpu_us; /* ...and this is what it has used: what grows is no hang */
     uint64_t step;   /* 0: it has told none */

@@ -6,7 +6,7 @@
 #define FALLBACK_BYTES (UINT64_C(256) << 20)
 #define FALLBACK_PART 10u
 
-/* Counters may start anew, as when a container was replaced: that is growth, too. */
+/* Counters may restart, as when a container was replaced: that is growth, too. */
 static uint64_t grown(uint64_t now, uint64_t before)
 {
     return now >= before ? now - before : now;

@@ -268,7 +268,7 @@ static void explain_script(const struct reader_node *node, const char *script)
     shell_script_done(&parsed);
 }
 
-/* Does it end by waiting for ever? */
+/* Is its last command one that waits indefinitely? */
 static bool sleeps(const char *script)
 {
     static const char *const ends[] = {"sleep infinity", "sleep inf", "tail -f /dev/null",

@@ -30,7 +30,7 @@ static bool may_differ(const char *path)
     return strcmp(path, "metadata.labels") == 0 || strncmp(path, labels, strlen(labels)) == 0;
 }
 
-/* Each rank gets such variables anew, whatever stands here. */
+/* Each rank gets its own values of such variables, whatever stands here. */
 static bool is_set_anew(const struct reader_node *a, const struct reader_node *b)
 {
     const char *name = json_is_object(a->value) ? import_text(a, "name") : "";

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The objects of a job beside its pods: each function gives one manifest, owned by the caller, or
- * NULL when out of memory. Pure. The Role and its kin are a namespace's: install.h. */
+ * NULL when out of memory. Pure. The Role, its binding and its account are a namespace's:
+ * install.h. */
 #ifndef DRARUN_JOBS_OBJECTS_H
 #define DRARUN_JOBS_OBJECTS_H
 

@@ -29,7 +29,7 @@ static const struct row {
                        0,
                        {.retry = true, .avoid_node = true, .new_claims = true}},
     [POD_END_EVICTED] = {"was evicted",
-                         "by a drain, or by its node for want of memory or disk: restarts: N in "
+                         "by a drain, or by its node for lack of memory or disk: restarts: N in "
                          "the spec runs the job again",
                          0,
                          {.retry = true}},

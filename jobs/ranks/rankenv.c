@@ -322,7 +322,7 @@ static const struct {
 } when_oversubscribed[] = {
     {"OMPI_MCA_mpi_yield_when_idle", "1", NULL},    /* Open MPI, as its mpirun does */
     {"I_MPI_WAIT_MODE", "1", "I_MPI_THREAD_YIELD"}, /* Intel MPI: it sleeps */
-    /* MPICH 5 (4.0 has nothing of this kind); without the second it polls 4096 times in vain first
+    /* MPICH 5 (4.0 has nothing of this kind); without the second it first polls 4096 times
      */
     {"MPIR_CVAR_CH4_PROGRESS_THROTTLE", "1", NULL},
     {"MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT", "10", NULL},

@@ -11,7 +11,7 @@
 #include "lib/base/strlist.h"
 
 struct rankenv_job {
-    const char *uid; /* the job's, unique for ever */
+    const char *uid; /* the job's; never used again */
     uint32_t attempt;
     const char *master_addr; /* where rank 0 can listen */
     uint32_t master_port;
@@ -37,7 +37,8 @@ struct rankenv_job {
  *   with torchrun: NNODES, NODE_RANK, PET_NNODES, PET_NODE_RANK, PET_MASTER_ADDR, PET_MASTER_PORT,
  *     PET_RDZV_*, and no RANK/LOCAL_RANK/WORLD_SIZE (torchrun sets them itself),
  *     no JAX_*
- * NODE_RANK and NNODES count the workers that have ranks. PMI_FD and its kin are the agent's. */
+ * NODE_RANK and NNODES count the workers that have ranks. PMI_FD and the other PMI_* are the
+ * agent's. */
 void rankenv_add(struct strlist *env, const struct rankenv_job *job, const struct rankmap *map,
                  const struct rank_place *place);
 

@@ -123,9 +123,10 @@ static int worker_pod(const struct job_spec *spec, const struct render_foreign *
         return no_memory(err);
     if (!has_torchrun(command))
         strlist_add(told, "NO_RANK: spec.launch: env: the program is no torchrun, and gets the "
-                          "variables PET_* but not RANK, WORLD_SIZE and their kin");
+                          "variables PET_* but not RANK, WORLD_SIZE and similar ones");
     if (spec->timeouts.total && spec->restarts)
-        strlist_add(told, "TOTAL_PER_ATTEMPT: spec.timeouts.total: each restart has it anew");
+        strlist_add(
+            told, "TOTAL_PER_ATTEMPT: spec.timeouts.total: it counts for each restart separately");
     int rc = foreign_pod(spec, how, command, &template, err);
     if (rc < 0)
         return rc;

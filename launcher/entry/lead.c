@@ -29,7 +29,7 @@
 #define GRACE_MS                                                                                   \
     28000 /* of the API's default of 30 s, so that the report of the end still gets out */
 #define ROUND_MS                                                                                   \
-    20000 /* then names are looked up anew: a pod that was replaced has another address */
+    20000 /* then names are looked up again: a pod that was replaced has another address */
 #define PAUSE_MS 500
 #define UNKNOWN_SHOWN 8
 

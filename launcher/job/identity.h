@@ -11,7 +11,7 @@
 #define IDENTITY_UID_SIZE 17
 #define IDENTITY_PATH_SIZE 96
 
-/* 80 random bits in base 32: unique for ever, and short, since it stands in paths of sockets. */
+/* 80 random bits in base 32: never used again, and short, since it stands in paths of sockets. */
 int identity_make(char uid[IDENTITY_UID_SIZE], struct drarun_error *err);
 
 /* The session directory of a worker: below TMPDIR or another place that can be written when the

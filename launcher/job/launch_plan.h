@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a plan says of the ranks' environments and CPUs, as parts of the launch messages. Variables
- * that only the launcher knows (RANK, MASTER_ADDR and their kin) are left to it; what the user set
- * stays the user's. */
+ * that only the launcher knows (RANK, MASTER_ADDR and similar ones) are left to it; what the user
+ * set stays the user's. */
 #ifndef DRARUN_LAUNCHER_LAUNCH_PLAN_H
 #define DRARUN_LAUNCHER_LAUNCH_PLAN_H
 

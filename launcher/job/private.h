@@ -204,7 +204,7 @@ struct job_interrupt {
     struct event *grace_clock; /* until the ranks must have ended */
 };
 
-/* An end that takes too long. actions.c starts it anew with each order to end or to drain; clocks.c
+/* An end that takes too long. actions.c restarts it with each order to end or to drain; clocks.c
  * counts in stage how often the clock was due since. */
 struct job_overdue {
     uint32_t stage;

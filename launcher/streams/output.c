@@ -74,7 +74,7 @@ static void give_back(struct destination *d)
     }
 }
 
-/* Starts the clock anew. */
+/* Restarts the clock. */
 static void wait_for_line(struct destination *d)
 {
     struct timeval after = timeval_from_ms(LINE_WAIT_MS);

@@ -249,7 +249,7 @@ void topo_nccl_xml(const struct topo_view *view, struct buf *out)
         out->failed = true;
         return;
     }
-    /* NCCL numbers what a process can open, hence the GPUs that were given to this pod */
+    /* NCCL numbers what a process can open, which is the GPUs that were given to this pod */
     for (size_t i = 0, dev = 0; i < view->host->gpu_count; i++)
         if (view->host->gpus[i].usable != TOPO_NO)
             add_leaf(&xml, view->host->gpus[i].pci, dev++, TOPO_NONE);

@@ -47,7 +47,7 @@ static const struct kind {
     {"torchrun", "Training with torchrun: one torchrun a worker, which starts a process a GPU.",
      true,
      "  ranksPerWorker: 1                # torchrun starts the processes\n"
-     "  launch: env                      # MASTER_ADDR, RANK, PET_* and their kin\n"
+     "  launch: env                      # MASTER_ADDR, RANK, PET_* and similar\n"
      "  restarts: 3                      # of the whole job, from its checkpoint\n",
      "  image: registry.example.com/train:1\n"
      "  command: [torchrun, --nproc-per-node=gpu, train.py]  # nodes and node rank come as PET_*\n",

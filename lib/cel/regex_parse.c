@@ -133,7 +133,7 @@ static const struct named *find_named(const char *name, size_t len)
     return NULL;
 }
 
-/* \d, \W and their kin at a backslash: 1 when it was one. */
+/* A class such as \d or \W at a backslash: 1 when it was one. */
 static int take_perl_class(struct reader *r, struct rx_class *class)
 {
     int c = peek(r, 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* RDMA devices opened by the agent's program, a process of its own (docs/design/038-open-nics.md):
- * a driver may keep a call for ever, a provider may crash, and 64 MiB are locked meanwhile. */
+ * a driver's call may never return, a provider may crash, and 64 MiB are locked meanwhile. */
 #ifndef DRARUN_INSPECT_VERBS_OPEN_H
 #define DRARUN_INSPECT_VERBS_OPEN_H
 

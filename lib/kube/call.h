@@ -53,8 +53,8 @@ struct kube_answer {
 typedef void (*kube_call_fn)(const struct kube_answer *answer, const struct drarun_error *err,
                              void *arg);
 
-/* ret_call: for kube_call_cancel, valid until fn is called; may be NULL. Fails only for want of
- * memory or for a request that is no request; fn is not called then. */
+/* ret_call: for kube_call_cancel, valid until fn is called; may be NULL. Fails only
+ * without memory or with an invalid request; fn is not called then. */
 int kube_call_start(struct kube_client *client, const struct kube_request *request, kube_call_fn fn,
                     void *arg, struct kube_call **ret_call, struct drarun_error *err);
 /* fn will not be called. NULL is fine. A write may or may not have been processed. */

@@ -311,7 +311,7 @@ static void check_version(const struct reader_node *exec, struct exec_spec *spec
     if (strncmp(spec->api_version, group, sizeof group - 1) != 0 ||
         (strcmp(version, "v1") != 0 && strcmp(version, "v1beta1") != 0))
         reader_fail(&at,
-                    "expected %sv1 or v1beta1; write this user anew with a current version of "
+                    "expected %sv1 or v1beta1; write this user again with a current version of "
                     "the program that made it",
                     group);
     else if (!reader_get(exec, "interactiveMode", &mode) && strcmp(version, "v1") == 0)

@@ -130,7 +130,7 @@ static bool has_success(CURL *easy)
     return status >= 200 && status < 300;
 }
 
-/* Hands on what has come. Any callback may end any exchange, so that the list is begun anew each
+/* Hands on what has come. Any callback may end any exchange, so that the list is begun again each
  * time; x itself is protected by having left it. */
 static void deliver(struct transport *t)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The objects that a watch knows, by namespace and name; and, while all is read again, which of
- * them have been seen anew. Pure. Private to lib/kube. */
+ * them have been seen again. Pure. Private to lib/kube. */
 #ifndef DRARUN_KUBE_WATCH_STORE_H
 #define DRARUN_KUBE_WATCH_STORE_H
 

@@ -62,7 +62,7 @@ static int rdma_order(const void *a, const void *b)
     return strverscmp(x->name, y->name);
 }
 
-/* Indices follow addresses, hence the order of indices is that of addresses. */
+/* Indices follow addresses, so both have the same order. */
 int host_arrange(struct topo_host *host, struct drarun_error *err)
 {
     cleanup_free size_t *map = sort_pci(host);

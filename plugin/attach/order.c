@@ -256,7 +256,7 @@ int attach_order_load(int dirfd, const char *path, struct attach_order *ret,
                       struct drarun_error *err)
 {
     cleanup_free char *text = malloc(ATTACH_ORDER_SIZE_MAX + 1);
-    /* not blocking: a FIFO in its place must not stop a pod for ever */
+    /* not blocking: a FIFO in its place must not block a pod */
     cleanup_close int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
         return error_set(err, errno, "%s: %s", path,

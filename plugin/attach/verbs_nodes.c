@@ -117,12 +117,12 @@ int verbs_nodes_ensure(struct verbs_nodes *nodes, const char *rdma, struct draru
         return error_set(err, ESTALE,
                          "RDMA device %s is " VERBS_NODES_DIR "/%s, number %u:%u, by now, and the "
                          "container was given %u:%u: delete the pod, so that its claim is prepared "
-                         "anew",
+                         "again",
                          rdma, node.name, major(node.number), minor(node.number), major(number),
                          minor(number));
     return error_set(err, ESTALE,
                      "RDMA device %s is " VERBS_NODES_DIR "/%s, number %u:%u, by now, which the "
-                     "container was not given: delete the pod, so that its claim is prepared anew",
+                     "container was not given: delete the pod, so that its claim is prepared again",
                      rdma, node.name, major(node.number), minor(node.number));
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which boot of the node this is. What an earlier one's checkpoint says of interfaces is history:
- * no container of that boot lives, and the kernel has named and set up all anew. */
+ * no container of that boot lives, and the kernel has named and set up all devices again. */
 #ifndef DRARUN_PLUGIN_PREPARE_BOOT_H
 #define DRARUN_PLUGIN_PREPARE_BOOT_H
 

@@ -477,6 +477,6 @@ void prepare_run(struct task *task)
     if (rc == 0) /* how the devices are on the host is another thing now */
         checkpoint_free(TAKE_PTR(task->checkpoint));
     else if (rc != -ENOENT)
-        log_error("%s: it is written anew: %s", task->preparer->config->driver, err.text);
+        log_error("%s: it is written again: %s", task->preparer->config->driver, err.text);
     ask(task);
 }

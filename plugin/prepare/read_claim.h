@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The claim that one driver of this plugin has just read from the API server, for the other one:
  * the kubelet calls the drivers of a claim one after the other. It is handed on once, and not when
- * it is a second old; a driver's own calls read it anew each time, since the claim may have other
+ * it is a second old; a driver's own calls read it each time, since the claim may have other
  * devices by then. (Prepare itself may wait 15 s with a claim for its devices.) Pure. */
 #ifndef DRARUN_PLUGIN_PREPARE_READ_CLAIM_H
 #define DRARUN_PLUGIN_PREPARE_READ_CLAIM_H

@@ -123,7 +123,8 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 }
 
 /* An answer that ends before its request does: the rest of that is given up (RFC 9113 8.1). grpc-go
- * drops what it has queued without ending the stream, which would count against the limit for ever.
+ * drops what it has queued without ending the stream, which would count against the limit until the
+ * connection ends.
  */
 static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
 {

@@ -16,7 +16,7 @@ def environment(directory):
         "ASAN_OPTIONS": f"{log}:detect_leaks=1:exitcode=99:fast_unwind_on_malloc=0:max_free_fill_size=65536:free_fill_byte=219",
         "LSAN_OPTIONS": f"suppressions={SUPPRESSIONS}/leak.txt:print_suppressions=0",
         "UBSAN_OPTIONS": f"{log}:print_stacktrace=1:halt_on_error=1:exitcode=99",
-        # libpmix, in the agent, is not instrumented: what it does through memcpy, free and their kin
+        # libpmix, in the agent, is not instrumented: what it does through memcpy, free and similar functions
         # would be reported, and with it each hand-over that it makes by atomics of its own
         # the agent ends by _exit, without waiting for libpmix' thread, which may hang (worker/main.c)
         "TSAN_OPTIONS": f"{log}:suppressions={SUPPRESSIONS}/thread.txt:exitcode=99:"

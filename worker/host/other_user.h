@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Why a rank's process is another user's than the agent, so that its connection was refused: it is
- * in another user namespace, or su and its kin started it. Reads /proc. */
+ * in another user namespace, or a program such as su started it. Reads /proc. */
 #ifndef DRARUN_WORKER_OTHER_USER_H
 #define DRARUN_WORKER_OTHER_USER_H
 

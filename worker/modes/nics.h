@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pod's RDMA devices, opened in a process of their own (docs/design/038-open-nics.md): a driver
- * may keep a call for ever, and 64 MiB of ours would be locked. */
+ * may never return from a call, and 64 MiB of ours would be locked. */
 #ifndef DRARUN_WORKER_NICS_H
 #define DRARUN_WORKER_NICS_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Data between this pod's NICs and those of its neighbours, in a process of its own
- * (docs/design/038-open-nics.md): drivers may keep a call for ever. */
+ * (docs/design/038-open-nics.md): a driver's call may never return. */
 #ifndef DRARUN_WORKER_REACH_H
 #define DRARUN_WORKER_REACH_H
 

@@ -22,7 +22,7 @@
 #define SHELL "/bin/sh"
 #define CHUNK 16384u
 #define WINDOW (4u * CHUNK) /* of output on its way, for each program and stream together */
-/* A daemon may hold its shell's pipes open for ever. */
+/* A daemon may hold its shell's pipes open without end. */
 #define LINGER_MS 300
 
 struct program;

@@ -40,7 +40,7 @@ struct pmi1_host *pmi1_host_new(struct event_base *base, const struct agent_job 
 void pmi1_host_free(struct pmi1_host *host);
 
 /* Opens the rank's connection; *ret_fd is the rank's end, the caller's, close-on-exec. Sets PMI_FD
- * and its kin in env. */
+ * and the other variables of PMI-1 in env. */
 int pmi1_host_open(struct pmi1_host *host, uint32_t rank, struct strlist *env, int *ret_fd,
                    struct drarun_error *err);
 /* What the rank waits for since pmi1_host_owner.spawn. */

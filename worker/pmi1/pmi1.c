@@ -129,7 +129,7 @@ static int do_init(const struct request *request)
                good ? 0 : -1);
     if (good) {
         request->conn->initialized = true;
-        request->conn->finalized = false; /* MPICH 5 starts anew after its last session */
+        request->conn->finalized = false; /* MPICH 5 starts again after its last session */
     }
     return 0;
 }

@@ -147,8 +147,8 @@ static void answer_lookup(struct upcall *upcall, const Drarun__Wire__DataReply *
     PMIX_DATA_BUFFER_DESTRUCT(&buffer);
 }
 
-/* Open MPI tells the error to this rank alone, and those that connect with it would wait for ever:
- * so the job ends. */
+/* Open MPI tells the error to this rank alone, and those that connect with it would wait
+ * indefinitely: so the job ends. */
 static void refuse_to_connect(struct pmix_host *host, const struct upcall *upcall)
 {
     int64_t rank = pmix_rank_of(host, &upcall->proc);

@@ -111,7 +111,7 @@ static void on_client(void *arg, const struct pmix_visitor *visitor)
     const struct handshake claim = read_claim(visitor);
     if (!may_connect(host, visitor, &claim))
         return;
-    /* a tool of libpmix 4.2 takes the library's refusal for a yes, and may wait for ever */
+    /* a tool of libpmix 4.2 takes the library's refusal for a yes, and may wait indefinitely */
     if (claim.tool && !pmix_has_room_for_tool(host))
         return;
     if (pmix_host_start(host, &err) < 0) {

@@ -37,7 +37,7 @@ struct rank_cpus {
 };
 
 /* What one message between agents carries of a rank's data; more is refused, since the asker would
- * wait for ever. Fences have no such limit: their data travel in pieces. */
+ * wait indefinitely. Fences have no such limit: their data travel in pieces. */
 #define PMIX_ROUTED_MAX (FRAME_MAX - 64u * 1024)
 
 struct data_store; /* data_store.c: published data, on worker 0 */

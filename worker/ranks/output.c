@@ -243,7 +243,7 @@ static void close_end(struct rank_output *out, struct pipe_end *end)
 {
     if (end->fd < 0)
         return;
-    /* by hand, lest a copy of the descriptor in a child that is just starting keeps it in the set
+    /* by hand: a copy of the descriptor in a child that is just starting would keep it in the set
      */
     epoll_ctl(out->epoll, EPOLL_CTL_DEL, end->fd, NULL);
     if (end == out->line_end)

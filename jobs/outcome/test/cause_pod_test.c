@@ -34,7 +34,7 @@ static const struct sentence {
      70,
      {.retry = true},
      "worker 1 (job-w-1 on node-b) was evicted: The node was low on resource: memory.\n"
-     "  by a drain, or by its node for want of memory or disk: restarts: N in the spec runs the "
+     "  by a drain, or by its node for lack of memory or disk: restarts: N in the spec runs the "
      "job again\n"},
     {{.end = POD_END_PREEMPTED, .exit_code = -1},
      70,

@@ -31,7 +31,7 @@
 /* The ranks of the present attempt. ranks.c sets each member as it becomes known, and resume.c
  * what the status document says of them; whoever ends an attempt without ranks sets the report.
  * report and fabric are gone again before the next attempt begins; the rest stays until ranks.c
- * sets it anew. */
+ * sets it again. */
 struct lead_attempt {
     uint32_t ranks;
     json_t *roles; /* for the status document; NULL: the ranks are not numbered, or have no roles */
@@ -50,7 +50,7 @@ struct lead_restarts {
     struct strlist silent;            /* nodes that do not answer */
 };
 
-/* Claims and cliques beyond the workers' own. domain.c reads them anew for each attempt once its
+/* Claims and cliques beyond the workers' own. domain.c reads them again for each attempt once its
  * workers are up, and alone changes them. */
 struct lead_domain {
     json_t *claims;       /* of the namespace; NULL: pods name none beside their own */

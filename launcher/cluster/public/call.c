@@ -54,7 +54,7 @@ void public_end(struct public_call *call)
     struct drarun_cluster *cluster = call->cluster;
     sigset_t pipe;
     if (cluster->driver && TAILQ_EMPTY(&cluster->followings))
-        event_del(cluster->driver); /* the caller's loop may end for want of events */
+        event_del(cluster->driver); /* the caller's loop may end when it has no events */
     if (cluster->door)
         loop_fd_arm(cluster->door);
     sigemptyset(&pipe);

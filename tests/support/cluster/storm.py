@@ -232,8 +232,8 @@ class Storm:
     def summary(self):
         took, log = sorted(self.took), "".join((each.node.folder / f"{each.name}.log").read_text(errors="replace")
                                                for each in self.plugins)
-        self.tally["Prepare failed for want of space"] = log.count("No space left")
-        self.tally["damaged checkpoints seen"] = log.count("undone by its orders") + log.count("written anew")
+        self.tally["Prepare failed without space"] = log.count("No space left")
+        self.tally["damaged checkpoints seen"] = log.count("undone by its orders") + log.count("written again")
         return "; ".join(f"{count} {what}" for what, count in sorted(self.tally.items())) + (
             f"; from a pod's creation to its end: median {took[len(took) // 2]:.1f} s, p90 "
             f"{took[len(took) * 9 // 10]:.1f} s, longest {took[-1]:.1f} s" if took else "") + "".join(f"\n{each}" for each in self.failed)
