@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What talks to a cluster. The local job must not pay for libcurl and OpenSSL, so only a third
- * program, drarun-cluster, holds this code (launcher/cluster); drarun gives place to it. */
+/* Functions that talk to a cluster. Local jobs must not pay for libcurl and OpenSSL, so only a
+ * third program has this code: drarun-cluster (launcher/cluster), which drarun executes in its
+ * place. */
 #ifndef DRARUN_LAUNCHER_CLUSTER_API_H
 #define DRARUN_LAUNCHER_CLUSTER_API_H
 
@@ -11,12 +12,12 @@
 #include "lib/base/options.h"
 #include "lib/base/strlist.h"
 
-/* Which cluster, as kubectl's options of these names. NULL: not said. */
+/* Which cluster; the meaning is that of kubectl's options. NULL: not given. */
 struct cluster_choice {
     const char *kubeconfig, *context, *namespace;
 };
 
-/* The options of a verb whose struct has the choice as a member called `cluster`. */
+/* Options of a verb, whose struct must have a member `struct cluster_choice cluster`. */
 #define CLUSTER_OPTIONS(type)                                                                      \
     {.name = "namespace",                                                                          \
      .letter = 'n',                                                                                \
@@ -38,42 +39,41 @@ struct cluster_choice {
         .help = "default: $KUBECONFIG, else ~/.kube/config, else\nthe pod's service account"       \
     }
 
-/* Everything borrowed. */
+/* All borrowed. */
 struct cluster_run {
     struct cluster_choice cluster;
     const char *file; /* the job spec; NULL with job */
-    const char *job;  /* the launcher in its pod: of which job */
-    const char *name; /* in place of the spec's */
+    const char *job;  /* for the launcher in its pod: the job that it runs */
+    const char *name; /* replaces the spec's; NULL: does not */
     const char *image;
-    struct strlist args; /* in place of the command's arguments; empty: the spec's */
-    uint32_t workers;    /* in place of the spec's; 0: the spec's */
+    struct strlist args; /* replace the command's arguments; empty: do not */
+    uint32_t workers;    /* replaces the spec's; 0: does not */
     bool here;           /* launch from this process, without a launcher Job */
     bool detach;         /* submit: do not follow */
-    bool dry_run;        /* submit: ask the server about the objects, and make none */
-    bool replace;        /* a job of that name that has ended is deleted first */
-    int format;          /* submit: enum verb_format of what is printed */
+    bool dry_run;        /* submit: let the server check the objects, and create none */
+    bool replace;        /* delete an ended job with that name first */
+    int format;          /* submit: enum verb_format of the output */
     bool label, quiet, json;
     const char *report_path;
-    int copy_fd;      /* gets what goes to standard output, too; 0: none */
-    const char *hide; /* lines that begin so go to the copy alone; NULL: none */
-    /* The job as the cluster keeps it, where it can be read after the run: {"job": the document as
-     * it was given, "status": that of jobs/status/status_doc.h}; a new reference. NULL: not wanted.
-     */
+    int copy_fd;      /* gets a copy of standard output; 0: none */
+    const char *hide; /* lines with this prefix go only to the copy; NULL: none */
+    /* After the run, if it can be read: {"job": the document as it was given, "status": the status
+     * document (jobs/status/status_doc.h)}; a new reference. NULL: not wanted. */
     json_t **ret_kept;
 };
 
 struct cluster_job { /* a verb on one job */
     struct cluster_choice cluster;
     const char *job;   /* NULL: list all; status: the only one */
-    char *const *jobs; /* cancel: all names, of which job is the first; job_count of them */
+    char *const *jobs; /* cancel: job_count names; the first is job */
     size_t job_count;
     const char *selector; /* labels, as kubectl's -l; NULL: all */
     bool json;            /* format is VERB_JSON or VERB_YAML: a document, not text */
     int format;           /* enum verb_format */
     bool watch, follow, all, all_namespaces, timestamps, verbose;
-    int32_t rank;       /* logs: of this one alone; -1: of all */
+    int32_t rank;       /* logs: only of this rank; -1: of all */
     int64_t tail;       /* logs: lines from the end; negative: all */
-    int64_t since_ms;   /* logs: no older lines; 0: all */
+    int64_t since_ms;   /* logs: only lines of the last since_ms; 0: all */
     int64_t timeout_ms; /* wait; 0: none */
 };
 
@@ -90,20 +90,20 @@ struct cluster_controller {
     const char *image, *log;
     const char *heartbeat; /* a file; NULL: none */
     uint32_t metrics_port; /* 0: none */
-    int64_t ttl_ms;        /* of ended jobs whose spec has none; 0: they stay */
+    int64_t ttl_ms;        /* until ended jobs without a TTL of their own are deleted; 0: never */
     bool all_namespaces, verbose;
 };
 
-struct cluster_alloc { /* borrowed */
+struct cluster_alloc { /* all borrowed */
     struct cluster_choice cluster;
     const char *file; /* the job spec */
     const char *name, *image;
-    uint32_t workers;      /* in place of the spec's; 0: the spec's */
-    const char *through;   /* "auto", "direct", "api": how agents are reached; NULL: auto */
-    int64_t lost_after_ms; /* without us the pods are taken away; 0: the default */
-    char *const *argv;     /* in place of a shell; empty: a shell */
-    /* No shell: it is over when the workers are up and checked, or cannot be. The job's status
-     * document of then, where it can be read; a new reference. NULL: not wanted. */
+    uint32_t workers;      /* replaces the spec's; 0: does not */
+    const char *through;   /* how agents are reached: "auto", "direct", "api"; NULL: auto */
+    int64_t lost_after_ms; /* the pods are deleted after so long without us; 0: the default */
+    char *const *argv;     /* runs instead of a shell; empty: a shell */
+    /* If set, no shell runs: the call returns when the workers are up and checked, or fail. Gets
+     * the job's status document, if it can be read; a new reference. NULL: not wanted. */
     json_t **ret_status;
 };
 
@@ -111,13 +111,13 @@ struct accept_order;
 struct cluster_kind;
 struct findings;
 
-/* Each returns the exit status, having said everything. */
+/* Functions that return an exit status have logged their errors. */
 struct cluster_api {
-    /* Objects as they are now (cluster/snapshot.h), and the minor version of Kubernetes (NULL: not
-     * wanted), 0 where it is not known: 0 or -errno. */
+    /* Reads objects as they are now (cluster/snapshot.h). ret_minor: the minor version of
+     * Kubernetes, 0 if it is not known; NULL: not wanted. 0 or -errno. */
     int (*read)(const struct cluster_choice *choice, const struct cluster_kind *kinds, size_t count,
                 unsigned *ret_minor, struct drarun_error *err);
-    /* Appends what a look at the cluster finds (doctor/findings.h): 0 or -errno. */
+    /* Checks the cluster and appends its findings (doctor/findings.h): 0 or -errno. */
     int (*doctor)(const struct cluster_choice *choice, struct findings *findings,
                   struct drarun_error *err);
     int (*run)(const struct cluster_run *run);
@@ -136,8 +136,8 @@ struct cluster_api {
 /* NULL in drarun and drarun-remote. */
 const struct cluster_api *cluster_api(void);
 
-/* Replaces this process by drarun-cluster with the same arguments; logs why not, and returns the
- * exit status then. */
+/* Executes drarun-cluster in place of this process, with the same arguments. If that fails, logs
+ * why and returns the exit status. */
 int cluster_become(char *const argv[]);
 
 #endif
