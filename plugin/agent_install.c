@@ -89,7 +89,7 @@ int agent_install(struct event_base *base, const char *from, const char *dir,
         return rc;
     snprintf(path, sizeof path, "%s/%s/drarun-worker", dir, asked.offer);
     rc = program_install(from, path, err);
-    if (rc == 0) /* whoever else could write there would run in all jobs' containers */
+    if (rc == 0) /* another user who could write there would run code in all jobs' containers */
         rc = dir_check_own(dir, err);
     if (rc == 0) {
         *strrchr(path, '/') = '\0';

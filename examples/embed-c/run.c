@@ -36,7 +36,7 @@ static int run(const char *file, int *status, struct drarun_error *err)
     submit.image = getenv("DRARUN_IMAGE"); /* of agent and launcher; NULL: this version's */
     follow.output = on_output;
     follow.progress = on_progress;
-    follow.cancel = 1; /* whoever stops this program wants the job to end */
+    follow.cancel = 1; /* a user who stops this program wants the job to end */
     int rc = drarun_spec_load(file, NULL, &spec, NULL, err);
     if (rc == 0)
         rc = drarun_cluster_open(NULL, &cluster, err);

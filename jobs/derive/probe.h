@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a pod itself shows, as values: from JSON here (shape in docs/design/011-derivation.md), or
- * filled by whoever looks at the host. Every fact may be missing; the derivation has a default for
- * each. Pure. */
+ * filled in by code that reads the host. Every fact may be missing; the derivation has a default
+ * for each. Pure. */
 #ifndef DRARUN_JOBS_PROBE_H
 #define DRARUN_JOBS_PROBE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* All or nothing: what an attempt of a job does next, from the states of its workers and the time.
- * Pure; the table and its rules are docs/design/016-waiting.md. Whoever owns the gang asks
+ * Pure; the table and its rules are docs/design/016-waiting.md. The owner of the gang calls
  * gang_decide whenever something has changed and at the deadline that it named, and does what it
  * says. The same facts and times give the same answer, after a restart too (gang_load). */
 #ifndef DRARUN_JOBS_GANG_H

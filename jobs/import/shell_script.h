@@ -38,7 +38,7 @@ void shell_script_done(struct shell_script *script);
 
 /* From the plainest to what only the script's own shell can know. */
 enum shell_worth {
-    SHELL_LITERAL = 1, /* the text, whoever runs it */
+    SHELL_LITERAL = 1, /* the text, whatever user runs it */
     SHELL_KEPT,        /* a shell elsewhere can expand it: unknown variables, patterns, ~ */
     SHELL_COMPUTED,    /* a command's output, arithmetic, the script's own arguments */
 };

@@ -62,8 +62,8 @@ static const struct rule role[] = {
 };
 
 /* Of run, submit, alloc, list, status, describe, logs, wait, cancel and exec, not of run --here,
- * which does what the launcher does. Whoever may make pods may read the namespace's secrets through
- * them.
+ * which does what the launcher does. An account that may create pods may read the namespace's
+ * secrets through them.
  */
 static const struct rule user_role[] = {
     {"", "configmaps", "get list watch create patch delete"},

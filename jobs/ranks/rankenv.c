@@ -298,7 +298,7 @@ static void add_torch(struct strlist *env, const struct rankenv_job *job, const 
 }
 
 /* The defaults of torchrun's options. Its static rendezvous stays the default, since that alone
- * keeps ranks in the order of the workers; endpoint and id serve whoever asks for c10d. */
+ * keeps ranks in the order of the workers; endpoint and id are for programs that ask for c10d. */
 static void add_torchrun(struct strlist *env, const struct rankenv_job *job,
                          const struct rankmap *map, const struct rank_place *place)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A job's status as Prometheus metrics (text format 0.0.4), from its status document: served by the
- * launcher, or made of the ConfigMap by whoever scrapes. Pure. docs/design/016-waiting.md lists
+ * launcher, or made from the ConfigMap by a scraper. Pure. docs/design/016-waiting.md lists
  * them. */
 #ifndef DRARUN_JOBS_METRICS_H
 #define DRARUN_JOBS_METRICS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verdict below a table that was just printed: lines that begin with "#", so that whoever reads
- * the table reads on. */
+/* The verdict below a table that was just printed: lines that begin with "#", so that a program
+ * that reads the table can go on. */
 #ifndef DRARUN_LAUNCHER_BENCH_VERDICT_LINES_H
 #define DRARUN_LAUNCHER_BENCH_VERDICT_LINES_H
 

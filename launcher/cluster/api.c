@@ -130,7 +130,7 @@ static void tell_document_refused(struct cluster *cluster, const char *job, cons
         api_event_write_last(cluster, &event);
 }
 
-/* Whoever may write ConfigMaps would else make pods through the launcher, which may. */
+/* Without this, an account that may write ConfigMaps could create pods through the launcher. */
 static int check_document(const json_t *map, const struct job_spec *spec, struct drarun_error *err)
 {
     char digest[OBJECT_DIGEST_SIZE];

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What has ended is noted here: agents, their processes and pods, and by them the job. What follows
- * from it is the course's (job_look), which whoever was called by the loop calls when it has noted
- * all. */
+/* What has ended is noted here: agents, their processes and pods, and by them the job. course.c
+ * decides what follows (job_look); the loop's callbacks call it when they have noted everything. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

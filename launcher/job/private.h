@@ -295,7 +295,8 @@ void job_event(struct job *job, enum job_event event);
 void job_look(struct job *job);
 /* The cluster takes a worker away: the others are of no use, but may save what they have. */
 void job_leave(struct job *job);
-/* Says once which worker the cluster takes away, whoever told it first: its agent or its pod. */
+/* Logs once which worker the cluster takes away, whichever of its agent and its pod reports it
+ * first. */
 void job_tell_leave(const struct agent *agent);
 /* What an agent says of another: counts only when that one does not show within a moment what
  * really happened to it. */

@@ -121,8 +121,8 @@ static void classify(struct input *input)
     input->pollable = input->terminal || input->socket || S_ISFIFO(st.st_mode);
     if (!input->pollable || input->socket)
         return;
-    /* its flags are shared with whoever gave it to us; where it cannot be opened again, reading
-     * after the loop has seen it readable is nearly as good */
+    /* its flags are shared with the process that gave it to us; where it cannot be opened again,
+     * reading after the loop has seen it readable is nearly as good */
     snprintf(path, sizeof path, "/proc/self/fd/%d", input->fd);
     input->own = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
 }

@@ -163,7 +163,7 @@ static bool may_pass(const struct lines *l, uint32_t rank)
     return l->open < 0 || l->open == (int64_t)rank;
 }
 
-/* Lets go whoever need not wait any longer, in order. */
+/* Emits, in order, the chunks that need not wait any longer. */
 static void release(struct lines *l)
 {
     if (STAILQ_EMPTY(&l->queue))

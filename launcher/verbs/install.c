@@ -62,30 +62,31 @@ static const struct option_spec option_list[] = {
 static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
 
 static const char note[] =
-    "# What a namespace needs once, before its first job. Whoever may make Roles applies it:\n"
+    "# What a namespace needs once, before its first job. For an account that may create Roles:\n"
     "#   drarun install -n NAMESPACE | kubectl apply --server-side -f -\n";
 
 static const char cluster_note[] =
     "# What lets the jobs of a namespace see the cluster's devices; they run without it, too, and\n"
-    "# then cannot say which devices are missing while they wait. Whoever may make ClusterRoles:\n"
+    "# then cannot say which devices are missing while they wait. For an account that may create\n"
+    "# ClusterRoles:\n"
     "#   drarun install -n NAMESPACE --cluster-role | kubectl apply --server-side -f -\n";
 
 static const char user_note[] =
-    "# What people need who run, watch and cancel jobs in the namespace. Whoever may make Roles:\n"
+    "# What people need who run, watch and cancel jobs in the namespace. For an account that may\n"
+    "# create Roles:\n"
     "#   drarun install -n NAMESPACE --user-role | kubectl apply --server-side -f -\n"
     "#   kubectl create rolebinding NAME -n NAMESPACE --role " INSTALL_USER_ROLE " --user USER\n";
 
 static const char controller_note[] =
-    "# What drarun controller -n NAMESPACE needs, for the DraJobs of that namespace alone. "
-    "Whoever\n"
-    "# may make Roles:\n"
+    "# What drarun controller -n NAMESPACE needs, for the DraJobs of that namespace alone. For\n"
+    "# an account that may create Roles:\n"
     "#   drarun install -n NAMESPACE --controller-role | kubectl apply --server-side -f -\n";
 
 static const char crd_note[] =
     "# DraJobs as objects of the cluster, for drarun controller and kubectl get drajobs. Once in "
     "a\n"
-    "# cluster, by whoever may make CustomResourceDefinitions; it is this version's, so that an\n"
-    "# upgrade applies it again:\n"
+    "# cluster, by an account that may create CustomResourceDefinitions. It belongs to this\n"
+    "# version, so apply it again after an upgrade:\n"
     "#   drarun install --crd | kubectl apply --server-side -f -\n";
 
 static json_t *crd_list(struct drarun_error *err)

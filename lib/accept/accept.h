@@ -9,10 +9,10 @@
  * neither fails, the pair is tried once more, and then it is the path between the two that is
  * named.
  *
- * What comes next depends on the answers alone and not on their order or time: whoever keeps them
- * can go on after a break by giving them again. Slow is what is below a floor, or a tenth (or what
- * `slower` says) below the median of all that ran beside it, of at least five. Pure; one thread at
- * a time. */
+ * What comes next depends on the answers alone and not on their order or time: a caller that keeps
+ * them can continue after a break by giving them again. Slow is what is below a floor, or a tenth
+ * (or what `slower` says) below the median of all that ran beside it, of at least five. Pure; one
+ * thread at a time. */
 #ifndef DRARUN_LIB_ACCEPT_H
 #define DRARUN_LIB_ACCEPT_H
 

@@ -27,8 +27,8 @@ enum file_after {                          /* a power cut, path has .. */
                                        directory */
                   FILE_AFTER_NEW,
 };
-/* Writes a temporary file beside path and renames it over path, so that whoever opens path finds
- * the old content or the new, also after a kill. */
+/* Writes a temporary file beside path and renames it over path, so that a reader finds the
+ * old content or the new, also after a kill. */
 int file_replace(const char *path, const void *data, size_t len, unsigned mode,
                  enum file_after after, struct drarun_error *err);
 /* As file_replace, FILE_AFTER_NEW. */

@@ -106,7 +106,7 @@ void tls_context_free(struct tls_context *context)
 }
 
 /* Called before each read of the socket's BIO; it becomes an error when the handshake is too long.
- * The library itself would hold 128 KiB of a first message for whoever announces that many. */
+ * The library itself would hold 128 KiB for every peer that announces a first message so long. */
 static long limit_handshake(BIO *bio, int operation, const char *bytes, size_t size, int argi,
                             long argl, int rc, size_t *processed)
 {

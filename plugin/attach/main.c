@@ -44,8 +44,7 @@ static void on_alarm(int signal)
     _exit(1);
 }
 
-/* Descriptors 0 to 2 are open, whoever started us: else a socket would be taken for standard error.
- */
+/* Opens descriptors 0 to 2 if our parent closed them: a socket would become standard error. */
 static int prepare_process(void)
 {
     int fd = -1;

@@ -233,7 +233,7 @@ int attach_order_parse(const char *name, const char *text, size_t len, struct at
     return 0;
 }
 
-/* Whoever else could write the file would tell root what to do. */
+/* Another user who could write the file would tell root what to do. */
 static int check_file(int fd, const char *path, struct drarun_error *err)
 {
     struct stat st;

@@ -143,7 +143,7 @@ static bool needs_cel(const struct discover_config *config)
 }
 
 /* Devices of a configuration that names none are spared where the host does something over them.
- * An include names them, as whoever wrote it knows its machines. */
+ * An include names them, as its author knows the machines. */
 static bool is_spared(struct selection *s, const struct node_device *device)
 {
     if (!device->used[0] || device->included)

@@ -61,8 +61,8 @@ int checkpoint_save(const json_t *document, const char *dir, const char *uid,
  * cannot undo it, and is to be left as it is. The error names the file and what to do. */
 int checkpoint_load(const char *dir, const char *uid, struct checkpoint **ret_checkpoint,
                     struct drarun_error *err);
-/* What the file holds, whatever that is, for whoever makes the best of a damaged one; the caller
- * frees it. NULL: it cannot be read at all. */
+/* What the file holds, whatever that is, for the repair of a damaged one; the caller frees it.
+ * NULL: it cannot be read at all. */
 char *checkpoint_text(const char *dir, const char *uid);
 /* Of the document, which it keeps a reference to. -EINVAL: it is none. */
 int checkpoint_of(json_t *document, struct checkpoint **ret_checkpoint, struct drarun_error *err);

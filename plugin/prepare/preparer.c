@@ -70,7 +70,7 @@ void preparer_unprepare(struct preparer *preparer, const struct dra_claim *claim
     task_start(preparer, claim, reply, false);
 }
 
-/* Whoever else could write there would tell root what to do. */
+/* Another user who could write there would tell root what to do. */
 static int make_own_dir(const char *path, struct drarun_error *err)
 {
     int rc = dir_make_trusted(path, 0700, err);

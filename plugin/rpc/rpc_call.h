@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One call of a client. Whoever holds it answers it exactly once, by one of the functions that end
+/* One call of a client. Its holder answers it exactly once, by one of the functions that end
  * in _take, which free it; also when the client has gone meanwhile, which only rpc_call_on_gone
  * tells. A call of a streaming method is pushed to any number of times and then ended. */
 #ifndef DRARUN_PLUGIN_RPC_CALL_H

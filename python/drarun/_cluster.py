@@ -158,7 +158,7 @@ class Connection:
 
 class Submitted:
     """A job of a cluster; it goes on when this is gone. Threads may use it at the same time, and so may the child of a
-    fork: whoever comes while it is in use, and a child, opens a connection of its own."""
+    fork: a call that comes while it is in use, and a child, opens a connection of its own."""
 
     def __init__(self, cluster: Cluster, connection: Connection, pointer: Any) -> None:
         self.name: str = string(lib.drarun_job_name(pointer)) or ""

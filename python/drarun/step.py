@@ -214,7 +214,7 @@ def _end(found: Submitted) -> None:
 
 def _cancel(cluster: Cluster, job: Job) -> None:
     """Whatever of it is there. It says what it cannot do, since something else is being raised."""
-    quiet = replace(cluster, log=None)  # whoever reads it may have gone already
+    quiet = replace(cluster, log=None)  # the reader may have gone already
     try:
         found = _found(quiet, job)
         if found is not None and _is_the_same(found, job) and found.status().get("exit") is None:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the agent ends: its ranks, what it has made, and itself. Whoever starts ranks or loses the
- * launcher calls this, and it calls none of them. */
+/* How the agent ends: its ranks, what it has made, and itself. The files that start ranks or
+ * lose the launcher call this one, and it calls none of them. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -169,7 +169,7 @@ void agent_control_message(struct channel *channel, Drarun__Wire__Envelope *mess
 void agent_control_closed(struct channel *channel, const struct drarun_error *err, void *arg);
 
 /* neighbours.c */
-/* Tells whoever has dialled why it is not served. */
+/* Tells a peer that has connected why it is not served. */
 void agent_refuse_take(struct channel *channel, const char *why, int code);
 void agent_parent_take(struct agent *agent, struct channel *channel,
                        const Drarun__Wire__Hello *hello);
@@ -185,7 +185,7 @@ static inline bool agent_is_kept(const struct agent *agent)
     return agent->options.pod && agent->options.pod->kept;
 }
 void agent_enter(struct agent *agent, enum agent_state state);
-/* Whoever dials from now on waits for the agent of the next job: the guard's socket still listens.
+/* Peers that connect from now on wait for the next job's agent: the guard's socket still listens.
  */
 void agent_close_door(struct agent *agent);
 /* Ends agent_run. */
@@ -238,7 +238,7 @@ void agent_name_ask(struct agent *agent, uint32_t rank, enum pmi1_name what, con
 void agent_name_send(struct agent *agent, Drarun__Wire__NameRequest *message, void *token);
 void agent_name_answered(struct agent *agent, const Drarun__Wire__NameReply *reply);
 void agent_spawn_refused(struct agent *agent, const Drarun__Wire__SpawnRefused *refused);
-/* The rank that asked is told at once: whoever it calls next waits for its new fellows. */
+/* The rank that asked is told at once: the peers that it calls next wait for its new fellows. */
 void agent_spawn_started(struct agent *agent, const struct rank_group *group);
 /* Answers the questions about names that the launcher has not: nobody will. */
 void agent_names_drop(struct agent *agent);

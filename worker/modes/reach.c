@@ -37,7 +37,8 @@ static struct { /* of the process, which does nothing else */
 
 /* ---- telling ---- */
 
-/* A line at once, so that those of threads do not mix. Whoever does not read any more has gone. */
+/* A line at once, so that those of threads do not mix. A reader that does not read any more has
+ * gone. */
 static void tell_take(json_t *line)
 {
     cleanup_free char *text = line ? json_dumps(line, JSON_COMPACT) : NULL;

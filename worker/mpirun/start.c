@@ -73,7 +73,7 @@ static void on_message(struct channel *channel, Drarun__Wire__Envelope *envelope
     if (message->body_case == DRARUN__WIRE__ROUTED__BODY_REMOTE_OUTPUT) {
         const Drarun__Wire__RemoteOutput *output = message->remote_output;
         bool err = output->stream == DRARUN__WIRE__STREAM__STREAM_STDERR;
-        /* whoever reads us no more ends us by SIGPIPE, as with ssh */
+        /* when the reader has gone, SIGPIPE ends us, as with ssh */
         fd_write_all(err ? STDERR_FILENO : STDOUT_FILENO, output->data.data, output->data.len);
         acknowledge(start, output->data.len);
     } else if (message->body_case == DRARUN__WIRE__ROUTED__BODY_REMOTE_EXIT) {

@@ -20,7 +20,7 @@
 #include "worker/pmix/member.h"
 
 #ifdef DRARUN_PMIX_UNPATCHED
-/* The library accepts whoever connects, on a port that is free now. */
+/* The library accepts every peer that connects, on a port that is free now. */
 static int open_port(struct pmix_host *host, struct drarun_error *err)
 {
     cleanup_close int fd = -1;

@@ -633,7 +633,7 @@ void ranks_release(struct ranks *ranks)
 static int watch_children(struct ranks *ranks)
 {
     sigset_t child;
-    /* where SIGCHLD was ignored by whoever started us, the kernel would reap for us and tell no
+    /* if our parent ignored SIGCHLD, the kernel would reap for us and tell no
      * status */
     signal(SIGCHLD, SIG_DFL);
     sigemptyset(&child);

@@ -239,7 +239,7 @@ static __attribute__((noinline)) pid_t clone_child(struct child *child)
     return pid;
 }
 
-/* Until it stops or ends, whatever comes first; whoever reaps it has it still. */
+/* Until it stops or ends, whichever is first. It is not reaped here. */
 static int await_stop(pid_t pid)
 {
     siginfo_t info = {0};

@@ -23,10 +23,10 @@ typedef void (*listen_hello_fn)(struct channel *channel, const Drarun__Wire__Hel
 /* What each of them has at least to prove the key, however many come. */
 #define LISTEN_GRACE_MS 25
 
-/* Takes the listening descriptor; key is copied. Whoever comes is let in to prove the key: where
- * too many wait, the oldest of the origin with the most goes; those that this process's own user
- * has made on this machine go last. A connection without a valid hello within 10 s goes, too. Lines
- * in the log say so, at most ten a second. */
+/* Takes the listening descriptor; key is copied. Every peer is accepted so that it can prove the
+ * key: where too many wait, the oldest of the origin with the most goes; those that this process's
+ * own user has made on this machine go last. A connection without a valid hello within 10 s goes,
+ * too. Lines in the log say so, at most ten a second. */
 struct listen_door *listen_open_take(struct event_base *base, int fd, const struct tls_key *key,
                                      listen_hello_fn on_hello, void *arg, struct drarun_error *err);
 /* Tells the peer why, with an errno value, and closes. Takes the channel. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* spec.ttlSecondsAfterFinished of a job without a launcher Job: its document stays for so long, and
- * whoever comes by then deletes it, as no controller does. Runs the loop. */
+/* spec.ttlSecondsAfterFinished of a job without a launcher Job: its document stays that long, and
+ * the next command that sees it deletes it, since no controller does. Runs the loop. */
 #ifndef DRARUN_LAUNCHER_CLUSTER_EXPIRE_H
 #define DRARUN_LAUNCHER_CLUSTER_EXPIRE_H
 

@@ -37,8 +37,8 @@ struct sight {
     struct controller *c;
     const char *namespace, *name;
     json_t *object;        /* references of our own: the watch may drop them meanwhile */
-    json_t *job;           /* the launcher's Job of that name, whoever's; or NULL */
-    json_t *map;           /* NAME-status, whoever's; or NULL */
+    json_t *job;           /* the launcher's Job of that name, whatever its owner; or NULL */
+    json_t *map;           /* NAME-status, whatever its owner; or NULL */
     bool own_job, own_map; /* they are this DraJob's */
 };
 
@@ -124,7 +124,7 @@ static bool was_told(const struct sight *s, const struct drajob_event *what)
     return false;
 }
 
-/* Of a status that was written, which happens once, whoever leads. */
+/* Of a status that was written, which happens once, whichever controller leads. */
 static void write_event(const struct sight *s, const json_t *status)
 {
     struct drajob_event what;

@@ -43,7 +43,7 @@ static void keep_fabric(struct lead *lead, const struct job *job)
     lead->attempt.fabric = fabric;
 }
 
-/* The checks are over: the ranks start next, or whoever uses the allocation. */
+/* The checks are over: the ranks start next, or the allocation is ready for use. */
 static int on_checked(void *arg, const struct job *job, struct drarun_error *err)
 {
     struct lead *lead = arg;

@@ -185,7 +185,7 @@ static uint32_t *read_order(const json_t *doc, uint32_t workers)
     return TAKE_PTR(order);
 }
 
-/* Whoever may write ConfigMaps of the namespace may have written it. */
+/* Any account that may write ConfigMaps of the namespace may have written it. */
 static int read_sizes(const json_t *doc, const char *job, uint32_t *ret_ranks,
                       uint32_t *ret_workers, struct drarun_error *err)
 {

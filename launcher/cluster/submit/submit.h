@@ -17,7 +17,7 @@ int submit_name_secret(const char *job, char name[SUBMIT_SECRET_SIZE], struct dr
 struct submit_options { /* borrowed */
     const char *namespace;
     const char *image;   /* of agent and launcher; NULL: the default */
-    const char *dra_job; /* uid of the job's DraJob, which is deleted in time by whoever asks */
+    const char *dra_job; /* uid of the job's DraJob, which the caller deletes when it expires */
     uint32_t keep_s;     /* see submit_kept; 0: the workers end with their ranks */
 };
 
