@@ -537,6 +537,71 @@ def test_host_name_taken_meanwhile(bed):
     good(bed.restore(path))
 
 
+def crossed(bed, count):
+    """NICs whose names in the pod are each other's on the host, in a circle: (their orders' files, how they are on the host)."""
+    names = [f"eth{i}" for i in range(count)]
+    orders = [bed.nic(name, mtu=1400 + i, addresses=[f"10.7.{i}.7/24"]) for i, name in enumerate(names)]
+    for i, order in enumerate(orders):
+        order["config"] = {"interface": {"name": names[(i + 1) % count]}}
+    return [bed.write(order) for order in orders], [host_state(bed, name) for name in names]
+
+
+def cross(bed, count):
+    """As the kernel gives hardware NICs back when the pod's network dies: down, under their names there. (A veth would end with it.)"""
+    for i in range(count):
+        bed.host.run("ip", "link", "set", f"eth{i}", "down")
+        bed.host.run("ip", "link", "set", f"eth{i}", "name", f"way{i}")
+    for i in range(count):
+        bed.host.run("ip", "link", "set", f"way{i}", "name", f"eth{(i + 1) % count}")
+
+
+def as_they_were(bed, before):
+    return [host_state(bed, f"eth{i}") for i in range(len(before))] == before
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_names_that_cross(bed, count):
+    """Out of a pod that lives, and after its network has died."""
+    paths, before = crossed(bed, count)
+    for path in paths:
+        good(bed.attach(bed.pods[0] if bed.pods else bed.pod(), path))
+    assert [link(bed.pods[0], f"eth{(i + 1) % count}")["mtu"] for i in range(count)] == [1400 + i for i in range(count)]
+    good(bed.restore(*paths))
+    assert as_they_were(bed, before)
+    cross(bed, count)
+    good(bed.restore(*paths))
+    assert as_they_were(bed, before)
+
+
+def test_names_that_cross_between_claims(bed):
+    """Each has its own Unprepare: the first one's is refused once."""
+    paths, before = crossed(bed, 2)
+    cross(bed, 2)
+    refused(bed.restore(paths[0]), "cannot be called eth0 again: the host has another eth0", device="nic-eth0: ")
+    good(bed.restore(paths[1]))
+    good(bed.restore(paths[0]))
+    assert as_they_were(bed, before)
+
+
+@pytest.mark.plain("strace traces it, and so does the leak check")
+@pytest.mark.skipif(not shutil.which("strace"), reason="no strace; run scripts/setup --test")
+def test_killed_while_names_cross(bed):
+    """After its Nth message: what is repeated then ends where it always ends."""
+    paths, before = crossed(bed, 2)
+    killed = 0
+    for n in itertools.count(1):
+        cross(bed, 2)
+        run = subprocess.run([*bed.host.enter, *kill_after(n), ATTACH, "restore", *paths], capture_output=True, text=True, timeout=patience())
+        assert run.returncode in (0, -signal.SIGKILL, 128 + signal.SIGKILL), run
+        killed += run.returncode != 0
+        good(bed.restore(*paths))
+        assert as_they_were(bed, before), n
+        if run.returncode == 0:
+            break
+        assert n < 100
+    assert killed > 3, killed
+
+
 @pytest.mark.parametrize("state, says", [
     ("", "container state: expected one document, got 0"),
     ("{", "container state:1:"),
@@ -637,9 +702,9 @@ def kill_after(n):
     return ["strace", "-qq", "-o", "/dev/null", "-e", "trace=sendmsg", "-e", f"inject=sendmsg:signal=KILL:when={n}"]
 
 
-def host_state(bed):
-    now = link(bed.host, "eth1")
-    return now and [now[key] for key in ("mtu", "address", "gso_max_size", "gro_max_size")] + ["UP" in now["flags"], addresses(bed.host, "eth1")]
+def host_state(bed, name="eth1"):
+    now = link(bed.host, name)
+    return now and [now[key] for key in ("mtu", "address", "gso_max_size", "gro_max_size")] + ["UP" in now["flags"], addresses(bed.host, name)]
 
 
 def test_two_at_once(bed):

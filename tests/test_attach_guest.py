@@ -32,6 +32,11 @@ def test_attach_and_death_of_the_namespace(said):
     assert said["taken"] == "rc=0 eth0" and said["dev-name"].startswith("dev") and said["dev-restored"] == AS_IT_WAS, said
 
 
+def test_names_that_cross(said):
+    """Back under each other's name, and then as they were."""
+    assert said["crossing"] == "rc=0 rc=0" and said["crossed"] == f"{AS_IT_WAS} eth0", said
+
+
 def test_the_next_pod_has_it_at_once(said):
     assert said["next-first"] == "rc=0" and said["next"] == "rc=0 net1", said
     assert said["alive"] == AS_IT_WAS, said

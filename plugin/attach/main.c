@@ -163,7 +163,8 @@ static int tell_gone(const struct attach_order *order)
     return RESTORE_EXIT_GONE;
 }
 
-static int restore_one(const char *path, int64_t until_ms)
+/* The exit status, or -EEXIST without a message: its name is taken, and it is not the last try. */
+static int restore_one(const char *path, int64_t until_ms, bool last)
 {
     CLEANUP(order_donep) struct attach_order order = {0};
     cleanup_close int locked = -1;
@@ -171,22 +172,37 @@ static int restore_one(const char *path, int64_t until_ms)
     enum restore_outcome outcome = RESTORE_DONE;
     if (lock(path, &locked, &err) < 0 || attach_order_load(AT_FDCWD, path, &order, &err) < 0)
         return fail("order", &err);
-    if (attach_restore(&order, until_ms, &outcome, &err) < 0)
+    int rc = attach_restore(&order, until_ms, &outcome, &err);
+    if (rc == -EEXIST && !last)
+        return rc;
+    if (rc < 0)
         return fail(order.device, &err);
     return outcome == RESTORE_DONE ? 0 : tell_gone(&order);
 }
 
+/* Those that found their name taken are moved to the front of paths; returns their number. */
+static int restore_each(int count, char **paths, int64_t until_ms, bool last, int *status)
+{
+    int again = 0;
+    for (int i = 0; i < count; i++) {
+        int one = restore_one(paths[i], until_ms, last);
+        if (one == -EEXIST)
+            paths[again++] = paths[i];
+        else if (one == 1 || *status == 0)
+            *status = one;
+    }
+    return again;
+}
+
 /* One that fails keeps no other from coming back; they wait for the same time, in which the devices
- * of a namespace that has died return together. */
+ * of a namespace that has died return together. They return under their names in the pod, which may
+ * be names of each other on the host; after the first round none has a name that another wants. */
 static int restore(int count, char **paths)
 {
     int64_t until_ms = clock_ms() + RESTORE_MS;
     int status = 0;
-    for (int i = 0; i < count; i++) {
-        int one = restore_one(paths[i], until_ms);
-        if (one == 1 || status == 0)
-            status = one;
-    }
+    int again = restore_each(count, paths, until_ms, false, &status);
+    restore_each(again, paths, until_ms, true, &status);
     return fflush(stdout) == 0 ? status : 1;
 }
 

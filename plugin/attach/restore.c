@@ -19,7 +19,8 @@
 #include "plugin/attach/rdma.h"
 
 #define PCI_DEVICES "/sys/bus/pci/devices"
-#define ALONE_MS 500 /* for a device to return by itself before it is looked for again */
+#define ALONE_MS 500   /* for a device to return by itself before it is looked for again */
+#define ASIDE "drarun" /* and a number: its name while another device has the one it wants */
 
 struct taking {
     const struct attach_order *order;
@@ -183,6 +184,16 @@ static uint32_t differs(uint32_t was, uint32_t is)
     return was && was != is ? was : 0;
 }
 
+/* Another device has its name on the host, and may itself be one that wants this device's name:
+ * gives that name up. A failure shows in the next try. */
+static void step_aside(struct netlink *n, const struct link *link)
+{
+    struct link_change aside = LINK_CHANGE_NONE;
+    aside.name = ASIDE "%d"; /* the kernel's first free number */
+    if (strncmp(link->name, ASIDE, sizeof ASIDE - 1) != 0)
+        (void)link_change(n, link->index, &aside, NULL);
+}
+
 static int settle_link(const struct host_link *host, struct netlink *n, const struct link *link,
                        struct drarun_error *err)
 {
@@ -203,10 +214,11 @@ static int settle_link(const struct host_link *host, struct netlink *n, const st
     /* kernels before 6.2 rename, and many drivers readdress, only what is down */
     int rc = rename && link->up ? link_change(n, link->index, &down, err) : 0;
     rc = rc < 0 ? rc : link_change(n, link->index, &change, err);
-    if (rc == -EEXIST)
-        return error_set(err, EEXIST, "cannot be called %s again: the host has another %s",
-                         host->name, host->name);
-    return rc < 0 ? error_prefix(err, "set %s as it was", link->name) : 0;
+    if (rc != -EEXIST)
+        return rc < 0 ? error_prefix(err, "set %s as it was", link->name) : 0;
+    step_aside(n, link);
+    return error_set(err, EEXIST, "cannot be called %s again: the host has another %s", host->name,
+                     host->name);
 }
 
 static int settle(const struct attach_order *order, struct netlink *n, struct link *link,

@@ -15,7 +15,8 @@ enum restore_outcome {
 };
 
 /* Waits until a time of clock_ms() for what returns from a namespace that has died; from one that
- * lives it is pulled out. */
+ * lives it is pulled out. -EEXIST: another device has its name on the host; it has given up its
+ * own, so once the other one is restored, a second call succeeds. */
 int attach_restore(const struct attach_order *order, int64_t until_ms,
                    enum restore_outcome *ret_outcome, struct drarun_error *err);
 

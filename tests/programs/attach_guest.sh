@@ -67,6 +67,16 @@ await compgen -G "/sys/class/net/dev*"
 say dev-name "$(ls /sys/bus/pci/devices/"$pci"/net)"
 say dev-restored "$(restore nic2)" "$(host)"
 
+# two whose names in the pod are each other's on the host
+order cross1 "$pci" eth1 '{"interface":{"name":"eth0"}}'
+order cross0 "$pci0" eth0 '{"interface":{"name":"eth1"}}'
+pod x
+say crossing "$(attach x cross1)" "$(attach x cross0)"
+die x
+await test -e "/sys/bus/pci/devices/$pci/net/eth0"
+await test -e "/sys/bus/pci/devices/$pci0/net/eth1"
+say crossed "$("$hook" restore /tmp/orders/cross1 /tmp/orders/cross0 2>&1; echo "rc=$?")" "$(host)" "$(ls "/sys/bus/pci/devices/$pci0/net")"
+
 # the next pod wants it before it is back
 pod c; pod d
 say next-first "$(attach c nic1)"
