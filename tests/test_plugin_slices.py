@@ -133,6 +133,27 @@ def test_restored(plugin, cluster):
     assert plugin.slices(NIC)[0]["spec"]["devices"] == before[NIC]["spec"]["devices"]
 
 
+def test_node_made_again(plugin, cluster):
+    """A Node of the same name has another UID: the garbage collector deletes what the old one owned, and what comes back is the
+    new one's. While there is none nothing is written."""
+    plugin.start().published()
+
+    def owners():
+        return [owner["uid"] for driver in (GPU, NIC) for each in plugin.slices(driver) for owner in each["metadata"]["ownerReferences"]]
+    was = owners()
+    cluster.api.delete("v1", "Node", plugin.name)
+    plugin.wait("the slices of a Node that is gone stay", lambda: owners() == [])
+    plugin.wait("it does not say what it misses", lambda: plugin.daemon.tail().count(f'get nodes "{plugin.name}": 404') >= 2)
+    node = cluster.api.make(fake_machine("a4-highgpu-8g", plugin.name)[0])["metadata"]["uid"]
+    assert node not in was
+    plugin.wait("the slices are not the new Node's", lambda: owners() == [node, node])
+    plugin.published()
+    plugin.wait("it says nothing", lambda: plugin.daemon.tail().count(f"Node {plugin.name} was made again") == 2)
+    since = cluster.audit.mark()
+    cluster.never("it writes on", lambda: plugin.writes(since), QUIET_S)
+    assert owners() == [node, node]
+
+
 def test_somebody_who_insists(plugin, cluster):
     """Restored at once at first, then with longer and longer pauses, which the plugin says; in the end it is as wanted. A
     slice that is deleted before the plugin has seen it does not count."""

@@ -35,10 +35,12 @@ struct publisher {
     struct publisher_options options;
     struct kube_resource resource; /* of the version that is served */
     struct kube_watch *watch;
-    struct kube_call *call; /* the write under way */
+    struct kube_call *call; /* under way: a write, or the Node */
     struct event *timer;    /* ends a wait */
     enum wait wait;
     struct pool pool;
+    char node_uid[64];     /* of the Node that owns the slices */
+    bool deleted;          /* a slice, since the Node was read: perhaps because it is another one */
     struct pool_step step; /* of the call */
     char awaited[64];      /* WAIT_ECHO: resourceVersion of what was written; "": a deletion */
     bool settled;
@@ -162,6 +164,40 @@ static int start_write(struct publisher *p, struct drarun_error *err)
     }
 }
 
+/* ---- the owner ---- */
+
+/* A Node that was deleted and made again has another UID, and the garbage collector deletes what
+ * the old one owned, as often as it is written. */
+static void on_node(const struct kube_answer *answer, const struct drarun_error *failure, void *arg)
+{
+    struct publisher *p = arg;
+    p->call = NULL;
+    if (failure) {
+        struct drarun_error err = *failure;
+        p->deleted = true;
+        error_prefix(&err, "their owner");
+        fail(p, &err);
+        return;
+    }
+    if (strcmp(p->node_uid, kube_uid(answer->body)) != 0)
+        log_note("slices of %s: Node %s was made again: they are its own from now on",
+                 p->options.owner.driver, p->options.owner.node);
+    snprintf(p->node_uid, sizeof p->node_uid, "%s", kube_uid(answer->body));
+    p->failed = 0;
+    p->last_error[0] = '\0';
+    look(p);
+}
+
+static int read_node(struct publisher *p, struct drarun_error *err)
+{
+    const struct kube_target node = {.resource = &kube_nodes, .name = p->options.owner.node};
+    p->deleted = false; /* of what is deleted while it is read, the owner is read again */
+    int rc = kube_get(p->options.client, &node, on_node, p, &p->call, err);
+    if (rc < 0)
+        p->deleted = true;
+    return rc;
+}
+
 /* ---- looking ---- */
 
 static void collect(const json_t *object, void *arg)
@@ -212,8 +248,12 @@ static void act(struct publisher *p, const json_t *held)
         pool_step_done(&p->step);
         return;
     }
-    if (rc == 0)
+    if (rc == 0 && p->deleted) { /* the step is computed anew, with the owner of then */
+        pool_step_done(&p->step);
+        rc = read_node(p, &err);
+    } else if (rc == 0) {
         rc = start_write(p, &err);
+    }
     if (rc < 0) {
         pool_step_done(&p->step);
         fail(p, &err);
@@ -257,6 +297,14 @@ static void on_changed(const json_t *object, const json_t *before, void *arg)
     news(arg);
 }
 
+static void on_deleted(const json_t *object, void *arg)
+{
+    struct publisher *p = arg;
+    (void)object;
+    p->deleted = true;
+    news(p);
+}
+
 static void on_synced(void *arg)
 {
     look(arg);
@@ -273,7 +321,7 @@ static int start_watch(struct publisher *p, struct drarun_error *err)
 {
     static const struct kube_watch_events events = {.added = on_added,
                                                     .changed = on_changed,
-                                                    .deleted = on_added,
+                                                    .deleted = on_deleted,
                                                     .synced = on_synced,
                                                     .trouble = on_trouble};
     struct buf fields = BUF_INIT;
@@ -301,7 +349,9 @@ int publisher_new(const struct publisher_options *options, struct publisher **re
         p->options.devices_of = options->owner.driver;
     p->resource = kube_resource_slices;
     p->resource.version = options->version;
+    snprintf(p->node_uid, sizeof p->node_uid, "%s", options->owner.node_uid);
     p->pool = (struct pool){.owner = options->owner, .version = options->version};
+    p->pool.owner.node_uid = p->node_uid;
     p->timer = evtimer_new(options->base, on_timer, p);
     int rc = p->timer ? start_watch(p, err) : error_set(err, ENOMEM, "slices: out of memory");
     if (rc < 0)

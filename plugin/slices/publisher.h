@@ -2,8 +2,9 @@
 /* Keeps the ResourceSlices of one driver on one node as they are wanted: watches them, writes when
  * something differs, and writes nothing while nothing does. What somebody deletes or changes is
  * restored, at once the first times and then with pauses up to a minute, so that two who disagree
- * do not wear out the API server. One write at a time; a failed one is tried again with pauses.
- * Everything on the loop's thread. */
+ * do not wear out the API server. Once a slice was deleted, the Node is read before the next write:
+ * its owner may be another one by now. One write at a time; a failed one is tried again with
+ * pauses. Everything on the loop's thread. */
 #ifndef DRARUN_PLUGIN_SLICES_PUBLISHER_H
 #define DRARUN_PLUGIN_SLICES_PUBLISHER_H
 
@@ -17,7 +18,7 @@ struct publisher_options { /* texts are borrowed as long as the publisher */
     struct event_base *base;
     struct kube_client *client;
     const char *version;       /* of resource.k8s.io, "v1" */
-    struct slices_owner owner; /* whose driver is the name to publish under */
+    struct slices_owner owner; /* whose driver is the name to publish under; node_uid: at first */
     const char *agent;         /* that this node brings into containers (agent_offer.h); or NULL */
     const char *devices_of;    /* node_device_driver of what is published; NULL: owner.driver */
 };

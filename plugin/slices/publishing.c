@@ -22,7 +22,7 @@ struct publishing {
     struct kube_call *call;           /* under way: the Node */
     struct event *retry;
     int64_t retry_ms;
-    char version[16], node_uid[64]; /* "": not known yet */
+    char version[16], node_uid[64]; /* "": not known yet; node_uid: for new publishers */
     struct node_devices wanted;     /* until the publishers are there */
     bool have_wanted;
     struct publisher *publishers[PUBLISHING_DRIVERS_MAX];
