@@ -85,6 +85,11 @@ static const char *owner_of(const struct look *look, const struct address *wante
 
 /* ---- routes ---- */
 
+static bool is_default(const struct topo_route *route)
+{
+    return route->bits == 0;
+}
+
 static bool is_host_route(const struct topo_route *route)
 {
     return route->bits == (route->ipv6 ? 128 : 32);
@@ -118,7 +123,8 @@ static bool is_within_connected(const struct look *look, const struct topo_route
     for (size_t i = 0; i < look->routes.count; i++) {
         const struct topo_route *other = &look->routes.list[i];
         if (same_link(other, route) && other->bits <= route->bits && !is_host_route(other) &&
-            is_connected(look, other) && route_covers(other, route->destination))
+            !is_default(other) && is_connected(look, other) &&
+            route_covers(other, route->destination))
             return true;
     }
     return false;
@@ -153,25 +159,40 @@ static bool is_network_by_gateway(const struct look *look, const struct topo_rou
 static bool is_ordinary(const struct topo_route *route)
 {
     const uint8_t *to = route->destination;
-    return route->bits == 0 ||
-           (route->ipv6 && ((route->flags & (ROUTE_LOCAL | ROUTE_ANYCAST | ROUTE_ADDRCONF)) ||
-                            to[0] == 0xff || (to[0] == 0xfe && (to[1] & 0xc0) == 0x80)));
+    return route->ipv6 && ((route->flags & (ROUTE_LOCAL | ROUTE_ANYCAST | ROUTE_ADDRCONF)) ||
+                           to[0] == 0xff || (to[0] == 0xfe && (to[1] & 0xc0) == 0x80));
+}
+
+static bool is_use(const struct look *look, const struct topo_route *route)
+{
+    if (is_ordinary(route))
+        return false;
+    /* a default route whatever its metric: the host falls back to it when a better one is gone */
+    return is_default(route) ||
+           !(is_connected(look, route) || is_within_connected(look, route) ||
+             is_way_to_gateway(look, route) || is_network_by_gateway(look, route));
+}
+
+static void describe_route(const struct topo_route *route, char *ret_text, size_t size)
+{
+    char to[ADDRESS_TEXT], by[ADDRESS_TEXT], via[ADDRESS_TEXT + 8] = "";
+    if (route->flags & ROUTE_GATEWAY)
+        snprintf(via, sizeof via, " via %s", address_text(route->ipv6, route->gateway, by));
+    if (is_default(route))
+        snprintf(ret_text, size, "it has a default route%s (metric %u)", via, route->metric);
+    else
+        snprintf(ret_text, size, "it has a route to %s/%u%s",
+                 address_text(route->ipv6, route->destination, to), route->bits, via);
 }
 
 static void look_at_routes(struct look *look)
 {
     for (size_t i = 0; i < look->routes.count; i++) {
         const struct topo_route *route = &look->routes.list[i];
-        char to[ADDRESS_TEXT], by[ADDRESS_TEXT], reason[200];
-        if (!strlist_has(look->interfaces, route->name) || is_ordinary(route) ||
-            is_connected(look, route) || is_within_connected(look, route) ||
-            is_way_to_gateway(look, route) || is_network_by_gateway(look, route))
+        char reason[200];
+        if (!strlist_has(look->interfaces, route->name) || !is_use(look, route))
             continue;
-        bool gateway = route->flags & ROUTE_GATEWAY;
-        snprintf(reason, sizeof reason, "it has a route to %s/%u%s%s",
-                 address_text(route->ipv6, route->destination, to), route->bits,
-                 gateway ? " via " : "",
-                 gateway ? address_text(route->ipv6, route->gateway, by) : "");
+        describe_route(route, reason, sizeof reason);
         add(look, route->name, reason);
     }
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the host does over interfaces that are not its uplinks: routes beyond the network that an
- * interface is connected to, storage that is reached through it, sockets with its addresses, and
- * programs on it that a move would take away (tc_programs.h). An
- * address alone is no use: clouds give each RDMA NIC one. Sources: proc(5) net/route,
- * net/ipv6_route, net/{tcp,tcp6,udp,udp6}, 1/mounts; sysfs class/nvme and class/iscsi_connection.
+ * interface is connected to, a default route that it falls back to among them, storage that is
+ * reached through it, sockets with its addresses, and programs on it that a move would take away
+ * (tc_programs.h). An address alone is no use: clouds give each RDMA NIC one. Sources: proc(5)
+ * net/route, net/ipv6_route, net/{tcp,tcp6,udp,udp6}, 1/mounts; sysfs class/nvme and
+ * class/iscsi_connection.
  *
  * No use, since they come with an address: the network's own route by its gateway where the address
- * is a /32 (as Google's DHCP gives it), a default route of a larger metric than another one's, what
- * routers advertise, and the socket of a DHCP or NTP client. */
+ * is a /32 (as Google's DHCP gives it), what the kernel takes from routers' advertisements, and the
+ * socket of a DHCP or NTP client. */
 #ifndef DRARUN_PLUGIN_DISCOVER_LIVE_USE_H
 #define DRARUN_PLUGIN_DISCOVER_LIVE_USE_H
 

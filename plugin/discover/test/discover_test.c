@@ -229,12 +229,20 @@ static void test_uplink_is_never_offered(void **state)
     node_devices_done(&devices);
 }
 
+/* The interface of the default route may then be included, as others that the host uses. */
 static void test_named_uplinks_win(void **state)
 {
     (void)state;
     struct tree tree = machine();
     uplink(&tree);
     struct node_devices devices = read_all(&tree, "uplinks: [gpu0rdma0, other]\n");
+    assert_names(&devices, "gpu-0000-8f-00-0");
+    assert_warned(&devices, "it has a default route via 10.0.0.1 (metric 100); end that, or name");
+    node_devices_done(&devices);
+    tree = machine();
+    uplink(&tree);
+    devices = read_all(&tree, "uplinks: [gpu0rdma0, other]\nnics: {include: "
+                              "'device.attributes[\"dra.net\"].ifName == \"eth0\"'}\n");
     assert_names(&devices, "gpu-0000-8f-00-0 pci-0000-00-03-0");
     node_devices_done(&devices);
     tree = machine(); /* none of the names is here: the real uplink stays out */
@@ -329,12 +337,32 @@ static void test_an_address_is_no_use(void **state)
     uplink(&tree);
     tree_file(&tree, "proc/net/route",
               "eth0\t00000000\t0100000A\t0003\t0\t0\t100\t00000000\t0\t0\t0\n"
-              "gpu0rdma0\t00000000\t0101A8C0\t0003\t0\t0\t1024\t00000000\t0\t0\t0\n"
               "gpu0rdma0\t0001A8C0\t0101A8C0\t0003\t0\t0\t1024\t00FFFFFF\t0\t0\t0\n"
               "gpu0rdma0\t0101A8C0\t00000000\t0005\t0\t0\t1024\tFFFFFFFF\t0\t0\t0\n");
     struct node_devices devices = read_all(&tree, NULL);
     assert_names(&devices, "gpu-0000-8f-00-0 pci-0000-91-00-0");
     assert_false(devices.list[1].included);
+    node_devices_done(&devices);
+}
+
+/* To which the host falls back when eth0 fails. */
+static void test_default_route_of_a_larger_metric(void **state)
+{
+    (void)state;
+    struct tree tree = machine();
+    uplink(&tree);
+    tree_file(&tree, "proc/net/route",
+              "eth0\t00000000\t0100000A\t0003\t0\t0\t100\t00000000\t0\t0\t0\n"
+              "gpu0rdma0\t00000000\t0101A8C0\t0003\t0\t0\t200\t00000000\t0\t0\t0\n");
+    struct discover_config config = config_of("{}\n");
+    struct node_devices devices = read_with(&tree, &config);
+    assert_names(&devices, "gpu-0000-8f-00-0");
+    assert_warned(&devices, "it has a default route via 192.168.1.1 (metric 200); end that, or");
+    node_devices_done(&devices);
+    discover_config_done(&config);
+    devices = read_all(&tree, "nics: {include: 'device.attributes[\"dra.net\"].rdma'}\n");
+    assert_names(&devices, "gpu-0000-8f-00-0 pci-0000-91-00-0");
+    assert_true(devices.list[1].included);
     node_devices_done(&devices);
 }
 
@@ -562,6 +590,7 @@ int main(void)
         cmocka_unit_test(test_part_of_something),
         cmocka_unit_test(test_used_by_the_host),
         cmocka_unit_test(test_an_address_is_no_use),
+        cmocka_unit_test(test_default_route_of_a_larger_metric),
         cmocka_unit_test(test_infiniband_alone),
         cmocka_unit_test(test_two_ports),
         cmocka_unit_test(test_sriov),

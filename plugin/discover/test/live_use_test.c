@@ -107,10 +107,8 @@ static void routes_beyond_the_connected_one(void **state)
           "rail1: it has a route to 10.7.0.9/32");
     check(file, USUAL ROUTE("rail0", "0000060A", "0101A8C0", "0003", "0", "0000FFFF"),
           "rail0: it has a route to 10.6.0.0/16 via 192.168.1.1");
-    /* one of the network that it is connected to, a default route that another one's metric beats
-     */
+    /* one of the network that it is connected to */
     check(file, USUAL ROUTE("rail1", "8000050A", "0100050A", "0003", "0", "80FFFFFF"), "");
-    check(file, USUAL ROUTE("rail0", "00000000", "0101A8C0", "0003", "1024", "00000000"), "");
     check(file, USUAL ROUTE("eth0", "0000060A", "0100000A", "0003", "0", "0000FFFF"), "");
     check("proc/net/ipv6_route",
           USUAL6 "fd000006000000000000000000000000 40 " ZERO
@@ -120,6 +118,23 @@ static void routes_beyond_the_connected_one(void **state)
           USUAL6 "fd000006000000000000000000000000 40 " ZERO
                  " 00 fe800000000000000000000000000001 00000400 00000001 00000000 00c50003 rail1\n",
           "");
+}
+
+/* The host falls back to them when its uplink fails. */
+static void default_routes_that_others_beat(void **state)
+{
+    (void)state;
+    static const char *const file = "proc/net/route", *const six = "proc/net/ipv6_route";
+    check(file, USUAL ROUTE("rail0", "00000000", "0101A8C0", "0003", "1024", "00000000"),
+          "rail0: it has a default route via 192.168.1.1 (metric 1024)");
+    check(file, USUAL ROUTE("rail1", "00000000", "0100050A", "0003", "101", "00000000"),
+          "rail1: it has a default route via 10.5.0.1 (metric 101)");
+    check(file, USUAL ROUTE("rail1", "00000000", "00000000", "0001", "101", "00000000"),
+          "rail1: it has a default route (metric 101)");
+    check(six,
+          USUAL6 ZERO " 00 " ZERO " 00 fd000005000000000000000000000001 00000800 00000001 "
+                      "00000000 00000003 rail1\n",
+          "rail1: it has a default route via fd00:5::1 (metric 2048)");
 }
 
 static void mounts_of_other_machines(void **state)
@@ -207,6 +222,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_address_is_no_use),
         cmocka_unit_test(routes_beyond_the_connected_one),
+        cmocka_unit_test(default_routes_that_others_beat),
         cmocka_unit_test(mounts_of_other_machines),
         cmocka_unit_test(disks_of_other_machines),
         cmocka_unit_test(sockets_with_its_address),
