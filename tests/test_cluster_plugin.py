@@ -745,6 +745,71 @@ def test_calls_under_way_are_answered_before_the_end(cluster, plugins, older):
     api.delete(claims, "ResourceClaim", "drain", "default")
 
 
+def test_claim_that_is_allocated_anew(cluster, plugins, older):
+    """The same claim with another device: what it had is taken back first. While the API server does not answer, what was
+    prepared counts, also for a plugin that has just started."""
+    first, node, api, claims = plugins[0], cluster.node(0), cluster.api, "resource.k8s.io/v1"
+    server, go = older(), threading.Event()
+    node.stop_kubelet()
+    cluster.wait("the kubelet's connection stays", lambda: not first.registered(), 60)
+    pod = claiming(cluster, "anew", UP.replace("net1", "nic1"), "n0")
+    pod.manifest["spec"]["nodeName"] = "n0"
+    uid = api.make(claim("anew"))["metadata"]["uid"]
+    holder = {"resource": "pods", "name": "anew", "uid": pod.make().get()["metadata"]["uid"]}
+
+    def allocate(device):
+        api.patch_status(claims, "ResourceClaim", "anew", {"reservedFor": None, "allocation": None}, "default")
+        result = {"request": "nic0", "driver": NIC, "pool": "n0", "device": device}
+        api.patch_status(claims, "ResourceClaim", "anew", {"allocation": {"devices": {"results": [result]}}, "reservedFor": [holder]}, "default")
+
+    def ask():
+        return json.loads(node.ok([cluster.programs / "dra-calls", f"/var/lib/kubelet/plugins/{NIC}/dra.sock", "prepare", "default", "anew", uid]))
+
+    def prepare():
+        answer = ask()
+        assert "error" not in answer, answer
+        orders = [each for each in node.ok(["ls", "/run/drarun/orders"]).split() if each.startswith(f"{uid}.") and each.endswith(".json")]
+        assert first.checkpoints() == [uid] and orders == [f"{uid}.{each['device_name']}.json" for each in answer["devices"]], orders
+        return [each["device_name"] for each in answer["devices"]]
+
+    def held(exchange):
+        go.wait()
+        exchange.forward()
+    try:
+        allocate("nic0")
+        assert prepare() == prepare() == ["nic0"]
+        # as its first pod has it
+        pid = node.ok(["sh", "-c", "unshare --net sleep 600 >/dev/null 2>&1 & echo $!"]).strip()
+        attach = f"echo '{{\"pid\": {pid}}}' | {first.hook} attach /run/drarun/orders/{uid}.nic0.json"
+        cluster.wait("the NIC does not leave", lambda: node.run(["sh", "-c", attach]).returncode == 0, 30)
+        assert "nic0" not in Nics(node, COUNT).here()
+        allocate("nic1")
+        node.ok(["ip", "link", "add", "nic0", "type", "bridge"])
+        assert "it has other devices now, and those that it had could not be taken back" in ask()["error"]
+        node.ok(["ip", "link", "del", "nic0"])
+        assert prepare() == prepare() == ["nic1"]
+        assert "nic0" in Nics(node, COUNT).here(), "it is still in the first pod"
+        node.ok(["kill", pid])
+        allocate("nic2")
+        server.fault(held, lambda method, path: method == "GET" and "/resourceclaims/anew" in path, times=1000)
+        assert prepare() == ["nic1"]
+        first.stop()
+        first.start()
+        cluster.wait(lambda: first.log(), lambda: node.ok(["ss", "-xlH", "src", f"/var/lib/kubelet/plugins/{NIC}/dra.sock"]).strip(), 60)
+        assert prepare() == ["nic1"]
+        server.faults.clear()
+        go.set()
+        assert prepare() == ["nic2"]
+        allocate("nic1")
+    finally:
+        go.set()
+        node.start_kubelet()
+    first.wait()
+    pod.wait_phase("Succeeded")
+    pod.delete()
+    api.delete(claims, "ResourceClaim", "anew", "default")
+
+
 def test_rolling_update(cluster, plugins):
     """Two instances at once, again and again, under pods that come and go: no Prepare fails, and what the one gave the
     other gives to nobody and takes back."""

@@ -25,7 +25,8 @@
 
 #define PATIENCE_MS                                                                                \
     15000 /* for a device that another claim gives back; the kubelet gives a call 45 s */
-#define LOOK_AGAIN_MS 250 /* meanwhile: another instance of the plugin may have taken it back */
+#define UNANSWERED_MS 3000 /* by the API server, about a claim that is prepared */
+#define LOOK_AGAIN_MS 250  /* meanwhile: another instance of the plugin may have taken it back */
 
 static void fail(struct task *task, struct drarun_error *err)
 {
@@ -421,9 +422,83 @@ static void find_pod(struct task *task)
 static int read_claim(struct task *task, json_t *claim, struct drarun_error *err)
 {
     const struct preparer_config *config = task->preparer->config;
+    claimed_done(&task->claimed);
     json_decref(task->claim);
     task->claim = json_incref(claim);
     return claimed_read(claim, task->uid, config->driver, config->node, &task->claimed, err);
+}
+
+/* Whether the checkpoint has just the devices that the claim has now. */
+static bool is_as_prepared(const struct task *task)
+{
+    const struct checkpoint *c = task->checkpoint;
+    if (c->count != task->claimed.count)
+        return false;
+    for (size_t i = 0; i < c->count; i++) {
+        const struct claimed_device *now = &task->claimed.devices[i];
+        size_t k = 0;
+        while (k < c->count && (strcmp(c->devices[k].request, now->request) != 0 ||
+                                strcmp(c->devices[k].device, now->device) != 0 ||
+                                c->devices[k].admin != now->admin))
+            k++;
+        if (k == c->count)
+            return false;
+    }
+    return true;
+}
+
+/* The claim was allocated anew since it was prepared. The kubelet has not asked for an Unprepare,
+ * so the plugin does one by itself; then this task begins again. */
+static void start_over(struct task *task)
+{
+    const char *driver = task->preparer->config->driver;
+    struct drarun_error err = {0};
+    if (task->started_over) {
+        error_set(&err, EBUSY,
+                  "it has other devices now, and those that it had could not be taken back");
+        fail(task, &err);
+        return;
+    }
+    log_note("%s: claim %s/%s: it has other devices now: those that it had are taken back first",
+             driver, task->namespace_, task->name);
+    task->started_over = true;
+    task_unprepare_first(task);
+}
+
+static void on_read(struct task *task)
+{
+    if (!task->checkpoint)
+        find_pod(task);
+    else if (is_as_prepared(task))
+        answer(task); /* again, as after a restart of the kubelet */
+    else
+        start_over(task);
+}
+
+static void answer_unread(struct task *task, const char *why)
+{
+    log_note("%s: claim %s/%s: answered as it was prepared: %s", task->preparer->config->driver,
+             task->namespace_, task->name, why);
+    answer(task);
+}
+
+static void on_unanswered(evutil_socket_t fd, short what, void *arg)
+{
+    struct task *task = arg;
+    char why[80];
+    (void)fd;
+    (void)what;
+    kube_call_cancel(TAKE_PTR(task->call));
+    snprintf(why, sizeof why, "the API server has not answered for %d s", UNANSWERED_MS / 1000);
+    answer_unread(task, why);
+}
+
+static int wait_for_claim(struct task *task)
+{
+    const struct timeval after = timeval_from_ms(UNANSWERED_MS);
+    if (!task->unanswered)
+        task->unanswered = evtimer_new(task->preparer->base, on_unanswered, task);
+    return task->unanswered && event_add(task->unanswered, &after) == 0 ? 0 : -ENOMEM;
 }
 
 static void on_claim(const struct kube_answer *reply, const struct drarun_error *failure, void *arg)
@@ -432,6 +507,12 @@ static void on_claim(const struct kube_answer *reply, const struct drarun_error 
     const struct preparer_config *config = task->preparer->config;
     struct drarun_error err = {0};
     task->call = NULL;
+    if (task->unanswered)
+        event_del(task->unanswered);
+    if (failure && task->checkpoint && reply->status == 0) {
+        answer_unread(task, failure->text);
+        return;
+    }
     if (failure)
         err = *failure;
     else
@@ -442,7 +523,7 @@ static void on_claim(const struct kube_answer *reply, const struct drarun_error 
     }
     if (config->read)
         read_claim_put(config->read, task->claim, config->driver, clock_ms());
-    find_pod(task);
+    on_read(task);
 }
 
 static void ask(struct task *task)
@@ -456,27 +537,30 @@ static void ask(struct task *task)
     json_t *known = config->read ? read_claim_take(config->read, task->namespace_, task->name,
                                                    task->uid, config->driver, clock_ms())
                                  : NULL;
-    if (known && read_claim(task, known, NULL) == 0)
-        find_pod(task);
-    else if (kube_get(task->preparer->client, &target, on_claim, task, &task->call, &err) < 0)
+    if (known && read_claim(task, known, NULL) == 0) {
+        on_read(task);
+        return;
+    }
+    int rc = task->checkpoint ? wait_for_claim(task) : 0;
+    rc = rc < 0 ? error_set(&err, ENOMEM, "out of memory")
+                : kube_get(task->preparer->client, &target, on_claim, task, &task->call, &err);
+    if (rc < 0)
         fail(task, &err);
 }
 
 void prepare_run(struct task *task)
 {
     struct drarun_error err = {0};
+    checkpoint_free(TAKE_PTR(task->checkpoint)); /* of before it started over */
     int rc = checkpoint_load(task->preparer->dir, task->uid, &task->checkpoint, &err);
-    if (rc == 0 && checkpoint_of_boot(task->checkpoint, task->preparer->boot)) {
-        answer(task); /* again, as after a restart of the kubelet */
-        return;
-    }
     if (rc == -EPROTO) {
         fail(task, &err);
         return;
     }
-    if (rc == 0) /* how the devices are on the host is another thing now */
-        checkpoint_free(TAKE_PTR(task->checkpoint));
-    else if (rc != -ENOENT)
+    if (rc < 0 && rc != -ENOENT)
         log_error("%s: it is written again: %s", task->preparer->config->driver, err.text);
+    /* of another boot: how the devices are on the host is another thing now */
+    if (rc == 0 && !checkpoint_of_boot(task->checkpoint, task->preparer->boot))
+        checkpoint_free(TAKE_PTR(task->checkpoint));
     ask(task);
 }

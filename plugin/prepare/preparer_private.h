@@ -79,8 +79,10 @@ struct task {
     bool prepares; /* else it unprepares */
     bool running;
     int64_t begun_ms;
-    struct kube_call *call; /* under way; NULL: none */
-    json_t *claim;          /* the API's */
+    struct kube_call *call;   /* under way; NULL: none */
+    struct event *unanswered; /* prepare: ends the wait for a claim with a checkpoint; or NULL */
+    bool started_over;        /* prepare: the claim had other devices than its checkpoint */
+    json_t *claim;            /* the API's */
     struct claimed claimed;
     struct agent_config agent; /* agent "": the claim asks for none */
     struct host_use used;      /* of the interfaces of its NICs, when it was last tried */
@@ -97,6 +99,8 @@ void unprepare_run(struct task *task);
 /* A call of the kubelet, in its turn; takes the reply. */
 void task_start(struct preparer *preparer, const struct dra_claim *claim, struct dra_reply *reply,
                 bool prepares);
+/* Unprepares the task's claim, and then begins the task anew, whether that has succeeded or not. */
+void task_unprepare_first(struct task *task);
 /* Answers and ends the task; the next one of the claim begins, and those that wait look again. */
 void task_prepared(struct task *task);
 void task_unprepared(struct task *task);

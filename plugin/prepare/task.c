@@ -14,6 +14,8 @@
 static void task_free(struct task *task)
 {
     kube_call_cancel(task->call);
+    if (task->unanswered)
+        event_free(task->unanswered);
     if (task->patience.clock)
         event_free(task->patience.clock);
     child_free(task->restoring);
@@ -190,12 +192,31 @@ void task_start(struct preparer *preparer, const struct dra_claim *claim, struct
                   claim->uid);
     else if (!(task = task_new(preparer, claim, prepares)))
         error_set(&err, ENOMEM, "out of memory");
-    if (err.code) {
+    if (!task) {
         dra_reply_failed_take(reply, &err);
         return;
     }
     task->reply = reply;
     queue(task);
+    run_ready(preparer);
+}
+
+void task_unprepare_first(struct task *task)
+{
+    struct preparer *preparer = task->preparer;
+    const struct dra_claim claim = {task->namespace_, task->name, task->uid};
+    struct drarun_error err = {0};
+    struct task *first = task_new(preparer, &claim, false), **p = &preparer->queue.tasks;
+    if (!first) {
+        error_set(&err, ENOMEM, "out of memory");
+        task_failed(task, &err);
+        return;
+    }
+    while (*p != task)
+        p = &(*p)->next;
+    first->next = task;
+    *p = first;
+    task->running = false;
     run_ready(preparer);
 }
 
