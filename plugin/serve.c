@@ -18,6 +18,7 @@
 #include "plugin/discover/inventory.h"
 #include "plugin/discover/nvml.h"
 #include "plugin/discover/xids.h"
+#include "plugin/prepare/boot.h"
 #include "plugin/prepare/node_pods.h"
 #include "plugin/prepare/preparer.h"
 #include "plugin/plugin_metrics.h"
@@ -53,7 +54,7 @@ struct serve {
     struct discover_config config;
     struct nvml *nvml;
     int root, host_root;
-    char repaired_dir[256];
+    char xids_dir[256], repaired_dir[256], boot[BOOT_ID_MAX];
     struct inventory_options inventory_options;
     struct inventory *inventory;
     struct publishing *publishing;
@@ -296,8 +297,11 @@ static int open_inventory(struct serve *s, struct drarun_error *err)
         rc = open_root(s, err);
     if (rc == 0)
         rc = open_nvml(s, err);
+    if (rc == 0)
+        rc = boot_id_read(s->boot, err);
     if (rc < 0)
         return rc;
+    snprintf(s->xids_dir, sizeof s->xids_dir, "%s/" XIDS_DIR, o->state_dir);
     snprintf(s->repaired_dir, sizeof s->repaired_dir, "%s/" XIDS_REPAIRED, o->state_dir);
     s->inventory_options = (struct inventory_options){
         .base = s->base,
@@ -305,6 +309,8 @@ static int open_inventory(struct serve *s, struct drarun_error *err)
                    .config = &s->config,
                    .addresses = o->addresses[0] ? o->addresses : NULL,
                    .nvml = s->nvml},
+        .xids_dir = s->xids_dir,
+        .boot = s->boot,
         .repaired_dir = s->repaired_dir,
         .look = look,
         .held = is_held,

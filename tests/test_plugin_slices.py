@@ -41,8 +41,9 @@ class Plugin:
         self.config = folder / "config.yaml"
         self.config.write_text("rescan: 1s\n")
         self.gpus = folder / "gpus"  # what a stand-in of NVIDIA's library tells
+        self.state = folder / "state"
         self.daemon = Daemon(AGENT, [*cluster.under, BUILD / "bin/drarun-plugin", "run", "--node", name, "--root", self.root,
-                                     "--config", self.config, "--kubeconfig", cluster.kubeconfig()],
+                                     "--config", self.config, "--state-dir", self.state, "--kubeconfig", cluster.kubeconfig()],
                              folder / "plugin.log", {**os.environ, "NVML_STAND_IN": str(self.gpus)})
 
     def start(self, *more):
@@ -247,30 +248,64 @@ def test_hook_where_nothing_can_be_started(cluster, tmp_path):
 
 
 
-def test_xid_is_over(plugin, tmp_path):
+def tainted(plugin, names):
+    devices = plugin.devices(GPU)
+    return [name for name in names if devices.get(name, {}).get("taints")]
+
+
+def repaired(plugin, *words):
+    return subprocess.run([BUILD / "bin/drarun-plugin", "repaired", "--state-dir", plugin.state, *words], capture_output=True, text=True)
+
+
+def test_xid_outlives_the_plugin(plugin):
+    """As in a rolling update of the DaemonSet: NVML tells of it once. It is over where the GPU is another one, an administrator has
+    said so, or the node has booted since."""
+    def write(uuids, xid):
+        plugin.gpus.write_text("".join(f"gpu 0000:{bus}:00.0 {uuid} {i} 183359 18 NVIDIA B200\n" + (f"xid 0000:{bus}:00.0 {xid}\n" if xid else "")
+                                       for i, (bus, uuid) in enumerate(uuids.items())))
+
+    def said():
+        return plugin.daemon.log.read_text().count(" slices published")
+    uuids = {bus: f"GPU-{bus}" for bus in ("8f", "90", "96", "97")}
+    names = [f"gpu-0000-{bus}-00-0" for bus in uuids]
+    write(uuids, 79)
+    plugin.start("--nvml", BUILD / "tests/nvml/libnvidia-ml.so.1").published()
+    assert tainted(plugin, names) == names
+    taints = plugin.devices(GPU)[names[0]]["taints"]
+    plugin.stop()
+    write({**uuids, "90": "GPU-another"}, None)
+    assert repaired(plugin, "0000:96:00.0").returncode == 0
+    (booted,) = (plugin.state / "xids").glob("0000:97:00.0-*.json")
+    booted.write_text(json.dumps({**json.loads(booted.read_text()), "boot": "another"}))
+    for _ in range(2):  # and the next one
+        before = said()
+        plugin.start()
+        plugin.wait("it says nothing", lambda: said() >= before + 2)
+        assert tainted(plugin, names) == names[:1]
+        assert plugin.devices(GPU)[names[0]]["taints"] == taints
+        assert [path.name for path in (plugin.state / "xids").iterdir()] == ["0000:8f:00.0-79.json"]
+        plugin.stop()
+
+
+def test_xid_is_over(plugin):
     """Once the GPU has come back to the bus, or an administrator says that it is repaired: not before."""
     plugin.gpus.write_text("".join(f"gpu 0000:{bus}:00.0 GPU-{bus} {i} 183359 18 NVIDIA B200\nxid 0000:{bus}:00.0 48\n"
                                    for i, bus in enumerate(("8f", "90", "96"))))
-    state = tmp_path / "state"
-    plugin.start("--nvml", BUILD / "tests/nvml/libnvidia-ml.so.1", "--state-dir", state).published()
+    plugin.start("--nvml", BUILD / "tests/nvml/libnvidia-ml.so.1").published()
     names = [f"gpu-0000-{bus}-00-0" for bus in ("8f", "90", "96")]
-
-    def tainted():
-        devices = plugin.devices(GPU)
-        return [name for name in names if devices[name].get("taints")]
-    assert tainted() == names
+    assert tainted(plugin, names) == names
     function = next(plugin.root.glob("sys/devices/**/0000:8f:00.0"))
     shutil.copytree(function, function.with_name("moved"), symlinks=True)
     shutil.rmtree(function)
     function.with_name("moved").rename(function)
-    plugin.wait("the one that came back stays tainted", lambda: tainted() == names[1:])
-    run = subprocess.run([BUILD / "bin/drarun-plugin", "repaired", "--state-dir", state, "0000:90:00.0"], capture_output=True, text=True)
+    plugin.wait("the one that came back stays tainted", lambda: tainted(plugin, names) == names[1:])
+    run = repaired(plugin, "0000:90:00.0")
     assert run.returncode == 0, run.stderr
-    plugin.wait("the repaired one stays tainted", lambda: tainted() == names[2:])
-    assert list((state / "repaired").iterdir()) == []
+    plugin.wait("the repaired one stays tainted", lambda: tainted(plugin, names) == names[2:])
+    assert list((plugin.state / "repaired").iterdir()) == []
     assert "GPU 0000:8f:00.0: Xid 48 is over: the GPU has come back to the bus" in plugin.daemon.tail()
     for word in ("../x", "gpu0", ""):
-        run = subprocess.run([BUILD / "bin/drarun-plugin", "repaired", "--state-dir", state, word], capture_output=True, text=True)
+        run = repaired(plugin, word)
         assert run.returncode == 64 and "expected a GPU's PCI address" in run.stderr, run
 
 

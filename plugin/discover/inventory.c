@@ -223,10 +223,9 @@ static int start_timers(struct inventory *inv, struct drarun_error *err)
     if (!inv->soon || !inv->told || !inv->period || !inv->xid_timer)
         return error_set(err, ENOMEM, "inventory: out of memory");
     event_add(inv->period, &period);
-    if (inv->options.source.nvml) {
-        take_xids(inv); /* begins to listen */
+    take_xids(inv); /* begins to listen */
+    if (inv->options.source.nvml || inv->xids.count > 0)
         event_add(inv->xid_timer, &xid);
-    }
     return 0;
 }
 
@@ -238,6 +237,8 @@ int inventory_new(const struct inventory_options *options, struct inventory **re
     if (!inv)
         return error_set(err, ENOMEM, "inventory: out of memory");
     inv->options = *options;
+    xids_load(&inv->xids, options->xids_dir, options->boot);
+    xids_forget_repaired(&inv->xids, options->repaired_dir); /* what was said meanwhile */
     int rc = start_timers(inv, err);
     if (rc == 0 && options->source.root < 0 &&
         kernel_news_new(options->base, on_news, inv, &inv->news, &deaf) < 0)

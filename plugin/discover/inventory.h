@@ -22,10 +22,11 @@ typedef void (*inventory_changed_fn)(const struct node_devices *devices, void *a
 struct inventory_options { /* borrowed as long as the inventory */
     struct event_base *base;
     struct discover_source source;
-    const char *repaired_dir; /* of xids_forget_repaired; NULL: none */
-    void (*look)(void *arg);  /* before held is asked of one reading's devices; may be NULL */
-    device_held_fn held;      /* NULL: no pod holds anything */
-    device_held_fn astray;    /* one that could not be taken back from its pod; NULL: none */
+    const char *xids_dir, *boot; /* of xids_load; NULL: Xids are not kept */
+    const char *repaired_dir;    /* of xids_forget_repaired; NULL: none */
+    void (*look)(void *arg);     /* before held is asked of one reading's devices; may be NULL */
+    device_held_fn held;         /* NULL: no pod holds anything */
+    device_held_fn astray;       /* one that could not be taken back from its pod; NULL: none */
     inventory_changed_fn changed;
     void *arg; /* of all these */
 };
