@@ -447,7 +447,7 @@ static bool is_as_prepared(const struct task *task)
     return true;
 }
 
-/* The claim was allocated anew since it was prepared. The kubelet has not asked for an Unprepare,
+/* The claim was allocated again since it was prepared. The kubelet has not asked for an Unprepare,
  * so the plugin does one by itself; then this task begins again. */
 static void start_over(struct task *task)
 {

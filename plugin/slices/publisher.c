@@ -248,7 +248,7 @@ static void act(struct publisher *p, const json_t *held)
         pool_step_done(&p->step);
         return;
     }
-    if (rc == 0 && p->deleted) { /* the step is computed anew, with the owner of then */
+    if (rc == 0 && p->deleted) { /* the step is computed again, with the owner of then */
         pool_step_done(&p->step);
         rc = read_node(p, &err);
     } else if (rc == 0) {
