@@ -99,7 +99,8 @@ void unprepare_run(struct task *task);
 /* A call of the kubelet, in its turn; takes the reply. */
 void task_start(struct preparer *preparer, const struct dra_claim *claim, struct dra_reply *reply,
                 bool prepares);
-/* Unprepares the task's claim, and then begins the task again, whether that has succeeded or not. */
+/* Unprepares the task's claim, and then begins the task again, whether that has succeeded or not.
+ */
 void task_unprepare_first(struct task *task);
 /* Answers and ends the task; the next one of the claim begins, and those that wait look again. */
 void task_prepared(struct task *task);
