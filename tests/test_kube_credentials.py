@@ -2,6 +2,7 @@
 """As whom lib/kube speaks to a real API server, and what it says when that fails."""
 import base64
 import datetime
+import errno
 import json
 import os
 import select
@@ -179,6 +180,23 @@ def test_exec_credential_expires(plugin, probe_of, admin_token):
     plugin(answer(token=admin_token, expirationTimestamp=at(3600)))
     assert who(probe) == ADMIN and who(probe) == ADMIN
     assert len(plugin.runs()) == 2
+
+
+def test_exec_plugin_fails_for_a_while(plugin, probe_of, admin_token):
+    """What it gave is used until it expires; after that its failure is one that may pass, since it worked before."""
+    fails = "if os.path.exists(here + '/fails'): sys.exit('the token service is overloaded')\n"
+    short = SHORT.replace("+ 3", "+ 30") + answer(token=admin_token, expirationTimestamp="WHEN").rstrip(")\n") + ".replace('WHEN', when))\n"
+    path = plugin(fails + short)
+    probe = probe_of("--kubeconfig", path)
+    assert who(probe) == ADMIN
+    (path.parent / "fails").touch()
+    time.sleep(27)  # it is renewed three seconds before
+    assert who(probe) == ADMIN and len(plugin.runs()) == 2
+    time.sleep(4)
+    err = probe.ask(**WHO)["err"]
+    assert "the token service is overloaded" in err["text"] and err["code"] == errno.EAGAIN, err
+    (path.parent / "fails").unlink()
+    assert who(probe) == ADMIN
 
 
 def test_exec_credential_is_refused(plugin, probe_of, admin_token):

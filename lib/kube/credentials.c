@@ -8,9 +8,11 @@
 #include <time.h>
 
 #include "lib/base/error.h"
+#include "lib/base/log.h"
 #include "lib/base/unconst.h"
 #include "lib/kube/exec_plugin.h"
 
+#define RETRY_S 5  /* after a renewal that failed */
 #define RENEW_S 30 /* before it expires; a tenth of its time when that is less */
 
 struct credentials {
@@ -111,6 +113,25 @@ static void wake(struct credentials *c, const struct drarun_error *err)
     }
 }
 
+/* It worked before, so that this may pass: a token service that is overloaded, a login that
+ * somebody renews. What it gave is used until it expires. Returns NULL then, else the error for
+ * those that wait, who may try again. */
+static const struct drarun_error *renewal_failed(struct credentials *c, int64_t now,
+                                                 const struct drarun_error *err,
+                                                 struct drarun_error *ret_late)
+{
+    if (c->has_given && (!c->given.expires_s || now < c->given.expires_s)) {
+        log_verbose("%s", err->text);
+        c->renew_s = now + RETRY_S;
+        if (c->given.expires_s && c->given.expires_s < c->renew_s)
+            c->renew_s = c->given.expires_s;
+        return NULL;
+    }
+    *ret_late = *err;
+    ret_late->code = EAGAIN;
+    return ret_late;
+}
+
 static void on_given(struct exec_credential *credential, const struct drarun_error *err, void *arg)
 {
     struct credentials *c = arg;
@@ -131,6 +152,8 @@ static void on_given(struct exec_credential *credential, const struct drarun_err
                        "this machine's clock right?",
                        c->config->exec->command, c->config->name);
     }
+    if (err && c->given_count > 0)
+        err = renewal_failed(c, now, err, &late);
     wake(c, err ? err : late.code ? &late : NULL);
 }
 
