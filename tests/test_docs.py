@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The site that scripts/docs makes, and the check of its links. Needs mkdocs from PyPI, once."""
 import re
+import runpy
 import subprocess
 import sys
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -46,6 +49,22 @@ def test_site(tmp_path):
     assert len(numbers) >= 8 and all(f">{number}<" in statuses for number in numbers)
     assert 'href="drarun-run.1.html"' in (site / "man/drarun.1.html").read_text()
     assert "docs/one-machine.html" in (site / "index.html").read_text()
+
+
+@pytest.mark.parametrize("more", [(), ("docs/new.md",), ("examples/new/README.md",)])
+def test_every_page_has_its_place(more):
+    """In the navigation: one that nobody gave a place is an error. Lists of folders are found by the pages that link them."""
+    docs = runpy.run_path(str(SOURCE / "scripts/docs"))
+    pages = [*docs["pages_of_source"](), *map(Path, more)]
+    names = docs["man_pages"]()
+    staging = SimpleNamespace(made={*map(str, pages), *(f"man/{name}" for name in docs["PARTS"]), *(f"man/{name}.md" for name in names), "examples/index.md"})
+    docs["navigation"].__globals__["pages_of_source"] = lambda: pages
+    man = {name: SimpleNamespace(title=name) for name in names}
+    if more:
+        with pytest.raises(SystemExit, match=f"docs: {more[0]} has no place in the navigation"):
+            docs["navigation"](staging, man)
+    else:
+        assert docs["navigation"](staging, man)[4]["Explanation"][-1] == {"Files": ["examples/index.md"]}
 
 
 def test_folder_of_something_else_stays(tmp_path):
