@@ -275,7 +275,7 @@ def test_cluster_with_an_older_api_of_devices(jobs, serving, version):
 def test_cluster_without_an_api_of_devices(jobs, serving, mode):
     server = serving(DEVICES_API)
     result = jobs.run(*mode, env=server.env, devices=claimed(1, 1), command=["true"])
-    assert result.rc == 69 and f"serves no {DEVICES_API}" in result.err and "Kubernetes 1.32" in result.err, result
+    assert result.rc == 69 and f"serves no {DEVICES_API}" in result.err and "Kubernetes 1.34" in result.err, result
     assert not [each for each in server.requests if each[1] == "POST" and "selfsubject" not in each[2]], server.requests
     if mode:
         jobs.run(*mode, env=server.env, command=["true"]).ok()  # that needs none

@@ -110,7 +110,7 @@ static void on_served(const struct kube_served *served, const struct drarun_erro
                                              "resourceslices", &length);
     if (!version) {
         fail(p, "the API server serves no resourceslices of resource.k8s.io (" PUBLISHING_VERSIONS
-                "): it needs Kubernetes 1.32 with Dynamic Resource Allocation");
+                "): it needs Kubernetes 1.34 or later with Dynamic Resource Allocation");
         return;
     }
     snprintf(p->version, sizeof p->version, "%.*s", (int)length, version);

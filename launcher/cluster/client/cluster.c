@@ -289,7 +289,7 @@ int cluster_need_claims(const struct cluster *cluster, struct drarun_error *err)
     if (cluster->api)
         return 0;
     return error_kind(err, DRARUN_ERR_CLUSTER, ENOTSUP,
-                      "%s serves no resource.k8s.io: claims need Kubernetes 1.32 or later with "
+                      "%s serves no resource.k8s.io: claims need Kubernetes 1.34 or later with "
                       "DynamicResourceAllocation",
                       kube_config_server(cluster->config));
 }

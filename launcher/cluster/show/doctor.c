@@ -127,9 +127,7 @@ static void check_api(struct look *l)
             list_add(&served, count++, versions[i]);
     if (count == 0)
         findings_add(l->findings, "api", FINDING_FAILED,
-                     "Kubernetes 1.34 or later, where it is on; 1.32 and 1.33 with kube-apiserver "
-                     "--runtime-config=resource.k8s.io/v1beta1=true and the feature gate "
-                     "DynamicResourceAllocation everywhere",
+                     "Kubernetes 1.34 or later, where it is on by default",
                      "resource.k8s.io is not served: there is no Dynamic Resource Allocation");
     else if (!kube_serves(l->served, "resource.k8s.io", "v1", "resourceclaims"))
         findings_add(l->findings, "api", FINDING_WARNING, "Kubernetes 1.34 or later",
