@@ -6,9 +6,11 @@
 #       the static archive, or with DRARUN_STATIC=OFF (sanitizers) the shared library. For programs:
 #       Debian's archives are not position independent, so they cannot go into a .so
 #   the same with _shared behind: always the shared library; absent in a cross build
+#   drarun::munge         libmunge, of libpmix. DRARUN_MUNGE_VERSION is its version
 #   drarun::nghttp2       HTTP/2, of the plugin's gRPC and of libcurl
 #   drarun::ibverbs       libibverbs; static, with the providers of drarun_verbs_providers, none of which is then
-#                         loaded at run time; shared, it loads those that are installed
+#                         loaded at run time; shared, it loads those that are installed. DRARUN_RDMA_VERSION is
+#                         the version of rdma-core, of which it is a part
 #   drarun::curl          libcurl with HTTP alone, which scripts/fetch-curl has built; always its archive, which is
 #                         position independent. drarun::curl_shared: the same with shared libraries behind it
 #   drarun::pmix_server   libpmix with cmake/patches/pmix, which scripts/fetch-pmix has built; always its
@@ -65,6 +67,23 @@ if(CMAKE_CROSSCOMPILING AND NOT DRARUN_STATIC)
   message(FATAL_ERROR "a cross build has static libraries only; leave DRARUN_STATIC on")
 endif()
 
+# drarun_version(<var> NAME MODULE): what the .pc file beside the library drarun::NAME says, for libraries whose headers
+# do not say their version
+function(drarun_version variable name module)
+  get_target_property(file drarun::${name} IMPORTED_LOCATION)
+  get_filename_component(folder ${file} DIRECTORY)
+  set(file ${folder}/pkgconfig/${module}.pc)
+  if(NOT EXISTS ${file})
+    message(FATAL_ERROR "no ${file}, which says the version of lib${module}; run scripts/setup")
+  endif()
+  file(STRINGS ${file} line REGEX "^Version: ")
+  string(REGEX REPLACE "^Version: +" "" version "${line}")
+  if(NOT version MATCHES "^[0-9.]+$")
+    message(FATAL_ERROR "${file}: expected a line \"Version: NUMBER\", got \"${line}\"")
+  endif()
+  set(${variable} ${version} PARENT_SCOPE)
+endfunction()
+
 find_package(Threads REQUIRED)
 drarun_library(crypto crypto openssl/crypto.h Threads::Threads ${CMAKE_DL_LIBS})
 drarun_library(openssl ssl openssl/ssl.h drarun::crypto)
@@ -77,11 +96,14 @@ drarun_library(jansson jansson jansson.h)
 drarun_library(yaml yaml yaml.h)
 drarun_library(nghttp2 nghttp2 nghttp2/nghttp2.h)
 drarun_library(munge munge munge.h)
+drarun_version(DRARUN_MUNGE_VERSION munge munge)
 drarun_library(zlib z zlib.h)
 drarun_library(hwloc hwloc hwloc.h m)
 drarun_library(nl nl-3 libnl3/netlink/netlink.h Threads::Threads m)
 drarun_library(nl_route nl-route-3 libnl3/netlink/netlink.h drarun::nl)
 drarun_library(ibverbs_core ibverbs infiniband/verbs.h drarun::nl_route drarun::nl Threads::Threads)
+drarun_version(DRARUN_RDMA_VERSION ibverbs_core libibverbs)
+string(REGEX REPLACE "^1\\.[0-9]+\\." "" DRARUN_RDMA_VERSION ${DRARUN_RDMA_VERSION}) # 1.14.44.0: ABI 1.14 of rdma-core 44.0
 add_library(drarun::ibverbs INTERFACE IMPORTED)
 if(DRARUN_STATIC)
   # those that clouds and clusters have, and the kernel's software RDMA

@@ -36,16 +36,18 @@ static const struct option_spec specs[] = {
 };
 static const struct option_table table = {specs, ARRAY_LEN(specs)};
 
-/* Of this program they say it themselves; the others were built with the same headers. */
+/* Libraries of this program and headers say their versions themselves; CMake has read those of
+ * others beside the library that is linked. */
 static json_t *whole(void)
 {
-    return json_pack("{s:s, s:{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}}",
-                     "version", DRARUN_VERSION, "libraries", "curl", LIBCURL_VERSION, "hwloc",
-                     HWLOC_VERSION, "jansson", jansson_version_str(), "libc",
-                     gnu_get_libc_version(), "libevent", event_get_version(), "libnl3",
-                     LIBNL_VERSION, "libpmix", DRARUN_PMIX_VERSION, "libyaml",
-                     yaml_library_version(), "nghttp2", NGHTTP2_VERSION, "openssl",
-                     OPENSSL_VERSION_STR, "protobuf-c", protobuf_c_version(), "zlib", ZLIB_VERSION);
+    return json_pack(
+        "{s:s, s:{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}}",
+        "version", DRARUN_VERSION, "libraries", "curl", LIBCURL_VERSION, "hwloc", HWLOC_VERSION,
+        "jansson", jansson_version_str(), "libc", gnu_get_libc_version(), "libevent",
+        event_get_version(), "libnl3", LIBNL_VERSION, "libpmix", DRARUN_PMIX_VERSION, "libyaml",
+        yaml_library_version(), "munge", DRARUN_MUNGE_VERSION, "nghttp2", NGHTTP2_VERSION,
+        "openssl", OPENSSL_VERSION_STR, "protobuf-c", protobuf_c_version(), "rdma-core",
+        DRARUN_RDMA_VERSION, "zlib", ZLIB_VERSION);
 }
 
 int version_show(int count, char *const words[])
