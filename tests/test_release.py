@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import urllib.parse
 from pathlib import Path
 
 import pytest
@@ -326,6 +327,108 @@ def test_wheel_goes_with_the_c_libraries_that_its_name_says(wheel, tmp_path):
     assert exported and all(name.lower().startswith("drarun_") for name in exported), exported  # OpenSSL's own names stay inside
 
 
+# ---- in the root file systems of others, which have nothing of ours but the artefact ----
+
+class Root:
+    """A copy of a small root file system of scripts/fetch-roots, in which commands run."""
+
+    def __init__(self, name, folder):
+        fetched = subprocess.run([SOURCE / "scripts/fetch-roots", name], capture_output=True, text=True)
+        if fetched.returncode != 0:
+            pytest.skip(f"scripts/fetch-roots: {fetched.stderr.strip()[-300:]}")
+        self.path = folder / "root"
+        shutil.copytree(fetched.stdout.split()[1], self.path, symlinks=True)
+        (self.path / "opt").mkdir(exist_ok=True)
+
+    def __call__(self, command, **env):
+        """What a shell there prints."""
+        words = ["TMPDIR=/tmp", "PATH=/usr/local/bin:/usr/bin:/usr/sbin", *(f"{name}={value}" for name, value in env.items())]
+        script = " && ".join([f"mount -t proc proc {self.path}/proc", f"mount --rbind /sys {self.path}/sys", f"mount --rbind /dev {self.path}/dev",
+                              f'exec env -i {" ".join(words)} chroot {self.path} sh -ec "$1"'])
+        return ok("unshare", "--mount", "sh", "-c", script, "sh", command, env={"PATH": os.environ["PATH"]})
+
+    def names(self):
+        """All that is there, folders too, but for dpkg's own notes."""
+        found = {str(path.relative_to(self.path)) for path in self.path.rglob("*")}
+        return {name for name in found if not name.startswith(("var/lib/dpkg/", "var/log/"))}
+
+
+@pytest.fixture
+def root(request, tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("needs root for chroot and mount")
+    return Root(request.param, tmp_path)
+
+
+def in_roots(*names):
+    return pytest.mark.parametrize("root", names, indirect=True)
+
+
+RANKS = "-n 4 sh -c 'echo rank $RANK of $WORLD_SIZE'"
+RANKS_SAY = [f"rank {rank} of 4" for rank in range(4)]
+
+
+@in_roots("busybox", "bullseye", "bookworm", "trixie", "sid")
+def test_tarball_in_another_root(files, root):
+    """Unpacked, run and removed: nothing is left. The node plugin alone needs a C library, of glibc 2.36 or later."""
+    before = root.names()
+    ok("tar", "-C", root.path / "opt", "-xf", files / TARBALL)
+    top = f"/opt/drarun-{VERSION}"
+    assert sorted(root(f"{top}/bin/drarun {RANKS}").splitlines()) == RANKS_SAY
+    assert sorted(root(f"{top}/bin/drarun --workers 2 {RANKS}").splitlines()) == RANKS_SAY
+    assert root(f"{top}/bin/drarun validate {top}/share/doc/drarun/examples/jobs/hello.yaml").endswith("hello.yaml: ok (job hello, 2 workers)\n")
+    if root.path.joinpath("etc/packages").exists() and libc_of(root) >= (2, 36):
+        assert VERSION in root(f"{top}/sbin/drarun-plugin --version")
+    shutil.rmtree(root.path / f"opt/drarun-{VERSION}")
+    assert root.names() == before
+
+
+def packages_of(root):
+    """[(package, version, architecture)] that the root was made of."""
+    found = [urllib.parse.unquote(name).removesuffix(".deb").split("_") for name in (root.path / "etc/packages").read_text().split()]
+    assert any(each[0] == "libc6" for each in found)
+    return found
+
+
+def libc_of(root):
+    version, = (version for name, version, _ in packages_of(root) if name == "libc6")
+    return tuple(map(int, re.match(r"(\d+)\.(\d+)", version).groups()))
+
+
+def tell_dpkg(root):
+    """Of the packages in the root, which were unpacked without it: it accepts a package there whose dependencies these satisfy."""
+    for name in ("info", "updates", "triggers"):
+        (root.path / "var/lib/dpkg" / name).mkdir(parents=True, exist_ok=True)
+    (root.path / "var/log").mkdir(exist_ok=True)
+    (root.path / "var/lib/dpkg/available").touch()
+    (root.path / "var/lib/dpkg/status").write_text("\n".join(
+        f"Package: {name}\nStatus: install ok installed\nArchitecture: {arch}\nVersion: {version}\nMaintainer: nobody\nDescription: unpacked\n"
+        for name, version, arch in packages_of(root)))
+
+
+@in_roots("bookworm", "trixie", "sid")
+def test_package_in_another_root(files, root):
+    """dpkg takes it, every program of it starts, a job runs, and dpkg purges it: nothing is left."""
+    tell_dpkg(root)
+    before = root.names()
+    ok("dpkg", f"--root={root.path}", "-i", files / deb("drarun"))
+    assert "usr/bin/drarun" in root.names()
+    for program in ("drarun", "drarun-worker", "drarun-plugin", "drarun-attach"):
+        assert VERSION in root(f"{program} --version"), program
+    assert sorted(root(f"drarun {RANKS}").splitlines()) == RANKS_SAY
+    ok("dpkg", f"--root={root.path}", "--purge", "drarun")
+    assert root.names() == before
+
+
+@in_roots("bullseye")
+def test_package_where_its_libraries_are_too_old(files, root):
+    """dpkg says what is missing, and programs that need it do not run: what it depends on is neither too little nor too much."""
+    tell_dpkg(root)
+    run = subprocess.run(["dpkg", f"--root={root.path}", "-i", files / deb("drarun")], capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"})
+    assert run.returncode != 0 and re.search(r"drarun depends on libc6 \(>= 2\.36\); however:\n +Version of libc6(:\w+)? on system is 2\.31", run.stderr), run
+    assert re.search(r"GLIBC_2\.\d+' not found", root("! drarun-plugin --version 2>&1"))
+
+
 APP = """
 import drarun, os, sys
 if "RANK" in os.environ:
@@ -335,65 +438,29 @@ else:
 """
 
 
-@pytest.mark.parametrize("name", ["python", "python-trixie"])
-def test_wheel_in_another_root(wheel, tmp_path, name):
-    """pip installs it in a bare Debian, drarun runs ranks there by either way, and pip leaves nothing of it."""
-    if os.geteuid() != 0:
-        pytest.skip("needs root for chroot and mount")
-    fetched = subprocess.run([SOURCE / "scripts/fetch-roots", name], capture_output=True, text=True)
-    if fetched.returncode != 0:
-        pytest.skip(f"scripts/fetch-roots: {fetched.stderr.strip()[-300:]}")
-    root = tmp_path / "root"
-    shutil.copytree(fetched.stdout.split()[1], root, symlinks=True)
-    (root / "opt").mkdir()
-    shutil.copy(wheel, root / "opt")
-    (root / "opt/app.py").write_text(APP)
-    (root / "etc/ssl/certs").mkdir(parents=True, exist_ok=True)
-    shutil.copy("/etc/ssl/certs/ca-certificates.crt", root / "etc/ssl/certs")  # pip does not start without it
+@in_roots("python", "python-trixie")
+def test_wheel_in_another_root(wheel, root):
+    """pip installs it in a bare Debian, drarun runs ranks there by either way, and pip leaves nothing of it but two empty folders that others share."""
+    shutil.copy(wheel, root.path / "opt")
+    (root.path / "opt/app.py").write_text(APP)
+    (root.path / "etc/ssl/certs").mkdir(parents=True, exist_ok=True)
+    shutil.copy("/etc/ssl/certs/ca-certificates.crt", root.path / "etc/ssl/certs")  # pip does not start without it
 
     def inside(command):
-        script = " && ".join([f"mount -t proc proc {root}/proc", f"mount --rbind /sys {root}/sys", f"mount --rbind /dev {root}/dev",
-                              f"exec env -i TMPDIR=/tmp PATH=/usr/local/bin:/usr/bin:/usr/sbin PYTHONDONTWRITEBYTECODE=1 PIP_ROOT_USER_ACTION=ignore PIP_NO_CACHE_DIR=1 "
-                              f"PIP_BREAK_SYSTEM_PACKAGES=1 PIP_DISABLE_PIP_VERSION_CHECK=1 chroot {root} sh -ec '{command}'"])
-        return ok("unshare", "--mount", "sh", "-c", script, env={"PATH": os.environ["PATH"]})
+        return root(command, PYTHONDONTWRITEBYTECODE=1, PIP_ROOT_USER_ACTION="ignore", PIP_NO_CACHE_DIR=1, PIP_BREAK_SYSTEM_PACKAGES=1,
+                    PIP_DISABLE_PIP_VERSION_CHECK=1)
 
     inside("python3 -m pip --version")
-    before = names_below(root)
+    for folder in root.path.glob("usr/lib/python3.*"):  # those that Debian's packages make when they are configured
+        (root.path / "usr/local/lib" / folder.name / "dist-packages").mkdir(parents=True)
+    (root.path / "usr/local/share").mkdir()
+    before = root.names()
     inside(f"python3 -m pip install -q --no-index --no-compile /opt/{wheel.name}")
-    assert sorted(inside("drarun -n 4 python3 /opt/app.py").splitlines()) == [f"rank {rank} of 4" for rank in range(4)]
+    assert sorted(inside("drarun -n 4 python3 /opt/app.py").splitlines()) == RANKS_SAY
     assert sorted(inside("drarun --workers 2 -n 2 python3 /opt/app.py").splitlines()) == ["rank 0 of 2", "rank 1 of 2"]
     assert sorted(inside("python3 /opt/app.py").splitlines()) == ["rank 0 of 2", "rank 1 of 2"]
     inside("python3 -m pip uninstall -q -y drarun")
-    left = {path for path in names_below(root) - before if not (root / path).is_dir()}
-    assert not left
-
-
-def names_below(root):
-    return {str(path.relative_to(root)) for path in root.rglob("*") if not str(path.relative_to(root)).startswith(("var/lib/dpkg/", "var/log/"))}
-
-
-def test_package_in_another_root(files, tmp_path):
-    """Installed, run and purged in a bare Debian: nothing is left. Its libraries are not there, so that what needs them does not run."""
-    if os.geteuid() != 0:
-        pytest.skip("needs root for chroot and mount")
-    fetched = subprocess.run([SOURCE / "scripts/fetch-roots", "bookworm"], capture_output=True, text=True)
-    if fetched.returncode != 0:
-        pytest.skip(f"scripts/fetch-roots: {fetched.stderr.strip()[-300:]}")
-    root = tmp_path / "root"
-    shutil.copytree(fetched.stdout.split()[1], root, symlinks=True)
-    for name in ("var/lib/dpkg/info", "var/lib/dpkg/updates", "var/lib/dpkg/triggers", "var/log", "proc", "sys", "dev", "tmp"):
-        (root / name).mkdir(parents=True, exist_ok=True)
-    for name in ("status", "available"):
-        (root / "var/lib/dpkg" / name).touch()
-    before = names_below(root)
-    ok("dpkg", f"--root={root}", "--force-depends", "-i", files / deb("drarun"))
-    assert "usr/bin/drarun" in names_below(root)
-    script = " && ".join([f"mount -t proc proc {root}/proc", f"mount --rbind /sys {root}/sys", f"mount --rbind /dev {root}/dev",
-                          f"exec env TMPDIR=/tmp chroot {root} drarun -n 2 sh -c 'echo rank $RANK'"])
-    out = ok("unshare", "--mount", "sh", "-c", script, env={"PATH": os.environ["PATH"]})
-    assert sorted(out.splitlines()) == ["rank 0", "rank 1"]
-    ok("dpkg", f"--root={root}", "--purge", "drarun")
-    assert names_below(root) == before
+    assert root.names() - before == {"usr/local/libexec", "usr/local/share/doc"} and before <= root.names()
 
 
 # ---- signatures, and what is refused ----
