@@ -129,7 +129,7 @@ def test_queued_example(machines, jobs, source):
 
 def test_every_example_is_here(source):
     """That of computeDomain needs a controller and other machines: test_cluster_domain.py. Those whose point is the
-    short form are the server's dry run's (test_dry_run.py), and its parts are in pods of test_cluster_short_form.py. Roles are in test_cluster_roles.py."""
+    short form are the server's dry run's (test_dry_run.py), and its parts are in pods of test_cluster_short_form.py. Roles are in test_cluster_roles.py, the first job is in test_cluster_tutorial.py."""
     files = {path.stem for path in (source / "examples/jobs").glob("*.yaml")}
-    forms = {"one-node", "ddp-checkpoints", "coordinator", "mig", "mpi-cpus", "rl-roles"}
+    forms = {"one-node", "ddp-checkpoints", "coordinator", "mig", "mpi-cpus", "rl-roles", "hello"}
     assert files == {*ROWS, "queued-torchrun", "compute-domain", *forms}
