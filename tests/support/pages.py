@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pages for users: their blocks, the commands in them, and which of these no test runs as they stand there."""
+import re
+from collections import namedtuple
+
+from .build import SOURCE
+
+FOLDERS = ("docs", "examples", "deploy", "python")  # whose pages, and those of the root, are read by users
+# What these have in blocks was typed once, or is the synopsis of a verb.
+WITHOUT_COMMANDS = ("docs/design/", "docs/measured/", "docs/verbs.md")
+
+# text: without its comment; shown: the lines of its output on the page
+Command = namedtuple("Command", "page text shown")
+
+PROGRAMS = ("cd", "cmake", "ctest", "ctr", "drarun", "drarun-plugin", "exit", "export", "gh", "git", "helm", "jupyter", "kind", "kubectl", "make", "mpicc", "pip",
+            "pps", "pre-commit", "python", "python3", "ray", "skopeo", "sudo")
+TYPED = re.compile(rf"(\w+=\S+ )*((\./|scripts/|build/)\S+|{'|'.join(map(re.escape, PROGRAMS))})(\s|$)")
+YAML = re.compile(r"[\w-]+:( |$)")
+# How other blocks begin that are not to be typed into a shell: a drawing, C, Python, the file of an image.
+NOT_TYPED = {
+    "README.md": ["drarun                    reads the command"],
+    "examples/kfp/README.md": ["FROM debian"],
+    "examples/nccl-id/README.md": ["ncclUniqueId id;"],
+    "python/README.md": ["import drarun", "print(drarun.bench_verdicts", "ray.init("],
+}
+
+INSTALLS = "installs packages, and builds beside the source; the build under test is there"
+MINUTES = "takes minutes; "
+# Every command of a page that no test runs as it stands there: why, or which test does the same in another way.
+LEFT_OUT = {
+    "README.md": {
+        "scripts/demo": INSTALLS,
+        "scripts/test": "runs this test",
+        "kind load image-archive drarun.tar": "needs kind and Docker; an import into containerd is run in its place, on each node",
+    },
+    "CONTRIBUTING.md": {
+        "scripts/test": "runs this test",
+        "scripts/test --for PATH...": "runs tests; test_tools.py::test_selected has its choice",
+        "scripts/test --only NAME...": "runs tests",
+        "scripts/test --all": "runs this test",
+        "ctest --test-dir build -L unit": "runs tests",
+        "scripts/coverage -L unit": MINUTES + "test_tools.py::test_coverage_adds_up has its sums",
+        "scripts/mutate 20 jobs --unit": MINUTES + "test_tools.py::test_mutants_change_code_and_nothing_else has its defects",
+        "scripts/fuzz regex 10m": MINUTES + "the samples that it has found are unit tests",
+        "scripts/docs": "test_docs.py::test_site, into a folder of its own",
+        "scripts/release VERSION": "test_release.py::test_two_runs_give_the_same_bytes, of programs that are built",
+        "scripts/format": "changes the source; scripts/lint checks the same in each run of the tests",
+        "scripts/tidy [FILE...]": MINUTES + "test_tidy.py::test_a_finding_fails_each_time, on files of its own",
+        "scripts/check-commits": "needs a branch; test_tools.py::test_range_is_that_of_the_branch, in a repository of its own",
+        "pre-commit install": "changes the clone; test_tools.py::test_hooks_call_scripts_of_the_tree",
+    },
+    "docs/benchmarks.md": {
+        "drarun bench all_reduce --workers 2 --gpus 8 --nics 8 --image nvcr.io/nvidia/pytorch:25.10-py3":
+            "needs GPUs and RDMA NICs; test_cluster_mpi.py::test_bench_over_claimed_nics, with what the nodes of tests have",
+    },
+    "docs/clusters.md": {
+        **dict.fromkeys(("scripts/fetch-pmix arm64", "scripts/fetch-curl arm64", "cmake --preset arm64", "cmake --build build-arm64"),
+                        MINUTES + "test_static.py::test_arm64 builds four programs so"),
+        "scripts/image localhost/drarun:1 drarun.tar --also build-arm64": "test_static.py::test_one_image_for_both_architectures, into a folder of its own",
+    },
+    "docs/debuggers.md": {
+        "drarun --workers 2 -n 4 ./a.out &": "begins the job of test_pmix_tools.py::test_pps",
+        "pps": "would find other jobs of this user; test_pmix_tools.py::test_pps names one",
+        "PMIX_SYSTEM_TMPDIR=/tmp/drarun-JOB.0.0 pps": "test_pmix_tools.py::test_pps, with the name of its job",
+    },
+    "docs/developing.md": {
+        "scripts/demo": INSTALLS,
+        "scripts/setup --test": "installs packages",
+        "cmake --build build": "has made the build under test",
+        "build/tests/spec_test": "is a test itself",
+        "cd tests": "goes with the next one",
+        "/usr/bin/python3 -B -m pytest -q test_plan.py -k capacity": "is a test itself",
+        "scripts/test --for jobs/spec/spec.c": "runs tests; test_tools.py::test_selected has its choice",
+        "scripts/tidy jobs/spec/spec.c": MINUTES + "test_tidy.py::test_a_finding_fails_each_time, on files of its own",
+        "scripts/lint": "is a part of each run of the tests",
+        "scripts/check-commits": "needs a branch; test_tools.py::test_range_is_that_of_the_branch, in a repository of its own",
+    },
+    "docs/first-job.md": {
+        "scripts/demo": INSTALLS,
+        "kind load image-archive drarun.tar": "needs kind and Docker; the next one is run, on each node",
+        "skopeo copy oci-archive:drarun.tar docker://REGISTRY/drarun:1": "needs a registry",
+        "helm install drarun deploy/chart -n drarun-system --create-namespace --set-string image.repository=localhost/drarun,image.tag=1":
+            "makes again what the commands before it have made; test_chart.py::test_life_of_a_release installs the chart",
+    },
+    "docs/job-after-job.md": {
+        "drarun alloc job.yaml": "has a shell in a terminal; test_cluster_alloc.py::test_jobs_on_kept_pods has a script in its place",
+        "drarun -n 16 /programs/allreduce": "needs an allocation of 16 GPUs; test_cluster_alloc.py::test_the_example",
+        "exit": "ends the shell of the allocation",
+    },
+    "docs/node-plugin.md": {
+        "drarun-plugin discover": "test_plugin_discover.py::test_live, with devices",
+        "drarun doctor --node": "test_doctor.py::test_text_of_this_machine",
+        "kubectl apply -f deploy/plugin.yaml": "test_cluster_plugin.py::test_manifest, with the image of the build",
+        "kubectl apply -f deploy/admission.yaml": "test_deploy.py::test_claims_that_no_container_lists",
+        "drarun doctor": "test_doctor.py::test_cluster_with_devices",
+        "kubectl get resourceslices": "reads what test_cluster_plugin.py::test_manifest relies on",
+    },
+    "docs/one-machine.md": {"scripts/demo": INSTALLS},
+    "docs/releasing.md": {
+        "scripts/release 0.1.0 --build build --out /tmp/rehearsal": "test_release.py::test_two_runs_give_the_same_bytes, into a folder of its own",
+        "scripts/lib/version.py --write": "changes the source; test_tools.py::test_new_version_goes_everywhere, on a copy",
+        "scripts/verb-pages": "changes the source; test_man.py compares the pages with the programs",
+        "DRARUN_GOLDEN=write build/tests/verbs_test": "changes the source",
+        "scripts/release 0.1.0 --sign KEYID": "test_release.py::test_signature, with a key of its own",
+        **dict.fromkeys(("git tag -s v0.1.0", "git push origin v0.1.0",
+                         "skopeo copy --all oci-archive:build-dist-0.1.0/drarun-0.1.0-image.tar docker://REGISTRY/drarun:0.1.0",
+                         "helm push build-dist-0.1.0/drarun-0.1.0.tgz oci://REGISTRY/charts",
+                         "gh release create v0.1.0 --notes-file build-dist-0.1.0/drarun-0.1.0-notes.md build-dist-0.1.0/*"), "publishes a release"),
+    },
+    "examples/alloc/README.md": {
+        "drarun alloc examples/alloc/job.yaml": "has a shell in a terminal; the next one has a script in its place",
+        "drarun alloc examples/alloc/job.yaml -- examples/alloc/session.sh": "needs GPUs and RDMA NICs; test_cluster_alloc.py::test_the_example, with others",
+    },
+    "examples/embed-c/README.md": {
+        "make": "needs an installed libdrarun; test_libdrarun.py::test_example_of_an_embedder installs it",
+        "./embed": "says what this machine has; test_libdrarun.py::test_example_of_an_embedder gives it a machine",
+        "./embed ../jobs/half-nodes-aligned.yaml ../clusters/a4-two-nodes.json": "test_libdrarun.py::test_example_of_an_embedder",
+        "./run job.yaml": "needs a cluster; test_cluster_jobs.py::test_example_of_an_embedder",
+        "./ranks 4 hostname": "test_libdrarun.py::test_example_with_ranks_on_this_machine",
+    },
+    "examples/kfp/README.md": {
+        "python3 pipeline.py accept-nodes.yaml": "needs kfp; test_kfp.py::test_compiled_components",
+        "python3 - <<EOF": "needs kfp and GPUs; test_cluster_kfp.py::test_the_example_with_its_threshold, with a job for its nodes",
+    },
+    "examples/mpi4py/README.md": {"sudo apt install python3-mpi4py": "installs packages"},
+    "examples/mpmd/README.md": {
+        "drarun run examples/mpmd/job.yaml": "needs an image with both programs; test_cluster_roles.py::test_success_of_a_role_is_the_jobs, with other programs",
+    },
+    "examples/notebook/README.md": {"jupyter lab plan.ipynb": "opens a browser; test_notebook.py::test_every_cell"},
+    "examples/ray/README.md": {
+        "drarun render --as raycluster examples/ray/cluster.yaml | kubectl apply -f -": "needs KubeRay; test_dry_run.py::test_server_takes_what_is_for_others, by its definition alone",
+        "ray start --head": "needs Ray, which test_ray.py starts with two nodes",
+        "python examples/ray/all_reduce.py": "needs Ray; test_ray.py::test_all_reduce",
+        "python examples/ray/all_reduce.py --address auto --actors 16 --gpus 1": "needs 16 GPUs",
+    },
+    "examples/ray-train/README.md": {
+        "ray start --head": "needs Ray, which test_ray.py starts with two nodes",
+        "python examples/ray-train/train.py --workers 2": "needs Ray; test_ray.py::test_training",
+    },
+    "examples/statefulset/README.md": {
+        "kubectl create secret generic train-key --from-literal=key=$(openssl rand -hex 32)": "test_cluster_mpi.py::test_a_statefulset_as_a_job makes the object",
+        "kubectl apply -f examples/statefulset/statefulset.yaml": "test_cluster_mpi.py::test_a_statefulset_as_a_job, with the name of its image",
+        "kubectl logs -f train-0": "test_cluster_mpi.py::test_a_statefulset_as_a_job",
+    },
+    "python/README.md": {
+        "DRARUN_BUILD=$PWD/build pip install ./python": "writes beside the source; test_python.py::test_wheel_has_the_library_and_its_types, from a copy",
+    },
+}
+
+
+def pages():
+    found = [*SOURCE.glob("*.md"), *(path for folder in FOLDERS for path in (SOURCE / folder).rglob("*.md"))]
+    return sorted(str(path.relative_to(SOURCE)) for path in found)
+
+
+def blocks(page, title=None):
+    """[lines] of each indented block, without what all its lines are indented by. title: of that section alone."""
+    text = (SOURCE / page).read_text()
+    if title:
+        text, = re.findall(rf"^#+ {re.escape(title)}(\n.*?)(?=^#|\Z)", text, re.M | re.S)
+    text = re.sub(r"^```\w+\n.*?^```\n", "", text, flags=re.M | re.S)  # these have a language, and none is the shell's
+    assert "```" not in text, f"{page}: a block between fences without a language"
+    found = [each.splitlines() for each in re.findall(r"(?<=\n\n)(?: {4}.*\n)+", f"\n{text}")]
+    return [[line[min(len(each) - len(each.lstrip()) for each in lines):] for line in lines] for lines in found]
+
+
+def uncommented(line):
+    """[the command, its parts if it has several, and the one that its comment adds]"""
+    command, _, comment = re.sub(r"\s+# ", "\0", line, count=1).partition("\0")
+    also = re.search(r"(?:^|; | )and: (\S.*)", f" {comment}")
+    return [*(each.strip() for each in command.split(" && ")), *([also[1].strip()] if also else [])]
+
+
+def of_block(page, lines):
+    """The commands of a block that is typed; None of another one, which NOT_TYPED knows or which is YAML."""
+    if lines[0].startswith("$ "):
+        found = []
+        for line in lines:
+            if line.startswith("$ "):
+                found += [(text, []) for text in uncommented(line[2:])]
+            else:
+                found[-1][1].append(line)
+        return [Command(page, text, shown) for text, shown in found]
+    if any(lines[0].lstrip().startswith(each) for each in NOT_TYPED.get(page, ())) or YAML.match(lines[0]):
+        return None
+    assert TYPED.match(lines[0]), f"{page}: {lines[0]!r} begins a block: is it typed? Then PROGRAMS of {__name__} names its program, else NOT_TYPED the block"
+    found = []
+    for line in re.sub(r"(<<(\w+))\n.*?\n\2(?=\n|\Z)", r"\1", re.sub(r" *\\\n *", " ", "\n".join(lines)), flags=re.S).splitlines():
+        found += uncommented(line)
+    return [Command(page, text, []) for text in found]
+
+
+def commands(page, title=None):
+    return [command for lines in blocks(page, title) for command in of_block(page, lines) or ()]
+
+
+def all_commands():
+    return [command for page in pages() if not page.startswith(WITHOUT_COMMANDS) for command in commands(page)]
