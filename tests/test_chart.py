@@ -11,10 +11,10 @@ import subprocess
 import pytest
 import yaml
 
-from support import foreign_api
+from support import foreign_api, pages
 from support.build import BUILD, SOURCE, patience
 from support.cluster import Cluster
-from support.helm import CHART, NAMESPACE, RELEASE, Helm, documents, named
+from support.helm import CHART, NAMESPACE, RELEASE, Helm, documents, named, program
 
 READY_S = 60
 CONTROLLER, PLUGIN, DEFINITION = "drarun-controller", "drarun-plugin", "drajobs.drarun.dev"
@@ -562,6 +562,66 @@ def test_life_of_a_release(cluster, drarun, tmp_path):
     other.ok("uninstall")
     assert len(drajobs(cluster)) == 1
     cluster.api.delete("apiextensions.k8s.io/v1", "CustomResourceDefinition", DEFINITION)
+
+
+PAGES = {"deploy/chart/README.md": None, "docs/node-plugin.md": "Install"}  # and the section
+INSTALL, SYSTEM = "helm install drarun deploy/chart", "drarun-system"
+# The commands of these pages that are about the chart, in an order that one cluster takes; each round begins without a release. After each
+# command the namespaces of (controller, plugin).
+ROUNDS = [
+    [(f"{INSTALL} -n {SYSTEM} --create-namespace --set-string image.repository=REGISTRY/drarun,image.tag=TAG", (SYSTEM, None)),
+     (f"helm upgrade drarun deploy/chart -n {SYSTEM} --reset-then-reuse-values", (SYSTEM, None)),
+     (f"helm uninstall drarun -n {SYSTEM}", (None, None))],
+    [(f"kubectl create namespace {SYSTEM}", (None, None)),
+     (f"kubectl label namespace {SYSTEM} {SECURITY}=privileged", (None, None)),
+     (f"{INSTALL} -n {SYSTEM} --set plugin.enabled=true", (SYSTEM, SYSTEM))],
+    [(f"{INSTALL} -n drarun --create-namespace", ("drarun", None)),
+     (f"helm install drarun-plugin deploy/chart -n {SYSTEM} --set plugin.enabled=true,controller.enabled=false", ("drarun", SYSTEM)),
+     (f"helm upgrade drarun-plugin deploy/chart -n {SYSTEM} --reset-values -f values.yaml --set plugin.enabled=true,controller.enabled=false", ("drarun", SYSTEM))],
+]
+BEFORE = {2: f"kubectl create namespace {SYSTEM}"}  # as the page's first commands have it
+
+
+def typed_of_pages():
+    """Those of the pages that are run here."""
+    known = {command for each in ROUNDS for command, _ in each}
+    return [each for page, title in PAGES.items() for each in pages.commands(page, title) if each.text in known]
+
+
+def test_commands_of_the_pages(cluster, tmp_path):
+    """As they stand there. No node is there to start a pod."""
+    (tmp_path / "deploy").symlink_to(SOURCE / "deploy")
+    (tmp_path / "values.yaml").write_text("{}\n")
+    env = {f"HELM_{name}_HOME": str(tmp_path / name) for name in ("CACHE", "CONFIG", "DATA")}
+    env["PATH"] = f"{program().parent}:{cluster.programs}:{os.environ['PATH']}"
+
+    def run(command):
+        done = cluster.in_ns(["bash", "-c", command], 300, env=env, cwd=tmp_path)
+        assert done.returncode == 0, f"{command}: {done.stderr}"
+        return done.stdout
+
+    def end():
+        for release in json.loads(run("helm list --all-namespaces --output json")):
+            run(f"helm uninstall {release['name']} -n {release['namespace']}")
+        run(f"kubectl delete --ignore-not-found crd {DEFINITION}")
+        run(f"kubectl delete --ignore-not-found namespace drarun {SYSTEM}")
+
+    def there():
+        found = [each["metadata"] for each in json.loads(run("kubectl get deployments,daemonsets --all-namespaces --output json"))["items"]]
+        return tuple(next((each["namespace"] for each in found if each["name"] == name), None) for name in (CONTROLLER, PLUGIN))
+
+    assert {command for each in ROUNDS for command, _ in each} == {each.text for each in typed_of_pages()}
+    assert {each.page for each in typed_of_pages()} == {*PAGES}
+    for k, commands in enumerate(ROUNDS):
+        end()
+        run(BEFORE.get(k, "true"))
+        for command, made in commands:
+            run(command)
+            assert there() == made, command
+            if "REGISTRY" in command:
+                pod = cluster.api.get("apps/v1", "Deployment", CONTROLLER, SYSTEM)["spec"]["template"]
+                assert {each["image"] for each in pod["spec"]["containers"]} == {"REGISTRY/drarun:TAG"}
+    end()
 
 
 # ---- the chart's files ----

@@ -1,25 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/first-job.md on two real nodes: its commands, in their order and as they stand there, do what the page says."""
+"""docs/first-job.md, and what README.md says of clusters, on two real nodes: their commands, in their order and as they stand there, do what
+the page says."""
 import json
 import os
 import re
 
 import pytest
 
+from support import pages
 from support.build import BUILD, SOURCE
 
 PAGE = "docs/first-job.md"
+SECTIONS = {"README.md": "On a cluster", PAGE: None}  # None: the whole page
 IMPORT = "ctr -n k8s.io images import drarun.tar"
+KIND = "kind load image-archive drarun.tar"
 DEPLOYED = "deploy/controller.yaml"
-
-# What this machine cannot do, or another test does.
-LEFT_OUT = {
-    "scripts/demo": "installs packages and builds in the source's folder; the build under test is there",
-    "kind load image-archive drarun.tar": "needs kind and Docker; containerd's import, the next row, is run on each node",
-    "skopeo copy oci-archive:drarun.tar docker://REGISTRY/drarun:1": "needs a registry",
-    "helm install drarun deploy/chart -n drarun-system --create-namespace --set-string image.repository=localhost/drarun,image.tag=1":
-        "makes again what the two commands before it have made; tests/test_chart.py installs the chart",
-}
 
 # What a command prints here that the page does not show, with its status. No driver offers GPUs in this cluster: doctor and plan say so.
 SAYS = {
@@ -35,49 +30,26 @@ SAYS = {
 }
 
 
-def blocks(text):
-    """The indented blocks of a page, without their indentation."""
-    return [re.sub(r"^ {4}", "", each, flags=re.M) for each in re.findall(r"(?m)(?:^ {4}.*\n)+", text)]
+def commands(page):
+    """Those that are typed here, and the import for which kind has its own command."""
+    return [each for each in pages.commands(page, SECTIONS[page]) if each.text == KIND or each.text not in pages.LEFT_OUT[page]]
 
 
-def uncommented(line):
-    """[the command, and the one that its comment adds]"""
-    command, _, comment = re.sub(r"\s+# ", "\0", line, count=1).partition("\0")
-    also = re.search(r"(?:^|; | )and: (\S.*)", f" {comment}")
-    return [command.strip(), *([also[1].strip()] if also else [])]
-
-
-def commands():
-    """[(command, the lines that the page shows of its output, or None)], in the page's order."""
-    text = (SOURCE / PAGE).read_text()
-    rows = re.findall(r"(?m)^\| [^|]* \| `([^`]+)`", text.partition("Where pods find it:")[2].partition("export ")[0])
-    found = []
-    for block in blocks(text):
-        if block.startswith("apiVersion:"):
-            continue
-        if block.startswith("$ "):
-            first, *lines = block.splitlines()
-            found.append((first[2:], lines))
-            continue
-        for line in block.splitlines():
-            found += [(command, None) for command in uncommented(line)]
-        if "scripts/image" in block:
-            found += [(row, None) for row in rows]
-    return found
+def typed():
+    """Of both pages, without kind's."""
+    return [each for page in SECTIONS for each in commands(page) if each.text != KIND]
 
 
 def job_of_the_page():
-    block, = (each for each in blocks((SOURCE / PAGE).read_text()) if each.startswith("apiVersion:"))
-    return block
+    lines, = (each for each in pages.blocks(PAGE) if each[0].startswith("apiVersion:"))
+    return "".join(f"{line}\n" for line in lines)
 
 
 def test_commands_are_found():
-    """The reader finds the page's commands: each that a list above names is one, and what is left out is not all."""
-    found = [command for command, _ in commands()]
-    assert {*LEFT_OUT, *SAYS, IMPORT} <= {*found}
-    assert len(found) - len(LEFT_OUT) >= 20 and all(command.split()[0] in ("scripts/demo", "scripts/image", "kind", "ctr", "skopeo", "export", "kubectl", "drarun", "helm")
-                                                   for command in found)
-    assert [lines for _, lines in commands() if lines] == [["rank 0 of 4 on hello-w-0", "..."]]
+    """The reader finds the pages' commands: each that SAYS names is one, and both pages show what the first job prints."""
+    found = {page: [each.text for each in commands(page)] for page in SECTIONS}
+    assert {*SAYS, IMPORT, KIND} <= {*found[PAGE]} and KIND in found["README.md"] and len(found[PAGE]) >= 20
+    assert [each.shown for each in typed() if each.shown] == [["rank 0 of 4 on hello-w-0", "..."]] * 2
 
 
 class Reader:
@@ -85,7 +57,7 @@ class Reader:
 
     def __init__(self, cluster, folder):
         self.cluster, self.folder, self.exported = cluster, folder, {}
-        for name in ("scripts", "deploy"):
+        for name in ("scripts", "deploy", "examples"):
             (folder / name).symlink_to(SOURCE / name)
         (folder / "hello.yaml").write_text(job_of_the_page())
 
@@ -101,7 +73,7 @@ class Reader:
         return run.returncode, run.stdout, run.stderr
 
     def into_the_nodes(self):
-        """The page's import, on each node; and the two images that are to be pulled elsewhere, under the names that the page has."""
+        """The pages' import, on each node; and the two images that are to be pulled elsewhere, under the names that the page has."""
         deployed, = re.findall(r"(?m)^ +image: (\S+)$", (SOURCE / DEPLOYED).read_text())
         for node in self.cluster.nodes:
             process = node.start_import(self.folder / "drarun.tar")
@@ -135,7 +107,7 @@ def reader(cluster, tmp_path):
     made = Reader(cluster, tmp_path)
     yield made
     for command in ("drarun cancel torchrun", f"kubectl delete --ignore-not-found --wait=false -f {DEPLOYED}", "kubectl delete --ignore-not-found crd drajobs.drarun.dev",
-                    "kubectl delete --ignore-not-found --wait=false namespace train"):
+                    "kubectl delete --ignore-not-found namespace train"):  # the next test makes it again
         made.type(command)
 
 
@@ -143,14 +115,15 @@ def shape(line):
     return re.sub(r"\d+", "N", line)
 
 
-def test_the_page(reader):
+@pytest.mark.parametrize("page", SECTIONS)
+def test_the_page(reader, page):
     before = {"drarun exec hello 3 -- env": reader.begin_a_hello_that_stays, "drarun cancel hello": reader.end_it}
-    instead = {IMPORT: reader.into_the_nodes}
-    for command, shown in commands():
-        if command in LEFT_OUT:
-            continue
-        if command in instead:
-            instead[command]()
+    imported = False
+    for _, command, shown in commands(page):
+        if command in (KIND, IMPORT):
+            if not imported:
+                reader.into_the_nodes()
+            imported = True
             continue
         before.get(command, lambda: None)()
         status, out, err = reader.type(command)
