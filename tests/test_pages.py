@@ -1,34 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the pages for users show is true: links lead somewhere, the commands that run on this machine print what stands there (numbers
-aside), and the pictures show what the programs print today."""
+aside), no command is on a page that is neither run by a test nor left out for a reason, and the pictures show what the programs print today."""
+import ast
 import re
 import xml.etree.ElementTree as xml
 
 import pytest
 
+import test_chart
+import test_cluster_tutorial
+import test_examples
+from support import pages
 from support.build import BUILD, SOURCE
 
 LOCAL = "build/bin/drarun "  # how a page begins a command that needs this machine alone
-SHOWN = {"README.md": 3, "docs/one-machine.md": 9, "docs/benchmarks.md": 1}  # so many commands are run of each page
-FOLDERS = ("docs", "examples", "deploy", "python")  # whose pages, and those of the root, are read by users
-
-
-def pages():
-    found = [*SOURCE.glob("*.md"), *(path for folder in FOLDERS for path in (SOURCE / folder).rglob("*.md"))]
-    return sorted(str(path.relative_to(SOURCE)) for path in found)
-
-
-def shown(page):
-    """[(command, lines of its output)] of the blocks of a page that run here."""
-    found = []
-    for line in (SOURCE / page).read_text().splitlines():
-        if line.startswith("    $ "):
-            found.append((line[6:], []))
-        elif line.startswith("    ") and found:
-            found[-1][1].append(line[4:])
-        elif found:
-            found.append(("", []))
-    return [(command, lines) for command, lines in found if command.startswith(LOCAL)]
 
 
 def plain(text):
@@ -41,21 +26,67 @@ def pattern(lines):
     return "".join("(?:.*\n)*?" if line == "..." else re.escape(line) + "\n" for line in lines)
 
 
-COMMANDS = [pytest.param(*each, id=f"{page}-{k}") for page in SHOWN for k, each in enumerate(shown(page))]
+COMMANDS = [each for each in pages.all_commands() if each.text.startswith(LOCAL)]
 
 
-@pytest.mark.parametrize("command,lines", COMMANDS)
-def test_commands_print_what_is_shown(drarun, command, lines):
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda each: f"{each.page}: {each.text}")
+def test_commands_print_what_is_shown(drarun, command):
     """Where ranks run, numbers are those of a machine and a moment."""
-    here = command.replace("build/bin/", f"{BUILD}/bin/")
+    here = command.text.replace("build/bin/", f"{BUILD}/bin/")
     result = drarun("-c", f"exec 2>&1; {here}", program="/bin/bash", cwd=SOURCE)
-    same = plain if " -n " in command else str
-    assert re.fullmatch(pattern(same(line) for line in lines), "".join(same(line) + "\n" for line in result.out.splitlines())), result
+    same = plain if " -n " in command.text else str
+    assert re.fullmatch(pattern(same(line) for line in command.shown), "".join(same(line) + "\n" for line in result.out.splitlines())), result
 
 
-def test_pages_show_commands():
-    """The reader of blocks still finds them, and no page has commands that are not run."""
-    assert {page: len(shown(page)) for page in pages() if shown(page)} == SHOWN
+def test_every_command_is_run_or_left_out():
+    """By one of the tests that read pages, or with its reason in the list of support/pages.py, which names nothing else."""
+    found = {(each.page, each.text) for each in pages.all_commands()}
+    run = {(each.page, each.text) for each in (*COMMANDS, *test_chart.typed_of_pages(), *test_cluster_tutorial.typed())} | {*test_examples.typed()}
+    left = {(page, text) for page, texts in pages.LEFT_OUT.items() for text in texts}
+    missing, stale, twice = found - run - left, (run | left) - found, run & left
+    assert not missing, "run them in a test, or say in LEFT_OUT of support/pages.py why not"
+    assert not stale, "no page has them any more"
+    assert not twice, "LEFT_OUT of support/pages.py says that they are not run, but they are"
+    assert len(COMMANDS) >= 12 and len(run) >= 50  # the reader of blocks still finds them
+
+
+def test_blocks_that_are_not_typed_are_there():
+    firsts = {page: [lines[0].lstrip() for lines in pages.blocks(page)] for page in pages.NOT_TYPED}
+    assert all(any(first.startswith(each) for first in firsts[page]) for page, known in pages.NOT_TYPED.items() for each in known)
+
+
+def test_reasons_name_tests():
+    """A test that does what a page says in another way is there."""
+    wrong = []
+    for page, texts in pages.LEFT_OUT.items():
+        for text, reason in texts.items():
+            for file, name in re.findall(r"\b(test_\w+\.py)(?:::(\w+))?", reason):
+                path = SOURCE / "tests" / file
+                tree = ast.parse(path.read_text()) if path.exists() else None
+                if not tree or name and name not in {each.name for each in tree.body if isinstance(each, ast.FunctionDef)}:
+                    wrong.append(f"{page}: {text}: {reason}")
+    assert not wrong
+
+
+@pytest.mark.parametrize("text,found", [
+    ("    $ drarun -n 2 a   # comment; and: drarun list\n    out\n", [("drarun -n 2 a", []), ("drarun list", ["out"])]),
+    ("    cd a && make b \\\n        c=1\n", [("cd a", []), ("make b c=1", [])]),
+    ("    X=1 python3 - <<EOF\n    print()\n    EOF\n    exit\n", [("X=1 python3 - <<EOF", []), ("exit", [])]),
+    ("1. so:\n\n        scripts/test\n\n2. then\n    scripts/none\n", [("scripts/test", [])]),
+    ("    kind: DraJob\n\n```yaml\n    make\n```\n", []),
+])
+def test_reader_of_blocks(tmp_path, monkeypatch, text, found):
+    (tmp_path / "page.md").write_text(f"# Page\n\n{text}")
+    monkeypatch.setattr(pages, "SOURCE", tmp_path)
+    assert [(each.text, each.shown) for each in pages.commands("page.md")] == found
+
+
+@pytest.mark.parametrize("text", ["    sometool --option\n", "```\nmake\n```\n"])
+def test_block_of_no_known_kind(tmp_path, monkeypatch, text):
+    (tmp_path / "page.md").write_text(f"# Page\n\n{text}")
+    monkeypatch.setattr(pages, "SOURCE", tmp_path)
+    with pytest.raises(AssertionError, match="page.md: "):
+        pages.commands("page.md")
 
 
 def anchors(text):
@@ -65,7 +96,7 @@ def anchors(text):
     return {re.sub(r"\s", "-", re.sub(r"[^\w\s-]", "", each.strip())) for each in titles}
 
 
-@pytest.mark.parametrize("page", pages())
+@pytest.mark.parametrize("page", pages.pages())
 def test_links_lead_somewhere(page):
     text, wrong = (SOURCE / page).read_text(), []
     for target, _, anchor in (each.partition("#") for each in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`\n]*`", "", text))):
@@ -103,6 +134,10 @@ def test_job_of_the_readme_is_the_example(source):
     text = "".join(line[4:] for line in block.splitlines(True))
     example = (source / "examples/jobs/two-by-two.yaml").read_text()
     assert text in re.sub(r"^#.*\n", "", example, flags=re.M).replace("    align: preferred\n", "")
+
+
+def test_first_job_is_the_example(source):
+    assert test_cluster_tutorial.job_of_the_page() == re.sub(r"^#.*\n", "", (source / "examples/jobs/hello.yaml").read_text(), flags=re.M)
 
 
 def test_picture_is_what_plan_draws(drarun, source):
