@@ -6,8 +6,8 @@ from collections import namedtuple
 from .build import SOURCE
 
 FOLDERS = ("docs", "examples", "deploy", "python")  # whose pages, and those of the root, are read by users
-# What these have in blocks was typed once, or is the synopsis of a verb.
-WITHOUT_COMMANDS = ("docs/design/", "docs/measured/", "docs/verbs.md")
+# What these have in blocks was typed once, or is the synopsis of a verb; test_gke.py reads its page itself, those of Google's commands too.
+WITHOUT_COMMANDS = ("docs/design/", "docs/measured/", "docs/verbs.md", "docs/gke.md")
 
 # text: without its comment; shown: the lines of its output on the page
 Command = namedtuple("Command", "page text shown")
@@ -16,11 +16,12 @@ PROGRAMS = ("cd", "cmake", "ctest", "ctr", "drarun", "drarun-plugin", "exit", "e
             "pps", "pre-commit", "python", "python3", "ray", "skopeo", "sudo")
 TYPED = re.compile(rf"(\w+=\S+ )*((\./|scripts/|build/)\S+|{'|'.join(map(re.escape, PROGRAMS))})(\s|$)")
 YAML = re.compile(r"[\w-]+:( |$)")
-# How other blocks begin that are not to be typed into a shell: a drawing, C, Python, the file of an image.
+# How other blocks begin that are not to be typed into a shell: a drawing, a message, C, Python, the file of an image.
 NOT_TYPED = {
     "README.md": ["drarun                    reads the command"],
     "examples/kfp/README.md": ["FROM debian"],
     "examples/nccl-id/README.md": ["ncclUniqueId id;"],
+    "docs/stable.md": ["it speaks protocol version"],
     "python/README.md": ["import drarun", "print(drarun.bench_verdicts", "ray.init("],
 }
 
