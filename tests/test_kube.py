@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """lib/kube against a real API server: its verbs, its watches, its credentials."""
+import json
+import time
+
 import pytest
 
 from support.kube_fixtures import cluster, probe, probe_of, space  # noqa: F401
@@ -194,3 +197,27 @@ def test_memory_of_a_thousand_pods(space, cluster, probe_of):
         used = probe.memory_kib() / 1024
         print(f"1,000 pods, {'without' if trim else 'with'} spec: {used:.1f} MiB")
         assert used < 64
+
+
+@pytest.mark.plain("measures memory")
+def test_paused_stream(cluster, probe, probe_of, space):
+    """What the API server has for it stays there: libcurl would take 32 MiB of an HTTP/2 stream. All else goes on, over one connection."""
+    there = {**MAPS, "namespace": space.name}
+    big = "x" * 900_000
+    probe_of("--kubeconfig", cluster.kubeconfig()).all(
+        dict(do="create", **there, body=config_map(f"big-{i}", it=big)) for i in range(40))
+    watch = probe.start(do="watch", **there, labels="mine=yes")
+    probe.until(watch, "synced")
+    stream = probe.start(do="stream", path=f"/api/v1/namespaces/{space.name}/configmaps")
+    probe.start(do="pause", which=stream, pause=True)
+    time.sleep(3)
+    for name in "abc":
+        labelled = {"metadata": {"name": name, "labels": {"mine": "yes"}}}
+        assert probe.ask(do="create", **there, body={**MAPS, **labelled})["status"] == 201
+        assert probe.next(watch)["name"] == name
+    assert probe.counts()["connections"] == 2
+    assert probe.memory_kib() < 20 * 1024
+    probe.start(do="pause", which=stream, pause=False)
+    events = probe.until(stream, "ended")
+    listed = json.loads("".join(each["bytes"] for each in events[:-1]))
+    assert events[-1]["err"] is None and sum(each.get("data", {}).get("it") == big for each in listed["items"]) == 40

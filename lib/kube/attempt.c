@@ -190,6 +190,7 @@ static int start_exchange(struct attempt *a, const struct identity *identity,
                                         .key = identity->key,
                                         .insecure = client->config->insecure,
                                         .stream = r->stream,
+                                        .alone = r->alone,
                                         .connect_only = r->connect_only};
     int rc = exchange_start(client->transport, &exchange, &events, a, &a->exchange, err);
     buf_done(&url);

@@ -13,6 +13,7 @@ struct attempt_request { /* the texts are borrowed until done */
     size_t body_length;
     int64_t timeout_ms; /* 0: none */
     bool stream;        /* has no turn to wait for */
+    bool alone;         /* as an exchange's: it may be paused */
     bool connect_only;  /* as an exchange's; has none either, and method and body are not used */
 };
 

@@ -127,8 +127,12 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 static void try_once(struct kube_stream *s)
 {
     static const struct attempt_events events = {.head = on_head, .data = on_data, .done = on_done};
-    struct attempt_request request = {
-        .method = "GET", .path = s->path, .query = s->query, .accept = "*/*", .stream = true};
+    struct attempt_request request = {.method = "GET",
+                                      .path = s->path,
+                                      .query = s->query,
+                                      .accept = "*/*",
+                                      .stream = true,
+                                      .alone = true};
     struct drarun_error err = {0};
     int64_t left = s->end_ms - clock_ms();
     struct timeval after = timeval_from_ms(left < 1 ? 1 : left);

@@ -22,7 +22,8 @@ int kube_stream_open(struct kube_client *client, const struct kube_request *requ
 /* No callback afterwards. NULL is fine. */
 void kube_stream_free(struct kube_stream *stream);
 DEFINE_CLEANUP(struct kube_stream, kube_stream_free)
-/* Holds the bytes back at the server, as when the owner's own reader is slow. */
+/* Holds the bytes back at the server while the owner's own reader is slow: no more than a
+ * connection's buffers is under way, and other requests go on. */
 void kube_stream_pause(struct kube_stream *stream, bool pause);
 
 struct kube_log {                             /* borrowed for the call */

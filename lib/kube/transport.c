@@ -15,10 +15,17 @@
 #include "lib/kube/client.h"
 #include "lib/kube/warning.h"
 
+/* Connections, and what goes over them. */
+struct pool {
+    struct transport *transport;
+    CURLM *multi;
+    struct event *timer; /* libcurl's */
+};
+
 struct transport {
     struct event_base *base;
-    CURLM *multi;
-    struct event *timer;   /* libcurl's */
+    /* HTTP/2, and HTTP/1.1 by choice: beside one of these libcurl stops sharing the others. */
+    struct pool shared, alone;
     struct event *deliver; /* made active when something waits in `ready` from outside libcurl */
     TAILQ_HEAD(, exchange) ready; /* with data or an end to hand on */
     uint64_t connections;
@@ -27,6 +34,7 @@ struct transport {
 struct exchange {
     TAILQ_ENTRY(exchange) link; /* in transport.ready */
     struct transport *transport;
+    struct pool *pool;
     struct exchange_events events;
     void *arg;
     CURL *easy;
@@ -57,7 +65,7 @@ static void unset_ready(struct exchange *x)
 static void exchange_free(struct exchange *x)
 {
     unset_ready(x);
-    curl_multi_remove_handle(x->transport->multi, x->easy);
+    curl_multi_remove_handle(x->pool->multi, x->easy);
     curl_easy_cleanup(x->easy);
     curl_slist_free_all(x->connect_to);
     buf_done(&x->body);
@@ -118,7 +126,7 @@ static void finish(struct exchange *x)
                                      .body = &x->body,
                                      .warnings = &warnings};
     /* libcurl shall not look at what the owner lent it once done() is called */
-    curl_multi_remove_handle(x->transport->multi, x->easy);
+    curl_multi_remove_handle(x->pool->multi, x->easy);
     x->events.done(&result, x->arg);
     exchange_free(x);
 }
@@ -157,10 +165,10 @@ static void deliver(struct transport *t)
     }
 }
 
-static void take_ended(struct transport *t)
+static void take_ended(const struct pool *pool)
 {
     int left = 0;
-    for (CURLMsg *message; (message = curl_multi_info_read(t->multi, &left));) {
+    for (CURLMsg *message; (message = curl_multi_info_read(pool->multi, &left));) {
         struct exchange *x = NULL;
         if (message->msg != CURLMSG_DONE)
             continue;
@@ -171,18 +179,17 @@ static void take_ended(struct transport *t)
     }
 }
 
-static void act(struct transport *t, curl_socket_t fd, int what)
+static void act(struct pool *pool, curl_socket_t fd, int what)
 {
     int running = 0;
-    curl_multi_socket_action(t->multi, fd, what, &running);
-    take_ended(t);
-    deliver(t);
+    curl_multi_socket_action(pool->multi, fd, what, &running);
+    take_ended(pool);
+    deliver(pool->transport);
 }
 
 static void on_socket(evutil_socket_t fd, short what, void *arg)
 {
-    struct transport *t = arg;
-    act(t, fd,
+    act(arg, fd,
         ((what & EV_READ) ? CURL_CSELECT_IN : 0) | ((what & EV_WRITE) ? CURL_CSELECT_OUT : 0));
 }
 
@@ -195,37 +202,39 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 
 static void on_deliver(evutil_socket_t fd, short what, void *arg)
 {
+    struct transport *t = arg;
     (void)fd;
     (void)what;
-    take_ended(arg);
-    deliver(arg);
+    take_ended(&t->shared);
+    take_ended(&t->alone);
+    deliver(t);
 }
 
 static int set_timer(CURLM *multi, long timeout_ms, void *arg)
 {
-    struct transport *t = arg;
+    const struct pool *pool = arg;
     struct timeval after = timeval_from_ms(timeout_ms);
     (void)multi;
     if (timeout_ms < 0)
-        return event_del(t->timer);
-    return event_add(t->timer, &after);
+        return event_del(pool->timer);
+    return event_add(pool->timer, &after);
 }
 
 static int set_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *socket_arg)
 {
-    struct transport *t = arg;
+    struct pool *pool = arg;
     struct event *event = socket_arg;
     (void)easy;
     if (event)
         event_free(event);
     if (what == CURL_POLL_REMOVE) {
-        curl_multi_assign(t->multi, fd, NULL);
+        curl_multi_assign(pool->multi, fd, NULL);
         return 0;
     }
     short interest = (short)(((what & CURL_POLL_IN) ? EV_READ : 0) |
                              ((what & CURL_POLL_OUT) ? EV_WRITE : 0) | EV_PERSIST);
-    event = event_new(t->base, fd, interest, on_socket, t);
-    curl_multi_assign(t->multi, fd, event);
+    event = event_new(pool->transport->base, fd, interest, on_socket, pool);
+    curl_multi_assign(pool->multi, fd, event);
     return event && event_add(event, NULL) == 0 ? 0 : -1;
 }
 
@@ -370,12 +379,17 @@ static void set_connection(struct exchange *x, const struct exchange_request *re
     curl_easy_setopt(easy, CURLOPT_CONNECT_TO, x->connect_to);
 }
 
+static void set_alone(CURL *easy)
+{
+    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
+    curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 0L);
+}
+
 /* HTTP/2 cannot be upgraded, and a proxy is to pass on what it does not know. */
 static void set_connect_only(CURL *easy)
 {
+    set_alone(easy);
     curl_easy_setopt(easy, CURLOPT_CONNECT_ONLY, 1L);
-    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
-    curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 0L);
     curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
     curl_easy_setopt(easy, CURLOPT_HTTPPROXYTUNNEL, 1L);
 }
@@ -418,16 +432,19 @@ int exchange_start(struct transport *t, const struct exchange_request *request,
         return error_set(err, ENOMEM, "out of memory");
     }
     x->transport = t;
+    x->pool = request->alone || request->connect_only ? &t->alone : &t->shared;
     x->events = *events;
     x->arg = arg;
     x->stream = request->stream;
     x->connect_only = request->connect_only;
     set_connection(x, request);
+    if (request->alone)
+        set_alone(x->easy);
     if (x->connect_only)
         set_connect_only(x->easy);
     set_tls(x->easy, request);
     set_request(x, request);
-    CURLMcode code = curl_multi_add_handle(t->multi, x->easy);
+    CURLMcode code = curl_multi_add_handle(x->pool->multi, x->easy);
     if (code != CURLM_OK) {
         exchange_free(x);
         return error_set(err, code == CURLM_OUT_OF_MEMORY ? ENOMEM : EIO, "libcurl: %s",
@@ -479,6 +496,29 @@ uint64_t transport_connections(const struct transport *t)
     return t->connections;
 }
 
+static int open_pool(struct pool *pool, struct transport *t)
+{
+    pool->transport = t;
+    pool->timer = event_new(t->base, -1, 0, on_timer, pool);
+    pool->multi = curl_multi_init();
+    if (!pool->timer || !pool->multi)
+        return -ENOMEM;
+    curl_multi_setopt(pool->multi, CURLMOPT_SOCKETFUNCTION, set_socket);
+    curl_multi_setopt(pool->multi, CURLMOPT_SOCKETDATA, pool);
+    curl_multi_setopt(pool->multi, CURLMOPT_TIMERFUNCTION, set_timer);
+    curl_multi_setopt(pool->multi, CURLMOPT_TIMERDATA, pool);
+    curl_multi_setopt(pool->multi, CURLMOPT_PIPELINING, (long)CURLPIPE_MULTIPLEX);
+    return 0;
+}
+
+static void close_pool(struct pool *pool)
+{
+    if (pool->multi)
+        curl_multi_cleanup(pool->multi);
+    if (pool->timer)
+        event_free(pool->timer);
+}
+
 int transport_new(struct event_base *base, struct transport **ret_transport,
                   struct drarun_error *err)
 {
@@ -487,18 +527,12 @@ int transport_new(struct event_base *base, struct transport **ret_transport,
         return error_set(err, ENOMEM, "out of memory");
     TAILQ_INIT(&t->ready);
     t->base = base;
-    t->timer = event_new(base, -1, 0, on_timer, t);
     t->deliver = event_new(base, -1, 0, on_deliver, t);
-    if (!t->timer || !t->deliver || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK ||
-        !(t->multi = curl_multi_init())) {
+    if (!t->deliver || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK ||
+        open_pool(&t->shared, t) < 0 || open_pool(&t->alone, t) < 0) {
         transport_free(t);
         return error_set(err, ENOMEM, "libcurl cannot be set up: out of memory");
     }
-    curl_multi_setopt(t->multi, CURLMOPT_SOCKETFUNCTION, set_socket);
-    curl_multi_setopt(t->multi, CURLMOPT_SOCKETDATA, t);
-    curl_multi_setopt(t->multi, CURLMOPT_TIMERFUNCTION, set_timer);
-    curl_multi_setopt(t->multi, CURLMOPT_TIMERDATA, t);
-    curl_multi_setopt(t->multi, CURLMOPT_PIPELINING, (long)CURLPIPE_MULTIPLEX);
     *ret_transport = t;
     return 0;
 }
@@ -507,10 +541,8 @@ void transport_free(struct transport *t)
 {
     if (!t)
         return;
-    if (t->multi)
-        curl_multi_cleanup(t->multi);
-    if (t->timer)
-        event_free(t->timer);
+    close_pool(&t->shared);
+    close_pool(&t->alone);
     if (t->deliver)
         event_free(t->deliver);
     free(t);

@@ -30,6 +30,7 @@ struct exchange_request {
     const struct buf *certificate, *key; /* NULL: none */
     bool insecure;
     bool stream;       /* data() gets the body of a 2xx; other bodies are kept */
+    bool alone;        /* a connection of its own, of HTTP/1.1: a pause fills that and no more */
     bool connect_only; /* a connection of its own, TLS and proxies done; nothing is sent on it */
 };
 
@@ -63,6 +64,7 @@ int exchange_start(struct transport *t, const struct exchange_request *request,
                    struct drarun_error *err);
 /* No callback afterwards. NULL is fine. */
 void exchange_cancel(struct exchange *x);
+/* Of one that is `alone`: of a paused HTTP/2 stream libcurl 7.88 still takes 32 MiB. */
 void exchange_pause(struct exchange *x, bool pause);
 
 /* From connected() on. Bytes, 0 at the end of the stream, -EAGAIN, or -EIO. */

@@ -7,6 +7,7 @@ import threading
 import time
 
 from .build import BUILD, patience
+from .run import peak_memory_kib
 
 PROGRAM = BUILD / "tests" / "kube_probe"
 
@@ -80,8 +81,7 @@ class Probe:
         return self.ask(do="counts")
 
     def memory_kib(self):
-        with open(f"/proc/{self.process.pid}/status", encoding="ascii") as status:
-            return next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+        return peak_memory_kib(self.process.pid)
 
     def close(self):
         """Its exit status; stderr as text."""

@@ -135,6 +135,11 @@ class Runner:
             job.close()
 
 
+def peak_memory_kib(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii") as status:
+        return next(int(each.split()[1]) for each in status if each.startswith("VmHWM"))
+
+
 def output_of(*command, **how):
     """Of a command that must succeed, run as it is: for tools of others. A process that must leave nothing is a Runner's."""
     done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=patience(200), **how)
