@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "lib/base/clock.h"
@@ -215,14 +214,6 @@ static struct destination *destination_new(struct output *output, int fd, const 
     return d;
 }
 
-/* "2>&1": one destination, or lines of one stream would fall into lines of the other. */
-static bool same_file(int a, int b)
-{
-    struct stat one, other;
-    return fstat(a, &one) == 0 && fstat(b, &other) == 0 && one.st_dev == other.st_dev &&
-           one.st_ino == other.st_ino && one.st_rdev == other.st_rdev;
-}
-
 static int open_streams(struct output *output, uint32_t ranks, enum output_form form)
 {
     struct destination **to = output->to;
@@ -235,7 +226,7 @@ static int open_streams(struct output *output, uint32_t ranks, enum output_form 
     if (output->files)
         return 0; /* stderr is for what we say ourselves */
     to[OUTPUT_STDOUT] = to[OUTPUT_STDERR];
-    if (!framed && !same_file(STDOUT_FILENO, STDERR_FILENO))
+    if (!framed && !sink_is_same_file(STDOUT_FILENO, STDERR_FILENO))
         to[OUTPUT_STDOUT] = destination_new(output, STDOUT_FILENO, "standard output", ranks, form);
     if (!to[OUTPUT_STDOUT])
         return -ENOMEM;

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,6 +46,13 @@ static int open_again(int fd)
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     return open(path,
                 O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY | (flags > 0 ? flags & O_APPEND : 0));
+}
+
+bool sink_is_same_file(int fd, int other)
+{
+    struct stat one, two;
+    return fstat(fd, &one) == 0 && fstat(other, &two) == 0 && one.st_dev == two.st_dev &&
+           one.st_ino == two.st_ino && one.st_rdev == two.st_rdev;
 }
 
 static void classify(struct sink *sink)

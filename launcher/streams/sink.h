@@ -5,6 +5,7 @@
 #ifndef DRARUN_LAUNCHER_SINK_H
 #define DRARUN_LAUNCHER_SINK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <event2/event.h>
 #include "drarun/error.h"
@@ -19,6 +20,9 @@ struct sink_owner {
 };
 
 struct sink;
+
+/* "2>&1": what is written to one descriptor may fall into lines of the other. */
+bool sink_is_same_file(int fd, int other);
 
 /* fd stays the caller's and open. name: for messages, borrowed. NULL without memory. */
 struct sink *sink_new(struct event_base *base, int fd, const char *name,
