@@ -469,13 +469,9 @@ static int describe(const struct cluster_job *job)
 }
 
 /* To the end of the job, or of its log, also when it is suspended on the way. */
-static int follow_through(struct cluster *cluster, struct follow_options *options)
+static int follow_through(struct cluster *cluster, const struct follow_options *options)
 {
-    struct drarun_error err = {0};
-    int status = 0;
-    options->foreground = true;
-    int rc = follow_through_until_end(cluster, options, &status, &err);
-    return rc < 0 ? follow_failed(&err, status) : status;
+    return follow_in_foreground(cluster, options, follow_through_until_end);
 }
 
 static int follow_logs(struct cluster *cluster, const struct cluster_job *job)

@@ -2,6 +2,7 @@
 #include "launcher/cluster/follow/follow.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,7 @@
 
 #define TURN_MS 60000
 #define PROGRESS_MS 1000
+#define STALL_MS 2000 /* after an interrupt: how long nobody may read before the rest is dropped */
 
 struct follow {
     struct cluster *cluster;
@@ -34,6 +36,7 @@ struct follow {
     void *arg;
     struct event *look; /* when to look at what there is to do */
     int entered;        /* callbacks of ours on the stack */
+    int64_t closing_ms; /* since when nothing more is read and what is queued is written; 0: not */
     bool over;          /* ended has been called */
     bool freed;         /* while entered: the outermost releases it */
     struct follow_state state;
@@ -48,7 +51,8 @@ struct follow {
     bool cancel;                 /* the job is to be cancelled by the next turn */
     enum follow_end end;         /* of the output, when it was over */
     int64_t progress_ms;         /* when to tell what is awaited; 0: never */
-    struct drarun_error trouble; /* why no launcher leads it */
+    struct drarun_error trouble; /* why no launcher leads it, or its output cannot be written */
+    bool unwritten;              /* that it is */
 };
 
 static void release(struct follow *f);
@@ -84,6 +88,52 @@ static int put_line(void *arg, uint32_t rank, bool is_stderr, const char *data, 
 {
     const struct follow *f = arg;
     return f->freed ? 1 : f->options.put(f->options.arg, rank, is_stderr, data, length);
+}
+
+static void on_full(void *arg, bool full)
+{
+    struct follow *f = arg;
+    follow_log_hold(&f->log, full);
+    follow_look(f);
+}
+
+static void on_write(void *arg)
+{
+    const struct follow *f = arg;
+    status_line_clear(f->output.line);
+}
+
+static void on_write_failed(void *arg, const struct drarun_error *err)
+{
+    struct follow *f = arg;
+    if (f->trouble.code)
+        return;
+    if (f->state.ended_ms)
+        f->trouble = *err;
+    else
+        error_kind(&f->trouble, err->kind, err->code,
+                   "%s; job %s goes on, and drarun logs %s shows its output", err->text,
+                   f->options.job, f->options.job);
+    f->unwritten = true;
+    follow_look(f);
+}
+
+static void take_streams(struct follow *f)
+{
+    const struct std_streams_owner owner = {.full = on_full,
+                                            .before = on_write,
+                                            .idle = on_change,
+                                            .failed = on_write_failed,
+                                            .arg = f};
+    if (!f->options.streams)
+        return;
+    std_streams_set_owner(f->options.streams, &owner);
+    follow_log_hold(&f->log, std_streams_is_full(f->options.streams));
+}
+
+static bool has_dropped(const struct follow *f)
+{
+    return f->options.streams && std_streams_has_dropped(f->options.streams);
 }
 
 /* ---- the launcher's log ---- */
@@ -132,7 +182,7 @@ static void on_signal(void *arg, int signo)
     bool again = f->signo != 0;
     f->signo = signo;
     follow_look(f);
-    if (!f->options.cancel || again)
+    if (!f->options.cancel || again || f->closing_ms)
         return;
     f->signo = -signo; /* what follows is the job's own end */
     f->cancel = true;
@@ -164,7 +214,6 @@ static void say_of_launcher(void *arg, const char *text)
     struct follow *f = arg;
     if (f->options.quiet)
         return;
-    status_line_clear(f->output.line);
     log_note("%s", text);
 }
 
@@ -215,13 +264,18 @@ static int64_t look_for_launcher(struct follow *f, int64_t now)
 /* Where no status line does. */
 static bool says_waiting(const struct follow *f)
 {
-    return f->options.foreground && !f->options.quiet && !f->options.once && !f->output.line;
+    return f->options.streams && !f->options.quiet && !f->options.once && !f->output.line;
 }
 
 static void on_status_line(void *arg, struct buf *text)
 {
     struct follow *f = arg;
     struct buf words = BUF_INIT;
+    if (f->closing_ms) {
+        buf_printf(text, "drarun: waiting %" PRId64 " s for someone to read our output",
+                   (clock_ms() - f->closing_ms) / 1000);
+        return;
+    }
     follow_awaited_words(&f->awaited, &words);
     if (words.data && clock_ms() - f->since_ms >= FOLLOW_WAITED_MS)
         buf_printf(text, "drarun: %s", words.data);
@@ -246,6 +300,8 @@ static void tell_progress(struct follow *f, int64_t now)
 static int64_t last_sign_ms(const struct follow *f)
 {
     int64_t first = f->state.ended_ms ? f->state.ended_ms : f->since_ms;
+    if (f->log.held) /* it is we who do not listen */
+        return clock_ms();
     return f->log.heard_ms > first ? f->log.heard_ms : first;
 }
 
@@ -286,7 +342,7 @@ static bool is_over(struct follow *f)
     }
     bool gone = follow_state_is_gone(&f->state);
     f->end = judge_output(f, now);
-    if (f->state.ended_ms && f->end != FOLLOW_END_AWAITED)
+    if (f->state.ended_ms && (f->end != FOLLOW_END_AWAITED || has_dropped(f)))
         return true;
     if (f->options.once && is_as_it_is(f, now))
         return true;
@@ -328,44 +384,72 @@ static void do_due(struct follow *f, int64_t *ret_until)
         sooner(ret_until, f->since_ms + f->options.timeout_ms);
 }
 
-static void on_look(evutil_socket_t fd, short what, void *arg)
-{
-    struct follow *f = arg;
-    int64_t until;
-    (void)fd, (void)what;
-    if (f->over)
-        return;
-    enter(f);
-    do_due(f, &until);
-    f->over = !f->freed && is_over(f);
-    int64_t left = until - clock_ms();
-    struct timeval after = timeval_from_ms(left > 0 ? left : 0);
-    if (f->over)
-        follow_output_end(&f->output), f->ended(f->arg);
-    else if (!f->freed)
-        event_add(f->look, &after);
-    leave(f);
-}
-
 static bool is_left(const struct follow *f)
 {
     return f->signo > 0 || f->output.refused || is_stopped(f);
 }
 
+static void stop_reading(struct follow *f)
+{
+    f->closing_ms = clock_ms();
+    follow_log_stop(&f->log);
+    follow_output_end(&f->output);
+}
+
+/* Who cancels a job waits for its end, and no longer for a reader. */
+static void limit_writing(const struct follow *f)
+{
+    struct std_streams *streams = f->options.streams;
+    if (f->closing_ms && is_left(f))
+        std_streams_discard(streams);
+    else if (f->signo < 0 && (f->state.ended_ms || f->closing_ms))
+        std_streams_limit(streams, STALL_MS);
+}
+
+static bool is_written(const struct follow *f)
+{
+    return !f->options.streams || std_streams_is_idle(f->options.streams);
+}
+
+static void on_look(evutil_socket_t fd, short what, void *arg)
+{
+    struct follow *f = arg;
+    int64_t until = 0;
+    (void)fd, (void)what;
+    if (f->over)
+        return;
+    enter(f);
+    if (!f->closing_ms)
+        do_due(f, &until);
+    if (!f->closing_ms && !f->freed && is_over(f))
+        stop_reading(f);
+    if (f->options.streams)
+        limit_writing(f);
+    f->over = f->closing_ms && is_written(f);
+    int64_t left = until - clock_ms();
+    struct timeval after = timeval_from_ms(left > 0 ? left : 0);
+    if (f->over)
+        f->ended(f->arg);
+    else if (!f->freed && !f->closing_ms) /* the streams, or a signal, look again */
+        event_add(f->look, &after);
+    leave(f);
+}
+
 int follow_result(const struct follow *f, int *ret_status, struct drarun_error *err)
 {
     const char *leader = follow_state_leader(&f->state);
+    bool lost = has_dropped(f) || f->unwritten;
     const struct follow_result_facts facts = {
         .job = f->options.job,
         .once = f->options.once,
         .runs = f->options.running && *f->options.running,
         .ended = f->state.ended_ms != 0,
         .gone = f->state.gone,
-        .interrupted = is_left(f),
+        .interrupted = is_left(f) || has_dropped(f),
         .half_read = f->log.pod && !f->log.closed,
         .exit_status = f->state.exit_status,
         .signo = f->signo,
-        .end = f->end,
+        .end = lost ? FOLLOW_END_LOST : f->end,
         .timeout_ms = f->options.timeout_ms,
         .trouble = *trouble_of(f),
         .log_err = f->log.err,
@@ -379,6 +463,8 @@ int follow_result(const struct follow *f, int *ret_status, struct drarun_error *
 
 static void release(struct follow *f)
 {
+    if (f->options.streams)
+        std_streams_set_owner(f->options.streams, NULL);
     follow_output_done(&f->output);
     signals_free(f->signals);
     follow_log_done(&f->log);
@@ -444,7 +530,7 @@ static int set_up(struct follow *f, const struct follow_options *options, struct
         f->progress_ms = f->since_ms + PROGRESS_MS;
     if (f->signals)
         signals_redirect(f->signals, on_signal, f);
-    else if (options->foreground && !(f->signals = signals_new(base, on_signal, f, err)))
+    else if (options->streams && !(f->signals = signals_new(base, on_signal, f, err)))
         return err->code ? -err->code : -ENOMEM;
     if (options->signo)
         on_signal(f, options->signo);
@@ -454,7 +540,9 @@ static int set_up(struct follow *f, const struct follow_options *options, struct
                                            .say = say_of_launcher,
                                            .arg = f};
     int rc = follow_state_watch(&f->state, f->cluster->client, err);
-    if (rc == 0 && options->foreground && !options->quiet)
+    if (rc == 0)
+        take_streams(f);
+    if (rc == 0 && options->streams && !options->quiet)
         f->output.line = status_line_new(base, on_status_line, f);
     return rc;
 }
@@ -510,7 +598,8 @@ int follow_until_end(struct cluster *cluster, const struct follow_options *optio
     return rc;
 }
 
-int follow_failed(const struct drarun_error *err, int status)
+/* Says what cannot be had; returns the exit status. status: of follow_result. */
+static int say_failure(const struct drarun_error *err, int status)
 {
     if (err->code == ETIMEDOUT && err->kind == DRARUN_ERR_TIMEOUT)
         log_error("%s (--timeout)", err->text);
@@ -521,12 +610,26 @@ int follow_failed(const struct drarun_error *err, int status)
     return err->kind == DRARUN_ERR_USAGE ? verb_exit_status(err) : error_exit_status(err->kind);
 }
 
-int follow_job(struct cluster *cluster, const struct follow_options *options)
+int follow_in_foreground(struct cluster *cluster, const struct follow_options *options,
+                         follow_until_fn until_end)
 {
     struct follow_options foreground = *options;
     struct drarun_error err = {0};
-    int status = 0;
-    foreground.foreground = true;
-    int rc = follow_until_end(cluster, &foreground, &status, &err);
-    return rc < 0 ? follow_failed(&err, status) : status;
+    int status = 0, rc;
+    foreground.streams = std_streams_new(cluster->base);
+    if (foreground.streams) {
+        rc = until_end(cluster, &foreground, &status, &err);
+    } else {
+        signals_free(options->signals);
+        rc = error_set(&err, ENOMEM, "out of memory");
+    }
+    if (rc < 0)
+        status = say_failure(&err, status);
+    std_streams_end(foreground.streams);
+    return status;
+}
+
+int follow_job(struct cluster *cluster, const struct follow_options *options)
+{
+    return follow_in_foreground(cluster, options, follow_until_end);
 }

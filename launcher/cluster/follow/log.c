@@ -35,11 +35,9 @@ static void look_for_gap(struct follow_log *log, const json_t *told)
     if (!json_is_integer(told))
         return;
     uint64_t lines = (uint64_t)json_integer_value(told);
-    if (lines > log->lines) {
-        status_line_clear(log->output->line);
+    if (lines > log->lines)
         log_note("%" PRIu64 " lines of the log of %s are missing here: " ROTATED,
                  lines - log->lines, log->pod);
-    }
     log->lines = lines; /* more of them: something else writes to it, too */
     log->marked = true;
 }
@@ -150,6 +148,8 @@ static void open_log(struct follow_log *log)
         log_error("%s", err.text);
         log->err = err;
         log->again_ms = clock_ms() + AGAIN_MS;
+    } else if (log->held) {
+        kube_stream_pause(log->stream, true);
     }
 }
 
@@ -169,6 +169,26 @@ static void change_log(struct follow_log *log)
     open_log(log);
 }
 
+void follow_log_hold(struct follow_log *log, bool hold)
+{
+    if (log->held == hold)
+        return;
+    log->held = hold;
+    if (log->stream)
+        kube_stream_pause(log->stream, hold);
+    if (hold)
+        return;
+    log->heard_ms = clock_ms();
+    if (log->change_ms)
+        log->change_ms = log->heard_ms + DRAIN_MS;
+}
+
+void follow_log_stop(struct follow_log *log)
+{
+    kube_stream_free(TAKE_PTR(log->stream));
+    log->again_ms = log->change_ms = 0;
+}
+
 /* What a launcher that is gone has written may still be on its way. */
 void follow_log_change(struct follow_log *log)
 {
@@ -181,10 +201,12 @@ void follow_log_change(struct follow_log *log)
 
 int64_t follow_log_do_due(struct follow_log *log, int64_t now)
 {
-    if (log->change_ms && (!log->stream || now >= log->change_ms))
+    bool held = log->held && log->stream; /* its rest cannot come */
+    if (log->change_ms && !held && (!log->stream || now >= log->change_ms))
         change_log(log);
     else if (log->again_ms && now >= log->again_ms)
         open_log(log);
-    bool sooner = log->again_ms && (!log->change_ms || log->again_ms < log->change_ms);
-    return sooner ? log->again_ms : log->change_ms;
+    int64_t change_ms = held ? 0 : log->change_ms;
+    bool sooner = log->again_ms && (!change_ms || log->again_ms < change_ms);
+    return sooner ? log->again_ms : change_ms;
 }

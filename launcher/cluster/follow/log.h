@@ -28,6 +28,7 @@ struct follow_log {
     bool eof;                /* its last stream ended in order */
     bool closed;             /* it was read to its end */
     bool refused;            /* this user may not read it, which was said but with `once` */
+    bool held;               /* nothing is read: follow_log_hold */
     int64_t heard_ms;        /* when its last bytes came */
     int64_t again_ms;        /* when to open it again; 0: not */
     int64_t change_ms;       /* by when that of another pod is opened instead; 0: it is not */
@@ -41,6 +42,12 @@ void follow_log_done(struct follow_log *log);
  * not free the log. */
 void follow_log_read(struct follow_log *log, const char *bytes, size_t length);
 void follow_log_end(struct follow_log *log, const struct drarun_error *err);
+
+/* Nothing more of it is read, or it is again: its lines have no room. What the API server has for
+ * us stays there, and no time limit of the log runs meanwhile. */
+void follow_log_hold(struct follow_log *log, bool hold);
+/* It is not wanted any more, nor what was read of its last line. */
+void follow_log_stop(struct follow_log *log);
 
 /* The log of state->pod.name is to be read from now on. What a launcher that is gone has written
  * may still be on its way: it has some time. */

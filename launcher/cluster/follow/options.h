@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "launcher/programs/signals.h"
+#include "launcher/streams/std_streams.h"
 
 /* A line of a rank, or a piece of a long one; nonzero: no more of them, and the following ends. */
 typedef int (*follow_output_fn)(void *arg, uint32_t rank, bool is_stderr, const char *data,
@@ -22,14 +23,16 @@ struct follow_options {
     bool *running;    /* set, and the following ends, once the ranks run; NULL: it goes on */
     bool once;        /* the log as it is, without waiting for more */
     int32_t rank;     /* of this rank alone; -1: of all */
-    bool timestamps;  /* in the foreground: the time that the log has before each line */
+    bool timestamps;  /* with `streams`: the time that the log has before each line */
     int64_t after_ms; /* no lines from before this time, in ms since 1970; 0: all */
-    uint32_t tail; /* with `once` and in the foreground: so many lines of the end, plus 1; 0: all */
+    uint32_t tail;    /* with `once` and `streams`: so many lines of the end, plus 1; 0: all */
     int64_t timeout_ms;      /* 0: none */
     int64_t since_ms;        /* when its time has begun, by clock_ms; 0: now */
     bool patient;            /* through.h: where the API server cannot be asked it asks again */
-    bool foreground;         /* this process is the job's: its signals, its terminal, its output */
-    struct signals *signals; /* in the foreground: taken over, also on failure; NULL: own ones */
+    /* This process is the job's: its signals, its terminal, and its output, which goes there; its
+     * owner is set while it is followed. NULL: it is somebody else's. Borrowed. */
+    struct std_streams *streams;
+    struct signals *signals; /* with `streams`: taken over, also on failure; NULL: own ones */
     int signo;               /* that came before; 0: none */
     /* else: where output goes; and what is awaited, told once a second while it is; may be NULL */
     follow_output_fn put;

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/cluster/follow/output.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>
 
-#include "lib/base/file.h"
 #include "lib/base/log.h"
 #include "lib/base/timestamp.h"
 
@@ -30,16 +28,10 @@ void follow_output_stamp(struct follow_output *output, const char *text, size_t 
     output->too_old = after_ms && timestamp_parse(output->stamp, &at) && at < after_ms;
 }
 
-static void write_out(int fd, const char *data, size_t length)
-{
-    if (fd_write_all(fd, data, length) == -EPIPE && fd == STDOUT_FILENO)
-        signal(SIGPIPE, SIG_DFL), raise(SIGPIPE);
-}
-
 static void put_kept(void *arg, int fd, const char *data, size_t length)
 {
-    (void)arg;
-    write_out(fd, data, length);
+    const struct follow_output *output = arg;
+    std_streams_write(output->options->streams, fd, data, length);
 }
 
 /* At once, or with the last lines at the end. */
@@ -56,7 +48,7 @@ static void put_stamped(struct follow_output *output, int fd, uint32_t rank, con
         (output->options->tail && !log_tail_add(&output->tail, fd, line.data, line.len)))
         log_error("a line is not shown: out of memory");
     else if (!output->options->tail)
-        write_out(fd, line.data, line.len);
+        std_streams_write(output->options->streams, fd, line.data, line.len);
     buf_done(&line);
 }
 
@@ -68,17 +60,18 @@ void follow_output_add(struct follow_output *output, uint32_t rank, bool is_stde
         return;
     if (output->put && !output->refused)
         output->refused = output->put(output->arg, rank, is_stderr, data, length) != 0;
-    if (!output->options->foreground)
+    struct std_streams *streams = output->options->streams;
+    if (!streams)
         return;
-    status_line_clear(output->line);
     int fd = is_stderr ? STDERR_FILENO : STDOUT_FILENO;
     if (output->options->tail || output->options->timestamps) {
         put_stamped(output, fd, rank, data, length);
         return;
     }
     if (output->options->label)
-        write_out(fd, label, (size_t)snprintf(label, sizeof label, "[%u] ", rank));
-    write_out(fd, data, length);
+        std_streams_write(streams, fd, label,
+                          (size_t)snprintf(label, sizeof label, "[%u] ", rank));
+    std_streams_write(streams, fd, data, length);
 }
 
 void follow_output_own(struct follow_output *output, const json_t *json, const char *line,
@@ -87,7 +80,6 @@ void follow_output_own(struct follow_output *output, const json_t *json, const c
     const char *text = json_string_value(json_object_get(json, "text"));
     if (output->options->quiet || output->options->rank >= 0)
         return;
-    status_line_clear(output->line);
     if (text)
         log_note("%s", text);
     else if (!json)

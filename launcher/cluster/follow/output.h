@@ -13,7 +13,7 @@ struct follow_output {
     const struct follow_options *options; /* borrowed */
     follow_output_fn put; /* gets the chosen lines besides, in the place of options->put; or NULL */
     void *arg;
-    struct status_line *line; /* taken away before something is written; NULL: none. Freed here. */
+    struct status_line *line; /* its owner takes it away before a write; NULL: none. Freed here. */
     struct log_tail tail;     /* what options->tail keeps */
     char stamp[48];           /* the time of the line that comes next */
     bool too_old;             /* it is from before options->after_ms */
