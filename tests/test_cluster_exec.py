@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import select
+import signal
 import struct
 import subprocess
 import termios
@@ -15,7 +16,9 @@ import pytest
 
 from support.build import patience
 from support.cluster_jobs import Running
+from support.run import peak_memory_kib
 
+MUCH = 50_000_000
 SLEEP = ["sh", "-c", "cd /tmp; echo up; exec sleep 1000"]
 
 
@@ -60,6 +63,23 @@ def test_exec(jobs, running):
 
     assert terminal(jobs) == "33 101"
     forged(jobs)
+
+
+@pytest.mark.plain("measures memory")
+def test_reader_that_pauses(jobs, running):
+    """The command waits for it, at no cost; a signal is taken all the same."""
+    running.wait_running()
+    for interrupt in False, True:
+        job = jobs.drarun.start("exec", "job", 1, "--", "sh", "-c", f"head -c {MUCH} /dev/zero | tr '\\0' x; exit 7",
+                                under=jobs.cluster.under, env=jobs.env, text=False)
+        assert os.read(job.process.stdout.fileno(), 1) == b"x"
+        time.sleep(3)
+        assert job.process.poll() is None and peak_memory_kib(job.pid) < 24 * 1024
+        if interrupt:
+            job.signal(signal.SIGINT)
+            assert job.process.wait(patience()) == 130
+        result = job.finish(60)
+        assert interrupt or (result.rc, len(result.out), result.out.strip(b"x")) == (7, MUCH - 1, b""), result
 
 
 def forged(jobs):

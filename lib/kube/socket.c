@@ -39,6 +39,7 @@ struct kube_socket {
     bool open;    /* frames go both ways */
     bool at_end;  /* of what the server sends */
     bool sending; /* frames of the owner's */
+    bool paused;  /* nothing is read */
     bool *gone;   /* set when a callback frees us */
 };
 
@@ -103,6 +104,8 @@ static void want_writable(struct kube_socket *s)
 static void read_frames(struct kube_socket *s)
 {
     struct drarun_error err = {0};
+    if (s->paused)
+        return;
     bool all = socket_read(s, TURN_MAX); /* the rest when this is handed on: we hold no more */
     ssize_t n = socket_frames_read(&s->frames, s->in.data, s->in.len, &s->inbox, &s->out, &err);
     bool whole = !s->in.failed;
@@ -116,7 +119,7 @@ static void read_frames(struct kube_socket *s)
         socket_lost(s);
     } else {
         buf_consume(&s->in, (size_t)n);
-        if (!all) /* it may lie in TLS, where the descriptor does not show it */
+        if (!all && !s->paused) /* it may lie in TLS, where the descriptor does not show it */
             event_active(s->readable, EV_READ, 0);
         want_writable(s);
     }
@@ -344,6 +347,17 @@ int kube_socket_send(struct kube_socket *socket, unsigned channel, const void *b
     int rc = message.failed ? -ENOMEM : queue(socket, message.data, message.len);
     buf_done(&message);
     return rc;
+}
+
+void kube_socket_pause(struct kube_socket *socket, bool pause)
+{
+    if (socket->paused == pause)
+        return;
+    socket->paused = pause;
+    if (pause)
+        event_del(socket->readable);
+    else if (event_add(socket->readable, NULL) == 0)
+        event_active(socket->readable, EV_READ, 0); /* it may lie in TLS */
 }
 
 int kube_socket_close_channel(struct kube_socket *socket, enum kube_channel channel)

@@ -63,6 +63,9 @@ int kube_socket_send(struct kube_socket *socket, unsigned channel, const void *b
                      size_t length);
 /* No more will be sent on it. A server that knows v4 alone cannot be told: -ENOTSUP. */
 int kube_socket_close_channel(struct kube_socket *socket, enum kube_channel channel);
+/* From opened() on: holds the bytes back at the server while the owner's own reader is slow. What
+ * was read in this turn of the loop still comes; the connection's end is seen once it goes on. */
+void kube_socket_pause(struct kube_socket *socket, bool pause);
 /* No callback afterwards. NULL is fine. */
 void kube_socket_free(struct kube_socket *socket);
 DEFINE_CLEANUP(struct kube_socket, kube_socket_free)

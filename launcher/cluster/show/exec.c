@@ -18,11 +18,11 @@
 #include "launcher/cluster/client/job_clock.h"
 #include "launcher/cluster/client/job_map.h"
 #include "launcher/cluster/show/exec_status.h"
-#include "launcher/streams/input.h"
 #include "launcher/programs/signals.h"
+#include "launcher/streams/input.h"
+#include "launcher/streams/std_streams.h"
 #include "launcher/cli/verb.h"
 #include "lib/base/error.h"
-#include "lib/base/file.h"
 #include "lib/base/log.h"
 #include "lib/kube/socket.h"
 
@@ -35,7 +35,9 @@ struct exec {
     struct signals *signals;
     struct termios terminal; /* as it was */
     size_t underway;         /* bytes of input that have not left */
+    struct std_streams *streams;
     bool raw, ended;
+    bool left; /* by a signal: what is queued is not wanted */
     int status;
     struct drarun_error trouble;
 };
@@ -73,7 +75,7 @@ static void on_signal(void *arg, int signo)
         raise(SIGSTOP);
     } else if (signo == SIGINT || signo == SIGTERM || signo == SIGHUP || signo == SIGQUIT) {
         e->status = 128 + signo; /* the command gets SIGHUP, or its end of file, from the kubelet */
-        e->ended = true;
+        e->ended = e->left = true;
     }
 }
 
@@ -108,10 +110,26 @@ static void on_data(unsigned channel, const char *bytes, size_t length, void *ar
     if (channel == KUBE_CHANNEL_STATUS) {
         e->status = exec_status_read(bytes, length, &e->trouble);
         e->ended = true;
-    } else if (fd_write_all(channel == KUBE_CHANNEL_STDERR ? STDERR_FILENO : STDOUT_FILENO, bytes,
-                            length) == -EPIPE) {
-        signal(SIGPIPE, SIG_DFL), raise(SIGPIPE);
+    } else {
+        std_streams_write(e->streams,
+                          channel == KUBE_CHANNEL_STDERR ? STDERR_FILENO : STDOUT_FILENO, bytes,
+                          length);
     }
+}
+
+static void on_full(void *arg, bool full)
+{
+    struct exec *e = arg;
+    if (e->socket)
+        kube_socket_pause(e->socket, full);
+}
+
+static void on_write_failed(void *arg, const struct drarun_error *err)
+{
+    struct exec *e = arg;
+    e->status = -1;
+    e->trouble = *err;
+    e->ended = true;
 }
 
 static void on_opened(void *arg)
@@ -323,22 +341,41 @@ static int start(struct exec *e, struct cluster *cluster, struct drarun_error *e
     return rc;
 }
 
+/* The command has ended; a signal ends the waiting for a reader. */
+static void write_rest(struct exec *e, struct cluster *cluster)
+{
+    kube_socket_free(TAKE_PTR(e->socket));
+    input_free(TAKE_PTR(e->input));
+    while (!e->left && !std_streams_is_idle(e->streams))
+        cluster_turn(cluster, TURN_MS);
+    if (e->left)
+        std_streams_discard(e->streams);
+}
+
+static void run(struct exec *e, struct cluster *cluster)
+{
+    const struct std_streams_owner owner = {.full = on_full, .failed = on_write_failed, .arg = e};
+    std_streams_set_owner(e->streams, &owner);
+    if (start(e, cluster, &e->trouble) < 0)
+        e->status = -1, e->ended = true;
+    while (!e->ended)
+        cluster_turn(cluster, TURN_MS);
+    write_rest(e, cluster);
+    if (e->raw)
+        tcsetattr(STDIN_FILENO, TCSANOW, &e->terminal);
+    signals_free(e->signals);
+}
+
 int exec_beside(struct cluster *cluster, const struct cluster_exec *options)
 {
-    struct exec e = {.options = options};
-    if (start(&e, cluster, &e.trouble) < 0)
-        e.status = -1, e.ended = true;
-    while (!e.ended)
-        cluster_turn(cluster, TURN_MS);
-    if (e.raw)
-        tcsetattr(STDIN_FILENO, TCSANOW, &e.terminal);
-    kube_socket_free(e.socket);
-    if (e.input)
-        input_free(e.input);
-    if (e.signals)
-        signals_free(e.signals);
-    if (e.status >= 0)
-        return e.status;
-    log_error("exec: %s", e.trouble.text);
-    return verb_exit_status(&e.trouble);
+    struct exec e = {.options = options, .streams = std_streams_new(cluster->base)};
+    if (e.streams)
+        run(&e, cluster);
+    else
+        e.status = error_set(&e.trouble, ENOMEM, "out of memory");
+    int status = e.status < 0 ? verb_exit_status(&e.trouble) : e.status;
+    if (e.status < 0)
+        log_error("exec: %s", e.trouble.text);
+    std_streams_end(e.streams);
+    return status;
 }
