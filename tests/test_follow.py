@@ -12,6 +12,7 @@ import time
 import pytest
 
 from support.build import patience
+from support.nccl_tests import Run
 from support.registry import Registry, path_of
 from support.run import peak_memory_kib
 
@@ -37,15 +38,15 @@ def environment(registry, folder):
 
 
 class Following:
-    """`drarun run` of a job whose launchers the test plays. shell: a command of bash, in which {} is that."""
+    """`drarun run`, or other words, of a job whose launchers the test plays. shell: a command of bash, in which {} is that."""
 
-    def __init__(self, drarun, registry, folder, shell=None, **how):
+    def __init__(self, drarun, registry, folder, shell=None, words=None):
         self.registry = registry
         self.env = environment(registry, folder)
-        words = ["run", job_file(folder)]
+        words = words or ["run", job_file(folder)]
         if shell:
-            words = ["-c", shell.format(f"{drarun.program} run {job_file(folder)}")]
-        self.job = drarun.start(*words, env=self.env, program="bash" if shell else None, **how)
+            words = ["-c", shell.format(" ".join(map(str, [drarun.program, *words])))]
+        self.job = drarun.start(*words, env=self.env, program="bash" if shell else None)
         registry.wait(path_of("pods", "job-w-0"))  # the last one
         self.uid = registry.objects[JOB]["metadata"]["uid"]
 
@@ -366,19 +367,22 @@ def is_beginning(out):
 
 
 class Flood:
-    """The log of a launcher whose rank prints many lines; its end comes when the test sets .end. status None: without a record."""
+    """The log of a launcher whose rank prints many lines, behind others; its end comes when the test sets .end. status None: without
+    a record."""
 
-    def __init__(self, status=0):
-        self.status, self.sent, self.end = status, 0, threading.Event()
+    def __init__(self, status=0, others=()):
+        self.status, self.others, self.sent, self.end = status, others, 0, threading.Event()
 
     def __call__(self):
         yield b'{"event":"log","job":"job","lines":0}\n'
+        if self.others:
+            yield "".join(f"[0] {each}" for each in self.others).encode()
         for first in range(0, PAUSED, 100):
             yield "".join(f"[0] {line(number)}" for number in range(first, first + 100)).encode()
             self.sent = first + 100
         self.end.wait(patience())
         if self.status is not None:
-            yield record("job-a", self.status, lines=PAUSED + 1)
+            yield record("job-a", self.status, lines=1 + len(self.others) + PAUSED)
 
     def wait_held_back(self):
         """Until the buffers are full."""
@@ -510,6 +514,33 @@ def test_output_that_cannot_be_written(drarun, tmp_path, shell, rc, says):
         result = following.ended()
         assert result.rc == rc and says in result.err, result
         assert JOB in registry.objects and not is_cancelled(registry)
+
+
+BENCH = ["bench", "all_reduce", "--workers", "1", "--image", "a", "--name", "job", "--no-verdict"]
+
+
+@pytest.mark.parametrize("end", [0, 130], ids=["goes on", "interrupted"])
+def test_bench_while_its_reader_pauses(drarun, tmp_path, end):
+    """It keeps a copy of the output, with lines that are for nobody else."""
+    kept, table = tmp_path / "run.json", Run().text()
+    others = [*table.splitlines(keepends=True), "#drarun-bench 0.{}\n"]
+    with Registry().serving() as registry:
+        following = Following(drarun, registry, tmp_path, words=[*BENCH, "-J", kept])
+        log = Flood(end, others)
+        following.pod("job-a", "running", log)
+        following.tell("job-a")
+        log.wait_held_back()
+        if end:
+            following.job.signal(signal.SIGINT)
+            until(registry, lambda: is_cancelled(registry))
+        log.end.set()
+        following.tell("job-a", exit=end)
+        if end:
+            following.job.process.wait(patience())
+        result = following.ended()
+    assert result.rc == end and result.out.startswith(table), result
+    out = result.out[len(table):]
+    assert is_beginning(out) if end else is_all(out) and json.loads(kept.read_text())["results"], result
 
 
 # ---- what it waits for

@@ -29,7 +29,6 @@
 #include "launcher/cluster/show/show.h"
 #include "launcher/cluster/public/snapshot.h"
 #include "launcher/cluster/submit/submit.h"
-#include "launcher/cluster/follow/tee.h"
 #include "launcher/programs/signals.h"
 #include "launcher/files/spec_file.h"
 #include "launcher/cli/verb.h"
@@ -213,6 +212,7 @@ static int lead_here(struct cluster *cluster, const struct cluster_run *run,
                      const struct job_spec *spec, const char *namespace)
 {
     char holder[300];
+    const struct sink_copy copy = {.fd = run->copy_fd, .hide = run->hide};
     name_holder(false, holder, sizeof holder);
     const struct lead_options options = {
         .spec = spec,
@@ -224,6 +224,7 @@ static int lead_here(struct cluster *cluster, const struct cluster_run *run,
         .label = run->label,
         .quiet = run->quiet,
         .json = run->json,
+        .copy = run->copy_fd ? &copy : NULL,
         .report_path = run->report_path,
     };
     int status = lead_run(cluster, &options);
@@ -280,6 +281,7 @@ static int submit_and_follow(struct cluster *cluster, const struct cluster_run *
 {
     struct drarun_error err = {0};
     cleanup_free char *uid = NULL;
+    const struct sink_copy copy = {.fd = run->copy_fd, .hide = run->hide};
     struct follow_options options = {
         .job = spec->name,
         .namespace = namespace,
@@ -288,6 +290,7 @@ static int submit_and_follow(struct cluster *cluster, const struct cluster_run *
         .label = run->label,
         .quiet = run->quiet,
         .rank = -1,
+        .copy = run->copy_fd ? &copy : NULL,
     };
     struct submitting submitting = {.job = spec->name};
     submitting.signals = signals_new(cluster->base, on_signal_meanwhile, &submitting, &err);
@@ -391,14 +394,10 @@ static void take_kept(struct cluster *cluster, const struct cluster_run *run,
     *run->ret_kept = json_pack("{s:O, s:O*}", "job", spec->document, "status", status);
 }
 
-static int run_teed(struct cluster *cluster, const struct cluster_run *run, struct job_spec *spec)
+static int run_and_keep(struct cluster *cluster, const struct cluster_run *run,
+                        struct job_spec *spec)
 {
-    struct drarun_error err = {0};
-    struct tee *tee = NULL;
-    if (run->copy_fd && tee_begin(run->copy_fd, run->hide, &tee, &err) < 0)
-        return fail(&err);
     int status = run_spec(cluster, run, spec);
-    tee_end(tee);
     take_kept(cluster, run, spec);
     return status;
 }
@@ -414,7 +413,7 @@ static int run(const struct cluster_run *run)
     if (open_cluster(&run->cluster, &cluster, &err) < 0) {
         status = fail(&err);
     } else {
-        status = run->job ? lead_in_pod(&cluster, run) : run_teed(&cluster, run, &spec->job);
+        status = run->job ? lead_in_pod(&cluster, run) : run_and_keep(&cluster, run, &spec->job);
         cluster_close(&cluster);
     }
     drarun_spec_free(spec);

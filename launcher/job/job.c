@@ -189,10 +189,14 @@ static int make_streams(struct job *job, struct drarun_error *err)
         .arg = job,
     };
     struct input_owner in = {.data = job_on_input, .arg = job};
-    enum output_form form = request->framed  ? OUTPUT_FRAMED
-                            : request->label ? OUTPUT_LABELLED
-                                             : OUTPUT_PLAIN;
-    job->output = output_new(job->base, job->map.ranks, form, request->output_dir, &out, err);
+    const struct output_options options = {
+        .form = request->framed  ? OUTPUT_FRAMED
+                : request->label ? OUTPUT_LABELLED
+                                 : OUTPUT_PLAIN,
+        .dir = request->output_dir,
+        .copy = request->copy,
+    };
+    job->output = output_new(job->base, job->map.ranks, &options, &out, err);
     if (!job->output)
         return -err->code;
     log_divert(on_log, job);

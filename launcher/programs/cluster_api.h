@@ -55,7 +55,7 @@ struct cluster_run {
     int format;          /* submit: enum verb_format of the output */
     bool label, quiet, json;
     const char *report_path;
-    int copy_fd;      /* gets a copy of standard output; 0: none */
+    int copy_fd;      /* gets a copy of the ranks' standard output; 0: none */
     const char *hide; /* lines with this prefix go only to the copy; NULL: none */
     /* After the run, if it can be read: {"job": the document as it was given, "status": the status
      * document (jobs/status/status_doc.h)}; a new reference. NULL: not wanted. */

@@ -12,7 +12,6 @@
 #include "lib/base/error.h"
 #include "launcher/streams/lines.h"
 #include "launcher/streams/output_files.h"
-#include "launcher/streams/sink.h"
 
 /* How long others wait for an unfinished line. Only time in which all that came is written counts:
  * while the reader is slow, the agent may lack the credit for the rest of the line. */
@@ -37,6 +36,7 @@ struct destination {
     struct segment_list queued;
     struct event *line_clock;
     bool line_waits; /* others wait for an unfinished line */
+    bool copied;     /* also to a file */
     bool busy;       /* not idle at last sight */
 };
 
@@ -103,7 +103,7 @@ static void on_broken(void *arg, const struct drarun_error *err)
     if (err->code != EPIPE)
         report_failure(output, err);
     for (int stream = OUTPUT_STDOUT; stream <= OUTPUT_STDERR; stream++)
-        if (err->code == EPIPE && d->streams[stream])
+        if (err->code == EPIPE && !d->copied && d->streams[stream])
             output->owner.closed(output->owner.arg, (enum output_stream)stream);
 }
 
@@ -214,9 +214,11 @@ static struct destination *destination_new(struct output *output, int fd, const 
     return d;
 }
 
-static int open_streams(struct output *output, uint32_t ranks, enum output_form form)
+static int open_streams(struct output *output, uint32_t ranks, const struct output_options *options)
 {
     struct destination **to = output->to;
+    enum output_form form = options->form;
+    const struct sink_copy *copy = options->copy;
     bool framed = form == OUTPUT_FRAMED;
     to[OUTPUT_STDERR] = destination_new(output, framed ? STDOUT_FILENO : STDERR_FILENO,
                                         framed ? "standard output" : "standard error", ranks, form);
@@ -226,16 +228,19 @@ static int open_streams(struct output *output, uint32_t ranks, enum output_form 
     if (output->files)
         return 0; /* stderr is for what we say ourselves */
     to[OUTPUT_STDOUT] = to[OUTPUT_STDERR];
-    if (!framed && !sink_is_same_file(STDOUT_FILENO, STDERR_FILENO))
+    if (!framed && (copy || !sink_is_same_file(STDOUT_FILENO, STDERR_FILENO)))
         to[OUTPUT_STDOUT] = destination_new(output, STDOUT_FILENO, "standard output", ranks, form);
     if (!to[OUTPUT_STDOUT])
         return -ENOMEM;
     to[OUTPUT_STDOUT]->streams[OUTPUT_STDOUT] = true;
+    to[OUTPUT_STDOUT]->copied = copy != NULL;
+    if (copy)
+        sink_set_copy(to[OUTPUT_STDOUT]->sink, copy);
     return 0;
 }
 
-struct output *output_new(struct event_base *base, uint32_t ranks, enum output_form form,
-                          const char *dir, const struct output_owner *owner,
+struct output *output_new(struct event_base *base, uint32_t ranks,
+                          const struct output_options *options, const struct output_owner *owner,
                           struct drarun_error *err)
 {
     struct output *output = calloc(1, sizeof *output);
@@ -246,11 +251,11 @@ struct output *output_new(struct event_base *base, uint32_t ranks, enum output_f
     output->base = base;
     output->owner = *owner;
     int rc = 0;
-    if (dir) {
-        output->files = output_files_new(dir, ranks, err);
+    if (options->dir) {
+        output->files = output_files_new(options->dir, ranks, err);
         rc = output->files ? 0 : -EIO;
     }
-    if (rc == 0 && open_streams(output, ranks, form) < 0)
+    if (rc == 0 && open_streams(output, ranks, options) < 0)
         rc = error_set(err, ENOMEM, "out of memory");
     if (rc < 0) {
         output_free(output);

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <event2/event.h>
 #include "drarun/error.h"
+#include "launcher/streams/sink.h"
 
 enum output_stream { OUTPUT_STDOUT = 1, OUTPUT_STDERR };
 
@@ -37,10 +38,18 @@ enum output_form {
     OUTPUT_FRAMED,   /* everything, our own lines too, on stdout: LINES_FRAMED of lines.h */
 };
 
-/* dir: NULL, or where the files of ranks go; it is made if missing and the files are created, so
- * that lack of permission or space shows before anything starts. */
-struct output *output_new(struct event_base *base, uint32_t ranks, enum output_form form,
-                          const char *dir, const struct output_owner *owner,
+struct output_options {
+    enum output_form form;
+    /* NULL, or where the files of ranks go; it is made if missing and the files are created, so
+     * that lack of permission or space shows before anything starts. */
+    const char *dir;
+    /* Of the ranks' standard output, which goes on without a reader of ours; not with `dir` or
+     * OUTPUT_FRAMED. NULL: none. */
+    const struct sink_copy *copy;
+};
+
+struct output *output_new(struct event_base *base, uint32_t ranks,
+                          const struct output_options *options, const struct output_owner *owner,
                           struct drarun_error *err);
 /* There are so many ranks now. */
 int output_grow(struct output *output, uint32_t ranks, struct drarun_error *err);

@@ -13,8 +13,10 @@
 #include <unistd.h>
 #include <event2/buffer.h>
 
+#include "launcher/streams/line_hide.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/base/file.h"
 
 #define WRITE_MAX (256u * 1024)
 
@@ -35,6 +37,8 @@ struct sink {
     struct event *writable; /* NULL for SINK_FILE */
     uint64_t added, done;
     bool gone; /* broken or discarded */
+    int copy;  /* struct sink_copy; -1: none */
+    struct line_hide hide;
 };
 
 /* A pipe's or terminal's flags belong to the open file description, which our parent and its other
@@ -158,7 +162,7 @@ struct sink *sink_new(struct event_base *base, int fd, const char *name,
     struct sink *sink = calloc(1, sizeof *sink);
     if (!sink)
         return NULL;
-    *sink = (struct sink){.fd = fd, .own = -1, .name = name, .owner = *owner};
+    *sink = (struct sink){.fd = fd, .own = -1, .copy = -1, .name = name, .owner = *owner};
     classify(sink);
     sink->queue = evbuffer_new();
     if (sink->kind != SINK_FILE)
@@ -171,10 +175,22 @@ struct sink *sink_new(struct event_base *base, int fd, const char *name,
     return sink;
 }
 
+/* As far as it goes in at once: a line that ends without a newline. */
+static void show_last(void *arg, const char *data, size_t length)
+{
+    struct sink *sink = arg;
+    if (!sink->gone && evbuffer_get_length(sink->queue) == 0)
+        (void)!write_some(sink, data, length);
+}
+
 void sink_free(struct sink *sink)
 {
     if (!sink)
         return;
+    if (sink->copy >= 0) {
+        sink->hide.show = show_last;
+        line_hide_end(&sink->hide);
+    }
     if (sink->writable)
         event_free(sink->writable);
     if (sink->queue)
@@ -183,7 +199,7 @@ void sink_free(struct sink *sink)
     free(sink);
 }
 
-void sink_add(struct sink *sink, const void *data, size_t length)
+static void add(struct sink *sink, const void *data, size_t length)
 {
     sink->added += length;
     if (sink->gone) {
@@ -198,6 +214,40 @@ void sink_add(struct sink *sink, const void *data, size_t length)
     if (evbuffer_add(sink->queue, (const char *)data + written, length - written) < 0 ||
         event_add(sink->writable, NULL) < 0)
         break_down(sink, ENOMEM);
+}
+
+static void show(void *arg, const char *data, size_t length)
+{
+    add(arg, data, length);
+}
+
+void sink_set_copy(struct sink *sink, const struct sink_copy *copy)
+{
+    sink->copy = copy->fd;
+    sink->hide = (struct line_hide){.begins = copy->hide, .show = show, .arg = sink};
+}
+
+static void add_to_copy(struct sink *sink, const void *data, size_t length)
+{
+    struct drarun_error err = {0};
+    int rc = fd_write_all(sink->copy, data, length);
+    if (rc == 0)
+        return;
+    error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, -rc, "cannot write the copy of %s: %s", sink->name,
+               strerror(-rc));
+    sink->copy = -1;
+    sink_discard(sink);
+    sink->owner.broken(sink->owner.arg, &err);
+}
+
+void sink_add(struct sink *sink, const void *data, size_t length)
+{
+    if (sink->copy < 0) {
+        add(sink, data, length);
+        return;
+    }
+    add_to_copy(sink, data, length);
+    line_hide_add(&sink->hide, data, length);
 }
 
 uint64_t sink_added(const struct sink *sink)

@@ -14,9 +14,15 @@ struct sink_owner {
     /* Some of what was queued has gone: see sink_done. Never called from within sink_add. */
     void (*progress)(void *arg);
     /* Called once, also from sink_add: nothing can be written any more, with code EPIPE when the
-     * reader is gone. Everything queued, now and later, counts as gone. */
+     * reader is gone, or not to the copy. Everything queued, now and later, counts as gone. */
     void (*broken)(void *arg, const struct drarun_error *err);
     void *arg;
+};
+
+/* A file that gets what is added, too, at once and however slow the reader is. */
+struct sink_copy {
+    int fd;           /* the caller's */
+    const char *hide; /* lines that begin so go there alone; NULL: none. Borrowed. */
 };
 
 struct sink;
@@ -27,6 +33,8 @@ bool sink_is_same_file(int fd, int other);
 /* fd stays the caller's and open. name: for messages, borrowed. NULL without memory. */
 struct sink *sink_new(struct event_base *base, int fd, const char *name,
                       const struct sink_owner *owner);
+/* Of what is added from now on. */
+void sink_set_copy(struct sink *sink, const struct sink_copy *copy);
 /* Drops what is queued. */
 void sink_free(struct sink *sink);
 

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "launcher/streams/sink.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
@@ -14,7 +13,7 @@
 struct std_stream {
     struct std_streams *streams;
     const char *name;
-    bool is_stdout; /* also of both */
+    bool needed; /* without its reader this process has nothing to do */
     struct sink *sink;
     bool dropped;
 };
@@ -23,7 +22,7 @@ struct std_streams {
     struct event_base *base;
     struct std_streams_owner owner;
     struct std_stream all[2];
-    size_t count;                            /* 1: both are the same file */
+    size_t count;                             /* 1: both are the same file */
     struct std_stream *to[STDERR_FILENO + 1]; /* by descriptor */
     struct event *stall;
     int64_t limit_ms; /* 0: none */
@@ -83,7 +82,7 @@ static void on_broken(void *arg, const struct drarun_error *err)
 {
     struct std_stream *stream = arg;
     struct std_streams *s = stream->streams;
-    if (err->code == EPIPE && stream->is_stdout) {
+    if (err->code == EPIPE && stream->needed) {
         signal(SIGPIPE, SIG_DFL);
         raise(SIGPIPE);
     }
@@ -153,11 +152,11 @@ void std_streams_set_owner(struct std_streams *streams, const struct std_streams
     streams->owner = owner ? *owner : (struct std_streams_owner){0};
 }
 
-static int add_stream(struct std_streams *s, int fd, const char *name)
+static int add_stream(struct std_streams *s, int fd, const char *name, bool needed)
 {
     struct std_stream *stream = &s->all[s->count++];
     const struct sink_owner owner = {on_progress, on_broken, stream};
-    *stream = (struct std_stream){.streams = s, .name = name, .is_stdout = fd == STDOUT_FILENO};
+    *stream = (struct std_stream){.streams = s, .name = name, .needed = needed};
     stream->sink = sink_new(s->base, fd, name, &owner);
     s->to[fd] = stream;
     return stream->sink ? 0 : -ENOMEM;
@@ -172,18 +171,25 @@ static void release(struct std_streams *s)
     free(s);
 }
 
-struct std_streams *std_streams_new(struct event_base *base)
+static int add_streams(struct std_streams *s, const struct sink_copy *copy)
+{
+    if (add_stream(s, STDOUT_FILENO, "standard output", !copy) < 0)
+        return -ENOMEM;
+    if (copy)
+        sink_set_copy(s->to[STDOUT_FILENO]->sink, copy);
+    s->to[STDERR_FILENO] = s->to[STDOUT_FILENO];
+    bool both = !copy && sink_is_same_file(STDOUT_FILENO, STDERR_FILENO);
+    return both ? 0 : add_stream(s, STDERR_FILENO, "standard error", false);
+}
+
+struct std_streams *std_streams_new(struct event_base *base, const struct sink_copy *copy)
 {
     struct std_streams *s = calloc(1, sizeof *s);
     if (!s)
         return NULL;
     s->base = base;
     s->stall = evtimer_new(base, on_stall, s);
-    int rc = s->stall ? add_stream(s, STDOUT_FILENO, "standard output") : -ENOMEM;
-    s->to[STDERR_FILENO] = s->to[STDOUT_FILENO];
-    if (rc == 0 && !sink_is_same_file(STDOUT_FILENO, STDERR_FILENO))
-        rc = add_stream(s, STDERR_FILENO, "standard error");
-    if (rc < 0) {
+    if (!s->stall || add_streams(s, copy) < 0) {
         release(s);
         return NULL;
     }

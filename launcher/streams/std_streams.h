@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <event2/event.h>
 #include "drarun/error.h"
+#include "launcher/streams/sink.h"
 
 #define STD_STREAMS_FULL (256u * 1024)  /* queued bytes from which the source is to pause */
 #define STD_STREAMS_RESUME (64u * 1024) /* and down to which it stays paused */
@@ -30,9 +31,10 @@ struct std_streams_owner {
 
 struct std_streams;
 
-/* Diverts the log. NULL without memory. When the reader of standard output is gone, a write ends
- * the process by SIGPIPE; lines for a closed standard error are dropped. */
-struct std_streams *std_streams_new(struct event_base *base);
+/* Diverts the log. copy: of standard output; NULL: none. NULL without memory. When the reader of
+ * standard output is gone, a write ends the process by SIGPIPE, but with a copy, which goes on;
+ * lines for a closed standard error are dropped. */
+struct std_streams *std_streams_new(struct event_base *base, const struct sink_copy *copy);
 /* NULL: none, as at first. */
 void std_streams_set_owner(struct std_streams *streams, const struct std_streams_owner *owner);
 

@@ -27,7 +27,7 @@
 
 #define TURN_MS 60000
 #define PROGRESS_MS 1000
-#define STALL_MS 2000 /* after an interrupt: how long nobody may read before the rest is dropped */
+#define STALL_MS 2000 /* after an interrupt: for how long the output may stay unread */
 
 struct follow {
     struct cluster *cluster;
@@ -616,7 +616,7 @@ int follow_in_foreground(struct cluster *cluster, const struct follow_options *o
     struct follow_options foreground = *options;
     struct drarun_error err = {0};
     int status = 0, rc;
-    foreground.streams = std_streams_new(cluster->base);
+    foreground.streams = std_streams_new(cluster->base, options->copy);
     if (foreground.streams) {
         rc = until_end(cluster, &foreground, &status, &err);
     } else {

@@ -20,20 +20,21 @@ struct follow_options {
     bool output;     /* the ranks' output and the launcher's own lines are shown */
     bool cancel;     /* a signal ends the job; else it ends the following alone */
     bool label, quiet;
-    bool *running;    /* set, and the following ends, once the ranks run; NULL: it goes on */
-    bool once;        /* the log as it is, without waiting for more */
-    int32_t rank;     /* of this rank alone; -1: of all */
-    bool timestamps;  /* with `streams`: the time that the log has before each line */
-    int64_t after_ms; /* no lines from before this time, in ms since 1970; 0: all */
-    uint32_t tail;    /* with `once` and `streams`: so many lines of the end, plus 1; 0: all */
-    int64_t timeout_ms;      /* 0: none */
-    int64_t since_ms;        /* when its time has begun, by clock_ms; 0: now */
-    bool patient;            /* through.h: where the API server cannot be asked it asks again */
+    bool *running;      /* set, and the following ends, once the ranks run; NULL: it goes on */
+    bool once;          /* the log as it is, without waiting for more */
+    int32_t rank;       /* of this rank alone; -1: of all */
+    bool timestamps;    /* with `streams`: the time that the log has before each line */
+    int64_t after_ms;   /* no lines from before this time, in ms since 1970; 0: all */
+    uint32_t tail;      /* with `once` and `streams`: so many lines of the end, plus 1; 0: all */
+    int64_t timeout_ms; /* 0: none */
+    int64_t since_ms;   /* when its time has begun, by clock_ms; 0: now */
+    bool patient;       /* through.h: where the API server cannot be asked it asks again */
     /* This process is the job's: its signals, its terminal, and its output, which goes there; its
      * owner is set while it is followed. NULL: it is somebody else's. Borrowed. */
     struct std_streams *streams;
-    struct signals *signals; /* with `streams`: taken over, also on failure; NULL: own ones */
-    int signo;               /* that came before; 0: none */
+    const struct sink_copy *copy; /* follow_in_foreground: of standard output; NULL: none */
+    struct signals *signals;      /* with `streams`: taken over, also on failure; NULL: own ones */
+    int signo;                    /* that came before; 0: none */
     /* else: where output goes; and what is awaited, told once a second while it is; may be NULL */
     follow_output_fn put;
     void (*progress)(void *arg, const char *text);

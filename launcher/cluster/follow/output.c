@@ -69,8 +69,7 @@ void follow_output_add(struct follow_output *output, uint32_t rank, bool is_stde
         return;
     }
     if (output->options->label)
-        std_streams_write(streams, fd, label,
-                          (size_t)snprintf(label, sizeof label, "[%u] ", rank));
+        std_streams_write(streams, fd, label, (size_t)snprintf(label, sizeof label, "[%u] ", rank));
     std_streams_write(streams, fd, data, length);
 }
 

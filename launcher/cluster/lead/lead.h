@@ -9,6 +9,7 @@
 #include "jobs/spec/spec.h"
 #include "launcher/cluster/client/cluster.h"
 #include "launcher/cluster/client/job_clock.h"
+#include "launcher/streams/sink.h"
 #include "lib/wire/tls.h"
 
 struct lead_options { /* all borrowed */
@@ -25,6 +26,7 @@ struct lead_options { /* all borrowed */
     bool framed;                /* as a pod's log */
     int32_t metrics_port;       /* where they are served; not positive: nowhere */
     bool label, quiet, json;
+    const struct sink_copy *copy; /* of standard output; NULL: none. With here */
     const char *report_path;
 };
 

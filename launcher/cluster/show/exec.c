@@ -368,7 +368,7 @@ static void run(struct exec *e, struct cluster *cluster)
 
 int exec_beside(struct cluster *cluster, const struct cluster_exec *options)
 {
-    struct exec e = {.options = options, .streams = std_streams_new(cluster->base)};
+    struct exec e = {.options = options, .streams = std_streams_new(cluster->base, NULL)};
     if (e.streams)
         run(&e, cluster);
     else

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -142,6 +143,80 @@ static void discards(void **state)
     done(&b);
 }
 
+/* What of it went where, however the bytes were cut. */
+static void assert_copied(size_t piece, const char *text, const char *shown)
+{
+    struct bed b;
+    int ends[2];
+    char got[200] = "";
+    const struct sink_copy copy = {.fd = memfd_create("copy", MFD_CLOEXEC), .hide = "#x "};
+    assert_int_equal(pipe(ends), 0);
+    make(&b, ends);
+    sink_set_copy(b.sink, &copy);
+    for (size_t at = 0; at < strlen(text); at += piece)
+        sink_add(b.sink, text + at, strlen(text) - at < piece ? strlen(text) - at : piece);
+    assert_int_equal(sink_done(b.sink), sink_added(b.sink));
+    sink_free(b.sink);
+    b.sink = NULL;
+    assert_true(read(b.read_end, got, sizeof got - 1) > 0);
+    assert_string_equal(got, shown);
+    memset(got, 0, sizeof got);
+    assert_int_equal(pread(copy.fd, got, sizeof got - 1, 0), (ssize_t)strlen(text));
+    assert_string_equal(got, text);
+    close(copy.fd);
+    done(&b);
+}
+
+static void copies(void **state)
+{
+    (void)state;
+    for (size_t piece = 1; piece < 20; piece++) {
+        assert_copied(piece, "a\n#x b\n#c\n", "a\n#c\n");
+        assert_copied(piece, "a\n#x", "a\n#x"); /* which may have become one that is hidden */
+    }
+}
+
+static void copy_goes_on_without_a_reader(void **state)
+{
+    static char much[1024 * 1024];
+    struct bed b;
+    int ends[2];
+    const struct sink_copy copy = {.fd = memfd_create("copy", MFD_CLOEXEC)};
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    make(&b, ends);
+    sink_set_copy(b.sink, &copy);
+    sink_add(b.sink, much, sizeof much);
+    assert_int_equal(lseek(copy.fd, 0, SEEK_END), sizeof much);
+    close(b.read_end);
+    b.read_end = dup(b.write_end); /* something to close */
+    event_base_loop(b.base, EVLOOP_ONCE);
+    sink_add(b.sink, much, sizeof much);
+    assert_int_equal(lseek(copy.fd, 0, SEEK_END), 2 * sizeof much);
+    assert_int_equal(sink_done(b.sink), sink_added(b.sink));
+    close(copy.fd);
+    done(&b);
+}
+
+static void copy_cannot_be_written(void **state)
+{
+    struct bed b;
+    int ends[2];
+    const struct sink_copy copy = {.fd = open("/dev/full", O_WRONLY)};
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    make(&b, ends);
+    sink_set_copy(b.sink, &copy);
+    sink_add(b.sink, "x", 1);
+    assert_int_equal(b.broken, ENOSPC);
+    b.broken = 0;
+    sink_add(b.sink, "x", 1);
+    assert_int_equal(b.broken, 0);
+    assert_int_equal(sink_done(b.sink), sink_added(b.sink));
+    close(copy.fd);
+    done(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -150,6 +225,9 @@ int main(void)
         cmocka_unit_test(reader_goes_away),
         cmocka_unit_test(full_disk),
         cmocka_unit_test(discards),
+        cmocka_unit_test(copies),
+        cmocka_unit_test(copy_goes_on_without_a_reader),
+        cmocka_unit_test(copy_cannot_be_written),
     };
     signal(SIGPIPE, SIG_IGN);
     return cmocka_run_group_tests(tests, NULL, NULL);

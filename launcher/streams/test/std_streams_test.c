@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Descriptors 1 and 2 are this process's own, so each test puts pipes in their place for a while. */
+/* Descriptors 1 and 2 are this process's own: each test puts pipes in their place for a while. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -54,7 +54,7 @@ static void make(struct bed *b)
     const struct std_streams_owner owner = {
         .full = on_full, .before = on_before, .idle = on_idle, .failed = on_failed, .arg = b};
     b->base = event_base_new();
-    b->streams = std_streams_new(b->base);
+    b->streams = std_streams_new(b->base, NULL);
     assert_non_null(b->streams);
     std_streams_set_owner(b->streams, &owner);
 }
@@ -108,14 +108,13 @@ static size_t fill(struct bed *b, int fd)
     return total;
 }
 
-/* Reads at most max bytes that are there, of a stream whose first `at` bytes were read before; true:
- * they are the right ones. */
+/* Reads at most max bytes that are there, of a stream whose first `at` bytes were read before;
+ * true: they are the right ones. */
 static bool take(const struct bed *b, int fd, size_t max, size_t *at)
 {
     static char got[4096];
     ssize_t n;
-    while (max > 0 &&
-           (n = read(b->read_ends[fd], got, max < sizeof got ? max : sizeof got)) > 0) {
+    while (max > 0 && (n = read(b->read_ends[fd], got, max < sizeof got ? max : sizeof got)) > 0) {
         max -= (size_t)n;
         for (ssize_t i = 0; i < n; i++)
             if (got[i] != byte_at((*at)++))
@@ -328,9 +327,12 @@ static void end_waits_for_the_rest(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reader_that_pauses),     cmocka_unit_test(stalled_reader_is_given_up),
-        cmocka_unit_test(stalled_standard_error), cmocka_unit_test(both_are_one_file),
-        cmocka_unit_test(full_disk),              cmocka_unit_test(reader_that_is_gone),
+        cmocka_unit_test(reader_that_pauses),
+        cmocka_unit_test(stalled_reader_is_given_up),
+        cmocka_unit_test(stalled_standard_error),
+        cmocka_unit_test(both_are_one_file),
+        cmocka_unit_test(full_disk),
+        cmocka_unit_test(reader_that_is_gone),
         cmocka_unit_test(end_waits_for_the_rest),
     };
     signal(SIGPIPE, SIG_IGN);
