@@ -240,6 +240,21 @@ def serving(jobs, tmp_path):
 
 
 @pytest.fixture
+def group(request):
+    """The folder of a control group of version 1 with a limit: the parameter is its controller, file and value."""
+    controller, file, limit = request.param
+    place = f"/sys/fs/cgroup/{controller}/drarun-test-{os.getpid()}"
+    try:
+        os.mkdir(place)
+        with open(f"{place}/{file}", "w") as f:
+            f.write(limit)
+    except OSError as e:
+        pytest.skip(f"no control group of version 1 to be made here: {e}")
+    yield place
+    os.rmdir(place)
+
+
+@pytest.fixture
 def machine(source, tmp_path):
     """machine("a4-highgpu-8g", 2): options for so many nodes of that type."""
     def make(name, nodes=1):

@@ -221,30 +221,17 @@ def test_environment_of_agents_by_hand(drarun, agents):
     assert result.out == "unset on\n"
 
 
-@pytest.fixture
-def group(request):
-    """A control group of version 1 with that limit."""
-    controller, file, limit = request.param
-    place = f"/sys/fs/cgroup/{controller}/drarun-test-{os.getpid()}"
-    try:
-        os.mkdir(place)
-        with open(f"{place}/{file}", "w") as f:
-            f.write(limit)
-    except OSError as e:
-        pytest.skip(f"no control group of version 1 to be made here: {e}")
-    yield place
-    os.rmdir(place)
-
-
-@pytest.mark.parametrize("group, part", [
-    (("pids", "pids.max", "30"), "are more than the control group may hold, 30 processes and threads, of which "),
-    (("memory", "memory.limit_in_bytes", "64M"), "need 125.0 MiB of memory even if they do nothing, and "),
+@pytest.mark.parametrize("group, options, part", [
+    (("pids", "pids.max", "30"), ["-n", 1000], "1000 ranks on this worker are more than the control group may hold, 30 processes and threads, of which "),
+    # each of the workers alone would have room for its own
+    (("pids", "pids.max", "60"), ["--workers", 4, "-n", 60], "60 ranks on this machine are more than the control group may hold, 60 processes "),
+    (("memory", "memory.limit_in_bytes", "64M"), ["-n", 1000], "1000 ranks on this worker need 125.0 MiB of memory even if they do nothing, and "),
 ], indirect=["group"])
-def test_no_room_in_the_control_group(drarun, group, part):
+def test_no_room_in_the_control_group(drarun, group, options, part):
     under = ["sh", "-c", f'echo $$ >{group}/cgroup.procs; exec "$@"', "sh"]
-    result = drarun("-n", 1000, "echo", "ran", under=under)
-    assert result.rc == 76 and result.out == "" and part in result.err and len(result.err.splitlines()) == 1
-    drarun("-n", 4, "true", under=under).ok()
+    result = drarun(*options, "echo", "ran", under=under)
+    assert result.rc == 76 and result.out == "" and part in result.err and len(result.err.splitlines()) == 1, repr(result)
+    drarun(*options[:-1], 4, "true", under=under).ok()
 
 
 def test_no_room_for_the_ranks_descriptors(drarun, agents):

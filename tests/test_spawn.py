@@ -134,6 +134,29 @@ def test_what_cannot_be_is_an_error(spawn, mpi, options, case, says):
     assert re.search(rf"drarun: rank 0: spawn: .*{re.escape(says)}", result.err), repr(result)
 
 
+LOW = ["sh", "-c", 'ulimit -n 64; exec "$@"', "sh"]
+
+
+@each_api
+def test_descriptors_of_those_that_run_count(spawn):
+    """Each alone, the first ranks and the new ones, would have enough. What just fits is started."""
+    result = spawn("-n", 8, "--slots", 40, case=["refused", "own", 9], under=LOW).ok()
+    assert "refused\n" in result.out
+    assert ("drarun: rank 0: spawn: 9 ranks on this worker beside the 8 that run need 92 open files, and the limit is 64: raise it (ulimit -n), "
+            "or give it fewer ranks\n") in result.err, repr(result)
+    assert len(children(spawn("-n", 8, "--slots", 40, case=["once"], under=LOW).ok())) == 2
+
+
+@each_api
+@pytest.mark.parametrize("group", [("pids", "pids.max", "55")], indirect=True)
+def test_processes_of_all_workers_count(spawn, group):
+    """The control group is the machine's: the share of each worker alone would have room in it."""
+    under = ["sh", "-c", f'echo $$ >{group}/cgroup.procs; exec "$@"', "sh"]
+    result = spawn("--workers", 2, "-n", 2, "--slots", 60, case=["refused", "own", 60], under=under).ok()
+    assert "refused\n" in result.out
+    assert "rank 0: spawn: 60 ranks on this machine are more than the control group may hold, 55 processes and threads" in result.err, repr(result)
+
+
 @pytest.mark.matrix(1)
 @pytest.mark.parametrize("how,status,said", [
     ("abort", 5, "aborted the job with status 5"),

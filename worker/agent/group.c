@@ -35,7 +35,7 @@ static int prepare(struct agent *agent, const struct rank_group *group, struct d
     uint32_t here = (uint32_t)ranks_running(agent->ranks) + group->local_count;
     int rc = agent_check_programs(agent, group, err);
     if (rc == 0)
-        rc = agent_check_room(agent, group->local_count, err);
+        rc = agent_check_room(agent, group->local_count, group->map.ranks, err);
     if (rc == 0 && group->local_count > 0 && agent_is_oversubscribed(job, here))
         job->oversubscribed = true;
     if (rc == 0)

@@ -380,15 +380,23 @@ int agent_check_programs(const struct agent *agent, const struct rank_group *gro
     return 0;
 }
 
-int agent_check_room(const struct agent *agent, uint32_t ranks, struct drarun_error *err)
+static struct room_files count_files(const struct agent_job *job)
 {
-    const struct agent_job *job = &agent->job;
     uint32_t neighbours = job->map.workers > 1 ? job->wire->radix + 1 : 0;
     if (neighbours > job->map.workers)
         neighbours = job->map.workers;
+    return room_files(job->pmix, job->wire->stdin_rank == -2, neighbours);
+}
+
+int agent_check_room(const struct agent *agent, uint32_t ranks, uint32_t all,
+                     struct drarun_error *err)
+{
+    const struct agent_job *job = &agent->job;
     const struct room_need need = {
         .ranks = ranks,
-        .files = room_files(ranks, job->pmix, job->wire->stdin_rank == -2, neighbours),
+        .running = agent->ranks ? ranks_running(agent->ranks) : 0,
+        .fellows = job->wire->same_host ? all - ranks : 0,
+        .files = count_files(job),
     };
     struct room room;
     if (need.ranks == 0)
@@ -499,7 +507,7 @@ int agent_prepare_take(struct agent *agent, Drarun__Wire__Launch *launch, struct
     for (uint32_t i = 0; rc == 0 && i < job->launched; i++)
         rc = agent_check_programs(agent, job->groups[i], err);
     if (rc == 0)
-        rc = agent_check_room(agent, job->local_count, err);
+        rc = agent_check_room(agent, job->local_count, job->map.ranks, err);
     if (rc == 0)
         rc = make_session(agent, err);
     if (rc == 0)
@@ -521,6 +529,7 @@ int agent_prepare_take(struct agent *agent, Drarun__Wire__Launch *launch, struct
         .settled = agent_on_settled,
         .input_done = agent_on_input_done,
         .arg = agent,
+        .files = count_files(job),
         .hold = job->wire->hold,
         .oom_score = agent->options.oom_score,
     };

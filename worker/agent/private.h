@@ -208,8 +208,10 @@ void agent_start(struct agent *agent);
 
 int agent_check_programs(const struct agent *agent, const struct rank_group *group,
                          struct drarun_error *err);
-/* That so many more ranks, which are known already, can be started. */
-int agent_check_room(const struct agent *agent, uint32_t ranks, struct drarun_error *err);
+/* That so many more ranks, which are known already, can be started here: of all that are started on
+ * all workers, which share the limits of one machine. */
+int agent_check_room(const struct agent *agent, uint32_t ranks, uint32_t all,
+                     struct drarun_error *err);
 /* What is kept of ranks and programs, for the groups from this one on. */
 int agent_reserve_ranks(struct agent *agent, uint32_t first);
 /* A group's servers: one of the launch's, before the servers start, or the last. */

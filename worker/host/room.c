@@ -28,10 +28,23 @@
 #define FILE_SIZE_MAX ((size_t)64 * 1024)
 #define KIB 1024.0
 
-uint64_t room_files(uint64_t ranks, bool pmix, bool all_read, uint32_t neighbours)
+struct room_files room_files(bool pmix, bool all_read, uint32_t neighbours)
 {
-    uint64_t each = (pmix ? FILES_PMIX : FILES_PLAIN) + (all_read ? 1 : 0);
-    return ranks * each + FILES_BESIDE + neighbours;
+    return (struct room_files){
+        .each = (pmix ? FILES_PMIX : FILES_PLAIN) + (all_read ? 1 : 0),
+        .beside = FILES_BESIDE + neighbours,
+    };
+}
+
+uint64_t room_files_for(const struct room_files *files, uint64_t ranks)
+{
+    return ranks * files->each + files->beside;
+}
+
+/* Under the limits that all agents of the machine share. */
+static uint64_t all_ranks(const struct room_need *need)
+{
+    return need->ranks + need->fellows;
 }
 
 /* ---- looking ---- */
@@ -77,7 +90,8 @@ static void look_at_processes(const struct room_need *need, struct room_limit *p
     if (getuid() == 0 || getrlimit(RLIMIT_NPROC, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY)
         return; /* root has no limit */
     /* the user's are not more than those of all: usually that is the answer */
-    if (need->ranks <= limit.rlim_cur && all_threads() <= limit.rlim_cur - need->ranks)
+    uint64_t ranks = all_ranks(need);
+    if (ranks <= limit.rlim_cur && all_threads() <= limit.rlim_cur - ranks)
         return;
     *processes = (struct room_limit){limit.rlim_cur, count_threads()};
 }
@@ -137,13 +151,13 @@ void room_look(const struct room_need *need, struct room *ret_room)
 {
     struct rlimit limit;
     *ret_room = (struct room){
-        .files = {ROOM_NO_LIMIT, 0},
+        .files = ROOM_NO_LIMIT,
         .processes = {ROOM_NO_LIMIT, 0},
         .pids = {ROOM_NO_LIMIT, 0},
         .memory = {ROOM_NO_LIMIT, 0},
     };
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_max != RLIM_INFINITY)
-        ret_room->files.limit = limit.rlim_max;
+        ret_room->files = limit.rlim_max;
     look_at_processes(need, &ret_room->processes);
     cgroup_each_level("pids", look_at_pids, &ret_room->pids);
     cgroup_each_level("memory", look_at_memory, &ret_room->memory);
@@ -151,11 +165,25 @@ void room_look(const struct room_need *need, struct room *ret_room)
 
 /* ---- judging ---- */
 
-static int refuse(struct drarun_error *err, uint64_t ranks, const char *why)
+static int refuse(const struct room_need *need, const char *why, struct drarun_error *err)
 {
+    uint64_t ranks = all_ranks(need);
+    return error_kind(err, DRARUN_ERR_PREFLIGHT, EAGAIN, "%" PRIu64 " %s on this %s %s, or %s",
+                      ranks, ranks == 1 ? "rank" : "ranks", need->fellows ? "machine" : "worker",
+                      why, need->fellows ? "start fewer ranks" : "give it fewer ranks");
+}
+
+static int no_files(const struct room *room, const struct room_need *need, struct drarun_error *err)
+{
+    char beside[64] = "";
+    if (need->running > 0)
+        snprintf(beside, sizeof beside, " beside the %" PRIu64 " that run", need->running);
     return error_kind(err, DRARUN_ERR_PREFLIGHT, EAGAIN,
-                      "%" PRIu64 " %s on this worker %s, or give it fewer ranks", ranks,
-                      ranks == 1 ? "rank" : "ranks", why);
+                      "%" PRIu64 " %s on this worker%s need %" PRIu64
+                      " open files, and the limit is %" PRIu64
+                      ": raise it (ulimit -n), or give it fewer ranks",
+                      need->ranks, need->ranks == 1 ? "rank" : "ranks", beside,
+                      room_files_for(&need->files, need->running + need->ranks), room->files);
 }
 
 static void format_bytes(uint64_t bytes, char *text, size_t size)
@@ -168,44 +196,42 @@ static void format_bytes(uint64_t bytes, char *text, size_t size)
     snprintf(text, size, "%.1f %s", value, units[unit]);
 }
 
-static int no_memory(const struct room_limit *memory, uint64_t ranks, struct drarun_error *err)
+static int no_memory(const struct room_limit *memory, const struct room_need *need,
+                     struct drarun_error *err)
 {
-    char why[256], need[32], rest[32], limit[32];
-    format_bytes(ranks * RANK_BYTES, need, sizeof need);
+    char why[256], needed[32], rest[32], limit[32];
+    format_bytes(all_ranks(need) * RANK_BYTES, needed, sizeof needed);
     format_bytes(left(memory), rest, sizeof rest);
     format_bytes(memory->limit, limit, sizeof limit);
     snprintf(why, sizeof why,
              "need %s of memory even if they do nothing, and %s of the control group's %s are left "
              "(memory.max): raise it",
-             need, rest, limit);
-    return refuse(err, ranks, why);
+             needed, rest, limit);
+    return refuse(need, why, err);
 }
 
 int room_check(const struct room *room, const struct room_need *need, struct drarun_error *err)
 {
     char why[256];
-    if (need->files > left(&room->files)) {
-        snprintf(why, sizeof why,
-                 "need %" PRIu64 " open files, and the limit is %" PRIu64 ": raise it (ulimit -n)",
-                 need->files, room->files.limit);
-        return refuse(err, need->ranks, why);
-    }
-    if (need->ranks > left(&room->processes)) {
+    uint64_t ranks = all_ranks(need);
+    if (room_files_for(&need->files, need->running + need->ranks) > room->files)
+        return no_files(room, need, err);
+    if (ranks > left(&room->processes)) {
         snprintf(why, sizeof why,
                  "are more than the user may start, %" PRIu64 " processes and threads, of which "
                  "%" PRIu64 " run: raise the limit (ulimit -u)",
                  room->processes.limit, room->processes.used);
-        return refuse(err, need->ranks, why);
+        return refuse(need, why, err);
     }
-    if (need->ranks > left(&room->pids)) {
+    if (ranks > left(&room->pids)) {
         snprintf(why, sizeof why,
                  "are more than the control group may hold, %" PRIu64 " processes and threads, of "
                  "which %" PRIu64 " run: raise the limit (pids.max; of a pod: the kubelet's "
                  "podPidsLimit)",
                  room->pids.limit, room->pids.used);
-        return refuse(err, need->ranks, why);
+        return refuse(need, why, err);
     }
-    if (need->ranks > left(&room->memory) / RANK_BYTES)
-        return no_memory(&room->memory, need->ranks, err);
+    if (ranks > left(&room->memory) / RANK_BYTES)
+        return no_memory(&room->memory, need, err);
     return 0;
 }

@@ -16,21 +16,32 @@ struct room_limit {
 };
 
 struct room {
-    struct room_limit files;     /* RLIMIT_NOFILE, the hard one */
+    uint64_t files;              /* RLIMIT_NOFILE, the hard one; ROOM_NO_LIMIT: none */
     struct room_limit processes; /* RLIMIT_NPROC: threads of this user */
     /* Of the control group with the least left: its own or one above. */
     struct room_limit pids;
     struct room_limit memory; /* bytes; caches do not count as used */
 };
 
-struct room_need {
-    uint64_t ranks;
-    uint64_t files; /* descriptors of the agent for them */
+/* Descriptors of an agent. */
+struct room_files {
+    uint64_t each;   /* for a rank */
+    uint64_t beside; /* for all else */
 };
 
-/* Descriptors of an agent for that many ranks, which talk PMIx or not, and all read our input or
- * not; it has so many neighbours in the tree. */
-uint64_t room_files(uint64_t ranks, bool pmix, bool all_read, uint32_t neighbours);
+struct room_need {
+    uint64_t ranks;
+    uint64_t running; /* here already */
+    /* That other agents start at the same time under the same limits; that of descriptors is each
+     * agent's own. */
+    uint64_t fellows;
+    struct room_files files;
+};
+
+/* Of an agent whose ranks talk PMIx or not, and all read our input or not; it has so many
+ * neighbours in the tree. */
+struct room_files room_files(bool pmix, bool all_read, uint32_t neighbours);
+uint64_t room_files_for(const struct room_files *files, uint64_t ranks);
 
 /* What is there for that need. It looks no further than the need asks for: counting a user's
  * threads is slow. */

@@ -9,20 +9,14 @@
 #include "worker/host/cgroup.h"
 #include "worker/tree/listen.h"
 
-/* stdin, stdout, stderr, a PMIx or PMI-1 connection, and one in reserve. */
-#define FILES_PER_RANK 5u
-/* The agent's own: loop, sockets, session files; and who has not proved the key yet. */
-#define FILES_BESIDE (64u + LISTEN_GUESTS_MAX)
+/* Beyond what ranks need: one for each, session files, and who has not proved the key yet. */
+#define SPARE_PER_RANK 1u
+#define SPARE (40u + LISTEN_GUESTS_MAX)
 
-size_t limits_files_needed(size_t ranks)
-{
-    return ranks * FILES_PER_RANK + FILES_BESIDE;
-}
-
-bool limits_raise_files(size_t ranks, struct rlimit *ret_before)
+bool limits_raise_files(const struct room_files *files, size_t ranks, struct rlimit *ret_before)
 {
     struct rlimit limit;
-    rlim_t need = limits_files_needed(ranks);
+    rlim_t need = room_files_for(files, ranks) + ranks * SPARE_PER_RANK + SPARE;
     if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= need ||
         limit.rlim_cur >= limit.rlim_max)
         return false;
@@ -34,14 +28,16 @@ bool limits_raise_files(size_t ranks, struct rlimit *ret_before)
     return true;
 }
 
-int limits_file_error(int code, size_t ranks, struct drarun_error *err)
+int limits_file_error(int code, const struct room_files *files, size_t ranks,
+                      struct drarun_error *err)
 {
     struct rlimit limit = {0, 0};
     getrlimit(RLIMIT_NOFILE, &limit);
     if (code == EMFILE)
         return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, code,
-                          "too many open files: the limit (ulimit -n) is %llu, %zu ranks need %zu",
-                          (unsigned long long)limit.rlim_cur, ranks, limits_files_needed(ranks));
+                          "too many open files: the limit (ulimit -n) is %llu, %zu ranks need %llu",
+                          (unsigned long long)limit.rlim_cur, ranks,
+                          (unsigned long long)room_files_for(files, ranks));
     return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, code, "open a pipe: %s", strerror(code));
 }
 

@@ -7,17 +7,16 @@
 #include <stddef.h>
 #include <sys/resource.h>
 #include "drarun/error.h"
+#include "worker/host/room.h"
 
-/* Descriptors that the agent may need for so many ranks. */
-size_t limits_files_needed(size_t ranks);
-
-/* Raises the soft limit of open files to what ranks need, as far as the hard one allows. True when
- * it was changed: ret_before is then what ranks must get back, since programs that use select()
- * rely on a small one. */
-bool limits_raise_files(size_t ranks, struct rlimit *ret_before);
+/* Raises the soft limit of open files to what so many ranks need, with some to spare, as far as the
+ * hard one allows. True when it was changed: ret_before is then what ranks must get back, since
+ * programs that use select() rely on a small one. */
+bool limits_raise_files(const struct room_files *files, size_t ranks, struct rlimit *ret_before);
 
 /* Errors of kind DRARUN_ERR_INFRASTRUCTURE with the limit's value and the cure. */
-int limits_file_error(int code, size_t ranks, struct drarun_error *err);
+int limits_file_error(int code, const struct room_files *files, size_t ranks,
+                      struct drarun_error *err);
 int limits_process_error(int code, struct drarun_error *err);
 
 #endif

@@ -524,7 +524,8 @@ static int open_stdio(struct ranks *ranks, size_t slot, const struct rank_reques
     int rc = rank_output_open(ranks->output, slot, request->rank, stdio->out);
     if (rc == 0 && request->stdin_open)
         rc = rank_input_open(ranks->input, slot, &stdio->in);
-    return rc < 0 ? limits_file_error(-rc, ranks->count, err) : 0;
+    return rc < 0 ? limits_file_error(-rc, &ranks->owner.files, ranks->count - ranks->reaped, err)
+                  : 0;
 }
 
 static int start_process(struct ranks *ranks, const struct rank_request *request,
@@ -608,7 +609,7 @@ int ranks_add(struct ranks *ranks, size_t count)
         return -ENOMEM;
     memset(ranks->rank + ranks->count, 0, count * sizeof *ranks->rank);
     ranks->count = all;
-    if (limits_raise_files(all, &before) && !ranks->limit_raised) {
+    if (limits_raise_files(&ranks->owner.files, all, &before) && !ranks->limit_raised) {
         ranks->files_before = before;
         ranks->limit_raised = true;
     }
@@ -680,7 +681,7 @@ struct ranks *ranks_new(struct event_base *base, size_t count, uint32_t kill_aft
     ranks->order = calloc(2 * count + 1, sizeof *ranks->order);
     ranks->rank = calloc(count + 1, sizeof *ranks->rank);
     oom_init(&ranks->oom);
-    ranks->limit_raised = limits_raise_files(count, &ranks->files_before);
+    ranks->limit_raised = limits_raise_files(&owner->files, count, &ranks->files_before);
     int rc = ranks->order && ranks->rank ? watch_children(ranks) : -ENOMEM;
     if (rc < 0)
         error_kind(err, DRARUN_ERR_INFRASTRUCTURE, -rc, "watch the ranks: %s", strerror(-rc));

@@ -11,6 +11,7 @@
 #include <sys/types.h>
 #include <event2/event.h>
 #include "drarun/error.h"
+#include "worker/host/room.h"
 
 enum rank_stream { RANK_STDOUT = 1, RANK_STDERR = 2 };
 
@@ -74,8 +75,9 @@ struct ranks_owner {
      */
     void (*input_done)(void *arg, size_t bytes);
     void *arg;
-    bool hold;             /* when all have ended more may come, until ranks_release */
-    const char *oom_score; /* of the ranks, where it is not this process' own; or NULL */
+    struct room_files files; /* of this process for them */
+    bool hold;               /* when all have ended more may come, until ranks_release */
+    const char *oom_score;   /* of the ranks, where it is not this process' own; or NULL */
 };
 
 struct ranks;

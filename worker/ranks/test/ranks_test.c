@@ -192,6 +192,7 @@ static void open_ranks(struct fixture *f, size_t count)
                                       .all_ended = on_all_ended,
                                       .settled = on_settled,
                                       .input_done = on_input_done,
+                                      .files = room_files(false, false, 0),
                                       .hold = f->hold,
                                       .arg = f};
     struct drarun_error err = {0};
@@ -615,7 +616,7 @@ static void descriptor_limit_is_named(void **state)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
     assert_int_equal(rc, -EMFILE);
     assert_int_equal(err.kind, DRARUN_ERR_INFRASTRUCTURE);
-    assert_non_null(strstr(err.text, "ulimit -n) is 40, 100 ranks need 692"));
+    assert_non_null(strstr(err.text, "ulimit -n) is 40, 100 ranks need 224"));
     ranks_end(f->ranks, true);
     wait_all(f);
     assert_int_equal(f->seen[0].result.signo, SIGKILL);
