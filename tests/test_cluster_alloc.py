@@ -2,6 +2,7 @@
 """`drarun alloc job.yaml`: pods of two real nodes that are kept for one job after another."""
 import json
 import os
+import re
 import signal
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from support.cluster_jobs import APART
 pytestmark = pytest.mark.plain("the agent is linked dynamically there, and images have not its libraries")
 MPI = f"localhost/{programs.NAME}:1"
 ALLREDUCE = programs.program("openmpi4", "allreduce")
+SPAWN = programs.program("openmpi5", "mpi_spawn")
 READY_S = 60
 GONE_S = 60
 SHELL = ["sh", "-c", "echo $DRARUN_ALLOC; exec sleep 1000 >&- 2>&-"]
@@ -75,8 +77,8 @@ def planned(jobs, spec):
 
 
 def test_jobs_on_kept_pods(jobs, machines):
-    """With the devices' environment, whatever ends a job before; a pod that is lost is named."""
-    wanted = {"workers": 2, "devices": claimed(GPUS, GPUS), "image": MPI}
+    """With the devices' environment and the spec's slots, whatever ends a job before; a pod that is lost is named."""
+    wanted = {"workers": 2, "devices": claimed(GPUS, GPUS), "image": MPI, "slots": GPUS + 1}
     plan = planned(jobs, jobs.file(**wanted, command=["true"]))
     kept = Allocation(jobs, **wanted)
     pods = kept.uids()
@@ -94,6 +96,9 @@ def test_jobs_on_kept_pods(jobs, machines):
     result = kept.run("-n", 4, ALLREDUCE).ok()
     assert "known from sysfs only" not in result.err  # that was said when they were allocated
     assert result.out.startswith("allreduce: 4 ranks, workers: 2, hosts: 2;") and "right on every rank" in result.out
+    for options, where in (((), ("0", "0")), (("--slots", 2), ("0", "1"))):
+        result = kept.run("-n", 2, *options, SPAWN, "once").ok()
+        assert sorted(re.findall(r"^child (\d) of 2 on (\d) ", result.out, re.M)) == [("0", where[0]), ("1", where[1])], result
     result = kept.run("-n", 2, "sh", "-c", "exit 3")
     assert result.rc == 3 and "exited with status 3" in result.err
     assert kept.run("-n", 2, "nosuch").rc == 127

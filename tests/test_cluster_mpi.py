@@ -70,6 +70,35 @@ def test_own_mpirun(jobs, name, mode):
     assert "ok: 8 ranks, 4 nodes\n" in result.out
 
 
+# ---- ranks that ranks start ----
+
+CHILD = re.compile(r"^child (\d) of (\d) on (\d) in ", re.M)
+
+
+@MODES
+def test_spawned_ranks(jobs, mode):
+    """In the job's own pods: they fill the free slots of the first, then those of the second."""
+    result = jobs.run(*mode, workers=2, slots=2, **mpi(program("openmpi5", "mpi_spawn"), "once")).ok()
+    assert sorted(CHILD.findall(result.out)) == [("0", "2", "0"), ("1", "2", "1")], result
+
+
+def test_spawned_ranks_of_a_role(jobs):
+    """Each role has slots of its own: the first takes no more."""
+    command = {"command": [program("openmpi5", "mpi_spawn"), "once"]}
+    roles = [{"name": "head", "slots": 1, **command}, {"name": "pool", "slots": 3, **command}]
+    result = jobs.run("--here", image=MPI, roles=roles).ok()
+    assert sorted(CHILD.findall(result.out)) == [("0", "2", "1"), ("1", "2", "1")], result
+
+
+def test_spawned_ranks_that_have_no_slot(jobs):
+    """An MPI error for the ranks that ask; the message says what the spec can."""
+    spec = {"workers": 2, "slots": 2, **mpi(program("openmpi5", "mpi_spawn"), "refused", "own", "3")}
+    result = jobs.run("--here", **spec).ok()
+    assert "refused\n" in result.out and "child" not in result.out, result
+    assert ("rank 0: spawn: 3 ranks are asked for, 2 slots are free: spec.slots: N gives each worker N, spec.oversubscribe: true starts them "
+            "all the same\n") in result.err, result
+
+
 # ---- over NICs that our node plugin attaches ----
 
 COUNTED = ("for each in net1 eth0; do cd /sys/class/net/$each/statistics; echo $GROUP_RANK $each $(cat tx_bytes rx_bytes); "

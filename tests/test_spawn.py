@@ -174,6 +174,26 @@ def test_a_child_that_leaves_ends_the_job(spawn, mpi, how, status, said):
 
 
 @each_api
+def test_slots_of_a_spec(drarun, mpi, tmp_path):
+    """--local takes the job's keys, which the options override."""
+    file = tmp_path / "job.json"
+
+    def run(*options, case, **spec):
+        command = [str(mpi.compile("mpi_spawn.c")), *map(str, case)]
+        file.write_text(json.dumps({"spec": {"workers": 2, "image": "none", "command": command, **spec}}))
+        return drarun("run", "--local", file, *options, env=environment(mpi), cwd=tmp_path, timeout=60).ok()
+
+    def workers(result):
+        return [rest.split()[0] for _, rest in sorted(children(result).items())]
+
+    assert workers(run(slots=2, case=["once"])) == ["0", "1"]
+    assert workers(run(slots=1, oversubscribe=True, case=["once"])) == ["0", "1"]
+    assert workers(run("--slots", 3, slots=1, case=["once"])) == ["0", "0"]
+    result = run(slots=2, case=["refused", "own", 3])
+    assert "3 ranks are asked for, 2 slots are free: --slots N gives each worker N, --oversubscribe" in result.err, repr(result)
+
+
+@each_api
 def test_signals_reach_children(spawn, tmp_path):
     """And nothing of them is left, which the fixture checks."""
     job = spawn("--workers", 2, "-n", 1, "--slots", 2, case=["lost", "hang"], start=True)

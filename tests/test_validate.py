@@ -21,6 +21,8 @@ metadata: {name: all-reduce, generateName: all-, namespace: train, labels: {a: b
 spec:
   workers: 2
   ranksPerWorker: 8
+  slots: 10
+  oversubscribe: false
   bind: core
   devices:
     gpus: {count: 8, class: gpu.nvidia.com, capacity: {memory: 79Gi}, tolerations: [{key: x.y/z, operator: Exists, effect: NoExecute, tolerationSeconds: 60}]}
@@ -227,7 +229,8 @@ def test_schema_and_parser_agree(drarun, tmp_path):
         # of the merged template: which container is whose, and names
         pod = "/template/spec/containers/" in name and all(each["code"] == "missing" for each in result["findings"])
         # of two numbers in two places
-        cpus = all("both must be one number" in each["message"] or "equal parts" in each["message"] for each in result["findings"])
+        cpus = all(any(part in each["message"] for part in ("both must be one number", "equal parts", "slots are fewer"))
+                   for each in result["findings"])
         match = name in {"more/spec/devices/gpus/left out", "more/spec/devices/nics/left out"}
         role = name in LACKS
         profile = "/profile/" in name and all("no profile" in each["message"] for each in result["findings"])

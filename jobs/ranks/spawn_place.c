@@ -75,7 +75,7 @@ static void take_more(const struct share *share, const struct place_program *pro
 }
 
 static int refuse(const struct place_program *program, uint32_t fit, uint32_t room,
-                  struct drarun_error *err)
+                  const char *cure, struct drarun_error *err)
 {
     struct buf hosts = BUF_INIT;
     for (size_t i = 0; i < program->host_count; i++)
@@ -87,23 +87,22 @@ static int refuse(const struct place_program *program, uint32_t fit, uint32_t ro
              : fit == 0
                  ? error_kind(err, DRARUN_ERR_USAGE, ENOSPC, "spawn: no worker takes more ranks")
                  : error_kind(err, DRARUN_ERR_USAGE, ENOSPC,
-                              "spawn: %u rank%s asked for, %u slot%s free%s%s: --slots N gives "
-                              "each worker N, --oversubscribe starts them all the same",
-                              program->count, program->count == 1 ? " is" : "s are", room,
-                              room == 1 ? " is" : "s are", text[0] ? " on " : "", text);
+                              "spawn: %u rank%s asked for, %u slot%s free%s%s: %s", program->count,
+                              program->count == 1 ? " is" : "s are", room,
+                              room == 1 ? " is" : "s are", text[0] ? " on " : "", text, cure);
     buf_done(&hosts);
     return rc;
 }
 
 static int place_program(const struct share *share, const struct place_program *program,
-                         bool oversubscribe, struct drarun_error *err)
+                         bool oversubscribe, const char *cure, struct drarun_error *err)
 {
     uint32_t room = 0, fit = 0;
     uint32_t left = take_free(share, program, &room);
     for (uint32_t w = 0; w < share->worker_count; w++)
         fit += may_run_on(program, &share->workers[w]);
     if (fit == 0 || (left > 0 && !oversubscribe))
-        return refuse(program, fit, room, err);
+        return refuse(program, fit, room, cure, err);
     take_more(share, program, left, fit);
     for (uint32_t w = 0; w < share->worker_count; w++)
         share->used[w] += share->take[w];
@@ -138,7 +137,7 @@ static int check_counts(const struct place_program *programs, size_t count,
 
 int spawn_place(const struct place_worker *workers, uint32_t worker_count,
                 const struct place_program *programs, size_t program_count, bool oversubscribe,
-                struct rankmap *ret_map, struct drarun_error *err)
+                const char *cure, struct rankmap *ret_map, struct drarun_error *err)
 {
     int rc = check_counts(programs, program_count, err);
     if (rc < 0)
@@ -155,7 +154,7 @@ int spawn_place(const struct place_worker *workers, uint32_t worker_count,
     size_t block_count = 0;
     uint32_t first = 0;
     for (size_t i = 0; i < program_count; i++) {
-        rc = place_program(&share, &programs[i], oversubscribe, err);
+        rc = place_program(&share, &programs[i], oversubscribe, cure, err);
         if (rc < 0)
             return rc;
         block_count += add_blocks(&share, (uint32_t)i, first, blocks + block_count);

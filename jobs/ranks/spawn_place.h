@@ -29,10 +29,10 @@ uint32_t spawn_slots(uint32_t ranks, uint32_t cpus);
 
 /* The programs in their order fill the free slots of the workers in theirs, as the job's first
  * ranks do. What remains is refused with -ENOSPC, or with oversubscribe shared out evenly. -ENOENT:
- * no worker has such a host. Kind DRARUN_ERR_USAGE with what to do; the map's ranks and programs
- * count from 0. */
+ * no worker has such a host. Kind DRARUN_ERR_USAGE with what to do, for more slots `cure`; the
+ * map's ranks and programs count from 0. */
 int spawn_place(const struct place_worker *workers, uint32_t worker_count,
                 const struct place_program *programs, size_t program_count, bool oversubscribe,
-                struct rankmap *ret_map, struct drarun_error *err);
+                const char *cure, struct rankmap *ret_map, struct drarun_error *err);
 
 #endif

@@ -23,6 +23,7 @@ static const char no_launcher[] = "there is no launcher's pod";
 static const char processes[] = "Ray starts as many processes as its actors and tasks ask for";
 static const char starts[] = "Ray starts its processes itself";
 static const char gangs[] = "gangs are KubeRay's, by its batch scheduler";
+static const char spawns[] = "torchrun's processes start no others";
 static const char unbound[] = "torchrun binds no processes";
 static const char rules[] = "no launcher looks at how an attempt has ended";
 static const char report[] = "no launcher collects files beside a report";
@@ -42,6 +43,8 @@ const struct left_out left_out_fields[] = {
     {"spec.success", WHY(watched, watched, watched), "all"},
     {"spec.world", CARRIED},
     {"spec.ranksPerWorker", WHY(processes, NULL, processes)},
+    {"spec.slots", WHY(processes, spawns, processes)},
+    {"spec.oversubscribe", WHY(processes, spawns, processes), "false"},
     {"spec.bind", WHY(processes, unbound, processes), "none"},
     {"spec.devices.gpus.count", CARRIED},
     {"spec.devices.gpus.class", CARRIED},
@@ -148,8 +151,8 @@ static bool is_same(const json_t *value, const char *same)
     const char *text = json_string_value(value);
     if (json_is_integer(value))
         snprintf(number, sizeof number, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
-    if (json_is_false(value)) /* lib/doc/fields.h */
-        return same && strcmp(same, "off") == 0;
+    if (json_is_false(value)) /* also the word off: lib/doc/fields.h */
+        return same && (strcmp(same, "off") == 0 || strcmp(same, "false") == 0);
     return same && strcmp(text ? text : number, same) == 0;
 }
 

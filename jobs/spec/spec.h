@@ -94,6 +94,7 @@ struct spec_role {
     uint32_t workers;
     uint32_t first;            /* its first worker: they are numbered over all roles in order */
     uint32_t ranks_per_worker; /* 0: the worker's GPUs, else 1 */
+    uint32_t slots; /* ranks that a worker may have, with those that ranks start; 0: not said */
     struct spec_devices gpus, nics;
     uint32_t cpu_count;       /* CPUs that each worker claims; 0: none */
     struct spec_devices cpus; /* the groups of CPUs that they are of, one each of count, with the
@@ -127,6 +128,7 @@ struct job_spec {
     enum spec_success success;
     uint32_t success_role;   /* which, with SPEC_SUCCESS_ROLE */
     bool own_worlds;         /* each role is an MPI_COMM_WORLD of its own */
+    bool oversubscribe;      /* ranks may start more than there are slots */
     const char *bind;        /* as --bind (jobs/ranks/binding.h) */
     enum spec_spread spread; /* 0: left out; jobs/spec/node_spread.h says what holds then */
     enum spec_claims claims;

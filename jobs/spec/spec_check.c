@@ -342,6 +342,10 @@ static void check_texts(const struct reader_node *spec, const struct job_spec *s
         !(k8s_is_domain_path(s->managed_by) && strlen(s->managed_by) <= SPEC_MANAGER_MAX) &&
         reader_get(spec, "managedBy", &node))
         reader_expected(&node, "a controller such as example.com/name, of at most 63 characters");
+    if (s->oversubscribe && s->launch && s->launch != SPEC_LAUNCH_PMIX)
+        reader_fail_key(spec, "oversubscribe",
+                        "is for ranks that ranks start through PMIx: leave it out, or use launch: "
+                        "pmix");
     if (s->queue && s->claims == SPEC_CLAIMS_DIRECT && reader_get(spec, "devices", &devices))
         reader_fail_key(&devices, "claims",
                         "queue needs claims: template, which is what Kueue counts");
@@ -367,8 +371,24 @@ static void read_keys(const struct spec_role_nodes *at, struct spec_role *role)
                     asks ? spec_role_holder(at, "nccl") : at->own, role);
 }
 
-static void check_role(const struct spec_role_nodes *at, struct spec_role *role)
+/* Ranks that ranks start are placed by drarun with PMIx alone. */
+static void check_slots(const struct spec_role_nodes *at, const struct job_spec *s,
+                        const struct spec_role *role)
 {
+    struct reader_node node;
+    if (role->slots == 0 || !spec_role_get(at, "slots", &node))
+        return;
+    if (role->slots < role->ranks_per_worker)
+        reader_fail(&node, "%u slots are fewer than the %u ranks that each worker starts with",
+                    role->slots, role->ranks_per_worker);
+    if (s->launch == SPEC_LAUNCH_ENV)
+        reader_fail(&node, "launch: env has no PMIx, by which ranks start others: leave it out");
+}
+
+static void check_role(const struct spec_role_nodes *at, const struct job_spec *s,
+                       struct spec_role *role)
+{
+    check_slots(at, s, role);
     spec_check_devices(at, role);
     spec_check_template(at, role);
     check_labels(spec_role_holder(at, "labels"), "labels", true);
@@ -440,7 +460,7 @@ static void read_roles(const struct reader_node *spec, struct spec_raw *raw)
         if (listed)
             fields_known(&spec_role_fields, own);
         read_keys(&at, role);
-        check_role(&at, role);
+        check_role(&at, s, role);
         if (listed)
             check_role_name(own, s, r);
         else

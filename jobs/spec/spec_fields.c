@@ -476,6 +476,7 @@ static const struct field_table failure_fields = TABLE(failure_list);
     {"workers", FIELD_COUNT, (at) + OF_ROLE(workers), 1, SPEC_WORKERS_MAX, .fallback = "1"},       \
         {"ranksPerWorker", FIELD_COUNT, (at) + OF_ROLE(ranks_per_worker), 1,                       \
          RANKS_PER_WORKER_MAX},                                                                    \
+        {"slots", FIELD_COUNT, (at) + OF_ROLE(slots), 1, RANKS_PER_WORKER_MAX},                    \
         {"devices", FIELD_GROUP, at, .group = &devices_fields},                                    \
         {"nccl", FIELD_GROUP, at, .group = &nccl_fields},                                          \
         {"image", FIELD_CALL, 0, .read = spec_read_text},                                          \
@@ -509,6 +510,7 @@ static const struct field spec_list[] = {
     {"roles", FIELD_CALL, 0, .read = read_roles},
     {"success", FIELD_TEXT, AT(success), .fallback = "all"}, /* see spec_check */
     {"world", FIELD_CALL, AT(s.own_worlds), .fallback = "shared", .read = read_world},
+    {"oversubscribe", FIELD_BOOL, AT(s.oversubscribe), .fallback = "false"},
     {"bind", FIELD_CALL, AT(s.bind), .fallback = "none", .read = read_bind},
     {"placement", FIELD_GROUP, 0, .group = &placement_fields},
     {"computeDomain", FIELD_CALL, AT(s.compute_domain), .read = read_domain},

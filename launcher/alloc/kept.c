@@ -172,6 +172,17 @@ static uint32_t ranks_per_worker(const struct kept *k, const struct job_request 
     return starts_others || gpus == 0 ? 1 : gpus;
 }
 
+/* As the most that a worker may have only where that is needed: it would leave no slot to ranks
+ * that these start. */
+static void count_ranks(const struct kept *k, struct job_request *request)
+{
+    uint32_t each = ranks_per_worker(k, request);
+    if (request->launch_mpirun || request->per_host || request->hosts || request->hostfile)
+        request->per_worker = each;
+    else
+        request->programs[0].ranks = each * k->spec.workers;
+}
+
 static int on_prepare(void *arg, struct job *job, struct drarun_error *err)
 {
     struct kept *k = arg;
@@ -217,7 +228,10 @@ static void fill(struct kept *k, struct job_request *request)
         request->launch_mpirun = k->spec.launch == SPEC_LAUNCH_MPIRUN;
     }
     if (request->program_count == 1 && !request->programs[0].ranks && !request->per_worker)
-        request->per_worker = ranks_per_worker(k, request);
+        count_ranks(k, request);
+    if (!request->slots)
+        request->slots = k->role->slots;
+    request->oversubscribe |= k->spec.oversubscribe;
 }
 
 /* Each job of the allocation has a name of its own behind the allocation's. */

@@ -169,6 +169,13 @@ static void add_text(struct strlist *words, const char *option, const char *text
     }
 }
 
+static void add_slots(const struct job_spec *job, struct strlist *words)
+{
+    add_number(words, "--slots", job->roles[0].slots);
+    if (job->oversubscribe)
+        strlist_add(words, "--oversubscribe");
+}
+
 static void make_words(const char *program, const char *const *command,
                        const struct drarun_local_options *o, struct strlist *words)
 {
@@ -181,6 +188,8 @@ static void make_words(const char *program, const char *const *command,
         add_text(words, "--stdin", "none");
     add_number(words, "-n", o->ranks ? o->ranks : o->workers);
     add_number(words, "--workers", o->workers);
+    if (o->spec && !is_whole(o))
+        add_slots(&o->spec->job, words);
     add_text(words, "--launch", o->launch);
     add_text(words, "--bind", o->bind);
     add_text(words, "--wd", o->directory);

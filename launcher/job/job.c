@@ -143,7 +143,7 @@ static int map_ranks(struct job *job, struct drarun_error *err)
     job->spawning.first_ranks = job->map.ranks;
     job->worlds = request->own_worlds ? job->map.apps : 1;
     job->spawning.hold = job->count > 1 && !request->launch_env && !request->launch_mpirun &&
-                         (request->slots > 0 || request->oversubscribe);
+                         request_may_spawn(request);
     job->spawning.requests = job_spawn_new(job);
     job->names = job_names_new();
     job->rank_ended = calloc(job->map.ranks, 1);

@@ -125,7 +125,8 @@ static void fill_job(struct launch_message *m, const struct launch_facts *facts)
     wire->mode = request->launch_env      ? DRARUN__WIRE__LAUNCH_MODE__LAUNCH_ENV
                  : request->launch_mpirun ? DRARUN__WIRE__LAUNCH_MODE__LAUNCH_MPIRUN
                                           : DRARUN__WIRE__LAUNCH_MODE__LAUNCH_PMIX;
-    wire->slots = request->slots ? request->slots : request->per_worker;
+    uint32_t slots = request_slots(request, 0);
+    wire->slots = slots ? slots : request->per_worker; /* one program, where it is looked at */
     wire->bind = unconst(request->bind ? request->bind : "none");
     wire->stop_at = request->stop_at;
     wire->report_bindings = request->report_bindings;

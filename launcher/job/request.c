@@ -31,6 +31,32 @@ void request_decide_success(struct job_request *request, const struct job_spec *
     request->success_count = request->programs[spec->success_role].ranks;
 }
 
+uint32_t request_slots(const struct job_request *request, uint32_t worker)
+{
+    uint32_t first = 0;
+    if (request->slots > 0)
+        return request->slots;
+    for (size_t i = 0; i < request->program_count; i++) {
+        if (worker - first < request->programs[i].workers)
+            return request->programs[i].slots;
+        first += request->programs[i].workers;
+    }
+    return 0;
+}
+
+bool request_may_spawn(const struct job_request *request)
+{
+    bool said = request->slots > 0 || request->oversubscribe;
+    for (size_t i = 0; i < request->program_count; i++)
+        said |= request->programs[i].slots > 0;
+    return said;
+}
+
+bool request_is_of_spec(const struct job_request *request)
+{
+    return request->pods && !request->pods->entry && !request->pods->kept;
+}
+
 bool request_is_elsewhere(const struct job_request *request)
 {
     return request->agents || request->pods;

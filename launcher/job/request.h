@@ -22,6 +22,7 @@ struct request_program {
     uint32_t ranks;     /* 0: not said */
     uint32_t workers;   /* its own, behind those of the programs before it: of every program or of
                          * none; 0: all programs share the workers */
+    uint32_t slots;     /* as job_request.slots, of each of these; 0: not said */
     struct strlist env; /* "NAME=VALUE", or "NAME" for the launcher's own value */
     const char *wd;     /* NULL: not said */
     char *const *argv;  /* argc strings, not NULL-terminated */
@@ -105,8 +106,9 @@ struct job_request {
     bool own_worlds;    /* each program is an MPI_COMM_WORLD of its own */
     bool launch_env;    /* environment alone, no PMIx */
     bool launch_mpirun; /* the program is mpirun, which starts the ranks through the agents */
-    uint32_t slots;     /* ranks that a worker may have: mpirun is told so, and ranks may spawn so
-                         * many; 0: not said */
+    /* Ranks that a worker may have: mpirun is told so, and ranks may spawn so many; 0: not said for
+     * all workers. */
+    uint32_t slots;
     bool oversubscribe; /* ranks may spawn more */
     /* Ranks whose success is the job's, success_count of them from success_first; 0: all. */
     uint32_t success_first, success_count;
@@ -142,6 +144,13 @@ void request_done(struct job_request *request);
 struct job_spec;
 /* Whose success is the job's, of programs that are the spec's roles with their ranks. */
 void request_decide_success(struct job_request *request, const struct job_spec *spec);
+
+/* Slots that were said for a worker; 0: none. */
+uint32_t request_slots(const struct job_request *request, uint32_t worker);
+/* Slots were said for a worker, or that there may be more ranks than slots. */
+bool request_may_spawn(const struct job_request *request);
+/* A job of a cluster: its spec says what a command line says of others. */
+bool request_is_of_spec(const struct job_request *request);
 
 /* Its agents are other people's processes: started by hand, or in pods. */
 bool request_is_elsewhere(const struct job_request *request);

@@ -56,16 +56,17 @@ static uint32_t count_fellows(const struct job *job, const struct agent *agent)
 
 static uint32_t slots_of(const struct job *job, const struct agent *agent)
 {
-    uint32_t ranks = 0;
+    const struct job_request *request = job->request;
+    uint32_t said = request_slots(request, agent->index), ranks = 0;
     for (size_t b = 0; b < job->map.block_count; b++) {
         const struct rank_block *block = &job->map.blocks[b];
         if (block->first < job->spawning.first_ranks && block->worker == agent->index)
             ranks += block->count;
     }
-    if (job->request->slots > 0)
-        return job->request->slots;
-    if (job->request->per_worker > 0)
-        return job->request->per_worker;
+    if (said > 0)
+        return said;
+    if (request->programs[0].workers == 0 && request->per_worker > 0)
+        return request->per_worker;
     return spawn_slots(ranks, count_cpus(agent) / count_fellows(job, agent));
 }
 
@@ -92,6 +93,11 @@ static int place(const struct job *job, const Drarun__Wire__SpawnRequest *wire,
                  struct rankmap *ret_map, struct drarun_error *err)
 {
     const struct request_pods *pods = job->request->pods;
+    const char *cure = request_is_of_spec(job->request)
+                           ? "spec.slots: N gives each worker N, spec.oversubscribe: true starts "
+                             "them all the same"
+                           : "--slots N gives each worker N, --oversubscribe starts them all the "
+                             "same";
     cleanup_free struct place_worker *workers = calloc(job->count, sizeof *workers);
     cleanup_free struct place_program *programs = calloc(wire->n_apps + 1, sizeof *programs);
     if (!workers || !programs)
@@ -112,7 +118,7 @@ static int place(const struct job *job, const Drarun__Wire__SpawnRequest *wire,
         programs[i] = (struct place_program){wire->apps[i]->count, wire->apps[i]->hosts,
                                              wire->apps[i]->n_hosts};
     return spawn_place(workers, job->count, programs, wire->n_apps,
-                       job->request->oversubscribe || wire->oversubscribe, ret_map, err);
+                       job->request->oversubscribe || wire->oversubscribe, cure, ret_map, err);
 }
 
 /* ---- one request ---- */

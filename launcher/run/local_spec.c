@@ -224,6 +224,7 @@ static int fill_program(struct local_spec *own, struct job_request *request,
                       ? given->wd
                       : json_string_value(json_object_get(spec_role_container(role), "workingDir"));
     program->workers = role->workers;
+    program->slots = role->slots;
     program->ranks =
         spec->launch == SPEC_LAUNCH_MPIRUN ? 1 : role->workers * ranks_per_worker(spec, role, argv);
     return rc;
@@ -234,6 +235,7 @@ static void fill_request(const struct job_spec *spec, struct job_request *reques
     request->workers = spec->workers;
     if (!request->bind)
         request->bind = spec->bind;
+    request->oversubscribe |= spec->oversubscribe;
     request->own_worlds = spec->own_worlds;
     request->launch_env = spec->launch == SPEC_LAUNCH_ENV;
     request->launch_mpirun = spec->launch == SPEC_LAUNCH_MPIRUN;

@@ -261,6 +261,7 @@ static const struct option_spec specs[] = {
      .min = 1,
      .max = RANKMAP_RANKS_MAX,
      .applies = TO_PROGRAMS,
+     .instead = "the spec sets it: slots",
      .help = "maximum ranks per worker, including spawned ones\n(default: the ranks started, or "
              "the worker's CPUs if\nthey are more)"},
     {.name = "oversubscribe",
@@ -268,6 +269,7 @@ static const struct option_spec specs[] = {
      .kind = OPTION_FLAG,
      .offset = FIELD(oversubscribe),
      .applies = TO_PROGRAMS,
+     .instead = "the spec sets it: oversubscribe",
      .help = "let ranks spawn more ranks than there are slots"},
     {.name = "report-bindings",
      .group = ranks,

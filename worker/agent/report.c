@@ -14,6 +14,7 @@
 #include "lib/wire/hello.h"
 #include "worker/agent/private.h"
 #include "worker/tree/pmix_version.h"
+#include "worker/host/cgroup.h"
 #include "worker/host/session.h"
 
 #define LATE_ABORT_MS 1200 /* longer than a dying rank keeps back news, ranks_dying() */
@@ -80,6 +81,8 @@ void agent_send_hello(struct agent *agent)
     if (agent->options.pod)
         message.job = unconst(agent->options.pod->job);
     message.cpus = affinity_count();
+    if (agent->options.pod && cgroup_cpu_quota() < message.cpus) /* the node's are not its own */
+        message.cpus = cgroup_cpu_quota();
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(HELLO, hello, &message);
     agent_send(agent, &envelope);
 }

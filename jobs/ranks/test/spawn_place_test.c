@@ -62,7 +62,7 @@ static void fills_free_slots_in_order(void **state)
         struct rankmap map;
         struct buf text = BUF_INIT;
         assert_int_equal(spawn_place(placed[i].workers, placed[i].worker_count, programs, count,
-                                     placed[i].oversubscribe, &map, NULL),
+                                     placed[i].oversubscribe, "", &map, NULL),
                          0);
         for (size_t b = 0; b < map.block_count; b++)
             buf_printf(&text, "%s%u:%u*%u", b > 0 ? " " : "", map.blocks[b].app,
@@ -84,14 +84,12 @@ static const struct {
      2,
      NULL,
      ENOSPC,
-     "spawn: 2 ranks are asked for, 1 slot is free: --slots N gives each worker N, "
-     "--oversubscribe starts them all the same"},
+     "spawn: 2 ranks are asked for, 1 slot is free: more slots"},
     {{{"a", NULL, 2, 2, false}, {"b", NULL, 2, 1, false}},
      1,
      "a",
      ENOSPC,
-     "spawn: 1 rank is asked for, 0 slots are free on a: --slots N gives each worker N, "
-     "--oversubscribe starts them all the same"},
+     "spawn: 1 rank is asked for, 0 slots are free on a: more slots"},
     {{{"a", NULL, 2, 0, false}, {"b", NULL, 2, 0, false}},
      1,
      "c",
@@ -122,8 +120,9 @@ static void refuses_with_what_to_do(void **state)
         const struct place_program program = {refused[i].count, hosts, refused[i].host ? 1 : 0};
         struct drarun_error err = {0};
         struct rankmap map;
-        assert_int_equal(spawn_place(refused[i].workers, 2, &program, 1, false, &map, &err),
-                         -refused[i].code);
+        assert_int_equal(
+            spawn_place(refused[i].workers, 2, &program, 1, false, "more slots", &map, &err),
+            -refused[i].code);
         assert_int_equal(err.kind, DRARUN_ERR_USAGE);
         assert_string_equal(err.text, refused[i].says);
     }

@@ -29,6 +29,8 @@ static void test_short_form(void **state)
     assert_null(s.namespace);
     assert_int_equal(s.workers, 3);
     assert_int_equal(s.roles[0].ranks_per_worker, 0);
+    assert_int_equal(s.roles[0].slots, 0);
+    assert_false(s.oversubscribe);
     assert_int_equal(s.roles[0].gpus.count + s.roles[0].nics.count, 0);
     assert_int_equal(s.roles[0].align, SPEC_ALIGN_PREFERRED);
     assert_int_equal(s.claims, SPEC_CLAIMS_DIRECT);
@@ -82,7 +84,7 @@ static const char whole[] =
     "apiVersion: drarun.dev/v1alpha1\nkind: DraJob\n"
     "metadata: {name: name, namespace: ns, labels: {a: b}, annotations: {x.y/z: anything at all}}\n"
     "spec:\n"
-    "  workers: 2\n  ranksPerWorker: 4\n"
+    "  workers: 2\n  ranksPerWorker: 4\n  slots: 6\n"
     "  devices:\n"
     "    gpus: {count: all}\n"
     "    nics: {count: 1, class: dranet, selector: ['1 < 2', '2 < 3'], match: [dra.net/rail],\n"
@@ -128,6 +130,7 @@ static void test_everything(void **state)
     (void)state;
     assert_string_equal(s.name, "name");
     assert_string_equal(s.namespace, "ns");
+    assert_int_equal(s.roles[0].slots, 6);
     assert_string_equal(json_string_value(json_object_get(s.labels, "a")), "b");
     assert_non_null(json_object_get(s.annotations, "x.y/z"));
     assert_true(s.roles[0].gpus.all);
@@ -285,6 +288,11 @@ static void test_refused(void **state)
         {JOB("workers:"), "spec.workers: expected an integer of at least 1, got nothing (null)"},
         {JOB("worker: 2"), "job.yaml:5:3: spec.worker: unknown key; did you mean workers?"},
         {JOB("x: 2"), "spec.x: unknown key; known here: workers ranksPerWorker"},
+        {JOB("ranksPerWorker: 4\n  slots: 3"),
+         "spec.slots: 3 slots are fewer than the 4 ranks that each worker starts with"},
+        {JOB("launch: env\n  slots: 3"), "spec.slots: launch: env has no PMIx"},
+        {JOB("launch: mpirun\n  oversubscribe: true"),
+         "spec.oversubscribe: is for ranks that ranks start through PMIx"},
         {JOB("workers: 10000\n  ranksPerWorker: 4096"), "are more than the 1000000 ranks"},
         {JOB("devices: {gpus: {count: 8, resource: gpu}}"), "a resource such as nvidia.com/gpu"},
         {JOB("devices: {gpus: {count: 8, resource: a.b/c, selector: 'true'}}"),
@@ -708,13 +716,13 @@ static const char roles[] =
     "spec:\n"
     "  image: all\n"
     "  env: {A: top}\n"
-    "  ranksPerWorker: 2\n"
+    "  ranksPerWorker: 2\n  slots: 4\n  oversubscribe: true\n"
     "  devices: {gpus: {count: 4}, nics: {count: 4, class: dranet}}\n"
     "  nccl: {profile: gke-a4}\n"
     "  success: train\n"
     "  roles:\n"
     "  - {name: coordinator, ranksPerWorker: 1, devices: {}, command: [head], env: {B: own}}\n"
-    "  - {name: train, workers: 3, image: trainer, command: [train]}\n"
+    "  - {name: train, workers: 3, slots: 2, image: trainer, command: [train]}\n"
     "  - {name: serve, workers: 2, command: [serve], devices: {gpus: {count: 1}}}\n";
 
 /* A role's own keys replace those of the top as a whole; workers are numbered over all roles. */
@@ -733,6 +741,9 @@ static void test_roles(void **state)
     assert_ptr_equal(spec_role_of(&s, 5), serve);
     assert_int_equal(head->ranks_per_worker, 1);
     assert_int_equal(train->ranks_per_worker, 2);
+    assert_int_equal(head->slots, 4);
+    assert_int_equal(train->slots, 2);
+    assert_true(s.oversubscribe);
     assert_false(spec_role_has_devices(head));
     assert_int_equal(train->gpus.count, 4);
     assert_int_equal(train->nics.count, 4);
@@ -804,6 +815,12 @@ static void test_refused_roles(void **state)
          "roles: 12000 workers are more than the 10000 of a job"},
         {TWO("ranksPerWorker: 4096", "workers: 200", "workers: 200"),
          "roles: 1638400 ranks on 400 workers are more than the 1000000 ranks of a job"},
+        {TWO("slots: 3", "workers: 1", "ranksPerWorker: 4"),
+         "slots: 3 slots are fewer than the 4 ranks"},
+        {TWO("", "slots: 3, ranksPerWorker: 4", "workers: 1"),
+         "roles[0].slots: 3 slots are fewer than the 4 ranks"},
+        {TWO("", "oversubscribe: true", "workers: 1"),
+         "roles[0].oversubscribe: applies to the whole job: put it into spec.oversubscribe"},
         {TWO("", "devices: {claims: direct}", "workers: 1"),
          "roles[0].devices.claims: applies to the whole job: put it into spec.devices.claims"},
         {TWO("success: c", "workers: 1", "workers: 1"),

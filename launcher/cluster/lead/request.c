@@ -108,6 +108,7 @@ static int add_programs(const struct ranks_facts *facts, struct ranks *r, struct
         program->argv = argv->items;
         program->argc = argv->count;
         program->workers = role->workers;
+        program->slots = role->slots;
         r->role_ranks[r->count - 1] = role->workers * each;
         /* a user's own mpirun runs once, whatever it starts */
         program->ranks = spec->launch == SPEC_LAUNCH_MPIRUN ? 1 : role->workers * each;
@@ -148,6 +149,7 @@ int ranks_build(const struct ranks_facts *facts, const struct request_pods *pods
         .per_worker = per_worker,
         .orphan_wait_ms = ORPHAN_WAIT_MS,
         .radix = RADIX,
+        .oversubscribe = facts->spec->oversubscribe,
         .bind = facts->spec->bind,
         .own_worlds = facts->spec->own_worlds,
         .pods = &r->pods,

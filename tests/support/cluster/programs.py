@@ -5,7 +5,8 @@ from ..build import BUILD, SOURCE
 from ..mpi import BY_NAME
 
 NAME, BASE = "mpi-programs", "mpi"
-PROGRAMS = {"allreduce": SOURCE / "examples" / "allreduce" / "allreduce.c", "mpi_check": "mpi_check.c"}
+PROGRAMS = {"allreduce": SOURCE / "examples" / "allreduce" / "allreduce.c", "mpi_check": "mpi_check.c",
+            "mpi_spawn": "mpi_spawn.c"}
 MPIS = ("openmpi4", "openmpi5", "mpich5")  # mpich4 hangs: docs/design/002-mpi-libraries.md
 BENCH_MODULE = "/usr/local/lib/drarun/bench-mpi.so"  # Open MPI 4's, where drarun-bench looks for it
 PARTS = ("bin", "lib", "etc", "share")
