@@ -101,6 +101,19 @@ def test_an_mpi_program(pods, examples):
     assert [each.rc for each in results] == [0, 0, 0]
 
 
+def test_ranks_that_ranks_start(pods, mpi_named):
+    """They run in the pods that are there, as many as --slots says."""
+    mpi = mpi_named("openmpi5")
+    made, program = pods(2), mpi.compile("mpi_spawn.c")
+
+    def run(*words):
+        return finish([made.start(i, "--workers", 2, *words, **mpi.env) for i in (0, 1)])[0].ok()
+    spawned = run("--slots", 2, "--", program, "once")
+    assert sorted(re.findall(r"child (\d) of 2 on (\d) ", spawned.out)) == [("0", "0"), ("1", "1")], spawned
+    refused = run("--slots", 1, "--", program, "refused", "own", 2)
+    assert "rank 0: spawn: 2 ranks are asked for, 0 slots are free: --slots N gives each worker N" in refused.err, refused
+
+
 def test_the_status_is_every_pods(pods):
     first, second = pods(2).run("--workers", 2, "--", "sh", "-c", "test $DRARUN_RANK = 0 && sleep 1000; exit 9")
     assert (first.rc, second.rc) == (9, 9)

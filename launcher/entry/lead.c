@@ -268,7 +268,11 @@ static int run_round(struct lead *l, bool *ret_again, int *ret_status, struct dr
     size_t words = 0;
     while (o->argv[words])
         words++;
-    struct request_program program = {.argv = o->argv, .argc = words};
+    struct request_program program = {
+        .argv = o->argv,
+        .argc = words,
+        .ranks = l->spec.roles[0].ranks_per_worker * l->count,
+    };
     const struct request_pods pods = {
         .base = l->base,
         .key = l->in->key,
@@ -291,7 +295,9 @@ static int run_round(struct lead *l, bool *ret_again, int *ret_status, struct dr
     const struct job_request request = {
         .programs = &program,
         .program_count = 1,
-        .per_worker = l->spec.roles[0].ranks_per_worker,
+        .per_worker = o->per_worker,
+        .slots = o->slots,
+        .oversubscribe = o->oversubscribe,
         .radix = RADIX,
         .bind = o->bind ? o->bind : "none",
         .pods = &pods,
