@@ -124,14 +124,26 @@ def test_info_keys(spawn, mpi, tmp_path, key, value, says):
     (["-n", 2, "--slots", 4], ["own", 1, "host", "elsewhere"], "no worker of the job is on host elsewhere"),
 ], ids=["slots", "program", "host"])
 def test_what_cannot_be_is_an_error(spawn, mpi, options, case, says):
-    """With the reason on our stderr; the parents go on and the job ends with 0."""
-    if mpi.name == "openmpi4":  # as under its own mpirun
-        options = [1 if word == 2 and options[i - 1] == "-n" else word for i, word in enumerate(options)]
-        case = ["own", 3] if "slots" in says else case  # its other ranks wait for the one that got the error
-        says = says.replace("2 ranks are asked for, 1 slot is", "3 ranks are asked for, 2 slots are")
-    result = spawn(*options, case=["refused", *case]).ok()
-    assert "refused\n" in result.out
+    """With the reason on our stderr; the parents go on and the job ends with 0. Open MPI 4 tells the error to the rank that asked alone,
+    also under its own mpirun: so the job ends, and no rank waits for ever."""
+    result = spawn(*options, case=["refused", *case])
     assert re.search(rf"drarun: rank 0: spawn: .*{re.escape(says)}", result.err), repr(result)
+    if mpi.name == "openmpi4":
+        assert result.rc == 1 and re.search(rf"drarun: rank 0 .* aborted the job with status 1 after .*: spawn: .*{re.escape(says)}.*; Open MPI 4 would return "
+                                            "this error on this rank alone and leave the other ranks waiting;", result.err), repr(result)
+    else:
+        assert "refused\n" in result.ok().out
+
+
+@pytest.mark.parametrize("mpi", [pytest.param(mpi, id=mpi.name) for mpi in ALL if mpi.name == "openmpi4"], indirect=True)
+@pytest.mark.parametrize("under", [[], ["sh", "-c", '"$@"; exit $?', "sh"]], ids=["rank", "below"])
+def test_open_mpi_4_gives_the_error_to_one_rank(drarun, mpi, tmp_path, under):
+    """A rank by itself leaves nobody waiting, and gets it. A rank's program may be below its shell."""
+    program = mpi.compile("mpi_spawn.c")
+    result = drarun("-n", 1, "--slots", 3, *under, program, "refused", "own", 3, env=mpi.env, cwd=tmp_path).ok()
+    assert "refused\n" in result.out and "3 ranks are asked for, 2 slots are free" in result.err
+    result = drarun("-n", 2, "--slots", 3, *under, program, "refused", "own", 3, env=mpi.env, cwd=tmp_path)
+    assert result.rc == 1 and "leave the other ranks waiting" in result.err, repr(result)
 
 
 LOW = ["sh", "-c", 'ulimit -n 64; exec "$@"', "sh"]

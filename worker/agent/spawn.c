@@ -16,20 +16,21 @@ struct agent_spawn {
 
 /* ---- the rank that asks ---- */
 
+/* group NULL: it cannot be; why NULL: the job ends. */
 static void answer(struct agent *agent, uint32_t rank, void *token, const struct rank_group *group,
-                   bool no_slots)
+                   const char *why, bool no_slots)
 {
     if (token)
-        pmix_host_spawned(token, group, no_slots);
+        pmix_host_spawned(agent->servers.pmix, token, group, why, no_slots);
     else
         pmi1_host_spawned(agent_pmi1(agent, rank), rank, group != NULL);
 }
 
 static void answer_take(struct agent *agent, struct agent_spawn *spawn,
-                        const struct rank_group *group, bool no_slots)
+                        const struct rank_group *group, const char *why, bool no_slots)
 {
     LIST_REMOVE(spawn, entry);
-    answer(agent, spawn->rank, spawn->token, group, no_slots);
+    answer(agent, spawn->rank, spawn->token, group, why, no_slots);
     free(spawn);
 }
 
@@ -58,7 +59,8 @@ void agent_spawn_ask(struct agent *agent, const struct spawn_request *request, v
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(SPAWN_REQUEST, spawn_request, message);
     if (!message || channel_send(agent->launcher.channel, &envelope) < 0) {
         free(spawn);
-        answer(agent, request->rank, token, NULL, false);
+        answer(agent, request->rank, token, NULL,
+               can_ask(agent) ? "spawn: the launcher cannot be asked" : NULL, false);
     } else {
         *spawn = (struct agent_spawn){
             .id = ++agent->spawns.last_id, .rank = request->rank, .token = token};
@@ -73,14 +75,14 @@ void agent_spawn_started(struct agent *agent, const struct rank_group *group)
     if (agent_job_local_index(&agent->job, group->parent) >= 0)
         spawn = find(agent, group->wire->request);
     if (spawn)
-        answer_take(agent, spawn, group, false);
+        answer_take(agent, spawn, group, NULL, false);
 }
 
 void agent_spawn_refused(struct agent *agent, const Drarun__Wire__SpawnRefused *refused)
 {
     struct agent_spawn *spawn = find(agent, refused->id);
     if (spawn)
-        answer_take(agent, spawn, NULL, refused->no_slots);
+        answer_take(agent, spawn, NULL, refused->text, refused->no_slots);
 }
 
 /* ---- names ---- */
@@ -159,5 +161,5 @@ void agent_spawn_drop(struct agent *agent)
 {
     agent_names_drop(agent);
     while (!LIST_EMPTY(&agent->spawns.asked))
-        answer_take(agent, LIST_FIRST(&agent->spawns.asked), NULL, false);
+        answer_take(agent, LIST_FIRST(&agent->spawns.asked), NULL, NULL, false);
 }

@@ -80,8 +80,10 @@ void pmix_host_stopped(struct pmix_host *host, const struct rank_group *group);
 void pmix_host_waits(struct pmix_host *host, uint32_t rank);
 /* The user lets all ranks go on that wait for a debugger. */
 void pmix_host_release(struct pmix_host *host);
-/* What pmix_host_owner.spawn asked for: its group, NULL when it cannot be. */
-void pmix_host_spawned(void *token, const struct rank_group *group, bool no_slots);
+/* What pmix_host_owner.spawn asked for: its group, NULL when it cannot be, and why; why NULL: the
+ * job ends. */
+void pmix_host_spawned(struct pmix_host *host, void *token, const struct rank_group *group,
+                       const char *why, bool no_slots);
 /* What pmix_host_owner.name asked for; reply: borrowed, NULL when the launcher cannot be asked. */
 void pmix_host_named(void *token, const Drarun__Wire__NameReply *reply);
 /* CPUs that a rank is bound to, before its group is added (the first one: before any rank

@@ -7,6 +7,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/log.h"
+#include "worker/host/mpi_library.h"
 #include "worker/pmix/host_private.h"
 
 /* Our names for the library's keys, of which the value is a text. */
@@ -89,6 +90,24 @@ static int take_app(struct spawn_request *request, const struct upcall *upcall,
     return rc == 0 && (program->argv.failed || program->env.failed) ? -ENOMEM : rc;
 }
 
+/* Open MPI 4 returns the error on the rank that asked alone. Which ranks take part in the call is
+ * not known; they would wait for ever, so the job ends. */
+static void refuse(struct pmix_host *host, struct upcall *upcall, pmix_status_t status,
+                   const char *why)
+{
+    int64_t rank = pmix_rank_of(host, &upcall->proc);
+    if (why && rank >= 0 && agent_job_group_of(host->job, (uint32_t)rank)->map.ranks > 1 &&
+        mpi_library_is_open_mpi_4(host->owner.pid_of(host->owner.arg, (uint32_t)rank))) {
+        CLEANUP(buf_done) struct buf text = BUF_INIT;
+        buf_printf(&text,
+                   "%s; Open MPI 4 would return this error on this rank alone and leave the other "
+                   "ranks waiting; Open MPI 5 returns it on all",
+                   why);
+        host->owner.abort(host->owner.arg, (uint32_t)rank, 1, text.failed ? why : text.data);
+    }
+    upcall_answer(upcall, status);
+}
+
 void pmix_on_spawn(struct pmix_host *host, struct upcall *upcall)
 {
     int64_t rank = pmix_rank_of(host, &upcall->proc);
@@ -102,16 +121,20 @@ void pmix_on_spawn(struct pmix_host *host, struct upcall *upcall)
         rc = take_app(request, upcall, &upcall->apps[i]);
     if (rc == 0)
         host->owner.spawn(host->owner.arg, request, upcall);
+    else if (rc == -EINVAL)
+        refuse(host, upcall, PMIX_ERR_BAD_PARAM,
+               "spawn: no program, no number of ranks, or an impossible value of an info key");
     else
-        upcall_answer(upcall, rc == -EINVAL ? PMIX_ERR_BAD_PARAM : PMIX_ERR_NOMEM);
+        refuse(host, upcall, PMIX_ERR_NOMEM, "spawn: out of memory");
     spawn_request_free(request);
 }
 
-void pmix_host_spawned(void *token, const struct rank_group *group, bool no_slots)
+void pmix_host_spawned(struct pmix_host *host, void *token, const struct rank_group *group,
+                       const char *why, bool no_slots)
 {
-    struct upcall *upcall = token;
     if (group)
-        upcall_answer_spawn(upcall, group->nspace);
+        upcall_answer_spawn(token, group->nspace);
     else
-        upcall_answer(upcall, no_slots ? PMIX_ERR_OUT_OF_RESOURCE : PMIX_ERR_JOB_FAILED_TO_LAUNCH);
+        refuse(host, token, no_slots ? PMIX_ERR_OUT_OF_RESOURCE : PMIX_ERR_JOB_FAILED_TO_LAUNCH,
+               why);
 }
