@@ -74,7 +74,7 @@ static void look(struct std_streams *s)
 static void on_progress(void *arg)
 {
     struct std_streams *s = ((struct std_stream *)arg)->streams;
-    evtimer_del(s->stall); /* starts anew */
+    evtimer_del(s->stall); /* starts again */
     look(s);
 }
 

@@ -91,7 +91,7 @@ static int take_app(struct spawn_request *request, const struct upcall *upcall,
 }
 
 /* Open MPI 4 returns the error on the rank that asked alone. Which ranks take part in the call is
- * not known; they would wait for ever, so the job ends. */
+ * not known; they would never end, so the job ends. */
 static void refuse(struct pmix_host *host, struct upcall *upcall, pmix_status_t status,
                    const char *why)
 {
