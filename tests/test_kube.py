@@ -87,6 +87,16 @@ def test_discovery(probe):
     assert second["one"] == "v1" and probe.counts()["reads"] == 2
 
 
+def test_discovery_is_asked_again(cluster, probe):
+    """Of a server that gets something new while a controller runs."""
+    assert not probe.ask(do="discover")["later"]
+    cluster.api.make({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "laters.kube.test"}, "spec": {
+        "group": "kube.test", "scope": "Namespaced", "names": {"plural": "laters", "kind": "Later"}, "versions": [
+            {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}]}})
+    cluster.wait("the definition is not served", lambda: probe.ask(do="discover", forget=True)["later"], 30)
+    assert probe.ask(do="discover")["later"]
+
+
 def test_watch(probe, space):
     there = {**MAPS, "namespace": space.name}
     probe.ask(do="create", **there, body=config_map("early"))

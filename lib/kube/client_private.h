@@ -29,6 +29,7 @@ struct kube_client {
     int64_t date_ms, dated_ms;  /* what the server's clock said, and when by clock_ms(); 0 */
     bool pages_only;            /* the server does not stream its lists */
     struct kube_served *served; /* NULL: never asked */
+    int64_t served_until_ms;    /* by clock_ms(): when it is asked again */
     struct unanswered unanswered;
     unsigned under_way;         /* attempts, but for streams */
     TAILQ_HEAD(, attempt) line; /* attempts that wait for their turn */

@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/kube/call.h"
 #include "lib/kube/client_private.h"
@@ -44,8 +45,13 @@ static void discovery_end(struct kube_discovery *d, const struct drarun_error *e
     struct kube_client *client = d->client;
     kube_discover_fn fn = d->fn;
     void *arg = d->arg;
-    if (!err && !client->served)
+    if (!err && d->served) {
+        served_free(client->served);
         client->served = TAKE_PTR(d->served);
+        client->served_until_ms = clock_ms() + KUBE_SERVED_MS;
+    }
+    if (err && client->served)
+        err = NULL;
     discovery_free(d);
     fn(err ? NULL : client->served, err, arg);
 }
@@ -94,6 +100,11 @@ static int ask(struct kube_discovery *d, struct drarun_error *err)
     return rc < 0 ? rc : kube_call_start(d->client, &groups, on_groups, d, &d->calls[1], err);
 }
 
+void kube_discover_forget(struct kube_client *client)
+{
+    client->served_until_ms = 0;
+}
+
 int kube_discover(struct kube_client *client, kube_discover_fn fn, void *arg,
                   struct kube_discovery **ret_discovery, struct drarun_error *err)
 {
@@ -103,7 +114,7 @@ int kube_discover(struct kube_client *client, kube_discover_fn fn, void *arg,
     if (!d)
         return error_set(err, ENOMEM, "out of memory");
     *d = (struct kube_discovery){.client = client, .fn = fn, .arg = arg};
-    if (!client->served)
+    if (!client->served || clock_ms() >= client->served_until_ms)
         rc = ask(d, err);
     else if (!(d->known = event_new(client->base, -1, 0, on_known, d)) ||
              event_add(d->known, &now) < 0)

@@ -308,17 +308,20 @@ static void on_served(const struct kube_served *served, const struct drarun_erro
     const char *one = err ? NULL
                           : kube_serves_one_of(served, "resource.k8s.io", "v9 v1 v1beta2",
                                                "resourceclaims", &length);
+    bool later = !err && kube_serves(served, "kube.test", "v1", "laters");
     say(task, "served",
-        json_pack("{s:o, s:b, s:b, s:b, s:s%}", "err", error_json(err), "pods",
+        json_pack("{s:o, s:b, s:b, s:b, s:b, s:s%}", "err", error_json(err), "pods",
                   !err && kube_serves(served, "", "v1", "pods"), "log",
                   !err && kube_serves(served, "", "v1", "pods/log"), "nonsense",
-                  !err && kube_serves(served, "batch", "v1", "nonsense"), "one", one ? one : "",
-                  length));
+                  !err && kube_serves(served, "batch", "v1", "nonsense"), "later", later, "one",
+                  one ? one : "", length));
     task_close(task);
 }
 
 static int do_discover(struct probe *p, const json_t *line, struct drarun_error *err)
 {
+    if (json_is_true(json_object_get(line, "forget")))
+        kube_discover_forget(p->client);
     return kube_discover(p->client, on_served, task_new(p, line), NULL, err);
 }
 

@@ -14,6 +14,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/kube/discover.h"
 
 /* ---- what is to be made ---- */
 
@@ -390,6 +391,8 @@ static void on_created(const struct kube_answer *answer, const struct drarun_err
     if (exists &&
         kube_get(batch->cluster->client, &item->target, on_found, item, NULL, &local) == 0)
         return;
+    if (err && err->code == ENOENT) /* perhaps its API version is not served any more */
+        kube_discover_forget(batch->cluster->client);
     if (err)
         note_refusal(item, answer, err);
     else
