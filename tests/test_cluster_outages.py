@@ -133,3 +133,33 @@ def test_api_server_is_away_in_every_phase(cluster, jobs, gpu, tmp_path, how):
     kept = {"gpu", "drarun-launcher", "drarun"}
     cluster.wait(lambda: f"left: {jobs.namespace.leftovers(0)}",
                  lambda: not [each for each in jobs.namespace.leftovers(0) if each[1] not in kept], AGAIN_S, 0.3)
+
+
+LEASE_S = 60  # of a job: after that without a renewal another launcher may take it
+
+
+def renewed(jobs, name):
+    return jobs.cluster.api.get("coordination.k8s.io/v1", "Lease", name, jobs.namespace.name)["spec"]["renewTime"]
+
+
+def test_ranks_run_on_through_an_outage_longer_than_the_lease(cluster, jobs, tmp_path):
+    """Nobody can take the Lease meanwhile, so nobody has lost it: the launchers renew it afterwards, and lead on."""
+    gates = Gates(tmp_path)
+    running = {mode: begin(jobs, gates, "running", mode) for mode in MODES}
+    for mode in running:
+        cluster.wait(f"running-{mode} does not run", lambda m=mode: is_there(jobs, "running", m), 60)
+    before = {job.name: renewed(jobs, job.name) for job in running.values()}
+    cluster.apiserver.kill()
+    away = time.monotonic()
+    cluster.wait("the Lease's life", lambda: time.monotonic() > away + LEASE_S + 10, 2 * LEASE_S)
+    cluster.apiserver.start()
+    cluster.plane.wait_ready()
+    for name, at in before.items():
+        cluster.wait(f"{name}: the Lease is not renewed", lambda n=name, a=at: renewed(jobs, n) != a, 60)
+    gates.open("running")
+    for mode, job in running.items():
+        result = job.ended(AGAIN_S + 30)
+        assert result.rc == 0 and sorted(result.out.split()) == ["0", "1", "done", "done", "up", "up"], f"{mode}: {result!r}"
+        if mode == "pod":
+            status = jobs.status(job.name)
+            assert (status["exit"], status["attempt"]) == (0, 1), status

@@ -327,6 +327,25 @@ def test_launcher_that_is_silent(drarun, tmp_path):
         assert "drarun: launcher job-aaaaa renews its Lease again\n" in result.err and result.rc == 130, result
 
 
+def test_launcher_that_could_not_renew_its_lease(following):
+    """As after an outage of the API server: old at the first look, on a node of which the same is said, and soon renewed."""
+    registry = following.registry
+
+    def log():
+        yield OUTPUT
+        until(registry, lambda: registry.reads[LEASE] >= 4)
+        yield record("job-aaaaa")
+    following.pod("job-aaaaa", "running", log)
+    following.tell("job-aaaaa")
+    lose_node(registry, "job-aaaaa")
+    lease(registry, "job-aaaaa", 70)
+    until(registry, lambda: registry.reads[LEASE] >= 3)
+    lease(registry, "job-aaaaa", 0)
+    result = following.ended()
+    assert (result.rc, result.out) == (0, "of the leader\n") and "renews its Lease again" in result.err, result
+    assert JOB in registry.objects
+
+
 @pytest.mark.parametrize("verb, says", [("run", "cancelling job"), ("submit", "")])
 def test_interrupted_while_it_is_submitted(drarun, tmp_path, verb, says):
     """When the first object is there, and others are not."""

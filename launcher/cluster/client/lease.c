@@ -27,6 +27,7 @@ struct lease {
     struct event *renew;
     struct kube_call *call;
     int64_t asked_ms, renewed_ms; /* when the last write was begun, and the last that was done */
+    bool late;                    /* it is told that its life is over */
     uint32_t generation;
 };
 
@@ -102,6 +103,9 @@ static void took(struct lease *lease, json_t *object)
     json_decref(lease->object);
     lease->object = object;
     lease->renewed_ms = lease->asked_ms;
+    if (lease->late)
+        log_note("%s is renewed again", what(lease));
+    lease->late = false;
     lease->generation = (uint32_t)transitions_of(object) + 1;
 }
 
@@ -132,17 +136,38 @@ static int64_t rest_ms(const struct lease *lease)
 static int64_t try_ms(const struct lease *lease)
 {
     int64_t rest = rest_ms(lease), usual = life_ms(lease) / 6, least = life_ms(lease) / 15;
+    if (!lease->owner.timed && rest > 0)
+        return usual;
     return rest < least ? least : rest < usual ? rest : usual;
+}
+
+static void say_late(struct lease *lease, const struct drarun_error *why)
+{
+    if (lease->late || clock_ms() - lease->renewed_ms < life_ms(lease))
+        return;
+    lease->late = true;
+    log_note("%s could not be renewed for %" PRId64 " s: %s; retrying, the job continues",
+             what(lease), life_ms(lease) / 1000, why->text);
 }
 
 static void renew_again(struct lease *lease, int64_t ms, const struct drarun_error *why)
 {
-    if (why->code == ENOENT || rest_ms(lease) < life_ms(lease) / 10) {
+    if (lease_is_lost(why->code, lease->owner.timed, rest_ms(lease), life_ms(lease))) {
         lose(lease, why);
         return;
     }
     log_verbose("the Lease was not renewed: %s", why->text);
+    say_late(lease, why);
     plan_renewal(lease, ms);
+}
+
+/* A proxy before the API server may say 404 too; it knows of no Lease. */
+static struct drarun_error why_not(const struct kube_answer *answer, const struct drarun_error *err)
+{
+    struct drarun_error why = *err;
+    if (why.code == ENOENT && strcmp(answer->reason, "NotFound") != 0)
+        why.code = EIO;
+    return why;
 }
 
 static void on_found(const struct kube_answer *answer, const struct drarun_error *err, void *arg)
@@ -151,7 +176,8 @@ static void on_found(const struct kube_answer *answer, const struct drarun_error
     struct drarun_error why = {0};
     lease->call = NULL;
     if (err) {
-        renew_again(lease, LOOK_AGAIN_MS, err);
+        why = why_not(answer, err);
+        renew_again(lease, LOOK_AGAIN_MS, &why);
         return;
     }
     bool ours = strcmp(holder_in(answer->body), lease->holder) == 0 &&
@@ -181,6 +207,7 @@ static void find_out(struct lease *lease)
 static void on_renewed(const struct kube_answer *answer, const struct drarun_error *err, void *arg)
 {
     struct lease *lease = arg;
+    struct drarun_error why = err ? why_not(answer, err) : (struct drarun_error){0};
     lease->call = NULL;
     if (!err) {
         took(lease, json_incref(unconst(answer->body)));
@@ -188,7 +215,7 @@ static void on_renewed(const struct kube_answer *answer, const struct drarun_err
     } else if (err->code == EBUSY) {
         find_out(lease);
     } else {
-        renew_again(lease, LOOK_AGAIN_MS, err);
+        renew_again(lease, LOOK_AGAIN_MS, &why);
     }
 }
 

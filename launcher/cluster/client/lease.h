@@ -11,11 +11,13 @@
 struct lease;
 
 struct lease_owner {
-    /* Another launcher has it, or it could not be renewed in time: this one must stop. */
+    /* Another one has it, it is gone, or (timed) it could not be renewed in time: this one must
+     * stop. */
     void (*lost)(void *arg, const struct drarun_error *why);
     void *arg;
     const char *what; /* for messages; NULL: "the job's Lease" */
     int64_t life_s;   /* without renewal it is anybody's; 0: LEASE_S */
+    bool timed;       /* lost also when its life is over, before anybody has taken it */
     const bool *stop; /* waits without limit until this is set (-ECANCELED); NULL: for its life */
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/cluster/client/lease_life.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "lib/base/timestamp.h"
@@ -25,4 +26,9 @@ int64_t lease_life_sign(const json_t *lease)
             last = at;
     }
     return last;
+}
+
+bool lease_is_lost(int code, bool timed, int64_t left_ms, int64_t life_ms)
+{
+    return code == ENOENT || (timed && left_ms < life_ms / 10);
 }

@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether the launcher that holds a Lease may be alive. Pure. */
+/* Whether the launcher that holds a Lease may be alive, and whether it still holds it. Pure. */
 #ifndef DRARUN_LAUNCHER_CLUSTER_LEASE_LIFE_H
 #define DRARUN_LAUNCHER_CLUSTER_LEASE_LIFE_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* When it last renewed the Lease, milliseconds since 1970; 0: never. The later of what it says
  * itself (spec.renewTime, by a clock that may be wrong) and of when the API server took it
  * (metadata.managedFields of manager "drarun"). */
 int64_t lease_life_sign(const json_t *lease);
+
+/* A renewal has failed with code. left_ms: of the Lease's life; life_ms: all of it. timed: what its
+ * holder does is not fenced otherwise, so it stops before another one may begin. Else only what the
+ * server says of the Lease ends it: that it is gone (who has taken it is read from it). While the
+ * server is away nobody can take it. */
+bool lease_is_lost(int code, bool timed, int64_t left_ms, int64_t life_ms);
 
 #endif

@@ -164,6 +164,7 @@ static int take_lease(struct controller *c, struct drarun_error *err)
                                       .arg = c,
                                       .what = "the controller's Lease",
                                       .life_s = LIFE_S,
+                                      .timed = true,
                                       .stop = &c->stop};
     CLEANUP(json_decrefp)
     json_t *manifest = json_pack("{s:s, s:s, s:{s:s, s:s, s:{s:s}}}", "apiVersion",

@@ -12,6 +12,7 @@
 #include "launcher/cluster/client/lease.h"
 #include "launcher/cluster/client/lease_life.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/base/timestamp.h"
@@ -69,20 +70,42 @@ static int reap(struct cluster *cluster, const json_t *map, const char *job,
     return 1;
 }
 
+/* Those of the maps whose launcher seems to be gone; a new reference. */
+static json_t *abandoned(struct cluster *cluster, const json_t *maps)
+{
+    struct drarun_error err = {0};
+    json_t *found = json_array(), *map;
+    size_t i;
+    json_array_foreach(maps, i, map)
+    {
+        const char *job = job_of(map);
+        int rc = job ? is_abandoned(cluster, map, job, &err) : 0;
+        if (rc > 0)
+            json_array_append(found, map);
+        if (rc < 0)
+            log_verbose("cannot see whether job %s is led: %s", job, err.text);
+    }
+    return found;
+}
+
 size_t reap_abandoned(struct cluster *cluster, const char *namespace)
 {
     struct drarun_error err = {0};
     const struct kube_target all = {.resource = &kube_config_maps, .namespace_ = namespace};
     const struct kube_select select = {.labels = "drarun.dev/job", .metadata_only = true};
-    CLEANUP(json_decrefp) json_t *list = NULL;
+    CLEANUP(json_decrefp) json_t *list = NULL, *found = NULL;
     size_t i, count = 0;
     json_t *map;
     if (cluster_list(cluster, &all, &select, &list, &err) < 0)
         log_verbose("cannot look for what killed launchers have left: %s", err.text);
-    json_array_foreach(json_object_get(list, "items"), i, map)
+    found = abandoned(cluster, json_object_get(list, "items"));
+    int64_t end = json_array_size(found) > 0 ? clock_ms() + REAP_AGAIN_MS : 0;
+    while (clock_ms() < end)
+        cluster_turn(cluster, end - clock_ms());
+    json_array_foreach(found, i, map)
     {
         const char *job = job_of(map);
-        int rc = job ? reap(cluster, map, job, &err) : 0;
+        int rc = reap(cluster, map, job, &err);
         if (rc < 0)
             log_verbose("cannot delete what is left of job %s: %s", job, err.text);
         count += rc > 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/cluster/client/lease_life.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,8 +39,37 @@ static void test_later_of_both_clocks(void **state)
     }
 }
 
+static void test_what_loses_it(void **state)
+{
+    static const struct {
+        int code;
+        bool timed;
+        int64_t left_ms;
+        bool lost;
+    } cases[] = {
+        {ECONNREFUSED, false, 30000, false},
+        {ECONNREFUSED, true, 30000, false},
+        /* its life is nearly over, or was long ago */
+        {ECONNREFUSED, false, 5999, false},
+        {ECONNREFUSED, true, 5999, true},
+        {ETIMEDOUT, false, -3600000, false},
+        {EIO, false, -1, false},
+        {EAGAIN, false, -1, false},
+        {EACCES, false, -1, false},
+        {EIO, true, -1, true},
+        /* it was deleted */
+        {ENOENT, false, 30000, true},
+        {ENOENT, true, 30000, true},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        assert_int_equal(lease_is_lost(cases[i].code, cases[i].timed, cases[i].left_ms, 60000),
+                         cases[i].lost);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_later_of_both_clocks)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_later_of_both_clocks),
+                                       cmocka_unit_test(test_what_loses_it)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
