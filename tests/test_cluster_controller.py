@@ -530,6 +530,21 @@ def test_copy_that_kueue_makes(led):
     assert led.get()["metadata"]["labels"].items() >= marks.items()
 
 
+def test_launcher_that_may_not_read_its_job(led):
+    """It fails before it leads: the object says why, and its workers do not hold their nodes for ever."""
+    before, api = led.parts(), led.cluster.api
+    rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["create"]}]  # without that, the controller makes nothing
+    api.request("PATCH", api.path("rbac.authorization.k8s.io/v1", "Role", led.namespace, "drarun-launcher"), {"rules": rules},
+                content="application/merge-patch+json")
+    assert led.apply(workers=2, command=["sleep", "1000"]) == ""
+    status = led.wait("Failed")
+    assert (status["reason"], status["exitStatus"]) == ("LauncherFailed", 70), status
+    text = next(each["message"] for each in status["conditions"] if each["type"] == "Failed")
+    assert re.search(r"; pod job-\w{5} ended with status 69: .* is forbidden: .*: a Role must allow it", text), text
+    led.cluster.wait(lambda: f"it stays: {led.parts()}", lambda: led.parts() == before, RUN_S)
+    assert led.get()["status"] == status
+
+
 def test_deleted_launcher_and_quota(led):
     """What somebody else does: the Job is deleted; a quota that is lifted later."""
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none", "namespace": led.namespace},

@@ -213,6 +213,47 @@ def test_cancel_leaves_the_end_to_a_launcher_that_leads(drarun, following, holde
     assert not stays or "drarun.dev/cancel" in str(registry.objects[JOB]["metadata"]["annotations"])
 
 
+def fail_job(registry):
+    found = registry.objects[JOB]
+    registry.put(JOB, {**found, "status": {"conditions": [
+        {"type": "Failed", "status": "True", "reason": "PodFailurePolicy", "message": "exit code 69"}]}})
+
+
+def test_launcher_job_fails_before_it_leads(following):
+    """Its workers would hold their devices for ever: nobody else knows of them. What its launcher has said comes first."""
+    words = json.dumps({"level": "error", "text": "pods is forbidden: a Role must allow it"}).encode() + b"\n"
+
+    def late():
+        yield words
+    following.pod("job-a", "terminated", late, phase="Failed")
+    fail_job(following.registry)
+    result = following.ended()
+    assert result.rc == 70 and "the launcher Job job failed: exit code 69" in result.err, result
+    assert "a Role must allow it" in result.err and "is missing" not in result.err, result
+    assert JOB not in following.registry.objects
+
+
+def test_launcher_job_fails_without_a_pod(following):
+    fail_job(following.registry)
+    result = following.ended()
+    assert result.rc == 70 and "the launcher Job job failed: exit code 69" in result.err, result
+    assert JOB not in following.registry.objects
+
+
+def test_launcher_job_fails_before_its_document_is_seen(following):
+    """The watch of the document is behind: it has the job's end, and the job stays as it is."""
+    registry = following.registry
+    with registry.changed:
+        seen = registry.version
+        following.tell("job-a", exit=3)
+        registry.events = [each for each in registry.events if each[0] <= seen]
+    following.pod("job-a", "terminated", lambda: iter([OUTPUT]), phase="Failed")
+    fail_job(registry)
+    result = following.ended()
+    assert (result.rc, result.out) == (3, "of the leader\n"), result
+    assert JOB in registry.objects
+
+
 def test_pod_of_an_earlier_job_leads_none(drarun, following):
     """A Job that was deleted, and made again at once, may leave a pod that starts beside the new one's."""
     registry, lease = following.registry, path_of("coordination.k8s.io/v1/leases", "job")

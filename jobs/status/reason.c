@@ -100,7 +100,8 @@ static const struct {
     [REASON_LAUNCHER_FAILED] =
         {"LauncherFailed", STATUS, true,
          "the launcher's Job failed, and the launcher had written no end",
-         "kubectl describe job JOB and the log of the launcher's pod say why"},
+         "the message says why; the Job and the workers are deleted 10 s later: mend the cause, "
+         "delete the DraJob and apply it again"},
     [REASON_JOB_DELETED] = {"JobDeleted", STATUS, true, "somebody deleted the launcher's Job",
                             "apply the DraJob again after deleting it"},
 };

@@ -3,6 +3,7 @@
 #include "launcher/programs/cluster_api.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -160,6 +161,15 @@ static int read_document(struct cluster *cluster, const char *job, const char *h
     return rc;
 }
 
+/* The kubelet puts it into the pod's status, where those find it who cannot read its log, or read
+ * it no more. */
+static void tell_kubelet(const struct drarun_error *err)
+{
+    cleanup_close int fd = open("/dev/termination-log", O_WRONLY | O_CLOEXEC);
+    if (fd >= 0 && write(fd, err->text, strlen(err->text)) < 0)
+        log_verbose("/dev/termination-log: %s", strerror(errno));
+}
+
 /* The launcher in its pod. */
 static int lead_in_pod(struct cluster *cluster, const struct cluster_run *run)
 {
@@ -185,6 +195,8 @@ static int lead_in_pod(struct cluster *cluster, const struct cluster_run *run)
         check_own_pod(cluster, &own, owner, &err) < 0 ||
         read_document(cluster, run->job, holder, owner, &spec, &err) < 0) {
         log_error("%s", err.text);
+        if (is_in_pod(cluster))
+            tell_kubelet(&err);
         return error_exit_status(err.kind); /* the Job judges its pods by it */
     }
     const struct lead_options options = {

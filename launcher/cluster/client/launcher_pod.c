@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+#include "lib/base/timestamp.h"
+#include "lib/doc/value.h"
+
 #define SUFFIX_LENGTH 5 /* k8s.io/apiserver/pkg/storage/names */
 
 bool launcher_pod_is_one(const json_t *pod)
@@ -55,4 +58,43 @@ const json_t *launcher_pod_find(const struct kube_watch *pods, const char *uid, 
     struct looking l = {.uid = uid, .name = name};
     kube_watch_each(pods, look, &l);
     return l.begun ? l.begun : l.coming;
+}
+
+static const json_t *end_of(const json_t *pod)
+{
+    return json_object_get(launcher_pod_state(pod), "terminated");
+}
+
+static int64_t ended_at(const json_t *pod)
+{
+    int64_t at = 0;
+    return timestamp_parse(value_text(end_of(pod), "finishedAt"), &at) ? at : 0;
+}
+
+static const json_t *last_ended(const json_t *list, const char *uid)
+{
+    const json_t *pod, *last = NULL;
+    size_t i;
+    json_array_foreach(json_object_get(list, "items"), i, pod)
+    {
+        bool ended = launcher_pod_is_one(pod) && kube_is_owned_by(pod, uid) && end_of(pod);
+        if (ended && (!last || ended_at(pod) >= ended_at(last)))
+            last = pod;
+    }
+    return last;
+}
+
+void launcher_pod_add_end(const json_t *list, const char *uid, struct buf *out)
+{
+    const json_t *pod = last_ended(list, uid), *end = end_of(pod);
+    const char *reason = value_text(end, "reason"), *message = value_text(end, "message");
+    if (!pod)
+        return;
+    if (reason && strcmp(reason, "Error") != 0 && strcmp(reason, "Completed") != 0)
+        buf_printf(out, "pod %s: %s", kube_name(pod), reason);
+    else
+        buf_printf(out, "pod %s ended with status %d", kube_name(pod),
+                   (int)json_integer_value(json_object_get(end, "exitCode")));
+    if (message && message[0])
+        buf_printf(out, ": %s", message);
 }

@@ -3,6 +3,7 @@
 #ifndef DRARUN_LAUNCHER_CLUSTER_LAUNCHER_POD_H
 #define DRARUN_LAUNCHER_CLUSTER_LAUNCHER_POD_H
 
+#include "lib/base/buf.h"
 #include "lib/kube/watch.h"
 
 /* By its labels: no worker's. */
@@ -17,5 +18,10 @@ const json_t *launcher_pod_state(const json_t *pod);
 /* Of the Job of that uid (NULL: any), or so called: one whose container has begun, else one that is
  * about to start, and not about to be deleted; NULL: there is none. name may be NULL. */
 const json_t *launcher_pod_find(const struct kube_watch *pods, const char *uid, const char *name);
+
+/* How the last of the launchers of that Job has ended, as the pods' own status says: "pod job-x2k8f
+ * ended with status 70: TEXT", "pod job-x2k8f: OOMKilled". Adds nothing where none has. list: a
+ * PodList. */
+void launcher_pod_add_end(const json_t *list, const char *uid, struct buf *out);
 
 #endif

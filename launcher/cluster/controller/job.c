@@ -11,6 +11,7 @@
 #include "launcher/cluster/controller/private.h"
 #include "launcher/cluster/client/job_clock.h"
 #include "launcher/cluster/client/job_map.h"
+#include "launcher/cluster/client/launcher_pod.h"
 #include "launcher/cluster/submit/submit.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -23,6 +24,7 @@
 #define GOING_MS 500      /* between two looks at what is to go */
 #define AGAIN_MIN_MS 1000 /* after what could not be made; doubles */
 #define AGAIN_MAX_MS 60000
+#define LOG_MS 10000    /* for whoever reads the log of a launcher that failed */
 #define CONFLICT_MS 200 /* until the watch has brought what another one wrote */
 #define INTERRUPTED 130 /* as a cancelled job's */
 #define INFRASTRUCTURE 70
@@ -494,11 +496,11 @@ static bool is_gone(const struct sight *s, const char *uid)
     return gone;
 }
 
-/* The document of this run's launcher; a new reference, or NULL. */
-static json_t *document(const struct sight *s, const char *launcher)
+/* That of this run's launcher; a new reference, or NULL. */
+static json_t *document_in(const json_t *map, const char *launcher)
 {
     json_t *doc = NULL;
-    const char *text = s->map && kube_is_owned_by(s->map, launcher) ? job_map_status(s->map) : NULL;
+    const char *text = map && kube_is_owned_by(map, launcher) ? job_map_status(map) : NULL;
     return text && status_doc_parse(text, strlen(text), &doc, NULL) == 0 ? doc : NULL;
 }
 
@@ -512,9 +514,65 @@ static void lose(const struct sight *s, struct drajob_input *input, const char *
     tell(s, input);
 }
 
+/* What Kubernetes says of the Job, and what the pod of its launcher has told the kubelet. */
+static void add_failure(const struct sight *s, const char *failed, struct buf *text)
+{
+    char labels[64 + K8S_LABEL_MAX];
+    struct drarun_error err = {0};
+    const struct kube_target target = {.resource = &kube_pods, .namespace_ = s->namespace};
+    const struct kube_select select = {.labels = labels};
+    CLEANUP(json_decrefp) json_t *list = NULL;
+    struct buf words = BUF_INIT;
+    snprintf(labels, sizeof labels, "batch.kubernetes.io/job-name=%s", s->name);
+    if (cluster_list(s->c->cluster, &target, &select, &list, &err) < 0)
+        log_verbose("%s/%s: %s", s->namespace, s->name, err.text);
+    launcher_pod_add_end(list, kube_uid(s->job), &words);
+    buf_printf(text, "%s%s%s", failed, words.data ? "; " : "", words.data ? words.data : "");
+    buf_done(&words);
+}
+
+/* The launcher writes its job's end before it ends itself, and the watch of documents may be behind
+ * that of Jobs: asked once more, since a job that is told to be lost is deleted. */
+static void fail(const struct sight *s, struct drajob_input *input, const char *failed)
+{
+    struct drarun_error err = {0};
+    struct buf text = BUF_INIT;
+    CLEANUP(json_decrefp) json_t *map = NULL, *doc = NULL;
+    int rc = job_map_get(s->c->cluster, s->name, s->namespace, &map, &err);
+    if (rc < 0 && rc != -ENOENT) {
+        log_note("%s/%s: its launcher's Job has failed: %s", s->namespace, s->name, err.text);
+        again(s, pause_ms(s));
+        return;
+    }
+    doc = document_in(map, input->launcher);
+    if (doc && status_doc_exit(doc) >= 0) {
+        input->doc = doc;
+        tell(s, input);
+        return;
+    }
+    add_failure(s, failed, &text);
+    lose(s, input, text.data ? text.data : failed);
+    buf_done(&text);
+}
+
+/* Nobody leads the job any more, and its workers would hold their devices: agents that no launcher
+ * has reached wait for one without limit. */
+static void delete_failed(const struct sight *s)
+{
+    const char *reason = told_reason(s);
+    int64_t left = drajob_end_ms(s->object) + LOG_MS - lead_now();
+    if (!s->own_job || is_going(s->job) || !reason ||
+        strcmp(reason, reason_name(REASON_LAUNCHER_FAILED)) != 0)
+        return;
+    if (left > 0)
+        again(s, left);
+    else
+        delete_job_of(s, kube_uid(s->job));
+}
+
 static void follow(const struct sight *s, const char *launcher)
 {
-    CLEANUP(json_decrefp) json_t *doc = document(s, launcher);
+    CLEANUP(json_decrefp) json_t *doc = document_in(s->map, launcher);
     bool there = s->job && strcmp(kube_uid(s->job), launcher) == 0 && !is_going(s->job);
     const char *failed = there ? failure(s->job) : NULL;
     struct drajob_input input = {.stage = DRAJOB_LED, .launcher = launcher, .doc = doc};
@@ -522,8 +580,10 @@ static void follow(const struct sight *s, const char *launcher)
         tell(s, &input);
     else if (drajob_is_suspended(s->object))
         suspend(s);
-    else if (failed || (!there && is_gone(s, launcher)))
-        lose(s, &input, failed);
+    else if (failed)
+        fail(s, &input, failed);
+    else if (!there && is_gone(s, launcher))
+        lose(s, &input, NULL);
     else if (there)
         tell(s, &input);
 }
@@ -548,7 +608,7 @@ static void decide(const struct sight *s)
 {
     const char *launcher = drajob_launcher(s->object);
     if (drajob_has_ended(s->object))
-        expire(s);
+        delete_failed(s), expire(s);
     else if (launcher)
         follow(s, launcher);
     else

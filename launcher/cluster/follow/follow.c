@@ -164,12 +164,51 @@ static void on_chosen(void *arg)
 
 /* ---- the course of it ---- */
 
+static int64_t last_sign_ms(const struct follow *f)
+{
+    const struct follow_state *s = &f->state;
+    int64_t first = s->ended_ms ? s->ended_ms : s->failed.code ? s->failed_ms : f->since_ms;
+    if (f->log.held) /* it is we who do not listen */
+        return clock_ms();
+    return f->log.heard_ms > first ? f->log.heard_ms : first;
+}
+
+static enum follow_end judge_output(const struct follow *f, int64_t now)
+{
+    const struct follow_end_facts facts = {
+        .leader = follow_state_leader(&f->state),
+        .pod = f->log.pod,
+        .recorded = f->log.recorded,
+        .closed = follow_log_is_whole(&f->log),
+        .open = f->log.stream != NULL,
+        .pods_known = follow_state_knows_logs(&f->state),
+        .leader_is_there = follow_state_leader_is_there(&f->state),
+        .pod_is_coming = f->state.pod.coming,
+        .refused = f->log.refused,
+        .silent_ms = now - last_sign_ms(f),
+    };
+    return f->options.output ? follow_end_judge(&facts) : FOLLOW_END_READ;
+}
+
+/* The launcher Job has failed, and its launcher has told of no end: neither in its document nor in
+ * its log, which may have come to its end later than the Job. */
+static bool has_no_launcher(const struct follow *f)
+{
+    const struct follow_state *s = &f->state;
+    int64_t now = clock_ms();
+    bool read =
+        judge_output(f, now) != FOLLOW_END_AWAITED || now - last_sign_ms(f) >= FOLLOW_END_GONE_MS;
+    return s->failed.code && !s->ended_ms && (s->gone || (s->last_word && read));
+}
+
 /* Why it ends before the job; code 0: it does not. */
 static const struct drarun_error *trouble_of(const struct follow *f)
 {
     if (f->options.once && f->log.refused)
         return &f->log.err;
-    return f->trouble.code ? &f->trouble : &f->state.trouble;
+    if (f->trouble.code)
+        return &f->trouble;
+    return !f->state.trouble.code && has_no_launcher(f) ? &f->state.failed : &f->state.trouble;
 }
 
 static void on_signal(void *arg, int signo)
@@ -250,7 +289,7 @@ static int64_t look_for_launcher(struct follow *f, int64_t now)
     struct spec_timeouts timeouts;
     bool last = false;
     int64_t again_ms = 0;
-    if (f->state.ended_ms || f->options.once || trouble_of(f)->code)
+    if (f->state.ended_ms || f->state.failed.code || f->options.once || trouble_of(f)->code)
         return 0;
     bool own = read_limits(f, &timeouts, &last);
     if (follow_state_has_launcher(&f->state))
@@ -295,31 +334,6 @@ static void tell_progress(struct follow *f, int64_t now)
     if (text.data)
         f->options.progress(f->options.arg, text.data);
     buf_done(&text);
-}
-
-static int64_t last_sign_ms(const struct follow *f)
-{
-    int64_t first = f->state.ended_ms ? f->state.ended_ms : f->since_ms;
-    if (f->log.held) /* it is we who do not listen */
-        return clock_ms();
-    return f->log.heard_ms > first ? f->log.heard_ms : first;
-}
-
-static enum follow_end judge_output(const struct follow *f, int64_t now)
-{
-    const struct follow_end_facts facts = {
-        .leader = follow_state_leader(&f->state),
-        .pod = f->log.pod,
-        .recorded = f->log.recorded,
-        .closed = follow_log_is_whole(&f->log),
-        .open = f->log.stream != NULL,
-        .pods_known = follow_state_knows_logs(&f->state),
-        .leader_is_there = follow_state_leader_is_there(&f->state),
-        .pod_is_coming = f->state.pod.coming,
-        .refused = f->log.refused,
-        .silent_ms = now - last_sign_ms(f),
-    };
-    return f->options.output ? follow_end_judge(&facts) : FOLLOW_END_READ;
 }
 
 /* With `once` nobody waits for what the log of a job that goes on may get. */
@@ -378,7 +392,7 @@ static void do_due(struct follow *f, int64_t *ret_until)
         sooner(ret_until, f->progress_ms);
     if (f->state.ended_ms || f->options.once)
         sooner(ret_until, last_sign_ms(f) + FOLLOW_END_SILENT_MS);
-    if (f->state.ended_ms && now < last_sign_ms(f) + FOLLOW_END_GONE_MS)
+    if ((f->state.ended_ms || f->state.failed.code) && now < last_sign_ms(f) + FOLLOW_END_GONE_MS)
         sooner(ret_until, last_sign_ms(f) + FOLLOW_END_GONE_MS);
     if (f->options.timeout_ms)
         sooner(ret_until, f->since_ms + f->options.timeout_ms);
@@ -590,7 +604,8 @@ int follow_until_end(struct cluster *cluster, const struct follow_options *optio
     while (!f->over && cluster_loop(cluster) == 0)
         if (f->cancel)
             cancel(f);
-    if (f->given_up && f->options.cancel)
+    bool no_launcher = f->over && trouble_of(f) == &f->state.failed;
+    if ((f->given_up || no_launcher) && f->options.cancel)
         give_up(f);
     rc = f->over ? follow_result(f, ret_status, err)
                  : error_set(err, EINVAL, "the event loop ended before the job");

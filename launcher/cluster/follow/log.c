@@ -63,7 +63,7 @@ static void close_log(struct follow_log *log)
     log->closed = true;
     if (follow_state_lines(log->state, log->pod) > log->lines)
         look_for_gap(log, lines);
-    else if (!log->marked && (log->lines > 0 || log->final))
+    else if (!log->marked && !log->state->failed.code && (log->lines > 0 || log->final))
         log_note("the beginning of the log of %s is missing: " ROTATED, log->pod);
     json_decref(lines);
 }

@@ -19,6 +19,7 @@ static void tell_changed(struct follow_state *s)
 
 void follow_state_done(struct follow_state *s)
 {
+    kube_call_cancel(s->asking);
     kube_watch_free(s->status);
     kube_watch_free(s->pods);
     kube_watch_free(s->jobs);
@@ -166,8 +167,46 @@ static void on_status_changed(const json_t *map, const json_t *before, void *arg
     on_status(map, arg);
 }
 
-/* The launcher Job has failed without a word of its launcher: no pod could be made, or it crashed.
- */
+static void ask_for_last_word(struct follow_state *s);
+
+static void on_last_word(const struct kube_answer *answer, const struct drarun_error *err,
+                         void *arg)
+{
+    struct follow_state *s = arg;
+    s->asking = NULL;
+    s->last_word = !err || err->kind != DRARUN_ERR_INFRASTRUCTURE;
+    if (!err)
+        take_status(answer->body, s);
+    ask_for_last_word(s);
+    tell_changed(s);
+}
+
+/* The launcher writes how the job ended before it ends itself, and the watch of its document may be
+ * behind that of its Job. */
+static void ask_for_last_word(struct follow_state *s)
+{
+    char name[JOB_MAP_NAME_SIZE];
+    struct drarun_error err = {0};
+    const struct kube_target target = {
+        .resource = &kube_config_maps, .namespace_ = s->namespace, .name = name};
+    job_map_name(s->job, name);
+    if (!s->last_word && !s->asking &&
+        kube_get(s->client, &target, on_last_word, s, &s->asking, &err) < 0)
+        s->last_word = true;
+}
+
+static void note_failed(struct follow_state *s, const json_t *job, const char *message)
+{
+    if (s->ended_ms || s->failed.code)
+        return;
+    error_kind(&s->failed, DRARUN_ERR_INFRASTRUCTURE, ECHILD, "the launcher Job %s failed: %s",
+               kube_name(job), message ? message : "?");
+    s->failed_ms = clock_ms();
+    ask_for_last_word(s);
+}
+
+/* The launcher Job has failed: where that is without a word of its launcher, no pod could be made,
+ * or it crashed. */
 static void take_job(const json_t *job, void *arg)
 {
     struct follow_state *s = arg;
@@ -180,11 +219,8 @@ static void take_job(const json_t *job, void *arg)
         const char *type = json_string_value(json_object_get(condition, "type"));
         const char *status = json_string_value(json_object_get(condition, "status"));
         const char *message = json_string_value(json_object_get(condition, "message"));
-        if (!type || !status || strcmp(type, "Failed") != 0 || strcmp(status, "True") != 0)
-            continue;
-        if (!s->ended_ms && !s->trouble.code)
-            error_kind(&s->trouble, DRARUN_ERR_INFRASTRUCTURE, ECHILD,
-                       "the launcher Job %s failed: %s", kube_name(job), message ? message : "?");
+        if (type && status && strcmp(type, "Failed") == 0 && strcmp(status, "True") == 0)
+            note_failed(s, job, message);
     }
 }
 
@@ -203,6 +239,7 @@ static void on_job_changed(const json_t *job, const json_t *before, void *arg)
 static void on_job_deleted(const json_t *job, void *arg)
 {
     struct follow_state *s = arg;
+    take_job(job, s); /* it may have failed, and its controller have deleted it, at once */
     s->gone |= !s->uid || strcmp(kube_uid(job), s->uid) == 0;
     tell_changed(s);
 }
@@ -260,6 +297,7 @@ static int watch(struct follow_state *s, struct kube_client *client,
 int follow_state_watch(struct follow_state *s, struct kube_client *client, struct drarun_error *err)
 {
     char name[JOB_MAP_NAME_SIZE], selector[96];
+    s->client = client;
     job_map_name(s->job, name);
     snprintf(selector, sizeof selector, "batch.kubernetes.io/job-name=%s", s->job);
     int rc = watch(s, client, &kube_config_maps, name, NULL, &status_events, &s->status, err);

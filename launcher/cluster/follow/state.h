@@ -25,6 +25,11 @@ struct follow_state {
     int exit_status;
     bool gone;                   /* the job was deleted: follow_state_is_gone */
     struct drarun_error trouble; /* why it cannot be followed; code 0: nothing */
+    struct drarun_error failed;  /* its launcher Job has failed; code 0: it has not */
+    int64_t failed_ms;           /* since when that is known */
+    bool last_word;              /* and since then the document was read once more */
+    struct kube_client *client;  /* borrowed */
+    struct kube_call *asking;    /* for that document */
 };
 
 /* Begins to watch; follow_state_done is due also on failure. */
