@@ -302,6 +302,24 @@ def test_lost_launcher_is_told_once(jobs):
     assert result.rc == 70 and result.err.count(told) == result.err.count(" was lost") == 1 and "\n\n" not in result.err, result
 
 
+@HERE_OR_POD
+def test_quota_is_used_up_at_a_restart(jobs, mode):
+    """By others, who give it back: that ends no job with restarts left, and its reason is said."""
+    api, there = jobs.cluster.api, jobs.namespace.name
+    script = "echo up; [ $DRARUN_ATTEMPT = 1 ] || exit 0; until [ -e /tmp/go ]; do sleep 0.1; done; exit 3"
+    job = Running(jobs, *mode, workers=2, restarts=1, timeouts={"allocation": "5m"},
+                  template=template(["sh", "-c", script])).wait_lines(2)
+    api.make({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few", "namespace": there},
+              "spec": {"hard": {"pods": "1"}}})
+    jobs.cluster.wait("the quota does not hold", lambda: "hard" in api.get("v1", "ResourceQuota", "few", there).get("status", {}), 30)
+    jobs.cluster.kubectl("exec", "job-w-0", "-n", there, "--", "touch", "/tmp/go")
+    told = r"the workers of attempt \d+ cannot be created: .*exceeded quota: few"
+    jobs.cluster.wait(lambda: f"it does not say why: {job.said}", lambda: re.search(told, "".join(job.said)), 60)
+    api.delete("v1", "ResourceQuota", "few", there)
+    result = job.ended()
+    assert result.rc == 0 and result.out.split() == ["up"] * 4, result
+
+
 def test_failing_rank_is_tried_again(jobs):
     command = ["sh", "-c", "echo attempt $DRARUN_ATTEMPT; [ $DRARUN_ATTEMPT = 2 ] || exit 9"]
     for job in [Running(jobs, "--here", name=claims, workers=2, command=command, restarts=1, devices={"claims": claims})

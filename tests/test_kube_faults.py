@@ -121,6 +121,20 @@ def test_status_5xx(proxy, behind, space, code):
     assert refused["err"]["text"].endswith(f": {code}: the proxy says no")
 
 
+def test_conflict_of_a_create_and_of_a_replace(proxy, behind, space):
+    """Quota admission refuses creates that meet on the quota's own object; what is there already, and a replace, are not tried again."""
+    there = {**MAPS, "namespace": space.name}
+    quota = 'Operation cannot be fulfilled on resourcequotas "few": the object has been modified'
+    proxy.fault(saying(409, status(409, "Conflict", quota)), lambda method, path: method == "POST", 3)
+    made = behind.ask(do="create", **there, body=config_map("a"))
+    assert (made["status"], made["tries"], made["lost"]) == (201, 4, False)
+    again = behind.ask(do="create", **there, body=config_map("a"))
+    assert (again["status"], again["reason"], again["tries"]) == (409, "AlreadyExists", 1)
+    proxy.fault(saying(409, status(409, "Conflict", quota)), lambda method, path: method == "PUT")
+    late = behind.ask(do="replace", **there, name="a", body=config_map("a"))
+    assert (late["status"], late["tries"], late["err"]["code"]) == (409, 1, 16)
+
+
 def test_503_with_retry_after_was_not_processed(proxy, behind, space):
     proxy.fault(saying(503, b"apiserver is starting", [("Retry-After", "1")]))
     made = behind.ask(do="create", **MAPS, namespace=space.name, body=config_map("a"))

@@ -309,7 +309,7 @@ static enum gang_event next_event(struct gang *gang, const struct gang_input *in
     if (facts->queued && gang->phase != GANG_QUEUED)
         return GANG_EVENT_SUSPENDED;
     bool lost = facts->lost != GANG_NOBODY && gang->phase != GANG_QUEUED;
-    if (lost || missing)
+    if (lost || missing || input->refused)
         return GANG_EVENT_LOST;
     return progress_event(gang, input, facts);
 }
@@ -430,8 +430,8 @@ static char *reason_of(const struct gang_input *input, uint32_t late, enum gang_
 {
     if (clock == GANG_CLOCK_QUEUE && input->suspended_by)
         return strdup(input->suspended_by);
-    if (clock == GANG_CLOCK_ALLOCATION && input->shortage)
-        return strdup(input->shortage);
+    if (clock == GANG_CLOCK_ALLOCATION && (input->refused || input->shortage))
+        return strdup(input->refused ? input->refused : input->shortage);
     if (late == GANG_NOBODY)
         return NULL;
     char *autoscaler = clock == GANG_CLOCK_NODES ? autoscaler_words(&input->workers[late]) : NULL;
@@ -527,7 +527,7 @@ static void act(struct gang *gang, const struct gang_input *input, const struct 
         decision->worker = facts->lost;
     if (event == GANG_EVENT_BLOCKED)
         decision->worker = facts->blocked;
-    if (event == GANG_EVENT_BLOCKED || event == GANG_EVENT_NO_NODE)
+    if (event == GANG_EVENT_BLOCKED || event == GANG_EVENT_NO_NODE || input->refused)
         keep_reason(gang, input);
     if (decision->action == GANG_RELEASE_AND_RETRY)
         decision->pause_ms = pause_ms(gang->seed, gang->tries++);

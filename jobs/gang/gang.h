@@ -78,6 +78,8 @@ struct gang_input {
     unsigned next_step;   /* with GANG_FORECAST_NEVER: the later step that places the most workers;
                              GANG_STEP_NONE: none does; 0: not known */
     const char *shortage; /* prediction.shortage, or NULL: for the error's text */
+    const char *refused;  /* why this try's workers could not be created, which may pass (a quota
+                             that is used up); NULL: they were. What is there of them is released */
     const struct news *job;            /* of the worker Job (template mode), or NULL */
     const struct waiting_group *group; /* as waiting_input has it */
     bool spread;                       /* one worker per node by placement.spread */

@@ -52,6 +52,7 @@ struct waiting_input {
     const struct waiting_group *group;    /* that waiting_group named, or NULL: not read */
     bool spread;         /* one worker per node by placement.spread (jobs/spec/node_spread.h) */
     const char *trouble; /* why the cluster cannot be watched, or NULL */
+    const char *refused; /* as gang_input has it */
 };
 
 /* -ENOMEM is the only error. */

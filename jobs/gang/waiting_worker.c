@@ -399,7 +399,11 @@ static bool pause_wait(const struct waiting_input *input, struct worker_wait *wa
     int64_t left =
         d->next_ms > input->now_ms && d->clock == GANG_CLOCK_NONE ? d->next_ms - input->now_ms : 0;
     duration_format(left, pause, sizeof pause);
-    if (left > 0)
+    if (input->refused && left > 0)
+        say(wait, true, input->refused, "the workers cannot be created, next try in %s", pause);
+    else if (input->refused)
+        say(wait, true, input->refused, "the workers cannot be created");
+    else if (left > 0)
         say(wait, false, NULL,
             "not all workers could be placed: their devices were released, next try in %s", pause);
     else

@@ -137,6 +137,8 @@ static void on_done(const struct exchange_result *result, const struct drarun_er
         rc = problem_from_status(facts.status, body, &err);
         facts.passes =
             client_refusal_passes(call->client, call->method, call->path, facts.status, body);
+        facts.conflict =
+            strcmp(call->method, "POST") == 0 && strcmp(problem_reason(body), "Conflict") == 0;
     } else if (facts.status && rc < 0) {
         facts = (struct retry_facts){
             .sent = true, .repeatable = call->repeatable, .retry_after_ms = -1};

@@ -17,6 +17,10 @@ bool retry_wanted(const struct retry_facts *facts)
         return !facts->sent || facts->repeatable;
     if (facts->status == 429)
         return true;
+    /* quotas are counted by an object of their own, on which creates at the same time meet
+     * (kubernetes#67761): nothing was created */
+    if (facts->status == 409)
+        return facts->conflict;
     if (facts->status == 401 || facts->status == 403)
         return facts->passes;
     /* 501 and 505 are answers that stay */

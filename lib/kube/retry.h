@@ -15,6 +15,7 @@ struct retry_facts {
     bool sent;              /* some of it may have reached the server */
     bool repeatable;        /* may be sent again though it was perhaps processed */
     bool passes;            /* a refusal (401, 403) that may pass: client_refusal_passes */
+    bool conflict;          /* 409 of a create, of an object that is not there yet */
     bool hopeless;          /* no answer, for a reason that stays: a certificate that is refused */
 };
 

@@ -754,6 +754,49 @@ static void facts_of_others(void **state)
     news_done(&news);
 }
 
+/* What the launcher could not create it creates again, as often as the time allows: a quota that
+ * is used up, or whose count is behind a deletion. */
+static void refused_workers_come_again(void **state)
+{
+    (void)state;
+    static const char why[] = "403: pods \"job-w-0\" is forbidden: exceeded quota: few";
+    struct gang gang;
+    struct gang_decision d;
+    struct pod_state workers[2] = {worker_of('.'), worker_of('.')};
+    struct gang_input input = {
+        .now_ms = START_MS, .timeouts = &timeouts, .workers = workers, .count = 2, .steps = 1};
+    int tries = 0;
+    gang_init(&gang, 1, START_MS);
+    input.refused = why;
+    for (;;) {
+        assert_int_equal(gang_decide(&gang, &input, &d, NULL), 0);
+        if (d.action == GANG_FAIL)
+            break;
+        tries += d.action == GANG_RELEASE_AND_RETRY;
+        if (d.action != GANG_CREATE) /* refused again at once */
+            input.now_ms = d.next_ms;
+    }
+    assert_in_range(tries, 4, 10);
+    assert_int_equal(input.now_ms - START_MS, timeouts.allocation);
+    assert_int_equal(d.error.kind, DRARUN_ERR_CAPACITY);
+    assert_string_equal(d.error.text,
+                        "0 of 2 workers have claims and nodes within 40 s (timeouts.allocation): "
+                        "403: pods \"job-w-0\" is forbidden: exceeded quota: few");
+
+    gang_init(&gang, 1, START_MS);
+    input.now_ms = START_MS;
+    assert_int_equal(gang_decide(&gang, &input, &d, NULL), 0);
+    assert_string_equal(d.event, "lost");
+    input.now_ms = gang.resume_ms;
+    assert_int_equal(gang_decide(&gang, &input, &d, NULL), 0);
+    assert_int_equal(d.action, GANG_CREATE);
+    input.refused = NULL; /* it could be */
+    workers[0] = workers[1] = worker_of('r');
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(gang_decide(&gang, &input, &d, NULL), 0);
+    assert_int_equal(d.phase, GANG_STARTING);
+}
+
 /* Of a launcher's pod, whose clocks nobody else keeps. */
 static void launcher_has_the_same_clocks(void **state)
 {
@@ -800,6 +843,7 @@ int main(void)
         cmocka_unit_test(a_long_reason),
         cmocka_unit_test(pauses_grow),
         cmocka_unit_test(facts_of_others),
+        cmocka_unit_test(refused_workers_come_again),
         cmocka_unit_test(kubelet_that_could_not_ask),
         cmocka_unit_test(objects_deleted_under_it),
     };

@@ -285,6 +285,15 @@ static void whole_jobs(void **state)
                "12 s; claims 0/2 allocated, pods 0/2 running");
     waiting_done(&waiting);
 
+    input.refused = "create pods \"a-w-0\": 403: exceeded quota: few";
+    assert_int_equal(waiting_build(&input, &waiting, NULL), 0);
+    waiting_line(&waiting, &text);
+    check_text("refused", &text,
+               "waiting: the workers cannot be created, next try in 12 s: create pods \"a-w-0\": "
+               "403: exceeded quota: few; claims 0/2 allocated, pods 0/2 running");
+    waiting_done(&waiting);
+    input.refused = NULL;
+
     struct news news = {0};
     CLEANUP(json_decrefp)
     json_t *quota = json_pack(

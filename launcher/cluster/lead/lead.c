@@ -119,8 +119,10 @@ static int adopt(struct lead *lead, struct drarun_error *err)
     if (is_whole(lead))
         return 0;
     int rc = board_sync(lead->board, SYNC_MS, err);
-    return rc < 0 || is_whole(lead) ? rc
-                                    : create_missing(lead->cluster, lead->spec, &lead->render, err);
+    if (rc < 0 || is_whole(lead))
+        return rc;
+    lead->unmade = true;
+    return lead_create(lead, err);
 }
 
 static void own(struct lead *lead)

@@ -38,6 +38,7 @@ static int decide(struct lead *lead, uint32_t inspected, const char *missing, co
                                    : GANG_FORECAST_UNKNOWN,
         .next_step = lead->forecast ? forecast_next_step(lead->forecast, lead->gang.step) : 0,
         .shortage = missing,
+        .refused = lead->refused.code ? lead->refused.text : NULL,
         .spread = node_spread_is_ours_for_any(lead->spec),
         .job = board_job_news(lead->board),
         .no_class = lead->forecast ? forecast_missing_class(lead->forecast) : NULL,
@@ -102,6 +103,38 @@ static void look_at_group(struct lead *lead)
 
 /* ---- what a decision asks for ---- */
 
+int lead_create(struct lead *lead, struct drarun_error *err)
+{
+    struct drarun_error why = {0};
+    int rc = lead->unmade ? create_missing(lead->cluster, lead->spec, &lead->render, &why)
+                          : create_workers(lead->cluster, lead->spec, &lead->render, &why);
+    lead->refused = (struct drarun_error){0};
+    if (rc == 0)
+        lead->unmade = false;
+    else if (!create_may_pass(&why))
+        return error_kind(err, why.kind, why.code, "%s", why.text);
+    else
+        lead->refused = why;
+    lead->dirty = true;
+    return 0;
+}
+
+static void say_release(struct lead *lead, const char *pause, const char *how)
+{
+    struct buf why = BUF_INIT;
+    if (lead->refused.code)
+        buf_printf(&why, "the workers of attempt %u cannot be created: %s", lead->render.attempt,
+                   lead->refused.text);
+    log_note("%s; the next try follows %s%s%s",
+             why.data ? why.data : "the workers' devices are released",
+             pause[0] ? "in " : "at once", pause, how);
+    lead_event(lead, REASON_RELEASED,
+               why.data
+                   ? why.data
+                   : "not all workers could be placed: the devices of the others are released");
+    buf_done(&why);
+}
+
 static int begin_release(struct lead *lead, struct drarun_error *err)
 {
     enum claims_rung rung = claims_rung(claims_aligned_role(lead->spec), lead->decision.step);
@@ -111,10 +144,7 @@ static int begin_release(struct lead *lead, struct drarun_error *err)
     char pause[40] = "";
     if (lead->decision.pause_ms > 0)
         duration_format(lead->decision.pause_ms, pause, sizeof pause);
-    log_note("the workers' devices are released; the next try follows %s%s%s",
-             pause[0] ? "in " : "at once", pause, how);
-    lead_event(lead, REASON_RELEASED,
-               "not all workers could be placed: the devices of the others are released");
+    say_release(lead, pause, how);
     lead_tell(lead, NULL);
     return delete_workers(lead->cluster, lead->spec, lead->options->namespace, err);
 }
@@ -124,7 +154,7 @@ static int create_again(struct lead *lead, struct drarun_error *err)
     lead->render.attempt++;
     lead->render.step = lead->decision.step;
     lead_tell(lead, NULL);
-    return create_workers(lead->cluster, lead->spec, &lead->render, err);
+    return lead_create(lead, err);
 }
 
 static int act(struct lead *lead, struct drarun_error *err)

@@ -133,7 +133,7 @@ int lead_next_attempt(struct lead *lead, struct drarun_error *err)
     lead->attempt.report = NULL;
     json_decref(TAKE_PTR(lead->attempt.fabric));
     lead_tell(lead, NULL);
-    return create_workers(lead->cluster, lead->spec, &lead->render, err);
+    return lead_create(lead, err);
 }
 
 static void add_count(const struct lead *lead, struct buf *out)

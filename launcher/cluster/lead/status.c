@@ -31,6 +31,7 @@ static int build_waiting(struct lead *lead, struct waiting *ret_waiting, struct 
         .job_news = board_job_news(lead->board),
         .group = pod_group_told(&lead->group),
         .trouble = board_trouble(lead->board),
+        .refused = lead->refused.code ? lead->refused.text : NULL,
     };
     return waiting_build(&input, ret_waiting, err);
 }

@@ -636,6 +636,15 @@ int create_missing(struct cluster *cluster, const struct job_spec *spec,
     return create_owned(cluster, spec, options, of_launcher, false, err);
 }
 
+bool create_may_pass(const struct drarun_error *err)
+{
+    bool overloaded =
+        err->code == EBUSY || err->code == EAGAIN || err->code == EIO || err->code == ETIMEDOUT;
+    return err->kind == DRARUN_ERR_INFRASTRUCTURE ||
+           (err->kind == DRARUN_ERR_CLUSTER && overloaded) ||
+           (err->code == EACCES && strstr(err->text, "exceeded quota"));
+}
+
 /* ---- away with it ---- */
 
 static int delete_named(struct cluster *cluster, const struct kube_resource *resource,

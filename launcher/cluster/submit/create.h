@@ -23,6 +23,10 @@ int create_workers(struct cluster *cluster, const struct job_spec *spec,
 int create_missing(struct cluster *cluster, const struct job_spec *spec,
                    const struct render_options *options, struct drarun_error *err);
 
+/* Whether the same objects may be created later, as they are: a quota that others use up, or whose
+ * count is behind a deletion; an API server that is away or overloaded. Pure. */
+bool create_may_pass(const struct drarun_error *err);
+
 /* Takes what uses devices away, of all attempts; returns when the API server has been told. The
  * template of claims goes with the owner: */
 int delete_pods_and_claims(struct cluster *cluster, const struct job_spec *spec,

@@ -36,6 +36,7 @@ static void test_retry(void **state)
         {{.status = 403, .sent = true, .repeatable = true, .retry_after_ms = -1}, false, false},
         {{.status = 403, .sent = true, .passes = true, .retry_after_ms = -1}, true, false},
         {{.status = 409, .sent = true, .repeatable = true, .retry_after_ms = 1}, false, false},
+        {{.status = 409, .sent = true, .conflict = true, .retry_after_ms = -1}, true, false},
         {{.status = 410, .sent = true, .repeatable = true, .retry_after_ms = -1}, false, false},
     };
     (void)state;

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/cluster/submit/create.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "lib/base/cleanup.h"
+
+static void test_what_may_pass(void **state)
+{
+    static const struct {
+        struct drarun_error err;
+        bool passes;
+    } cases[] = {
+        {{.code = ECONNREFUSED, .kind = DRARUN_ERR_INFRASTRUCTURE, .text = "no connection"}, true},
+        {{.code = EIO, .kind = DRARUN_ERR_CLUSTER, .text = "500: etcd"}, true},
+        {{.code = ETIMEDOUT, .kind = DRARUN_ERR_CLUSTER, .text = "504: timeout"}, true},
+        {{.code = EAGAIN, .kind = DRARUN_ERR_CLUSTER, .text = "429: too many"}, true},
+        {{.code = EBUSY, .kind = DRARUN_ERR_CLUSTER, .text = "409: resourcequotas"}, true},
+        {{.code = EACCES,
+          .kind = DRARUN_ERR_CLUSTER,
+          .text = "403: pods \"job-w-0\" is forbidden: exceeded quota: few, requested: pods=1, "
+                  "used: pods=1, limited: pods=1"},
+         true},
+        {{.code = EACCES, .kind = DRARUN_ERR_CLUSTER, .text = "403: a Role must allow it"}, false},
+        {{.code = EEXIST, .kind = DRARUN_ERR_CLUSTER, .text = "there is a job"}, false},
+        {{.code = EINVAL, .kind = DRARUN_ERR_CLUSTER, .text = "422: spec.containers"}, false},
+        {{.code = EINVAL, .kind = DRARUN_ERR_SPEC, .text = "spec.workers"}, false},
+        {{.code = EKEYREJECTED, .kind = DRARUN_ERR_CLUSTER, .text = "certificate"}, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        if (create_may_pass(&cases[i].err) != cases[i].passes)
+            fail_msg("%s", cases[i].err.text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_what_may_pass)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
