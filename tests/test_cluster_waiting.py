@@ -299,6 +299,21 @@ def test_quota(jobs, claims):
     jobs.cluster.api.delete("v1", "ResourceQuota", "few", name)
 
 
+def test_quota_that_an_earlier_job_of_that_name_met(jobs):
+    """The API still has its Events, which are about another Job."""
+    api, name = jobs.cluster.api, jobs.namespace.name
+    spec = {"workers": 2, "devices": {"claims": "template"}, "command": ["true"]}
+    api.make({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none", "namespace": name}, "spec": {"hard": {"pods": "0"}}})
+    jobs.cluster.wait("the quota does not hold", lambda: "hard" in api.get("v1", "ResourceQuota", "none", name).get("status", {}), 30)
+    refused = jobs.run("--here", **spec)
+    assert refused.rc == 69 and "the workers' pods are refused: " in refused.err and "exceeded quota: none" in refused.err, refused
+    api.delete("v1", "ResourceQuota", "none", name)
+    assert [each for each in api.get("v1", "Event", namespace=name) if each["reason"] == "FailedCreate" and each["involvedObject"]["name"] == "job-w"]
+    queued = jobs.run("--here", queue="team-a", timeouts={"queue": "10s"}, **spec)  # its pods are not there, with time to hear all
+    assert queued.rc == 75 and "queue team-a has not admitted it" in queued.err, queued
+    jobs.run("--here", **spec).ok()
+
+
 def test_class_that_does_not_exist(jobs):
     result = jobs.run("--here", devices={"gpus": {"count": 1, "class": "gpu.example.com"}}, command=["true"])
     assert result.rc == 65 and "device class gpu.example.com does not exist" in result.err, result

@@ -212,11 +212,14 @@ static void note_blocked(struct gang *gang, const struct gang_facts *facts, int6
     gang->blocked_progress = progress;
 }
 
-static void note_trouble(struct gang *gang, const struct gang_facts *facts, int64_t now_ms)
+/* more: pods are created all the same. What is left of a released attempt is no trouble. */
+static void note_trouble(struct gang *gang, const struct gang_facts *facts, bool more,
+                         int64_t now_ms)
 {
-    if (facts->trouble == GANG_NOBODY)
+    bool refused = facts->refused_text[0];
+    if ((facts->trouble == GANG_NOBODY && !refused) || gang->phase == GANG_RELEASING)
         gang->trouble_ms = 0;
-    else if (!gang->trouble_ms)
+    else if (!gang->trouble_ms || (refused && more))
         gang->trouble_ms = now_ms;
 }
 
@@ -350,6 +353,9 @@ static void say_fatal(const struct gang_input *input, const struct gang_facts *f
     } else if (facts->trouble != GANG_NOBODY) {
         say_trouble(&input->workers[facts->trouble], err);
         decision->worker = facts->trouble;
+    } else if (facts->refused_text[0]) {
+        error_kind(err, DRARUN_ERR_CLUSTER, ECANCELED, "%s", facts->refused_text);
+        decision->worker = facts->refused;
     }
     say_worker(input, decision->worker, err);
 }
@@ -603,10 +609,11 @@ int gang_decide(struct gang *gang, const struct gang_input *input,
                                      .bound = facts.placed,
                                      .running = facts.up,
                                      .holding = facts.holding};
+    bool more = facts.present > next.seen;
     bool missing = note_missing(&next, &facts, input->suspended);
     tick_phase(&next, &facts, input->now_ms);
     note_blocked(&next, &facts, input->now_ms);
-    note_trouble(&next, &facts, input->now_ms);
+    note_trouble(&next, &facts, more, input->now_ms);
     enum gang_event event = next_event(&next, input, &facts, missing);
     int rc = event == GANG_EVENT_NONE ? 0 : transit(&next, input, &facts, event, &decision, err);
     if (rc < 0)

@@ -18,7 +18,7 @@
 #define GANG_GROUP_GRACE_MS 30000 /* where the scheduler places all or none */
 #define GANG_PAUSE_MIN_MS 1000    /* before the second try; doubles with each */
 #define GANG_PAUSE_MAX_MS 60000
-#define GANG_CONFIG_GRACE_MS 10000 /* objects that a worker names may come after it */
+#define GANG_CONFIG_GRACE_MS 10000 /* objects that a worker names may come after it, quota too */
 #define GANG_PULL_TRIES 4          /* of an image that its registry does not have */
 #define GANG_STEP_NONE UINT_MAX
 #define GANG_REASON_MAX 256 /* bytes of text that is kept of the last try */
@@ -99,7 +99,8 @@ struct gang {
     uint32_t blocked_progress; /* what was there then: any progress restarts the time */
     uint32_t seen;             /* pods that were there at once */
     uint32_t seen_claims;      /* likewise */
-    int64_t trouble_ms;        /* since when what a worker names does not exist; 0: all does */
+    int64_t trouble_ms;        /* since when what a worker names does not exist, or pods or claims
+                                  are refused; 0: neither */
     enum gang_clock ticking;   /* besides the total clock */
     int64_t ticking_since_ms;
     int64_t spent_ms[GANG_CLOCK_COUNT]; /* before ticking_since_ms */

@@ -133,20 +133,22 @@ static void fatal_class(const struct pod_state *w, uint32_t i, struct gang_facts
         lacks_class(i, name, (size_t)(end - name), facts);
 }
 
-static void fatal_claim(const struct pod_state *w, uint32_t i, struct gang_facts *facts)
-{
-    if (w->claim == CLAIM_REFUSED)
-        set_fatal(facts, i, DRARUN_ERR_CLUSTER, "its claim is refused: %s",
-                  or_none(w->claim_message));
-}
-
-/* The Job controller tries without end; a quota that others have used up may become free. */
-static void fatal_job(const struct gang_input *input, struct gang_facts *facts)
+/* The cluster's controllers try without end, and the count of a quota may be behind what was deleted;
+ * what others use up may not become free for long. */
+static void look_for_refusal(const struct gang_input *input, struct gang_facts *facts)
 {
     const struct news_item *failed = news_get(input->job, NEWS_CREATE_FAILED);
-    if (failed && facts->present < input->count && strstr(failed->text, "forbid"))
-        set_fatal(facts, GANG_NOBODY, DRARUN_ERR_CLUSTER, "the workers' pods are refused: %s",
-                  failed->text);
+    for (uint32_t i = 0; i < input->count && !facts->refused_text[0]; i++) {
+        if (input->workers[i].claim != CLAIM_REFUSED)
+            continue;
+        facts->refused = i;
+        snprintf(facts->refused_text, sizeof facts->refused_text, "its claim is refused: %s",
+                 or_none(input->workers[i].claim_message));
+    }
+    if (!facts->refused_text[0] && failed && facts->present < input->count &&
+        strstr(failed->text, "forbid"))
+        snprintf(facts->refused_text, sizeof facts->refused_text,
+                 "the workers' pods are refused: %s", failed->text);
 }
 
 /* The kubelet could not ask the API server: "failed to sync secret cache: timed out waiting for the
@@ -202,16 +204,16 @@ void gang_facts(const struct gang_input *input, struct gang_facts *ret_facts)
                                .lost = GANG_NOBODY,
                                .blocked = GANG_NOBODY,
                                .trouble = GANG_NOBODY,
-                               .fatal = GANG_NOBODY};
+                               .fatal = GANG_NOBODY,
+                               .refused = GANG_NOBODY};
     for (uint32_t i = 0; i < input->count; i++) {
         const struct pod_state *w = &input->workers[i];
         count_worker(w, i, &facts);
         fatal_end(w, i, &facts);
         fatal_image(w, i, &facts);
         fatal_class(w, i, &facts);
-        fatal_claim(w, i, &facts);
     }
-    fatal_job(input, &facts);
+    look_for_refusal(input, &facts);
     /* the scheduler does not look at a pod again because its class was deleted */
     if (input->no_class && facts.pending > 0)
         lacks_class(facts.blocked, input->no_class, strlen(input->no_class), &facts);

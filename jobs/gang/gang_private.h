@@ -42,7 +42,9 @@ struct gang_facts {
     uint32_t trouble; /* what its container or claim names does not exist */
     uint32_t fatal;
     enum drarun_errkind fatal_kind;
-    char fatal_text[512]; /* what and the cure, without the worker */
+    char fatal_text[512];   /* what and the cure, without the worker */
+    uint32_t refused;       /* whose claim the API server refuses; GANG_NOBODY: pods, or none */
+    char refused_text[512]; /* "": nothing is refused */
 };
 
 void gang_facts(const struct gang_input *input, struct gang_facts *ret_facts);

@@ -176,6 +176,12 @@ void news_done(struct news *news)
     *news = (struct news){0};
 }
 
+const struct news *news_about(const struct news *news, const char *uid)
+{
+    bool foreign = news && news->uid[0] && (!uid || strcmp(news->uid, uid) != 0);
+    return foreign ? NULL : news;
+}
+
 const struct news_item *news_get(const struct news *news, enum news_kind kind)
 {
     return news && news->items[kind].text ? &news->items[kind] : NULL;

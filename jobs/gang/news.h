@@ -59,6 +59,11 @@ enum news_kind news_kind(const json_t *event);
 bool news_add(struct news *news, const json_t *event);
 void news_done(struct news *news);
 
+/* The news where they are about the object of that uid, or do not say whose they are; else NULL: an
+ * earlier object of that name had them, and the API keeps Events for an hour. uid NULL: there is no
+ * such object. */
+const struct news *news_about(const struct news *news, const char *uid);
+
 /* The item, or NULL when there is none of the kind. NULL news have none. */
 const struct news_item *news_get(const struct news *news, enum news_kind kind);
 /* An image pull has begun and not yet ended. */

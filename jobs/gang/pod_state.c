@@ -521,17 +521,11 @@ static void read_pod(const json_t *value, struct pod_state *state)
         end_pod(&pod, state);
 }
 
-/* News of an earlier pod of that name say nothing about this one. */
-static const struct news *own_news(const json_t *pod, const struct news *news)
-{
-    const char *uid = text_at(json_object_get(pod, "metadata"), "uid");
-    return news && uid && news->uid[0] && strcmp(news->uid, uid) != 0 ? NULL : news;
-}
-
 void pod_state_read(const json_t *pod, const json_t *claim, bool wants_claim,
                     const struct news *news, struct pod_state *ret_state)
 {
-    struct pod_state state = {.phase = POD_ABSENT, .exit_code = -1, .news = own_news(pod, news)};
+    const char *uid = text_at(json_object_get(pod, "metadata"), "uid");
+    struct pod_state state = {.phase = POD_ABSENT, .exit_code = -1, .news = news_about(news, uid)};
     if (json_is_object(pod))
         read_pod(pod, &state);
     read_claim(json_is_object(claim) ? claim : NULL, wants_claim, &state);

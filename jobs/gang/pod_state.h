@@ -101,7 +101,7 @@ struct pod_state {
     const char *claim_name, *claim_node, *claim_message;
     uint32_t devices; /* allocated */
 
-    const struct news *news; /* as given; NULL: none of this pod's */
+    const struct news *news; /* as given; NULL: none of this pod's, or there is no pod */
 };
 
 /* pod and claim may be NULL: there is no such object. wants_claim: the worker should have one. news

@@ -384,8 +384,14 @@ static const struct scene {
                {10000, "nT", "ended", GANG_FAIL, "fatal", -1, "none", 0}},
      .kind = DRARUN_ERR_CLUSTER,
      .text = "worker 1: its claim cannot be made: resource claim template \"job-w\": not found"},
+    {.name = "a quota whose count is behind",
+     .looks = {{0, "nQ", "placing", GANG_WAIT, "admitted", 0, "allocation", 0},
+               {0, "nQ", "placing", GANG_WAIT, "none", 10000, "none", 0},
+               {9000, "nn", "placing", GANG_WAIT, "none", 40000, "allocation", 0}}},
     {.name = "quota",
-     .looks = {{0, "nQ", "ended", GANG_FAIL, "fatal", -1, "none", 0}},
+     .looks = {{0, "nQ", "placing", GANG_WAIT, "admitted", 0, "allocation", 0},
+               {0, "nQ", "placing", GANG_WAIT, "none", 10000, "none", 0},
+               {10000, "nQ", "ended", GANG_FAIL, "fatal", -1, "none", 0}},
      .kind = DRARUN_ERR_CLUSTER,
      .text = "worker 1: its claim is refused: exceeded quota: q"},
     {.name = "a Secret that comes later is waited for, one that does not is told",
@@ -691,6 +697,17 @@ static void objects_deleted_under_it(void **state)
     assert_int_equal(d.action, GANG_WAIT);
 }
 
+/* As a launcher does that hears of nothing new for so long. */
+static void decide_for(struct gang *gang, struct gang_input *input, int64_t ms,
+                       struct gang_decision *ret_d)
+{
+    do
+        assert_int_equal(gang_decide(gang, input, ret_d, NULL), 0);
+    while (ret_d->changed && ret_d->action == GANG_WAIT);
+    input->now_ms += ms;
+    assert_int_equal(gang_decide(gang, input, ret_d, NULL), 0);
+}
+
 /* What a phase does not say: a pull that failed too often. */
 static void facts_of_others(void **state)
 {
@@ -729,7 +746,12 @@ static void facts_of_others(void **state)
     workers[0] = worker_of('.');
     workers[1] = worker_of('.');
     gang_init(&gang, 1, START_MS);
-    assert_int_equal(gang_decide(&gang, &input, &d, NULL), 0);
+    decide_for(&gang, &input, 9999, &d);
+    assert_int_equal(d.action, GANG_WAIT);
+    workers[0] = worker_of('n'); /* one was made: the others have their time anew */
+    decide_for(&gang, &input, 9999, &d);
+    assert_int_equal(d.action, GANG_WAIT);
+    decide_for(&gang, &input, 1, &d);
     assert_int_equal(d.action, GANG_FAIL);
     assert_non_null(strstr(d.error.text, "exceeded quota"));
     news_done(&news);
@@ -741,8 +763,9 @@ static void facts_of_others(void **state)
                   "Error creating: pods \"job-w-0-x\" is forbidden: violates PodSecurity "
                   "\"baseline:latest\": hostPath volumes (volume \"drarun-gib\")");
     assert_true(news_add(&news, security));
+    workers[0] = worker_of('.');
     gang_init(&gang, 1, START_MS);
-    assert_int_equal(gang_decide(&gang, &input, &d, NULL), 0);
+    decide_for(&gang, &input, GANG_CONFIG_GRACE_MS, &d);
     assert_int_equal(d.action, GANG_FAIL);
     assert_string_equal(
         d.error.text,

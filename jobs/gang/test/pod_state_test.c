@@ -128,9 +128,39 @@ static void every_file(void **state)
     assert_int_equal(wrong, 0);
 }
 
+/* An Event outlives its object by an hour, and the next job's may be called the same. */
+static void news_of_an_earlier_object(void **state)
+{
+    (void)state;
+    struct news news = {0};
+    struct pod_state s;
+    CLEANUP(json_decrefp)
+    json_t *event = json_pack("{s:s, s:{s:s, s:s, s:s}, s:s}", "reason",
+                              "FailedResourceClaimCreation", "involvedObject", "kind", "Pod",
+                              "name", "a-w-0-x", "uid", "old", "message", "exceeded quota: few");
+    CLEANUP(json_decrefp)
+    json_t *own = json_pack("{s:{s:s, s:s}}", "metadata", "name", "a-w-0-x", "uid", "old");
+    CLEANUP(json_decrefp)
+    json_t *next = json_pack("{s:{s:s, s:s}}", "metadata", "name", "a-w-0-y", "uid", "new");
+    assert_true(news_add(&news, event));
+    pod_state_read(own, NULL, true, &news, &s);
+    assert_int_equal(s.claim, CLAIM_REFUSED);
+    pod_state_read(next, NULL, true, &news, &s);
+    assert_int_equal(s.claim, CLAIM_ABSENT);
+    pod_state_read(NULL, NULL, true, &news, &s); /* the next one is not there yet */
+    assert_int_equal(s.claim, CLAIM_ABSENT);
+    assert_ptr_equal(news_about(&news, "old"), &news);
+    assert_null(news_about(&news, "new"));
+    assert_null(news_about(&news, NULL));
+    news_done(&news);
+    assert_ptr_equal(news_about(&news, NULL), &news); /* nobody's */
+    assert_null(news_about(NULL, "new"));
+}
+
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_file)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_file),
+                                       cmocka_unit_test(news_of_an_earlier_object)};
     folder = argc > 1 ? argv[1] : "tests/data/pods";
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -596,7 +596,8 @@ char *board_launcher_waits(const struct board *board)
     if (!job)
         return NULL;
     const json_t *pod = launcher_pod_find(board->sources[KIND_PODS].watch, kube_uid(job), NULL);
-    char *words = waiting_of_launcher(pod, &board->launcher_news, &board->owner_news, &fails);
+    char *words = waiting_of_launcher(pod, &board->launcher_news,
+                                      news_about(&board->owner_news, kube_uid(job)), &fails);
     if (words && !fails)
         free(TAKE_PTR(words));
     return words;
@@ -610,5 +611,6 @@ const json_t *board_worker_job(const struct board *board)
 
 const struct news *board_job_news(const struct board *board)
 {
-    return &board->job_news;
+    const json_t *job = board_worker_job(board);
+    return news_about(&board->job_news, job ? kube_uid(job) : NULL);
 }

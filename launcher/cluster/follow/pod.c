@@ -86,10 +86,13 @@ void follow_pod_hear(struct follow_pod *chosen, const json_t *event)
 char *follow_pod_waits(const struct follow_pod *chosen, bool *ret_fails)
 {
     const json_t *pod = launcher_pod_find(chosen->pods, chosen->uid, NULL);
+    const struct news *of_job = &chosen->job_news;
     *ret_fails = false;
     if (!kube_watch_synced(chosen->pods))
         return NULL;
-    return waiting_of_launcher(pod, &chosen->news, &chosen->job_news, ret_fails);
+    if (chosen->uid)
+        of_job = news_about(of_job, chosen->uid);
+    return waiting_of_launcher(pod, &chosen->news, of_job, ret_fails);
 }
 
 bool follow_pod_see(struct follow_pod *chosen, const struct follow_leader *leader,
