@@ -14,6 +14,7 @@ import pytest
 
 from support.build import patience
 from support.api_proxy import NodesProxy
+from support.cluster.machines import GPU
 from support.cluster_jobs import IMAGE
 
 # of every write, before the server has it and after; 0: is_chosen
@@ -24,7 +25,8 @@ RANK = ["sh", "-c", "echo rank $RANK of attempt $DRARUN_ATTEMPT; sleep 0.3; [ $D
 # the fields of spec: from creation to an end with success, and over the restart of a failed attempt
 JOBS = {
     "direct": {"workers": 2, "command": [*RANK, "0"], "restarts": 1},
-    "template": {"workers": 2, "command": [*RANK, "0"], "restarts": 1, "devices": {"claims": "template"}},
+    "template": {"workers": 2, "command": [*RANK, "0"], "restarts": 1,  # with a device: without one there is no claim's template
+                 "devices": {"gpus": {"count": 1, "class": GPU}, "claims": "template"}},
     "restart": {"workers": 1, "command": [*RANK, "3"], "restarts": 2},
 }
 WRITES = ("POST", "PUT", "PATCH", "DELETE")
@@ -162,10 +164,13 @@ def is_chosen(spec, turn, has_it):
 
 @pytest.mark.plain("what it kills leaves no report, and it takes minutes")
 @pytest.mark.parametrize("spec", JOBS.values(), ids=JOBS)
-def test_killed_at_each_write(jobs, drarun, spec):
+def test_killed_at_each_write(jobs, drarun, spec, request):
+    if "devices" in spec:
+        request.getfixturevalue("machines")
     account = Account(jobs, drarun)
     writes, _ = Case(account, spec, NEVER, False).run()
     assert len(writes) >= 6, writes
+    assert any("/resourceclaimtemplates" in each for each in writes) == ("devices" in spec), writes
     cases = [(turn, has_it, lap) for lap in range(max(1, ROUNDS)) for turn in range(1, len(writes) + 1)
              for has_it in (False, True) if ROUNDS or is_chosen(spec, turn, has_it)]
     with ThreadPoolExecutor(LANES) as lanes:

@@ -56,7 +56,7 @@ static const struct rule role[] = {
     {"coordination.k8s.io", "leases", "create get update"},
     {"networking.k8s.io", "networkpolicies", "get create"},
     {"resource.k8s.io", "resourceclaims", "get list watch create deletecollection"},
-    {"resource.k8s.io", "resourceclaimtemplates", "create delete"},
+    {"resource.k8s.io", "resourceclaimtemplates", "get create delete"},
     {"resource.nvidia.com", "computedomains", "get create delete"},
     {"scheduling.k8s.io", "podgroups", "get create"},
 };
