@@ -302,13 +302,15 @@ def test_lost_launcher_is_told_once(jobs):
     assert result.rc == 70 and result.err.count(told) == result.err.count(" was lost") == 1 and "\n\n" not in result.err, result
 
 
+ENDS_ONCE = "echo up; [ $DRARUN_ATTEMPT = 1 ] || exit 0; until [ -e /tmp/go ]; do sleep 0.1; done; exit 3"
+
+
 @HERE_OR_POD
 def test_quota_is_used_up_at_a_restart(jobs, mode):
     """By others, who give it back: that ends no job with restarts left, and its reason is said."""
     api, there = jobs.cluster.api, jobs.namespace.name
-    script = "echo up; [ $DRARUN_ATTEMPT = 1 ] || exit 0; until [ -e /tmp/go ]; do sleep 0.1; done; exit 3"
     job = Running(jobs, *mode, workers=2, restarts=1, timeouts={"allocation": "5m"},
-                  template=template(["sh", "-c", script])).wait_lines(2)
+                  template=template(["sh", "-c", ENDS_ONCE])).wait_lines(2)
     api.make({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few", "namespace": there},
               "spec": {"hard": {"pods": "1"}}})
     jobs.cluster.wait("the quota does not hold", lambda: "hard" in api.get("v1", "ResourceQuota", "few", there).get("status", {}), 30)
@@ -317,6 +319,24 @@ def test_quota_is_used_up_at_a_restart(jobs, mode):
     jobs.cluster.wait(lambda: f"it does not say why: {job.said}", lambda: re.search(told, "".join(job.said)), 60)
     api.delete("v1", "ResourceQuota", "few", there)
     result = job.ended()
+    assert result.rc == 0 and result.out.split() == ["up"] * 4, result
+
+
+def test_quota_is_used_up_at_a_restart_of_an_indexed_job(jobs):
+    """Where the Job controller meets it, and tells by Events: the workers that it could make are given back meanwhile."""
+    api, there = jobs.cluster.api, jobs.namespace.name
+    job = Running(jobs, "--here", workers=2, restarts=1, timeouts={"allocation": "5m"}, devices={"claims": "template"},
+                  template=template(["sh", "-c", ENDS_ONCE])).wait_lines(2)
+    api.make({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few", "namespace": there},
+              "spec": {"hard": {"pods": "1"}}})
+    jobs.cluster.wait("the quota does not hold", lambda: "hard" in api.get("v1", "ResourceQuota", "few", there).get("status", {}), 30)
+    first = next(each["metadata"]["name"] for each in api.get("v1", "Pod", namespace=there) if each["metadata"]["name"].startswith("job-w-0-"))
+    jobs.cluster.kubectl("exec", first, "-n", there, "--", "touch", "/tmp/go")
+    jobs.cluster.wait(lambda: f"it does not say why: {job.said}", lambda: re.search(
+        r"its pod is refused: .*exceeded quota: few", "".join(job.said)), 60)
+    jobs.cluster.wait(lambda: f"nothing is given back: {jobs.status()}", lambda: jobs.status()["tries"] > 0 or job._alive(), 60)
+    api.delete("v1", "ResourceQuota", "few", there)
+    result = job.ended(120)
     assert result.rc == 0 and result.out.split() == ["up"] * 4, result
 
 

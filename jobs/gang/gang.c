@@ -247,6 +247,13 @@ static bool trouble_is_fatal(const struct gang *gang, int64_t now_ms)
     return gang->trouble_ms && now_ms - gang->trouble_ms >= GANG_CONFIG_GRACE_MS;
 }
 
+/* A quota that has let an earlier try's workers through may do so again. */
+static bool may_be_let_through(const struct gang_input *input, const struct gang_facts *facts)
+{
+    return input->later_try && facts->trouble == GANG_NOBODY &&
+           strstr(facts->refused_text, "exceeded quota");
+}
+
 static enum gang_event placing_event(const struct gang *gang, const struct gang_input *input,
                                      const struct gang_facts *facts)
 {
@@ -303,7 +310,9 @@ static enum gang_event next_event(struct gang *gang, const struct gang_input *in
         return GANG_EVENT_NONE;
     /* what is left of a released attempt cannot be the reason to fail the next */
     bool fatal = facts->fatal_text[0] && gang->phase != GANG_RELEASING;
-    if (waits && (fatal || trouble_is_fatal(gang, input->now_ms)))
+    bool trouble = trouble_is_fatal(gang, input->now_ms);
+    bool again = trouble && may_be_let_through(input, facts);
+    if (waits && (fatal || (trouble && !again)))
         return GANG_EVENT_FATAL;
     if (input->now_ms >= clock_deadline(gang, input, &clock))
         return GANG_EVENT_DEADLINE;
@@ -312,7 +321,7 @@ static enum gang_event next_event(struct gang *gang, const struct gang_input *in
     if (facts->queued && gang->phase != GANG_QUEUED)
         return GANG_EVENT_SUSPENDED;
     bool lost = facts->lost != GANG_NOBODY && gang->phase != GANG_QUEUED;
-    if (lost || missing || input->refused)
+    if (lost || missing || input->refused || again)
         return GANG_EVENT_LOST;
     return progress_event(gang, input, facts);
 }
@@ -535,6 +544,8 @@ static void act(struct gang *gang, const struct gang_input *input, const struct 
         decision->worker = facts->blocked;
     if (event == GANG_EVENT_BLOCKED || event == GANG_EVENT_NO_NODE || input->refused)
         keep_reason(gang, input);
+    else if (event == GANG_EVENT_LOST && facts->refused_text[0])
+        utf8_copy(gang->reason, sizeof gang->reason, facts->refused_text);
     if (decision->action == GANG_RELEASE_AND_RETRY)
         decision->pause_ms = pause_ms(gang->seed, gang->tries++);
     if (decision->action == GANG_NEXT_STEP)

@@ -69,6 +69,7 @@ struct gang_input {
     const struct spec_timeouts *timeouts;
     const struct pod_state *workers;
     uint32_t count;
+    bool later_try;     /* the job's workers have been created before: a quota is waited for */
     uint32_t inspected; /* workers whose agents were dialled and have reported what they hold */
     unsigned steps;     /* of the ladder (claims_attempts) */
     bool suspended;     /* spec.suspend, or the worker Job is suspended (Kueue) */

@@ -754,6 +754,25 @@ static void facts_of_others(void **state)
     decide_for(&gang, &input, 1, &d);
     assert_int_equal(d.action, GANG_FAIL);
     assert_non_null(strstr(d.error.text, "exceeded quota"));
+
+    workers[0] = worker_of('.');
+    input.later_try = true; /* it has been enough before: tried again until the time is over */
+    int64_t since = input.now_ms;
+    uint32_t tries = 0;
+    gang_init(&gang, 1, since);
+    for (;;) {
+        assert_int_equal(gang_decide(&gang, &input, &d, NULL), 0);
+        if (d.action == GANG_FAIL)
+            break;
+        tries += d.action == GANG_RELEASE_AND_RETRY;
+        if (d.action != GANG_CREATE)
+            input.now_ms = d.next_ms;
+    }
+    assert_in_range(tries, 2, 4);
+    assert_int_equal(d.error.kind, DRARUN_ERR_CAPACITY);
+    assert_non_null(strstr(d.error.text, "(timeouts.allocation): the workers' pods are refused: "));
+    assert_non_null(strstr(d.error.text, "exceeded quota: q"));
+    input.later_try = false;
     news_done(&news);
 
     CLEANUP(json_decrefp)

@@ -29,6 +29,7 @@ static int decide(struct lead *lead, uint32_t inspected, const char *missing, co
         .timeouts = &lead->spec->timeouts,
         .workers = workers,
         .count = lead->spec->workers,
+        .later_try = lead->render.attempt > 1,
         .inspected = inspected,
         .steps = claims_attempts(lead->spec),
         .suspended = lead_is_suspended(lead),
