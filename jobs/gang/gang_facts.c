@@ -133,8 +133,8 @@ static void fatal_class(const struct pod_state *w, uint32_t i, struct gang_facts
         lacks_class(i, name, (size_t)(end - name), facts);
 }
 
-/* The cluster's controllers try without end, and the count of a quota may be behind what was deleted;
- * what others use up may not become free for long. */
+/* The cluster's controllers try without end, and the count of a quota may be behind what was
+ * deleted; what others use up may not become free for long. */
 static void look_for_refusal(const struct gang_input *input, struct gang_facts *facts)
 {
     const struct news_item *failed = news_get(input->job, NEWS_CREATE_FAILED);
