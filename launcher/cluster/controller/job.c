@@ -24,7 +24,7 @@
 #define GOING_MS 500      /* between two looks at what is to go */
 #define AGAIN_MIN_MS 1000 /* after what could not be made; doubles */
 #define AGAIN_MAX_MS 60000
-#define LOG_MS 10000    /* for whoever reads the log of a launcher that failed */
+#define LOG_MS 10000    /* for reading the log of a launcher that failed */
 #define CONFLICT_MS 200 /* until the watch has brought what another one wrote */
 #define INTERRUPTED 130 /* as a cancelled job's */
 #define INFRASTRUCTURE 70
