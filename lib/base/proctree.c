@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/base/proctree.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -13,7 +12,9 @@
 #include <unistd.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/dir_entries.h"
 
+#define GENERATIONS_MAX 4096
 #define TASK_EXITING 0x4 /* PF_EXITING of the kernel's, which no header for programs has */
 
 struct birth {
@@ -74,25 +75,38 @@ bool proctree_is_exiting(pid_t pid)
     return birth.parent >= 0 && (birth.flags & TASK_EXITING);
 }
 
-static struct process *read_processes(size_t *ret_count)
+/* The next process in /proc, which entries read; false: there is none. */
+static bool next_process(struct dir_entries *entries, struct process *ret_process)
 {
-    cleanup_dir DIR *dir = opendir("/proc");
-    size_t count = 0, cap = 0;
-    cleanup_free struct process *list = NULL;
-    struct dirent *entry;
-    while (dir && (entry = readdir(dir))) {
+    const char *name;
+    int rc;
+    while ((name = dir_entries_next(entries, &rc))) {
         char *end;
-        long pid = strtol(entry->d_name, &end, 10);
+        long pid = strtol(name, &end, 10);
         if (*end || pid <= 0)
             continue;
+        *ret_process = (struct process){(pid_t)pid, read_birth(entries->fd, name), false};
+        return true;
+    }
+    return false;
+}
+
+/* NULL: out of memory, or nothing is to be seen. */
+static struct process *read_processes(int proc, size_t *ret_count)
+{
+    struct dir_entries entries = {.fd = proc};
+    size_t count = 0, cap = 0;
+    cleanup_free struct process *list = NULL;
+    struct process process;
+    while (next_process(&entries, &process)) {
         if (count == cap) {
             cap = cap ? cap * 2 : 256;
             struct process *grown = realloc(list, cap * sizeof *list);
             if (!grown)
-                break;
+                return NULL;
             list = grown;
         }
-        list[count++] = (struct process){(pid_t)pid, read_birth(dirfd(dir), entry->d_name), false};
+        list[count++] = process;
     }
     *ret_count = count;
     return TAKE_PTR(list);
@@ -121,11 +135,41 @@ static bool signal_one(const struct process *process, int signo)
     return (fd < 0 ? kill(process->pid, signo) : pidfd_send_signal(fd, signo, NULL, 0)) == 0;
 }
 
+typedef bool (*process_fn)(const struct process *process, void *arg);
+
+static bool descends(int proc, pid_t parent, pid_t root)
+{
+    char name[24];
+    for (int i = 0; parent > 1 && parent != root && i < GENERATIONS_MAX; i++) {
+        snprintf(name, sizeof name, "%d", (int)parent);
+        parent = read_birth(proc, name).parent;
+    }
+    return parent == root;
+}
+
+/* The ancestors of each process are read anew, and children may come before their parents. */
+static bool any_below_without_memory(int proc, pid_t root, process_fn fn, void *arg)
+{
+    struct dir_entries entries = {.fd = proc};
+    struct process process;
+    if (lseek(proc, 0, SEEK_SET) < 0)
+        return false;
+    while (next_process(&entries, &process))
+        if (descends(proc, process.birth.parent, root) && fn(&process, arg))
+            return true;
+    return false;
+}
+
 /* Until fn returns true, which is then returned. */
-static bool any_below(pid_t root, bool (*fn)(const struct process *process, void *arg), void *arg)
+static bool any_below(pid_t root, process_fn fn, void *arg)
 {
     size_t count = 0;
-    cleanup_free struct process *list = read_processes(&count);
+    cleanup_close int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (proc < 0)
+        return false;
+    cleanup_free struct process *list = read_processes(proc, &count);
+    if (!list)
+        return any_below_without_memory(proc, root, fn, arg);
     /* pids are not ordered by birth once they have wrapped: repeat until nothing new is found */
     for (bool again = true; again;) {
         again = false;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/base/shm_clean.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -14,6 +13,7 @@
 #include <unistd.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/dir_entries.h"
 
 /* The libraries' names: how they begin, and whether exactly the six letters and digits of mkstemp
  * follow. A user's file may begin so, too: NCCL_DEBUG_FILE=/dev/shm/nccl-debug.%h.log. */
@@ -63,25 +63,21 @@ static bool is_old(const struct shm_clean *shm, ino_t inode)
     return false;
 }
 
-/* A stream of its own over the directory, so that the next one starts at its beginning. */
-static DIR *open_list(int dir)
+/* A descriptor of its own for the directory, so that the next one starts at its beginning. */
+static int open_list(int dir)
 {
-    int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *list = fd < 0 ? NULL : fdopendir(fd);
-    if (!list && fd >= 0)
-        close(fd);
-    return list;
+    return openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
 static bool note_old(struct shm_clean *shm)
 {
-    cleanup_dir DIR *list = open_list(shm->dir);
-    struct dirent *entry;
+    cleanup_close int list = open_list(shm->dir);
+    struct dir_entries entries = {.fd = list};
     struct stat st;
     size_t cap = 0;
-    while (list && (entry = readdir(list))) {
-        if (!is_known_name(entry->d_name) ||
-            fstatat(shm->dir, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+    int rc = -1;
+    for (const char *name; list >= 0 && (name = dir_entries_next(&entries, &rc));) {
+        if (!is_known_name(name) || fstatat(shm->dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
             continue;
         if (shm->old_count == cap) {
             cap = cap ? cap * 2 : 64;
@@ -92,7 +88,7 @@ static bool note_old(struct shm_clean *shm)
         }
         shm->old[shm->old_count++] = st.st_ino;
     }
-    return list != NULL;
+    return rc == 0;
 }
 
 struct shm_clean *shm_clean_begin_in(const char *dir)
@@ -103,7 +99,9 @@ struct shm_clean *shm_clean_begin_in(const char *dir)
     shm->dir = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (shm->dir >= 0 && note_old(shm))
         return shm;
+    int code = errno;
     shm_clean_free(shm);
+    errno = code;
     return NULL;
 }
 
@@ -151,13 +149,13 @@ static void take_turn(int dir)
 
 int shm_clean_run(struct shm_clean *shm)
 {
-    cleanup_dir DIR *list = shm ? open_list(shm->dir) : NULL;
-    struct dirent *entry;
-    int removed = 0;
-    if (list)
-        take_turn(dirfd(list)); /* closing the list ends it */
-    while (list && (entry = readdir(list)))
-        if (is_known_name(entry->d_name) && remove_left(shm, entry->d_name))
+    cleanup_close int list = shm ? open_list(shm->dir) : -1;
+    struct dir_entries entries = {.fd = list};
+    int removed = 0, rc;
+    if (list >= 0)
+        take_turn(list); /* closing it ends the turn */
+    for (const char *name; list >= 0 && (name = dir_entries_next(&entries, &rc));)
+        if (is_known_name(name) && remove_left(shm, name))
             removed++;
     return removed;
 }

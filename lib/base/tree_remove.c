@@ -2,7 +2,6 @@
 /* A tree is taken apart from its top: a directory that is not empty is moved to the top, where it
  * is emptied in its turn. So its depth, which programs that wrote there may have chosen, costs
  * neither stack nor descriptors nor path names, and each directory is read once. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -13,6 +12,7 @@
 
 #include "lib/base/chance.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/dir_entries.h"
 #include "lib/base/file.h"
 
 #define IN_PLACE_MAX 32 /* directories in each other that cannot be moved */
@@ -76,21 +76,13 @@ static int take_away(struct removal *r, int fd, const char *name)
 
 static void empty(struct removal *r, int fd)
 {
-    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    cleanup_dir DIR *dir = copy < 0 ? NULL : fdopendir(copy);
-    const struct dirent *entry;
-    if (!dir) {
-        note(r, -errno);
-        if (copy >= 0)
-            close(copy);
-        return;
-    }
-    while ((entry = readdir(dir))) {
-        const char *name = entry->d_name;
-        if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0 &&
-            strncmp(name, r->prefix, strlen(r->prefix)) != 0)
+    struct dir_entries entries = {.fd = fd};
+    const char *name;
+    int rc;
+    while ((name = dir_entries_next(&entries, &rc)))
+        if (strncmp(name, r->prefix, strlen(r->prefix)) != 0)
             note(r, take_away(r, fd, name));
-    }
+    note(r, rc);
 }
 
 static int open_dir(int dirfd, const char *name)
