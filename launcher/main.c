@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <event2/event.h>
 
 #include "jobs/foreign/options.h"
 #include "jobs/foreign/variables.h"
@@ -23,6 +24,7 @@
 #include "lib/base/file.h"
 #include "lib/base/first_process.h"
 #include "lib/base/log.h"
+#include "lib/base/need_memory.h"
 #include "lib/doc/json_memory.h"
 
 static int fail(const struct drarun_error *err)
@@ -173,6 +175,7 @@ int main(int argc, char *argv[])
 {
     first_process_begin();
     json_memory_end_without();
+    event_set_mem_functions(need_memory, need_more_memory, free);
     fill_closed_stdio();
     remote_setup();
     log_setup("drarun", LOG_NORMAL);

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* drarun-plugin: picks the verb; each has its file. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <event2/event.h>
 
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/first_process.h"
 #include "lib/base/log.h"
+#include "lib/base/need_memory.h"
 #include "lib/doc/json_memory.h"
 #include "plugin/verb.h"
 
@@ -27,6 +30,7 @@ int main(int argc, char **argv)
 {
     first_process_begin();
     json_memory_end_without();
+    event_set_mem_functions(need_memory, need_more_memory, free);
     log_setup("drarun-plugin", LOG_NORMAL);
     const char *word = argc > 1 ? argv[1] : "";
     for (size_t i = 0; i < ARRAY_LEN(verbs); i++)

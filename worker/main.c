@@ -17,7 +17,9 @@
 #include "lib/base/file.h"
 #include "lib/base/first_process.h"
 #include "lib/base/log.h"
+#include "lib/base/need_memory.h"
 #include "lib/base/number.h"
+#include "lib/doc/json_memory.h"
 #include "lib/wire/dial.h"
 #include "lib/wire/hello.h"
 #include "lib/wire/key_file.h"
@@ -414,6 +416,8 @@ int main(int argc, char **argv)
                          .level = LOG_NORMAL};
     struct drarun_error err = {0};
     first_process_begin();
+    json_memory_end_without();
+    event_set_mem_functions(need_memory, need_more_memory, free);
     if (argc > 0 && remote_start_is(argv[0]))
         return remote_start(argc, argv);
     log_setup("drarun-worker", LOG_NORMAL);

@@ -113,6 +113,8 @@ int guard_run(struct guard *guard, int (*agent)(struct guard *guard, void *arg),
 {
     proctree_adopt_orphans();
     struct shm_clean *shm = shm_clean_begin();
+    if (!shm && errno == ENOMEM)
+        return error_set(err, ENOMEM, "out of memory for the list of /dev/shm");
     pid_t self = getpid();
     pid_t child = fork();
     if (child == 0) {
@@ -132,7 +134,7 @@ int guard_run(struct guard *guard, int (*agent)(struct guard *guard, void *arg),
     bool asked = *ret_stop && WTERMSIG(status) == SIGTERM; /* at its very end it takes none */
     if (WIFSIGNALED(status) && !asked)
         log_error("the agent was killed by signal %d: removing what it left", WTERMSIG(status));
-    if (WIFSIGNALED(status))
+    if (WIFSIGNALED(status) || guard->page->session_dir[0]) /* it ended for lack of memory */
         clean_up_after(guard, shm);
     shm_clean_free(shm);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 70;
