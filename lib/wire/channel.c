@@ -33,6 +33,7 @@ struct channel {
     bool (*explain)(struct bufferevent *bev, char *text, size_t size);
     bool *freed; /* set while callbacks run: tells them that the channel is gone */
     bool ended;
+    bool incomplete;         /* a message could not be sent */
     unsigned int silence_ms; /* after which the kernel ends the connection */
     uint64_t bytes;
     char peer[64];
@@ -138,7 +139,9 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
     bool explained = c->explain && c->explain(bev, words, sizeof words);
     bool broke = what & BEV_EVENT_ERROR || (explained && !words[0] && code && code != EAGAIN);
     size_t rest = evbuffer_get_length(bufferevent_get_input(bev)) + evbuffer_get_length(c->in);
-    if (what & BEV_EVENT_TIMEOUT)
+    if (c->incomplete)
+        error_set(&err, ENOMEM, "out of memory for a message to %s", c->peer);
+    else if (what & BEV_EVENT_TIMEOUT)
         error_set(&err, ETIMEDOUT, "nothing heard from %s in time", c->peer);
     else if (explained && words[0])
         error_set(&err, EACCES, "connection to %s: %s", c->peer, words);
@@ -265,9 +268,17 @@ void channel_set_callbacks(struct channel *c, channel_message_fn on_message,
     c->arg = arg;
 }
 
+/* The peer may wait for what was not sent: both sides see that the connection ends. */
+static int break_off(struct channel *c)
+{
+    c->incomplete = true;
+    shutdown((int)bufferevent_getfd(c->bev), SHUT_RDWR);
+    return -ENOMEM;
+}
+
 int channel_send(struct channel *c, const Drarun__Wire__Envelope *message)
 {
-    if (c->ended)
+    if (c->ended || c->incomplete)
         return -EPIPE;
     size_t length = drarun__wire__envelope__get_packed_size(message);
     if (length == 0 || length > FRAME_MAX)
@@ -275,7 +286,7 @@ int channel_send(struct channel *c, const Drarun__Wire__Envelope *message)
     struct evbuffer *out = bufferevent_get_output(c->bev);
     struct evbuffer_iovec space;
     if (evbuffer_reserve_space(out, (ev_ssize_t)(FRAME_HEADER + length), &space, 1) < 1)
-        return -ENOMEM;
+        return break_off(c);
     uint8_t *p = space.iov_base;
     p[0] = (uint8_t)(length >> 24);
     p[1] = (uint8_t)(length >> 16);
@@ -284,7 +295,7 @@ int channel_send(struct channel *c, const Drarun__Wire__Envelope *message)
     drarun__wire__envelope__pack(message, p + FRAME_HEADER);
     space.iov_len = FRAME_HEADER + length;
     if (evbuffer_commit_space(out, &space, 1) < 0)
-        return -ENOMEM;
+        return break_off(c);
     c->bytes += FRAME_HEADER + length;
     return 0;
 }

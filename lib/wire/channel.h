@@ -48,8 +48,9 @@ void channel_set_silence(struct channel *channel, unsigned int ms);
 void channel_set_explain(struct channel *channel,
                          bool (*explain)(struct bufferevent *bev, char *text, size_t size));
 
-/* Queues one message. Never blocks; -ENOMEM or -EMSGSIZE when it could not be queued. The caller
- * bounds the queue: by credit (Output, Input) or because it asks and waits. */
+/* Queues one message. Never blocks; -EMSGSIZE when it could not be queued; -ENOMEM: nor will any
+ * other, and the channel ends on both sides, from the loop. The caller bounds the queue: by credit
+ * (Output, Input) or because it asks and waits. */
 int channel_send(struct channel *channel, const Drarun__Wire__Envelope *message);
 
 /* Bytes queued and not yet handed to the kernel. */

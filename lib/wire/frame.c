@@ -2,6 +2,8 @@
 #include "lib/wire/frame.h"
 
 #include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
 
 #include "lib/base/error.h"
 
@@ -18,10 +20,27 @@ int frame_body_length(const uint8_t header[FRAME_HEADER], uint32_t *ret_length,
     return 0;
 }
 
+static void *allocate(void *failed, size_t size)
+{
+    void *memory = malloc(size);
+    *(bool *)failed |= !memory;
+    return memory;
+}
+
+static void release(void *failed, void *memory)
+{
+    (void)failed;
+    free(memory);
+}
+
 int frame_decode(const uint8_t *body, size_t length, Drarun__Wire__Envelope **ret_envelope,
                  struct drarun_error *err)
 {
-    Drarun__Wire__Envelope *envelope = drarun__wire__envelope__unpack(NULL, length, body);
+    bool failed = false;
+    ProtobufCAllocator allocator = {allocate, release, &failed};
+    Drarun__Wire__Envelope *envelope = drarun__wire__envelope__unpack(&allocator, length, body);
+    if (!envelope && failed)
+        return error_set(err, ENOMEM, "out of memory for a message of %zu bytes", length);
     if (!envelope)
         return error_set(err, EPROTO, "a frame of %zu bytes that is no message", length);
     if (envelope->body_case == DRARUN__WIRE__ENVELOPE__BODY__NOT_SET) {

@@ -74,8 +74,8 @@ struct tls_context *tls_context_new(const struct tls_key *key, enum tls_side sid
     if (!context || !ssl) {
         free(context);
         SSL_CTX_free(ssl);
-        error_set(err, ENOMEM, "TLS: cannot make a context: %s",
-                  ERR_reason_error_string(ERR_peek_last_error()));
+        const char *why = ERR_reason_error_string(ERR_peek_last_error());
+        error_set(err, ENOMEM, "TLS: cannot make a context: %s", why ? why : "out of memory");
         return NULL;
     }
     *context = (struct tls_context){.ssl = ssl, .side = side, .key = *key};

@@ -22,6 +22,8 @@
 
 #define TEXT_MAX 64
 
+static bool no_memory; /* libevent gets none */
+
 /* A channel under test; its peer is a bare descriptor that says what it likes. */
 struct fixture {
     struct event_base *base;
@@ -386,8 +388,39 @@ static void order_is_kept(void **state)
     assert_string_equal(channel_peer(f->channel), "socketpair");
 }
 
+/* The peer may wait for what could not be sent, and must see that nothing comes. */
+static void message_without_memory_ends_it(void **state)
+{
+    struct fixture *f = *state;
+    Drarun__Wire__Note note = DRARUN__WIRE__NOTE__INIT;
+    note.text = unconst("lost");
+    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(NOTE, note, &note);
+    char byte;
+    no_memory = true;
+    assert_int_equal(channel_send(f->channel, &envelope), -ENOMEM);
+    no_memory = false;
+    assert_int_equal(channel_send(f->channel, &envelope), -EPIPE);
+    until_closed(f);
+    assert_int_equal(f->why.code, ENOMEM);
+    assert_string_equal(f->why.text, "out of memory for a message to socketpair");
+    assert_int_equal(read(f->peer, &byte, 1), 0);
+}
+
+/* ---- libevent's memory ---- */
+
+static void *event_malloc(size_t size)
+{
+    return no_memory ? NULL : malloc(size);
+}
+
+static void *event_realloc(void *old, size_t size)
+{
+    return no_memory ? NULL : realloc(old, size);
+}
+
 int main(void)
 {
+    event_set_mem_functions(event_malloc, event_realloc, free);
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(messages_arrive_whole),
@@ -404,6 +437,7 @@ int main(void)
         TEST(peer_that_is_gone),
         TEST(freed_by_its_own_message),
         TEST(order_is_kept),
+        TEST(message_without_memory_ends_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
