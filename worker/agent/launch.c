@@ -519,6 +519,8 @@ int agent_prepare_take(struct agent *agent, Drarun__Wire__Launch *launch, struct
     if (rc < 0)
         return rc;
     agent->session.shm = shm_clean_begin();
+    if (!agent->session.shm && errno == ENOMEM)
+        return error_set(err, ENOMEM, "out of memory for the list of /dev/shm");
     if (job->local_count == 0 && !job->wire->hold)
         return 0; /* it only relays, and is done as soon as it is started */
     struct ranks_owner owner = {
@@ -727,13 +729,12 @@ void agent_start(struct agent *agent)
         rc = pmix_host_prepare(agent->servers.pmix, &err);
     for (uint32_t i = 0; rc == 0 && i < job->launched; i++)
         rc = agent_start_group(agent, job->groups[i], &err);
-    if (rc < 0) {
+    if (rc == 0 && job->local_count > 0 && agent->servers.pmix)
+        rc = pmix_host_set_environment(agent->servers.pmix, &err);
+    if (rc < 0)
         agent_fail(agent, &err);
-    } else if (job->local_count > 0) {
-        if (agent->servers.pmix)
-            pmix_host_set_environment(agent->servers.pmix);
+    else if (job->local_count > 0)
         plan_looks(agent);
-    }
     if (!agent->ranks) /* more workers than ranks */
         agent_on_all_ended(agent);
 }

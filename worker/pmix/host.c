@@ -17,6 +17,7 @@
 #include "worker/pmix/handshake.h"
 #include "worker/pmix/host_private.h"
 #include "worker/pmix/listener.h"
+#include "worker/pmix/info_list.h"
 #include "worker/pmix/member.h"
 
 #ifdef DRARUN_PMIX_UNPATCHED
@@ -29,11 +30,11 @@ static int open_port(struct pmix_host *host, struct drarun_error *err)
     return listen_on("127.0.0.1:0", &fd, &host->port, err);
 }
 
-static void add_port(const struct pmix_host *host, void *list)
+static void add_port(const struct pmix_host *host, struct info_list *list)
 {
     int port = host->port;
-    PMIx_Info_list_add(list, PMIX_TCP_IF_INCLUDE, "lo", PMIX_STRING);
-    PMIx_Info_list_add(list, PMIX_TCP_IPV4_PORT, &port, PMIX_INT);
+    info_list_add(list, PMIX_TCP_IF_INCLUDE, "lo", PMIX_STRING);
+    info_list_add(list, PMIX_TCP_IPV4_PORT, &port, PMIX_INT);
 }
 #else
 /* All false where that is not to be read. */
@@ -138,11 +139,11 @@ static int open_port(struct pmix_host *host, struct drarun_error *err)
     return host->listener ? 0 : -err->code;
 }
 
-static void add_port(const struct pmix_host *host, void *list)
+static void add_port(const struct pmix_host *host, struct info_list *list)
 {
     char address[64];
     snprintf(address, sizeof address, "tcp4://127.0.0.1:%u", host->port);
-    PMIx_Info_list_add(list, PMIX_SERVER_HOST_ADDRESS, address, PMIX_STRING);
+    info_list_add(list, PMIX_SERVER_HOST_ADDRESS, address, PMIX_STRING);
 }
 #endif
 
@@ -268,61 +269,65 @@ void pmix_host_rank_env(const struct pmix_host *host, uint32_t rank, struct strl
 /* Its own lines ("PMIX ERROR: PMIX_ERR_UNREACH in file ..." for a rank that is killed while it
  * connects) tell users nothing, and what matters comes back as a status: they are shown with -v
  * alone. */
-static void quiet_library(void)
+static int quiet_library(void)
 {
     char text[16];
     int fd = log_level_now() >= LOG_VERBOSE ? -1 : open("/dev/null", O_WRONLY | O_CLOEXEC);
     if (fd < 0)
-        return; /* a root without /dev: then they are seen */
+        return 0; /* a root without /dev: then they are seen */
     snprintf(text, sizeof text, "%d", fd);
-    setenv("PMIX_OUTPUT_STDERR_FD", text, 1); /* the library's for the life of the process */
+    return setenv("PMIX_OUTPUT_STDERR_FD", text, 1); /* the library's for the life of the process */
 }
 
 /* What the library reads from our environment; the ranks' is made elsewhere. */
-void pmix_host_set_environment(struct pmix_host *host)
+int pmix_host_set_environment(struct pmix_host *host, struct drarun_error *err)
 {
+    const char *const variables[][2] = {
+        {"PMIX_MCA_gds", "hash"},                  /* shmem2 cannot attach in a static program */
+        {"PMIX_MCA_mca_base_param_files", "none"}, /* nothing of the image's configuration */
+        {"PMIX_MCA_mca_base_component_path", host->session_dir}, /* nor of its plugins */
+        /* hwloc would load plugins of the image's, and X11 with them, even into a static program */
+        {"HWLOC_PLUGINS_PATH", "/nonexistent"},
+        {"PMIX_MCA_psec", "native"},
+        {"PMIX_MCA_pmix_event_caching_window", "0"}, /* losses are told at once, upcall.c */
+        {"PMIX_MCA_pcompress_base_silence_warning", "1"},
+        {"PMIX_MCA_pcompress", "^zlib,zlibng"}, /* images may lack zlib */
+    };
     if (host->environment_set)
-        return;
+        return 0;
+    int rc = quiet_library();
+    for (size_t i = 0; rc == 0 && i < ARRAY_LEN(variables); i++)
+        rc = setenv(variables[i][0], variables[i][1], 1);
+    if (rc < 0)
+        return error_set(err, ENOMEM, "PMIx server: out of memory");
     host->environment_set = true;
-    quiet_library();
-    setenv("PMIX_MCA_gds", "hash", 1); /* shmem2 cannot attach in a static program */
-    setenv("PMIX_MCA_mca_base_param_files", "none", 1); /* nothing of the image's configuration */
-    setenv("PMIX_MCA_mca_base_component_path", host->session_dir, 1); /* nor of its plugins */
-    /* hwloc would load plugins of the image's, and X11 with them, even into a static program */
-    setenv("HWLOC_PLUGINS_PATH", "/nonexistent", 1);
-    setenv("PMIX_MCA_psec", "native", 1);
-    setenv("PMIX_MCA_pmix_event_caching_window", "0", 1); /* losses are told at once, upcall.c */
-    setenv("PMIX_MCA_pcompress_base_silence_warning", "1", 1);
-    setenv("PMIX_MCA_pcompress", "^zlib,zlibng", 1); /* images may lack zlib */
+    return 0;
 }
 
 static int start_library(struct pmix_host *host, struct drarun_error *err)
 {
-    void *list = PMIx_Info_list_start();
+    struct info_list list = info_list_new();
     char nspace[sizeof host->job->groups[0]->nspace + 16];
     pmix_rank_t rank = host->tree->self;
     snprintf(nspace, sizeof nspace, "%s.server", server_name(host));
-    PMIx_Info_list_add(list, PMIX_SERVER_TMPDIR, host->session_dir, PMIX_STRING);
-    PMIx_Info_list_add(list, PMIX_SYSTEM_TMPDIR, host->session_dir, PMIX_STRING);
-    PMIx_Info_list_add(list, PMIX_SERVER_NSPACE, nspace, PMIX_STRING);
-    PMIx_Info_list_add(list, PMIX_SERVER_RANK, &rank, PMIX_PROC_RANK);
-    PMIx_Info_list_add(list, PMIX_HOSTNAME, host->job->nodes[host->tree->self], PMIX_STRING);
-    add_port(host, list);
+    info_list_add(&list, PMIX_SERVER_TMPDIR, host->session_dir, PMIX_STRING);
+    info_list_add(&list, PMIX_SYSTEM_TMPDIR, host->session_dir, PMIX_STRING);
+    info_list_add(&list, PMIX_SERVER_NSPACE, nspace, PMIX_STRING);
+    info_list_add(&list, PMIX_SERVER_RANK, &rank, PMIX_PROC_RANK);
+    info_list_add(&list, PMIX_HOSTNAME, host->job->nodes[host->tree->self], PMIX_STRING);
+    add_port(host, &list);
     pmix_topology_t topology = {.source = unconst("hwloc"),
                                 .topology = topology_keep(host->topology)};
     pmix_info_t lent = PMIX_INFO_STATIC_INIT;
     PMIX_LOAD_KEY(lent.key, PMIX_TOPOLOGY2);
     lent.value.type = PMIX_TOPO;
     lent.value.data.topo = &topology;
-    if (topology.topology)
-        PMIx_Info_list_insert(list, &lent); /* the others are copied, and the copies freed below */
+    if (topology.topology && list.list && PMIx_Info_list_insert(list.list, &lent) != PMIX_SUCCESS)
+        list.failed = true; /* the others are copied, and the copies freed below */
     pmix_data_array_t info;
-    PMIX_DATA_ARRAY_CONSTRUCT(&info, 0, PMIX_INFO);
-    pmix_status_t status = PMIx_Info_list_convert(list, &info);
-    PMIx_Info_list_release(list);
-    if (status != PMIX_SUCCESS)
-        return pmix_error(err, status, "PMIx server");
-    status = PMIx_server_init(upcall_module(), info.array, info.size);
+    pmix_status_t status = info_list_convert_take(&list, &info);
+    if (status == PMIX_SUCCESS)
+        status = PMIx_server_init(upcall_module(), info.array, info.size);
     PMIX_DATA_ARRAY_DESTRUCT(&info);
     return status == PMIX_SUCCESS ? 0 : pmix_error(err, status, "PMIx server");
 }
@@ -332,8 +337,9 @@ int pmix_host_start(struct pmix_host *host, struct drarun_error *err)
     if (host->started)
         return 0;
     host->started = true;
-    pmix_host_set_environment(host);
-    int rc = start_library(host, err);
+    int rc = pmix_host_set_environment(host, err);
+    if (rc == 0)
+        rc = start_library(host, err);
     for (uint32_t i = 0; rc == 0 && i < host->job->group_count; i++)
         rc = pmix_register_group(host, host->job->groups[i], err);
     if (rc == 0)

@@ -96,7 +96,7 @@ void pmix_host_drain(struct pmix_host *host);
 void pmix_host_routed(struct pmix_host *host, const Drarun__Wire__Routed *message);
 /* Sets in this process' environment what the library reads there. After the ranks have theirs, and
  * before a thread exists that may read it; pmix_host_start does it when nobody has. */
-void pmix_host_set_environment(struct pmix_host *host);
+int pmix_host_set_environment(struct pmix_host *host, struct drarun_error *err);
 /* Before the first rank starts: an unpatched library must listen by then. */
 int pmix_host_prepare(struct pmix_host *host, struct drarun_error *err);
 /* Starts the library before a rank asks, as when all ranks are known to use it. */

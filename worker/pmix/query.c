@@ -5,6 +5,7 @@
 
 #include "lib/base/cleanup.h"
 #include "worker/pmix/host_private.h"
+#include "worker/pmix/info_list.h"
 
 /* What one pmix_query_t asks about. */
 struct scope {
@@ -13,26 +14,25 @@ struct scope {
     bool of_rank;
     uint32_t rank; /* of the job; with of_rank */
     const struct process_table *table;
-    void *list; /* where the answer goes */
+    struct info_list *list; /* where the answer goes */
     const char *key;
 };
 
 static void add_u32(const struct scope *scope, uint32_t value)
 {
-    PMIx_Info_list_add(scope->list, scope->key, &value, PMIX_UINT32);
+    info_list_add(scope->list, scope->key, &value, PMIX_UINT32);
 }
 
 static void add_text(const struct scope *scope, const char *value)
 {
-    PMIx_Info_list_add(scope->list, scope->key, value, PMIX_STRING);
+    info_list_add(scope->list, scope->key, value, PMIX_STRING);
 }
 
 static bool add_buf(const struct scope *scope, struct buf *text)
 {
-    bool good = text->data && !text->failed;
+    bool good = text->data || text->failed;
     if (good)
-        add_text(scope, text->data);
-    buf_done(text);
+        info_list_add_buf(scope->list, scope->key, text);
     return good;
 }
 
@@ -68,29 +68,29 @@ static bool namespace_info(const struct scope *scope)
     pmix_info_t *info = all ? all->array : NULL;
     for (uint32_t i = 0; info && i < job->group_count; i++) {
         struct buf line = BUF_INIT;
-        void *part = PMIx_Info_list_start();
+        struct info_list part = info_list_new();
         pmix_data_array_t pair;
-        PMIX_DATA_ARRAY_CONSTRUCT(&pair, 0, PMIX_INFO);
         command_line(job, job->groups[i], &line);
-        PMIx_Info_list_add(part, PMIX_NSPACE, job->groups[i]->nspace, PMIX_STRING);
-        PMIx_Info_list_add(part, PMIX_CMD_LINE, line.data ? line.data : "", PMIX_STRING);
-        if (PMIx_Info_list_convert(part, &pair) == PMIX_SUCCESS)
+        info_list_add_text(&part, PMIX_NSPACE, job->groups[i]->nspace);
+        info_list_add_buf(&part, PMIX_CMD_LINE, &line);
+        if (info_list_convert_take(&part, &pair) == PMIX_SUCCESS)
             PMIX_INFO_LOAD(&info[i], PMIX_QUERY_NAMESPACE_INFO, &pair, PMIX_DATA_ARRAY);
+        else
+            scope->list->failed = true;
         PMIX_DATA_ARRAY_DESTRUCT(&pair);
-        PMIx_Info_list_release(part);
-        buf_done(&line);
     }
+    scope->list->failed |= !info;
     if (!all)
-        return false;
-    PMIx_Info_list_add(scope->list, scope->key, all, PMIX_DATA_ARRAY);
+        return true;
+    info_list_add(scope->list, scope->key, all, PMIX_DATA_ARRAY);
     PMIX_DATA_ARRAY_FREE(all);
     return true;
 }
 
 static bool job_status(const struct scope *scope)
 {
-    PMIx_Info_list_add(scope->list, scope->key, &(pmix_status_t){PMIX_OPERATION_IN_PROGRESS},
-                       PMIX_STATUS);
+    info_list_add(scope->list, scope->key, &(pmix_status_t){PMIX_OPERATION_IN_PROGRESS},
+                  PMIX_STATUS);
     return true;
 }
 
@@ -192,7 +192,7 @@ static bool pid(const struct scope *scope)
     const Drarun__Wire__Process *found = process(scope);
     if (!found || found->pid == 0)
         return false;
-    PMIx_Info_list_add(scope->list, scope->key, &(pid_t){(pid_t)found->pid}, PMIX_PID);
+    info_list_add(scope->list, scope->key, &(pid_t){(pid_t)found->pid}, PMIX_PID);
     return true;
 }
 
@@ -212,7 +212,7 @@ static bool state(const struct scope *scope)
     pmix_proc_state_t found = state_of(process(scope));
     if (!scope->of_rank)
         return false;
-    PMIx_Info_list_add(scope->list, scope->key, &found, PMIX_PROC_STATE);
+    info_list_add(scope->list, scope->key, &found, PMIX_PROC_STATE);
     return true;
 }
 
@@ -245,12 +245,14 @@ static bool add_processes(const struct scope *scope, bool here_only)
     uint32_t here = scope->host->job->worker;
     size_t count = here_only ? group->map.local_sizes[here] : group->map.ranks, filled = 0;
     pmix_data_array_t *array = PMIx_Data_array_create(count, PMIX_PROC_INFO);
-    if (!array)
-        return false;
+    if (!array) {
+        scope->list->failed = true;
+        return true;
+    }
     for (uint32_t rank = 0; rank < group->map.ranks && filled < count; rank++)
         if (!here_only || rankmap_worker(&group->map, rank) == here)
             fill_process(scope, group->first + rank, &((pmix_proc_info_t *)array->array)[filled++]);
-    PMIx_Info_list_add(scope->list, scope->key, array, PMIX_DATA_ARRAY);
+    info_list_add(scope->list, scope->key, array, PMIX_DATA_ARRAY);
     PMIX_DATA_ARRAY_FREE(array);
     return true;
 }
@@ -341,7 +343,8 @@ static bool read_scope(const struct upcall *upcall, const pmix_query_t *query, s
 static void answer_query(struct pmix_host *host, struct upcall *upcall,
                          const struct process_table *table)
 {
-    struct scope scope = {.host = host, .table = table, .list = PMIx_Info_list_start()};
+    struct info_list list = info_list_new();
+    struct scope scope = {.host = host, .table = table, .list = &list};
     size_t known = 0;
     for (size_t i = 0; i < upcall->query_count; i++) {
         if (!read_scope(upcall, &upcall->queries[i], &scope))
@@ -353,15 +356,15 @@ static void answer_query(struct pmix_host *host, struct upcall *upcall,
         }
     }
     pmix_data_array_t result;
-    PMIX_DATA_ARRAY_CONSTRUCT(&result, 0, PMIX_INFO);
-    pmix_status_t status = PMIX_ERR_NOT_FOUND;
-    if (known > 0)
-        status = PMIx_Info_list_convert(scope.list, &result);
-    PMIx_Info_list_release(scope.list);
-    if (status == PMIX_SUCCESS)
+    pmix_status_t status = info_list_convert_take(&list, &result);
+    if (known == 0)
+        status = PMIX_ERR_NOT_FOUND;
+    if (status == PMIX_SUCCESS) {
         upcall_answer_info_take(upcall, status, result.array, result.size);
-    else
+    } else {
+        PMIX_DATA_ARRAY_DESTRUCT(&result);
         upcall_answer(upcall, status);
+    }
 }
 
 void pmix_on_query(struct pmix_host *host, struct upcall *upcall)

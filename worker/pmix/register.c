@@ -12,49 +12,34 @@
 #include "lib/base/unconst.h"
 #include "lib/topo/cpus.h"
 #include "worker/pmix/host_private.h"
+#include "worker/pmix/info_list.h"
 
-static void add_u32(void *list, const char *key, uint32_t value)
+static void add_u32(struct info_list *list, const char *key, uint32_t value)
 {
-    PMIx_Info_list_add(list, key, &value, PMIX_UINT32);
+    info_list_add(list, key, &value, PMIX_UINT32);
 }
 
-static void add_u16(void *list, const char *key, uint32_t value)
+static void add_u16(struct info_list *list, const char *key, uint32_t value)
 {
     uint16_t small = (uint16_t)value;
-    PMIx_Info_list_add(list, key, &small, PMIX_UINT16);
+    info_list_add(list, key, &small, PMIX_UINT16);
 }
 
-static void add_rank(void *list, const char *key, uint32_t value)
+static void add_rank(struct info_list *list, const char *key, uint32_t value)
 {
     pmix_rank_t rank = value;
-    PMIx_Info_list_add(list, key, &rank, PMIX_PROC_RANK);
+    info_list_add(list, key, &rank, PMIX_PROC_RANK);
 }
 
-static void add_text(void *list, const char *key, const char *value)
+static void add_bool(struct info_list *list, const char *key, bool value)
 {
-    PMIx_Info_list_add(list, key, value, PMIX_STRING);
-}
-
-static void add_bool(void *list, const char *key, bool value)
-{
-    PMIx_Info_list_add(list, key, &value, PMIX_BOOL);
-}
-
-/* Adds the entries of `part` under one key and releases it. */
-static void add_part(void *list, const char *key, void *part)
-{
-    pmix_data_array_t array;
-    PMIX_DATA_ARRAY_CONSTRUCT(&array, 0, PMIX_INFO);
-    if (PMIx_Info_list_convert(part, &array) == PMIX_SUCCESS) {
-        PMIx_Info_list_add(list, key, &array, PMIX_DATA_ARRAY);
-        PMIX_DATA_ARRAY_DESTRUCT(&array);
-    }
-    PMIx_Info_list_release(part);
+    info_list_add(list, key, &value, PMIX_BOOL);
 }
 
 /* Workers without ranks are no nodes of the job: libpmix wants as many nodes as parts of the ranks.
  */
-static void add_maps(const struct pmix_host *host, const struct rank_group *group, void *list)
+static void add_maps(const struct pmix_host *host, const struct rank_group *group,
+                     struct info_list *list)
 {
     const struct rankmap *map = &group->map;
     struct buf hosts = BUF_INIT, ranks = BUF_INIT;
@@ -63,22 +48,25 @@ static void add_maps(const struct pmix_host *host, const struct rank_group *grou
         if (map->local_sizes[worker] > 0)
             buf_printf(&hosts, "%s%s", hosts.len > 0 ? "," : "", host->job->nodes[worker]);
     rankmap_ppn_text(map, &ranks);
-    if (PMIx_generate_regex(hosts.data, &node_map) == PMIX_SUCCESS)
-        PMIx_Info_list_add(list, PMIX_NODE_MAP, node_map, PMIX_REGEX);
-    if (PMIx_generate_ppn(ranks.data, &proc_map) == PMIX_SUCCESS)
-        PMIx_Info_list_add(list, PMIX_PROC_MAP, proc_map, PMIX_REGEX);
+    list->failed |= hosts.failed || ranks.failed ||
+                    PMIx_generate_regex(hosts.data, &node_map) != PMIX_SUCCESS ||
+                    PMIx_generate_ppn(ranks.data, &proc_map) != PMIX_SUCCESS;
+    if (!list->failed) {
+        info_list_add(list, PMIX_NODE_MAP, node_map, PMIX_REGEX);
+        info_list_add(list, PMIX_PROC_MAP, proc_map, PMIX_REGEX);
+    }
     free(node_map);
     free(proc_map);
     buf_done(&hosts);
     buf_done(&ranks);
 }
 
-static void add_topology(const struct pmix_host *host, void *list)
+static void add_topology(const struct pmix_host *host, struct info_list *list)
 {
     /* XML rather than shared memory: as fast, and tolerant of another hwloc in the rank */
     const char *xml = topology_xml(host->topology);
     if (xml)
-        add_text(list, PMIX_HWLOC_XML_V2, xml);
+        info_list_add_text(list, PMIX_HWLOC_XML_V2, xml);
 }
 
 static uint32_t nodes_with_ranks(const struct rankmap *map)
@@ -89,17 +77,19 @@ static uint32_t nodes_with_ranks(const struct rankmap *map)
     return count;
 }
 
-static void add_parent(const struct pmix_host *host, const struct rank_group *group, void *list)
+static void add_parent(const struct pmix_host *host, const struct rank_group *group,
+                       struct info_list *list)
 {
     pmix_proc_t parent = pmix_proc_of(host, group->parent);
     add_bool(list, PMIX_SPAWNED, true);
-    PMIx_Info_list_add(list, PMIX_PARENT_ID, &parent, PMIX_PROC);
+    info_list_add(list, PMIX_PARENT_ID, &parent, PMIX_PROC);
 }
 
 /* libpmix and MPI libraries ask whether the key is there. libpmix waits for all ranks here before
  * it tells us, if the last such key has a rank as its value; Open MPI 5 wants a bool in its own. So
  * it is followed by one that no client reads. */
-static void add_stop(const struct pmix_host *host, const struct rank_group *group, void *list)
+static void add_stop(const struct pmix_host *host, const struct rank_group *group,
+                     struct info_list *list)
 {
     if (group->index < host->released)
         return;
@@ -111,10 +101,11 @@ static void add_stop(const struct pmix_host *host, const struct rank_group *grou
     }
 }
 
-static void add_job(const struct pmix_host *host, const struct rank_group *group, void *list)
+static void add_job(const struct pmix_host *host, const struct rank_group *group,
+                    struct info_list *list)
 {
     const struct rankmap *map = &group->map;
-    add_text(list, PMIX_JOBID, group->nspace);
+    info_list_add_text(list, PMIX_JOBID, group->nspace);
     add_maps(host, group, list);
     add_u32(list, PMIX_UNIV_SIZE, agent_job_universe(host->job));
     add_u32(list, PMIX_JOB_SIZE, map->ranks);
@@ -126,13 +117,14 @@ static void add_job(const struct pmix_host *host, const struct rank_group *group
         add_parent(host, group, list);
     add_stop(host, group, list);
     add_u32(list, PMIX_SESSION_ID, 1);
-    add_text(list, PMIX_TMPDIR, host->session_dir);
-    add_text(list, PMIX_NSDIR, host->session_dir);
+    info_list_add_text(list, PMIX_TMPDIR, host->session_dir);
+    info_list_add_text(list, PMIX_NSDIR, host->session_dir);
     add_bool(list, PMIX_TDIR_RMCLEAN, true);
     add_topology(host, list);
 }
 
-static void add_apps(const struct pmix_host *host, const struct rank_group *group, void *list)
+static void add_apps(const struct pmix_host *host, const struct rank_group *group,
+                     struct info_list *list)
 {
     uint32_t leader = 0;
     for (uint32_t app = 0; app < group->map.apps; app++) {
@@ -141,15 +133,14 @@ static void add_apps(const struct pmix_host *host, const struct rank_group *grou
         uint32_t size = group->map.app_firsts[app + 1] - group->map.app_firsts[app];
         for (size_t i = 0; i < wire->n_argv; i++)
             buf_printf(&command, "%s%s", i > 0 ? " " : "", wire->argv[i]);
-        void *part = PMIx_Info_list_start();
-        add_u32(part, PMIX_APPNUM, app);
-        add_u32(part, PMIX_APP_SIZE, size);
-        add_rank(part, PMIX_APPLDR, leader);
-        add_text(part, PMIX_WDIR, wire->wd[0] ? wire->wd : "/");
-        add_text(part, PMIX_APP_ARGV, command.data ? command.data : "");
-        add_part(list, PMIX_APP_INFO_ARRAY, part);
+        struct info_list part = info_list_new();
+        add_u32(&part, PMIX_APPNUM, app);
+        add_u32(&part, PMIX_APP_SIZE, size);
+        add_rank(&part, PMIX_APPLDR, leader);
+        info_list_add_text(&part, PMIX_WDIR, wire->wd[0] ? wire->wd : "/");
+        info_list_add_buf(&part, PMIX_APP_ARGV, &command);
+        info_list_add_part_take(list, PMIX_APP_INFO_ARRAY, &part);
         leader += size;
-        buf_done(&command);
     }
 }
 
@@ -161,28 +152,27 @@ static uint32_t first_rank_of(const struct rankmap *map, uint32_t worker)
     return 0;
 }
 
-static void add_node(const struct pmix_host *host, const struct rank_group *group, void *list,
-                     uint32_t worker)
+static void add_node(const struct pmix_host *host, const struct rank_group *group,
+                     struct info_list *list, uint32_t worker)
 {
     const struct rankmap *map = &group->map;
     struct buf peers = BUF_INIT;
-    void *part = PMIx_Info_list_start();
+    struct info_list part = info_list_new();
     rankmap_peers_text(map, worker, &peers);
-    add_text(part, PMIX_HOSTNAME, host->job->nodes[worker]);
-    add_u32(part, PMIX_NODEID, worker);
-    add_u32(part, PMIX_NODE_SIZE, map->local_sizes[worker]);
-    add_u32(part, PMIX_LOCAL_SIZE, map->local_sizes[worker]);
-    add_rank(part, PMIX_LOCALLDR, first_rank_of(map, worker));
-    add_text(part, PMIX_LOCAL_PEERS, peers.data ? peers.data : "");
+    info_list_add_text(&part, PMIX_HOSTNAME, host->job->nodes[worker]);
+    add_u32(&part, PMIX_NODEID, worker);
+    add_u32(&part, PMIX_NODE_SIZE, map->local_sizes[worker]);
+    add_u32(&part, PMIX_LOCAL_SIZE, map->local_sizes[worker]);
+    add_rank(&part, PMIX_LOCALLDR, first_rank_of(map, worker));
+    info_list_add_buf(&part, PMIX_LOCAL_PEERS, &peers);
     if (worker == host->job->worker && host->job->oversubscribed)
-        add_bool(part, PMIX_NODE_OVERSUBSCRIBED, true);
-    add_part(list, PMIX_NODE_INFO_ARRAY, part);
-    buf_done(&peers);
+        add_bool(&part, PMIX_NODE_OVERSUBSCRIBED, true);
+    info_list_add_part_take(list, PMIX_NODE_INFO_ARRAY, &part);
 }
 
 /* Where a rank runs: its CPUs, and what it shares with whom, in words of libpmix. That reads the
  * topology that it was given when it was started. */
-static void add_binding(const struct pmix_host *host, void *part, uint32_t rank)
+static void add_binding(const struct pmix_host *host, struct info_list *part, uint32_t rank)
 {
     int64_t index = agent_job_local_index(host->job, rank);
     if (index < 0 || (uint64_t)index >= host->cpus_count || host->cpus[index].count == 0)
@@ -190,9 +180,7 @@ static void add_binding(const struct pmix_host *host, void *part, uint32_t rank)
     const struct rank_cpus *cpus = &host->cpus[index];
     struct buf text = BUF_INIT;
     cpulist_format(cpus->ids, cpus->count, &text);
-    if (text.data)
-        add_text(part, PMIX_CPUSET, text.data);
-    buf_done(&text);
+    info_list_add_buf(part, PMIX_CPUSET, &text);
     if (!topology_get(host->topology))
         return;
     hwloc_bitmap_t bitmap = hwloc_bitmap_alloc();
@@ -200,9 +188,10 @@ static void add_binding(const struct pmix_host *host, void *part, uint32_t rank)
     char *locality = NULL;
     for (size_t i = 0; bitmap && i < cpus->count; i++)
         hwloc_bitmap_set(bitmap, cpus->ids[i]);
+    part->failed |= !bitmap;
     if (bitmap && PMIx_server_generate_locality_string(&cpuset, &locality) == PMIX_SUCCESS &&
         locality)
-        add_text(part, PMIX_LOCALITY_STRING, locality);
+        info_list_add_text(part, PMIX_LOCALITY_STRING, locality);
     free(locality);
     hwloc_bitmap_free(bitmap);
 }
@@ -217,23 +206,23 @@ static uint32_t node_rank(const struct pmix_host *host, const struct rank_group 
     return before + place->local_rank;
 }
 
-static void add_rank_info(const struct pmix_host *host, const struct rank_group *group, void *list,
-                          uint32_t rank)
+static void add_rank_info(const struct pmix_host *host, const struct rank_group *group,
+                          struct info_list *list, uint32_t rank)
 {
     struct rank_place place = rankmap_place(&group->map, rank);
-    void *part = PMIx_Info_list_start();
-    add_rank(part, PMIX_RANK, rank);
-    add_u32(part, PMIX_APPNUM, place.app);
-    add_rank(part, PMIX_GLOBAL_RANK, group->first + rank);
-    add_rank(part, PMIX_APP_RANK, place.app_rank);
-    add_u16(part, PMIX_LOCAL_RANK, place.local_rank);
-    add_u16(part, PMIX_NODE_RANK, node_rank(host, group, &place));
-    add_u32(part, PMIX_NODEID, place.worker);
-    add_text(part, PMIX_HOSTNAME, host->job->nodes[place.worker]);
-    add_bool(part, PMIX_SPAWNED, group->spawned);
-    add_u32(part, PMIX_REINCARNATION, 0);
-    add_binding(host, part, group->first + rank);
-    add_part(list, PMIX_PROC_DATA, part);
+    struct info_list part = info_list_new();
+    add_rank(&part, PMIX_RANK, rank);
+    add_u32(&part, PMIX_APPNUM, place.app);
+    add_rank(&part, PMIX_GLOBAL_RANK, group->first + rank);
+    add_rank(&part, PMIX_APP_RANK, place.app_rank);
+    add_u16(&part, PMIX_LOCAL_RANK, place.local_rank);
+    add_u16(&part, PMIX_NODE_RANK, node_rank(host, group, &place));
+    add_u32(&part, PMIX_NODEID, place.worker);
+    info_list_add_text(&part, PMIX_HOSTNAME, host->job->nodes[place.worker]);
+    add_bool(&part, PMIX_SPAWNED, group->spawned);
+    add_u32(&part, PMIX_REINCARNATION, 0);
+    add_binding(host, &part, group->first + rank);
+    info_list_add_part_take(list, PMIX_PROC_DATA, &part);
 }
 
 static int register_ranks(const struct pmix_host *host, const struct rank_group *group,
@@ -252,18 +241,16 @@ static int register_ranks(const struct pmix_host *host, const struct rank_group 
 int pmix_register_group(struct pmix_host *host, const struct rank_group *group,
                         struct drarun_error *err)
 {
-    void *list = PMIx_Info_list_start();
-    add_job(host, group, list);
-    add_apps(host, group, list);
+    struct info_list list = info_list_new();
+    add_job(host, group, &list);
+    add_apps(host, group, &list);
     for (uint32_t worker = 0; worker < group->map.workers; worker++)
         if (group->map.local_sizes[worker] > 0)
-            add_node(host, group, list, worker);
+            add_node(host, group, &list, worker);
     for (uint32_t rank = 0; rank < group->map.ranks; rank++)
-        add_rank_info(host, group, list, rank);
+        add_rank_info(host, group, &list, rank);
     pmix_data_array_t info;
-    PMIX_DATA_ARRAY_CONSTRUCT(&info, 0, PMIX_INFO);
-    pmix_status_t status = PMIx_Info_list_convert(list, &info);
-    PMIx_Info_list_release(list);
+    pmix_status_t status = info_list_convert_take(&list, &info);
     if (status == PMIX_SUCCESS)
         status = PMIx_server_register_nspace(group->nspace, (int)group->local_count, info.array,
                                              info.size, NULL, NULL);
