@@ -114,6 +114,10 @@ void pmix_on_log(struct pmix_host *host, struct upcall *upcall)
 {
     size_t done = 0;
     int64_t rank = pmix_rank_of(host, &upcall->proc);
+    if (upcall->status != PMIX_SUCCESS) { /* what is to be logged lacks a part */
+        upcall_answer(upcall, upcall->status);
+        return;
+    }
     for (size_t i = 0; rank >= 0 && i < upcall->info_count; i++) {
         const pmix_info_t *info = &upcall->info[i];
         bool out = PMIX_CHECK_KEY(info, PMIX_LOG_STDOUT);

@@ -32,7 +32,7 @@ static void close_one(struct shared_round *round)
     free(round);
 }
 
-void shared_round_ask(struct shared_round *round, int action, const char *key, const void *value,
+bool shared_round_ask(struct shared_round *round, int action, const char *key, const void *value,
                       size_t length)
 {
     struct shared_name *name = &round->names[round->count++];
@@ -43,10 +43,13 @@ void shared_round_ask(struct shared_round *round, int action, const char *key, c
     request.service = unconst(key);
     request.value.data = unconst(value);
     request.value.len = length;
-    if (!name->key || !round->host->owner.name)
-        return;
+    if (!name->key)
+        return false;
+    if (!round->host->owner.name)
+        return true;
     round->open++;
     round->host->owner.name(round->host->owner.arg, &request, name);
+    return true;
 }
 
 void shared_round_end(struct shared_round *round)

@@ -177,6 +177,8 @@ static void pack_datum(struct buf *out, const pmix_proc_t *publisher, const pmix
     if (PMIx_Data_pack(NULL, &buffer, &proc, 1, PMIX_PROC) == PMIX_SUCCESS &&
         PMIx_Data_pack(NULL, &buffer, unconst(info), 1, PMIX_INFO) == PMIX_SUCCESS)
         buf_add(out, buffer.base_ptr, buffer.bytes_used);
+    else
+        out->failed = true;
     PMIX_DATA_BUFFER_DESTRUCT(&buffer);
 }
 
@@ -202,7 +204,7 @@ static bool try_lookup(struct pmix_host *host, const struct strlist *keys, const
         PMIX_LOAD_KEY(info.key, entry->key);
         info.value = entry->value; /* lent for packing */
         pack_datum(&packed, &entry->publisher, &info);
-        if (entry->first_read)
+        if (entry->first_read && !packed.failed)
             remove_entry(store, entry);
     }
     pmix_status_t status = packed.failed    ? PMIX_ERR_NOMEM
@@ -322,7 +324,8 @@ static void publishing_done(struct shared_round *round)
     free(publishing);
 }
 
-static void share(struct shared_round *round, const char *key)
+/* False: out of memory. */
+static bool share(struct shared_round *round, const char *key)
 {
     struct buf packed = BUF_INIT;
     pmix_info_t info;
@@ -331,11 +334,11 @@ static void share(struct shared_round *round, const char *key)
     PMIX_LOAD_KEY(info.key, entry->key);
     info.value = entry->value; /* lent for packing */
     pack_datum(&packed, &entry->publisher, &info);
-    entry->shared = !packed.failed && packed.len > 0;
-    if (entry->shared)
-        shared_round_ask(round, DRARUN__WIRE__NAME_ACTION__NAME_PUBLISH, key, packed.data,
-                         packed.len);
+    entry->shared =
+        !packed.failed && shared_round_ask(round, DRARUN__WIRE__NAME_ACTION__NAME_PUBLISH, key,
+                                           packed.data, packed.len);
     buf_done(&packed);
+    return entry->shared;
 }
 
 /* Adds what the message has; fresh: the keys that are there now. */
@@ -375,7 +378,8 @@ static void publish(struct pmix_host *host, const Drarun__Wire__Routed *message)
     struct shared_round *round = NULL;
     pmix_status_t status = add_all(host->store, message->publish, &fresh);
     struct publishing *publishing = NULL;
-    if (message->publish->shared && fresh.count > 0)
+    bool is_shared = message->publish->shared && (fresh.count > 0 || fresh.failed);
+    if (is_shared && !fresh.failed)
         publishing = malloc(sizeof *publishing);
     if (publishing) {
         *publishing =
@@ -383,14 +387,15 @@ static void publish(struct pmix_host *host, const Drarun__Wire__Routed *message)
         round = shared_round_new(host, fresh.count, publishing_done, publishing);
     }
     for (size_t i = 0; round && i < fresh.count; i++)
-        share(round, fresh.items[i]);
+        if (!share(round, fresh.items[i]))
+            publishing->status = PMIX_ERR_NOMEM;
     strlist_done(&fresh);
     if (round) {
         shared_round_end(round);
         return;
     }
     free(publishing);
-    reply(host, message->source, message->id, status, NULL);
+    reply(host, message->source, message->id, is_shared ? PMIX_ERR_NOMEM : status, NULL);
     retry_waiters(host);
 }
 
@@ -440,8 +445,10 @@ static void add_waiter(struct pmix_host *host, struct looking *looking, struct b
         return; /* the end of the job is its deadline */
     struct timeval limit = timeval_from_ms((int64_t)looking->timeout_s * 1000);
     waiter->timeout = evtimer_new(host->base, on_lookup_timeout, waiter);
-    if (waiter->timeout)
-        evtimer_add(waiter->timeout, &limit);
+    if (waiter->timeout && evtimer_add(waiter->timeout, &limit) == 0)
+        return;
+    reply(host, looking->source, looking->id, PMIX_ERR_NOMEM, NULL);
+    remove_waiter(host->store, waiter);
 }
 
 static void drop_key(struct strlist *keys, const char *key)
@@ -500,14 +507,17 @@ static void looking_done(struct shared_round *round)
     struct buf others = BUF_INIT;
     for (size_t i = 0; i < round->count; i++) {
         struct shared_name *name = &round->names[i];
+        looking->keys.failed |= name->value.failed;
         if (name->answer != SHARED_YES || find(round->host->store, name->key))
             continue; /* or our own job has it by now */
         buf_add(&others, name->value.data, name->value.len);
         note_far_port(round->host->store, &name->value);
         drop_key(&looking->keys, name->key);
     }
-    if (!try_lookup(round->host, &looking->keys, &others, looking->source, looking->id,
-                    !looking->wait))
+    if (looking->keys.failed || others.failed)
+        reply(round->host, looking->source, looking->id, PMIX_ERR_NOMEM, NULL);
+    else if (!try_lookup(round->host, &looking->keys, &others, looking->source, looking->id,
+                         !looking->wait))
         add_waiter(round->host, looking, &others);
     buf_done(&others);
     looking_free(looking);
@@ -539,42 +549,49 @@ static void lookup(struct pmix_host *host, const Drarun__Wire__Routed *message)
         return;
     }
     for (size_t i = 0; i < wanted->n_keys; i++)
-        if (!find(host->store, wanted->keys[i]))
-            shared_round_ask(round, DRARUN__WIRE__NAME_ACTION__NAME_LOOKUP, wanted->keys[i], NULL,
-                             0);
+        if (!find(host->store, wanted->keys[i]) &&
+            !shared_round_ask(round, DRARUN__WIRE__NAME_ACTION__NAME_LOOKUP, wanted->keys[i], NULL,
+                              0))
+            looking->keys.failed = true;
     shared_round_end(round);
 }
 
-static void withdraw(struct pmix_host *host, struct data_entry *entry)
+/* False: out of memory, and it stays. */
+static bool withdraw(struct pmix_host *host, struct data_entry *entry)
 {
     struct shared_round *round = entry->shared ? shared_round_new(host, 1, NULL, NULL) : NULL;
-    if (round) {
-        shared_round_ask(round, DRARUN__WIRE__NAME_ACTION__NAME_UNPUBLISH, entry->key, NULL, 0);
+    bool good = !entry->shared ||
+                (round && shared_round_ask(round, DRARUN__WIRE__NAME_ACTION__NAME_UNPUBLISH,
+                                           entry->key, NULL, 0));
+    if (round)
         shared_round_end(round);
-    }
-    remove_entry(host->store, entry);
+    if (good)
+        remove_entry(host->store, entry);
+    return good;
 }
 
-static void unpublish_all(struct pmix_host *host, uint32_t rank)
+static bool unpublish_all(struct pmix_host *host, uint32_t rank)
 {
     struct data_entry *next;
+    bool good = true;
     for (size_t b = 0; b < DATA_BUCKETS; b++)
         for (struct data_entry *entry = host->store->buckets[b]; entry; entry = next) {
             next = entry->next;
             if (entry->rank == rank)
-                withdraw(host, entry);
+                good = withdraw(host, entry) && good;
         }
+    return good;
 }
 
-static void unpublish(struct pmix_host *host, const Drarun__Wire__Unpublish *message)
+static pmix_status_t unpublish(struct pmix_host *host, const Drarun__Wire__Unpublish *message)
 {
-    if (message->n_keys == 0)
-        unpublish_all(host, message->rank);
+    bool good = message->n_keys > 0 || unpublish_all(host, message->rank);
     for (size_t i = 0; i < message->n_keys; i++) {
         struct data_entry *entry = find(host->store, message->keys[i]);
         if (entry && entry->rank == message->rank)
-            withdraw(host, entry);
+            good = withdraw(host, entry) && good;
     }
+    return good ? PMIX_SUCCESS : PMIX_ERR_NOMEM;
 }
 
 void pmix_data_request(struct pmix_host *host, const Drarun__Wire__Routed *message)
@@ -588,7 +605,6 @@ void pmix_data_request(struct pmix_host *host, const Drarun__Wire__Routed *messa
     } else if (message->body_case == DRARUN__WIRE__ROUTED__BODY_PUBLISH) {
         publish(host, message);
     } else {
-        unpublish(host, message->unpublish);
-        reply(host, message->source, message->id, PMIX_SUCCESS, NULL);
+        reply(host, message->source, message->id, unpublish(host, message->unpublish), NULL);
     }
 }

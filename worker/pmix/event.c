@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/cleanup.h"
 #include "lib/base/log.h"
 #include "lib/base/unconst.h"
 #include "worker/pmix/host_private.h"
@@ -70,26 +71,32 @@ static void release(pmix_status_t status, void *cbdata)
     PMIX_DATA_ARRAY_FREE(array);
 }
 
+/* NULL: out of memory. */
 static pmix_data_array_t *unpack(const Drarun__Wire__Notify *notify)
 {
     pmix_data_buffer_t buffer;
     PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
     pmix_byte_object_t bytes = {(char *)notify->data.data, notify->data.len};
     void *list = PMIx_Info_list_start();
-    pmix_status_t status = PMIx_Data_embed(&buffer, &bytes);
+    pmix_status_t status = list ? PMIx_Data_embed(&buffer, &bytes) : PMIX_ERR_NOMEM;
     while (status == PMIX_SUCCESS) {
         int32_t one = 1;
         pmix_info_t info;
         PMIX_INFO_CONSTRUCT(&info);
         status = PMIx_Data_unpack(NULL, &buffer, &info, &one, PMIX_INFO);
         if (status == PMIX_SUCCESS)
-            PMIx_Info_list_xfer(list, &info);
+            status = PMIx_Info_list_xfer(list, &info);
         PMIX_INFO_DESTRUCT(&info);
     }
-    pmix_data_array_t *array = calloc(1, sizeof *array);
-    if (array && PMIx_Info_list_convert(list, array) == PMIX_ERR_EMPTY)
+    /* at the end of the data it is another error */
+    pmix_data_array_t *array = status == PMIX_ERR_NOMEM ? NULL : calloc(1, sizeof *array);
+    pmix_status_t converted = array ? PMIx_Info_list_convert(list, array) : PMIX_ERR_NOMEM;
+    if (converted == PMIX_ERR_EMPTY)
         *array = (pmix_data_array_t){.type = PMIX_INFO};
-    PMIx_Info_list_release(list);
+    else if (converted != PMIX_SUCCESS)
+        free(TAKE_PTR(array));
+    if (list)
+        PMIx_Info_list_release(list);
     PMIX_DATA_BUFFER_DESTRUCT(&buffer);
     return array;
 }

@@ -82,16 +82,22 @@ char *pmix_collective_key(struct pmix_host *host, const char *kind, const char *
     return buf_take(&key);
 }
 
+/* Of a collective, which has an error of its own beside those of ranks. */
+pmix_status_t pmix_collective_status(int status)
+{
+    return status == -ENOMEM ? PMIX_ERR_NOMEM : status;
+}
+
 static void fence_done(void *arg, int status, const void *data, size_t length, uint64_t context)
 {
     (void)context;
-    upcall_answer_data(arg, status, data, length);
+    upcall_answer_data(arg, pmix_collective_status(status), data, length);
 }
 
 static void plain_done(void *arg, int status, const void *data, size_t length, uint64_t context)
 {
     (void)data, (void)length, (void)context;
-    upcall_answer(arg, status);
+    upcall_answer(arg, pmix_collective_status(status));
 }
 
 /* When part of the members have died the library says so here, and the others must learn of it. */
@@ -109,8 +115,11 @@ static void enter(struct pmix_host *host, struct upcall *upcall)
     struct drarun_error err = {0};
     cleanup_free struct coll_range *ranges = NULL;
     size_t count = 0;
-    if (pmix_members(host, upcall->procs, upcall->proc_count, &ranges, &count) < 0) {
-        upcall_answer(upcall, PMIX_ERR_NOT_SUPPORTED);
+    int rc = pmix_members(host, upcall->procs, upcall->proc_count, &ranges, &count);
+    if (rc < 0) {
+        if (rc == -ENOMEM)
+            log_error("%s: out of memory", kind);
+        upcall_answer(upcall, rc == -ENOMEM ? PMIX_ERR_NOMEM : PMIX_ERR_NOT_SUPPORTED);
         return;
     }
     cleanup_free char *key = pmix_collective_key(host, kind, "", ranges, count);

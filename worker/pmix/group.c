@@ -8,35 +8,36 @@
 #include "lib/base/log.h"
 #include "lib/base/unconst.h"
 #include "worker/pmix/host_private.h"
+#include "worker/pmix/info_list.h"
 
-static void add_result(void *list, const struct upcall *upcall, const void *data, size_t length,
-                       size_t context)
+static void add_result(struct info_list *list, const struct upcall *upcall, const void *data,
+                       size_t length, size_t context)
 {
     pmix_data_array_t members = {PMIX_PROC, upcall->proc_count, upcall->procs};
     pmix_byte_object_t bytes = {unconst(data), length};
-    PMIx_Info_list_add(list, PMIX_GROUP_CONTEXT_ID, &context, PMIX_SIZE);
-    PMIx_Info_list_add(list, PMIX_GROUP_MEMBERSHIP, &members, PMIX_DATA_ARRAY);
+    info_list_add(list, PMIX_GROUP_CONTEXT_ID, &context, PMIX_SIZE);
+    info_list_add(list, PMIX_GROUP_MEMBERSHIP, &members, PMIX_DATA_ARRAY);
     if (length > 0)
-        PMIx_Info_list_add(list, PMIX_GROUP_ENDPT_DATA, &bytes, PMIX_BYTE_OBJECT);
+        info_list_add(list, PMIX_GROUP_ENDPT_DATA, &bytes, PMIX_BYTE_OBJECT);
 }
 
 static void group_done(void *arg, int status, const void *data, size_t length, uint64_t context)
 {
     struct upcall *upcall = arg;
     if (status != PMIX_SUCCESS || upcall->detail != PMIX_GROUP_CONSTRUCT) {
-        upcall_answer(upcall, status);
+        upcall_answer(upcall, pmix_collective_status(status));
         return;
     }
     pmix_data_array_t result;
-    PMIX_DATA_ARRAY_CONSTRUCT(&result, 0, PMIX_INFO);
-    void *list = PMIx_Info_list_start();
-    add_result(list, upcall, data, length, context);
-    status = PMIx_Info_list_convert(list, &result);
-    PMIx_Info_list_release(list);
-    if (status == PMIX_SUCCESS)
+    struct info_list list = info_list_new();
+    add_result(&list, upcall, data, length, context);
+    status = info_list_convert_take(&list, &result);
+    if (status == PMIX_SUCCESS) {
         upcall_answer_info_take(upcall, status, result.array, result.size);
-    else
+    } else {
+        PMIX_DATA_ARRAY_DESTRUCT(&result);
         upcall_answer(upcall, status);
+    }
 }
 
 void pmix_on_group(struct pmix_host *host, struct upcall *upcall)

@@ -85,6 +85,7 @@ pmix_proc_t pmix_proc_of(const struct pmix_host *host, uint32_t rank);
 void pmix_on_fence(struct pmix_host *host, struct upcall *upcall);
 void pmix_on_connect(struct pmix_host *host, struct upcall *upcall); /* and disconnect */
 void pmix_drop_failed(struct pmix_host *host); /* answers what is still held back */
+pmix_status_t pmix_collective_status(int status);
 /* The member ranks of procs in this job as ascending ranges without overlap, of one group or of
  * several; -EINVAL for members of another job or out of range, or for none. */
 int pmix_members(const struct pmix_host *host, const pmix_proc_t *procs, size_t count,
@@ -139,7 +140,8 @@ struct shared_round {
  * which may be before it returns, done is called and the round is freed. */
 struct shared_round *shared_round_new(struct pmix_host *host, size_t most,
                                       void (*done)(struct shared_round *round), void *arg);
-void shared_round_ask(struct shared_round *round, int action, const char *key, const void *value,
+/* False: out of memory, and nobody is asked. */
+bool shared_round_ask(struct shared_round *round, int action, const char *key, const void *value,
                       size_t length);
 void shared_round_end(struct shared_round *round);
 

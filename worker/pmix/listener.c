@@ -119,8 +119,10 @@ static void on_accepted(int accepted, void *arg)
     if (!is_of_our_user(listener, fd, &peer))
         return;
     struct silent *silent = calloc(1, sizeof *silent);
-    if (!silent)
+    if (!silent) {
+        log_error("PMIx: out of memory for the connection of a rank");
         return;
+    }
     *silent = (struct silent){.listener = listener, .fd = take_fd(&fd), .inode = peer.inode};
     TAILQ_INSERT_TAIL(&listener->silent, silent, entry);
     silent->readable =

@@ -10,13 +10,15 @@
 #include <unistd.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/error.h"
 #include "lib/base/log.h"
 
 struct upcall_queue {
-    pthread_mutex_t lock; /* over first and last */
+    pthread_mutex_t lock; /* over first, last and spare */
     struct upcall *first;
     struct upcall **last;
-    int wake; /* eventfd */
+    struct upcall *spare; /* for what cannot be refused without memory; NULL: it is on its way */
+    int wake;             /* eventfd */
     struct event *event;
     void (*handle)(struct upcall *upcall, void *arg);
     void *arg;
@@ -155,6 +157,8 @@ void upcall_queue_drain(struct upcall_queue *queue)
     struct upcall *upcall = queue->first;
     queue->first = NULL;
     queue->last = &queue->first;
+    if (!queue->spare)
+        queue->spare = calloc(1, sizeof *queue->spare);
     pthread_mutex_unlock(&queue->lock);
     while (upcall) {
         struct upcall *next = upcall->next;
@@ -193,10 +197,11 @@ struct upcall_queue *upcall_queue_new(struct event_base *base,
     queue->last = &queue->first;
     queue->handle = handle;
     queue->arg = arg;
+    queue->spare = calloc(1, sizeof *queue->spare);
     queue->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     queue->event =
         queue->wake < 0 ? NULL : event_new(base, queue->wake, EV_READ | EV_PERSIST, on_wake, queue);
-    if (!queue->event || event_add(queue->event, NULL) < 0) {
+    if (!queue->spare || !queue->event || event_add(queue->event, NULL) < 0) {
         upcall_queue_free(queue);
         return NULL;
     }
@@ -219,6 +224,7 @@ void upcall_queue_free(struct upcall_queue *queue)
         event_free(queue->event);
     close_fd(&queue->wake);
     pthread_mutex_destroy(&queue->lock);
+    free(queue->spare);
     free(queue);
 }
 
@@ -242,11 +248,30 @@ void upcall_post_take(struct upcall *upcall)
 static struct upcall *upcall_new(enum upcall_kind kind, const pmix_proc_t *proc)
 {
     struct upcall *upcall = calloc(1, sizeof *upcall);
-    if (!upcall)
+    if (!upcall) {
+        log_error("PMIx: out of memory for a request of a rank");
         return NULL;
+    }
     upcall->kind = kind;
     if (proc)
         upcall->proc = *proc;
+    return upcall;
+}
+
+/* The library does not heed that this request has failed, and the rank may wait for its end. */
+static struct upcall *upcall_new_surely(enum upcall_kind kind, const pmix_proc_t *proc)
+{
+    struct upcall *upcall = upcall_new(kind, proc);
+    if (upcall)
+        return upcall;
+    pthread_mutex_lock(&the_queue->lock);
+    upcall = TAKE_PTR(the_queue->spare);
+    pthread_mutex_unlock(&the_queue->lock);
+    if (!upcall) {
+        log_error("PMIx: out of memory: this agent ends, since it cannot answer a rank");
+        _exit(error_exit_status(DRARUN_ERR_INFRASTRUCTURE));
+    }
+    *upcall = (struct upcall){.kind = kind, .proc = *proc};
     return upcall;
 }
 
@@ -270,7 +295,8 @@ static bool copy_info(struct upcall *upcall, const pmix_info_t info[], size_t co
         return false;
     upcall->info_count = count;
     for (size_t i = 0; i < count; i++)
-        PMIX_INFO_XFER(&upcall->info[i], &info[i]);
+        if (PMIx_Info_xfer(&upcall->info[i], &info[i]) != PMIX_SUCCESS)
+            return false;
     return true;
 }
 
@@ -290,8 +316,10 @@ static bool copy_keys(struct upcall *upcall, char **keys)
 static pmix_status_t post(struct upcall *upcall, bool complete)
 {
     if (!complete) {
-        if (upcall)
+        if (upcall) {
+            log_error("PMIx: out of memory for a request of a rank");
             upcall->answered = true; /* by the return value */
+        }
         upcall_free(upcall);
         return PMIX_ERR_NOMEM;
     }
@@ -302,28 +330,27 @@ static pmix_status_t post(struct upcall *upcall, bool complete)
 /* Nothing to wait for: the library may go on at once. */
 static pmix_status_t post_done(struct upcall *upcall)
 {
-    pmix_status_t status = post(upcall, upcall != NULL);
-    return status == PMIX_SUCCESS ? PMIX_OPERATION_SUCCEEDED : status;
+    upcall_post_take(upcall);
+    return PMIX_OPERATION_SUCCEEDED;
 }
 
 static pmix_status_t on_connected(const pmix_proc_t *proc, void *object, pmix_info_t info[],
                                   size_t count, pmix_op_cbfunc_t cb, void *cbdata)
 {
     (void)object, (void)info, (void)count, (void)cb, (void)cbdata;
-    return post_done(upcall_new(UPCALL_CONNECTED, proc));
+    return post_done(upcall_new_surely(UPCALL_CONNECTED, proc));
 }
 
 static pmix_status_t on_finalized(const pmix_proc_t *proc, void *object, pmix_op_cbfunc_t cb,
                                   void *cbdata)
 {
     (void)object, (void)cb, (void)cbdata;
-    return post_done(upcall_new(UPCALL_FINALIZED, proc));
+    return post_done(upcall_new_surely(UPCALL_FINALIZED, proc));
 }
 
 static void post_lost(const pmix_proc_t *proc)
 {
-    struct upcall *upcall = upcall_new(UPCALL_LOST, proc);
-    post(upcall, upcall != NULL);
+    upcall_post_take(upcall_new_surely(UPCALL_LOST, proc));
 }
 
 /* The library closes a collective over the gap at once, and other ranks may end of it before the
@@ -530,7 +557,8 @@ static bool copy_queries(struct upcall *upcall, const pmix_query_t *queries, siz
             return false;
         to->nqual = queries[i].nqual;
         for (size_t k = 0; k < to->nqual; k++)
-            PMIX_INFO_XFER(&to->qualifiers[k], &queries[i].qualifiers[k]);
+            if (PMIx_Info_xfer(&to->qualifiers[k], &queries[i].qualifiers[k]) != PMIX_SUCCESS)
+                return false;
     }
     return true;
 }
@@ -550,10 +578,8 @@ static void on_log(const pmix_proc_t *client, const pmix_info_t data[], size_t c
                    const pmix_info_t directives[], size_t directive_count, pmix_op_cbfunc_t cb,
                    void *cbdata)
 {
-    struct upcall *upcall = upcall_new(UPCALL_LOG, client);
+    struct upcall *upcall = upcall_new_surely(UPCALL_LOG, client);
     (void)directives, (void)directive_count;
-    if (!upcall)
-        return; /* without memory for a log line there is none to answer it either */
     upcall->op_cb = cb;
     upcall->cbdata = cbdata;
     /* never answered inline: the library holds a lock during this call (reference: 4.2.2 hangs) */
@@ -589,14 +615,18 @@ static bool copy_apps(struct upcall *upcall, const pmix_app_t apps[], size_t cou
         to->argv = PMIx_Argv_copy(apps[i].argv);
         to->env = PMIx_Argv_copy(apps[i].env);
         to->cwd = apps[i].cwd ? strdup(apps[i].cwd) : NULL;
+        if (!to->cmd || (apps[i].argv && !to->argv) || (apps[i].env && !to->env) ||
+            (apps[i].cwd && !to->cwd))
+            return false;
         to->maxprocs = apps[i].maxprocs;
         if (apps[i].ninfo > 0)
             PMIX_INFO_CREATE(to->info, apps[i].ninfo);
-        if (!to->cmd || (apps[i].ninfo > 0 && !to->info))
+        if (apps[i].ninfo > 0 && !to->info)
             return false;
         to->ninfo = apps[i].ninfo;
         for (size_t k = 0; k < apps[i].ninfo; k++)
-            PMIX_INFO_XFER(&to->info[k], &apps[i].info[k]);
+            if (PMIx_Info_xfer(&to->info[k], &apps[i].info[k]) != PMIX_SUCCESS)
+                return false;
     }
     return true;
 }

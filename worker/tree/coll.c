@@ -9,6 +9,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/base/log.h"
 #include "lib/wire/frame.h"
 
 /* Data that a peer may make us hold for one collective: above any real modex (1 M ranks x 4 KiB).
@@ -217,6 +218,13 @@ static void finish(struct coll *coll, struct coll_op *op, const struct buf *data
     op_free(coll, op);
 }
 
+/* The status of a collective whose data are incomplete; the ranks' only have numbers. */
+static int no_memory(const struct coll_op *op)
+{
+    log_error("collective %s: out of memory", op->key);
+    return -ENOMEM;
+}
+
 static void advance(struct coll *coll, struct coll_op *op)
 {
     if (op->awaited > 0 || (op->member && !op->entered) || op->sent_up)
@@ -228,7 +236,7 @@ static void advance(struct coll *coll, struct coll_op *op)
         buf_done(&op->parts[i].data);
     }
     if ((failed || op->own.failed) && op->status == 0)
-        op->status = -ENOMEM;
+        op->status = no_memory(op);
     if (!op->top) {
         send_up(coll, op);
         return;
@@ -310,7 +318,7 @@ static int message_down(struct coll *coll, uint32_t from, const Drarun__Wire__Co
     if (message->more)
         return 0;
     if (op->result.failed && op->status == 0)
-        op->status = -ENOMEM;
+        op->status = no_memory(op);
     struct buf all = op->result;
     op->result = (struct buf)BUF_INIT;
     finish(coll, op, &all, message->context, false);

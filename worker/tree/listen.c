@@ -353,8 +353,10 @@ static void on_accepted(int accepted, void *arg)
     if (find_source(fd, &source) < 0 || !make_place(door, &source))
         return;
     struct guest *guest = guest_new(door, &source);
-    if (!guest)
+    if (!guest) {
+        log_error("a connection could not be opened: out of memory");
         return;
+    }
     guest->bev = tls_open_take(door->tls, door->base, take_fd(&fd), &err);
     if (guest->bev)
         guest->channel = channel_from_bufferevent_take(guest->bev, on_message, on_closed, guest);
