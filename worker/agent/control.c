@@ -98,6 +98,20 @@ static void on_ping(struct agent *agent, const Drarun__Wire__Ping *ping)
     ranks_settle(agent->ranks);
 }
 
+static void take_input(struct agent *agent, const Drarun__Wire__Input *input)
+{
+    struct drarun_error err = {0};
+    int rc = 0;
+    if (input->data.len > 0)
+        rc = ranks_input(agent->ranks, input->data.data, input->data.len);
+    if (rc != -ENOMEM && input->eof)
+        rc = ranks_input(agent->ranks, NULL, 0);
+    if (rc != -ENOMEM)
+        return; /* nobody reads it any more, at most */
+    error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, ENOMEM, "out of memory for standard input");
+    agent_fail(agent, &err);
+}
+
 /* Messages that need running ranks; false for other kinds. */
 static bool on_rank_message(struct agent *agent, const Drarun__Wire__Envelope *message)
 {
@@ -112,10 +126,8 @@ static bool on_rank_message(struct agent *agent, const Drarun__Wire__Envelope *m
             ranks_output_closed(ranks, (enum rank_stream)message->output_closed->stream);
         return true;
     case DRARUN__WIRE__ENVELOPE__BODY_INPUT:
-        if (ranks && message->input->data.len > 0)
-            ranks_input(ranks, message->input->data.data, message->input->data.len);
-        if (ranks && message->input->eof)
-            ranks_input(ranks, NULL, 0);
+        if (ranks)
+            take_input(agent, message->input);
         return true;
     case DRARUN__WIRE__ENVELOPE__BODY_SIGNAL:
         if (ranks && message->signal->signo > 0 && message->signal->signo < NSIG)
@@ -220,6 +232,8 @@ void agent_control_closed(struct channel *channel, const struct drarun_error *er
     if (collecting || agent_is_orphan(agent))
         return;
     if (agent->state == AGENT_DONE || agent->state == AGENT_IDLE) {
+        if (err->code == ENOMEM) /* it is not the launcher that has ended */
+            log_error("%s", err->text);
         agent_leave(agent, agent->state == AGENT_DONE ? 0 : 70);
         return;
     }

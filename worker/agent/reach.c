@@ -25,8 +25,8 @@ static void on_line(void *arg, const char *text, size_t length)
 {
     Drarun__Wire__Reach message = DRARUN__WIRE__REACH__INIT;
     cleanup_free char *line = strndup(text, length);
-    if (!line) {
-        log_error("a line of the NICs' process is lost: out of memory");
+    if (!line) { /* it may be what the launcher waits for */
+        send_over(arg, "the NICs' process: out of memory for a line of it");
         return;
     }
     plain_text(line, strlen(line)); /* what a library says is in it */

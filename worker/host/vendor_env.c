@@ -14,10 +14,11 @@
 
 #define ANSWER_MS (VENDOR_SCRIPT_MS + 2000) /* it ends what the script has started, and tells */
 
-static void put(struct vendor_env *env, json_t *set, const struct drarun_error *why)
+static void put(struct vendor_env *env, const char *path, json_t *set,
+                const struct drarun_error *why)
 {
-    json_t *script = set ? json_pack("{s:s, s:o}", "path", env->path, "env", set)
-                         : json_pack("{s:s, s:s}", "path", env->path, "reason", why->text);
+    json_t *script = set ? json_pack("{s:s, s:o}", "path", path, "env", set)
+                         : json_pack("{s:s, s:s}", "path", path, "reason", why->text);
     json_object_set_new(env->probe, "script", script);
 }
 
@@ -30,7 +31,7 @@ static void on_over(const struct child_end *end, const struct drarun_error *err,
         error_set(&why, err->code, "%s: cannot be run: %s", env->path, err->text);
     else
         vendor_script_answer(env->path, end->out->data, end->out->len, &set, &why);
-    put(env, set, &why);
+    put(env, env->path, set, &why);
     env->child = NULL; /* it frees itself */
     env->fn(env->arg);
 }
@@ -47,18 +48,18 @@ void vendor_env_start(struct event_base *base, const char *program, char *const 
                       size_t count, struct vendor_env *env)
 {
     const char *path = find(scripts, count);
-    env->path = path ? strdup(path) : NULL;
-    if (!env->path)
+    if (!path)
         return;
+    env->path = strdup(path);
     char *const argv[] = {unconst(program), unconst("--vendor-script"), env->path, NULL};
     char *const none[] = {NULL};
     const struct child_program how = {.argv = argv, .env = none, .deadline_ms = ANSWER_MS};
-    int rc = child_start(base, &how, on_over, env, &env->child);
+    int rc = env->path ? child_start(base, &how, on_over, env, &env->child) : -ENOMEM;
     if (rc == 0)
         return;
     struct drarun_error why = {0};
     error_set(&why, -rc, "%s: cannot be run: %s", path, strerror(-rc));
-    put(env, NULL, &why);
+    put(env, path, NULL, &why);
 }
 
 void vendor_env_drop(struct vendor_env *env)

@@ -151,8 +151,8 @@ static void watch(struct rank_output *out)
     set_watched(out->ready, EV_READ, room);
     watch_line(out, line_alone ? first_open_line(out) : NULL);
     if (((room && out->held_ends > 0) || line_alone) &&
-        !event_pending(out->silence, EV_TIMEOUT, NULL))
-        event_add(out->silence, &silence);
+        !event_pending(out->silence, EV_TIMEOUT, NULL) && event_add(out->silence, &silence) < 0)
+        event_active(out->silence, EV_TIMEOUT, 0); /* without memory: try again at once */
 }
 
 static void set_open(struct rank_output *out, struct pipe_end *end, bool open)

@@ -429,8 +429,8 @@ static void plan_update(struct ranks *ranks, int64_t at_us, int64_t now_us)
     struct timeval wait = timeval_from_ms((wait_us + 999) / 1000);
     if (at_us == 0)
         event_del(ranks->timer);
-    else
-        event_add(ranks->timer, &wait);
+    else if (event_add(ranks->timer, &wait) < 0) /* libevent allocates for it: try again at once */
+        event_active(ranks->timer, EV_TIMEOUT, 0);
 }
 
 static void on_update(evutil_socket_t fd, short what, void *arg)
