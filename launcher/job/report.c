@@ -21,7 +21,9 @@ static void show_text(const struct cause *cause)
     size_t prefix = text.len;
     cause_explain(cause, &text);
     /* the loop is over: what must be said is said, however slow the reader */
-    if (text.len > prefix && !text.failed)
+    if (text.failed)
+        log_error("out of memory for the reason why the job ended");
+    else if (text.len > prefix)
         fd_write_all(STDERR_FILENO, text.data, text.len);
     buf_done(&text);
 }

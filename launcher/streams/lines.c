@@ -33,6 +33,7 @@ struct lines {
     uint8_t *passive; /* by rank: reasons why its unfinished line holds nobody up */
     struct chunk_list queue;
     struct buf text;
+    bool failed; /* labels are missing */
 };
 
 static int digits(uint32_t number)
@@ -133,6 +134,7 @@ static void frame(struct lines *l, uint32_t rank, const char *data, size_t lengt
     }
 }
 
+/* Without memory for labels the bytes still count more than they do, but the owner is told. */
 static void put(struct lines *l, uint32_t agent, uint32_t rank, const char *data, size_t length,
                 bool partial)
 {
@@ -140,7 +142,7 @@ static void put(struct lines *l, uint32_t agent, uint32_t rank, const char *data
         frame(l, rank, data, length);
     else if (l->form == LINES_LABELLED)
         render(l, rank, data, length, partial);
-    /* without memory for labels the bytes still count more than they do */
+    l->failed |= l->text.failed;
     bool whole = l->form != LINES_PLAIN && !l->text.failed;
     l->owner.emit(l->owner.arg, agent, length, whole ? l->text.data : data,
                   whole ? l->text.len : length);
@@ -218,7 +220,7 @@ int lines_add(struct lines *l, uint32_t agent, uint32_t rank, const void *data, 
     put(l, agent, rank, data, length, partial);
     if (l->open < 0)
         release(l);
-    return 0;
+    return l->failed ? -ENOMEM : 0;
 }
 
 void lines_rank_ended(struct lines *l, uint32_t rank)

@@ -38,7 +38,8 @@ void lines_free(struct lines *lines);
 /* There are so many ranks now. -ENOMEM. */
 int lines_grow(struct lines *lines, uint32_t ranks);
 
-/* The next bytes of a rank. partial: they end inside a line that goes on. -ENOMEM: not taken. */
+/* The next bytes of a rank. partial: they end inside a line that goes on. -ENOMEM: they, or labels,
+ * are lost. */
 int lines_add(struct lines *lines, uint32_t agent, uint32_t rank, const void *data, size_t length,
               bool partial);
 /* Nothing more comes from this rank. */
