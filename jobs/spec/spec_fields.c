@@ -57,6 +57,7 @@ static void add_selector(const struct reader_node *node, struct strlist *selecto
         reader_fail(node, "the API server would reject it: %s", err.text);
     else
         strlist_add(selectors, text);
+    node->reader->texts.failed |= selectors->failed || err.code == ENOMEM;
 }
 
 /* An expression, or a list of them. */

@@ -39,8 +39,10 @@ static bool add_chunk(struct cel_arena *arena, size_t size)
     size_t bytes = size > CHUNK_BYTES ? size : CHUNK_BYTES;
     struct cel_arena_chunk *chunk = NULL;
 
-    if (bytes <= arena->limit && arena->total <= arena->limit - bytes)
+    if (bytes <= arena->limit && arena->total <= arena->limit - bytes) {
         chunk = malloc(sizeof(*chunk) + bytes);
+        arena->no_memory |= !chunk;
+    }
     if (!chunk) {
         arena->failed = true;
         return false;

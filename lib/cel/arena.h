@@ -16,6 +16,7 @@ struct cel_arena {
     size_t total; /* bytes asked of malloc */
     size_t limit; /* of total; more is a failure */
     bool failed;
+    bool no_memory; /* the reason: not the limit, but malloc */
 };
 
 /* buffer (may be NULL) serves before the first malloc and must outlive the arena. */

@@ -543,7 +543,9 @@ int cel_check(struct cel_arena *arena, const char *text, struct cel_node *root,
     if (rc == 0)
         rc = check_finished(&c, root);
     cel_bindings_done(&c.bindings);
-    if (arena->failed)
+    if (arena->no_memory)
+        rc = error_set(err, ENOMEM, "out of memory for an expression");
+    else if (arena->failed)
         rc = error_kind(err, DRARUN_ERR_SPEC, E2BIG, "the expression is too complex");
     return rc;
 }

@@ -44,6 +44,7 @@ const struct cel_type *cel_type_variable(struct cel_bindings *bindings)
                           : realloc(bindings->bound, cap * sizeof(*bindings->bound));
         if (!grown) {
             bindings->arena->failed = true;
+            bindings->arena->no_memory = cap <= CEL_MAX_BINDINGS;
             return &CEL_TYPES[CEL_T_ERROR];
         }
         bindings->bound = grown;
@@ -64,7 +65,7 @@ static void bind(struct cel_bindings *bindings, uint32_t number, const struct ce
         size_t cap = bindings->trail_cap ? 2 * bindings->trail_cap : 64;
         void *grown = realloc(bindings->trail, cap * sizeof(*bindings->trail));
         if (!grown) {
-            bindings->arena->failed = true;
+            bindings->arena->failed = bindings->arena->no_memory = true;
             return;
         }
         bindings->trail = grown;
