@@ -527,6 +527,7 @@ static void warn_unknown(struct planning *p, uint32_t w)
     if (nics.len)
         warnings_add(&p->plan->warnings, WARN_IBDEV_UNKNOWN, (int32_t)w,
                      "%s: name of the IB device not known before the pod runs", nics.data);
+    p->plan->warnings.failed |= gpus.failed || nics.failed;
     buf_done(&gpus);
     buf_done(&nics);
 }

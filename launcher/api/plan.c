@@ -347,7 +347,10 @@ char *drarun_plan_json(const struct drarun_plan *plan, int explain)
     json_t *list = json_array();
     for (uint32_t r = 0; r < plan->built; r++) {
         const struct preview_input input = input_of(plan, r);
-        json_array_append_new(list, preview_json(&input, &plan->previews[r], explain));
+        if (json_array_append_new(list, preview_json(&input, &plan->previews[r], explain)) < 0) {
+            json_decref(list);
+            return NULL;
+        }
     }
     if (spec_has_roles(&plan->spec))
         return text_of_json_take(json_pack("{s:s, s:i, s:o}", "job", plan->spec.name, "workers",

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/cli/manifests.h"
 
+#include <errno.h>
+
 #include "launcher/cli/verb.h"
+#include "lib/base/error.h"
 #include "lib/doc/yaml_write.h"
 
 int manifests_write(json_t *list, const char *note, bool json, struct buf *out,
@@ -19,8 +22,8 @@ int manifests_write(json_t *list, const char *note, bool json, struct buf *out,
     json_array_foreach(list, i, manifest)
     {
         buf_add_str(out, "---\n");
-        if (rc == 0)
+        if (rc == 0 && !out->failed)
             rc = yaml_write(manifest, out, err);
     }
-    return rc;
+    return rc == 0 && out->failed ? error_set(err, ENOMEM, "out of memory") : rc;
 }

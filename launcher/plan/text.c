@@ -24,6 +24,7 @@ struct table {
 static void table_write(const struct table *table, const char *indent, struct buf *out)
 {
     size_t width[COLUMNS] = {0};
+    out->failed |= table->cells.failed;
     for (size_t i = 0; i < table->cells.count; i++) {
         size_t length = strlen(table->cells.items[i]), column = i % table->columns;
         width[column] = length > width[column] ? length : width[column];
@@ -134,6 +135,7 @@ static void head(const struct preview_input *in, const struct preview *p, struct
     buf_printf(out, ": %u worker%s", role->workers, role->workers == 1 ? "" : "s");
     buf_printf(out, devices.len > 0 ? ", each with %s\n" : "%s\n",
                devices.len > 0 ? devices.data : ", which claim no devices");
+    out->failed |= devices.failed;
     buf_done(&devices);
     alignment_words(in, p, out);
     spread(spec, role, out);
@@ -184,6 +186,7 @@ static void placed(const struct preview *p, struct buf *out)
         strlist_addf(&table.cells, "worker %u", i);
         strlist_add(&table.cells, worker->node);
         strlist_add(&table.cells, names.data ? names.data : "");
+        table.cells.failed |= names.failed;
         buf_done(&names);
     }
     table_write(&table, "  ", out);
@@ -220,28 +223,33 @@ static void add_rank(struct table *table, const struct plan_worker *worker, size
     strlist_add(&table->cells, paths.len ? paths.data : "-");
     strlist_add(&table->cells, !nics.len ? "-" : gdr ? "yes" : "no");
     strlist_add(&table->cells, g->cpus ? g->cpus : "-");
+    table->cells.failed |= nics.failed || paths.failed;
     buf_done(&nics);
     buf_done(&paths);
 }
 
 /* In a compute domain: who has NVLink to whom. A new reference; NULL: nobody. */
-static json_t *cliques_of(const struct preview *p)
+static json_t *cliques_of(const struct preview *p, bool *ret_failed)
 {
     const struct plan *plan = &p->plan;
     uint32_t count = (uint32_t)plan->worker_count;
     assert(count > 0);
     cleanup_free const char **cliques = calloc(count + 1u, sizeof *cliques);
+    *ret_failed = !cliques;
     for (uint32_t w = 0; cliques && w < count; w++)
         cliques[w] = plan->workers[w].channel ? plan->workers[w].clique : NULL;
     CLEANUP(json_decrefp)
     json_t *list =
         cliques ? cliques_json(cliques, p->rank_order, count, plan->world_size / count) : NULL;
+    *ret_failed |= !list;
     return json_array_size(list) > 0 ? TAKE_PTR(list) : NULL;
 }
 
 static void add_cliques(const struct preview *p, struct buf *out)
 {
-    CLEANUP(json_decrefp) json_t *list = cliques_of(p);
+    bool failed = false;
+    CLEANUP(json_decrefp) json_t *list = cliques_of(p, &failed);
+    out->failed |= failed;
     if (!list)
         return;
     cliques_line(list, out);
@@ -285,6 +293,7 @@ static void ranks(const struct plan *plan, struct buf *out)
         for (size_t g = 0; g < plan->workers[w].gpu_count; g++)
             add_rank(&table, &plan->workers[w], w, g,
                      plan->workers[w].first_rank + (plan->per_pod ? 0 : (uint32_t)g));
+    out->failed |= table.cells.failed;
     if (table.cells.count > ARRAY_LEN(titles)) {
         buf_printf(out, "\nRanks, %u in all%s:\n", plan->world_size,
                    plan->per_pod ? ", one for the GPUs of a worker" : "");
@@ -317,6 +326,7 @@ static void nics(const struct plan *plan, struct buf *out)
                 strlist_add(&table.cells, "-");
             strlist_addf(&table.cells, "%d", nic->rail);
         }
+    out->failed |= table.cells.failed;
     if (table.cells.count > ARRAY_LEN(titles)) {
         buf_printf(out, "\nNICs, for %u ranks on GPUs by the device plugin:\n", plan->world_size);
         table_write(&table, "  ", out);
@@ -333,6 +343,7 @@ static void scores(const struct plan *plan, struct buf *out)
         struct buf line = BUF_INIT;
         if (w < plan->worker_count)
             plan_worker_summary(&plan->workers[w], &line);
+        out->failed |= line.failed;
         bool same = w < plan->worker_count && w > 0 && last.data && line.data &&
                     strcmp(last.data, line.data) == 0;
         if (!same && w > 0) {
@@ -478,7 +489,12 @@ json_t *preview_json(const struct preview_input *input, const struct preview *pr
         json_object_set_new(json, "advice", json_string(preview->advice));
     if (preview->planned)
         json_object_set_new(json, "plan", plan_to_json(&preview->plan, explain));
-    json_t *cliques = preview->planned ? cliques_of(preview) : NULL;
+    bool failed = false;
+    json_t *cliques = preview->planned ? cliques_of(preview, &failed) : NULL;
+    if (failed) {
+        json_decref(json);
+        return NULL;
+    }
     if (cliques)
         json_object_set_new(json, "cliques", cliques);
     return json;

@@ -84,6 +84,7 @@ static int validate_file(const char *file, const char *profiles, json_t *results
         json_array_append_new(results, json_result(file, spec, findings));
     } else if (rc == 0) {
         cleanup_free char *summary = drarun_spec_summary(spec);
+        out->failed |= !summary;
         buf_printf(out, "%s: ok (%s)\n", file, summary ? summary : "?");
     } else {
         add_findings(file, findings, out);

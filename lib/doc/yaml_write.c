@@ -145,7 +145,7 @@ int yaml_write(const json_t *value, struct buf *out, struct drarun_error *err)
     int rc = 0;
     if (!emit_document(&emitter, value))
         rc = error_set(err, emitter.error == YAML_EMITTER_ERROR ? EINVAL : ENOMEM, "YAML: %s",
-                       emitter.problem ? emitter.problem : "out of memory");
+                       emitter.problem && !out->failed ? emitter.problem : "out of memory");
     yaml_emitter_delete(&emitter);
     return rc;
 }
