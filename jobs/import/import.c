@@ -425,6 +425,11 @@ int import_job(struct reader *files, size_t count, char *const program[], json_t
         rc = import_collect(&files[i], objects, err);
     if (rc == 0)
         rc = build(&im, program, ret_job, err);
+    for (size_t i = 0; rc == 0 && i < count; i++)
+        if (files[i].texts.failed || im.own.failed) {
+            json_decref(TAKE_PTR(*ret_job));
+            rc = error_set(err, ENOMEM, "out of memory");
+        }
     if (rc == 0)
         *ret_classes = take_classes(objects);
     strlist_done(&im.own);

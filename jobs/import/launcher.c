@@ -43,6 +43,7 @@ struct launcher_variable *launcher_env_set(struct launcher_env *env, const char 
     char *copy = value ? strdup(value) : NULL;
     if ((value && !copy) || (!v && !(v = add_variable(env, name)))) {
         free(copy);
+        env->failed = true;
         return NULL;
     }
     free(v->value);
@@ -70,6 +71,7 @@ void launcher_env_expand(const struct launcher_env *env, const char *text, struc
         const char *end = strncmp(text, "$(", 2) == 0 ? strchr(text, ')') : NULL;
         cleanup_free char *name = end ? strndup(text + 2, (size_t)(end - text - 2)) : NULL;
         struct launcher_variable *v = name ? launcher_env_find(env, name) : NULL;
+        out->failed |= end && !name;
         if (v && v->value && v->is_exported) {
             v->is_used = true;
             buf_add_str(out, v->value);
@@ -90,6 +92,7 @@ static void load_entry(struct launcher_env *env, const json_t *item)
     if (!name || !*name)
         return;
     launcher_env_expand(env, json_is_string(value) ? json_string_value(value) : "", &text);
+    env->failed |= text.failed;
     struct launcher_variable *v =
         launcher_env_set(env, name, from ? NULL : text.data, from ? SHELL_KEPT : SHELL_LITERAL);
     if (v) {
@@ -116,8 +119,9 @@ static void load_source(struct launcher_env *env, const struct import_objects *o
     {
         struct buf name = BUF_INIT;
         buf_printf(&name, "%s%s", prefix ? prefix : "", key);
+        env->failed |= name.failed;
         struct launcher_variable *v =
-            json_is_string(value)
+            json_is_string(value) && !name.failed
                 ? launcher_env_set(env, name.data, json_string_value(value), SHELL_LITERAL)
                 : NULL;
         if (v)

@@ -19,6 +19,7 @@ struct launcher_variable {
 struct launcher_env {
     struct launcher_variable *list;
     size_t count, cap;
+    bool failed;     /* an allocation: variables are missing */
     json_t *sources; /* entries of envFrom whose objects are not among the manifests */
 };
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The launcher of an MPIJob: what stands behind mpirun is the ranks' program, and the options and
  * the script before it say how many ranks there are and what they inherit. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "jobs/import/mpirun.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/error.h"
 #include "lib/base/nearest.h"
 
 static bool is_in(const char *words, const char *text)
@@ -79,8 +81,13 @@ static int take_container(struct mpirun *m, const struct reader_node *pod,
             struct buf text = BUF_INIT;
             launcher_env_expand(&m->env, word ? word : "", &text);
             strlist_add(&words, text.data ? text.data : "");
+            words.failed |= text.failed;
             buf_done(&text);
         }
+    if (words.failed) {
+        strlist_done(&words);
+        return error_set(m->err, ENOMEM, "out of memory");
+    }
     size_t at = mpirun_past_wrappers(NULL, &words);
     if (at < words.count && is_in("sh bash dash ash ksh zsh", mpirun_base_name(words.items[at]))) {
         const char *script = find_script(m, &words, at);
@@ -127,6 +134,8 @@ int import_mpirun(struct import *im, json_t *template, struct drarun_error *err)
     launcher_env_load(&m.env, im->objects, &first);
     buf_add_str(&m.directory, import_text(&first, "workingDir"));
     int rc = take_container(&m, &im->launcher, &first);
+    if (rc >= 0 && (m.env.failed || m.shell.failed || m.lines.failed || m.directory.failed))
+        rc = error_set(err, ENOMEM, "out of memory");
     if (rc >= 0)
         launcher_explain(&im->launcher, template);
     for (size_t i = 0; i < m.count; i++) {

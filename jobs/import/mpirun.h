@@ -44,6 +44,8 @@ struct mpirun {
 /* -EINVAL with file and line of the launcher's command before the text. */
 int mpirun_refuse(const struct mpirun *m, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* Adds the line to those before the program. */
+void mpirun_add_line_take(struct mpirun *m, struct buf *line);
 /* Adds the words that one of a script becomes to the fields. */
 int mpirun_expand_word(struct mpirun *m, const char *raw);
 /* The value of an option; -EINVAL where it is not known, or is no number of at least 1. */

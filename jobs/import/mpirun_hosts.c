@@ -16,12 +16,14 @@ struct host {
 };
 
 /* "a:4,b:4", "a,a,b,b": each host once with its slots, 1 unless it says more. Returns how many
- * hosts there are, or -EINVAL where slots differ; 0: no list. */
+ * hosts there are, -EINVAL where slots differ, or -ENOMEM; 0: no list. */
 static int64_t count_hosts(const char *list, uint64_t *ret_slots)
 {
     cleanup_free struct host *hosts = calloc(IMPORT_OBJECTS_MAX, sizeof *hosts);
     size_t count = 0;
-    while (hosts && *list && count < IMPORT_OBJECTS_MAX) {
+    if (!hosts)
+        return -ENOMEM;
+    while (*list && count < IMPORT_OBJECTS_MAX) {
         size_t n = strcspn(list, ","), length = strcspn(list, ":,"), i = 0;
         struct host host = {.slots = 1};
         snprintf(host.name, sizeof host.name, "%.*s", (int)length, list);
@@ -49,6 +51,8 @@ static int use_hosts(struct mpirun *m, const char *option, const char *shown, co
     uint64_t slots = 0;
     int64_t hosts = count_hosts(list, &slots);
     m->hosts_said = true;
+    if (hosts == -ENOMEM)
+        return error_set(m->err, ENOMEM, "out of memory");
     if (hosts < 0)
         return mpirun_refuse(
             m,
@@ -82,6 +86,7 @@ static void list_hosts(const char *text, struct buf *out)
     while (*text) {
         size_t n = strcspn(text, "\n"), length = strcspn(text, "#\n");
         cleanup_free char *line = strndup(text, length);
+        out->failed |= !line;
         for (char *c = line; c && *c; c++)
             *c = *c == '\t' ? ' ' : *c;
         size_t at = line ? strspn(line, " \r") : 0, name = line ? strcspn(line + at, " \r:") : 0;

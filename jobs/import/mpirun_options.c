@@ -194,8 +194,7 @@ void mpirun_change_directory(struct mpirun *m, const char *path)
     struct buf line = BUF_INIT;
     buf_add_str(&line, "cd ");
     shell_quote(path, &line);
-    strlist_add(&m->lines, line.data ? line.data : "");
-    buf_done(&line);
+    mpirun_add_line_take(m, &line);
     m->needs_shell = true;
 }
 
@@ -207,6 +206,7 @@ static void set_inherited(struct mpirun *m, const char *text)
         size_t n = strcspn(p, ",");
         cleanup_free char *name = strndup(p, n);
         const char *equals = name ? strchr(name, '=') : NULL;
+        m->env.failed |= !name;
         if (!name || strcmp(name, "NONE") == 0) {
             /* none of them */
         } else if (strcmp(name, "ALL") == 0) {

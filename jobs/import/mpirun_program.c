@@ -27,8 +27,7 @@ static void give_values(struct mpirun *m, const char *raw)
             struct buf line = BUF_INIT;
             buf_printf(&line, "%s=", v->name);
             shell_quote(v->value, &line);
-            strlist_add(&m->lines, line.data ? line.data : "");
-            buf_done(&line);
+            mpirun_add_line_take(m, &line);
         }
     }
 }
@@ -61,6 +60,7 @@ static json_t *shell_command(struct mpirun *m, size_t first)
     reader_fail(m->node, "the program stays in a shell, which each rank runs%s",
                 m->lines.count ? ", behind the lines of the script that change what it inherits"
                                : ": its words have variables or patterns");
+    m->lines.failed |= script.failed || line.failed;
     buf_done(&script);
     buf_done(&line);
     return command;

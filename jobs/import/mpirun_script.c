@@ -168,6 +168,7 @@ static long long computed(struct mpirun *m, const char *word)
     if (!is_whole)
         return -1;
     buf_add(&plain, word + is_quoted, length - 2u * is_quoted);
+    m->env.failed |= plain.failed;
     char *text = plain.data;
     size_t last = plain.len - 1;
     if (!plain.failed && strncmp(text, "$((", 3) == 0 && strcmp(text + last - 1, "))") == 0) {
@@ -217,8 +218,9 @@ static void assign(struct mpirun *m, const char *word, bool is_exported)
         v->is_own = true;
         v->is_used = false;
     }
-    if (worth != SHELL_COMPUTED && line.data)
-        strlist_add(&m->lines, line.data);
+    m->env.failed |= !name || fields.failed || quoted.failed;
+    if (worth != SHELL_COMPUTED)
+        mpirun_add_line_take(m, &line);
     buf_done(&quoted);
     strlist_done(&fields);
 }
@@ -260,9 +262,8 @@ static void keep_line(struct mpirun *m, const struct shell_command *command)
 {
     struct buf text = BUF_INIT;
     show_command(command, &text);
-    strlist_add(&m->lines, text.data ? text.data : "");
+    mpirun_add_line_take(m, &text);
     m->needs_shell = true;
-    buf_done(&text);
 }
 
 static const char inherited[] = "cd ulimit source . umask module ml conda spack eval pushd shopt";
@@ -293,6 +294,7 @@ static void forget_names(struct mpirun *m, const struct shell_command *command)
         cleanup_free char *name = strndup(word, strcspn(word, "="));
         bool is_read = strcmp(first, "read") == 0 && i > 0 && word[0] != '-';
         bool is_loop = is_in("for select", first) && i == 1;
+        m->env.failed |= !name;
         if (!name || !((is_set && is_assignment(word)) || is_read || is_loop))
             continue;
         struct launcher_variable *v = launcher_env_set(&m->env, name, NULL, SHELL_COMPUTED);
@@ -311,9 +313,8 @@ static int take_conditional(struct mpirun *m, const struct shell_command *comman
         show_command(before, &line);
         buf_add_str(&line, " && ");
         show_command(command, &line);
-        strlist_add(&m->lines, line.data ? line.data : "");
+        mpirun_add_line_take(m, &line);
         m->needs_shell = true;
-        buf_done(&line);
         return 0;
     }
     if (strcmp(first, "cd") == 0)
@@ -333,6 +334,7 @@ static void before_line(struct mpirun *m, const struct shell_command *command)
             struct launcher_variable *v = NULL;
             cleanup_free char *name =
                 strndup(command->words.items[i], strcspn(command->words.items[i], "="));
+            m->env.failed |= !name;
             v = name ? launcher_env_find(&m->env, name) : NULL;
             assign(m, command->words.items[i], v && v->is_exported);
         }
@@ -464,6 +466,7 @@ int mpirun_take_script(struct mpirun *m, const char *text)
 {
     struct shell_script script;
     int rc = shell_parse(text, &script) ? take_commands(m, &script) : 0;
+    m->env.failed |= script.failed;
     shell_script_done(&script);
     return rc;
 }
@@ -480,6 +483,7 @@ int mpirun_take_words(struct mpirun *m, const struct strlist *words)
         struct buf word = BUF_INIT;
         shell_quote(words->items[i], &word);
         strlist_add(&quoted, word.data ? word.data : "");
+        m->env.failed |= word.failed || quoted.failed;
         buf_done(&word);
     }
     if (at < words->count && mpirun_past_wrappers(NULL, words) < at)
@@ -495,7 +499,8 @@ int mpirun_take_words(struct mpirun *m, const struct strlist *words)
                 continue;
             buf_printf(&word, "%.*s=", (int)(equals - words->items[i]), words->items[i]);
             shell_quote(equals + 1, &word);
-            if (word.data)
+            m->env.failed |= word.failed;
+            if (!word.failed)
                 assign(m, word.data, true);
             buf_done(&word);
         }

@@ -163,6 +163,7 @@ void mpirun_hand_on_rest(struct mpirun *m)
     }
     if (m->inherits)
         hand_on_sources(m);
+    m->env.failed |= lost.failed;
     if (lost.len)
         reader_fail(m->node,
                     "the launcher's variables %.300s are left out: %s does not hand them on",

@@ -19,6 +19,15 @@ int mpirun_refuse(const struct mpirun *m, const char *format, ...)
                       import_place(m->node).line, text);
 }
 
+void mpirun_add_line_take(struct mpirun *m, struct buf *line)
+{
+    if (line->failed)
+        m->lines.failed = true;
+    else
+        strlist_add(&m->lines, line->data ? line->data : "");
+    buf_done(line);
+}
+
 static int add_field(struct mpirun *m, const char *text, const char *raw, const char *culprit,
                      enum shell_worth worth)
 {
@@ -26,9 +35,12 @@ static int add_field(struct mpirun *m, const char *text, const char *raw, const 
     if (!more)
         return error_set(m->err, ENOMEM, "out of memory");
     m->fields = more;
-    m->fields[m->count++] =
+    struct field *field = &m->fields[m->count++];
+    *field =
         (struct field){text ? strdup(text) : NULL, raw, culprit ? strdup(culprit) : NULL, worth};
-    return 0;
+    return (text && !field->text) || (culprit && !field->culprit)
+               ? error_set(m->err, ENOMEM, "out of memory")
+               : 0;
 }
 
 int mpirun_expand_word(struct mpirun *m, const char *raw)
@@ -36,8 +48,8 @@ int mpirun_expand_word(struct mpirun *m, const char *raw)
     struct strlist fields = STRLIST_INIT;
     struct buf culprit = BUF_INIT;
     enum shell_worth worth = shell_expand(raw, launcher_env_look_up, &m->env, &fields, &culprit);
-    int rc = 0;
-    if (worth != SHELL_LITERAL)
+    int rc = fields.failed || culprit.failed ? error_set(m->err, ENOMEM, "out of memory") : 0;
+    if (rc == 0 && worth != SHELL_LITERAL)
         rc = add_field(m, NULL, raw, culprit.data, worth);
     for (size_t i = 0; rc == 0 && i < fields.count; i++)
         rc = add_field(m, fields.items[i], raw, NULL, worth);

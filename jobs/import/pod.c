@@ -259,12 +259,14 @@ static void explain_script(const struct reader_node *node, const char *script)
         struct buf first = BUF_INIT, second = BUF_INIT;
         shell_unquote(words->count > 0 ? words->items[0] : "", &first);
         shell_unquote(words->count > 1 ? words->items[1] : "", &second);
+        parsed.failed |= first.failed || second.failed;
         if (words->count > 0 && first.data && second.data)
             reader_fail(node, "\"%.40s%s%.60s\" is left out: %s", first.data,
                         words->count > 1 ? " " : "", second.data, line_reason(first.data));
         buf_done(&first);
         buf_done(&second);
     }
+    node->reader->texts.failed |= parsed.failed;
     shell_script_done(&parsed);
 }
 

@@ -160,6 +160,7 @@ static const char *redirection(struct parser *parser, const char *from, const ch
         buf_add(&word, target, (size_t)(p - target));
         shell_unquote(word.data ? word.data : "", &plain);
         strlist_add(&parser->ends, plain.data ? plain.data : "");
+        parser->script->failed |= word.failed || plain.failed || parser->ends.failed;
         buf_done(&word);
         buf_done(&plain);
     }
@@ -239,7 +240,9 @@ bool shell_parse(const char *text, struct shell_script *ret_script)
     }
     strlist_done(&parser.ends);
     for (size_t i = 0; i < ret_script->count; i++)
-        ret_script->failed |= ret_script->commands[i].words.failed;
+        ret_script->failed |= ret_script->commands[i].words.failed ||
+                              ret_script->commands[i].inputs.failed ||
+                              ret_script->commands[i].outputs.failed;
     return p && !ret_script->failed;
 }
 
@@ -280,6 +283,7 @@ static void end_field(struct expansion *e)
 {
     if (e->has_field)
         strlist_add(e->fields, e->field.data ? e->field.data : "");
+    e->fields->failed |= e->field.failed;
     buf_reset(&e->field);
     e->has_field = false;
 }
@@ -333,6 +337,7 @@ static const char *expand_dollar(struct expansion *e, const char *p, bool in_quo
     }
     cleanup_free char *copy = strndup(name, (size_t)(after - name));
     enum shell_worth worth = copy ? e->lookup(e->context, copy, &value) : SHELL_COMPUTED;
+    e->fields->failed |= !copy;
     /* "${N:-4}" with a value of N is that value */
     bool plain =
         !has_brace || *after == '}' ||
