@@ -143,7 +143,7 @@ int facts_device_pci(struct facts_reader *r, const char *path, size_t *ret_index
     int rc = root_resolve(r->root, link, &real, &own);
     if (rc == -ELOOP || rc == -ENAMETOOLONG)
         facts_warn(r, "%s", own.text);
-    if (rc < 0)
+    if (rc < 0 && rc != -ENOMEM)
         rc = root_resolve(r->root, path, &real, &own);
     *ret_index = TOPO_NONE;
     if (rc == 0)

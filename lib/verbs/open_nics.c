@@ -169,6 +169,8 @@ static bool query(struct ibv_context *context, struct topo_rdma *rdma, struct ni
         return step_failed(open, NIC_STEP_QUERY, code);
     if (attr.fw_ver[0]) {
         char *firmware = strndup(attr.fw_ver, sizeof attr.fw_ver);
+        if (!firmware)
+            return step_failed(open, NIC_STEP_QUERY, ENOMEM);
         free(rdma->firmware);
         rdma->firmware = firmware;
     }

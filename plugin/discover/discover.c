@@ -61,7 +61,7 @@ static int with_host(struct discovery *d, struct topo_host *host)
         rc = read_live(d, &source, &use, &live);
     if (rc == 0)
         rc = discover_all(d);
-    if (rc == 0 && d->devices->warnings.failed)
+    if (rc == 0 && (d->failed || d->devices->warnings.failed))
         rc = discover_nomem(d);
     d->host = NULL;
     d->use = d->live = NULL;

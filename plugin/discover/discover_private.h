@@ -16,6 +16,7 @@ struct discovery {
     const struct host_use *live;     /* offered where the configuration names it */
     const struct ifaddrs *addresses; /* of this machine; NULL: of a tree nothing is known */
     struct node_devices *devices;    /* under construction */
+    bool failed;                     /* out of memory: facts are missing */
     struct drarun_error *err;
 };
 

@@ -265,11 +265,15 @@ static void each_line(struct look *look, const char *path, line_fn fn)
     FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
     cleanup_free char *line = NULL;
     size_t size = 0;
-    if (!file)
+    if (!file) {
+        look->use->names.failed |= fd >= 0; /* what it has in use would go unseen */
         return;
+    }
     take_fd(&fd);
-    for (size_t i = 0; i < LINES_MAX && getline(&line, &size, file) >= 0; i++)
+    size_t lines = 0;
+    for (; lines < LINES_MAX && getline(&line, &size, file) >= 0; lines++)
         fn(look, line);
+    look->use->names.failed |= lines < LINES_MAX && !feof(file) && !ferror(file);
     fclose(file);
 }
 
@@ -291,9 +295,9 @@ static void look_at_class(struct look *look, const char *folder, const char *fil
 {
     struct strlist names = STRLIST_INIT;
     char path[200], text[512], what[100];
-    if (root_list(look->root, folder, ENTRIES_MAX, &names, NULL) < 0)
-        return;
-    for (size_t i = 0; i < names.count; i++) {
+    int rc = root_list(look->root, folder, ENTRIES_MAX, &names, NULL);
+    look->use->names.failed |= rc == -ENOMEM;
+    for (size_t i = 0; rc >= 0 && i < names.count; i++) {
         snprintf(path, sizeof path, "%s/%.64s/%s", folder, names.items[i], file);
         snprintf(what, sizeof what, "%.64s", names.items[i]);
         if (root_read(look->root, path, text, sizeof text) > 0)

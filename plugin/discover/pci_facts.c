@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,9 @@ static void link_name(struct discovery *d, const char *bus_id, const char *link,
     struct buf real = BUF_INIT;
     snprintf(path, sizeof path, BUS "%s/%s", bus_id, link);
     ret_name[0] = '\0';
-    if (root_resolve(d->root, path, &real, NULL) == 0) {
+    int rc = root_resolve(d->root, path, &real, NULL);
+    d->failed |= rc == -ENOMEM;
+    if (rc == 0) {
         const char *slash = strrchr(real.data, '/');
         snprintf(ret_name, size, "%s", slash ? slash + 1 : real.data);
     }
@@ -58,8 +61,9 @@ static void read_root(struct discovery *d, struct node_pci *pci)
     char path[128];
     struct buf real = BUF_INIT;
     snprintf(path, sizeof path, BUS "%s", pci->bus_id);
-    if (pci->addr.domain <= 0xffff && root_resolve(d->root, path, &real, NULL) == 0 &&
-        strncmp(real.data, start, sizeof start - 1) == 0) {
+    int rc = pci->addr.domain <= 0xffff ? root_resolve(d->root, path, &real, NULL) : -ENOENT;
+    d->failed |= rc == -ENOMEM;
+    if (rc == 0 && strncmp(real.data, start, sizeof start - 1) == 0) {
         const char *root = real.data + strlen("sys/devices/"), *end = strchr(root, '/');
         const char *last = strrchr(real.data, '/');
         if (end && strcmp(last + 1, pci->bus_id) == 0 && (size_t)(end - root) < sizeof pci->root)
