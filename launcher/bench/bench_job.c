@@ -232,10 +232,10 @@ static void set_environment(const struct strlist *list, json_t *container)
     for (size_t i = 0; i < list->count; i++) {
         const char *entry = list->items[i], *equals = strchr(entry, '=');
         size_t length = strcspn(entry, "=");
-        cleanup_free char *name = strndup(entry, length);
-        const char *value = equals ? equals + 1 : name ? getenv(name) : NULL;
+        CLEANUP(json_decrefp) json_t *name = json_stringn(entry, length); /* never NULL */
+        const char *value = equals ? equals + 1 : getenv(json_string_value(name));
         if (value)
-            set_variable(array, name, value);
+            set_variable(array, json_string_value(name), value);
     }
     set_variable(array, MARKED_VARIABLE, "1");
 }

@@ -42,15 +42,18 @@ static int account_file(struct kept_file *file, const char *dir, const char *nam
     return kept_file_refresh(file, err);
 }
 
-/* The namespace's file may be absent: then "default", as client-go has it. */
+/* The namespace's file may be absent: then "default", as client-go has it. NULL: out of memory. */
 static char *account_namespace(const char *dir)
 {
     struct kept_file file = {0};
     char *found = NULL;
-    if (account_file(&file, dir, "namespace", NULL) == 0)
+    int rc = account_file(&file, dir, "namespace", NULL);
+    if (rc == 0)
         found = strndup(file.content.data, strcspn(file.content.data, " \n"));
+    else if (rc != -ENOMEM)
+        found = strdup("default");
     kept_file_done(&file);
-    return found ? found : strdup("default");
+    return found;
 }
 
 int kube_config_in_cluster(const struct kube_config_choice *choice, struct kube_config **ret_config,

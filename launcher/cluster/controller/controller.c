@@ -19,12 +19,14 @@
 #define TURN_MS 60000 /* the longest wait for something to happen */
 #define LABEL "drarun.dev/job"
 #define BEAT_MS 2000
+#define KEY_SIZE 512       /* NAMESPACE/NAME, each of at most 253 bytes */
 #define LOOK_MAX_MS 600000 /* longer than all calls that one look makes, with their deadlines */
 
 static void look_at(struct controller *c, const char *key)
 {
-    cleanup_free char *copy = strdup(key);
-    char *slash = copy ? strchr(copy, '/') : NULL;
+    char copy[KEY_SIZE];
+    bool fits = (size_t)snprintf(copy, sizeof copy, "%s", key) < sizeof copy;
+    char *slash = fits ? strchr(copy, '/') : NULL;
     if (!slash) {
         json_object_del(c->due, key);
         return;
