@@ -222,6 +222,8 @@ static int open_servers(struct agent *agent, struct drarun_error *err)
     if (!agent->job.pmix)
         return 0;
     servers->topology = topology_new();
+    if (!servers->topology)
+        return error_set(err, ENOMEM, "out of memory");
     servers->pmix = pmix_host_new(agent->base, &agent->job, &agent->tree, agent->coll,
                                   servers->topology, agent->session.dir, &pmix, err);
     int rc = servers->pmix ? 0 : -err->code;
@@ -239,6 +241,7 @@ int agent_open_group(struct agent *agent, const struct rank_group *group, struct
                                     .abort = rank_abort,
                                     .spawn = pmi1_spawn,
                                     .name = pmi1_name,
+                                    .failed = pmix_failed,
                                     .arg = agent};
     if (!agent->servers.pmix)
         return 0;

@@ -43,7 +43,7 @@ static int put_first(struct pmi1_host *host)
     const struct rank_group *group = host->group;
     struct buf mapping = BUF_INIT, own = BUF_INIT;
     rankmap_pmi1_mapping(&group->map, &mapping);
-    int rc = mapping.data ? 0 : -ENOMEM;
+    int rc = mapping.data && !mapping.failed ? 0 : -ENOMEM;
     /* with too many blocks for one value MPICH finds its nodes by host name */
     if (rc == 0 && mapping.len < PMI1_VALUE_SAFE)
         rc = pmi1_kvs_put(host->kvs, "PMI_process_mapping", mapping.data);
@@ -118,11 +118,23 @@ void pmi1_host_free(struct pmi1_host *host)
 /* A rank waits for each answer, so a socket buffer always has room for one. */
 static void answer(struct pmi1_rank *rank, const struct buf *out)
 {
+    if (out->failed && rank->fd >= 0) { /* it would wait for ever */
+        log_error("PMI-1: out of memory for an answer to a rank");
+        close_rank(rank);
+    }
     if (out->len == 0 || rank->fd < 0)
         return;
     ssize_t n = send(rank->fd, out->data, out->len, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n != (ssize_t)out->len)
         close_rank(rank);
+}
+
+static void fail_barrier(struct pmi1_host *host, struct drarun_error *err)
+{
+    err->kind = DRARUN_ERR_INFRASTRUCTURE;
+    error_prefix(err, "PMI-1 barrier");
+    log_error("%s", err->text);
+    host->owner.failed(host->owner.arg, err);
 }
 
 static void barrier_done(void *arg, int status, const void *data, size_t length, uint64_t context)
@@ -131,9 +143,9 @@ static void barrier_done(void *arg, int status, const void *data, size_t length,
     struct drarun_error err = {0};
     (void)context;
     int rc = status == 0 ? pmi1_kvs_merge(host->kvs, data, length, &err)
-                         : error_set(&err, EPROTO, "status %d", status);
+                         : error_set(&err, -status, "%s", strerror(-status));
     if (rc < 0)
-        log_error("PMI-1 barrier: %s", err.text);
+        fail_barrier(host, &err);
     host->in_barrier = 0;
     for (uint32_t i = 0; i < host->group->local_count; i++) {
         struct pmi1_rank *rank = &host->ranks[i];
@@ -159,9 +171,11 @@ static void on_barrier(void *arg, uint32_t rank)
     pmi1_kvs_take_new(host->kvs, &puts);
     snprintf(key, sizeof key, "pmi1/%u#%llu", host->group->index,
              (unsigned long long)++host->barriers);
-    if (puts.failed ||
-        coll_enter(host->coll, key, &all, 1, 0, puts.data, puts.len, barrier_done, host, &err) < 0)
-        log_error("PMI-1 barrier: %s", puts.failed ? "out of memory" : err.text);
+    int rc = puts.failed ? error_set(&err, ENOMEM, "out of memory")
+                         : coll_enter(host->coll, key, &all, 1, 0, puts.data, puts.len,
+                                      barrier_done, host, &err);
+    if (rc < 0)
+        fail_barrier(host, &err);
     buf_done(&puts);
 }
 

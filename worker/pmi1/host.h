@@ -27,6 +27,8 @@ struct pmi1_host_owner {
     /* As pmi1_owner.name; pmi1_host_named answers. */
     void (*name)(void *arg, uint32_t rank, enum pmi1_name what, const char *service,
                  const char *port);
+    /* A barrier cannot end, or its values are incomplete: the job must end. */
+    void (*failed)(void *arg, const struct drarun_error *err);
     void *arg;
 };
 

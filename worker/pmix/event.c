@@ -84,8 +84,8 @@ static pmix_data_array_t *unpack(const Drarun__Wire__Notify *notify)
         pmix_info_t info;
         PMIX_INFO_CONSTRUCT(&info);
         status = PMIx_Data_unpack(NULL, &buffer, &info, &one, PMIX_INFO);
-        if (status == PMIX_SUCCESS)
-            status = PMIx_Info_list_xfer(list, &info);
+        if (status == PMIX_SUCCESS && PMIx_Info_list_xfer(list, &info) == PMIX_ERR_NOMEM)
+            status = PMIX_ERR_NOMEM;
         PMIX_INFO_DESTRUCT(&info);
     }
     /* at the end of the data it is another error */

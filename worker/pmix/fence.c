@@ -82,6 +82,18 @@ char *pmix_collective_key(struct pmix_host *host, const char *kind, const char *
     return buf_take(&key);
 }
 
+void pmix_collective_failed(struct pmix_host *host, struct upcall *upcall, const char *kind,
+                            const struct drarun_error *why)
+{
+    struct drarun_error err = {0};
+    error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, why ? why->code : ENOMEM, "PMIx: %s: %s", kind,
+               why ? why->text : "out of memory");
+    log_error("%s", err.text);
+    if (err.code == ENOMEM) /* other agents wait for this one's part */
+        host->owner.failed(host->owner.arg, &err);
+    upcall_answer(upcall, err.code == ENOMEM ? PMIX_ERR_NOMEM : PMIX_ERROR);
+}
+
 /* Of a collective, which has an error of its own beside those of ranks. */
 pmix_status_t pmix_collective_status(int status)
 {
@@ -116,18 +128,14 @@ static void enter(struct pmix_host *host, struct upcall *upcall)
     cleanup_free struct coll_range *ranges = NULL;
     size_t count = 0;
     int rc = pmix_members(host, upcall->procs, upcall->proc_count, &ranges, &count);
-    if (rc < 0) {
-        if (rc == -ENOMEM)
-            log_error("%s: out of memory", kind);
-        upcall_answer(upcall, rc == -ENOMEM ? PMIX_ERR_NOMEM : PMIX_ERR_NOT_SUPPORTED);
+    if (rc == -EINVAL) {
+        upcall_answer(upcall, PMIX_ERR_NOT_SUPPORTED);
         return;
     }
-    cleanup_free char *key = pmix_collective_key(host, kind, "", ranges, count);
+    cleanup_free char *key = rc == 0 ? pmix_collective_key(host, kind, "", ranges, count) : NULL;
     if (!key || coll_enter(host->coll, key, ranges, count, local_status(upcall), upcall->data,
-                           upcall->length, done, upcall, &err) < 0) {
-        log_error("%s: %s", kind, key ? err.text : "out of memory");
-        upcall_answer(upcall, PMIX_ERROR);
-    }
+                           upcall->length, done, upcall, &err) < 0)
+        pmix_collective_failed(host, upcall, kind, key ? &err : NULL);
 }
 
 static void failed_free(struct failed_collective *failed)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Process groups: what MPI sessions of Open MPI 5 make communicators from. Members exchange their
  * endpoint data, and the group gets a context number that is unique in the job. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/cleanup.h"
-#include "lib/base/log.h"
 #include "lib/base/unconst.h"
 #include "worker/pmix/host_private.h"
 #include "worker/pmix/info_list.h"
@@ -51,15 +51,15 @@ void pmix_on_group(struct pmix_host *host, struct upcall *upcall)
         data = endpoints->value.data.bo.bytes;
         length = endpoints->value.data.bo.size;
     }
-    if (pmix_members(host, upcall->procs, upcall->proc_count, &ranges, &count) < 0) {
+    int rc = pmix_members(host, upcall->procs, upcall->proc_count, &ranges, &count);
+    if (rc == -EINVAL) {
         upcall_answer(upcall, PMIX_ERR_NOT_SUPPORTED);
         return;
     }
     const char *kind = upcall->detail == PMIX_GROUP_CONSTRUCT ? "group" : "ungroup";
-    cleanup_free char *key = pmix_collective_key(host, kind, upcall->text, ranges, count);
+    cleanup_free char *key =
+        rc == 0 ? pmix_collective_key(host, kind, upcall->text, ranges, count) : NULL;
     if (!key || coll_enter(host->coll, key, ranges, count, PMIX_SUCCESS, data, length, group_done,
-                           upcall, &err) < 0) {
-        log_error("%s %s: %s", kind, upcall->text, key ? err.text : "out of memory");
-        upcall_answer(upcall, PMIX_ERROR);
-    }
+                           upcall, &err) < 0)
+        pmix_collective_failed(host, upcall, kind, key ? &err : NULL);
 }

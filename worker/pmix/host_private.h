@@ -86,6 +86,9 @@ void pmix_on_fence(struct pmix_host *host, struct upcall *upcall);
 void pmix_on_connect(struct pmix_host *host, struct upcall *upcall); /* and disconnect */
 void pmix_drop_failed(struct pmix_host *host); /* answers what is still held back */
 pmix_status_t pmix_collective_status(int status);
+/* It cannot be entered; why: NULL for lack of memory, which ends the job. Takes the upcall. */
+void pmix_collective_failed(struct pmix_host *host, struct upcall *upcall, const char *kind,
+                            const struct drarun_error *why);
 /* The member ranks of procs in this job as ascending ranges without overlap, of one group or of
  * several; -EINVAL for members of another job or out of range, or for none. */
 int pmix_members(const struct pmix_host *host, const pmix_proc_t *procs, size_t count,

@@ -14,11 +14,10 @@
 #include "lib/base/log.h"
 
 struct upcall_queue {
-    pthread_mutex_t lock; /* over first, last and spare */
+    pthread_mutex_t lock; /* over first and last */
     struct upcall *first;
     struct upcall **last;
-    struct upcall *spare; /* for what cannot be refused without memory; NULL: it is on its way */
-    int wake;             /* eventfd */
+    int wake; /* eventfd */
     struct event *event;
     void (*handle)(struct upcall *upcall, void *arg);
     void *arg;
@@ -157,8 +156,6 @@ void upcall_queue_drain(struct upcall_queue *queue)
     struct upcall *upcall = queue->first;
     queue->first = NULL;
     queue->last = &queue->first;
-    if (!queue->spare)
-        queue->spare = calloc(1, sizeof *queue->spare);
     pthread_mutex_unlock(&queue->lock);
     while (upcall) {
         struct upcall *next = upcall->next;
@@ -197,11 +194,10 @@ struct upcall_queue *upcall_queue_new(struct event_base *base,
     queue->last = &queue->first;
     queue->handle = handle;
     queue->arg = arg;
-    queue->spare = calloc(1, sizeof *queue->spare);
     queue->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     queue->event =
         queue->wake < 0 ? NULL : event_new(base, queue->wake, EV_READ | EV_PERSIST, on_wake, queue);
-    if (!queue->spare || !queue->event || event_add(queue->event, NULL) < 0) {
+    if (!queue->event || event_add(queue->event, NULL) < 0) {
         upcall_queue_free(queue);
         return NULL;
     }
@@ -224,7 +220,6 @@ void upcall_queue_free(struct upcall_queue *queue)
         event_free(queue->event);
     close_fd(&queue->wake);
     pthread_mutex_destroy(&queue->lock);
-    free(queue->spare);
     free(queue);
 }
 
@@ -258,20 +253,19 @@ static struct upcall *upcall_new(enum upcall_kind kind, const pmix_proc_t *proc)
     return upcall;
 }
 
-/* The library does not heed that this request has failed, and the rank may wait for its end. */
+/* Other agents wait for this one's part of a collective, and of some requests the library does not
+ * heed that they have failed: then the job must end. */
+static _Noreturn void end_agent(void)
+{
+    log_error("PMIx: out of memory for a request of a rank: this agent ends");
+    _exit(error_exit_status(DRARUN_ERR_INFRASTRUCTURE));
+}
+
 static struct upcall *upcall_new_surely(enum upcall_kind kind, const pmix_proc_t *proc)
 {
     struct upcall *upcall = upcall_new(kind, proc);
-    if (upcall)
-        return upcall;
-    pthread_mutex_lock(&the_queue->lock);
-    upcall = TAKE_PTR(the_queue->spare);
-    pthread_mutex_unlock(&the_queue->lock);
-    if (!upcall) {
-        log_error("PMIx: out of memory: this agent ends, since it cannot answer a rank");
-        _exit(error_exit_status(DRARUN_ERR_INFRASTRUCTURE));
-    }
-    *upcall = (struct upcall){.kind = kind, .proc = *proc};
+    if (!upcall)
+        end_agent();
     return upcall;
 }
 
@@ -286,6 +280,13 @@ static bool copy_procs(struct upcall *upcall, const pmix_proc_t procs[], size_t 
     return true;
 }
 
+/* What has a type that the library cannot copy stays empty. */
+static bool copy_one(pmix_info_t *to, const pmix_info_t *from)
+{
+    bool text = from->value.type == PMIX_STRING && from->value.data.string;
+    return PMIx_Info_xfer(to, from) != PMIX_ERR_NOMEM && (!text || to->value.data.string);
+}
+
 static bool copy_info(struct upcall *upcall, const pmix_info_t info[], size_t count)
 {
     if (count == 0)
@@ -295,7 +296,7 @@ static bool copy_info(struct upcall *upcall, const pmix_info_t info[], size_t co
         return false;
     upcall->info_count = count;
     for (size_t i = 0; i < count; i++)
-        if (PMIx_Info_xfer(&upcall->info[i], &info[i]) != PMIX_SUCCESS)
+        if (!copy_one(&upcall->info[i], &info[i]))
             return false;
     return true;
 }
@@ -323,6 +324,15 @@ static pmix_status_t post(struct upcall *upcall, bool complete)
         upcall_free(upcall);
         return PMIX_ERR_NOMEM;
     }
+    upcall_post_take(upcall);
+    return PMIX_SUCCESS;
+}
+
+static pmix_status_t post_collective(struct upcall *upcall, const pmix_proc_t procs[], size_t count,
+                                     const pmix_info_t info[], size_t info_count)
+{
+    if (!copy_procs(upcall, procs, count) || !copy_info(upcall, info, info_count))
+        end_agent();
     upcall_post_take(upcall);
     return PMIX_SUCCESS;
 }
@@ -401,16 +411,12 @@ static pmix_status_t on_fence(const pmix_proc_t procs[], size_t count, const pmi
                               size_t info_count, char *data, size_t length, pmix_modex_cbfunc_t cb,
                               void *cbdata)
 {
-    struct upcall *upcall = upcall_new(UPCALL_FENCE, NULL);
-    if (!upcall) {
-        free(data);
-        return PMIX_ERR_NOMEM;
-    }
+    struct upcall *upcall = upcall_new_surely(UPCALL_FENCE, NULL);
     upcall->data = data; /* the library hands it over (pmix_server.h, fence_nb) */
     upcall->length = length;
     upcall->modex_cb = cb;
     upcall->cbdata = cbdata;
-    return post(upcall, copy_procs(upcall, procs, count) && copy_info(upcall, info, info_count));
+    return post_collective(upcall, procs, count, info, info_count);
 }
 
 static pmix_status_t on_dmodex(const pmix_proc_t *proc, const pmix_info_t info[], size_t count,
@@ -461,12 +467,10 @@ static pmix_status_t post_members(enum upcall_kind kind, const pmix_proc_t procs
                                   const pmix_info_t info[], size_t info_count, pmix_op_cbfunc_t cb,
                                   void *cbdata)
 {
-    struct upcall *upcall = upcall_new(kind, NULL);
-    if (!upcall)
-        return PMIX_ERR_NOMEM;
+    struct upcall *upcall = upcall_new_surely(kind, NULL);
     upcall->op_cb = cb;
     upcall->cbdata = cbdata;
-    return post(upcall, copy_procs(upcall, procs, count) && copy_info(upcall, info, info_count));
+    return post_collective(upcall, procs, count, info, info_count);
 }
 
 static pmix_status_t on_connect(const pmix_proc_t procs[], size_t count, const pmix_info_t info[],
@@ -500,15 +504,13 @@ static pmix_status_t on_group(pmix_group_operation_t operation, char name[],
 {
     if (is_local_destruct(operation, info, info_count))
         return PMIX_OPERATION_SUCCEEDED;
-    struct upcall *upcall = upcall_new(UPCALL_GROUP, NULL);
-    if (!upcall)
-        return PMIX_ERR_NOMEM;
+    struct upcall *upcall = upcall_new_surely(UPCALL_GROUP, NULL);
     upcall->detail = operation;
-    upcall->text = strdup(name ? name : "");
+    if (!(upcall->text = strdup(name ? name : "")))
+        end_agent();
     upcall->info_cb = cb;
     upcall->cbdata = cbdata;
-    return post(upcall, upcall->text && copy_procs(upcall, procs, count) &&
-                            copy_info(upcall, info, info_count));
+    return post_collective(upcall, procs, count, info, info_count);
 }
 
 /* The library itself keeps who registered for what and delivers; a host has nothing to add. */
@@ -557,7 +559,7 @@ static bool copy_queries(struct upcall *upcall, const pmix_query_t *queries, siz
             return false;
         to->nqual = queries[i].nqual;
         for (size_t k = 0; k < to->nqual; k++)
-            if (PMIx_Info_xfer(&to->qualifiers[k], &queries[i].qualifiers[k]) != PMIX_SUCCESS)
+            if (!copy_one(&to->qualifiers[k], &queries[i].qualifiers[k]))
                 return false;
     }
     return true;
@@ -625,7 +627,7 @@ static bool copy_apps(struct upcall *upcall, const pmix_app_t apps[], size_t cou
             return false;
         to->ninfo = apps[i].ninfo;
         for (size_t k = 0; k < apps[i].ninfo; k++)
-            if (PMIx_Info_xfer(&to->info[k], &apps[i].info[k]) != PMIX_SUCCESS)
+            if (!copy_one(&to->info[k], &apps[i].info[k]))
                 return false;
     }
     return true;
