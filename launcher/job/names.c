@@ -161,8 +161,10 @@ void job_names_ask(struct job_names *names, const char *pmix,
         buf_printf(&names->service, "pmix %s %s", pmix, request->service);
     else
         buf_printf(&names->service, "pmi1 %s", request->service);
-    if (names->service.failed)
+    if (names->service.failed) {
+        log_error("out of memory for the name %s of a rank", request->service);
         return;
+    }
     if (request->pmix)
         ask_pmix(names, request, ret_reply);
     else

@@ -3,6 +3,7 @@
  * which it decides where they run (group.c), and names of ports. */
 #include <stdlib.h>
 
+#include "lib/base/log.h"
 #include "lib/base/unconst.h"
 #include "worker/agent/private.h"
 
@@ -58,6 +59,8 @@ void agent_spawn_ask(struct agent *agent, const struct spawn_request *request, v
         message = spawn_message_new(request, agent->spawns.last_id + 1);
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(SPAWN_REQUEST, spawn_request, message);
     if (!message || channel_send(agent->launcher.channel, &envelope) < 0) {
+        if (can_ask(agent) && !message)
+            log_error("rank %u: spawn: out of memory", request->rank);
         free(spawn);
         answer(agent, request->rank, token, NULL,
                can_ask(agent) ? "spawn: the launcher cannot be asked" : NULL, false);
