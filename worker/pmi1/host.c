@@ -115,13 +115,21 @@ void pmi1_host_free(struct pmi1_host *host)
     free(host);
 }
 
+/* MPICH's ranks wait for ever when their connection closes. */
+static void fail_without_memory(struct pmi1_rank *rank)
+{
+    struct drarun_error err = {0};
+    error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, ENOMEM,
+               "PMI-1: out of memory for an answer to rank %u", rank->rank);
+    close_rank(rank);
+    rank->host->owner.failed(rank->host->owner.arg, &err);
+}
+
 /* A rank waits for each answer, so a socket buffer always has room for one. */
 static void answer(struct pmi1_rank *rank, const struct buf *out)
 {
-    if (out->failed && rank->fd >= 0) { /* it would wait for ever */
-        log_error("PMI-1: out of memory for an answer to a rank");
-        close_rank(rank);
-    }
+    if (out->failed && rank->fd >= 0)
+        fail_without_memory(rank);
     if (out->len == 0 || rank->fd < 0)
         return;
     ssize_t n = send(rank->fd, out->data, out->len, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -291,6 +299,12 @@ static bool read_some(struct pmi1_rank *rank)
     } else {
         answer(rank, &out);
         buf_done(&out);
+    }
+    if (rc == -ENOMEM) {
+        buf_done(&out);
+        if (rank->fd >= 0)
+            fail_without_memory(rank);
+        return false;
     }
     if (rc < 0) {
         const struct log_about about = {.of_rank = true, .rank = rank->rank};
