@@ -56,9 +56,17 @@ static int hand_over(struct publishing *p, struct drarun_error *err)
     int rc = 0;
     for (size_t i = 0; rc == 0 && p->have_wanted && i < p->count; i++)
         rc = publisher_want(p->publishers[i], &p->wanted, err);
+    if (rc < 0)
+        return rc;
     node_devices_done(&p->wanted);
     p->have_wanted = false;
-    return rc;
+    return 0;
+}
+
+static void drop_publishers(struct publishing *p)
+{
+    while (p->count > 0)
+        publisher_free(p->publishers[--p->count]);
 }
 
 /* ---- what must be known first ---- */
@@ -92,8 +100,10 @@ static void on_node(const struct kube_answer *answer, const struct drarun_error 
         rc = add_publisher(p, p->options.nic_driver, NODE_DRIVER_NIC, &own);
     if (rc == 0)
         rc = hand_over(p, &own);
-    if (rc < 0)
-        log_error("nothing is published: %s", own.text);
+    if (rc < 0) {
+        drop_publishers(p);
+        fail(p, own.text);
+    }
 }
 
 static void on_served(const struct kube_served *served, const struct drarun_error *err, void *arg)
@@ -153,8 +163,7 @@ void publishing_free(struct publishing *p)
     if (p->discovery)
         kube_discover_cancel(p->discovery);
     kube_call_cancel(p->call);
-    for (size_t i = 0; i < p->count; i++)
-        publisher_free(p->publishers[i]);
+    drop_publishers(p);
     if (p->retry)
         event_free(p->retry);
     node_devices_done(&p->wanted);
