@@ -240,6 +240,7 @@ static int open_cluster(struct serve *s, struct drarun_error *err)
     const struct kube_config_choice choice = {.path = s->options->kubeconfig};
     int rc = s->options->kubeconfig ? kube_config_load(&choice, &s->kube_config, err)
                                     : kube_config_in_cluster(&choice, &s->kube_config, err);
+    kube_end_without_memory();
     return rc < 0 ? rc : kube_client_new(s->base, s->kube_config, &s->client, err);
 }
 

@@ -63,6 +63,7 @@ static int open_cluster(const struct cluster_choice *choice, struct cluster *ret
 {
     const struct kube_config_choice chosen = {
         .path = choice->kubeconfig, .context = choice->context, .namespace_ = choice->namespace};
+    kube_end_without_memory();
     int rc = cluster_open(ret_cluster, &chosen, err);
     if (rc == -ENOENT)
         err->kind = DRARUN_ERR_USAGE; /* there is no such file, or no such context in it */

@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "lib/base/error.h"
@@ -36,4 +37,20 @@ void *need_more_memory(void *old, size_t size)
     if (!memory && size > 0)
         end(size);
     return memory;
+}
+
+void *need_zeroed_memory(size_t count, size_t size)
+{
+    void *memory = calloc(count, size);
+    if (!memory && count > 0 && size > 0)
+        end(count * size);
+    return memory;
+}
+
+char *need_copy(const char *text)
+{
+    char *copy = strdup(text);
+    if (!copy)
+        end(strlen(text) + 1);
+    return copy;
 }

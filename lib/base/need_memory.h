@@ -8,5 +8,7 @@
 
 void *need_memory(size_t size);
 void *need_more_memory(void *old, size_t size);
+void *need_zeroed_memory(size_t count, size_t size);
+char *need_copy(const char *text);
 
 #endif

@@ -25,6 +25,10 @@ struct kube_client_counts { /* since the start; tries, not calls */
     uint64_t reads, writes, watches, retries, connections;
 };
 
+/* From now on the process ends with status 70 and a message as soon as libcurl gets no memory, of
+ * which it loses transfers. For programs alone, before the first client. */
+void kube_end_without_memory(void);
+
 /* Opens no connection yet. The config is borrowed until kube_client_free. */
 int kube_client_new(struct event_base *base, const struct kube_config *config,
                     struct kube_client **ret_client, struct drarun_error *err);

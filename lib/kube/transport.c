@@ -12,6 +12,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
+#include "lib/base/need_memory.h"
 #include "lib/kube/client.h"
 #include "lib/kube/warning.h"
 
@@ -494,6 +495,12 @@ ssize_t exchange_write(struct exchange *x, const void *bytes, size_t length)
 uint64_t transport_connections(const struct transport *t)
 {
     return t->connections;
+}
+
+void kube_end_without_memory(void)
+{
+    curl_global_init_mem(CURL_GLOBAL_DEFAULT, need_memory, free, need_more_memory, need_copy,
+                         need_zeroed_memory);
 }
 
 static int open_pool(struct pool *pool, struct transport *t)
