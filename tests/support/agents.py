@@ -12,7 +12,7 @@ from .build import BUILD, patience
 class Agents:
     """options: what drarun needs to use them. jobs: the agents, as support.run.Job. program: theirs."""
 
-    def __init__(self, runner, key_file, places, once=True, program=BUILD / "bin" / "drarun-worker"):
+    def __init__(self, runner, key_file, places, once=True, program=BUILD / "bin" / "drarun-worker", env=None):
         self.key_file, self.jobs, addresses = key_file, [], []
         if not key_file.exists():
             key_file.touch(mode=0o600)
@@ -20,7 +20,7 @@ class Agents:
         for address, under in places:
             job = runner.start("--listen", f"{address}:0", "--key-file", key_file,
                                *(["--once"] if once else []), under=under,
-                               program=program)
+                               program=program, env=env)
             self.jobs.append(job)
             addresses.append(f"{address}:{self.port(job)}")
         self.addresses = addresses
