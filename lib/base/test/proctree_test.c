@@ -15,6 +15,17 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+static bool no_memory;
+
+/* By the linker's --wrap. */
+void *__real_realloc(void *old, size_t size);
+void *__wrap_realloc(void *old, size_t size);
+
+void *__wrap_realloc(void *old, size_t size)
+{
+    return no_memory ? NULL : __real_realloc(old, size);
+}
+
 static pid_t sleeper(void)
 {
     pid_t pid = fork();
@@ -47,6 +58,33 @@ static void test_descendants(void **state)
     assert_int_equal(proctree_signal(getpid(), SIGKILL, NULL, NULL), 1);
     assert_int_equal(end_of(one), SIGKILL);
     assert_int_equal(proctree_parent(one), -1);
+}
+
+/* A grandchild, too, which has no number to be found by but its parent's. */
+static void test_descendants_without_memory(void **state)
+{
+    char byte;
+    int ends[2];
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        sleeper();
+        (void)!write(ends[1], "x", 1);
+        for (;;)
+            pause();
+    }
+    assert_int_equal(read(ends[0], &byte, 1), 1);
+    no_memory = true;
+    size_t below_child = proctree_signal(child, SIGKILL, NULL, NULL);
+    size_t below_us = proctree_signal(getpid(), SIGKILL, is, &child); /* it is a zombie */
+    no_memory = false;
+    kill(child, SIGKILL);
+    assert_int_equal(end_of(child), SIGKILL);
+    assert_int_equal(below_child, 1);
+    assert_int_equal(below_us, 1);
+    close(ends[0]);
+    close(ends[1]);
 }
 
 static void test_exiting(void **state)
@@ -104,6 +142,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_descendants),
+        cmocka_unit_test(test_descendants_without_memory),
         cmocka_unit_test(test_exiting),
         cmocka_unit_test(test_a_number_that_is_anothers_now),
     };
