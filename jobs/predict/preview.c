@@ -400,6 +400,8 @@ int preview_build(const struct preview_input *input, struct preview *ret_preview
         rc = ask_namespace(input, &p, err);
     if (rc == 0 && claims && p.predicted && !p.prediction.shortage)
         rc = make_plan(input, &p, err);
+    if (rc == 0 && p.prediction.notes.failed)
+        rc = error_set(err, ENOMEM, "out of memory");
     if (rc < 0)
         preview_done(&p);
     else
