@@ -15,8 +15,9 @@ RECORD = struct.Struct("=II24Q")
 SECTION = re.compile(r"^ \.text\S*\s+0x([0-9a-f]+)\s+0x([0-9a-f]+) (\S+)$", re.M)  # a long name has a line of its own
 # C libraries, which have no state of their own that a failure could break
 PLAIN = re.compile(r"/lib(c|m|gcc|gcc_eh|resolv|pthread)\.a\(|/crt[1in]\.o|failing_alloc\.c\.o")
-# left out: libpmix and the C library's name service use memory that they did not get; what hwloc and OpenSSL have is their own
-THEIRS = re.compile(r"/lib(pmix|hwloc|crypto|ssl)\.a\(|/libc\.a\(nss")
+# left out: libpmix, the C library's name service, and libcurl (7.88.1) above nghttp2 use memory that they did not get; what hwloc
+# and OpenSSL have is their own
+THEIRS = re.compile(r"/lib(pmix|hwloc|crypto|ssl)\.a\(|/libc\.a\(nss|/libnghttp2\.a\(\S+ \S+/libcurl\.a\(")
 # where callers decide what becomes of a failure
 PASSED_OVER = re.compile(r"lib/base/")
 # all that jansson and libevent allocate, which ends the program: one place, passed at any time
@@ -47,11 +48,12 @@ class Program:
     def site(self, frames, depth):
         """The frames that tell this allocation from others, up to `depth` of our functions above lib/base. None: a library
         allocates in a thread of its own, or is one of THEIRS."""
-        ours = 0
+        ours, above = 0, ""
         for i, path in enumerate(map(self.object_of, frames)):
             if ENDS.search(path):
                 return frames[:i + 1]
-            if ours == 0 and THEIRS.search(path):
+            above += f" {path}"
+            if ours == 0 and THEIRS.search(above):
                 return None
             ours += self.is_ours(path) and not PASSED_OVER.search(path)
             if ours == depth:
