@@ -6,6 +6,15 @@
 #include "lib/base/buf.h"
 #include "lib/base/plain.h"
 
+/* In place of a text that there was no memory for; never freed. */
+static char lost[] = "(out of memory)";
+
+static void free_text(char *text)
+{
+    if (text != lost)
+        free(text);
+}
+
 /* A copy that a terminal and JSON can take, without carriage returns. */
 static char *clean_copy(const char *text, size_t length)
 {
@@ -17,7 +26,7 @@ static char *clean_copy(const char *text, size_t length)
         plain_text(out.data, out.len);
     char *copy = buf_take(&out);
     buf_done(&out);
-    return copy;
+    return copy ? copy : lost;
 }
 
 char *cause_clean_text(const char *text)
@@ -32,11 +41,11 @@ bool cause_has_rank(enum cause_kind kind)
 
 void cause_story_done(struct cause_story *story)
 {
-    free(story->host);
-    free(story->pod);
-    free(story->text);
-    free(story->advice);
-    free(story->tail);
+    free_text(story->host);
+    free_text(story->pod);
+    free_text(story->text);
+    free_text(story->advice);
+    free_text(story->tail);
     *story = (struct cause_story){0};
 }
 

@@ -176,8 +176,7 @@ static void add_sentence(const struct cause *cause, const struct cause_story *st
         if (story->text)
             buf_printf(out, ": %s", story->text);
     } else if (story->kind == CAUSE_FAILURE) {
-        buf_add_str(out,
-                    story->text ? story->text : "the job failed, out of memory for the reason");
+        buf_add_str(out, story->text ? story->text : "the job failed");
     } else if (story->kind == CAUSE_TIMEOUT) {
         buf_add_str(out, "the job did not end within ");
         add_duration(story->limit_ms * 1000, out);

@@ -6,7 +6,10 @@
 
 void tail_add(struct tail *tail, const void *data, size_t length)
 {
-    if (length == 0 || (!tail->data && !(tail->data = malloc(TAIL_MAX))))
+    if (length > 0 && !tail->data)
+        tail->data = malloc(TAIL_MAX);
+    tail->lost |= length > 0 && !tail->data;
+    if (length == 0 || !tail->data)
         return;
     const char *from = data;
     if (length > TAIL_MAX) {
@@ -26,6 +29,11 @@ void tail_add(struct tail *tail, const void *data, size_t length)
 
 const char *tail_text(const struct tail *tail, size_t *ret_length)
 {
+    static const char lost[] = "(out of memory)\n";
+    if (!tail->data && tail->lost) {
+        *ret_length = sizeof lost - 1;
+        return lost;
+    }
     const char *text = tail->data;
     size_t length = tail->length;
     const char *line = tail->cut ? memchr(text, '\n', length) : NULL;

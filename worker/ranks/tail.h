@@ -11,10 +11,11 @@
 struct tail {
     char *data;
     size_t length;
-    bool cut; /* data before it was dropped */
+    bool cut;  /* data before it was dropped */
+    bool lost; /* there was no memory for it */
 };
 
-/* Without memory the tail stays as it is: a report is better short than missing. */
+/* Without memory the tail says so. */
 void tail_add(struct tail *tail, const void *data, size_t length);
 /* From the start of a line, unless one line is longer than all; borrowed until the next call. */
 const char *tail_text(const struct tail *tail, size_t *ret_length);
