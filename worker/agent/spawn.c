@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What ranks ask the launcher for while the job runs (docs/design/037-spawn.md): more ranks, for
  * which it decides where they run (group.c), and names of ports. */
+#include <errno.h>
 #include <stdlib.h>
 
+#include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/base/unconst.h"
 #include "worker/agent/private.h"
@@ -122,6 +124,12 @@ void agent_name_send(struct agent *agent, Drarun__Wire__NameRequest *message, vo
     message->id = agent->spawns.last_id + 1;
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(NAME_REQUEST, name_request, message);
     if (!name || channel_send(agent->launcher.channel, &envelope) < 0) {
+        struct drarun_error err = {0};
+        if (can_ask(agent) && !name) { /* the launcher would keep a name that is withdrawn */
+            error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, ENOMEM, "out of memory for the name %s",
+                       message->service);
+            agent_fail(agent, &err);
+        }
         free(name);
         answer_name(agent, message->rank, token, NULL);
         return;

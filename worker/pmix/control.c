@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/log.h"
 #include "worker/pmix/host_private.h"
 
 /* The signal that a directive stands for; 0 for directives that are no signals. */
@@ -92,11 +93,14 @@ void pmix_on_job_control(struct pmix_host *host, struct upcall *upcall)
         signo = directive_signal(&upcall->info[i]);
     CLEANUP(order_done) struct order order = {0};
     pmix_status_t status = PMIX_ERR_NOT_SUPPORTED;
-    if (signo > 0 && signo < NSIG)
-        status =
-            find_targets(host, upcall, &ranges, &count) < 0 ? PMIX_ERR_BAD_PARAM : PMIX_SUCCESS;
+    if (signo > 0 && signo < NSIG) {
+        int rc = find_targets(host, upcall, &ranges, &count);
+        status = rc == -ENOMEM ? PMIX_ERR_NOMEM : rc < 0 ? PMIX_ERR_BAD_PARAM : PMIX_SUCCESS;
+    }
     if (status == PMIX_SUCCESS && order_init(&order, signo, ranges, count) < 0)
         status = PMIX_ERR_NOMEM;
+    if (status == PMIX_ERR_NOMEM)
+        log_error("PMIx: out of memory for a request of a rank");
     /* answered first: the asker may be among those that the signal ends */
     upcall_answer(upcall, status);
     if (status == PMIX_SUCCESS)
