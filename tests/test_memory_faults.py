@@ -31,6 +31,8 @@ JOBS = {
     **{case: (*TWO, CLIENT, case) for case in (
         "job", "modex", "subset", "dmodex", "publish", "connect", "group", "event", "query", "log", "control", "spawn")},
 }
+# of ranks that are killed while they connect; published names of a launcher that ends at once, which the next one removes
+LEAVES = ("pmix.*.tool.*", f"drarun-{os.getuid()}")
 MEMORY = re.compile(r"memory|NO-?MEM", re.I)
 CRASH = re.compile(r"SIG(SEGV|ABRT|BUS|FPE|ILL|TRAP)|signal (4|5|6|7|8|11)\b|stack smashing|Assertion|: bug:")
 
@@ -106,7 +108,7 @@ class Sweep:
 @pytest.mark.parametrize("job", JOBS)
 def test_local_job(drarun, tmp_path, job):
     def run(env):
-        return drarun(*JOBS[job], program=DRARUN, env=env, input="typed\n", timeout=20)
+        return drarun(*JOBS[job], program=DRARUN, env=env, input="typed\n", timeout=20, leaves=LEAVES)
     Sweep(tmp_path, run).all(then_on=("drarun",))
 
 
