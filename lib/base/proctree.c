@@ -147,7 +147,7 @@ static bool descends(int proc, pid_t parent, pid_t root)
     return parent == root;
 }
 
-/* The ancestors of each process are read anew, and children may come before their parents. */
+/* The ancestors of each process are read again, and children may come before their parents. */
 static bool any_below_without_memory(int proc, pid_t root, process_fn fn, void *arg)
 {
     struct dir_entries entries = {.fd = proc};

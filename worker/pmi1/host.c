@@ -115,7 +115,7 @@ void pmi1_host_free(struct pmi1_host *host)
     free(host);
 }
 
-/* MPICH's ranks wait for ever when their connection closes. */
+/* MPICH's ranks do not notice that their connection was closed. */
 static void fail_without_memory(struct pmi1_rank *rank)
 {
     struct drarun_error err = {0};
