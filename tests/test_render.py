@@ -160,7 +160,7 @@ def test_verbs_of_the_role_are_counted(drarun):
     rules = roles[0]["rules"]
     assert all("*" not in rule["verbs"] + rule["resources"] + rule["apiGroups"] for rule in rules)
     assert not any("secrets" in rule["resources"] for rule in rules)
-    assert sum(len(rule["verbs"]) for rule in rules) == 34
+    assert sum(len(rule["verbs"]) for rule in rules) == 35
 
 
 def test_verbs_of_the_users_role_are_counted(drarun):

@@ -31,6 +31,10 @@ PROGRAMS = {
     "lib/libdrarun.so": r"cli\.test_(libdrarun|library_local|python|install|ray|notebook|skew)|unit\.test_status_document|node\.test_cluster_(jobs|kfp)",
     "libexec/drarun/drarun-cluster": r"(cluster|node)\.|cli\.test_(alloc|kfp|render)",
     "libexec/drarun/drarun-remote": r"(worker|mpi|node)\.|cli\.test_(alloc|launcher_faults|signals)",
+    "tests/failing/bin/drarun": r"worker\.test_memory_faults$",
+    "tests/failing/bin/drarun-plugin": r"cluster\.test_memory_faults_plugin$",
+    "tests/failing/bin/drarun-worker": r"worker\.test_memory_faults$",
+    "tests/failing/libexec/drarun/drarun-remote": r"worker\.test_memory_faults$",
 }
 
 # Files that are not compiled: the first pattern that matches the path counts. None: nothing tests them.

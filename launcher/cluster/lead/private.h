@@ -137,7 +137,7 @@ struct lead {
     struct lead_domain domain;
     int64_t created_ms;
     struct drarun_error refused; /* why the attempt's workers could not be created; code 0: they
-                                    were. place.c alone changes it */
+                                    were. create.c alone changes it */
     bool unmade;  /* what the client should have made beside them may be missing, too */
     bool dirty;   /* something has changed since the last decision */
     bool created; /* this process created the job, and deletes it if it is interrupted */
@@ -159,14 +159,17 @@ bool lead_is_stopped(const struct lead *lead);
 /* What the slices have for the claims of this attempt; NULL: not known. */
 const struct prediction *lead_prediction(const struct lead *lead);
 
-/* ---- place.c ---- */
+/* ---- create.c ---- */
 
-/* Waits until every worker is up: 0. Else -EINTR if lead_is_stopped, or err with its kind. */
-int lead_place(struct lead *lead, struct drarun_error *err);
 /* Creates the workers of the present attempt. What may pass (create_may_pass) is no error: then
  * lead->refused says why not, and lead_place releases what there is of them and tries again, until
  * timeouts.allocation. */
 int lead_create(struct lead *lead, struct drarun_error *err);
+
+/* ---- place.c ---- */
+
+/* Waits until every worker is up: 0. Else -EINTR if lead_is_stopped, or err with its kind. */
+int lead_place(struct lead *lead, struct drarun_error *err);
 /* Sets lead->decision: the gang's next action, or GANG_WAIT when no phase follows any more. */
 int lead_decide(struct lead *lead, uint32_t inspected, struct drarun_error *err);
 
