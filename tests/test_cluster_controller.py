@@ -531,7 +531,7 @@ def test_copy_that_kueue_makes(led):
 
 
 def test_launcher_that_may_not_read_its_job(led):
-    """It fails before it leads: the object says why, and its workers do not hold their nodes for ever."""
+    """It fails before it leads: the object says why, and its workers release their nodes."""
     before, api = led.parts(), led.cluster.api
     rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["create"]}]  # without that, the controller makes nothing
     api.request("PATCH", api.path("rbac.authorization.k8s.io/v1", "Role", led.namespace, "drarun-launcher"), {"rules": rules},

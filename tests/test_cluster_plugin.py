@@ -746,7 +746,7 @@ def test_calls_under_way_are_answered_before_the_end(cluster, plugins, older):
 
 
 def test_claim_that_is_allocated_anew(cluster, plugins, older):
-    """The same claim with another device: what it had is taken back first. While the API server does not answer, what was
+    """The same claim with another device: what it had is reclaimed first. While the API server does not answer, what was
     prepared counts, also for a plugin that has just started."""
     first, node, api, claims = plugins[0], cluster.node(0), cluster.api, "resource.k8s.io/v1"
     server, go = older(), threading.Event()
@@ -785,7 +785,7 @@ def test_claim_that_is_allocated_anew(cluster, plugins, older):
         assert "nic0" not in Nics(node, COUNT).here()
         allocate("nic1")
         node.ok(["ip", "link", "add", "nic0", "type", "bridge"])
-        assert "it has other devices now, and those that it had could not be taken back" in ask()["error"]
+        assert "it has other devices now, and those that it had could not be reclaimed" in ask()["error"]
         node.ok(["ip", "link", "del", "nic0"])
         assert prepare() == prepare() == ["nic1"]
         assert "nic0" in Nics(node, COUNT).here(), "it is still in the first pod"

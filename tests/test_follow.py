@@ -220,7 +220,7 @@ def fail_job(registry):
 
 
 def test_launcher_job_fails_before_it_leads(following):
-    """Its workers would hold their devices for ever: nobody else knows of them. What its launcher has said comes first."""
+    """Its workers would keep their devices: nobody else knows of them. What its launcher has said comes first."""
     words = json.dumps({"level": "error", "text": "pods is forbidden: a Role must allow it"}).encode() + b"\n"
 
     def late():

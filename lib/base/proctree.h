@@ -19,9 +19,9 @@ size_t proctree_signal(pid_t root, int signo, bool (*skip)(pid_t pid, void *arg)
 
 /* The parent of a process; -1 when it is gone, or not to be seen. */
 pid_t proctree_parent(pid_t pid);
-/* Calls fn for each descendant of root, parents before their children unless memory lacks, until it
- * returns true, which is then returned. A process whose parent ends meanwhile may be left out.
- * Reads /proc. */
+/* Calls fn for each descendant of root, parents before their children unless there is no memory for
+ * a list, until it returns true, which is then returned. A process whose parent ends meanwhile may
+ * be left out. Reads /proc. */
 bool proctree_any(pid_t root, bool (*fn)(pid_t pid, void *arg), void *arg);
 /* It has begun to end (exit, or a signal's work is done) and may have closed its descriptors,
  * though perhaps nobody can wait for it yet. False when it is gone, or not to be seen. */

@@ -455,11 +455,11 @@ static void start_over(struct task *task)
     struct drarun_error err = {0};
     if (task->started_over) {
         error_set(&err, EBUSY,
-                  "it has other devices now, and those that it had could not be taken back");
+                  "it has other devices now, and those that it had could not be reclaimed");
         fail(task, &err);
         return;
     }
-    log_note("%s: claim %s/%s: it has other devices now: those that it had are taken back first",
+    log_note("%s: claim %s/%s: it has other devices now: those that it had are reclaimed first",
              driver, task->namespace_, task->name);
     task->started_over = true;
     task_unprepare_first(task);

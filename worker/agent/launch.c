@@ -10,6 +10,7 @@
 
 #include "jobs/ranks/rankenv.h"
 #include "lib/base/progress.h"
+#include "lib/base/affinity.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
@@ -462,9 +463,8 @@ static uint32_t count_bound_cpus(const struct agent_job *job)
  * bound to. */
 bool agent_is_oversubscribed(const struct agent_job *job, uint32_t ranks)
 {
-    cpu_set_t own[CPUS_MAX / CPU_SETSIZE];
-    if (sched_getaffinity(0, sizeof own, own) == 0 &&
-        ranks > (uint32_t)CPU_COUNT_S(sizeof own, own))
+    uint32_t own = affinity_count();
+    if (own > 0 && ranks > own)
         return true;
     return ranks > cgroup_cpu_quota() || job->local_count > count_bound_cpus(job);
 }
