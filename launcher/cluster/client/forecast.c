@@ -23,6 +23,7 @@ struct forecast {
     enum gang_forecast outlook;
     unsigned step, next_step; /* next: see forecast_next_step */
     int64_t looked_ms;        /* 0: never */
+    int64_t pause_ms;         /* until the next look */
     bool have_slices, predicted;
     bool refused;    /* the slices may not be read: nor shall we ask again */
     bool own_claims; /* those of other namespaces may not be read */
@@ -49,7 +50,10 @@ int forecast_new(struct cluster *cluster, const struct job_spec *spec, const cha
     struct forecast *f = calloc(1, sizeof *f);
     if (!f)
         return error_set(err, ENOMEM, "out of memory");
-    *f = (struct forecast){.cluster = cluster, .spec = spec, .namespace = namespace};
+    *f = (struct forecast){.cluster = cluster,
+                           .spec = spec,
+                           .namespace = namespace,
+                           .pause_ms = FORECAST_AGAIN_MIN_MS};
     *ret_forecast = f;
     return 0;
 }
@@ -68,13 +72,15 @@ static int list(struct forecast *f, const struct kube_resource *kind, const char
                 json_t **ret_items, struct drarun_error *err)
 {
     struct kube_resource resource = *kind;
+    /* of a Node only the labels are read; it also lists all images that it holds */
+    const struct kube_select select = {.metadata_only = kind == &kube_nodes};
     const struct kube_target target = {.resource = &resource, .namespace_ = namespace};
     CLEANUP(json_decrefp) json_t *body = NULL;
     if (kind == &kube_device_taint_rules)
         resource.version = f->cluster->taint_rules;
     else if (kind != &kube_nodes)
         resource.version = cluster_claims_version(f->cluster);
-    int rc = cluster_list(f->cluster, &target, NULL, &body, err);
+    int rc = cluster_list(f->cluster, &target, &select, &body, err);
     if (rc < 0)
         return rc;
     *ret_items = json_incref(json_object_get(body, "items"));
@@ -274,9 +280,19 @@ static int predict_job(struct forecast *f, struct drarun_error *err)
     return 0;
 }
 
+static void set_pause(struct forecast *f, bool same)
+{
+    f->pause_ms = same ? f->pause_ms * 2 : FORECAST_AGAIN_MIN_MS;
+    if (f->pause_ms > FORECAST_AGAIN_MAX_MS)
+        f->pause_ms = FORECAST_AGAIN_MAX_MS;
+}
+
 void forecast_look(struct forecast *forecast, unsigned step, int64_t now_ms)
 {
     struct drarun_error why = {0};
+    const enum gang_forecast outlook = forecast->outlook;
+    const unsigned next_step = forecast->next_step, last_step = forecast->step;
+    const bool again = forecast->looked_ms;
     forget(forecast);
     forecast->step = step;
     forecast->looked_ms = now_ms;
@@ -285,13 +301,16 @@ void forecast_look(struct forecast *forecast, unsigned step, int64_t now_ms)
         rc = predict_job(forecast, &why);
     if (rc < 0)
         log_verbose("cannot find out which devices the slices have for the job: %s", why.text);
+    bool same = again && step == last_step && outlook == forecast->outlook &&
+                next_step == forecast->next_step;
+    set_pause(forecast, same);
 }
 
 int64_t forecast_due(const struct forecast *forecast, unsigned step)
 {
     if (forecast->refused)
         return INT64_MAX;
-    return forecast->looked_ms && forecast->step == step ? forecast->looked_ms + FORECAST_AGAIN_MS
+    return forecast->looked_ms && forecast->step == step ? forecast->looked_ms + forecast->pause_ms
                                                          : 0;
 }
 

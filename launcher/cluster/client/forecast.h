@@ -11,7 +11,10 @@
 #include "lib/dra/predict.h"
 #include "launcher/cluster/client/cluster.h"
 
-#define FORECAST_AGAIN_MS 10000 /* after the last look, while the job still waits */
+/* After the last look, while the job still waits: a look reads the slices, Nodes and claims of the
+ * whole cluster. The pause doubles while a look finds what the one before it has found. */
+#define FORECAST_AGAIN_MIN_MS 10000
+#define FORECAST_AGAIN_MAX_MS 60000
 
 struct forecast;
 
