@@ -22,6 +22,7 @@
 
 #define CLIENT_MS 60000   /* a client that makes the objects itself may take */
 #define GOING_MS 500      /* between two looks at what is to go */
+#define IN_WAY_MS 2000    /* for what is going; other DraJobs wait meanwhile */
 #define AGAIN_MIN_MS 1000 /* after what could not be made; doubles */
 #define AGAIN_MAX_MS 60000
 #define LOG_MS 10000    /* for reading the log of a launcher that failed */
@@ -315,7 +316,10 @@ static void make(const struct sight *s, const struct job_spec *spec)
     struct drarun_error err = {0};
     cleanup_free char *uid = NULL;
     const struct submit_options options = {
-        .namespace = s->namespace, .image = s->c->options->image, .dra_job = kube_uid(s->object)};
+        .namespace = s->namespace,
+        .image = s->c->options->image,
+        .dra_job = kube_uid(s->object),
+        .going_ms = IN_WAY_MS};
     if (!is_leader(s))
         return;
     if (submit_objects(s->c->cluster, spec, &options, &uid, &err) < 0)

@@ -68,8 +68,7 @@ static int source_get(const struct source *source, size_t index, json_t **ret_ma
 
 /* ---- one batch ---- */
 
-#define GOING_MS 60000  /* how long an earlier job's object may take to go */
-#define AGAIN_MIN_MS 50 /* between two looks at it; doubles */
+#define AGAIN_MIN_MS 50 /* between two looks at an object that is going; doubles */
 #define AGAIN_MAX_MS 1000
 #define UNDER_WAY_MAX (2 * KUBE_CALLS_MAX)
 #define WARNED_MAX 20 /* texts of a server, or of its webhooks, that may name the object */
@@ -89,6 +88,7 @@ struct batch {
     const char *mark;    /* with keep_uid: MADE_BY of what this run makes */
     const char *dra_job; /* likewise: uid of its DraJob, or NULL */
     char *made_uid;      /* with keep_uid of the last one; the caller frees it */
+    int64_t going_ms; /* how long an earlier job's object may take to go */
     int64_t end_ms;
     size_t left;
     struct strlist *warned;     /* what the server has warned of; NULL: that is not told */
@@ -420,7 +420,7 @@ static int create_all(struct batch *batch, const struct source *source)
         return error_set(batch->err, ENOMEM, "out of memory");
     batch->source = source;
     batch->refused = NULL;
-    batch->end_ms = clock_ms() + GOING_MS;
+    batch->end_ms = clock_ms() + batch->going_ms;
     for (size_t i = 0; i < count && batch->rc == 0; i++) {
         struct drarun_error local = {0};
         items[i] = (struct item){.batch = batch, .index = i, .pause_ms = AGAIN_MIN_MS};
@@ -500,8 +500,9 @@ static json_t *marked(const json_t *owner, const char *secret)
 }
 
 static int create_owner(struct cluster *cluster, const struct job_spec *spec,
-                        const struct render_options *options, const json_t *list,
-                        struct strlist *warned, char **ret_uid, struct drarun_error *err)
+                        const struct render_options *options, int64_t going_ms,
+                        const json_t *list, struct strlist *warned, char **ret_uid,
+                        struct drarun_error *err)
 {
     struct batch batch = {.cluster = cluster,
                           .job = spec->name,
@@ -509,6 +510,7 @@ static int create_owner(struct cluster *cluster, const struct job_spec *spec,
                           .keep_uid = true,
                           .mark = options->secret,
                           .dra_job = options->dra_job,
+                          .going_ms = going_ms,
                           .warned = warned,
                           .err = err};
     CLEANUP(json_decrefp)
@@ -563,7 +565,8 @@ static void tell_unknown_gang(const struct cluster *cluster, const struct job_sp
 }
 
 int create_job(struct cluster *cluster, const struct job_spec *spec,
-               const struct render_options *options, char **ret_uid, struct drarun_error *err)
+               const struct render_options *options, int64_t going_ms, char **ret_uid,
+               struct drarun_error *err)
 {
     const char *namespace = object_namespace(spec, options);
     struct render_options owned = *options;
@@ -575,7 +578,7 @@ int create_job(struct cluster *cluster, const struct job_spec *spec,
     if (rc == 0 && spec->claims == SPEC_CLAIMS_TEMPLATE)
         rc = dry_run_indexed(cluster, spec, options, err);
     if (rc == 0)
-        rc = create_owner(cluster, spec, options, list, &warned, &uid, err);
+        rc = create_owner(cluster, spec, options, going_ms, list, &warned, &uid, err);
     if (rc < 0)
         return rc;
     owned.owner_uid = uid;
@@ -584,6 +587,7 @@ int create_job(struct cluster *cluster, const struct job_spec *spec,
                           .job = spec->name,
                           .owner_uid = uid,
                           .namespace = namespace,
+                          .going_ms = going_ms,
                           .warned = &warned,
                           .err = err};
     rc = create_policy(&batch, spec, &owned);
@@ -611,6 +615,7 @@ static int create_owned(struct cluster *cluster, const struct job_spec *spec,
                           .job = spec->name,
                           .owner_uid = options->owner_uid,
                           .namespace = object_namespace(spec, options),
+                          .going_ms = CREATE_GOING_MS,
                           .err = err};
     struct render_options owned = *options;
     CLEANUP(json_decrefp) json_t *list = NULL, *chosen = NULL;

@@ -6,13 +6,17 @@
 #include "jobs/manifests/render.h"
 #include "launcher/cluster/client/cluster.h"
 
+#define CREATE_GOING_MS 60000 /* for an earlier job's pod with a long grace period */
+
 /* Creates all of them, the owner first, the others at once. options->owner_uid is not set; *ret_uid
  * is the owner's, which the caller frees. When one cannot be made, the owner is deleted again, and
- * with it the others.
+ * with it the others. going_ms: how long to wait for objects of an earlier job of that name that are
+ * being deleted.
  *
  * -EEXIST, kind DRARUN_ERR_CLUSTER: there is a job of that name. */
 int create_job(struct cluster *cluster, const struct job_spec *spec,
-               const struct render_options *options, char **ret_uid, struct drarun_error *err);
+               const struct render_options *options, int64_t going_ms, char **ret_uid,
+               struct drarun_error *err);
 
 /* The claims and pods of an attempt alone, for a job that exists; options->owner_uid is set. */
 int create_workers(struct cluster *cluster, const struct job_spec *spec,

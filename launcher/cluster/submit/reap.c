@@ -118,8 +118,8 @@ int reap_create(struct cluster *cluster, const struct job_spec *spec,
 {
     const char *namespace = object_namespace(spec, options);
     struct drarun_error first = {0};
-    int rc = create_job(cluster, spec, options, ret_uid, &first);
+    int rc = create_job(cluster, spec, options, CREATE_GOING_MS, ret_uid, &first);
     if (rc == -EEXIST && expire_reap(cluster, namespace) + reap_abandoned(cluster, namespace) > 0)
-        return create_job(cluster, spec, options, ret_uid, err);
+        return create_job(cluster, spec, options, CREATE_GOING_MS, ret_uid, err);
     return rc < 0 ? error_kind(err, first.kind, first.code, "%s", first.text) : 0;
 }

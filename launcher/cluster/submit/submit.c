@@ -184,6 +184,7 @@ static int submit(struct cluster *cluster, const struct job_spec *spec,
     CLEANUP(cluster_read_drop) struct cluster_read account = {0};
     struct job_spec named = {0};
     const char *namespace = options->namespace;
+    int64_t going_ms = options->going_ms ? options->going_ms : CREATE_GOING_MS;
     char secret[SUBMIT_SECRET_SIZE];
     struct render_options render = {.attempt = 1,
                                     .namespace = namespace,
@@ -212,7 +213,7 @@ static int submit(struct cluster *cluster, const struct job_spec *spec,
     if (own && own->uid)
         render.dra_job = own->uid;
     if (rc == 0)
-        rc = options->dra_job ? create_job(cluster, spec, &render, ret_uid, err)
+        rc = options->dra_job ? create_job(cluster, spec, &render, going_ms, ret_uid, err)
                               : reap_create(cluster, spec, &render, ret_uid, err);
     job_spec_done(&named);
     return rc;

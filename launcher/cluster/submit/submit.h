@@ -18,6 +18,7 @@ struct submit_options { /* borrowed */
     const char *namespace;
     const char *image;   /* of agent and launcher; NULL: the default */
     const char *dra_job; /* uid of the job's DraJob, which the caller deletes when it expires */
+    int64_t going_ms;    /* of create_job; 0: CREATE_GOING_MS */
     uint32_t keep_s;     /* see submit_kept; 0: the workers end with their ranks */
 };
 
