@@ -545,6 +545,36 @@ def test_launcher_that_may_not_read_its_job(led):
     assert led.get()["status"] == status
 
 
+def test_launcher_on_a_lost_node(led):
+    """Reported, of a job that nobody follows. Without restarts it ends, and gives back its devices; with restarts another launcher
+    takes over when the node is back."""
+    cluster = led.cluster
+    lost = cluster.nodes[0]
+    for name, restarts in (("last", 0), ("again", 1)):
+        assert led.apply(name, command=["sleep", "1000"], restarts=restarts,
+                         launcher={"nodeSelector": {"kubernetes.io/hostname": lost.name}}) == ""
+    for name in ("last", "again"):
+        led.wait("Running", name)
+    lost.cut()
+    try:
+        for name in ("last", "again"):
+            cluster.wait(lambda name=name: f"it is not reported: {led.seen(name)}",
+                         lambda name=name: ("LauncherSilent", "Warning") in led.events(name), RUN_S)
+        status = led.get("again")["status"]
+        assert (status["state"], status["reason"], led.conditions("again")["Running"]) == ("Running", "LauncherSilent", "Unknown"), status
+        assert re.match(rf"launcher again-\w{{5}} on {lost.name} has not renewed its Lease since 20\S*Z", status["message"]), status
+        status = led.wait("Failed", "last", 3 * RUN_S)
+        assert (status["reason"], status["exitStatus"]) == ("LauncherLost", 70), status
+        assert status["message"].endswith(": its node does not answer"), status
+        cluster.wait(lambda: f"its Job stays: {led.seen('last')}", lambda: ("Job", "last") not in led.parts(), RUN_S)
+        assert led.state("again") == "Running" and ("Job", "again") in led.parts()
+    finally:
+        lost.mend()
+        lost.wait_ready()
+    cluster.wait(lambda: f"no launcher takes over: {led.seen('again')}", lambda: led.get("again")["status"]["reason"] == "Running"
+                 and led.get("again")["status"]["restarts"] == 1 and led.conditions("again")["Running"] == "True", 3 * RUN_S)
+
+
 def test_deleted_launcher_and_quota(led):
     """What somebody else does: the Job is deleted; a quota that is lifted later."""
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none", "namespace": led.namespace},
@@ -710,6 +740,7 @@ def test_lease_is_lost_while_a_job_is_made(applied):
 NOT_TRIED = {("computedomains", "get"), ("computedomains", "create"), ("podgroups", "get"), ("podgroups", "create"),  # no such API here
              ("configmaps", "get"), ("jobs", "get"), ("resourceclaims", "get"), ("resourceclaimtemplates", "get"), ("networkpolicies", "get"),  # of what is in the way
              ("configmaps", "list"), ("drajobs", "list"), ("jobs", "list"),  # servers that do not stream their lists
+             ("leases", "list"),  # of jobs that run for a quarter of a minute
              ("resourceslices", "list")}  # where a class may bring the agent
 
 

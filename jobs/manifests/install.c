@@ -100,7 +100,7 @@ static const struct rule controller_role[] = {
     {"resource.k8s.io", "resourceclaims resourceclaimtemplates", "get create"},
     {"resource.nvidia.com", "computedomains", "get create"},
     {"scheduling.k8s.io", "podgroups", "get create"},
-    {"coordination.k8s.io", "leases", "get create update"},
+    {"coordination.k8s.io", "leases", "get list create update"},
 };
 
 static const struct rule cluster_role[] = {

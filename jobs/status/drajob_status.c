@@ -203,6 +203,7 @@ struct view {
     char state[64], reason[64];
     const char *text;
     bool accepted, suspended, allocated, running, ended;
+    bool silent; /* what the document says may have changed since */
     const json_t *doc, *cause;
     json_int_t exit;
 };
@@ -256,6 +257,11 @@ static void see_led(struct view *v, const struct drajob_input *in)
     v->text = v->running                 ? "the ranks run"
               : text_of(waiting, "text") ? text_of(waiting, "text")
                                          : "the launcher has not told yet why it waits";
+    v->silent = in->silence;
+    if (!v->silent)
+        return;
+    snprintf(v->reason, sizeof v->reason, "%s", reason_name(REASON_LAUNCHER_SILENT));
+    v->text = in->silence;
 }
 
 static void look(struct view *v, const struct drajob_input *in)
@@ -304,11 +310,10 @@ static const json_t *condition_before(const json_t *object, const char *type)
     return NULL;
 }
 
-static void add(const struct drajob_input *in, json_t *list, const char *type, bool holds,
-                const char *reason, const char *text)
+static void add_word(const struct drajob_input *in, json_t *list, const char *type,
+                     const char *word, const char *reason, const char *text)
 {
     const json_t *before = condition_before(in->object, type);
-    const char *word = holds ? "True" : "False";
     json_t *since = is(text_of(before, "status"), word)
                         ? json_incref(json_object_get(before, "lastTransitionTime"))
                         : seconds(in->now_ms);
@@ -316,6 +321,12 @@ static void add(const struct drajob_input *in, json_t *list, const char *type, b
                                           word, "observedGeneration", generation_of(in->object),
                                           "lastTransitionTime", since, "reason", reason, "message",
                                           message(text)));
+}
+
+static void add(const struct drajob_input *in, json_t *list, const char *type, bool holds,
+                const char *reason, const char *text)
+{
+    add_word(in, list, type, holds ? "True" : "False", reason, text);
 }
 
 static json_t *conditions(const struct drajob_input *in, const struct view *v)
@@ -332,7 +343,11 @@ static json_t *conditions(const struct drajob_input *in, const struct view *v)
         v->suspended ? v->text : "");
     add(in, list, "Allocated", v->allocated, v->allocated ? reason_name(REASON_ALLOCATED) : why,
         v->allocated ? "every worker has its devices and its node" : v->text);
-    add(in, list, "Running", v->running, v->running ? reason_name(REASON_RUNNING) : why, v->text);
+    if (v->silent)
+        add_word(in, list, "Running", "Unknown", why, v->text);
+    else
+        add(in, list, "Running", v->running, v->running ? reason_name(REASON_RUNNING) : why,
+            v->text);
     if (!v->ended)
         return list;
     add(in, list, "Succeeded", is(v->state, "Succeeded"), why, v->text);
@@ -437,6 +452,8 @@ static struct drajob_event step(const json_t *before, const json_t *next)
         return (struct drajob_event){reason_name(REASON_INVALID_SPEC), text, true};
     if (becomes(before, next, "reason", reason_name(REASON_CANNOT_CREATE)))
         return (struct drajob_event){reason_name(REASON_CANNOT_CREATE), text, true};
+    if (becomes(before, next, "reason", reason_name(REASON_LAUNCHER_SILENT)))
+        return (struct drajob_event){reason_name(REASON_LAUNCHER_SILENT), text, true};
     if (becomes(before, next, "state", "Suspended"))
         return (struct drajob_event){state, text, false};
     if (text_of(next, "launcherUID") && !text_of(before, "launcherUID"))

@@ -102,6 +102,11 @@ static const struct {
          "the launcher's Job failed, and the launcher had written no end",
          "the message says why; the Job and the workers are deleted 10 s later: mend the cause, "
          "delete the DraJob and apply it again"},
+    [REASON_LAUNCHER_SILENT] =
+        {"LauncherSilent", DRAJOB | STATUS, true,
+         "the launcher does not renew its Lease: its node is lost, cut off or overloaded",
+         "look at the node that the message names: when it is back or its Node is deleted, another "
+         "launcher takes over; drarun cancel JOB ends the job"},
     [REASON_JOB_DELETED] = {"JobDeleted", STATUS, true, "somebody deleted the launcher's Job",
                             "apply the DraJob again after deleting it"},
 };

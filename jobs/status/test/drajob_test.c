@@ -144,6 +144,23 @@ static void test_course_of_a_job(void **state)
     json_decref(same);
     json_decref(doc);
 
+    input.silence = "launcher a-x2k8f has not renewed its Lease since 2027-01-15T08:00:06Z";
+    input.doc = doc = doc_of("running", 2, NULL);
+    input.now_ms = AT + 40000;
+    status = next(object, &input);
+    assert_string_equal(text(status, "state"), "Running");
+    assert_string_equal(text(status, "reason"), "LauncherSilent");
+    assert_string_equal(text(status, "message"), input.silence);
+    assert_string_equal(condition(status, "Running", "status"), "Unknown");
+    assert_string_equal(condition(status, "Running", "lastTransitionTime"), "2027-01-15T08:00:40Z");
+    assert_string_equal(condition(status, "Allocated", "status"), "True");
+    input.silence = NULL;
+    status = next(object, &input);
+    assert_string_equal(text(status, "reason"), "Running");
+    assert_string_equal(condition(status, "Running", "status"), "True");
+    json_decref(doc);
+
+    input.now_ms = AT + 9000;
     doc = doc_of("ended", 0, "failed");
     input.doc = doc;
     status = next(object, &input);
@@ -195,6 +212,12 @@ static void test_events(void **state)
          true},
         {{.stage = DRAJOB_PENDING, .reason = "CannotCreate", .text = "quota: 2"}, .reason = NULL},
         {{.stage = DRAJOB_LED, .launcher = "u"}, "Created", "the job's objects are made", false},
+        {{.stage = DRAJOB_LED, .launcher = "u"}, .reason = NULL},
+        {{.stage = DRAJOB_LED, .launcher = "u", .silence = "no renewal"},
+         "LauncherSilent",
+         "no renewal",
+         true},
+        {{.stage = DRAJOB_LED, .launcher = "u", .silence = "no renewal"}, .reason = NULL},
         {{.stage = DRAJOB_LED, .launcher = "u"}, .reason = NULL},
         {{.stage = DRAJOB_SUSPENDING}, .reason = NULL},
         {{.stage = DRAJOB_SUSPENDED}, "Suspended", "spec.suspend: it holds nothing", false},

@@ -17,7 +17,6 @@
 
 #define LIFE_S 15     /* of its Lease, as usual for controllers */
 #define TURN_MS 60000 /* the longest wait for something to happen */
-#define LABEL "drarun.dev/job"
 #define BEAT_MS 2000
 #define KEY_SIZE 512       /* NAMESPACE/NAME, each of at most 253 bytes */
 #define LOOK_MAX_MS 600000 /* longer than all calls that one look makes, with their deadlines */
@@ -81,7 +80,7 @@ static void on_drajob_changed(const json_t *object, const json_t *before, void *
 static void on_part(const json_t *object, void *arg)
 {
     const json_t *labels = json_object_get(json_object_get(object, "metadata"), "labels");
-    const char *job = json_string_value(json_object_get(labels, LABEL));
+    const char *job = json_string_value(json_object_get(labels, CONTROLLER_LABEL));
     if (job)
         controller_again(arg, kube_namespace(object), job, 0);
 }
@@ -131,9 +130,9 @@ static int watch(struct controller *c, const struct kube_resource *resource, con
 /* Nothing is decided before all that is there is known. */
 static int watch_all(struct controller *c, struct drarun_error *err)
 {
-    int rc = watch(c, &kube_jobs, LABEL, &part_events, &c->jobs, err);
+    int rc = watch(c, &kube_jobs, CONTROLLER_LABEL, &part_events, &c->jobs, err);
     if (rc == 0)
-        rc = watch(c, &kube_config_maps, LABEL, &part_events, &c->maps, err);
+        rc = watch(c, &kube_config_maps, CONTROLLER_LABEL, &part_events, &c->maps, err);
     if (rc == 0)
         rc = watch(c, &kube_dra_jobs, NULL, &drajob_events, &c->drajobs, err);
     while (rc == 0 && !c->stop && !c->lost.code &&
@@ -184,10 +183,15 @@ static void serve(struct controller *c)
         int64_t at = 0;
         const char *key = controller_first_due(c, &at);
         int64_t left = key ? at - clock_ms() : TURN_MS;
-        if (left <= 0)
+        int64_t check = c->check_ms - clock_ms();
+        if (check <= 0)
+            controller_check_launchers(c);
+        else if (left <= 0)
             look_at(c, key);
+        else
+            left = left < check ? left : check;
         /* also between two that are due: the Lease, the watches and the heartbeat go on */
-        cluster_turn(c->cluster, left <= 0 ? 0 : left < TURN_MS ? left : TURN_MS);
+        cluster_turn(c->cluster, left <= 0 || check <= 0 ? 0 : left < TURN_MS ? left : TURN_MS);
     }
 }
 
@@ -198,7 +202,8 @@ static int begin(struct controller *c, struct drarun_error *err)
     c->pauses = json_object();
     c->made = json_object();
     c->refused = json_object();
-    if (!c->due || !c->outdated || !c->pauses || !c->made || !c->refused)
+    c->silent = json_object();
+    if (!c->due || !c->outdated || !c->pauses || !c->made || !c->refused || !c->silent)
         return error_set(err, ENOMEM, "out of memory");
     c->signals = signals_new(c->cluster->base, on_signal, c, err);
     int rc = c->signals ? begin_heartbeat(c, err) : -err->code;
@@ -240,6 +245,7 @@ static void done(struct controller *c)
     json_decref(c->pauses);
     json_decref(c->made);
     json_decref(c->refused);
+    json_decref(c->silent);
     json_decref(c->tally.ended);
 }
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "jobs/outcome/failure_rule.h"
 #include "jobs/status/drajob.h"
 #include "jobs/status/reason.h"
 #include "jobs/spec/k8s_name.h"
@@ -29,6 +30,7 @@
 #define CONFLICT_MS 200 /* until the watch has brought what another one wrote */
 #define INTERRUPTED 130 /* as a cancelled job's */
 #define INFRASTRUCTURE 70
+#define LAUNCHER_LOST "LauncherLost" /* the cause, as a reason */
 
 /* What anyone may write is read within these limits. A spec as large as the API server takes them
  * is read in a tenth of a second; the controller's own limit of memory is 512 MiB. */
@@ -559,6 +561,35 @@ static void fail(const struct sight *s, struct drajob_input *input, const char *
     buf_done(&text);
 }
 
+/* Agents give up their ranks when they have heard nothing of a launcher for the life of its Lease.
+ */
+static bool is_over(const struct sight *s, const json_t *doc)
+{
+    uint32_t used[FAILURE_COUNTS] = {0};
+    struct job_spec spec;
+    if (!json_is_true(json_object_get(noted(s, s->c->silent), "over")) ||
+        drajob_spec(s->object, &spec, NULL) < 0)
+        return false;
+    status_doc_counts(doc, &used[FAILURE_COUNT_RESTARTS], &used[FAILURE_COUNT_INFRASTRUCTURE]);
+    bool last = failure_launcher_is_last(&spec, used);
+    job_spec_done(&spec);
+    return last;
+}
+
+/* With restarts left, the next launcher goes on once the pod of this one is gone. */
+static void tell_led(const struct sight *s, struct drajob_input *input)
+{
+    input->silence = json_string_value(json_object_get(noted(s, s->c->silent), "text"));
+    if (input->silence && is_over(s, input->doc)) {
+        input->stage = DRAJOB_LOST;
+        input->reason = LAUNCHER_LOST;
+        input->text = input->silence;
+        input->result = "failed";
+        input->exit = INFRASTRUCTURE;
+    }
+    tell(s, input);
+}
+
 /* Nobody leads the job any more, and its workers would hold their devices: agents that no launcher
  * has reached wait for one without limit. */
 static void delete_failed(const struct sight *s)
@@ -566,7 +597,8 @@ static void delete_failed(const struct sight *s)
     const char *reason = told_reason(s);
     int64_t left = drajob_end_ms(s->object) + LOG_MS - lead_now();
     if (!s->own_job || is_going(s->job) || !reason ||
-        strcmp(reason, reason_name(REASON_LAUNCHER_FAILED)) != 0)
+        (strcmp(reason, reason_name(REASON_LAUNCHER_FAILED)) != 0 &&
+         strcmp(reason, LAUNCHER_LOST) != 0))
         return;
     if (left > 0)
         again(s, left);
@@ -589,7 +621,7 @@ static void follow(const struct sight *s, const char *launcher)
     else if (!there && is_gone(s, launcher))
         lose(s, &input, NULL);
     else if (there)
-        tell(s, &input);
+        tell_led(s, &input);
 }
 
 static json_t *find(const struct kube_watch *watch, const char *namespace, const char *name)
@@ -621,7 +653,8 @@ static void decide(const struct sight *s)
 
 static void forget(const struct sight *s)
 {
-    json_t *const books[] = {s->c->outdated, s->c->pauses, s->c->made, s->c->refused};
+    json_t *const books[] = {s->c->outdated, s->c->pauses, s->c->made, s->c->refused,
+                             s->c->silent};
     struct buf key = BUF_INIT;
     controller_key(s->namespace, s->name, &key);
     for (size_t i = 0; key.data && i < ARRAY_LEN(books); i++)

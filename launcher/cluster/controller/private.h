@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the controller share: controller.c (the Lease, the watches), queue.c, job.c
- * (one DraJob) and metrics.c. */
+ * (one DraJob), silence.c and metrics.c. */
 #ifndef DRARUN_LAUNCHER_CLUSTER_CONTROLLER_PRIVATE_H
 #define DRARUN_LAUNCHER_CLUSTER_CONTROLLER_PRIVATE_H
 
@@ -11,6 +11,8 @@
 #include "lib/base/buf.h"
 #include "lib/kube/watch.h"
 #include "lib/metrics/metrics_server.h"
+
+#define CONTROLLER_LABEL "drarun.dev/job" /* of the parts of a job */
 
 struct controller {
     struct cluster *cluster;
@@ -24,6 +26,8 @@ struct controller {
     json_t *pauses;   /* the last pause after something could not be done, milliseconds */
     json_t *made;     /* uid of the launcher Job that this process made last */
     json_t *refused;  /* why its objects could not be made, as its last Event says */
+    json_t *silent;   /* {"since", "text", "over"} of a launcher that does not renew its Lease */
+    int64_t check_ms; /* when to look for such, milliseconds of clock_ms */
     unsigned events;  /* written so far: part of their names */
     int heartbeat;    /* descriptor, or -1 */
     struct event *beat;
@@ -38,12 +42,18 @@ struct controller {
  * controller_again where no change of an object will. Runs the loop. */
 void controller_look(struct controller *c, const char *namespace, const char *name);
 
+/* Looks for launchers that do not renew their Leases; runs the loop. What it finds is in the book
+ * of silent ones: "text" once two lists have confirmed it; "over": the launcher is lost for good,
+ * and its node with it. */
+void controller_check_launchers(struct controller *c);
+
 /* At options->metrics_port; 0: nowhere. */
 int controller_serve_metrics(struct controller *c, struct drarun_error *err);
 
 void controller_key(const char *namespace, const char *name, struct buf *key);
 /* Looks at it again after this time at the latest. */
 void controller_again(struct controller *c, const char *namespace, const char *name, int64_t ms);
+void controller_again_key(struct controller *c, const char *key, int64_t ms);
 /* The one that is due first, or NULL; borrowed. */
 const char *controller_first_due(const struct controller *c, int64_t *ret_at);
 size_t controller_count_due(const struct controller *c); /* now */

@@ -7,14 +7,20 @@ void controller_key(const char *namespace, const char *name, struct buf *key)
     buf_printf(key, "%s/%s", namespace, name);
 }
 
+void controller_again_key(struct controller *c, const char *key, int64_t ms)
+{
+    int64_t at = clock_ms() + ms;
+    const json_t *before = json_object_get(c->due, key);
+    if (!before || json_integer_value(before) > at)
+        json_object_set_new(c->due, key, json_integer(at));
+}
+
 void controller_again(struct controller *c, const char *namespace, const char *name, int64_t ms)
 {
     struct buf key = BUF_INIT;
-    int64_t at = clock_ms() + ms;
     controller_key(namespace, name, &key);
-    const json_t *before = key.data ? json_object_get(c->due, key.data) : NULL;
-    if (key.data && (!before || json_integer_value(before) > at))
-        json_object_set_new(c->due, key.data, json_integer(at));
+    if (key.data)
+        controller_again_key(c, key.data, ms);
     buf_done(&key);
 }
 

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Launchers that do not renew their Leases (docs/design/015-cluster.md, "A launcher that is
+ * silent"): no client may follow the job, and the launcher itself can report nothing. */
+#include <errno.h>
+#include <string.h>
+
+#include "jobs/status/drajob.h"
+#include "launcher/cluster/client/launcher_silence.h"
+#include "launcher/cluster/controller/private.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/timestamp.h"
+
+#define CHECK_MS 15000  /* between two lists of the Leases */
+#define CONFIRM_MS 12000 /* the same, if a launcher is silent: by then it renews after an outage */
+#define OVER_MS 10000   /* for its renewal, after an outage of the API server that hid its life */
+
+static bool is_led(const json_t *object)
+{
+    return object && drajob_launcher(object) && !drajob_has_ended(object) &&
+           !drajob_manager(object);
+}
+
+static void count_led(const json_t *object, void *arg)
+{
+    size_t *count = arg;
+    *count += is_led(object);
+}
+
+/* "launcher a-x2k8f on n1 has not renewed its Lease since 2026-11-21T15:24:42Z: its node does not
+ * answer": without a duration, because each new text is written to the status. */
+static json_t *describe(const struct launcher_silence *silence, int64_t now)
+{
+    char since[TIMESTAMP_SIZE];
+    timestamp_format(now - silence->silent_ms, since, sizeof since);
+    return json_sprintf("launcher %s%s%s has not renewed its Lease since %.19sZ%s", silence->holder,
+                        silence->node ? " on " : "", silence->node ? silence->node : "", since,
+                        silence->lost ? ": its node does not answer" : "");
+}
+
+/* The launcher's pod is being deleted: when its node answers again, the kubelet ends it. */
+static bool is_doomed(const struct launcher_silence *silence, const json_t *pod)
+{
+    bool deleted = json_object_get(json_object_get(pod, "metadata"), "deletionTimestamp");
+    return silence->lost && deleted && silence->silent_ms >= silence->life_ms;
+}
+
+/* What the book has of a launcher that is silent by this Lease, and was by the list before. */
+static json_t *silent_entry(struct controller *c, const json_t *lease,
+                            struct launcher_silence *silence, int64_t since)
+{
+    const struct kube_target target = {
+        .resource = &kube_pods, .namespace_ = kube_namespace(lease), .name = silence->holder};
+    struct drarun_error err = {0};
+    CLEANUP(json_decrefp) json_t *pod = NULL;
+    if (cluster_get(c->cluster, &target, &pod, &err) == 0)
+        launcher_silence_add_pod(silence, pod);
+    else if (err.code != ENOENT)
+        log_verbose("%s", err.text);
+    bool over = is_doomed(silence, pod) && clock_ms() - since >= OVER_MS;
+    return json_pack("{s:I, s:o*, s:b}", "since", (json_int_t)since, "text",
+                     describe(silence, kube_client_now(c->cluster->client)), "over", over);
+}
+
+/* true: its launcher is silent for the first time, and another list decides. */
+static bool take_lease(struct controller *c, const json_t *lease, json_t *fresh)
+{
+    struct launcher_silence silence = {0};
+    struct buf key = BUF_INIT;
+    const char *namespace = kube_namespace(lease), *name = kube_name(lease);
+    int64_t now = kube_client_now(c->cluster->client);
+    bool first = false;
+    controller_key(namespace, name, &key);
+    if (key.data && now && is_led(kube_watch_find(c->drajobs, namespace, name)) &&
+        launcher_silence_of_lease(lease, now, &silence)) {
+        const json_t *before = json_object_get(c->silent, key.data);
+        int64_t since = json_integer_value(json_object_get(before, "since"));
+        first = !before;
+        json_object_set_new(fresh, key.data,
+                            first ? json_pack("{s:I}", "since", (json_int_t)clock_ms())
+                                  : silent_entry(c, lease, &silence, since));
+    }
+    launcher_silence_done(&silence);
+    buf_done(&key);
+    return first;
+}
+
+/* Those of which the book says something else than before are reconciled. */
+static void announce(struct controller *c, json_t *before, const json_t *after)
+{
+    const char *key;
+    json_t *entry;
+    json_object_foreach(before, key, entry)
+    {
+        if (!json_equal(entry, json_object_get(after, key)))
+            controller_again_key(c, key, 0);
+    }
+}
+
+static void replace_book(struct controller *c, json_t *fresh_take)
+{
+    json_t *before = c->silent;
+    c->silent = fresh_take;
+    announce(c, before, c->silent);
+    announce(c, c->silent, before);
+    json_decref(before);
+}
+
+void controller_check_launchers(struct controller *c)
+{
+    size_t led = 0, i;
+    struct drarun_error err = {0};
+    const struct kube_target target = {.resource = &kube_leases,
+                                       .namespace_ = c->options->namespace};
+    const struct kube_select select = {.labels = CONTROLLER_LABEL};
+    CLEANUP(json_decrefp) json_t *list = NULL, *fresh = json_object();
+    json_t *lease;
+    bool confirm = false;
+    kube_watch_each(c->drajobs, count_led, &led);
+    int rc = led > 0 && fresh ? cluster_list(c->cluster, &target, &select, &list, &err) : 0;
+    if (rc < 0)
+        log_verbose("cannot check whether launchers renew their Leases: %s", err.text);
+    json_array_foreach(json_object_get(list, "items"), i, lease)
+    {
+        confirm |= take_lease(c, lease, fresh);
+    }
+    c->check_ms = clock_ms() + (confirm ? CONFIRM_MS : CHECK_MS);
+    if (fresh && rc == 0)
+        replace_book(c, TAKE_PTR(fresh));
+}
