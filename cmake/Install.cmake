@@ -5,31 +5,33 @@ include_guard(GLOBAL)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md
         DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
-# As source: they are compiled with the user's MPI
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DOCDIR}
-        PATTERN CMakeLists.txt EXCLUDE PATTERN __pycache__ EXCLUDE)
+if(DRARUN_LAUNCHER)
+  # As source: they are compiled with the user's MPI
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DOCDIR}
+          PATTERN CMakeLists.txt EXCLUDE PATTERN __pycache__ EXCLUDE)
 
-# Loaded by the shell at the first TAB after "drarun"; the program itself knows its options
-file(WRITE ${PROJECT_BINARY_DIR}/completions/drarun
-     "# bash completion for drarun(1)\neval \"$(drarun completion bash)\"\n")
-install(FILES ${PROJECT_BINARY_DIR}/completions/drarun
-        DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
-file(WRITE ${PROJECT_BINARY_DIR}/completions/_drarun
-     "#compdef drarun\neval \"$(drarun completion zsh)\"\n")
-install(FILES ${PROJECT_BINARY_DIR}/completions/_drarun
-        DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
-file(WRITE ${PROJECT_BINARY_DIR}/completions/drarun.fish "drarun completion fish | source\n")
-install(FILES ${PROJECT_BINARY_DIR}/completions/drarun.fish
-        DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+  # Loaded by the shell at the first TAB after "drarun"; the program itself knows its options
+  file(WRITE ${PROJECT_BINARY_DIR}/completions/drarun
+       "# bash completion for drarun(1)\neval \"$(drarun completion bash)\"\n")
+  install(FILES ${PROJECT_BINARY_DIR}/completions/drarun
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+  file(WRITE ${PROJECT_BINARY_DIR}/completions/_drarun
+       "#compdef drarun\neval \"$(drarun completion zsh)\"\n")
+  install(FILES ${PROJECT_BINARY_DIR}/completions/_drarun
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+  file(WRITE ${PROJECT_BINARY_DIR}/completions/drarun.fish "drarun completion fish | source\n")
+  install(FILES ${PROJECT_BINARY_DIR}/completions/drarun.fish
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 
-# What the Python package holds (python/setup.py)
-set(wheel COMPONENT wheel EXCLUDE_FROM_ALL)
-install(TARGETS drarun drarun-worker RUNTIME DESTINATION bin ${wheel})
-install(TARGETS drarun-remote drarun-cluster RUNTIME DESTINATION libexec/drarun ${wheel})
-if(TARGET drarun_alone)
-  install(TARGETS drarun_alone LIBRARY DESTINATION lib ${wheel} NAMELINK_SKIP)
-else()
-  install(TARGETS drarun_shared LIBRARY DESTINATION lib ${wheel} NAMELINK_SKIP)
+  # What the Python package holds (python/setup.py)
+  set(wheel COMPONENT wheel EXCLUDE_FROM_ALL)
+  install(TARGETS drarun drarun-worker RUNTIME DESTINATION bin ${wheel})
+  install(TARGETS drarun-remote drarun-cluster RUNTIME DESTINATION libexec/drarun ${wheel})
+  if(TARGET drarun_alone)
+    install(TARGETS drarun_alone LIBRARY DESTINATION lib ${wheel} NAMELINK_SKIP)
+  else()
+    install(TARGETS drarun_shared LIBRARY DESTINATION lib ${wheel} NAMELINK_SKIP)
+  endif()
 endif()
 
 add_custom_target(uninstall
