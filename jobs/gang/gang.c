@@ -223,6 +223,14 @@ static void note_trouble(struct gang *gang, const struct gang_facts *facts, bool
         gang->trouble_ms = now_ms;
 }
 
+static void note_stranded(struct gang *gang, const struct gang_facts *facts, int64_t now_ms)
+{
+    if (facts->stranded == GANG_NOBODY || gang->phase == GANG_RELEASING)
+        gang->stranded_ms = 0;
+    else if (!gang->stranded_ms)
+        gang->stranded_ms = now_ms;
+}
+
 static bool note_fewer(uint32_t *seen, uint32_t there)
 {
     if (there > *seen)
@@ -320,7 +328,8 @@ static enum gang_event next_event(struct gang *gang, const struct gang_input *in
         return progress_event(gang, input, facts);
     if (facts->queued && gang->phase != GANG_QUEUED)
         return GANG_EVENT_SUSPENDED;
-    bool lost = facts->lost != GANG_NOBODY && gang->phase != GANG_QUEUED;
+    bool stranded = gang->stranded_ms && input->now_ms - gang->stranded_ms >= GANG_STRANDED_MS;
+    bool lost = (facts->lost != GANG_NOBODY || stranded) && gang->phase != GANG_QUEUED;
     if (lost || missing || input->refused || again)
         return GANG_EVENT_LOST;
     return progress_event(gang, input, facts);
@@ -501,6 +510,7 @@ static void enter(struct gang *gang, enum gang_phase phase, int64_t now_ms)
     gang->phase_since_ms = now_ms;
     gang->blocked_ms = 0;
     gang->trouble_ms = 0;
+    gang->stranded_ms = 0;
     if (phase == GANG_PULLING) /* all have been placed */
         gang->reason[0] = '\0';
     if (phase == GANG_STARTING)
@@ -539,7 +549,7 @@ static void act(struct gang *gang, const struct gang_input *input, const struct 
     if (event == GANG_EVENT_SUSPENDED)
         forget_clocks(gang, input->now_ms);
     if (event == GANG_EVENT_LOST)
-        decision->worker = facts->lost;
+        decision->worker = facts->lost != GANG_NOBODY ? facts->lost : facts->stranded;
     if (event == GANG_EVENT_BLOCKED)
         decision->worker = facts->blocked;
     if (event == GANG_EVENT_BLOCKED || event == GANG_EVENT_NO_NODE || input->refused)
@@ -589,6 +599,8 @@ static void set_next(const struct gang *gang, const struct gang_input *input,
         grace = gang->blocked_ms + GANG_GROUP_GRACE_MS;
     if (gang->trouble_ms)
         grace = sooner(grace, gang->trouble_ms + GANG_CONFIG_GRACE_MS);
+    if (gang->stranded_ms)
+        grace = sooner(grace, gang->stranded_ms + GANG_STRANDED_MS);
     if (gang->phase == GANG_RELEASING)
         grace = sooner(grace, gang->resume_ms);
     if (grace <= input->now_ms) /* it has passed without effect */
@@ -625,6 +637,7 @@ int gang_decide(struct gang *gang, const struct gang_input *input,
     tick_phase(&next, &facts, input->now_ms);
     note_blocked(&next, &facts, input->now_ms);
     note_trouble(&next, &facts, more, input->now_ms);
+    note_stranded(&next, &facts, input->now_ms);
     enum gang_event event = next_event(&next, input, &facts, missing);
     int rc = event == GANG_EVENT_NONE ? 0 : transit(&next, input, &facts, event, &decision, err);
     if (rc < 0)

@@ -19,6 +19,7 @@
 #define GANG_PAUSE_MIN_MS 1000    /* before the second try; doubles with each */
 #define GANG_PAUSE_MAX_MS 60000
 #define GANG_CONFIG_GRACE_MS 10000 /* objects that a worker names may come after it, quota too */
+#define GANG_STRANDED_MS 10000     /* for news of a claim that come after its pod's */
 #define GANG_PULL_TRIES 4          /* of an image that its registry does not have */
 #define GANG_STEP_NONE UINT_MAX
 #define GANG_REASON_MAX 256 /* bytes of text that is kept of the last try */
@@ -102,6 +103,7 @@ struct gang {
     uint32_t seen_claims;      /* likewise */
     int64_t trouble_ms;        /* since when what a worker names does not exist, or pods or claims
                                   are refused; 0: neither */
+    int64_t stranded_ms;       /* since when a worker has a node and a claim without devices; 0 */
     enum gang_clock ticking;   /* besides the total clock */
     int64_t ticking_since_ms;
     int64_t spent_ms[GANG_CLOCK_COUNT]; /* before ticking_since_ms */

@@ -190,6 +190,9 @@ static void count_worker(const struct pod_state *w, uint32_t i, struct gang_fact
     if (lost && facts->lost == GANG_NOBODY)
         facts->lost = i;
     facts->vanished |= w->vanished;
+    /* nobody allocates to a pod that has its node, and the kubelet refuses it without end */
+    if (w->phase == POD_BOUND && w->claim == CLAIM_PENDING && facts->stranded == GANG_NOBODY)
+        facts->stranded = i;
     /* what a pod names may be created after it: neither is the end at once */
     bool trouble = (w->phase == POD_CREATING && w->failing && !kubelet_is_behind(w->message)) ||
                    w->claim == CLAIM_NO_TEMPLATE;
@@ -202,6 +205,7 @@ void gang_facts(const struct gang_input *input, struct gang_facts *ret_facts)
     struct gang_facts facts = {.count = input->count,
                                .queued = input->suspended,
                                .lost = GANG_NOBODY,
+                               .stranded = GANG_NOBODY,
                                .blocked = GANG_NOBODY,
                                .trouble = GANG_NOBODY,
                                .fatal = GANG_NOBODY,

@@ -38,6 +38,7 @@ struct gang_facts {
     int64_t ordered_ms; /* the first node that was ordered for a worker without one; 0: none */
     bool vanished;      /* a pod or a claim was there and is not */
     uint32_t lost;      /* workers, GANG_NOBODY: none */
+    uint32_t stranded;  /* has a node, and its claim has no devices */
     uint32_t blocked;
     uint32_t trouble; /* what its container or claim names does not exist */
     uint32_t fatal;

@@ -116,6 +116,10 @@ static struct pod_state worker_of(char letter)
     switch (letter) {
     case 'b':
         return w;
+    case 'S': /* its claim has lost its devices, or never had any */
+        w.claim = CLAIM_PENDING;
+        w.devices = 0;
+        return w;
     case 'm': /* a volume cannot be mounted */
         w.news = &no_secret;
         return w;
@@ -364,6 +368,15 @@ static const struct scene {
     {.name = "a node that does not answer",
      .looks = {{0, "rrrr", "placing", GANG_WAIT, "admitted", 0, "allocation", 0},
                {500, "rxrr", "releasing", GANG_RELEASE_AND_RETRY, "lost", -2, "none", 0}}},
+    {.name = "news of a claim that come after its pod's",
+     .looks = {{0, "nnnn", "placing", GANG_WAIT, "admitted", 0, "allocation", 0},
+               {500, "bSnn", "placing", GANG_WAIT, "none", 10500, "none", 0},
+               {900, "bbnn", "placing", GANG_WAIT, "none", 40000, "allocation", 0},
+               {11000, "bbnn", "placing", GANG_WAIT, "none", 40000, "allocation", 0}}},
+    {.name = "a pod that has its node, and a claim without devices",
+     .looks = {{0, "nnnn", "placing", GANG_WAIT, "admitted", 0, "allocation", 0},
+               {500, "bSnn", "placing", GANG_WAIT, "none", 10500, "none", 0},
+               {10500, "bSnn", "releasing", GANG_RELEASE_AND_RETRY, "lost", -2, "none", 0}}},
     {.name = "an image's name",
      .looks = {{0, "bbbi", "ended", GANG_FAIL, "fatal", -1, "none", 0}},
      .kind = DRARUN_ERR_SPEC,

@@ -317,11 +317,10 @@ static void make(const struct sight *s, const struct job_spec *spec)
 {
     struct drarun_error err = {0};
     cleanup_free char *uid = NULL;
-    const struct submit_options options = {
-        .namespace = s->namespace,
-        .image = s->c->options->image,
-        .dra_job = kube_uid(s->object),
-        .going_ms = IN_WAY_MS};
+    const struct submit_options options = {.namespace = s->namespace,
+                                           .image = s->c->options->image,
+                                           .dra_job = kube_uid(s->object),
+                                           .going_ms = IN_WAY_MS};
     if (!is_leader(s))
         return;
     if (submit_objects(s->c->cluster, spec, &options, &uid, &err) < 0)
@@ -653,8 +652,7 @@ static void decide(const struct sight *s)
 
 static void forget(const struct sight *s)
 {
-    json_t *const books[] = {s->c->outdated, s->c->pauses, s->c->made, s->c->refused,
-                             s->c->silent};
+    json_t *const books[] = {s->c->outdated, s->c->pauses, s->c->made, s->c->refused, s->c->silent};
     struct buf key = BUF_INIT;
     controller_key(s->namespace, s->name, &key);
     for (size_t i = 0; key.data && i < ARRAY_LEN(books); i++)

@@ -12,9 +12,10 @@
 #include "lib/base/log.h"
 #include "lib/base/timestamp.h"
 
-#define CHECK_MS 15000  /* between two lists of the Leases */
-#define CONFIRM_MS 12000 /* the same, if a launcher is silent: by then it renews after an outage */
-#define OVER_MS 10000   /* for its renewal, after an outage of the API server that hid its life */
+#define CHECK_MS 15000   /* between two lists of the Leases */
+#define CONFIRM_MS 12000 /* the same, if a launcher is silent: by then it renews after an outage   \
+                          */
+#define OVER_MS 10000    /* for its renewal, after an outage of the API server that hid its life */
 
 static bool is_led(const json_t *object)
 {

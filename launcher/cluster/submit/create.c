@@ -88,7 +88,7 @@ struct batch {
     const char *mark;    /* with keep_uid: MADE_BY of what this run makes */
     const char *dra_job; /* likewise: uid of its DraJob, or NULL */
     char *made_uid;      /* with keep_uid of the last one; the caller frees it */
-    int64_t going_ms; /* how long an earlier job's object may take to go */
+    int64_t going_ms;    /* how long an earlier job's object may take to go */
     int64_t end_ms;
     size_t left;
     struct strlist *warned;     /* what the server has warned of; NULL: that is not told */
@@ -500,9 +500,8 @@ static json_t *marked(const json_t *owner, const char *secret)
 }
 
 static int create_owner(struct cluster *cluster, const struct job_spec *spec,
-                        const struct render_options *options, int64_t going_ms,
-                        const json_t *list, struct strlist *warned, char **ret_uid,
-                        struct drarun_error *err)
+                        const struct render_options *options, int64_t going_ms, const json_t *list,
+                        struct strlist *warned, char **ret_uid, struct drarun_error *err)
 {
     struct batch batch = {.cluster = cluster,
                           .job = spec->name,

@@ -10,8 +10,8 @@
 
 /* Creates all of them, the owner first, the others at once. options->owner_uid is not set; *ret_uid
  * is the owner's, which the caller frees. When one cannot be made, the owner is deleted again, and
- * with it the others. going_ms: how long to wait for objects of an earlier job of that name that are
- * being deleted.
+ * with it the others. going_ms: how long to wait for objects of an earlier job of that name that
+ * are being deleted.
  *
  * -EEXIST, kind DRARUN_ERR_CLUSTER: there is a job of that name. */
 int create_job(struct cluster *cluster, const struct job_spec *spec,
