@@ -395,7 +395,8 @@ static void add_course(const struct drajob_input *in, const struct view *v, json
 static void add_end(const struct drajob_input *in, const struct view *v, json_t *status)
 {
     int64_t at = 0;
-    const char *told = text_of(v->doc, "updated");
+    /* without the launcher's own word of the end, its last one may be long ago */
+    const char *told = status_doc_exit(v->doc) >= 0 ? text_of(v->doc, "updated") : NULL;
     if (!v->ended)
         return;
     keep(status, status_of(in->object), "completionTime");

@@ -561,12 +561,15 @@ static void fail(const struct sight *s, struct drajob_input *input, const char *
 }
 
 /* Agents give up their ranks when they have heard nothing of a launcher for the life of its Lease.
- */
+ * One that writes its document lives. */
 static bool is_over(const struct sight *s, const json_t *doc)
 {
     uint32_t used[FAILURE_COUNTS] = {0};
     struct job_spec spec;
-    if (!json_is_true(json_object_get(noted(s, s->c->silent), "over")) ||
+    const json_t *silent = noted(s, s->c->silent);
+    const char *before = json_string_value(json_object_get(silent, "map"));
+    bool same = !s->map || (before && strcmp(before, kube_resource_version(s->map)) == 0);
+    if (!json_is_true(json_object_get(silent, "over")) || !same ||
         drajob_spec(s->object, &spec, NULL) < 0)
         return false;
     status_doc_counts(doc, &used[FAILURE_COUNT_RESTARTS], &used[FAILURE_COUNT_INFRASTRUCTURE]);

@@ -26,7 +26,7 @@ struct controller {
     json_t *pauses;   /* the last pause after something could not be done, milliseconds */
     json_t *made;     /* uid of the launcher Job that this process made last */
     json_t *refused;  /* why its objects could not be made, as its last Event says */
-    json_t *silent;   /* {"since", "text", "over"} of a launcher that does not renew its Lease */
+    json_t *silent;   /* {"since", "map", "text", "over"}: controller_check_launchers */
     int64_t check_ms; /* when to look for such, milliseconds of clock_ms */
     unsigned events;  /* written so far: part of their names */
     int heartbeat;    /* descriptor, or -1 */
@@ -43,8 +43,8 @@ struct controller {
 void controller_look(struct controller *c, const char *namespace, const char *name);
 
 /* Looks for launchers that do not renew their Leases; runs the loop. What it finds is in the book
- * of silent ones: "text" once two lists have confirmed it; "over": the launcher is lost for good,
- * and its node with it. */
+ * of silent ones: since when (clock_ms), and the version of its document then; "text" once two
+ * lists have confirmed it; "over": the launcher is lost for good, and its node with it. */
 void controller_check_launchers(struct controller *c);
 
 /* At options->metrics_port; 0: nowhere. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "jobs/status/drajob.h"
+#include "launcher/cluster/client/job_map.h"
 #include "launcher/cluster/client/launcher_silence.h"
 #include "launcher/cluster/controller/private.h"
 #include "lib/base/cleanup.h"
@@ -12,10 +13,11 @@
 #include "lib/base/log.h"
 #include "lib/base/timestamp.h"
 
-#define CHECK_MS 15000   /* between two lists of the Leases */
-#define CONFIRM_MS 12000 /* the same, if a launcher is silent: by then it renews after an outage   \
-                          */
-#define OVER_MS 10000    /* for its renewal, after an outage of the API server that hid its life */
+#define CHECK_MS 15000 /* between two lists of the Leases */
+#define CONFIRM_MS                                                                                 \
+    12000             /* the same, if a launcher is silent: by then it renews after an outage      \
+                       */
+#define OVER_MS 10000 /* for its renewal, after an outage of the API server that hid its life */
 
 static bool is_led(const json_t *object)
 {
@@ -47,10 +49,25 @@ static bool is_doomed(const struct launcher_silence *silence, const json_t *pod)
     return silence->lost && deleted && silence->silent_ms >= silence->life_ms;
 }
 
+/* Of its status document, which it may write before it renews its Lease. */
+static const char *map_version(const struct controller *c, const json_t *lease)
+{
+    char name[JOB_MAP_NAME_SIZE];
+    job_map_name(kube_name(lease), name);
+    const json_t *map = kube_watch_find(c->maps, kube_namespace(lease), name);
+    return map ? kube_resource_version(map) : NULL;
+}
+
+static json_t *new_entry(const struct controller *c, const json_t *lease)
+{
+    return json_pack("{s:I, s:s*}", "since", (json_int_t)clock_ms(), "map", map_version(c, lease));
+}
+
 /* What the book has of a launcher that is silent by this Lease, and was by the list before. */
 static json_t *silent_entry(struct controller *c, const json_t *lease,
-                            struct launcher_silence *silence, int64_t since)
+                            struct launcher_silence *silence, const json_t *before)
 {
+    int64_t since = json_integer_value(json_object_get(before, "since"));
     const struct kube_target target = {
         .resource = &kube_pods, .namespace_ = kube_namespace(lease), .name = silence->holder};
     struct drarun_error err = {0};
@@ -60,7 +77,8 @@ static json_t *silent_entry(struct controller *c, const json_t *lease,
     else if (err.code != ENOENT)
         log_verbose("%s", err.text);
     bool over = is_doomed(silence, pod) && clock_ms() - since >= OVER_MS;
-    return json_pack("{s:I, s:o*, s:b}", "since", (json_int_t)since, "text",
+    return json_pack("{s:I, s:O?, s:o*, s:b}", "since", (json_int_t)since, "map",
+                     json_object_get(before, "map"), "text",
                      describe(silence, kube_client_now(c->cluster->client)), "over", over);
 }
 
@@ -76,11 +94,9 @@ static bool take_lease(struct controller *c, const json_t *lease, json_t *fresh)
     if (key.data && now && is_led(kube_watch_find(c->drajobs, namespace, name)) &&
         launcher_silence_of_lease(lease, now, &silence)) {
         const json_t *before = json_object_get(c->silent, key.data);
-        int64_t since = json_integer_value(json_object_get(before, "since"));
         first = !before;
         json_object_set_new(fresh, key.data,
-                            first ? json_pack("{s:I}", "since", (json_int_t)clock_ms())
-                                  : silent_entry(c, lease, &silence, since));
+                            first ? new_entry(c, lease) : silent_entry(c, lease, &silence, before));
     }
     launcher_silence_done(&silence);
     buf_done(&key);
