@@ -555,7 +555,7 @@ def test_launcher_on_a_lost_node(led):
                          launcher={"nodeSelector": {"kubernetes.io/hostname": lost.name}}) == ""
     for name in ("last", "again"):
         led.wait("Running", name)
-    lost.cut()
+    lost.kill()
     try:
         for name in ("last", "again"):
             cluster.wait(lambda name=name: f"it is not reported: {led.seen(name)}",
@@ -569,7 +569,7 @@ def test_launcher_on_a_lost_node(led):
         cluster.wait(lambda: f"its Job stays: {led.seen('last')}", lambda: ("Job", "last") not in led.parts(), RUN_S)
         assert led.state("again") == "Running" and ("Job", "again") in led.parts()
     finally:
-        lost.mend()
+        lost.boot()
         lost.wait_ready()
     cluster.wait(lambda: f"no launcher takes over: {led.seen('again')}", lambda: led.get("again")["status"]["reason"] == "Running"
                  and led.get("again")["status"]["restarts"] == 1 and led.conditions("again")["Running"] == "True", 3 * RUN_S)
