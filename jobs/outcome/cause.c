@@ -10,6 +10,8 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 
+#define FAILED_TAILS 16 /* ranks that failed whose last lines are kept */
+
 /* ---- the object ---- */
 
 struct cause *cause_new(const struct rankmap *map)
@@ -36,6 +38,9 @@ void cause_free(struct cause *cause)
         cause_story_done(&cause->apps[a].idle);
     cause_story_done(&cause->first);
     cause_story_done(&cause->crash);
+    for (uint32_t i = 0; i < cause->failed_count; i++)
+        cause_story_done(&cause->failed[i]);
+    free(cause->failed);
     free(cause->apps);
     free(cause->ended);
     free(cause->aborted);
@@ -75,11 +80,22 @@ void cause_decide_by(struct cause *cause, uint32_t first, uint32_t count)
     cause->decisive_left = count;
 }
 
-/* The rank has ended in order: were it and its like all that the job was for? */
+void cause_continue(struct cause *cause)
+{
+    cause->continues = true;
+}
+
+/* The rank has ended, and not the job: were it and its like all that the job was for? */
 static bool is_done(struct cause *cause, uint32_t rank)
 {
     bool decisive = rank - cause->decisive_first < cause->decisive_count;
     return decisive && --cause->decisive_left == 0;
+}
+
+/* Which a rank may have alone (cause_continue). */
+static bool is_failure(enum cause_kind kind)
+{
+    return kind == CAUSE_EXIT || kind == CAUSE_SIGNAL;
 }
 
 /* ---- events ---- */
@@ -92,7 +108,11 @@ bool cause_connected(struct cause *cause, uint32_t rank, enum cause_api api)
     if (app->api != CAUSE_API_NONE)
         return false;
     app->api = api;
-    return app->idle.kind != CAUSE_NONE && cause_tell_take(cause, &app->idle);
+    bool failed = is_failure(app->idle.kind);
+    if (app->idle.kind == CAUSE_NONE || !cause_tell_take(cause, &app->idle))
+        return false;
+    cause->needed = failed;
+    return true;
 }
 
 enum cause_api cause_api_of(const struct cause *cause, uint32_t rank)
@@ -120,6 +140,54 @@ static void remember_idle(struct cause_app *app, const struct cause_end *end)
     bool idle = !end->by_us && end->signo == 0 && end->code == 0 && end->api == CAUSE_API_NONE;
     if (idle && app->api == CAUSE_API_NONE && app->idle.kind == CAUSE_NONE)
         app->idle = cause_story_of_end(end, CAUSE_NO_INIT);
+}
+
+/* No other rank can wait for this one. */
+static bool is_independent(const struct cause_app *app, const struct cause_end *end)
+{
+    return end->api != CAUSE_API_NONE ? end->finalized : app->api == CAUSE_API_NONE;
+}
+
+/* False without memory: then the job ends. */
+static bool add_failed(struct cause *cause, const struct cause_end *end, enum cause_kind kind)
+{
+    if (cause->failed_count == cause->failed_size) {
+        uint32_t size = cause->failed_size ? 2 * cause->failed_size : 16;
+        struct cause_story *more = realloc(cause->failed, size * sizeof *more);
+        if (!more)
+            return false;
+        cause->failed = more;
+        cause->failed_size = size;
+    }
+    struct cause_end own = *end;
+    if (cause->failed_count >= FAILED_TAILS)
+        own.stderr_tail_length = 0;
+    cause->failed[cause->failed_count++] = cause_story_of_end(&own, kind);
+    return true;
+}
+
+/* The rank has failed, and the others go on. */
+static bool let_fail(struct cause *cause, const struct cause_end *end, enum cause_kind kind)
+{
+    struct cause_app *app = app_of(cause, end->rank);
+    if (!cause->continues || !is_failure(kind) || !is_independent(app, end) ||
+        !add_failed(cause, end, kind))
+        return false;
+    /* if a rank of its program connects later, that one waits for it */
+    if (end->api == CAUSE_API_NONE && app->idle.kind == CAUSE_NONE)
+        app->idle = cause_story_of_end(end, kind);
+    return true;
+}
+
+/* The ranks that decide have all ended, the last of them now. */
+static bool end_decided(struct cause *cause, const struct cause_end *end)
+{
+    struct cause_story story = {.kind = CAUSE_DONE};
+    if (!is_done(cause, end->rank) || cause->ended_count == cause->map->ranks)
+        return false;
+    if (cause->failed_count > 0)
+        story = cause_story_copy(&cause->failed[0]);
+    return cause_tell_take(cause, &story);
 }
 
 static bool is_crash(const struct cause_end *end)
@@ -206,11 +274,12 @@ bool cause_rank_end(struct cause *cause, const struct cause_end *end)
     struct cause_app *app = app_of(cause, end->rank);
     enum cause_kind kind = judge(app, end);
     if (kind == CAUSE_NONE) {
-        struct cause_story done = {.kind = CAUSE_DONE};
         remember_idle(app, end);
-        return !end->by_us && is_done(cause, end->rank) && cause->ended_count < cause->map->ranks &&
-               cause_tell_take(cause, &done);
+        return !end->by_us && end_decided(cause, end);
     }
+    if (let_fail(cause, end, kind))
+        return end_decided(cause, end);
+    cause->needed = cause->continues && is_failure(kind);
     struct cause_story story = cause_story_of_end(end, kind);
     return cause_tell_take(cause, &story);
 }
@@ -255,6 +324,25 @@ void cause_singletons(struct cause *cause, uint32_t ranks_with_mpi_library)
 }
 
 /* ---- the result ---- */
+
+void cause_conclude(struct cause *cause)
+{
+    if (cause->first.kind != CAUSE_NONE || cause->failed_count == 0)
+        return;
+    cause->first = cause_story_copy(&cause->failed[0]);
+    cause->ran_to_end = true;
+    cause->settled = true;
+}
+
+bool cause_ran_to_end(const struct cause *cause)
+{
+    return cause->ran_to_end;
+}
+
+uint32_t cause_failed(const struct cause *cause)
+{
+    return cause->failed_count;
+}
 
 enum cause_kind cause_kind(const struct cause *cause)
 {

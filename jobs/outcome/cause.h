@@ -80,6 +80,11 @@ int cause_grow(struct cause *cause, uint32_t ranks, uint32_t apps);
  * Without a call all ranks do. */
 void cause_decide_by(struct cause *cause, uint32_t first, uint32_t count);
 
+/* The ranks are independent: one that fails does not end the job, unless others may wait for it.
+ * They may if it has connected and not finalized, and if it has not connected but ranks of its
+ * program do. Its end is then recorded, and cause_conclude makes the first one the cause. */
+void cause_continue(struct cause *cause);
+
 /* Each returns true when this event is the job's first cause, that is, when the job must now be
  * ended (false for orderly ends and for everything after the first cause). Ranks that the map does
  * not have are ignored, and so is a second end of a rank. */
@@ -131,6 +136,16 @@ const char *cause_node(const struct cause *cause);
 
 /* ---- what it came to ---- */
 
+/* The job is over. If nothing has ended it but ranks have failed (cause_continue), the first of
+ * these is the cause, and no event replaces it. */
+void cause_conclude(struct cause *cause);
+/* The cause is of that kind: all ranks have ended by themselves. */
+bool cause_ran_to_end(const struct cause *cause);
+/* How many ranks have failed without ending the job, and the sentence of one, without its newline.
+ */
+uint32_t cause_failed(const struct cause *cause);
+void cause_explain_failed(const struct cause *cause, uint32_t index, struct buf *out);
+
 /* How many ranks had an MPI library loaded though they connected to nothing (RankEnd.mpi_library):
  * when every rank has ended in order and none has connected, they were N jobs of one rank each,
  * which cause_explain then says. The status stays 0. */
@@ -152,13 +167,14 @@ uint32_t cause_ended(const struct cause *cause);
 /* The sentence(s) that name the first cause once: rank, worker, host, signal or status, core dump,
  * OOM kill, how long it ran, its last lines of stderr, and what to do where the pattern is known
  * (ended before MPI_Init while others wait; exit without finalize; N singletons; SIGPIPE because
- * stdout was closed; SIGILL; 127/126). Lines end in newlines; empty when there is nothing to say.
- */
+ * stdout was closed; SIGILL; 127/126). Then up to CAUSE_FAILED_SHOWN other ranks that have failed.
+ * Lines end in newlines; empty when there is nothing to say. */
+#define CAUSE_FAILED_SHOWN 20
 void cause_explain(const struct cause *cause, struct buf *out);
 
 /* The report of --output json as one JSON object (jansson), schema in docs/design/006-ends.md:
- * {"status","cause":null or {"kind","text",...},"ranks","ended"}. The caller adds its own keys.
- * NULL without memory. */
+ * {"status","cause":null or {"kind","text",...},"ranks","ended"}, and "failed" and "failures" if
+ * ranks have failed without ending the job. The caller adds its own keys. NULL without memory. */
 struct json_t *cause_json(const struct cause *cause);
 
 #endif

@@ -38,8 +38,13 @@ struct cause {
     uint32_t singletons;
     uint32_t decisive_first, decisive_count; /* cause_decide_by; 0: none */
     uint32_t decisive_left;                  /* of them, that have not ended in order */
-    bool pods;    /* the workers are pods, and their ends become known late */
-    bool settled; /* a stronger end no longer takes the first's place */
+    bool pods;      /* the workers are pods, and their ends become known late */
+    bool continues; /* cause_continue */
+    bool needed;    /* the first cause: other ranks could wait for its rank */
+    bool ran_to_end;
+    bool settled;               /* a stronger end no longer takes the first's place */
+    struct cause_story *failed; /* ranks that have failed without ending the job, in this order */
+    uint32_t failed_count, failed_size;
     struct cause_story first;
     struct cause_story
         crash; /* a crash that became known after an exit or abort; kind NONE: none */
@@ -52,6 +57,7 @@ bool cause_were_singletons(const struct cause *cause);
 /* A copy that a terminal and JSON can take; NULL of NULL, of "" and without memory. */
 char *cause_clean_text(const char *text);
 struct cause_story cause_story_of_end(const struct cause_end *end, enum cause_kind kind);
+struct cause_story cause_story_copy(const struct cause_story *story);
 void cause_story_done(struct cause_story *story);
 /* Makes it the first cause when there is none yet; takes its strings either way. */
 bool cause_tell_take(struct cause *cause, struct cause_story *story);

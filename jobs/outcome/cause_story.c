@@ -67,6 +67,17 @@ struct cause_story cause_story_of_end(const struct cause_end *end, enum cause_ki
     };
 }
 
+struct cause_story cause_story_copy(const struct cause_story *story)
+{
+    struct cause_story copy = *story;
+    copy.host = cause_clean_text(story->host);
+    copy.pod = cause_clean_text(story->pod);
+    copy.text = cause_clean_text(story->text);
+    copy.advice = cause_clean_text(story->advice);
+    copy.tail = cause_clean_text(story->tail);
+    return copy;
+}
+
 bool cause_tell_take(struct cause *cause, struct cause_story *story)
 {
     if (cause->first.kind != CAUSE_NONE) {

@@ -191,6 +191,31 @@ static void add_sentence(const struct cause *cause, const struct cause_story *st
     }
 }
 
+/* The first cause is one of the ranks that failed. */
+static bool is_first(const struct cause *cause, const struct cause_story *failed)
+{
+    return cause_has_rank(cause->first.kind) && cause->first.rank == failed->rank;
+}
+
+static uint32_t count_others(const struct cause *cause)
+{
+    uint32_t others = cause->failed_count;
+    for (uint32_t i = 0; i < cause->failed_count; i++)
+        others -= is_first(cause, &cause->failed[i]);
+    return others;
+}
+
+/* The sentence of the job's end. */
+static void add_first(const struct cause *cause, struct buf *out)
+{
+    uint32_t others = count_others(cause);
+    add_sentence(cause, &cause->first, out);
+    if (others > 0 && others < cause->failed_count)
+        buf_printf(out, ", and %u more rank%s failed", others, others > 1 ? "s" : "");
+    else if (others > 0)
+        buf_printf(out, "; before that, %u rank%s failed", others, others > 1 ? "s" : "");
+}
+
 /* ---- advice ---- */
 
 static const struct {
@@ -254,6 +279,10 @@ static void add_advice(const struct cause *cause, struct buf *out)
                          "call MPI_Init or none does; the job's status is 1");
     else if (first->kind == CAUSE_POD && cause_pod_advice(first->end))
         buf_add_str(out, cause_pod_advice(first->end));
+    if (out->len == 0 && cause->needed &&
+        (first->kind == CAUSE_EXIT || first->kind == CAUSE_SIGNAL))
+        buf_add_str(out, "other ranks could wait for it, so it ended the job: ranks may only fail "
+                         "(--on-rank-failure continue) without MPI_Init or after MPI_Finalize");
 }
 
 /* ---- for people ---- */
@@ -279,6 +308,29 @@ static void explain_singletons(const struct cause *cause, struct buf *out)
                cause->singletons, cause->map->ranks);
 }
 
+static void explain_failures(const struct cause *cause, struct buf *out)
+{
+    uint32_t others = count_others(cause), shown = 0;
+    if (others > 0)
+        buf_add_str(out, "  other ranks that failed:\n");
+    for (uint32_t i = 0; i < cause->failed_count && shown < CAUSE_FAILED_SHOWN; i++) {
+        if (is_first(cause, &cause->failed[i]))
+            continue;
+        buf_add_str(out, "    ");
+        add_sentence(cause, &cause->failed[i], out);
+        buf_add_str(out, "\n");
+        shown++;
+    }
+    if (others > shown)
+        buf_printf(out, "    and %u more: --report FILE lists all of them\n", others - shown);
+}
+
+void cause_explain_failed(const struct cause *cause, uint32_t index, struct buf *out)
+{
+    if (index < cause->failed_count)
+        add_sentence(cause, &cause->failed[index], out);
+}
+
 void cause_explain(const struct cause *cause, struct buf *out)
 {
     const struct cause_story *first = &cause->first;
@@ -287,7 +339,7 @@ void cause_explain(const struct cause *cause, struct buf *out)
     if (first->kind == CAUSE_NONE || first->kind == CAUSE_DONE)
         return;
     struct buf advice = BUF_INIT;
-    add_sentence(cause, first, out);
+    add_first(cause, out);
     buf_add_str(out, "\n");
     add_advice(cause, &advice);
     if (advice.len > 0)
@@ -302,6 +354,7 @@ void cause_explain(const struct cause *cause, struct buf *out)
         buf_add_str(out, "  its last lines on stderr:\n");
         add_lines(first->tail, out);
     }
+    explain_failures(cause, out);
 }
 
 /* ---- as JSON ---- */
@@ -350,7 +403,7 @@ static int fill_cause(json_t *object, const struct cause *cause)
 {
     const struct cause_story *first = &cause->first;
     struct buf sentence = BUF_INIT, advice = BUF_INIT, crash = BUF_INIT;
-    add_sentence(cause, first, &sentence);
+    add_first(cause, &sentence);
     add_advice(cause, &advice);
     if (cause->crash.kind != CAUSE_NONE)
         add_sentence(cause, &cause->crash, &crash);
@@ -373,6 +426,32 @@ static int fill_cause(json_t *object, const struct cause *cause)
     return rc;
 }
 
+static json_t *failure_json(const struct cause *cause, const struct cause_story *failed)
+{
+    json_t *object = json_object();
+    struct buf sentence = BUF_INIT;
+    add_sentence(cause, failed, &sentence);
+    int rc = set_text(object, "kind", kinds[failed->kind].name);
+    rc |= set_built(object, "text", &sentence);
+    rc |= set_text(object, "advice", failed->advice);
+    if (failed->signo != 0)
+        rc |= json_object_set_new(object, "signal", json_integer(failed->signo));
+    rc |= set_rank(object, failed);
+    if (rc == 0)
+        return object;
+    json_decref(object);
+    return NULL;
+}
+
+static int add_failures(const struct cause *cause, json_t *report)
+{
+    json_t *list = json_array();
+    int rc = json_object_set_new(report, "failed", json_integer(cause->failed_count));
+    for (uint32_t i = 0; i < cause->failed_count; i++)
+        rc |= json_array_append_new(list, failure_json(cause, &cause->failed[i]));
+    return rc | json_object_set_new(report, "failures", list);
+}
+
 struct json_t *cause_json(const struct cause *cause)
 {
     json_t *report = json_object();
@@ -385,6 +464,8 @@ struct json_t *cause_json(const struct cause *cause)
     rc |= json_object_set_new(report, "ended", json_integer(cause->ended_count));
     if (cause_were_singletons(cause))
         rc |= json_object_set_new(report, "singletons", json_integer(cause->singletons));
+    if (cause->failed_count > 0)
+        rc |= add_failures(cause, report);
     if (rc != 0) {
         json_decref(report);
         return NULL;

@@ -534,6 +534,136 @@ static void some_ranks_decide(void **state)
     rankmap_done(&map);
 }
 
+static struct cause *make_continuing(struct rankmap *ret_map)
+{
+    assert_int_equal(rankmap_from_blocks(blocks, ARRAY_LEN(blocks), 2, ret_map, NULL), 0);
+    struct cause *cause = cause_new(ret_map);
+    cause_continue(cause);
+    return cause;
+}
+
+static void expect_explained(const struct cause *cause, const char *expected)
+{
+    struct buf text = BUF_INIT;
+    buf_add_str(&text, "");
+    cause_explain(cause, &text);
+    assert_string_equal(text.data, expected);
+    buf_done(&text);
+}
+
+/* Independent ranks: nothing ends, all is listed, and the first failure is the cause at the end. */
+static void ranks_may_fail_alone(void **state)
+{
+    struct rankmap map;
+    struct cause *cause = make_continuing(&map);
+    const struct cause_end ends[] = {
+        {WHO(1), .code = 3, .stderr_tail = "bad\n", .stderr_tail_length = 4},
+        {WHO(2), .signo = SIGSEGV},
+        {WHO(4)},
+        {WHO(3), .code = 9},
+    };
+    (void)state;
+    assert_false(cause_rank_end(cause, &ends[0]));
+    assert_false(cause_rank_end(cause, &ends[1]));
+    assert_false(cause_rank_end(cause, &ends[2]));
+    assert_int_equal(cause_kind(cause), CAUSE_NONE);
+    assert_int_equal(cause_failed(cause), 2);
+    assert_false(cause_may_change(cause));
+    assert_false(cause_rank_end(cause, &ends[3]));
+    cause_conclude(cause);
+    assert_true(cause_ran_to_end(cause));
+    assert_int_equal(cause_status(cause), 3);
+    expect_explained(cause, "rank 1 of program 1 on worker 0 (node-a) exited with status 3, and 2 "
+                            "more ranks failed\n"
+                            "  its last lines on stderr:\n    bad\n"
+                            "  other ranks that failed:\n"
+                            "    rank 2 of program 1 on worker 1 (node-b) was killed by signal 11 "
+                            "(SIGSEGV)\n"
+                            "    rank 3 of program 1 on worker 1 (node-b) exited with status 9\n");
+    json_t *report = cause_json(cause);
+    json_t *failures = json_object_get(report, "failures");
+    assert_int_equal(json_integer_value(json_object_get(report, "failed")), 3);
+    assert_int_equal(json_array_size(failures), 3);
+    assert_int_equal(json_integer_value(json_object_get(json_array_get(failures, 1), "signal")),
+                     SIGSEGV);
+    json_decref(report);
+    cause_free(cause);
+    rankmap_done(&map);
+}
+
+/* Others could wait for such a rank without end. */
+static void ranks_that_are_needed_end_the_job(void **state)
+{
+    static const char advice[] =
+        "  other ranks could wait for it, so it ended the job: ranks may only fail "
+        "(--on-rank-failure continue) without MPI_Init or after MPI_Finalize\n";
+    static const struct {
+        struct event before;
+        struct cause_end end;
+        bool first;
+    } cases[] = {
+        {{.kind = SETTLE}, {WHO(1), .code = 3, .api = CAUSE_API_PMIX}, true},
+        {{.kind = CONNECT, .end = {WHO(0), FINE}}, {WHO(1), .code = 3}, true},
+        {{.kind = CONNECT, .end = {WHO(0), FINE}}, {WHO(1), FINE, .code = 3}, false},
+        {{.kind = CONNECT, .end = {WHO(0), FINE}}, {WHO(4), .code = 3}, false},
+        {{.kind = END, .end = {WHO(2), .code = 3}}, {WHO(1), .api = CAUSE_API_PMI1}, true},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct rankmap map;
+        struct buf text = BUF_INIT;
+        struct cause *cause = make_continuing(&map);
+        assert_false(apply(cause, &cases[i].before));
+        if (cause_rank_end(cause, &cases[i].end) != cases[i].first)
+            fail_msg("case %zu", i);
+        assert_int_equal(cause_status(cause), cases[i].first ? 3 : 0);
+        cause_conclude(cause);
+        assert_int_equal(cause_status(cause), 3);
+        cause_explain(cause, &text);
+        assert_int_equal(text.data && strstr(text.data, advice), cases[i].first);
+        buf_done(&text);
+        cause_free(cause);
+        rankmap_done(&map);
+    }
+}
+
+/* What ends the job in earnest is the cause, and says that ranks had failed. */
+static void failures_before_another_end(void **state)
+{
+    struct rankmap map;
+    struct cause *cause = make_continuing(&map);
+    const struct cause_end end = {WHO(1), .code = 3};
+    (void)state;
+    assert_false(cause_rank_end(cause, &end));
+    assert_true(cause_timeout(cause, 1500));
+    cause_conclude(cause);
+    assert_false(cause_ran_to_end(cause));
+    assert_int_equal(cause_status(cause), 124);
+    expect_explained(cause, "the job did not end within 1.50 s (--timeout); before that, 1 rank "
+                            "failed\n"
+                            "  other ranks that failed:\n"
+                            "    rank 1 of program 1 on worker 0 (node-a) exited with status 3\n");
+    cause_free(cause);
+    rankmap_done(&map);
+}
+
+/* Those that decide have ended, one of them with a failure: the job is over, and has failed. */
+static void those_that_decide_may_fail(void **state)
+{
+    struct rankmap map;
+    struct cause *cause = make_continuing(&map);
+    struct cause_end end = end_of(2, 3, false);
+    (void)state;
+    cause_decide_by(cause, 2, 2);
+    assert_false(cause_rank_end(cause, &end));
+    end = end_of(3, 0, false);
+    assert_true(cause_rank_end(cause, &end));
+    assert_int_equal(cause_kind(cause), CAUSE_EXIT);
+    assert_int_equal(cause_status(cause), 3);
+    cause_free(cause);
+    rankmap_done(&map);
+}
+
 /* Before that a failure of any rank is the job's, and one that we ended has not succeeded. */
 static void others_may_fail_the_job(void **state)
 {
@@ -571,6 +701,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(some_ranks_decide),
         cmocka_unit_test(others_may_fail_the_job),
+        cmocka_unit_test(ranks_may_fail_alone),
+        cmocka_unit_test(ranks_that_are_needed_end_the_job),
+        cmocka_unit_test(failures_before_another_end),
+        cmocka_unit_test(those_that_decide_may_fail),
         cmocka_unit_test(tells_the_first_cause),
         cmocka_unit_test(the_report_has_all_of_a_signal),
         cmocka_unit_test(the_agents_advice_is_told),
