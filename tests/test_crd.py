@@ -147,6 +147,7 @@ def with_role(**keys):
     (with_role(ranksPerWorker=4, slots=3), "spec.roles[0].slots", "fewer than the ranks"),
     (changed(launch="env", slots=3), "spec.slots", "launch: env has no PMIx"),
     (changed(launch="mpirun", oversubscribe=True), "spec.oversubscribe", "use launch: pmix"),
+    (changed(launch="mpirun", failurePolicy={"onRankFailure": "continue"}), "spec.failurePolicy.onRankFailure", "use launch: pmix"),
     (changed(nccl={"env": {"1X": "y"}}), "spec.nccl.env", "names of variables"),
     (changed(devices={"nics": {"count": 1}}), "spec.devices.nics", "class is missing"),
     (changed(devices={"nics": {"count": 1, "class": "a", "resource": "b/c"}}), "spec.devices.nics", "class and resource exclude each other"),

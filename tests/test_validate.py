@@ -76,6 +76,7 @@ spec:
     - {"on": {cause: oom}, action: fail}
     restarts: 3
     infrastructureRestarts: 2
+    onRankFailure: end
   ttlSecondsAfterFinished: 3600
   suspend: false
   queue: team-a

@@ -123,6 +123,7 @@ const struct left_out left_out_fields[] = {
     {"spec.failurePolicy.restarts",
      WHY("KubeRay replaces each pod that fails, however often", NULL, NULL)},
     {"spec.failurePolicy.infrastructureRestarts", WHY(rules, rules, rules)},
+    {"spec.failurePolicy.onRankFailure", WHY(rules, rules, rules), "end"},
     {"spec.ttlSecondsAfterFinished", WHY(stays, NULL, NULL)},
     {"spec.suspend", CARRIED},
     {"spec.managedBy", WHY(manager, manager, manager), SPEC_CONTROLLER},

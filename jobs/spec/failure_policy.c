@@ -123,6 +123,11 @@ void spec_check_failure_policy(const struct reader_node *spec, struct spec_raw *
     if (!reader_get(spec, "failurePolicy", &policy) || !json_is_object(policy.value))
         return;
     raw->s.failure.apart = reader_get(&policy, "infrastructureRestarts", &given);
+    if (raw->s.failure.on_rank_failure == FAILURE_OF_RANK_CONTINUE &&
+        raw->s.launch == SPEC_LAUNCH_MPIRUN)
+        reader_fail_key(&policy, "onRankFailure",
+                        "your mpirun starts the ranks: leave it out and use mpirun's own option, "
+                        "or use launch: pmix");
     if (!reader_get(&policy, "restarts", &given))
         return;
     if (reader_get(spec, "restarts", &top))

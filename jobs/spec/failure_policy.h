@@ -25,6 +25,9 @@ enum failure_action {
 
 enum failure_node { FAILURE_NODE_AVOID = 1, FAILURE_NODE_KEEP }; /* 0: the built-in table's */
 
+/* What follows when a rank fails and no other can wait for it (jobs/outcome/cause.h). */
+enum failure_of_rank { FAILURE_OF_RANK_END = 1, FAILURE_OF_RANK_CONTINUE };
+
 struct failure_rule {
     bool on_codes[FAILURE_EXIT_CODE_MAX + 1]; /* exit statuses that a rank made the job's */
     const char *on_cause; /* a word of FAILURE_CAUSES, borrowed from the document; NULL: on_codes */
@@ -37,6 +40,7 @@ struct failure_policy {
     size_t count;
     bool apart; /* attempts after ends of the infrastructure count to its own number */
     uint32_t infrastructure_restarts; /* which is this */
+    enum failure_of_rank on_rank_failure;
 };
 
 void failure_policy_done(struct failure_policy *policy);

@@ -468,6 +468,8 @@ static const struct field failure_list[] = {
     {"rules", FIELD_CALL, AT(s.failure), .read = spec_read_failure_rules},
     {"restarts", FIELD_COUNT, AT(policy_restarts), 0, RESTARTS_MAX},
     {"infrastructureRestarts", FIELD_COUNT, AT(s.failure.infrastructure_restarts), 0, RESTARTS_MAX},
+    {"onRankFailure", FIELD_CHOICE, AT(s.failure.on_rank_failure), .choices = "end continue",
+     .fallback = "end"},
 };
 static const struct field_table failure_fields = TABLE(failure_list);
 

@@ -293,6 +293,9 @@ static void test_refused(void **state)
         {JOB("launch: env\n  slots: 3"), "spec.slots: launch: env has no PMIx"},
         {JOB("launch: mpirun\n  oversubscribe: true"),
          "spec.oversubscribe: is for ranks that ranks start through PMIx"},
+        {JOB("launch: mpirun\n  failurePolicy: {onRankFailure: continue}"),
+         "spec.failurePolicy.onRankFailure: your mpirun starts the ranks"},
+        {JOB("failurePolicy: {onRankFailure: ignore}"), "expected one of end, continue"},
         {JOB("workers: 10000\n  ranksPerWorker: 4096"), "are more than the 1000000 ranks"},
         {JOB("devices: {gpus: {count: 8, resource: gpu}}"), "a resource such as nvidia.com/gpu"},
         {JOB("devices: {gpus: {count: 8, resource: a.b/c, selector: 'true'}}"),
@@ -707,7 +710,11 @@ static void test_failure_policy(void **state)
     assert_int_equal(s.restarts, 3);
     assert_true(s.failure.apart);
     assert_int_equal(s.failure.infrastructure_restarts, 0);
+    assert_int_equal(s.failure.on_rank_failure, FAILURE_OF_RANK_END);
     assert_string_equal(s.bind, "none");
+    job_spec_done(&s);
+    s = read_good("image: i\ncommand: [c]\nfailurePolicy: {onRankFailure: continue}\n");
+    assert_int_equal(s.failure.on_rank_failure, FAILURE_OF_RANK_CONTINUE);
     job_spec_done(&s);
 }
 
