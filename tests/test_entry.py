@@ -121,6 +121,13 @@ def test_the_status_is_every_pods(pods):
         assert each.err.count("rank 1 on worker 1 (web-1) exited with status 9") == 1, each
 
 
+def test_ranks_that_fail_alone(pods):
+    """Every pod stays until all ranks have ended, and ends with the status of the one that failed."""
+    first, second = pods(2).run("--workers", 2, "--on-rank-failure", "continue", "--", "sh", "-c",
+                                "test $DRARUN_RANK = 0 || exit 9; sleep 2; echo done")
+    assert (first.rc, second.rc) == (9, 9) and first.out == "done\n", (first, second)
+
+
 def test_peers_that_come_late(pods):
     """The name service knows the other pod only once it runs, and it had another address before."""
     made = pods(2)

@@ -9,6 +9,7 @@
 
 struct entry_options { /* borrowed */
     const char *peers, *key_file, *network, *launch, *bind;
+    const char *on_rank_failure;  /* as --on-rank-failure of drarun; NULL: not said */
     int64_t index;                /* -1: not said */
     uint32_t workers, per_worker; /* 0: not said */
     uint32_t slots;               /* as --slots of drarun; 0: not said */

@@ -298,6 +298,7 @@ static int run_round(struct lead *l, bool *ret_again, int *ret_status, struct dr
         .per_worker = o->per_worker,
         .slots = o->slots,
         .oversubscribe = o->oversubscribe,
+        .on_rank_failure = o->on_rank_failure,
         .radix = RADIX,
         .bind = o->bind ? o->bind : "none",
         .pods = &pods,

@@ -147,6 +147,7 @@ static void do_drop(struct job *job)
 /* Agents wait for this, since those that are done first must not seem lost to the others. */
 static void do_drain(struct job *job)
 {
+    cause_conclude(job->cause);
     event_del(job->clocks.start);
     event_del(job->interrupt.grace_clock);
     event_del(job->liveness.ping_clock);

@@ -191,7 +191,8 @@ static void on_overdue_clock(evutil_socket_t fd, short what, void *arg)
         kill_processes(job);
     else if (job->state == JOB_DRAINING && (!agents_reaped(job) || job->local.orphans))
         job_event(job, JOB_OVERDUE);
-    if (job->state == JOB_DRAINING && cause_kind(job->cause) != CAUSE_NONE && !first)
+    bool failed = cause_kind(job->cause) != CAUSE_NONE && !cause_ran_to_end(job->cause);
+    if (job->state == JOB_DRAINING && failed && !first)
         drop_stalled_output(job);
     job_look(job);
 }

@@ -84,6 +84,10 @@ static int map_mpirun(struct job *job, struct drarun_error *err)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "--launch mpirun takes one program, which runs once: give the number of "
                           "processes to your mpirun (-n)");
+    if (request_continues(request))
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "--on-rank-failure continue: your mpirun starts the ranks: use its own "
+                          "option for this");
     return rankmap_build(&job->count, 1, job->count, 1, &job->map, err);
 }
 
@@ -152,6 +156,8 @@ static int map_ranks(struct job *job, struct drarun_error *err)
         return error_set(err, ENOMEM, "out of memory");
     if (job_expects_words(job))
         cause_expect_pods(job->cause);
+    if (request_continues(request))
+        cause_continue(job->cause);
     if (request->success_count > 0)
         cause_decide_by(job->cause, request->success_first, request->success_count);
     return 0;

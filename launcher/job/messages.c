@@ -200,6 +200,22 @@ static void count_rank(struct job *job, const Drarun__Wire__RankEnd *end)
         job->mpi_library_ranks++;
 }
 
+/* The others go on, perhaps for long. */
+static void tell_failed(struct job *job, uint32_t index)
+{
+    struct buf text = BUF_INIT;
+    if (cause_ended(job->cause) == job->map.ranks)
+        return; /* the report follows at once */
+    cause_explain_failed(job->cause, index, &text);
+    status_line_clear(job->status);
+    if (index < CAUSE_FAILED_SHOWN && text.data && !text.failed)
+        log_note("%s; the other ranks continue", text.data);
+    else if (index == CAUSE_FAILED_SHOWN)
+        log_note("more ranks have failed: the report of the job's end has their number, and "
+                 "--report FILE all of them");
+    buf_done(&text);
+}
+
 static void on_rank_end(struct agent *agent, const Drarun__Wire__RankEnd *wire)
 {
     struct job *job = agent->job;
@@ -227,7 +243,10 @@ static void on_rank_end(struct agent *agent, const Drarun__Wire__RankEnd *wire)
         .stderr_tail = (const char *)wire->stderr_tail.data,
         .stderr_tail_length = wire->stderr_tail.len,
     };
+    uint32_t failed = cause_failed(job->cause);
     job_caused(job, cause_rank_end(job->cause, &end));
+    if (cause_failed(job->cause) > failed)
+        tell_failed(job, failed);
 }
 
 /* A pod's log says from time to time how long it is. */

@@ -31,6 +31,11 @@ void request_decide_success(struct job_request *request, const struct job_spec *
     request->success_count = request->programs[spec->success_role].ranks;
 }
 
+bool request_continues(const struct job_request *request)
+{
+    return request->on_rank_failure && strcmp(request->on_rank_failure, "continue") == 0;
+}
+
 uint32_t request_slots(const struct job_request *request, uint32_t worker)
 {
     uint32_t first = 0;

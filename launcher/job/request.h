@@ -112,6 +112,7 @@ struct job_request {
     bool oversubscribe; /* ranks may spawn more */
     /* Ranks whose success is the job's, success_count of them from success_first; 0: all. */
     uint32_t success_first, success_count;
+    const char *on_rank_failure;  /* "end" or "continue"; NULL: not said */
     const char *bind;             /* NULL: not said */
     Drarun__Wire__StopAt stop_at; /* where ranks wait for a debugger */
     bool report_bindings;
@@ -145,6 +146,8 @@ struct job_spec;
 /* Whose success is the job's, of programs that are the spec's roles with their ranks. */
 void request_decide_success(struct job_request *request, const struct job_spec *spec);
 
+/* A rank that fails does not end the job (cause_continue). */
+bool request_continues(const struct job_request *request);
 /* Slots that were said for a worker; 0: none. */
 uint32_t request_slots(const struct job_request *request, uint32_t worker);
 /* Slots were said for a worker, or that there may be more ranks than slots. */

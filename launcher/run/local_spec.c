@@ -243,6 +243,8 @@ static void fill_request(const struct job_spec *spec, struct job_request *reques
         request->timeout_ms = spec->timeouts.total;
     if (request->hang_after_ms == 0 && spec->on_hang == SPEC_FALLBACK_FAIL)
         request->hang_after_ms = spec->hang_after;
+    if (!request->on_rank_failure && spec->failure.on_rank_failure == FAILURE_OF_RANK_CONTINUE)
+        request->on_rank_failure = "continue";
     request_decide_success(request, spec);
 }
 

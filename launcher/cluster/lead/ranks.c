@@ -13,6 +13,8 @@
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 
+#define FAILURES_KEPT 100 /* in the status, which an object of the cluster holds */
+
 /* ---- while they run ---- */
 
 /* Every agent has said hello and what it holds. */
@@ -134,6 +136,13 @@ static void name_node(const struct lead *lead, json_t *cause)
         log_error("out of memory: the report does not name the node");
 }
 
+static void cut_failures(json_t *report)
+{
+    json_t *failures = json_object_get(report, "failures");
+    while (json_array_size(failures) > FAILURES_KEPT)
+        json_array_remove(failures, json_array_size(failures) - 1);
+}
+
 static void keep_report(struct lead *lead, const struct job_request *request)
 {
     struct drarun_error err = {0};
@@ -142,6 +151,7 @@ static void keep_report(struct lead *lead, const struct job_request *request)
     keep_fabric(lead, lead->job);
     json_decref(lead->attempt.report);
     lead->attempt.report = cause_json(cause);
+    cut_failures(lead->attempt.report);
     name_node(lead, json_object_get(lead->attempt.report, "cause"));
     lead_note_end(lead, lead->attempt.report, cause_restart(cause));
     /* our own pod is taken away: the next launcher ends this attempt and may begin another */
