@@ -16,6 +16,8 @@
 #define NAMES "what ranks publish is known to all jobs of the user on this machine: leave it out"
 #define NO_FILES "drarun copies no files: the program must be on every machine"
 #define DEBUGGER "start the debugger as the program: drarun -n 2 xterm -e gdb --args PROGRAM"
+#define FAILS "a rank that fails ends the job, but for --on-rank-failure continue"
+#define GO_ON "--on-rank-failure=continue"
 #define REPORT "--report FILE and --output json tell how the job ended, -v each step"
 #define MAPPING                                                                                    \
     "ranks fill a worker before the next one; --ranks-per-worker R is how many (ppr:R:node), "     \
@@ -184,17 +186,23 @@ const struct foreign_option foreign_options[] = {
     {FOREIGN_SRUN, "W wait", 1, FOREIGN_REFUSED,
      "drarun waits for every rank; --timeout TIME ends the job", NULL},
     {FOREIGN_OPENMPI5, "spawn-timeout", 1, FOREIGN_SAME, "--start-timeout", NULL},
-    {FOREIGN_SRUN, "K kill-on-bad-exit", 0, FOREIGN_SO, "a rank that fails ends the job", "1"},
-    {FOREIGN_SRUN, "k no-kill", 0, FOREIGN_REFUSED, "a rank that fails ends the job", NULL},
-    {FOREIGN_HYDRA, "enable-auto-cleanup", 0, FOREIGN_SO, "a rank that fails ends the job", NULL},
-    {FOREIGN_HYDRA, "disable-auto-cleanup dac", 0, FOREIGN_REFUSED,
-     "a rank that fails ends the job", NULL},
-    {FOREIGN_MPIRUN, "disable-recovery", 0, FOREIGN_SO, "a rank that fails ends the job", NULL},
-    {FOREIGN_MPIRUN, "enable-recovery continuous", 0, FOREIGN_REFUSED,
-     "a rank that fails ends the job", NULL},
-    {FOREIGN_MPIRUN, "max-restarts runtime-options rto", 1, FOREIGN_REFUSED,
-     "a rank that fails ends the job", NULL},
-    {FOREIGN_OPENMPI5, "with-ft", 1, FOREIGN_REFUSED, "a rank that fails ends the job", NULL},
+    {FOREIGN_SRUN, "K kill-on-bad-exit", 0, FOREIGN_WHEN, GO_ON, "0"},
+    {FOREIGN_SRUN, "K kill-on-bad-exit", 0, FOREIGN_SO, FAILS, "1"},
+    {FOREIGN_SRUN, "k no-kill", 0, FOREIGN_REFUSED, "an agent that is lost ends the job; " FAILS,
+     NULL},
+    {FOREIGN_HYDRA, "enable-auto-cleanup", 0, FOREIGN_SO, FAILS, NULL},
+    {FOREIGN_HYDRA, "disable-auto-cleanup dac", 0, FOREIGN_SAME, GO_ON, NULL},
+    {FOREIGN_MPIRUN, "disable-recovery", 0, FOREIGN_SO, FAILS, NULL},
+    {FOREIGN_MPIRUN, "continuous", 0, FOREIGN_SAME, GO_ON, NULL},
+    {FOREIGN_MPIRUN, "enable-recovery", 0, FOREIGN_REFUSED, "no rank is started again; " FAILS,
+     NULL},
+    {FOREIGN_MPIRUN, "runtime-options rto rtos", 1, FOREIGN_WHEN, GO_ON,
+     "abort-nonzero-exit=0 abort-nonzero-exit=false abort-nonzero-exit=no error-nonzero-status=0 "
+     "error-nonzero-status=false error-nonzero-status=no continuous continuous=1 continuous=true"},
+    {FOREIGN_MPIRUN, "runtime-options rto rtos", 1, FOREIGN_REFUSED, FAILS, NULL},
+    {FOREIGN_MPIRUN, "max-restarts", 1, FOREIGN_REFUSED, "no rank is started again; " FAILS, NULL},
+    {FOREIGN_OPENMPI5, "with-ft", 1, FOREIGN_REFUSED,
+     "ranks hear of no failure of others (ULFM); " FAILS, NULL},
     {FOREIGN_MPIRUN, "get-stack-traces report-state-on-timeout", 0, FOREIGN_REFUSED,
      "--hang-after TIME names the rank that the others wait for", NULL},
     {FOREIGN_SRUN, "X disable-status quit-on-interrupt", 0, FOREIGN_SO,

@@ -30,9 +30,10 @@ enum foreign_way {
     FOREIGN_HOSTS,        /* hosts as a list */
     FOREIGN_HOSTFILE,     /* hosts in a file */
     FOREIGN_PER_HOST,     /* ranks of each host, where there are several */
-    FOREIGN_SO,           /* so it is here, which `text` says; `values` are those that are so */
-    FOREIGN_CLASH,        /* that spelling is another option here; `text` tells both */
-    FOREIGN_REFUSED,      /* `text` says what to do instead, or why not */
+    FOREIGN_WHEN,    /* the same, if its value is one of `values`; else the next entry counts */
+    FOREIGN_SO,      /* so it is here, which `text` says; `values` are those that are so */
+    FOREIGN_CLASH,   /* that spelling is another option here; `text` tells both */
+    FOREIGN_REFUSED, /* `text` says what to do instead, or why not */
 };
 
 struct foreign_option {
@@ -43,7 +44,7 @@ struct foreign_option {
     uint8_t values_after; /* how many words follow it */
     enum foreign_way way;
     const char *text;
-    const char *values; /* FOREIGN_SO; NULL: whatever follows */
+    const char *values; /* FOREIGN_SO; NULL: whatever follows. FOREIGN_WHEN: in lower case */
 };
 
 extern const struct foreign_option foreign_options[];

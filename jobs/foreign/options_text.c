@@ -65,6 +65,10 @@ static void add_here(const struct foreign_option *option, struct buf *out)
         buf_printf(out, "`%.*s%s%s`", (int)length, option->text, option->text[length] ? " " : "",
                    option->text[length] ? option->text + length + 1 : "");
         return;
+    case FOREIGN_WHEN:
+        buf_printf(out, "`%.*s %s` with the values %s", (int)length, option->text,
+                   option->text + length + 1, option->values);
+        return;
     case FOREIGN_VARIABLE:
         buf_printf(out, "sets the variable `%sNAME` for the program's ranks", option->text);
         return;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/foreign/variables.h"
 
+#include <string.h>
+
 #include "jobs/foreign/options.h"
 #include "lib/base/cleanup.h"
 
@@ -9,7 +11,8 @@
 #define BINDING "--bind none, core, numa or a list as 0-1;2-3"
 #define FILES "--output-dir DIR"
 #define HOSTFILE "--hostfile FILE"
-#define FAILS "a rank that fails ends the job"
+#define GO_ON "--on-rank-failure=continue"
+#define ON "1 true yes on enable"
 #define SIGNALS "ranks get SIGTERM, and SIGKILL after --kill-after TIME"
 
 const struct foreign_variable foreign_variables[] = {
@@ -21,7 +24,7 @@ const struct foreign_variable foreign_variables[] = {
     {FOREIGN_INTEL, "I_MPI_JOB_ABORT_SIGNAL", NULL, FOREIGN_SAID_NOTHING, NULL, SIGNALS},
     {FOREIGN_INTEL, "I_MPI_JOB_STARTUP_TIMEOUT", NULL, FOREIGN_SAID_NOTHING, NULL,
      "--start-timeout TIME"},
-    {FOREIGN_INTEL, "I_MPI_FAULT_CONTINUE", OFF, FOREIGN_SAID_NOTHING, NULL, FAILS},
+    {FOREIGN_INTEL, "I_MPI_FAULT_CONTINUE", OFF " disable", FOREIGN_SAID_FAILURE, GO_ON, ON},
 
     {FOREIGN_HYDRA, "HYDRA_HOST_FILE", NULL, FOREIGN_SAID_WORKERS, NULL, HOSTFILE},
     {FOREIGN_INTEL, "I_MPI_HYDRA_HOST_FILE", NULL, FOREIGN_SAID_WORKERS, NULL, HOSTFILE},
@@ -63,8 +66,8 @@ const struct foreign_variable foreign_variables[] = {
     {FOREIGN_OPENMPI4, "OMPI_MCA_orte_timestamp_output", OFF, FOREIGN_SAID_NOTHING, NULL,
      "drarun ... | ts (moreutils)"},
     {FOREIGN_OPENMPI4, "OMPI_MCA_orte_output_filename", NULL, FOREIGN_SAID_OUTPUT, NULL, FILES},
-    {FOREIGN_OPENMPI4, "OMPI_MCA_orte_abort_on_non_zero_status", "1 true", FOREIGN_SAID_NOTHING,
-     NULL, FAILS},
+    {FOREIGN_OPENMPI4, "OMPI_MCA_orte_abort_on_non_zero_status", ON, FOREIGN_SAID_FAILURE, GO_ON,
+     OFF},
     {FOREIGN_OPENMPI4, "OMPI_MCA_rmaps_base_mapping_policy", "slot", FOREIGN_SAID_WORKERS, NULL,
      MAPPING},
     {FOREIGN_OPENMPI4, "OMPI_MCA_rmaps_base_ranking_policy", "slot", FOREIGN_SAID_WORKERS, NULL,
@@ -90,7 +93,8 @@ const struct foreign_variable foreign_variables[] = {
      "more ranks than CPUs are always allowed; --ranks-per-worker R is a limit"},
     {FOREIGN_OPENMPI4, "OMPI_MCA_orte_xterm", NULL, FOREIGN_SAID_NOTHING, NULL,
      "drarun -n 2 xterm -e PROGRAM"},
-    {FOREIGN_OPENMPI4, "OMPI_MCA_orte_enable_recovery", OFF, FOREIGN_SAID_NOTHING, NULL, FAILS},
+    {FOREIGN_OPENMPI4, "OMPI_MCA_orte_enable_recovery", OFF, FOREIGN_SAID_FAILURE, NULL,
+     "no rank is started again; --on-rank-failure continue lets the others go on"},
     {FOREIGN_OPENMPI5, "PRTE_MCA_rmaps_default_mapping_policy", "slot :oversubscribe",
      FOREIGN_SAID_WORKERS, NULL, MAPPING},
     {FOREIGN_OPENMPI5, "PRTE_MCA_rmaps_default_ranking_policy", "slot", FOREIGN_SAID_WORKERS, NULL,
@@ -111,7 +115,7 @@ const struct foreign_variable foreign_variables[] = {
     {FOREIGN_SRUN, "SLURM_STDERRMODE", "all", FOREIGN_SAID_OUTPUT, NULL, FILES},
     {FOREIGN_SRUN, "SLURM_STDINMODE", "0", FOREIGN_SAID_NOTHING, NULL, "--stdin RANK, all or none"},
     {FOREIGN_SRUN, "SLURM_TIMELIMIT", NULL, FOREIGN_SAID_TIMEOUT, NULL, "--timeout 10m"},
-    {FOREIGN_SRUN, "SLURM_KILL_BAD_EXIT", "1", FOREIGN_SAID_NOTHING, NULL, FAILS},
+    {FOREIGN_SRUN, "SLURM_KILL_BAD_EXIT", "1", FOREIGN_SAID_FAILURE, GO_ON, "0"},
     {FOREIGN_SRUN, "SLURM_EXPORT_ENV", "ALL", FOREIGN_SAID_NOTHING, NULL,
      "-genvnone, -genvlist A,B and -x NAME=VALUE"},
     {FOREIGN_SRUN, "SLURM_WORKING_DIR", NULL, FOREIGN_SAID_NOTHING, NULL, "--wd DIR"},
@@ -131,7 +135,11 @@ void foreign_variables_table(unsigned int from, struct buf *out)
                        foreign_launcher_name(from));
         any = true;
         buf_printf(out, "| `%s` | ", variable->name);
-        if (variable->ours)
+        const char *equals = variable->ours ? strchr(variable->ours, '=') : NULL;
+        if (equals)
+            buf_printf(out, "as `%.*s %s`, unless that is given, with the values ",
+                       (int)(equals - variable->ours), variable->ours, equals + 1);
+        else if (variable->ours)
             buf_printf(out, "as `%s`, in seconds, unless that is given", variable->ours);
         else
             buf_add_str(out, "not read: ");

@@ -15,6 +15,7 @@ enum foreign_said {
     FOREIGN_SAID_BIND,
     FOREIGN_SAID_OUTPUT, /* --label, --output-dir */
     FOREIGN_SAID_TIMEOUT,
+    FOREIGN_SAID_FAILURE, /* --on-rank-failure */
 };
 
 struct foreign_variable {
@@ -23,7 +24,8 @@ struct foreign_variable {
     const char *harmless;     /* values that change nothing here, "0 false"; NULL: none */
     enum foreign_said unless; /* then nothing is said about it */
     const char *ours;         /* our option, which it sets; NULL: it is not read */
-    const char *text;         /* what to say in its place */
+    const char *text;         /* what to say in its place; the values, in lower case, for which it
+                               * sets an option with its value, "--bind=core" */
 };
 
 extern const struct foreign_variable foreign_variables[];

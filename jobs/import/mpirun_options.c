@@ -244,6 +244,21 @@ static int take_its_variable(struct mpirun *m, const struct foreign_option *foun
     return rc;
 }
 
+/* What a job has for an option that is not carried over. */
+static const char *instead_of(const struct foreign_option *found)
+{
+    static const struct {
+        const char *ours, *text;
+    } list[] = {
+        {"--on-rank-failure", "; failurePolicy: {onRankFailure: continue} lets ranks fail alone"},
+        {"--signal", "; timeouts: {total: TIME, signal: SIGUSR1} sends one before the end"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(list); i++)
+        if (strncmp(found->text, list[i].ours, strlen(list[i].ours)) == 0)
+            return list[i].text;
+    return ", not needed";
+}
+
 static int use_option(struct mpirun *m, const char *option, const struct foreign_option *found,
                       const char *name, const struct field values[2])
 {
@@ -326,8 +341,9 @@ static int use_option(struct mpirun *m, const char *option, const struct foreign
     case ROLE_REFUSED:
         return mpirun_refuse(m, "%s %s %s; " MPIRUN_INSTEAD, m->name, option, roles[at].text);
     default:
-        reader_fail(m->node, "%s %s%s%s: not carried over, not needed", m->name, option,
-                    values[0].raw ? " " : "", values[0].raw ? values[0].raw : "");
+        reader_fail(m->node, "%s %s%s%s: not carried over%s", m->name, option,
+                    values[0].raw ? " " : "", values[0].raw ? values[0].raw : "",
+                    instead_of(found));
         return 0;
     }
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/run/foreign.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,6 +94,27 @@ static int check_so(const struct typed *typed, const char *word, struct drarun_e
     return refuse(typed, word, err);
 }
 
+/* Values of other launchers are in either case. */
+static bool is_one_of(const char *values, const char *value)
+{
+    char lower[64];
+    size_t length = strlen(value);
+    if (length >= sizeof lower)
+        return false;
+    for (size_t i = 0; i <= length; i++)
+        lower[i] = (char)tolower((unsigned char)value[i]);
+    return words_index(values, lower, length) >= 0;
+}
+
+/* The entry for the value that was typed. */
+static const struct foreign_option *entry_for(const struct foreign_option *option, const char *word,
+                                              const char *value)
+{
+    if (option->way != FOREIGN_WHEN || (value && is_one_of(option->values, value)))
+        return option;
+    return foreign_option_find((size_t)(option - foreign_options) + 1, word);
+}
+
 static int whole_job(const struct typed *typed, struct drarun_error *err)
 {
     return typed->each_only
@@ -126,6 +148,9 @@ static int use(const struct typed *typed, const char *word, struct drarun_error 
     case FOREIGN_SAME:
         return options_set(typed->table, typed->option->text, typed->shown, typed->values[0],
                            typed->each_only, request, err);
+    case FOREIGN_WHEN:
+        return options_set(typed->table, typed->option->text, typed->shown, NULL, typed->each_only,
+                           request, err);
     case FOREIGN_VARIABLE:
         return set_variable(typed, &current(typed)->env, err);
     case FOREIGN_SETS:
@@ -199,6 +224,7 @@ static int take(const struct option_table *table, int argc, char *const argv[], 
                               typed.option->values_after > 1 ? "two words: NAME VALUE" : "a value");
         typed.values[values++] = argv[typed.used++];
     }
+    typed.option = entry_for(typed.option, typed.shown, typed.values[0]);
     int rc = use(&typed, typed.shown, err);
     return rc < 0 ? rc : typed.used;
 }
@@ -249,6 +275,8 @@ static bool is_said(const struct job_request *request, enum foreign_said what)
         return request->label || request->output_dir;
     case FOREIGN_SAID_TIMEOUT:
         return request->timeout_ms > 0;
+    case FOREIGN_SAID_FAILURE:
+        return request->on_rank_failure != NULL;
     case FOREIGN_SAID_NOTHING:
         break;
     }
@@ -287,12 +315,14 @@ int foreign_variables_use(const struct option_table *table, struct job_request *
         if (!value || !value[0] || is_said(request, variable->unless) || is_spent(variable) ||
             (variable->harmless && words_index(variable->harmless, value, strlen(value)) >= 0))
             continue;
-        if (!variable->ours) {
+        bool sets = strchr(variable->ours ? variable->ours : "", '=') != NULL;
+        if (!variable->ours || (sets && !is_one_of(variable->text, value))) {
             log_note("%s=%s: drarun does not read this variable: %s", variable->name, value,
-                     variable->text);
+                     sets ? variable->ours : variable->text);
             continue;
         }
-        int rc = options_set(table, variable->ours, variable->name, value, false, request, err);
+        int rc = options_set(table, variable->ours, variable->name, sets ? NULL : value, false,
+                             request, err);
         if (rc < 0)
             return rc;
     }

@@ -131,8 +131,11 @@ static void no_entry_hides_another(void **state)
             snprintf(word, sizeof word, "%s%.*s", two ? "--" : "-", (int)n, w);
             const struct foreign_option *first = foreign_option_find(0, word);
             assert_non_null(first);
-            if (first != option && option->way != FOREIGN_CLASH && option->way != first->way)
+            bool adds = option->way == FOREIGN_CLASH || first->way == FOREIGN_WHEN;
+            if (first != option && !adds && option->way != first->way)
                 fail_msg("%s is of two kinds", word);
+            if (option->way == FOREIGN_WHEN) /* what holds for other values */
+                assert_non_null(foreign_option_find((size_t)(option - foreign_options) + 1, word));
             if (first->way == FOREIGN_SAME && option->way == FOREIGN_SAME)
                 assert_string_equal(first->text, option->text);
         }

@@ -145,7 +145,9 @@ static void refuses_with_a_reason(void **state)
         {{"-env", "A=1", "a"}, "-x takes NAME=VALUE"},
         {{"a", ":", "-genv", "A", "1", "b"}, "-genv is for the whole job"},
         {{"--mpi=pmi2", "a"}, "--mpi pmi2 is not possible here: ranks get PMIx"},
-        {{"--kill-on-bad-exit=0", "a"}, "a rank that fails ends the job"},
+        {{"--kill-on-bad-exit=2", "a"}, "2 is not possible here: a rank that fails ends the job"},
+        {{"--runtime-options", "donotlaunch", "a"}, "a rank that fails ends the job"},
+        {{"--on-rank-failure", "ignore", "a"}, "expected one of \"end continue\""},
         {{"--map-by", "node", "a"}, "--ranks-per-worker R"},
         {{"-c4", "a"}, "mpirun's: the number of ranks is -n N; srun's: --bind"},
         {{"--output", "tag", "a"}, "--label tags lines"},
@@ -225,6 +227,43 @@ static void takes_other_launchers_options(void **state)
         assert_int_equal(request.programs[0].ranks, 4);
         assert_int_equal(request.programs[0].argc, 1);
         assert_string_equal(request.programs[0].argv[0], "a");
+        request_done(&request);
+    }
+}
+
+/* Each launcher's way to let ranks fail alone. */
+static void others_let_ranks_fail(void **state)
+{
+    static const struct {
+        const char *const words[WORDS_MAX];
+        const char *is; /* NULL: not said */
+    } cases[] = {
+        {{"--on-rank-failure=continue", "a"}, "continue"},
+        {{"--on-rank-failure", "end", "a"}, "end"},
+        {{"--kill-on-bad-exit=0", "a"}, "continue"},
+        {{"-K0", "a"}, "continue"},
+        {{"-K", "a"}, NULL},
+        {{"--kill-on-bad-exit=1", "a"}, NULL},
+        {{"--continuous", "a"}, "continue"},
+        {{"-disable-auto-cleanup", "a"}, "continue"},
+        {{"--runtime-options", "ABORT-NONZERO-EXIT=0", "a"}, "continue"},
+        {{"--rto", "error-nonzero-status=false", "a"}, "continue"},
+        {{"--mca", "orte_abort_on_non_zero_status", "0", "a"}, "continue"},
+        {{"--mca", "orte_abort_on_non_zero_status", "1", "a"}, NULL},
+        {{"-env", "I_MPI_FAULT_CONTINUE", "on", "a"}, "continue"},
+        {{"-K0", "--on-rank-failure", "end", "a"}, "end"},
+        {{"--mca", "orte_abort_on_non_zero_status", "0", "--on-rank-failure", "end", "a"}, "end"},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct job_request request;
+        struct drarun_error err = {0};
+        if (parse(cases[i].words, &request, &err) < 0 ||
+            foreign_variables_use(&run_option_table, &request, &err) < 0)
+            fail_msg("case %zu: %s", i, err.text);
+        const char *is = request.on_rank_failure ? request.on_rank_failure : "not said";
+        if (strcmp(is, cases[i].is ? cases[i].is : "not said") != 0)
+            fail_msg("case %zu: %s", i, is);
         request_done(&request);
     }
 }
@@ -404,6 +443,7 @@ int main(void)
         cmocka_unit_test(reads_values),
         cmocka_unit_test(refuses_with_a_reason),
         cmocka_unit_test(takes_other_launchers_options),
+        cmocka_unit_test(others_let_ranks_fail),
         cmocka_unit_test(other_launchers_variables),
         cmocka_unit_test(heeds_other_launchers_variables),
         cmocka_unit_test(refuses_other_launchers_options),
