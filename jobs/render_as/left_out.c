@@ -28,6 +28,7 @@ static const char unbound[] = "torchrun binds no processes";
 static const char rules[] = "no launcher looks at how an attempt has ended";
 static const char report[] = "no launcher collects files beside a report";
 static const char watched[] = "no launcher watches the job";
+static const char limits[] = "no launcher signals ranks before their time is over";
 static const char manager[] = "it names the controller of a DraJob";
 
 const struct left_out left_out_fields[] = {
@@ -116,6 +117,8 @@ const struct left_out left_out_fields[] = {
     {"spec.timeouts.imagePull", WHY(waits, waits, waits)},
     {"spec.timeouts.start", WHY(waits, waits, waits)},
     {"spec.timeouts.total", WHY(stays, NULL, NULL), "0"},
+    {"spec.timeouts.signal", WHY(limits, limits, limits)},
+    {"spec.timeouts.signalBefore", WHY(limits, limits, limits)},
     {"spec.hangAfter", WHY(watched, watched, watched), "0"},
     {"spec.onHang", WHY(watched, watched, watched), "report"},
     {"spec.restarts", WHY("KubeRay replaces each pod that fails, however often", NULL, NULL)},

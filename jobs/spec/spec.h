@@ -77,6 +77,8 @@ struct spec_devices {
 
 struct spec_timeouts { /* milliseconds */
     int64_t queue, nodes, allocation, image_pull, start, total;
+    int64_t signal_before; /* total: then ranks get signal */
+    int signal;            /* its number; 0: none */
 };
 
 /* Of the launcher's pod; NULL: drarun's own (jobs/manifests/objects.h). Passed through as they are.

@@ -13,6 +13,7 @@
 #include "jobs/spec/spec_fields.h"
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/signal_name.h"
 
 static void check_config(const struct reader_node *node, struct spec_devices *d)
 {
@@ -551,6 +552,35 @@ static void check_success(const struct reader_node *spec, struct spec_raw *raw)
     buf_done(&names);
 }
 
+/* Which signal it is, so far by its place in the list, and whether it comes before the end. */
+static void check_signal(const struct reader_node *spec, struct spec_timeouts *timeouts)
+{
+    struct reader_node node, before;
+    if (!reader_get(spec, "timeouts", &node) || !json_is_object(node.value))
+        return;
+    bool has_before = reader_get(&node, "signalBefore", &before);
+    double before_s = (double)timeouts->signal_before / 1000;
+    double total_s = (double)timeouts->total / 1000;
+    if (timeouts->signal == 0) {
+        if (has_before)
+            reader_fail_key(&node, "signalBefore",
+                            "is for signal, which is missing: add one, such as SIGUSR1");
+        return;
+    }
+    timeouts->signal = signal_at((size_t)timeouts->signal - 1);
+    if (timeouts->total <= 0)
+        reader_fail_key(&node, "signal",
+                        "is sent before timeouts.total, which sets no limit: set it, too");
+    else if (timeouts->signal_before <= 0)
+        reader_fail_key(&node, "signalBefore",
+                        "must be above 0: at timeouts.total itself ranks get SIGTERM");
+    else if (timeouts->signal_before >= timeouts->total)
+        reader_fail_key(&node, has_before ? "signalBefore" : "signal",
+                        "the signal is to come %g s before timeouts.total, which is %g s: give a "
+                        "shorter signalBefore or a longer total",
+                        before_s, total_s);
+}
+
 static bool any_asks_for_nics(const struct job_spec *s)
 {
     bool any = false;
@@ -569,6 +599,7 @@ void spec_check(const struct reader_node *root, const struct reader_node *spec,
         check_document(root, raw);
     check_placement(spec, s);
     spec_check_failure_policy(spec, raw);
+    check_signal(spec, &s->timeouts);
     check_texts(spec, s);
     check_success(spec, raw);
     refuse_with_roles(spec, s);

@@ -10,6 +10,7 @@
 #include "jobs/ranks/binding.h"
 #include "jobs/spec/k8s_name.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/signal_name.h"
 #include "lib/cel/cel.h"
 #include "lib/cel/quantity.h"
 
@@ -461,6 +462,8 @@ static const struct field timeout_list[] = {
     {"imagePull", FIELD_DURATION, OF_TIMEOUTS(image_pull), .fallback = "30m"},
     {"start", FIELD_DURATION, OF_TIMEOUTS(start), .fallback = "2m"},
     {"total", FIELD_DURATION, OF_TIMEOUTS(total), .fallback = "0"},
+    {"signal", FIELD_CHOICE, OF_TIMEOUTS(signal), .choices = SIGNAL_NAMES}, /* see spec_check */
+    {"signalBefore", FIELD_DURATION, OF_TIMEOUTS(signal_before), .fallback = "1m"},
 };
 static const struct field_table timeout_fields = TABLE(timeout_list);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -52,6 +53,7 @@ static void test_short_form(void **state)
     assert_int_equal(s.timeouts.image_pull, 30 * 60 * 1000);
     assert_int_equal(s.timeouts.start, 120 * 1000);
     assert_int_equal(s.timeouts.total, 0);
+    assert_int_equal(s.timeouts.signal, 0);
     assert_int_equal(s.hang_after, 600 * 1000);
     assert_int_equal(s.restarts, 0);
     assert_int_equal(s.ttl_after_finished, -1);
@@ -101,7 +103,8 @@ static const char whole[] =
     "  template:\n"
     "    metadata: {labels: {k: v}}\n"
     "    spec: {containers: [{image: i, command: [c], args: [d]}], hostNetwork: on}\n"
-    "  timeouts: {queue: 1h30m, nodes: 90, allocation: 500ms, imagePull: 1d, start: 0, total: 2h}\n"
+    "  timeouts: {queue: 1h30m, nodes: 90, allocation: 500ms, imagePull: 1d, start: 0, total: 2h,\n"
+    "             signal: SIGXCPU, signalBefore: 90s}\n"
     "  hangAfter: 0s\n  restarts: 3\n  ttlSecondsAfterFinished: 60\n  suspend: true\n"
     "  queue: team-a\n  managedBy: kueue.x-k8s.io/multikueue\n";
 
@@ -159,6 +162,8 @@ static void test_everything(void **state)
     assert_int_equal(s.timeouts.allocation, 500);
     assert_int_equal(s.timeouts.image_pull, 86400 * 1000);
     assert_int_equal(s.timeouts.start, 0);
+    assert_int_equal(s.timeouts.signal, SIGXCPU);
+    assert_int_equal(s.timeouts.signal_before, 90 * 1000);
     assert_int_equal(s.hang_after, 0);
     assert_int_equal(s.restarts, 3);
     assert_int_equal(s.ttl_after_finished, 60);
@@ -295,6 +300,15 @@ static void test_refused(void **state)
          "spec.oversubscribe: is for ranks that ranks start through PMIx"},
         {JOB("launch: mpirun\n  failurePolicy: {onRankFailure: continue}"),
          "spec.failurePolicy.onRankFailure: your mpirun starts the ranks"},
+        {JOB("timeouts: {signal: SIGUSR1}"), "timeouts.signal: is sent before timeouts.total"},
+        {JOB("timeouts: {total: 1h, signal: SIGKILL}"), "expected one of SIGHUP, SIGINT"},
+        {JOB("timeouts: {total: 1h, signalBefore: 5m}"), "signalBefore: is for signal"},
+        {JOB("timeouts: {total: 1h, signal: SIGUSR1, signalBefore: 0}"),
+         "timeouts.signalBefore: must be above 0"},
+        {JOB("timeouts: {total: 90s, signal: SIGUSR1, signalBefore: 2m}"),
+         "signalBefore: the signal is to come 120 s before timeouts.total, which is 90 s"},
+        {JOB("timeouts: {total: 1m, signal: SIGUSR1}"),
+         "timeouts.signal: the signal is to come 60 s before timeouts.total, which is 60 s"},
         {JOB("failurePolicy: {onRankFailure: ignore}"), "expected one of end, continue"},
         {JOB("workers: 10000\n  ranksPerWorker: 4096"), "are more than the 1000000 ranks"},
         {JOB("devices: {gpus: {count: 8, resource: gpu}}"), "a resource such as nvidia.com/gpu"},
