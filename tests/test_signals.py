@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Signals to drarun, time limits, and how soon everything is over."""
+import json
 import os
 import signal
 import subprocess
@@ -7,7 +8,7 @@ import time
 
 import pytest
 
-from support.build import patience
+from support.build import SLOWER, patience
 
 READY = "echo ready; "
 
@@ -73,6 +74,72 @@ def test_timeout(drarun):
     result = drarun("--timeout", "0.5", "-n", 2, "sleep", "1000")
     assert result.rc == 124
     assert "--timeout" in result.err
+
+
+SAVES = "trap 'echo saved; exit 0' USR1; " + READY + "while :; do sleep 0.05; done"
+SOON = ["--timeout", 1000 + 4 * SLOWER, "--signal", "USR1@1000"]  # the ranks must have begun by then
+
+
+@pytest.mark.parametrize("where", [("-n", 2), ("--workers", 2, "-n", 2)])
+def test_signal_before_the_timeout(drarun, where):
+    result = drarun(*SOON, *where, "sh", "-c", SAVES).ok()
+    assert sorted(result.out.splitlines()) == ["ready", "ready", "saved", "saved"], result
+    assert result.err.count("drarun: SIGUSR1 sent to the ranks: the job's timeout ends them in 1000 s\n") == 1, result
+
+
+def test_signal_before_the_timeout_of_a_spec(drarun, tmp_path):
+    spec = tmp_path / "job.json"
+    spec.write_text(json.dumps({"kind": "DraJob", "metadata": {"name": "saves"}, "spec": {
+        "ranksPerWorker": 2, "image": "i", "command": ["sh", "-c", SAVES],
+        "timeouts": {"total": 1000 + 4 * SLOWER, "signal": "SIGUSR1", "signalBefore": "1000s"}}}))
+    result = drarun("run", "--local", spec).ok()
+    assert result.out.count("saved") == 2 and "SIGUSR1 sent to the ranks" in result.err, result
+
+
+def test_signal_before_the_timeout_reaches_agents(drarun, agents):
+    some = agents(2)
+    result = drarun(*some.options, *SOON, "-n", 2, "sh", "-c", SAVES).ok()
+    assert result.out.count("saved") == 2, result
+    assert [each.rc for each in some.finish()] == [0, 0]
+
+
+def test_signal_that_no_program_handles(drarun):
+    result = drarun(*SOON, "-n", 2, "sleep", "1000")
+    assert result.rc == 128 + signal.SIGUSR1, result
+    assert "drarun sent it 1000 s before the job's timeout (--signal): the program must handle it" in result.err, result
+
+
+def test_ranks_that_ignore_it_end_at_the_timeout(drarun):
+    result = drarun("--timeout", 1 + 4 * SLOWER, "--signal=SIGTERM@1", "-n", 2, "sh", "-c", "trap '' TERM; sleep 1000")
+    assert result.rc == 124, result
+
+
+def test_signal_is_not_sent_before_ranks_begin(drarun, agents):
+    """They could not handle it yet. The agent is stopped until that is said."""
+    some = agents(1)
+    agent = children(some.jobs[0].pid)[0]
+    os.kill(agent, signal.SIGSTOP)
+    job = drarun.start(*some.options, "--start-timeout", patience(), "--timeout", patience(), "--signal", f"USR1@{patience() - 0.5}",
+                       "sh", "-c", "echo done")
+    said = job.process.stderr.readline()
+    os.kill(agent, signal.SIGCONT)
+    assert "SIGUSR1 is not sent: " in said and "the ranks have not started" in said
+    assert job.finish().ok().out == "done\n"
+    assert some.finish()[0].rc == 0
+
+
+@pytest.mark.parametrize("options,said", [
+    (["--signal", "USR1"], "--signal USR1@60s: it is sent before --timeout TIME"),
+    (["--signal", "USR1@2m", "--timeout", 90], "--signal USR1@120s: --timeout is 90 s, so the signal cannot come 120 s before it"),
+    (["--timeout", 90, "--signal", "USR1@90"], "cannot come 90 s before it"),
+    (["--timeout", 90, "--signal", "KILL@5"], "expected SIG[@TIME] with one of SIGHUP"),
+    (["--timeout", 90, "--signal", "B:USR1@5"], "B: signals sbatch's shell alone"),
+    (["--timeout", 90, "--signal=R:USR1@5"], "prefixes are srun's, for reservations"),
+    (["--timeout", 90, "--signal", "USR1@soon"], "expected a duration"),
+    (["--timeout", 90, "--signal", "USR1@0"], "must be above 0")])
+def test_signal_that_cannot_come(drarun, options, said):
+    result = drarun(*options, "true")
+    assert result.rc == 64 and said in result.err, result
 
 
 def test_first_failure_ends_the_others(drarun):

@@ -207,10 +207,7 @@ const struct foreign_option foreign_options[] = {
      "--hang-after TIME names the rank that the others wait for", NULL},
     {FOREIGN_SRUN, "X disable-status quit-on-interrupt", 0, FOREIGN_SO,
      "the first ^C ends the ranks, the second one at once", NULL},
-    {FOREIGN_SRUN, "signal", 1, FOREIGN_REFUSED,
-     "no signal comes before the limit: at --timeout TIME ranks get SIGTERM, and SIGKILL after "
-     "--kill-after TIME",
-     NULL},
+    {FOREIGN_SRUN, "signal", 1, FOREIGN_SAME, "--signal", NULL},
     {FOREIGN_SRUN, "T threads slurmd-debug msg-timeout", 1, FOREIGN_REFUSED, NO_DAEMONS, NULL},
 
     /* how ranks meet */

@@ -318,6 +318,12 @@ bool cause_interrupted(struct cause *cause, int signo)
     return cause_tell_take(cause, &story);
 }
 
+void cause_warned(struct cause *cause, int signo, int64_t before_ms)
+{
+    cause->warned_signo = signo;
+    cause->warned_ms = before_ms;
+}
+
 void cause_singletons(struct cause *cause, uint32_t ranks_with_mpi_library)
 {
     cause->singletons = ranks_with_mpi_library;

@@ -102,6 +102,9 @@ bool cause_abort(struct cause *cause, uint32_t rank, uint32_t worker, const char
 bool cause_failure(struct cause *cause, const struct drarun_error *err);
 bool cause_timeout(struct cause *cause, int64_t limit_ms);
 bool cause_interrupted(struct cause *cause, int signo);
+/* The ranks were sent this signal, so long before the job's timeout: a rank that it kills is told
+ * so. */
+void cause_warned(struct cause *cause, int signo, int64_t before_ms);
 
 /* ---- in a cluster ---- */
 

@@ -38,6 +38,8 @@ struct cause {
     uint32_t singletons;
     uint32_t decisive_first, decisive_count; /* cause_decide_by; 0: none */
     uint32_t decisive_left;                  /* of them, that have not ended in order */
+    int warned_signo;                        /* cause_warned; 0: not yet */
+    int64_t warned_ms;                       /* so long before the timeout */
     bool pods;      /* the workers are pods, and their ends become known late */
     bool continues; /* cause_continue */
     bool needed;    /* the first cause: other ranks could wait for its rank */

@@ -236,10 +236,17 @@ static const struct {
     {SIGXFSZ, "it reached the limit on the size of a file (ulimit -f)"},
 };
 
-static void advise_signal(const struct cause_story *story, struct buf *out)
+static void advise_signal(const struct cause *cause, const struct cause_story *story,
+                          struct buf *out)
 {
     if (story->oom) {
         buf_add_str(out, "the ranks need more memory than their control group or machine has");
+        return;
+    }
+    if (story->signo == cause->warned_signo) {
+        buf_add_str(out, "drarun sent it ");
+        add_duration(cause->warned_ms * 1000, out);
+        buf_add_str(out, " before the job's timeout (--signal): the program must handle it");
         return;
     }
     for (size_t i = 0; i < ARRAY_LEN(signal_advice); i++)
@@ -268,7 +275,7 @@ static void add_advice(const struct cause *cause, struct buf *out)
     if (first->advice)
         buf_add_str(out, first->advice);
     else if (first->kind == CAUSE_SIGNAL)
-        advise_signal(first, out);
+        advise_signal(cause, first, out);
     else if (first->kind == CAUSE_EXIT)
         advise_exit(first->code, out);
     else if (first->kind == CAUSE_NO_FINALIZE)

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "launcher/job/private.h"
 #include "lib/base/cleanup.h"
@@ -148,6 +149,28 @@ static void on_limit_clock(evutil_socket_t fd, short what, void *arg)
     job_look(job);
 }
 
+/* A checkpoint is to be written before the end. Ranks that have not begun cannot handle a signal.
+ */
+static void on_warn_clock(evutil_socket_t fd, short what, void *arg)
+{
+    struct job *job = arg;
+    const struct job_request *request = job->request;
+    (void)fd, (void)what;
+    const char *name = sigabbrev_np(request->warn_signo);
+    double before_s = (double)request->warn_before_ms / 1000;
+    if (job->state > JOB_RUNNING)
+        return;
+    status_line_clear(job->status);
+    if (job->state < JOB_RUNNING) {
+        log_note("SIG%s is not sent: %g s before the job's timeout the ranks have not started",
+                 name, before_s);
+        return;
+    }
+    log_note("SIG%s sent to the ranks: the job's timeout ends them in %g s", name, before_s);
+    cause_warned(job->cause, request->warn_signo, request->warn_before_ms);
+    job_send_signal(job, request->warn_signo);
+}
+
 static void on_grace_clock(evutil_socket_t fd, short what, void *arg)
 {
     struct job *job = arg;
@@ -268,6 +291,7 @@ int job_make_clocks(struct job *job, struct drarun_error *err)
     job->clocks.start = evtimer_new(base, on_start_clock, job);
     job->clocks.notice = evtimer_new(base, on_notice_clock, job);
     job->clocks.limit = evtimer_new(base, on_limit_clock, job);
+    job->clocks.warn = evtimer_new(base, on_warn_clock, job);
     job->interrupt.grace_clock = evtimer_new(base, on_grace_clock, job);
     job->overdue.clock = evtimer_new(base, on_overdue_clock, job);
     job->notes.clock = evtimer_new(base, on_notes_clock, job);
@@ -279,7 +303,7 @@ int job_make_clocks(struct job *job, struct drarun_error *err)
     job->liveness.watch_clock = event_new(base, -1, EV_PERSIST, on_watch_clock, job);
     job->spawning.room_clock = evtimer_new(base, on_room_clock, job);
     job->clocks.look = evtimer_new(base, on_look_clock, job);
-    if (!job->clocks.start || !job->clocks.notice || !job->clocks.limit ||
+    if (!job->clocks.start || !job->clocks.notice || !job->clocks.limit || !job->clocks.warn ||
         !job->interrupt.grace_clock || !job->overdue.clock || !job->notes.clock ||
         !job->pause.clock || !job->hearsay.clock || !job->settling.clock ||
         !job->liveness.ping_clock || !job->preflight.reach_clock || !job->liveness.watch_clock ||
@@ -288,6 +312,9 @@ int job_make_clocks(struct job *job, struct drarun_error *err)
     job->liveness.ticked_ms = clock_ms();
     if (job->request->timeout_ms > 0)
         job_start_clock(job->clocks.limit, job->request->timeout_ms);
+    int64_t warn_ms = job->request->timeout_ms - job->request->warn_before_ms;
+    if (job->request->timeout_ms > 0 && job->request->warn_signo != 0)
+        job_start_clock(job->clocks.warn, warn_ms > 0 ? warn_ms : 0); /* an attempt may be late */
     if (job->remote)
         job_start_clock(job->liveness.ping_clock, ping_every_ms(job));
     if (job->remote && !job->request->pods)
@@ -297,13 +324,12 @@ int job_make_clocks(struct job *job, struct drarun_error *err)
 
 void job_free_clocks(struct job *job)
 {
-    struct event *const clocks[] = {job->clocks.start,          job->clocks.notice,
-                                    job->clocks.limit,          job->interrupt.grace_clock,
-                                    job->overdue.clock,         job->notes.clock,
-                                    job->pause.clock,           job->hearsay.clock,
-                                    job->settling.clock,        job->liveness.ping_clock,
-                                    job->preflight.reach_clock, job->liveness.watch_clock,
-                                    job->spawning.room_clock,   job->clocks.look};
+    struct event *const clocks[] = {
+        job->clocks.start,         job->clocks.notice,         job->clocks.limit,
+        job->clocks.warn,          job->interrupt.grace_clock, job->overdue.clock,
+        job->notes.clock,          job->pause.clock,           job->hearsay.clock,
+        job->settling.clock,       job->liveness.ping_clock,   job->preflight.reach_clock,
+        job->liveness.watch_clock, job->spawning.room_clock,   job->clocks.look};
     for (size_t i = 0; i < ARRAY_LEN(clocks); i++)
         if (clocks[i])
             event_free(clocks[i]);

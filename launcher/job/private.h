@@ -160,6 +160,7 @@ struct job_clocks {
     struct event *start;  /* the deadline of connecting, and then of preparing */
     struct event *notice; /* then people hear what is awaited */
     struct event *limit;  /* --timeout */
+    struct event *warn;   /* --signal */
     struct event *look;   /* at once: something ends the job that no callback looks for */
 };
 

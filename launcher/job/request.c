@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/job/request.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "jobs/spec/spec.h"
+#include "lib/base/error.h"
 
 void request_done(struct job_request *request)
 {
@@ -29,6 +31,24 @@ void request_decide_success(struct job_request *request, const struct job_spec *
     for (uint32_t r = 0; r < spec->success_role; r++)
         request->success_first += request->programs[r].ranks;
     request->success_count = request->programs[spec->success_role].ranks;
+}
+
+int request_check_warning(const struct job_request *request, struct drarun_error *err)
+{
+    double before_s = (double)request->warn_before_ms / 1000;
+    if (request->warn_signo == 0)
+        return 0;
+    const char *name = sigabbrev_np(request->warn_signo);
+    if (request->timeout_ms <= 0)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "--signal %s@%gs: it is sent before --timeout TIME: give that, too", name,
+                          before_s);
+    if (request->warn_before_ms >= request->timeout_ms)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "--signal %s@%gs: --timeout is %g s, so the signal cannot come %g s "
+                          "before it: give a shorter time or a longer --timeout",
+                          name, before_s, (double)request->timeout_ms / 1000, before_s);
+    return 0;
 }
 
 bool request_continues(const struct job_request *request)

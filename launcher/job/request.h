@@ -128,7 +128,9 @@ struct job_request {
     const char *collect_env; /* static: what ranks leave in the folder that this variable names is
                               * kept beside the report, which is a file; NULL: nothing */
 
-    int64_t timeout_ms; /* 0: none */
+    int64_t timeout_ms;     /* 0: none */
+    int warn_signo;         /* that ranks get before timeout_ms is over; 0: none */
+    int64_t warn_before_ms; /* so long before it */
     int64_t kill_after_ms;
     int64_t hang_after_ms;    /* 0: nobody looks */
     int64_t start_timeout_ms; /* 0: not said */
@@ -141,6 +143,9 @@ struct job_request {
 };
 
 void request_done(struct job_request *request);
+
+/* Kind DRARUN_ERR_USAGE: warn_signo would not come before the end. */
+int request_check_warning(const struct job_request *request, struct drarun_error *err);
 
 struct job_spec;
 /* Whose success is the job's, of programs that are the spec's roles with their ranks. */

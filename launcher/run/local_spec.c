@@ -241,6 +241,10 @@ static void fill_request(const struct job_spec *spec, struct job_request *reques
     request->launch_mpirun = spec->launch == SPEC_LAUNCH_MPIRUN;
     if (request->timeout_ms == 0)
         request->timeout_ms = spec->timeouts.total;
+    if (request->warn_signo == 0) {
+        request->warn_signo = spec->timeouts.signal;
+        request->warn_before_ms = spec->timeouts.signal_before;
+    }
     if (request->hang_after_ms == 0 && spec->on_hang == SPEC_FALLBACK_FAIL)
         request->hang_after_ms = spec->hang_after;
     if (!request->on_rank_failure && spec->failure.on_rank_failure == FAILURE_OF_RANK_CONTINUE)

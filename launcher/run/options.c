@@ -14,9 +14,11 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/number.h"
+#include "lib/base/signal_name.h"
 
 #define RADIX_MAX 1024
-#define KILL_AFTER_MS 1000 /* so that every rank is gone within 2 s of the first failure */
+#define SIGNAL_BEFORE_MS 60000 /* srun's, too */
+#define KILL_AFTER_MS 1000     /* so that every rank is gone within 2 s of the first failure */
 
 static struct request_program *current(void *target)
 {
@@ -140,6 +142,42 @@ static int set_verbose(void *target, const char *shown, const char *value, struc
     struct job_request *request = target;
     (void)shown, (void)value, (void)err;
     request->verbose++;
+    return 0;
+}
+
+/* srun's prefixes are for what drarun does not have. */
+static int refuse_prefix(const char *shown, const char *value, const char *colon,
+                         struct drarun_error *err)
+{
+    bool batch = memchr(value, 'B', (size_t)(colon - value)) != NULL;
+    return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "%s %s: %s", shown, value,
+                      batch ? "B: signals sbatch's shell alone, and drarun signals ranks: leave it "
+                              "out"
+                            : "prefixes are srun's, for reservations and sbatch's shell, which "
+                              "drarun does not have: leave them out");
+}
+
+/* SIG[@TIME] */
+static int set_signal(void *target, const char *shown, const char *value, struct drarun_error *err)
+{
+    struct job_request *request = target;
+    const char *at = strchr(value, '@'), *colon = strchr(value, ':');
+    int64_t before_ms = SIGNAL_BEFORE_MS;
+    if (colon)
+        return refuse_prefix(shown, value, colon, err);
+    int signo = signal_of_name(value, at ? (size_t)(at - value) : strlen(value));
+    if (signo == 0)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "%s: expected SIG[@TIME] with one of " SIGNAL_NAMES ", got \"%s\"", shown,
+                          value);
+    if (at && duration_parse(shown, at + 1, &before_ms, err) < 0)
+        return -err->code;
+    if (before_ms <= 0)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "%s %s: the time must be above 0: at --timeout itself ranks get SIGTERM",
+                          shown, value);
+    request->warn_signo = signo;
+    request->warn_before_ms = before_ms;
     return 0;
 }
 
@@ -364,6 +402,15 @@ static const struct option_spec specs[] = {
      .applies = TO_PROGRAMS,
      .instead = "the spec sets it: timeouts.total",
      .help = "end the job after this time, with status 124"},
+    {.name = "signal",
+     .value = "SIG[@TIME]",
+     .group = limits,
+     .kind = OPTION_CALL,
+     .set = set_signal,
+     .applies = TO_PROGRAMS,
+     .instead = "the spec sets it: timeouts.signal",
+     .help = "send this signal to the ranks TIME (default 60s) before\n--timeout, so that they can "
+             "write a checkpoint"},
     {.name = "kill-after",
      .value = "TIME",
      .group = limits,

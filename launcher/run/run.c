@@ -187,7 +187,8 @@ static int run_request(char *const all[], struct job_request *request, struct lo
     }
     if (*ret_spec && local_spec_tell(*ret_spec, &err) < 0)
         return fail(&err);
-    if (foreign_variables_use(&run_option_table, request, &err) < 0)
+    if (foreign_variables_use(&run_option_table, request, &err) < 0 ||
+        request_check_warning(request, &err) < 0)
         return fail(&err);
     return run_job(request);
 }

@@ -454,6 +454,30 @@ static void the_report_has_all_of_a_signal(void **state)
     rankmap_done(&map);
 }
 
+/* A signal that we sent before the timeout is not called somebody else's. */
+static void a_warning_that_kills_is_ours(void **state)
+{
+    (void)state;
+    const uint32_t ranks = 1;
+    for (int warned = 0; warned < 2; warned++) {
+        struct rankmap map;
+        struct cause_end end = {.host = "here", .signo = SIGTERM};
+        struct buf text = BUF_INIT;
+        assert_int_equal(rankmap_build(&ranks, 1, 1, 0, &map, NULL), 0);
+        struct cause *cause = cause_new(&map);
+        if (warned)
+            cause_warned(cause, SIGTERM, 90000);
+        assert_true(cause_rank_end(cause, &end));
+        cause_explain(cause, &text);
+        assert_non_null(strstr(text.data, warned ? "  drarun sent it 90.00 s before the job's "
+                                                   "timeout (--signal): the program must handle it"
+                                                 : "  drarun did not send it"));
+        buf_done(&text);
+        cause_free(cause);
+        rankmap_done(&map);
+    }
+}
+
 /* What the agent knows of a rank comes before what its status usually means. */
 static void the_agents_advice_is_told(void **state)
 {
@@ -701,6 +725,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(some_ranks_decide),
         cmocka_unit_test(others_may_fail_the_job),
+        cmocka_unit_test(a_warning_that_kills_is_ours),
         cmocka_unit_test(ranks_may_fail_alone),
         cmocka_unit_test(ranks_that_are_needed_end_the_job),
         cmocka_unit_test(failures_before_another_end),

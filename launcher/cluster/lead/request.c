@@ -159,6 +159,8 @@ int ranks_build(const struct ranks_facts *facts, const struct request_pods *pods
         .kill_after_ms = KILL_AFTER_MS,
         .hang_after_ms = facts->spec->on_hang == SPEC_FALLBACK_FAIL ? facts->spec->hang_after : 0,
         .start_timeout_ms = facts->spec->timeouts.start,
+        .warn_signo = facts->spec->timeouts.signal,
+        .warn_before_ms = facts->spec->timeouts.signal_before,
         .on_rank_failure =
             facts->spec->failure.on_rank_failure == FAILURE_OF_RANK_CONTINUE ? "continue" : NULL,
     };

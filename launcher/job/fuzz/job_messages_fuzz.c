@@ -225,6 +225,7 @@ static struct event *clock_at(const struct job *job, uint8_t index)
         job->hearsay.clock,         job->settling.clock,      job->agents[0].linger,
         job->agents[1].linger,      job->agents[2].linger,    job->preflight.reach_clock,
         job->liveness.watch_clock,  job->spawning.room_clock, job->clocks.look,
+        job->clocks.warn,
     };
     return clocks[index % ARRAY_LEN(clocks)];
 }
@@ -368,6 +369,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         .frames = flags & FRAMED,
         .stdin_rank = flags & STDIN_ALL ? REQUEST_STDIN_ALL : 0,
         .hang_after_ms = flags & WATCHED ? 600000 : 0,
+        .timeout_ms = flags & WATCHED ? 600000 : 0,
+        .warn_signo = flags & WATCHED ? SIGUSR1 : 0,
+        .warn_before_ms = 1000,
+        .on_rank_failure = flags & SLOTS && !(flags & MPIRUN) ? "continue" : NULL,
         .slots = flags & SLOTS ? 4 : 0,
         .launch_mpirun = flags & MPIRUN,
         .kill_after_ms = 1000,

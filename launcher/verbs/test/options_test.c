@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -231,6 +232,30 @@ static void takes_other_launchers_options(void **state)
     }
 }
 
+/* As srun takes it, too. */
+static void takes_a_signal_before_the_end(void **state)
+{
+    static const struct {
+        const char *value;
+        int signo;
+        int64_t before_ms;
+    } cases[] = {{"USR1", SIGUSR1, 60000},
+                 {"SIGUSR2@90", SIGUSR2, 90000},
+                 {"term@5m", SIGTERM, 300000},
+                 {"10@250ms", SIGUSR1, 250}};
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct job_request request;
+        struct drarun_error err = {0};
+        assert_int_equal(
+            parse(WORDS("--timeout", "10m", "--signal", cases[i].value, "a"), &request, &err), 0);
+        assert_int_equal(request.warn_signo, cases[i].signo);
+        assert_int_equal(request.warn_before_ms, cases[i].before_ms);
+        assert_int_equal(request_check_warning(&request, &err), 0);
+        request_done(&request);
+    }
+}
+
 /* Each launcher's way to let ranks fail alone. */
 static void others_let_ranks_fail(void **state)
 {
@@ -443,6 +468,7 @@ int main(void)
         cmocka_unit_test(reads_values),
         cmocka_unit_test(refuses_with_a_reason),
         cmocka_unit_test(takes_other_launchers_options),
+        cmocka_unit_test(takes_a_signal_before_the_end),
         cmocka_unit_test(others_let_ranks_fail),
         cmocka_unit_test(other_launchers_variables),
         cmocka_unit_test(heeds_other_launchers_variables),
