@@ -557,6 +557,37 @@ def test_agent_is_killed_under_mpi(drarun, nodes, agents, mpi_named, name):
     stop(some)
 
 
+def test_agent_is_silent_for_as_long_as_it_may(drarun, agents):
+    """A process that is stopped, whose machine acknowledges all it gets."""
+    some = agents(2, once=False)
+    job = running(drarun, [*some.options, "--agent-timeout", "5s"], "sleep 1000")
+    os.kill(children(some.jobs[1].pid)[0], signal.SIGSTOP)
+    result = job.finish(timeout=60, clean=False)  # what the stopped agent holds is there until it runs
+    os.kill(children(some.jobs[1].pid)[0], signal.SIGCONT)
+    assert result.rc == 70 and re.search(r"worker 1 \(.*\) was lost: no message from it for 5 s", result.err), result
+    nothing_left(job)
+    stop(some)
+
+
+@pytest.mark.plain("it waits for more than 30 s of silence")
+def test_machine_is_cut_off_for_a_while(drarun, nodes, agents, tmp_path):
+    """As while a virtual machine is moved: neither launcher nor agents nor their kernels give it up, if the user says so."""
+    machines, go = nodes(2), tmp_path / "go"
+    some = agents(machines)
+    job = running(drarun, [*some.options, "--agent-timeout", "5m"], f"until test -e {go}; do sleep 0.1; done; echo done $RANK",
+                  under=machines.head.enter)
+    machines[1].run("ip", "link", "set", "eth0", "down")
+    end = time.monotonic() + 45
+    while time.monotonic() < end and job.process.poll() is None:
+        time.sleep(0.2)
+    assert job.process.poll() is None, job.finish()
+    machines[1].run("ip", "link", "set", "eth0", "up")
+    go.touch()
+    result = job.finish(timeout=120)
+    assert sorted(result.ok().out.splitlines()) == [f"done {rank}" for rank in range(4)], result
+    assert [each.rc for each in some.finish()] == [0, 0]
+
+
 @pytest.mark.plain("it waits for 30 s of silence")
 @and_timed
 def test_network_goes_away(drarun, nodes, agents, timed):

@@ -67,7 +67,7 @@ spec:
       hostIPC: true
       securityContext: {runAsUser: 0, sysctls: [{name: a, value: b}]}
       containers: [{name: worker, livenessProbe: {httpGet: {port: http}}, resources: {claims: [{name: c}]}}]
-  timeouts: {queue: 24h, nodes: 30m, allocation: 600, imagePull: 1h30m, start: 1.5m, total: 2h, signal: SIGUSR1, signalBefore: 1m}
+  timeouts: {queue: 24h, nodes: 30m, allocation: 600, imagePull: 1h30m, start: 1.5m, total: 2h, agent: 30s, signal: SIGUSR1, signalBefore: 1m}
   hangAfter: 10m
   onHang: report
   failurePolicy:
@@ -230,7 +230,7 @@ def test_schema_and_parser_agree(drarun, tmp_path):
         # of the merged template: which container is whose, and names
         pod = "/template/spec/containers/" in name and all(each["code"] == "missing" for each in result["findings"])
         # of two numbers in two places
-        cpus = all(any(part in each["message"] for part in ("both must be one number", "equal parts", "slots are fewer", "timeouts.total"))
+        cpus = all(any(part in each["message"] for part in ("both must be one number", "equal parts", "slots are fewer", "timeouts.total", "timeouts.agent"))
                    for each in result["findings"])
         match = name in {"more/spec/devices/gpus/left out", "more/spec/devices/nics/left out"}
         role = name in LACKS

@@ -117,6 +117,7 @@ const struct left_out left_out_fields[] = {
     {"spec.timeouts.imagePull", WHY(waits, waits, waits)},
     {"spec.timeouts.start", WHY(waits, waits, waits)},
     {"spec.timeouts.total", WHY(stays, NULL, NULL), "0"},
+    {"spec.timeouts.agent", WHY(watched, watched, watched)},
     {"spec.timeouts.signal", WHY(limits, limits, limits)},
     {"spec.timeouts.signalBefore", WHY(limits, limits, limits)},
     {"spec.hangAfter", WHY(watched, watched, watched), "0"},

@@ -75,8 +75,12 @@ struct spec_devices {
     const char *config_driver; /* whose it is; NULL without config */
 };
 
+#define SPEC_AGENT_TIMEOUT_MIN_MS 5000
+#define SPEC_AGENT_TIMEOUT_MAX_MS 600000
+
 struct spec_timeouts { /* milliseconds */
     int64_t queue, nodes, allocation, image_pull, start, total;
+    int64_t agent;         /* how long one may be silent; 0: not said */
     int64_t signal_before; /* total: then ranks get signal */
     int signal;            /* its number; 0: none */
 };

@@ -581,6 +581,18 @@ static void check_signal(const struct reader_node *spec, struct spec_timeouts *t
                         before_s, total_s);
 }
 
+static void check_agent_timeout(const struct reader_node *spec, int64_t ms)
+{
+    struct reader_node timeouts, node;
+    if (!reader_get(spec, "timeouts", &timeouts) || !json_is_object(timeouts.value) ||
+        !reader_get(&timeouts, "agent", &node))
+        return;
+    if (ms < SPEC_AGENT_TIMEOUT_MIN_MS || ms > SPEC_AGENT_TIMEOUT_MAX_MS)
+        reader_fail(&node, "expected %d s to %d s for timeouts.agent, got %g s",
+                    SPEC_AGENT_TIMEOUT_MIN_MS / 1000, SPEC_AGENT_TIMEOUT_MAX_MS / 1000,
+                    (double)ms / 1000);
+}
+
 static bool any_asks_for_nics(const struct job_spec *s)
 {
     bool any = false;
@@ -600,6 +612,7 @@ void spec_check(const struct reader_node *root, const struct reader_node *spec,
     check_placement(spec, s);
     spec_check_failure_policy(spec, raw);
     check_signal(spec, &s->timeouts);
+    check_agent_timeout(spec, s->timeouts.agent);
     check_texts(spec, s);
     check_success(spec, raw);
     refuse_with_roles(spec, s);

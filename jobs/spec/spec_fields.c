@@ -462,6 +462,7 @@ static const struct field timeout_list[] = {
     {"imagePull", FIELD_DURATION, OF_TIMEOUTS(image_pull), .fallback = "30m"},
     {"start", FIELD_DURATION, OF_TIMEOUTS(start), .fallback = "2m"},
     {"total", FIELD_DURATION, OF_TIMEOUTS(total), .fallback = "0"},
+    {"agent", FIELD_DURATION, OF_TIMEOUTS(agent)},                          /* see spec_check */
     {"signal", FIELD_CHOICE, OF_TIMEOUTS(signal), .choices = SIGNAL_NAMES}, /* see spec_check */
     {"signalBefore", FIELD_DURATION, OF_TIMEOUTS(signal_before), .fallback = "1m"},
 };

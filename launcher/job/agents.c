@@ -161,10 +161,19 @@ static void on_closed(struct channel *channel, const struct drarun_error *err, v
     job_look(job);
 }
 
+/* The kernel does not end the connection before we call the agent lost. */
+static void bear_silence(const struct job *job, struct channel *channel)
+{
+    int64_t ms = job->request->agent_timeout_ms + CHANNEL_AGENT_BEYOND_MS;
+    if (job->request->agent_timeout_ms > 0 && ms > CHANNEL_SILENCE_MS)
+        channel_set_silence(channel, (unsigned int)ms);
+}
+
 /* The connection of an agent stands. */
 static void connected(struct agent *agent, struct channel *channel)
 {
     agent->channel = channel;
+    bear_silence(agent->job, channel);
     agent->heard_ms = clock_ms();
     channel_set_callbacks(channel, agent_on_message, on_closed, agent);
     agent_advance(agent, AGENT_CONNECTED);

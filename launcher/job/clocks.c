@@ -18,6 +18,7 @@
  * both together are the longest that a loss goes unnoticed, which is to be 15 s with the end. */
 #define PING_PODS_EVERY_MS 2000
 #define PING_PODS_LOST_MS 12000
+#define PINGS_LEAST 4
 #define OVERDUE_MORE_MS 3000 /* from the drop of stalled output until agents are killed */
 #define NOTICE_MS 1500       /* until people hear why an agent is not reached */
 #define AWAITED_SHOWN 8      /* names after the first */
@@ -220,14 +221,24 @@ static void on_overdue_clock(evutil_socket_t fd, short what, void *arg)
     job_look(job);
 }
 
+static int64_t agent_timeout_ms(const struct job *job)
+{
+    if (job->request->agent_timeout_ms > 0)
+        return job->request->agent_timeout_ms;
+    return job->request->pods ? PING_PODS_LOST_MS : PING_LOST_MS;
+}
+
+/* Several in the time of an agent that is to be lost soon. */
 static int64_t ping_every_ms(const struct job *job)
 {
-    return job->request->pods ? PING_PODS_EVERY_MS : PING_EVERY_MS;
+    int64_t usual = job->request->pods ? PING_PODS_EVERY_MS : PING_EVERY_MS;
+    int64_t often = agent_timeout_ms(job) / PINGS_LEAST;
+    return often < usual ? often : usual;
 }
 
 static void check_heard(struct job *job, int64_t now)
 {
-    int64_t limit = job->request->pods ? PING_PODS_LOST_MS : PING_LOST_MS;
+    int64_t limit = agent_timeout_ms(job);
     for (uint32_t i = 0; i < job->count; i++) {
         struct agent *agent = &job->agents[i];
         struct drarun_error err = {0};

@@ -135,6 +135,7 @@ static void fill_job(struct launch_message *m, const struct launch_facts *facts)
         request->kill_after_ms < UINT32_MAX ? (uint32_t)request->kill_after_ms : UINT32_MAX;
     wire->orphan_wait_ms =
         request->orphan_wait_ms < UINT32_MAX ? (uint32_t)request->orphan_wait_ms : UINT32_MAX;
+    wire->agent_timeout_ms = (uint32_t)request->agent_timeout_ms;
     wire->universe = facts->universe;
     wire->hold = facts->hold;
     wire->start = facts->start;

@@ -133,6 +133,7 @@ struct job_request {
     int64_t warn_before_ms; /* so long before it */
     int64_t kill_after_ms;
     int64_t hang_after_ms;    /* 0: nobody looks */
+    int64_t agent_timeout_ms; /* how long an agent may be silent; 0: not said */
     int64_t start_timeout_ms; /* 0: not said */
     int64_t orphan_wait_ms;   /* how long agents keep ranks without a launcher */
 

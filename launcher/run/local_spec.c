@@ -241,6 +241,8 @@ static void fill_request(const struct job_spec *spec, struct job_request *reques
     request->launch_mpirun = spec->launch == SPEC_LAUNCH_MPIRUN;
     if (request->timeout_ms == 0)
         request->timeout_ms = spec->timeouts.total;
+    if (request->agent_timeout_ms == 0)
+        request->agent_timeout_ms = spec->timeouts.agent;
     if (request->warn_signo == 0) {
         request->warn_signo = spec->timeouts.signal;
         request->warn_before_ms = spec->timeouts.signal_before;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/run/options.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -8,6 +9,7 @@
 
 #include "jobs/ranks/binding.h"
 #include "jobs/spec/k8s_name.h"
+#include "jobs/spec/spec.h"
 #include "jobs/ranks/rankmap.h"
 #include "launcher/programs/agent_image.h"
 #include "launcher/run/foreign.h"
@@ -15,6 +17,7 @@
 #include "lib/base/error.h"
 #include "lib/base/number.h"
 #include "lib/base/signal_name.h"
+#include "lib/wire/channel.h"
 
 #define RADIX_MAX 1024
 #define SIGNAL_BEFORE_MS 60000 /* srun's, too */
@@ -178,6 +181,24 @@ static int set_signal(void *target, const char *shown, const char *value, struct
                           shown, value);
     request->warn_signo = signo;
     request->warn_before_ms = before_ms;
+    return 0;
+}
+
+static_assert(SPEC_AGENT_TIMEOUT_MAX_MS == CHANNEL_AGENT_TIMEOUT_MAX_MS,
+              "agents take what a spec and a command line may say");
+
+static int set_agent_timeout(void *target, const char *shown, const char *value,
+                             struct drarun_error *err)
+{
+    struct job_request *request = target;
+    int64_t ms = 0;
+    if (duration_parse(shown, value, &ms, err) < 0)
+        return -err->code;
+    if (ms < SPEC_AGENT_TIMEOUT_MIN_MS || ms > SPEC_AGENT_TIMEOUT_MAX_MS)
+        return error_kind(err, DRARUN_ERR_USAGE, ERANGE, "%s: expected %ds to %ds, got %s", shown,
+                          SPEC_AGENT_TIMEOUT_MIN_MS / 1000, SPEC_AGENT_TIMEOUT_MAX_MS / 1000,
+                          value);
+    request->agent_timeout_ms = ms;
     return 0;
 }
 
@@ -427,6 +448,15 @@ static const struct option_spec specs[] = {
      .instead = "the spec sets it: hangAfter",
      .help = "end the job, and name the rank, if a rank is stopped or\nits agent is silent for "
              "this long (default: never)"},
+    {.name = "agent-timeout",
+     .value = "TIME",
+     .group = limits,
+     .kind = OPTION_CALL,
+     .set = set_agent_timeout,
+     .applies = TO_PROGRAMS,
+     .instead = "the spec sets it: timeouts.agent",
+     .help = "how long an agent may be silent before it is lost, and\nthe job with it: 5s to 10m "
+             "(default 30s; in pods 12s)"},
     {.name = "start-timeout",
      .value = "TIME",
      .group = limits,

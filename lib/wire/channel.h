@@ -13,6 +13,10 @@
 #include "lib/wire/wire.pb-c.h"
 
 #define CHANNEL_SILENCE_MS 30000
+/* The most that the user may choose for agents (Launch.agent_timeout_ms). The kernel ends their
+ * connections so much later, since the launcher knows which agent is lost. */
+#define CHANNEL_AGENT_TIMEOUT_MAX_MS 600000
+#define CHANNEL_AGENT_BEYOND_MS 3000
 
 struct channel;
 

@@ -15,6 +15,21 @@
 #define SILENCE_MS 35000
 #define SILENCE_POD_MS 15000
 
+/* What the user bears of an agent (Launch.agent_timeout_ms) is borne by all. Another launcher that
+ * comes is newer, and is served at once, however long this one is still borne. */
+static unsigned int choose_silence(const struct agent *agent, uint32_t timeout_ms)
+{
+    struct channel *channel = agent->launcher.channel;
+    if (timeout_ms == 0)
+        return agent->options.pod ? SILENCE_POD_MS : SILENCE_MS;
+    if (timeout_ms > CHANNEL_AGENT_TIMEOUT_MAX_MS)
+        timeout_ms = CHANNEL_AGENT_TIMEOUT_MAX_MS;
+    unsigned int silence_ms = timeout_ms + CHANNEL_AGENT_BEYOND_MS;
+    if (channel && !agent->launcher.lost && silence_ms > CHANNEL_SILENCE_MS)
+        channel_set_silence(channel, silence_ms);
+    return silence_ms;
+}
+
 static void on_prepared(struct agent *agent)
 {
     agent_enter(agent, AGENT_READY);
@@ -71,11 +86,12 @@ static const struct peers_owner peers_owner = {
 void agent_connect_take(struct agent *agent, Drarun__Wire__Launch *launch)
 {
     struct drarun_error err = {0};
+    unsigned int silence_ms = choose_silence(agent, launch->agent_timeout_ms);
     int rc = agent_prepare_take(agent, launch, &err);
     if (rc == 0) {
         struct peers_owner owner = peers_owner;
         owner.arg = agent;
-        owner.silence_ms = agent->options.pod ? SILENCE_POD_MS : SILENCE_MS;
+        owner.silence_ms = silence_ms;
         agent->peers = peers_new(agent->base, &agent->job, &agent->tree, agent->dial_tls, &owner);
         rc = agent->peers ? 0 : error_set(&err, ENOMEM, "out of memory");
     }

@@ -54,6 +54,7 @@ static void test_short_form(void **state)
     assert_int_equal(s.timeouts.start, 120 * 1000);
     assert_int_equal(s.timeouts.total, 0);
     assert_int_equal(s.timeouts.signal, 0);
+    assert_int_equal(s.timeouts.agent, 0);
     assert_int_equal(s.hang_after, 600 * 1000);
     assert_int_equal(s.restarts, 0);
     assert_int_equal(s.ttl_after_finished, -1);
@@ -104,7 +105,7 @@ static const char whole[] =
     "    metadata: {labels: {k: v}}\n"
     "    spec: {containers: [{image: i, command: [c], args: [d]}], hostNetwork: on}\n"
     "  timeouts: {queue: 1h30m, nodes: 90, allocation: 500ms, imagePull: 1d, start: 0, total: 2h,\n"
-    "             signal: SIGXCPU, signalBefore: 90s}\n"
+    "             agent: 1.5m, signal: SIGXCPU, signalBefore: 90s}\n"
     "  hangAfter: 0s\n  restarts: 3\n  ttlSecondsAfterFinished: 60\n  suspend: true\n"
     "  queue: team-a\n  managedBy: kueue.x-k8s.io/multikueue\n";
 
@@ -162,6 +163,7 @@ static void test_everything(void **state)
     assert_int_equal(s.timeouts.allocation, 500);
     assert_int_equal(s.timeouts.image_pull, 86400 * 1000);
     assert_int_equal(s.timeouts.start, 0);
+    assert_int_equal(s.timeouts.agent, 90 * 1000);
     assert_int_equal(s.timeouts.signal, SIGXCPU);
     assert_int_equal(s.timeouts.signal_before, 90 * 1000);
     assert_int_equal(s.hang_after, 0);
@@ -300,6 +302,9 @@ static void test_refused(void **state)
          "spec.oversubscribe: is for ranks that ranks start through PMIx"},
         {JOB("launch: mpirun\n  failurePolicy: {onRankFailure: continue}"),
          "spec.failurePolicy.onRankFailure: your mpirun starts the ranks"},
+        {JOB("timeouts: {agent: 4s}"), "expected 5 s to 600 s for timeouts.agent, got 4 s"},
+        {JOB("timeouts: {agent: 0}"), "for timeouts.agent, got 0 s"},
+        {JOB("timeouts: {agent: 11m}"), "for timeouts.agent, got 660 s"},
         {JOB("timeouts: {signal: SIGUSR1}"), "timeouts.signal: is sent before timeouts.total"},
         {JOB("timeouts: {total: 1h, signal: SIGKILL}"), "expected one of SIGHUP, SIGINT"},
         {JOB("timeouts: {total: 1h, signalBefore: 5m}"), "signalBefore: is for signal"},
