@@ -256,6 +256,21 @@ def test_rule_ends_the_job(jobs):
     assert result.rc == 9 and "failurePolicy.rules[1] ends the job" in result.err and "follows" not in result.err, result
 
 
+FARM = ["sh", "-c", 'trap "echo rank $RANK saved; exit 0" USR1; echo up; [ $RANK != 1 ] || exit 3; while :; do sleep 0.1; done']
+
+
+def test_rank_fails_alone_and_the_others_are_warned(jobs):
+    """45 s after the job began, which is long after its ranks did."""
+    job = Running(jobs, workers=2, ranksPerWorker=2, command=FARM, failurePolicy={"onRankFailure": "continue"},
+                  timeouts={"total": "10m", "signal": "SIGUSR1", "signalBefore": "9m15s", "agent": "30s"})
+    result = job.ended(120)
+    assert result.rc == 3, result
+    assert sorted(result.out.split("\n")) == ["", "rank 0 saved", "rank 2 saved", "rank 3 saved", *4 * ["up"]], result
+    assert "SIGUSR1 sent to the ranks: the job's timeout ends them in 555 s" in result.err, result
+    report = jobs.status()["report"]
+    assert report["failed"] == 1 and [each["rank"] for each in report["failures"]] == [1] and report["cause"]["exit"] == 3, report
+
+
 def test_infrastructure_has_a_number_of_its_own(jobs):
     job = Running(jobs, workers=2, command=SLEEPS, failurePolicy={"infrastructureRestarts": 1}).wait_running()
     evict(jobs, "job-w-0")
