@@ -428,6 +428,23 @@ def test_silent_node_is_noticed_and_avoided(jobs, timed):
         lost.wait_ready()
 
 
+def test_silent_node_may_come_back(jobs):
+    """For timeouts.agent: longer than the usual 12 s, and than the 30 s after which a kernel ends a connection."""
+    job = Running(jobs, "--here", workers=1, command=["sh", "-c", "echo up; sleep 50; echo done"], timeouts={"agent": "4m"}).wait_lines(1)
+    node = next(each for each in jobs.cluster.nodes if each.name == node_of(jobs, "job-w-0"))
+    began = time.monotonic()
+    node.cut()
+    try:
+        while time.monotonic() - began < 40:
+            assert job.job.process.poll() is None, job.ended()
+            time.sleep(0.5)
+    finally:
+        node.mend()
+        node.wait_ready()
+    result = job.ended(120).ok()
+    assert result.out == "up\ndone\n" and "lost" not in result.err, result
+
+
 @and_timed
 def test_node_of_the_launcher_is_silent(jobs, timed):
     """Said within 30 s by the client, list and status; cancel ends the job without its launcher, and nothing of it stays."""
