@@ -342,9 +342,12 @@ def test_mpiruns_variables_are_taken_as_those_of_the_container(imported):
     assert "mpirun's JAX_PROCESS_ID=1 is left out: each rank gets its own" in notes
 
 
-def test_ranks_that_may_fail_alone_are_told_how_a_job_says_it(imported):
-    _, notes = imported(MPIJOB.replace("COMMAND", json.dumps(["mpirun", "-np", "6", "--continuous", "app"])))
-    assert "mpirun --continuous: not carried over; failurePolicy: {onRankFailure: continue} lets ranks fail alone" in notes
+@pytest.mark.parametrize("option,key", [
+    ("--continuous", "failurePolicy: {onRankFailure: continue} lets ranks fail alone"),
+    ("--timeout 600", "timeouts: {total: TIME} ends the job after it")])
+def test_options_for_which_a_job_has_a_key(imported, option, key):
+    _, notes = imported(MPIJOB.replace("COMMAND", json.dumps(["mpirun", "-np", "6", *option.split(), "app"])))
+    assert f"mpirun {option}: not carried over; {key}" in notes
 
 
 def test_a_launcher_that_is_a_worker(drarun, imported):

@@ -251,6 +251,7 @@ static const char *instead_of(const struct foreign_option *found)
         const char *ours, *text;
     } list[] = {
         {"--on-rank-failure", "; failurePolicy: {onRankFailure: continue} lets ranks fail alone"},
+        {"--timeout", "; timeouts: {total: TIME} ends the job after it"},
         {"--signal", "; timeouts: {total: TIME, signal: SIGUSR1} sends one before the end"},
     };
     for (size_t i = 0; i < ARRAY_LEN(list); i++)
