@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/ranks/env_conflict.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 
@@ -38,6 +39,20 @@ static void apply(struct strlist *env, char *const entries[], size_t count, appl
     }
 }
 
+/* The first `others` entries of env are the user's, the image's and the pod's. */
+static void add_defaults(const Drarun__Wire__Environment *level, size_t others, struct strlist *env)
+{
+    for (size_t i = 0; i < level->n_defaults; i++) {
+        const char *equals = strchr(level->defaults[i], '='), *why = NULL;
+        cleanup_free char *name =
+            equals ? strndup(level->defaults[i], (size_t)(equals - level->defaults[i])) : NULL;
+        if (equals && !name)
+            env->failed = true;
+        if (name && name[0] && !env_conflict(env->items, others, name, equals + 1, &why))
+            env_default(env, name, equals + 1);
+    }
+}
+
 /* ---- levels ---- */
 
 static const Drarun__Wire__RankSetting *find(const Drarun__Wire__Launch *launch,
@@ -65,9 +80,10 @@ void rank_setting_add(const Drarun__Wire__Launch *launch, uint32_t local_rank, s
         rank ? rank->env : NULL, launch->own ? launch->own->env : NULL, launch->derived};
     if (levels[0])
         apply(env, levels[0]->set, levels[0]->n_set, env_set);
+    size_t others = env->count;
     for (size_t i = 0; i < ARRAY_LEN(levels); i++)
         if (levels[i])
-            apply(env, levels[i]->defaults, levels[i]->n_defaults, env_default);
+            add_defaults(levels[i], others, env);
     for (size_t i = ARRAY_LEN(levels); i-- > 0;)
         if (levels[i])
             apply(env, levels[i]->prepend, levels[i]->n_prepend, prepend);

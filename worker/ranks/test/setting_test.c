@@ -85,6 +85,28 @@ static void nearest_wins_and_the_user_above_all(void **state)
     strlist_done(&env);
 }
 
+/* What the image has set rules a default out; what another level has set does not. */
+static void no_default_beside_its_opposite(void **state)
+{
+    (void)state;
+    struct parts p;
+    struct strlist env = STRLIST_INIT;
+    fill(&p);
+    LIST(&p.all, defaults, "OMPI_MCA_btl_tcp_if_include=eth0", "NCCL_NET=IB", "UCX_TLS=tcp,self",
+         "NCCL_IB_GID_INDEX=3");
+    LIST(&p.worker, defaults, "UCX_NET_DEVICES=mlx5_0:1", "NCCL_IB_ADDR_RANGE=10.0.0.0/8");
+    strlist_add(&env, "OMPI_MCA_btl_tcp_if_exclude=lo,docker0");
+    strlist_add(&env, "NCCL_NET_PLUGIN=spcx");
+    rank_setting_add(&p.launch, 1, &env);
+    assert_null(env_get(&env, "OMPI_MCA_btl_tcp_if_include"));
+    assert_null(env_get(&env, "NCCL_NET"));
+    is(&env, "UCX_TLS", "tcp,self");
+    is(&env, "UCX_NET_DEVICES", "mlx5_0:1");
+    is(&env, "NCCL_IB_GID_INDEX", "3");
+    assert_false(env.failed);
+    strlist_done(&env);
+}
+
 static void other_ranks_get_the_workers(void **state)
 {
     (void)state;
@@ -153,6 +175,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nearest_wins_and_the_user_above_all),
+        cmocka_unit_test(no_default_beside_its_opposite),
         cmocka_unit_test(other_ranks_get_the_workers),
         cmocka_unit_test(nothing_derived),
         cmocka_unit_test(odd_entries),
