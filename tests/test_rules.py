@@ -680,6 +680,35 @@ def test_the_users_values_win(derive):
     assert sorted(text.split("=")[0] for text in said) == ["NCCL_IB_HCA", "NCCL_NET"]  # what we would set otherwise
 
 
+@rule("D12")
+@pytest.mark.parametrize("user,left_out", [
+    ({"OMPI_MCA_btl_tcp_if_exclude": "lo,docker0"}, ["OMPI_MCA_btl_tcp_if_include"]),
+    ({"UCX_NET_DEVICES": "mlx5_0:1"}, ["UCX_TLS"]), ({"UCX_TLS": "rc,sm,self"}, ["UCX_NET_DEVICES"]),
+    ({"UCX_TLS": "tcp,self"}, []), ({"NCCL_NET_PLUGIN": "spcx"}, ["NCCL_NET"]), ({"NCCL_NET_PLUGIN": "none"}, []),
+    ({"NCCL_IB_DISABLE": "1"}, []), ({"NCCL_COLLNET_ENABLE": "1"}, ["NCCL_NET"]),
+    ({"NCCL_COLLNET_ENABLE": "1", "NCCL_NET": "IB"}, []),
+], ids=str)
+def test_what_the_users_values_rule_out(derive, user, left_out):
+    """Libraries fail where both are set, or ignore what the user set."""
+    names = {"OMPI_MCA_btl_tcp_if_include", "UCX_TLS", "UCX_NET_DEVICES", "NCCL_NET"}
+    plan = derive(World([gpu(0)], [nic(0)], workers=2, userEnv=user))
+    env = dict(plan["env"], **plan["workers"][1]["env"])
+    assert sorted(names - set(env)) == left_out and all(env[name] == value for name, value in user.items())
+    said = [w["detail"] for w in plan["warnings"] if f"{list(user)[0]}=" in w["detail"] and "is not set" in w["detail"]]
+    assert [re.search(r": (\w+) is not set: ", text)[1] for text in said] == left_out
+
+
+@rule("D12")
+@pytest.mark.parametrize("user,fails", [
+    ({"NCCL_IB_DISABLE": "1"}, True), ({"NCCL_IB_DISABLE": "0"}, False), ({"NCCL_IB_DISABLE": "1", "NCCL_NET": "Socket"}, False)],
+    ids=str)
+def test_rdma_is_required_and_disabled(derive, user, fails):
+    """NCCL ends with an error, as the job wants it, and its words do not say why."""
+    plan = derive(World([gpu(0)], [nic(0)], userEnv=user))
+    said = [w["detail"] for w in plan["warnings"] if "network: any" in w["detail"]]
+    assert said == ["NCCL_IB_DISABLE=1: NCCL finds no network beside NCCL_NET=IB, and ends; network: any lets it use TCP"] * fails
+
+
 @rule("D8", "W:PROFILE_FILE_MISSING")
 def test_a_file_that_one_worker_lacks(derive):
     world = World(*two_sockets(), labels={INSTANCE: "a4-highgpu-8g"}, workers=2)

@@ -271,6 +271,18 @@ static void set_mnnvl(struct planning *p)
 
 /* ---- the common environment ---- */
 
+/* What the user sets himself is handled below. */
+static void drop_ruled_out(struct planning *p)
+{
+    struct plan_vars *env = &p->plan->env;
+    const char *user = NULL;
+    for (size_t i = env->count; i-- > 0;) {
+        const struct plan_var *var = &env->list[i];
+        if (!ncclenv_user(p, var->name, &user) && ncclenv_ruled_out(p, var->name, var->value))
+            plan_vars_drop(env, var->name);
+    }
+}
+
 static void add_user(struct planning *p)
 {
     for (char *const *item = p->in->user_env; item && *item; item++) {
@@ -285,6 +297,19 @@ static void add_user(struct planning *p)
         plan_vars_set(&p->plan->env, (struct plan_var){name, equals + 1, "user", "set by the user",
                                                        profile_rule(p->in->profiles, "user"), ""});
     }
+}
+
+/* The job is not to run without RDMA, and NCCL's own error names neither variable. */
+static void warn_disabled(struct planning *p)
+{
+    const struct plan_var *net = plan_vars_find(&p->plan->env, "NCCL_NET");
+    const char *off = NULL;
+    if (net && strcasecmp(net->value, "IB") == 0 && ncclenv_user(p, "NCCL_IB_DISABLE", &off) &&
+        off[0] && strcmp(off, "0") != 0)
+        warnings_add(&p->plan->warnings, WARN_USER_OVERRIDES_PROFILE, WORKER_NONE,
+                     "NCCL_IB_DISABLE=%s: NCCL finds no network beside NCCL_NET=%s, and ends; "
+                     "network: any lets it use TCP",
+                     off, net->value);
 }
 
 /* Each worker reaches the others through what it claimed, or all use the pod network. */
@@ -309,7 +334,9 @@ void ncclenv_common(struct planning *p)
     set_mnnvl(p);
     ncclenv_script(p);
     ncclenv_inspector(p);
+    drop_ruled_out(p);
     add_user(p);
+    warn_disabled(p);
 }
 
 /* ---- a worker's own ---- */

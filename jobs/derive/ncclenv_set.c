@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "jobs/derive/plan_private.h"
+#include "jobs/ranks/env_conflict.h"
 
 bool ncclenv_user(const struct planning *p, const char *name, const char **ret_value)
 {
@@ -38,6 +39,30 @@ static void warn_override(struct planning *p, const char *name, const char *user
                  "%s=%s (derived: %s)", name, user, value);
 }
 
+static size_t user_count(const struct planning *p)
+{
+    size_t count = 0;
+    while (p->in->user_env && p->in->user_env[count])
+        count++;
+    return count;
+}
+
+bool ncclenv_ruled_out(struct planning *p, const char *name, const char *value)
+{
+    const struct warnings *there = &p->plan->warnings;
+    const char *why = NULL;
+    const char *theirs = env_conflict(p->in->user_env, user_count(p), name, value, &why);
+    if (!theirs)
+        return false;
+    const char *text = plan_text(p->plan, "%s: %s is not set: %s", theirs, name, why);
+    for (size_t i = 0; i < there->count; i++)
+        if (there->list[i].code == WARN_USER_OVERRIDES_PROFILE &&
+            strcmp(there->list[i].detail, text) == 0)
+            return true;
+    warnings_add(&p->plan->warnings, WARN_USER_OVERRIDES_PROFILE, WORKER_NONE, "%s", text);
+    return true;
+}
+
 void ncclenv_set_own(struct planning *p, struct plan_vars *vars, const char *name,
                      const char *value, const char *rule, const char *fact)
 {
@@ -47,6 +72,8 @@ void ncclenv_set_own(struct planning *p, struct plan_vars *vars, const char *nam
             warn_override(p, name, user, value);
         return;
     }
+    if (ncclenv_ruled_out(p, name, value))
+        return;
     ncclenv_script_loses(p, name, value, rule);
     plan_vars_set(vars,
                   (struct plan_var){name, value, rule, fact, profile_rule(p->in->profiles, rule),

@@ -76,6 +76,8 @@ void ncclenv_ranks(struct planning *p, uint32_t w);
 /* ncclenv_set.c: the user's value or ours; NULL. */
 const char *ncclenv_effective(const struct planning *p, const char *name);
 bool ncclenv_user(const struct planning *p, const char *name, const char **ret_value);
+/* Whether a variable of the user's rules ours out (jobs/ranks/env_conflict.h); then says so. */
+bool ncclenv_ruled_out(struct planning *p, const char *name, const char *value);
 
 /* Sets a variable of one worker or rank, unless the user did: then says so where it differs. */
 void ncclenv_set_own(struct planning *p, struct plan_vars *vars, const char *name,

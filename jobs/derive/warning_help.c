@@ -121,7 +121,8 @@ static const struct {
     [WARN_MIG_NO_P2P] = {"MIG devices have neither NVLink nor P2P between each other",
                          "claim whole GPUs where ranks exchange much data"},
     [WARN_USER_OVERRIDES_PROFILE] = {"a variable that you, the image or the pod set replaces the "
-                                     "derived value",
+                                     "derived value, or contradicts another one, which is then "
+                                     "not set",
                                      "nothing, when the value is meant; else remove it from "
                                      "nccl.env, the pod or the image"},
 };
