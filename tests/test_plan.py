@@ -369,6 +369,15 @@ def hybrid(spec, workers, gpus, nics, more=""):
     return path
 
 
+@pytest.mark.parametrize("network,net", [({}, "gIB"), ({"network": "rdma"}, "gIB"), ({"network": "any"}, None)], ids=str)
+def test_a_job_that_may_use_tcp_is_not_kept_from_it(drarun, machine, tmp_path, network, net):
+    """Where the spec says so; that any is the default of a job whose NICs are not claimed says nothing."""
+    job = tmp_path / "job.json"
+    job.write_text(json.dumps(dict({"workers": 1, "image": "i", "command": ["c"], "devices": {
+        "gpus": {"count": 1}, "nics": {"count": 1, "class": "dranet"}}}, **network)))
+    assert json.loads(drarun("plan", "-o", "json", job, *machine("a4-highgpu-8g", 1)).ok().out)["plan"]["env"].get("NCCL_NET") == net
+
+
 def test_gpus_of_a_device_plugin(drarun, machine, spec):
     """In no slice: what is known of the job is planned, and what is left to the pod is said."""
     words = hybrid(spec, 2, 8, 8), *machine("a4-highgpu-8g", 2)

@@ -1009,6 +1009,14 @@ def test_no_silent_fallback_to_tcp(derive, machine, net):
     assert derive(World([gpu(0)], [nic(0)], {INSTANCE: machine} if machine else {}))["env"].get("NCCL_NET") == net
 
 
+@rule("V1")
+@pytest.mark.parametrize("machine", [None, "a4-highgpu-8g", "BM.GPU.H100.8"])
+def test_tcp_is_no_failure_where_it_will_do(derive, machine):
+    """With a name in NCCL_NET NCCL would end where the image has no libibverbs."""
+    env = derive(World([gpu(0)], [nic(0)], {INSTANCE: machine} if machine else {}, network="any"))["env"]
+    assert "NCCL_NET" not in env
+
+
 @rule("V2")
 @pytest.mark.parametrize("machine,want", [
     (None, "=eth0"), ("BM.GPU.H100.8", "=eth0"), ("a4-highgpu-8g", "eth0"), ("a4x-highgpu-4g", "eth0"),

@@ -165,6 +165,13 @@ static const char *marked_source(const struct planning *p, const json_t *row, co
     return mark ? plan_text(p->plan, "%s (%s)", source, mark) : source;
 }
 
+/* With its name NCCL would fail where RDMA does not work, and the job may use TCP there. */
+static bool keeps_from_tcp(const struct planning *p, const char *name)
+{
+    return p->in->tcp_will_do && p->plan->profile->data == PROFILE_RDMA &&
+           strcmp(name, "NCCL_NET") == 0;
+}
+
 static void add_rows(struct planning *p, const json_t *rows, struct plan_vars *vars,
                      const char *rule, const char *fact, const char *source)
 {
@@ -174,7 +181,7 @@ static void add_rows(struct planning *p, const json_t *rows, struct plan_vars *v
     {
         const char *name = value_text(row, "name");
         const char *own = value_text(row, "source");
-        if (!applies(p, json_object_get(row, "when")))
+        if (!applies(p, json_object_get(row, "when")) || keeps_from_tcp(p, name))
             continue;
         const char *value = expand(p, value_text(row, "value"));
         if (json_is_true(json_object_get(row, "file")) && !file_there(p, name, value))

@@ -262,6 +262,7 @@ struct plan_input plan_input_of(const struct job_spec *spec, const struct spec_r
 {
     return (struct plan_input){
         .network = network_of(spec, role),
+        .tcp_will_do = spec->network_given && spec->network == SPEC_NETWORK_ANY,
         .ranks = ranks_of(role),
         .mpi = spec->mpi_transport,
         .hca_list = role->nccl_hca_list,

@@ -39,6 +39,7 @@ struct plan_worker_input {
 
 struct plan_input {
     enum spec_network network; /* 0: rdma */
+    bool tcp_will_do;          /* network: any was asked for, and is not only the default */
     enum plan_ranks ranks;
     enum spec_transport mpi;     /* 0: auto */
     enum spec_hca_list hca_list; /* 0: auto */

@@ -140,6 +140,7 @@ struct job_spec {
     enum spec_claims claims;
     json_t *compute_domain; /* an object where wanted, else NULL */
     enum spec_network network;
+    bool network_given; /* written, and not the default */
     enum spec_fallback on_tcp_fallback, on_preflight_warning;
     enum spec_fabric fabric; /* what the preflight does with NICs */
     enum spec_launch launch;

@@ -618,6 +618,7 @@ void spec_check(const struct reader_node *root, const struct reader_node *spec,
     refuse_with_roles(spec, s);
     if (!s->claims)
         s->claims = s->queue ? SPEC_CLAIMS_TEMPLATE : SPEC_CLAIMS_DIRECT;
+    s->network_given = s->network != 0;
     if (!s->network)
         s->network = any_asks_for_nics(s) ? SPEC_NETWORK_RDMA : SPEC_NETWORK_ANY;
     if (!s->fabric) {

@@ -78,6 +78,7 @@ static int build_plan(const struct drarun_env_options *o, struct drarun_env *env
         .pod = in->pod, .node = in->node, .claims = in->claims, .probe = in->probe};
     const struct plan_input input = {
         .network = o->network && o->network[0] == 'a' ? SPEC_NETWORK_ANY : SPEC_NETWORK_RDMA,
+        .tcp_will_do = o->network && o->network[0] == 'a',
         .ranks = PLAN_RANKS_POD,
         .mpi = (enum spec_transport)transport,
         .hca_list = (enum spec_hca_list)list,

@@ -134,6 +134,7 @@ static void read_policy(const json_t *launcher, struct plan_input *in)
                *ranks = value_text(launcher, "ranksPerPod");
     const json_t *gpus = json_object_get(launcher, "gpus");
     in->network = network && strcmp(network, "any") == 0 ? SPEC_NETWORK_ANY : SPEC_NETWORK_RDMA;
+    in->tcp_will_do = in->network == SPEC_NETWORK_ANY;
     in->ranks = !ranks                      ? PLAN_RANKS_AUTO
                 : strcmp(ranks, "pod") == 0 ? PLAN_RANKS_POD
                                             : PLAN_RANKS_GPU;
