@@ -838,6 +838,46 @@ def test_gid_index_by_version(derive, version, addresses, want):
     assert env.get("NCCL_IB_GID_INDEX") == want and env.get("UCX_IB_GID_INDEX") == (want if want == "5" else None)
 
 
+@rule("H2", "D12")
+@pytest.mark.parametrize("user,version,want", [
+    ({}, "2.28.9", "5"), ({"NCCL_IB_ADDR_RANGE": "10.1.0.0/16"}, "2.28.9", None),
+    ({"NCCL_IB_ROCE_VERSION_NUM": "1"}, "2.28.9", None)])
+def test_an_index_would_hide_the_users_range(derive, user, version, want):
+    """With an index NCCL looks at neither."""
+    tables = [table(LINK, None, V4)] * 2
+    assert derive(roce(*tables, version=version, userEnv=user))["workers"][0]["env"].get("NCCL_IB_GID_INDEX") == want
+
+
+@rule("H2")
+def test_an_index_would_hide_the_vendors_range(derive):
+    """CoreWeave's fabric has its own range, which need not be the first address."""
+    made = [shown(0, port(link="Ethernet", gids=table(LINK, None, V6)), name="ibp0")]
+    plan = derive(World([gpu(0)], made, {"kubernetes.io/arch": "arm64"}))
+    assert plan["profile"] == "coreweave-roce" and plan["env"]["NCCL_IB_ADDR_RANGE"] == "fd02::/16"
+    assert "NCCL_IB_GID_INDEX" not in plan["workers"][0]["env"]
+
+
+@rule("H2")
+@pytest.mark.parametrize("version,own,says", [
+    ("2.28.9", "-1", "NCCL 2.28.9 finds each NIC's own"), ("2.20.5", None, "takes one entry for all NICs")])
+def test_the_vendors_index_is_not_for_all(derive, version, own, says):
+    """Oracle's list has 3 for all NICs; one of these has its entry elsewhere."""
+    world = roce(table(LINK, V4), table(LINK, None, V4), version=version)
+    for worker in world.workers:
+        worker["labels"][INSTANCE] = "BM.GPU.H200.8"
+    plan = derive(world)
+    assert plan["env"]["NCCL_IB_GID_INDEX"] == "3" and plan["workers"][0]["env"].get("NCCL_IB_GID_INDEX") == own
+    assert says in [w["detail"] for w in plan["warnings"] if w["code"] == "GID_INDEX_DIFFERS"][0]
+
+
+@rule("H2")
+def test_the_users_index_is_for_all(derive):
+    plan = derive(roce(table(LINK, V4), table(LINK, None, V4), userEnv={"NCCL_IB_GID_INDEX": "3"}))
+    assert "NCCL_IB_GID_INDEX" not in plan["workers"][0]["env"]
+    [said] = [w["detail"] for w in plan["warnings"] if w["code"] == "GID_INDEX_DIFFERS"]
+    assert said.endswith("your NCCL_IB_GID_INDEX=3 is taken for all NICs: remove it, and use NCCL 2.26 or newer")
+
+
 @rule("H3", "W:NIC_NO_ADDRESS")
 def test_gid_family(derive):
     plan = derive(roce(table(LINK, V6), table(LINK, V6)))

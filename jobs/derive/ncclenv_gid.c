@@ -6,6 +6,7 @@
 #include "jobs/derive/gid_table.h"
 #include "jobs/derive/plan_private.h"
 
+#define GID_INDEX "NCCL_IB_GID_INDEX"
 #define USUAL_ROCE2_GID 3 /* where a NIC with one IPv4 address has its RoCE v2 entry */
 #define PORTS_MAX (NCCL_NICS_MAX * 2)
 
@@ -126,10 +127,21 @@ static const char *version_text(struct planning *p)
     return plan_text(p->plan, "%u.%u.%u", v / 10000, v / 100 % 100, v % 100);
 }
 
+/* -1, as nothing, leaves the choice to NCCL. */
+static bool is_index(const char *value)
+{
+    return value && value[0] >= '0' && value[0] <= '9';
+}
+
 /* What NCCL does where one index cannot be right for all. */
 static const char *outcome(struct planning *p, const struct gid_ports *ports)
 {
-    const char *version = version_text(p);
+    const char *version = version_text(p), *user = NULL;
+    if (ncclenv_user(p, GID_INDEX, &user) && is_index(user))
+        return plan_text(p->plan,
+                         "your " GID_INDEX "=%s is taken for all NICs: remove it, and use NCCL "
+                         "2.26 or newer",
+                         user);
     if (p->plan->version < NCCL_VERSION(2, 21, 0))
         return plan_text(p->plan,
                          "NCCL %s takes one entry for all NICs, and none fits: use NCCL 2.26 or "
@@ -179,6 +191,23 @@ static bool nccl_errs(const struct planning *p, const struct gid_ports *ports)
     return false;
 }
 
+/* One index for all NICs, which the vendor's table or script has, is wrong for some of them. */
+static void free_index(struct planning *p, struct plan_worker *worker)
+{
+    const char *user = NULL;
+    if (p->plan->version >= NCCL_VERSION(2, 21, 0) && !ncclenv_user(p, GID_INDEX, &user) &&
+        is_index(ncclenv_effective(p, GID_INDEX)))
+        ncclenv_set_own(p, &worker->env, GID_INDEX, "-1", "gid-differs",
+                        "GID tables of the pod's NICs");
+}
+
+/* NCCL looks for an entry in that range by itself, which need not be the first. */
+static bool has_range(const struct planning *p)
+{
+    const char *range = ncclenv_effective(p, "NCCL_IB_ADDR_RANGE");
+    return range && range[0] && p->plan->version >= NCCL_VERSION(2, 21, 0);
+}
+
 /* Where all agree; elsewhere it is said what follows. */
 static void set_index(struct planning *p, struct plan_worker *worker, struct gid_ports *ports,
                       int32_t w)
@@ -194,6 +223,7 @@ static void set_index(struct planning *p, struct plan_worker *worker, struct gid
         agree &= port->index == ports->list[0].index;
     }
     if (!agree) {
+        free_index(p, worker);
         warn_differ(p, ports, w);
         return;
     }
@@ -204,7 +234,7 @@ static void set_index(struct planning *p, struct plan_worker *worker, struct gid
         warnings_add(&p->plan->warnings, WARN_GID_INDEX_DIFFERS, w,
                      "the pod's RoCE v2 GID is entry %d, not %d", index, USUAL_ROCE2_GID);
     if (shifted || nccl_errs(p, ports))
-        ncclenv_set_own(p, &worker->env, "NCCL_IB_GID_INDEX", value, "gid-index", fact);
+        ncclenv_set_own(p, &worker->env, GID_INDEX, value, "gid-index", fact);
     if (shifted)
         ncclenv_set_own(p, &worker->env, "UCX_IB_GID_INDEX", value, "gid-index", fact);
 }
@@ -220,5 +250,6 @@ void ncclenv_gid(struct planning *p, uint32_t w)
     if (!ports.known)
         return;
     set_family(p, worker);
-    set_index(p, worker, &ports, (int32_t)w);
+    if (!has_range(p))
+        set_index(p, worker, &ports, (int32_t)w);
 }
