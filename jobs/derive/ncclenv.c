@@ -387,19 +387,20 @@ static bool wants_hca_list(const struct planning *p)
     return p->in->hca_list == SPEC_HCA_ALWAYS || p->plan->profile->hca_list;
 }
 
-/* Two ports of one card that the vendor's names put on different rails. */
+/* Two ports of one card that the vendor's names put on different rails. NCCL_NET_MERGE_POLICY, of
+ * 2.30.7, would do the same, but older versions ignore it, and the version is often not known. */
 static void set_merge(struct planning *p, struct plan_worker *worker)
 {
-    if (!p->plan->profile->merge_rails || p->plan->version < NCCL_VERSION(2, 24, 0))
+    bool level = p->plan->version >= NCCL_VERSION(2, 24, 0);
+    if (!p->plan->profile->merge_rails || p->plan->version < NCCL_VERSION(2, 20, 0))
         return;
     for (size_t n = 1; n < worker->nic_count; n++) {
         const struct plan_nic *a = &worker->nics[n - 1], *b = &worker->nics[n];
         if (a->device.pci == PCI_NONE || a->device.pci >> 3 != b->device.pci >> 3 ||
             a->named_rail < 0 || a->named_rail == b->named_rail)
             continue;
-        bool policy = p->plan->version >= NCCL_VERSION(2, 30, 7);
-        ncclenv_set_own(p, &worker->env, policy ? "NCCL_NET_MERGE_POLICY" : "NCCL_NET_MERGE_LEVEL",
-                        policy ? "RAIL" : "LOC", "merge-rails", b->device.name);
+        ncclenv_set_own(p, &worker->env, level ? "NCCL_NET_MERGE_LEVEL" : "NCCL_IB_MERGE_NICS",
+                        level ? "LOC" : "0", "merge-rails", b->device.name);
         return;
     }
 }
