@@ -639,6 +639,14 @@ def test_cuda_devices(derive, visible, want):
     assert derive(world)["workers"][0]["ranks"][1]["env"]["CUDA_VISIBLE_DEVICES"] == want
 
 
+@rule("D6")
+def test_cuda_devices_without_uuids(derive):
+    """The second of two GPUs in a pod that sees both, of a driver that publishes no UUID."""
+    world = World([gpu(0, claimed=False), gpu(1, uuid=None)], [nic(0)])
+    world.workers[0]["probe"].update(visibleGpus=2, gpus=[{"pci": f"0000:{0x11 + i:02x}:00.0"} for i in range(2)])
+    assert derive(world)["workers"][0]["ranks"][0]["env"]["CUDA_VISIBLE_DEVICES"] == "1"
+
+
 @rule("D6", "W:MIG_NO_P2P", "W:MIG_SAME_PARENT")
 def test_mig(derive):
     slices = [gpu(i, type="mig", uuid=f"MIG-{i}", parentUUID=f"GPU-{i}") for i in range(2)]

@@ -436,11 +436,33 @@ bool ncclenv_has_hip_numbers(const struct plan_worker *worker)
     return true;
 }
 
+static bool sees_others(const struct plan_worker *worker)
+{
+    return worker->probe.visible_gpus > (int32_t)worker->gpu_count;
+}
+
+/* CUDA's number of the GPU: its place among those that the pod sees. */
+static size_t cuda_number(const struct plan_worker *worker, size_t g)
+{
+    uint64_t own = worker->gpus[g].device.pci;
+    json_t *entry = NULL;
+    size_t i;
+    if (!sees_others(worker) || own == PCI_NONE)
+        return g;
+    json_array_foreach(worker->probe.gpus, i, entry)
+    {
+        const char *pci = value_text(entry, "pci");
+        if (pci && pci_parse(pci) == own)
+            return i;
+    }
+    return g;
+}
+
 /* In our order, which is that of addresses, whatever the order of the library is. */
 static const char *visible_devices(struct planning *p, const struct plan_worker *worker)
 {
     struct buf out = BUF_INIT;
-    bool uuids = worker->mig || worker->probe.visible_gpus > (int32_t)worker->gpu_count;
+    bool uuids = worker->mig || sees_others(worker);
     bool hip = ncclenv_has_hip_numbers(worker);
     for (size_t g = 0; g < worker->gpu_count; g++)
         uuids &= worker->gpus[g].device.uuid != NULL;
@@ -451,7 +473,7 @@ static const char *visible_devices(struct planning *p, const struct plan_worker 
         else if (uuids)
             buf_add_str(&out, worker->gpus[g].device.uuid);
         else
-            buf_printf(&out, "%zu", g);
+            buf_printf(&out, "%zu", cuda_number(worker, g));
     }
     const char *text = plan_text(p->plan, "%s", out.data ? out.data : "");
     p->plan->pool.failed |= out.failed;
