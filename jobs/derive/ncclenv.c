@@ -12,18 +12,14 @@
 
 /* ---- values of the tables ---- */
 
-/* Whether two workers show different ones, as with hostNetwork on machines of several kinds.
- * *ret_shown: what one of them shows, or NULL. */
-static bool interfaces_differ(const struct plan *plan, const char **ret_shown)
+/* Whether two workers show different ones, as with hostNetwork on machines of several kinds. */
+static void compare_interfaces(struct planning *p)
 {
-    *ret_shown = NULL;
-    for (size_t w = 0; w < plan->worker_count; w++) {
-        const char *one = plan->workers[w].probe.interface;
-        if (one && *ret_shown && strcmp(one, *ret_shown) != 0)
-            return true;
-        *ret_shown = one ? one : *ret_shown;
+    for (size_t w = 0; w < p->plan->worker_count && !p->interfaces_differ; w++) {
+        const char *one = p->plan->workers[w].probe.interface;
+        p->interfaces_differ = one && p->interface && strcmp(one, p->interface) != 0;
+        p->interface = one ? one : p->interface;
     }
-    return false;
 }
 
 /* The workers' own, where those that were asked say the same: with hostNetwork, and in clusters
@@ -31,10 +27,10 @@ static bool interfaces_differ(const struct plan *plan, const char **ret_shown)
  * (set_own_interface). */
 static const char *interface_of(const struct planning *p)
 {
-    const char *shown;
+    const char *shown = p->interface;
     if (p->in->pod_interface)
         return p->in->pod_interface;
-    if (interfaces_differ(p->plan, &shown))
+    if (p->interfaces_differ)
         shown = p->own ? p->own->probe.interface : NULL;
     return shown ? shown : DEFAULT_INTERFACE;
 }
@@ -331,6 +327,7 @@ static bool tcp_on_nics(const struct plan *plan)
 void ncclenv_common(struct planning *p)
 {
     const struct profile *profile = p->plan->profile;
+    compare_interfaces(p);
     add_rows(p, p->in->profiles->common, &p->plan->env, "common", "every job", "");
     add_rows(p, profile->variables, &p->plan->env, profile->name, p->plan->profile_fact,
              profile->source);
@@ -515,8 +512,7 @@ static void set_own_rows(struct planning *p, struct plan_worker *worker, const j
 
 static void set_own_interface(struct planning *p, struct plan_worker *worker)
 {
-    const char *shown;
-    if (p->in->pod_interface || !worker->probe.interface || !interfaces_differ(p->plan, &shown))
+    if (p->in->pod_interface || !worker->probe.interface || !p->interfaces_differ)
         return;
     set_own_rows(p, worker, p->in->profiles->common);
     set_own_rows(p, worker, p->plan->profile->variables);

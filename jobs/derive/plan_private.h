@@ -10,6 +10,8 @@ struct planning {
     const struct plan_input *in;
     struct plan *plan;
     const struct plan_worker *own; /* whose rows are expanded; NULL: those of all workers */
+    const char *interface;         /* of the default route of a worker that shows one; NULL */
+    bool interfaces_differ;        /* two workers show different ones */
 };
 
 /* plan_parts.c: a text that lives as long as the plan; "" when out of memory (plan->pool.failed).
