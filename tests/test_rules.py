@@ -1232,6 +1232,16 @@ def test_coreweaves_ethernet(derive):
     assert plan["workers"][0]["env"]["NCCL_IB_HCA"] == "=ibp0:1,ibp1:1"
 
 
+@rule("V10")
+@pytest.mark.parametrize("name,arch,profile", [
+    ("ibp7", "amd64", "coreweave-ib"), ("ibp3", "arm64", "coreweave-gb"), ("ibp65s0", "amd64", "generic-ib"),
+    ("ibp65s0f0", "arm64", "generic-ib"), ("ibP2p1s0", "arm64", "generic-ib")])
+def test_udevs_names_are_not_coreweaves(derive, name, arch, profile):
+    """rdma-core's rule renames devices by bus and slot, on any machine."""
+    world = World([gpu(0)], [nic(0, ib=dict(IB, name=name))], {"kubernetes.io/arch": arch})
+    assert derive(world)["profile"] == profile
+
+
 @rule("V11")
 def test_what_is_not_confirmed_says_so(derive):
     plan = derive(World([gpu(0)], [nic(0)], {INSTANCE: "gx3d-160x1792x8h100"}))

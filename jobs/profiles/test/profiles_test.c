@@ -77,6 +77,10 @@ static void what_the_pod_shows(void **unused)
     assert_string_equal(detected(NULL, "InfiniBand", "ibp0"), "coreweave-ib");
     assert_string_equal(detected_on(NULL, "InfiniBand", "ibp0", "arm64"), "coreweave-gb");
     assert_string_equal(detected_on(NULL, "Ethernet", "ibp0", "arm64"), "coreweave-roce");
+    assert_string_equal(detected(NULL, "InfiniBand", "ibp15"), "coreweave-ib");
+    /* udev's names by bus and slot, which any machine has with a distribution's rdma-core */
+    assert_string_equal(detected(NULL, "InfiniBand", "ibp65s0"), "generic-ib");
+    assert_string_equal(detected_on(NULL, "InfiniBand", "ibP2p1s0f0", "arm64"), "generic-ib");
     assert_string_equal(detected(NULL, "Ethernet", "mlx5_0"), "generic-roce");
     assert_string_equal(detected(NULL, "Ethernet", "erdma_0"), "alibaba-erdma");
     assert_string_equal(detected(NULL, NULL, NULL), "none");
