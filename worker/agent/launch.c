@@ -20,6 +20,7 @@
 #include "lib/topo/cpus.h"
 #include "worker/agent/private.h"
 #include "worker/host/cgroup.h"
+#include "worker/host/mca_files.h"
 #include "worker/host/mpi_library.h"
 #include "worker/ranks/setting.h"
 #include "worker/mpirun/remote.h"
@@ -316,6 +317,17 @@ static void base_environment(const struct agent *agent, uint32_t app, struct str
         rankenv_default(env, "HOME", "%s", getenv("HOME"));
 }
 
+/* Of a plan; other jobs have no such defaults. */
+static void add_setting(const struct agent_job *job, uint32_t local_rank, struct strlist *env)
+{
+    struct strlist files = STRLIST_INIT;
+    if (job->wire->derived)
+        mca_files_read(env, &files);
+    rank_setting_add(job->wire, local_rank, &files, env);
+    env->failed |= files.failed;
+    strlist_done(&files);
+}
+
 static void rank_environment(const struct agent *agent, uint32_t rank, bool torchrun,
                              struct strlist *env)
 {
@@ -354,7 +366,7 @@ static void rank_environment(const struct agent *agent, uint32_t rank, bool torc
         env_set(env, PROGRESS_VARIABLE, path);
     if (agent->servers.remote)
         remote_environment(agent->servers.remote, env);
-    rank_setting_add(job->wire, (uint32_t)agent_job_local_index(job, rank), env);
+    add_setting(job, (uint32_t)agent_job_local_index(job, rank), env);
     agent_collect_env(agent, env);
 }
 

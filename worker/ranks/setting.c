@@ -40,7 +40,8 @@ static void apply(struct strlist *env, char *const entries[], size_t count, appl
 }
 
 /* The first `others` entries of env are the user's, the image's and the pod's. */
-static void add_defaults(const Drarun__Wire__Environment *level, size_t others, struct strlist *env)
+static void add_defaults(const Drarun__Wire__Environment *level, const struct strlist *files,
+                         size_t others, struct strlist *env)
 {
     for (size_t i = 0; i < level->n_defaults; i++) {
         const char *equals = strchr(level->defaults[i], '='), *why = NULL;
@@ -48,7 +49,8 @@ static void add_defaults(const Drarun__Wire__Environment *level, size_t others, 
             equals ? strndup(level->defaults[i], (size_t)(equals - level->defaults[i])) : NULL;
         if (equals && !name)
             env->failed = true;
-        if (name && name[0] && !env_conflict(env->items, others, name, equals + 1, &why))
+        if (name && name[0] && !env_conflict(env->items, others, name, equals + 1, &why) &&
+            !env_conflict(files->items, files->count, name, equals + 1, &why))
             env_default(env, name, equals + 1);
     }
 }
@@ -73,7 +75,8 @@ void rank_setting_base(const Drarun__Wire__Launch *launch, struct strlist *env)
         apply(env, own->set, own->n_set, env_set);
 }
 
-void rank_setting_add(const Drarun__Wire__Launch *launch, uint32_t local_rank, struct strlist *env)
+void rank_setting_add(const Drarun__Wire__Launch *launch, uint32_t local_rank,
+                      const struct strlist *files, struct strlist *env)
 {
     const Drarun__Wire__RankSetting *rank = find(launch, local_rank);
     const Drarun__Wire__Environment *levels[] = {
@@ -83,7 +86,7 @@ void rank_setting_add(const Drarun__Wire__Launch *launch, uint32_t local_rank, s
     size_t others = env->count;
     for (size_t i = 0; i < ARRAY_LEN(levels); i++)
         if (levels[i])
-            add_defaults(levels[i], others, env);
+            add_defaults(levels[i], files, others, env);
     for (size_t i = ARRAY_LEN(levels); i-- > 0;)
         if (levels[i])
             apply(env, levels[i]->prepend, levels[i]->n_prepend, prepend);

@@ -13,8 +13,11 @@
 /* What is set whatever the worker's environment says: before the program's own variables. */
 void rank_setting_base(const Drarun__Wire__Launch *launch, struct strlist *env);
 /* The rest, when everything else is in env: the nearest wins, rank before worker before job; what
- * is there already stays, and is put behind what is to be prepended. */
-void rank_setting_add(const Drarun__Wire__Launch *launch, uint32_t local_rank, struct strlist *env);
+ * is there already stays, and is put behind what is to be prepended. What contradicts an entry of
+ * env or of files, the settings in the image's files as variables, is left out
+ * (jobs/ranks/env_conflict.h). */
+void rank_setting_add(const Drarun__Wire__Launch *launch, uint32_t local_rank,
+                      const struct strlist *files, struct strlist *env);
 
 /* The CPUs that the rank is to be bound to: those of its setting that are usable here. *ret_count
  * 0: it has no setting, or none of them is. The ids are malloc'ed and ascend. -EINVAL for what is

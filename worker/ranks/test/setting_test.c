@@ -13,6 +13,8 @@
 #include "lib/base/unconst.h"
 #include "worker/ranks/setting.h"
 
+static const struct strlist none = STRLIST_INIT;
+
 /* A launch with all three levels. */
 struct parts {
     Drarun__Wire__Launch launch;
@@ -72,7 +74,7 @@ static void nearest_wins_and_the_user_above_all(void **state)
     strlist_add(&env, "EMPTY=");
     rank_setting_base(&p.launch, &env);
     is(&env, "NCCL_DEBUG", "INFO");
-    rank_setting_add(&p.launch, 1, &env);
+    rank_setting_add(&p.launch, 1, &none, &env);
     is(&env, "A", "rank");
     is(&env, "B", "worker");
     is(&env, "C", "all");
@@ -97,7 +99,7 @@ static void no_default_beside_its_opposite(void **state)
     LIST(&p.worker, defaults, "UCX_NET_DEVICES=mlx5_0:1", "NCCL_IB_ADDR_RANGE=10.0.0.0/8");
     strlist_add(&env, "OMPI_MCA_btl_tcp_if_exclude=lo,docker0");
     strlist_add(&env, "NCCL_NET_PLUGIN=spcx");
-    rank_setting_add(&p.launch, 1, &env);
+    rank_setting_add(&p.launch, 1, &none, &env);
     assert_null(env_get(&env, "OMPI_MCA_btl_tcp_if_include"));
     assert_null(env_get(&env, "NCCL_NET"));
     is(&env, "UCX_TLS", "tcp,self");
@@ -107,13 +109,30 @@ static void no_default_beside_its_opposite(void **state)
     strlist_done(&env);
 }
 
+static void no_default_beside_the_files(void **state)
+{
+    (void)state;
+    struct parts p;
+    struct strlist env = STRLIST_INIT, files = STRLIST_INIT;
+    fill(&p);
+    LIST(&p.all, defaults, "OMPI_MCA_btl_tcp_if_include=eth0", "OMPI_MCA_coll_hcoll_enable=0");
+    strlist_add(&files, "OMPI_MCA_btl_tcp_if_exclude=lo,docker0");
+    strlist_add(&files, "OMPI_MCA_coll_hcoll_enable=1");
+    rank_setting_add(&p.launch, 1, &files, &env);
+    assert_null(env_get(&env, "OMPI_MCA_btl_tcp_if_include"));
+    assert_null(env_get(&env, "OMPI_MCA_btl_tcp_if_exclude"));
+    is(&env, "OMPI_MCA_coll_hcoll_enable", "0");
+    strlist_done(&env);
+    strlist_done(&files);
+}
+
 static void other_ranks_get_the_workers(void **state)
 {
     (void)state;
     struct parts p;
     struct strlist env = STRLIST_INIT;
     fill(&p);
-    rank_setting_add(&p.launch, 0, &env);
+    rank_setting_add(&p.launch, 0, &none, &env);
     is(&env, "A", "worker");
     assert_null(env_get(&env, "LOCAL_RANK"));
     strlist_done(&env);
@@ -125,7 +144,7 @@ static void nothing_derived(void **state)
     Drarun__Wire__Launch launch = DRARUN__WIRE__LAUNCH__INIT;
     struct strlist env = STRLIST_INIT;
     rank_setting_base(&launch, &env);
-    rank_setting_add(&launch, 0, &env);
+    rank_setting_add(&launch, 0, &none, &env);
     assert_int_equal(env.count, 0);
     assert_false(rank_setting_binds(&launch));
     strlist_done(&env);
@@ -139,7 +158,7 @@ static void odd_entries(void **state)
     struct strlist env = STRLIST_INIT;
     fill(&p);
     LIST(&p.all, defaults, "NOTHING", "=x", "", "EQ==");
-    rank_setting_add(&p.launch, 0, &env);
+    rank_setting_add(&p.launch, 0, &none, &env);
     is(&env, "EQ", "=");
     assert_null(env_get(&env, "NOTHING"));
     strlist_done(&env);
@@ -176,6 +195,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nearest_wins_and_the_user_above_all),
         cmocka_unit_test(no_default_beside_its_opposite),
+        cmocka_unit_test(no_default_beside_the_files),
         cmocka_unit_test(other_ranks_get_the_workers),
         cmocka_unit_test(nothing_derived),
         cmocka_unit_test(odd_entries),
