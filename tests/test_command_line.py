@@ -298,9 +298,22 @@ def test_report_when_all_went_well(drarun, tmp_path):
     result = drarun("--report", file, "true").ok()
     assert result.err == ""
     assert json.loads(file.read_text())["cause"] is None
-    assert drarun("--report", "/nonexistent/r", "true").rc == 70
     assert json.loads(drarun("--report", "/dev/stderr", "true").ok().err)["status"] == 0
     assert json.loads(drarun("--output", "json", "true").ok().err)["status"] == 0
+
+
+@pytest.mark.parametrize("name, said", [
+    ("none/r.json", "no file can be made in {}/none/: No such file or directory"),
+    ("file/r.json", "no file can be made in {}/file/: Not a directory"),
+    ("folder", "it is a directory; name a file in it"),
+])
+def test_report_that_cannot_be_written(drarun, tmp_path, name, said):
+    """It is said before the ranks run, not after hours of work."""
+    (tmp_path / "file").touch()
+    (tmp_path / "folder").mkdir()
+    result = drarun("--report", tmp_path / name, "touch", tmp_path / "ran")
+    assert (result.rc, result.err) == (70, f"drarun: --report {tmp_path / name}: {said.format(tmp_path)}\n")
+    assert not (tmp_path / "ran").exists()
 
 
 def test_report_of_words_that_are_not_utf8(drarun):

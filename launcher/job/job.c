@@ -252,10 +252,11 @@ static int make_identity(struct job *job, struct drarun_error *err)
 /* Before any agent starts: where it cannot be made, nothing has run yet. */
 static int make_files(struct job *job, struct drarun_error *err)
 {
-    if (!job->request->collect_env)
-        return 0;
-    job->files = job_files_new(job->request->report_path, job->count, err);
-    return job->files ? 0 : -err->code;
+    if (job->request->collect_env)
+        job->files = job_files_new(job->request->report_path, job->count, err);
+    if (job->request->collect_env && !job->files)
+        return -err->code;
+    return request_check_report(job->request, err);
 }
 
 static int make(struct job *job, struct drarun_error *err)

@@ -2,8 +2,12 @@
 #include "launcher/job/request.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "jobs/spec/spec.h"
 #include "lib/base/error.h"
@@ -91,6 +95,27 @@ bool request_reports_to_file(const struct job_request *request)
 {
     const char *path = request->report_path;
     return path && strncmp(path, "/proc/", 6) != 0 && strncmp(path, "/dev/", 5) != 0;
+}
+
+int request_check_report(const struct job_request *request, struct drarun_error *err)
+{
+    const char *path = request->report_path;
+    char folder[PATH_MAX] = ".";
+    struct stat st;
+    if (!request_reports_to_file(request))
+        return 0;
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, EISDIR,
+                          "--report %s: it is a directory; name a file in it", path);
+    const char *slash = strrchr(path, '/');
+    if (slash && snprintf(folder, sizeof folder, "%.*s", (int)(slash - path + 1), path) >= PATH_MAX)
+        return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, ENAMETOOLONG, "--report %s: %s", path,
+                          strerror(ENAMETOOLONG));
+    if (access(folder, W_OK | X_OK) < 0)
+        return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, errno,
+                          "--report %s: no file can be made in %s: %s", path, folder,
+                          strerror(errno));
+    return 0;
 }
 
 bool request_is_here(const struct job_request *request)

@@ -167,6 +167,8 @@ bool request_is_elsewhere(const struct job_request *request);
 bool request_is_here(const struct job_request *request);
 /* The report goes to a file, beside which others can be put; a descriptor is none. */
 bool request_reports_to_file(const struct job_request *request);
+/* An error if it is certain that the report's file cannot be made at the job's end. */
+int request_check_report(const struct job_request *request, struct drarun_error *err);
 /* The job needs agents that are dialled over TLS. */
 bool request_is_remote(const struct job_request *request);
 
