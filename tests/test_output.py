@@ -147,6 +147,13 @@ def test_files_cannot_be_made(drarun, tmp_path):
     (tmp_path / "file").touch()
     result = drarun("--output-dir", tmp_path / "file" / "b", "true")
     assert result.rc == 70 and f"--output-dir {tmp_path}/file/b: make {tmp_path}/file" in result.err
+    result = drarun("--output-dir", tmp_path / "file", "true")
+    assert (result.rc, result.err) == (70, f"drarun: --output-dir {tmp_path}/file: Not a directory\n")
+    result = drarun("--output-dir", "", "true")
+    assert (result.rc, result.err) == (64, 'drarun: --output-dir: expected a directory, got ""\n')
+    (tmp_path / "rank.0.out").symlink_to("/dev/full")
+    result = drarun("--output-dir", tmp_path, "true")
+    assert (result.rc, result.err) == (70, f"drarun: cannot create {tmp_path}/rank.0.out: it is a symbolic link; remove it\n")
     drarun("--output-dir", tmp_path / "a" / "b", "true").ok()  # with what is above it
     assert (tmp_path / "a/b/rank.0.out").exists()
 

@@ -36,7 +36,7 @@ static int fail(const struct output_files *f, const char *name, int code, const 
                 struct drarun_error *err)
 {
     return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, code, "cannot %s %s/%s: %s", what, f->path,
-                      name, strerror(code));
+                      name, code == ELOOP ? "it is a symbolic link; remove it" : strerror(code));
 }
 
 static uint32_t fds_to_keep(uint32_t files)
@@ -74,14 +74,16 @@ struct output_files *output_files_new(const char *dir, uint32_t ranks, struct dr
     *f = (struct output_files){.dir = -1, .path = dir, .ranks = ranks};
     f->width = snprintf(NULL, 0, "%u", ranks - 1);
     struct drarun_error bad = {0};
-    int rc = dirs_make(dir, 0777, &bad);
-    if (rc < 0)
+    int rc = *dir ? dirs_make(dir, 0777, &bad)
+                  : error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                               "--output-dir: expected a directory, got \"\"");
+    if (rc < 0 && *dir)
         error_kind(err, DRARUN_ERR_INFRASTRUCTURE, -rc, "--output-dir %s: %s", dir, bad.text);
     if (rc == 0)
         f->dir = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (rc == 0 && f->dir < 0)
-        rc = error_kind(err, DRARUN_ERR_INFRASTRUCTURE, errno, "cannot open the directory %s: %s",
-                        dir, strerror(errno));
+        rc = error_kind(err, DRARUN_ERR_INFRASTRUCTURE, errno, "--output-dir %s: %s", dir,
+                        strerror(errno));
     f->fds = calloc(fds_to_keep(ranks * STREAMS) + 1, sizeof *f->fds);
     if (rc == 0 && !f->fds)
         rc = error_set(err, ENOMEM, "out of memory");
