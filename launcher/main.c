@@ -59,6 +59,11 @@ static int show_foreign(unsigned int foreign)
     return verb_write("help", &text);
 }
 
+static bool is_either(const char *word, const char *a, const char *b, const char *c)
+{
+    return strcmp(word, a) == 0 || strcmp(word, b) == 0 || strcmp(word, c) == 0;
+}
+
 /* drarun help [VERB [PART]], the name of another launcher, or the code of a message. */
 static int show_help(int argc, char *const argv[])
 {
@@ -74,8 +79,8 @@ static int show_help(int argc, char *const argv[])
         return unexpected("help", argv[argc - 1]);
     if (foreign)
         return show_foreign(foreign);
-    if (strcmp(argv[0], "help") == 0 || strcmp(argv[0], "version") == 0 ||
-        strcmp(argv[0], "completion") == 0)
+    if (is_either(argv[0], "help", "version", "completion") ||
+        is_either(argv[0], "help", "--help", "-h"))
         return show_help(0, NULL);
     if (!verb && messages_help(argv[0], &text))
         return verb_write_prose("help", &text);
@@ -144,25 +149,23 @@ static int show_nothing_to_do(void)
     return error_exit_status(DRARUN_ERR_USAGE);
 }
 
-static bool is_either(const char *word, const char *a, const char *b, const char *c)
-{
-    return strcmp(word, a) == 0 || strcmp(word, b) == 0 || strcmp(word, c) == 0;
-}
-
 /* Options that all verbs have may stand before the verb. */
 static int run_words(int argc, char *argv[])
 {
     struct drarun_error err = {0};
     int at = verb_globals(argc - 1, argv + 1);
     const char *word = at < argc - 1 ? argv[1 + at] : "";
+    int count = argc - at - 2;
+    char **words = argv + at + 2;
+    bool asks = count > 0 && is_either(words[0], "--help", "-h", "-help");
     if (argc == 1)
         return show_nothing_to_do();
     if (is_either(word, "help", "--help", "-h"))
-        return show_help(argc - at - 2, argv + at + 2);
+        return show_help(count, words);
     if (is_either(word, "version", "--version", "-V"))
-        return version_show(argc - at - 2, argv + at + 2);
+        return asks ? show_help(0, NULL) : version_show(count, words);
     if (strcmp(word, "completion") == 0)
-        return show_completion(argc - at - 2, argv + at + 2);
+        return asks ? show_help(0, NULL) : show_completion(count, words);
     const struct verb *verb = verb_find(word);
     if (verb)
         return run_word(verb, argc, argv, at);

@@ -16,7 +16,7 @@ from support.agents import Agents
 
 def test_help_and_version(drarun):
     screen = drarun("help").ok().out
-    for words in (["--help"], ["-h"], ["-v", "help"]):
+    for words in (["--help"], ["-h"], ["-v", "help"], ["help", "-h"], ["help", "--help"], ["version", "--help"], ["completion", "-h"]):
         assert drarun(*words).ok().out == screen
     behind = (["run", "job.yaml", "--help"], ["job.yaml", "-h"], ["run", "job.yaml", "-n", 2, "--name", "x", "-h"])
     for words in (["run", "--help"], ["help", "run"], ["-n", 3, "-h"], *behind):
