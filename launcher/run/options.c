@@ -212,7 +212,7 @@ static const char agents[] = "Agents";
 static const char ranks[] = "Ranks";
 static const char output[] = "Output";
 static const char on_cluster[] = "A job of a cluster (drarun run FILE.yaml)";
-static const char limits[] = "Time limits (90s, 1.5m, 2h; a bare number is seconds)";
+static const char limits[] = "Time limits (90s, 1h30m, 2d; a bare number is seconds)";
 
 static const struct option_spec specs[] = {
     {.name = "ranks",

@@ -29,23 +29,61 @@ int number_parse(const char *what, const char *text, int64_t min, int64_t max, i
     return 0;
 }
 
-int duration_parse(const char *what, const char *text, int64_t *ret_ms, struct drarun_error *err)
+bool duration_read(const char *text, int64_t *ret_ms)
 {
     static const struct {
         const char *unit;
         double ms;
-    } units[] = {{"", 1e3}, {"ms", 1}, {"s", 1e3}, {"m", 6e4}, {"h", 3.6e6}, {"d", 8.64e7}};
-    char *end = NULL;
-    double value = isdigit((unsigned char)text[0]) ? strtod(text, &end) : -1;
-    for (size_t i = 0; end && i < ARRAY_LEN(units); i++) {
-        double ms = value * units[i].ms;
-        if (strcmp(end, units[i].unit) == 0 && ms >= 0 && ms <= 10 * 365 * 8.64e7) {
-            *ret_ms = (int64_t)ms;
-            return 0;
-        }
+    } units[] = {{"ms", 1}, {"s", 1e3}, {"m", 6e4}, {"h", 3.6e6}, {"d", 8.64e7}};
+    const char *p = text;
+    double sum = 0;
+    if (strcmp(p, "0") == 0) {
+        *ret_ms = 0;
+        return true;
     }
+    do {
+        size_t digits = strspn(p, "0123456789");
+        char *end = NULL;
+        if (digits == 0 || digits > 12)
+            return false;
+        double value = strtod(p, &end);
+        if (end != p + digits && p[digits] != '.') /* "0x10", "1e3" */
+            return false;
+        size_t length = strspn(end, "dhms"), unit = ARRAY_LEN(units);
+        for (size_t i = 0; i < ARRAY_LEN(units); i++)
+            if (strlen(units[i].unit) == length && strncmp(end, units[i].unit, length) == 0)
+                unit = i;
+        if (unit == ARRAY_LEN(units))
+            return false;
+        sum += value * units[unit].ms;
+        p = end + length;
+    } while (*p);
+    if (!(sum <= (double)DURATION_MAX_MS))
+        return false;
+    *ret_ms = (int64_t)sum;
+    return true;
+}
+
+/* "90", "1.5": seconds. */
+static bool read_bare(const char *text, int64_t *ret_ms)
+{
+    char *end = NULL;
+    double seconds = strtod(text, &end);
+    if (!isdigit((unsigned char)text[0]) || text[strspn(text, "0123456789.")] || *end ||
+        seconds > (double)DURATION_MAX_MS / 1e3)
+        return false;
+    *ret_ms = (int64_t)(seconds * 1e3);
+    return true;
+}
+
+int duration_parse(const char *what, const char *text, int64_t *ret_ms, struct drarun_error *err)
+{
+    if (read_bare(text, ret_ms) || duration_read(text, ret_ms))
+        return 0;
     return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                      "%s: expected a duration such as 90s, 1.5m or 2h, got \"%s\"", what, text);
+                      "%s: expected a duration such as 90s, 1h30m or 2d, at most 10 years, got "
+                      "\"%s\"",
+                      what, text);
 }
 
 int amount_parse(const char *what, const char *text, double most, const char *unit,

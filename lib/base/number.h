@@ -3,6 +3,7 @@
 #ifndef DRARUN_BASE_NUMBER_H
 #define DRARUN_BASE_NUMBER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include "drarun/error.h"
 
@@ -14,7 +15,12 @@ int number_parse(const char *what, const char *text, int64_t min, int64_t max, i
 int amount_parse(const char *what, const char *text, double most, const char *unit,
                  double *ret_value, struct drarun_error *err);
 
-/* "90", "90s", "1.5m", "2h", "250ms": milliseconds, at most 10 years. A bare number is seconds. */
+#define DURATION_MAX_MS (10 * 365 * INT64_C(86400000))
+
+/* "90s", "1h30m", "2d", "250ms": numbers, each with its unit, in milliseconds. False: it is none,
+ * or beyond the maximum. "0" needs no unit. */
+bool duration_read(const char *text, int64_t *ret_ms);
+/* The same, or a bare number of seconds: "90", "0.5". */
 int duration_parse(const char *what, const char *text, int64_t *ret_ms, struct drarun_error *err);
 
 #endif

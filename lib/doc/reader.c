@@ -12,10 +12,10 @@
 #include "lib/base/buf.h"
 #include "lib/base/error.h"
 #include "lib/base/nearest.h"
+#include "lib/base/number.h"
 
 #define SHOWN_MAX 40 /* characters of a value in a message */
 #define EXACT_MAX 9007199254740992.0
-#define DURATION_MAX_MS (10 * 365 * INT64_C(86400000))
 
 void reader_init(struct reader *r, const struct doc *doc, bool tolerant)
 {
@@ -371,46 +371,11 @@ int reader_integer(const struct reader_node *node, int64_t min, int64_t max, int
     return reader_expected(node, what);
 }
 
-/* "1h30m": numbers, each with its unit. False when it is none, or beyond ten years. */
-static bool duration_of(const char *p, int64_t *ret_ms)
-{
-    static const struct {
-        const char *unit;
-        double ms;
-    } units[] = {{"ms", 1}, {"s", 1e3}, {"m", 6e4}, {"h", 3.6e6}, {"d", 8.64e7}};
-    double sum = 0;
-    if (strcmp(p, "0") == 0) {
-        *ret_ms = 0;
-        return true;
-    }
-    do {
-        size_t digits = strspn(p, "0123456789");
-        char *end = NULL;
-        if (digits == 0 || digits > 12)
-            return false;
-        double value = strtod(p, &end);
-        if (end != p + digits && p[digits] != '.') /* "0x10", "1e3" */
-            return false;
-        size_t length = strspn(end, "dhms"), unit = ARRAY_LEN(units);
-        for (size_t i = 0; i < ARRAY_LEN(units); i++)
-            if (strlen(units[i].unit) == length && strncmp(end, units[i].unit, length) == 0)
-                unit = i;
-        if (unit == ARRAY_LEN(units))
-            return false;
-        sum += value * units[unit].ms;
-        p = end + length;
-    } while (*p);
-    if (!(sum <= (double)DURATION_MAX_MS))
-        return false;
-    *ret_ms = (int64_t)sum;
-    return true;
-}
-
 int reader_duration(const struct reader_node *node, int64_t *ret_ms)
 {
     const char *text = json_string_value(node->value);
     int64_t seconds = 0;
-    if (text && duration_of(text, ret_ms))
+    if (text && duration_read(text, ret_ms))
         return 0;
     if (reader_whole(node->value, &seconds) && seconds >= 0 && seconds <= DURATION_MAX_MS / 1000) {
         *ret_ms = seconds * 1000;

@@ -87,6 +87,30 @@ static void splits_programs(void **state)
     request_done(&request);
 }
 
+/* The same forms as in a job's spec, and bare numbers. */
+static void reads_durations(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t ms; /* -1: none */
+    } cases[] = {
+        {"90", 90000},   {"0.5", 500},       {"0", 0},          {"250ms", 250},
+        {"1.5m", 90000}, {"1h30m", 5400000}, {"2d", 172800000}, {"3650d", INT64_C(315360000000)},
+        {"3651d", -1},   {"1h30", -1},       {"h", -1},         {"", -1},
+        {"-1", -1},      {"0x10", -1},       {"1e3", -1},       {"1:30", -1},
+        {"1 h", -1},     {"1.2.3", -1},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct job_request request;
+        struct drarun_error err = {0};
+        int rc = parse(WORDS("--timeout", cases[i].text, "a"), &request, &err);
+        if (rc != (cases[i].ms < 0 ? -EINVAL : 0) || (rc == 0 && request.timeout_ms != cases[i].ms))
+            fail_msg("%s: %d, %s", cases[i].text, rc, err.text);
+        request_done(&request);
+    }
+}
+
 static void reads_values(void **state)
 {
     struct job_request request;
@@ -468,6 +492,7 @@ int main(void)
         cmocka_unit_test(reads_mpirun_spellings),
         cmocka_unit_test(leaves_the_programs_arguments_alone),
         cmocka_unit_test(splits_programs),
+        cmocka_unit_test(reads_durations),
         cmocka_unit_test(reads_values),
         cmocka_unit_test(refuses_with_a_reason),
         cmocka_unit_test(takes_other_launchers_options),
