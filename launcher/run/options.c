@@ -753,8 +753,21 @@ int run_options_parse(int argc, char *const argv[], struct job_request *request,
     return rc < 0 ? rc : check_together(request, err);
 }
 
+/* A hyphen, a dash or a minus sign of Unicode (U+2010 to U+2015, U+2212). */
+static bool has_other_dash(const char *word)
+{
+    return (strncmp(word, "\xe2\x80", 2) == 0 && word[2] >= '\x90' && word[2] <= '\x95') ||
+           strncmp(word, "\xe2\x88\x92", 3) == 0;
+}
+
 int run_options_check_program(const struct job_request *request, struct drarun_error *err)
 {
+    for (size_t i = 0; i < request->program_count; i++)
+        if (has_other_dash(request->programs[i].argv[0]))
+            return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                              "\"%s\" begins with a dash that is not \"-\", as web pages and word "
+                              "processors write it: type the option by hand",
+                              request->programs[i].argv[0]);
     if (!request->for_jobs)
         return 0;
     return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
