@@ -60,6 +60,30 @@ static bool is_elsewhere(int code)
            code == ETIMEDOUT || code == ENAMETOOLONG;
 }
 
+/* "train.py" and "./train.py" mean the same to many who type them. */
+static int fail_unknown(int dir, const char *program, struct drarun_error *err)
+{
+    struct stat st;
+    const char *ending = strrchr(program, '.');
+    if (try_file(dir, program) == 0)
+        return error_kind(err, DRARUN_ERR_NOT_FOUND, ENOENT,
+                          "no program %s in PATH; the one in the working directory is ./%s",
+                          program, program);
+    if (fstatat(dir, program, &st, 0) < 0 || !S_ISREG(st.st_mode))
+        return error_kind(err, DRARUN_ERR_NOT_FOUND, ENOENT, "no program %s in PATH", program);
+    bool python = ending && strcmp(ending, ".py") == 0,
+         shell = ending && strcmp(ending, ".sh") == 0;
+    if (python || shell)
+        return error_kind(err, DRARUN_ERR_NOT_FOUND, ENOENT,
+                          "no program %s in PATH; start the one in the working directory with its "
+                          "interpreter: %s %s",
+                          program, python ? "python3" : "sh", program);
+    return error_kind(err, DRARUN_ERR_NOT_FOUND, ENOENT,
+                      "no program %s in PATH; the file in the working directory is not marked "
+                      "executable (chmod +x)",
+                      program);
+}
+
 int exec_path_find(int dir, const char *program, char *const *env, char ret_path[PATH_MAX],
                    struct drarun_error *err)
 {
@@ -89,8 +113,5 @@ int exec_path_find(int dir, const char *program, char *const *env, char ret_path
     }
     if (*refused)
         return exec_reason(dir, refused, EACCES, err);
-    bool beside = try_file(dir, program) == 0;
-    return error_kind(err, DRARUN_ERR_NOT_FOUND, ENOENT, "no program %s in PATH%s%s", program,
-                      beside ? "; the one in the working directory is ./" : "",
-                      beside ? program : "");
+    return fail_unknown(dir, program, err);
 }

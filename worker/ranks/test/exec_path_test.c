@@ -123,7 +123,12 @@ static void unknown_program(void **state)
     assert_string_equal(err.text, "no program a.out in PATH; the one in the working "
                                   "directory is ./a.out");
     assert_int_equal(start(dir, "notes", "/bin", &err), -ENOENT);
-    assert_string_equal(err.text, "no program notes in PATH");
+    assert_string_equal(err.text, "no program notes in PATH; the file in the working directory is "
+                                  "not marked executable (chmod +x)");
+    make_text("train.py", "print()\n", 0644);
+    assert_int_equal(start(dir, "train.py", "/bin", &err), -ENOENT);
+    assert_string_equal(err.text, "no program train.py in PATH; start the one in the working "
+                                  "directory with its interpreter: python3 train.py");
     assert_int_equal(start(NULL, "", "/bin", &err), -ENOENT);
     assert_int_equal(start("/no/such", "sh", "/bin", &err), -ENOENT);
     assert_non_null(strstr(err.text, "working directory /no/such"));
