@@ -142,6 +142,8 @@ void exec_head_read(int dir, const char *path, struct exec_head *head)
     } else if (memcmp(start, ELFMAG, SELFMAG) == 0) {
         head->type = EXEC_ELF;
         read_elf(fd, head, start);
+    } else if (memcmp(start, "\xef\xbb\xbf#!", 5) == 0) {
+        head->type = EXEC_MARKED;
     } else {
         head->type = EXEC_OTHER;
     }

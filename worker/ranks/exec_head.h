@@ -11,7 +11,8 @@ enum exec_type {
     EXEC_EMPTY,
     EXEC_ELF,
     EXEC_SCRIPT,
-    EXEC_OTHER, /* neither ELF nor "#!" */
+    EXEC_MARKED, /* a byte order mark before "#!", which editors hide */
+    EXEC_OTHER,  /* neither ELF nor "#!" */
 };
 
 struct exec_head {

@@ -42,6 +42,9 @@ static int no_format(const struct exec_head *head, const char *path, struct drar
         return refuse(err, ENOEXEC, path, why);
     case EXEC_SCRIPT:
         return refuse(err, ENOEXEC, path, "its first line names no interpreter after \"#!\"");
+    case EXEC_MARKED:
+        return refuse(err, ENOEXEC, path,
+                      "a byte order mark precedes its \"#!\"; save it as UTF-8 without the mark");
     case EXEC_OTHER:
         return refuse(err, ENOEXEC, path,
                       "neither a program nor a script: a script's first line must be like "
@@ -57,7 +60,7 @@ static int no_interpreter(const struct exec_head *head, const char *path, struct
     size_t length = strlen(head->interpreter);
     if (head->type == EXEC_SCRIPT && length > 0 && head->interpreter[length - 1] == '\r')
         return refuse(err, ENOENT, path,
-                      "its lines end in carriage returns (a DOS text file); convert it");
+                      "its lines end in carriage returns (a DOS text file); convert it (dos2unix)");
     return error_kind(err, DRARUN_ERR_NOT_EXECUTABLE, ENOENT, "cannot execute %s: its %s %s %s",
                       path, head->type == EXEC_SCRIPT ? "interpreter" : "loader", head->interpreter,
                       "is missing here");

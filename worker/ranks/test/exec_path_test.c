@@ -103,6 +103,8 @@ static void text_files(void **state)
     refused(make_text("lost", "#! /no/such/sh -e\n", 0755), ENOENT, bad,
             "its interpreter /no/such/sh is missing");
     refused(make_text("dos", "#!/bin/sh\r\necho\r\n", 0755), ENOENT, bad, "carriage returns");
+    refused(make_text("marked", "\xef\xbb\xbf#!/bin/sh\n", 0755), ENOEXEC, bad,
+            "a byte order mark precedes");
     refused(make_text("mode", "#!/bin/sh\n", 0644), EACCES, bad, "not marked executable");
     refused(dir, EACCES, bad, "directory");
     refused("/dev/null", EACCES, bad, "not a regular file");
