@@ -27,6 +27,18 @@ def test_help_and_version(drarun):
         assert drarun(*words).ok().out.startswith("drarun 0.")
 
 
+@pytest.mark.parametrize("status, lines", [
+    ("139", ["signal 11 (SIGSEGV) ended the first rank that failed", "read the rank's last lines"]),
+    ("137", ["signal 9 (SIGKILL) ended", "a limit of CPU time (ulimit -t)"]),
+    ("1", ["the first rank that failed exited with it"]),
+    ("200", ["the first rank that failed exited with it"]),
+    ("76", ["error: preflight"]),
+])
+def test_help_of_an_exit_status(drarun, status, lines):
+    text = drarun("help", status).ok().out
+    assert text.startswith(f"{status} (Exit statuses)\n") and all(line in text for line in lines), text
+
+
 def test_verbs_on_one_screen(drarun):
     """What stands there for whom has typed nothing, and each verb's own screen."""
     bare = drarun()

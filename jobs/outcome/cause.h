@@ -121,6 +121,8 @@ bool cause_pod(struct cause *cause, const struct cause_pod *pod);
 const char *cause_pod_deed(enum pod_end end);
 const char *cause_pod_cure(enum pod_end end);
 int cause_pod_end_status(enum pod_end end);
+/* What often leads to a signal that drarun did not send. NULL: nothing is known. */
+const char *cause_signal_advice(int signo);
 /* The agents waited so long for a launcher. pod and node of the one that was lost may be NULL. */
 bool cause_launcher_lost(struct cause *cause, const char *pod, const char *node, int64_t waited_ms);
 

@@ -222,8 +222,8 @@ static const struct {
     int signo;
     const char *text;
 } signal_advice[] = {
-    {SIGKILL, "drarun did not send it: a memory limit of the container, its runtime or another "
-              "process did"},
+    {SIGKILL, "drarun did not send it: a memory limit of the container, a limit of CPU time "
+              "(ulimit -t), the container's runtime or another process did"},
     {SIGTERM, "drarun did not send it: another process or the container's runtime did"},
     {SIGPIPE, "it wrote to a pipe or socket whose reader had gone: a closed standard output, as "
               "with \"| head\", or a peer"},
@@ -235,6 +235,14 @@ static const struct {
     {SIGXCPU, "it used up its limit of CPU time (ulimit -t)"},
     {SIGXFSZ, "it reached the limit on the size of a file (ulimit -f)"},
 };
+
+const char *cause_signal_advice(int signo)
+{
+    for (size_t i = 0; i < ARRAY_LEN(signal_advice); i++)
+        if (signal_advice[i].signo == signo)
+            return signal_advice[i].text;
+    return NULL;
+}
 
 static void advise_signal(const struct cause *cause, const struct cause_story *story,
                           struct buf *out)
@@ -249,9 +257,8 @@ static void advise_signal(const struct cause *cause, const struct cause_story *s
         buf_add_str(out, " before the job's timeout (--signal): the program must handle it");
         return;
     }
-    for (size_t i = 0; i < ARRAY_LEN(signal_advice); i++)
-        if (signal_advice[i].signo == story->signo)
-            buf_add_str(out, signal_advice[i].text);
+    const char *advice = cause_signal_advice(story->signo);
+    buf_add_str(out, advice ? advice : "");
 }
 
 static void advise_exit(int code, struct buf *out)

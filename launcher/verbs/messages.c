@@ -10,6 +10,7 @@
 #include "jobs/status/reason.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/base/number.h"
 
 struct message {
     const char *code, *also; /* also: another way in which it is written; NULL: none */
@@ -237,6 +238,26 @@ static void add_found(const struct message *message, void *arg)
     search->found = true;
 }
 
+/* A rank's own status, which no table has. */
+static bool add_status_of_rank(const char *code, struct buf *out)
+{
+    int64_t status = 0;
+    if (number_parse("", code, 1, 255, &status, NULL) < 0)
+        return false;
+    int signo = status > 128 ? (int)status - 128 : 0;
+    const char *name = signo ? sigabbrev_np(signo) : NULL;
+    const char *advice = name ? cause_signal_advice(signo) : NULL;
+    buf_printf(out, "%s (Exit statuses)\n  meaning: ", code);
+    if (name)
+        buf_printf(out, "signal %d (SIG%s) ended the first rank that failed\n", signo, name);
+    else
+        buf_add_str(out, "the first rank that failed exited with it\n");
+    if (advice)
+        buf_printf(out, "  how it happens: %s\n", advice);
+    buf_add_str(out, "  what to do: read the rank's last lines, which the report shows\n");
+    return true;
+}
+
 bool messages_help(const char *code, struct buf *out)
 {
     struct search search = {.code = code, .out = out};
@@ -244,5 +265,5 @@ bool messages_help(const char *code, struct buf *out)
         search.table = &tables[i];
         search.table->each(add_found, &search);
     }
-    return search.found;
+    return search.found || add_status_of_rank(code, out);
 }
