@@ -141,6 +141,17 @@ def test_usage(drarun, words, part):
     assert len(result.err.splitlines()) == 1
 
 
+def test_job_without_a_cluster(drarun, tmp_path):
+    (tmp_path / "job.yaml").write_text("spec: {workers: 1, image: a, command: [echo, hello]}\n")
+    env = {"KUBECONFIG": str(tmp_path / "none")}
+    result = drarun("job.yaml", env=env, cwd=tmp_path)
+    assert (result.rc, result.err) == (66, f"drarun: no kubeconfig: looked at {tmp_path}/none; set KUBECONFIG or name a file; "
+                                       "drarun run --local job.yaml runs its ranks here\n")
+    assert drarun("run", "--local", "job.yaml", env=env, cwd=tmp_path).ok().out == "hello\n"
+    for words in (["--kubeconfig", tmp_path / "none"], ["--context", "far"]):
+        assert "--local" not in drarun(*words, "job.yaml", env=env, cwd=tmp_path).err
+
+
 def test_status_of_the_first_cause(drarun):
     assert drarun("sh", "-c", "exit 42").rc == 42
     assert drarun("sh", "-c", "kill -9 $$").rc == 137

@@ -415,6 +415,17 @@ static int run_and_keep(struct cluster *cluster, const struct cluster_run *run,
     return status;
 }
 
+/* A first job often meets no cluster at all. */
+static void offer_local(const struct cluster_run *run, struct drarun_error *err)
+{
+    struct drarun_error said = *err;
+    bool named = run->cluster.kubeconfig || run->cluster.context;
+    if (said.kind == DRARUN_ERR_USAGE && said.code == ENOENT && !named && !run->job &&
+        !run->ret_kept)
+        error_kind(err, said.kind, said.code, "%s; drarun run --local %s runs its ranks here",
+                   said.text, run->file);
+}
+
 static int run(const struct cluster_run *run)
 {
     struct cluster cluster;
@@ -424,6 +435,7 @@ static int run(const struct cluster_run *run)
     if (status != 0)
         return status;
     if (open_cluster(&run->cluster, &cluster, &err) < 0) {
+        offer_local(run, &err);
         status = fail(&err);
     } else {
         status = run->job ? lead_in_pod(&cluster, run) : run_and_keep(&cluster, run, &spec->job);
