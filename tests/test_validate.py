@@ -452,8 +452,9 @@ def test_linked_file_and_directory(drarun, tmp_path):
     (b"image: \0\n", "NUL"),
     (b"[" * 100000, "inside one another"),
     (b"# " + b"x" * (10 << 20), "larger than the limit"),
-    (b"", "expected one document"),
-], ids=range(11))
+    (b"", "it is empty: expected a DraJob"),
+    (b"---\n", "it is empty: expected a DraJob"),
+], ids=range(12))
 def test_malformed(drarun, tmp_path, content, part):
     file = tmp_path / "job.yaml"
     file.write_bytes(content)

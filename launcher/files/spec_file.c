@@ -124,6 +124,10 @@ static int find_job(const struct doc *doc, size_t *ret_at, json_t **classes,
     }
     if (jobs == 1)
         return 0;
+    if (doc_count(doc) == 0)
+        return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
+                          "%s: it is empty: expected a DraJob, such as drarun init writes",
+                          doc_name(doc));
     return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
                       "%s: expected one document, a DraJob (DeviceClasses may stand beside it); "
                       "got %zu",
