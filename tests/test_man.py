@@ -150,6 +150,7 @@ class Shell:
     def __init__(self, name, build, folder):
         self.name, self.build, self.folder = name, build, folder
         (folder / "job.yaml").touch()
+        (folder / "a file.yaml").touch()
         (folder / "drarun").write_text('#!/bin/sh\n[ "$*" = "list -o name" ] || exit 1\nprintf "ours\\nother\\n"\n')
         (folder / "kubectl").write_text('#!/bin/sh\n[ "$*" = "get namespaces -o name" ] || exit 1\nprintf "namespace/train\\n"\n')
         for file in ("drarun", "kubectl"):
@@ -202,6 +203,16 @@ def test_completion_knows_every_option(build, verbs, shell):
     ("drarun completion ", {"bash", "zsh", "fish"}, {"ours"}),
     ("drarun help pl", {"plan"}, {"ours"}),
     ("drarun bench j", {"judge"}, {"ours"}),
+    ("drarun init n", {"nccl-tests"}, {"job.yaml", "mpi"}),
+    ("drarun import j", {"job.yaml"}, {"jobs"}),
+    ("drarun -n 2 --lab", {"--label"}, set()),
+    ("drarun -np 2 --mca btl self --lab", {"--label"}, set()),
+    ("drarun -n 2 ./a --lab", set(), {"--label"}),
+    ("drarun -n 2 ./a --bind ", set(), {"core"}),
+    ("drarun run -x A=b --wd . ./a j", {"job.yaml"}, {"judge"}),
+    ("drarun -n 1 ./a x : --lab", {"--label"}, set()),
+    ("drarun run job.yaml --lab", {"--label"}, set()),
+    ("drarun validate a", {"a file.yaml"}, set()),
 ])
 def test_completion_of_a_line(shell, line, some, none):
     offered = shell.offered(line)
