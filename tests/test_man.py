@@ -59,6 +59,12 @@ def test_page_of_other_launchers(build, source, launcher):
     assert table.count("\n| ") > 40 and table in page, f"paste what 'drarun help {launcher}' prints into the page"
 
 
+def test_page_of_torchrun(build, source):
+    table = subprocess.run([build / "bin/drarun", "help", "torchrun"], capture_output=True, text=True, check=True).stdout
+    page = (source / "docs/other-launchers.md").read_text()
+    assert table.count("\n| ") == 5 and table.strip() in page, "paste what 'drarun help torchrun' prints into the page"
+
+
 def test_every_exit_status_has_an_entry(source):
     """Of ours: each kind of error ends with one."""
     statuses = set(re.findall(r"\[DRARUN_ERR_\w+\] = \{\"[\w-]+\",\s*(\d+),", (source / "lib/base/error.c").read_text()))

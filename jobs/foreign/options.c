@@ -24,6 +24,9 @@
     "--bind their CPUs"
 #define BINDING "--bind none, core, numa or a list as 0-1;2-3"
 #define FILES "--output-dir DIR writes DIR/rank.N.out and .err, and > takes all of it"
+#define TORCHRUN                                                                                   \
+    "drarun torchrun ... starts torchrun itself with its options; drarun -n N python3 train.py "   \
+    "starts N ranks with the variables that torchrun sets"
 #define HOSTS "the agents are the nodes: --agents HOST:PORT,... in the order of the ranks"
 
 const struct foreign_option foreign_options[] = {
@@ -376,6 +379,22 @@ const struct foreign_option foreign_options[] = {
      "HOROVOD_LOG_HIDE_TIME=0", NULL},
     {FOREIGN_HOROVOD, "log-without-timestamp log-hide-timestamp", 0, FOREIGN_SETS,
      "HOROVOD_LOG_HIDE_TIME=1", NULL},
+
+    /* torchrun, whose words have "-" or "_"; its letters mean other things to the launchers above
+     */
+    {FOREIGN_TORCHRUN, "nproc-per-node nproc_per_node nnodes node-rank node_rank", 1,
+     FOREIGN_REFUSED, TORCHRUN, NULL},
+    {FOREIGN_TORCHRUN,
+     "rdzv-backend rdzv_backend rdzv-endpoint rdzv_endpoint rdzv-id rdzv_id rdzv-conf rdzv_conf", 1,
+     FOREIGN_REFUSED, TORCHRUN, NULL},
+    {FOREIGN_TORCHRUN, "master-addr master_addr master-port master_port local-addr local_addr", 1,
+     FOREIGN_REFUSED, TORCHRUN, NULL},
+    {FOREIGN_TORCHRUN,
+     "max-restarts max_restarts monitor-interval monitor_interval start-method start_method role "
+     "log-dir log_dir redirects tee module",
+     1, FOREIGN_REFUSED, TORCHRUN, NULL},
+    {FOREIGN_TORCHRUN, "standalone no-python no_python run-path run_path", 0, FOREIGN_REFUSED,
+     TORCHRUN, NULL},
 };
 
 const size_t foreign_option_count = ARRAY_LEN(foreign_options);

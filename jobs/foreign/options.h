@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options of mpirun, mpiexec.hydra, srun and horovodrun, and what each of them is here: one
- * table for the parser, `drarun help mpirun` and docs/other-launchers.md. Pure. */
+/* The options of mpirun, mpiexec.hydra, srun, horovodrun and torchrun, and what each of them is
+ * here: one table for the parser, `drarun help mpirun` and docs/other-launchers.md. Pure. */
 #ifndef DRARUN_JOBS_FOREIGN_OPTIONS_H
 #define DRARUN_JOBS_FOREIGN_OPTIONS_H
 
@@ -16,6 +16,7 @@ enum foreign_launcher {
     FOREIGN_INTEL = 1 << 3,
     FOREIGN_SRUN = 1 << 4,
     FOREIGN_HOROVOD = 1 << 5,
+    FOREIGN_TORCHRUN = 1 << 6,
     FOREIGN_MPIRUN = FOREIGN_OPENMPI4 | FOREIGN_OPENMPI5,
     FOREIGN_HYDRA = FOREIGN_MPICH | FOREIGN_INTEL,
     FOREIGN_MPI = FOREIGN_MPIRUN | FOREIGN_HYDRA,
@@ -56,7 +57,7 @@ const struct foreign_option *foreign_option_find(size_t at, const char *word);
 /* The first entry of a spelling without dashes for one of those launchers. */
 const struct foreign_option *foreign_option_named(unsigned int from, const char *name);
 
-/* "mpirun", "mpiexec", "srun" and "horovodrun"; 0: another name. */
+/* "mpirun", "mpiexec", "srun", "horovodrun" and "torchrun"; 0: another name. */
 unsigned int foreign_launcher(const char *name);
 /* The name of the first of those launchers. */
 const char *foreign_launcher_name(unsigned int from);

@@ -19,6 +19,7 @@ static const struct launcher {
     {"mpiexec", FOREIGN_HYDRA, {{"MPICH", FOREIGN_MPICH}, {"Intel MPI", FOREIGN_INTEL}}},
     {"srun", FOREIGN_SRUN, {{"", 0}, {"", 0}}},
     {"horovodrun", FOREIGN_HOROVOD, {{"", 0}, {"", 0}}},
+    {"torchrun", FOREIGN_TORCHRUN, {{"", 0}, {"", 0}}},
 };
 
 unsigned int foreign_launcher(const char *name)

@@ -272,7 +272,7 @@ static void add_cases(struct buf *out)
                      "  case $verb in\n"
                      "    help) _drarun_words \"");
     add_names(out);
-    buf_add_str(out, " mpirun mpiexec srun horovodrun\" ;;\n"
+    buf_add_str(out, " mpirun mpiexec srun horovodrun torchrun\" ;;\n"
                      "    completion) _drarun_words \"" SHELLS "\" ;;\n");
     each_verb(add_argument_case, out);
     buf_add_str(out, "    program) _drarun_files ;;\n"

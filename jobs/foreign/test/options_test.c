@@ -94,6 +94,11 @@ static const struct {
      "log-with-timestamp 0 log-without-timestamp 0 prefix-timestamp 0 "
      "prefix-output-with-timestamp 0 log-hide-timestamp 0 no-log-hide-timestamp 0 H 1 hosts 1 "
      "hostfile 1 host-discovery-script 1 gloo 0 mpi 0 jsrun 0 h 0 help 0"},
+    {FOREIGN_TORCHRUN,
+     "nproc-per-node 1 nproc_per_node 1 nnodes 1 node-rank 1 rdzv-backend 1 rdzv-endpoint 1 "
+     "rdzv_endpoint 1 rdzv-id 1 rdzv-conf 1 standalone 0 max-restarts 1 monitor-interval 1 "
+     "start-method 1 role 1 module 1 no-python 0 run-path 0 log-dir 1 redirects 1 tee 1 "
+     "master-addr 1 master-port 1 master_port 1 local-addr 1"},
 };
 
 static void knows_the_usual_options(void **state)
@@ -159,7 +164,7 @@ static void finds_words_as_they_are_typed(void **state)
 
 static void shows_one_line_for_each(void **state)
 {
-    static const char *const names[] = {"mpirun", "mpiexec", "srun", "horovodrun"};
+    static const char *const names[] = {"mpirun", "mpiexec", "srun", "horovodrun", "torchrun"};
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         struct buf text = BUF_INIT;
