@@ -104,6 +104,7 @@ def test_an_agent_that_was_killed(alloc):
 
 
 @pytest.mark.parametrize("words,says", [
+    (["alloc", "true"], "there is no file true; a command is given after --: drarun alloc -- true"),
     (["alloc", "job.yaml", "more"], 'unexpected argument "more"'),
     (["alloc", "--namespace", "x", "--", "true"], "without a job FILE"),
     (["alloc", "--workers", "0"], "--workers"),

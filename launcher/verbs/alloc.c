@@ -178,6 +178,10 @@ static int check(const struct options *o, const char *file, struct drarun_error 
         return error_kind(err, DRARUN_ERR_USAGE, EBUSY,
                           "this shell has an allocation (" ALLOC_VARIABLE "=%s): leave it first",
                           folder);
+    if (file && !strchr(file, '.') && access(file, F_OK) < 0 && errno == ENOENT)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "there is no file %s; a command is given after --: drarun alloc -- %s",
+                          file, file);
     if (file)
         return 0;
     if (c->namespace || c->context || c->kubeconfig || o->name || o->image || o->through ||
