@@ -34,6 +34,12 @@ def test_none(drarun):
     assert drarun("--stdin", "none", "cat", input="a\n").ok().out == ""
 
 
+def test_none_leaves_a_shells_loop_its_input(drarun):
+    loop = 'while read word; do "$@" "$word"; done'
+    result = drarun("--stdin", "none", "echo", under=["sh", "-c", loop, "sh"], input="a\nb\nc\n").ok()
+    assert result.out == "a\nb\nc\n"
+
+
 def test_no_such_rank(drarun):
     result = drarun("-n", 2, "--stdin", 2, "true")
     assert result.rc == 64 and "ranks 0 to 1" in result.err
