@@ -10,8 +10,11 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/base/nearest.h"
 #include "lib/base/number.h"
 #include "lib/base/options.h"
+
+#define BYTES ((size_t)32 << 20) /* -b and -e where they are not given */
 
 /* Those of nccl-tests that say how to use NCCL and GPUs: as they are by default, and nothing else.
  */
@@ -312,8 +315,11 @@ void options_print_help(FILE *out)
 static int check(const struct bench_options *o, struct drarun_error *err)
 {
     if (o->min_bytes > o->max_bytes)
-        return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "-b %zu is more than -e %zu", o->min_bytes,
-                          o->max_bytes);
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "-b %zu is more than -e %zu%s",
+                          o->min_bytes, o->max_bytes,
+                          o->min_bytes == BYTES || o->max_bytes == BYTES
+                              ? "; without the option, each is 32M"
+                              : "");
     if (o->min_bytes < o->max_bytes && o->step_factor <= 1 && o->step_bytes == 0)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "-i 0 never comes to -e: give -f 2, or a step");
@@ -342,6 +348,22 @@ static int no_collective(struct drarun_error *err)
 {
     return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                       "expected one collective, like all_reduce; see drarun-bench --help");
+}
+
+/* "allreduce", "AllReduce" and "all-reduce" are names elsewhere. */
+static int unknown_collective(const char *name, struct drarun_error *err)
+{
+    static const char names[] = "all_reduce all_gather reduce_scatter broadcast reduce alltoall "
+                                "gather scatter sendrecv hypercube alltoallv barrier";
+    char lower[NEAREST_WORD_MAX] = "", near[NEAREST_WORD_MAX];
+    unsigned int edits = 0;
+    for (size_t i = 0; name[i] && i + 1 < sizeof lower; i++)
+        lower[i] = (char)tolower((unsigned char)name[i]);
+    if (nearest_within(lower, names, 2, near, sizeof near, &edits))
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "%s: no such collective; did you mean %s?",
+                          name, near);
+    return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "%s: no such collective; expected one of %s",
+                      name, names);
 }
 
 static int read_words(int argc, char **argv, struct bench_options *o, const char **ret_name,
@@ -376,8 +398,8 @@ static void use_latency(struct bench_options *o)
 int options_read(int argc, char **argv, struct bench_options *ret, struct drarun_error *err)
 {
     struct bench_options o = {
-        .min_bytes = 32 << 20,
-        .max_bytes = 32 << 20,
+        .min_bytes = BYTES,
+        .max_bytes = BYTES,
         .step_bytes = 1 << 20,
         .step_factor = 1,
         .warmup = 1,
@@ -401,8 +423,7 @@ int options_read(int argc, char **argv, struct bench_options *ret, struct drarun
     if (rc == 0 && !o.help && !name)
         rc = no_collective(err);
     if (rc == 0 && !o.help && !(o.collective = collective_find(name)))
-        rc = error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                        "%s: no such collective; see drarun-bench --help", name);
+        rc = unknown_collective(name, err);
     if (o.collective && o.collective->bare)
         o.min_bytes = o.max_bytes = 0;
     rc = rc == 0 && !o.help ? check_environment(err) : rc;

@@ -76,7 +76,8 @@ static void test_refused(void **state)
     static const struct {
         const char *words, *says;
     } bad[] = {
-        {"all_reduce -b 8M -e 1K", "is more than -e"},
+        {"all_reduce -b 8M -e 1K", "-b 8388608 is more than -e 1024"},
+        {"all_reduce -e 1K", "is more than -e 1024; without the option, each is 32M"},
         {"all_reduce -b 0 -e 8 -f 2", "never grows"},
         {"all_reduce -b 1 -e 8 -i 0", "never comes to"},
         {"all_reduce -b -1", "expected a size"},
@@ -89,7 +90,10 @@ static void test_refused(void **state)
         {"all_reduce -D 1", "no device code"},
         {"all_reduce -Q", "unknown option -Q"},
         {"all_reduce -b", "-b needs a value"},
-        {"all_reduces", "no such collective"},
+        {"all_reduces", "all_reduces: no such collective; did you mean all_reduce?"},
+        {"AllReduce", "did you mean all_reduce?"},
+        {"all-to-all", "did you mean alltoall?"},
+        {"everything", "everything: no such collective; expected one of all_reduce all_gather"},
         {"all_reduce all_gather", "expected one collective"},
         {"all_reduce -n 1x", "expected a whole number"},
         {"all_reduce --itres 5", "did you mean --iters"},
