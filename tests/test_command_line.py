@@ -429,7 +429,7 @@ def test_wrong_key(drarun, agents, tmp_path):
     other.touch(mode=0o600)
     other.write_text("00" * 32)
     result = drarun("--agents", one.addresses[0], "--key-file", other, "true")
-    assert result.rc == 70 and "does it have the same --key-file" in result.err
+    assert result.rc == 70 and 'the peer sent the TLS alert "illegal parameter"; does it have the same --key-file' in result.err
     drarun(*one.options, "true").ok()
 
 

@@ -156,6 +156,12 @@ bool tls_failure(struct bufferevent *bev, char *text, size_t size)
     text[0] = '\0';
     if (code == 0)
         return broke;
+    int alert = ERR_GET_LIB(code) == ERR_LIB_SSL ? ERR_GET_REASON(code) - SSL_AD_REASON_OFFSET : -1;
+    if (alert >= 0) { /* OpenSSL's reason names a version: "sslv3 alert illegal parameter" */
+        snprintf(text, size, "the peer sent the TLS alert \"%s\"",
+                 SSL_alert_desc_string_long(alert));
+        return true;
+    }
     const char *reason =
         ERR_SYSTEM_ERROR(code) ? strerror(ERR_GET_REASON(code)) : ERR_reason_error_string(code);
     snprintf(text, size, "%s", reason ? reason : "unknown TLS error");
