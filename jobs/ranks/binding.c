@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 
@@ -143,12 +144,27 @@ static size_t count_sets(const char *list)
     return sets;
 }
 
+static int fail_unusable(const struct cpus *cpus, uint32_t id, struct drarun_error *err)
+{
+    CLEANUP(buf_done) struct buf list = BUF_INIT;
+    cleanup_free uint32_t *ids = calloc(cpus->count + 1, sizeof *ids);
+    for (size_t i = 0; ids && i < cpus->count; i++)
+        ids[i] = cpus->list[i].id;
+    if (ids) {
+        qsort(ids, cpus->count, sizeof *ids, compare_ids);
+        cpulist_format(ids, cpus->count, &list);
+    }
+    return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                      "binding: CPU %u cannot be used here; usable CPUs: %.200s", id,
+                      list.data ? list.data : "not known");
+}
+
 static int check_usable(const struct cpus *cpus, uint32_t id, struct drarun_error *err)
 {
     for (size_t i = 0; i < cpus->count; i++)
         if (cpus->list[i].id == id)
             return 0;
-    return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "binding: CPU %u cannot be used here", id);
+    return fail_unusable(cpus, id, err);
 }
 
 static int check_all_usable(const struct cpus *cpus, const uint32_t *ids, size_t count,

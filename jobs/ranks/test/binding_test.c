@@ -109,7 +109,7 @@ static void names_the_cpu_that_cannot_be_used(void **state)
         assert_int_equal(bind_cpus(&policy, &two_nodes, 1, 2, &ids, &count, &shared, &err),
                          -EINVAL);
         assert_int_equal(err.kind, DRARUN_ERR_USAGE);
-        assert_non_null(strstr(err.text, "CPU 8 cannot be used here"));
+        assert_non_null(strstr(err.text, "CPU 8 cannot be used here; usable CPUs: 0-7"));
         assert_null(ids);
     }
 }
