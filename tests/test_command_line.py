@@ -108,6 +108,7 @@ def test_completion(drarun):
     (["--nonsense", "x"], "unknown option --nonsense"),
     (["--nproc-per-node=2", "train.py"], "--nproc-per-node is not an option here: drarun torchrun ... starts torchrun itself"),
     (["--nproc_per_node", 2, "train.py"], "drarun -n N python3 train.py starts N ranks"),
+    (["-o", "json", "true"], "-o is not an option here: --output json prints the report; --output-dir DIR"),
     (["--standalone", "train.py"], "--standalone is not an option here: drarun torchrun"),
     (["\u2013n", 2, "x"], '"\u2013n" begins with a dash that is not "-"'),
     (["\u2014label", "x"], '"\u2014label" begins with a dash that is not "-"'),
