@@ -412,6 +412,18 @@ def test_interrupted_twice_while_it_is_submitted(drarun, tmp_path):
         assert job.finish(20).rc in (-signal.SIGINT, -signal.SIGTERM)
 
 
+@pytest.mark.parametrize("verb", ["run", "submit"])
+def test_interrupted_before_the_api_server_has_answered(drarun, tmp_path, verb):
+    """As on a laptop whose cluster is stopped: nothing was made, so there is nothing to wait for."""
+    with Registry().serving() as registry:
+        env = environment(registry, tmp_path)
+    job = drarun.start(verb, job_file(tmp_path), env=env)
+    assert "the API server does not answer, retrying" in job.process.stderr.readline()
+    job.signal(signal.SIGINT)
+    result = job.finish(20)
+    assert (result.rc, result.err) == (-signal.SIGINT, "drarun: job was not submitted: the API server has not answered\n"), result
+
+
 # ---- a reader that pauses
 
 PAUSED = 40000  # lines of a kilobyte: far more than the buffers on the way hold

@@ -248,6 +248,7 @@ static int lead_here(struct cluster *cluster, const struct cluster_run *run,
 
 /* What a signal cannot undo at once: half of the job's objects are made. */
 struct submitting {
+    const struct cluster *cluster;
     const char *job;
     struct signals *signals;
     int signo; /* the first that came; 0: none */
@@ -260,7 +261,10 @@ static void on_signal_meanwhile(void *arg, int signo)
         raise(SIGSTOP);
     if (signo != SIGINT && signo != SIGTERM && signo != SIGHUP && signo != SIGQUIT)
         return;
-    if (s->signo) {
+    bool none_made = kube_client_now(s->cluster->client) == 0; /* it has not answered at all */
+    if (none_made && !s->signo)
+        log_note("%s was not submitted: the API server has not answered", s->job);
+    if (none_made || s->signo) {
         signals_restore(s->signals);
         raise(signo);
     }
@@ -305,7 +309,7 @@ static int submit_and_follow(struct cluster *cluster, const struct cluster_run *
         .rank = -1,
         .copy = run->copy_fd ? &copy : NULL,
     };
-    struct submitting submitting = {.job = spec->name};
+    struct submitting submitting = {.cluster = cluster, .job = spec->name};
     submitting.signals = signals_new(cluster->base, on_signal_meanwhile, &submitting, &err);
     int rc = submitting.signals ? submit_job(cluster, spec, namespace, run->image, &uid, &err)
                                 : -err.code;
