@@ -412,16 +412,24 @@ def test_interrupted_twice_while_it_is_submitted(drarun, tmp_path):
         assert job.finish(20).rc in (-signal.SIGINT, -signal.SIGTERM)
 
 
-@pytest.mark.parametrize("verb", ["run", "submit"])
-def test_interrupted_before_the_api_server_has_answered(drarun, tmp_path, verb):
+NOT_SUBMITTED = "drarun: job was not submitted: the API server has not answered\n"
+
+
+@pytest.mark.parametrize("words, says", [
+    (["run", "{}"], NOT_SUBMITTED),
+    (["submit", "{}"], NOT_SUBMITTED),
+    (["alloc", "{}", "--", "true"], NOT_SUBMITTED),
+    (["controller", "--all-namespaces"], ""),
+])
+def test_interrupted_before_the_api_server_has_answered(drarun, tmp_path, words, says):
     """As on a laptop whose cluster is stopped: nothing was made, so there is nothing to wait for."""
     with Registry().serving() as registry:
         env = environment(registry, tmp_path)
-    job = drarun.start(verb, job_file(tmp_path), env=env)
+    job = drarun.start(*(word.format(job_file(tmp_path)) for word in words), env=env)
     assert "the API server does not answer, retrying" in job.process.stderr.readline()
     job.signal(signal.SIGINT)
     result = job.finish(20)
-    assert (result.rc, result.err) == (-signal.SIGINT, "drarun: job was not submitted: the API server has not answered\n"), result
+    assert (result.rc, result.err) == (-signal.SIGINT, says), result
 
 
 # ---- a reader that pauses

@@ -616,7 +616,6 @@ static int controller(const struct cluster_controller *how)
     char holder[300];
     if (open_cluster(&how->cluster, &cluster, &err) < 0)
         return fail(&err);
-    kube_client_tell_unanswered(cluster.client, NULL, NULL); /* it says so itself */
     choose_log(how, is_in_pod(&cluster));
     name_holder(is_beside_lease(&cluster), holder, sizeof holder);
     const struct controller_options options = {

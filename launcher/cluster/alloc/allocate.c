@@ -46,6 +46,7 @@ struct allocation {
     uint32_t attempt;
     struct allocate_folder *folder;
     struct signals *signals;
+    int signo; /* came while the job was being submitted; 0: none */
     pid_t shell;
     int status;
     bool over, dirty;
@@ -115,6 +116,22 @@ static void stop_beating(struct allocation *a)
 
 /* ---- until the workers are up ---- */
 
+static void on_signal_meanwhile(void *arg, int signo)
+{
+    struct allocation *a = arg;
+    if (signo != SIGINT && signo != SIGTERM && signo != SIGHUP && signo != SIGQUIT)
+        return;
+    if (kube_client_now(a->cluster->client) == 0) { /* nothing is made, nothing has to be undone */
+        log_note("%s was not submitted: the API server has not answered", a->spec->name);
+        signals_restore(a->signals);
+        sigprocmask(SIG_SETMASK, &a->mask, NULL);
+        raise(signo);
+    }
+    if (!a->signo)
+        log_note("%s is being submitted and will then be cancelled", a->spec->name);
+    a->signo = signo;
+}
+
 /* *ret_running false: it has ended before, with the status, and that was said. */
 static int await_workers(struct allocation *a, bool *ret_running)
 {
@@ -126,6 +143,8 @@ static int await_workers(struct allocation *a, bool *ret_running)
         .cancel = true,
         .running = ret_running,
         .rank = -1,
+        .signals = TAKE_PTR(a->signals),
+        .signo = a->signo,
     };
     return follow_job(a->cluster, &options);
 }
@@ -334,6 +353,9 @@ static int run(struct allocation *a, struct drarun_error *err)
 {
     bool running = false;
     hold_signals(a);
+    a->signals = signals_new(a->cluster->base, on_signal_meanwhile, a, err);
+    if (!a->signals)
+        return -err->code;
     int rc = submit_kept(a->cluster, a->spec, a->namespace, a->options->image, silent_s(a), a->key,
                          &a->uid, err);
     if (rc < 0)

@@ -147,9 +147,13 @@ static int watch_all(struct controller *c, struct drarun_error *err)
 static void on_signal(void *arg, int signo)
 {
     struct controller *c = arg;
-    if (signo == SIGINT || signo == SIGTERM || signo == SIGHUP || signo == SIGQUIT)
-        c->stop = true;
-    else if (signo == SIGTSTP)
+    bool ends = signo == SIGINT || signo == SIGTERM || signo == SIGHUP || signo == SIGQUIT;
+    if (ends && !c->discovered) { /* it holds nothing yet */
+        signals_restore(c->signals);
+        raise(signo);
+    }
+    c->stop |= ends;
+    if (signo == SIGTSTP)
         raise(SIGSTOP);
 }
 
@@ -211,6 +215,9 @@ static int begin(struct controller *c, struct drarun_error *err)
         rc = controller_serve_metrics(c, err);
     if (rc == 0)
         rc = cluster_discover(c->cluster, err);
+    c->discovered = rc == 0;
+    /* from here on it says so itself */
+    kube_client_tell_unanswered(c->cluster->client, NULL, NULL);
     if (rc == 0 && !c->cluster->dra_jobs)
         rc = error_kind(
             err, DRARUN_ERR_CLUSTER, ENOTSUP,

@@ -35,6 +35,7 @@ struct controller {
     struct drajob_tally tally;
     int64_t look_since; /* clock_ms when the look at an object that goes on began; 0: none does */
     bool stop;
+    bool discovered;          /* the API server has answered */
     struct drarun_error lost; /* the Lease; code 0: no */
 };
 
