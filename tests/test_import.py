@@ -361,6 +361,7 @@ def test_a_launcher_that_is_a_worker(drarun, imported):
 
 @pytest.mark.parametrize("text,part", [
     ("kind: Deployment\nmetadata: {name: x}\n", "no workload"),
+    ("kind: DraJob\nmetadata: {name: x}\n", "the DraJob x cannot be imported: it is drarun's own kind already"),
     ("kind: JobSet\nmetadata: {name: x}\n", "the JobSet x has no pod template"),
     ("kind: Job\nmetadata: {name: a}\n---\nkind: MPIJob\nmetadata: {name: b}\n",
      "<stdin>:4: the MPIJob b is one workload more: <stdin>:1 has the Job a; import one at a time"),

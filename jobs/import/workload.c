@@ -58,6 +58,8 @@ static const char *why_not(const char *kind)
                "container, or write a job as examples/jobs/ray-all-nic.yaml does";
     if (strcmp(kind, "MiniCluster") == 0)
         return "its pods come from elsewhere: give the pod template in spec.template";
+    if (strcmp(kind, "DraJob") == 0)
+        return "it is drarun's own kind already; drarun validate checks it";
     return NULL;
 }
 
