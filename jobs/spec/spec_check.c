@@ -260,7 +260,7 @@ static void check_labels(const struct reader_node *metadata, const char *key, bo
 static bool is_imported(const char *kind)
 {
     static const char *const kinds[] = {"Job", "JobSet",     "LeaderWorkerSet", "MPIJob",
-                                        "Pod", "PyTorchJob", "StatefulSet"};
+                                        "Pod", "PyTorchJob", "StatefulSet",     "TrainJob"};
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
         if (strcmp(kind, kinds[i]) == 0)
             return true;
@@ -269,9 +269,14 @@ static bool is_imported(const char *kind)
 
 static void check_document(const struct reader_node *root, const struct spec_raw *raw)
 {
+    static const char group[] = "drarun.dev/";
     struct reader_node node, name;
-    if (raw->api_version && strcmp(raw->api_version, SPEC_API_VERSION) != 0 &&
-        reader_get(root, "apiVersion", &node))
+    bool ours = raw->api_version && strncmp(raw->api_version, group, strlen(group)) == 0;
+    bool other = raw->api_version && strcmp(raw->api_version, SPEC_API_VERSION) != 0;
+    if (other && reader_get(root, "apiVersion", &node) && ours)
+        reader_fail(&node, "expected %s, got \"%.60s\": another release of drarun reads it",
+                    SPEC_API_VERSION, raw->api_version);
+    else if (other && reader_get(root, "apiVersion", &node))
         reader_expected(&node, SPEC_API_VERSION);
     if (raw->kind && strcmp(raw->kind, SPEC_KIND) != 0 && reader_get(root, "kind", &node))
         reader_fail(&node, "expected %s, got \"%.60s\"%s", SPEC_KIND, raw->kind,

@@ -384,6 +384,13 @@ static void test_refused(void **state)
         {"kind: DraJob", "spec is missing"},
         {"kind: Job\nspec: {image: i, command: [c]}",
          "kind: expected DraJob, got \"Job\": drarun import makes a DraJob of it"},
+        {"kind: TrainJob\nspec: {image: i, command: [c]}",
+         "kind: expected DraJob, got \"TrainJob\": drarun import makes a DraJob of it"},
+        {"apiVersion: drarun.dev/v1\nspec: {image: i, command: [c]}",
+         "apiVersion: expected drarun.dev/v1alpha1, got \"drarun.dev/v1\": another release of "
+         "drarun reads it"},
+        {"apiVersion: batch/v1\nspec: {image: i, command: [c]}",
+         "apiVersion: expected drarun.dev/v1alpha1, got \"batch/v1\""},
         {"kind: Deployment\nspec: {image: i, command: [c]}",
          "kind: expected DraJob, got \"Deployment\""},
         {"spec: {image: busy box, command: [c]}",
