@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <ifaddrs.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -129,12 +130,15 @@ int hosts_parse_file(const char *path, const char *text, struct hosts *ret_hosts
                      struct drarun_error *err)
 {
     struct hosts hosts = {0};
-    cleanup_free char *copy = strdup(text);
-    char *rest = NULL;
+    bool marked = strncmp(text, "\xef\xbb\xbf", 3) == 0; /* a byte order mark */
+    cleanup_free char *copy = strdup(marked ? text + 3 : text);
+    char *next = copy, *line;
+    char place[PATH_MAX];
     int rc = copy ? 0 : error_set(err, ENOMEM, "out of memory");
-    for (char *line = copy ? strtok_r(copy, "\n", &rest) : NULL; rc == 0 && line;
-         line = strtok_r(NULL, "\n", &rest))
-        rc = add_line(&hosts, path, line, err);
+    for (unsigned int number = 1; rc == 0 && (line = strsep(&next, "\n")); number++) {
+        snprintf(place, sizeof place, "%s:%u", path, number);
+        rc = add_line(&hosts, place, line, err);
+    }
     if (rc == 0 && hosts.count == 0)
         rc = error_kind(err, DRARUN_ERR_USAGE, EINVAL, "%s names no host", path);
     if (rc < 0) {

@@ -60,18 +60,38 @@ static void reads_lists(void **state)
 static void reads_files(void **state)
 {
     static const struct host want[HOSTS_MAX] = {{"a", 4}, {"b", 2}, {"c", 0}};
-    static const char *const wrong[] = {"", "# nothing\n\n", "a slots=x\n", "a user=me\n", "a:x\n"};
+    static const struct {
+        const char *text, *says;
+    } wrong[] = {
+        {"", "f names no host"},
+        {"# nothing\n\n", "f names no host"},
+        {"a slots=x\n", "f:1: expected a whole number"},
+        {"# ours\n\na user=me\n", "f:3: host a: expected slots=N, got \"user=me\""},
+        {"a\nb:x\n", "f:2: expected HOST or HOST:SLOTS"},
+    };
     struct hosts hosts = {0};
+    struct drarun_error err;
     (void)state;
     assert_int_equal(hosts_parse_file("f",
-                                      "# ours\n\na slots=4 max_slots=8\r\n"
+                                      "\xef\xbb\xbf# ours\n\na slots=4 max_slots=8\r\n"
                                       "b:2 ifname=ib0 # Hydra's\n\tc",
                                       &hosts, NULL),
                      0);
     check(&hosts, want);
     hosts_done(&hosts);
-    for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
-        assert_true(hosts_parse_file("f", wrong[i], &hosts, NULL) < 0);
+    assert_int_equal(hosts_parse_file("f",
+                                      "\xef\xbb\xbf"
+                                      "a slots=4\nb:2\nc\n",
+                                      &hosts, NULL),
+                     0);
+    check(&hosts, want);
+    hosts_done(&hosts);
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+        err = (struct drarun_error){0};
+        assert_true(hosts_parse_file("f", wrong[i].text, &hosts, &err) < 0);
+        if (!strstr(err.text, wrong[i].says))
+            fail_msg("%s: %s", wrong[i].text, err.text);
+    }
 }
 
 static char name[] = "a", *const program[] = {name};
