@@ -64,11 +64,20 @@ static bool is_elsewhere(int code)
 static int fail_unknown(int dir, const char *program, struct drarun_error *err)
 {
     struct stat st;
-    const char *ending = strrchr(program, '.');
+    const char *ending = strrchr(program, '.'), *equals = strchr(program, '=');
     if (try_file(dir, program) == 0)
         return error_kind(err, DRARUN_ERR_NOT_FOUND, ENOENT,
                           "no program %s in PATH; the one in the working directory is ./%s",
                           program, program);
+    if (strpbrk(program, " \t|&;<>"))
+        return error_kind(err, DRARUN_ERR_NOT_FOUND, ENOENT,
+                          "no program \"%s\" in PATH; give its words one by one, without quotes "
+                          "around all of them, or a shell's line to sh -c",
+                          program);
+    if (equals && equals > program)
+        return error_kind(err, DRARUN_ERR_NOT_FOUND, ENOENT,
+                          "no program %s in PATH; a variable is set with env %s PROGRAM", program,
+                          program);
     if (fstatat(dir, program, &st, 0) < 0 || !S_ISREG(st.st_mode))
         return error_kind(err, DRARUN_ERR_NOT_FOUND, ENOENT, "no program %s in PATH", program);
     bool python = ending && strcmp(ending, ".py") == 0,

@@ -131,6 +131,11 @@ static void unknown_program(void **state)
     assert_int_equal(start(dir, "train.py", "/bin", &err), -ENOENT);
     assert_string_equal(err.text, "no program train.py in PATH; start the one in the working "
                                   "directory with its interpreter: python3 train.py");
+    assert_int_equal(start(NULL, "echo hello", "/bin", &err), -ENOENT);
+    assert_string_equal(err.text, "no program \"echo hello\" in PATH; give its words one by one, "
+                                  "without quotes around all of them, or a shell's line to sh -c");
+    assert_int_equal(start(NULL, "A=1", "/bin", &err), -ENOENT);
+    assert_string_equal(err.text, "no program A=1 in PATH; a variable is set with env A=1 PROGRAM");
     assert_int_equal(start(NULL, "", "/bin", &err), -ENOENT);
     assert_int_equal(start("/no/such", "sh", "/bin", &err), -ENOENT);
     assert_non_null(strstr(err.text, "working directory /no/such"));
