@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -228,3 +229,23 @@ def test_first_process_ends_before_it_has_a_job(drarun, signo):
 
 def signals_caught(pid):
     return next(line.split()[1] for line in open(f"/proc/{pid}/status") if line.startswith("SigCgt"))
+
+
+def test_what_killed_agents_leave_is_removed_by_the_next_job(drarun):
+    """As after pkill -9 drarun: nobody is left who could remove it at once, and shared memory is kept."""
+    job = started(drarun, "-n", 2, "sh", "-c", READY + "exec sleep 1000")
+    running = started(drarun, "-n", 2, "sh", "-c", READY + "exec sleep 1000")
+    for signo in (signal.SIGSTOP, signal.SIGKILL):  # nobody sees another one end
+        for pid in job.processes():
+            os.kill(pid, signo)
+    job.process.wait(patience())
+    left = [*Path("/dev/shm").glob("drarun-*"), *job.tmp.glob("drarun-*")]
+    there = list(running.tmp.glob("drarun-*"))
+    names = {path.name for path in left} - {path.name for path in there}
+    assert len(names) == 1 and len(there) == 1, (left, there)
+    drarun("true").ok()
+    assert not [path for path in left if path.name in names and path.exists()]
+    assert [path.name for path in left if path.exists()] == [path.name for path in there] and there[0].exists()
+    job.finish(clean=False)
+    running.signal(signal.SIGTERM)
+    running.finish()

@@ -53,6 +53,7 @@ struct agent *agent_new(struct event_base *base, const struct agent_options *opt
     agent->base = base;
     agent->options = *options;
     agent->state = AGENT_IDLE;
+    agent->session.mark = -1;
     agent->sigterm = evsignal_new(base, SIGTERM, on_sigterm, agent);
     int rc = agent->sigterm && evsignal_add(agent->sigterm, NULL) == 0
                  ? agent_open_connections(agent, err)

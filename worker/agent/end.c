@@ -58,6 +58,7 @@ void agent_clean(struct agent *agent)
     if (shm_rc < 0)
         log_error("cannot remove %s: %s", session->shm_dir, strerror(-shm_rc));
     session->shm_dir[0] = '\0';
+    close_fd(&session->mark);
     if (!session->dir)
         return;
     int rc = session_remove(session->dir);

@@ -429,9 +429,13 @@ static int make_session(struct agent *agent, struct drarun_error *err)
         return rc;
     if (agent->options.session)
         agent->options.session(session->dir, agent->options.session_arg);
+    if (agent->job.worker == 0)
+        session_sweep("/dev/shm");
     shm_clean_dir(session->dir, session->shm_dir, sizeof session->shm_dir);
     if (mkdir(session->shm_dir, 0700) < 0)
         session->shm_dir[0] = '\0'; /* the libraries then use /dev/shm itself, or do without */
+    else
+        session->mark = session_mark(session->shm_dir, session->dir);
     return 0;
 }
 

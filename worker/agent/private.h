@@ -123,6 +123,7 @@ struct agent_session {
     char *dir;             /* NULL: not there */
     char shm_dir[128];     /* the same in /dev/shm; empty: none could be made, or not there */
     struct shm_clean *shm; /* the segments that ranks may leave beside it */
+    int mark;              /* marks shm_dir as ours (session_mark), or -1 */
     bool out_of_order;     /* they may have left some; never false again */
 };
 

@@ -3,14 +3,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/dir_entries.h"
 #include "lib/base/error.h"
 #include "lib/base/file.h"
 
@@ -98,4 +102,62 @@ int session_remove(const char *path)
         rc = tree_remove(AT_FDCWD, path);
     }
     return rc;
+}
+
+/* ---- what killed agents left ---- */
+
+#define MARK "owner" /* locked by its owner; holds the path of the session directory */
+
+int session_mark(const char *shm_dir, const char *session_dir)
+{
+    char path[PATH_MAX];
+    if (snprintf(path, sizeof path, "%s/" MARK, shm_dir) >= (int)sizeof path)
+        return -1;
+    cleanup_close int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    /* locked before it is written: a sweep passes over an empty one */
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 ||
+        fd_write_all(fd, session_dir, strlen(session_dir)) < 0)
+        return -1;
+    return take_fd(&fd);
+}
+
+/* dir is that name's. Its session directory, if its owner is gone. */
+static bool is_left(int dir, const char *name, char session[PATH_MAX])
+{
+    struct stat st;
+    cleanup_close int fd = openat(dir, MARK, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
+        flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return false;
+    ssize_t length = pread(fd, session, PATH_MAX - 1, 0);
+    if (length <= 0)
+        return false;
+    session[length] = '\0';
+    const char *slash = strrchr(session, '/');
+    return session[0] == '/' && strcmp(slash + 1, name) == 0;
+}
+
+static void sweep_one(int shm, const char *name)
+{
+    struct stat st;
+    char session[PATH_MAX];
+    cleanup_close int dir = openat(shm, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (dir < 0 || fstat(dir, &st) < 0 || st.st_uid != geteuid() || !is_left(dir, name, session))
+        return;
+    if (lstat(session, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid())
+        tree_remove(AT_FDCWD, session);
+    tree_remove(shm, name);
+}
+
+void session_sweep(const char *shm)
+{
+    static const char begin[] = "drarun-"; /* identity_session_dir */
+    cleanup_close int list = open(shm, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct dir_entries entries = {.fd = list};
+    int rc = 0;
+    if (list < 0)
+        return;
+    for (const char *name; (name = dir_entries_next(&entries, &rc));)
+        if (strncmp(name, begin, strlen(begin)) == 0)
+            sweep_one(list, name);
 }

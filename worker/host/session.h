@@ -15,4 +15,11 @@ const char *session_base(void);
  * machine is out of descriptors or memory: nobody comes to remove it later. */
 int session_remove(const char *path);
 
+/* Marks shm_dir, which goes with session_dir (shm_clean_dir), as this process's: until the returned
+ * descriptor is closed, or the process ends. -1: it is not marked, and no sweep removes it. */
+int session_mark(const char *shm_dir, const char *session_dir);
+/* Removes directories in shm ("/dev/shm") that processes of our user marked, with their session
+ * directories, once the process is gone: it was killed along with who would have removed them. */
+void session_sweep(const char *shm);
+
 #endif

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "worker/host/session.h"
@@ -105,6 +106,55 @@ static void name_goes_where_there_is_a_place(void **state)
     unsetenv("TMPDIR");
 }
 
+static void make_below(const char *name, char made[128])
+{
+    snprintf(made, 128, "%s/%s", top, name);
+    assert_int_equal(mkdir(made, 0700), 0);
+}
+
+/* A process that marks it and ends without removing anything. */
+static void mark_and_die(const char *shm_dir, const char *session_dir)
+{
+    int status = 0;
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(session_mark(shm_dir, session_dir) < 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
+static void sweeps_what_killed_owners_left(void **state)
+{
+    (void)state;
+    char sessions[128], session[128], left[128], other[128], used[128], plain[128], empty[128];
+    char file[160];
+    make_below("sessions", sessions);
+    make_below("sessions/drarun-left", session);
+    make_below("drarun-left", left);
+    mark_and_die(left, session);
+    make_below("drarun-other", other); /* names another one's session directory */
+    mark_and_die(other, session);
+    make_below("drarun-used", used);
+    int mark = session_mark(used, "/tmp/drarun-used");
+    assert_true(mark >= 0);
+    assert_int_equal(session_mark(used, "/tmp/drarun-used"), -1);
+    make_below("drarun-plain", plain);
+    make_below("drarun-empty", empty); /* its owner has not locked it yet */
+    snprintf(file, sizeof file, "%s/owner", empty);
+    close(open(file, O_CREAT | O_WRONLY, 0600));
+    session_sweep(top);
+    assert_int_equal(access(left, F_OK), -1);
+    assert_int_equal(access(session, F_OK), -1);
+    assert_int_equal(
+        access(other, F_OK) | access(used, F_OK) | access(plain, F_OK) | access(empty, F_OK), 0);
+    close(mark);
+    session_sweep(top);
+    assert_int_equal(access(used, F_OK), -1);
+    session_sweep("/no/such");
+    for (char *const *at = (char *const[]){sessions, other, plain, empty, NULL}; *at; at++)
+        assert_int_equal(session_remove(*at), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -112,6 +162,7 @@ int main(void)
         cmocka_unit_test(what_is_there_is_not_taken),
         cmocka_unit_test(removed_with_all_below),
         cmocka_unit_test(name_goes_where_there_is_a_place),
+        cmocka_unit_test(sweeps_what_killed_owners_left),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
