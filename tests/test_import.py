@@ -775,6 +775,18 @@ def test_sets_that_are_no_job(drarun, text, error):
     assert run.rc == 65 and run.out == "" and error in run.err and "drarun: <stdin>:" in run.err, repr(run)
 
 
+def test_a_job_that_no_verb_would_take(drarun):
+    """What validate refuses is not printed."""
+    pod = changed(TRAIN)
+    pod["spec"]["hostNetwork"] = True
+    text = of_kind("Job", {"parallelism": 2, "completions": 2, "template": pod})
+    assert "hostNetwork: true" in drarun("import", "-", input=text).ok().out
+    queued = text.replace("name: s\n", "name: s\n  labels: {kueue.x-k8s.io/queue-name: q}\n", 1)
+    run = drarun("import", "-", input=queued)
+    assert run.rc == 65 and run.out == "", repr(run)
+    assert "the imported job is not complete: imported.yaml:" in run.err and "drop hostNetwork, or the queue" in run.err
+
+
 RUNTIMES = SOURCE / "tests/data/import"
 
 

@@ -472,7 +472,7 @@ def test_usage(drarun):
 
 
 @pytest.mark.parametrize("spec,place,message", [
-    ("queue: a\ntemplate:\n  spec:\n    hostNetwork: true\n", "6:18: template.spec.hostNetwork", "needs spec.claims direct"),
+    ("queue: a\ntemplate:\n  spec:\n    hostNetwork: true\n", "6:18: template.spec.hostNetwork", "drop hostNetwork, or the queue"),
     ("devices: {nics: {count: 1, class: dranet}}\ntemplate:\n  spec:\n    hostNetwork: true\n", "6:18: template.spec.hostNetwork",
      "a claimed NIC is moved into the pod's own network"),
     ("template:\n  spec:\n    restartPolicy: Always\n", "5:20: template.spec.restartPolicy", 'expected Never, got "Always"'),

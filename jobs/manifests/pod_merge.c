@@ -237,8 +237,11 @@ static int merge_port(struct merge *m, json_int_t port)
     if (!on_host_network(m))
         return 0;
     if (m->worker == POD_MERGE_INDEXED)
-        return refuse(m, POD_PATH ".hostNetwork: needs spec.claims direct, since all pods of an "
-                                  "Indexed Job would listen on one port");
+        return refuse(m,
+                      POD_PATH ".hostNetwork: all pods of an Indexed Job would listen on one port: "
+                               "drop hostNetwork%s",
+                      m->spec->queue ? ", or the queue, which needs an Indexed Job"
+                                     : ", or set spec.devices.claims: direct");
     int rc = check_network(m);
     if (rc < 0)
         return rc;

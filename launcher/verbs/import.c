@@ -7,10 +7,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "jobs/import/import.h"
-#include "jobs/spec/spec.h"
+#include "drarun/spec.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "jobs/import/import.h"
 #include "lib/base/log.h"
 #include "lib/base/unconst.h"
 #include "lib/doc/load.h"
@@ -32,26 +32,25 @@ static int usage(const char *text)
     return error_exit_status(DRARUN_ERR_USAGE);
 }
 
-/* The new spec must be one for ourselves. The classes follow it. */
+/* The new spec must be one for ourselves, by the check that every other verb makes. The classes
+ * follow it. */
 static int write_job(const json_t *job, const json_t *classes, const char *file, struct buf *out,
                      struct drarun_error *err)
 {
     size_t i;
     json_t *class;
-    struct job_spec spec;
+    struct drarun_spec *spec = NULL;
     int rc = yaml_write(job, out, err);
-    if (rc == 0)
-        rc = spec_parse(file, out->data, out->len, &spec, err);
-    if (rc < 0)
-        return error_prefix(err, "the imported job is not complete");
-    job_spec_done(&spec);
     json_array_foreach(classes, i, class)
     {
         buf_add_str(out, "---\n");
         if (rc == 0)
             rc = yaml_write(class, out, err);
     }
-    return rc;
+    if (rc == 0)
+        rc = drarun_spec_parse(file, out->data, out->len, NULL, &spec, NULL, err);
+    drarun_spec_free(spec);
+    return rc < 0 ? error_prefix(err, "the imported job is not complete") : 0;
 }
 
 /* kubectl takes the last, and so it is what has run. */
