@@ -582,7 +582,9 @@ A = {"selectors": [{"cel": {"expression": "1 == 1"}}]}
 def test_requests(imported, requests, devices, count, note):
     job, notes = imported(yaml.safe_dump_all(claim(requests, **devices)))
     assert job["spec"]["devices"]["gpus"]["count"] == count
-    assert note in notes if note else notes == ""
+    several = count != 1
+    assert ("each pod runs its program once" in notes) == several and job["spec"].get("ranksPerWorker") == (1 if several else None)
+    assert note in notes if note else len(notes.splitlines()) == several
 
 
 def test_a_request_of_a_claim(imported):

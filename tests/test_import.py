@@ -183,7 +183,8 @@ def test_job(drarun, tmp_path, imported, version):
     assert spec["template"]["metadata"] == {"labels": {"a": "b"}}
     assert "NCCL_IB_HCA=mlx5_0 is left out" in notes and "MASTER_ADDR=j-0.svc is left out" in notes
     assert "in.yaml:2:1: each of the 4 workers gets a node of its own, since they ask for NICs" in notes
-    assert "sshd's port" in notes and len(notes.splitlines()) == 4
+    assert spec["ranksPerWorker"] == 1 and "each pod runs its program once, whatever its GPUs" in notes
+    assert "sshd's port" in notes and len(notes.splitlines()) == 5
 
 
 def choice(name, device_class="gpu.nvidia.com", count=4, **more):
@@ -773,6 +774,45 @@ def test_sets(imported, text, workers, command, more):
 def test_sets_that_are_no_job(drarun, text, error):
     run = drarun("import", "-", input=text)
     assert run.rc == 65 and run.out == "" and error in run.err and "drarun: <stdin>:" in run.err, repr(run)
+
+
+def test_a_job_that_no_verb_would_take(drarun):
+    """What validate refuses is not printed."""
+    pod = changed(TRAIN)
+    pod["spec"]["hostNetwork"] = True
+    text = of_kind("Job", {"parallelism": 2, "completions": 2, "template": pod})
+    assert "hostNetwork: true" in drarun("import", "-", input=text).ok().out
+    queued = text.replace("name: s\n", "name: s\n  labels: {kueue.x-k8s.io/queue-name: q}\n", 1)
+    run = drarun("import", "-", input=queued)
+    assert run.rc == 65 and run.out == "", repr(run)
+    assert "the imported job is not complete: imported.yaml:" in run.err and "drop hostNetwork, or the queue" in run.err
+
+
+GPUS = {"limits": {"nvidia.com/gpu": 8}}
+SHELL = ["bash", "-c", "torchrun --nproc_per_node=8 --node_rank=$JOB_COMPLETION_INDEX train.py"]
+ONCE = "each pod runs its program once, whatever its GPUs: ranksPerWorker is 1"
+
+
+@pytest.mark.parametrize("resources,command,program,each", [
+    (GPUS, SHELL, [], 1),
+    (GPUS, ["python3", "spawn.py"], [], 1),
+    ({"limits": {"amd.com/gpu": 8}}, ["all_reduce_perf", "-g", "8"], [], 1),
+    (GPUS, ["torchrun", "train.py"], [], None),                  # which drarun starts once on each worker
+    (GPUS, ["python3", "-m", "torch.distributed.run", "train.py"], [], None),
+    ({"limits": {"nvidia.com/gpu": 1}}, ["app"], [], None),
+    ({}, ["app"], [], None),
+    (GPUS, ["sleep", "infinity"], [], None),                     # the ranks' program is another one
+    (GPUS, ["app"], ["all_reduce_perf", "-g", "1"], None),
+])
+def test_the_program_of_a_pod_runs_once(imported, resources, command, program, each):
+    """A job starts a rank for each GPU, each of which would start eight processes more."""
+    spec, notes = imported(jobset(replicated("w", changed(TRAIN, command=command, resources=resources), 1, 2)), *program)
+    assert spec.get("ranksPerWorker") == each and (ONCE in notes) == (each == 1), notes
+
+
+def test_a_pod_that_runs_mpirun_is_no_single_rank(imported):
+    spec, notes = imported(of_kind("Job", {"template": changed(TRAIN, command=["mpirun", "-np", "8", "app"], resources=GPUS)}))
+    assert "ranksPerWorker" not in spec and ONCE not in notes and spec["launch"] == "mpirun"
 
 
 def test_a_job_that_no_verb_would_take(drarun):

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "jobs/import/parts.h"
+#include "jobs/ranks/rankenv.h"
 #include "jobs/spec/node_spread.h"
 #include "jobs/spec/spec.h"
 #include "jobs/spec/spec_shorten.h"
@@ -114,6 +115,40 @@ static void take_own_mpirun(struct import *im, const json_t *template)
                                 "command once, on worker 0");
 }
 
+/* drarun itself starts torchrun once on each worker. */
+static bool runs_torchrun(const json_t *container)
+{
+    static const char *const keys[] = {"command", "args"};
+    CLEANUP(strlist_done) struct strlist argv = STRLIST_INIT;
+    for (size_t k = 0; k < ARRAY_LEN(keys); k++) {
+        const json_t *word;
+        size_t i;
+        json_array_foreach(json_object_get(container, keys[k]), i, word)
+        {
+            if (json_is_string(word))
+                strlist_add(&argv, json_string_value(word));
+        }
+    }
+    return argv.count > 0 && !argv.failed && rankenv_is_torchrun(argv.items);
+}
+
+/* A pod runs its program once, and a job once for each GPU. */
+static void take_one_process(struct import *im, const json_t *template)
+{
+    const json_t *container = import_first_container(template);
+    const json_t *gpus = json_object_get(json_object_get(im->job, "devices"), "gpus");
+    const json_t *count = json_object_get(gpus, "count");
+    const char *program =
+        json_string_value(json_array_get(json_object_get(container, "command"), 0));
+    if (!count || json_integer_value(count) == 1 || !program ||
+        strcmp(program, IMPORT_PROGRAM) == 0 || json_object_get(im->job, "ranksPerWorker") ||
+        import_runs_mpirun(template) || runs_torchrun(container))
+        return;
+    json_object_set_new(im->job, "ranksPerWorker", json_integer(1));
+    reader_fail(&im->pod, "each pod runs its program once, whatever its GPUs: ranksPerWorker is 1; "
+                          "without it drarun starts one rank for each GPU");
+}
+
 static int take_program(struct import *im, char *const program[], json_t *template,
                         struct drarun_error *err)
 {
@@ -133,6 +168,7 @@ static int take_program(struct import *im, char *const program[], json_t *templa
     if (!im->has_launcher) {
         import_command(&im->pod, template);
         take_own_mpirun(im, template);
+        take_one_process(im, template);
         return 0;
     }
     int rc = import_mpirun(im, template, err);
