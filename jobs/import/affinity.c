@@ -1,23 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which pods a pod keeps near or away: terms on labels that another controller puts on its pods
  * would select nothing here. */
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #include "jobs/import/parts.h"
-#include "lib/base/nearest.h"
-
-/* Labels that controllers of jobs put on their pods. */
-static const char *const domains[] = {
-    "training.kubeflow.org/", "trainer.kubeflow.org/",         "jobset.sigs.k8s.io/",
-    "batch.kubernetes.io/",   "leaderworkerset.sigs.k8s.io/",  "volcano.sh/",
-    "batch.volcano.sh/",      "statefulset.kubernetes.io/",    "apps.kubernetes.io/",
-    "kubeflow.org/",          "scheduling.x-k8s.io/pod-group",
-};
-static const char names[] =
-    "job-name controller-uid controller-revision-hash pod-template-hash group-name job-role "
-    "replica-type replica-index mpi-job-name mpi-job-role mpi_job_name mpi_role_type "
-    "pytorch-job-name pytorch-replica-type";
 
 struct term {
     struct import_affinity *a;
@@ -37,11 +25,8 @@ static bool ends_in(const char *text, const char *end)
 static bool is_foreign(const struct import_affinity *a, const char *key)
 {
     char path[320];
-    for (size_t i = 0; i < ARRAY_LEN(domains); i++)
-        if (strncmp(key, domains[i], strlen(domains[i])) == 0)
-            return true;
     snprintf(path, sizeof path, "metadata.labels.%s", key);
-    return words_index(names, key, strlen(key)) >= 0 || strlist_has(a->own, path);
+    return import_is_foreign(key) || strlist_has(a->own, path);
 }
 
 static bool has_value(const json_t *values, bool (*is)(const char *value, const char *other),

@@ -16,6 +16,12 @@
 
 #define QUEUE_LABEL "kueue.x-k8s.io/queue-name"
 
+static json_t *find_queue(const struct import *im)
+{
+    json_t *metadata = json_object_get(im->workload->value, "metadata");
+    return json_object_get(json_object_get(metadata, "labels"), QUEUE_LABEL);
+}
+
 /* How many processes torchrun starts, as the operator gives it to the pod. */
 static void add_processes(const struct import *im, json_t *template)
 {
@@ -149,6 +155,23 @@ static void take_one_process(struct import *im, const json_t *template)
                           "without it drarun starts one rank for each GPU");
 }
 
+static void explain_controller(const struct import *im, const json_t *template)
+{
+    struct import_controller of = {.queued = find_queue(im) != NULL, .service = ""};
+    const char *kind = import_text(im->workload, "kind");
+    struct reader_node network;
+    if (strcmp(kind, "StatefulSet") == 0) {
+        of.service = import_text(&im->spec, "serviceName");
+    } else if (strcmp(kind, "JobSet") == 0) {
+        of.service = im->name;
+        if (import_object(&im->spec, "network", &network) && *import_text(&network, "subdomain"))
+            of.service = import_text(&network, "subdomain");
+    } else {
+        of.service = import_text(&im->pod, "subdomain");
+    }
+    import_explain_foreign(&im->pod, template, &of);
+}
+
 static int take_program(struct import *im, char *const program[], json_t *template,
                         struct drarun_error *err)
 {
@@ -169,6 +192,7 @@ static int take_program(struct import *im, char *const program[], json_t *templa
         import_command(&im->pod, template);
         take_own_mpirun(im, template);
         take_one_process(im, template);
+        explain_controller(im, template);
         return 0;
     }
     int rc = import_mpirun(im, template, err);
@@ -294,12 +318,6 @@ static json_t *in_order(json_t *job)
     return ordered;
 }
 
-static json_t *find_queue(const struct import *im)
-{
-    json_t *metadata = json_object_get(im->workload->value, "metadata");
-    return json_object_get(json_object_get(metadata, "labels"), QUEUE_LABEL);
-}
-
 static void take_affinity(struct import *im, json_t *template)
 {
     struct import_affinity affinity = {
@@ -350,7 +368,13 @@ static void take_metadata(const struct import *im, json_t *metadata)
             if (strcmp(key, QUEUE_LABEL) == 0 ||
                 strncmp(key, "kubectl.kubernetes.io/", strlen("kubectl.kubernetes.io/")) == 0)
                 continue;
-            if (json_is_string(value) && strncmp(key, "drarun.dev/", strlen("drarun.dev/")) != 0)
+            if (import_is_exclusive(key))
+                reader_fail_key(&list, key,
+                                "left out: a job has no such placement: a podAffinity by this "
+                                "topologyKey in spec.template.spec.affinity keeps its workers "
+                                "together");
+            else if (json_is_string(value) &&
+                     strncmp(key, "drarun.dev/", strlen("drarun.dev/")) != 0)
                 json_object_set(import_child(metadata, keys[i]), key, value);
             else
                 reader_fail_key(&list, key, "left out: no text, or a key that drarun sets itself");

@@ -149,6 +149,19 @@ void import_container(const struct reader_node *pod, json_t *template, json_t *s
 void import_nccl_variable(const struct reader_node *node, const char *name, const char *value,
                           json_t *spec);
 
+/* A label or annotation that another controller of jobs puts on its pods. */
+bool import_is_foreign(const char *key);
+/* An annotation of a workload by which its controller gives each group a domain of its own. */
+bool import_is_exclusive(const char *annotation);
+struct import_controller {
+    bool queued;         /* workers are pods of an Indexed Job here, too */
+    const char *service; /* in which its pods had names in DNS; "": none */
+};
+/* Remarks on what the ranks' container, where it is kept so, takes from its controller: labels and
+ * annotations of pods, variables, names in DNS. */
+void import_explain_foreign(const struct reader_node *pod, const json_t *template,
+                            const struct import_controller *of);
+
 /* A remark where the kept command sources the fabric vendor's script. */
 void import_vendor_script(const struct reader_node *pod, const json_t *template);
 

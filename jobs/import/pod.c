@@ -150,15 +150,17 @@ void import_nccl_variable(const struct reader_node *node, const char *name, cons
                         name, value, demonstrations[i].off);
 }
 
-/* True when the variable leaves the template. */
+/* True when the variable leaves the template. What valueFrom gives is known in the pod alone: that
+ * of NCCL's others stays where it is. */
 static bool take_variable(const struct reader_node *item, json_t *spec)
 {
     const char *name = import_text(item, "name");
     struct reader_node value;
-    if (!reader_get(item, "value", &value)) /* valueFrom stays */
-        return false;
-    const char *text = import_text(item, "value");
+    bool is_known = reader_get(item, "value", &value);
+    const char *text = is_known ? import_text(item, "value") : "valueFrom";
     enum import_variable kind = import_variable(name);
+    if (!is_known && !json_object_get(item->value, "valueFrom"))
+        return false;
     if (kind == IMPORT_VARIABLE_DERIVED) {
         reader_fail(item,
                     "%s=%s is left out: it is derived from what the worker holds; nccl.env "
@@ -170,6 +172,8 @@ static bool take_variable(const struct reader_node *item, json_t *spec)
         reader_fail(item, "%s=%s is left out: each rank gets its own", name, text);
         return true;
     }
+    if (!is_known)
+        return false;
     if (strncmp(name, "NCCL_", strlen("NCCL_")) != 0)
         return false;
     if (json_is_string(value.value))

@@ -73,6 +73,10 @@ int import_open_replicated(const struct reader_node *item, struct import_job *jo
     import_rest(&job->outer, "metadata spec", "no part of it is known");
     import_rest_of_job(&job->spec);
     import_leave_out(&job->spec, unused, ARRAY_LEN(unused));
+    if (json_integer_value(json_object_get(job->spec.value, "backoffLimit")) > 0)
+        reader_fail_key(&job->spec, "backoffLimit",
+                        "left out: a JobSet restarts as a whole, by failurePolicy.maxRestarts, "
+                        "which is spec.restarts");
     json_int_t pods = number_of(&job->spec, "parallelism", 1);
     pods = number_of(&job->spec, "completions", pods);
     *ret_pods = number_of(&job->item, "replicas", 1) * pods;
