@@ -941,6 +941,131 @@ def test_a_job_that_no_verb_would_take(drarun):
     assert "the imported job is not complete: imported.yaml:" in run.err and "drop hostNetwork, or the queue" in run.err
 
 
+GPUS = {"limits": {"nvidia.com/gpu": 8}}
+SHELL = ["bash", "-c", "torchrun --nproc_per_node=8 --node_rank=$JOB_COMPLETION_INDEX train.py"]
+ONCE = "each pod runs its program once, whatever its GPUs: ranksPerWorker is 1"
+
+
+@pytest.mark.parametrize("resources,command,program,each", [
+    (GPUS, SHELL, [], 1),
+    (GPUS, ["python3", "spawn.py"], [], 1),
+    ({"limits": {"amd.com/gpu": 8}}, ["all_reduce_perf", "-g", "8"], [], 1),
+    (GPUS, ["torchrun", "train.py"], [], None),                  # which drarun starts once on each worker
+    (GPUS, ["python3", "-m", "torch.distributed.run", "train.py"], [], None),
+    ({"limits": {"nvidia.com/gpu": 1}}, ["app"], [], None),
+    ({}, ["app"], [], None),
+    (GPUS, ["sleep", "infinity"], [], None),                     # the ranks' program is another one
+    (GPUS, ["app"], ["all_reduce_perf", "-g", "1"], None),
+])
+def test_the_program_of_a_pod_runs_once(imported, resources, command, program, each):
+    """A job starts a rank for each GPU, each of which would start eight processes more."""
+    spec, notes = imported(jobset(replicated("w", changed(TRAIN, command=command, resources=resources), 1, 2)), *program)
+    assert spec.get("ranksPerWorker") == each and (ONCE in notes) == (each == 1), notes
+
+
+def test_a_pod_that_runs_mpirun_is_no_single_rank(imported):
+    spec, notes = imported(of_kind("Job", {"template": changed(TRAIN, command=["mpirun", "-np", "8", "app"], resources=GPUS)}))
+    assert "ranksPerWorker" not in spec and ONCE not in notes and spec["launch"] == "mpirun"
+
+
+def field(name, path):
+    return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
+
+
+INDEX = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
+
+
+@pytest.mark.parametrize("queue", [None, "team-a"])
+def test_what_other_controllers_give_their_pods(drarun, imported, queue):
+    """The ranks' own variables go; what would be empty in a worker is said."""
+    template = changed(TRAIN, command=SHELL, env=[
+        field("RANK", INDEX), {"name": "NCCL_IB_HCA", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "hca"}}},
+        field("INDEX", INDEX), field("GROUP", "metadata.labels['leaderworkerset.sigs.k8s.io/group-index']"),
+        field("TEAM", "metadata.labels['team']"), field("OWN", "metadata.labels['group-name']"), field("NODE", "spec.nodeName")])
+    template["metadata"]["labels"]["group-name"] = "a"
+    text = jobset(replicated("w", template, 1, 2))
+    if queue:
+        text = text.replace("metadata:\n  name: s\n", f"metadata:\n  name: s\n  labels: {{kueue.x-k8s.io/queue-name: {queue}}}\n")
+    spec, notes = imported(text)
+    assert spec.get("queue") == queue
+    assert [each["name"] for each in first(spec)["env"]] == ["INDEX", "GROUP", "TEAM", "OWN", "NODE"]
+    assert "RANK=valueFrom is left out: each rank gets its own" in notes
+    assert "NCCL_IB_HCA=valueFrom is left out: it is derived from what the worker holds" in notes
+    assert "GROUP will be empty: leaderworkerset.sigs.k8s.io/group-index is of another controller's pods" in notes
+    # the pods of a queue's job are those of an Indexed Job
+    assert ("INDEX will be empty: batch.kubernetes.io/job-completion-index is of" in notes) == (queue is None), notes
+    assert ("command[2]: the program reads JOB_COMPLETION_INDEX, which is of another controller's pods: each rank has NODE_RANK instead"
+            in notes) == (queue is None), notes
+    assert not any(f"{name} will" in notes for name in ("TEAM", "OWN", "NODE"))
+
+
+@pytest.mark.parametrize("program,said", [
+    (["serve", "$(LWS_GROUP_SIZE)"], "args[1]: the program reads LWS_GROUP_SIZE, which is of another controller's pods: each rank has NNODES"),
+    (["serve", "MY_LWS_GROUP_SIZE_2"], None)])
+def test_variables_of_a_leaderworkerset(imported, program, said):
+    spec, notes = imported(lws(workerTemplate=changed(TRAIN, command=["sh", "-c"], args=program)))
+    assert (said in notes) if said else "the program reads" not in notes, notes
+
+
+HOST = "is a pod of another controller, and no worker has this name in DNS: each rank has that of rank 0's worker in MASTER_ADDR"
+
+
+@pytest.mark.parametrize("kind,spec,name", [
+    ("StatefulSet", {"replicas": 2, "serviceName": "peers"}, "s-0.peers"),
+    ("Job", {"completions": 2, "parallelism": 2, "completionMode": "Indexed"}, "s-0.nccl"),
+    ("JobSet", {}, "s-w-0-0.s"),
+    ("JobSet", {"network": {"subdomain": "own"}}, "s-w-0-0.own")])
+def test_names_of_pods_in_dns(imported, kind, spec, name):
+    """MASTER_ADDR as a variable is replaced; a name in the program or elsewhere would not resolve."""
+    template = changed(TRAIN, command=["sh", "-c", f"exec torchrun --master_addr={name} --log={name}-1.txt train-2.s2 1.5"],
+                       env=[{"name": "HEAD", "value": f"http://{name}.ns.svc:80"}, {"name": "VERSION", "value": "v1.ss"}])
+    if kind == "Job":
+        template["spec"]["subdomain"] = "nccl"
+    text = jobset(replicated("w", template, 1, 2), **spec) if kind == "JobSet" else of_kind(kind, {**spec, "template": template})
+    _, notes = imported(text)
+    assert notes.count(f"{name} {HOST}") == 2 and notes.count(HOST) == 2, notes
+    assert "command[2]: " in notes and "env[0].value: " in notes
+
+
+def test_an_exclusive_domain_is_left_out(imported):
+    """JobSet and LeaderWorkerSet place by it; as an annotation of a job it would do nothing."""
+    key = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+    text = jobset(replicated("w", TRAIN)).replace("name: s\n", f"name: s\n  annotations: {{{key}: rack, a: b}}\n", 1)
+    _, notes = imported(text)
+    assert f'metadata.annotations["{key}"]: left out: a job has no such placement' in notes, notes
+
+
+def test_retries_of_a_jobs_pods(imported):
+    job = replicated("w", TRAIN)
+    job["template"]["spec"]["backoffLimit"] = 5
+    spec, notes = imported(jobset(job))
+    assert spec["restarts"] == 3 and "backoffLimit: left out: a JobSet restarts as a whole" in notes
+    assert "backoffLimit" not in imported(jobset(replicated("w", TRAIN)))[1]
+
+
+def test_a_job_that_no_verb_would_take(drarun):
+    """What validate refuses is not printed."""
+    pod = changed(TRAIN)
+    pod["spec"]["hostNetwork"] = True
+    text = of_kind("Job", {"parallelism": 2, "completions": 2, "template": pod})
+    assert "hostNetwork: true" in drarun("import", "-", input=text).ok().out
+    queued = text.replace("name: s\n", "name: s\n  labels: {kueue.x-k8s.io/queue-name: q}\n", 1)
+    run = drarun("import", "-", input=queued)
+    assert run.rc == 65 and run.out == "", repr(run)
+    assert "the imported job is not complete: imported.yaml:" in run.err and "drop hostNetwork, or the queue" in run.err
+
+
+def test_a_script_is_no_manifest(drarun, tmp_path):
+    file = tmp_path / "train.sbatch"
+    for text in ("export A=1\nsrun app\n", "srun bash -c 'echo a: b'\n", "", "if true; then\n  srun a\nfi\n"):  # YAML, and none
+        file.write_text("#!/bin/bash\n#SBATCH --nodes=2\n" + text)
+        run = drarun("import", file)
+        assert run.rc == 65 and f"{file}: this is a script, and import reads Kubernetes manifests" in run.err, run.err
+        assert "--nodes is spec.workers" in run.err and len(run.err.splitlines()) == 1
+    file.write_text("#!/usr/bin/env -S kubectl apply -f\n" + of_kind("Job", {"template": TRAIN}))
+    assert "name: s" in drarun("import", file).ok().out
+
+
 RUNTIMES = SOURCE / "tests/data/import"
 
 

@@ -3,14 +3,16 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "drarun/spec.h"
+#include "jobs/import/import.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
-#include "jobs/import/import.h"
 #include "lib/base/log.h"
 #include "lib/base/unconst.h"
 #include "lib/doc/load.h"
@@ -118,6 +120,15 @@ static int find_files(char *const arguments[], size_t count, struct strlist *fil
     return rc == 0 && files->failed ? error_set(err, ENOMEM, "out of memory") : rc;
 }
 
+/* Not a manifest, but what starts jobs elsewhere: a shell's or Slurm's script. */
+static bool is_script(const char *path)
+{
+    char begin[2] = {0};
+    cleanup_close int fd = strcmp(path, "-") == 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+    return fd >= 0 && read(fd, begin, sizeof begin) == (ssize_t)sizeof begin &&
+           memcmp(begin, "#!", sizeof begin) == 0;
+}
+
 static int load_files(const struct strlist *files, struct reader *readers, size_t *ret_count,
                       struct drarun_error *err)
 {
@@ -128,6 +139,17 @@ static int load_files(const struct strlist *files, struct reader *readers, size_
         int rc = doc_load(files->items[i], &limits, &doc, err);
         if (rc < 0 && err->code == ENOENT && i > 0)
             return error_prefix(err, "the ranks' program goes after --");
+        bool has_kind = rc == 0 && doc_count(doc) > 0 && json_object_get(doc_root(doc, 0), "kind");
+        if (!has_kind && is_script(files->items[i])) {
+            doc_free(doc);
+            return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
+                              "%s: this is a script, and import reads Kubernetes manifests (YAML "
+                              "or JSON). Of a Slurm batch script, --nodes is spec.workers, "
+                              "--ntasks-per-node spec.ranksPerWorker, --gpus-per-node "
+                              "spec.devices.gpus.count, and srun's program spec.command: drarun "
+                              "init mpi writes a job to begin with",
+                              files->items[i]);
+        }
         if (rc < 0)
             return rc;
         tell_duplicates(doc);
