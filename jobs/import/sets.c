@@ -96,8 +96,9 @@ static int open_two(struct import *im, const json_int_t pods[2], struct drarun_e
             return 0;
         }
     return refuse_at(&jobs[1].item, err,
-                     "a second ReplicatedJob, and none of both is a launcher that runs mpirun: the "
-                     "workers of a job are alike; join both to one, or import one of them");
+                     "a second ReplicatedJob, and neither is a launcher that runs mpirun: import "
+                     "makes workers of one kind; import one of them, and add the other to the job "
+                     "as a role (spec.roles)");
 }
 
 /* A Job's own backoffLimit is of its pods; the JobSet restarts as a whole, as jobs here do. */
@@ -139,8 +140,8 @@ int import_open_jobset(struct import *im, struct drarun_error *err)
         if (i == 2)
             return refuse_at(
                 &item, err,
-                "a third ReplicatedJob: a job has workers of one kind, and in a JobSet "
-                "one launcher; import the workers alone");
+                "a third ReplicatedJob: import makes workers of one kind, and takes one launcher; "
+                "import the workers alone, and add others to the job as roles (spec.roles)");
         rc = import_open_replicated(&item, &im->jobs[i], &pods[i], err);
     }
     if (rc == 0 && count == 2) {
