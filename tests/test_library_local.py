@@ -82,10 +82,10 @@ def test_the_job_ends_with_its_program(build):
 def python(build, tmp_path):
     pytest.importorskip("cffi", reason="no python3-cffi: scripts/setup --test installs it")
     env = {**os.environ, **python_package.in_folder(tmp_path)}
-    head = f"import asyncio, os, signal, threading, time, drarun\nPROGRAM = {str(build / 'bin/drarun')!r}\n"
+    head = f"import asyncio, os, signal, sys, threading, time, drarun\nPROGRAM = {str(build / 'bin/drarun')!r}\n"
 
-    def run(text):
-        return subprocess.run([sys.executable, "-c", head + text], env=env, capture_output=True, text=True, timeout=patience())
+    def run(text, **more):
+        return subprocess.run([sys.executable, "-c", head + text], env={**env, **more}, capture_output=True, text=True, timeout=patience())
     return run
 
 
@@ -199,3 +199,15 @@ print("handler is as it was")
 """)
     assert (run.returncode, run.stderr, run.stdout) == (0, "", "handler is as it was\n"), run
     gone(f"sleep {mark}")
+
+
+@PLAIN
+def test_python_streams_that_lack_a_character(python):
+    """The job goes on: its output is no reason to end it."""
+    run = python("""
+assert drarun.run_local(["printf", r"caf\\303\\251\\n"], program=PROGRAM) == 0
+sys.stdout.flush()
+sys.stdout = None  # a program without a terminal, as pythonw
+assert drarun.run_local(["echo", "unseen"], program=PROGRAM) == 0
+""", PYTHONIOENCODING="ascii:strict")
+    assert (run.returncode, run.stderr, run.stdout) == (0, "", "caf\\xe9\n"), run

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 from . import _calls
 from ._calls import interruptibly
@@ -37,9 +37,15 @@ LogFunction = Callable[[str, str], object]
 
 
 def print_output(output: Output) -> None:
-    """To sys.stdout and sys.stderr, as the program drarun does."""
-    file = sys.stderr if output.stderr else sys.stdout
-    file.write(output.text)
+    """To sys.stdout and sys.stderr, as the program drarun does. What their encoding has no character for is written as an
+    escape, and nothing where a program has none of them, as print() does."""
+    file: TextIO | None = sys.stderr if output.stderr else sys.stdout
+    if file is None:
+        return
+    try:
+        file.write(output.text)
+    except UnicodeEncodeError as error:
+        file.write(output.text.encode(error.encoding, "backslashreplace").decode(error.encoding))
     file.flush()
 
 
