@@ -202,6 +202,23 @@ print("handler is as it was")
 
 
 @PLAIN
+def test_python_characters_in_two_pieces(python):
+    """A long line comes in pieces of any number of bytes; what is no UTF-8 is replaced, also at the end."""
+    run = python("""
+seen = []
+write = "import sys; sys.stdout.reconfigure(encoding='utf-8'); print('a' + chr(0xe9) * 200_000)"
+assert drarun.run_local(["python3", "-c", write], ranks=2, program=PROGRAM, output=seen.append) == 0
+for rank in range(2):
+    mine = [each.text for each in seen if each.rank == rank]
+    assert len(mine) > 2 and "".join(mine) == "a" + chr(0xe9) * 200_000 + "\\n", [each[-3:] for each in mine]
+seen.clear()
+assert drarun.run_local(["printf", r"b\\303\\nc\\303"], program=PROGRAM, output=seen.append) == 0
+assert "".join(each.text for each in seen) == "b\ufffd\\nc\ufffd", seen
+""")
+    assert (run.returncode, run.stderr, run.stdout) == (0, "", ""), run
+
+
+@PLAIN
 def test_python_streams_that_lack_a_character(python):
     """The job goes on: its output is no reason to end it."""
     run = python("""

@@ -2,6 +2,7 @@
 """Jobs on a cluster."""
 from __future__ import annotations
 
+import codecs
 import errno
 import json
 import os
@@ -265,11 +266,36 @@ class Submitted:
             return result
 
 
+class _Texts:
+    """The text of each rank's streams: a long line comes in pieces, which end anywhere in a character."""
+
+    def __init__(self, output: OutputFunction) -> None:
+        self._output = output
+        self._decoders: dict[tuple[int, bool], codecs.IncrementalDecoder] = {}
+
+    def add(self, rank: int, stderr: bool, data: bytes) -> None:
+        decoder = self._decoders.get((rank, stderr))
+        if decoder is None:
+            decoder = self._decoders[rank, stderr] = codecs.getincrementaldecoder("utf-8")("replace")
+        self._hand_on(rank, stderr, decoder.decode(data))
+
+    def end(self) -> None:
+        for (rank, stderr), decoder in self._decoders.items():
+            self._hand_on(rank, stderr, decoder.decode(b"", final=True))
+
+    def _hand_on(self, rank: int, stderr: bool, text: str) -> None:
+        if text:
+            self._output(Output(rank, text, stderr))
+
+
 def _output_function(calls: Calls, output: OutputFunction) -> Any:
+    texts = _Texts(output)
+
     def call(_: Any, rank: int, is_stderr: int, data: Any, length: int) -> int:
-        output(Output(rank, ffi.buffer(data, length)[:].decode(errors="replace"), bool(is_stderr)))
+        texts.add(rank, bool(is_stderr), ffi.buffer(data, length)[:])
         return 0
 
+    calls.last = texts.end
     return calls.function("int (*)(void *, unsigned, int, const char *, size_t)", call, 1)
 
 

@@ -110,6 +110,8 @@ class Calls:
     def __init__(self) -> None:
         self.keep: list[Any] = []
         self.raised: BaseException | None = None
+        self.last: Callable[[], None] | None = None
+        """Called after the call, before what was raised is."""
 
     def function(self, type: str, function: Callable[..., Any], on_error: Any = None) -> Any:
         """on_error: what the library gets when function raises, and from then on."""
@@ -127,6 +129,8 @@ class Calls:
         return self.keep[-1]
 
     def settle(self) -> None:
+        if self.raised is None and self.last is not None:
+            self.last()
         if self.raised is not None:
             raise self.raised
 
