@@ -228,3 +228,20 @@ sys.stdout = None  # a program without a terminal, as pythonw
 assert drarun.run_local(["echo", "unseen"], program=PROGRAM) == 0
 """, PYTHONIOENCODING="ascii:strict")
     assert (run.returncode, run.stderr, run.stdout) == (0, "", "caf\\xe9\n"), run
+
+
+@PLAIN
+def test_python_log_that_raises(python):
+    """It ends the job, which says nothing more that would."""
+    mark = f"sleep 1000.{os.getpid()}1"
+    run = python(f"""
+def wrong(level, text):
+    raise KeyError(level)
+try:
+    drarun.run_local(["sh", "-c", "exec {mark}"], log=wrong, level="debug", program=PROGRAM)
+    assert False, "it ended"
+except KeyError as error:
+    assert error.args[0] in ("verbose", "debug"), error
+""")
+    assert (run.returncode, run.stderr, run.stdout) == (0, "", ""), run
+    gone(mark)

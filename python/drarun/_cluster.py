@@ -8,6 +8,7 @@ import json
 import os
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -68,7 +69,7 @@ class Cluster:
     """Of jobs. None: the spec's, else the context's."""
     log: LogFunction | None = None
     """Called with a level ("error", "note", "verbose", "debug") and a line that ``drarun`` would write to stderr, from
-    within calls and on any thread. None: they go nowhere."""
+    within calls and on any thread. What it raises ends the call. None: they go nowhere."""
     level: str = "note"
     """The most that log gets."""
 
@@ -139,6 +140,14 @@ class Connection:
         made, err = ffi.new("struct drarun_cluster **"), new_error()
         check(lib.drarun_cluster_open(options.pointer, made, err), err)
         self.pointer = ffi.gc(made[0], lib.drarun_cluster_close)
+        interrupt = weakref.WeakMethod(self.interrupt)  # in a circle of references the connection would stay open
+
+        def stop() -> None:
+            found = interrupt()
+            if found is not None:
+                found()
+
+        self.calls.stop = stop
         self.covered()
 
     def covered(self) -> None:

@@ -110,6 +110,8 @@ class Calls:
     def __init__(self) -> None:
         self.keep: list[Any] = []
         self.raised: BaseException | None = None
+        self.stop: Callable[[], None] | None = None
+        """Ends the call that the functions are of, where what they return cannot."""
         self.last: Callable[[], None] | None = None
         """Called after the call, before what was raised is."""
 
@@ -123,6 +125,8 @@ class Calls:
                 return function(*args)
             except BaseException as error:  # also KeyboardInterrupt: it may come at any line
                 self.raised = error
+                if on_error is None and self.stop is not None:
+                    self.stop()
                 return on_error
 
         self.keep.append(ffi.callback(type, guarded))

@@ -71,11 +71,13 @@ def _run(words: list[Any], options: Options, calls: Calls) -> int:
     command = ffi.new("char *[]", [*words, ffi.NULL]) if not options.pointer.spec else ffi.NULL
     check(lib.drarun_local_start(command, options.pointer, started, err), err)
     running = Running(ffi.gc(started[0], lib.drarun_local_free))
+    calls.stop = running.interrupt
     interrupt = _calls.current.get()
     if interrupt is not None:
         interrupt.covers(running)
     status = ffi.new("int *")
     ended = lib.drarun_local_wait(running.pointer, status, err)
+    calls.stop = None  # else the job's descriptors stay open as long as the callbacks
     calls.settle()
     check(ended, err)
     result: int = status[0]
