@@ -245,3 +245,24 @@ except KeyError as error:
 """)
     assert (run.returncode, run.stderr, run.stdout) == (0, "", ""), run
     gone(mark)
+
+
+@PLAIN
+def test_python_options_of_wrong_types(python):
+    run = python("""
+class Two:  # as numpy.int64
+    def __index__(self):
+        return 2
+seen = []
+assert drarun.run_local(["true"], ranks=Two(), program=PROGRAM) == 0
+for says, options in [
+        ("ranks: expected a whole number, got '2'", {"ranks": "2"}), ("workers: expected a whole number, got 2.0", {"workers": 2.0}),
+        ("options: expected a list of words, got the text '-v'", {"options": "-v"}), ("launch: expected a text, got 3", {"launch": 3}),
+        ("env: A: expected a text, got None", {"env": {"A": None}})]:
+    try:
+        drarun.run_local(["true"], program=PROGRAM, **options)
+        assert False, says
+    except drarun.UsageError as error:
+        assert str(error).startswith(says), error
+""")
+    assert (run.returncode, run.stderr, run.stdout) == (0, "", ""), run

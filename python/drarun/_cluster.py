@@ -18,7 +18,7 @@ from . import _calls
 from ._calls import interruptibly
 from ._errors import InterruptedError, UsageError
 from ._job import Job, JobLike, job_of
-from ._library import Calls, Options, PathName, check, ffi, lib, new_error, string, taken
+from ._library import Calls, Options, PathName, check, ffi, lib, new_error, number, string, taken
 from ._plan import Plan
 
 LEVELS = ("error", "note", "verbose", "debug")
@@ -260,7 +260,10 @@ class Submitted:
         calls = Calls()
         options = Options("follow", timeout_ms=_milliseconds(timeout), once=once, cancel=cancel)
         if rank is not None:
-            options.keep.append(ffi.new("unsigned *", rank))
+            whole = number(rank)
+            if whole is None or not 0 <= whole < 2**32:
+                raise UsageError(f"rank: expected a number from 0, got {rank!r}")
+            options.keep.append(ffi.new("unsigned *", whole))
             options.pointer.rank = options.keep[-1]
         if output is not None:
             options.pointer.output = _output_function(calls, output)

@@ -2,6 +2,8 @@
 """libdrarun, loaded once, and the ways values take between Python and it."""
 from __future__ import annotations
 
+import functools
+import operator
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -76,16 +78,44 @@ def _encoded(name: str, value: PathName) -> bytes:
     return data
 
 
-def _member(name: str, value: Any, keep: list[Any]) -> Any:
+def number(value: Any) -> int | None:
+    """Of an int or what is one (numpy.int64); None: it is none."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        return None
+
+
+def words(name: str, value: Iterable[PathName]) -> list[PathName]:
+    """The words of a list. A text is no list, though it could be taken for one of letters."""
+    if isinstance(value, (str, bytes)):
+        raise UsageError(f"{name}: expected a list of words, got the text {value!r}")
+    return list(value)
+
+
+def _member(name: str, type: str, value: Any, keep: list[Any]) -> Any:
     """A member of a struct of options; what it points to is put into keep."""
-    if isinstance(value, (int, float)):
-        return value
-    if isinstance(value, (str, os.PathLike)):
+    if type == "double":
+        return float(value)
+    if "*" not in type:
+        whole = number(value)
+        if whole is None:
+            raise UsageError(f"{name}: expected a whole number, got {value!r}")
+        return whole
+    if type.count("*") == 1:
+        if not isinstance(value, (str, os.PathLike)):
+            raise UsageError(f"{name}: expected a text, got {value!r}")
         keep.append(ffi.new("char[]", _encoded(name, value)))
         return keep[-1]
     texts = [ffi.new("char[]", _encoded(name, each)) for each in value]
     keep += [texts, ffi.new("char *[]", [*texts, ffi.NULL])]
     return keep[-1]
+
+
+@functools.cache
+def _types(kind: str) -> dict[str, str]:
+    """Of the members of such a struct, as C has them: ``char *``."""
+    return {name: field.type.cname for name, field in ffi.typeof(f"struct drarun_{kind}_options").fields}
 
 
 class Options:
@@ -95,11 +125,12 @@ class Options:
         self.keep: list[Any] = []
         self.pointer = ffi.new(f"struct drarun_{kind}_options *")
         self.pointer.size = ffi.sizeof(self.pointer[0])
+        types = _types(kind)
         for name, value in members.items():
             if value is None:
                 continue
             try:
-                setattr(self.pointer, name, _member(name.rstrip("_"), value, self.keep))
+                setattr(self.pointer, name, _member(name.rstrip("_"), types[name], value, self.keep))
             except OverflowError as error:
                 raise UsageError(f"{name}: {value} is out of range") from error
 

@@ -11,7 +11,7 @@ from ._calls import interruptibly
 from ._cluster import LEVELS, LogFunction, OutputFunction, _milliseconds, _output_function, print_output
 from ._errors import UsageError
 from ._job import Job, JobLike, job_of
-from ._library import Calls, Options, PathName, _encoded, check, ffi, lib, new_error, string
+from ._library import Calls, Options, PathName, _encoded, check, ffi, lib, new_error, string, words
 
 
 class Running:
@@ -46,9 +46,9 @@ def run_local(command: Iterable[PathName] | JobLike, *, ranks: int | None = None
     if level not in LEVELS:
         raise UsageError(f"level: expected one of {', '.join(LEVELS)}, got {level!r}")
     job = job_of(command) if isinstance(command, (str, os.PathLike, Mapping, Job)) else None
-    words = [] if job else [ffi.new("char[]", _encoded("command", each)) for each in command]
+    argv = [] if job else [ffi.new("char[]", _encoded("command", each)) for each in command]
     made = Options("local", ranks=ranks, workers=workers, launch=launch, bind=bind, directory=directory,
-                   env=[f"{name}={value}" for name, value in (env or {}).items()], more=list(options), program=program,
+                   env=_assignments(env or {}), more=words("options", options), program=program,
                    level=LEVELS.index(level), timeout_ms=_milliseconds(timeout))
     if job is not None:
         made.pointer.spec = job._spec
@@ -58,7 +58,14 @@ def run_local(command: Iterable[PathName] | JobLike, *, ranks: int | None = None
         made.pointer.output = _output_function(calls, output)
     if log is not None:
         made.pointer.log = _log_function(calls, log)
-    return interruptibly(lambda: _run(words, made, calls))
+    return interruptibly(lambda: _run(argv, made, calls))
+
+
+def _assignments(env: Mapping[str, str]) -> list[str]:
+    for name, value in env.items():
+        if value is None:
+            raise UsageError(f"env: {name}: expected a text, got None: leave it out, and it stays as it is here")
+    return [f"{name}={value}" for name, value in env.items()]
 
 
 def _log_function(calls: Calls, log: LogFunction) -> Any:
@@ -66,9 +73,9 @@ def _log_function(calls: Calls, log: LogFunction) -> Any:
                           lambda _, level, text: log(LEVELS[level], string(text) or ""))
 
 
-def _run(words: list[Any], options: Options, calls: Calls) -> int:
+def _run(argv: list[Any], options: Options, calls: Calls) -> int:
     started, err = ffi.new("struct drarun_local **"), new_error()
-    command = ffi.new("char *[]", [*words, ffi.NULL]) if not options.pointer.spec else ffi.NULL
+    command = ffi.new("char *[]", [*argv, ffi.NULL]) if not options.pointer.spec else ffi.NULL
     check(lib.drarun_local_start(command, options.pointer, started, err), err)
     running = Running(ffi.gc(started[0], lib.drarun_local_free))
     calls.stop = running.interrupt
