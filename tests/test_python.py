@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -208,6 +209,8 @@ def test_texts_in_a_dict_arrive_as_they_are(py):
     ({"worker": 2}, "spec.worker", "did you mean workers?"),
     ({"command": ["a", b"b"]}, "spec.command[1]", "got bytes"),
     ({"devices": {1: "a"}}, "spec.devices", "expected keys that are texts, got int"),
+    ({"failurePolicy": {"rules": [{True: {"exitCodes": [3]}}]}}, "spec.failurePolicy.rules[0]",
+     "got True: PyYAML reads the keys on and off as True and False: quote them"),
     ({"command": ["a", "\udc80"]}, "spec.command[1]", "half of a surrogate pair"),
     ({"image": None}, "spec.image", ""),
     ({"devices": object()}, "spec.devices", "got object"),
@@ -220,6 +223,15 @@ def test_a_garbage_dict_is_refused_with_the_path(py, change, path, says):
     assert (error.kind, error.exit_status, error.line, error.column) == ("spec", 65, None, None)
     assert not re.search(r":\d+:", str(error) + "".join(map(str, error.findings)))
     assert pickle.loads(pickle.dumps(error)).path == path
+
+
+def test_a_dict_of_what_programs_have(py):
+    """Paths, and numbers of numpy."""
+    class Three:
+        def __index__(self):
+            return 3
+    job = py.Job({"spec": {**SPEC["spec"], "workers": Three(), "command": [Path("/bin/true"), "a"]}})
+    assert job.workers == 3 and job.document["spec"]["command"] == ["/bin/true", "a"]
 
 
 def mutated(value, random, depth=0):

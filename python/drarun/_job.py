@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Union
 
 from ._errors import Error, Finding, SpecError, UsageError
-from ._library import Calls, Options, PathName, check, error_of, ffi, lib, new_error, string, taken
+from ._library import Calls, Options, PathName, check, error_of, ffi, lib, new_error, number, string, taken
 
 if TYPE_CHECKING:
     from ._cluster import Cluster, Output, Submitted
@@ -29,7 +29,7 @@ class Job:
         """Reads a job spec.
 
         source: the document as a dict, the path of a file (YAML or JSON), or the text itself: a str with a newline
-        in it or a '{' at its begin.
+        in it or a '{' at its begin. In a dict, paths are texts, and what has __index__ (numpy.int64) is a number.
         profiles: a file of the site's fabric profiles, tried before those that drarun knows.
 
         Raises SpecError with path, line and all findings where the document is wrong or cannot be read."""
@@ -228,10 +228,13 @@ def _plain(value: Any, path: str, depth: int) -> Any:
     """The value in JSON's types; its path is that of the error where it has none."""
     if value is None or isinstance(value, bool):
         return value
-    if isinstance(value, int):
-        if -2**63 <= value < 2**63:
-            return value
-        raise SpecError(f"job: {path}: expected a number of 64 bits, got {len(str(value))} digits", path=path)
+    whole = number(value)
+    if whole is not None:
+        if -2**63 <= whole < 2**63:
+            return whole
+        raise SpecError(f"job: {path}: expected a number of 64 bits, got {len(str(whole))} digits", path=path)
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
     if isinstance(value, str):
         _utf8(value, path)
         return value
@@ -244,6 +247,9 @@ def _plain(value: Any, path: str, depth: int) -> Any:
     if isinstance(value, Mapping):
         plain = {}
         for key, each in value.items():
+            if isinstance(key, bool):
+                raise SpecError(f"job: {path or 'the document'}: expected keys that are texts, got {key}: PyYAML reads "
+                                "the keys on and off as True and False: quote them, or give Job() the file", path=path or None)
             if not isinstance(key, str):
                 raise _wrong(path, "keys that are texts", key)
             _utf8(key, path)
