@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Python package as its users have it: a wheel, installed in a fresh environment, over libdrarun."""
 import asyncio
+import copy
 import inspect
 import json
 import os
@@ -232,6 +233,32 @@ def test_a_dict_of_what_programs_have(py):
             return 3
     job = py.Job({"spec": {**SPEC["spec"], "workers": Three(), "command": [Path("/bin/true"), "a"]}})
     assert job.workers == 3 and job.document["spec"]["command"] == ["/bin/true", "a"]
+
+
+def test_what_other_processes_get(py, machine, tmp_path):
+    """A pickle has all of an environment, and a job's site profiles by their file."""
+    env = py.env(root=machine)
+    again = pickle.loads(pickle.dumps(env))
+    assert dict(again) == dict(env) and repr(again) == repr(env) and again.variables == env.variables and again.warnings == env.warnings
+    for format in ("sh", "json", "docker", "nccl.conf"):
+        for explain in (False, True):
+            assert again.text(format, explain=explain) == env.text(format, explain=explain)
+    with pytest.raises(ValueError, match="'xml' is no format: sh, json, docker, nccl.conf"):
+        again.text("xml")
+    assert dict(pickle.loads(pickle.dumps(again))) == dict(env)
+    site = tmp_path / "site.yaml"
+    site.write_text("profiles:\n- name: ours\n  detect: {instanceType: [a4-*]}\n"
+                    "  variables: [{name: NCCL_IB_TC, value: '96', reason: our switches}]\n")
+    spec = {"spec": {**SPEC["spec"], "devices": {"gpus": {"count": 1}}, "nccl": {"profile": "ours"}}}
+    job = py.Job(spec, profiles=site)
+    for copied in (pickle.loads(pickle.dumps(job)), copy.deepcopy(job)):
+        assert copied.document == job.document
+    with pytest.raises(py.SpecError, match='no profile "ours"'):
+        py.Job(spec)
+    with pytest.raises(py.Error, match="nowhere"):  # the job is one for a step, too
+        py.step.run(job, name="a", cluster=py.Cluster(kubeconfig=tmp_path / "nowhere"))
+    with pytest.raises(TypeError, match="a drarun.Plan cannot be pickled: hand on its document"):
+        pickle.dumps(py.plan(SPEC))
 
 
 def mutated(value, random, depth=0):

@@ -174,13 +174,18 @@ class Connection:
 
 class Submitted:
     """A job of a cluster; it goes on when this is gone. Threads may use it at the same time, and so may the child of a
-    fork: a call that comes while it is in use, and a child, opens a connection of its own."""
+    fork and a process that gets it pickled: a call that comes while it is in use, and another process, opens a connection
+    of its own."""
 
     def __init__(self, cluster: Cluster, connection: Connection, pointer: Any) -> None:
         self.name: str = string(lib.drarun_job_name(pointer)) or ""
         self.namespace: str = string(lib.drarun_job_namespace(pointer)) or ""
         self._cluster = replace(cluster, namespace=self.namespace)
-        self._connection, self._job = connection, pointer
+        self._connection: Connection | None = connection
+        self._job = pointer
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_connection": None, "_job": None}
 
     def __repr__(self) -> str:
         return f"<drarun.Submitted {self.namespace}/{self.name}>"
@@ -243,14 +248,14 @@ class Submitted:
 
     @contextmanager
     def _open(self) -> Iterator[tuple[Connection, Any]]:
-        connection = self._connection
-        mine = connection.pid == os.getpid() and not connection.interrupted
-        if mine and connection.lock.acquire(blocking=False):
+        own = self._connection
+        mine = own is not None and own.pid == os.getpid() and not own.interrupted
+        if own is not None and mine and own.lock.acquire(blocking=False):
             try:
-                connection.covered()
-                yield connection, self._job
+                own.covered()
+                yield own, self._job
             finally:
-                connection.lock.release()
+                own.lock.release()
         else:
             connection = Connection(self._cluster)
             yield connection, connection.job(self.name)

@@ -12,6 +12,9 @@ DERIVED = "DRARUN_DERIVED"
 """What drarun has set, NAME=VALUE a line, so that the next drarun does not take it for the user's."""
 
 
+FORMATS = ("sh", "json", "docker", "nccl.conf")
+
+
 @dataclass(frozen=True)
 class Variable:
     """A variable that follows from the devices, and why."""
@@ -31,10 +34,12 @@ class Variable:
 
 
 class Environment(Mapping[str, str]):
-    """Variables and their values, as ``drarun env`` prints them; what it holds does not change."""
+    """Variables and their values, as ``drarun env`` prints them; what it holds does not change, and a pickle has all of
+    it."""
 
     def __init__(self, pointer: object) -> None:
-        self._env = pointer
+        self._env: object | None = pointer
+        self._texts: dict[tuple[str, bool], str] = {}
         self.variables: tuple[Variable, ...] = tuple(_variables(pointer))
         self._values = {each.name: each.value for each in self.variables}
         self.profile: str = string(lib.drarun_env_profile(pointer)) or ""
@@ -61,10 +66,17 @@ class Environment(Mapping[str, str]):
     def text(self, format: str = "sh", *, explain: bool = False) -> str:
         """As ``drarun env`` prints it. format: "sh" for eval, "json" the whole plan, "docker" for --env-file,
         "nccl.conf"; explain: each variable with rule, fact, reason and source. Raises ValueError for another."""
-        text = taken(lib.drarun_env_text(self._env, os.fsencode(format), bool(explain)))
+        if self._env is None:  # of another process
+            text = self._texts.get((format, bool(explain)))
+        else:
+            text = taken(lib.drarun_env_text(self._env, os.fsencode(format), bool(explain)))
         if text is None:
-            raise ValueError(f"{format!r} is no format: sh, json, docker, nccl.conf")
+            raise ValueError(f"{format!r} is no format: {', '.join(FORMATS)}")
         return text
+
+    def __getstate__(self) -> dict[str, object]:
+        texts = {(format, explain): self.text(format, explain=explain) for format in FORMATS for explain in (False, True)}
+        return {**self.__dict__, "_env": None, "_texts": texts}
 
     def apply(self, environ: MutableMapping[str, str] = os.environ, *, but: Collection[str] = (),
               mark: bool = False) -> None:

@@ -30,9 +30,10 @@ class Job:
 
         source: the document as a dict, the path of a file (YAML or JSON), or the text itself: a str with a newline
         in it or a '{' at its begin. In a dict, paths are texts, and what has __index__ (numpy.int64) is a number.
-        profiles: a file of the site's fabric profiles, tried before those that drarun knows.
+        profiles: a file of the site's fabric profiles, tried before those that drarun knows. A pickled job names it.
 
         Raises SpecError with path, line and all findings where the document is wrong or cannot be read."""
+        self._profiles = profiles
         options = Options("spec", profiles=profiles)
         spec, findings, err = ffi.new("struct drarun_spec **"), ffi.new("struct drarun_findings **"), new_error()
         placed = True
@@ -141,7 +142,11 @@ class Job:
         return f"<drarun.Job {self.summary.removeprefix('job ')}>"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (Job, (self.document,))
+        return (_job_of_document, (self.document, self._profiles))
+
+
+def _job_of_document(document: Mapping[str, Any], profiles: PathName | None) -> Job:
+    return Job(document, profiles=profiles)
 
 
 def job_of(job: JobLike, profiles: PathName | None = None) -> Job:

@@ -46,6 +46,9 @@ class Plan:
         document: dict[str, Any] = json.loads(_or_memory(taken(lib.drarun_plan_json(self._plan, bool(explain)))))
         return document
 
+    def __reduce__(self) -> tuple[object, ...]:
+        raise TypeError("a drarun.Plan cannot be pickled: hand on its document() or text(), or plan the job there")
+
     def __str__(self) -> str:
         return self.text()
 

@@ -114,7 +114,7 @@ def _named(job: Job, name: str | None, workers: int | None) -> Job:
     document["metadata"] = {**document.get("metadata", {}), "name": name or job.name}
     if workers is not None:
         document["spec"] = {**document["spec"], "workers": workers}
-    return Job(document)
+    return Job(document, profiles=job._profiles)
 
 
 def _where(cluster: Cluster, job: Job) -> Cluster:
