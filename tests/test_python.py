@@ -526,7 +526,7 @@ def test_what_the_library_takes_can_be_given(py):
     assert {each.replace("timeout_ms", "timeout") for each in members("follow") - {"once", "cancel"}} <= parameters(
         py.Submitted.follow)
     for name, function in inspect.getmembers(py.aio, inspect.iscoroutinefunction):
-        assert name == "in_thread" or function.__doc__ and (hasattr(py, name) or hasattr(py.Submitted, name)), name
+        assert name == "in_thread" or function.__doc__ and any(hasattr(each, name) for each in (py, py.Submitted, py.Cluster)), name
 
 
 CTRL_C = """
@@ -625,6 +625,25 @@ def test_cancelling_again_and_again_leaves_no_job(python, registry):
     assert ok(python, "-c", CANCELS, registry.config) == "cancelled\n"
     jobs = [path for path in registry.objects if path.split("/")[-2] == "jobs" and not path.endswith("-w")]
     assert not jobs, jobs
+
+
+def test_a_job_that_is_found_again(py, registry):
+    """In another process, by a pickle; in asyncio, by its name."""
+    cluster = py.Cluster(kubeconfig=registry.config)
+    submitted = cluster.submit({"metadata": {"name": "job"}, **SPEC})
+    other = pickle.loads(pickle.dumps(submitted))
+    assert (other.name, other.namespace) == (submitted.name, submitted.namespace) and other.document() == submitted.document()
+
+    async def find():
+        found = await py.aio.job(cluster, "job")
+        return found, await py.aio.document(found)
+    found, document = asyncio.run(find())
+    assert found.name == "job" and document == submitted.document()
+    for rank in (-1, "0", 2 ** 32):
+        with pytest.raises(py.UsageError, match="rank: expected a number from 0, got"):
+            found.logs(rank=rank)
+    other.cancel()
+    assert path_of("batch/v1/jobs", "job") not in registry.objects
 
 
 HANDLER = """

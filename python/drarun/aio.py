@@ -2,10 +2,11 @@
 """The same for asyncio: each call runs on a thread of its own, and the loop goes on meanwhile.
 
     status = await drarun.aio.run("job.yaml", timeout=600)
+    status = await drarun.aio.wait(await drarun.aio.job(drarun.Cluster(), "train"))
 
-Arguments, results and errors are those of the functions and methods of the same name. Cancelling a call ends it as
-Ctrl-C does: it first tidies up, a job that run() had submitted is cancelled, one that is only awaited goes on. Functions
-for output and progress are called on that thread, not on the loop's."""
+Arguments, results and errors are those of the functions and methods of the same name; a method's object comes first.
+Cancelling a call ends it as Ctrl-C does: it first tidies up, a job that run() had submitted is cancelled, one that is
+only awaited goes on. Functions for output and progress are called on that thread, not on the loop's."""
 from __future__ import annotations
 
 import functools
@@ -58,8 +59,10 @@ env = _awaited(_env.env)
 run = _awaited(_cluster.run)
 run_local = _awaited(_local.run_local)
 submit = _awaited(_cluster.submit, Submitted.cancel)
+job = _awaited(Cluster.job)
 wait = _awaited(Submitted.wait)
 follow = _awaited(Submitted.follow)
 logs = _awaited(Submitted.logs)
 status = _awaited(Submitted.status)
+document = _awaited(Submitted.document)
 cancel = _awaited(Submitted.cancel)
