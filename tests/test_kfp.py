@@ -29,9 +29,9 @@ def python(tmp_path_factory):
     folder = tmp_path_factory.mktemp("kfp")
     interpreter, env = kfp.environment(folder)
 
-    def run(*words, cwd=folder):
+    def run(*words, cwd=folder, **more):
         return subprocess.run([interpreter, *words], capture_output=True, text=True, timeout=patience(120), cwd=cwd,
-                              env={**env, "KUBECONFIG": str(folder / "none")})
+                              env={**env, "KUBECONFIG": str(folder / "none"), **more})
 
     return run
 
@@ -165,6 +165,27 @@ for text in (open(sys.argv[1]).read(), open(sys.argv[2]).read()):
     assert good["percent_of_limit"] > 60 and "% of the limit; data right" in whole and "FAILED" not in whole
     assert not {"busbw", "busbw_best", "percent_of_limit"} & set(died) and died["exit_status"] == 0
     assert "**all_reduce** FAILED: the run failed on a2 after 2 sizes: Test NCCL failure" in part and "% of the limit" not in part
+
+
+def test_artifacts_in_any_locale(python, tmp_path):
+    """An image may have one that lacks a character; an artifact of another step may be no UTF-8."""
+    (tmp_path / "other").write_bytes(b"caf\xe9\n" + Run(rows=[Row(1 << 20, busbw=160.0)]).text().encode())
+    (tmp_path / "job").write_text("/etc/hostname")
+    run = python("-c", f"""
+import types
+from drarun import _kfp_steps as steps
+made, other, job = (types.SimpleNamespace(path={str(tmp_path)!r} + name) for name in ("/made", "/other", "/job"))
+steps._write(made, "caf\\u00e9")
+print(steps.check_results(results=other, verdict=made, min_busbw=1.0, min_best_busbw=0.0, min_percent=0.0, require_rdma=False))
+try:
+    steps._job("", {{}}, job)
+except Exception as error:
+    print(error)
+steps._write(made, "caf\\u00e9")
+""", LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
+    assert run.returncode == 0, run.stderr
+    assert "160.0\n" in run.stdout and "job:1:1: " in run.stdout, run.stdout
+    assert (tmp_path / "made").read_bytes() == b"caf\xc3\xa9"
 
 
 def test_results_are_judged(python, tmp_path):

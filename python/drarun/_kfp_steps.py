@@ -33,12 +33,12 @@ def run_job(*, job: str, spec: dict[str, Any], document: Any, name: str, namespa
     except KeyboardInterrupt:
         raise InterruptedError(f"the step was cancelled, and with it job {name or read.name}") from None
     verdicts = outcome.verdicts()
-    Path(status.path).write_text(json.dumps(outcome.status, indent=2) + "\n")
-    Path(output.path).write_text(outcome.output)
+    _write(status, json.dumps(outcome.status, indent=2) + "\n")
+    _write(output, outcome.output)
     for key, value in _figures(outcome, verdicts).items():
         metrics.log_metric(key, value)
-    Path(report.path).write_text(_page(outcome, bool(verdicts)))
-    Path(summary.path).write_text(_summary(outcome, verdicts))
+    _write(report, _page(outcome, bool(verdicts)))
+    _write(summary, _summary(outcome, verdicts))
     if fail:
         outcome.check()
     return outcome.exit_status
@@ -47,9 +47,9 @@ def run_job(*, job: str, spec: dict[str, Any], document: Any, name: str, namespa
 def check_results(*, results: Any, min_busbw: float, min_best_busbw: float, min_percent: float, require_rdma: bool,
                   verdict: Any) -> float:
     """The step drarun_check."""
-    verdicts = _bench.bench_verdicts(Path(results.path).read_text(), min_busbw=min_busbw, min_best_busbw=min_best_busbw,
+    verdicts = _bench.bench_verdicts(_read(results), min_busbw=min_busbw, min_best_busbw=min_best_busbw,
                                      min_percent=min_percent, require_rdma=require_rdma)
-    Path(verdict.path).write_text(json.dumps(verdicts, indent=2) + "\n")
+    _write(verdict, json.dumps(verdicts, indent=2) + "\n")
     failures = [f"{each['collective']}: {text}" for each in verdicts for text in each["failures"]]
     for each in verdicts:
         print(f"{each['collective']} over {each['ranks']} ranks on {each['hosts']} hosts: "
@@ -57,6 +57,15 @@ def check_results(*, results: Any, min_busbw: float, min_best_busbw: float, min_
     if failures:
         raise step.JobError("the benchmark does not reach what is demanded: " + "; ".join(failures), 1)
     return float(verdicts[-1].get("average", 0.0))
+
+
+def _write(artifact: Any, text: str) -> None:
+    """Whatever the image's locale is: the page says that it is UTF-8."""
+    Path(artifact.path).write_text(text, encoding="utf-8")
+
+
+def _read(artifact: Any) -> str:
+    return Path(artifact.path).read_text(encoding="utf-8", errors="replace")
 
 
 class _Progress:
@@ -83,7 +92,7 @@ def _job(job: str, spec: dict[str, Any], document: Any) -> Job:
         return Job(_whole(spec))
     if job:
         return Job(job if "\n" in job else job + "\n")  # never a file's name: the step has no files of the author's
-    return Job(Path(document.path).read_text())
+    return Job(_read(document) + "\n")  # with which it is no file's name
 
 
 def _whole(value: Any) -> Any:
