@@ -358,7 +358,7 @@ def test_results_as_the_program_judges_them(py, drarun, tmp_path):
     path.write_text(text)
     for demands, words in (({}, ()), ({"min_busbw": 500, "min_percent": 99.5}, ("--min-busbw", 500, "--min-percent", 99.5))):
         judged = drarun("bench", "judge", path, "--output", "json", *words)
-        assert py.bench_verdicts(text, **demands) == json.loads(judged.out)
+        assert py.bench_verdicts(text, **demands) == py.bench_verdicts(text.encode(), **demands) == json.loads(judged.out)
         assert judged.rc == (1 if demands else 0)
     page = drarun("bench", "report", path, "--title", "A page").ok().out  # which names the file
     assert py.bench_report(text, title="A page") == page.replace('download="out.', 'download="results.')
