@@ -945,6 +945,51 @@ def test_trainjob_and_its_runtime_in_other_files(drarun, tmp_path):
     assert run.err.count("dataset-initializer is no step") == 1
 
 
+def test_patches_of_a_trainjobs_runtime(drarun):
+    """Trainer 2.2 has them in place of podTemplateOverrides: maps and keyed lists are merged, tolerations replaced."""
+    runtime, job = yaml.safe_load_all((RUNTIMES / "trainjob-torch.yaml").read_text())
+    node = runtime["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
+    zone = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
+        {"weight": 1, "preference": {"matchExpressions": [{"key": "zone", "operator": "Exists"}]}}]}}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+        {"labelSelector": {"matchLabels": {"team": "b"}}, "topologyKey": "kubernetes.io/hostname"}]}}
+    node["metadata"] = {"labels": {"team": "a", "kept": "x"}}
+    node["spec"].update(tolerations=[{"key": "old", "operator": "Exists"}], nodeSelector={"pool": "a4"}, affinity=zone,
+                        securityContext={"runAsUser": 7, "fsGroup": 1})
+    pod = {"serviceAccountName": "training", "nodeSelector": {"disk": "ssd"}, "tolerations": [{"key": "new", "operator": "Exists"}],
+           "securityContext": {"fsGroup": 2}, "affinity": apart, "schedulingGates": [{"name": "kueue.x-k8s.io/topology"}],
+           "terminationGracePeriodSeconds": 90, "volumes": [{"name": "data", "emptyDir": {}}],
+           "containers": [{"name": "node", "volumeMounts": [{"name": "data", "mountPath": "/d"}], "securityContext": {"privileged": True}},
+                          {"name": "other", "env": []}]}
+
+    def patch(name, template):
+        return {"name": name, "template": {"metadata": {"labels": {"of": "job"}}, "spec": {"template": template}}}
+    del job["spec"]["podTemplateOverrides"]
+    job["spec"]["activeDeadlineSeconds"] = 600
+    job["spec"]["runtimePatches"] = [
+        {"manager": "a.b/team", "time": "2026-01-01T00:00:00Z", "trainingRuntimeSpec": {"template": {
+            "metadata": {"labels": {"of": "set"}},
+            "spec": {"replicatedJobs": [patch("node", {"metadata": {"labels": {"team": "b"}}, "spec": pod}), patch("dataset-initializer", {})]}}}},
+        {"manager": "c.d/queue", "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": [
+            patch("node", {"spec": {"nodeSelector": {"disk": "nvme"}}})]}}}},
+        {"manager": "e.f/none"}]
+    run = drarun("import", "-", input=yaml.safe_dump_all([runtime, job])).ok()
+    made = in_template(next(yaml.safe_load_all(run.out))["spec"])
+    template, spec = made["template"]["metadata"], made["template"]["spec"]
+    assert made["timeouts"] == {"total": "600s"} and template["labels"] == {"team": "b", "kept": "x"}
+    assert spec["nodeSelector"] == {"pool": "a4", "disk": "nvme"} and spec["tolerations"] == [{"key": "new", "operator": "Exists"}]
+    assert spec["affinity"] == {**zone, **apart} and spec["securityContext"] == {"runAsUser": 7, "fsGroup": 2}
+    assert spec["serviceAccountName"] == "training" and spec["terminationGracePeriodSeconds"] == 90
+    assert spec["volumes"] == [{"name": "data", "emptyDir": {}}] and "schedulingGates" not in spec
+    container = spec["containers"][0]
+    assert container["volumeMounts"] == [{"name": "data", "mountPath": "/d"}] and container["securityContext"] == {"privileged": True}
+    for said in ("template.metadata: left out: of the JobSet", "replicatedJobs[0].template.metadata: left out: of a Job",
+                 "schedulingGates: left out: another controller's", "containers[1]: left out: the runtime's pod has no such container",
+                 "replicatedJobs[1]: left out: it is for other pods than the workers'"):
+        assert said in run.err, run.err
+    assert "runtimePatches: left out" not in run.err and "activeDeadlineSeconds" not in run.err
+
+
 @pytest.mark.parametrize("ref,error", [
     ({"name": "torch-distributed"}, "pods of the TrainJob s are those of the ClusterTrainingRuntime torch-distributed, which is not in the "
                                     "input: give it, too (kubectl get clustertrainingruntime torch-distributed -o yaml)"),

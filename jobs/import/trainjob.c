@@ -174,6 +174,14 @@ static void set_trainer(const struct reader_node *trainer, const struct import_j
     upsert_all(container, "env", "name", json_object_get(trainer->value, "env"));
 }
 
+/* An object's members into that of the same key. */
+static void merge(json_t *holder, const json_t *from, const char *key)
+{
+    json_t *own = json_object_get(from, key);
+    if (json_is_object(own) && json_is_object(import_child(holder, key)))
+        json_object_update_recursive(json_object_get(holder, key), own);
+}
+
 static bool is_for(const struct reader_node *override, const struct import_job *job)
 {
     size_t i;
@@ -203,7 +211,9 @@ static void override_containers(const struct reader_node *from, const char *list
         upsert_all(container, "env", "name", json_object_get(own.value, "env"));
         upsert_all(container, "volumeMounts", "mountPath",
                    json_object_get(own.value, "volumeMounts"));
-        import_rest(&own, "name env volumeMounts", "an override sets env and volumeMounts alone");
+        merge(container, own.value, "securityContext");
+        import_rest(&own, "name env volumeMounts securityContext",
+                    "no part of a container that an override sets");
     }
 }
 
@@ -253,6 +263,86 @@ static void take_overrides(struct import *im, const char *list_key, const struct
         for (size_t k = 0; import_object(&own, "metadata", &metadata) && k < 2; k++)
             json_object_update(import_child(import_child(job->template.value, "metadata"), keys[k]),
                                json_object_get(metadata.value, keys[k]));
+    }
+}
+
+/* A strategic merge, as Trainer makes it: lists by their keys, but tolerations as a whole. */
+static void patch_pod(const struct reader_node *from, json_t *pod)
+{
+    static const char *const whole[] = {"terminationGracePeriodSeconds"};
+    static const char *const unused[][2] = {{"schedulingGates", "another controller's"}};
+    json_t *affinity = json_incref(json_object_get(pod, "affinity"));
+    if (json_object_get(from->value, "tolerations"))
+        json_object_del(pod, "tolerations");
+    override_pod(from, pod,
+                 POD_KEYS " securityContext terminationGracePeriodSeconds schedulingGates");
+    if (json_is_object(affinity)) {
+        json_object_set(pod, "affinity", affinity);
+        merge(pod, from->value, "affinity");
+    }
+    json_decref(affinity);
+    merge(pod, from->value, "securityContext");
+    set_keys(pod, from->value, whole, ARRAY_LEN(whole));
+    import_leave_out(from, unused, ARRAY_LEN(unused));
+}
+
+/* The pod template of a ReplicatedJob's patch. */
+static void patch_template(const struct reader_node *template, const struct import_job *job)
+{
+    static const char *const keys[] = {"labels", "annotations"};
+    struct reader_node metadata, pod;
+    import_rest(template, "metadata spec", "no part of it is known");
+    if (import_object(template, "metadata", &metadata))
+        for (size_t k = 0; k < ARRAY_LEN(keys); k++)
+            merge(import_child(job->template.value, "metadata"), metadata.value, keys[k]);
+    if (import_object(template, "spec", &pod))
+        patch_pod(&pod, pod_of(job));
+}
+
+static void patch_job(const struct reader_node *patch, const struct import_job *job)
+{
+    static const char *const unused[][2] = {{"metadata", "of a Job, which is not made here"}};
+    struct reader_node outer, spec, template;
+    import_rest(patch, "name template", "no part of it is known");
+    if (!import_object(patch, "template", &outer))
+        return;
+    import_leave_out(&outer, unused, ARRAY_LEN(unused));
+    import_rest(&outer, "metadata spec", "no part of it is known");
+    if (!import_object(&outer, "spec", &spec))
+        return;
+    import_rest(&spec, "template", "no part of a Job that a patch sets");
+    if (import_object(&spec, "template", &template))
+        patch_template(&template, job);
+}
+
+/* runtimePatches, which came in place of podTemplateOverrides, on the workers' pods. */
+static void take_patches(struct import *im, const struct import_job *job)
+{
+    static const char *const unused[][2] = {
+        {"metadata", "of the JobSet; a job has its own in metadata"}};
+    struct reader_node list, runtime, template, set, jobs;
+    if (!reader_get(&im->spec, "runtimePatches", &list))
+        return;
+    for (size_t i = 0; i < json_array_size(list.value); i++) {
+        struct reader_node own = reader_item(&list, i);
+        if (!json_is_object(own.value))
+            continue;
+        import_rest(&own, "manager time trainingRuntimeSpec", "no part of it is known");
+        if (!import_object(&own, "trainingRuntimeSpec", &runtime) ||
+            !import_object(&runtime, "template", &template))
+            continue;
+        import_leave_out(&template, unused, ARRAY_LEN(unused));
+        import_rest(&template, "metadata spec", "no part of it is known");
+        if (!import_object(&template, "spec", &set) || !reader_get(&set, "replicatedJobs", &jobs))
+            continue;
+        for (size_t k = 0; k < json_array_size(jobs.value); k++) {
+            struct reader_node patch = reader_item(&jobs, k);
+            if (json_is_object(patch.value) &&
+                strcmp(import_text(&patch, "name"), import_text(&job->item, "name")) == 0)
+                patch_job(&patch, job);
+            else
+                reader_fail(&patch, "left out: it is for other pods than the workers'");
+        }
     }
 }
 
@@ -312,16 +402,13 @@ static void take_rest(struct import *im)
         {"labels", "those of its JobSet; a job has its own in metadata"},
         {"annotations", "those of its JobSet; a job has its own in metadata"},
         {"managedBy", "another controller's"},
-        {"runtimePatches", "they are not read: put what they set into the runtime's template"},
     };
-    struct reader_node suspend;
     import_leave_out(&im->spec, unused, ARRAY_LEN(unused));
     import_rest(&im->spec,
                 "runtimeRef trainer podTemplateOverrides podSpecOverrides suspend initializer "
-                "labels annotations managedBy runtimePatches",
+                "labels annotations managedBy runtimePatches activeDeadlineSeconds",
                 "a job has no such setting");
-    if (reader_get(&im->spec, "suspend", &suspend) && json_is_boolean(suspend.value))
-        json_object_set(im->job, "suspend", suspend.value);
+    import_policy(im, &im->spec);
 }
 
 int import_open_trainjob(struct import *im, struct drarun_error *err)
@@ -356,6 +443,7 @@ int import_open_trainjob(struct import *im, struct drarun_error *err)
         set_trainer(&own, nodes, false);
     take_overrides(im, "podSpecOverrides", workers);
     take_overrides(im, "podTemplateOverrides", workers);
+    take_patches(im, workers);
     im->template = workers->template;
     import_take_set_policy(im, &im->runtime.set);
     take_rest(im);
