@@ -808,38 +808,57 @@ def field(name, path):
 
 
 INDEX = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
+WORKER = "metadata.labels['drarun.dev/worker']"
 
 
-@pytest.mark.parametrize("queue", [None, "team-a"])
-def test_what_other_controllers_give_their_pods(drarun, imported, queue):
-    """The ranks' own variables go; what would be empty in a worker is said."""
+@pytest.mark.parametrize("replicas,queue", [(1, None), (2, None), (1, "team-a")])
+def test_what_other_controllers_give_their_pods(imported, replicas, queue):
+    """The ranks' own variables go; a pod's number is the worker's, if its controller counted so; the rest is said."""
     template = changed(TRAIN, command=SHELL, env=[
         field("RANK", INDEX), {"name": "NCCL_IB_HCA", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "hca"}}},
         field("INDEX", INDEX), field("GROUP", "metadata.labels['leaderworkerset.sigs.k8s.io/group-index']"),
         field("TEAM", "metadata.labels['team']"), field("OWN", "metadata.labels['group-name']"), field("NODE", "spec.nodeName")])
     template["metadata"]["labels"]["group-name"] = "a"
-    text = jobset(replicated("w", template, 1, 2))
+    text = jobset(replicated("w", template, replicas, 2))
     if queue:
         text = text.replace("metadata:\n  name: s\n", f"metadata:\n  name: s\n  labels: {{kueue.x-k8s.io/queue-name: {queue}}}\n")
     spec, notes = imported(text)
     assert spec.get("queue") == queue
-    assert [each["name"] for each in first(spec)["env"]] == ["INDEX", "GROUP", "TEAM", "OWN", "NODE"]
+    env = {each["name"]: each["valueFrom"]["fieldRef"]["fieldPath"] for each in first(spec)["env"]}
+    known = replicas == 1 and not queue
+    assert [*env] == ["JOB_COMPLETION_INDEX"] * known + ["INDEX", "GROUP", "TEAM", "OWN", "NODE"]
+    assert env["INDEX"] == (WORKER if known else INDEX) and env.get("JOB_COMPLETION_INDEX", WORKER) == WORKER
     assert "RANK=valueFrom is left out: each rank gets its own" in notes
     assert "NCCL_IB_HCA=valueFrom is left out: it is derived from what the worker holds" in notes
     assert "GROUP will be empty: leaderworkerset.sigs.k8s.io/group-index is of another controller's pods" in notes
-    # the pods of a queue's job are those of an Indexed Job
-    assert ("INDEX will be empty: batch.kubernetes.io/job-completion-index is of" in notes) == (queue is None), notes
-    assert ("command[2]: the program reads JOB_COMPLETION_INDEX, which is of another controller's pods: each rank has NODE_RANK instead"
-            in notes) == (queue is None), notes
     assert not any(f"{name} will" in notes for name in ("TEAM", "OWN", "NODE"))
+    reads = "command[2]: the program reads JOB_COMPLETION_INDEX, which another controller sets: "
+    if queue:  # its pods are those of an Indexed Job
+        assert "INDEX will" not in notes and "INDEX is now" not in notes and reads not in notes
+    elif known:
+        assert "INDEX is now from drarun.dev/worker, since batch.kubernetes.io/job-completion-index is of" in notes
+        assert reads + "it is a variable of the job now; each rank has it as NODE_RANK, too" in notes
+    else:
+        assert "INDEX will be empty" in notes and reads + "each rank has NODE_RANK instead" in notes
 
 
-@pytest.mark.parametrize("program,said", [
-    (["serve", "$(LWS_GROUP_SIZE)"], "args[1]: the program reads LWS_GROUP_SIZE, which is of another controller's pods: each rank has NNODES"),
-    (["serve", "MY_LWS_GROUP_SIZE_2"], None)])
-def test_variables_of_a_leaderworkerset(imported, program, said):
+@pytest.mark.parametrize("program,env,said", [
+    (["serve", "$(LWS_GROUP_SIZE)"], [{"name": "LWS_GROUP_SIZE", "value": "4"}], "args[1]: the program reads LWS_GROUP_SIZE, which another "
+     "controller sets: it is a variable of the job now; each rank has it as NNODES, too"),
+    (["serve $LWS_WORKER_INDEX $LWS_WORKER_INDEX"], [field("LWS_WORKER_INDEX", WORKER)], "each rank has it as NODE_RANK, too"),
+    (["serve $LWS_LEADER_ADDRESS:1"], [], "the program reads LWS_LEADER_ADDRESS, which another controller sets: each rank has MASTER_ADDR instead"),
+    (["serve", "MY_LWS_GROUP_SIZE_2"], [], None)])
+def test_variables_of_a_leaderworkerset(imported, program, env, said):
     spec, notes = imported(lws(workerTemplate=changed(TRAIN, command=["sh", "-c"], args=program)))
-    assert (said in notes) if said else "the program reads" not in notes, notes
+    assert first(spec).get("env", []) == env
+    assert notes.count(said) == 1 if said else "the program reads" not in notes, notes
+
+
+def test_a_variable_that_the_manifest_sets(imported):
+    """As recipes do that are read by a script of the image: no second one, and nothing to say of the program."""
+    spec, notes = imported(of_kind("Job", {"completions": 2, "parallelism": 2, "completionMode": "Indexed", "template": changed(
+        TRAIN, command=SHELL, env=[field("JOB_COMPLETION_INDEX", INDEX)])}))
+    assert first(spec)["env"] == [field("JOB_COMPLETION_INDEX", WORKER)] and "the program reads" not in notes
 
 
 HOST = "is a pod of another controller, and no worker has this name in DNS: each rank has that of rank 0's worker in MASTER_ADDR"

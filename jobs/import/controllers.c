@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What other controllers give their pods, or do for them by an annotation: a job has none of it,
- * and a program that counts on it would run on with an empty value. */
+/* What other controllers give their pods, or do for them by an annotation: where a job can give it
+ * too, it does; elsewhere a remark says what a program that counts on it has instead. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,14 +24,22 @@ static const char names[] =
     "pytorch-job-name pytorch-replica-type";
 
 /* Variables of their pods, and what each rank has instead (docs/design/005-rank-environment.md). */
+enum foreign { FOREIGN_INDEX = 1, FOREIGN_SIZE, FOREIGN_LEADER };
 static const struct {
-    const char *name, *ours;
+    const char *name;
+    enum foreign kind;
+    const char *ours;
 } variables[] = {
-    {"JOB_COMPLETION_INDEX", "NODE_RANK"},
-    {"LWS_LEADER_ADDRESS", "MASTER_ADDR"},
-    {"LWS_GROUP_SIZE", "NNODES"},
-    {"LWS_WORKER_INDEX", "NODE_RANK"},
+    {"JOB_COMPLETION_INDEX", FOREIGN_INDEX, "NODE_RANK"},
+    {"LWS_LEADER_ADDRESS", FOREIGN_LEADER, "MASTER_ADDR"},
+    {"LWS_GROUP_SIZE", FOREIGN_SIZE, "NNODES"},
+    {"LWS_WORKER_INDEX", FOREIGN_INDEX, "NODE_RANK"},
 };
+
+/* Labels and annotations that say which of the pods it is, and ours. */
+static const char indices[] = "batch.kubernetes.io/job-completion-index apps.kubernetes.io/"
+                              "pod-index leaderworkerset.sigs.k8s.io/worker-index";
+#define WORKER_FIELD "metadata.labels['drarun.dev/worker']"
 
 bool import_is_foreign(const char *key)
 {
@@ -65,16 +73,27 @@ static bool has_own(const json_t *template, const char *key)
            json_object_get(json_object_get(metadata, "annotations"), key);
 }
 
-static void explain_source(const struct reader_node *variable, const json_t *template, bool queued)
+/* A variable from another controller's label or annotation: ours, where it is the pod's number. */
+static void take_source(const struct reader_node *variable, json_t *kept, const json_t *template,
+                        const struct import_controller *of)
 {
     struct reader_node from, field;
+    const char *name = import_text(variable, "name");
     char key[320];
-    if (import_object(variable, "valueFrom", &from) && import_object(&from, "fieldRef", &field) &&
-        read_key(import_text(&field, "fieldPath"), key, sizeof key) && import_is_foreign(key) &&
-        !is_given(queued, key) && !has_own(template, key))
-        reader_fail(variable, "%s will be empty: %s is of another controller's pods%s",
-                    import_text(variable, "name"), key,
-                    strstr(key, "index") ? "; NODE_RANK is the number of a rank's worker" : "");
+    if (!import_object(variable, "valueFrom", &from) || !import_object(&from, "fieldRef", &field) ||
+        !read_key(import_text(&field, "fieldPath"), key, sizeof key) || !import_is_foreign(key) ||
+        is_given(of->queued, key) || has_own(template, key))
+        return;
+    json_t *source = json_object_get(json_object_get(kept, "valueFrom"), "fieldRef");
+    if (of->index_is_worker && words_index(indices, key, strlen(key)) >= 0) {
+        json_object_set_new(source, "fieldPath", json_string(WORKER_FIELD));
+        reader_fail(variable,
+                    "%s is now from drarun.dev/worker, since %s is of another "
+                    "controller's pods",
+                    name, key);
+    } else {
+        reader_fail(variable, "%s will be empty: %s is of another controller's pods", name, key);
+    }
 }
 
 static bool is_part_of_name(char c)
@@ -111,7 +130,45 @@ static const char *find_host(const char *text, const char *service, size_t *ret_
     return NULL;
 }
 
-static void explain_text(const struct reader_node *node, const struct import_controller *of)
+static bool has_variable(const json_t *container, const char *name)
+{
+    size_t i;
+    const json_t *each;
+    json_array_foreach(json_object_get(container, "env"), i, each)
+    {
+        const char *own = json_string_value(json_object_get(each, "name"));
+        if (own && strcmp(own, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The variable that a controller gives its pods, where a job can give it too; NULL: it cannot. */
+static json_t *make_variable(const char *name, enum foreign kind,
+                             const struct import_controller *of)
+{
+    if (kind == FOREIGN_SIZE)
+        return json_pack("{s:s, s:o}", "name", name, "value",
+                         json_sprintf("%" JSON_INTEGER_FORMAT, of->workers));
+    if (kind == FOREIGN_INDEX && of->index_is_worker)
+        return json_pack("{s:s, s:{s:{s:s}}}", "name", name, "valueFrom", "fieldRef", "fieldPath",
+                         WORKER_FIELD);
+    return NULL;
+}
+
+/* In front: the others may name it. */
+static void add_variable(json_t *container, json_t *variable_take)
+{
+    json_t *env = json_object_get(container, "env");
+    if (!json_is_array(env)) {
+        env = json_array();
+        json_object_set_new(container, "env", env);
+    }
+    json_array_insert_new(env, 0, variable_take);
+}
+
+static void take_text(const struct reader_node *node, json_t *container,
+                      const struct import_controller *of)
 {
     const char *text = json_string_value(node->value);
     size_t length = 0;
@@ -121,56 +178,63 @@ static void explain_text(const struct reader_node *node, const struct import_con
                     "%.*s is a pod of another controller, and no worker has this name in DNS: "
                     "each rank has that of rank 0's worker in MASTER_ADDR",
                     (int)length, host);
-    for (size_t i = 0; text && i < ARRAY_LEN(variables); i++)
-        if (has_name(text, variables[i].name) && !is_given(of->queued, variables[i].name))
-            reader_fail(node,
-                        "the program reads %s, which is of another controller's pods: each rank "
-                        "has %s instead",
-                        variables[i].name, variables[i].ours);
+    for (size_t i = 0; text && i < ARRAY_LEN(variables); i++) {
+        const char *name = variables[i].name;
+        if (!has_name(text, name) || is_given(of->queued, name) || has_variable(container, name))
+            continue;
+        json_t *own = make_variable(name, variables[i].kind, of);
+        if (own)
+            add_variable(container, own);
+        reader_fail(node,
+                    own ? "the program reads %s, which another controller sets: it is a variable "
+                          "of the job now; each rank has it as %s, too"
+                        : "the program reads %s, which another controller sets: each rank has %s "
+                          "instead",
+                    name, variables[i].ours);
+    }
 }
 
-static void explain_sources(const struct reader_node *container, const json_t *template,
-                            const struct import_controller *of)
+static void take_variables(const struct reader_node *container, json_t *template,
+                           const struct import_controller *of)
 {
-    const json_t *copy = import_first_container(template);
-    struct reader_node env;
+    json_t *copy = import_first_container(template), *kept;
+    struct reader_node env, value;
+    size_t k;
     if (!reader_get(container, "env", &env) || !json_is_array(env.value))
         return;
     for (size_t i = 0; i < json_array_size(env.value); i++) {
         struct reader_node item = reader_item(&env, i);
-        size_t k;
-        const json_t *kept;
         json_array_foreach(json_object_get(copy, "env"), k, kept)
         {
-            struct reader_node value;
             if (!json_is_object(item.value) || !json_equal(item.value, kept))
                 continue;
-            explain_source(&item, template, of->queued);
+            take_source(&item, kept, template, of);
             if (reader_get(&item, "value", &value))
-                explain_text(&value, of);
+                take_text(&value, copy, of);
+            break;
         }
     }
 }
 
-void import_explain_foreign(const struct reader_node *pod, const json_t *template,
-                            const struct import_controller *of)
+void import_take_foreign(const struct reader_node *pod, json_t *template,
+                         const struct import_controller *of)
 {
     static const char *const keys[] = {"command", "args"};
-    const json_t *copy = import_first_container(template);
+    json_t *copy = import_first_container(template);
     struct reader_node containers, first, words;
     if (!reader_get(pod, "containers", &containers) || json_array_size(containers.value) == 0)
         return;
     first = reader_item(&containers, import_ranks_container(pod->value));
     if (!json_is_object(first.value))
         return;
-    explain_sources(&first, template, of);
+    take_variables(&first, template, of);
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
         if (!reader_get(&first, keys[i], &words) ||
             !json_equal(words.value, json_object_get(copy, keys[i])))
             continue; /* the program is another one now */
         for (size_t k = 0; k < json_array_size(words.value); k++) {
             struct reader_node word = reader_item(&words, k);
-            explain_text(&word, of);
+            take_text(&word, copy, of);
         }
     }
 }

@@ -155,21 +155,29 @@ static void take_one_process(struct import *im, const json_t *template)
                           "without it drarun starts one rank for each GPU");
 }
 
-static void explain_controller(const struct import *im, const json_t *template)
+static void take_controller(const struct import *im, json_t *template)
 {
-    struct import_controller of = {.queued = find_queue(im) != NULL, .service = ""};
+    const json_t *workers = json_object_get(im->job, "workers");
+    struct import_controller of = {
+        .queued = find_queue(im) != NULL,
+        .index_is_worker = !find_queue(im),
+        .workers = workers ? json_integer_value(workers) : 1,
+        .service = "",
+    };
     const char *kind = import_text(im->workload, "kind");
     struct reader_node network;
     if (strcmp(kind, "StatefulSet") == 0) {
         of.service = import_text(&im->spec, "serviceName");
     } else if (strcmp(kind, "JobSet") == 0) {
+        const json_t *replicas = json_object_get(im->jobs[0].item.value, "replicas");
+        of.index_is_worker &= !replicas || json_integer_value(replicas) == 1;
         of.service = im->name;
         if (import_object(&im->spec, "network", &network) && *import_text(&network, "subdomain"))
             of.service = import_text(&network, "subdomain");
     } else {
         of.service = import_text(&im->pod, "subdomain");
     }
-    import_explain_foreign(&im->pod, template, &of);
+    import_take_foreign(&im->pod, template, &of);
 }
 
 static int take_program(struct import *im, char *const program[], json_t *template,
@@ -192,7 +200,7 @@ static int take_program(struct import *im, char *const program[], json_t *templa
         import_command(&im->pod, template);
         take_own_mpirun(im, template);
         take_one_process(im, template);
-        explain_controller(im, template);
+        take_controller(im, template);
         return 0;
     }
     int rc = import_mpirun(im, template, err);

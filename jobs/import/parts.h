@@ -154,13 +154,15 @@ bool import_is_foreign(const char *key);
 /* An annotation of a workload by which its controller gives each group a domain of its own. */
 bool import_is_exclusive(const char *annotation);
 struct import_controller {
-    bool queued;         /* workers are pods of an Indexed Job here, too */
+    bool queued;          /* workers are pods of an Indexed Job here, too */
+    bool index_is_worker; /* its pods counted as workers do */
+    json_int_t workers;
     const char *service; /* in which its pods had names in DNS; "": none */
 };
-/* Remarks on what the ranks' container, where it is kept so, takes from its controller: labels and
- * annotations of pods, variables, names in DNS. */
-void import_explain_foreign(const struct reader_node *pod, const json_t *template,
-                            const struct import_controller *of);
+/* What the ranks' container, where it is kept so, takes from its controller (labels and annotations
+ * of pods, variables, names in DNS): as the job's own, or a remark. */
+void import_take_foreign(const struct reader_node *pod, json_t *template,
+                         const struct import_controller *of);
 
 /* A remark where the kept command sources the fabric vendor's script. */
 void import_vendor_script(const struct reader_node *pod, const json_t *template);
