@@ -162,6 +162,8 @@ async def all() -> None:
     known: int = await drarun.aio.run(job, timeout=5.0)
     plan: drarun.Plan = await drarun.aio.plan(job, cluster=drarun.Cluster())
     lines: list[drarun.Output] = await drarun.aio.logs(await drarun.aio.submit(job, name="a"), rank=1)
+    found: drarun.Submitted = await drarun.aio.job(drarun.Cluster(), "a")
+    spec: str = (await drarun.aio.document(found))["kind"]
 """
 
 
