@@ -96,9 +96,9 @@ DRARUN_API int drarun_job_document(struct drarun_job *job, char **ret_json,
 
 struct drarun_follow_options {
     size_t size; /* of this struct */
-    /* Receives what a rank wrote: a line with its newline, or a piece of a long line. data is
-     * borrowed for the call. A non-zero return value stops the output and ends the call as if
-     * interrupted. NULL: do not read the output. */
+    /* Receives what a rank wrote: a line with its newline, or a piece of a long line, which may end
+     * within a character. data is borrowed for the call. A non-zero return value stops the output
+     * and ends the call as if interrupted. NULL: do not read the output. */
     int (*output)(void *arg, unsigned rank, int is_stderr, const char *data, size_t length);
     /* Receives once a second, until the ranks run, a text that says what the job waits for. NULL:
      * no progress reports. */
