@@ -361,8 +361,12 @@ def test_a_launcher_that_is_a_worker(drarun, imported):
 
 
 @pytest.mark.parametrize("text,part", [
-    ("kind: Deployment\nmetadata: {name: x}\n", "no workload"),
-    ("kind: DraJob\nmetadata: {name: x}\n", "the DraJob x cannot be imported: it is drarun's own kind already"),
+    ("kind: Deployment\nmetadata: {name: x}\n", "the Deployment x of no apiVersion cannot be imported: expected an MPIJob, a PyTorchJob"),
+    ("apiVersion: kubeflow.org/v1\nkind: JAXJob\nmetadata: {name: x}\n", "the JAXJob x of kubeflow.org/v1 cannot be imported: expected an MPIJob"),
+    ("kind: ConfigMap\nmetadata: {name: x}\n", "<stdin>: no workload: expected an MPIJob"),
+    ("apiVersion: drarun.dev/v1alpha1\nkind: DraJob\nmetadata: {name: x}\n", "the DraJob x cannot be imported: it is a job of drarun already"),
+    ("apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: x}\nspec: {minAvailable: 3, tasks: [{replicas: 1}]}\n",
+     "the Job x of batch.volcano.sh/v1alpha1 cannot be imported: expected"),
     ("kind: JobSet\nmetadata: {name: x}\n", "the JobSet x has no pod template"),
     ("kind: Job\nmetadata: {name: a}\n---\nkind: MPIJob\nmetadata: {name: b}\n",
      "<stdin>:4: the MPIJob b is one workload more: <stdin>:1 has the Job a; import one at a time"),

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "jobs/import/parts.h"
+#include "jobs/spec/spec.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/nearest.h"
@@ -58,10 +59,42 @@ static const char *why_not(const char *kind)
                "container, or write a job as examples/jobs/ray-all-nic.yaml does";
     if (strcmp(kind, "MiniCluster") == 0)
         return "its pods come from elsewhere: give the pod template in spec.template";
-    if (strcmp(kind, "DraJob") == 0)
-        return "it is drarun's own kind already; drarun validate checks it";
+    if (strcmp(kind, SPEC_KIND) == 0)
+        return "it is a job of drarun already: drarun validate FILE checks it, drarun run FILE runs it";
     return NULL;
 }
+
+/* Of other controllers some kinds have the same name, as Volcano's Job. */
+static bool is_workload(const struct reader_node *object)
+{
+    static const char kinds[] =
+        "MPIJob StatefulSet Job Pod JobSet LeaderWorkerSet PyTorchJob TrainJob";
+    const char *kind = import_text(object, "kind"), *version = import_text(object, "apiVersion");
+    if (strcmp(kind, "Job") == 0 && strchr(version, '/') &&
+        strncmp(version, "batch/", strlen("batch/")) != 0)
+        return false;
+    return words_index(kinds, kind, strlen(kind)) >= 0;
+}
+
+/* An object that its author takes for a workload; NULL: all are what workloads use. */
+static const struct reader_node *find_other(const struct import_objects *objects)
+{
+    static const char used[] =
+        "ConfigMap Secret Service ServiceAccount PersistentVolumeClaim Namespace Role RoleBinding "
+        "ClusterRole ClusterRoleBinding NetworkPolicy PriorityClass LocalQueue ClusterQueue "
+        "ResourceFlavor PodGroup Workload DeviceClass ResourceClaim ResourceClaimTemplate "
+        "ResourceSlice ComputeDomain Kustomization TrainingRuntime ClusterTrainingRuntime";
+    for (size_t i = 0; i < objects->count; i++) {
+        const char *kind = import_text(&objects->nodes[i], "kind");
+        if (*kind && words_index(used, kind, strlen(kind)) < 0)
+            return &objects->nodes[i];
+    }
+    return NULL;
+}
+
+#define EXPECTED                                                                                   \
+    "expected an MPIJob, a PyTorchJob, a TrainJob with its runtime, a JobSet, a "                  \
+    "LeaderWorkerSet, a StatefulSet, a Job or Pods"
 
 /* A finding of a workload that is explained only: its claims are looked at all the same. */
 static void explain_pods(struct import *im, const struct reader_node *object)
@@ -125,27 +158,25 @@ static int join_pod(struct import *im, const struct reader_node *pod, struct dra
 
 static int find(struct import *im, struct drarun_error *err)
 {
-    static const char kinds[] =
-        "MPIJob StatefulSet Job Pod JobSet LeaderWorkerSet PyTorchJob TrainJob";
     const struct reader_node *other = NULL;
     for (size_t i = 0; i < im->objects->count; i++) {
         const struct reader_node *object = &im->objects->nodes[i];
         const char *kind = import_text(object, "kind");
-        bool is_workload = words_index(kinds, kind, strlen(kind)) >= 0;
-        if (is_workload && im->workload && import_is_pod(im->workload) && import_is_pod(object)) {
+        bool is_one = is_workload(object);
+        if (is_one && im->workload && import_is_pod(im->workload) && import_is_pod(object)) {
             int rc = join_pod(im, object, err);
             if (rc < 0)
                 return rc;
             continue;
         }
-        if (is_workload && im->workload)
+        if (is_one && im->workload)
             return import_refuse(object, err,
                                  "is one workload more: %s:%u has the %s %s; import one at "
                                  "a time",
                                  doc_name(im->workload->reader->doc),
                                  import_place(im->workload).line, import_text(im->workload, "kind"),
                                  import_name(im->workload));
-        if (is_workload) {
+        if (is_one) {
             im->workload = object;
             name_object(object, im->name, sizeof im->name);
         }
@@ -159,9 +190,12 @@ static int find(struct import *im, struct drarun_error *err)
     if (other)
         return import_refuse(other, err, "cannot be imported: %s",
                              why_not(import_text(other, "kind")));
-    return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
-                      "%s%s: no workload: expected an MPIJob, a PyTorchJob, a TrainJob with its "
-                      "runtime, a JobSet, a LeaderWorkerSet, a StatefulSet, a Job or Pods",
+    other = find_other(im->objects);
+    if (other)
+        return import_refuse(other, err, "of %s cannot be imported: " EXPECTED,
+                             *import_text(other, "apiVersion") ? import_text(other, "apiVersion")
+                                                               : "no apiVersion");
+    return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s%s: no workload: " EXPECTED,
                       doc_name(im->files[0].doc), im->file_count > 1 ? " and the others" : "");
 }
 
