@@ -968,6 +968,25 @@ def test_trainjob_and_its_runtime_in_other_files(drarun, tmp_path):
     assert run.err.count("dataset-initializer is no step") == 1
 
 
+@pytest.mark.parametrize("base,own,made", [
+    ({"requests": {"cpu": 4, "memory": "8Gi"}, "limits": {"memory": "8Gi"}}, {"limits": {"nvidia.com/gpu": 8, "memory": "16Gi"}},
+     {"requests": {"cpu": 4, "memory": "8Gi"}, "limits": {"memory": "16Gi"}}),
+    ({"requests": {"cpu": 4}}, {}, {"requests": {"cpu": 4}}), (None, {}, None),
+    ({}, {"limits": {"cpu": 2}, "requests": {"cpu": 1}}, {"limits": {"cpu": 2}, "requests": {"cpu": 1}})])
+def test_resources_of_a_trainjobs_node(drarun, base, own, made):
+    """They are merged with those of the runtime."""
+    runtime, job = yaml.safe_load_all((RUNTIMES / "trainjob-torch.yaml").read_text())
+    node = runtime["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
+    if base is not None:
+        node["spec"]["containers"][0]["resources"] = base
+    job["spec"]["trainer"]["resourcesPerNode"] = own
+    spec = next(yaml.safe_load_all(drarun("import", "-", input=yaml.safe_dump_all([runtime, job])).ok().out))["spec"]
+    assert spec.get("resources") == made
+    assert spec.get("devices") == ({"gpus": {"count": 8, "resource": "nvidia.com/gpu"}} if "nvidia.com/gpu" in str(own) else None)
+    node["spec"] = "no pod"
+    assert "has no pod template" in drarun("import", "-", input=yaml.safe_dump_all([runtime, job])).err
+
+
 def test_patches_of_a_trainjobs_runtime(drarun):
     """Trainer 2.2 has them in place of podTemplateOverrides: maps and keyed lists are merged, tolerations replaced."""
     runtime, job = yaml.safe_load_all((RUNTIMES / "trainjob-torch.yaml").read_text())

@@ -156,6 +156,14 @@ static void set_keys(json_t *container, const json_t *from, const char *const ke
             json_object_set(container, keys[i], json_object_get(from, keys[i]));
 }
 
+/* An object's members into that of the same key. */
+static void merge(json_t *holder, const json_t *from, const char *key)
+{
+    json_t *own = json_object_get(from, key);
+    if (json_is_object(own) && json_is_object(import_child(holder, key)))
+        json_object_update_recursive(json_object_get(holder, key), own);
+}
+
 /* program: command and arguments, too. */
 static void set_trainer(const struct reader_node *trainer, const struct import_job *job,
                         bool program)
@@ -168,18 +176,15 @@ static void set_trainer(const struct reader_node *trainer, const struct import_j
     set_keys(container, trainer->value, always, ARRAY_LEN(always));
     if (program)
         set_keys(container, trainer->value, own, ARRAY_LEN(own));
-    if (json_object_size(json_object_get(resources, "limits")) > 0 ||
-        json_object_size(json_object_get(resources, "requests")) > 0)
-        json_object_set(container, "resources", resources);
+    if (json_is_object(resources)) { /* as Trainer 2.3; earlier ones drop the runtime's own */
+        json_t *made = import_child(container, "resources");
+        merge(made, resources, "limits");
+        merge(made, resources, "requests");
+        upsert_all(made, "claims", "name", json_object_get(resources, "claims"));
+        if (json_object_size(made) == 0)
+            json_object_del(container, "resources");
+    }
     upsert_all(container, "env", "name", json_object_get(trainer->value, "env"));
-}
-
-/* An object's members into that of the same key. */
-static void merge(json_t *holder, const json_t *from, const char *key)
-{
-    json_t *own = json_object_get(from, key);
-    if (json_is_object(own) && json_is_object(import_child(holder, key)))
-        json_object_update_recursive(json_object_get(holder, key), own);
 }
 
 static bool is_for(const struct reader_node *override, const struct import_job *job)
