@@ -175,7 +175,7 @@ void import_command(const struct reader_node *pod, json_t *template);
  * no mpirun with a program was found; -EINVAL where what it starts is no job of ours. */
 int import_mpirun(struct import *im, json_t *template, struct drarun_error *err);
 
-/* The object at key, made where there is none; borrowed. */
+/* The object at key, made where there is none; borrowed. NULL: the holder is no object. */
 json_t *import_child(json_t *object, const char *key);
 
 json_t *import_first_container(const json_t *template);

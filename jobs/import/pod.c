@@ -62,7 +62,8 @@ json_t *import_child(json_t *object, const char *key)
     json_t *value = json_object_get(object, key);
     if (!value) {
         value = json_object();
-        json_object_set_new(object, key, value);
+        if (json_object_set_new(object, key, value) < 0) /* which frees it */
+            return NULL;
     }
     return value;
 }
