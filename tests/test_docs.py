@@ -14,8 +14,18 @@ from support.build import SOURCE
 sys.path.insert(0, str(SOURCE / "scripts/lib"))
 
 import site_links  # noqa: E402
+from site_markdown import for_mkdocs  # noqa: E402
 
 pytestmark = pytest.mark.plain("no program of ours runs")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """All links of it lead somewhere: scripts/docs ends with 0."""
+    folder = tmp_path_factory.mktemp("docs") / "site"
+    run = subprocess.run([SOURCE / "scripts/docs", folder], capture_output=True, text=True)
+    assert (run.returncode, run.stdout) == (0, f"{folder}/index.html\n"), run
+    return folder
 
 
 @pytest.mark.parametrize("page,says", [
@@ -38,17 +48,41 @@ def test_links_are_judged(tmp_path, page, says):
     assert site_links.check(site) == says
 
 
-def test_site(tmp_path):
-    """All links of it lead somewhere: scripts/docs ends with 0. Pages of the reference are those of the tables."""
-    site = tmp_path / "site"
-    run = subprocess.run([SOURCE / "scripts/docs", site], capture_output=True, text=True)
-    assert (run.returncode, run.stdout) == (0, f"{site}/index.html\n"), run
+@pytest.mark.parametrize("github,mkdocs", [
+    ("a:\n- b\n- c\n\nd", "a:\n\n- b\n- c\n\nd"),
+    ("1. a\n   b\n   - c\n     d\n2. e", "1. a\n    b\n    - c\n        d\n2. e"),
+    ("1. a\n\n       code\n\n   b\n2. c", "1. a\n\n        code\n\n    b\n\n2. c"),
+    ("- a\n\n  ```text\n    b\n\n  - c\n  ```\n- d", "- a\n\n    ```text\n      b\n\n    - c\n    ```\n\n- d"),
+    ("- a\n## b", "- a\n\n## b"),
+    ("a\n2026. b", "a\n2026. b"),
+    ("a\n\n    - code\n      more", "a\n\n    - code\n      more"),
+    ("| `a \\|\\| b` | c \\| d |", "| `a || b` | c \\| d |"),
+    ("`a \\| b`", "`a \\| b`"),
+])
+def test_markdown_of_github(github, mkdocs):
+    assert for_mkdocs(github) == mkdocs
+
+
+def test_site(site):
+    """Pages of the reference are those of the tables."""
     statuses = (site / "man/exit-statuses.html").read_text()
     source = re.search(r"^\.Sh EXIT STATUS\n(.*?)^\.Sh ", (SOURCE / "docs/man/drarun.1").read_text(), re.M | re.S)[1]
     numbers = re.findall(r"^\.It (\d+)$", source, re.M)
     assert len(numbers) >= 8 and all(f">{number}<" in statuses for number in numbers)
     assert 'href="drarun-run.1.html"' in (site / "man/drarun.1.html").read_text()
     assert "docs/one-machine.html" in (site / "index.html").read_text()
+
+
+def test_lists_and_tables_of_the_site(site):
+    """A list that is not recognized is a paragraph with lines that begin with a mark; a table, one with lines that begin with a bar."""
+    pages = {page.relative_to(site): page.read_text() for page in site.rglob("*.html")}
+    paragraphs = [(name, text) for name, page in pages.items() for text in re.findall(r"<p>(.*?)</p>", page, re.S)]
+    assert len(pages) > 100 and len(paragraphs) > 500
+    assert [(name, text) for name, text in paragraphs if re.search(r"^([-*+]|\d+\.) |^\|", text, re.M)] == []
+    assert [name for name, page in pages.items() if re.search(r"<td[^>]*>[^|]*<code>[^<]*\\\|", page)] == []
+    steps = re.search(r"<article.*?<ol[^>]*>(.*)</ol>.*?</article>", (pages[Path("docs/releasing.html")]), re.S)[1]
+    numbers = re.findall(r"^(\d+)\. ", (SOURCE / "docs/releasing.md").read_text(), re.M)
+    assert len(re.findall(r"^<li>", steps, re.M)) == len(numbers) > 2 and "<ol" not in steps
 
 
 @pytest.mark.parametrize("more", [(), ("docs/new.md",), ("examples/new/README.md",)])
