@@ -71,6 +71,7 @@ def test_site(site):
     assert len(numbers) >= 8 and all(f">{number}<" in statuses for number in numbers)
     assert 'href="drarun-run.1.html"' in (site / "man/drarun.1.html").read_text()
     assert "docs/one-machine.html" in (site / "index.html").read_text()
+    assert '<a href="one-machine.html">One machine</a>' in (site / "docs/index.html").read_text(), "a page is named by its title, not by its file"
 
 
 def test_lists_and_tables_of_the_site(site):
