@@ -48,6 +48,16 @@ def test_links_are_judged(tmp_path, page, says):
     assert site_links.check(site) == says
 
 
+@pytest.mark.parametrize("style,says", [
+    ("@import 'b.css'; a { background: url(p.svg) url(data:image/png;base64,AA==) }", []),
+    ("a { background: url('https://example.com/p.png') }", ["a.css: loads https://example.com/p.png, which is not in the site"]),
+    ('@import "//example.com/b.css";', ["a.css: loads //example.com/b.css, which is not in the site"]),
+])
+def test_styles_are_judged(tmp_path, style, says):
+    (tmp_path / "a.css").write_text(style)
+    assert site_links.check(tmp_path) == says
+
+
 @pytest.mark.parametrize("github,mkdocs", [
     ("a:\n- b\n- c\n\nd", "a:\n\n- b\n- c\n\nd"),
     ("1. a\n   b\n   - c\n     d\n2. e", "1. a\n    b\n    - c\n        d\n2. e"),

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Looks at the links of a site in a folder. What a page loads (scripts, styles, pictures) must lie in the folder; what it links there must
-exist, with its anchor. Links to other sites are not followed."""
+"""Looks at the links of a site in a folder. What a page or a style loads (scripts, styles, pictures) must lie in the folder; what a page links
+there must exist, with its anchor. Links to other sites are not followed."""
 import html.parser
+import re
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 LOADED = {"script": "src", "img": "src", "link": "href", "iframe": "src", "source": "src", "object": "data"}
 LOADING = ("stylesheet", "icon", "preload", "preconnect", "modulepreload", "manifest", "dns-prefetch")  # of <link>; others only name a page
+LOADED_BY_STYLE = re.compile(r"""(?:url\(\s*|@import\s+(?=["']))["']?([^"')\s]+)""")
 
 
 class Page(html.parser.HTMLParser):
@@ -29,7 +31,8 @@ def check(site):
     """One line for each link of the folder that leads nowhere, and each thing that comes from elsewhere."""
     site = Path(site).resolve()
     pages = {path: Page(path.read_text()) for path in sorted(site.rglob("*.html"))}
-    wrong = []
+    wrong = [f"{style.relative_to(site)}: loads {where}, which is not in the site" for style in sorted(site.rglob("*.css"))
+             for where in LOADED_BY_STYLE.findall(style.read_text()) if urlsplit(where).netloc]
     for path, page in pages.items():
         own = path == site / "404.html"  # its links begin at the server's root, wherever that is
         for where, loads in [(each, False) for each in page.links] + [(each, True) for each in page.loads]:
