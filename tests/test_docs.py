@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The site that scripts/docs makes, and the check of its links. Needs mkdocs from PyPI, once."""
+"""The site that scripts/docs makes, the check of its links, and its pages in a browser. Needs mkdocs from PyPI, once."""
 import re
 import runpy
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ import site_links  # noqa: E402
 from site_markdown import for_mkdocs  # noqa: E402
 
 pytestmark = pytest.mark.plain("no program of ours runs")
+needs_chromium = pytest.mark.skipif(not shutil.which("chromium"), reason="no chromium, which scripts/site-pictures takes pictures with")
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +96,41 @@ def test_lists_and_tables_of_the_site(site):
     steps = re.search(r"<article.*?<ol[^>]*>(.*)</ol>.*?</article>", (pages[Path("docs/releasing.html")]), re.S)[1]
     numbers = re.findall(r"^(\d+)\. ", (SOURCE / "docs/releasing.md").read_text(), re.M)
     assert len(re.findall(r"^<li>", steps, re.M)) == len(numbers) > 2 and "<ol" not in steps
+
+
+@needs_chromium
+def test_pages_in_a_browser(site, tmp_path):
+    """No errors, no requests to the network, nothing wider than a window or a phone; a report of drarun bench, too."""
+    run = subprocess.run([SOURCE / "scripts/site-pictures", "--site", site, tmp_path, "index", "docs/verbs", "man/drarun.1", "docs/bench/report"],
+                         capture_output=True, text=True)
+    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
+    assert len([*tmp_path.glob("*.png")]) == 4 * 2 * 2 and (tmp_path / "docs.verbs-390-dark.png").read_bytes().startswith(b"\x89PNG")
+
+
+FAULTS = {  # of pages: what is said of them
+    "<p>a</p>": "",
+    '<img src="http://127.0.0.1:9/p.png">': "requests http://127.0.0.1:9/p.png",
+    "<script>fetch('https://drarun.invalid/x').catch(() => 0)</script>": "requests https://drarun.invalid/x",
+    "<script>throw new Error('mine')</script>": "throws: Error: mine",
+    "<script>console.error('mine', 7)</script>": "prints an error: mine 7",
+    '<img src="none.png">': "does not show file:",
+    '<div style="width: 2000px">a</div>': "reaches beyond the window, to 2000 pixels: <div> a",
+    '<div style="overflow: auto"><div style="width: 2000px">a</div></div>': "",
+}
+
+
+@needs_chromium
+def test_faults_of_pages_are_seen(tmp_path):
+    pages = [tmp_path / f"{i}.html" for i in range(len(FAULTS))]
+    for page, body in zip(pages, FAULTS, strict=True):
+        page.write_text(f'<!doctype html><meta name="viewport" content="width=device-width"><style>body {{ margin: 0 }}</style>{body}')
+    run = subprocess.run([SOURCE / "scripts/site-pictures", tmp_path / "pictures", *pages], capture_output=True, text=True)
+    assert (run.returncode, run.stderr) == (1, "")
+    for page, says in zip(pages, FAULTS.values(), strict=True):
+        seen = [line.split(": ", 1) for line in run.stdout.splitlines() if line.startswith(f"{page}, ")]
+        assert bool(seen) == bool(says), run.stdout
+        assert not says or [where for where, text in seen if text.startswith(says)] == [
+            f"{page}, {width} pixels, {scheme}" for width in (1440, 390) for scheme in ("light", "dark")], run.stdout
 
 
 @pytest.mark.parametrize("more", [(), ("docs/new.md",), ("examples/new/README.md",)])

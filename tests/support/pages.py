@@ -44,6 +44,7 @@ LEFT_OUT = {
         "scripts/mutate 20 jobs --unit": MINUTES + "test_tools.py::test_mutants_change_code_and_nothing_else has its defects",
         "scripts/fuzz regex 10m": MINUTES + "the samples that it has found are unit tests",
         "scripts/docs": "test_docs.py::test_site, into a folder of its own",
+        "scripts/site-pictures FOLDER": "test_docs.py::test_pages_in_a_browser, of a site of its own",
         "scripts/release VERSION": "test_release.py::test_two_runs_give_the_same_bytes, of programs that are built",
         "scripts/format": "changes the source; scripts/lint checks the same in each run of the tests",
         "scripts/tidy [FILE...]": MINUTES + "test_tidy.py::test_a_finding_fails_each_time, on files of its own",
