@@ -563,6 +563,25 @@ def test_pictures(drarun, tmp_path, kind, theme, paper):
         assert png.startswith(b"\x89PNG") and len(png) > 1000
 
 
+def test_names_of_ranks_fit(drarun, tmp_path):
+    """Names of GKE's nodes are long, and those of a pool differ at their end alone; AWS's differ at the start."""
+    nodes = [f"gke-training-cluster-a4-highgpu-8g-pool-7f3d91c2-{end}" for end in ("ax9q", "bx9q")] + ["ip-10-0-17-2.us-west-2.compute.internal", "n7"]
+    devices = [{"rank": i, "hostname": f"w-{i}", "node": node, "device_info": "NVIDIA B200", "nic": f"gpu{i}rdma0"} for i, node in enumerate(nodes)]
+    file = document(tmp_path, "long", config={"iterations": 1, "devices": devices})
+    result = json.loads(file.read_text())
+    for row in result["results"]:
+        row["out_of_place"]["per_rank_times_us"] = [100, 101, 120, 99]
+    file.write_text(json.dumps(result))
+    picture = ElementTree.fromstring(drarun("bench", "report", "-o", "svg-ranks", file).ok().out)
+    labels = [(node.text, float(node.get("x"))) for node in picture.iter("{http://www.w3.org/2000/svg}text") if node.text.startswith("rank ")]
+    assert [text.split()[1] for text, _ in labels] == ["0", "1", "2", "3"]
+    assert all(text.endswith(f" gpu{i}rdma0") for i, (text, _) in enumerate(labels)) and "rank 3  n7 gpu3rdma0" in dict(labels)
+    assert "7f3d91c2-ax9q" in labels[0][0] and "7f3d91c2-bx9q" in labels[1][0] and "ip-10-0-17-2." in labels[2][0]
+    assert all(x - 6.2 * len(text) >= 0 for text, x in labels), labels  # 6.2: of a letter of DejaVu Sans at this size, the widest of the fonts
+    cells = [float(node.get("x")) for node in picture.iter("{http://www.w3.org/2000/svg}rect") if node.get("fill-opacity")]
+    assert min(cells) > max(x for _, x in labels) and {"1 KiB", "1 MiB"} <= {node.text for node in picture.iter("{http://www.w3.org/2000/svg}text")}
+
+
 def picture_of(drarun, file, *words):
     """{text: how often}, [colour of each line between a GPU and a NIC]."""
     picture = drarun("bench", "report", "--format", "svg-hosts", *words, file).ok().out

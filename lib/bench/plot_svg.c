@@ -358,6 +358,7 @@ bool plot_runs(const struct verdict *list, char *const *names, size_t count, enu
 
 #define RANKS_MAX 128u /* drawn; of more, the slowest */
 #define CELL_H 14
+#define NODE_MAX 36 /* letters of a node's name */
 
 static const struct result_half *with_ranks(const struct result_row *row, size_t ranks)
 {
@@ -410,11 +411,31 @@ size_t plot_slowness(const struct result *r, struct plot_slowness *list, double 
     return rows;
 }
 
+/* "rank 3  node-7 mlx5_0". Of a long name its middle is left out: nodes of a pool differ at the end
+ * of their names, others at the start. */
 static void rank_name(const struct result *r, size_t rank, char *text, size_t size)
 {
     const struct result_rank *known = &r->ranks[rank];
-    snprintf(text, size, "rank %u  %.28s%s%.24s", known->rank,
-             known->node[0] ? known->node : known->host, known->nic[0] ? " " : "", known->nic);
+    const char *node = known->node[0] ? known->node : known->host;
+    const char *between = known->nic[0] ? " " : "";
+    size_t len = strlen(node);
+    if (len > NODE_MAX)
+        snprintf(text, size, "rank %u  %.*s..%s%s%.24s", known->rank, NODE_MAX / 2 - 1, node,
+                 node + len - NODE_MAX / 2 + 1, between, known->nic);
+    else
+        snprintf(text, size, "rank %u  %s%s%.24s", known->rank, node, between, known->nic);
+}
+
+/* Of the widest name, with a margin on both sides; letters are not measured. */
+static int names_width(const struct result *r, const struct plot_slowness *list, size_t count)
+{
+    size_t longest = 0;
+    char name[96];
+    for (size_t i = 0; i < count; i++) {
+        rank_name(r, list[i].rank, name, sizeof name);
+        longest = strlen(name) > longest ? strlen(name) : longest;
+    }
+    return 20 + (int)(longest * 13 / 2);
 }
 
 /* Faster to slower than the median of its size: transparent at it. */
@@ -431,27 +452,58 @@ static void heat_cell(struct buf *out, double x, double y, double width, double 
     buf_add_str(out, "</title></rect>\n");
 }
 
-static void heat_row(const struct result *r, const struct plot_slowness *of, double y, double width,
-                     double *room, struct buf *out)
+/* What all rows share. */
+struct heat {
+    const struct result *result;
+    int left;     /* of the cells */
+    double width; /* of a cell */
+    double *room; /* for as many numbers as ranks */
+    struct buf *out;
+};
+
+static void heat_row(const struct heat *h, const struct plot_slowness *of, double y)
 {
+    const struct result *r = h->result;
     char name[96], what[192], size[24];
     size_t column = 0;
     rank_name(r, of->rank, name, sizeof name);
-    plot_label(out, "ink", 210, y + CELL_H - 4, "end", 11, name);
+    plot_label(h->out, "ink", h->left - 10, y + CELL_H - 4, "end", 11, name);
     for (size_t i = 0; i < r->row_count; i++) {
         const struct result_half *half = with_ranks(&r->rows[i], r->rank_count);
-        double median = half ? median_of(half, room) : 0;
+        double median = half ? median_of(half, h->room) : 0;
         if (!(median > 0))
             continue;
         double percent = 100 * (half->ranks[of->rank] / median - 1);
         verdict_size_text(r->rows[i].bytes, size, sizeof size);
         snprintf(what, sizeof what, "%s, %s: %.2f us, %+.1f %%", name, size,
                  half->ranks[of->rank] * 1e6, percent);
-        heat_cell(out, 220 + (double)column * width, y, width, percent, what);
+        heat_cell(h->out, h->left + (double)column * h->width, y, h->width, percent, what);
         column++;
     }
     snprintf(what, sizeof what, "%+.1f %%", of->percent);
-    plot_label(out, "faint", PLOT_WIDTH - RIGHT, y + CELL_H - 4, "end", 11, what);
+    plot_label(h->out, "faint", PLOT_WIDTH - RIGHT, y + CELL_H - 4, "end", 11, what);
+}
+
+/* The first size above its column, the last one above its own. */
+static void heat_sizes(const struct heat *h, size_t columns)
+{
+    const struct result_row *first = NULL, *last = NULL;
+    char size[24];
+    for (size_t i = 0; i < h->result->row_count; i++) {
+        const struct result_half *half = with_ranks(&h->result->rows[i], h->result->rank_count);
+        if (!half || !(median_of(half, h->room) > 0))
+            continue;
+        first = first ? first : &h->result->rows[i];
+        last = &h->result->rows[i];
+    }
+    if (!first)
+        return;
+    verdict_size_text(first->bytes, size, sizeof size);
+    plot_label(h->out, "faint", h->left, 34, "start", 11, size);
+    if (last == first)
+        return;
+    verdict_size_text(last->bytes, size, sizeof size);
+    plot_label(h->out, "faint", h->left + (double)columns * h->width, 34, "end", 11, size);
 }
 
 bool plot_ranks(const struct result *r, enum plot_theme theme, struct buf *out)
@@ -468,15 +520,17 @@ bool plot_ranks(const struct result *r, enum plot_theme theme, struct buf *out)
         shown = RANKS_MAX;
         qsort(list, shown, sizeof *list, by_rank);
     }
+    struct heat h = {.result = r, .left = names_width(r, list, shown), .room = room, .out = out};
+    h.width = (PLOT_WIDTH - h.left - RIGHT - 56) / (double)rows;
     plot_begin(PLOT_WIDTH, TOP + (int)shown * CELL_H + 12, "time of each rank at each size", theme,
                out);
     plot_label(
-        out, "ink", 220, 20, "start", 13,
+        out, "ink", 10, 16, "start", 13,
         "time of each rank against the median of its size: red slower, blue faster (20 % is full)");
+    heat_sizes(&h, rows);
     plot_label(out, "faint", PLOT_WIDTH - RIGHT, 34, "end", 11, "all sizes");
     for (size_t i = 0; i < shown; i++)
-        heat_row(r, &list[i], TOP + (double)i * CELL_H,
-                 (PLOT_WIDTH - 220 - RIGHT - 56) / (double)rows, room, out);
+        heat_row(&h, &list[i], TOP + (double)i * CELL_H);
     buf_add_str(out, "</svg>\n");
     return true;
 }
