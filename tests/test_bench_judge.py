@@ -504,6 +504,23 @@ def test_report(drarun, tmp_path):
     assert both.count("<h2>") == 2 and both.startswith("<!doctype html>") and both.endswith("</body></html>\n")
 
 
+def test_report_on_a_phone(drarun, source):
+    """Rules for a narrow window replace those above them, so that they are the last; there, pictures are scrolled and keep their size."""
+    page = drarun("bench", "report", source / "docs/bench/nccl-tests.txt").ok().out
+    style = re.search(r"<style>(.*?)</style>", page, re.S)[1]
+    wide, narrow = style.split("@media (max-width:600px){")
+    for rule in re.findall(r"(?<=[{}])[^{}]+(?=\{)", "}" + narrow):
+        assert rule in wide or rule == ".wide svg", rule
+    assert ".wide svg{width:860px}" in narrow and narrow.endswith("}}")
+    outside = re.sub(r'<div class="wide">.*?</div>', "", page, flags=re.S)
+    assert page.count("<svg") == 3 and "<svg" not in outside and "<table" not in outside
+
+
+def test_report_has_no_columns_for_what_was_not_measured(drarun, tmp_path):
+    page = drarun("bench", "report", document(tmp_path, "once")).ok().out
+    assert ">out of place</th>" in page and ">in place</th>" not in page and page.count("<th>busbw</th>") == 1
+
+
 def test_what_a_reader_of_the_report_saves(drarun, judge, tmp_path):
     """The page carries its rows, as the other verbs write them."""
     source = tmp_path / "a.txt"

@@ -193,7 +193,11 @@ static void add_page(const struct options *o, const struct judged *j, struct buf
 {
     enum plot_theme theme = theme_of(o);
     report_begin(o->title ? o->title : "Collectives", theme, out);
-    plot_runs(j->verdicts, j->names.items, j->count, theme, out);
+    if (j->count > 1) {
+        buf_add_str(out, "<div class=\"wide\">\n");
+        plot_runs(j->verdicts, j->names.items, j->count, theme, out);
+        buf_add_str(out, "</div>\n");
+    }
     for (size_t i = 0; i < j->count; i++)
         report_run(&j->verdicts[i], j->names.items[i], theme, out);
     report_end(out);

@@ -15,20 +15,27 @@ static const char layout[] =
     "Sans',sans-serif;background:var(--paper);color:var(--ink)}"
     "h1{font-size:22px}h2{font-size:18px;margin-top:32px;border-top:1px solid "
     "var(--grid);padding-top:16px}h3{font-size:15px}"
-    "svg{max-width:100%;height:auto;border:1px solid var(--grid);border-radius:6px}"
+    "svg{display:block;box-sizing:border-box;width:100%;height:auto;margin:12px 0;"
+    "border:1px solid var(--grid);border-radius:6px}"
     ".wide{overflow-x:auto}.badge{font-size:13px;font-weight:500;padding:2px 10px;border-radius:"
-    "10px;border:1px solid;margin-left:8px;vertical-align:4px}.good{color:var(--good)}"
+    "10px;border:1px "
+    "solid;margin-left:8px;vertical-align:4px;white-space:nowrap}.good{color:var(--good)}"
     ".low{color:var(--limit)}a{color:inherit}.group{text-align:center}"
-    ".text{text-align:left;white-space:normal}"
-    "@media (max-width:600px){body{padding:12px 8px}dl{grid-template-columns:1fr}.big{font-size:"
-    "24px}}"
+    ".text{text-align:left;white-space:normal}td.text:first-child{white-space:nowrap}"
+    "td.text:last-child{min-width:14em}"
     ".big{font-size:30px;font-weight:600}.faint{color:var(--faint)}.failed{color:var(--limit)}"
     "dl{display:grid;grid-template-columns:6em 1fr;gap:2px 12px;margin:12px 0}"
     "dt{color:var(--faint)}dd{margin:0}"
     "table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums;font-size:13px}"
     "th,td{text-align:right;white-space:nowrap;padding:2px 6px;border-bottom:1px solid "
     "var(--grid)}th{font-weight:500;color:var(--faint)}"
-    "pre{white-space:pre-wrap;font-size:12px;background:var(--box);padding:8px;border-radius:6px}";
+    "pre{white-space:pre-wrap;overflow-wrap:anywhere;font-size:12px;background:var(--box);padding:"
+    "8px;border-radius:6px}"
+    /* last, since it replaces rules above; a picture is scrolled there, so that its text is legible
+     */
+    "@media (max-width:600px){body{padding:12px "
+    "8px}dl{grid-template-columns:1fr}dd{margin-bottom:8px}.big{font-size:"
+    "24px}.wide svg{width:860px}}";
 
 static const char light[] = "--paper:#ffffff;--ink:#1c2330;--faint:#667085;--grid:#e3e6eb;"
                             "--limit:#b42318;--good:#2f7d4f;--box:#f4f6f9;color-scheme:light";
@@ -123,20 +130,24 @@ static void half_cells(const struct result_half *h, bool spread, struct buf *out
 
 static void row_table(const struct result *r, struct buf *out)
 {
-    bool spread = false;
+    bool spread = false, in_place = false; /* some collectives have no such call */
     char size[24];
-    for (size_t i = 0; i < r->row_count; i++)
+    for (size_t i = 0; i < r->row_count; i++) {
         spread = spread || r->rows[i].out_of_place.has_spread || r->rows[i].in_place.has_spread;
+        in_place = in_place || r->rows[i].in_place.measured;
+    }
+    static const char group[] = "<th class=\"group\" colspan=\"%d\">%s</th>";
     const char *more = spread ? "<th>p50</th><th>p99</th>" : "";
     int columns = spread ? 6 : 4;
-    buf_printf(out,
-               "<h3>All sizes</h3>\n<p class=\"faint\">Times in us, bandwidths in GB/s.</p>\n"
-               "<div class=\"wide\"><table><tr><th colspan=\"3\"></th><th class=\"group\" "
-               "colspan=\"%d\">out of place</th><th class=\"group\" colspan=\"%d\">in "
-               "place</th></tr>\n<tr><th>size</th><th>type</th><th>op</th>"
-               "<th>time</th><th>algbw</th><th>busbw</th><th>wrong</th>%s"
-               "<th>time</th><th>algbw</th><th>busbw</th><th>wrong</th>%s</tr>\n",
-               columns, columns, more, more);
+    buf_add_str(out, "<h3>All sizes</h3>\n<p class=\"faint\">Times in us, bandwidths in GB/s.</p>\n"
+                     "<div class=\"wide\"><table><tr><th colspan=\"3\"></th>");
+    buf_printf(out, group, columns, "out of place");
+    if (in_place)
+        buf_printf(out, group, columns, "in place");
+    buf_add_str(out, "</tr>\n<tr><th>size</th><th>type</th><th>op</th>");
+    for (int i = 0; i <= in_place; i++)
+        buf_printf(out, "<th>time</th><th>algbw</th><th>busbw</th><th>wrong</th>%s", more);
+    buf_add_str(out, "</tr>\n");
     for (size_t i = 0; i < r->row_count; i++) {
         const struct result_row *row = &r->rows[i];
         verdict_size_text(row->bytes, size, sizeof size);
@@ -146,7 +157,8 @@ static void row_table(const struct result *r, struct buf *out)
         plot_text(row->op, out);
         buf_add_str(out, "</td>");
         half_cells(&row->out_of_place, spread, out);
-        half_cells(&row->in_place, spread, out);
+        if (in_place)
+            half_cells(&row->in_place, spread, out);
         buf_add_str(out, "</tr>\n");
     }
     buf_add_str(out, "</table></div>\n");
@@ -252,11 +264,13 @@ void report_run(const struct verdict *v, const char *name, enum plot_theme theme
     verdict_list(v, out);
     if (r->stand_in)
         return;
+    buf_add_str(out, "<div class=\"wide\">\n");
     plot_bandwidth(v, theme, out);
     plot_latency(v, theme, out);
     if (v->best)
         plot_ranks(r, theme, out);
     plot_hosts(r, theme, out);
+    buf_add_str(out, "</div>\n");
     if (v->best) {
         row_table(r, out);
         downloads(v, name, out);
