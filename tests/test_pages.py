@@ -156,6 +156,13 @@ def by_command(lines):
     return found
 
 
+def test_recording_is_complete_without_its_animation(source):
+    """Some viewers have none, and some readers want none: text may be hidden by the animation alone."""
+    style = re.search(r"<style>(.*?)</style>", (source / "docs/pictures/first-minute.svg").read_text(), re.S)[1]
+    still = re.sub(r"@keyframes \w+\{(?:[^{}]*\{[^{}]*\})*\}", "", style)
+    assert "opacity" in style and "opacity" not in still and "@media (prefers-reduced-motion:reduce){.l,.m{animation:none}}" in still
+
+
 def test_recording_is_what_its_commands_print(drarun, source):
     """In one shell, in their order. Where ranks run, numbers are those of a machine and a moment, and so is where a long line is broken."""
     picture = xml.fromstring((source / "docs/pictures/first-minute.svg").read_text())
