@@ -145,6 +145,11 @@ def test_picture_is_what_plan_draws(drarun, source):
     assert drawn == (source / "docs/pictures/plan.svg").read_text(), "make it anew: drarun plan ... -o svg > docs/pictures/plan.svg"
 
 
+def test_picture_is_what_bench_report_draws(drarun, source):
+    drawn = drarun("bench", "report", "-o", "svg", source / "docs/bench/nccl-tests.txt").ok().out
+    assert drawn == (source / "docs/pictures/bandwidth.svg").read_text(), "make it anew: drarun bench report -o svg ... > docs/pictures/bandwidth.svg"
+
+
 def by_command(lines):
     """[(command, lines of its output)] of a session."""
     found = []
