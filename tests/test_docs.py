@@ -84,6 +84,7 @@ def test_site(site):
     assert 'href="drarun-run.1.html"' in (site / "man/drarun.1.html").read_text()
     assert "docs/one-machine.html" in (site / "index.html").read_text()
     assert '<a href="one-machine.html">One machine</a>' in (site / "docs/index.html").read_text(), "a page is named by its title, not by its file"
+    assert re.search(r'<a href="docs/pictures/plan.svg"><img [^>]*src="docs/pictures/plan.svg"', (site / "index.html").read_text()), "a picture is a link to itself"
     assert '<a href="../man/drajob.5.html">drajob(5)</a>' in (site / "docs/index.html").read_text(), "a command that shows a page of the site is a link to it"
 
 
