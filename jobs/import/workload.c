@@ -60,7 +60,8 @@ static const char *why_not(const char *kind)
     if (strcmp(kind, "MiniCluster") == 0)
         return "its pods come from elsewhere: give the pod template in spec.template";
     if (strcmp(kind, SPEC_KIND) == 0)
-        return "it is a job of drarun already: drarun validate FILE checks it, drarun run FILE runs it";
+        return "it is a job of drarun already: drarun validate FILE checks it, drarun run FILE "
+               "runs it";
     return NULL;
 }
 
