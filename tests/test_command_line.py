@@ -341,9 +341,11 @@ def test_report_that_cannot_be_written(drarun, tmp_path, name, said):
     """It is said before the ranks run, not after hours of work."""
     (tmp_path / "file").touch()
     (tmp_path / "folder").mkdir()
-    result = drarun("--report", tmp_path / name, "touch", tmp_path / "ran")
-    assert (result.rc, result.err) == (70, f"drarun: --report {tmp_path / name}: {said.format(tmp_path)}\n")
-    assert not (tmp_path / "ran").exists()
+    (tmp_path / "job.yaml").write_text(f"spec: {{workers: 1, image: a, command: [touch, {tmp_path}/ran]}}\n")
+    for words in (["touch", tmp_path / "ran"], [tmp_path / "job.yaml", "--local"], [tmp_path / "job.yaml", "--here"]):
+        result = drarun("--report", tmp_path / name, *words)
+        assert (result.rc, result.err) == (70, f"drarun: --report {tmp_path / name}: {said.format(tmp_path)}\n")
+        assert not (tmp_path / "ran").exists()
 
 
 def test_report_of_words_that_are_not_utf8(drarun):

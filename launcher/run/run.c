@@ -167,6 +167,9 @@ static int run_request(char *const all[], struct job_request *request, struct lo
         if (request->help || request->version) /* behind the file */
             return show(request);
         set_log_level(request); /* -v and -q may stand behind the file */
+        /* now, and not after a wait for pods */
+        if (!request->local && request_check_report(request, &err) < 0)
+            return fail(&err);
         if (!request->local)
             return run_on_cluster(all, request);
         int status = local_spec_use(request, ret_spec);
