@@ -673,6 +673,17 @@ def test_cpus(derive, gpus, cpuset, want):
 
 
 @rule("D7")
+@pytest.mark.parametrize("gpus,want", [
+    (1, ["0,2,4,6,8,10,12,14"]), (2, ["0,2,8,10", "4,6,12,14"]), (4, ["0,8", "2,10", "4,12", "6,14"]), (3, ["0,8", "2,10", "4,6,12,14"]),
+])
+def test_cpus_that_are_numbered_in_turns(derive, gpus, want):
+    """Each second CPU is of the other NUMA node; the second half are the other hardware threads of the same cores."""
+    world = World([gpu(i) for i in range(gpus)], [nic(0)])
+    world.workers[0]["probe"]["numaCpus"] = {"0": "0,2,4,6,8,10,12,14", "1": "1,3,5,7,9,11,13,15"}
+    assert uses(derive(world), "cpus") == want
+
+
+@rule("D7")
 def test_each_node_is_cut_for_its_own_ranks(derive):
     assert uses(derive(World([gpu(0, A), gpu(1, B), gpu(2, B)], [nic(0, A, 0), nic(1, B, 1)])), "cpus") == [
         "0-7,16-23", "8-11,24-27", "12-15,28-31"]

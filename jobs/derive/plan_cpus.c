@@ -7,6 +7,30 @@
 #include "lib/base/cleanup.h"
 #include "lib/topo/cpus.h"
 
+/* "0,2,4,6": machines that number their CPUs in turns over the NUMA nodes. */
+static bool is_of_turns(const char *list)
+{
+    return strchr(list, ',') && !strchr(list, '-');
+}
+
+/* The same share of both halves of such a list: the second half are the second hardware threads of
+ * the cores of the first, where the cores have two. */
+static void cut_turns(const char *list, uint32_t part, uint32_t parts, struct buf *out)
+{
+    uint32_t *all = NULL;
+    size_t count = 0, kept = 0;
+    if (cpulist_parse(list, &all, &count, NULL) < 0)
+        return;
+    const size_t half = count / 2, begins[] = {0, half}, counts[] = {half, count - half};
+    for (size_t h = 0; h < ARRAY_LEN(begins); h++) {
+        size_t from = counts[h] * part / parts, to = counts[h] * (part + 1) / parts;
+        for (size_t i = from; i < to; i++)
+            all[kept++] = all[begins[h] + i];
+    }
+    cpulist_format(all, kept, out);
+    free(all);
+}
+
 /* Part `part` of `parts` of each range of the list: the ranges are the hardware threads of the same
  * cores, so that a share keeps both threads of its cores. */
 static void cut_ranges(const char *list, uint32_t part, uint32_t parts, struct buf *out)
@@ -61,9 +85,13 @@ static const char *cpus_of(struct planning *p, const struct plan_worker *worker,
         parts += worker->gpus[i].device.numa == numa;
     }
     struct buf out = BUF_INIT;
-    cut_ranges(worker->probe.numa_cpus[numa], part, parts, &out);
+    const char *list = worker->probe.numa_cpus[numa];
+    if (is_of_turns(list))
+        cut_turns(list, part, parts, &out);
+    else
+        cut_ranges(list, part, parts, &out);
     if (out.len == 0) /* more ranks than CPUs: they share */
-        buf_add_str(&out, worker->probe.numa_cpus[numa]);
+        buf_add_str(&out, list);
     if (out.data && worker->probe.cpuset)
         keep_allowed(&out, worker->probe.cpuset);
     const char *text = out.len ? plan_text(p->plan, "%s", out.data) : NULL;
