@@ -118,6 +118,10 @@ def test_ranks_that_ignore_it_end_at_the_timeout(drarun):
 def test_signal_is_not_sent_before_ranks_begin(drarun, agents):
     """They could not handle it yet. The agent is stopped until that is said."""
     some = agents(1)
+    deadline = time.monotonic() + patience()
+    while not children(some.jobs[0].pid):  # says that it listens before it has a child
+        assert time.monotonic() < deadline, "the agent has no child"
+        time.sleep(0.02)
     agent = children(some.jobs[0].pid)[0]
     os.kill(agent, signal.SIGSTOP)
     job = drarun.start(*some.options, "--start-timeout", patience(), "--timeout", patience(), "--signal", f"USR1@{patience() - 0.5}",
