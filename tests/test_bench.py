@@ -374,7 +374,7 @@ def test_silent_agent_is_named(running):
 
 
 def test_rank_that_never_comes_is_named(drarun, tmp_path):
-    """It has not even opened the backend; MPI alone would wait for ever."""
+    """It has not even opened the backend; MPI alone would wait forever."""
     late = tmp_path / "late"
     late.write_text(f'#!/bin/sh\n[ "$RANK" != 1 ] || exec sleep 1000\nexec {BENCH} "$@"\n')
     late.chmod(0o755)

@@ -1047,7 +1047,7 @@ SWITCHES = {"NCCL_SHM_DISABLE": "1", "NCCL_P2P_DISABLE": "1", "NCCL_NVLS_ENABLE"
 
 
 def test_switches_of_demonstrations(imported):
-    """They turn off what was claimed, for each worker, for ever."""
+    """They turn off what was claimed, for each worker, forever."""
     env = [{"name": k, "value": v} for k, v in {**SWITCHES, "NCCL_MNNVL_ENABLE": "0", "NCCL_DEBUG": "INFO"}.items()]
     pod = {"kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"image": "i", "command": ["c"], "env": env}]}}
     spec, notes = imported(json.dumps(pod))

@@ -71,7 +71,7 @@ def test_jobs_meet(names, mpi, tmp_path):
 
 @pytest.mark.parametrize("mpi", [mpi for mpi in ALL if mpi.api == "pmix"], ids=lambda mpi: mpi.name)
 def test_jobs_that_cannot_meet(names, mpi, tmp_path):
-    """Open MPI's root would get an error, and its other ranks wait for it for ever."""
+    """Open MPI's root would get an error, and its other ranks wait for it forever."""
     job = serving(names, mpi, tmp_path, "serve")
     result = names(mpi, "call", "ocean")
     assert result.rc == 1, repr(result)

@@ -258,8 +258,8 @@ def repaired(plugin, *words):
 
 
 def test_xid_outlives_the_plugin(plugin):
-    """As in a rolling update of the DaemonSet: NVML tells of it once. It is over where the GPU is another one, an administrator has
-    said so, or the node has booted since."""
+    """As in a rolling update of the DaemonSet: NVML reports an Xid once. The device stays marked until the GPU is another one, an
+    administrator clears it, or the node has booted."""
     def write(uuids, xid):
         plugin.gpus.write_text("".join(f"gpu 0000:{bus}:00.0 {uuid} {i} 183359 18 NVIDIA B200\n" + (f"xid 0000:{bus}:00.0 {xid}\n" if xid else "")
                                        for i, (bus, uuid) in enumerate(uuids.items())))

@@ -125,7 +125,7 @@ def test_info_keys(spawn, mpi, tmp_path, key, value, says):
 ], ids=["slots", "program", "host"])
 def test_what_cannot_be_is_an_error(spawn, mpi, options, case, says):
     """With the reason on our stderr; the parents go on and the job ends with 0. Open MPI 4 tells the error to the rank that asked alone,
-    also under its own mpirun: so the job ends, and no rank waits for ever."""
+    also under its own mpirun: so the job ends, and no rank waits forever."""
     result = spawn(*options, case=["refused", *case])
     assert re.search(rf"drarun: rank 0: spawn: .*{re.escape(says)}", result.err), repr(result)
     if mpi.name == "openmpi4":

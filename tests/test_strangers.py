@@ -144,7 +144,7 @@ def test_client_of_another_user(victim, client, claimed, timed):
         try:
             stranger.wait(5)
         except subprocess.TimeoutExpired:
-            pass  # a library that asks for ever
+            pass  # a library that asks forever
         result, seconds = victim.finish()
         stranger.kill()
     assert result.rc == 0 and result.out.startswith(f"barrier ok on {RANKS} ranks"), repr(result)
@@ -195,7 +195,7 @@ def test_client_that_no_rank_has_started(victim, client):
         try:
             stranger.wait(5)
         except subprocess.TimeoutExpired:
-            pass  # a library that asks for ever
+            pass  # a library that asks forever
         result, _ = victim.finish()
         stranger.kill()
     assert is_whole(result), repr(result)

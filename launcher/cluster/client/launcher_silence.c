@@ -45,6 +45,7 @@ void launcher_silence_add_pod(struct launcher_silence *silence, const json_t *po
     free(TAKE_PTR(silence->node));
     silence->node = node ? strdup(node) : NULL;
     silence->lost = launcher_silence_has_lost_node(pod);
+    silence->deleting = json_object_get(json_object_get(pod, "metadata"), "deletionTimestamp");
 }
 
 void launcher_silence_text(const struct launcher_silence *silence, struct buf *out)

@@ -9,6 +9,8 @@
 
 /* A renewal is due every 12 s; one whose answer is lost is tried again 11 s later (lease.c). */
 #define LAUNCHER_SILENT_MS 25000
+/* For its renewal, after an outage of the API server that hid its life. */
+#define LAUNCHER_OVER_MS 10000
 
 struct launcher_silence { /* zeroed: there is none */
     char *holder;         /* its pod, or HOST_PID of run --here */
@@ -16,6 +18,7 @@ struct launcher_silence { /* zeroed: there is none */
     int64_t silent_ms;    /* since its last renewal */
     int64_t life_ms;      /* of the Lease: after that it leads nothing */
     bool lost;            /* its node does not answer */
+    bool deleting;        /* its pod is being deleted: a node that answers again ends it */
 };
 
 void launcher_silence_done(struct launcher_silence *silence);

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Launchers that do not renew their Leases (docs/design/015-cluster.md, "A launcher that is
  * silent"): no client may follow the job, and the launcher itself can report nothing. */
-#include <errno.h>
-#include <string.h>
-
 #include "jobs/status/drajob.h"
 #include "launcher/cluster/client/job_map.h"
 #include "launcher/cluster/client/launcher_silence.h"
+#include "launcher/cluster/client/lease_life.h"
 #include "launcher/cluster/controller/private.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
@@ -14,10 +12,8 @@
 #include "lib/base/timestamp.h"
 
 #define CHECK_MS 15000 /* between two lists of the Leases */
-#define CONFIRM_MS                                                                                 \
-    12000             /* the same, if a launcher is silent: by then it renews after an outage      \
-                       */
-#define OVER_MS 10000 /* for its renewal, after an outage of the API server that hid its life */
+/* The same, if a launcher is silent: after an outage of the API server it renews in this time. */
+#define CONFIRM_MS 12000
 
 static bool is_led(const json_t *object)
 {
@@ -32,21 +28,14 @@ static void count_led(const json_t *object, void *arg)
 }
 
 /* "launcher a-x2k8f on n1 has not renewed its Lease since 2026-11-21T15:24:42Z: its node does not
- * answer": without a duration, because each new text is written to the status. */
-static json_t *describe(const struct launcher_silence *silence, int64_t now)
+ * answer": the same at each look, because each new text is written to the status. */
+static json_t *describe(const struct launcher_silence *silence, const json_t *lease)
 {
     char since[TIMESTAMP_SIZE];
-    timestamp_format(now - silence->silent_ms, since, sizeof since);
+    timestamp_format(lease_life_sign(lease), since, sizeof since);
     return json_sprintf("launcher %s%s%s has not renewed its Lease since %.19sZ%s", silence->holder,
                         silence->node ? " on " : "", silence->node ? silence->node : "", since,
                         silence->lost ? ": its node does not answer" : "");
-}
-
-/* The launcher's pod is being deleted: when its node answers again, the kubelet ends it. */
-static bool is_doomed(const struct launcher_silence *silence, const json_t *pod)
-{
-    bool deleted = json_object_get(json_object_get(pod, "metadata"), "deletionTimestamp");
-    return silence->lost && deleted && silence->silent_ms >= silence->life_ms;
 }
 
 /* Of its status document, which it may write before it renews its Lease. */
@@ -64,22 +53,15 @@ static json_t *new_entry(const struct controller *c, const json_t *lease)
 }
 
 /* What the book has of a launcher that is silent by this Lease, and was by the list before. */
-static json_t *silent_entry(struct controller *c, const json_t *lease,
-                            struct launcher_silence *silence, const json_t *before)
+static json_t *silent_entry(const json_t *lease, const struct launcher_silence *silence,
+                            const json_t *before)
 {
     int64_t since = json_integer_value(json_object_get(before, "since"));
-    const struct kube_target target = {
-        .resource = &kube_pods, .namespace_ = kube_namespace(lease), .name = silence->holder};
-    struct drarun_error err = {0};
-    CLEANUP(json_decrefp) json_t *pod = NULL;
-    if (cluster_get(c->cluster, &target, &pod, &err) == 0)
-        launcher_silence_add_pod(silence, pod);
-    else if (err.code != ENOENT)
-        log_verbose("%s", err.text);
-    bool over = is_doomed(silence, pod) && clock_ms() - since >= OVER_MS;
+    bool over = silence->lost && silence->deleting && silence->silent_ms >= silence->life_ms &&
+                clock_ms() - since >= LAUNCHER_OVER_MS;
     return json_pack("{s:I, s:O?, s:o*, s:b}", "since", (json_int_t)since, "map",
-                     json_object_get(before, "map"), "text",
-                     describe(silence, kube_client_now(c->cluster->client)), "over", over);
+                     json_object_get(before, "map"), "text", describe(silence, lease), "over",
+                     over);
 }
 
 /* true: its launcher is silent for the first time, and another list decides. */
@@ -88,15 +70,14 @@ static bool take_lease(struct controller *c, const json_t *lease, json_t *fresh)
     struct launcher_silence silence = {0};
     struct buf key = BUF_INIT;
     const char *namespace = kube_namespace(lease), *name = kube_name(lease);
-    int64_t now = kube_client_now(c->cluster->client);
     bool first = false;
     controller_key(namespace, name, &key);
-    if (key.data && now && is_led(kube_watch_find(c->drajobs, namespace, name)) &&
-        launcher_silence_of_lease(lease, now, &silence)) {
+    if (key.data && is_led(kube_watch_find(c->drajobs, namespace, name)) &&
+        launcher_silence_look_at(c->cluster, lease, &silence)) {
         const json_t *before = json_object_get(c->silent, key.data);
         first = !before;
         json_object_set_new(fresh, key.data,
-                            first ? new_entry(c, lease) : silent_entry(c, lease, &silence, before));
+                            first ? new_entry(c, lease) : silent_entry(lease, &silence, before));
     }
     launcher_silence_done(&silence);
     buf_done(&key);

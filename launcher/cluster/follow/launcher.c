@@ -14,7 +14,6 @@
 #define EVENTS_MS 1500  /* before Events are read: most launchers have started by then */
 #define FIRST_MS 5000   /* before its Lease is read: most jobs of tests have ended by then */
 #define CONFIRM_MS 3000 /* between the answers by which it is silent */
-#define OVER_MS 10000   /* for its renewal, after an outage of the API server that hid its life */
 #define AGAIN_MS 5000   /* of a Lease that cannot be read, or is not renewed */
 
 /* ---- one that does not start ---- */
@@ -223,7 +222,7 @@ int follow_launcher_answers(struct follow_launcher *launcher, bool final, int64_
     launcher_silence_add_pod(silence, follow_pod_find(launcher->pod, silence->holder));
     say_silence(launcher);
     if (!final || !silence->lost || silence->silent_ms < silence->life_ms ||
-        now - launcher->silent_since_ms < OVER_MS)
+        now - launcher->silent_since_ms < LAUNCHER_OVER_MS)
         return 0;
     launcher_silence_text(silence, &text);
     int rc = error_kind(err, DRARUN_ERR_INFRASTRUCTURE, EHOSTDOWN, "%s: job %s is over",

@@ -654,7 +654,7 @@ static void sign_of_an_end_decides_the_order(void **state)
     assert_true(took >= 200);
 }
 
-/* A connection may be closed by a program that lives on: nobody waits for it for ever. */
+/* A connection may be closed by a program that lives on: nobody waits for it forever. */
 static void sign_of_no_end(void **state)
 {
     struct fixture *f = *state;
