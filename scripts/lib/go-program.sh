@@ -41,6 +41,9 @@ go_program() { # NAME SOURCE [MODULE:FILE...]
             (cd "$source" && GOTOOLCHAIN=local GOFLAGS='-mod=readonly -buildvcs=false -trimpath' CGO_ENABLED=0 \
                 "$go" build -gcflags=all=-dwarf=false -ldflags '-s -w' -o "$work/out/$name" "$what") >&2 || die "$go could not build $name; its reason is above"
             for each in "$@"; do
+                # the build has fetched only modules that it compiles something of
+                (cd "$source" && GOTOOLCHAIN=local GOFLAGS=-mod=readonly "$go" mod download "${each%%:*}") >&2 ||
+                    die "$go could not fetch module ${each%%:*}; its reason is above"
                 folder=$(cd "$source" && GOTOOLCHAIN=local GOFLAGS=-mod=readonly "$go" list -m -f '{{.Dir}}' "${each%%:*}")
                 cp --no-preserve=mode "$folder/${each#*:}" "$work/out/" || die "module ${each%%:*} has no ${each#*:}"
             done
