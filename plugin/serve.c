@@ -183,12 +183,12 @@ static bool is_held(const char *devices_of, const char *name, void *arg)
     return false;
 }
 
-static bool is_astray(const char *devices_of, const char *name, void *arg)
+static bool is_stuck(const char *devices_of, const char *name, void *arg)
 {
     const struct serve *s = arg;
     for (size_t i = 0; i < s->driver_count; i++)
         if (strcmp(s->drivers[i].config.devices_of, devices_of) == 0 && s->drivers[i].preparer)
-            return preparer_is_astray(s->drivers[i].preparer, name);
+            return preparer_is_stuck(s->drivers[i].preparer, name);
     return false;
 }
 
@@ -315,7 +315,7 @@ static int open_inventory(struct serve *s, struct drarun_error *err)
         .repaired_dir = s->repaired_dir,
         .look = look,
         .held = is_held,
-        .astray = is_astray,
+        .stuck = is_stuck,
         .changed = on_changed,
         .arg = s,
     };

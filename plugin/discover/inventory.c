@@ -77,11 +77,11 @@ static void drop_unbound(struct node_devices *devices)
 }
 
 /* Nobody can have it until it is back. */
-static void mark_astray(const struct inventory *inv, struct node_devices *published)
+static void mark_stuck(const struct inventory *inv, struct node_devices *published)
 {
-    for (size_t i = 0; i < published->count && inv->options.astray; i++) {
+    for (size_t i = 0; i < published->count && inv->options.stuck; i++) {
         struct node_device *device = &published->list[i];
-        if (inv->options.astray(node_device_driver(device), device->name, inv->options.arg))
+        if (inv->options.stuck(node_device_driver(device), device->name, inv->options.arg))
             fault_add(device, inv->options.source.config->lost, FAULT_LOST, "",
                       "its last claim has ended, and it could not be taken back");
     }
@@ -107,7 +107,7 @@ static int read_devices(struct inventory *inv, struct node_devices *ret_memory,
     xids_forget_replaced(&inv->xids, inv->options.source.root, ret_published);
     xids_apply(&inv->xids, config, ret_published);
     rc = select_devices(config, ret_published, err);
-    mark_astray(inv, ret_published);
+    mark_stuck(inv, ret_published);
     keep_names(ret_published, ret_memory);
     warn_once(inv, &ret_memory->warnings);
     warn_once(inv, &ret_published->warnings);

@@ -67,7 +67,7 @@ bool preparer_hold(struct preparer *preparer, const char *device, const struct t
 void preparer_lose(struct preparer *preparer, const char *uid)
 {
     for (struct holding *h = preparer->holdings.list; h; h = h->next)
-        h->astray = h->astray || strcmp(h->uid, uid) == 0;
+        h->stuck = h->stuck || strcmp(h->uid, uid) == 0;
 }
 
 void preparer_release(struct preparer *preparer, const char *uid)

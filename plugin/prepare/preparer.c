@@ -31,10 +31,10 @@ bool preparer_holds(const struct preparer *preparer, const char *device)
     return preparer_holder(preparer, device, NULL);
 }
 
-bool preparer_is_astray(const struct preparer *preparer, const char *device)
+bool preparer_is_stuck(const struct preparer *preparer, const char *device)
 {
     for (const struct holding *h = preparer->holdings.list; h; h = h->next)
-        if (h->astray && strcmp(h->device, device) == 0)
+        if (h->stuck && strcmp(h->device, device) == 0)
             return true;
     return false;
 }

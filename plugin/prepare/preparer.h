@@ -64,7 +64,7 @@ void preparer_refresh(struct preparer *preparer);
 bool preparer_holds(const struct preparer *preparer, const char *device);
 
 /* Whether a claim that has ended has the device still, since it could not be taken back. */
-bool preparer_is_astray(const struct preparer *preparer, const char *device);
+bool preparer_is_stuck(const struct preparer *preparer, const char *device);
 
 /* Calls fn with each NIC that is in a pod, as it was on the host. */
 void preparer_each(const struct preparer *preparer,

@@ -55,7 +55,7 @@ struct holding {
     char uid[64];
     bool known; /* the claim's name; else it was salvaged, and only its UID is */
     char namespace_[64], name[256];
-    bool astray; /* the claim has ended, and its devices could not be taken back */
+    bool stuck; /* the claim has ended, and its devices could not be taken back */
 };
 
 /* The wait for a device that another claim gives back. prepare.c begins it, once. */
