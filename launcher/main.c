@@ -15,7 +15,6 @@
 #include "launcher/run/run.h"
 #include "launcher/cli/paint.h"
 #include "launcher/cli/verb.h"
-#include "launcher/verbs/bench.h"
 #include "launcher/verbs/messages.h"
 #include "launcher/verbs/verbs.h"
 #include "launcher/verbs/version.h"
@@ -75,7 +74,7 @@ static int show_help(int argc, char *const argv[])
     }
     const struct verb *verb = verb_find(argv[0]);
     unsigned int foreign = foreign_launcher(argv[0]);
-    if (argc > (verb == &verb_bench ? 2 : 1))
+    if (argc > (verb && verb->parts ? 2 : 1))
         return unexpected("help", argv[argc - 1]);
     if (foreign)
         return show_foreign(foreign);
@@ -91,10 +90,10 @@ static int show_help(int argc, char *const argv[])
     /* as if --help were typed behind it: a verb may have more to say than its table */
     char option[] = "--help", program[] = "drarun";
     char *words[] = {program, argv[0], argc > 1 ? argv[1] : option, argc > 1 ? option : NULL, NULL};
-    if (argc > 1 && !verb_bench_part(argv[1])) {
-        buf_printf(&text, "help: there is no drarun bench %s; there are", argv[1]);
-        for (size_t i = 0; verb_bench_parts[i]; i++)
-            buf_printf(&text, "%s %s", i ? "," : "", strrchr(verb_bench_parts[i]->name, ' ') + 1);
+    if (argc > 1 && !verb_part(verb, argv[1])) {
+        buf_printf(&text, "help: there is no drarun %s %s; there are", verb->name, argv[1]);
+        for (size_t i = 0; verb->parts[i]; i++)
+            buf_printf(&text, "%s %s", i ? "," : "", verb_part_word(verb->parts[i]));
         log_error("%s", text.data ? text.data : "out of memory");
         buf_done(&text);
         return error_exit_status(DRARUN_ERR_USAGE);

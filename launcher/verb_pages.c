@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "launcher/verbs/bench.h"
 #include "launcher/verbs/verbs.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -168,6 +167,15 @@ static int write_verb(const char *dir, const struct verb *verb, struct buf *mark
     return rc;
 }
 
+static int write_with_parts(const char *dir, const struct verb *verb, struct buf *markdown,
+                            struct drarun_error *err)
+{
+    int rc = write_verb(dir, verb, markdown, err);
+    for (size_t i = 0; rc == 0 && verb->parts && verb->parts[i]; i++)
+        rc = write_verb(dir, verb->parts[i], markdown, err);
+    return rc;
+}
+
 static int write_all(const char *dir, struct drarun_error *err)
 {
     struct buf markdown = BUF_INIT;
@@ -177,10 +185,8 @@ static int write_all(const char *dir, struct drarun_error *err)
     for (const struct verb_group *group = verb_groups; group->title; group++) {
         buf_printf(&markdown, "\n## %s\n", group->title);
         for (const struct verb *const *verb = group->verbs; rc == 0 && *verb; verb++)
-            rc = write_verb(dir, *verb, &markdown, err);
+            rc = write_with_parts(dir, *verb, &markdown, err);
     }
-    for (size_t i = 0; rc == 0 && verb_bench_parts[i]; i++)
-        rc = write_verb(dir, verb_bench_parts[i], &markdown, err);
     if (rc == 0)
         return write_take(dir, "verbs.md", &markdown, err);
     buf_done(&markdown);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/accept/run.h"
+#include "launcher/programs/accept_run.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -10,8 +10,10 @@
 #include "launcher/accept/drive.h"
 #include "launcher/accept/job.h"
 #include "launcher/accept/show.h"
-#include "launcher/files/spec_file.h"
 #include "launcher/cli/verb.h"
+#include "launcher/cluster/client/cluster.h"
+#include "launcher/files/spec_file.h"
+#include "launcher/programs/accept_order.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"

@@ -36,6 +36,19 @@ static void add_parts(const struct verb *verb, struct buf *out)
     }
 }
 
+const char *verb_part_word(const struct verb *part)
+{
+    return strrchr(part->name, ' ') + 1;
+}
+
+const struct verb *verb_part(const struct verb *verb, const char *word)
+{
+    for (size_t i = 0; verb->parts && verb->parts[i]; i++)
+        if (strcmp(verb_part_word(verb->parts[i]), word) == 0)
+            return verb->parts[i];
+    return NULL;
+}
+
 void verb_help(const struct verb *verb, struct buf *out)
 {
     buf_printf(out, "Usage: drarun %s [options]%s%s\n\n", verb->name, verb->arguments ? " " : "",

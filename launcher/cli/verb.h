@@ -47,6 +47,11 @@ struct verb {
 
 #define VERB_BRIEF_MAX 27
 
+/* The last word of a part's name: "judge" of "bench judge". */
+const char *verb_part_word(const struct verb *part);
+/* The part that is called so; NULL: the verb has none. */
+const struct verb *verb_part(const struct verb *verb, const char *word);
+
 /* Usage line, summary and options. */
 void verb_help(const struct verb *verb, struct buf *out);
 

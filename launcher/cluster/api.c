@@ -14,7 +14,6 @@
 #include "jobs/manifests/render.h"
 #include "jobs/status/reason.h"
 #include "jobs/status/status_doc.h"
-#include "launcher/accept/run.h"
 #include "launcher/cluster/alloc/allocate.h"
 #include "launcher/cluster/client/api_event.h"
 #include "launcher/cluster/submit/cancel.h"
@@ -30,6 +29,7 @@
 #include "launcher/cluster/show/show.h"
 #include "launcher/cluster/public/snapshot.h"
 #include "launcher/cluster/submit/submit.h"
+#include "launcher/programs/accept_run.h"
 #include "launcher/programs/signals.h"
 #include "launcher/files/spec_file.h"
 #include "launcher/cli/verb.h"
@@ -651,11 +651,11 @@ static int alloc(const struct cluster_alloc *alloc)
     return status;
 }
 
-static int test_nodes(const struct accept_order *order)
+static int test_nodes(const struct cluster_choice *choice, const struct accept_order *order)
 {
     struct cluster cluster;
     struct drarun_error err = {0};
-    if (open_cluster(&order->cluster, &cluster, &err) < 0)
+    if (open_cluster(choice, &cluster, &err) < 0)
         return fail(&err);
     int status = accept_run(&cluster, order);
     cluster_close(&cluster);

@@ -129,7 +129,7 @@ struct cluster_api {
     int (*cancel)(const struct cluster_job *job);
     int (*exec)(const struct cluster_exec *exec);
     int (*controller)(const struct cluster_controller *controller);
-    int (*accept)(const struct accept_order *order);
+    int (*accept)(const struct cluster_choice *choice, const struct accept_order *order);
     int (*alloc)(const struct cluster_alloc *alloc);
 };
 

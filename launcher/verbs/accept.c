@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/verbs/accept.h"
+#include "launcher/verbs/optional.h"
 
 #include <string.h>
 
@@ -163,7 +163,8 @@ static int run(int argc, char *const argv[])
         return verb_write("accept", &out);
     }
     options.order.cluster = options.cluster;
-    return cluster_api() ? cluster_api()->accept(&options.order) : cluster_become(argv - 2);
+    return cluster_api() ? cluster_api()->accept(&options.cluster, &options.order)
+                         : cluster_become(argv - 2);
 }
 
 const struct verb verb_accept = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/verbs/bench.h"
+#include "launcher/verbs/optional.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -249,16 +249,8 @@ static const struct option_spec option_list[] = {
 static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
 
 /* What else there is after the word bench, by the name's last word. */
-const struct verb *const verb_bench_parts[] = {&verb_bench_compare, &verb_bench_fabric,
-                                               &verb_bench_judge, &verb_bench_report, NULL};
-
-const struct verb *verb_bench_part(const char *name)
-{
-    for (size_t i = 0; verb_bench_parts[i]; i++)
-        if (strcmp(strrchr(verb_bench_parts[i]->name, ' ') + 1, name) == 0)
-            return verb_bench_parts[i];
-    return NULL;
-}
+static const struct verb *const parts[] = {&verb_bench_compare, &verb_bench_fabric,
+                                           &verb_bench_judge, &verb_bench_report, NULL};
 
 static int show_help(void)
 {
@@ -277,7 +269,7 @@ static int run(int argc, char *const argv[])
         .agent_image = agent_image(NULL),
     };
     struct drarun_error err = {0};
-    const struct verb *part = argc > 0 ? verb_bench_part(argv[0]) : NULL;
+    const struct verb *part = argc > 0 ? verb_part(&verb_bench, argv[0]) : NULL;
     if (part)
         return part->run(argc - 1, argv + 1);
     strlist_add(&choice.words, "drarun-bench");
@@ -302,4 +294,4 @@ const struct verb verb_bench = {"bench",
                                 &options_table,
                                 run,
                                 "measure, judge, compare",
-                                verb_bench_parts};
+                                parts};

@@ -9,7 +9,6 @@
 
 #include "jobs/foreign/options.h"
 #include "launcher/run/options.h"
-#include "launcher/verbs/bench.h"
 #include "launcher/verbs/verbs.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/nearest.h"
@@ -65,8 +64,8 @@ static char *argument_words(const struct verb *verb)
         return buf_take(&words);
     }
     buf_add_str(&words, COLLECTIVES);
-    for (size_t i = 0; verb_bench_parts[i]; i++)
-        buf_printf(&words, " %s", strrchr(verb_bench_parts[i]->name, ' ') + 1);
+    for (size_t i = 0; verb->parts && verb->parts[i]; i++)
+        buf_printf(&words, " %s", verb_part_word(verb->parts[i]));
     return buf_take(&words);
 }
 

@@ -5,9 +5,7 @@
 #include <string.h>
 
 #include "launcher/run/run.h"
-#include "launcher/verbs/accept.h"
 #include "launcher/verbs/alloc.h"
-#include "launcher/verbs/bench.h"
 #include "launcher/verbs/controller.h"
 #include "launcher/verbs/doctor.h"
 #include "launcher/verbs/env.h"
@@ -17,6 +15,7 @@
 #include "launcher/verbs/install.h"
 #include "launcher/verbs/job.h"
 #include "launcher/verbs/join.h"
+#include "launcher/verbs/optional.h"
 #include "launcher/verbs/plan.h"
 #include "launcher/verbs/render.h"
 #include "launcher/verbs/submit.h"

@@ -9,7 +9,7 @@ CORE, PLUGIN, DRA, BENCH = "launcher core", "node plugin", "DRA model", "benchma
 COMPONENTS = (  # the first that fits; the core is what the others leave
     (DRA, ("lib/dra/", "lib/cel/")),
     (BENCH, ("benchmarks/", "lib/bench/", "lib/accept/", "launcher/bench/", "launcher/accept/", "launcher/programs/accept_order.h",
-             "launcher/verbs/bench", "launcher/verbs/accept")),
+             "launcher/verbs/bench", "launcher/verbs/accept", "launcher/api/bench.c")),
     (PLUGIN, ("plugin/", "lib/nvml/")),
     (CORE, ("launcher/", "worker/", "jobs/", "lib/", "include/")),
 )
@@ -18,15 +18,6 @@ MAY_USE = {  # components, and folders of them
     CORE: (DRA,),
     PLUGIN: (DRA, "lib/"),
     BENCH: (CORE, PLUGIN, DRA),
-}
-# Where the core uses the benchmark all the same: its verbs are linked into drarun, and libdrarun judges results. Do not add to this list.
-TODAY = {
-    "launcher/api/bench.c": {"launcher/bench/machine.h", "lib/bench/report_html.h", "lib/bench/runs.h"},
-    "launcher/cluster/api.c": {"launcher/accept/run.h"},
-    "launcher/main.c": {"launcher/verbs/bench.h"},
-    "launcher/verb_pages.c": {"launcher/verbs/bench.h"},
-    "launcher/verbs/completion.c": {"launcher/verbs/bench.h"},
-    "launcher/verbs/verbs.c": {"launcher/verbs/accept.h", "launcher/verbs/bench.h"},
 }
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
 
@@ -44,13 +35,12 @@ def is_allowed(component, included):
 def findings(root, names):
     """names: the C files to look at, relative to root; tests may include anything."""
     for name in sorted(names):
-        component, today = component_of(name), TODAY.get(name, set())
+        component = component_of(name)
         if component is None or {"test", "fuzz"} & set(Path(name).parts) or not (root / name).exists():
             continue
         included = set(INCLUDE.findall((root / name).read_text()))
         yield from (f"{name} ({component}) includes {each} ({component_of(each)})"
-                    for each in sorted(included - today) if not is_allowed(component, each))
-        yield from (f"{name} includes {each} no more: take it off the list in scripts/lib/components.py" for each in sorted(today - included))
+                    for each in sorted(included) if not is_allowed(component, each))
 
 
 def main():

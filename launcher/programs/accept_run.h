@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A whole run of `drarun accept`. */
+/* A whole run of `drarun accept`: of launcher/accept, or of launcher/cluster/without_bench.c in a
+ * build that lacks the benchmark. */
 #ifndef DRARUN_LAUNCHER_ACCEPT_RUN_H
 #define DRARUN_LAUNCHER_ACCEPT_RUN_H
 
-#include "launcher/programs/accept_order.h"
-#include "launcher/cluster/client/cluster.h"
+struct accept_order;
+struct cluster;
 
 /* Prints the verdicts to stdout; returns the exit status, having said everything. */
 int accept_run(struct cluster *cluster, const struct accept_order *order);
