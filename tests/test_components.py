@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each component of CONTRIBUTING.md is configured, built, tested and installed without those that it does not use."""
+import ctypes
+import errno
 import os
+import shutil
 import subprocess
 
 import pytest
@@ -43,36 +46,90 @@ int main(void)
 """
 
 
+JUDGE = r"""
+#include <stdio.h>
+#include "lib/accept/accept.h"
+#include "lib/bench/runs.h"
+#include "lib/bench/verdict.h"
+
+int main(int argc, char *argv[])
+{
+    static char text[1 << 20];
+    struct drarun_error err = {0};
+    struct runs runs = {0};
+    const struct limit_given given = {0};
+    const struct verdict_demands demands = {.min_busbw = argc > 2 ? 1e6 : -1, .min_best_busbw = -1, .min_percent = -1};
+    const struct accept_options options = {0};
+    struct verdict verdict;
+    struct accept *plan = NULL;
+    FILE *file = argc > 1 ? fopen(argv[1], "r") : NULL;
+    size_t length = file ? fread(text, 1, sizeof text, file) : 0;
+    if (runs_read(text, length, "the file", &runs, &err) < 0)
+        return fprintf(stderr, "%s\n", err.text), 1;
+    verdict_make(runs.list[0], NULL, &given, &demands, &verdict);
+    printf("%zu run, %zu failures, %s\n", runs.count, verdict.failures.count, verdict.data == VERDICT_DATA_RIGHT ? "right" : "wrong");
+    verdict_done(&verdict);
+    runs_done(&runs);
+    if (accept_new(4, &options, &plan, &err) < 0)
+        return fprintf(stderr, "%s\n", err.text), 1;
+    accept_free(plan);
+    return 0;
+}
+"""
+
+
 def run(*command, **options):
     done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=patience(900), check=False, **options)
     assert done.returncode == 0, f"{command}: {done.stdout[-3000:]}{done.stderr[-3000:]}"
     return done.stdout
 
 
-def without(source, folder, *components):
+def without(source, folder, *components, tested=True):
     """Built, and its unit tests have passed; what was installed, below a prefix."""
     build, prefix = folder / "build", folder / "usr"
+    cached = ["-DCMAKE_C_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []  # most objects are those of the whole build
+    env = {**os.environ, "CCACHE_BASEDIR": str(source), "CCACHE_NOHASHDIR": "1"}
     run("cmake", "-S", source, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=RelWithDebInfo", f"-DCMAKE_INSTALL_PREFIX={prefix}",
-        "-DCMAKE_INSTALL_LIBDIR=lib", *[f"-DDRARUN_{each}=OFF" for each in components])
-    run("nice", "cmake", "--build", build, "--", "-j2")
-    told = run("ctest", "--test-dir", build, "-L", "unit", "--output-on-failure", "-j2")
-    assert "100% tests passed" in told and "No tests were found" not in told, told[-2000:]
+        "-DCMAKE_INSTALL_LIBDIR=lib", *cached, *[f"-DDRARUN_{each}=OFF" for each in components])
+    run("nice", "cmake", "--build", build, "--", "-j2", env=env)
+    if tested:
+        told = run("ctest", "--test-dir", build, "-L", "unit", "--output-on-failure", "-j2")
+        assert "100% tests passed" in told and "No tests were found" not in told, told[-2000:]
     run("cmake", "--install", build)
     return build, prefix, {str(each.relative_to(prefix)) for each in prefix.rglob("*") if each.is_file()}
 
 
+def compiled(folder, prefix, component, text):
+    """A program of somebody else's, linked as the component's .pc file says."""
+    (folder / "program.c").write_text(text)
+    flags = run("pkg-config", "--cflags", "--libs", f"drarun-{component}", env={**os.environ, "PKG_CONFIG_PATH": str(prefix / "lib/pkgconfig")})
+    run("cc", "-o", folder / "program", folder / "program.c", *flags.split())
+    return folder / "program"
+
+
 def test_dra_model(source, tmp_path):
-    """A program of somebody else's is linked with it, as drarun-dra.pc says."""
-    build, prefix, files = without(source, tmp_path, "LAUNCHER", "PLUGIN")
+    build, prefix, files = without(source, tmp_path, "LAUNCHER", "PLUGIN", "BENCH")
     assert not list((build / "bin").glob("*"))
     assert not any(each.startswith(("bin/", "sbin/", "libexec/", "share/man/")) for each in files), sorted(files)
     assert {each for each in files if each.endswith(".a")} == {f"lib/libdrarun_{name}.a" for name in ("base", "cel", "doc", "dra")}
     assert not any("private" in each or "/test/" in each for each in files), sorted(files)
-    (tmp_path / "ask.c").write_text(ASK)
-    flags = run("pkg-config", "--cflags", "--libs", "drarun-dra", env={**os.environ, "PKG_CONFIG_PATH": str(prefix / "lib/pkgconfig")}).split()
-    run("cc", "-o", tmp_path / "ask", tmp_path / "ask.c", *flags)
-    said = run(tmp_path / "ask")
+    said = run(compiled(tmp_path, prefix, "dra", ASK))
     assert said.startswith("2 of 3: worker 2 of 3 has no node: "), said
+
+
+def test_benchmark(source, tmp_path):
+    """drarun-bench without a launcher of ours, and what judges its results."""
+    build, prefix, files = without(source, tmp_path, "LAUNCHER", "PLUGIN")
+    assert {each.name for each in (build / "bin").iterdir() if each.is_file()} == {"drarun-bench"}
+    assert not any("share/man/" in each or "libexec/" in each for each in files), sorted(files)
+    assert {f"lib/libdrarun_{name}.a" for name in ("accept", "bench_result", "doc", "base")} <= files, sorted(files)
+    assert not any("private" in each or "/test/" in each for each in files), sorted(files)
+    judge = compiled(tmp_path, prefix, "judge", JUDGE)
+    assert run(judge, source / "docs/bench/nccl-tests.txt") == "1 run, 0 failures, right\n"
+    assert run(judge, source / "docs/bench/nccl-tests.txt", "fast") == "1 run, 1 failures, right\n"
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("OMPI_", "PMI"))}
+    table = run(prefix / "bin/drarun-bench", "all_reduce", "-b", "8", "-e", "64", env={**env, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})
+    assert "# Avg bus bandwidth" in table, table
 
 
 def test_node_plugin(source, tmp_path):
@@ -85,7 +142,25 @@ def test_node_plugin(source, tmp_path):
 
 
 def test_launcher(source, tmp_path):
-    build, prefix, files = without(source, tmp_path, "PLUGIN")
+    build, prefix, files = without(source, tmp_path, "PLUGIN", tested=False)  # its unit tests are those of the next, and the benchmark's
     assert not any("drarun-plugin" in each or "drarun-attach" in each for each in files), sorted(files)
     assert {"bin/drarun", "libexec/drarun/drarun-cluster"} <= files, sorted(files)
     assert run(prefix / "bin/drarun", "-n", "2", "--bind", "none", "sh", "-c", "echo $PMIX_RANK").split() in (["0", "1"], ["1", "0"])
+
+
+def test_launcher_without_benchmark(source, tmp_path):
+    """Its verbs and functions are there, and say what is missing."""
+    _, prefix, files = without(source, tmp_path, "PLUGIN", "BENCH")
+    assert not any("drarun-bench" in each or "drarun-accept" in each for each in files), sorted(files)
+    drarun = prefix / "bin/drarun"
+    assert "bench      not in this build" in run(drarun, "help")
+    for words in (["bench", "all_reduce"], ["bench", "judge", "x"], ["help", "bench"], ["accept", "job.yaml"]):
+        done = subprocess.run([drarun, *words], capture_output=True, text=True, timeout=patience(60), check=False)
+        name = words[0] if words[0] != "help" else words[1]
+        assert done.returncode == 64 and done.stdout == "", done
+        assert done.stderr.startswith(f"drarun: {name}: this drarun was built without the benchmark (-DDRARUN_BENCH=OFF): "), done
+    library = ctypes.CDLL(str(prefix / "lib/libdrarun.so.0"))
+    error = ctypes.create_string_buffer(1024)
+    assert library.drarun_bench_verdicts(b"x", ctypes.c_size_t(1), None, None, error) == -errno.ENOTSUP
+    assert b"was built without the benchmark" in error.raw
+    assert run(drarun, "-n", "2", "--bind", "none", "sh", "-c", "echo $PMIX_RANK").split() in (["0", "1"], ["1", "0"])

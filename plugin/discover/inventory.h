@@ -26,7 +26,7 @@ struct inventory_options { /* borrowed as long as the inventory */
     const char *repaired_dir;    /* of xids_forget_repaired; NULL: none */
     void (*look)(void *arg);     /* before held is asked of one reading's devices; may be NULL */
     device_held_fn held;         /* NULL: no pod holds anything */
-    device_held_fn stuck;       /* one that could not be taken back from its pod; NULL: none */
+    device_held_fn stuck;        /* one that could not be taken back from its pod; NULL: none */
     inventory_changed_fn changed;
     void *arg; /* of all these */
 };

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The verbs of the benchmark in a build without it (-DDRARUN_BENCH=OFF): they say so. */
+#include "launcher/verbs/optional.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+
+static const struct option_table none = {0};
+
+static int run(int argc, char *const argv[])
+{
+    (void)argc;
+    log_error("%s: this drarun was built without the benchmark (-DDRARUN_BENCH=OFF): use one that "
+              "has it, as a release does",
+              argv[-1]);
+    return error_exit_status(DRARUN_ERR_USAGE);
+}
+
+const struct verb verb_bench = {
+    "bench", NULL, "Is not in this build.", &none, run, "not in this build", NULL};
+const struct verb verb_accept = {
+    "accept", NULL, "Is not in this build.", &none, run, "not in this build", NULL};
