@@ -278,7 +278,7 @@ static int open_nvml(struct serve *s, struct drarun_error *err)
 {
     const struct serve_options *o = s->options;
     struct drarun_error why = {0};
-    int rc = o->root && !o->nvml ? -ENOENT : nvml_open(o->nvml, &s->nvml, &why);
+    int rc = o->root && !o->nvml ? -ENOENT : nvml_open(o->nvml, NULL, &s->nvml, &why);
     if (rc < 0 && (o->nvml || rc == -ENOMEM))
         return error_kind(err, DRARUN_ERR_USAGE, -rc, "--nvml: %s", why.text);
     if (rc < 0 && !o->root)

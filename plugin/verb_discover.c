@@ -138,7 +138,7 @@ static int open_nvml(const struct request *r, struct nvml **ret_nvml, struct dra
     struct drarun_error own = {0};
     if (r->root && !r->nvml)
         return 0;
-    int rc = nvml_open(r->nvml, ret_nvml, &own);
+    int rc = nvml_open(r->nvml, NULL, ret_nvml, &own);
     if (rc < 0 && (r->nvml || rc == -ENOMEM))
         return error_kind(err, DRARUN_ERR_USAGE, own.code, "--nvml: %s", own.text);
     if (rc < 0)

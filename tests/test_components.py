@@ -136,7 +136,7 @@ def test_node_plugin(source, tmp_path):
     build, _, files = without(source, tmp_path, "LAUNCHER")
     assert {each.name for each in (build / "bin").iterdir() if each.is_file()} >= {"drarun-plugin", "drarun-attach"}
     assert not any("drarun-worker" in each or "libdrarun" in each or each.startswith("include/") for each in files), sorted(files)
-    assert {"share/man/man8/drarun-plugin.8", "share/man/man8/drarun-attach.8", "sbin/drarun-plugin"} <= files, sorted(files)
+    assert {"share/man/man8/drarun-plugin.8", "share/man/man8/drarun-attach.8", "sbin/drarun-plugin", "libexec/drarun/drarun-nvml"} <= files, sorted(files)
     assert run(build / "bin/drarun-plugin", "--version").startswith("drarun-plugin ")
     run(build / "bin/drarun-plugin", "discover")
 

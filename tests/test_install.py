@@ -20,6 +20,7 @@ FILES = {
     "bin/drarun",
     "bin/drarun-worker",
     "libexec/drarun/drarun-cluster",
+    "libexec/drarun/drarun-nvml",
     "libexec/drarun/drarun-remote",
     "share/bash-completion/completions/drarun",
     "share/doc/drarun/LICENSE",
@@ -116,7 +117,8 @@ def test_image_of_the_plugin(source, build, tmp_path):
     packed(source, build, whole)
     wanted = set(re.findall(r"/bin/drarun-\w+", (source / "deploy/plugin.yaml").read_text()))
     assert wanted and {f".{name}" for name in wanted} <= names
-    assert "./bin/drarun" not in names and not any("libexec" in name for name in names)
+    assert "./bin/drarun" not in names
+    assert {name for name in names if name.startswith("./libexec/drarun/")} == {"./libexec/drarun/drarun-nvml"}
     assert small.stat().st_size < whole.stat().st_size
     sys.path.insert(0, str(source / "scripts/lib"))
     import oci_image  # noqa: PLC0415
@@ -126,6 +128,8 @@ def test_image_of_the_plugin(source, build, tmp_path):
             for name in wanted - {"/bin/drarun-attach"}:  # which is static, and wants a /dev/null
                 run = subprocess.run(["chroot", root, name, "--version"], capture_output=True, text=True)
                 assert run.returncode == 0 and Path(name).name in run.stdout, run
+            run = subprocess.run(["chroot", root, "/libexec/drarun/drarun-nvml"], capture_output=True, text=True)
+            assert "libnvidia-ml.so.1: cannot open shared object file" in json.loads(run.stdout)["error"], run
     finally:
         shutil.rmtree(root)
 
@@ -138,7 +142,7 @@ def test_image(source, build, tmp_path):
     bench = {"./bin/drarun-bench", "./lib/drarun/bench-nccl.so", "./lib/drarun/bench-mpi-ompi.so", "./lib/drarun/bench-mpi-mpich.so"}
     assert bench <= names or ANYWHERE_MISSING
     loaded = {Path(name).name for name in names if ".so" in name and not name.startswith("./lib/drarun/")}
-    assert loaded <= {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}  # of drarun-plugin, which loads NVIDIA's library
+    assert loaded <= {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}  # of drarun-nvml, which loads NVIDIA's library
     missing = subprocess.run([source / "scripts/image", "x:1", file], capture_output=True, text=True,
                              env={**os.environ, "DRARUN_BUILD": str(tmp_path)})
     assert missing.returncode == 1 and "build first" in missing.stderr

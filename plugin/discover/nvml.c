@@ -2,34 +2,220 @@
 #include "plugin/discover/nvml.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include <event2/event.h>
+#include <jansson.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
 #include "lib/base/error.h"
-#include "lib/nvml/library.h"
+#include "lib/base/log.h"
+#include "lib/child/child.h"
+#include "lib/doc/value.h"
 
-#define MIGS_MAX 64u /* of one GPU */
+#define PROGRAM "drarun-nvml"
+#define FOR_EVER_MS (INT64_MAX / 2000000) /* of the program itself: answers have the deadlines */
+
+const struct nvml_limits nvml_limits_default = {.open = 20000, .ask = 5000, .again = 60000};
 
 struct nvml {
-    struct nvml_library lib;
-    nvml_event_set events; /* NULL: nobody listens yet */
-    bool deaf;             /* the library cannot tell of errors */
+    struct nvml_limits limits;
+    struct event_base *base; /* its own: a wait here runs nothing else of the plugin */
+    struct event *late;
+    char program[PATH_MAX], *library;
+    struct child *child; /* NULL: none runs */
+    bool ready;          /* it has the library */
+    int64_t started_ms;
+    json_t *answer;                /* that came; NULL: none yet */
+    json_t *gpus;                  /* of the last answer; NULL: there was none */
+    bool silent;                   /* and this was logged */
+    char end[CHILD_SAID_MAX + 64]; /* how the last one ended; "" */
 };
 
-#define ASK(nvml, fn, ...) NVML_ASK(&(nvml)->lib, fn, __VA_ARGS__)
+/* ---- the program ---- */
 
-/* ---- the library ---- */
+static int find_program(char path[PATH_MAX], struct drarun_error *err)
+{
+    static const char *const places[] = {"", "../libexec/drarun/"};
+    char own[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", own, sizeof own - 1);
+    if (n < 0)
+        return error_set(err, errno, "/proc/self/exe: %s", strerror(errno));
+    own[n] = '\0';
+    char *slash = strrchr(own, '/');
+    if (slash)
+        slash[1] = '\0';
+    for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+        int length = snprintf(path, PATH_MAX, "%s%s" PROGRAM, own, places[i]);
+        if (length > 0 && length < PATH_MAX && access(path, X_OK) == 0)
+            return 0;
+    }
+    return error_set(err, ENOENT,
+                     PROGRAM " is neither in %.200s nor in libexec/drarun beside it: GPUs are "
+                             "described by it",
+                     own);
+}
 
-int nvml_open(const char *library, struct nvml **ret_nvml, struct drarun_error *err)
+static void on_line(void *arg, const char *text, size_t length)
+{
+    struct nvml *nvml = arg;
+    json_decref(nvml->answer);
+    nvml->answer = json_loadb(text, length, 0, NULL);
+    if (!nvml->answer) /* never of drarun-nvml */
+        nvml->answer = json_object();
+}
+
+static void on_end(const struct child_end *end, const struct drarun_error *err, void *arg)
+{
+    struct nvml *nvml = arg;
+    nvml->child = NULL;
+    if (err)
+        snprintf(nvml->end, sizeof nvml->end, "%.200s", err->text);
+    else
+        snprintf(nvml->end, sizeof nvml->end, "%s %d%s%s", end->status < 0 ? "signal" : "status",
+                 abs(end->status), end->said[0] ? ": " : "", end->said);
+}
+
+static void on_late(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd, (void)what, (void)arg; /* it ends the turn of the loop */
+}
+
+static int start(struct nvml *nvml, struct drarun_error *err)
+{
+    char *argv[] = {nvml->program, nvml->library, NULL};
+    const struct child_program program = {
+        .argv = argv, .env = environ, .deadline_ms = FOR_EVER_MS, .line = on_line};
+    nvml->started_ms = clock_ms();
+    nvml->ready = false;
+    nvml->end[0] = '\0';
+    int rc = child_start(nvml->base, &program, on_end, nvml, &nvml->child);
+    return rc < 0 ? error_set(err, -rc, "%s: %s", nvml->program, strerror(-rc)) : 0;
+}
+
+static void stop(struct nvml *nvml)
+{
+    child_free(nvml->child); /* one that hangs in the driver is left behind */
+    nvml->child = NULL;
+    nvml->ready = false;
+    json_decref(nvml->answer);
+    nvml->answer = NULL;
+}
+
+/* The next answer; NULL: there was none in time, or the program has ended. */
+static json_t *await(struct nvml *nvml, int64_t ms)
+{
+    int64_t until = clock_ms() + ms, left = ms;
+    while (!nvml->answer && nvml->child && left >= 0) {
+        struct timeval after = timeval_from_ms(left);
+        evtimer_add(nvml->late, &after);
+        event_base_loop(nvml->base, EVLOOP_ONCE);
+        left = until - clock_ms();
+    }
+    return TAKE_PTR(nvml->answer);
+}
+
+/* ---- whether it answers ---- */
+
+static void tell_silence(struct nvml *nvml, int64_t ms)
+{
+    if (nvml->silent)
+        return;
+    nvml->silent = true;
+    if (nvml->end[0])
+        log_error("NVML: " PROGRAM " ended (%s): GPUs are published as it described them last, and "
+                  "new errors of theirs are not noticed; it is started again every %" PRId64 " s",
+                  nvml->end, nvml->limits.again / 1000);
+    else
+        log_error("NVML has not answered for %" PRId64 " s: GPUs are published as it described "
+                  "them last, and new errors of theirs are not noticed; it is asked again every "
+                  "%" PRId64 " s. The driver may hang: see the kernel's log",
+                  ms / 1000, nvml->limits.again / 1000);
+}
+
+/* The first line of the program: 0; -EAGAIN: it did not come. */
+static int begin(struct nvml *nvml, int64_t ms, struct drarun_error *err)
+{
+    CLEANUP(json_decrefp) json_t *answer = await(nvml, ms);
+    const char *why = value_text(answer, "error");
+    if (!answer)
+        return -EAGAIN;
+    if (why) {
+        json_int_t code = json_integer_value(json_object_get(answer, "errno"));
+        return error_set(err, code > 0 && code < 4096 ? (int)code : EIO, "%s", why);
+    }
+    nvml->ready = true;
+    return 0;
+}
+
+/* Whether it can be asked now. One that was silent is started again, and not waited for. */
+static bool is_usable(struct nvml *nvml)
+{
+    struct drarun_error err = {0};
+    if (nvml->child && nvml->ready)
+        return true;
+    if (nvml->child && begin(nvml, 0, &err) == 0)
+        return true;
+    int64_t wait = nvml->child ? nvml->limits.open : nvml->limits.again;
+    if (clock_ms() - nvml->started_ms < wait)
+        return false;
+    stop(nvml);
+    if (start(nvml, &err) < 0)
+        log_error("NVML: %s", err.text);
+    return false;
+}
+
+/* A list; a new reference. NULL: no answer. */
+static json_t *ask(struct nvml *nvml, const char *what)
+{
+    char request[16];
+    if (!is_usable(nvml))
+        return NULL;
+    int length = snprintf(request, sizeof request, "%s\n", what);
+    int rc = child_write(nvml->child, request, (size_t)length);
+    CLEANUP(json_decrefp) json_t *answer = rc == 0 ? await(nvml, nvml->limits.ask) : NULL;
+    json_t *list = json_object_get(answer, what);
+    if (json_is_array(list)) {
+        if (nvml->silent)
+            log_note("NVML answers again");
+        nvml->silent = false;
+        return json_incref(list);
+    }
+    if (rc < 0) /* to nobody: how it has ended comes now */
+        json_decref(await(nvml, nvml->limits.ask));
+    tell_silence(nvml, nvml->limits.ask);
+    stop(nvml);
+    return NULL;
+}
+
+int nvml_open(const char *library, const struct nvml_limits *limits, struct nvml **ret_nvml,
+              struct drarun_error *err)
 {
     struct nvml *nvml = calloc(1, sizeof *nvml);
     if (!nvml)
-        return error_set(err, ENOMEM, "%s: out of memory", library ? library : NVML_LIBRARY);
-    int rc = nvml_library_open(library, &nvml->lib, err);
+        return error_set(err, ENOMEM, "NVML: out of memory");
+    nvml->limits = limits ? *limits : nvml_limits_default;
+    nvml->base = event_base_new();
+    nvml->late = nvml->base ? evtimer_new(nvml->base, on_late, NULL) : NULL;
+    nvml->library = library ? strdup(library) : NULL;
+    int rc = nvml->late && (nvml->library || !library) ? find_program(nvml->program, err)
+                                                       : error_set(err, ENOMEM, "out of memory");
+    if (rc == 0)
+        rc = start(nvml, err);
+    if (rc == 0)
+        rc = begin(nvml, nvml->limits.open, err);
+    if (rc == -EAGAIN) {
+        tell_silence(nvml, nvml->limits.open);
+        rc = 0;
+    }
     if (rc < 0)
-        free(nvml);
+        nvml_close(nvml);
     else
         *ret_nvml = nvml;
     return rc;
@@ -39,90 +225,45 @@ void nvml_close(struct nvml *nvml)
 {
     if (!nvml)
         return;
-    if (nvml->events)
-        ASK(nvml, events_free, nvml->events);
-    nvml_library_close(&nvml->lib);
+    stop(nvml);
+    json_decref(nvml->gpus);
+    if (nvml->late)
+        event_free(nvml->late);
+    if (nvml->base)
+        event_base_free(nvml->base);
+    free(nvml->library);
     free(nvml);
 }
 
-/* ---- one GPU ---- */
+/* ---- GPUs ---- */
 
-/* Foreign text: what cannot be printed becomes '?'. */
-static void keep(char *to, size_t size, char *text, int code)
+static void keep(const json_t *told, const char *key, char *to, size_t size)
 {
-    text[NVML_TEXT - 1] = '\0';
-    if (code != NVML_OK || !text[0])
-        return;
-    for (char *p = text; *p; p++)
-        if (*p < 0x20 || *p > 0x7e)
-            *p = '?';
-    snprintf(to, size, "%s", text);
+    const char *text = value_text(told, key);
+    if (text)
+        snprintf(to, size, "%s", text);
 }
 
-static const char *architecture_name(unsigned id)
+static void keep_gpu(const json_t *told, struct node_gpu *gpu)
 {
-    static const char *const names[] = {NULL,           NULL,     "Kepler",   "Maxwell",
-                                        "Pascal",       "Volta",  "Turing",   "Ampere",
-                                        "Ada Lovelace", "Hopper", "Blackwell"};
-    return id < ARRAY_LEN(names) && names[id] ? names[id] : "";
+    const json_t *minor = json_object_get(told, "minor"), *memory = json_object_get(told, "memory");
+    keep(told, "product", gpu->product, sizeof gpu->product);
+    keep(told, "uuid", gpu->uuid, sizeof gpu->uuid);
+    keep(told, "driverVersion", gpu->driver_version, sizeof gpu->driver_version);
+    keep(told, "cudaVersion", gpu->cuda_version, sizeof gpu->cuda_version);
+    keep(told, "compute", gpu->compute, sizeof gpu->compute);
+    keep(told, "architecture", gpu->architecture, sizeof gpu->architecture);
+    if (minor)
+        gpu->minor = (int32_t)json_integer_value(minor);
+    if (memory)
+        gpu->memory = (uint64_t)json_integer_value(memory);
+    gpu->nvlinks = (uint32_t)json_integer_value(json_object_get(told, "nvlinks"));
+    gpu->mig_mode = json_is_true(json_object_get(told, "mig"));
 }
 
-static void read_versions(struct nvml *nvml, nvml_handle handle, struct node_gpu *gpu)
+static int add_mig(const json_t *told, struct node_devices *devices, size_t parent,
+                   struct drarun_error *err)
 {
-    char text[NVML_TEXT] = "";
-    int cuda = 0, major = 0, minor = 0;
-    unsigned architecture = 0;
-    keep(gpu->driver_version, sizeof gpu->driver_version, text,
-         ASK(nvml, driver_version, text, sizeof text));
-    if (ASK(nvml, cuda_version, &cuda) == NVML_OK && cuda > 0)
-        snprintf(gpu->cuda_version, sizeof gpu->cuda_version, "%d.%d.0", cuda / 1000 % 1000,
-                 cuda % 1000 / 10);
-    if (ASK(nvml, compute, handle, &major, &minor) == NVML_OK)
-        snprintf(gpu->compute, sizeof gpu->compute, "%d.%d.0", major % 1000, minor % 1000);
-    if (ASK(nvml, architecture, handle, &architecture) == NVML_OK)
-        snprintf(gpu->architecture, sizeof gpu->architecture, "%s",
-                 architecture_name(architecture));
-}
-
-static void read_gpu(struct nvml *nvml, nvml_handle handle, struct node_gpu *gpu)
-{
-    char text[NVML_TEXT] = "";
-    struct nvml_memory memory = {0};
-    unsigned minor = 0, on = 0, pending = 0;
-    keep(gpu->product, sizeof gpu->product, text, ASK(nvml, name, handle, text, sizeof text));
-    keep(gpu->uuid, sizeof gpu->uuid, text, ASK(nvml, uuid, handle, text, sizeof text));
-    if (ASK(nvml, minor, handle, &minor) == NVML_OK && minor < 10000)
-        gpu->minor = (int32_t)minor;
-    if (ASK(nvml, memory, handle, &memory) == NVML_OK)
-        gpu->memory = memory.total;
-    read_versions(nvml, handle, gpu);
-    gpu->nvlinks = 0;
-    for (unsigned link = 0; link < NVML_NVLINKS_MAX; link++) {
-        unsigned active = 0;
-        gpu->nvlinks += ASK(nvml, nvlink, handle, link, &active) == NVML_OK && active == 1;
-    }
-    gpu->mig_mode = ASK(nvml, mig_mode, handle, &on, &pending) == NVML_OK && on == 1;
-}
-
-/* ---- its MIG devices ---- */
-
-/* "NVIDIA A100-SXM4-40GB MIG 1g.5gb" */
-static void read_profile(struct nvml *nvml, nvml_handle handle, struct node_gpu *gpu)
-{
-    char text[NVML_TEXT] = "", name[NVML_TEXT] = "";
-    keep(name, sizeof name, text, ASK(nvml, name, handle, text, sizeof text));
-    const char *profile = strstr(name, " MIG ");
-    snprintf(gpu->mig_profile, sizeof gpu->mig_profile, "%.31s", profile ? profile + 5 : "");
-}
-
-static int add_mig(struct nvml *nvml, nvml_handle handle, struct node_devices *devices,
-                   size_t parent, struct drarun_error *err)
-{
-    unsigned gi = 0, ci = 0;
-    char text[NVML_TEXT] = "";
-    struct nvml_mig_attributes attributes = {0};
-    if (ASK(nvml, mig_gi, handle, &gi) != NVML_OK || ASK(nvml, mig_ci, handle, &ci) != NVML_OK)
-        return 0;
     struct node_device *device = node_devices_add(devices);
     if (!device)
         return error_set(err, ENOMEM, "MIG devices: out of memory");
@@ -130,101 +271,72 @@ static int add_mig(struct nvml *nvml, nvml_handle handle, struct node_devices *d
     device->kind = NODE_DEVICE_MIG;
     struct node_gpu *gpu = &device->gpu;
     gpu->mig_mode = false;
-    gpu->mig_gi = (int32_t)gi;
-    gpu->mig_ci = (int32_t)ci;
-    gpu->memory = 0;
+    gpu->mig_gi = (int32_t)json_integer_value(json_object_get(told, "gi"));
+    gpu->mig_ci = (int32_t)json_integer_value(json_object_get(told, "ci"));
+    gpu->memory = (uint64_t)json_integer_value(json_object_get(told, "memory"));
     gpu->nvlinks = 0;
     snprintf(gpu->parent_uuid, sizeof gpu->parent_uuid, "%s", devices->list[parent].gpu.uuid);
-    gpu->uuid[0] = '\0';
-    keep(gpu->uuid, sizeof gpu->uuid, text, ASK(nvml, uuid, handle, text, sizeof text));
-    read_profile(nvml, handle, gpu);
-    if (ASK(nvml, mig_attributes, handle, &attributes) == NVML_OK)
-        gpu->memory = attributes.memory_mib << 20;
+    gpu->uuid[0] = gpu->mig_profile[0] = '\0';
+    keep(told, "uuid", gpu->uuid, sizeof gpu->uuid);
+    keep(told, "profile", gpu->mig_profile, sizeof gpu->mig_profile);
     size_t len = strlen(device->name);
-    snprintf(device->name + len, sizeof device->name - len, "-mig-%u-%u", gi, ci);
+    snprintf(device->name + len, sizeof device->name - len, "-mig-%d-%d", gpu->mig_gi, gpu->mig_ci);
     return 0;
 }
 
-static int add_migs(struct nvml *nvml, nvml_handle handle, struct node_devices *devices,
-                    size_t parent, struct drarun_error *err)
+static int complete_one(const json_t *told, struct node_devices *devices, size_t at,
+                        struct drarun_error *err)
 {
-    unsigned count = 0;
+    const json_t *migs = json_object_get(told, "migs"), *mig;
+    size_t i;
     int rc = 0;
-    if (ASK(nvml, mig_count, handle, &count) != NVML_OK)
-        return 0;
-    for (unsigned i = 0; rc == 0 && i < count && i < MIGS_MAX; i++) {
-        nvml_handle mig = NULL;
-        if (ASK(nvml, mig_by_index, handle, i, &mig) == NVML_OK)
-            rc = add_mig(nvml, mig, devices, parent, err);
-    }
+    keep_gpu(told, &devices->list[at].gpu);
+    json_array_foreach(migs, i, mig) if (rc == 0) rc = add_mig(mig, devices, at, err);
     return rc;
 }
 
 int nvml_complete(struct nvml *nvml, struct node_devices *devices, struct drarun_error *err)
 {
-    unsigned count = 0;
-    int rc = 0;
     size_t gpus = devices->count; /* MIG devices are added behind */
-    if (nvml->lib.f.count(&count) != NVML_OK)
-        return 0;
-    for (unsigned i = 0; rc == 0 && i < count && i < NVML_GPUS_MAX; i++) {
-        nvml_handle handle = NULL;
+    json_t *now = ask(nvml, "gpus");
+    const json_t *told;
+    size_t i;
+    int rc = 0;
+    if (now) {
+        json_decref(nvml->gpus);
+        nvml->gpus = now;
+    }
+    json_array_foreach(nvml->gpus, i, told)
+    {
+        const char *bus_id = value_text(told, "busID");
         struct pci_addr addr;
         size_t at = 0;
-        if (nvml->lib.f.by_index(i, &handle) != NVML_OK ||
-            !nvml_library_address(&nvml->lib, handle, &addr))
+        if (rc < 0 || !bus_id || pci_addr_parse(bus_id, &addr, NULL) < 0)
             continue;
         while (at < gpus && pci_addr_compare(devices->list[at].pci.addr, addr) != 0)
             at++;
-        if (at == gpus)
-            continue;
-        read_gpu(nvml, handle, &devices->list[at].gpu);
-        if (devices->list[at].gpu.mig_mode)
-            rc = add_migs(nvml, handle, devices, at, err);
+        if (at < gpus)
+            rc = complete_one(told, devices, at, err);
     }
     return rc;
 }
 
 /* ---- errors ---- */
 
-static bool listen(struct nvml *nvml)
-{
-    unsigned count = 0, heard = 0;
-    if (nvml->events || nvml->deaf)
-        return !nvml->deaf;
-    if (ASK(nvml, events_new, &nvml->events) != NVML_OK) {
-        nvml->events = NULL;
-        nvml->deaf = true;
-        return false;
-    }
-    if (nvml->lib.f.count(&count) != NVML_OK)
-        count = 0;
-    for (unsigned i = 0; i < count && i < NVML_GPUS_MAX; i++) {
-        nvml_handle handle = NULL;
-        heard += nvml->lib.f.by_index(i, &handle) == NVML_OK &&
-                 ASK(nvml, events_add, handle, NVML_EVENT_XID, nvml->events) == NVML_OK;
-    }
-    nvml->deaf = heard == 0;
-    return !nvml->deaf;
-}
-
 size_t nvml_xids(struct nvml *nvml, struct nvml_xid *ret_xids, size_t max)
 {
-    size_t found = 0;
-    if (!listen(nvml))
-        return 0;
-    while (found < max) {
-        struct nvml_event event = {0};
-        struct pci_addr addr;
-        int code = ASK(nvml, events_wait, nvml->events, &event, 0);
-        if (code != NVML_OK)
-            break; /* a timeout: nothing happened; a lost GPU is told as an event of its own Xid */
-        if (!(event.type & NVML_EVENT_XID) ||
-            !nvml_library_address(&nvml->lib, event.device, &addr))
+    CLEANUP(json_decrefp) json_t *list = ask(nvml, "xids");
+    const json_t *told;
+    size_t i, found = 0;
+    json_array_foreach(list, i, told)
+    {
+        const char *bus_id = value_text(told, "busID");
+        uint64_t xid = (uint64_t)json_integer_value(json_object_get(told, "xid"));
+        if (!bus_id || found == max)
             continue;
-        struct nvml_xid *xid = &ret_xids[found++];
-        *xid = (struct nvml_xid){.xid = event.data, .lost = event.data == 79};
-        pci_addr_format(addr, xid->bus_id);
+        struct nvml_xid *one = &ret_xids[found++];
+        *one = (struct nvml_xid){.xid = xid, .lost = xid == 79};
+        snprintf(one->bus_id, sizeof one->bus_id, "%s", bus_id);
     }
     return found;
 }

@@ -1,22 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What only NVIDIA's driver library knows of GPUs: memory, architecture, versions, MIG devices,
- * NVLinks, and the errors called Xid. The library is opened at run time, so that the plugin runs on
- * nodes without it. One thread at a time; its calls may take milliseconds, and the first one
- * seconds where nothing keeps the driver awake (nvidia-persistenced). */
+ * NVLinks, and the errors called Xid. drarun-nvml asks the library (plugin/nvml), so that a driver
+ * that hangs does not hold up the plugin: each call waits for a limited time. One that gets no
+ * answer logs it and ends that process; later calls start another one, and do not wait for it.
+ *
+ * One thread at a time. Calls block without running the caller's loop. */
 #ifndef DRARUN_PLUGIN_DISCOVER_NVML_H
 #define DRARUN_PLUGIN_DISCOVER_NVML_H
 
-#include "lib/nvml/library.h"
+#include "lib/topo/pci.h"
 #include "plugin/discover/node_devices.h"
 
 struct nvml;
 
-/* As nvml_library_open. */
-int nvml_open(const char *library, struct nvml **ret_nvml, struct drarun_error *err);
+struct nvml_limits { /* milliseconds */
+    int64_t open;    /* for the first answer: the library may have to wake the driver */
+    int64_t ask;     /* for each other one */
+    int64_t again;   /* from the start of one that ended to the next one */
+};
+
+/* 20 s (nvidia-persistenced may not run), 5 s, 60 s. */
+extern const struct nvml_limits nvml_limits_default;
+
+/* library: a file or a name for dlopen; NULL: the usual one. -ENOENT: there is no such library, or
+ * no drarun-nvml; -ENODEV: the driver does not serve it (not loaded, another version). 0 also where
+ * the driver does not answer in time: it may later. limits: NULL: the default. */
+int nvml_open(const char *library, const struct nvml_limits *limits, struct nvml **ret_nvml,
+              struct drarun_error *err);
 void nvml_close(struct nvml *nvml); /* NULL is fine */
 
 /* Completes the GPUs of the list, found by address, and adds a MIG device for each that exists;
- * a GPU in MIG mode keeps mig_mode. -ENOMEM; what the library cannot tell stays unknown. */
+ * a GPU in MIG mode keeps mig_mode. While the driver does not answer, what it said last counts.
+ * -ENOMEM; what the library cannot tell stays unknown. */
 int nvml_complete(struct nvml *nvml, struct node_devices *devices, struct drarun_error *err);
 
 struct nvml_xid {
@@ -25,8 +40,8 @@ struct nvml_xid {
     bool lost; /* the GPU does not answer any more */
 };
 
-/* Errors since the last call, at most max; does not wait. The count, or 0 where the library cannot
- * tell. The first call begins to listen. */
+/* Errors since the last call, at most max; does not wait for one. The count, or 0 where the library
+ * cannot tell. The first call begins to listen. */
 size_t nvml_xids(struct nvml *nvml, struct nvml_xid *ret_xids, size_t max);
 
 #endif

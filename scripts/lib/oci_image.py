@@ -164,7 +164,7 @@ def drarun(build, plugin=False):
     foreign = machine != own_machine()
     ours = {f"/{path.relative_to(build)}": path for path in (
         *(build / "bin" / name for name in names),
-        *(() if plugin else (build / "libexec/drarun").glob("*"))) if path.is_file()}
+        *(build / "libexec/drarun").glob("drarun-nvml" if plugin else "*")) if path.is_file()}
     needed = foreign_libraries(ours.values(), Path(f"/usr/{TRIPLETS[machine]}/lib")) if foreign else libraries(ours.values())
     anywhere = build / "anywhere"  # drarun-bench for the images of others
     bench = {} if plugin else {f"/{path.relative_to(anywhere)}": path for path in anywhere.rglob("*") if path.is_file()}

@@ -17,7 +17,7 @@ SOURCE = Path(__file__).resolve().parents[2]
 CORE = "bin/drarun", "bin/drarun-worker", "bin/drarun-attach", "bin/drarun-plugin", "libexec/drarun/*"
 BENCH = "bin/drarun-bench", "lib/drarun/*.so"
 LIBRARY = ("lib/libdrarun.so.0",)
-WHEEL = "bin/drarun", "bin/drarun-worker", "libexec/drarun/*", "lib/alone/libdrarun.so.0"
+WHEEL = "bin/drarun", "bin/drarun-worker", "libexec/drarun/drarun-cluster", "libexec/drarun/drarun-remote", "lib/alone/libdrarun.so.0"
 ANYWHERE = "anywhere/bin/*", "anywhere/lib/drarun/*.so"
 
 # By Debian's source packages: the licence of the libraries, as their authors and debian/copyright name it. What is linked or carried must be here.

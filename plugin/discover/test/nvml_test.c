@@ -14,6 +14,9 @@
 
 #define STAND_IN NVML_STAND_IN_LIBRARY /* of the build */
 
+/* An answer within 10 s is one; the next process begins at once. */
+static const struct nvml_limits QUICK = {.open = 60000, .ask = 10000, .again = 0};
+
 static void gpu(const struct tree *tree, const char *address, unsigned minor)
 {
     char path[256], text[256];
@@ -47,7 +50,7 @@ static struct nvml *opened(void)
 {
     struct drarun_error err = {0};
     struct nvml *nvml = NULL;
-    if (nvml_open(STAND_IN, &nvml, &err) < 0)
+    if (nvml_open(STAND_IN, &QUICK, &nvml, &err) < 0)
         fail_msg("%s", err.text);
     return nvml;
 }
@@ -155,13 +158,56 @@ static void test_refusals(void **state)
     struct drarun_error err = {0};
     struct nvml *nvml = NULL;
     struct tree tree = machine("fail 9\n");
-    assert_int_equal(nvml_open("/nonexistent.so.1", &nvml, &err), -ENOENT);
-    assert_int_equal(nvml_open(STAND_IN, &nvml, &err), -ENODEV);
+    assert_int_equal(nvml_open("/nonexistent.so.1", NULL, &nvml, &err), -ENOENT);
+    assert_int_equal(nvml_open(STAND_IN, NULL, &nvml, &err), -ENODEV);
     assert_non_null(strstr(err.text, "the driver does not answer: Driver Not Loaded (9)"));
-    assert_int_equal(nvml_open("libc.so.6", &nvml, &err), -ENODEV);
+    assert_int_equal(nvml_open("libc.so.6", NULL, &nvml, &err), -ENODEV);
     assert_non_null(strstr(err.text, "libc.so.6 has no nvmlInit_v2"));
     assert_null(nvml);
     tree_drop(&tree);
+}
+
+/* What was said last counts, nothing waits for the driver any more, and a new process is asked when
+ * it answers. */
+static void silence(const char *suffix, int64_t ask_ms)
+{
+    char path[32];
+    struct tree tree = machine("gpu 0000:00:05.0 GPU-a 4 183359 18 NVIDIA B200\n"
+                               "xid 0000:00:05.0 48\n");
+    const struct nvml_limits limits = {.open = 60000, .ask = ask_ms, .again = 0};
+    struct nvml *nvml = NULL;
+    struct nvml_xid xids[8];
+    assert_int_equal(nvml_open(STAND_IN, &limits, &nvml, NULL), 0);
+    struct node_devices before = found(&tree, nvml);
+    assert_string_equal(before.list[0].gpu.uuid, "GPU-a");
+    snprintf(path, sizeof path, "nvml%s", suffix);
+    tree_file(&tree, path, "");
+    for (int i = 0; i < 3; i++) {
+        struct node_devices now = found(&tree, nvml);
+        assert_string_equal(now.list[0].gpu.uuid, "GPU-a");
+        assert_string_equal(now.list[0].gpu.product, "NVIDIA B200");
+        assert_int_equal(nvml_xids(nvml, xids, 8), 0);
+        node_devices_done(&now);
+    }
+    assert_int_equal(unlinkat(tree.root, path, 0), 0);
+    while (nvml_xids(nvml, xids, 8) == 0)
+        usleep(10000);
+    assert_int_equal(xids[0].xid, 48);
+    node_devices_done(&before);
+    nvml_close(nvml);
+    tree_drop(&tree);
+}
+
+static void test_driver_that_hangs(void **state)
+{
+    (void)state;
+    silence(".hang", 200);
+}
+
+static void test_library_that_crashes(void **state)
+{
+    (void)state;
+    silence(".crash", 10000);
 }
 
 static void test_errors(void **state)
@@ -194,9 +240,13 @@ static void test_errors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_errors),   cmocka_unit_test(test_whole_gpus),
-        cmocka_unit_test(test_mig),      cmocka_unit_test(test_xids),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_whole_gpus),
+        cmocka_unit_test(test_mig),
+        cmocka_unit_test(test_xids),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_driver_that_hangs),
+        cmocka_unit_test(test_library_that_crashes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,7 +50,7 @@ static struct node node_new(void)
               "xid " GPU " 79\nxid " OTHER " 48\nxid " OTHER " 13\n");
     snprintf(path, sizeof path, "%s/nvml", node.tree.name);
     setenv("NVML_STAND_IN", path, 1);
-    if (nvml_open(NVML_STAND_IN_LIBRARY, &node.nvml, &err) < 0)
+    if (nvml_open(NVML_STAND_IN_LIBRARY, NULL, &node.nvml, &err) < 0)
         fail_msg("%s", err.text);
     return node;
 }

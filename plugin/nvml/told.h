@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What NVIDIA's library tells of GPUs, as JSON. Its calls may take milliseconds, the first one
+ * seconds where nothing keeps the driver awake (nvidia-persistenced), and all of them may never
+ * return when a GPU or the driver hangs. What the library cannot tell is left out. */
+#ifndef DRARUN_PLUGIN_NVML_TOLD_H
+#define DRARUN_PLUGIN_NVML_TOLD_H
+
+#include <jansson.h>
+#include "lib/nvml/library.h"
+
+struct told {
+    struct nvml_library lib;
+    nvml_event_set events; /* NULL: nobody listens yet */
+    bool deaf;             /* the library cannot tell of errors */
+};
+
+/* A list of {busID, driverVersion, cudaVersion, compute, architecture, product, uuid, minor, memory
+ * (bytes), nvlinks, mig (its mode), migs: [{gi, ci, uuid, profile, memory}]}. */
+json_t *told_gpus(struct told *told);
+/* A list of {busID, xid}: errors since the last call; does not wait. The first call begins to
+ * listen. */
+json_t *told_xids(struct told *told);
+void told_done(struct told *told);
+
+#endif
