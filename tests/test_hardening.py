@@ -11,8 +11,8 @@ from support.build import BUILD, SOURCE
 
 pytestmark = pytest.mark.plain("flags of a plain build")
 
-STATIC = ["bin/drarun", "bin/drarun-worker", "bin/drarun-attach", "libexec/drarun/drarun-remote", "libexec/drarun/drarun-cluster"]
-DYNAMIC = ["bin/drarun-plugin", "bin/drarun-bench", "lib/libdrarun.so.0", "lib/alone/libdrarun.so.0", "lib/drarun/bench-mpi.so",
+STATIC = ["bin/drarun", "bin/drarun-worker", "bin/drarun-attach", "bin/drarun-plugin", "libexec/drarun/drarun-remote", "libexec/drarun/drarun-cluster"]
+DYNAMIC = ["libexec/drarun/drarun-nvml", "bin/drarun-bench", "lib/libdrarun.so.0", "lib/alone/libdrarun.so.0", "lib/drarun/bench-mpi.so",
            "lib/drarun/bench-nccl.so"]
 ANYWHERE = [str(each.relative_to(BUILD)) for folder in ("bin", "lib/drarun") for each in sorted((BUILD / "anywhere" / folder).glob("*"))]
 ALL = STATIC + DYNAMIC + ANYWHERE
@@ -51,7 +51,7 @@ def test_tables_of_addresses_are_read_only(name):
         assert re.search(r"\((?:FLAGS|BIND_NOW)\).*(?:BIND_NOW)|\(FLAGS_1\).*NOW", readelf("-d", BUILD / name))
 
 
-@pytest.mark.parametrize("name", ["bin/drarun-plugin", "bin/drarun-bench"])
+@pytest.mark.parametrize("name", ["libexec/drarun/drarun-nvml", "bin/drarun-bench"])
 def test_programs_that_load_libraries_lie_anywhere(name):
     assert "Type:                              DYN (Position-Independent" in readelf("-h", BUILD / name)
 

@@ -49,7 +49,8 @@ def copy_of(source, name, tmp_path):
     return shutil.copytree(found[name], tmp_path / "root", symlinks=True)
 
 
-@pytest.mark.parametrize("program", ["bin/drarun", "bin/drarun-worker", "bin/drarun-attach", "libexec/drarun/drarun-remote", "libexec/drarun/drarun-cluster"])
+@pytest.mark.parametrize("program", ["bin/drarun", "bin/drarun-worker", "bin/drarun-attach", "bin/drarun-plugin", "libexec/drarun/drarun-remote",
+                                     "libexec/drarun/drarun-cluster"])
 def test_no_loader_and_no_library(build, program):
     out = subprocess.run(["readelf", "-ld", build / program], capture_output=True, text=True,
                          check=True).stdout
@@ -110,7 +111,7 @@ def built_arm64(source):
         if missing.returncode != 0:
             pytest.skip(missing.stderr.strip())
     for command in (["cmake", "--preset", "arm64"],
-                    ["cmake", "--build", folder, "--target", "drarun", "drarun-worker", "drarun-attach", "drarun-plugin"]):
+                    ["cmake", "--build", folder, "--target", "drarun", "drarun-worker", "drarun-attach", "drarun-nvml", "drarun-plugin"]):
         run = subprocess.run(command, cwd=source, capture_output=True, text=True, timeout=patience(400))
         assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-2000:]
     return folder
@@ -139,6 +140,11 @@ def emulated(program, *args, root="/"):
     return run.stdout
 
 
+def says_there_is_no_nvml(program, root):
+    run = subprocess.run([EMULATOR, "-L", root, program], capture_output=True, text=True, timeout=patience())
+    return "libnvidia-ml.so.1: cannot open shared object file" in run.stdout
+
+
 def blob(tar, descriptor):
     """Of an OCI archive, held to its digest and size."""
     content = tar.extractfile(f"blobs/{descriptor['digest'].replace(':', '/')}").read()
@@ -165,14 +171,15 @@ def test_one_image_for_both_architectures(source, build, built_arm64, tmp_path):
                 content.extractall(root)
     for name, machine in (("amd64", "Advanced Micro Devices X86-64"), ("arm64", "AArch64")):
         for program in ("bin/drarun", "bin/drarun-worker", "bin/drarun-attach", "bin/drarun-plugin", "libexec/drarun/drarun-remote",
-                        "libexec/drarun/drarun-cluster"):
+                        "libexec/drarun/drarun-cluster", "libexec/drarun/drarun-nvml"):
             head = subprocess.run(["readelf", "-h", tmp_path / name / program], capture_output=True, text=True, check=True).stdout
             assert re.search(r"Machine: +(.*)", head)[1] == machine, (name, program)
     root = tmp_path / "arm64"
     for program in ("drarun", "drarun-worker"):
         assert emulated(root / "bin" / program, "--version") == subprocess.run(
             [tmp_path / "amd64/bin" / program, "--version"], capture_output=True, text=True, check=True).stdout
-    assert "drarun" in emulated(root / "bin/drarun-plugin", "--version", root=root)  # with the C library of the image
+    assert "drarun" in emulated(root / "bin/drarun-plugin", "--version")
+    assert says_there_is_no_nvml(root / "libexec/drarun/drarun-nvml", root)  # with the C library of the image
     brought = tmp_path / "brought"  # as the init container does it
     brought.mkdir()
     emulated(root / "bin/drarun-worker", "--install", brought)
@@ -295,7 +302,8 @@ def test_package_for_arm64(packages, tmp_path):
     (depends,) = field(packages[0][1][f"drarun_{version}_arm64.deb"], "Depends").split(", ")
     assert needed and max(needed) <= tuple(map(int, re.fullmatch(r"libc6 \(>= ([\d.]+)\)", depends)[1].split(".")))
     assert cached("CMAKE_PROJECT_VERSION") in emulated(roots["arm64"] / "usr/bin/drarun", "--version")
-    assert "drarun" in emulated(roots["arm64"] / "usr/sbin/drarun-plugin", "--version", root="/usr/aarch64-linux-gnu")
+    assert "drarun" in emulated(roots["arm64"] / "usr/sbin/drarun-plugin", "--version")
+    assert says_there_is_no_nvml(roots["arm64"] / "usr/libexec/drarun/drarun-nvml", "/usr/aarch64-linux-gnu")
     if not shutil.which("lintian"):
         pytest.skip("no lintian; run scripts/setup --test")
     run = subprocess.run(["lintian", "--fail-on", "error", "--allow-root", packages[0][1][f"drarun_{version}_arm64.deb"]], capture_output=True, text=True)
