@@ -231,6 +231,25 @@ def test_xid(plugin):
     assert devices["gpu-0000-90-00-0"]["attributes"]["gpu.nvidia.com/cudaDriverVersion"] == {"version": "13.1.0"}
 
 
+def test_gpu_driver_that_hangs(plugin):
+    """It holds up nobody: NICs that come and go are published, the GPUs stay as they were told last, and the plugin ends, as does the next one."""
+    plugin.gpus.write_text("gpu 0000:8f:00.0 GPU-a 0 183359 18 NVIDIA B200\n")
+    hangs = plugin.gpus.with_name("gpus.hang")
+    plugin.start("--nvml", BUILD / "tests/nvml/libnvidia-ml.so.1").published()
+    told = plugin.devices(GPU)["gpu-0000-8f-00-0"]
+    assert told["attributes"]["gpu.nvidia.com/uuid"] == {"string": "GPU-a"}
+    hangs.touch()
+    plugin.wait("the silence is not logged", lambda: "NVML has not answered for 5 s" in plugin.daemon.log.read_text())
+    shutil.rmtree(next(plugin.root.glob("sys/devices/**/0000:91:00.0")))
+    plugin.wait("the NIC that was taken out is not tainted", lambda: plugin.devices(NIC)["pci-0000-91-00-0"].get("taints"))
+    assert plugin.devices(GPU)["gpu-0000-8f-00-0"] == told
+    plugin.stop()
+    hangs.rename(plugin.gpus.with_name("gpus.crash"))
+    plugin.start()
+    plugin.wait("the end of drarun-nvml is not logged", lambda: "NVML: drarun-nvml ended (status 3)" in plugin.daemon.log.read_text())
+    assert len(plugin.devices(GPU)) == 8
+
+
 NOEXEC = 'mount -t tmpfs -o mode=755,noexec tmpfs /mnt && exec "$@"'
 
 
