@@ -352,6 +352,9 @@ static void add_mpi(struct strlist *env, const struct rankenv_job *job, const st
     /* binding is ours; the library must neither bind nor complain */
     rankenv_default(env, "OMPI_MCA_orte_externally_bound", "1");
     rankenv_default(env, "OMPI_MCA_hwloc_base_binding_policy", "none");
+    /* Open MPI 5.0 with IPv6, as Debian 13 has it: by netlink no address of a host that has both
+     * families reaches another one, nor another worker of the same host (open-mpi/ompi #14079) */
+    rankenv_default(env, "OMPI_MCA_reachable", "^netlink");
     /* libxml2, by which Debian's hwloc reads our topology, divides by zero when it starts: a trap
      * ends the rank, and without one the flags stay. hwloc's own parser reads all that hwloc
      * writes. */

@@ -32,12 +32,11 @@ struct rankenv_job {
  *   DRARUN_WORKER DRARUN_WORKERS DRARUN_HOST
  *   with pmix: OMPI_COMM_WORLD_RANK/_SIZE/_LOCAL_RANK/_LOCAL_SIZE/_NODE_RANK (scripts read them),
  *     MPI_LOCALRANKID MPI_LOCALNRANKS, and Open MPI's defaults for a direct launch
- *     (OMPI_MCA_schizo=^orte, orte_externally_bound, hwloc_base_binding_policy) and for hwloc
- *     (HWLOC_LIBXML_IMPORT=0), each only where the user has not set it
- *   with torchrun: NNODES, NODE_RANK, PET_NNODES, PET_NODE_RANK, PET_MASTER_ADDR, PET_MASTER_PORT,
- *     PET_RDZV_*, and no RANK/LOCAL_RANK/WORLD_SIZE (torchrun sets them itself),
- *     no JAX_*
- * NODE_RANK and NNODES count the workers that have ranks. PMI_FD and the other PMI_* are the
+ *     (OMPI_MCA_schizo=^orte, orte_externally_bound, hwloc_base_binding_policy,
+ *     reachable=^netlink) and for hwloc (HWLOC_LIBXML_IMPORT=0), each only where the user has not
+ * set it with torchrun: NNODES, NODE_RANK, PET_NNODES, PET_NODE_RANK, PET_MASTER_ADDR,
+ * PET_MASTER_PORT, PET_RDZV_*, and no RANK/LOCAL_RANK/WORLD_SIZE (torchrun sets them itself), no
+ * JAX_* NODE_RANK and NNODES count the workers that have ranks. PMI_FD and the other PMI_* are the
  * agent's. */
 void rankenv_add(struct strlist *env, const struct rankenv_job *job, const struct rankmap *map,
                  const struct rank_place *place);

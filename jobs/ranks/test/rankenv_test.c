@@ -141,6 +141,7 @@ static void adds_what_mpi_needs(void **state)
         {"OMPI_MCA_schizo", "^orte"},
         {"OMPI_MCA_orte_externally_bound", "1"},
         {"OMPI_MCA_hwloc_base_binding_policy", "none"},
+        {"OMPI_MCA_reachable", "^netlink"},
         {"HWLOC_LIBXML_IMPORT", "0"},
     };
     struct strlist env = STRLIST_INIT;
