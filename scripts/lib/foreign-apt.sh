@@ -31,10 +31,16 @@ one_at_a_time() {
 }
 
 # sources SUITE ARCH: one-line sources for the suite and, where this machine has one, its security
-# archive. The addresses are those under which this machine's apt finds its own release.
+# archive. The addresses are those under which this machine's apt finds its own release; of a machine
+# with another distribution, Debian's own.
 sources() {
     local suite=$1 arch=$2 keyring=/usr/share/keyrings/debian-archive-keyring.gpg codename
     [ -e "$keyring" ] || die "no $keyring; install debian-archive-keyring"
+    if ! grep -qx 'ID=debian' /etc/os-release; then
+        printf 'deb [arch=%s signed-by=%s] http://deb.debian.org/%s main\n' "$arch" "$keyring" "debian $suite"
+        [ "$suite" = sid ] || printf 'deb [arch=%s signed-by=%s] http://deb.debian.org/%s main\n' "$arch" "$keyring" "debian-security $suite-security"
+        return
+    fi
     codename=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
     # shellcheck disable=SC2016 # apt expands these
     apt-get indextargets --no-release-info --format '$(CREATED_BY) $(COMPONENT) $(RELEASE) $(REPO_URI)' |
