@@ -78,7 +78,8 @@ def test_timeout(drarun):
 
 
 SAVES = "trap 'echo saved; exit 0' USR1; " + READY + "while :; do sleep 0.05; done"
-SOON = ["--timeout", 1000 + 4 * SLOWER, "--signal", "USR1@1000"]  # the ranks must have begun by then
+BEGUN_S = 4 + SLOWER / 2  # the ranks must have begun by then; every case waits for it
+SOON = ["--timeout", 1000 + BEGUN_S, "--signal", "USR1@1000"]
 
 
 @pytest.mark.parametrize("where", [("-n", 2), ("--workers", 2, "-n", 2)])
@@ -92,7 +93,7 @@ def test_signal_before_the_timeout_of_a_spec(drarun, tmp_path):
     spec = tmp_path / "job.json"
     spec.write_text(json.dumps({"kind": "DraJob", "metadata": {"name": "saves"}, "spec": {
         "ranksPerWorker": 2, "image": "i", "command": ["sh", "-c", SAVES],
-        "timeouts": {"total": 1000 + 4 * SLOWER, "signal": "SIGUSR1", "signalBefore": "1000s"}}}))
+        "timeouts": {"total": f"{1000 + BEGUN_S}s", "signal": "SIGUSR1", "signalBefore": "1000s"}}}))
     result = drarun("run", "--local", spec).ok()
     assert result.out.count("saved") == 2 and "SIGUSR1 sent to the ranks" in result.err, result
 
@@ -111,7 +112,7 @@ def test_signal_that_no_program_handles(drarun):
 
 
 def test_ranks_that_ignore_it_end_at_the_timeout(drarun):
-    result = drarun("--timeout", 1 + 4 * SLOWER, "--signal=SIGTERM@1", "-n", 2, "sh", "-c", "trap '' TERM; sleep 1000")
+    result = drarun("--timeout", 1 + BEGUN_S, "--signal=SIGTERM@1", "-n", 2, "sh", "-c", "trap '' TERM; sleep 1000")
     assert result.rc == 124, result
 
 
