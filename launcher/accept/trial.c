@@ -9,11 +9,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/programs/programs.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/file.h"
+#include "lib/base/program_find.h"
 #include "lib/base/timestamp.h"
 #include "lib/bench/runs.h"
 #include "lib/child/child.h"

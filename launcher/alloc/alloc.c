@@ -15,7 +15,7 @@
 
 #include "launcher/alloc/kept.h"
 #include "launcher/job/local_agent.h"
-#include "launcher/programs/programs.h"
+#include "launcher/programs/agent_program.h"
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"

@@ -8,11 +8,11 @@
 #include <unistd.h>
 
 #include "launcher/bench/failure.h"
-#include "launcher/programs/programs.h"
 #include "launcher/run/run.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/program_find.h"
 
 static void add(struct strlist *line, const char *option, const char *value)
 {

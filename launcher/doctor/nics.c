@@ -12,7 +12,7 @@
 
 #include "jobs/preflight/nic_check.h"
 #include "launcher/doctor/node_checks.h"
-#include "launcher/programs/programs.h"
+#include "launcher/programs/agent_program.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/doc/value.h"

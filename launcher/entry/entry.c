@@ -15,7 +15,7 @@
 #include "jobs/spec/rendezvous.h"
 #include "launcher/entry/lead.h"
 #include "launcher/job/local_agent.h"
-#include "launcher/programs/programs.h"
+#include "launcher/programs/agent_program.h"
 #include "launcher/programs/remote.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"

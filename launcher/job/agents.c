@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "launcher/job/private.h"
-#include "launcher/programs/programs.h"
+#include "launcher/programs/agent_program.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"

@@ -11,7 +11,6 @@
 #include "jobs/preflight/fabric.h"
 #include "launcher/streams/framed.h"
 #include "launcher/job/private.h"
-#include "launcher/programs/programs.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/programs/programs.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/program_find.h"
 
 const struct cluster_api *cluster_api(void)
 {

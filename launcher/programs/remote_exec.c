@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/programs/programs.h"
 #include "lib/base/error.h"
+#include "lib/base/program_find.h"
 
 const struct remote_api *remote_api(void)
 {

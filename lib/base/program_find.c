@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/programs/programs.h"
+#include "lib/base/program_find.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -62,14 +62,6 @@ int program_find(const char *name, const char *variable, char path[PATH_MAX],
             return 0;
     }
     return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, ENOENT,
-                      "%s is neither beside drarun in %.200s nor in libexec/drarun%s%s", name, dir,
+                      "%s is neither in %.200s nor in libexec/drarun beside it%s%s", name, dir,
                       variable ? ": install it, or set " : "", variable ? variable : "");
-}
-
-int program_find_agent(char path[PATH_MAX], struct drarun_error *err)
-{
-    const char *given = getenv("DRARUN_WORKER_PROGRAM"), *former = getenv("DRARUN_WORKER");
-    bool use_former = !(given && given[0]) && former && strchr(former, '/');
-    return program_find("drarun-worker", use_former ? "DRARUN_WORKER" : "DRARUN_WORKER_PROGRAM",
-                        path, err);
 }
