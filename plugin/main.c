@@ -4,10 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <event2/event.h>
-#ifdef DRARUN_STATIC_PROGRAM
-#include <nss.h>
-#include <openssl/crypto.h>
-#endif
 
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -15,6 +11,7 @@
 #include "lib/base/log.h"
 #include "lib/base/need_memory.h"
 #include "lib/doc/json_memory.h"
+#include "lib/wire/static_setup.h"
 #include "plugin/verb.h"
 
 static const struct plugin_verb *const verbs[] = {&verb_discover, &verb_repaired, &verb_run};
@@ -30,20 +27,10 @@ static void print_help(void)
          "that of the verb");
 }
 
-/* What the C library has in itself, in place of nsswitch.conf, and no file of OpenSSL's, which
- * could name modules to load: as static launchers have it. */
-static void set_up_static(void)
-{
-#ifdef DRARUN_STATIC_PROGRAM
-    __nss_configure_lookup("hosts", "files dns");
-    OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, NULL);
-#endif
-}
-
 int main(int argc, char **argv)
 {
     first_process_begin();
-    set_up_static();
+    static_setup();
     json_memory_end_without();
     event_set_mem_functions(need_memory, need_more_memory, free);
     log_setup("drarun-plugin", LOG_NORMAL);

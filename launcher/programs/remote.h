@@ -47,8 +47,7 @@ struct remote_api {
 /* NULL in drarun. */
 const struct remote_api *remote_api(void);
 
-/* Before anything looks up a name or sets up TLS: a program that is linked static must not load
- * modules of this machine's C library and OpenSSL, which may be other versions than its own. */
+/* lib/wire/static_setup.h, in the programs that look up names or set up TLS. */
 void remote_setup(void);
 
 /* Replaces this process by drarun-remote with the same arguments; returns only to say why not. */

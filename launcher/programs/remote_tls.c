@@ -4,8 +4,6 @@
 
 #include <errno.h>
 #include <netdb.h>
-#include <nss.h>
-#include <openssl/crypto.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +15,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/wire/dial.h"
+#include "lib/wire/static_setup.h"
 
 #define AGAIN_MS 50 /* first pause after a refused connection; doubles up to AGAIN_MAX_MS */
 #define AGAIN_MAX_MS 1000
@@ -232,12 +231,7 @@ const struct remote_api *remote_api(void)
 
 void remote_setup(void)
 {
-#ifdef DRARUN_STATIC_PROGRAM
-    /* what the C library has in itself, as other static launchers have it; in place of
-     * nsswitch.conf */
-    __nss_configure_lookup("hosts", "files dns");
-    OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, NULL);
-#endif
+    static_setup();
 }
 
 int remote_become(char *const argv[], struct drarun_error *err)
