@@ -285,7 +285,7 @@ static int watch_all(struct event_base *base, struct child *p)
     p->exited = event_new(base, p->pidfd, EV_READ | EV_PERSIST, on_exited, p);
     p->deadline = event_new(base, -1, 0, on_deadline, p);
     if (!p->exited || !p->deadline || event_add(p->exited, NULL) < 0 ||
-        event_add(p->deadline, &after) < 0)
+        (p->deadline_ms > 0 && event_add(p->deadline, &after) < 0))
         return -ENOMEM;
     return 0;
 }

@@ -16,11 +16,11 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/program_find.h"
 #include "lib/child/child.h"
 #include "lib/doc/value.h"
 
 #define PROGRAM "drarun-nvml"
-#define FOR_EVER_MS (INT64_MAX / 2000000) /* of the program itself: answers have the deadlines */
 
 const struct nvml_limits nvml_limits_default = {.open = 20000, .ask = 5000, .again = 60000};
 
@@ -32,34 +32,23 @@ struct nvml {
     struct child *child; /* NULL: none runs */
     bool ready;          /* it has the library */
     int64_t started_ms;
-    json_t *answer;                /* that came; NULL: none yet */
-    json_t *gpus;                  /* of the last answer; NULL: there was none */
-    bool silent;                   /* and this was logged */
-    char end[CHILD_SAID_MAX + 64]; /* how the last one ended; "" */
+    json_t *answer;                  /* that came; NULL: none yet */
+    json_t *gpus;                    /* of the last answer; NULL: there was none */
+    bool silent;                     /* and this was logged */
+    char fault[CHILD_SAID_MAX + 64]; /* what the last one did instead of an answer; "" */
 };
 
 /* ---- the program ---- */
 
 static int find_program(char path[PATH_MAX], struct drarun_error *err)
 {
-    static const char *const places[] = {"", "../libexec/drarun/"};
-    char own[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", own, sizeof own - 1);
-    if (n < 0)
-        return error_set(err, errno, "/proc/self/exe: %s", strerror(errno));
-    own[n] = '\0';
-    char *slash = strrchr(own, '/');
-    if (slash)
-        slash[1] = '\0';
-    for (size_t i = 0; i < ARRAY_LEN(places); i++) {
-        int length = snprintf(path, PATH_MAX, "%s%s" PROGRAM, own, places[i]);
-        if (length > 0 && length < PATH_MAX && access(path, X_OK) == 0)
-            return 0;
-    }
-    return error_set(err, ENOENT,
-                     PROGRAM " is neither in %.200s nor in libexec/drarun beside it: GPUs are "
-                             "described by it",
-                     own);
+    struct drarun_error why = {0};
+    int rc = program_find(PROGRAM, NULL, path, &why);
+    return rc < 0
+               ? error_set(err, -rc,
+                           "%.300s: install it: without it only what sysfs shows is known of GPUs",
+                           why.text)
+               : 0;
 }
 
 static void on_line(void *arg, const char *text, size_t length)
@@ -67,8 +56,8 @@ static void on_line(void *arg, const char *text, size_t length)
     struct nvml *nvml = arg;
     json_decref(nvml->answer);
     nvml->answer = json_loadb(text, length, 0, NULL);
-    if (!nvml->answer) /* never of drarun-nvml */
-        nvml->answer = json_object();
+    if (!nvml->answer)
+        nvml->answer = json_null();
 }
 
 static void on_end(const struct child_end *end, const struct drarun_error *err, void *arg)
@@ -76,10 +65,11 @@ static void on_end(const struct child_end *end, const struct drarun_error *err, 
     struct nvml *nvml = arg;
     nvml->child = NULL;
     if (err)
-        snprintf(nvml->end, sizeof nvml->end, "%.200s", err->text);
+        snprintf(nvml->fault, sizeof nvml->fault, "ended (%.200s)", err->text);
     else
-        snprintf(nvml->end, sizeof nvml->end, "%s %d%s%s", end->status < 0 ? "signal" : "status",
-                 abs(end->status), end->said[0] ? ": " : "", end->said);
+        snprintf(nvml->fault, sizeof nvml->fault, "ended (%s %d%s%s)",
+                 end->status < 0 ? "signal" : "status", abs(end->status), end->said[0] ? ": " : "",
+                 end->said);
 }
 
 static void on_late(evutil_socket_t fd, short what, void *arg)
@@ -91,10 +81,10 @@ static int start(struct nvml *nvml, struct drarun_error *err)
 {
     char *argv[] = {nvml->program, nvml->library, NULL};
     const struct child_program program = {
-        .argv = argv, .env = environ, .deadline_ms = FOR_EVER_MS, .line = on_line};
+        .argv = argv, .env = environ, .line = on_line}; /* the answers have deadlines */
     nvml->started_ms = clock_ms();
     nvml->ready = false;
-    nvml->end[0] = '\0';
+    nvml->fault[0] = '\0';
     int rc = child_start(nvml->base, &program, on_end, nvml, &nvml->child);
     return rc < 0 ? error_set(err, -rc, "%s: %s", nvml->program, strerror(-rc)) : 0;
 }
@@ -128,10 +118,10 @@ static void tell_silence(struct nvml *nvml, int64_t ms)
     if (nvml->silent)
         return;
     nvml->silent = true;
-    if (nvml->end[0])
-        log_error("NVML: " PROGRAM " ended (%s): GPUs are published as it described them last, and "
+    if (nvml->fault[0])
+        log_error("NVML: " PROGRAM " %s: GPUs are published as it described them last, and "
                   "new errors of theirs are not noticed; it is started again every %" PRId64 " s",
-                  nvml->end, nvml->limits.again / 1000);
+                  nvml->fault, nvml->limits.again / 1000);
     else
         log_error("NVML has not answered for %" PRId64 " s: GPUs are published as it described "
                   "them last, and new errors of theirs are not noticed; it is asked again every "
@@ -150,6 +140,8 @@ static int begin(struct nvml *nvml, int64_t ms, struct drarun_error *err)
         json_int_t code = json_integer_value(json_object_get(answer, "errno"));
         return error_set(err, code > 0 && code < 4096 ? (int)code : EIO, "%s", why);
     }
+    if (!json_is_true(json_object_get(answer, "ready")))
+        return error_set(err, EPROTO, PROGRAM " began with something else than its first line");
     nvml->ready = true;
     return 0;
 }
@@ -187,6 +179,8 @@ static json_t *ask(struct nvml *nvml, const char *what)
         nvml->silent = false;
         return json_incref(list);
     }
+    if (answer)
+        snprintf(nvml->fault, sizeof nvml->fault, "gave an answer without \"%s\"", what);
     if (rc < 0) /* to nobody: how it has ended comes now */
         json_decref(await(nvml, nvml->limits.ask));
     tell_silence(nvml, nvml->limits.ask);

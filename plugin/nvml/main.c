@@ -2,9 +2,11 @@
 /* drarun-nvml [LIBRARY]: the node plugin's questions to NVIDIA's library. The plugin starts it; a
  * person has nvidia-smi. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -12,11 +14,21 @@
 #include "lib/doc/json_memory.h"
 #include "plugin/nvml/told.h"
 
+static FILE *answers; /* stdout as the plugin gave it */
+
+/* What NVIDIA's library might write to stdout goes to stderr. */
+static bool keep_stdout(void)
+{
+    int fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+    answers = fd >= 0 ? fdopen(fd, "w") : NULL;
+    return answers && dup2(STDERR_FILENO, STDOUT_FILENO) >= 0;
+}
+
 /* Takes it, and writes it as one line. False: nobody reads any more. */
 static bool answer_take(json_t *json)
 {
-    bool written =
-        json_dumpf(json, stdout, JSON_COMPACT) == 0 && putchar('\n') == '\n' && fflush(stdout) == 0;
+    bool written = json_dumpf(json, answers, JSON_COMPACT) == 0 && putc('\n', answers) == '\n' &&
+                   fflush(answers) == 0;
     json_decref(json);
     return written;
 }
@@ -40,6 +52,10 @@ int main(int argc, char *argv[])
     if (argc > 2 || (argc == 2 && argv[1][0] == '-')) {
         log_error("expected drarun-nvml [LIBRARY]; drarun-plugin starts it");
         return error_exit_status(DRARUN_ERR_USAGE);
+    }
+    if (!keep_stdout()) {
+        log_error("stdout: %s", strerror(errno));
+        return error_exit_status(DRARUN_ERR_INFRASTRUCTURE);
     }
     int rc = nvml_library_open(argc == 2 ? argv[1] : NULL, &told.lib, &err);
     if (rc < 0) {

@@ -210,6 +210,22 @@ static void test_library_that_crashes(void **state)
     silence(".crash", 10000);
 }
 
+static void test_library_that_talks(void **state)
+{
+    (void)state;
+    struct tree tree = machine("gpu 0000:00:05.0 GPU-a 4 183359 18 NVIDIA B200\n"
+                               "xid 0000:00:05.0 48\n");
+    struct nvml *nvml = opened();
+    struct nvml_xid xids[8];
+    tree_file(&tree, "nvml.talk", "");
+    struct node_devices devices = found(&tree, nvml);
+    assert_string_equal(devices.list[0].gpu.uuid, "GPU-a");
+    assert_int_equal(nvml_xids(nvml, xids, 8), 1);
+    node_devices_done(&devices);
+    nvml_close(nvml);
+    tree_drop(&tree);
+}
+
 static void test_errors(void **state)
 {
     (void)state;
@@ -247,6 +263,7 @@ int main(void)
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_driver_that_hangs),
         cmocka_unit_test(test_library_that_crashes),
+        cmocka_unit_test(test_library_that_talks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

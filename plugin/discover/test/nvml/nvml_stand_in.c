@@ -9,7 +9,7 @@
  * more nvlink ADDRESS LINK FIRST MORE          the same of a link's replays fail CODE of nvmlInit
  *
  * While a file of that name with .hang behind it is there, the count of GPUs never comes, as where
- * a driver hangs; with .crash, the process ends.
+ * a driver hangs; with .crash, the process ends; with .talk, the library writes to stdout.
  *
  * Errors as NVML API reference, nvmlReturn_t. */
 #include <stdbool.h>
@@ -151,6 +151,8 @@ int nvmlDeviceGetCount_v2(unsigned *count)
         pause();
     if (is_told(".crash"))
         _exit(3);
+    if (is_told(".talk"))
+        puts("a library that talks");
     *count = 0;
     while (nth(NULL, *count))
         ++*count;
