@@ -154,11 +154,13 @@ def test_launcher_without_benchmark(source, tmp_path):
     assert not any("drarun-bench" in each or "drarun-accept" in each for each in files), sorted(files)
     drarun = prefix / "bin/drarun"
     assert "bench      not in this build" in run(drarun, "help")
-    for words in (["bench", "all_reduce"], ["bench", "judge", "x"], ["help", "bench"], ["accept", "job.yaml"]):
+    missing = "{}: this drarun was built without the benchmark (-DDRARUN_BENCH=OFF): "
+    for words in (["bench", "all_reduce"], ["bench", "judge", "x"], ["accept", "job.yaml"]):
         done = subprocess.run([drarun, *words], capture_output=True, text=True, timeout=patience(60), check=False)
-        name = words[0] if words[0] != "help" else words[1]
         assert done.returncode == 64 and done.stdout == "", done
-        assert done.stderr.startswith(f"drarun: {name}: this drarun was built without the benchmark (-DDRARUN_BENCH=OFF): "), done
+        assert done.stderr.startswith("drarun: " + missing.format(words[0])), done
+    for words in (["help", "bench"], ["bench", "judge", "--help"]):
+        assert run(drarun, *words).startswith(missing.format("bench")), words
     library = ctypes.CDLL(str(prefix / "lib/libdrarun.so.0"))
     error = ctypes.create_string_buffer(1024)
     assert library.drarun_bench_verdicts(b"x", ctypes.c_size_t(1), None, None, error) == -errno.ENOTSUP
