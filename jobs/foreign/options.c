@@ -16,7 +16,7 @@
 #define NAMES "what ranks publish is known to all jobs of the user on this machine: leave it out"
 #define NO_FILES "drarun copies no files: the program must be on every machine"
 #define DEBUGGER "start the debugger as the program: drarun -n 2 xterm -e gdb --args PROGRAM"
-#define FAILS "a rank that fails ends the job, but for --on-rank-failure continue"
+#define FAILS "a rank that fails ends the job, unless --on-rank-failure continue is given"
 #define GO_ON "--on-rank-failure=continue"
 #define REPORT "--report FILE and --output json tell how the job ended, -v each step"
 #define MAPPING                                                                                    \

@@ -58,8 +58,9 @@ static const struct option_spec option_list[] = {
      .group = pods,
      .kind = OPTION_TEXT,
      .offset = offsetof(struct options, through),
-     .help = "how to reach the pods: direct, or through the API server\n(default auto: direct if "
-             "they answer)"},
+     .help =
+         "how to reach the pods: direct; api: through the API\nserver; auto (default): direct if "
+         "they answer"},
     {.name = "lost-after",
      .value = "TIME",
      .group = pods,

@@ -60,7 +60,7 @@ static const struct option_spec cancel_list[] = {
      .group = "Which jobs",
      .kind = OPTION_FLAG,
      .offset = FIELD(job.all),
-     .help = "cancel all jobs of the namespace"},
+     .help = "cancel all jobs of the namespace, also those that have\nended"},
     CLUSTER_OPTIONS(struct options),
     VERB_LEVEL_OPTIONS,
     VERB_HELP_OPTION(struct options),
@@ -240,7 +240,10 @@ static int run(const struct verb *verb, int (*do_it)(const struct cluster_job *)
     }                                                                                              \
     const struct verb verb_##name = {#name, arguments, summary, &table, run_##name, brief}
 
-DEFINE_VERB(cancel, "JOB... | --all", "Ends jobs of the cluster.", cancel_table, "end jobs");
+DEFINE_VERB(cancel, "JOB... | --all",
+            "Ends jobs of the cluster; of one that has ended, deletes what is left, with its "
+            "status and output.",
+            cancel_table, "end jobs");
 DEFINE_VERB(describe, "JOB", "Shows everything about a job of the cluster.", describe_table,
             "everything about a job");
 DEFINE_VERB(list, NULL, "Lists the jobs of the cluster.", list_table, "jobs");

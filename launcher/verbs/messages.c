@@ -130,10 +130,10 @@ static const struct table {
     void (*each)(message_fn fn, void *arg);
 } tables[] = {
     {"Warnings about devices and the network",
-     "`drarun plan`, `drarun env` and the launcher's log say them as `CODE: details`, with the "
-     "worker: what was allocated is not what the job would be fastest or safest with. The same "
-     "code ends the job with status 65 or 76 where it says `refused`. Code: `jobs/derive`; rules: "
-     "[011](design/011-derivation.md).",
+     "`drarun plan`, `drarun env` and the launcher's log print these as `CODE: details`, with the "
+     "worker. A warning means that the allocated devices will not give the job its best speed or "
+     "safety. Where the line says `refused`, the job ends with status 65 or 76. Code: "
+     "`jobs/derive`; rules: [011](design/011-derivation.md).",
      {"code", "meaning", "what to do"},
      each_warning},
     {"Checks before the ranks start",
@@ -199,9 +199,10 @@ static void add_row(const struct message *message, void *arg)
 
 void messages_page(struct buf *out)
 {
-    buf_add_str(out, "# Messages\n\nWritten by `scripts/message-page` of the program's own tables; "
-                     "`drarun help CODE` shows the same of one code, as of `NO_RDMA_NIC`, "
-                     "`TcpFallback`, `no-finalize` or `76`.\n");
+    buf_add_str(out,
+                "# Messages\n\nWritten by `scripts/message-page` from the program's own tables; "
+                "`drarun help CODE` shows the entry of one code, such as `NO_RDMA_NIC`, "
+                "`TcpFallback`, `no-finalize` or `76`.\n");
     for (size_t i = 0; i < ARRAY_LEN(tables); i++) {
         const struct table *table = &tables[i];
         buf_printf(out, "\n## %s\n\n%s\n\n|", table->title, table->intro);

@@ -53,14 +53,15 @@ static const struct option_spec option_list[] = {
      .group = manifests,
      .kind = OPTION_TEXT,
      .offset = RENDER(api),
-     .help = "version of resource.k8s.io (default v1)"},
+     .help = "version of resource.k8s.io: v1 (default), v1beta2 or\nv1beta1"},
     {.name = "claims",
      .value = "MODE",
      .choices = "direct template",
      .group = manifests,
      .kind = OPTION_TEXT,
      .offset = RENDER(claims),
-     .help = "one claim and pod for each worker, or a template and an\nIndexed Job (default: the "
+     .help = "direct: one claim and pod for each worker; template: one\ntemplate and an Indexed "
+             "Job (default: the "
              "spec's)"},
     {.name = "step",
      .value = "N",
@@ -101,8 +102,8 @@ static const struct option_spec option_list[] = {
      .group = manifests,
      .kind = OPTION_TEXT,
      .offset = RENDER(pod_groups),
-     .help = "version of scheduling.k8s.io, for gangScheduling: auto\n(default: the cluster serves "
-             "none)"},
+     .help = "version of scheduling.k8s.io, for gangScheduling: auto:\nv1, v1beta1, v1alpha3 or "
+             "v1alpha2 (default: the cluster serves\nnone)"},
     {.name = "here",
      .group = manifests,
      .kind = OPTION_FLAG,

@@ -61,7 +61,7 @@ static const struct option_spec option_list[] = {
      .group = job,
      .kind = OPTION_TEXT,
      .offset = offsetof(struct options, output),
-     .help = "the job's name (default), or its namespace and UID too"},
+     .help = "name (default); json or yaml: its namespace and UID too"},
     CLUSTER_OPTIONS(struct options),
     VERB_LEVEL_OPTIONS,
     VERB_HELP_OPTION(struct options),

@@ -12,6 +12,7 @@
 
 #include "jobs/foreign/options.h"
 #include "launcher/verbs/completion.h"
+#include "launcher/verbs/verbs.h"
 #include "launcher/run/foreign.h"
 #include "launcher/run/options.h"
 #include "lib/base/cleanup.h"
@@ -459,6 +460,31 @@ static void table_is_consistent(void **state)
     }
 }
 
+/* What a list of choices has, its help names. */
+static void check_choices(const struct verb *verb)
+{
+    char text[256], *left = NULL;
+    for (size_t i = 0; verb->options && i < verb->options->count; i++) {
+        const struct option_spec *spec = &verb->options->list[i];
+        if (!spec->choices || !spec->help)
+            continue;
+        snprintf(text, sizeof text, "%s", spec->choices);
+        for (char *word = strtok_r(text, " ", &left); word; word = strtok_r(NULL, " ", &left))
+            if (strcmp(word, "FILE") != 0 && strcmp(word, "DIR") != 0 && !strstr(spec->help, word))
+                fail_msg("drarun %s --%s: the help lacks %s", verb->name, spec->name, word);
+    }
+    for (size_t i = 0; verb->parts && verb->parts[i]; i++)
+        check_choices(verb->parts[i]);
+}
+
+static void help_names_every_choice(void **state)
+{
+    (void)state;
+    for (const struct verb_group *group = verb_groups; group->title; group++)
+        for (size_t i = 0; group->verbs[i]; i++)
+            check_choices(group->verbs[i]);
+}
+
 static void help_and_completion_know_every_option(void **state)
 {
     struct buf help = BUF_INIT, completion = BUF_INIT;
@@ -504,6 +530,7 @@ int main(void)
         cmocka_unit_test(picks_what_it_knows),
         cmocka_unit_test(hands_on_what_others_know),
         cmocka_unit_test(table_is_consistent),
+        cmocka_unit_test(help_names_every_choice),
         cmocka_unit_test(help_and_completion_know_every_option),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
