@@ -8,8 +8,10 @@ import select
 import shutil
 import signal
 import socket
+import subprocess
 import threading
 import time
+import types
 from pathlib import Path
 
 import pytest
@@ -535,6 +537,31 @@ def test_launcher_is_killed(drarun, nodes, agents):
     nothing_left(job, machines)
     still_serve(drarun, some, under=machines.head.enter)
     assert "the launcher is gone" in stop(some)
+
+
+def written(uid):
+    """What its processes have written so far, in bytes."""
+    return {pid: int(re.search(r"wchar: (\d+)", Path(f"/proc/{pid}/io").read_text())[1]) for pid, _ in all_processes(b"DRARUN_JOB=" + uid)}
+
+
+def test_launcher_is_killed_amidst_output(drarun, agents, tmp_path):
+    """Nobody reads it, and more than it had taken was on its way: the agents read their ranks' pipes to the end all the same."""
+    some, (unread, output) = agents(2, once=False), os.pipe()
+    script = f"echo $DRARUN_JOB >{tmp_path}/$RANK.new; mv {tmp_path}/$RANK.new {tmp_path}/$RANK; exec yes"
+    with subprocess.Popen([BUILD / "bin/drarun", *some.options, "-n", "4", "sh", "-c", script], stdout=output, stdin=subprocess.DEVNULL) as launcher:
+        os.close(output)
+        end, before, now = time.monotonic() + patience(), {}, {}
+        while len(now) < 4 or now != before:  # until all wait in write
+            assert time.monotonic() < end, now
+            time.sleep(0.3)
+            uid = (tmp_path / "0").read_text().strip().encode() if len([*tmp_path.glob("[0-3]")]) == 4 else b"none yet"
+            before, now = now, written(uid)
+        launcher.kill()
+    os.close(unread)
+    job = types.SimpleNamespace(uid=uid.decode())
+    nothing_left(job)
+    still_serve(drarun, some)
+    stop(some)
 
 
 @pytest.mark.parametrize("name", ["openmpi4", "mpich5"])

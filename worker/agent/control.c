@@ -215,6 +215,7 @@ void agent_control_closed(struct channel *channel, const struct drarun_error *er
     const char *why = err->code ? err->text : "connection closed";
     (void)channel;
     agent->launcher.lost = true;
+    agent_forgive_output(agent);
     agent_reach_drop(agent);
     agent_names_drop(agent);
     if (agent_is_kept(agent) &&

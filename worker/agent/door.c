@@ -26,6 +26,8 @@ static void control_take(struct agent *agent, struct channel *channel,
     launcher->generation = hello ? hello->generation : 0;
     /* what it did not launch it cannot go on with; it can end it */
     launcher->heir = agent->state != AGENT_IDLE;
+    if (launcher->heir)
+        agent_forgive_output(agent);
     channel_set_callbacks(channel, agent_control_message, agent_control_closed, agent);
     agent_send_hello(agent);
     /* in a pod always: the launcher awaits it */

@@ -299,6 +299,9 @@ void agent_rank_abort(struct agent *agent, uint32_t rank, int status, const char
 /* For struct ranks_owner. */
 void agent_on_output(void *arg, uint32_t rank, enum rank_stream stream, const void *data,
                      size_t length, bool partial);
+/* What is underway to a launcher that was lost or replaced, which never gives it back: else ranks
+ * would wait in write, and their pipes would not be read to the end. */
+void agent_forgive_output(struct agent *agent);
 bool agent_on_reaped(void *arg, const struct rank_result *result);
 void agent_on_ended(void *arg, const struct rank_result *result);
 void agent_on_settled(void *arg);

@@ -305,6 +305,12 @@ void agent_on_output(void *arg, uint32_t rank, enum rank_stream stream, const vo
     agent_send(agent, &envelope);
 }
 
+void agent_forgive_output(struct agent *agent)
+{
+    if (agent->ranks)
+        ranks_output_done(agent->ranks, SIZE_MAX);
+}
+
 void agent_on_input_done(void *arg, size_t bytes)
 {
     Drarun__Wire__InputAck message = DRARUN__WIRE__INPUT_ACK__INIT;
