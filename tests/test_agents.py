@@ -564,6 +564,14 @@ def test_launcher_is_killed_amidst_output(drarun, agents, tmp_path):
     stop(some)
 
 
+def test_interrupt_from_the_agents_terminal(agents):
+    """It reaches the guard and the agent at the same time, and both end in order."""
+    some = agents(1, once=False)
+    os.killpg(some.jobs[0].pid, signal.SIGINT)
+    result = some.jobs[0].finish(timeout=10)
+    assert result.rc == 0 and "signal" not in result.err, result
+
+
 @pytest.mark.parametrize("name", ["openmpi4", "mpich5"])
 def test_agent_is_killed_under_mpi(drarun, nodes, agents, mpi_named, name):
     """With shared memory and sockets of the library in use."""

@@ -121,6 +121,7 @@ int guard_run(struct guard *guard, int (*agent)(struct guard *guard, void *arg),
         prctl(PR_SET_PDEATHSIG, SIGTERM);
         if (getppid() != self)
             _exit(70);
+        signal(SIGINT, SIG_IGN); /* a terminal's goes to all; the guard passes it on as SIGTERM */
         sigset_t mask = guard->before;
         sigaddset(&mask, SIGTERM); /* until the agent can take it */
         sigprocmask(SIG_SETMASK, &mask, NULL);
