@@ -572,6 +572,13 @@ def test_interrupt_from_the_agents_terminal(agents):
     assert result.rc == 0 and "signal" not in result.err, result
 
 
+def test_binding_counts_the_ranks_of_a_machine(drarun, agents):
+    """Two agents of one machine divide its cores as two workers of a local job do."""
+    show = ("-n", 2, "--bind", "core", "sh", "-c", "echo $RANK $(grep Cpus_allowed_list /proc/self/status)")
+    by_hand = drarun(*agents(2).options, *show).ok().out
+    assert sorted(by_hand.splitlines()) == sorted(drarun("--workers", 2, *show).ok().out.splitlines())
+
+
 @pytest.mark.parametrize("name", ["openmpi4", "mpich5"])
 def test_agent_is_killed_under_mpi(drarun, nodes, agents, mpi_named, name):
     """With shared memory and sockets of the library in use."""

@@ -448,6 +448,17 @@ static int read_own_cpus(struct cpus *cpus, struct drarun_error *err)
     return cpus_read(-1, own, sizeof own, cpus, err);
 }
 
+/* Of all workers whose agents are on this machine, as its slots are counted (local_first_slot). */
+static uint32_t ranks_of_machine(const struct agent_job *job)
+{
+    const Drarun__Wire__Launch *launch = job->wire;
+    uint32_t ranks = 0;
+    for (uint32_t w = 0; w < job->map.workers; w++)
+        if (strcmp(launch->workers[w]->host, launch->workers[job->worker]->host) == 0)
+            ranks += job->map.local_sizes[w];
+    return ranks;
+}
+
 /* The CPUs of the ranks here, all together; UINT32_MAX when they are not bound to some. */
 static uint32_t count_bound_cpus(const struct agent_job *job)
 {
@@ -458,7 +469,7 @@ static uint32_t count_bound_cpus(const struct agent_job *job)
         return UINT32_MAX;
     if (read_own_cpus(&cpus, NULL) < 0)
         return UINT32_MAX;
-    uint32_t here = job->wire->same_host ? job->map.ranks : job->local_count;
+    uint32_t here = ranks_of_machine(job);
     for (uint32_t i = 0; i < job->local_count; i++) {
         cleanup_free uint32_t *ids = NULL;
         size_t count = 0;
@@ -515,7 +526,7 @@ int agent_prepare_take(struct agent *agent, Drarun__Wire__Launch *launch, struct
     if (rc < 0)
         return rc;
     struct agent_job *job = &agent->job;
-    uint32_t here = job->wire->same_host ? job->map.ranks : job->local_count;
+    uint32_t here = ranks_of_machine(job);
     job->oversubscribed = !job->mpirun && agent_is_oversubscribed(job, here);
     if (job->wire->inherit_env)
         strlist_add_all(&agent->environment, environ);
@@ -585,7 +596,7 @@ static int choose_cpus(struct agent *agent, const struct cpus *cpus, uint32_t in
     const struct bind_policy *policy = &agent_job_group_of(job, job->local[index])->bind;
     bool shared = false;
     uint32_t slot = job->wire->local_first_slot;
-    uint32_t here = job->wire->same_host ? job->map.ranks : job->local_count;
+    uint32_t here = ranks_of_machine(job);
     int rc = policy->kind == BIND_NONE
                  ? rank_setting_cpus(job->wire, index, cpus, ret_ids, ret_count, err)
                  : bind_cpus(policy, cpus, slot + index, here, ret_ids, ret_count, &shared, err);
