@@ -23,8 +23,9 @@ def test_another_rank(drarun, where):
     assert drarun(*where, "--stdin", 3, "-l", "cat", input="a\n").ok().out == "[3] a\n"
 
 
-@pytest.mark.parametrize("where", [("-n", 4), ("--workers", 2, "-n", 4)])
+@pytest.mark.parametrize("where", [("-n", 4), ("--workers", 2, "-n", 4), ("--workers", 5, "-n", 4)])
 def test_all(drarun, where):
+    """Also with a worker that has no rank."""
     data = b"0123456789abcdef" * 100_000
     out = drarun(*where, "--stdin", "all", *SUM, input=data, text=False).ok().out
     assert out == (hashlib.md5(data).hexdigest() + "  -\n").encode() * 4

@@ -128,6 +128,8 @@ static bool on_rank_message(struct agent *agent, const Drarun__Wire__Envelope *m
     case DRARUN__WIRE__ENVELOPE__BODY_INPUT:
         if (ranks)
             take_input(agent, message->input);
+        else if (message->input->data.len > 0) /* no rank is here: it has room for more */
+            agent_on_input_done(agent, message->input->data.len);
         return true;
     case DRARUN__WIRE__ENVELOPE__BODY_SIGNAL:
         if (ranks && message->signal->signo > 0 && message->signal->signo < NSIG)
