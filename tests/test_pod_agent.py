@@ -290,6 +290,22 @@ def test_ranks_end_when_no_launcher_comes(drarun, pod):
     job.finish(clean=False)
 
 
+def test_each_rank_has_its_time_when_no_launcher_comes(drarun, pod, tmp_path):
+    """Also where a neighbour's ranks needed none of it, and its agent has left."""
+    pods = [pod(), pod()]
+    job = drarun.start("--agents", ",".join(each.address for each in pods), "--key-file", pods[0].key_file, "--orphan-wait", "1s", "--kill-after", "50s",
+                       "-n", 2, "sh", "-c", f'trap "[ $RANK = 0 ] || until [ -e {tmp_path}/left ]; do sleep 0.05; done; sleep 0.5; echo saved >{tmp_path}/saved$RANK; exit 0" TERM; '
+                       'echo up; while :; do sleep 0.05; done')
+    wait_for_text(job, "up\n")
+    wait_for_text(job, "up\n")
+    job.signal(signal.SIGKILL)
+    assert pods[0].agent.finish(60, clean=False).rc == 70  # what its neighbour has is still there
+    (tmp_path / "left").touch()
+    assert pods[1].agent.finish(60).rc == 70
+    assert {path.name for path in tmp_path.glob("saved*")} == {"saved0", "saved1"}
+    job.finish(clean=False)
+
+
 def test_a_second_drarun_ends_what_the_first_left(drarun, pod):
     some = pod()
     job = drarun.start(*some.options, "--orphan-wait", "30s", "-n", 1, "sh", "-c", "echo up; sleep 1000")

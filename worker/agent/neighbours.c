@@ -70,9 +70,17 @@ static void peers_ready(void *arg)
 static void peers_lost(void *arg, const struct drarun_error *err)
 {
     struct agent *agent = arg;
-    /* at the end everyone leaves in turn */
-    if (agent->state != AGENT_DONE)
+    if (agent->state == AGENT_DONE) /* at the end everyone leaves in turn */
+        return;
+    if (!agent->launcher.lost) {
         agent_fail(agent, err);
+        return;
+    }
+    /* without a launcher all end their ranks, and the first to be done leaves: those here keep the
+     * time that they have after SIGTERM */
+    agent_send_failure(agent, err, -1);
+    if (agent->state != AGENT_ENDING)
+        agent_end_ranks(agent, false);
 }
 
 static const struct peers_owner peers_owner = {
