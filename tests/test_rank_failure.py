@@ -110,6 +110,23 @@ def test_others_could_wait(drarun, client, where, case, status, said):
     assert ("could wait for it, so it ended the job" in result.err) == (status in (5, 139)), result
 
 
+# As an MPI program that begins a second session: rank 0 then waits for the others in a barrier, and they leave.
+AGAIN = """
+import os, socket
+server = socket.socket(fileno=int(os.environ["PMI_FD"]))
+for line in ("init pmi_version=1 pmi_subversion=1", "finalize", "init pmi_version=1 pmi_subversion=1", *(["barrier_in"] if os.environ["RANK"] == "0" else [])):
+    server.sendall(f"cmd={line}\\n".encode())
+    assert server.recv(4096)
+"""
+
+
+@pytest.mark.parametrize("where", PLACES)
+def test_leaves_after_it_has_begun_again(drarun, where):
+    """What it finalized was its first session: the others wait for it in the second."""
+    result = drarun(*PLACES[where], "/usr/bin/python3", "-c", AGAIN, timeout=60)
+    assert result.rc == 1 and re.search(r"drarun: rank [1-3] .* exited with status 0 .*without finalizing", result.err), result
+
+
 @pytest.mark.parametrize("where", PLACES)
 def test_fails_before_others_connect(drarun, client, tmp_path, where):
     """They wait for it in PMIx_Init, or in the first fence after it."""
