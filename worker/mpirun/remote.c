@@ -50,6 +50,7 @@ struct remote {
     size_t client_count;
     LIST_HEAD(, client) clients;
     struct channel *server; /* NULL: this worker has none, or it has ended */
+    bool over;              /* the program has ended: a server that begins now ends at once */
 };
 
 /* ---- hosts ---- */
@@ -226,6 +227,8 @@ int remote_server(struct remote *remote, char ***ret_argv, int *ret_fd, struct d
         free(argv);
         return error_set(err, ENOMEM, "out of memory");
     }
+    if (remote->over)
+        channel_free(TAKE_PTR(remote->server));
     snprintf(number, sizeof number, "%d", server);
     argv[0] = unconst("/proc/self/exe");
     argv[1] = unconst("--remote-serve");
@@ -292,6 +295,7 @@ bool remote_routed(struct remote *remote, const Drarun__Wire__Routed *message)
 
 void remote_end(struct remote *remote)
 {
+    remote->over = true;
     channel_free(TAKE_PTR(remote->server)); /* it ends with its connection */
 }
 

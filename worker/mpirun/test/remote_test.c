@@ -122,13 +122,36 @@ static void at_the_descriptor_limit(void **state)
     assert_int_equal(tree_remove(AT_FDCWD, folder), 0);
 }
 
+/* The program ended before this worker was told to start: its server reads the end at once. */
+static void the_end_may_come_first(void **state)
+{
+    (void)state;
+    Drarun__Wire__Launch launch;
+    Drarun__Wire__Worker workers[3], *pointers[3];
+    struct agent_job job = {.wire = &launch};
+    char folder[] = "/tmp/remote-XXXXXX", byte, **argv = NULL;
+    int server = -1;
+    fill(&launch, workers, pointers, false);
+    assert_non_null(mkdtemp(folder));
+    struct event_base *base = event_base_new();
+    struct remote *remote = remote_new(base, &job, folder, no_route, NULL, NULL);
+    assert_non_null(remote);
+    remote_end(remote);
+    assert_int_equal(remote_server(remote, &argv, &server, NULL), 0);
+    assert_int_equal(recv(server, &byte, 1, 0), 0);
+    close(server);
+    free(argv);
+    remote_free(remote);
+    event_base_free(base);
+    assert_int_equal(tree_remove(AT_FDCWD, folder), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_of_hosts),
-        cmocka_unit_test(names_on_one_machine),
-        cmocka_unit_test(known_by_name),
-        cmocka_unit_test(at_the_descriptor_limit),
+        cmocka_unit_test(names_of_hosts),         cmocka_unit_test(names_on_one_machine),
+        cmocka_unit_test(known_by_name),          cmocka_unit_test(at_the_descriptor_limit),
+        cmocka_unit_test(the_end_may_come_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
