@@ -574,10 +574,10 @@ ROUNDS = [
      (f"helm uninstall drarun -n {SYSTEM}", (None, None))],
     [(f"kubectl create namespace {SYSTEM}", (None, None)),
      (f"kubectl label namespace {SYSTEM} {SECURITY}=privileged", (None, None)),
-     (f"{INSTALL} -n {SYSTEM} --set plugin.enabled=true", (SYSTEM, SYSTEM))],
+     (f"helm upgrade --install drarun deploy/chart -n {SYSTEM} --set plugin.enabled=true "
+      "--set-string image.repository=REGISTRY/drarun,image.tag=TAG", (SYSTEM, SYSTEM))],
     [(f"{INSTALL} -n drarun --create-namespace", ("drarun", None)),
-     (f"helm install drarun-plugin deploy/chart -n {SYSTEM} --set plugin.enabled=true,controller.enabled=false", ("drarun", SYSTEM)),
-     (f"helm upgrade drarun-plugin deploy/chart -n {SYSTEM} --reset-values -f values.yaml --set plugin.enabled=true,controller.enabled=false", ("drarun", SYSTEM))],
+     (f"helm install drarun-plugin deploy/chart -n {SYSTEM} --set plugin.enabled=true,controller.enabled=false", ("drarun", SYSTEM))],
 ]
 BEFORE = {2: f"kubectl create namespace {SYSTEM}"}  # as the page's first commands have it
 
@@ -591,7 +591,6 @@ def typed_of_pages():
 def test_commands_of_the_pages(cluster, tmp_path):
     """As they stand there. No node is there to start a pod."""
     (tmp_path / "deploy").symlink_to(SOURCE / "deploy")
-    (tmp_path / "values.yaml").write_text("{}\n")
     env = {f"HELM_{name}_HOME": str(tmp_path / name) for name in ("CACHE", "CONFIG", "DATA")}
     env["PATH"] = f"{program().parent}:{cluster.programs}:{os.environ['PATH']}"
 

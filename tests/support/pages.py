@@ -92,7 +92,7 @@ LEFT_OUT = {
     "docs/node-plugin.md": {
         "drarun-plugin discover": "test_plugin_discover.py::test_live, with devices",
         "drarun doctor --node": "test_doctor.py::test_text_of_this_machine",
-        "kubectl apply -f deploy/plugin.yaml": "test_cluster_plugin.py::test_manifest, with the image of the build",
+        "sed 's#ghcr.io/drarun/drarun[0-9.:]*#REGISTRY/drarun:TAG#' deploy/plugin.yaml | kubectl apply -f -": "test_cluster_plugin.py::test_manifest, with the image of the build",
         "kubectl apply -f deploy/admission.yaml": "test_deploy.py::test_claims_that_no_container_lists",
         "drarun doctor": "test_doctor.py::test_cluster_with_devices",
         "kubectl get resourceslices": "reads what test_cluster_plugin.py::test_manifest relies on",
