@@ -47,6 +47,11 @@ int reader_result(const struct reader *r, struct drarun_error *err)
                       r->findings - 1);
 }
 
+void reader_fail_memory(const struct reader_node *node)
+{
+    node->reader->texts.failed = true;
+}
+
 struct reader_node reader_root(struct reader *r, size_t document)
 {
     return (struct reader_node){.reader = r,

@@ -66,6 +66,8 @@ struct reader_node reader_value(struct reader *r, json_t *value, const char *nam
 bool reader_get(const struct reader_node *object, const char *key, struct reader_node *ret_node);
 struct reader_node reader_item(const struct reader_node *list, size_t index);
 
+/* No memory for what was read: reader_result is -ENOMEM, whatever was found. */
+void reader_fail_memory(const struct reader_node *node);
 /* Findings: at the value, at a member's key. */
 int reader_fail(const struct reader_node *node, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -150,7 +150,7 @@ static char *field_text(const struct reader_node *object, const char *key)
         return NULL;
     char *copy = strdup(text);
     if (!copy)
-        reader_fail(&at, "out of memory");
+        reader_fail_memory(&at);
     return copy;
 }
 
@@ -191,15 +191,17 @@ static void field_file(const struct part *part, const char *key, struct kept_fil
     cleanup_free char *data = field_secret(&part->body, data_key);
     if (data && reader_get(&part->body, data_key, &at)) {
         int rc = base64_decode(data, &file->content);
-        if (rc < 0)
-            reader_fail(&at, "%s", rc == -EINVAL ? "expected base64" : "out of memory");
+        if (rc == -EINVAL)
+            reader_fail(&at, "expected base64");
+        else if (rc < 0)
+            reader_fail_memory(&at);
         return;
     }
     cleanup_free char *path = field_text(&part->body, key);
     if (!path || !reader_get(&part->body, key, &at))
         return;
     if (!(file->path = resolve(part, path)))
-        reader_fail(&at, "out of memory");
+        reader_fail_memory(&at);
     else if (kept_file_refresh(file, &why) < 0)
         reader_fail(&at, "%s", why.text);
 }
@@ -257,7 +259,7 @@ static void read_token(const struct part *part, struct kube_config *config)
     struct drarun_error why = {0};
     if (path && reader_get(&part->body, "tokenFile", &at)) {
         if (!(config->token.path = resolve(part, path)))
-            reader_fail(&at, "out of memory");
+            reader_fail_memory(&at);
         else if (kept_file_refresh(&config->token, &why) < 0)
             reader_fail(&at, "%s", why.text);
         return;
@@ -334,7 +336,7 @@ static void resolve_command(const struct part *part, const struct reader_node *e
     free(spec->command);
     spec->command = whole;
     if (!whole)
-        reader_fail(exec, "out of memory");
+        reader_fail_memory(exec);
 }
 
 static void read_exec(const struct part *part, const struct reader_node *exec,
@@ -346,7 +348,7 @@ static void read_exec(const struct part *part, const struct reader_node *exec,
         return;
     struct exec_spec *spec = calloc(1, sizeof *spec);
     if (!spec) {
-        reader_fail(exec, "out of memory");
+        reader_fail_memory(exec);
         return;
     }
     config->exec = spec;
@@ -364,7 +366,7 @@ static void read_exec(const struct part *part, const struct reader_node *exec,
     check_version(exec, spec);
     resolve_command(part, exec, spec);
     if (spec->args.failed || spec->env.failed)
-        reader_fail(exec, "out of memory");
+        reader_fail_memory(exec);
 }
 
 static void read_user(const struct part *part, struct kube_config *config)
