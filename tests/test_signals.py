@@ -236,14 +236,27 @@ def signals_caught(pid):
     return next(line.split()[1] for line in open(f"/proc/{pid}/status") if line.startswith("SigCgt"))
 
 
+def has_ended(pid):
+    """A zombie has closed its files."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
 def test_what_killed_agents_leave_is_removed_by_the_next_job(drarun):
     """As after pkill -9 drarun: nobody is left who could remove it at once, and shared memory is kept."""
     job = started(drarun, "-n", 2, "sh", "-c", READY + "exec sleep 1000")
     running = started(drarun, "-n", 2, "sh", "-c", READY + "exec sleep 1000")
+    pids = list(job.processes())
     for signo in (signal.SIGSTOP, signal.SIGKILL):  # nobody sees another one end
-        for pid in job.processes():
+        for pid in pids:
             os.kill(pid, signo)
     job.process.wait(patience())
+    end = time.monotonic() + patience()
+    while not all(map(has_ended, pids)):  # until then what the agent made is in use
+        assert time.monotonic() < end, pids
+        time.sleep(0.01)
     left = [*Path("/dev/shm").glob("drarun-*"), *job.tmp.glob("drarun-*")]
     there = list(running.tmp.glob("drarun-*"))
     names = {path.name for path in left} - {path.name for path in there}
