@@ -25,7 +25,7 @@ OF_THE_NODE = {"azure-nd96isr-h100-v5": "opt/microsoft/ndv5/topo.xml"}  # mounte
 SCRIPT = "usr/local/gib/scripts/set_nccl_env.sh"
 SAYS = "export NCCL_NET=gIB NCCL_IB_TC=77 NCCL_OF_THE_SCRIPT=1"
 OURS = ("NCCL_", "UCX_", "OMPI_MCA_", "FI_", "GLOO_", "CUDA_", "HIP_", "LD_LIBRARY_PATH")
-OF_RANKS = ("OMPI_MCA_btl_", "OMPI_MCA_hwloc_", "OMPI_MCA_orte_", "OMPI_MCA_schizo")  # what a rank of Open MPI gets besides
+OF_RANKS = ("OMPI_MCA_btl_", "OMPI_MCA_hwloc_", "OMPI_MCA_orte_", "OMPI_MCA_reachable", "OMPI_MCA_schizo")  # what a rank of Open MPI gets besides
 POD = """set -eu
 tree=$1; shift
 ip link set lo up
