@@ -61,6 +61,13 @@ static const struct row table[] = {
      "\"/usr/local/tcpxo/lib64/a3plus_tuner_config.textproto\": true}}",
      NULL, NULL, "NCCL_TUNER_CONFIG_PATH", "/usr/local/tcpxo/lib64/a3plus_tuner_config.textproto",
      "gke-tcpxo"},
+    {"the folder that is mounted", "a3-megagpu-8g",
+     "{\"gpus\": [" GPU "], \"ibdevs\": {" TWO_NICS "}, \"files\": {"
+     "\"/dev/aperture_devices\": true}}",
+     NULL, NULL, "NCCL_FASTRAK_LLCM_DEVICE_DIRECTORY", "/dev/aperture_devices", "gke-tcpxo"},
+    {"a folder that is not mounted", "a3-megagpu-8g",
+     "{\"gpus\": [" GPU "], \"ibdevs\": {" TWO_NICS "}, \"files\": {}}", NULL, NULL,
+     "NCCL_FASTRAK_LLCM_DEVICE_DIRECTORY", NULL, NULL},
     {"a file that is not there", "a4-highgpu-8g",
      "{\"gpus\": [" GPU "], \"ibdevs\": {" TWO_NICS "}, \"files\": {}}", NULL, NULL,
      "NCCL_TUNER_CONFIG_PATH", NULL, NULL},
