@@ -1051,6 +1051,18 @@ def test_mnnvl_by_the_channel_that_a_pod_shows(derive, clique, mnnvl):
 
 
 @rule("M1")
+@pytest.mark.parametrize("channel,mnnvl,warned", [(False, "0", ["IMEX_CHANNEL_MISSING"]), (True, "1", [])])
+def test_mnnvl_without_nics(derive, channel, mnnvl, warned):
+    """NCCL looks for the channel whatever carries the rest, and by default ends where it is missing."""
+    world = gb200("2.30.7", {"nvidia.com/gpu.clique": "u.1"}, network="any", channel=channel)
+    world.nics.clear()
+    world.workers = [world.worker(w) for w in range(2)]
+    plan = derive(world)
+    assert plan["profile"] == "socket" and plan["env"]["NCCL_MNNVL_ENABLE"] == mnnvl
+    assert [code for code in codes(plan) if code.startswith("IMEX")] == warned
+
+
+@rule("M1")
 def test_mnnvl_is_for_chip_to_chip_machines(derive):
     assert "NCCL_MNNVL_ENABLE" not in derive(World([gpu(0)], [nic(0)]))["env"]
 

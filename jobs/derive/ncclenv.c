@@ -249,7 +249,7 @@ static void set_mnnvl(struct planning *p)
     bool channels = true;
     const char *fact = "an IMEX channel in every worker, one nvidia.com/gpu.clique", *value = "1";
     const char *reason = profile_rule(p->in->profiles, "mnnvl");
-    if (p->plan->profile->data == PROFILE_NO_DATA || !pairs_c2c(&p->plan->workers[0]))
+    if (!pairs_c2c(&p->plan->workers[0])) /* with or without NICs */
         return;
     for (size_t w = 0; w < p->plan->worker_count; w++)
         channels &= has_channel(&p->plan->workers[w]);
