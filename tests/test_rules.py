@@ -1144,7 +1144,8 @@ def test_mpi_transport(derive, transport, gpus, tcp):
 @pytest.mark.parametrize("machine,rails", [("a4-highgpu-8g", "1"), (None, None)])
 def test_ucx_keeps_to_a_rail(derive, machine, rails):
     env = derive(World([gpu(0)], [nic(0)], {INSTANCE: machine} if machine else {}, mpiTransport="rdma"))["env"]
-    assert env.get("UCX_MAX_RNDV_RAILS") == rails and env.get("UCX_IB_ROCE_LOCAL_SUBNET") == (rails and "y")
+    assert env.get("UCX_MAX_RNDV_RAILS") == rails
+    assert "UCX_IB_ROCE_LOCAL_SUBNET" not in env  # the addresses are /32 there: no NIC would reach another
 
 
 @rule("V4")
