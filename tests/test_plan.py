@@ -384,7 +384,7 @@ def test_gpus_of_a_device_plugin(drarun, machine, spec):
     plan = json.loads(drarun("plan", "-o", "json", *words).ok().out)["plan"]
     assert plan["refuse"] is None and plan["profile"] == "gke-a4" and plan["env"]["NCCL_NET"] == "gIB"
     # MPI keeps to TCP: the job has GPUs
-    assert plan["env"]["UCX_TLS"] == "tcp,sm,self"
+    assert plan["env"]["UCX_NET_DEVICES"] == "eth0"
     assert [worker["pluginGpus"] for worker in plan["workers"]] == [8, 8]
     assert [len(worker["nics"]) for worker in plan["workers"]] == [8, 8]
     assert all(worker["ranks"] == [] and worker["score"] is None for worker in plan["workers"])

@@ -68,11 +68,6 @@ static bool has_rdma_transport(const char *list)
     return false;
 }
 
-static bool devices_of_rdma(const char *ours, const char *theirs)
-{
-    return are_rdma_devices(theirs) && !has_rdma_transport(ours);
-}
-
 static bool transports_of_others(const char *ours, const char *theirs)
 {
     return theirs[0] && has_rdma_transport(theirs) != are_rdma_devices(ours);
@@ -87,7 +82,6 @@ static const struct {
 } table[] = {
     {"OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_btl_tcp_if_exclude", any_value,
      "Open MPI disables TCP if both are set"},
-    {"UCX_TLS", "UCX_NET_DEVICES", devices_of_rdma, "these devices have none of the transports"},
     {"UCX_NET_DEVICES", "UCX_TLS", transports_of_others,
      "the devices have none of these transports"},
     {"NCCL_NET", "NCCL_NET_PLUGIN", plugin_named, "NCCL would ignore the plugin"},

@@ -79,7 +79,8 @@ static const struct row table[] = {
      "GB200\"}], "
      "\"ibdevs\": {" TWO_NICS "}}",
      NULL, NULL, "NCCL_MNNVL_ENABLE", "0", "mnnvl"},
-    {"MPI stays on TCP beside GPUs", NULL, PROBE, NULL, NULL, "UCX_TLS", "tcp,sm,self", "common"},
+    {"MPI stays on TCP beside GPUs", NULL, PROBE, NULL, NULL, "UCX_NET_DEVICES", "net1", "common"},
+    {"and keeps what UCX has for GPUs' memory", NULL, PROBE, NULL, NULL, "UCX_TLS", NULL, NULL},
 };
 
 /* Common, then the worker's own, then its first rank's. */
