@@ -1074,9 +1074,9 @@ def test_mnnvl_is_for_chip_to_chip_machines(derive):
     ("a4-highgpu-8g", "gIB"), ("a3-ultragpu-8g", "gIB"), ("a4x-highgpu-4g", "gIB"), ("a4x-maxgpu-4g-metal", "gIB"),
     ("Standard_ND96isr_H100_v5", "IB"), ("Standard_ND96amsr_A100_v4", "IB"), ("Standard_ND128isr_GB200_v6", "IB"),
     ("BM.GPU.H100.8", "IB"), ("BM.GPU.GB300.4", "IB"), ("gx3d-160x1792x8h100", "IB"), (None, "IB"),
-    ("p5.48xlarge", None)])
+    ("BM.GPU.MI355X.8", None), ("p5.48xlarge", None)])
 def test_no_silent_fallback_to_tcp(derive, machine, net):
-    """EFA's plugin has had two names; NCCL_NET stays unset there."""
+    """EFA's plugin has had two names, and Oracle names its shape's plugin alone: NCCL_NET stays unset there."""
     assert derive(World([gpu(0)], [nic(0)], {INSTANCE: machine} if machine else {}))["env"].get("NCCL_NET") == net
 
 
@@ -1195,6 +1195,12 @@ BIG = {"NCCL_CUMEM_ENABLE": "0", "NCCL_IGNORE_CPU_AFFINITY": "1"}
     ("BM.GPU.H100.8", dict(OCI, **BIG)), ("BM.GPU.H200.8", dict(OCI, **BIG)), ("BM.GPU.B200.8", dict(OCI, **BIG)),
     ("BM.GPU.B300.8", dict(OCI, **BIG)),
     ("BM.GPU.RTXPRO.8", dict(OCI, NCCL_IB_QPS_PER_CONNECTION="1", NCCL_NET_PLUGIN="none", **BIG)),
+    ("BM.GPU.MI355X.8", {
+        "NCCL_NET_PLUGIN": "librccl-anp.so", "NCCL_IB_GID_INDEX": "1", "NCCL_IB_TC": "41", "NCCL_IB_FIFO_TC": "185",
+        "NCCL_IB_QPS_PER_CONNECTION": "2", "NCCL_IB_USE_INLINE": "1", "NCCL_NET_OPTIONAL_RECV_COMPLETION": "1",
+        "NCCL_GDR_FLUSH_DISABLE": "1", "RCCL_GDR_FLUSH_GPU_MEM_NO_RELAXED_ORDERING": "0", "NCCL_DMABUF_ENABLE": "0",
+        "NCCL_BUFFSIZE": "16777216", "NCCL_MAX_P2P_NCHANNELS": "32", "NCCL_PXN_DISABLE": "0", "NCCL_IGNORE_CPU_AFFINITY": "1",
+        "RCCL_IB_ABORT_ON_ERROR": "1", "RCCL_LL128_FORCE_ENABLE": "1"}),
     ("BM.GPU.GB200-v3.4", dict(OCI, NCCL_NET_GDR_C2C="1", NCCL_NET_PLUGIN="none", NCCL_IB_DATA_DIRECT="0")),
     ("BM.GPU.GB200.4", {"NCCL_NET_PLUGIN": "sys", "NCCL_NVLS_ENABLE": "1", "NCCL_NET_GDR_C2C": "1"}),
     ("BM.GPU.GB200-v2.4", {"NCCL_NET_PLUGIN": "sys", "NCCL_NVLS_ENABLE": "1", "NCCL_NET_GDR_C2C": "1"}),
@@ -1205,7 +1211,7 @@ BIG = {"NCCL_CUMEM_ENABLE": "0", "NCCL_IGNORE_CPU_AFFINITY": "1"}
 def test_oracle_shapes(derive, machine, want):
     env = derive(gb200("2.30.7", {INSTANCE: machine}))["env"]
     common = {"NCCL_NET", "NCCL_SOCKET_IFNAME", "NCCL_MNNVL_ENABLE"}
-    assert {k: v for k, v in env.items() if k.startswith("NCCL_") and k not in common} == want
+    assert {k: v for k, v in env.items() if k.startswith(("NCCL_", "RCCL_")) and k not in common} == want
 
 
 @rule("V7")
