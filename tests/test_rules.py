@@ -1204,9 +1204,8 @@ BIG = {"NCCL_CUMEM_ENABLE": "0", "NCCL_IGNORE_CPU_AFFINITY": "1"}
     ("BM.GPU.GB200-v3.4", dict(OCI, NCCL_NET_GDR_C2C="1", NCCL_NET_PLUGIN="none", NCCL_IB_DATA_DIRECT="0")),
     ("BM.GPU.GB200.4", {"NCCL_NET_PLUGIN": "sys", "NCCL_NVLS_ENABLE": "1", "NCCL_NET_GDR_C2C": "1"}),
     ("BM.GPU.GB200-v2.4", {"NCCL_NET_PLUGIN": "sys", "NCCL_NVLS_ENABLE": "1", "NCCL_NET_GDR_C2C": "1"}),
-    ("BM.GPU.GB300.4", dict(OCI, NCCL_NET_GDR_C2C="1", NCCL_NET_PLUGIN="none", NCCL_IB_DATA_DIRECT="0",
-                            NCCL_NVLS_ENABLE="1", NCCL_IB_QPS_PER_CONNECTION="4", NCCL_BUFFSIZE="16777216",
-                            NCCL_DMABUF_ENABLE="1")),
+    ("BM.GPU.GB300.4", dict(OCI, NCCL_NET_GDR_C2C="1", NCCL_NET_PLUGIN="none", NCCL_NVLS_ENABLE="1",
+                            NCCL_IB_QPS_PER_CONNECTION="4", NCCL_BUFFSIZE="16777216", NCCL_DMABUF_ENABLE="1")),
 ])
 def test_oracle_shapes(derive, machine, want):
     env = derive(gb200("2.30.7", {INSTANCE: machine}))["env"]
