@@ -20,7 +20,7 @@
 #include "lib/topo/cpus.h"
 #include "worker/agent/private.h"
 #include "worker/host/cgroup.h"
-#include "worker/host/mca_files.h"
+#include "worker/host/conf_files.h"
 #include "worker/host/mpi_library.h"
 #include "worker/ranks/setting.h"
 #include "worker/mpirun/remote.h"
@@ -322,7 +322,7 @@ static void add_setting(const struct agent_job *job, uint32_t local_rank, struct
 {
     struct strlist files = STRLIST_INIT;
     if (job->wire->derived)
-        mca_files_read(env, &files);
+        conf_files_read(env, &files);
     rank_setting_add(job->wire, local_rank, &files, env);
     env->failed |= files.failed;
     strlist_done(&files);

@@ -115,12 +115,15 @@ static void no_default_beside_the_files(void **state)
     struct parts p;
     struct strlist env = STRLIST_INIT, files = STRLIST_INIT;
     fill(&p);
-    LIST(&p.all, defaults, "OMPI_MCA_btl_tcp_if_include=eth0", "OMPI_MCA_coll_hcoll_enable=0");
+    LIST(&p.all, defaults, "OMPI_MCA_btl_tcp_if_include=eth0", "OMPI_MCA_coll_hcoll_enable=0",
+         "NCCL_NET=IB");
     strlist_add(&files, "OMPI_MCA_btl_tcp_if_exclude=lo,docker0");
     strlist_add(&files, "OMPI_MCA_coll_hcoll_enable=1");
+    strlist_add(&files, "NCCL_NET_PLUGIN=spcx");
     rank_setting_add(&p.launch, 1, &files, &env);
     assert_null(env_get(&env, "OMPI_MCA_btl_tcp_if_include"));
     assert_null(env_get(&env, "OMPI_MCA_btl_tcp_if_exclude"));
+    assert_null(env_get(&env, "NCCL_NET"));
     is(&env, "OMPI_MCA_coll_hcoll_enable", "0");
     strlist_done(&env);
     strlist_done(&files);

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "lib/base/file.h"
-#include "worker/host/mca_files.h"
+#include "worker/host/conf_files.h"
 
 struct image {
     char root[64];
@@ -26,7 +26,7 @@ static int setup(void **state)
     *state = image;
     if (!image)
         return -1;
-    snprintf(image->root, sizeof image->root, "/tmp/mca_files_test.XXXXXX");
+    snprintf(image->root, sizeof image->root, "/tmp/conf_files_test.XXXXXX");
     return mkdtemp(image->root) ? 0 : -1;
 }
 
@@ -56,7 +56,7 @@ static void write_file(const struct image *image, const char *name, const char *
 static const char *value(struct image *image, const char *name)
 {
     strlist_done(&image->found);
-    mca_files_read(&image->env, &image->found);
+    conf_files_read(&image->env, &image->found);
     assert_false(image->found.failed);
     return env_get(&image->found, name);
 }
@@ -86,6 +86,37 @@ static void test_home_and_prefix(void **state)
     assert_string_equal(value(image, "OMPI_MCA_b"), "prefix");
 }
 
+/* "NAME=VALUE" as NCCL reads it, for NCCL alone: what is set first stays, env before the files. */
+static void test_nccls_file(void **state)
+{
+    struct image *image = *state;
+    write_file(image, "home/.nccl.conf",
+               "#NCCL_IB_HCA=mlx5_9\nNCCL_NET_PLUGIN=spcx\r\nNCCL_NET_PLUGIN=none\nNCCL_ALGO\n"
+               " NCCL_PROTO=LL\nOMPI_MCA_a=1\nNCCL_DEBUG=INFO\nNCCL_COLLNET_ENABLE=1");
+    env_setf(&image->env, "HOME", "%s/home", image->root);
+    env_set(&image->env, "NCCL_DEBUG", "WARN");
+    assert_string_equal(value(image, "NCCL_NET_PLUGIN"), "spcx");
+    assert_string_equal(value(image, "NCCL_COLLNET_ENABLE"), "1");
+    assert_null(value(image, "NCCL_IB_HCA"));
+    assert_null(value(image, "NCCL_ALGO"));
+    assert_null(value(image, "NCCL_PROTO"));
+    assert_null(value(image, "NCCL_DEBUG"));
+    assert_null(value(image, "OMPI_MCA_a"));
+}
+
+static void test_another_file_of_nccl(void **state)
+{
+    struct image *image = *state;
+    write_file(image, "home/.nccl.conf", "NCCL_NET_PLUGIN=home\n");
+    write_file(image, "other.conf", "NCCL_COLLNET_ENABLE=1\n");
+    env_setf(&image->env, "HOME", "%s/home", image->root);
+    env_set(&image->env, "NCCL_CONF_FILE", "");
+    assert_string_equal(value(image, "NCCL_NET_PLUGIN"), "home");
+    env_setf(&image->env, "NCCL_CONF_FILE", "%s/other.conf", image->root);
+    assert_string_equal(value(image, "NCCL_COLLNET_ENABLE"), "1");
+    assert_null(value(image, "NCCL_NET_PLUGIN"));
+}
+
 static void test_a_pipe_and_a_large_file(void **state)
 {
     struct image *image = *state;
@@ -106,7 +137,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_the_file_beside_a_path, setup, teardown),
         cmocka_unit_test_setup_teardown(test_home_and_prefix, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_nccls_file, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_another_file_of_nccl, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_pipe_and_a_large_file, setup, teardown),
     };
-    return cmocka_run_group_tests_name("mca_files", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("conf_files", tests, NULL, NULL);
 }
