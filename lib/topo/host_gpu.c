@@ -63,7 +63,9 @@ static int read_information(struct facts_reader *r, struct topo_gpu *gpu)
     if (rc == 0 && minor && strspn(minor, "0123456789") == strlen(minor) && strlen(minor) < 5)
         gpu->minor = (int32_t)strtol(minor, NULL, 10);
     if (gpu->uuid &&
-        strncmp(gpu->uuid, "GPU-", 4) != 0) { /* "GPU-????????-..." when not asked yet */
+        strchr(gpu->uuid, '?')) { /* "GPU-????????-...": no program has opened it yet */
+        free(TAKE_PTR(gpu->uuid));
+    } else if (gpu->uuid && strncmp(gpu->uuid, "GPU-", 4) != 0) {
         facts_warn(r, "%s: \"%.60s\" is no GPU UUID", path, gpu->uuid);
         free(TAKE_PTR(gpu->uuid));
     }

@@ -289,6 +289,30 @@ static void survives_hostile_trees(void **state)
     tree_drop(&tree);
 }
 
+/* The driver reads a GPU's UUID when a program first opens it; until then all GPUs have one text.
+ */
+static void leaves_out_what_is_no_uuid(void **state)
+{
+    static const struct {
+        const char *uuid;
+        bool warns;
+    } cases[] = {{"GPU-????????", false}, {"7", true}};
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char text[128];
+        struct tree tree = tree_new();
+        make_gpu(&tree);
+        snprintf(text, sizeof text, "Model: \t NVIDIA B200\nGPU UUID: \t %s\n", cases[i].uuid);
+        tree_file(&tree, "proc/driver/nvidia/gpus/0000:8f:00.0/information", text);
+        struct topo_host host = read_host(&tree);
+        assert_string_equal(host.gpus[0].product, "NVIDIA B200");
+        assert_null(host.gpus[0].uuid);
+        assert_int_equal(warned(&host, "is no GPU UUID"), cases[i].warns);
+        host_done(&host);
+        tree_drop(&tree);
+    }
+}
+
 static void bounds_its_warnings(void **state)
 {
     (void)state;
@@ -405,6 +429,7 @@ int main(void)
         cmocka_unit_test(finds_nodes_of_software_rdma),
         cmocka_unit_test(tells_what_the_uplink_is_made_of),
         cmocka_unit_test(survives_hostile_trees),
+        cmocka_unit_test(leaves_out_what_is_no_uuid),
         cmocka_unit_test(bounds_its_warnings),
         cmocka_unit_test(an_empty_tree_is_an_empty_host),
         cmocka_unit_test(never_leaves_the_tree),
