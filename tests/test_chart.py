@@ -19,6 +19,7 @@ from support.helm import CHART, NAMESPACE, RELEASE, Helm, documents, named, prog
 READY_S = 60
 CONTROLLER, PLUGIN, DEFINITION = "drarun-controller", "drarun-plugin", "drajobs.drarun.dev"
 OURS = "app.kubernetes.io/", "helm.sh/"
+CHECKSUM = "checksum/config"  # of the plugin's configuration, in its pods' annotations
 RECOMMENDED = {"helm.sh/chart", *(f"app.kubernetes.io/{name}" for name in ("name", "instance", "version", "component", "part-of", "managed-by"))}
 OF_PODS = RECOMMENDED - {"helm.sh/chart", "app.kubernetes.io/version", "app.kubernetes.io/managed-by"}  # those that no upgrade changes
 DIGEST = f"sha256:{'0123456789abcdef' * 4}"
@@ -38,10 +39,11 @@ def heads(each):
 
 
 def unlabelled(objects):
-    """Without the recommended labels, of which the manifests have few."""
+    """Without the recommended labels, of which the manifests have few, and the checksum, which they have not."""
     found = copy.deepcopy(objects)
     for each in found.values():
         for head in heads(each):
+            head.get("annotations", {}).pop(CHECKSUM, None)
             labels = {key: value for key, value in head.pop("labels", {}).items() if not key.startswith(OURS)}
             head.update({"labels": labels} if labels else {})
     return found
@@ -208,7 +210,7 @@ def test_values_of_the_plugin(helm, cluster):
     assert (container["image"], container["imagePullPolicy"], container["resources"]) == \
         ("registry.example/drarun:2", "Always", {"requests": {"cpu": "10m", "memory": "16Mi"}, "limits": {"memory": "64Mi"}})
     assert container["command"][-4:] == ["--log=text", "--drivers=nic", "--takeover=dra.net", "--verbose"]
-    assert ("Service", "drarun-plugin-metrics") not in made and spec["template"]["metadata"]["annotations"] == {"a": "b"}
+    assert ("Service", "drarun-plugin-metrics") not in made and spec["template"]["metadata"]["annotations"].keys() == {"a", CHECKSUM}
     assert made["NetworkPolicy", PLUGIN]["spec"]["ingress"] == []
     assert yaml.safe_load(made["ConfigMap", PLUGIN]["data"]["plugin.yaml"]) == {
         "apiVersion": "drarun.dev/v1alpha1", "kind": "PluginConfig", "nics": {"virtualPrefixes": ["nic"]}, "rescan": "1m"}
@@ -219,6 +221,15 @@ def test_values_of_the_plugin(helm, cluster):
         drivers = made["ValidatingAdmissionPolicy", name]["spec"]["variables"][0]
         assert drivers == {"name": "drivers", "expression": '["gpu.drarun.dev", "nic.drarun.dev", "dra.net"]'}
     taken(cluster, made)
+
+
+def test_change_of_the_configuration(helm):
+    """It makes other pods, for the plugin reads the file when it starts. What is no configuration makes none."""
+    def template(config, **values):
+        return helm.rendered(plugin={"enabled": True, "config": config}, **values)["DaemonSet", PLUGIN]["spec"]["template"]
+    first = template({"rescan": "1m", "uplinks": ["eth0"]})
+    assert template({"uplinks": ["eth0"], "rescan": "1m"}, controller={"replicas": 3}) == first
+    assert template({"rescan": "2m", "uplinks": ["eth0"]}) != first and template({}) != first
 
 
 def test_drivers_in_any_order(helm):

@@ -96,6 +96,7 @@ LEFT_OUT = {
         "kubectl apply -f deploy/admission.yaml": "test_deploy.py::test_claims_that_no_container_lists",
         "drarun doctor": "test_doctor.py::test_cluster_with_devices",
         "kubectl get resourceslices": "reads what test_cluster_plugin.py::test_manifest relies on",
+        "kubectl rollout restart -n drarun-system ds/drarun-plugin": "test_cluster_plugin.py::test_rolling_update, without a DaemonSet",
     },
     "docs/one-machine.md": {"scripts/demo": INSTALLS},
     "docs/releasing.md": {

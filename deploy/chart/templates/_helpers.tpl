@@ -41,6 +41,15 @@
 {{- include "drarun.image" (list . (ternary $own .Values.image (not (empty $own.repository)))) }}
 {{- end }}
 
+{{/* The node plugin's configuration file. */}}
+{{- define "drarun.pluginConfig" -}}
+apiVersion: drarun.dev/v1alpha1
+kind: PluginConfig
+{{- with .Values.plugin.config }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
 {{/* What of a pod's specification both components have: list $ COMPONENT. */}}
 {{- define "drarun.podSpec" -}}
 {{- $root := index . 0 }}
