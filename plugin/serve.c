@@ -172,6 +172,13 @@ static void look(void *arg)
     for (size_t i = 0; i < s->driver_count; i++)
         if (s->drivers[i].preparer)
             preparer_refresh(s->drivers[i].preparer);
+    publishing_held_changed(s->publishing);
+}
+
+static void on_held_changed(void *arg)
+{
+    const struct serve *s = arg;
+    publishing_held_changed(s->publishing);
 }
 
 static bool is_held(const char *devices_of, const char *name, void *arg)
@@ -347,6 +354,8 @@ static int open_publishing(struct serve *s, struct drarun_error *err)
         .agent = s->agent,
         .gpu_driver = s->options->gpus ? NODE_DRIVER_GPU : NULL,
         .nic_driver = s->options->nics ? s->options->nic_driver : NULL,
+        .held = is_held,
+        .arg = s,
     };
     return publishing_new(&options, &s->publishing, err);
 }
@@ -395,6 +404,7 @@ static int open_preparer(struct serve *s, const char *name, const char *devices_
         .read = &s->read,
         .devices = devices_now,
         .claims_version = version_now,
+        .held_changed = on_held_changed,
         .arg = s,
     };
     return preparer_new(s->base, s->client, &driver->config, &driver->preparer, err);

@@ -204,6 +204,26 @@ def test_link_down(plugin):
     assert plugin.devices(NIC)["pci-0000-99-00-0"]["taints"] == taints
 
 
+def test_server_without_taints(tmp_path):
+    """As Kubernetes 1.34 and 1.35 are: a device with a fault is not offered, from the first one on, and is again once it is well."""
+    def link(name, carrier):
+        for key, text in (("flags", "0x1003"), ("carrier", carrier)):
+            next(plugin.root.glob(f"sys/devices/**/net/{name}")).joinpath(key).write_text(f"{text}\n")
+    with Cluster(taints=False) as cluster:
+        plugin = Plugin(cluster, tmp_path, "no-taints").start()
+        try:
+            every = set(plugin.published().devices(NIC))
+            link("gpu3rdma0", "0")
+            plugin.wait("it is offered with its fault", lambda: set(plugin.devices(NIC)) == every - {"pci-0000-99-00-0"})
+            link("gpu5rdma0", "0")
+            plugin.wait("the second one is offered", lambda: set(plugin.devices(NIC)) == every - {"pci-0000-99-00-0", "pci-0000-c7-00-0"})
+            link("gpu3rdma0", "1")
+            plugin.wait("it is not offered again", lambda: set(plugin.devices(NIC)) == every - {"pci-0000-c7-00-0"})
+            assert plugin.daemon.tail(1 << 20).count("its feature gate DRADeviceTaints is off") == 1
+        finally:
+            plugin.remove()
+
+
 def test_taken_away_and_brought_back(plugin):
     """The interface of a NIC in a pod is not in the host's sysfs; its device stays as it was."""
     plugin.start().published()

@@ -41,7 +41,8 @@ struct preparer_config { /* borrowed for the preparer's life */
     const struct node_devices *(*devices)(void *arg);
     /* of resource.k8s.io, "v1": asked each time that a claim is read */
     const char *(*claims_version)(void *arg);
-    void *arg; /* of both */
+    void (*held_changed)(void *arg); /* a claim has got or given back devices; NULL: nobody asks */
+    void *arg;                       /* of all three */
 };
 
 struct preparer;

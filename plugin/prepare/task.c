@@ -149,6 +149,8 @@ void task_unprepared(struct task *task)
 {
     struct preparer *preparer = task->preparer;
     count(task, true);
+    if (preparer->config->held_changed)
+        preparer->config->held_changed(preparer->config->arg);
     if (task->reply)
         dra_reply_unprepared_take(TAKE_PTR(task->reply));
     task_end(task);

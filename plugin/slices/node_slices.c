@@ -44,6 +44,28 @@ json_t *slices_split(const struct node_devices *devices, const char *driver)
     return parts;
 }
 
+json_t *slices_without_tainted(const json_t *parts, bool (*held)(const char *name, void *arg),
+                               void *arg)
+{
+    size_t p, d;
+    json_t *part, *device, *result = json_array();
+    bool ok = result;
+    json_array_foreach(parts, p, part)
+    {
+        json_t *kept = json_array();
+        json_array_foreach(part, d, device)
+        {
+            const char *name = json_string_value(json_object_get(device, "name"));
+            if (!json_object_get(device, "taints") || held(name, arg))
+                ok = json_array_append(kept, device) == 0 && ok;
+        }
+        ok = json_array_append_new(result, kept) == 0 && ok;
+    }
+    if (!ok)
+        json_decref(TAKE_PTR(result));
+    return result;
+}
+
 static bool offer_agent(json_t *device, const char *agent)
 {
     json_t *attributes = json_object_get(device, "attributes");
@@ -130,6 +152,26 @@ json_t *slice_object(const struct slices_owner *owner, const char *version, cons
 }
 
 /* ---- the same? ---- */
+
+const json_t *slice_device_taints(const json_t *device)
+{
+    const json_t *basic = json_object_get(device, "basic");
+    return json_object_get(basic ? basic : device, "taints");
+}
+
+bool slice_lost_taints(const json_t *written, const json_t *answer)
+{
+    const json_t *got = json_object_get(answer, "devices");
+    size_t i;
+    json_t *device;
+    json_array_foreach(json_object_get(written, "devices"), i, device)
+    {
+        if (json_array_size(slice_device_taints(device)) > 0 &&
+            json_array_size(slice_device_taints(json_array_get(got, i))) == 0)
+            return true;
+    }
+    return false;
+}
 
 static bool same(const json_t *wanted, const json_t *held);
 

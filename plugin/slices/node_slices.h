@@ -22,6 +22,11 @@ struct slices_owner {
  * says that it has no devices). driver: of the devices, node_device_driver. NULL: out of memory. */
 json_t *slices_split(const struct node_devices *devices, const char *driver);
 
+/* The same without the devices that have a taint, but for those that are held (a name). A new
+ * reference; NULL: out of memory. */
+json_t *slices_without_tainted(const json_t *parts, bool (*held)(const char *name, void *arg),
+                               void *arg);
+
 /* Adds the attribute by which a node says that it brings the agent (lib/base/agent_offer.h) to each
  * device that has room for it. False: out of memory. */
 bool slices_offer_agent(json_t *parts, const char *agent);
@@ -34,6 +39,12 @@ json_t *slice_object(const struct slices_owner *owner, const char *version, cons
 /* Its name: node, driver and index; a hash in the place of the node's end where that is too long.
  */
 void slice_name(const struct slices_owner *owner, size_t index, char *ret_name, size_t size);
+
+/* Of a device in a slice of any version; borrowed; NULL: it has none. */
+const json_t *slice_device_taints(const json_t *device);
+/* Whether a device of what was written has taints, and in the server's answer it has none. Both
+ * are a slice's spec. */
+bool slice_lost_taints(const json_t *written, const json_t *answer);
 
 /* Whether what the API server holds says the same as what we want: but for the time that it adds to
  * taints, and for spec.pool.generation. Both are a slice's spec. */

@@ -143,19 +143,13 @@ static bool same_taint(const json_t *a, const json_t *b)
     return true;
 }
 
-static const json_t *taints_of(const json_t *device)
-{
-    const json_t *basic = json_object_get(device, "basic");
-    return json_object_get(basic ? basic : device, "taints");
-}
-
 static void keep_times(const json_t *device, const json_t *before)
 {
     size_t i, j;
     json_t *taint, *old;
-    json_array_foreach(taints_of(device), i, taint)
+    json_array_foreach(slice_device_taints(device), i, taint)
     {
-        json_array_foreach(taints_of(before), j, old)
+        json_array_foreach(slice_device_taints(before), j, old)
         {
             json_t *time = json_object_get(old, "timeAdded");
             if (time && same_taint(taint, old))
@@ -258,6 +252,9 @@ int pool_next(struct pool *pool, const json_t *held, int64_t now, struct pool_st
 void pool_written(struct pool *pool, const struct pool_step *step, const json_t *object)
 {
     char key[24];
+    pool->drops_taints =
+        pool->drops_taints ||
+        slice_lost_taints(json_object_get(step->object, "spec"), json_object_get(object, "spec"));
     if (step->wish != pool->wish) /* it is not what the server makes of the parts of now */
         return;
     index_key(step->index, key);

@@ -23,6 +23,7 @@ struct pool {
     int64_t generation; /* of parts; 0: not known */
     bool changed;       /* parts need a generation of their own */
     uint64_t wish;      /* how many there were: parts is the last of them */
+    bool drops_taints;  /* the server has answered a write without the taints that were in it */
 };
 
 /* Takes parts, on failure too. True: they are not what was wanted before. */

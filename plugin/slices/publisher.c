@@ -39,6 +39,7 @@ struct publisher {
     struct event *timer;    /* ends a wait */
     enum wait wait;
     struct pool pool;
+    json_t *all;           /* as slices_split; what the pool wants is this or less */
     char node_uid[64];     /* of the Node that owns the slices */
     bool deleted;          /* a slice, since the Node was read: perhaps because it is another one */
     struct pool_step step; /* of the call */
@@ -118,12 +119,53 @@ static bool is_race(const struct drarun_error *err)
     return err->code == EBUSY || err->code == EEXIST || err->code == ENOENT;
 }
 
+/* ---- taints that are dropped ---- */
+
+static bool is_held(const char *name, void *arg)
+{
+    const struct publisher *p = arg;
+    return p->options.held && p->options.held(p->options.devices_of, name, p->options.arg);
+}
+
+/* 1: the pool wants other devices than before; 0; -ENOMEM. */
+static int want_offered(struct publisher *p, struct drarun_error *err)
+{
+    json_t *parts =
+        p->pool.drops_taints ? slices_without_tainted(p->all, is_held, p) : json_incref(p->all);
+    if (!parts)
+        return error_set(err, ENOMEM, "slices: out of memory");
+    bool changed = pool_want_take(&p->pool, parts);
+    if (!p->pool.drops_taints) { /* one copy of them */
+        json_decref(p->all);
+        p->all = json_incref(p->pool.parts);
+    }
+    p->settled = p->settled && !changed;
+    return changed;
+}
+
+static void on_dropped_taints(struct publisher *p)
+{
+    struct drarun_error err = {0};
+    log_error(
+        "slices of %s: the API server drops the taints of devices: its feature gate "
+        "DRADeviceTaints is off (alpha in Kubernetes 1.34 and 1.35). Devices with a fault are "
+        "left out of the slices unless a claim holds them, until this plugin starts again",
+        p->options.owner.driver);
+    if (want_offered(p, &err) < 0)
+        log_error("%s", err.text);
+}
+
 static void on_written(const struct kube_answer *answer, const struct drarun_error *err, void *arg)
 {
     struct publisher *p = arg;
-    enum pool_step_kind kind = p->step.kind;
+    struct pool_step step = p->step;
+    enum pool_step_kind kind = step.kind;
+    bool dropped = p->pool.drops_taints;
     p->call = NULL;
-    pool_step_done(&p->step); /* its object alone */
+    p->step.object = NULL;
+    if (!err && kind != POOL_DELETE)
+        pool_written(&p->pool, &step, answer->body);
+    pool_step_done(&step);
     if (err && kind == POOL_DELETE && err->code == ENOENT)
         err = NULL;
     if (err && !is_race(err)) {
@@ -139,9 +181,10 @@ static void on_written(const struct kube_answer *answer, const struct drarun_err
     p->counts.writes++;
     p->awaited[0] = '\0';
     if (kind != POOL_DELETE) {
-        pool_written(&p->pool, &p->step, answer->body);
         snprintf(p->awaited, sizeof p->awaited, "%s", kube_resource_version(answer->body));
     }
+    if (p->pool.drops_taints && !dropped)
+        on_dropped_taints(p);
     wait_for(p, WAIT_ECHO, ECHO_MS);
     look(p); /* the echo may have come before the answer */
 }
@@ -371,6 +414,7 @@ void publisher_free(struct publisher *p)
         event_free(p->timer);
     pool_step_done(&p->step);
     pool_done(&p->pool);
+    json_decref(p->all);
     free(p);
 }
 
@@ -382,11 +426,24 @@ int publisher_want(struct publisher *p, const struct node_devices *devices,
         json_decref(TAKE_PTR(parts));
     if (!parts)
         return error_set(err, ENOMEM, "slices: out of memory");
-    if (!pool_want_take(&p->pool, parts))
-        return 0;
-    p->settled = false;
-    look(p);
-    return 0;
+    json_decref(p->all);
+    p->all = parts;
+    int rc = want_offered(p, err);
+    if (rc > 0)
+        look(p);
+    return rc < 0 ? rc : 0;
+}
+
+void publisher_held_changed(struct publisher *p)
+{
+    struct drarun_error err = {0};
+    if (!p->all || !p->pool.drops_taints)
+        return;
+    int rc = want_offered(p, &err);
+    if (rc > 0)
+        look(p);
+    else if (rc < 0)
+        log_error("%s", err.text);
 }
 
 bool publisher_is_settled(const struct publisher *p)

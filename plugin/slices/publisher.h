@@ -4,12 +4,13 @@
  * restored, at once the first times and then with pauses up to a minute, so that two who disagree
  * do not wear out the API server. Once a slice was deleted, the Node is read before the next write:
  * its owner may be another one by now. One write at a time; a failed one is tried again with
- * pauses. Everything on the loop's thread. */
+ * pauses. A server that drops taints gets no tainted device but those that a claim holds: the
+ * scheduler would give the others to pods. Everything on the loop's thread. */
 #ifndef DRARUN_PLUGIN_SLICES_PUBLISHER_H
 #define DRARUN_PLUGIN_SLICES_PUBLISHER_H
 
 #include "lib/kube/client.h"
-#include "plugin/discover/node_devices.h"
+#include "plugin/discover/remember.h"
 #include "plugin/slices/node_slices.h"
 
 struct publisher;
@@ -21,6 +22,8 @@ struct publisher_options { /* texts are borrowed as long as the publisher */
     struct slices_owner owner; /* whose driver is the name to publish under; node_uid: at first */
     const char *agent;         /* that this node brings into containers (agent_offer.h); or NULL */
     const char *devices_of;    /* node_device_driver of what is published; NULL: owner.driver */
+    device_held_fn held;       /* by its devices_of; NULL: no claim holds anything */
+    void *arg;
 };
 
 struct publisher_counts {
@@ -35,6 +38,8 @@ void publisher_free(struct publisher *publisher);
 /* From now on the driver's devices of this list, which is read during the call. -ENOMEM. */
 int publisher_want(struct publisher *publisher, const struct node_devices *devices,
                    struct drarun_error *err);
+/* A claim has got or given back devices: what is wanted may depend on that. */
+void publisher_held_changed(struct publisher *publisher);
 /* The API server holds what was last wanted, as far as the watch has told. */
 bool publisher_is_settled(const struct publisher *publisher);
 void publisher_count(const struct publisher *publisher, struct publisher_counts *ret_counts);

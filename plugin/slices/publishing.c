@@ -45,6 +45,8 @@ static int add_publisher(struct publishing *p, const char *driver, const char *d
         .owner = {.node = p->options.node, .node_uid = p->node_uid, .driver = driver},
         .agent = p->options.agent && *p->options.agent ? p->options.agent : NULL,
         .devices_of = devices_of,
+        .held = p->options.held,
+        .arg = p->options.arg,
     };
     int rc = publisher_new(&options, &p->publishers[p->count], err);
     p->count += rc == 0;
@@ -183,6 +185,12 @@ int publishing_want(struct publishing *p, const struct node_devices *devices,
     for (size_t i = 0; rc == 0 && i < p->count; i++)
         rc = publisher_want(p->publishers[i], devices, err);
     return rc;
+}
+
+void publishing_held_changed(struct publishing *p)
+{
+    for (size_t i = 0; i < p->count; i++)
+        publisher_held_changed(p->publishers[i]);
 }
 
 const char *publishing_version(const struct publishing *publishing)

@@ -19,6 +19,8 @@ struct publishing_options { /* texts are borrowed as long as the object */
     const char *agent; /* as publisher_options'; "" or NULL: none */
     /* The names to publish under; NULL: that kind of device is not published. */
     const char *gpu_driver, *nic_driver;
+    device_held_fn held; /* as publisher_options' */
+    void *arg;
 };
 
 int publishing_new(const struct publishing_options *options, struct publishing **ret_publishing,
@@ -28,6 +30,8 @@ void publishing_free(struct publishing *publishing); /* the slices stay; NULL is
 /* From now on these devices; copied. -ENOMEM. */
 int publishing_want(struct publishing *publishing, const struct node_devices *devices,
                     struct drarun_error *err);
+/* A claim has got or given back devices. */
+void publishing_held_changed(struct publishing *publishing);
 /* Of resource.k8s.io, "v1beta2": borrowed; "" until the API server has said what it serves. */
 const char *publishing_version(const struct publishing *publishing);
 bool publishing_is_settled(const struct publishing *publishing);

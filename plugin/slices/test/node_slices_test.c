@@ -47,6 +47,34 @@ static void test_split(void **state)
     }
 }
 
+static bool is_second(const char *name, void *arg)
+{
+    (void)arg;
+    return strcmp(name, "nic-1") == 0;
+}
+
+/* Those with a taint are left out, unless they are held. */
+static void test_without_tainted(void **state)
+{
+    (void)state;
+    struct node_devices devices = many(66);
+    for (size_t i = 0; i < 3; i++)
+        fault_add(&devices.list[i], FAULT_NO_EXECUTE, FAULT_LOST, "", "x");
+    json_t *parts = slices_split(&devices, NODE_DRIVER_NIC);
+    json_t *fewer = slices_without_tainted(parts, is_second, NULL);
+    assert_int_equal(json_array_size(parts), 2);
+    assert_int_equal(json_array_size(json_array_get(parts, 0)), 64);
+    assert_int_equal(json_array_size(fewer), 2);
+    assert_int_equal(json_array_size(json_array_get(fewer, 0)), 62);
+    assert_int_equal(json_array_size(json_array_get(fewer, 1)), 2);
+    const json_t *first = json_array_get(json_array_get(fewer, 0), 0);
+    assert_string_equal(json_string_value(json_object_get(first, "name")), "nic-1");
+    assert_int_equal(json_array_size(json_object_get(first, "taints")), 1);
+    json_decref(fewer);
+    json_decref(parts);
+    node_devices_done(&devices);
+}
+
 static void test_shapes(void **state)
 {
     (void)state;
@@ -231,10 +259,10 @@ static void test_quantities(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_split),          cmocka_unit_test(test_shapes),
-        cmocka_unit_test(test_long_node_name), cmocka_unit_test(test_same),
-        cmocka_unit_test(test_fullest_device), cmocka_unit_test(test_versions),
-        cmocka_unit_test(test_quantities),
+        cmocka_unit_test(test_split),    cmocka_unit_test(test_without_tainted),
+        cmocka_unit_test(test_shapes),   cmocka_unit_test(test_long_node_name),
+        cmocka_unit_test(test_same),     cmocka_unit_test(test_fullest_device),
+        cmocka_unit_test(test_versions), cmocka_unit_test(test_quantities),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

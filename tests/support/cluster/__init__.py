@@ -72,12 +72,12 @@ class Cluster:
     """nodes=0: the control plane alone, on the loopback; nodes are objects. close() ends all of it. claims: the one
     version of resource.k8s.io that is served. kubelet: more of each node's KubeletConfiguration. family: of the addresses of
     nodes and pods (network.IPV6). guests: nodes that are machines of their own, behind the others: for each what GuestMachine
-    takes.
+    takes. taints: whether the API server keeps the taints of devices.
 
     api: requests as the administrator. under: words before a command that runs in the network namespace
     of the API server. etcd, apiserver, controllers, scheduler: their Daemons. audit: the audit log."""
 
-    def __init__(self, nodes=0, gang=False, images=("busybox",), claims=None, kubelet=None, family=IPV4, guests=()):
+    def __init__(self, nodes=0, gang=False, images=("busybox",), claims=None, kubelet=None, family=IPV4, guests=(), taints=True):
         reason = missing(nodes + len(guests))
         if reason:
             pytest.skip(reason)
@@ -85,19 +85,19 @@ class Cluster:
         self.state, self.network, self.plane, self.kubelet = None, None, None, kubelet or {}
         self.nodes, self.fake_kubelet, self.imported = [], None, set(images)
         try:
-            self._start(nodes, gang, images, claims, family, guests)
+            self._start(nodes, gang, images, claims, family, guests, taints)
         except BaseException:
             self.close()
             raise
 
-    def _start(self, nodes, gang, wanted, claims, family, guests):
+    def _start(self, nodes, gang, wanted, claims, family, guests, taints):
         self.state = State()
         self.folder = self.state.path
         allow_inotify()
         self.network = Bridge(family) if nodes or guests else Loopback()
         self.under = list(self.network.under)
         self.keys = Authority(self.folder / "keys")
-        self.plane = Plane(self.programs, self.folder, self.network, self.keys, not (nodes or guests), gang, claims)
+        self.plane = Plane(self.programs, self.folder, self.network, self.keys, not (nodes or guests), gang, claims, taints)
         self.api, self.audit = self.plane.admin, Audit(self.plane.audit_log)
         self.etcd, self.apiserver = self.plane.etcd, self.plane.apiserver
         self.controllers, self.scheduler = self.plane.controllers, self.plane.scheduler

@@ -22,6 +22,7 @@ APIS = ["resource.k8s.io/v1beta1=true", "resource.k8s.io/v1beta2=true"]
 TAINTS = {34: ("DRADeviceTaints=true", "resource.k8s.io/v1alpha3"),
           35: ("DRADeviceTaints=true,DRADeviceTaintRules=true", "resource.k8s.io/v1alpha3"),
           36: ("DRADeviceTaintRules=true", "resource.k8s.io/v1beta2")}
+NO_TAINTS = {34: "DRADeviceTaints=false", 35: "DRADeviceTaints=false,DRADeviceTaintRules=false"}  # as 34 and 35 have it by default
 
 
 @functools.cache
@@ -44,9 +45,9 @@ def _of_minor(table, minor):
 
 class Plane:
     """fake: nodes are objects only, which nothing ages and no kubelet taints. claims: the one version of resource.k8s.io
-    that is served; None: all of them. The scheduler of this version needs v1."""
+    that is served; None: all of them. The scheduler of this version needs v1. taints: whether devices have them."""
 
-    def __init__(self, programs, folder, network, keys, fake, gang, claims=None):
+    def __init__(self, programs, folder, network, keys, fake, gang, claims=None, taints=True):
         self.programs, self.folder, self.network, self.keys = programs, folder, network, keys
         self.server = network.family.url(network.api, network.api_port)
         self.audit_log = folder / "audit.log"
@@ -56,8 +57,8 @@ class Plane:
         self.gangs = Gangs(*found) if found else None
         if gang and not found:
             pytest.skip(f"no PodGroups in Kubernetes {self.version}")
-        self.gates = ",".join([taint_gates] + ([self.gangs.gates] if gang else []))
-        self.apis = APIS + [f"{self.taint_rules}/devicetaintrules=true"] + ([f"{self.gangs.version}=true"] if gang else [])
+        self.gates = ",".join([taint_gates if taints else _of_minor(NO_TAINTS, self.minor)] + ([self.gangs.gates] if gang else []))
+        self.apis = APIS + [f"{self.taint_rules}/devicetaintrules={str(taints).lower()}"] + ([f"{self.gangs.version}=true"] if gang else [])
         self.ready = "/readyz"
         if claims:
             # today's API server waits for its own informer of v1 slices
