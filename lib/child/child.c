@@ -76,27 +76,41 @@ void child_signal(struct child *child, int signo)
         kill(child->own_group ? -child->pid : child->pid, signo);
 }
 
-/* In a driver's call that never returns not even SIGKILL ends it: it is left behind then. */
-static void reap_killed(struct child *child)
+static bool has_ended(int pidfd, int ms)
 {
-    struct pollfd end = {.fd = child->pidfd, .events = POLLIN};
+    struct pollfd end = {.fd = pidfd, .events = POLLIN};
     int rc;
     do
-        rc = poll(&end, 1, KILLED_MS);
+        rc = poll(&end, 1, ms);
     while (rc < 0 && errno == EINTR);
-    if (rc > 0)
-        reap(child, WNOHANG);
+    return rc > 0;
 }
 
-void child_free(struct child *child)
+bool child_is_left(int *pidfd)
 {
+    siginfo_t info = {0};
+    if (*pidfd < 0)
+        return false;
+    if (!has_ended(*pidfd, 0))
+        return true;
+    waitid(P_PIDFD, (id_t)*pidfd, &info, WEXITED | WNOHANG);
+    close_fd(pidfd);
+    return false;
+}
+
+int child_kill(struct child *child)
+{
+    int left = -1;
     if (!child)
-        return;
+        return left;
     if (child->pid) {
         if (child->own_group)
             kill(-child->pid, SIGKILL);
         pidfd_send_signal(child->pidfd, SIGKILL, NULL, 0);
-        reap_killed(child);
+        if (has_ended(child->pidfd, KILLED_MS))
+            reap(child, WNOHANG);
+        else
+            left = take_fd(&child->pidfd);
     }
     if (child->exited)
         event_free(child->exited);
@@ -107,6 +121,13 @@ void child_free(struct child *child)
     close_fd(&child->in);
     close_fd(&child->pidfd);
     free(child);
+    return left;
+}
+
+void child_free(struct child *child)
+{
+    int left = child_kill(child);
+    close_fd(&left);
 }
 
 /* Its last words, on one line. */

@@ -46,8 +46,14 @@ int child_start(struct event_base *base, const struct child_program *program, ch
 int child_write(struct child *child, const void *data, size_t length);
 /* To its process group, while it runs. NULL is fine. */
 void child_signal(struct child *child, int signo);
-/* Kills it; fn is not called. NULL is fine. */
+/* Kills it; fn is not called. NULL is fine. One that a driver's call keeps from being killed is
+ * left behind. */
 void child_free(struct child *child);
+/* The same. -1; or a descriptor, which the caller owns, of a process that is left behind. */
+int child_kill(struct child *child);
+/* Whether that process is still there: once it has ended, its descriptor is closed and set to -1.
+ * False of -1. */
+bool child_is_left(int *pidfd);
 DEFINE_CLEANUP(struct child, child_free)
 
 #endif

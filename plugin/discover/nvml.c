@@ -30,6 +30,7 @@ struct nvml {
     struct event *late;
     char program[PATH_MAX], *library;
     struct child *child; /* NULL: none runs */
+    int left;            /* of one that SIGKILL has not ended: no other is started; -1: none */
     bool ready;          /* it has the library */
     int64_t started_ms;
     json_t *answer;                  /* that came; NULL: none yet */
@@ -91,7 +92,12 @@ static int start(struct nvml *nvml, struct drarun_error *err)
 
 static void stop(struct nvml *nvml)
 {
-    child_free(nvml->child); /* one that hangs in the driver is left behind */
+    int left = child_kill(nvml->child);
+    if (left >= 0) {
+        nvml->left = left;
+        log_error("NVML: " PROGRAM " hangs in the driver and cannot be killed: no other one is "
+                  "started until it has ended");
+    }
     nvml->child = NULL;
     nvml->ready = false;
     json_decref(nvml->answer);
@@ -154,11 +160,11 @@ static bool is_usable(struct nvml *nvml)
         return true;
     if (nvml->child && begin(nvml, 0, &err) == 0)
         return true;
-    int64_t wait = nvml->child ? nvml->limits.open : nvml->limits.again;
-    if (clock_ms() - nvml->started_ms < wait)
+    int64_t open = nvml->child ? nvml->limits.open : 0, again = nvml->limits.again;
+    if (clock_ms() - nvml->started_ms < (open > again ? open : again))
         return false;
     stop(nvml);
-    if (start(nvml, &err) < 0)
+    if (!child_is_left(&nvml->left) && start(nvml, &err) < 0)
         log_error("NVML: %s", err.text);
     return false;
 }
@@ -195,6 +201,7 @@ int nvml_open(const char *library, const struct nvml_limits *limits, struct nvml
     if (!nvml)
         return error_set(err, ENOMEM, "NVML: out of memory");
     nvml->limits = limits ? *limits : nvml_limits_default;
+    nvml->left = -1;
     nvml->base = event_base_new();
     nvml->late = nvml->base ? evtimer_new(nvml->base, on_late, NULL) : NULL;
     nvml->library = library ? strdup(library) : NULL;
@@ -220,6 +227,7 @@ void nvml_close(struct nvml *nvml)
     if (!nvml)
         return;
     stop(nvml);
+    close_fd(&nvml->left);
     json_decref(nvml->gpus);
     if (nvml->late)
         event_free(nvml->late);

@@ -2,7 +2,8 @@
 /* What only NVIDIA's driver library knows of GPUs: memory, architecture, versions, MIG devices,
  * NVLinks, and the errors called Xid. drarun-nvml asks the library (plugin/nvml), so that a driver
  * that hangs does not hold up the plugin: each call waits for a limited time. One that gets no
- * answer logs it and ends that process; later calls start another one, and do not wait for it.
+ * answer logs it and ends that process; later calls start another one, and do not wait for it. One
+ * that the driver keeps from being killed has no successor until it has ended.
  *
  * One thread at a time. Calls block without running the caller's loop. */
 #ifndef DRARUN_PLUGIN_DISCOVER_NVML_H
@@ -16,7 +17,7 @@ struct nvml;
 struct nvml_limits { /* milliseconds */
     int64_t open;    /* for the first answer: the library may have to wake the driver */
     int64_t ask;     /* for each other one */
-    int64_t again;   /* from the start of one that ended to the next one */
+    int64_t again;   /* from the start of one to the next one, and no less than `open` */
 };
 
 /* 20 s (nvidia-persistenced may not run), 5 s, 60 s. */

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "lib/base/clock.h"
@@ -89,9 +93,46 @@ static void deaf(void **state)
     assert_int_equal(talk.wrote, -EPIPE);
 }
 
+static void on_pid(void *arg, const char *text, size_t length)
+{
+    struct talk *talk = arg;
+    snprintf(talk->heard, sizeof talk->heard, "%.*s", (int)length, text);
+    event_base_loopbreak(talk->base);
+}
+
+/* A tracer keeps it from ending, as a driver's call does that never returns. */
+static void left_behind(void **state)
+{
+    char *const argv[] = {unconst("sh"), unconst("-c"), unconst("echo $$; exec sleep 600"), NULL};
+    char *const none[] = {NULL};
+    const struct child_program program = {
+        .argv = argv, .env = none, .deadline_ms = HANG_MS, .line = on_pid};
+    (void)state;
+    for (int traced = 0; traced < 2; traced++) {
+        struct talk talk = {.base = event_base_new()};
+        assert_int_equal(child_start(talk.base, &program, on_over, &talk, &talk.child), 0);
+        event_base_dispatch(talk.base);
+        pid_t pid = (pid_t)atoi(talk.heard);
+        assert_true(pid > 1);
+        if (traced && ptrace(PTRACE_SEIZE, pid, NULL, PTRACE_O_TRACEEXIT) < 0)
+            skip(); /* some sandboxes do not allow it */
+        int left = child_kill(talk.child);
+        event_base_free(talk.base);
+        assert_true((left >= 0) == traced);
+        if (!traced)
+            continue;
+        assert_true(child_is_left(&left));
+        assert_int_equal(ptrace(PTRACE_DETACH, pid, NULL, NULL), 0);
+        while (child_is_left(&left))
+            usleep(1000);
+        assert_int_equal(left, -1);
+        assert_int_equal(kill(pid, 0), -1); /* and reaped */
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(lines), cmocka_unit_test(unfinished),
-                                       cmocka_unit_test(deaf)};
+                                       cmocka_unit_test(deaf), cmocka_unit_test(left_behind)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/ptrace.h>
 #include <cmocka.h>
 
 #include "lib/nvml/gpu_errors.h"
@@ -226,6 +227,48 @@ static void test_library_that_talks(void **state)
     tree_drop(&tree);
 }
 
+/* How many processes have begun, and the last one. */
+static size_t begun(const struct tree *tree, pid_t *ret_last)
+{
+    char text[1024] = "";
+    size_t count = 0;
+    int fd = openat(tree->root, "nvml.pids", O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0 && read(fd, text, sizeof text - 1) > 0);
+    close(fd);
+    for (const char *line = text; *line; line = strchr(line, '\n') + 1, count++)
+        *ret_last = (pid_t)atoi(line);
+    return count;
+}
+
+/* A driver's call keeps it, as a tracer does here: no other one is started until it has ended. */
+static void test_driver_that_keeps_a_process(void **state)
+{
+    (void)state;
+    struct tree tree = machine("gpu 0000:00:05.0 GPU-a 4 1 1 NVIDIA B200\nxid 0000:00:05.0 48\n");
+    const struct nvml_limits limits = {.open = 60000, .ask = 200, .again = 0};
+    struct nvml *nvml = NULL;
+    struct nvml_xid xids[8];
+    pid_t first = 0, last = 0;
+    assert_int_equal(nvml_open(STAND_IN, &limits, &nvml, NULL), 0);
+    tree_file(&tree, "nvml.hang", "");
+    size_t count = begun(&tree, &first);
+    if (ptrace(PTRACE_SEIZE, first, NULL, PTRACE_O_TRACEEXIT) < 0) {
+        nvml_close(nvml);
+        tree_drop(&tree);
+        skip(); /* some sandboxes do not allow it */
+    }
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(nvml_xids(nvml, xids, 8), 0);
+    assert_int_equal(begun(&tree, &last), count);
+    assert_int_equal(unlinkat(tree.root, "nvml.hang", 0), 0);
+    assert_int_equal(ptrace(PTRACE_DETACH, first, NULL, NULL), 0);
+    while (nvml_xids(nvml, xids, 8) == 0)
+        usleep(10000);
+    assert_int_equal(begun(&tree, &last), count + 1);
+    nvml_close(nvml);
+    tree_drop(&tree);
+}
+
 static void test_errors(void **state)
 {
     (void)state;
@@ -264,6 +307,7 @@ int main(void)
         cmocka_unit_test(test_driver_that_hangs),
         cmocka_unit_test(test_library_that_crashes),
         cmocka_unit_test(test_library_that_talks),
+        cmocka_unit_test(test_driver_that_keeps_a_process),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,8 @@
  *     ecc ADDRESS FIRST MORE                  uncorrected errors: at first, and with each question
  * more nvlink ADDRESS LINK FIRST MORE          the same of a link's replays fail CODE of nvmlInit
  *
+ * A file of that name with .pids behind it gets the process of each nvmlInit, a line each.
+ *
  * While a file of that name with .hang behind it is there, the count of GPUs never comes, as where
  * a driver hangs; with .crash, the process ends; with .talk, the library writes to stdout.
  *
@@ -91,6 +93,17 @@ static void read_line(const char *line, int *code)
         sscanf(line, "fail %d", code);
 }
 
+static void tell_pid(const char *file)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s.pids", file);
+    FILE *pids = fopen(path, "ae");
+    if (!pids)
+        return;
+    fprintf(pids, "%d\n", (int)getpid());
+    fclose(pids);
+}
+
 int nvmlInit_v2(void)
 {
     char line[512];
@@ -100,8 +113,10 @@ int nvmlInit_v2(void)
     memset(&all, 0, sizeof all);
     while (file && fgets(line, sizeof line, file))
         read_line(line, &code);
-    if (file)
+    if (file) {
         fclose(file);
+        tell_pid(path);
+    }
     return code;
 }
 
