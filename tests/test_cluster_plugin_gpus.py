@@ -94,6 +94,20 @@ def test_a_gpu_without_its_node(cluster, gpus, with_gpus):
         (gpus.root / "dev/away").rename(gpus.root / "dev/nvidia-uvm")
 
 
+def test_gpus_of_a_pod_that_was_deleted_by_force(cluster, gpus, with_gpus):
+    """The next pod starts when its containers have ended: nothing takes the device nodes out of them."""
+    def stubborn(*words):
+        return claiming(*words, terminationGracePeriodSeconds=8)  # and the shell, as the first process of its namespace, ignores SIGTERM
+    first = with_gpus("forced", "sh -c 'sleep 600; :' forced-mark & true", gpus.count, make=stubborn)
+    lines_of(first)
+    node = cluster.node(0)
+    assert node.run(["pgrep", "-f", "forced-mark"]).returncode == 0
+    cluster.api.delete("v1", "Pod", "forced", "default", grace=0)
+    lines_of(with_gpus("after-forced", "true", gpus.count))
+    assert node.run(["pgrep", "-f", "forced-mark"]).returncode == 1
+    assert "stays with claim default/forced, whose pod was deleted by force" in gpus.plugin.log()
+
+
 def past_the_scheduler(cluster, name, script, node):
     pod = claiming(cluster, name, script, node)
     del pod.manifest["spec"]["nodeSelector"]

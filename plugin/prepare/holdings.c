@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/file.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
@@ -68,6 +69,19 @@ void preparer_lose(struct preparer *preparer, const char *uid)
 {
     for (struct holding *h = preparer->holdings.list; h; h = h->next)
         h->stuck = h->stuck || strcmp(h->uid, uid) == 0;
+}
+
+int64_t preparer_gone_since(struct preparer *preparer, const char *uid)
+{
+    int64_t since = clock_ms();
+    for (struct holding *h = preparer->holdings.list; h; h = h->next) {
+        if (strcmp(h->uid, uid) != 0)
+            continue;
+        if (h->gone_ms)
+            since = h->gone_ms;
+        h->gone_ms = since;
+    }
+    return since;
 }
 
 void preparer_release(struct preparer *preparer, const char *uid)

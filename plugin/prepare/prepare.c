@@ -345,9 +345,11 @@ static int find_free(struct task *task, int *ret_lock, struct drarun_error *err)
         char claim[HOLDING_TEXT_MAX];
         reclaim_ask(task, holder);
         holding_describe(holder, claim, sizeof claim);
-        return error_set(err, EBUSY,
-                         "device %s is still with claim %s, which has not given it back in %d s",
-                         holder->device, claim, PATIENCE_MS / 1000);
+        return error_set(
+            err, EBUSY, "device %s is still with claim %s, which has not given it back in %d s%s",
+            holder->device, claim, PATIENCE_MS / 1000,
+            task->reclaim.kept ? ": its pod was deleted by force, and its containers still run"
+                               : "");
     }
     *ret_lock = take_fd(&lock);
     return 0;

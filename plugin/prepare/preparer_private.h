@@ -56,6 +56,8 @@ struct holding {
     bool known; /* the claim's name; else it was salvaged, and only its UID is */
     char namespace_[64], name[256];
     bool stuck; /* the claim has ended, and its devices could not be taken back */
+    int64_t
+        gone_ms; /* since when the claim is known to be gone, while its pod may run; 0: it is not */
 };
 
 /* The wait for a device that another claim gives back. prepare.c begins it, once. */
@@ -68,6 +70,7 @@ struct task_patience {
 struct task_reclaim {
     char holder_uid[64];
     int64_t ask_ms; /* not again before */
+    bool kept;      /* its claim is gone, and its pod may still use the device */
 };
 
 /* One call of the kubelet for one claim. */
@@ -113,6 +116,8 @@ const struct holding *preparer_holder(const struct preparer *preparer, const cha
 bool preparer_hold(struct preparer *preparer, const char *device, const struct task *task);
 void preparer_release(struct preparer *preparer, const char *uid);
 void preparer_lose(struct preparer *preparer, const char *uid);
+/* Since when its claim is known to be gone: from the first call on. */
+int64_t preparer_gone_since(struct preparer *preparer, const char *uid);
 /* Holds what the claim's checkpoint says, and nothing else. */
 int preparer_reread(struct preparer *preparer, const char *uid, struct drarun_error *err);
 /* Holds what all checkpoints say now, those of another instance too. */
@@ -133,9 +138,13 @@ bool preparer_is_given_back(const struct preparer *preparer, const char *uid);
 
 /* reclaim.c: the device that a task waits for may be in a pod that was deleted by force, which the
  * kubelet ends when it gets to it: seconds, in which the scheduler has given the device to the next
- * one. Asks the API whether the holder's claim has it still; where not, it is taken back at once. A
- * claim whose name is not known keeps it. */
+ * one. Asks the API whether the holder's claim has it still; where not, it is taken back at once,
+ * if the pod, which runs on for its grace period, cannot use it then. Otherwise the kubelet's
+ * Unprepare is waited for. A claim whose name is not known keeps it. */
 void reclaim_ask(struct task *task, const struct holding *holder);
+/* Whether a pod can use none of the claim's devices once they are taken back. A device node stays
+ * usable: a GPU's, and that of an RDMA device where none is moved between namespaces. Pure. */
+bool reclaim_leaves_nothing(const struct checkpoint *checkpoint, bool rdma_moves);
 
 /* "ORDERS/UID.DEVICE.json" */
 void preparer_order_path(const struct preparer *preparer, const char *uid, const char *device,
