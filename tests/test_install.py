@@ -130,6 +130,9 @@ def test_image_of_the_plugin(source, build, tmp_path):
                 assert run.returncode == 0 and Path(name).name in run.stdout, run
             run = subprocess.run(["chroot", root, "/libexec/drarun/drarun-nvml"], capture_output=True, text=True)
             assert "libnvidia-ml.so.1: cannot open shared object file" in json.loads(run.stdout)["error"], run
+        # what NVIDIA's library is linked with, beside the C library
+        libraries = next(root.rglob("libc.so.6")).parent
+        assert {"libdl.so.2", "libm.so.6", "libpthread.so.0", "librt.so.1"} <= {each.name for each in libraries.iterdir()}
     finally:
         shutil.rmtree(root)
 
@@ -142,7 +145,8 @@ def test_image(source, build, tmp_path):
     bench = {"./bin/drarun-bench", "./lib/drarun/bench-nccl.so", "./lib/drarun/bench-mpi-ompi.so", "./lib/drarun/bench-mpi-mpich.so"}
     assert bench <= names or ANYWHERE_MISSING
     loaded = {Path(name).name for name in names if ".so" in name and not name.startswith("./lib/drarun/")}
-    assert loaded <= {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}  # of drarun-nvml, which loads NVIDIA's library
+    assert loaded <= {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1",  # of drarun-nvml, which loads NVIDIA's library
+                      "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
     missing = subprocess.run([source / "scripts/image", "x:1", file], capture_output=True, text=True,
                              env={**os.environ, "DRARUN_BUILD": str(tmp_path)})
     assert missing.returncode == 1 and "build first" in missing.stderr

@@ -156,6 +156,16 @@ def foreign_libraries(programs, folder):
     return found
 
 
+# Parts of the C library that NVIDIA's libnvidia-ml.so.1 is linked with, and drarun-nvml, which loads it, is not: it must find those of the same version.
+FOR_NVML = "libdl.so.2", "libm.so.6", "libpthread.so.0", "librt.so.1"
+
+
+def beside_c_library(needed):
+    """{path there: path here} of FOR_NVML, which lie where the C library does."""
+    return {str(Path(there).with_name(name)): str(Path(here).with_name(name)) for there, here in needed.items() if Path(there).name == "libc.so.6"
+            for name in FOR_NVML if Path(here).with_name(name).exists()}
+
+
 def drarun(build, plugin=False):
     """A directory with our programs and what they are linked with; the caller removes it. It is what launchers and
     node plugins run, and agents and hooks come from. plugin: what a node plugin runs and hands out alone."""
@@ -168,7 +178,7 @@ def drarun(build, plugin=False):
     needed = foreign_libraries(ours.values(), Path(f"/usr/{TRIPLETS[machine]}/lib")) if foreign else libraries(ours.values())
     anywhere = build / "anywhere"  # drarun-bench for the images of others
     bench = {} if plugin else {f"/{path.relative_to(anywhere)}": path for path in anywhere.rglob("*") if path.is_file()}
-    root = copied({**needed, **ours, **bench})
+    root = copied({**beside_c_library(needed), **needed, **ours, **bench})
     (root / "tmp").mkdir()
     (root / "tmp").chmod(0o1777)
     return root
