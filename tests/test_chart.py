@@ -135,7 +135,7 @@ OTHERS = {  # of values that have no other one by their kind: enough to be seen
     "controller.affinity": {"nodeAffinity": {}}, "controller.priorityClassName": "high", "controller.podLabels": {"a": "b"},
     "controller.podAnnotations": {"a": "b c"},
     "plugin.image.repository": "registry.example/other", "plugin.image.tag": "2", "plugin.image.digest": DIGEST, "plugin.drivers": ["nic"],
-    "plugin.takeover": "dra.net", "plugin.config": {"rescan": "1m"}, "plugin.log": "text", "plugin.extraArgs": ["--verbose"],
+    "plugin.nvidia.runtimeClassName": "nvidia", "plugin.takeover": "dra.net", "plugin.config": {"rescan": "1m"}, "plugin.log": "text", "plugin.extraArgs": ["--verbose"],
     "plugin.updateStrategy": {"type": "OnDelete"}, "plugin.resources": {"limits": {"cpu": 1}}, "plugin.nodeSelector": {"gpus": "yes"},
     "plugin.tolerations": [], "plugin.priorityClassName": "", "plugin.podLabels": {"a": "b"}, "plugin.podAnnotations": {"a": "b c"},
     "podMonitor.interval": "30s", "podMonitor.labels": {"release": "prometheus"},
@@ -223,6 +223,17 @@ def test_values_of_the_plugin(helm, cluster):
     taken(cluster, made)
 
 
+def test_runtime_class(helm):
+    """NVIDIA's runtime gives NVML to containers that ask for it by these variables."""
+    plain, made = (helm.rendered(plugin={"enabled": True, "nvidia": {"runtimeClassName": name}})["DaemonSet", PLUGIN] for name in ("", "nvidia"))
+    more = [each for each in container_of(made)["env"] if each not in container_of(plain)["env"]]
+    assert {each["name"]: each["value"] for each in more} == {
+        "NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "utility", "NVIDIA_MIG_MONITOR_DEVICES": "all"}
+    assert made["spec"]["template"]["spec"].pop("runtimeClassName") == "nvidia"
+    container_of(made)["env"] = container_of(plain)["env"]
+    assert made == plain
+
+
 def test_change_of_the_configuration(helm):
     """It makes other pods, for the plugin reads the file when it starts. What is no configuration makes none."""
     def template(config, **values):
@@ -299,6 +310,7 @@ def test_user_of_the_platform(helm):
     ({"plugin": {"admission": {"pods": True}}}, "'pods' not allowed"),
     ({"plugin": {"updateStrategy": {"maxSurge": 1}}}, "'maxSurge' not allowed"),
     ({"plugin": {"config": {"nic": {}}}}, "'nic' not allowed"),
+    ({"plugin": {"nvidia": {"runtimeClassName": "Nvidia"}}}, "'/plugin/nvidia/runtimeClassName'"),
     ({"plugin": {"metrics": {"port": 100000}}}, "'/plugin/metrics/port'"),
     ({"plugin": {"extraArgs": ["verbose"]}}, "'/plugin/extraArgs/0'"),
     ({"podMonitor": {"interval": "often"}}, "'/podMonitor/interval'"),
