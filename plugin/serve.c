@@ -280,16 +280,20 @@ static int open_host_root(struct serve *s, struct drarun_error *err)
                                           strerror(errno));
 }
 
-/* A library that is asked for must be there; the usual one may be missing. */
+/* A library that is asked for must be there; the usual one may come later. */
 static int open_nvml(struct serve *s, struct drarun_error *err)
 {
     const struct serve_options *o = s->options;
     struct drarun_error why = {0};
-    int rc = o->root && !o->nvml ? -ENOENT : nvml_open(o->nvml, NULL, &s->nvml, &why);
+    int rc = 0;
+    if (o->nvml)
+        rc = nvml_open(o->nvml, NULL, &s->nvml, &why);
+    else if (!o->root)
+        rc = nvml_open_later(NULL, NULL, &s->nvml, &why);
     if (rc < 0 && (o->nvml || rc == -ENOMEM))
         return error_kind(err, DRARUN_ERR_USAGE, -rc, "--nvml: %s", why.text);
-    if (rc < 0 && !o->root)
-        log_note("without NVML: %s", why.text);
+    if (rc < 0)
+        log_error("without NVML: %s", why.text);
     return 0;
 }
 

@@ -76,6 +76,37 @@ static void read_mig_nodes(struct discovery *d, struct node_device *device)
     }
 }
 
+/* Whether the driver shows GPU instances of it; without NVML nothing else says that MIG is on. */
+static bool has_instances(struct discovery *d, const struct node_gpu *gpu)
+{
+    char path[64];
+    struct strlist names = STRLIST_INIT;
+    bool found = false;
+    snprintf(path, sizeof path, "proc/driver/nvidia/capabilities/gpu%d/mig", gpu->minor);
+    if (gpu->minor >= 0)
+        root_list(d->root, path, 64, &names, NULL);
+    for (size_t i = 0; i < names.count; i++)
+        found = found || (strncmp(names.items[i], "gi", 2) == 0 &&
+                          strspn(names.items[i] + 2, "0123456789") > 0);
+    strlist_done(&names);
+    return found;
+}
+
+/* A program that opens the whole GPU would get one of its instances, which are others' to use. */
+static void withhold_divided(struct discovery *d)
+{
+    for (size_t i = d->devices->count; i-- > 0;) {
+        const struct node_device *device = &d->devices->list[i];
+        if (device->kind != NODE_DEVICE_GPU || !has_instances(d, &device->gpu))
+            continue;
+        discover_warn(d,
+                      "%s is not published: it is divided into MIG instances, and NVML, which "
+                      "describes them, does not answer",
+                      device->pci.bus_id);
+        node_devices_remove(d->devices, i);
+    }
+}
+
 static int complete(struct discovery *d)
 {
     size_t first = d->devices->count;
@@ -93,5 +124,9 @@ int discover_gpus(struct discovery *d)
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < d->host->gpu_count; i++)
         rc = add_gpu(d, &d->host->gpus[i]);
-    return rc == 0 && d->source->nvml ? complete(d) : rc;
+    if (rc == 0 && d->source->nvml)
+        rc = complete(d);
+    if (rc == 0)
+        withhold_divided(d);
+    return rc;
 }

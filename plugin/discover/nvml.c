@@ -36,6 +36,9 @@ struct nvml {
     json_t *answer;                  /* that came; NULL: none yet */
     json_t *gpus;                    /* of the last answer; NULL: there was none */
     bool silent;                     /* and this was logged */
+    bool missing;                    /* there is no library yet, or no driver: see `why` */
+    bool alone;                      /* nor a GPU, so that nobody needs it */
+    char why[256];                   /* "": it was logged */
     char fault[CHILD_SAID_MAX + 64]; /* what the last one did instead of an answer; "" */
 };
 
@@ -152,14 +155,37 @@ static int begin(struct nvml *nvml, int64_t ms, struct drarun_error *err)
     return 0;
 }
 
+static void tell_missing(struct nvml *nvml)
+{
+    if (!nvml->missing || nvml->alone || !nvml->why[0])
+        return;
+    log_error(
+        "NVML: %s: the node's GPUs are published without what it tells: memory, versions, MIG "
+        "devices and errors; it is tried again every %" PRId64 " s. A container gets it from "
+        "NVIDIA's runtime (plugin.nvidia.runtimeClassName of the chart)",
+        nvml->why, nvml->limits.again / 1000);
+    nvml->why[0] = '\0';
+}
+
+static void tell_found(struct nvml *nvml)
+{
+    if (nvml->missing)
+        log_note("NVML is there now");
+    nvml->missing = false;
+}
+
 /* Whether it can be asked now. One that was silent is started again, and not waited for. */
 static bool is_usable(struct nvml *nvml)
 {
     struct drarun_error err = {0};
     if (nvml->child && nvml->ready)
         return true;
-    if (nvml->child && begin(nvml, 0, &err) == 0)
+    if (nvml->child && begin(nvml, 0, &err) == 0) {
+        tell_found(nvml);
         return true;
+    }
+    if (nvml->missing && nvml->alone)
+        return false;
     int64_t open = nvml->child ? nvml->limits.open : 0, again = nvml->limits.again;
     if (clock_ms() - nvml->started_ms < (open > again ? open : again))
         return false;
@@ -194,8 +220,8 @@ static json_t *ask(struct nvml *nvml, const char *what)
     return NULL;
 }
 
-int nvml_open(const char *library, const struct nvml_limits *limits, struct nvml **ret_nvml,
-              struct drarun_error *err)
+static int open_library(const char *library, const struct nvml_limits *limits, bool later,
+                        struct nvml **ret_nvml, struct drarun_error *err)
 {
     struct nvml *nvml = calloc(1, sizeof *nvml);
     if (!nvml)
@@ -214,12 +240,30 @@ int nvml_open(const char *library, const struct nvml_limits *limits, struct nvml
     if (rc == -EAGAIN) {
         tell_silence(nvml, nvml->limits.open);
         rc = 0;
+    } else if (later && nvml->program[0] && (rc == -ENOENT || rc == -ENODEV)) {
+        nvml->missing = nvml->alone = true;
+        snprintf(nvml->why, sizeof nvml->why, "%.255s", err->text);
+        rc = 0;
     }
     if (rc < 0)
         nvml_close(nvml);
     else
         *ret_nvml = nvml;
     return rc;
+}
+
+int nvml_open(const char *library, const struct nvml_limits *limits, struct nvml **ret_nvml,
+              struct drarun_error *err)
+{
+    return open_library(library, limits, false, ret_nvml, err);
+}
+
+int nvml_open_later(const char *library, const struct nvml_limits *limits, struct nvml **ret_nvml,
+                    struct drarun_error *err)
+{
+    struct drarun_error own = {0};
+    int rc = open_library(library, limits, true, ret_nvml, &own);
+    return rc < 0 ? error_set(err, -rc, "%s", own.text) : 0;
 }
 
 void nvml_close(struct nvml *nvml)
@@ -300,6 +344,7 @@ static int complete_one(const json_t *told, struct node_devices *devices, size_t
 int nvml_complete(struct nvml *nvml, struct node_devices *devices, struct drarun_error *err)
 {
     size_t gpus = devices->count; /* MIG devices are added behind */
+    nvml->alone = gpus == 0;
     json_t *now = ask(nvml, "gpus");
     const json_t *told;
     size_t i;
@@ -308,6 +353,7 @@ int nvml_complete(struct nvml *nvml, struct node_devices *devices, struct drarun
         json_decref(nvml->gpus);
         nvml->gpus = now;
     }
+    tell_missing(nvml);
     json_array_foreach(nvml->gpus, i, told)
     {
         const char *bus_id = value_text(told, "busID");

@@ -28,6 +28,12 @@ extern const struct nvml_limits nvml_limits_default;
  * the driver does not answer in time: it may later. limits: NULL: the default. */
 int nvml_open(const char *library, const struct nvml_limits *limits, struct nvml **ret_nvml,
               struct drarun_error *err);
+/* The same, but 0 also for a library or a driver that is not there: a node's driver may be
+ * installed later. It is tried again, which waits for nothing, while there are GPUs
+ * (nvml_complete); the first time that there is one, an error is logged. -ENOENT: no drarun-nvml.
+ */
+int nvml_open_later(const char *library, const struct nvml_limits *limits, struct nvml **ret_nvml,
+                    struct drarun_error *err);
 void nvml_close(struct nvml *nvml); /* NULL is fine */
 
 /* Completes the GPUs of the list, found by address, and adds a MIG device for each that exists;

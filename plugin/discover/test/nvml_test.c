@@ -227,6 +227,53 @@ static void test_library_that_talks(void **state)
     tree_drop(&tree);
 }
 
+/* A driver that is loaded after the plugin has started: its library is tried again as long as there
+ * is a GPU, and nothing waits for it. */
+static void test_driver_that_comes_later(void **state)
+{
+    (void)state;
+    const struct nvml_limits limits = {.open = 60000, .ask = 10000, .again = 0};
+    const struct nvml_limits rare = {.open = 60000, .ask = 10000, .again = 600000};
+    struct nvml *nvml = NULL;
+    struct drarun_error err = {0};
+    struct tree tree = machine("fail 9\n");
+    assert_int_equal(nvml_open_later("/nonexistent.so.1", &limits, &nvml, &err), 0);
+    nvml_close(nvml);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(nvml_open_later(STAND_IN, i ? &limits : &rare, &nvml, &err), 0);
+        struct node_devices devices = found(&tree, nvml);
+        assert_string_equal(devices.list[0].gpu.product, "NVIDIA");
+        tree_file(&tree, "nvml", "gpu 0000:00:05.0 GPU-a 4 183359 18 NVIDIA B200\n");
+        for (int k = 0; i ? !devices.list[0].gpu.uuid[0] : k < 3; k++) {
+            node_devices_done(&devices);
+            devices = found(&tree, nvml);
+        }
+        assert_string_equal(devices.list[0].gpu.uuid, i ? "GPU-a" : "");
+        node_devices_done(&devices);
+        nvml_close(nvml);
+        tree_file(&tree, "nvml", "fail 9\n");
+    }
+    tree_drop(&tree);
+}
+
+/* Without the library nothing says that MIG is on but the driver's capabilities. */
+static void test_divided_without_nvml(void **state)
+{
+    (void)state;
+    struct tree tree = machine("fail 9\n");
+    tree_file(&tree, "proc/driver/nvidia/capabilities/gpu0/mig/config", "");
+    tree_file(&tree, "proc/driver/nvidia/capabilities/gpu1/mig/config", "");
+    tree_file(&tree, "proc/driver/nvidia/capabilities/gpu1/mig/gi3/access", "");
+    struct node_devices devices = found(&tree, NULL);
+    assert_int_equal(devices.count, 1);
+    assert_string_equal(devices.list[0].name, "gpu-0000-00-05-0");
+    assert_int_equal(devices.warnings.count, 1);
+    assert_non_null(
+        strstr(devices.warnings.items[0], "0000:00:06.0 is not published: it is divided"));
+    node_devices_done(&devices);
+    tree_drop(&tree);
+}
+
 /* How many processes have begun, and the last one. */
 static size_t begun(const struct tree *tree, pid_t *ret_last)
 {
@@ -235,9 +282,33 @@ static size_t begun(const struct tree *tree, pid_t *ret_last)
     int fd = openat(tree->root, "nvml.pids", O_RDONLY | O_CLOEXEC);
     assert_true(fd >= 0 && read(fd, text, sizeof text - 1) > 0);
     close(fd);
+    *ret_last = 0;
     for (const char *line = text; *line; line = strchr(line, '\n') + 1, count++)
         *ret_last = (pid_t)atoi(line);
     return count;
+}
+
+/* A node without GPUs needs no library: it is not tried again. */
+static void test_no_gpus(void **state)
+{
+    (void)state;
+    const struct nvml_limits limits = {.open = 60000, .ask = 10000, .again = 0};
+    struct nvml_xid xids[8];
+    struct nvml *nvml = NULL;
+    pid_t last;
+    struct tree gpus = machine("fail 9\n"), none = tree_new();
+    tree_dir(&none, "sys/bus/pci/devices");
+    assert_int_equal(nvml_open_later(STAND_IN, &limits, &nvml, NULL), 0);
+    for (int i = 0; i < 3; i++) {
+        struct node_devices devices = found(&none, nvml);
+        assert_int_equal(devices.count, 0);
+        assert_int_equal(nvml_xids(nvml, xids, 8), 0);
+        node_devices_done(&devices);
+    }
+    assert_int_equal(begun(&gpus, &last), 1);
+    nvml_close(nvml);
+    tree_drop(&none);
+    tree_drop(&gpus);
 }
 
 /* A driver's call keeps it, as a tracer does here: no other one is started until it has ended. */
@@ -303,7 +374,10 @@ int main(void)
         cmocka_unit_test(test_whole_gpus),
         cmocka_unit_test(test_mig),
         cmocka_unit_test(test_xids),
+        cmocka_unit_test(test_divided_without_nvml),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_driver_that_comes_later),
+        cmocka_unit_test(test_no_gpus),
         cmocka_unit_test(test_driver_that_hangs),
         cmocka_unit_test(test_library_that_crashes),
         cmocka_unit_test(test_library_that_talks),
