@@ -108,6 +108,27 @@ def test_gpus_of_a_pod_that_was_deleted_by_force(cluster, gpus, with_gpus):
     assert "stays with claim default/forced, whose pod was deleted by force" in gpus.plugin.log()
 
 
+def test_names_change_while_a_gpu_is_claimed(cluster, gpus, with_gpus):
+    """It keeps its name: under the new one it would be offered a second time."""
+    plugin = gpus.plugin
+    lines_of(with_gpus("named", "true", 1))
+    had = cluster.api.get("resource.k8s.io/v1", "ResourceClaim", "named", "default")["status"]["allocation"]["devices"]["results"][0]["device"]
+    before, config = set(plugin.published()), plugin.config.read_text()
+    renamed = {name.replace("gpu-", "new-") for name in before}
+    try:
+        plugin.stop()
+        plugin.configure(names=[{"name": "new-{address}"}])
+        plugin.start().wait()
+        cluster.wait(lambda: f"published: {set(plugin.published())}", lambda: set(plugin.published()) == {had} | renamed - {had.replace("gpu-", "new-")}, 60)
+        cluster.api.delete("v1", "Pod", "named", "default")
+        cluster.wait(lambda: f"published: {set(plugin.published())}", lambda: set(plugin.published()) == renamed, 90)
+    finally:
+        plugin.stop()
+        plugin.config.write_text(config)
+        plugin.start().wait()
+        cluster.wait(lambda: f"published: {set(plugin.published())}", lambda: set(plugin.published()) == before, 60)
+
+
 def past_the_scheduler(cluster, name, script, node):
     pod = claiming(cluster, name, script, node)
     del pod.manifest["spec"]["nodeSelector"]

@@ -113,6 +113,7 @@ struct node_device {
     int32_t rail;   /* of a NIC: its number among the node's NICs of its kind; -1: none */
     bool lost;      /* it was there and is gone from the machine, but not into a pod */
     bool away;      /* its interface is in a pod: netdev is what it was on the host */
+    bool held;      /* a claim has it: it keeps the name by which it was given */
     bool unbound;   /* no driver has it any more: it is remembered, and not offered */
     char used[200]; /* of a NIC: what the host does over it (live_use.h); "": nothing */
     bool included;  /* the configuration's include names it: offered whatever `used` says */

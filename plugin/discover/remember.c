@@ -115,6 +115,7 @@ static int keep_vanished(const struct remember_rules *rules, const struct node_d
     device->lost = device->pci.known && state == FUNCTION_GONE;
     device->unbound = !held && !device->lost;
     device->away = held && !device->lost;
+    device->held = held;
     if (device->lost)
         fault_add(device, rules->config->lost, FAULT_LOST, "", "it is gone from the machine");
     return 0;
@@ -128,8 +129,11 @@ int devices_remember(const struct remember_rules *rules, const struct node_devic
         struct node_device *same = devices_same(now, old);
         if (same)
             keep_sriov(&old->pci, &same->pci);
-        if (same && same->used[0] && is_held(rules, old)) /* it is on its way into a pod */
-            same->used[0] = '\0';
+        if (same && is_held(rules, old)) {
+            same->held = true;
+            memcpy(same->name, old->name, sizeof same->name);
+            same->used[0] = '\0'; /* it is on its way into a pod */
+        }
         int rc = same ? complete(old, same) : keep_vanished(rules, old, now);
         if (rc < 0)
             return nomem(err);

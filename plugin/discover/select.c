@@ -172,7 +172,7 @@ static int select_one(struct selection *s, size_t index)
             return nomem(s);
     }
     int rc = is_offered(s, cel, device);
-    if (rc == 1 && !device->away && !device->lost) {
+    if (rc == 1 && !device->away && !device->lost && !device->held) {
         int named = apply_names(s, cel, index);
         rc = named < 0 ? named : 1;
     }

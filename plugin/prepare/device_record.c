@@ -60,6 +60,11 @@ json_t *device_record(const struct node_device *device)
                                (int)device->rail, "vendor", (int)device->pci.vendor);
     if (record && device->pci.known)
         json_object_set_new(record, "pci", json_string(device->pci.bus_id));
+    if (record && device->kind != NODE_DEVICE_NIC)
+        json_object_set_new(record, "gpu",
+                            json_pack("{s:b, s:i, s:i}", "mig", device->kind == NODE_DEVICE_MIG,
+                                      "gi", (int)device->gpu.mig_gi, "ci",
+                                      (int)device->gpu.mig_ci));
     for (size_t i = 0; record && i < ARRAY_LEN(parts); i++) {
         json_t *value = part_get(device, &parts[i]);
         if (value && json_object_set_new(record, parts[i].key, value) < 0) {
@@ -80,6 +85,14 @@ static void part_set(struct node_device *device, const struct part *part, const 
         snprintf(at, part->size, "%s", json_string_value(value));
 }
 
+static void read_gpu(const json_t *gpu, struct node_device *device)
+{
+    device->kind = json_is_true(json_object_get(gpu, "mig")) ? NODE_DEVICE_MIG : NODE_DEVICE_GPU;
+    device->gpu.minor = -1;
+    device->gpu.mig_gi = (int32_t)json_integer_value(json_object_get(gpu, "gi"));
+    device->gpu.mig_ci = (int32_t)json_integer_value(json_object_get(gpu, "ci"));
+}
+
 bool device_record_read(const json_t *record, struct node_device *ret_device)
 {
     struct node_device device = {.kind = NODE_DEVICE_NIC, .lost = false};
@@ -98,6 +111,8 @@ bool device_record_read(const json_t *record, struct node_device *ret_device)
     device.pci.sriov = (enum node_sriov)json_integer_value(json_object_get(record, "sriov"));
     device.rdma.link = (enum topo_link)json_integer_value(json_object_get(record, "link"));
     device.rail = (int32_t)json_integer_value(json_object_get(record, "rail"));
+    if (json_object_get(record, "gpu"))
+        read_gpu(json_object_get(record, "gpu"), &device);
     *ret_device = device;
     return true;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A NIC as it was on the host when a pod was given it, for the checkpoint: what a plugin that
- * starts while the device is in the pod cannot see, and has to publish. Pure. */
+ * starts while the device is in the pod cannot see, and has to publish. Of a GPU or a MIG device
+ * which one it is and its name, which it keeps as long as the claim has it. Pure. */
 #ifndef DRARUN_PLUGIN_PREPARE_DEVICE_RECORD_H
 #define DRARUN_PLUGIN_PREPARE_DEVICE_RECORD_H
 

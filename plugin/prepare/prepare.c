@@ -129,7 +129,7 @@ static int add_device(const struct task *task, const struct claimed_device *want
         ok = cdi_spec_add_order(d->cdi, task->preparer->config->hook, path) && ok;
     ok = claim_metadata_add(d->metadata, &task->claimed, wanted, driver, device, order) && ok;
     ok = checkpoint_add_take(d->document, wanted->request, wanted->pool, wanted->device,
-                             wanted->admin, order, order ? device_record(device) : NULL) &&
+                             wanted->admin, order, wanted->admin ? NULL : device_record(device)) &&
          ok;
     if (id[0])
         ok = checkpoint_set_device_cdi(d->document, id) && ok;

@@ -67,7 +67,7 @@ bool preparer_holds(const struct preparer *preparer, const char *device);
 /* Whether a claim that has ended has the device still, since it could not be taken back. */
 bool preparer_is_stuck(const struct preparer *preparer, const char *device);
 
-/* Calls fn with each NIC that is in a pod, as it was on the host. */
+/* Calls fn with each device that a claim has, as device_record.h has it. */
 void preparer_each(const struct preparer *preparer,
                    void (*fn)(const struct node_device *device, void *arg), void *arg);
 

@@ -554,6 +554,20 @@ static void test_selection_and_names(void **state)
     node_devices_done(&devices);
 }
 
+/* A claim has it by its name. */
+static void test_held_is_not_renamed(void **state)
+{
+    (void)state;
+    struct tree tree = machine();
+    struct node_devices devices = read_all(&tree, NULL);
+    struct discover_config config = config_of("names: [{name: new}]\n");
+    devices.list[0].held = true;
+    assert_int_equal(select_devices(&config, &devices, NULL), 0);
+    assert_names(&devices, "gpu-0000-8f-00-0 new");
+    discover_config_done(&config);
+    node_devices_done(&devices);
+}
+
 static void test_what_cannot_be_judged(void **state)
 {
     (void)state;
@@ -601,6 +615,7 @@ int main(void)
         cmocka_unit_test(test_no_carrier),
         cmocka_unit_test(test_roots_as_upstream),
         cmocka_unit_test(test_selection_and_names),
+        cmocka_unit_test(test_held_is_not_renamed),
         cmocka_unit_test(test_what_cannot_be_judged),
         cmocka_unit_test(test_taken_name),
     };

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "lib/base/cleanup.h"
 #include "lib/base/unconst.h"
 #include "plugin/discover/faults.h"
 #include "plugin/discover/remember.h"
@@ -36,7 +37,7 @@ static struct node_device *veth(struct node_devices *devices, const char *name)
 
 static bool is_held(const char *driver, const char *name, void *arg)
 {
-    assert_string_equal(driver, NODE_DRIVER_NIC);
+    assert_true(strcmp(driver, NODE_DRIVER_NIC) == 0 || strcmp(driver, NODE_DRIVER_GPU) == 0);
     return strcmp(name, arg) == 0;
 }
 
@@ -75,6 +76,38 @@ static void test_used_while_it_is_held(void **state)
     assert_string_equal(now.list[1].used, "it has a route");
     node_devices_done(&before);
     node_devices_done(&now);
+}
+
+/* A GPU has no place but the host. The claim knows it by the name that it had then, whatever the
+ * rules for names say now. */
+static void test_held_gpu_keeps_its_name(void **state)
+{
+    static const struct {
+        enum node_device_kind kind;
+        int32_t gi, ci;
+    } parts[] = {{NODE_DEVICE_GPU, -1, -1}, {NODE_DEVICE_MIG, 1, 0}, {NODE_DEVICE_MIG, 2, 0}};
+    (void)state;
+    for (size_t k = 0; k < ARRAY_LEN(parts); k++) {
+        struct node_devices before = NODE_DEVICES_INIT, now = NODE_DEVICES_INIT;
+        for (size_t i = 0; i < 2 * ARRAY_LEN(parts); i++) {
+            size_t part = i % ARRAY_LEN(parts);
+            struct node_device *device = node_devices_add(i < ARRAY_LEN(parts) ? &before : &now);
+            device->kind = parts[part].kind;
+            device->pci.known = true;
+            device->pci.addr.bus = (uint8_t)(0x8f + (part > 0));
+            device->gpu.mig_gi = parts[part].gi;
+            device->gpu.mig_ci = parts[part].ci;
+            snprintf(device->name, sizeof device->name, "%s-%zu",
+                     i < ARRAY_LEN(parts) ? "old" : "new", part);
+        }
+        remember(before.list[k].name, &before, &now);
+        for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+            assert_int_equal(now.list[i].held, i == k);
+            assert_memory_equal(now.list[i].name, i == k ? "old" : "new", 3);
+        }
+        node_devices_done(&before);
+        node_devices_done(&now);
+    }
 }
 
 static void test_in_a_pod(void **state)
@@ -217,9 +250,13 @@ static void test_vf_on_its_way_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_used_while_it_is_held), cmocka_unit_test(test_in_a_pod),
-        cmocka_unit_test(test_interface_alone),       cmocka_unit_test(test_vanished),
-        cmocka_unit_test(test_vf_on_its_way_out),     cmocka_unit_test(test_there_and_not_offered),
+        cmocka_unit_test(test_used_while_it_is_held),
+        cmocka_unit_test(test_held_gpu_keeps_its_name),
+        cmocka_unit_test(test_in_a_pod),
+        cmocka_unit_test(test_interface_alone),
+        cmocka_unit_test(test_vanished),
+        cmocka_unit_test(test_vf_on_its_way_out),
+        cmocka_unit_test(test_there_and_not_offered),
         cmocka_unit_test(test_unbound_and_then_gone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
