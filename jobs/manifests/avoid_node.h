@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include "drarun/error.h"
 
-#define AVOID_NODES_MAX 32 /* more would be a cluster's fault, not its nodes' */
+#define AVOID_NODES_MAX 32 /* of one pod, which holds a requirement for each of them */
 
 /* Adds to a pod's `spec` (of a Pod, or of a Job's template) that it must not run on the nodes:
  * required node affinity, matchFields metadata.name NotIn, in every one of its terms (any of which

@@ -42,12 +42,13 @@ struct lead_attempt {
 };
 
 /* Results of the attempts that ended. Only restart.c changes it, except for the counts that
- * resume.c reads from the status document. avoid and silent only grow. */
+ * resume.c reads from the status document. silent only grows. */
 struct lead_restarts {
     uint32_t count;                   /* attempts that followed one whose ranks ran */
     uint32_t counted[FAILURE_COUNTS]; /* of count, by the limit of the spec that they count for */
     struct failure_decision next;     /* decided from the end of the last attempt */
-    struct strlist avoid;             /* nodes that later attempts must not use */
+    struct strlist avoid;             /* nodes that later attempts must not use: the last
+                                         AVOID_NODES_MAX that failed, the newest last */
     struct strlist silent;            /* nodes that do not answer */
 };
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "jobs/manifests/avoid_node.h"
 #include "launcher/cluster/submit/create.h"
 #include "launcher/cluster/lead/private.h"
 #include "lib/base/clock.h"
@@ -47,14 +48,24 @@ static const char *node_of(const json_t *cause)
     return node || !pod ? node : json_string_value(json_object_get(cause, "host"));
 }
 
+/* The oldest one makes room: it may have been repaired meanwhile, and fails again where not. */
+static void avoid(struct strlist *nodes, const char *node)
+{
+    if (strlist_has(nodes, node))
+        return;
+    if (nodes->count == AVOID_NODES_MAX)
+        strlist_remove(nodes, 0);
+    strlist_add(nodes, node);
+}
+
 void lead_note_end(struct lead *lead, const json_t *end, struct cause_restart table)
 {
     struct lead_restarts *restarts = &lead->restarts;
     const json_t *cause = json_object_get(end, "cause");
     const char *how = json_string_value(json_object_get(cause, "end")), *node = node_of(cause);
     restarts->next = failure_decide(&lead->spec->failure, end, table);
-    if (node && restarts->next.avoid_node && !strlist_has(&restarts->avoid, node))
-        strlist_add(&restarts->avoid, node);
+    if (node && restarts->next.avoid_node)
+        avoid(&restarts->avoid, node);
     if (node && how && strcmp(how, pod_end_name(POD_END_NODE_LOST)) == 0 &&
         !strlist_has(&restarts->silent, node))
         strlist_add(&restarts->silent, node);
