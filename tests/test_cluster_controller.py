@@ -628,6 +628,53 @@ def test_namespace_with_pod_security(led):
     assert api.get(API, KIND, "job", there)["status"]["reason"] != "CannotCreate"
 
 
+@pytest.fixture
+def refusing(led):
+    """A policy of the cluster without a reason, so that its refusal is a 422: no worker's pod in that namespace, for now."""
+    version, api = "admissionregistration.k8s.io/v1", led.cluster.api
+    name = {"name": f"not-now-{led.namespace}"}
+    where = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": led.namespace}},
+             "objectSelector": {"matchExpressions": [{"key": "drarun.dev/worker", "operator": "Exists"}]},
+             "resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]}
+    kinds = {"ValidatingAdmissionPolicy": {"matchConstraints": where, "validations": [{"expression": "false", "message": "not now"}]},
+             "ValidatingAdmissionPolicyBinding": {"policyName": name["name"], "validationActions": ["Deny"]}}
+    api.make(*({"apiVersion": version, "kind": kind, "metadata": name, "spec": spec} for kind, spec in kinds.items()))
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "probe", "namespace": led.namespace, "labels": {"drarun.dev/worker": "0"}},
+           "spec": {"containers": [{"name": "a", "image": IMAGE}]}}
+    led.cluster.wait("the policy does not work", lambda: api.create(pod, dry_run=True)[0] == 422, RUN_S)
+
+    def lift():
+        for kind in reversed(kinds):
+            api.delete(version, kind, name["name"])
+    yield lift
+    lift()
+
+
+def wait_refused(led, words, name="job"):
+    """Its objects cannot be made, for that reason, and nothing is wrong with its spec."""
+    led.cluster.wait(lambda: f"it is not told why: {led.get(name)}", lambda: words in (led.get(name).get("status") or {}).get("message", ""), RUN_S)
+    status = led.get(name)["status"]
+    assert (status["state"], status["reason"], led.conditions(name)["Accepted"]) == ("Pending", "CannotCreate", "True"), status
+
+
+def test_policy_that_refuses_without_a_reason(led, refusing):
+    """That says nothing against the spec: the job starts once the policy lets it."""
+    assert led.apply(command=["true"]) == ""
+    wait_refused(led, "denied request: not now")
+    refusing()
+    assert led.wait("Succeeded")["exitStatus"] == 0
+
+
+def test_rights_of_a_namespace_come_late(led):
+    """The controller's own policy refuses the job until the launcher may make pods there."""
+    api, binding = led.cluster.api, ("rbac.authorization.k8s.io/v1", "RoleBinding", "drarun-launcher", led.namespace)
+    api.delete(*binding)
+    assert led.apply(command=["true"]) == ""
+    wait_refused(led, "the controller makes objects only where drarun install was run")
+    led.cluster.kubectl("apply", "-f", "-", input=led.verb("install", "--namespace", led.namespace).ok().out)
+    assert led.wait("Succeeded")["exitStatus"] == 0
+
+
 def renewed(applied):
     return applied.cluster.api.get("coordination.k8s.io/v1", "Lease", HOME, HOME)["spec"]["renewTime"]
 

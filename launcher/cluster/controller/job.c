@@ -13,6 +13,7 @@
 #include "launcher/cluster/client/job_clock.h"
 #include "launcher/cluster/client/job_map.h"
 #include "launcher/cluster/client/launcher_pod.h"
+#include "launcher/cluster/submit/create.h"
 #include "launcher/cluster/submit/submit.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -298,10 +299,9 @@ static void made(const struct sight *s, const char *uid)
     tell_launcher(s, uid);
 }
 
-/* 422: what the API server says against a pod or a claim is against the spec. */
 static void not_made(const struct sight *s, const struct drarun_error *err)
 {
-    if (err->kind == DRARUN_ERR_SPEC || err->code == EINVAL) {
+    if (create_is_invalid(err)) {
         tell_refused(s, err);
         return;
     }

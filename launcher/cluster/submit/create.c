@@ -649,6 +649,25 @@ bool create_may_pass(const struct drarun_error *err)
            (err->code == EACCES && strstr(err->text, "exceeded quota"));
 }
 
+/* A policy without a reason answers 422, and a webhook that gives no code 400 (apiserver/pkg/
+ * admission/plugin of Kubernetes 1.37). One of ours judges what a claim says, as validation does.
+ */
+static bool is_by_admission(const char *text)
+{
+    static const char of_claims[] = "'drarun-plugin-configuration'";
+    static const char kind[] = "ValidatingAdmissionPolicy ";
+    const char *policy = strstr(text, kind);
+    if (policy)
+        return strncmp(policy + strlen(kind), of_claims, strlen(of_claims)) != 0;
+    return strstr(text, "admission webhook \"");
+}
+
+bool create_is_invalid(const struct drarun_error *err)
+{
+    return err->kind == DRARUN_ERR_SPEC ||
+           (err->kind == DRARUN_ERR_CLUSTER && err->code == EINVAL && !is_by_admission(err->text));
+}
+
 /* ---- away with it ---- */
 
 static int delete_named(struct cluster *cluster, const struct kube_resource *resource,

@@ -30,6 +30,10 @@ int create_missing(struct cluster *cluster, const struct job_spec *spec,
 /* Whether the same objects may be created later, as they are: a quota that others use up, or whose
  * count is behind a deletion; an API server that is away or overloaded. Pure. */
 bool create_may_pass(const struct drarun_error *err);
+/* Whether only another spec helps: it was rejected here, or the API server's validation has
+ * rejected an object (400, 422). What a policy or a webhook of the cluster refuses, with the same
+ * codes, may be admitted later. Pure. */
+bool create_is_invalid(const struct drarun_error *err);
 
 /* Takes what uses devices away, of all attempts; returns when the API server has been told. The
  * template of claims goes with the owner: */

@@ -38,8 +38,60 @@ static void test_what_may_pass(void **state)
             fail_msg("%s", cases[i].err.text);
 }
 
+#define DENIED(policy)                                                                             \
+    "create pods in namespace train: 422: pods \"job-w-0\" is forbidden: "                         \
+    "ValidatingAdmissionPolicy '" policy "' with binding '" policy "' denied request: "
+
+static void test_what_only_another_spec_mends(void **state)
+{
+    static const struct {
+        struct drarun_error err;
+        bool invalid;
+    } cases[] = {
+        {{.code = EINVAL, .kind = DRARUN_ERR_SPEC, .text = "spec.workers"}, true},
+        {{.code = ETIMEDOUT, .kind = DRARUN_ERR_SPEC, .text = "reading it takes too long"}, true},
+        {{.code = EINVAL,
+          .kind = DRARUN_ERR_CLUSTER,
+          .text = "create pods in namespace train: 422: Pod \"job-w-0\" is invalid: "
+                  "spec.containers[0].image: Required value"},
+         true},
+        {{.code = EINVAL,
+          .kind = DRARUN_ERR_CLUSTER,
+          .text = "create pods in namespace train: 400: Pod in version \"v1\" cannot be handled"},
+         true},
+        {{.code = EINVAL,
+          .kind = DRARUN_ERR_CLUSTER,
+          .text = DENIED("drarun-plugin-configuration") "config[0].opaque.parameters: expected"},
+         true},
+        {{.code = EINVAL, .kind = DRARUN_ERR_CLUSTER, .text = DENIED("site") "not now"}, false},
+        {{.code = EINVAL,
+          .kind = DRARUN_ERR_CLUSTER,
+          .text = "create jobs in namespace train: 422: jobs.batch \"job\" is forbidden: "
+                  "ValidatingAdmissionPolicy 'site' denied request: failed to configure policy"},
+         false},
+        {{.code = EINVAL,
+          .kind = DRARUN_ERR_CLUSTER,
+          .text = "create pods in namespace train: 400: admission webhook \"pods.example.com\" "
+                  "denied the request: not now"},
+         false},
+        {{.code = EINVAL,
+          .kind = DRARUN_ERR_CLUSTER,
+          .text = "create pods in namespace train: 422: admission webhook \"pods.example.com\" "
+                  "denied the request without explanation"},
+         false},
+        {{.code = EACCES, .kind = DRARUN_ERR_CLUSTER, .text = "403: exceeded quota"}, false},
+        {{.code = EINVAL, .kind = DRARUN_ERR_USAGE, .text = "DRARUN_AGENT: expected"}, false},
+        {{.code = EINVAL, .kind = DRARUN_ERR_NONE, .text = "the event loop ended"}, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        if (create_is_invalid(&cases[i].err) != cases[i].invalid)
+            fail_msg("%s", cases[i].err.text);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_what_may_pass)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_what_may_pass),
+                                       cmocka_unit_test(test_what_only_another_spec_mends)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
