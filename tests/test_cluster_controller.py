@@ -675,6 +675,47 @@ def test_rights_of_a_namespace_come_late(led):
     assert led.wait("Succeeded")["exitStatus"] == 0
 
 
+@pytest.fixture
+def webhook_down(led):
+    """A webhook for the pods of job "held" that nobody serves: the server answers with 500."""
+    version, kind, api = "admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", led.cluster.api
+    name = f"down-{led.namespace}"
+    api.make({"apiVersion": version, "kind": kind, "metadata": {"name": name}, "webhooks": [{
+        "name": "pods.example.com", "clientConfig": {"url": "https://127.0.0.1:1/"}, "failurePolicy": "Fail", "sideEffects": "None",
+        "admissionReviewVersions": ["v1"], "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": led.namespace}},
+        "objectSelector": {"matchLabels": {"drarun.dev/job": "held"}},
+        "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]}]})
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "probe", "namespace": led.namespace, "labels": {"drarun.dev/job": "held"}},
+           "spec": {"containers": [{"name": "a", "image": IMAGE}]}}
+    led.cluster.wait("the webhook is not asked", lambda: api.create(pod, dry_run=True)[0] == 500, RUN_S)
+
+    def mend():
+        api.delete(version, kind, name)
+    yield mend
+    mend()
+
+
+def test_job_that_a_webhook_holds_back(led, webhook_down):
+    """The controller does not try for long at a time, since others' jobs wait for it."""
+    mark = led.cluster.audit.mark()
+
+    def asked(verb, resource, **what):
+        return [each.received for each in led.cluster.audit.requests(
+            since=mark, verb=verb, resource=resource, namespace=led.namespace, user=ACCOUNT, **what)]
+
+    def tries():
+        return asked("create", "pods", code=500)
+    assert led.apply("held", command=["true"]) == ""
+    led.cluster.wait("its pod is not tried", tries, RUN_S)
+    assert led.apply(command=["true"]) == ""
+    led.wait("Succeeded")
+    wait_refused(led, "failed calling webhook", "held")
+    _, told, *_ = sorted(asked("update", "drajobs", subresource="status", name="held"))  # the first one says that it is accepted
+    assert len([each for each in tries() if each < told]) < 12  # with pauses that double to 5 s; in a minute there are more
+    webhook_down()
+    led.wait("Succeeded", "held", 2 * RUN_S)
+
+
 def renewed(applied):
     return applied.cluster.api.get("coordination.k8s.io/v1", "Lease", HOME, HOME)["spec"]["renewTime"]
 

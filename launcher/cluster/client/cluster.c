@@ -132,7 +132,7 @@ int cluster_list(struct cluster *cluster, const struct kube_target *target,
 int cluster_create(struct cluster *cluster, const struct kube_target *target, const json_t *object,
                    json_t **ret_body, struct drarun_error *err)
 {
-    static const struct kube_write again = {.repeat = true};
+    const struct kube_write again = {.repeat = true, .timeout_ms = cluster->create_ms};
     struct waited w = {.cluster = cluster, .err = err};
     int rc = kube_create(cluster->client, target, object, &again, on_answer, &w, NULL, err);
     return wait_for(&w, rc, ret_body);
@@ -142,7 +142,8 @@ int cluster_try_create(struct cluster *cluster, const struct kube_target *target
                        const json_t *object, struct cluster_said *ret_said,
                        struct drarun_error *err)
 {
-    static const struct kube_write dry = {.repeat = true, .dry_run = true};
+    const struct kube_write dry = {
+        .repeat = true, .dry_run = true, .timeout_ms = cluster->create_ms};
     struct waited w = {.cluster = cluster, .warnings = &ret_said->warnings, .err = err};
     *ret_said = (struct cluster_said){.warnings = STRLIST_INIT};
     int rc = kube_create(cluster->client, target, object, &dry, on_answer, &w, NULL, err);

@@ -35,6 +35,7 @@ struct cluster {
     bool dra_jobs;                  /* DraJobs are objects there (jobs/manifests/crd.h) */
     bool image_volume;              /* the agent comes by an image volume, which pods may have */
     int32_t metrics_port;           /* of launchers, as DRARUN_METRICS says (render_options) */
+    int64_t create_ms;              /* of a creation with all its tries; 0: KUBE_CALL_MS */
     const char *delivery;           /* as DRARUN_AGENT says; NULL: by the cluster's version */
     struct agent_claim agent; /* it comes by the claims (offer.h); its agent "": it does not */
     char agent_text[sizeof CLUSTER_BY_CLAIM + AGENT_CLAIM_TEXT_MAX]; /* what delivery may be */
@@ -80,7 +81,7 @@ void cluster_read_drop(struct cluster_read *read);
 
 int cluster_list(struct cluster *cluster, const struct kube_target *target,
                  const struct kube_select *select, json_t **ret_body, struct drarun_error *err);
-/* Sent again when its answer is lost: -EEXIST may be of our own making. */
+/* Sent again when its answer is lost, until create_ms: -EEXIST may be of our own making. */
 int cluster_create(struct cluster *cluster, const struct kube_target *target, const json_t *object,
                    json_t **ret_body, struct drarun_error *err);
 /* What the server says of an object beside yes or no. */

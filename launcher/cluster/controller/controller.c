@@ -18,6 +18,9 @@
 #define LIFE_S 15     /* of its Lease, as usual for controllers */
 #define TURN_MS 60000 /* the longest wait for something to happen */
 #define BEAT_MS 2000
+/* As long as an admission webhook may take by default: while one does not answer, the other DraJobs
+ * wait so long for a job that it holds back, which is looked at again after a pause. */
+#define CREATE_MS 10000
 #define KEY_SIZE 512       /* NAMESPACE/NAME, each of at most 253 bytes */
 #define LOOK_MAX_MS 600000 /* longer than all calls that one look makes, with their deadlines */
 
@@ -228,6 +231,7 @@ static int begin(struct controller *c, struct drarun_error *err)
         rc = take_lease(c, err);
     if (rc < 0)
         return rc;
+    c->cluster->create_ms = CREATE_MS;
     log_note("manages the DraJobs of %s%s, as %s",
              c->options->namespace ? "namespace " : "all namespaces",
              c->options->namespace ? c->options->namespace : "", c->options->holder);

@@ -162,8 +162,8 @@ static void finish(struct item *item)
 
 static int start(struct item *item, struct drarun_error *err)
 {
-    static const struct kube_write again = {.repeat = true};
     struct batch *batch = item->batch;
+    const struct kube_write again = {.repeat = true, .timeout_ms = batch->cluster->create_ms};
     CLEANUP(json_decrefp) json_t *manifest = NULL;
     int rc = source_get(batch->source, item->index, &manifest, err);
     if (rc == 0 && !item->name)
