@@ -350,7 +350,7 @@ static void say_worker(const struct gang_input *input, uint32_t worker, struct d
 
 static void say_trouble(const struct pod_state *w, struct drarun_error *err)
 {
-    const char *advice = container_advice(w->message);
+    const char *advice = container_advice(w);
     if (w->claim == CLAIM_NO_TEMPLATE)
         error_kind(err, DRARUN_ERR_CLUSTER, ECANCELED, "its claim cannot be made: %s",
                    w->claim_message ? w->claim_message : "no message");

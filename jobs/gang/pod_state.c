@@ -295,12 +295,21 @@ static enum pod_image image_of(const struct object *pod, const char *container)
     return text_is(container, text_at(first, "name")) ? POD_IMAGE_RANKS : POD_IMAGE_OTHER;
 }
 
+static bool mounts_agent_image(const struct object *pod, const struct container *container)
+{
+    const json_t *volumes = json_object_get(pod->spec, "volumes");
+    const json_t *mounts = json_object_get(container->spec, "volumeMounts");
+    return json_object_get(entry_of(volumes, "name", POD_MERGE_AGENT_VOLUME), "image") &&
+           entry_of(mounts, "name", POD_MERGE_AGENT_VOLUME);
+}
+
 static void name_container(const struct object *pod, const struct container *container,
                            struct pod_state *state)
 {
     state->container = text_at(container->spec, "name");
     state->image = text_at(container->spec, "image");
     state->image_of = image_of(pod, state->container);
+    state->image_volume = mounts_agent_image(pod, container);
 }
 
 static bool names_image(const char *message, const char *image)

@@ -80,6 +80,7 @@ struct pod_state {
     const char *container; /* the one that the reason is about */
     const char *image;     /* that is awaited, as the pod's spec has it; else the container's */
     enum pod_image image_of;
+    bool image_volume;   /* that container mounts the agent's image volume */
     const char *reason;  /* the API's word: Unschedulable, ErrImagePull, OOMKilled, ... */
     const char *message; /* what the API says about it */
     bool unschedulable;  /* the scheduler looked and found no node: since_ms */

@@ -96,9 +96,9 @@ char *waiting_of_launcher(const json_t *pod, const struct news *pod_news,
 /* A scheduler's message in short: its counts without what every message has. NULL without memory,
  * or when it is empty. */
 char *scheduler_words(const char *message);
-/* What mends a container that cannot be made, by the kubelet's message; static, or NULL: the
- * message says it all. */
-const char *container_advice(const char *message);
+/* What mends a container that cannot be made, by the kubelet's reason and message; static, or NULL:
+ * the message says it all. */
+const char *container_advice(const struct pod_state *worker);
 
 /* "4 workers, one per node by placement.spread; 2 nodes fit; ..." where the
  * scheduler's message says that a worker's node must have no other; NULL where it

@@ -146,6 +146,9 @@ static const struct {
      "see whether the driver's pod runs on this node and what its log says"},
     {NEWS_PREPARE_FAILED, NULL, "the log of the driver's pod on this node says more"},
     {NEWS_MOUNT_FAILED, "failed to sync", NULL}, /* the kubelet could not ask the API server */
+    {NEWS_MOUNT_FAILED, "volume \"" POD_MERGE_AGENT_VOLUME "\" err=no volume plugin matched",
+     "its kubelet has no image volumes, which are on by default from Kubernetes 1.35: set "
+     "DRARUN_AGENT=copy"},
     {NEWS_MOUNT_FAILED, ": secret ", "create the Secret, or correct the volume in spec.template"},
     {NEWS_MOUNT_FAILED, ": configmap ",
      "create the ConfigMap, or correct the volume in spec.template"},
@@ -266,10 +269,21 @@ static void wait_for_image(const struct pod_state *w, struct worker_wait *wait)
                        : "name one that the nodes can pull, by --image or DRARUN_IMAGE";
 }
 
+/* A runtime that has none fails in its own words: containerd 2.0 with mkdir "". */
+static bool may_lack_image_volumes(const struct pod_state *w)
+{
+    return w->image_volume && w->reason && strcmp(w->reason, "CreateContainerError") == 0 &&
+           !(w->message && strstr(w->message, "CDI"));
+}
+
 /* "container has runAsNonRoot and image will run as root", or "image has non-numeric user (nobody)"
  * (pkg/kubelet/kuberuntime/security_context.go). */
-const char *container_advice(const char *message)
+const char *container_advice(const struct pod_state *worker)
 {
+    const char *message = worker->message;
+    if (may_lack_image_volumes(worker))
+        return "if the node's container runtime has no image volumes, as containerd before 2.1, "
+               "set DRARUN_AGENT=copy";
     if (!message || !strstr(message, "container has runAsNonRoot and image "))
         return NULL;
     return strstr(message, "container: " POD_MERGE_AGENT_CONTAINER ")")
@@ -281,7 +295,7 @@ const char *container_advice(const char *message)
 static void wait_for_container(const struct pod_state *w, struct worker_wait *wait)
 {
     const char *container = w->container ? w->container : "?";
-    wait->advice = w->reason ? container_advice(w->message) : NULL;
+    wait->advice = w->reason ? container_advice(w) : NULL;
     if (w->reason)
         say(wait, w->failing, w->message, "container %s cannot be made (%s)", container, w->reason);
     else

@@ -138,6 +138,13 @@ static struct pod_state worker_of(char letter)
         w.reason = "CreateContainerConfigError";
         w.message = "secret \"job-key\" not found";
         return w;
+    case 'K': /* its runtime has no image volumes */
+        w.phase = POD_CREATING;
+        w.failing = true;
+        w.image_volume = true;
+        w.reason = "CreateContainerError";
+        w.message = "failed to mkdir \"\"";
+        return w;
     case 'e': /* exited with 3 */
         w.phase = POD_ENDED;
         w.end = POD_END_EXIT;
@@ -417,6 +424,15 @@ static const struct scene {
      .kind = DRARUN_ERR_SPEC,
      .text = "worker 0 on node-a: container worker cannot be made: CreateContainerConfigError: "
              "secret \"job-key\" not found"},
+    {.name = "a runtime without image volumes",
+     .looks = {{0, "KKKK", "placing", GANG_WAIT, "admitted", 0, "allocation", 0},
+               {0, "KKKK", "pulling", GANG_WAIT, "placed", 0, "imagePull", 0},
+               {0, "KKKK", "pulling", GANG_WAIT, "none", 10000, "none", 0},
+               {10000, "KKKK", "ended", GANG_FAIL, "fatal", -1, "none", 0}},
+     .kind = DRARUN_ERR_SPEC,
+     .text = "worker 0 on node-a: container worker cannot be made: CreateContainerError: failed to "
+             "mkdir \"\"; if the node's container runtime has no image volumes, as containerd "
+             "before 2.1, set DRARUN_AGENT=copy"},
     {.name = "an agent that ends at once",
      .looks = {{0, "rrre", "ended", GANG_FAIL, "fatal", -1, "none", 0}},
      .kind = DRARUN_ERR_INFRASTRUCTURE,

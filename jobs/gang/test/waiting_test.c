@@ -481,6 +481,34 @@ static void users_of_images(void **state)
     }
 }
 
+/* Where it helps to bring the agent without an image volume. */
+static void runtimes_without_image_volumes(void **state)
+{
+    static const char no_path[] = "failed to mkdir \"\": mkdir : no such file or directory";
+    static const struct {
+        const char *reason, *message;
+        bool mounts, advised;
+    } cases[] = {
+        {"CreateContainerError", no_path, true, true},
+        {"CreateContainerError", NULL, true, true},
+        {"CreateContainerError", no_path, false, false},
+        {"CreateContainerError", "unresolvable CDI devices nvidia.com/gpu=0", true, false},
+        {"CreateContainerConfigError", "secret \"nope\" not found", true, false},
+        {"RunContainerError", "exec format error", true, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct pod_state one = worker(POD_CREATING, CLAIM_NONE, "node-1");
+        one.failing = true;
+        one.container = "worker";
+        one.image_volume = cases[i].mounts;
+        one.reason = cases[i].reason;
+        one.message = cases[i].message;
+        cleanup_free char *words = waiting_of_worker(&one);
+        assert_int_equal(strstr(words, "set DRARUN_AGENT=copy") != NULL, cases[i].advised);
+    }
+}
+
 /* ---- the gang's PodGroup ---- */
 
 #define FITS_ALONE                                                                                 \
@@ -627,6 +655,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(told),
         cmocka_unit_test(scheduler),
         cmocka_unit_test(users_of_images),
+        cmocka_unit_test(runtimes_without_image_volumes),
         cmocka_unit_test(groups),
         cmocka_unit_test(no_group_is_asked),
     };
