@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""drarun plan on a cluster as it is now, against the same objects from files."""
+"""drarun plan on a cluster as it is now, against the same objects from files; and how submit brings the agent to the nodes
+that it reads."""
 import json
 import re
 
@@ -186,3 +187,37 @@ def test_bench_finds_what_is_served(drarun, nodes):
 def test_bench_of_who_may_not_look(drarun, nodes):
     said = bench(drarun, nodes, "--nics", 1, user="nobody")
     assert "403" in said and "GPUs are taken from gpu.nvidia.com and NICs from nic.drarun.dev" in said, said
+
+
+def node_of(pool, kubelet, runtime):
+    """With NICs of a device plugin."""
+    names = ("machineID", "systemUUID", "bootID", "kernelVersion", "osImage", "kubeProxyVersion", "operatingSystem", "architecture")
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": pool, "labels": {"pool": pool}}}, {
+        "allocatable": {"cpu": "8", "memory": "8Gi", "pods": "10", "a.b/nic": "4"},
+        "nodeInfo": {**dict.fromkeys(names, ""), "kubeletVersion": kubelet, "containerRuntimeVersion": runtime}}
+
+
+@pytest.mark.parametrize("kubelet,runtime,copied", [
+    ("v1.36.3", "containerd://2.2.0", False), ("v1.34.2-eks-99", "containerd://2.2.0", True), ("v1.36.3", "containerd://2.0.6", True)])
+def test_agent_comes_as_the_nodes_can_have_it(drarun, control_plane, tmp_path, request, kubelet, runtime, copied):
+    """An image volume is for nodes that can mount it; the launcher brings the agent the same way to later attempts."""
+    if control_plane.plane.minor < 35:
+        pytest.skip(f"no image volumes in Kubernetes {control_plane.plane.version}")
+    pool = re.sub("[^a-z0-9]+", "-", request.node.name.lower()).strip("-")[-30:].strip("-")
+    made, status = node_of(pool, kubelet, runtime)
+    with control_plane.clean_namespace(pool) as namespace:
+        control_plane.kubectl("apply", "-f", "-", input=drarun("install", "--namespace", pool).ok().out)
+        namespace.before = namespace.objects()
+        control_plane.api.make(made)
+        control_plane.api.patch_status("v1", "Node", pool, status)
+        path = tmp_path / "job.json"
+        path.write_text(json.dumps({"spec": {"workers": 1, "devices": {"nics": {"count": 1, "resource": "a.b/nic"}}, "template": {"spec": {
+            "nodeSelector": {"pool": pool}, "containers": [{"name": "main", "image": "i", "command": ["c"]}]}}}}))
+        env = {"KUBECONFIG": str(control_plane.kubeconfig(namespace=pool))}
+        drarun("submit", path, env=env).ok()
+        worker = control_plane.api.get("v1", "Pod", "job-w-0", pool)["spec"]
+        launcher, = control_plane.api.get("batch/v1", "Job", "job", pool)["spec"]["template"]["spec"]["containers"]
+        drarun("cancel", "job", env=env).ok()
+        control_plane.api.delete("v1", "Node", pool)
+    assert [each["name"] for each in worker.get("initContainers", ())] == (["drarun-agent"] if copied else [])
+    assert [each["value"] for each in launcher["env"] if each["name"] == "DRARUN_AGENT"] == (["copy"] if copied else [])

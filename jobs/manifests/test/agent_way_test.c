@@ -36,10 +36,56 @@ static void as_the_pod_says(void **state)
     }
 }
 
+static const struct {
+    const char *kubelet, *runtime, *allocatable;
+    bool copy;
+} nodes[] = {
+    {"v1.35.0", "containerd://2.1.0", "{\"a/nic\": \"4\"}", false},
+    {"v1.36.3-gke.100", "containerd://2.2.0-rc.1", "{\"a/nic\": \"4\"}", false},
+    {"v2.0.0", "containerd://3.0.0", "{\"a/nic\": \"4\"}", false},
+    {"v1.34.2-eks-99", "containerd://2.2.0", "{\"a/nic\": \"4\"}", true},
+    {"v1.36.0", "containerd://2.0.6", "{\"a/nic\": \"4\"}", true},
+    {"v1.36.0", "containerd://1.7.27", "{\"a/nic\": \"4\"}", true},
+    {"v1.36.0", "cri-o://1.36.0", "{\"a/nic\": \"4\"}", false},
+    {"v1.34.0", "containerd://1.7.27", "{\"a/nic\": \"0\"}", false},
+    {"v1.34.0", "containerd://1.7.27", "{}", false},
+    {"?", "containerd://?", "{\"a/nic\": \"4\"}", false},
+};
+
+static bool is_copy(const struct spec_role *role, size_t i)
+{
+    CLEANUP(json_decrefp)
+    json_t *list = json_pack(
+        "[{s:{s:s, s:{s:s}}, s:{s:o, s:{s:s, s:s}}}]", "metadata", "name", "n0", "labels", "pool",
+        "a", "status", "allocatable", json_loads(nodes[i].allocatable, 0, NULL), "nodeInfo",
+        "kubeletVersion", nodes[i].kubelet, "containerRuntimeVersion", nodes[i].runtime);
+    assert_non_null(list);
+    return agent_way_is_copy(list, role);
+}
+
+/* A worker may get the node, which may not be able to mount images. */
+static void as_the_nodes_can(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(nodes); i++) {
+        struct spec_role role = {.nics.resource = "a/nic"};
+        if (is_copy(&role, i) != nodes[i].copy)
+            fail_msg("%s, %s", nodes[i].kubelet, nodes[i].runtime);
+        role.template = json_pack("{s:{s:{s:s}}}", "spec", "nodeSelector", "pool", "b");
+        assert_false(is_copy(&role, i));
+        json_decref(role.template);
+    }
+    struct spec_role role = {0};
+    CLEANUP(json_decrefp) json_t *unknown = json_pack("[{s:{s:s}}]", "metadata", "name", "n0");
+    assert_false(agent_way_is_copy(unknown, &role));
+    assert_false(agent_way_is_copy(NULL, &role));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(as_the_pod_says),
+        cmocka_unit_test(as_the_nodes_can),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

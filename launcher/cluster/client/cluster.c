@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/manifests/agent_way.h"
 #include "jobs/manifests/render.h"
 #include "launcher/cluster/client/loop_fd.h"
 #include "lib/base/cleanup.h"
@@ -14,8 +15,6 @@
 #include "lib/base/unconst.h"
 #include "lib/kube/discover.h"
 #include "lib/kube/list.h"
-
-#define IMAGE_VOLUME_MINOR 35
 
 static void on_turn(evutil_socket_t fd, short what, void *arg)
 {

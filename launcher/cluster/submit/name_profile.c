@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "jobs/manifests/agent_way.h"
 #include "jobs/predict/job_profile.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -25,6 +26,17 @@ static json_t *items(struct cluster *cluster, const struct kube_resource *kind, 
     return json_incref(json_object_get(body, "items"));
 }
 
+/* Nodes may be older than their API server. Who led the job later would not know it. */
+static void choose_delivery(struct cluster *cluster, const json_t *nodes,
+                            const struct spec_role *role)
+{
+    if (!cluster->image_volume || cluster->delivery || !agent_way_is_copy(nodes, role))
+        return;
+    cluster->image_volume = false;
+    cluster->delivery = "copy";
+    log_verbose("an init container copies the agent, since not all nodes can mount its image");
+}
+
 /* Of Nodes, which are long, what devices of a plugin they have is in their status alone. */
 static int settle(struct cluster *cluster, struct job_spec *spec, const struct profiles *profiles,
                   struct nodes_profile *ret_found, struct drarun_error *err)
@@ -40,6 +52,8 @@ static int settle(struct cluster *cluster, struct job_spec *spec, const struct p
         classes = list ? items(cluster, &kube_device_classes, false) : NULL;
     }
     nodes = list ? items(cluster, &kube_nodes, labels_alone) : NULL;
+    if (!labels_alone)
+        choose_delivery(cluster, nodes, role);
     bool known = list && slices_read(list, &slices, NULL) == 0;
     const struct job_profile_cluster found = {
         .slices = &slices, .nodes = nodes, .classes = classes};

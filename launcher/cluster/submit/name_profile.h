@@ -9,7 +9,10 @@
 
 /* Writes it into the spec, whose document must be its own, and says which one it is; where nothing
  * names it, says that, and what to do. What may not be read names nothing. After cluster_discover;
- * runs the loop. -ENOMEM. */
+ * runs the loop. -ENOMEM.
+ *
+ * Sets cluster->delivery to copy where the nodes that it reads cannot mount images. It reads whole
+ * Nodes for devices of a device plugin alone. */
 int name_profile(struct cluster *cluster, struct job_spec *spec, struct drarun_error *err);
 
 #endif
