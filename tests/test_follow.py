@@ -306,15 +306,41 @@ def test_launcher_refuses_a_document_that_its_job_was_not_made_with(drarun, foll
 @pytest.mark.parametrize("change", [{}, {"suspend": False}, {"workers": 2}], ids=["keys", "suspend", "workers"])
 def test_launcher_takes_its_document_resized_and_resumed(drarun, following, change):
     """And with its keys in another order."""
-    registry, lease = following.registry, path_of("coordination.k8s.io/v1/leases", "job")
-    document = written(following)
+    registry, document = following.registry, written(following)
     document["spec"] = {**change, **dict(reversed(document["spec"].items())), **change}
     launcher = replaced_launcher(drarun, following, dict(reversed(document.items())))
-    until(registry, lambda: launcher.process.poll() is not None or lease in registry.objects)
-    assert lease in registry.objects, launcher.finish(5)
+    until(registry, lambda: launcher.process.poll() is not None or LEASE in registry.objects)
+    assert LEASE in registry.objects, launcher.finish(5)
+    kill(registry, launcher)
+
+
+def kill(registry, launcher):
     registry.remove(JOB)
     launcher.signal(signal.SIGKILL)
     launcher.finish(20, clean=False)
+
+
+def owners(registry, path):
+    return [each["uid"] for each in registry.objects.get(path, {"metadata": {}})["metadata"].get("ownerReferences", [])]
+
+
+@pytest.mark.parametrize("holder, refused", [("", set()), ("other_1", set()), ("", {"PUT"})], ids=["free", "held", "refused"])
+def test_lease_that_an_earlier_job_left(drarun, following, holder, refused):
+    """The garbage collector is behind, and will delete it with its owner. refused: OwnerReferencesPermissionEnforcement."""
+    registry = following.registry
+    registry.put(LEASE, {"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "job-status", "uid": "uid-old"}]},
+                         "spec": {"holderIdentity": holder, "leaseDurationSeconds": 60, "leaseTransitions": 2}})
+    registry.refused = refused
+    launcher = replaced_launcher(drarun, following, written(following))
+
+    def taken():
+        return launcher.process.poll() is not None or owners(registry, LEASE) == [following.uid]
+    if holder or refused:
+        until(registry, lambda: registry.reads[LEASE] > 1 or taken())
+        assert registry.remove(LEASE)
+    until(registry, lambda: taken() or "status.json" in registry.objects[MAP]["data"])
+    assert owners(registry, LEASE) == [following.uid], launcher.finish(5)
+    kill(registry, launcher)
 
 
 def lease(registry, holder, seconds):

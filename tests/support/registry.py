@@ -31,8 +31,16 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
+    def refuse(self, code, reason, message):
+        self.answer(code, {"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": message})
+
     def none(self):
-        self.answer(404, {"kind": "Status", "status": "Failure", "code": 404, "reason": "NotFound", "message": "not there"})
+        self.refuse(404, "NotFound", "not there")
+
+    def is_refused(self):
+        if self.command in self.server.refused:
+            self.refuse(403, "Forbidden", "the registry says no")
+        return self.command in self.server.refused
 
     def found(self, it):
         if it is None:
@@ -77,15 +85,18 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         time.sleep(self.server.delay)
         made = self.body()
         path = f"{self.path.partition('?')[0]}/{made['metadata']['name']}"
-        made = self.server.put(path, made)
+        with self.server.changed:
+            exists = path in self.server.objects
+            made = None if exists else self.server.put(path, made)
+        if exists:
+            return self.refuse(409, "AlreadyExists", "there already")
         self.server.answering.wait(20)
         self.answer(201, made)
 
     def do_PATCH(self):
         path, patch = self.path.partition("?")[0], self.body()
-        if "PATCH" in self.server.refused:
-            return self.answer(403, {"kind": "Status", "status": "Failure", "code": 403, "reason": "Forbidden",
-                                     "message": "the registry says no"})
+        if self.is_refused():
+            return
         with self.server.changed:
             found = copy.deepcopy(self.server.objects.get(path))
         if found is None:
@@ -93,6 +104,21 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         for key, value in patch.items():
             _merge(found.setdefault(key, {}), value)
         self.answer(200, self.server.put(path, found))
+
+    def do_PUT(self):
+        path, sent = self.path.partition("?")[0], self.body()
+        if self.is_refused():
+            return
+        with self.server.changed:
+            found = self.server.objects.get(path)
+            same = found and sent["metadata"].get("resourceVersion") == found["metadata"]["resourceVersion"]
+            made = self.server.put(path, sent) if same else None
+        if same:
+            self.answer(200, made)
+        elif found:
+            self.refuse(409, "Conflict", "it was changed")
+        else:
+            self.none()
 
     def do_DELETE(self):
         self.body()
@@ -111,7 +137,7 @@ def _merge(into, patch):
 
 
 class Registry(http.server.ThreadingHTTPServer):
-    """.objects by path; .logs[pod]: a function that yields the pieces of its log, of whole lines, while the pod is there. .refused: "PATCH", or nothing.
+    """.objects by path; .logs[pod]: a function that yields the pieces of its log, of whole lines, while the pod is there. .refused: methods, of "PATCH" and "PUT".
     .reads[path]: how often an object was asked for.
     .answering: cleared, what is made is there and its maker does not know."""
 

@@ -23,7 +23,8 @@ struct lease {
     struct cluster *cluster;
     struct lease_owner owner;
     char *holder;
-    json_t *object; /* as the server last gave it */
+    json_t *manifest; /* as it is created */
+    json_t *object;   /* as the server last gave it */
     struct event *renew;
     struct kube_call *call;
     int64_t asked_ms, renewed_ms; /* when the last write was begun, and the last that was done */
@@ -254,12 +255,58 @@ static bool holder_is_gone(struct lease *lease, const char *holder)
            (phase && (strcmp(phase, "Failed") == 0 || strcmp(phase, "Succeeded") == 0));
 }
 
+/* 1: ours; 0: somebody else has created it. */
+static int create(struct lease *lease, struct drarun_error *err)
+{
+    json_t *made = NULL;
+    CLEANUP(json_decrefp) json_t *object = json_deep_copy(lease->manifest);
+    struct kube_target target = target_of(lease->manifest);
+    if (!object || fill(lease, object, 0) < 0)
+        return error_set(err, ENOMEM, "out of memory");
+    int rc = cluster_create(lease->cluster, &target, object, &made, err);
+    if (rc == 0)
+        took(lease, made);
+    return rc == -EEXIST ? 0 : rc < 0 ? rc : 1;
+}
+
+static json_t *owners_of(const json_t *object)
+{
+    return json_object_get(json_object_get(object, "metadata"), "ownerReferences");
+}
+
+/* An earlier job of the name left it, and the garbage collector has yet to delete it. */
+static bool is_of_earlier_job(const struct lease *lease)
+{
+    const json_t *owner = json_array_get(owners_of(lease->manifest), 0);
+    const char *uid = json_string_value(json_object_get(owner, "uid"));
+    return uid && lease->object && !kube_is_owned_by(lease->object, uid);
+}
+
+/* With the owner of the earlier job the collector would delete it while we hold it. */
+static int replace(struct lease *lease, struct drarun_error *err)
+{
+    json_t *made = NULL, *owners = owners_of(lease->manifest);
+    CLEANUP(json_decrefp) json_t *object = json_deep_copy(lease->object);
+    struct kube_target target = target_of(lease->object);
+    int rc = object ? fill(lease, object, transitions_of(object) + 1) : -ENOMEM;
+    if (rc == 0 && owners)
+        rc = json_object_set(json_object_get(object, "metadata"), "ownerReferences", owners);
+    if (rc < 0)
+        return error_set(err, ENOMEM, "out of memory");
+    rc = cluster_replace(lease->cluster, &target, object, &made, err);
+    if (rc == 0)
+        took(lease, made);
+    return rc;
+}
+
 /* 1: ours; 0: not yet. */
 static int try(struct lease *lease, const char **seen, int64_t *seen_ms, struct drarun_error *err)
 {
-    json_t *found = NULL, *made = NULL;
-    struct kube_target target = target_of(lease->object);
+    json_t *found = NULL;
+    struct kube_target target = target_of(lease->manifest);
     int rc = cluster_get(lease->cluster, &target, &found, err);
+    if (rc == -ENOENT)
+        return create(lease, err);
     if (rc < 0)
         return rc;
     json_decref(lease->object);
@@ -275,16 +322,12 @@ static int try(struct lease *lease, const char **seen, int64_t *seen_ms, struct 
                     clock_ms() - *seen_ms >= life_ms(lease) || holder_is_gone(lease, holder);
     if (!free_now)
         return 0;
-    CLEANUP(json_decrefp) json_t *object = json_deep_copy(found);
-    if (!object || fill(lease, object, transitions_of(found) + 1) < 0)
-        return error_set(err, ENOMEM, "out of memory");
-    target = target_of(object);
-    rc = cluster_replace(lease->cluster, &target, object, &made, err);
-    if (rc == -EBUSY)
-        return 0;
-    if (rc == 0)
-        took(lease, made);
-    return rc < 0 ? rc : 1;
+    rc = replace(lease, err);
+    if (rc == -ENOENT)
+        return create(lease, err);
+    /* OwnerReferencesPermissionEnforcement takes another owner only of those who may delete it */
+    bool awaits_collector = rc == -EACCES && is_of_earlier_job(lease);
+    return rc == -EBUSY || awaits_collector ? 0 : rc < 0 ? rc : 1;
 }
 
 static bool is_stopped(const struct lease *lease)
@@ -297,6 +340,12 @@ static int give_up(const struct lease *lease, struct drarun_error *err)
     if (is_stopped(lease))
         return error_set(err, ECANCELED, "asked to end while another launcher holds %s",
                          what(lease));
+    if (is_of_earlier_job(lease))
+        return error_kind(err, DRARUN_ERR_CLUSTER, ETIMEDOUT,
+                          "Lease %s of an earlier job still exists after %" PRId64
+                          " s: the cluster's garbage collector has not deleted it; delete it, and "
+                          "submit the job again",
+                          kube_name(lease->object), patience_ms(lease) / 1000);
     return error_kind(err, DRARUN_ERR_CLUSTER, ETIMEDOUT,
                       "another launcher (%s) still holds %s and renews it after %" PRId64
                       " s: it leads the job",
@@ -327,7 +376,10 @@ static int try_on(struct lease *lease, const char **seen, int64_t *seen_ms, bool
 
 static void say_wait(const struct lease *lease)
 {
-    if (lease->owner.stop)
+    if (is_of_earlier_job(lease))
+        log_note("waiting up to %" PRId64 " s for Lease %s of an earlier job to go",
+                 patience_ms(lease) / 1000, kube_name(lease->object));
+    else if (lease->owner.stop)
         log_note("%s holds %s: waiting until it ends", holder_in(lease->object), what(lease));
     else
         log_note("another launcher (%s) holds %s: waiting up to %" PRId64 " s for its end",
@@ -359,19 +411,15 @@ int lease_take(struct cluster *cluster, const json_t *manifest, const char *hold
                const struct lease_owner *owner, struct lease **ret_lease, struct drarun_error *err)
 {
     CLEANUP(lease_freep) struct lease *lease = calloc(1, sizeof *lease);
-    json_t *made = NULL;
     if (!lease)
         return error_set(err, ENOMEM, "out of memory");
     *lease = (struct lease){.cluster = cluster, .owner = *owner, .holder = strdup(holder)};
-    lease->object = json_deep_copy(manifest);
+    lease->manifest = json_deep_copy(manifest);
     lease->renew = evtimer_new(cluster->base, on_renew, lease);
-    if (!lease->holder || !lease->object || !lease->renew || fill(lease, lease->object, 0) < 0)
+    if (!lease->holder || !lease->manifest || !lease->renew)
         return error_set(err, ENOMEM, "out of memory");
-    struct kube_target target = target_of(lease->object);
-    int rc = cluster_create(cluster, &target, lease->object, &made, err);
+    int rc = create(lease, err);
     if (rc == 0)
-        took(lease, made);
-    else if (rc == -EEXIST)
         rc = wait_for_it(lease, err);
     if (rc < 0)
         return rc;
@@ -420,6 +468,7 @@ void lease_free(struct lease *lease)
     kube_call_cancel(lease->call);
     if (lease->renew)
         event_free(lease->renew);
+    json_decref(lease->manifest);
     json_decref(lease->object);
     free(lease->holder);
     free(lease);
