@@ -240,6 +240,25 @@ def test_launcher_job_fails_without_a_pod(following):
     assert JOB not in following.registry.objects
 
 
+def test_queue_that_the_job_does_not_name(drarun, tmp_path):
+    """Kueue's webhook puts Jobs into it, suspended, where the namespace has a LocalQueue called default."""
+    def admit(path, made):
+        if path == JOB:
+            made["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "default"
+            made["spec"]["suspend"] = True
+    with Registry().serving() as registry:
+        registry.admit = admit
+        following = Following(drarun, registry, tmp_path)
+        assert registry.objects[path_of("pods", "job-w-0")]["spec"].get("schedulingGates") == [{"name": "drarun.dev/suspended"}]
+        said = next(line for line in following.job.process.stderr if "waiting for the launcher to start" in line)
+        assert said == "drarun: waiting for the launcher to start: queue default has not admitted it\n"
+        shown = drarun("status", "job", env=following.env).ok()
+        assert "queue default has not admitted it" in shown.out, shown
+        following.pod("job-a", "terminated", lambda: iter([OUTPUT, record("job-a")]))
+        following.tell("job-a", exit=0)
+        assert following.ended().rc == 0
+
+
 def test_launcher_job_fails_before_its_document_is_seen(following):
     """The watch of the document is behind: it has the job's end, and the job stays as it is."""
     registry = following.registry

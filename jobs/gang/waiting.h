@@ -45,7 +45,8 @@ struct waiting_input {
     const bool *inspected;                /* by worker: its agent has reported; NULL: not asked */
     const struct gang_decision *decision; /* NULL: only the workers' states */
     const struct prediction *prediction;  /* NULL: the slices are not known */
-    const json_t *worker_job;             /* template mode: the Job, for suspension; or NULL */
+    const json_t *launcher_job;           /* the Job, for suspension; or NULL */
+    const json_t *worker_job;             /* template mode: likewise */
     const struct news *job_news;          /* of the worker Job */
     const json_t *workload;               /* Kueue's Workload of it, or NULL */
     const char *launcher;                 /* waiting_of_launcher, or NULL */

@@ -5,10 +5,12 @@
 #include <string.h>
 
 #include "jobs/gang/waiting_private.h"
+#include "jobs/manifests/objects.h"
 #include "jobs/manifests/pod_merge.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/timestamp.h"
 
+#define QUEUE_WAIT "queue %s has not admitted it"
 #define MESSAGE_MAX 300 /* bytes of a foreign message; a runtime's may be kilobytes */
 
 /* What wraps the cause in the messages of the kubelet, the controllers and the runtime. */
@@ -86,8 +88,25 @@ static void wait_for_pod(const struct waiting_input *input, const struct pod_sta
         wait->since_ms = refused->from_ms;
 }
 
-static void wait_for_gate(const struct pod_state *w, struct worker_wait *wait)
+static bool is_suspended(const json_t *job)
 {
+    return json_is_true(json_object_get(json_object_get(job, "spec"), "suspend"));
+}
+
+/* The queue that holds the launcher's Job, and with it the workers; NULL: none does. */
+static const char *queue_of_launcher(const struct waiting_input *input)
+{
+    return is_suspended(input->launcher_job) ? object_queue(input->launcher_job) : NULL;
+}
+
+static void wait_for_gate(const struct waiting_input *input, const struct pod_state *w,
+                          struct worker_wait *wait)
+{
+    const char *queue = queue_of_launcher(input);
+    if (w->suspended && queue) {
+        say(wait, false, NULL, QUEUE_WAIT, queue);
+        return;
+    }
     if (w->suspended) {
         say(wait, false, NULL, "the job is suspended (spec.suspend)");
         return;
@@ -330,7 +349,7 @@ void worker_wait(const struct waiting_input *input, uint32_t worker, const char 
         wait_for_pod(input, w, &wait);
         break;
     case POD_GATED:
-        wait_for_gate(w, &wait);
+        wait_for_gate(input, w, &wait);
         break;
     case POD_UNSCHEDULED:
         wait_for_node(input, worker, missing, &wait);
@@ -381,13 +400,14 @@ static const char *text_at(const json_t *object, const char *key)
 /* Kueue says on its Workload why it does not admit: QuotaReserved, else Evicted or Inactive. */
 static bool queue_wait(const struct waiting_input *input, struct worker_wait *wait)
 {
-    const json_t *metadata = json_object_get(input->worker_job, "metadata");
-    const char *queue = text_at(json_object_get(metadata, "labels"), "kueue.x-k8s.io/queue-name");
+    const char *queue = object_queue(input->worker_job), *others = queue_of_launcher(input);
     const json_t *reserved = condition_of(input->workload, "QuotaReserved");
     const char *status = text_at(reserved, "status");
     const struct news_item *pending = news_get(input->job_news, NEWS_QUEUED);
+    if (!queue && others)
+        say(wait, false, NULL, QUEUE_WAIT, others);
     if (!queue)
-        return false;
+        return others != NULL;
     const json_t *evicted = condition_of(input->workload, "Evicted");
     const char *message = status && strcmp(status, "True") != 0 ? text_at(reserved, "message")
                           : pending                             ? pending->text
@@ -395,13 +415,8 @@ static bool queue_wait(const struct waiting_input *input, struct worker_wait *wa
     if (text_at(evicted, "status") && strcmp(text_at(evicted, "status"), "True") == 0 && !message)
         message = text_at(evicted, "message");
     timestamp_parse(text_at(reserved, "lastTransitionTime"), &wait->since_ms);
-    say(wait, false, message, "queue %s has not admitted it", queue);
+    say(wait, false, message, QUEUE_WAIT, queue);
     return true;
-}
-
-static bool suspended(const json_t *job)
-{
-    return json_is_true(json_object_get(json_object_get(job, "spec"), "suspend"));
 }
 
 static bool pause_wait(const struct waiting_input *input, struct worker_wait *wait)
@@ -437,7 +452,7 @@ bool job_wait(const struct waiting_input *input, struct worker_wait *ret_wait)
 {
     struct worker_wait wait = {.text = BUF_INIT};
     bool waits = watch_wait(input, &wait) || pause_wait(input, &wait);
-    if (!waits && suspended(input->worker_job)) {
+    if (!waits && is_suspended(input->worker_job)) {
         timestamp_parse(text_at(condition_of(input->worker_job, "Suspended"), "lastTransitionTime"),
                         &wait.since_ms);
         waits = true;

@@ -33,6 +33,12 @@ json_t *object_labels(const struct job_spec *spec, const struct render_options *
     return labels;
 }
 
+const char *object_queue(const json_t *job)
+{
+    const json_t *labels = json_object_get(json_object_get(job, "metadata"), "labels");
+    return json_string_value(json_object_get(labels, OBJECT_QUEUE_LABEL));
+}
+
 /* For the garbage collector alone. As "controller" the Job controller would look at worker pods,
  * and take the reference away again, since the Job's selector does not match them. */
 static json_t *owner_references(const struct job_spec *spec, const struct render_options *options)

@@ -19,6 +19,11 @@ json_t *object_new(const struct job_spec *spec, const struct render_options *opt
 /* The labels of our own, then the user's: for objects and for pods. */
 json_t *object_labels(const struct job_spec *spec, const struct render_options *options);
 
+/* Kueue's LocalQueue, which admits the Job by taking spec.suspend away; borrowed from the Job.
+ * NULL: it is no queue's. The label may be the spec's, the user's, or a default of the cluster. */
+#define OBJECT_QUEUE_LABEL "kueue.x-k8s.io/queue-name"
+const char *object_queue(const json_t *job);
+
 /* "sha256:" and digits, over all that the document says but spec.suspend and spec.workers, which
  * may change; whatever the order of its keys. The launcher's Job has it as DRARUN_DOCUMENT, which
  * nobody can change there, and its launcher obeys no other document. -ENOMEM. */

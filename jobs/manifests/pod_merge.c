@@ -667,7 +667,7 @@ static int merge_spread(struct merge *m, const json_t *template)
  */
 static int merge_suspend(struct merge *m)
 {
-    if (!m->spec->suspend || m->worker < 0)
+    if (!(m->spec->suspend || m->options->suspended) || m->worker < 0)
         return 0;
     return add_take(m, m->pod, POD_PATH, "schedulingGates", "name",
                     json_pack("{s:s}", "name", "drarun.dev/suspended"), false);

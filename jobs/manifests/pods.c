@@ -27,7 +27,8 @@ int pods_worker(const struct job_spec *spec, const struct render_options *option
     return 0;
 }
 
-static json_t *job_fields(const struct job_spec *spec, json_t *template_take)
+static json_t *job_fields(const struct job_spec *spec, const struct render_options *options,
+                          json_t *template_take)
 {
     /* one worker's end is the attempt's end: another try is the launcher's to make */
     json_t *job =
@@ -35,7 +36,8 @@ static json_t *job_fields(const struct job_spec *spec, json_t *template_take)
                   "completions", (int)spec->workers, "completionMode", "Indexed", "backoffLimit", 0,
                   "podReplacementPolicy", "Failed", "ttlSecondsAfterFinished", PODS_JOB_TTL_S);
     int rc = 0;
-    if (spec->suspend || spec->queue) /* Kueue admits a Job by taking this away */
+    /* Kueue admits a Job by taking this away */
+    if (spec->suspend || options->suspended || spec->queue)
         rc = json_object_set_new(job, "suspend", json_true());
     if (json_object_set_new(job, "template", template_take) < 0 || rc < 0) {
         json_decref(job);
@@ -55,9 +57,9 @@ int pods_indexed_job(const struct job_spec *spec, const struct render_options *o
     json_t *job =
         object_new(spec, options, "batch/v1", "Job", json_sprintf("%s-w", spec->name), true);
     json_t *labels = json_object_get(json_object_get(job, "metadata"), "labels");
-    if (json_object_set_new(job, "spec", job_fields(spec, template)) < 0 ||
+    if (json_object_set_new(job, "spec", job_fields(spec, options, template)) < 0 ||
         (spec->queue &&
-         json_object_set_new(labels, "kueue.x-k8s.io/queue-name", json_string(spec->queue)) < 0))
+         json_object_set_new(labels, OBJECT_QUEUE_LABEL, json_string(spec->queue)) < 0))
         return error_set(err, ENOMEM, "worker Job: out of memory");
     *ret_job = TAKE_PTR(job);
     return 0;

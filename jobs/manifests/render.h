@@ -41,6 +41,7 @@ struct render_options {
                       * takes them away when it hears nothing for so long; 0: a job's */
     const char *const *avoid; /* nodes that its pods must not run on, avoid_count of them */
     size_t avoid_count;
+    bool suspended;        /* the owner is, though the spec does not say so: a queue holds it */
     const char *dra_job;   /* uid of the DraJob of that name, which owns the first object; NULL */
     bool expires;          /* and which is deleted in time: the launcher Job needs no ttl */
     const char *owner_uid; /* of the first object, which owns all else; NULL: no owner references */

@@ -87,7 +87,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         path = f"{self.path.partition('?')[0]}/{made['metadata']['name']}"
         with self.server.changed:
             exists = path in self.server.objects
-            made = None if exists else self.server.put(path, made)
+            if not exists:
+                self.server.admit(path, made)
+                made = self.server.put(path, made)
         if exists:
             return self.refuse(409, "AlreadyExists", "there already")
         self.server.answering.wait(20)
@@ -138,6 +140,7 @@ def _merge(into, patch):
 
 class Registry(http.server.ThreadingHTTPServer):
     """.objects by path; .logs[pod]: a function that yields the pieces of its log, of whole lines, while the pod is there. .refused: methods, of "PATCH" and "PUT".
+    .admit(path, object): changes an object before it is made, as a webhook.
     .reads[path]: how often an object was asked for.
     .answering: cleared, what is made is there and its maker does not know."""
 
@@ -148,6 +151,7 @@ class Registry(http.server.ThreadingHTTPServer):
         self.delay, self.version, self.closed, self.refused = delay, 1, False, set()
         self.objects, self.logs, self.events, self.changed = {}, {}, [], threading.Condition()
         self.reads = collections.Counter()
+        self.admit = lambda path, made: None
         self.answering = threading.Event()
         self.answering.set()
         self.put(path_of("serviceaccounts", "drarun-launcher"), {"metadata": {}})

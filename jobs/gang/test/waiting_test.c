@@ -231,6 +231,29 @@ static void a_thousand(void **state)
     waiting_done(&waiting);
 }
 
+/* Each waits at our gate until the launcher starts, whatever its Job waits for. */
+static void gated_workers(void **state)
+{
+    struct pod_state workers[2] = {worker(POD_GATED, CLAIM_PENDING, NULL),
+                                   worker(POD_GATED, CLAIM_PENDING, NULL)};
+    CLEANUP(json_decrefp)
+    json_t *job = json_pack("{s:{s:{s:s}}, s:{s:b}}", "metadata", "labels",
+                            "kueue.x-k8s.io/queue-name", "default", "spec", "suspend", 1);
+    struct waiting_input input = {.now_ms = NOW_MS, .workers = workers, .count = 2};
+    struct waiting waiting;
+    (void)state;
+    workers[0].suspended = workers[1].suspended = true;
+    for (int queued = 0; queued < 2; queued++) {
+        input.launcher_job = queued ? job : NULL;
+        assert_int_equal(waiting_build(&input, &waiting, NULL), 0);
+        assert_int_equal(waiting.count, 1);
+        assert_string_equal(waiting.reasons[0].text, queued
+                                                         ? "queue default has not admitted it"
+                                                         : "the job is suspended (spec.suspend)");
+        waiting_done(&waiting);
+    }
+}
+
 static void whole_jobs(void **state)
 {
     (void)state;
@@ -258,11 +281,19 @@ static void whole_jobs(void **state)
                "needed; claims 0/2 allocated, pods 0/2 running");
     waiting_done(&waiting);
 
+    CLEANUP(json_decrefp) json_t *launcher = json_deep_copy(job);
     json_object_del(json_object_get(job, "metadata"), "labels");
     assert_int_equal(waiting_build(&input, &waiting, NULL), 0);
     waiting_line(&waiting, &text);
     check_text("suspended", &text,
                "waiting: the job is suspended; claims 0/2 allocated, pods 0/2 running");
+    waiting_done(&waiting);
+
+    input.launcher_job = launcher;
+    assert_int_equal(waiting_build(&input, &waiting, NULL), 0);
+    waiting_line(&waiting, &text);
+    check_text("launcher in a queue", &text,
+               "waiting: queue team-a has not admitted it; claims 0/2 allocated, pods 0/2 running");
     waiting_done(&waiting);
 
     input.trouble = "watch pods in namespace x: refused for now";
@@ -650,6 +681,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(all_reasons),
         cmocka_unit_test(one_worker_per_node),
         cmocka_unit_test(a_thousand),
+        cmocka_unit_test(gated_workers),
         cmocka_unit_test(whole_jobs),
         cmocka_unit_test(launchers),
         cmocka_unit_test(told),

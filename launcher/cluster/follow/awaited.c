@@ -33,7 +33,10 @@ void follow_awaited_words(const struct follow_awaited *awaited, struct buf *text
         return;
     }
     buf_add_str(text, "waiting for the launcher to start");
-    if (follow_state_is_suspended(awaited->state))
+    const char *queue = follow_state_queue(awaited->state);
+    if (follow_state_is_suspended(awaited->state) && queue)
+        buf_printf(text, ": queue %s has not admitted it", queue);
+    else if (follow_state_is_suspended(awaited->state))
         buf_add_str(text, ": the job is suspended (spec.suspend)");
     else if (launcher)
         buf_printf(text, ": %s", launcher);

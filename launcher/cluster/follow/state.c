@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/manifests/objects.h"
 #include "jobs/status/status_doc.h"
 #include "launcher/cluster/client/job_map.h"
 #include "lib/base/clock.h"
@@ -322,6 +323,11 @@ bool follow_state_is_suspended(const struct follow_state *s)
 {
     const json_t *job = kube_watch_find(s->jobs, s->namespace, s->job);
     return json_is_true(json_object_get(json_object_get(job, "spec"), "suspend"));
+}
+
+const char *follow_state_queue(const struct follow_state *s)
+{
+    return object_queue(kube_watch_find(s->jobs, s->namespace, s->job));
 }
 
 bool follow_state_has_launcher(const struct follow_state *s)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "jobs/manifests/objects.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 
@@ -87,5 +88,6 @@ int resume_workers(struct cluster *cluster, const struct job_spec *spec, const c
     if (spec->claims != SPEC_CLAIMS_TEMPLATE)
         return open_gates(cluster, spec, namespace, workers, err);
     bool suspended = json_is_true(json_object_get(json_object_get(worker_job, "spec"), "suspend"));
-    return suspended && !spec->queue ? start_job(cluster, namespace, worker_job, err) : 0;
+    bool queued = spec->queue || object_queue(worker_job);
+    return suspended && !queued ? start_job(cluster, namespace, worker_job, err) : 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lets the workers of a suspended job go on: pods behind our own gate drarun.dev/suspended, and the
- * worker Job unless it is a queue's. Loop thread only. */
+ * worker Job unless it is a queue's (object_queue). Loop thread only. */
 #ifndef DRARUN_LAUNCHER_CLUSTER_RESUME_H
 #define DRARUN_LAUNCHER_CLUSTER_RESUME_H
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "jobs/manifests/objects.h"
 #include "launcher/cluster/submit/create.h"
 #include "launcher/cluster/lead/private.h"
 #include "launcher/cluster/lead/gates.h"
@@ -16,12 +17,20 @@ bool lead_is_suspended(const struct lead *lead)
     return is_suspended(board_worker_job(lead->board));
 }
 
+/* Of the worker Job: the spec's, or one that the cluster has given it; NULL: none. */
+static const char *queue_of(const struct lead *lead)
+{
+    const char *found = object_queue(board_worker_job(lead->board));
+    return found ? found : lead->spec->queue;
+}
+
 void lead_name_suspender(const struct lead *lead, struct buf *out)
 {
     const struct news_item *pending = news_get(board_job_news(lead->board), NEWS_QUEUED);
-    if (!lead->spec->queue)
+    const char *queue = queue_of(lead);
+    if (!queue)
         return;
-    buf_printf(out, "queue %s has not admitted it%s%s", lead->spec->queue, pending ? ": " : "",
+    buf_printf(out, "queue %s has not admitted it%s%s", queue, pending ? ": " : "",
                pending ? pending->text : "");
 }
 
@@ -39,15 +48,15 @@ int lead_let_go_on(struct lead *lead, struct drarun_error *err)
 bool lead_is_taken_back(const struct lead *lead, int rc, const struct drarun_error *err)
 {
     bool by_its_pods = rc < 0 ? err->kind == DRARUN_ERR_INFRASTRUCTURE : lead->status != 0;
-    return by_its_pods && lead->spec->queue && lead_is_suspended(lead) && !lead_is_stopped(lead) &&
-           !lead->stop.cancelled;
+    bool queued = lead_is_suspended(lead) && queue_of(lead);
+    return by_its_pods && queued && !lead_is_stopped(lead) && !lead->stop.cancelled;
 }
 
 /* With a new worker Job: in the old one a worker whose ranks were ended may count as completed. */
 int lead_queue_again(struct lead *lead, struct drarun_error *err)
 {
     log_note("queue %s has reclaimed the workers: the ranks start again when it admits them",
-             lead->spec->queue);
+             queue_of(lead));
     return lead_next_attempt(lead, err);
 }
 

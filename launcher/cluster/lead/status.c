@@ -27,6 +27,7 @@ static int build_waiting(struct lead *lead, struct waiting *ret_waiting, struct 
         .decision = &lead->decision,
         .prediction = lead_prediction(lead),
         .spread = node_spread_is_ours_for_any(lead->spec),
+        .launcher_job = board_launcher_job(lead->board),
         .worker_job = board_worker_job(lead->board),
         .job_news = board_job_news(lead->board),
         .group = pod_group_told(&lead->group),

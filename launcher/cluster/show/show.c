@@ -350,6 +350,7 @@ static int add_waiting(struct cluster *cluster, const struct job_spec *spec, con
         .count = spec->workers,
         .prediction = prediction,
         .spread = node_spread_is_ours_for_any(spec),
+        .launcher_job = board_launcher_job(board),
         .worker_job = board_worker_job(board),
         .job_news = board_job_news(board),
         .launcher = launcher,

@@ -88,6 +88,7 @@ struct batch {
     const char *mark;    /* with keep_uid: MADE_BY of what this run makes */
     const char *dra_job; /* likewise: uid of its DraJob, or NULL */
     char *made_uid;      /* with keep_uid of the last one; the caller frees it */
+    bool suspended;      /* likewise: by the spec, or by the cluster's admission */
     int64_t going_ms;    /* how long an earlier job's object may take to go */
     int64_t end_ms;
     size_t left;
@@ -302,10 +303,12 @@ static bool is_made_by_us(const struct batch *batch, const json_t *object)
     return batch->mark && mark && strcmp(mark, batch->mark) == 0;
 }
 
-static void keep_uid(struct batch *batch, const json_t *object)
+static void keep_owner(struct batch *batch, const json_t *object)
 {
-    if (batch->keep_uid && !batch->made_uid)
-        batch->made_uid = strdup(kube_uid(object));
+    if (!batch->keep_uid || batch->made_uid)
+        return;
+    batch->made_uid = strdup(kube_uid(object));
+    batch->suspended = json_is_true(json_object_get(json_object_get(object, "spec"), "suspend"));
 }
 
 /* What is in the way: ours, an earlier job's that is going, or somebody else's. */
@@ -331,7 +334,7 @@ static void on_found(const struct kube_answer *answer, const struct drarun_error
     if (err)
         note_failure(batch, err);
     else if (ours)
-        keep_uid(batch, answer->body);
+        keep_owner(batch, answer->body);
     if (err || ours)
         return;
     say_in_the_way(item, answer->body, &other);
@@ -396,7 +399,7 @@ static void on_created(const struct kube_answer *answer, const struct drarun_err
     if (err)
         note_refusal(item, answer, err);
     else
-        keep_uid(batch, answer->body);
+        keep_owner(batch, answer->body);
     finish(item);
 }
 
@@ -501,7 +504,8 @@ static json_t *marked(const json_t *owner, const char *secret)
 
 static int create_owner(struct cluster *cluster, const struct job_spec *spec,
                         const struct render_options *options, int64_t going_ms, const json_t *list,
-                        struct strlist *warned, char **ret_uid, struct drarun_error *err)
+                        struct strlist *warned, char **ret_uid, bool *ret_suspended,
+                        struct drarun_error *err)
 {
     struct batch batch = {.cluster = cluster,
                           .job = spec->name,
@@ -518,8 +522,10 @@ static int create_owner(struct cluster *cluster, const struct job_spec *spec,
     int rc = owner ? create_all(&batch, &source) : error_set(err, ENOMEM, "out of memory");
     if (rc == 0 && !batch.made_uid)
         rc = error_set(err, ENOMEM, "out of memory");
-    if (rc == 0)
+    if (rc == 0) {
         *ret_uid = TAKE_PTR(batch.made_uid);
+        *ret_suspended = batch.suspended;
+    }
     free(batch.made_uid);
     return rc;
 }
@@ -577,7 +583,8 @@ int create_job(struct cluster *cluster, const struct job_spec *spec,
     if (rc == 0 && spec->claims == SPEC_CLAIMS_TEMPLATE)
         rc = dry_run_indexed(cluster, spec, options, err);
     if (rc == 0)
-        rc = create_owner(cluster, spec, options, going_ms, list, &warned, &uid, err);
+        rc = create_owner(cluster, spec, options, going_ms, list, &warned, &uid, &owned.suspended,
+                          err);
     if (rc < 0)
         return rc;
     owned.owner_uid = uid;
