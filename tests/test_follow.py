@@ -27,9 +27,9 @@ def record(launcher, status=0, lines=2):
     return json.dumps({"event": "ended", "job": "job", "launcher": launcher, "lines": lines, "status": status}).encode() + b"\n"
 
 
-def job_file(folder):
+def job_file(folder, **spec):
     path = folder / "job.json"
-    path.write_text(json.dumps({"metadata": {"name": "job"}, "spec": {"workers": 1, "image": "a", "command": ["true"]}}))
+    path.write_text(json.dumps({"metadata": {"name": "job"}, "spec": {"workers": 1, "image": "a", "command": ["true"], **spec}}))
     return path
 
 
@@ -50,13 +50,13 @@ class Following:
         registry.wait(path_of("pods", "job-w-0"))  # the last one
         self.uid = registry.objects[JOB]["metadata"]["uid"]
 
-    def pod(self, name, state, log=None, owner=None, phase="Running"):
+    def pod(self, name, state, log=None, owner=None, phase="Running", **status):
         """state: waiting, running or terminated. log: yields its pieces."""
         if log is not None:
             self.registry.logs[name] = log
         self.registry.put(path_of("pods", name), {
             "metadata": {"labels": LABELS, "ownerReferences": [{"kind": "Job", "name": "job", "uid": owner or self.uid}]},
-            "status": {"phase": phase, "containerStatuses": [{"name": "launcher", "state": {state: {}}}]}})
+            "status": {"phase": phase, "containerStatuses": [{"name": "launcher", "state": {state: {}}}], **status}})
 
     def tell(self, launcher, exit=None, uid=None, **more):
         """The status document."""
@@ -257,6 +257,26 @@ def test_queue_that_the_job_does_not_name(drarun, tmp_path):
         following.pod("job-a", "terminated", lambda: iter([OUTPUT, record("job-a")]))
         following.tell("job-a", exit=0)
         assert following.ended().rc == 0
+
+
+LIMIT_S = 8
+
+
+def test_time_of_a_suspended_job_is_no_time_of_its_launcher(drarun, tmp_path):
+    """The deadline for its start begins when the job is resumed, or when a queue admits it."""
+    words = ["run", job_file(tmp_path, suspend=True, timeouts={"allocation": f"{LIMIT_S}s"})]
+    with Registry().serving() as registry:
+        following = Following(drarun, registry, tmp_path, words=words)
+        time.sleep(LIMIT_S + 1)
+        found = registry.objects[JOB]
+        registry.put(JOB, {**found, "spec": {**found["spec"], "suspend": False}})
+        following.pod("job-a", "waiting", phase="Pending", conditions=[
+            {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes are available: 1 too small."}])
+        assert next(line for line in following.job.process.stderr if "the launcher does not start" in line)
+        following.pod("job-a", "terminated", lambda: iter([OUTPUT, record("job-a")]))
+        following.tell("job-a", exit=0)
+        result = following.ended()
+        assert (result.rc, result.out) == (0, "of the leader\n") and JOB in registry.objects, result
 
 
 def test_launcher_job_fails_before_its_document_is_seen(following):

@@ -47,6 +47,8 @@ struct follow {
     struct follow_output output;
     struct follow_awaited awaited;
     int64_t since_ms;
+    bool suspended;              /* the launcher's Job, at the last look */
+    int64_t resumed_ms;          /* since when it is no longer; 0: it was not */
     int signo;                   /* our own */
     bool cancel;                 /* the job is to be cancelled by the next turn */
     enum follow_end end;         /* of the output, when it was over */
@@ -283,6 +285,16 @@ static int64_t look_whether_it_answers(struct follow *f, bool last, int64_t now)
     return again_ms;
 }
 
+/* Since when the launcher may start: not while a user or a queue suspends its Job. 0: not yet. */
+static int64_t launcher_since(struct follow *f, int64_t now)
+{
+    bool suspended = follow_state_is_suspended(&f->state);
+    if (f->suspended && !suspended)
+        f->resumed_ms = now;
+    f->suspended = suspended;
+    return suspended ? 0 : f->resumed_ms ? f->resumed_ms : f->since_ms;
+}
+
 /* Returns when to look again; 0: when something has changed. */
 static int64_t look_for_launcher(struct follow *f, int64_t now)
 {
@@ -294,7 +306,10 @@ static int64_t look_for_launcher(struct follow *f, int64_t now)
     bool own = read_limits(f, &timeouts, &last);
     if (follow_state_has_launcher(&f->state))
         return look_whether_it_answers(f, last, now);
-    if (follow_launcher_starts(&f->launcher, own ? &timeouts : NULL, f->since_ms, now, &again_ms,
+    int64_t since_ms = launcher_since(f, now);
+    if (since_ms == 0)
+        return 0;
+    if (follow_launcher_starts(&f->launcher, own ? &timeouts : NULL, since_ms, now, &again_ms,
                                &f->trouble) < 0)
         f->given_up = true;
     return again_ms;
