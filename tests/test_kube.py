@@ -132,6 +132,21 @@ def test_watch_selects(probe, space):
     assert probe.next(labelled)["event"] == "deleted"
 
 
+def test_watch_of_metadata(probe, space):
+    """What the objects say does not come, neither with those that are there nor with changes."""
+    there = {**MAPS, "namespace": space.name}
+    probe.ask(do="create", **there, body=config_map("early", a="1"))
+    watch = probe.start(do="watch", **there, whole=True, metadataOnly=True)
+    events = probe.until(watch, "synced")[:-1]
+    probe.ask(do="create", **there, body=config_map("late", a="1"))
+    events.append(probe.next(watch))
+    probe.ask(do="merge_patch", **there, name="late", body={"data": {"a": "2"}})
+    events.append(probe.next(watch))
+    assert [(each["event"], each["name"]) for each in events if each["name"] != "kube-root-ca.crt"] == [
+        ("added", "early"), ("added", "late"), ("changed", "late")]
+    assert all("data" not in each["object"] and each["object"]["metadata"]["uid"] for each in events), events
+
+
 def test_watch_freed_in_its_callback(probe, space):
     there = {**MAPS, "namespace": space.name}
     for name in "abc":

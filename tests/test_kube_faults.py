@@ -313,10 +313,10 @@ def test_list_in_pages_where_lists_are_not_streamed(proxy, behind, space, cluste
     watch = behind.start(do="watch", **there)
     events = behind.until(watch, "synced")
     assert len({each["name"] for each in events[:-1]}) == len(events) - 1 == 1101
-    behind.ask(do="create", **there, body=config_map("late"))
+    behind.ask(do="create", **there, body=config_map("late", a="1"))
     assert behind.next(watch)["name"] == "late"
-    second = behind.start(do="watch", **there)  # the server is known now
-    behind.until(second, "synced")
+    second = behind.start(do="watch", **there, whole=True, metadataOnly=True)  # the server is known now
+    assert all("data" not in each["object"] for each in behind.until(second, "synced")[:-1])
     assert len([each for each in proxy.seen() if "sendInitialEvents" in each[2]]) == 1
 
 

@@ -12,7 +12,7 @@
 struct kube_select {
     const char *labels; /* labelSelector; NULL: all */
     const char *fields; /* fieldSelector; NULL: all */
-    bool metadata_only; /* lists: PartialObjectMetadata, without what the objects say */
+    bool metadata_only; /* PartialObjectMetadata, without what the objects say */
 };
 
 struct kube_write {

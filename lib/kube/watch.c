@@ -25,6 +25,7 @@
                        */
 #define BRIEF_MS 1000 /* a watch that ends sooner counts as a failure */
 #define REFUSED_MAX_MS 30000
+#define METADATA "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 #define PASSING_MAX_MS 2000 /* while a refusal may pass */
 
 enum watch_phase {
@@ -451,6 +452,7 @@ static void open_watch(struct kube_watch *w, bool initial)
     struct attempt_request request = {.method = "GET",
                                       .path = w->path.data,
                                       .query = w->query,
+                                      .accept = w->selectors.metadata_only ? METADATA : NULL,
                                       .timeout_ms = (int64_t)length * 1000 + GRACE_MS,
                                       .stream = true};
     w->phase = initial ? PHASE_STREAMING : PHASE_LIVE;
@@ -540,6 +542,7 @@ static int fill(struct kube_watch *w, const struct kube_watch_options *options,
     cleanup_free char *one = NULL;
     const struct kube_target *target = &options->target;
     w->target.resource = target->resource;
+    w->selectors.metadata_only = options->select.metadata_only;
     if (target->name &&
         asprintf(&one, "metadata.name=%s%s%s", target->name, options->select.fields ? "," : "",
                  options->select.fields ? options->select.fields : "") < 0)

@@ -234,7 +234,8 @@ static int do_watch(struct probe *p, const json_t *line, struct drarun_error *er
     struct task *task = task_new(p, line);
     struct kube_watch_options options = {
         .target = target_of(line),
-        .select = {text(line, "labels"), text(line, "fields")},
+        .select = {text(line, "labels"), text(line, "fields"),
+                   json_is_true(json_object_get(line, "metadataOnly"))},
         .forget = json_is_true(json_object_get(line, "forget")),
     };
     task->whole = json_is_true(json_object_get(line, "whole"));
