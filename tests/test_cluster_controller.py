@@ -17,7 +17,7 @@ from support.api_proxy import Exchange, NodesProxy
 from support.build import BUILD, SOURCE
 from support.cluster.objects import DISCOVERY
 from support.cluster_jobs import IMAGE, RUN_S, in_namespace
-from support.run import Runner
+from support.run import Runner, peak_memory_kib
 
 API, KIND = "drarun.dev/v1alpha1", "DraJob"
 HOME = "drarun-controller"
@@ -461,7 +461,7 @@ def test_time_to_live_of_the_site(applied, policy_of_a_ttl):
         assert re.search(r"will be deleted in 1 h.* \(the site's default time to live, drarun controller --ttl\)", told), told
         assert json.loads(applied.verb("status", "old", "-o", "json").ok().out)["expiration"] == {
             "time": applied.get("old")["status"]["expirationTime"], "reason": "site"}
-        assert "ttlSecondsAfterFinished" not in applied.get("old")["spec"]
+        assert "ttlSecondsAfterFinished" not in applied.get("old")["spec"] and applied.get("old")["spec"]["command"] == ["true"]
     policy_of_a_ttl()
     with controller(applied, "short", scope=("--all-namespaces", "--ttl", "1s")):
         applied.cluster.wait("a job stays that ended before", lambda: applied.get("old") is None, 2 * RUN_S)
@@ -823,6 +823,28 @@ def test_lease_is_lost_while_a_job_is_made(applied):
             two.up()
             applied.wait("Succeeded", seconds=TAKE_OVER_S + RUN_S)
             assert "waiting for the API server" in said(second) and second.process.poll() is None
+
+
+@pytest.mark.plain("memory of the plain build is the limit")
+def test_large_objects_of_strangers(applied):
+    """They have the label of a job's parts, and are there when the controller begins, or come later; and jobs that have ended."""
+    api, namespace = applied.cluster.api, applied.namespace
+
+    def add(numbers):
+        api.make(*({"apiVersion": "v1", "kind": "ConfigMap", "data": {"it": "x" * 900_000}, "metadata": {
+            "name": f"large-{i}", "namespace": namespace, "labels": {"drarun.dev/job": f"large-{i}"}, "annotations": {"it": "x" * 100_000}}} for i in numbers))
+    add(range(40))
+    for i in range(40):
+        assert applied.apply(f"ended-{i}", command=["true"], args=["x" * 200_000]) == ""
+        api.patch_status(API, KIND, f"ended-{i}", {"state": "Succeeded", "completionTime": "2026-11-27T00:00:00Z"}, namespace)
+    with controller(applied) as running:
+        applied.cluster.wait("it does not begin", lambda: "manages the DraJobs" in said(running), 30)
+        add(range(40, 80))
+        assert applied.apply(command=["true"]) == ""
+        applied.wait("Succeeded")
+        assert peak_memory_kib(running.process.pid) < 20 * 1024
+    for i in range(80):
+        api.delete("v1", "ConfigMap", f"large-{i}", namespace)
 
 
 NOT_TRIED = {("computedomains", "get"), ("computedomains", "create"), ("podgroups", "get"), ("podgroups", "create"),  # no such API here

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "jobs/manifests/crd.h"
+#include "jobs/status/drajob.h"
 #include "launcher/cluster/controller/private.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
@@ -103,41 +104,88 @@ static void on_trouble(const struct drarun_error *err, void *arg)
         log_note("the API server answers again");
 }
 
-/* The spec of a job is in its DraJob, and of its Job only the status is read. */
-static void trim(json_t *object, void *arg)
+static bool is_among(const char *key, const char *const *keys)
 {
+    for (; *keys; keys++)
+        if (strcmp(key, *keys) == 0)
+            return true;
+    return false;
+}
+
+/* Deletes the other members: any account that may create objects decides how large they are. */
+static void keep(json_t *object, const char *const *keys)
+{
+    const char *key;
+    void *next;
+    json_t *value;
+    json_object_foreach_safe(object, next, key, value)
+    {
+        if (!is_among(key, keys))
+            json_object_del(object, key);
+    }
+}
+
+/* The spec of a job is in its DraJob, and of its Job only the status is read. */
+static void trim_part(json_t *object, void *arg)
+{
+    static const char *const members[] = {"apiVersion", "kind", "metadata", "status", NULL};
+    static const char *const metadata[] = {"name",
+                                           "namespace",
+                                           "uid",
+                                           "resourceVersion",
+                                           "labels",
+                                           "ownerReferences",
+                                           "deletionTimestamp",
+                                           NULL};
+    static const char *const labels[] = {CONTROLLER_LABEL, NULL};
+    json_t *of = json_object_get(object, "metadata");
     (void)arg;
-    json_object_del(object, "spec");
-    json_object_del(json_object_get(object, "data"), "job.json");
+    keep(object, members);
+    keep(of, metadata);
+    keep(json_object_get(of, "labels"), labels);
+}
+
+/* Of a job that has ended only its time to live is of interest. */
+static void trim_drajob(json_t *object, void *arg)
+{
+    static const char *const spec[] = {"suspend", "managedBy", "ttlSecondsAfterFinished", NULL};
+    json_t *metadata = json_object_get(object, "metadata");
+    (void)arg;
+    if (!drajob_has_ended(object))
+        return;
+    keep(json_object_get(object, "spec"), spec);
+    json_object_del(metadata, "annotations");
+    json_object_del(metadata, "labels");
 }
 
 static const struct kube_watch_events drajob_events = {
-    .added = on_drajob, .changed = on_drajob_changed, .trouble = on_trouble};
+    .added = on_drajob, .changed = on_drajob_changed, .trouble = on_trouble, .trim = trim_drajob};
 static const struct kube_watch_events part_events = {.added = on_part,
                                                      .changed = on_part_changed,
                                                      .deleted = on_part,
                                                      .trouble = on_trouble,
-                                                     .trim = trim};
+                                                     .trim = trim_part};
 
-static int watch(struct controller *c, const struct kube_resource *resource, const char *labels,
-                 const struct kube_watch_events *events, struct kube_watch **ret_watch,
-                 struct drarun_error *err)
+static int watch(struct controller *c, const struct kube_resource *resource,
+                 const struct kube_select *select, const struct kube_watch_events *events,
+                 struct kube_watch **ret_watch, struct drarun_error *err)
 {
     const struct kube_watch_options options = {
-        .target = {.resource = resource, .namespace_ = c->options->namespace},
-        .select.labels = labels,
-    };
+        .target = {.resource = resource, .namespace_ = c->options->namespace}, .select = *select};
     return kube_watch_new(c->cluster->client, &options, events, c, ret_watch, err);
 }
 
-/* Nothing is decided before all that is there is known. */
+/* Nothing is decided before all that is there is known. Of a ConfigMap, which anybody may label,
+ * the watch brings only that it has changed: the document is read when it is a job's. */
 static int watch_all(struct controller *c, struct drarun_error *err)
 {
-    int rc = watch(c, &kube_jobs, CONTROLLER_LABEL, &part_events, &c->jobs, err);
+    static const struct kube_select all, parts = {.labels = CONTROLLER_LABEL};
+    static const struct kube_select maps = {.labels = CONTROLLER_LABEL, .metadata_only = true};
+    int rc = watch(c, &kube_jobs, &parts, &part_events, &c->jobs, err);
     if (rc == 0)
-        rc = watch(c, &kube_config_maps, CONTROLLER_LABEL, &part_events, &c->maps, err);
+        rc = watch(c, &kube_config_maps, &maps, &part_events, &c->maps, err);
     if (rc == 0)
-        rc = watch(c, &kube_dra_jobs, NULL, &drajob_events, &c->drajobs, err);
+        rc = watch(c, &kube_dra_jobs, &all, &drajob_events, &c->drajobs, err);
     while (rc == 0 && !c->stop && !c->lost.code &&
            !(kube_watch_synced(c->jobs) && kube_watch_synced(c->maps) &&
              kube_watch_synced(c->drajobs)))

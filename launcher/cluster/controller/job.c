@@ -44,7 +44,7 @@ struct sight {
     const char *namespace, *name;
     json_t *object;        /* references of our own: the watch may drop them meanwhile */
     json_t *job;           /* the launcher's Job of that name, whatever its owner; or NULL */
-    json_t *map;           /* NAME-status, whatever its owner; or NULL */
+    json_t *map;           /* metadata of NAME-status, whatever its owner; or NULL */
     bool own_job, own_map; /* they are this DraJob's */
 };
 
@@ -501,12 +501,19 @@ static bool is_gone(const struct sight *s, const char *uid)
     return gone;
 }
 
-/* That of this run's launcher; a new reference, or NULL. */
-static json_t *document_in(const json_t *map, const char *launcher)
+/* That of this run's launcher, as it is now; NULL: it has written none. */
+static int read_document(const struct sight *s, const char *launcher, json_t **ret_doc,
+                         struct drarun_error *err)
 {
+    CLEANUP(json_decrefp) json_t *map = NULL;
+    int rc = job_map_get(s->c->cluster, s->name, s->namespace, &map, err);
+    if (rc < 0)
+        return rc == -ENOENT ? 0 : rc;
+    const char *text = kube_is_owned_by(map, launcher) ? job_map_status(map) : NULL;
     json_t *doc = NULL;
-    const char *text = map && kube_is_owned_by(map, launcher) ? job_map_status(map) : NULL;
-    return text && status_doc_parse(text, strlen(text), &doc, NULL) == 0 ? doc : NULL;
+    if (text && status_doc_parse(text, strlen(text), &doc, NULL) == 0)
+        *ret_doc = doc;
+    return 0;
 }
 
 static void lose(const struct sight *s, struct drajob_input *input, const char *failed)
@@ -536,25 +543,9 @@ static void add_failure(const struct sight *s, const char *failed, struct buf *t
     buf_done(&words);
 }
 
-/* The launcher writes its job's end before it ends itself, and the watch of documents may be behind
- * that of Jobs: asked once more, since a job that is told to be lost is deleted. */
 static void fail(const struct sight *s, struct drajob_input *input, const char *failed)
 {
-    struct drarun_error err = {0};
     struct buf text = BUF_INIT;
-    CLEANUP(json_decrefp) json_t *map = NULL, *doc = NULL;
-    int rc = job_map_get(s->c->cluster, s->name, s->namespace, &map, &err);
-    if (rc < 0 && rc != -ENOENT) {
-        log_note("%s/%s: its launcher's Job has failed: %s", s->namespace, s->name, err.text);
-        again(s, pause_ms(s));
-        return;
-    }
-    doc = document_in(map, input->launcher);
-    if (doc && status_doc_exit(doc) >= 0) {
-        input->doc = doc;
-        tell(s, input);
-        return;
-    }
     add_failure(s, failed, &text);
     lose(s, input, text.data ? text.data : failed);
     buf_done(&text);
@@ -610,9 +601,19 @@ static void delete_failed(const struct sight *s)
 
 static void follow(const struct sight *s, const char *launcher)
 {
-    CLEANUP(json_decrefp) json_t *doc = document_in(s->map, launcher);
+    struct drarun_error err = {0};
+    CLEANUP(json_decrefp) json_t *doc = NULL;
     bool there = s->job && strcmp(kube_uid(s->job), launcher) == 0 && !is_going(s->job);
     const char *failed = there ? failure(s->job) : NULL;
+    /* the launcher writes its job's end before it ends itself, and the watch of documents may be
+     * behind that of Jobs: a job that is told to be lost is deleted */
+    bool writes = failed || kube_is_owned_by(s->map, launcher);
+    if (writes && read_document(s, launcher, &doc, &err) < 0) {
+        log_note("%s/%s: cannot read its launcher's document, retrying: %s", s->namespace, s->name,
+                 err.text);
+        again(s, pause_ms(s));
+        return;
+    }
     struct drajob_input input = {.stage = DRAJOB_LED, .launcher = launcher, .doc = doc};
     if (doc && status_doc_exit(doc) >= 0)
         tell(s, &input);
