@@ -190,9 +190,9 @@ def test_bench_of_who_may_not_look(drarun, nodes):
 
 
 def node_of(pool, kubelet, runtime):
-    """With NICs of a device plugin."""
+    """With NICs of a device plugin; no kubelet would take away the pods that it gets."""
     names = ("machineID", "systemUUID", "bootID", "kernelVersion", "osImage", "kubeProxyVersion", "operatingSystem", "architecture")
-    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": pool, "labels": {"pool": pool}}}, {
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": pool, "labels": {"pool": pool}}, "spec": {"unschedulable": True}}, {
         "allocatable": {"cpu": "8", "memory": "8Gi", "pods": "10", "a.b/nic": "4"},
         "nodeInfo": {**dict.fromkeys(names, ""), "kubeletVersion": kubelet, "containerRuntimeVersion": runtime}}
 
