@@ -88,15 +88,10 @@ static void wait_for_pod(const struct waiting_input *input, const struct pod_sta
         wait->since_ms = refused->from_ms;
 }
 
-static bool is_suspended(const json_t *job)
-{
-    return json_is_true(json_object_get(json_object_get(job, "spec"), "suspend"));
-}
-
 /* The queue that holds the launcher's Job, and with it the workers; NULL: none does. */
 static const char *queue_of_launcher(const struct waiting_input *input)
 {
-    return is_suspended(input->launcher_job) ? object_queue(input->launcher_job) : NULL;
+    return object_is_suspended(input->launcher_job) ? object_queue(input->launcher_job) : NULL;
 }
 
 static void wait_for_gate(const struct waiting_input *input, const struct pod_state *w,
@@ -452,7 +447,7 @@ bool job_wait(const struct waiting_input *input, struct worker_wait *ret_wait)
 {
     struct worker_wait wait = {.text = BUF_INIT};
     bool waits = watch_wait(input, &wait) || pause_wait(input, &wait);
-    if (!waits && is_suspended(input->worker_job)) {
+    if (!waits && object_is_suspended(input->worker_job)) {
         timestamp_parse(text_at(condition_of(input->worker_job, "Suspended"), "lastTransitionTime"),
                         &wait.since_ms);
         waits = true;

@@ -39,6 +39,11 @@ const char *object_queue(const json_t *job)
     return json_string_value(json_object_get(labels, OBJECT_QUEUE_LABEL));
 }
 
+bool object_is_suspended(const json_t *job)
+{
+    return json_is_true(json_object_get(json_object_get(job, "spec"), "suspend"));
+}
+
 /* For the garbage collector alone. As "controller" the Job controller would look at worker pods,
  * and take the reference away again, since the Job's selector does not match them. */
 static json_t *owner_references(const struct job_spec *spec, const struct render_options *options)

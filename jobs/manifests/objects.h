@@ -23,6 +23,8 @@ json_t *object_labels(const struct job_spec *spec, const struct render_options *
  * NULL: it is no queue's. The label may be the spec's, the user's, or a default of the cluster. */
 #define OBJECT_QUEUE_LABEL "kueue.x-k8s.io/queue-name"
 const char *object_queue(const json_t *job);
+/* Whether spec.suspend of the Job is true; NULL: false. */
+bool object_is_suspended(const json_t *job);
 
 /* "sha256:" and digits, over all that the document says but spec.suspend and spec.workers, which
  * may change; whatever the order of its keys. The launcher's Job has it as DRARUN_DOCUMENT, which

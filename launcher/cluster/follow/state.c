@@ -321,8 +321,7 @@ bool follow_state_is_running(const struct follow_state *s)
 
 bool follow_state_is_suspended(const struct follow_state *s)
 {
-    const json_t *job = kube_watch_find(s->jobs, s->namespace, s->job);
-    return json_is_true(json_object_get(json_object_get(job, "spec"), "suspend"));
+    return object_is_suspended(kube_watch_find(s->jobs, s->namespace, s->job));
 }
 
 const char *follow_state_queue(const struct follow_state *s)

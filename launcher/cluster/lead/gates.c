@@ -87,7 +87,8 @@ int resume_workers(struct cluster *cluster, const struct job_spec *spec, const c
 {
     if (spec->claims != SPEC_CLAIMS_TEMPLATE)
         return open_gates(cluster, spec, namespace, workers, err);
-    bool suspended = json_is_true(json_object_get(json_object_get(worker_job, "spec"), "suspend"));
     bool queued = spec->queue || object_queue(worker_job);
-    return suspended && !queued ? start_job(cluster, namespace, worker_job, err) : 0;
+    return object_is_suspended(worker_job) && !queued
+               ? start_job(cluster, namespace, worker_job, err)
+               : 0;
 }

@@ -7,14 +7,9 @@
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 
-static bool is_suspended(const json_t *job)
-{
-    return json_is_true(json_object_get(json_object_get(job, "spec"), "suspend"));
-}
-
 bool lead_is_suspended(const struct lead *lead)
 {
-    return is_suspended(board_worker_job(lead->board));
+    return object_is_suspended(board_worker_job(lead->board));
 }
 
 /* Of the worker Job: the spec's, or one that the cluster has given it; NULL: none. */
@@ -38,7 +33,7 @@ void lead_name_suspender(const struct lead *lead, struct buf *out)
 int lead_let_go_on(struct lead *lead, struct drarun_error *err)
 {
     if (lead->gang.phase != GANG_QUEUED || lead->options->here ||
-        is_suspended(board_launcher_job(lead->board)))
+        object_is_suspended(board_launcher_job(lead->board)))
         return 0;
     return resume_workers(lead->cluster, lead->spec, lead->options->namespace,
                           board_workers(lead->board, lead->render.attempt),
@@ -64,7 +59,7 @@ void lead_give_back_suspended(struct lead *lead)
 {
     struct drarun_error err = {0};
     struct gang before = lead->gang;
-    if (lead->stop.lost.code || !is_suspended(board_launcher_job(lead->board)))
+    if (lead->stop.lost.code || !object_is_suspended(board_launcher_job(lead->board)))
         return;
     log_note("the job is suspended: its workers are deleted");
     if (delete_workers(lead->cluster, lead->spec, lead->options->namespace, &err) < 0)

@@ -308,7 +308,7 @@ static void keep_owner(struct batch *batch, const json_t *object)
     if (!batch->keep_uid || batch->made_uid)
         return;
     batch->made_uid = strdup(kube_uid(object));
-    batch->suspended = json_is_true(json_object_get(json_object_get(object, "spec"), "suspend"));
+    batch->suspended = object_is_suspended(object);
 }
 
 /* What is in the way: ours, an earlier job's that is going, or somebody else's. */
