@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Agents started by hand, each on a machine of its own (network, host name and shared memory), and what
 may happen to them, to the launcher and to the network between."""
+import contextlib
 import os
 import re
 import secrets
@@ -541,7 +542,11 @@ def test_launcher_is_killed(drarun, nodes, agents):
 
 def written(uid):
     """What its processes have written so far, in bytes."""
-    return {pid: int(re.search(r"wchar: (\d+)", Path(f"/proc/{pid}/io").read_text())[1]) for pid, _ in all_processes(b"DRARUN_JOB=" + uid)}
+    found = {}
+    for pid, _ in all_processes(b"DRARUN_JOB=" + uid):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            found[pid] = int(re.search(r"wchar: (\d+)", Path(f"/proc/{pid}/io").read_text())[1])
+    return found
 
 
 def test_launcher_is_killed_amidst_output(drarun, agents, tmp_path):

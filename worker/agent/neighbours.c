@@ -76,11 +76,12 @@ static void peers_lost(void *arg, const struct drarun_error *err)
         agent_fail(agent, err);
         return;
     }
-    /* without a launcher all end their ranks, and the first to be done leaves: those here keep the
-     * time that they have after SIGTERM */
-    agent_send_failure(agent, err, -1);
-    if (agent->state != AGENT_ENDING)
-        agent_end_ranks(agent, false);
+    /* Without a launcher all agents end their ranks, and the first one to be done leaves. The ranks
+     * here keep their time after SIGTERM. */
+    if (agent->state == AGENT_ENDING)
+        return;
+    log_error("%s: ending the ranks, since no launcher is there", err->text);
+    agent_end_ranks(agent, false);
 }
 
 static const struct peers_owner peers_owner = {

@@ -195,7 +195,7 @@ void agent_rank_connected(struct agent *agent, uint32_t rank, int api)
     if (index < 0)
         return;
     agent->rank[index].api = api;
-    agent->rank[index].finalized = false; /* once more after its last session */
+    agent->rank[index].finalized = false; /* it may begin again after its last session */
     uint32_t app = rankmap_place(&agent->job.map, rank).app;
     if (agent->app_connected[app])
         return;

@@ -15,9 +15,9 @@ struct guard;
 struct guard *guard_new(void);
 void guard_free(struct guard *guard);
 
-/* Forks; the child runs agent(arg) with SIGTERM blocked and exits with its result. Returns that
- * result, or 70 after the child was killed; what it left is removed. SIGTERM and SIGINT to this
- * process end the child in order and set *ret_stop. */
+/* Forks; the child runs agent(arg) with SIGTERM blocked and SIGINT ignored, and exits with its
+ * result. Returns that result, or 70 after the child was killed; what it left is removed. SIGTERM
+ * and SIGINT to this process end the child in order and set *ret_stop. */
 int guard_run(struct guard *guard, int (*agent)(struct guard *guard, void *arg), void *arg,
               bool *ret_stop, struct drarun_error *err);
 

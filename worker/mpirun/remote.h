@@ -33,7 +33,7 @@ int remote_server(struct remote *remote, char ***ret_argv, int *ret_fd, struct d
 
 /* A message for this worker; false for other kinds. */
 bool remote_routed(struct remote *remote, const Drarun__Wire__Routed *message);
-/* Ends what this worker was asked to start. */
+/* Ends what this worker was asked to start; a server that begins later ends at once. */
 void remote_end(struct remote *remote);
 
 /* Index of the worker that a host file calls so, or -1. Pure. */

@@ -246,10 +246,9 @@ static struct pmi1_conn *new_conn(struct pmi1_rank *rank)
 static void tell(struct pmi1_rank *rank)
 {
     struct pmi1_host_owner *owner = &rank->host->owner;
-    bool again = rank->told_finalized && !pmi1_conn_finalized(rank->conn);
-    if (again)
-        rank->told_finalized = false;
-    if (again || (!rank->told_connected && pmi1_conn_initialized(rank->conn))) {
+    if (rank->told_finalized && !pmi1_conn_finalized(rank->conn)) /* it has begun again */
+        rank->told_connected = rank->told_finalized = false;
+    if (!rank->told_connected && pmi1_conn_initialized(rank->conn)) {
         rank->told_connected = true;
         owner->connected(owner->arg, rank->rank);
     }
