@@ -289,12 +289,10 @@ static int run(int argc, char *const argv[])
     return choice.sweep.count ? sweep_run(&choice) : bench_on_cluster(&choice, NULL);
 }
 
-const struct verb verb_bench = {
-    "bench",
-    "COLLECTIVE [drarun-bench's options]",
-    "Measures a collective of MPI or NCCL, as nccl-tests does. `drarun help bench` also lists the "
-    "options of drarun-bench itself: those of nccl-tests, and more.",
-    &options_table,
-    run,
-    "measure, judge, compare",
-    parts};
+const struct verb verb_bench = {"bench",
+                                "COLLECTIVE [drarun-bench's options]",
+                                "Measures a collective of MPI or NCCL, as nccl-tests does.",
+                                &options_table,
+                                run,
+                                "measure, judge, compare",
+                                parts};

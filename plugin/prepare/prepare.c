@@ -348,7 +348,7 @@ static int find_free(struct task *task, int *ret_lock, struct drarun_error *err)
         return error_set(
             err, EBUSY, "device %s is still with claim %s, which has not given it back in %d s%s",
             holder->device, claim, PATIENCE_MS / 1000,
-            task->reclaim.kept ? ": its pod was deleted by force, and its containers still run"
+            task->reclaim.kept ? ": its pod was deleted by force, and its containers may still run"
                                : "");
     }
     *ret_lock = take_fd(&lock);

@@ -56,8 +56,8 @@ struct holding {
     bool known; /* the claim's name; else it was salvaged, and only its UID is */
     char namespace_[64], name[256];
     bool stuck; /* the claim has ended, and its devices could not be taken back */
-    int64_t
-        gone_ms; /* since when the claim is known to be gone, while its pod may run; 0: it is not */
+    /* since when the claim is known to be gone, while its pod may run; 0: it is not */
+    int64_t gone_ms;
 };
 
 /* The wait for a device that another claim gives back. prepare.c begins it, once. */
@@ -138,12 +138,13 @@ bool preparer_is_given_back(const struct preparer *preparer, const char *uid);
 
 /* reclaim.c: the device that a task waits for may be in a pod that was deleted by force, which the
  * kubelet ends when it gets to it: seconds, in which the scheduler has given the device to the next
- * one. Asks the API whether the holder's claim has it still; where not, it is taken back at once,
- * if the pod, which runs on for its grace period, cannot use it then. Otherwise the kubelet's
- * Unprepare is waited for. A claim whose name is not known keeps it. */
+ * one. Asks the API server whether the holder's claim still has the device. If not, the device is
+ * taken back at once, provided that the pod, which runs on for its grace period, can no longer use
+ * it. Otherwise it waits for the kubelet's Unprepare. A claim whose name is not known keeps it. */
 void reclaim_ask(struct task *task, const struct holding *holder);
-/* Whether a pod can use none of the claim's devices once they are taken back. A device node stays
- * usable: a GPU's, and that of an RDMA device where none is moved between namespaces. Pure. */
+/* Whether a pod that still runs loses all use of the claim's devices when they are taken back. It
+ * keeps device nodes: a GPU's, and an RDMA device's unless rdma_moves, where the kernel moves such
+ * devices between network namespaces. Pure. */
 bool reclaim_leaves_nothing(const struct checkpoint *checkpoint, bool rdma_moves);
 
 /* "ORDERS/UID.DEVICE.json" */

@@ -8,8 +8,8 @@
 #include "lib/base/cleanup.h"
 #include "plugin/prepare/preparer_private.h"
 
-/* What a pod that runs on can still use after its devices were taken back: by one device's order,
- * NULL for none, and by another one's. */
+/* A claim has two devices, each with its attach order (NULL: none): whether a pod that still runs
+ * can use one of them after both were taken back. */
 static void test_what_is_left(void **state)
 {
     static const struct {
