@@ -96,7 +96,7 @@ LEFT_OUT = {
         "kubectl apply -f deploy/admission.yaml": "test_deploy.py::test_claims_that_no_container_lists",
         "drarun doctor": "test_doctor.py::test_cluster_with_devices",
         "kubectl get resourceslices": "reads what test_cluster_plugin.py::test_manifest relies on",
-        "helm upgrade drarun deploy/chart -n drarun-system --reuse-values --set plugin.nvidia.runtimeClassName=nvidia":
+        "helm upgrade drarun deploy/chart -n drarun-system --reset-then-reuse-values --set plugin.nvidia.runtimeClassName=nvidia":
             "needs that RuntimeClass; test_chart.py::test_runtime_class has what it makes",
         "kubectl rollout restart -n drarun-system ds/drarun-plugin": "test_cluster_plugin.py::test_rolling_update, without a DaemonSet",
     },
