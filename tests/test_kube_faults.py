@@ -189,11 +189,23 @@ def test_deadline_names_itself(proxy, behind):
     assert late["err"]["code"] == 110 and re.search(r"timed out after \d{3,} milliseconds", late["err"]["text"]), late
 
 
+def endless(exchange):
+    exchange.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+    while True:
+        exchange.chunk(b" " * (1 << 20))
+
+
+def test_list_of_large_objects(proxy, behind, space):
+    """500 of them are more than an answer may have; fewer are asked for, from where the list was."""
+    there = {**MAPS, "namespace": space.name}
+    behind.all(dict(do="create", **there, body=config_map(f"m{i}")) for i in range(600))
+    proxy.fault(endless, lambda method, path: "limit=500" in path and "continue=" in path)
+    listed = behind.ask(do="list", **there, timeout=60)
+    assert listed["err"] is None and len({each["metadata"]["name"] for each in listed["body"]["items"]}) == 601
+    assert [re.search(r"limit=(\d+)", each[2])[1] for each in proxy.seen() if "limit=" in each[2]] == ["500", "500", "62", "62"]
+
+
 def test_too_large_an_answer(proxy, behind):
-    def endless(exchange):
-        exchange.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
-        while True:
-            exchange.chunk(b" " * (1 << 20))
     proxy.fault(endless)
     large = behind.ask(**VERSION, timeout=60)
     assert large["err"]["code"] == 27 and "larger than 64 MiB" in large["err"]["text"], large

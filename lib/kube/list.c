@@ -15,6 +15,8 @@
 struct kube_listing {
     struct kube_client *client;
     struct buf path, query, what; /* the query without limit and continue */
+    struct buf token;             /* the page that was asked for; empty: the first */
+    unsigned page_size;           /* objects */
     kube_call_fn fn;
     void *arg;
     struct kube_call *call;
@@ -24,6 +26,7 @@ struct kube_listing {
     bool again;
 };
 
+static int ask(struct kube_listing *l, struct drarun_error *err);
 static int next_page(struct kube_listing *l, const char *token, struct drarun_error *err);
 
 static void listing_free(struct kube_listing *l)
@@ -32,6 +35,7 @@ static void listing_free(struct kube_listing *l)
     buf_done(&l->path);
     buf_done(&l->query);
     buf_done(&l->what);
+    buf_done(&l->token);
     json_decref(l->items);
     free(l);
 }
@@ -90,6 +94,15 @@ static void restart(struct kube_listing *l)
         listing_fail(l, &why);
 }
 
+/* An object may have 1.5 MiB: a page of large ones exceeds what an answer may have. */
+static void ask_for_less(struct kube_listing *l)
+{
+    struct drarun_error why = {0};
+    l->page_size = l->page_size > 8 ? l->page_size / 8 : 1;
+    if (ask(l, &why) < 0)
+        listing_fail(l, &why);
+}
+
 /* The next page is asked for before this one is handed on. */
 static void hand_on(struct kube_listing *l, const struct kube_answer *answer)
 {
@@ -129,6 +142,8 @@ static void on_page(const struct kube_answer *answer, const struct drarun_error 
     l->call = NULL;
     if (err && err->code == ESTALE && l->items && !l->again)
         restart(l);
+    else if (err && err->code == EFBIG && l->page_size > 1)
+        ask_for_less(l);
     else if (err)
         listing_end(l, answer, err);
     else if (l->pages)
@@ -137,15 +152,15 @@ static void on_page(const struct kube_answer *answer, const struct drarun_error 
         gather(l, answer);
 }
 
-static int next_page(struct kube_listing *l, const char *token, struct drarun_error *err)
+static int ask(struct kube_listing *l, struct drarun_error *err)
 {
     struct buf query = BUF_INIT;
     char limit[16];
     if (l->query.len)
         buf_add(&query, l->query.data, l->query.len);
-    snprintf(limit, sizeof limit, "%d", KUBE_PAGE);
+    snprintf(limit, sizeof limit, "%u", l->page_size);
     kube_query_add(&query, "limit", limit);
-    kube_query_add(&query, "continue", token);
+    kube_query_add(&query, "continue", l->token.len ? l->token.data : NULL);
     struct kube_request request = {
         .method = "GET",
         .path = l->path.data,
@@ -159,6 +174,14 @@ static int next_page(struct kube_listing *l, const char *token, struct drarun_er
     return rc;
 }
 
+static int next_page(struct kube_listing *l, const char *token, struct drarun_error *err)
+{
+    buf_reset(&l->token);
+    if (token)
+        buf_add_str(&l->token, token);
+    return l->token.failed ? error_set(err, ENOMEM, "out of memory") : ask(l, err);
+}
+
 static int listing_start(struct kube_client *client, const struct kube_target *target,
                          const struct kube_select *select, kube_call_fn fn, void *arg, bool pages,
                          struct kube_listing **ret_listing, struct drarun_error *err)
@@ -170,6 +193,7 @@ static int listing_start(struct kube_client *client, const struct kube_target *t
     l->fn = fn;
     l->arg = arg;
     l->pages = pages;
+    l->page_size = KUBE_PAGE;
     kube_path(target, &l->path);
     kube_target_describe("list", target, &l->what);
     if (select) {

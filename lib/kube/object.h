@@ -7,8 +7,6 @@
 #include "lib/kube/call.h"
 #include "lib/kube/resource.h"
 
-#define KUBE_PAGE 500 /* objects a page of a list */
-
 struct kube_select {
     const char *labels; /* labelSelector; NULL: all */
     const char *fields; /* fieldSelector; NULL: all */
