@@ -10,9 +10,9 @@
 struct kube_listing; /* under way */
 
 /* As kube_call_fn. answer->body: the list with the items of all pages and the metadata of the last
- * one. When a page's token expires half way (410) all is read again, once. Pages that are larger than
- * an answer may be are asked for with fewer objects. The listing is gone when fn returns. select
- * may be NULL. */
+ * one. When a page's token expires half way (410) all is read again, once. Pages that are larger
+ * than an answer may be are asked for with fewer objects. The listing is gone when fn returns.
+ * select may be NULL. */
 int kube_list(struct kube_client *client, const struct kube_target *target,
               const struct kube_select *select, kube_call_fn fn, void *arg,
               struct kube_listing **ret_listing, struct drarun_error *err);
