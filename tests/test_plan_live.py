@@ -123,6 +123,8 @@ def container(**resources):
 
 
 SAYS = container(requests={"cpu": "2", "memory": "8Gi"}, limits={"cpu": "4", "memory": "8Gi"})
+PODS = [{"containers": [SAYS]}, {"containers": [container()]},
+        {"containers": [container()], "resources": {"requests": {"cpu": "4"}, "limits": {"cpu": "6", "memory": "8Gi"}}}]
 QUOTAS = [{"pods": "9"}, {"limits.cpu": "100"}, {"requests.cpu": "1"}, {"cpu": "100", "memory": "100Gi"}, {"limits.memory": "7Gi"}]
 RANGES = [None, {"type": "Container", "max": {"memory": "8Gi"}}, {"type": "Container", "max": {"memory": "4Gi"}},
           {"type": "Container", "defaultRequest": {"cpu": "3"}, "default": {"cpu": "5", "memory": "1Gi"}},
@@ -138,8 +140,8 @@ def test_the_namespaces_rules_are_the_servers(drarun, nodes, tmp_path):
     nodes.namespace(where)
     amounts = {"cpu": "1m", "memory": "1Gi"}
     launcher = {"resources": {"requests": amounts, "limits": amounts}}
-    for case, (pod, (quota, limit)) in enumerate((pod, both) for pod in (SAYS, container()) for both in TOGETHER):
-        spec = {"workers": 1, "template": {"spec": {"containers": [pod]}}, "launcher": launcher}
+    for case, (pod, (quota, limit)) in enumerate((pod, both) for pod in PODS for both in TOGETHER):
+        spec = {"workers": 1, "template": {"spec": pod}, "launcher": launcher}
         api.make({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": where}, "spec": {"hard": quota}})
         if limit:
             api.make({"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "r", "namespace": where}, "spec": {"limits": [limit]}})

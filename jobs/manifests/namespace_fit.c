@@ -245,7 +245,8 @@ static int use_amounts(struct look *look, const json_t *amounts, const char *pre
     return 0;
 }
 
-/* A quota of CPU or memory takes no pod whose containers do not all say how much. */
+/* A quota of CPU or memory takes no pod whose containers do not all say how much, where the pod
+ * itself says nothing. */
 static int check_said(struct look *look, const json_t *quotas, const json_t *pod, const char *what)
 {
     static const struct {
@@ -254,6 +255,8 @@ static int check_said(struct look *look, const json_t *quotas, const json_t *pod
                    {"memory", "requests", "memory"}, {"requests.memory", "requests", "memory"},
                    {"limits.cpu", "limits", "cpu"},  {"limits.memory", "limits", "memory"}};
     static const char *const kinds[] = {"containers", "initContainers"};
+    if (pod_has_amounts(pod))
+        return 0;
     for (size_t q = 0; q < json_array_size(quotas); q++)
         for (size_t d = 0; d < ARRAY_LEN(demands); d++)
             for (size_t k = 0; k < ARRAY_LEN(kinds); k++) {

@@ -10,6 +10,8 @@
 #include "lib/base/error.h"
 #include "lib/doc/value.h"
 
+#define HUGE_PAGES "hugepages-"
+
 int pod_amount(const json_t *list, const char *name, double *ret_amount, struct drarun_error *err)
 {
     const json_t *value = json_object_get(list, name);
@@ -104,12 +106,67 @@ static int sum_up(const json_t *pod, bool limits_alone, json_t *sum, struct drar
     return rc == 0 ? merge(sum, peak, false, err) : rc;
 }
 
+/* ---- what the pod itself says, for all of its containers ---- */
+
+static bool is_huge_pages(const char *name)
+{
+    return strncmp(name, HUGE_PAGES, strlen(HUGE_PAGES)) == 0;
+}
+
+/* As IsSupportedPodLevelResource. */
+static bool is_of_pods(const char *name)
+{
+    return strcmp(name, "cpu") == 0 || strcmp(name, "memory") == 0 || is_huge_pages(name);
+}
+
+bool pod_has_amounts(const json_t *pod)
+{
+    static const char *const lists[] = {"requests", "limits"};
+    const json_t *resources = json_object_get(pod, "resources");
+    for (size_t l = 0; l < ARRAY_LEN(lists); l++) {
+        const char *name;
+        json_t *value;
+        value_foreach(json_object_get(resources, lists[l]), name, value)
+        {
+            if (is_of_pods(name))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Replaces what the containers come to. open_alone: only where they say nothing, but for huge
+ * pages, whose requests and limits are equal. */
+static int replace(const json_t *list, bool open_alone, json_t *sum, struct drarun_error *err)
+{
+    const char *name;
+    json_t *value;
+    value_foreach(list, name, value)
+    {
+        double much;
+        if (!is_of_pods(name) || (open_alone && !is_huge_pages(name) && json_object_get(sum, name)))
+            continue;
+        int rc = pod_amount(list, name, &much, err);
+        if (rc < 0)
+            return rc;
+        if (json_object_set_new(sum, name, json_real(much)) < 0)
+            return error_set(err, ENOMEM, "out of memory");
+    }
+    return 0;
+}
+
 int pod_requests(const json_t *pod, json_t *sum, struct drarun_error *err)
 {
-    return sum_up(pod, false, sum, err);
+    const json_t *own = json_object_get(pod, "resources");
+    int rc = sum_up(pod, false, sum, err);
+    if (rc == 0)
+        rc = replace(json_object_get(own, "limits"), true, sum, err);
+    return rc == 0 ? replace(json_object_get(own, "requests"), false, sum, err) : rc;
 }
 
 int pod_limits(const json_t *pod, json_t *sum, struct drarun_error *err)
 {
-    return sum_up(pod, true, sum, err);
+    const json_t *own = json_object_get(pod, "resources");
+    int rc = sum_up(pod, true, sum, err);
+    return rc == 0 ? replace(json_object_get(own, "limits"), false, sum, err) : rc;
 }

@@ -131,6 +131,20 @@ static void test_amounts(void **state)
           NULL);
 }
 
+static void test_amounts_of_the_pod(void **state)
+{
+    static const char said[] = SHORT "'workers': 2, 'launcher': {'resources': {'requests': {'cpu': "
+                                     "'250m'}, 'limits': {'cpu': '1'}}}, 'template': {'spec': "
+                                     "{'resources': {'requests': {'cpu': '4'}, 'limits': {'cpu': "
+                                     "'5'}}}}";
+    (void)state;
+    check(said, QUOTA("'requests.cpu': '8250m', 'limits.cpu': '11'", ""), "", NULL, NULL);
+    check(said, QUOTA("'requests.cpu': '8'", ""), "",
+          "ResourceQuota q: requests.cpu: the job asks for 8.25, 0 of 8 are used", NULL);
+    check(said, QUOTA("'limits.cpu': '10'", ""), "",
+          "ResourceQuota q: limits.cpu: the job asks for 11, 0 of 10 are used", NULL);
+}
+
 static void test_ranges(void **state)
 {
     (void)state;
@@ -172,8 +186,11 @@ static void test_which(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_counts),  cmocka_unit_test(test_devices),
-        cmocka_unit_test(test_amounts), cmocka_unit_test(test_ranges),
+        cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_devices),
+        cmocka_unit_test(test_amounts),
+        cmocka_unit_test(test_ranges),
+        cmocka_unit_test(test_amounts_of_the_pod),
         cmocka_unit_test(test_which),
     };
     return cmocka_run_group_tests_name("namespace_fit", tests, NULL, NULL);

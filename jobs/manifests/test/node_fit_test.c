@@ -127,6 +127,33 @@ static void test_amounts(void **state)
     check("'status': {}", "{'containers': [{'resources': {'requests': {'cpu': 400}}}]}", ANY, "");
 }
 
+/* What the pod says itself replaces what its containers come to. */
+static void test_amounts_of_the_pod(void **state)
+{
+    static const char huge[] = NODE_OF("'cpu': '8', 'pods': '110', 'hugepages-2Mi': '1Gi'");
+    (void)state;
+    check(SMALL, "{'resources': {'requests': {'cpu': 60}}, 'containers': [{}]}", 0,
+          "too little cpu");
+    check(SMALL,
+          "{'resources': {'requests': {'cpu': 1}}, 'containers': [{'resources': {'limits': "
+          "{'cpu': 3, 'memory': '4Gi'}}}]}",
+          2, "too little memory");
+    check(SMALL, "{'resources': {'limits': {'memory': '3Gi'}}, 'containers': [{}]}", 2,
+          "too little memory"); /* a request, as nobody asks for less */
+    check(SMALL,
+          "{'resources': {'limits': {'cpu': 3}}, 'containers': [{'resources': {'requests': "
+          "{'cpu': '1300m'}}}]}",
+          3, "too little cpu");
+    check(SMALL,
+          "{'resources': {'requests': {'nvidia.com/gpu': '9'}}, 'containers': [{'resources': "
+          "{'limits': {'nvidia.com/gpu': '4'}}}]}",
+          2, "too little nvidia.com/gpu"); /* pods cannot say that */
+    check(huge,
+          "{'resources': {'limits': {'hugepages-2Mi': '512Mi'}}, 'containers': [{'resources': "
+          "{'limits': {'hugepages-2Mi': '256Mi'}}}]}",
+          2, "too little hugepages-2Mi");
+}
+
 static void test_no_amount(void **state)
 {
     struct node_fit *fit = NULL;
@@ -141,9 +168,8 @@ static void test_no_amount(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_taints),
-        cmocka_unit_test(test_labels),
-        cmocka_unit_test(test_amounts),
+        cmocka_unit_test(test_taints),    cmocka_unit_test(test_labels),
+        cmocka_unit_test(test_amounts),   cmocka_unit_test(test_amounts_of_the_pod),
         cmocka_unit_test(test_no_amount),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
