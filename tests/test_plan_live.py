@@ -128,7 +128,8 @@ PODS = [{"containers": [SAYS]}, {"containers": [container()]},
 QUOTAS = [{"pods": "9"}, {"limits.cpu": "100"}, {"requests.cpu": "1"}, {"cpu": "100", "memory": "100Gi"}, {"limits.memory": "7Gi"}]
 RANGES = [None, {"type": "Container", "max": {"memory": "8Gi"}}, {"type": "Container", "max": {"memory": "4Gi"}},
           {"type": "Container", "defaultRequest": {"cpu": "3"}, "default": {"cpu": "5", "memory": "1Gi"}},
-          {"type": "Pod", "max": {"cpu": "4"}}, {"type": "Pod", "min": {"memory": "1Gi"}}]
+          {"type": "Pod", "max": {"cpu": "4"}}, {"type": "Pod", "min": {"memory": "1Gi"}},
+          {"type": "Container", "maxLimitRequestRatio": {"cpu": "1500m"}}, {"type": "Pod", "maxLimitRequestRatio": {"cpu": "2"}}]
 TOGETHER = [*((quota, None) for quota in QUOTAS), *((QUOTAS[0], limit) for limit in RANGES[1:]), (QUOTAS[2], RANGES[3]), (QUOTAS[3], RANGES[1]),
             (QUOTAS[4], RANGES[1]), (QUOTAS[4], RANGES[3])]
 

@@ -170,11 +170,44 @@ static int check_bound(struct look *look, const json_t *range, const json_t *lim
     return 0;
 }
 
+/* As limitRequestRatioConstraint: both must be said. */
+static int check_ratio(struct look *look, const json_t *range, const json_t *limit,
+                       const struct asked *asked, struct drarun_error *err)
+{
+    const json_t *ratios = json_object_get(limit, "maxLimitRequestRatio");
+    const char *name;
+    json_t *value;
+    value_foreach(ratios, name, value)
+    {
+        double most, requested, limited;
+        int rc = pod_amount(ratios, name, &most, err);
+        if (rc == 0)
+            rc = number(asked->requests, name, &requested, err);
+        if (rc == 0)
+            rc = number(asked->limits, name, &limited, err);
+        if (rc < 0)
+            return rc;
+        bool none = requested <= 0 || limited <= 0;
+        if (look->why.len > 0 || (!none && limited <= requested * most * (1 + ROUNDING)))
+            continue;
+        buf_printf(&look->why, "LimitRange %s: %s ", name_of(range), asked->what);
+        if (none)
+            buf_printf(&look->why, "says no %s of %s", requested <= 0 ? "request" : "limit", name);
+        else
+            buf_printf(&look->why, "has a limit of %s that is %.3g times its request", name,
+                       limited / requested);
+        buf_printf(&look->why, ", a ratio of at most %.6g is allowed", most);
+    }
+    return 0;
+}
+
 static int check_limit(struct look *look, const json_t *range, const json_t *limit,
                        const struct asked *asked, struct drarun_error *err)
 {
     int rc = check_bound(look, range, limit, false, asked, err);
-    return rc == 0 ? check_bound(look, range, limit, true, asked, err) : rc;
+    if (rc == 0)
+        rc = check_bound(look, range, limit, true, asked, err);
+    return rc == 0 ? check_ratio(look, range, limit, asked, err) : rc;
 }
 
 static int check_containers(struct look *look, const json_t *range, const json_t *limit,

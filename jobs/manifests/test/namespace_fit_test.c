@@ -161,6 +161,20 @@ static void test_ranges(void **state)
           "LimitRange r: a worker's pod is out of the bounds of cpu, at most 3 is allowed", NULL);
     check(TWO, "", RANGE("'type': 'Pod', 'min': {'memory': '1Mi'}"),
           "LimitRange r: a worker's pod says nothing of memory, at least 1Mi is allowed", NULL);
+    check(SAYS, "", RANGE("'type': 'Container', 'maxLimitRequestRatio': {'cpu': '2'}"), NULL, NULL);
+    check(SAYS, "", RANGE("'type': 'Container', 'maxLimitRequestRatio': {'cpu': '1500m'}"),
+          "LimitRange r: container w of a worker's pod has a limit of cpu that is 2 times its "
+          "request, a ratio of at most 1.5 is allowed",
+          NULL);
+    check(SAYS, "", RANGE("'type': 'Pod', 'maxLimitRequestRatio': {'memory': '1', 'cpu': '1'}"),
+          "LimitRange r: a worker's pod has a limit of cpu that is 2 times its request, a ratio of "
+          "at most 1 is allowed",
+          NULL);
+    check(
+        TWO, "", RANGE("'type': 'Container', 'maxLimitRequestRatio': {'memory': '2'}"),
+        "LimitRange r: container worker of a worker's pod says no request of memory, a ratio of at "
+        "most 2 is allowed",
+        NULL);
     check(TWO, "", RANGE("'type': 'PersistentVolumeClaim', 'max': {'storage': '1'}"), NULL, NULL);
 }
 
