@@ -127,6 +127,15 @@ static void add_range_defaults(const struct look *look, json_t *pod)
     }
 }
 
+/* As it is written; files of people may have a number. */
+static void add_quantity(const json_t *value, double amount, struct buf *out)
+{
+    if (json_is_string(value))
+        buf_add_str(out, json_string_value(value));
+    else
+        buf_printf(out, "%.15g", amount);
+}
+
 struct asked { /* of a container or a pod */
     const char *what;
     const json_t *requests, *limits; /* quantities, or numbers */
@@ -162,10 +171,13 @@ static int check_bound(struct look *look, const json_t *range, const json_t *lim
         bool out = most ? mine > bound + ROUNDING || both > bound + ROUNDING
                         : mine < bound - ROUNDING ||
                               (json_object_get(other, name) && both < bound - ROUNDING);
-        if ((none || out) && look->why.len == 0)
-            buf_printf(&look->why, "LimitRange %s: %s %s %s, %s %s is allowed", name_of(range),
-                       asked->what, none ? "says nothing of" : "is out of the bounds of", name,
-                       most ? "at most" : "at least", json_string_value(value));
+        if (look->why.len > 0 || (!none && !out))
+            continue;
+        buf_printf(&look->why, "LimitRange %s: %s %s %s, %s ", name_of(range), asked->what,
+                   none ? "says nothing of" : "is out of the bounds of", name,
+                   most ? "at most" : "at least");
+        add_quantity(value, bound, &look->why);
+        buf_add_str(&look->why, " is allowed");
     }
     return 0;
 }

@@ -159,6 +159,8 @@ static void test_ranges(void **state)
           NULL);
     check(SAYS, "", RANGE("'type': 'Pod', 'max': {'cpu': '3'}"),
           "LimitRange r: a worker's pod is out of the bounds of cpu, at most 3 is allowed", NULL);
+    check(SAYS, "", RANGE("'type': 'Pod', 'max': {'cpu': 3}"),
+          "LimitRange r: a worker's pod is out of the bounds of cpu, at most 3 is allowed", NULL);
     check(TWO, "", RANGE("'type': 'Pod', 'min': {'memory': '1Mi'}"),
           "LimitRange r: a worker's pod says nothing of memory, at least 1Mi is allowed", NULL);
     check(SAYS, "", RANGE("'type': 'Container', 'maxLimitRequestRatio': {'cpu': '2'}"), NULL, NULL);
