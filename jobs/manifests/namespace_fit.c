@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "jobs/manifests/claim_usage.h"
 #include "jobs/manifests/claims.h"
-#include "jobs/manifests/limits.h"
 #include "jobs/manifests/pod_amounts.h"
 #include "jobs/manifests/render.h"
 #include "lib/base/buf.h"
@@ -353,31 +353,12 @@ static int use_pods(struct look *look, const json_t *quotas, const json_t *spec,
     return rc == 0 ? use(look, "count/pods", pods, err) : rc;
 }
 
-/* "All" counts as many as a claim can hold, however many a node has. */
-static double devices_of(const json_t *request)
-{
-    const json_t *count = json_object_get(request, "count");
-    bool all = strcmp(value_text_or(request, "allocationMode", ""), "All") == 0;
-    return all ? LIMIT_CLAIM_RESULTS : count ? (double)json_integer_value(count) : 1;
-}
-
 static int use_claims(struct look *look, const json_t *claim, uint32_t claims,
                       struct drarun_error *err)
 {
-    const json_t *devices = json_object_get(json_object_get(claim, "spec"), "devices");
-    size_t i;
-    json_t *request;
-    int rc = use(look, "count/resourceclaims.resource.k8s.io", claims, err);
-    json_array_foreach(json_object_get(devices, "requests"), i, request)
-    {
-        char resource[RESOURCE_MAX];
-        const json_t *exactly = json_object_get(request, "exactly");
-        snprintf(resource, sizeof resource, "%.253s.deviceclass.resource.k8s.io/devices",
-                 value_text_or(exactly, "deviceClassName", ""));
-        if (rc == 0)
-            rc = use(look, resource, claims * devices_of(exactly), err);
-    }
-    return rc;
+    CLEANUP(json_decrefp) json_t *one = json_object();
+    int rc = one ? claim_usage(json_object_get(claim, "spec"), one, err) : no_memory(err);
+    return rc == 0 ? use_amounts(look, one, "", claims, err) : rc;
 }
 
 /* An object beside the workers' own, by the names that quotas have for its kind. */

@@ -68,6 +68,9 @@ static void check(const char *spec, const char *quotas, const char *ranges, cons
     TWO ", 'devices': {" more "'gpus': {'count': 4, 'class': 'gpu.nvidia.com'}, 'nics': "          \
         "{'count': 2, 'class': 'dranet'}}"
 #define CLAIMS CLAIMS_BY("")
+#define EITHER                                                                                     \
+    TWO ", 'devices': {'gpus': {'count': 2, 'firstAvailable': [{'class': 'gpu.nvidia.com', "       \
+        "'selector': 'true'}, {'class': 'gpu.nvidia.com'}, {'class': 'mig.nvidia.com'}]}}"
 /* the worker's container says how much of both */
 #define SAYS                                                                                       \
     "'workers': 4, 'template': {'spec': {'containers': [{'name': 'w', 'image': 'i', 'command': "   \
@@ -111,6 +114,17 @@ static void test_devices(void **state)
     check(CLAIMS, QUOTA("'gpu.nvidia.com.deviceclass.resource.k8s.io/devices': '7'", ""), "",
           "ResourceQuota q: gpu.nvidia.com.deviceclass.resource.k8s.io/devices: the job asks for "
           "8, 0 of 7 are used",
+          NULL);
+    /* of alternatives the most that any takes of the class */
+    check(EITHER, QUOTA("'gpu.nvidia.com.deviceclass.resource.k8s.io/devices': '4'", ""), "", NULL,
+          NULL);
+    check(EITHER, QUOTA("'gpu.nvidia.com.deviceclass.resource.k8s.io/devices': '3'", ""), "",
+          "ResourceQuota q: gpu.nvidia.com.deviceclass.resource.k8s.io/devices: the job asks for "
+          "4, 0 of 3 are used",
+          NULL);
+    check(EITHER, QUOTA("'mig.nvidia.com.deviceclass.resource.k8s.io/devices': '3'", ""), "",
+          "ResourceQuota q: mig.nvidia.com.deviceclass.resource.k8s.io/devices: the job asks for "
+          "4, 0 of 3 are used",
           NULL);
     check(CLAIMS_BY("'claims': 'template', "),
           QUOTA("'gpu.nvidia.com.deviceclass.resource.k8s.io/devices': '8'", ""), "", NULL, NULL);
