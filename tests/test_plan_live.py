@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """drarun plan on a cluster as it is now, against the same objects from files; and how submit brings the agent to the nodes
 that it reads."""
+import itertools
 import json
 import re
 
@@ -161,6 +162,49 @@ def test_the_namespaces_rules_are_the_servers(drarun, nodes, tmp_path):
         api.delete("v1", "ResourceQuota", "q", where)
         if limit:
             api.delete("v1", "LimitRange", "r", where)
+    assert not wrong and verdicts == {0, 75}
+
+
+OF_CLASS = "gpu.nvidia.com.deviceclass.resource.k8s.io/devices"
+CLAIMED = [{"count": 2, "class": "gpu.nvidia.com"},
+           {"count": 2, "firstAvailable": [{"class": "gpu.nvidia.com", "selector": "true"}, {"class": "gpu.nvidia.com"}]}]
+CHARGED = [OF_CLASS, "requests.example.com/gpu", "requests.deviceclass.resource.kubernetes.io/gpu.nvidia.com", "count/resourceclaims.resource.k8s.io"]
+
+
+def test_quotas_of_claims_are_the_servers(drarun, nodes, tmp_path):
+    """plan says of a worker's claim what the API server says, of each resource by which it charges claims."""
+    api, where, wrong, verdicts = nodes.api, "charged", [], set()
+    nodes.namespace(where)
+    of_class = api.path("resource.k8s.io/v1", "DeviceClass", None, "gpu.nvidia.com")
+
+    def name_resource(name):
+        api.ok("PATCH", of_class, {"spec": {"extendedResourceName": name}}, content="application/merge-patch+json")
+    name_resource("example.com/gpu")
+    try:
+        for much, gpus, resource in itertools.product("012", CLAIMED, CHARGED):
+            quota = {resource: much}
+            api.make({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": where}, "spec": {"hard": quota}})
+            api.ok("PATCH", f"{api.path('v1', 'ResourceQuota', where, 'q')}/status", {"status": {"hard": quota, "used": {resource: "0"}}},
+                   content="application/merge-patch+json")
+            file = tmp_path / "job.json"
+            file.write_text(json.dumps({"metadata": {"name": "j", "namespace": where}, "spec": {
+                "workers": 1, "image": "i", "command": ["c"], "devices": {"gpus": gpus}}}))
+            result = drarun("plan", file, "--kubeconfig", nodes.kubeconfig(), "-o", "json", under=nodes.under)
+            assert result.rc in (0, 75), result
+            made = next(each for each in json.loads(drarun("render", file, "--format", "json").ok().out)["items"]
+                        if each["kind"] == "ResourceClaim")
+            made["metadata"].pop("ownerReferences", None)
+
+            def is_refused():
+                return api.request("POST", api.path("resource.k8s.io/v1", "ResourceClaim", where) + "?dryRun=All", made)[0] == 403
+            verdicts.add(result.rc)
+            if result.rc == 75:  # the server reads of the class's resource some time after it is written
+                nodes.wait(f"{quota} does not refuse {gpus}", is_refused, 20)
+            elif is_refused():
+                wrong.append((gpus, quota))
+            api.delete("v1", "ResourceQuota", "q", where)
+    finally:
+        name_resource(None)
     assert not wrong and verdicts == {0, 75}
 
 

@@ -9,6 +9,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/doc/value.h"
+#include "lib/dra/extended_resource.h"
 
 #define RESOURCE_MAX 320
 
@@ -63,24 +64,49 @@ static int add_request(const json_t *request, json_t *by_class, struct drarun_er
     return rc;
 }
 
-int claim_usage(const json_t *claim, json_t *usage, struct drarun_error *err)
+/* Two classes may have one extended resource: the server charges either, which one is left to
+ * chance. */
+static int charge_extended(const char *class, double much, const json_t *classes, json_t *extended,
+                           struct drarun_error *err)
+{
+    char resource[RESOURCE_MAX];
+    const char *name = extended_resource_name(classes, class);
+    snprintf(resource, sizeof resource, "requests." EXTENDED_RESOURCE_OF_CLASS "%.253s", class);
+    int rc = raise_to(extended, resource, much, err);
+    if (rc < 0 || !name)
+        return rc;
+    snprintf(resource, sizeof resource, "requests.%.300s", name);
+    return raise_to(extended, resource, much, err);
+}
+
+int claim_usage(const json_t *claim, const json_t *classes, unsigned minor, json_t *usage,
+                struct drarun_error *err)
 {
     CLEANUP(json_decrefp) json_t *by_class = json_object();
+    CLEANUP(json_decrefp) json_t *extended = json_object();
     size_t i;
     json_t *request, *much;
-    const char *class;
-    int rc = by_class ? add(usage, "count/resourceclaims.resource.k8s.io", 1, err) : no_memory(err);
+    const char *name;
+    int rc = by_class && extended ? add(usage, "count/resourceclaims.resource.k8s.io", 1, err)
+                                  : no_memory(err);
     json_array_foreach(json_object_get(json_object_get(claim, "devices"), "requests"), i, request)
     {
         if (rc == 0)
             rc = add_request(request, by_class, err);
     }
-    json_object_foreach(by_class, class, much)
+    json_object_foreach(by_class, name, much)
     {
         char resource[RESOURCE_MAX];
-        snprintf(resource, sizeof resource, "%.253s.deviceclass.resource.k8s.io/devices", class);
+        snprintf(resource, sizeof resource, "%.253s.deviceclass.resource.k8s.io/devices", name);
         if (rc == 0)
             rc = add(usage, resource, json_real_value(much), err);
+        if (rc == 0 && extended_resource_by_class(minor))
+            rc = charge_extended(name, json_real_value(much), classes, extended, err);
+    }
+    json_object_foreach(extended, name, much)
+    {
+        if (rc == 0)
+            rc = add(usage, name, json_real_value(much), err);
     }
     return rc;
 }

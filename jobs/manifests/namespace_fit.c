@@ -15,12 +15,14 @@
 #include "lib/base/error.h"
 #include "lib/base/unconst.h"
 #include "lib/doc/value.h"
+#include "lib/dra/extended_resource.h"
 
 #define RESOURCE_MAX 320
 #define ROUNDING 1e-6 /* amounts are reals */
 
 struct look {
     const struct job_spec *spec;
+    const struct namespace_rules *rules;
     json_t *ranges; /* of the namespace */
     json_t *used;   /* resource as quotas name it -> a real number, of all objects of the job */
     struct buf why; /* the first reason */
@@ -357,7 +359,9 @@ static int use_claims(struct look *look, const json_t *claim, uint32_t claims,
                       struct drarun_error *err)
 {
     CLEANUP(json_decrefp) json_t *one = json_object();
-    int rc = one ? claim_usage(json_object_get(claim, "spec"), one, err) : no_memory(err);
+    int rc = one ? claim_usage(json_object_get(claim, "spec"), look->rules->classes,
+                               look->rules->minor, one, err)
+                 : no_memory(err);
     return rc == 0 ? use_amounts(look, one, "", claims, err) : rc;
 }
 
@@ -454,6 +458,14 @@ static void add_shortage(const json_t *quota, const char *resource, double mine,
     buf_add_str(out, " are used");
 }
 
+/* Whether claims count for it is said by DeviceClasses. */
+static bool may_count_claims(const struct look *look, const char *resource)
+{
+    return strncmp(resource, "requests.", strlen("requests.")) == 0 && strchr(resource, '/') &&
+           json_array_size(look->rules->classes) == 0 && claims_wanted(look->spec) &&
+           extended_resource_by_class(look->rules->minor);
+}
+
 static int check_quota(struct look *look, const json_t *quota, struct strlist *notes,
                        struct drarun_error *err)
 {
@@ -473,6 +485,11 @@ static int check_quota(struct look *look, const json_t *quota, struct strlist *n
             return rc;
         if (mine > 0 && used + mine > all + ROUNDING && look->why.len == 0)
             add_shortage(quota, name, mine, used, all, &look->why);
+        else if (may_count_claims(look, name))
+            strlist_addf(notes,
+                         "whether claimed devices count for %s of ResourceQuota %s: give the "
+                         "DeviceClasses",
+                         name, name_of(quota));
     }
     return 0;
 }
@@ -516,7 +533,7 @@ int namespace_fit(const struct job_spec *spec, const struct namespace_rules *rul
     CLEANUP(json_decrefp) json_t *quotas = without_scopes(all, notes);
     CLEANUP(json_decrefp) json_t *ranges = those_of(rules->limit_ranges, namespace);
     CLEANUP(json_decrefp) json_t *used = json_object();
-    struct look look = {.spec = spec, .ranges = ranges, .used = used};
+    struct look look = {.spec = spec, .rules = rules, .ranges = ranges, .used = used};
     int rc = !quotas || !ranges || !used ? no_memory(err) : use_job(&look, quotas, err);
     for (size_t i = 0; rc == 0 && i < json_array_size(quotas); i++)
         rc = check_quota(&look, json_array_get(quotas, i), notes, err);

@@ -11,6 +11,8 @@
 
 struct namespace_rules {
     const json_t *quotas, *limit_ranges; /* arrays; NULL: none were given */
+    const json_t *classes;               /* array of DeviceClasses; NULL: none were given */
+    unsigned minor;                      /* of Kubernetes, as in struct predict_cluster */
 };
 
 /* Those of the job's namespace count; of a job that names none, those that are given, if all are of

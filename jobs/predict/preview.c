@@ -355,7 +355,10 @@ static void ask_autoscalers(const struct preview_input *in, struct preview *p)
 static int ask_namespace(const struct preview_input *in, struct preview *p,
                          struct drarun_error *err)
 {
-    const struct namespace_rules rules = {in->quotas, in->limit_ranges};
+    const struct namespace_rules rules = {.quotas = in->quotas,
+                                          .limit_ranges = in->limit_ranges,
+                                          .classes = in->classes,
+                                          .minor = in->minor};
     char *why = NULL;
     if (!p->predicted || p->prediction.shortage)
         return 0;

@@ -32,8 +32,8 @@ static json_t *list(const char *items)
 }
 
 /* why: NULL for admitted; note: a part of the notes, NULL for none. */
-static void check(const char *spec, const char *quotas, const char *ranges, const char *why,
-                  const char *note)
+static void check_with(const char *classes, unsigned minor, const char *spec, const char *quotas,
+                       const char *ranges, const char *why, const char *note)
 {
     struct drarun_error err = {0};
     struct job_spec job;
@@ -45,7 +45,9 @@ static void check(const char *spec, const char *quotas, const char *ranges, cons
         fail_msg("%s", err.text);
     CLEANUP(json_decrefp) json_t *q = list(quotas);
     CLEANUP(json_decrefp) json_t *r = list(ranges);
-    const struct namespace_rules rules = {q, r};
+    CLEANUP(json_decrefp) json_t *c = list(classes);
+    const struct namespace_rules rules = {
+        .quotas = q, .limit_ranges = r, .classes = c, .minor = minor};
     if (namespace_fit(&job, &rules, &got, &notes, &err) < 0)
         fail_msg("%s", err.text);
     if (!got != !why || (got && strcmp(got, why) != 0))
@@ -59,6 +61,12 @@ static void check(const char *spec, const char *quotas, const char *ranges, cons
     free(got);
     strlist_done(&notes);
     job_spec_done(&job);
+}
+
+static void check(const char *spec, const char *quotas, const char *ranges, const char *why,
+                  const char *note)
+{
+    check_with("", 0, spec, quotas, ranges, why, note);
 }
 
 #define SHORT "'image': 'i', 'command': ['c'], "
@@ -128,6 +136,32 @@ static void test_devices(void **state)
           NULL);
     check(CLAIMS_BY("'claims': 'template', "),
           QUOTA("'gpu.nvidia.com.deviceclass.resource.k8s.io/devices': '8'", ""), "", NULL, NULL);
+}
+
+#define CLASS(name, resource)                                                                      \
+    "{'metadata': {'name': '" name "'}, 'spec': {'extendedResourceName': '" resource "'}}"
+
+/* Devices of claims count as the extended resource of their class, too. */
+static void test_extended_resources(void **state)
+{
+    static const char named[] = CLASS("gpu.nvidia.com", "nvidia.com/gpu");
+    static const char seven[] = QUOTA("'requests.nvidia.com/gpu': '7'", "");
+    static const char implicit[] =
+        QUOTA("'requests.deviceclass.resource.kubernetes.io/gpu.nvidia.com': '7'", "");
+    (void)state;
+    check_with(named, 36, CLAIMS, seven, "",
+               "ResourceQuota q: requests.nvidia.com/gpu: the job asks for 8, 0 of 7 are used",
+               NULL);
+    check_with(named, 36, CLAIMS, implicit, "",
+               "ResourceQuota q: requests.deviceclass.resource.kubernetes.io/gpu.nvidia.com: the "
+               "job asks for 8, 0 of 7 are used",
+               NULL);
+    check_with(named, 35, CLAIMS, seven, "", NULL, NULL);
+    check_with(named, 36, CLAIMS, QUOTA("'requests.nvidia.com/gpu': '8'", ""), "", NULL, NULL);
+    check_with(CLASS("dranet", "a.b/nic"), 36, CLAIMS, seven, "", NULL, NULL);
+    check_with(named, 36, EITHER, seven, "", NULL, NULL);
+    check_with("", 36, CLAIMS, seven, "", NULL, "requests.nvidia.com/gpu of ResourceQuota q");
+    check_with("", 36, GPUS, QUOTA("'requests.nvidia.com/gpu': '16'", ""), "", NULL, NULL);
 }
 
 static void test_amounts(void **state)
@@ -218,6 +252,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_counts),
         cmocka_unit_test(test_devices),
+        cmocka_unit_test(test_extended_resources),
         cmocka_unit_test(test_amounts),
         cmocka_unit_test(test_ranges),
         cmocka_unit_test(test_amounts_of_the_pod),

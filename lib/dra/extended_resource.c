@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/dra/extended_resource.h"
+
+#include <string.h>
+
+#include "lib/doc/value.h"
+#include "lib/dra/predict.h"
+
+#define SINCE_MINOR 36
+
+static const char *of_class(const json_t *class, const char *key)
+{
+    return value_text_or(json_object_get(class, "metadata"), key, "");
+}
+
+static const char *extended_name(const json_t *class)
+{
+    return value_text(json_object_get(class, "spec"), "extendedResourceName");
+}
+
+bool extended_resource_by_class(unsigned minor)
+{
+    return predict_minor_followed(minor) >= SINCE_MINOR;
+}
+
+/* As ExtendedResourceCache: the newer, and of two of one second the first by name. */
+static bool is_preferred(const json_t *class, const json_t *other)
+{
+    int order = strcmp(of_class(class, "creationTimestamp"), of_class(other, "creationTimestamp"));
+    return order > 0 ||
+           (order == 0 && strcmp(of_class(class, "name"), of_class(other, "name")) < 0);
+}
+
+const char *extended_resource_class(const json_t *classes, const char *resource)
+{
+    size_t i, prefix = strlen(EXTENDED_RESOURCE_OF_CLASS);
+    bool named = strncmp(resource, EXTENDED_RESOURCE_OF_CLASS, prefix) == 0;
+    const json_t *found = NULL;
+    json_t *class;
+    json_array_foreach(classes, i, class)
+    {
+        const char *own = named ? of_class(class, "name") : extended_name(class);
+        if (own && strcmp(own, resource + (named ? prefix : 0)) == 0 &&
+            (!found || is_preferred(class, found)))
+            found = class;
+    }
+    return found ? of_class(found, "name") : NULL;
+}
+
+const char *extended_resource_name(const json_t *classes, const char *name)
+{
+    size_t i;
+    json_t *class;
+    json_array_foreach(classes, i, class)
+    {
+        if (strcmp(of_class(class, "name"), name) == 0)
+            return extended_name(class);
+    }
+    return NULL;
+}
