@@ -66,6 +66,19 @@ static bool is_cordoned(const json_t *spec, const json_t *tolerations)
     return repels;
 }
 
+/* The kubelet, which alone judges pods with a nodeName, looks at NoExecute only. */
+static json_t *taints_of(const json_t *taints, bool kubelet_alone)
+{
+    json_t *list = json_array(), *taint;
+    size_t i;
+    json_array_foreach(taints, i, taint)
+    {
+        if (!kubelet_alone || strcmp(value_text_or(taint, "effect", ""), "NoExecute") == 0)
+            json_array_append(list, taint);
+    }
+    return list;
+}
+
 /* The label of nodeSelector that the node has not; NULL: it has all. */
 static const char *missing_label(const json_t *wanted, const json_t *labels)
 {
@@ -123,12 +136,19 @@ uint32_t node_fit_room(const struct node_fit *fit, const char *node, char ret_wh
     const json_t *tolerations = json_object_get(fit->pod, "tolerations");
     const json_t *allocatable = json_object_get(json_object_get(object, "status"), "allocatable");
     CLEANUP(json_decrefp) json_t *none = json_object();
+    const char *name = value_text_or(fit->pod, "nodeName", "");
+    bool named = *name;
     ret_why[0] = '\0';
+    if (named && strcmp(name, node) != 0) {
+        snprintf(ret_why, NODE_FIT_WHY, "not the nodeName of the pods");
+        return 0;
+    }
     if (!object)
         return UINT32_MAX;
-    const char *taint = taint_repelling(json_object_get(spec, "taints"), tolerations);
+    CLEANUP(json_decrefp) json_t *taints = taints_of(json_object_get(spec, "taints"), named);
+    const char *taint = taint_repelling(taints, tolerations);
     const char *label = missing_label(json_object_get(fit->pod, "nodeSelector"), labels);
-    if (is_cordoned(spec, tolerations))
+    if (!named && is_cordoned(spec, tolerations))
         snprintf(ret_why, NODE_FIT_WHY, "cordoned");
     else if (taint)
         snprintf(ret_why, NODE_FIT_WHY, "taint %.100s not tolerated", taint);

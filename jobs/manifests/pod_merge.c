@@ -384,6 +384,19 @@ static int merge_shared(struct merge *m)
     return rc;
 }
 
+/* The scheduler allocates claims, and a pod with a node of its own passes it by. */
+static int check_node(struct merge *m)
+{
+    const char *node = json_string_value(json_object_get(m->pod, "nodeName"));
+    if (!node || !*node || json_array_size(json_object_get(m->pod, "resourceClaims")) == 0)
+        return 0;
+    return refuse(m,
+                  POD_PATH ".nodeName: the scheduler never sees a pod with a nodeName, so nothing "
+                           "allocates its claims; use nodeSelector: {kubernetes.io/hostname: "
+                           "%.253s}, if that is the node's label",
+                  node);
+}
+
 static int merge_claims(struct merge *m)
 {
     int rc = 0;
@@ -402,6 +415,8 @@ static int merge_claims(struct merge *m)
     }
     if (rc == 0)
         rc = merge_shared(m);
+    if (rc == 0)
+        rc = check_node(m);
     return rc < 0 ? rc : list_forgotten(m);
 }
 

@@ -23,7 +23,7 @@ static json_t *json(const char *text)
     return value;
 }
 
-static void check(const char *node, const char *pod, uint32_t room, const char *why)
+static void check_known(const char *node, const char *pod, uint32_t room, const char *why)
 {
     char text[1500], got[NODE_FIT_WHY];
     struct node_fit *fit = NULL;
@@ -36,10 +36,21 @@ static void check(const char *node, const char *pod, uint32_t room, const char *
     uint32_t found = node_fit_room(fit, "n", got);
     if (found != room || strcmp(got, why) != 0)
         fail_msg("%s on %s: %u, \"%s\"; expected %u, \"%s\"", pod, node, found, got, room, why);
+    node_fit_free(fit);
+    json_decref(nodes);
+    json_decref(spec);
+}
+
+static void check(const char *node, const char *pod, uint32_t room, const char *why)
+{
+    char got[NODE_FIT_WHY];
+    struct node_fit *fit = NULL;
+    check_known(node, pod, room, why);
+    json_t *spec = json(pod);
+    assert_int_equal(node_fit_new(NULL, spec, &fit, NULL), 0);
     assert_int_equal(node_fit_room(fit, "unknown", got), UINT32_MAX);
     assert_string_equal(got, "");
     node_fit_free(fit);
-    json_decref(nodes);
     json_decref(spec);
 }
 
@@ -85,6 +96,28 @@ static void test_labels(void **state)
     check("'spec': {}", WANTED("{'key': 'pool', 'operator': 'NotIn', 'values': ['a']}"), 0,
           "nodeAffinity not met");
     check("'spec': {}", WANTED("{'key': 'cpus', 'operator': 'Gt', 'values': ['7']}"), ANY, "");
+}
+
+/* The scheduler never sees a pod with a nodeName. */
+static void test_named_node(void **state)
+{
+    static const char tainted[] = "'spec': {'unschedulable': true, 'taints': [{'key': 'a', "
+                                  "'effect': 'NoSchedule'}]}";
+    static const char lost[] = "'spec': {'taints': [{'key': 'lost', 'effect': 'NoExecute'}]}";
+    char got[NODE_FIT_WHY];
+    struct node_fit *fit = NULL;
+    (void)state;
+    check_known(tainted, "{'nodeName': 'n'}", ANY, "");
+    check_known(lost, "{'nodeName': 'n'}", 0, "taint lost not tolerated");
+    check_known("'spec': {}", "{'nodeName': 'n', 'nodeSelector': {'pool': 'b'}}", 0,
+                "label pool of nodeSelector missing");
+    check_known("'spec': {}", "{'nodeName': 'o'}", 0, "not the nodeName of the pods");
+    json_t *pod = json("{'nodeName': 'o'}");
+    assert_int_equal(node_fit_new(NULL, pod, &fit, NULL), 0);
+    assert_int_equal(node_fit_room(fit, "unknown", got), 0);
+    assert_int_equal(node_fit_room(fit, "o", got), UINT32_MAX);
+    node_fit_free(fit);
+    json_decref(pod);
 }
 
 #define NODE_OF(amounts) "'status': {'allocatable': {" amounts "}}"
@@ -168,8 +201,11 @@ static void test_no_amount(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_taints),    cmocka_unit_test(test_labels),
-        cmocka_unit_test(test_amounts),   cmocka_unit_test(test_amounts_of_the_pod),
+        cmocka_unit_test(test_taints),
+        cmocka_unit_test(test_labels),
+        cmocka_unit_test(test_named_node),
+        cmocka_unit_test(test_amounts),
+        cmocka_unit_test(test_amounts_of_the_pod),
         cmocka_unit_test(test_no_amount),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -279,6 +279,8 @@ static void test_refusals(void **state)
         {"{\"spec\": {\"resourceClaims\": [{\"name\": \"devices\"}], " CONTAINER "}}",
          "resourceClaims: drarun adds an entry with name \"devices\""},
         {"{\"spec\": {\"hostNetwork\": true, " CONTAINER "}}", "hostNetwork: a claimed NIC"},
+        {"{\"spec\": {\"nodeName\": \"n7\", " CONTAINER "}}",
+         "spec.template.spec.nodeName: the scheduler never sees"},
         {FIRST("\"env\": [{\"name\": \"DRARUN_KEY\"}]"), "containers[0].env: drarun adds"},
         {FIRST("\"volumeMounts\": [{\"mountPath\": \"/.drarun\"}]"), "volumeMounts: drarun adds"},
         {FIRST("\"resources\": []"), "containers[0].resources: expected an object"},
