@@ -736,6 +736,39 @@ def test_jobs_that_claim_nothing(drarun, source, tmp_path):
     assert "Nodes that are given without status.allocatable" in planned(2, "--nodes", nodes, devices=gpus).ok().out
 
 
+def test_extended_resources_of_a_class(drarun, source, tmp_path):
+    """GPUs that no device plugin has, and that a DeviceClass serves: its devices decide, with those of earlier roles taken."""
+    cluster = json.loads((source / "examples/clusters/a4-two-nodes.json").read_text())
+    nodes = [each for each in cluster["items"] if each["kind"] == "Node"]
+    where, job = tmp_path / "cluster.json", tmp_path / "job.yaml"
+    cluster["items"].append({"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "gpu.nvidia.com"}, "spec": {
+        "extendedResourceName": "nvidia.com/gpu", "selectors": [{"cel": {"expression": "device.driver == 'gpu.nvidia.com'"}}]}})
+    for each in nodes:
+        each["status"] = {"allocatable": {"cpu": "64", "memory": "64Gi", "pods": "110"}}
+
+    def planned(*options, **spec):
+        where.write_text(json.dumps(cluster))
+        job.write_text(yaml.safe_dump({"metadata": {"name": "j"}, "spec": {"image": "i", "command": ["c"], **spec}}))
+        return drarun("plan", job, "--slices", where, *options)
+
+    gpus = {"gpus": {"count": 8, "resource": "nvidia.com/gpu"}}
+    nics = {"nics": {"count": 2, "class": "dranet", "selector": 'device.attributes["dra.net"].rdma == true'}}
+    for devices in (gpus, {**gpus, **nics}):
+        workers = json.loads(planned("-o", "json", workers=2, devices=devices).ok().out)["prediction"]["workers"]
+        assert [len(each["results"]) for each in workers] == [8 + 2 * (len(devices) - 1)] * 2
+        result = planned("--kubernetes", "1.35", workers=2, devices=devices)
+        assert result.rc == 75 and "too little nvidia.com/gpu on 2 nodes" in result.out, result
+    result = planned(workers=3, devices=gpus)
+    assert result.rc == 75 and "worker 2 of 3 has no node: those for request container-1-request-0 are taken" in result.out, result
+    roles = [{"name": name, "devices": gpus} for name in "abc"]
+    planned(roles=roles[:2]).ok()
+    result = planned(roles=roles)
+    assert result.rc == 75 and "container-1-request-0 are taken by claims or earlier workers" in result.out, result
+    nodes[0]["status"]["allocatable"]["nvidia.com/gpu"] = "8"
+    result = planned(workers=2, devices=gpus).ok()
+    assert "Not predicted: devices of DeviceClass gpu.nvidia.com for nvidia.com/gpu: some nodes have a device plugin" in result.out, result
+
+
 def test_gkes_own_driver(drarun, machine, source):
     """Its slices have DraNet's attributes under the driver's own name."""
     options = machine("a4-highgpu-8g", 2)

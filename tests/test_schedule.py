@@ -4,6 +4,7 @@ GPUs and NICs come aligned, and whether `drarun plan` knows beforehand what ther
 import json
 import os
 import random
+import re
 import time
 
 import pytest
@@ -14,6 +15,7 @@ from support.cluster.machines import RDMA, value_of
 
 SEED = int(os.environ.get("DRARUN_SEED", 1))
 CASES = int(os.environ.get("DRARUN_SCHEDULES", 24))
+EXTENDED_CASES = CASES // 3
 PLACED_S = 60
 QUIET_S = 0.5  # a scheduler that has answered for every pod answers again within this if something was freed
 
@@ -171,6 +173,44 @@ def test_plan_and_scheduler_agree_on_what_fits(bench):
         bench.clear()
     assert not wrong, f"{len(wrong)} of {CASES} (DRARUN_SEED={SEED}): {wrong[:5]}"
     assert 0 < fitting < CASES
+
+
+EXTENDED = "example.com/gpu"
+
+
+def test_plan_and_scheduler_agree_on_extended_resources(bench):
+    """GPUs that pods ask for as an extended resource: devices of its class serve them, beside the claims of the same pods and of others."""
+    api = bench.cluster.api
+    of_class = api.path("resource.k8s.io/v1", "DeviceClass", None, "gpu.nvidia.com")
+
+    def name_resource(name):
+        api.ok("PATCH", of_class, {"spec": {"extendedResourceName": name}}, content="application/merge-patch+json")
+    bench.cluster.fake_nodes(2, "a4-highgpu-8g")
+    name_resource(EXTENDED)
+    wrong, fitting = [], 0
+    try:
+        for case in range(EXTENDED_CASES):
+            rng = random.Random(SEED * 1000003 + case)
+            other = bench.file("other", workers=rng.randint(1, 3), placement={"spread": "none"}, devices=devices(rng.choice([1, 2, 4]), 0, "none"))
+            fits = bench.fits(other)
+            bench.make(other)
+            bench.is_placed("other", fits)
+            wanted = {"workers": rng.randint(1, 5), "placement": {"spread": "none"}, "devices": {
+                "gpus": {"count": rng.choice([1, 2, 3, 4, 8]), "resource": rng.choice([EXTENDED, "deviceclass.resource.kubernetes.io/gpu.nvidia.com"])},
+                **({"nics": {"count": rng.randint(1, 4), "class": "dranet", "selector": RDMA}} if rng.random() < 0.5 else {})}}
+            path = bench.file("job", **wanted)
+            predicted = bench.fits(path)
+            bench.make(path)
+            real = bench.is_placed("job", predicted)
+            fitting += real
+            if predicted != real:
+                wrong.append((case, wanted, {"predicted": predicted, "scheduled": bench.verdicts("job")}))
+            bench.clear()
+    finally:
+        name_resource(None)
+    assert not wrong, f"{len(wrong)} of {EXTENDED_CASES} (DRARUN_SEED={SEED}): {wrong[:5]}"
+    minor = int(re.match("[0-9]+", json.loads(bench.cluster.kubectl("get", "--raw", "/version"))["minor"]).group())
+    assert 0 < fitting < EXTENDED_CASES or minor < 36
 
 
 # ---- prediction of what nodes want of pods ----

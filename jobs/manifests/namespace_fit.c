@@ -8,6 +8,7 @@
 
 #include "jobs/manifests/claim_usage.h"
 #include "jobs/manifests/claims.h"
+#include "jobs/manifests/extended_claim.h"
 #include "jobs/manifests/pod_amounts.h"
 #include "jobs/manifests/render.h"
 #include "lib/base/buf.h"
@@ -327,6 +328,41 @@ static int check_said(struct look *look, const json_t *quotas, const json_t *pod
     return look->why.failed ? -ENOMEM : 0;
 }
 
+/* What it has as an extended resource is charged to the pod already. */
+static int use_beyond(struct look *look, const json_t *claim, const json_t *of_pod, double pods,
+                      struct drarun_error *err)
+{
+    const size_t prefix = strlen("requests.");
+    const char *name;
+    json_t *value;
+    int rc = 0;
+    value_foreach(claim, name, value)
+    {
+        double much = json_real_value(value);
+        if (strncmp(name, "requests.", prefix) == 0)
+            much -= json_real_value(json_object_get(of_pod, name + prefix));
+        if (rc == 0 && much > 0)
+            rc = use(look, name, pods * much, err);
+    }
+    return rc;
+}
+
+/* The scheduler's own claims, for extended resources that devices of a class serve. */
+static int use_extended(struct look *look, const json_t *pod, const json_t *of_pod, double pods,
+                        struct drarun_error *err)
+{
+    const struct namespace_rules *rules = look->rules;
+    const struct extended_cluster cluster = {rules->nodes, rules->classes, rules->minor};
+    CLEANUP(json_decrefp) json_t *requests = NULL;
+    CLEANUP(json_decrefp) json_t *one = json_object();
+    int rc = extended_claim(pod, &cluster, &requests, NULL, err);
+    if (rc < 0 || json_array_size(requests) == 0)
+        return rc;
+    CLEANUP(json_decrefp) json_t *claim = json_pack("{s:{s:O}}", "devices", "requests", requests);
+    rc = claim && one ? claim_usage(claim, rules->classes, rules->minor, one, err) : no_memory(err);
+    return rc == 0 ? use_beyond(look, one, of_pod, pods, err) : rc;
+}
+
 static int use_pods(struct look *look, const json_t *quotas, const json_t *spec, const char *what,
                     uint32_t pods, struct drarun_error *err)
 {
@@ -350,6 +386,8 @@ static int use_pods(struct look *look, const json_t *quotas, const json_t *spec,
         rc = use_amounts(look, requests, "requests.", pods, err);
     if (rc == 0)
         rc = use_amounts(look, limits, "limits.", pods, err);
+    if (rc == 0)
+        rc = use_extended(look, pod, requests, pods, err);
     if (rc == 0)
         rc = use(look, "pods", pods, err);
     return rc == 0 ? use(look, "count/pods", pods, err) : rc;

@@ -12,6 +12,7 @@
 struct namespace_rules {
     const json_t *quotas, *limit_ranges; /* arrays; NULL: none were given */
     const json_t *classes;               /* array of DeviceClasses; NULL: none were given */
+    const json_t *nodes;                 /* array of Nodes; NULL: none were given */
     unsigned minor;                      /* of Kubernetes, as in struct predict_cluster */
 };
 

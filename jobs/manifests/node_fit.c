@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/dra/extended_resource.h"
 #include "lib/dra/node_selector.h"
 #include "jobs/manifests/pod_amounts.h"
 #include "lib/dra/taint.h"
@@ -20,6 +21,8 @@ struct node_fit {
     const json_t *pod;
     json_t *nodes;   /* name -> Node, borrowed references of our own */
     json_t *request; /* resource -> a real number, of one pod */
+    const json_t *classes;
+    unsigned minor;
 };
 
 /* ---- nodes ---- */
@@ -45,6 +48,14 @@ int node_fit_new(const json_t *nodes, const json_t *pod, struct node_fit **ret_f
     if (rc == 0)
         *ret_fit = TAKE_PTR(fit);
     return rc;
+}
+
+void node_fit_use_classes(struct node_fit *fit, const json_t *classes, unsigned minor)
+{
+    if (!fit)
+        return;
+    fit->classes = classes;
+    fit->minor = minor;
 }
 
 void node_fit_free(struct node_fit *fit)
@@ -118,6 +129,8 @@ static uint32_t room_of(const struct node_fit *fit, const json_t *allocatable, c
     {
         double all = 0, one = json_real_value(request);
         if (one <= 0 || pod_amount(allocatable, name, &all, NULL) < 0)
+            continue;
+        if (all <= 0 && extended_resource_class(fit->classes, name, fit->minor))
             continue;
         double count = all / one + 1e-9; /* 0.3 / 0.1 is less than 3 */
         uint32_t room = count < UINT32_MAX ? (uint32_t)count : UINT32_MAX;

@@ -19,6 +19,10 @@ struct node_fit;
  * an amount that is no quantity. */
 int node_fit_new(const json_t *nodes, const json_t *pod, struct node_fit **ret_fit,
                  struct drarun_error *err);
+/* Nodes that have none of an extended resource may have devices of a class that serves it: such a
+ * resource is not looked at there. fit may be NULL. classes must outlive it; minor: as in struct
+ * predict_cluster. */
+void node_fit_use_classes(struct node_fit *fit, const json_t *classes, unsigned minor);
 void node_fit_free(struct node_fit *fit);
 DEFINE_CLEANUP(struct node_fit, node_fit_free)
 

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "jobs/manifests/claims.h"
+#include "jobs/manifests/extended_claim.h"
+#include "jobs/manifests/limits.h"
 #include "jobs/derive/allocation.h"
 #include "jobs/derive/cliques.h"
 #include "jobs/profiles/machine.h"
@@ -165,6 +167,41 @@ static void note_unseen(const struct preview_input *in, struct strlist *notes)
         strlist_add(notes, "the template's pod affinity and topology spread");
 }
 
+/* The claim, with what the scheduler's own asks for beside it: one search finds devices for all
+ * claims of a pod. *ret_whole NULL: nothing is claimed. */
+static int read_whole(const struct preview_input *in, const json_t *claim, const json_t *pod,
+                      json_t **ret_whole, struct strlist *notes, struct drarun_error *err)
+{
+    const struct extended_cluster cluster = {in->nodes, in->classes, in->minor};
+    CLEANUP(json_decrefp) json_t *more = NULL;
+    CLEANUP(json_decrefp)
+    json_t *whole = claim ? json_deep_copy(claim) : json_pack("{s:{s:[]}}", "devices", "requests");
+    json_t *requests = json_object_get(json_object_get(whole, "devices"), "requests");
+    int rc = pod ? extended_claim(pod, &cluster, &more, notes, err) : 0;
+    bool fit = json_array_size(requests) + json_array_size(more) <= LIMIT_CLAIM_REQUESTS;
+    if (rc == 0 && json_array_size(more) > 0 && (!in->slices || !fit))
+        strlist_addf(notes, "devices that serve the pods' extended resources: %s",
+                     fit ? "give the ResourceSlices" : "there are too many requests of claims");
+    else if (rc == 0 && (!requests || (more && json_array_extend(requests, more) < 0)))
+        rc = error_set(err, ENOMEM, "out of memory");
+    if (rc == 0 && json_array_size(requests) > 0)
+        *ret_whole = TAKE_PTR(whole);
+    return rc;
+}
+
+/* The results of the role's own claim, or those of the scheduler's. */
+static json_t *results_of(const json_t *results, bool extended)
+{
+    json_t *list = json_array(), *result;
+    size_t i;
+    json_array_foreach(results, i, result)
+    {
+        if (extended_claim_has(value_text_or(result, "request", "")) == extended)
+            json_array_append(list, result);
+    }
+    return list;
+}
+
 static int predict_step(const struct preview_input *in, struct preview *p, struct drarun_error *err)
 {
     json_decref(p->claim);
@@ -177,11 +214,14 @@ static int predict_step(const struct preview_input *in, struct preview *p, struc
     if (rc < 0 || (claims ? !in->slices : json_array_size(in->nodes) == 0))
         return rc;
     CLEANUP(json_decrefp) json_t *pod = NULL;
+    CLEANUP(json_decrefp) json_t *whole = NULL;
     CLEANUP(node_fit_freep) struct node_fit *fit = NULL;
+    struct strlist open = STRLIST_INIT;
     if (json_array_size(in->nodes) > 0)
         rc = read_pod(in, &pod, &fit, err);
     if (rc < 0)
         return rc;
+    node_fit_use_classes(fit, in->classes, in->minor);
     struct allocation shared[SPEC_SHARED_MAX];
     struct room room = {.fit = fit, .shared = shared};
     rc = read_shared(in, shared, &room.shared_count, err);
@@ -196,12 +236,17 @@ static int predict_step(const struct preview_input *in, struct preview *p, struc
     if (rc == 0)
         rc = node_spread_predict(in->spec, in->role, &cluster, err);
     if (rc == 0)
-        rc = predict(p->claim, in->role->workers, &cluster, &p->prediction, err);
+        rc = read_whole(in, p->claim, json_object_get(pod, "spec"), &whole, &open, err);
+    if (rc == 0)
+        rc = predict(whole, in->role->workers, &cluster, &p->prediction, err);
     p->predicted = rc == 0;
     for (size_t i = 0; i < room.shared_count; i++)
         allocation_done(&shared[i]);
     if (p->predicted)
         note_unseen(in, &p->prediction.notes);
+    for (size_t i = 0; p->predicted && i < open.count; i++)
+        strlist_add(&p->prediction.notes, open.items[i]);
+    strlist_done(&open);
     if (p->predicted && claims && p->step == 0)
         p->advice = advise(in->role, &p->prediction);
     return rc;
@@ -235,10 +280,27 @@ static int climb(const struct preview_input *in, struct preview *p, struct draru
 /* As the scheduler would leave it. */
 static json_t *allocated(const struct preview *p, const char *name, const struct predict_worker *w)
 {
-    return json_pack("{s:s, s:s, s:{s:s}, s:O, s:{s:{s:{s:O}}}}", "apiVersion",
+    return json_pack("{s:s, s:s, s:{s:s}, s:O, s:{s:{s:{s:o}}}}", "apiVersion",
                      claims_api_version(CLAIMS_API_V1), "kind", "ResourceClaim", "metadata", "name",
                      name, "spec", p->claim, "status", "allocation", "devices", "results",
-                     w->results);
+                     results_of(w->results, false));
+}
+
+/* The claims that the scheduler would make itself: they hold their devices, and no plan knows whose
+ * they are. */
+static int hold_extended(struct preview *p, struct drarun_error *err)
+{
+    p->extended = json_array();
+    for (uint32_t i = 0; p->extended && i < p->prediction.placed; i++) {
+        json_t *results = results_of(p->prediction.workers[i].results, true);
+        if (json_array_size(results) == 0)
+            json_decref(results);
+        else if (json_array_append_new(p->extended,
+                                       json_pack("{s:{s:{s:{s:o}}}}", "status", "allocation",
+                                                 "devices", "results", results)) < 0)
+            return error_set(err, ENOMEM, "out of memory");
+    }
+    return p->extended ? 0 : error_set(err, ENOMEM, "out of memory");
 }
 
 /* The channel that NVIDIA's driver adds to each worker of a ComputeDomain; NULL where the node's
@@ -358,6 +420,7 @@ static int ask_namespace(const struct preview_input *in, struct preview *p,
     const struct namespace_rules rules = {.quotas = in->quotas,
                                           .limit_ranges = in->limit_ranges,
                                           .classes = in->classes,
+                                          .nodes = in->nodes,
                                           .minor = in->minor};
     char *why = NULL;
     if (!p->predicted || p->prediction.shortage)
@@ -397,6 +460,8 @@ int preview_build(const struct preview_input *input, struct preview *ret_preview
     struct preview p = {0};
     bool claims = claims_wanted_by(input->role);
     int rc = claims ? climb(input, &p, err) : predict_step(input, &p, err);
+    if (rc == 0 && p.predicted)
+        rc = hold_extended(&p, err);
     if (rc == 0)
         ask_autoscalers(input, &p);
     if (rc == 0)
@@ -420,6 +485,7 @@ void preview_done(struct preview *preview)
         prediction_done(&preview->prediction);
     json_decref(preview->claim);
     json_decref(preview->claims);
+    json_decref(preview->extended);
     free(preview->workers);
     free(preview->rank_order);
     free(preview->absent);

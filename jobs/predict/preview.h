@@ -45,7 +45,8 @@ struct preview {
     char *absent;   /* absent_nodes_words, where the nodes that are there have no room; NULL */
     bool planned;   /* it has claims, every worker has a node, and plan is filled */
     struct plan plan;
-    json_t *claims; /* as they would be allocated: the plan borrows from them */
+    json_t *claims;   /* as they would be allocated: the plan borrows from them */
+    json_t *extended; /* claims of the scheduler for their extended resources, as allocated */
     struct plan_worker_input *workers;
     uint32_t *rank_order; /* of the plan; NULL: by number */
     struct strlist pods;

@@ -118,6 +118,8 @@ static int add_held(const struct preview *preview, json_t *claims, struct drarun
     int rc = 0;
     for (size_t w = 0; w < json_array_size(preview->claims); w++)
         rc |= json_array_extend(claims, json_array_get(preview->claims, w));
+    if (preview->extended)
+        rc |= json_array_extend(claims, preview->extended);
     return rc < 0 ? error_set(err, ENOMEM, "out of memory") : 0;
 }
 

@@ -31,12 +31,14 @@ static bool is_preferred(const json_t *class, const json_t *other)
            (order == 0 && strcmp(of_class(class, "name"), of_class(other, "name")) < 0);
 }
 
-const char *extended_resource_class(const json_t *classes, const char *resource)
+const char *extended_resource_class(const json_t *classes, const char *resource, unsigned minor)
 {
     size_t i, prefix = strlen(EXTENDED_RESOURCE_OF_CLASS);
     bool named = strncmp(resource, EXTENDED_RESOURCE_OF_CLASS, prefix) == 0;
     const json_t *found = NULL;
     json_t *class;
+    if (!extended_resource_by_class(minor))
+        return NULL;
     json_array_foreach(classes, i, class)
     {
         const char *own = named ? of_class(class, "name") : extended_name(class);

@@ -11,12 +11,12 @@
     "deviceclass.resource.kubernetes.io/" /* and the class's name                                  \
                                            */
 
-/* Of Kubernetes 1.MINOR, as in struct predict_cluster. */
+/* minor: of Kubernetes, as in struct predict_cluster. */
 bool extended_resource_by_class(unsigned minor);
 
 /* The name of the class, of an array of DeviceClasses, that serves the resource: the newest where
  * several do. Borrowed; NULL: none does. */
-const char *extended_resource_class(const json_t *classes, const char *resource);
+const char *extended_resource_class(const json_t *classes, const char *resource, unsigned minor);
 /* The class's extendedResourceName, borrowed; NULL: it has none, or is not among them. */
 const char *extended_resource_name(const json_t *classes, const char *class);
 

@@ -46,8 +46,9 @@ static void check_with(const char *classes, unsigned minor, const char *spec, co
     CLEANUP(json_decrefp) json_t *q = list(quotas);
     CLEANUP(json_decrefp) json_t *r = list(ranges);
     CLEANUP(json_decrefp) json_t *c = list(classes);
+    CLEANUP(json_decrefp) json_t *n = list("{'status': {'allocatable': {'cpu': '8'}}}");
     const struct namespace_rules rules = {
-        .quotas = q, .limit_ranges = r, .classes = c, .minor = minor};
+        .quotas = q, .limit_ranges = r, .classes = c, .nodes = n, .minor = minor};
     if (namespace_fit(&job, &rules, &got, &notes, &err) < 0)
         fail_msg("%s", err.text);
     if (!got != !why || (got && strcmp(got, why) != 0))
@@ -162,6 +163,20 @@ static void test_extended_resources(void **state)
     check_with(named, 36, EITHER, seven, "", NULL, NULL);
     check_with("", 36, CLAIMS, seven, "", NULL, "requests.nvidia.com/gpu of ResourceQuota q");
     check_with("", 36, GPUS, QUOTA("'requests.nvidia.com/gpu': '16'", ""), "", NULL, NULL);
+    /* the scheduler's claims for those of pods, charged beyond the pods themselves */
+    check_with(named, 36, GPUS, QUOTA("'requests.nvidia.com/gpu': '16'", ""), "", NULL, NULL);
+    check_with(named, 36, GPUS, QUOTA("'count/resourceclaims.resource.k8s.io': '1'", ""), "",
+               "ResourceQuota q: count/resourceclaims.resource.k8s.io: the job asks for 2, 0 of 1 "
+               "are used",
+               NULL);
+    check_with(named, 36, GPUS,
+               QUOTA("'gpu.nvidia.com.deviceclass.resource.k8s.io/devices': '15'", ""), "",
+               "ResourceQuota q: gpu.nvidia.com.deviceclass.resource.k8s.io/devices: the job asks "
+               "for 16, 0 of 15 are used",
+               NULL);
+    check_with(named, 35, GPUS,
+               QUOTA("'gpu.nvidia.com.deviceclass.resource.k8s.io/devices': '15'", ""), "", NULL,
+               NULL);
 }
 
 static void test_amounts(void **state)
