@@ -8,6 +8,7 @@
 #include "jobs/manifests/claims.h"
 #include "jobs/manifests/node_fit.h"
 #include "jobs/manifests/pod_amounts.h"
+#include "lib/dra/extended_resource.h"
 #include "lib/dra/predict.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -58,6 +59,7 @@ static struct nodes_profile by_selector(const json_t *pod, const struct profiles
 struct kind {
     const struct spec_devices *devices;
     json_t *nodes; /* name -> true: of the devices that class and selectors admit; NULL: any */
+    bool by_class; /* these serve a resource where no plugin does */
 };
 
 struct search {
@@ -89,11 +91,13 @@ static bool can_take(const json_t *node, const struct slice_device *devices, siz
         return false;
     for (size_t i = 0; i < ARRAY_LEN(s->kinds); i++) {
         const struct kind *kind = &s->kinds[i];
+        bool has_devices = !kind->nodes || json_object_get(kind->nodes, name);
         double amount = 1;
-        if (kind->nodes && !json_object_get(kind->nodes, name))
-            return false;
         if (kind->devices->resource && allocatable &&
-            (pod_amount(allocatable, kind->devices->resource, &amount, NULL) < 0 || amount <= 0))
+            pod_amount(allocatable, kind->devices->resource, &amount, NULL) < 0)
+            return false;
+        if (kind->devices->resource ? amount <= 0 && !(kind->by_class && has_devices)
+                                    : !has_devices)
             return false;
     }
     return true;
@@ -121,6 +125,13 @@ static json_t *all_nodes(const struct job_profile_cluster *cluster)
     return list;
 }
 
+/* As the scheduler makes for an extended resource, of whatever count. */
+static json_t *claim_of(const char *request, const char *class)
+{
+    return json_pack("{s:{s:[{s:s, s:{s:s}}]}}", "devices", "requests", "name", request, "exactly",
+                     "deviceClassName", class);
+}
+
 static int read_kinds(struct search *s, const struct spec_role *role,
                       const struct job_profile_cluster *cluster, struct drarun_error *err)
 {
@@ -131,11 +142,19 @@ static int read_kinds(struct search *s, const struct spec_role *role,
                  ? claims_spec(role, CLAIMS_API_V1, claims_attempts_of(role) - 1, &claim, err)
                  : 0;
     for (size_t i = 0; rc == 0 && i < ARRAY_LEN(s->kinds); i++) {
+        struct kind *kind = &s->kinds[i];
         struct devices_of devices = {.nodes = json_object()};
-        if (s->kinds[i].devices->class)
-            rc = predict_devices(claim, &of, names[i], on_device, &devices, err);
-        if (s->kinds[i].devices->class && !devices.anywhere)
-            s->kinds[i].nodes = json_incref(devices.nodes);
+        const char *serves =
+            kind->devices->resource
+                ? extended_resource_class(cluster->classes, kind->devices->resource, cluster->minor)
+                : NULL;
+        CLEANUP(json_decrefp) json_t *extended = serves ? claim_of(names[i], serves) : NULL;
+        kind->by_class = serves != NULL;
+        if (kind->devices->class || serves)
+            rc =
+                predict_devices(serves ? extended : claim, &of, names[i], on_device, &devices, err);
+        if ((kind->devices->class || serves) && !devices.anywhere)
+            kind->nodes = json_incref(devices.nodes);
         json_decref(devices.nodes);
     }
     return rc;

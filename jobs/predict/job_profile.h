@@ -19,6 +19,7 @@ struct job_profile_cluster {
     const json_t *nodes;         /* an array of Nodes, which may have metadata alone; NULL: those
                                   * that slices name */
     const json_t *classes;       /* an array of DeviceClasses; NULL: well-known ones alone */
+    unsigned minor;              /* of Kubernetes, as in struct predict_cluster */
 };
 
 /* Whether it matters: NICs are asked for, claimed or of a device plugin, and the profile is auto.

@@ -100,10 +100,12 @@ DEFINE_CLEANUP(struct drarun_plan, drarun_plan_free)
 /* ---- building ---- */
 
 /* As where the job is submitted. */
-static int settle_profile(struct drarun_plan *plan, struct drarun_error *err)
+static int settle_profile(struct drarun_plan *plan, unsigned minor, struct drarun_error *err)
 {
-    const struct job_profile_cluster cluster = {
-        .slices = &plan->slices, .nodes = plan->objects.nodes, .classes = plan->objects.classes};
+    const struct job_profile_cluster cluster = {.slices = &plan->slices,
+                                                .nodes = plan->objects.nodes,
+                                                .classes = plan->objects.classes,
+                                                .minor = minor};
     bool open = job_profile_is_open(&plan->spec);
     int rc = job_profile_settle(&plan->spec, &plan->given->profiles,
                                 plan->objects.known ? &cluster : NULL, &plan->machine, err);
@@ -178,7 +180,7 @@ static int build(const struct drarun_plan_options *o, struct drarun_plan *plan,
     if (rc == 0)
         rc = choose_minor(o->kubernetes, objects, &minor, err);
     if (rc == 0)
-        rc = settle_profile(plan, err);
+        rc = settle_profile(plan, minor, err);
     plan->input = (struct preview_input){
         .spec = &plan->spec,
         .slices = objects->known ? &plan->slices : NULL,

@@ -192,6 +192,43 @@ static void by_allocatable_devices(void **state)
     profiles_done(&profiles);
 }
 
+/* GPUs of an extended resource that no plugin has: where devices of its class are. */
+static void by_devices_of_a_class(void **state)
+{
+    static const char job[] = JOB(PLUGIN, NIC, "");
+    static const struct {
+        unsigned minor;
+        const char *profile;
+    } rows[] = {{35, "auto"}, {36, "gke-a4"}};
+    (void)state;
+    CLEANUP(json_decrefp)
+    json_t *classes = parse("[{\"metadata\":{\"name\":\"gpu.nvidia.com\"},\"spec\":{"
+                            "\"extendedResourceName\":\"nvidia.com/gpu\",\"selectors\":[{\"cel\":{"
+                            "\"expression\":\"device.driver == 'gpu.nvidia.com'\"}}]}}]");
+    CLEANUP(json_decrefp) json_t *nodes = json_array();
+    CLEANUP(json_decrefp) json_t *list = json_array();
+    struct profiles profiles;
+    struct slices slices = {0};
+    size_t i;
+    json_t *node;
+    assert_int_equal(profiles_builtin(&profiles, NULL), 0);
+    add_machine("a4-highgpu-8g", "n0", true, nodes, list);
+    json_array_foreach(nodes, i, node)
+        json_object_set_new(node, "status", json_pack("{s:{s:s}}", "allocatable", "cpu", "8"));
+    assert_int_equal(slices_read(list, &slices, NULL), 0);
+    for (size_t r = 0; r < ARRAY_LEN(rows); r++) {
+        const struct job_profile_cluster cluster = {
+            .slices = &slices, .nodes = nodes, .classes = classes, .minor = rows[r].minor};
+        struct job_spec spec;
+        assert_int_equal(spec_parse("job", job, strlen(job), &spec, NULL), 0);
+        assert_int_equal(job_profile_settle(&spec, &profiles, &cluster, NULL, NULL), 0);
+        assert_string_equal(spec.roles[0].nccl_profile, rows[r].profile);
+        job_spec_done(&spec);
+    }
+    slices_done(&slices);
+    profiles_done(&profiles);
+}
+
 /* What the user says stays, and where no NIC is asked for nothing is mounted. */
 static void jobs_that_are_not_open(void **state)
 {
@@ -215,6 +252,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(of_captured_machines),
         cmocka_unit_test(by_allocatable_devices),
+        cmocka_unit_test(by_devices_of_a_class),
         cmocka_unit_test(jobs_that_are_not_open),
     };
     assert_true(argc == 2);

@@ -56,7 +56,7 @@ static int settle(struct cluster *cluster, struct job_spec *spec, const struct p
         choose_delivery(cluster, nodes, role);
     bool known = list && slices_read(list, &slices, NULL) == 0;
     const struct job_profile_cluster found = {
-        .slices = &slices, .nodes = nodes, .classes = classes};
+        .slices = &slices, .nodes = nodes, .classes = classes, .minor = cluster->minor};
     int rc = job_profile_settle(spec, profiles, known ? &found : NULL, ret_found, err);
     if (known)
         slices_done(&slices);
