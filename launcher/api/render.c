@@ -142,11 +142,12 @@ static int render_foreign(const struct job_spec *spec, const struct system *syst
     struct render_foreign how = {.options = *render};
     struct strlist told = STRLIST_INIT;
     const struct spec_role *only;
-    if (spec_only_role(spec, "a rendering for another system", &only, err) < 0)
-        return -err->code;
+    int rc = spec_only_role(spec, "a rendering for another system", &only, err);
+    if (rc < 0)
+        return rc;
     how.options.attempt = 0;
     how.head = o->head && o->head[0] == 'w' ? RENDER_HEAD_WORKER : RENDER_HEAD_PLAIN;
-    int rc = read_replicas(o->replicas, &how, err);
+    rc = read_replicas(o->replicas, &how, err);
     if (rc == 0)
         rc = system->render(spec, &how, &told, ret_list, err);
     for (size_t i = 0; rc == 0 && o->note && i < told.count; i++)

@@ -22,6 +22,13 @@ int error_kind(struct drarun_error *err, enum drarun_errkind kind, int code, con
 #define error_kind(...) (error_kind(__VA_ARGS__), -1)
 #endif
 
+/* Nothing has failed after all. err may be NULL. */
+static inline void error_clear(struct drarun_error *err)
+{
+    if (err)
+        *err = (struct drarun_error){0};
+}
+
 /* Puts "context: " before the text; returns -err->code. The text is cut at its end when it grows
  * too long. */
 int error_prefix(struct drarun_error *err, const char *format, ...)

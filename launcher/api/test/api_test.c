@@ -166,6 +166,66 @@ static void test_render_for_another_system(void **state)
     drarun_spec_free(spec);
 }
 
+static int render_roles(const struct drarun_spec *spec, struct drarun_error *err)
+{
+    char *text = NULL;
+    struct drarun_render_options options = drarun_render_options_init();
+    options.as = "raycluster";
+    return drarun_render(spec, &options, &text, err);
+}
+
+static int render_xml(const struct drarun_spec *spec, struct drarun_error *err)
+{
+    char *text = NULL;
+    struct drarun_render_options options = drarun_render_options_init();
+    options.format = "xml";
+    return drarun_render(spec, &options, &text, err);
+}
+
+static int start_roles(const struct drarun_spec *spec, struct drarun_error *err)
+{
+    struct drarun_local *local = NULL;
+    struct drarun_local_options options = drarun_local_options_init();
+    options.spec = spec;
+    options.ranks = 2;
+    return drarun_local_start(NULL, &options, &local, err);
+}
+
+static int start_nothing(const struct drarun_spec *spec, struct drarun_error *err)
+{
+    struct drarun_local *local = NULL;
+    (void)spec;
+    return drarun_local_start(NULL, NULL, &local, err);
+}
+
+static int plan_nowhere(const struct drarun_spec *spec, struct drarun_error *err)
+{
+    static const char *const files[] = {"/nowhere.json", NULL};
+    struct drarun_plan *plan = NULL;
+    struct drarun_plan_options options = drarun_plan_options_init();
+    options.slices = files;
+    return drarun_plan_build(spec, &options, &plan, err);
+}
+
+/* The code of a failure is the same for a caller who wants no words. */
+static void test_failures_without_words(void **state)
+{
+    (void)state;
+    static int (*const calls[])(const struct drarun_spec *, struct drarun_error *) = {
+        render_roles, render_xml, start_roles, start_nothing, plan_nowhere};
+    static const char text[] = "spec: {image: a, world: own, roles: [{name: head, command: [b]}, "
+                               "{name: tail, command: [b]}]}\n";
+    struct drarun_spec *spec = NULL;
+    assert_int_equal(drarun_spec_parse("x", text, strlen(text), NULL, &spec, NULL, NULL), 0);
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        struct drarun_error err = {0};
+        int code = calls[i](spec, &err);
+        assert_true(code < 0 && code == -err.code && err.text[0]);
+        assert_int_equal(calls[i](spec, NULL), code);
+    }
+    drarun_spec_free(spec);
+}
+
 /* A caller that was compiled with an older or a newer header. */
 static void test_size_of_options(void **state)
 {
@@ -370,6 +430,7 @@ int main(void)
         cmocka_unit_test(test_no_document),
         cmocka_unit_test(test_render_options),
         cmocka_unit_test(test_render_for_another_system),
+        cmocka_unit_test(test_failures_without_words),
         cmocka_unit_test(test_size_of_options),
         cmocka_unit_test(test_plan),
         cmocka_unit_test(test_results_of_benchmarks),

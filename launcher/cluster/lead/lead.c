@@ -249,7 +249,7 @@ static int attempts(struct lead *lead, struct drarun_error *err)
         bool queued = lead_is_taken_back(lead, rc, err);
         if (!queued && !lead_may_restart(lead, rc, err))
             return rc;
-        *err = (struct drarun_error){0};
+        error_clear(err);
         rc = catch_signals(lead, err);
         if (rc == 0)
             rc = queued ? lead_queue_again(lead, err) : lead_restart(lead, err);

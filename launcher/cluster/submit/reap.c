@@ -48,7 +48,7 @@ static int is_abandoned(struct cluster *cluster, const json_t *map, const char *
     int64_t made = 0;
     int rc = cluster_get(cluster, &target, &lease, err);
     if (rc == -ENOENT)
-        *err = (struct drarun_error){0};
+        error_clear(err);
     else if (rc < 0)
         return rc;
     if (lease && kube_is_owned_by(lease, kube_uid(map)))

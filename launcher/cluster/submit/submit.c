@@ -58,7 +58,7 @@ static int ensure_install(struct cluster *cluster, const char *namespace,
         if (rc == 0)
             rc = cluster_create(cluster, &target, manifest, NULL, err);
         if (rc == -EEXIST) {
-            *err = (struct drarun_error){0};
+            error_clear(err);
             rc = 0;
         }
     }
