@@ -48,15 +48,6 @@ static int fail(const struct drarun_error *err)
     return verb_exit_status(err);
 }
 
-static void on_unanswered(void *arg, const char *why)
-{
-    (void)arg;
-    if (why)
-        log_note("the API server does not answer, retrying: %s", why);
-    else
-        log_note("the API server answers again");
-}
-
 /* For somebody who waits for it. */
 static int open_cluster(const struct cluster_choice *choice, struct cluster *ret_cluster,
                         struct drarun_error *err)
@@ -68,7 +59,7 @@ static int open_cluster(const struct cluster_choice *choice, struct cluster *ret
     if (rc == -ENOENT)
         err->kind = DRARUN_ERR_USAGE; /* there is no such file, or no such context in it */
     if (rc == 0)
-        kube_client_tell_unanswered(ret_cluster->client, on_unanswered, NULL);
+        cluster_tell_unanswered(ret_cluster);
     return rc;
 }
 

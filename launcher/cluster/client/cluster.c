@@ -11,6 +11,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
+#include "lib/base/log.h"
 #include "lib/base/number.h"
 #include "lib/base/unconst.h"
 #include "lib/kube/discover.h"
@@ -175,11 +176,25 @@ int cluster_merge_patch(struct cluster *cluster, const struct kube_target *targe
     return wait_for(&w, rc, NULL);
 }
 
+static void on_unanswered(void *arg, const char *why)
+{
+    (void)arg;
+    if (why)
+        log_note("the API server does not answer, retrying: %s", why);
+    else
+        log_note("the API server answers again");
+}
+
+void cluster_tell_unanswered(struct cluster *cluster)
+{
+    kube_client_tell_unanswered(cluster->client, on_unanswered, NULL);
+}
+
 static int gone_is_fine(int rc, struct drarun_error *err)
 {
     if (rc != -ENOENT)
         return rc;
-    *err = (struct drarun_error){0};
+    error_clear(err);
     return 0;
 }
 

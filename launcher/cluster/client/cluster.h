@@ -45,6 +45,8 @@ struct cluster {
 int cluster_open(struct cluster *cluster, const struct kube_config_choice *choice,
                  struct drarun_error *err);
 void cluster_close(struct cluster *cluster);
+/* For somebody who waits: logs that the API server does not answer, and that it answers again. */
+void cluster_tell_unanswered(struct cluster *cluster);
 
 /* Runs the loop until something has happened. Not 0: it cannot. */
 int cluster_loop(struct cluster *cluster);

@@ -76,8 +76,10 @@ static int open_it(struct drarun_cluster *cluster, const struct drarun_cluster_o
     if (rc < 0)
         return rc;
     rc = cluster_open(&cluster->cluster, &choice, err);
-    if (rc == 0)
+    if (rc == 0) {
+        cluster_tell_unanswered(&cluster->cluster);
         rc = make_wake(cluster, err);
+    }
     if (rc == 0 && o->base)
         rc = join(cluster, o->base, err);
     public_end(&call);
@@ -138,6 +140,8 @@ void drarun_cluster_interrupt(struct drarun_cluster *cluster)
 {
     static const uint64_t one = 1;
     int before = errno;
+    if (cluster->pid != getpid()) /* a child of a fork shares the descriptor */
+        return;
     cluster->interrupted = 1;
     (void)!write(cluster->wake, &one, sizeof one);
     errno = before;
