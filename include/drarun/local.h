@@ -4,7 +4,8 @@
  * drarun, which must be installed. Any number of jobs may run at the same time, and the caller's
  * process is not changed. The caller may use SIGCHLD, fork and children of its own: the library
  * waits only for the pids that it started, and does not fail if the caller has already reaped
- * one. */
+ * one. In a child of a fork, a copy of a drarun_local can only be freed, which leaves the job
+ * alone. */
 #ifndef DRARUN_LOCAL_H
 #define DRARUN_LOCAL_H
 
@@ -34,10 +35,11 @@ struct drarun_local_options {
     void *arg;
     enum drarun_loglevel level; /* highest level that log receives; 0 is errors */
     long long timeout_ms;       /* the job's timeout, kind DRARUN_ERR_TIMEOUT; 0: none */
-    /* A job that supplies the ranks, workers, launch mode, CPU binding, environment (plain values
-     * only) and command that are not given. Its workers count only if ranks is not set either. Of
-     * its devices only the number of GPUs counts, as ranks per worker if it sets none; its image
-     * and claims are ignored. If the spec has several roles, each runs its own command on its own
+    /* A job to run here, as `drarun run --local` runs it: its image, its claims and what only a
+     * cluster has do not count. With a command, ranks, workers or launch it supplies the ones that
+     * are not given, the CPU binding and the environment (plain values only). Its workers count
+     * only if ranks is not set either. Of its devices only the number of GPUs counts, as ranks per
+     * worker if it sets none. If the spec has several roles, each runs its own command on its own
      * workers: ranks, workers, launch and a command are then rejected; env and directory apply to
      * all roles. NULL: none */
     const struct drarun_spec *spec;

@@ -38,6 +38,7 @@ struct drarun_local {
     struct drarun_local_options options; /* with nothing borrowed but its functions */
     int epoll, out, err, pidfd;
     pid_t pid;
+    pid_t owner; /* the process that started it: a child of a fork has a copy, and no job */
     struct frames frames;
     struct buf said; /* on its stderr */
     bool reaped;
@@ -47,6 +48,11 @@ struct drarun_local {
     volatile sig_atomic_t signalled;
 };
 
+static bool is_owner(const struct drarun_local *local)
+{
+    return local->owner == getpid();
+}
+
 /* ---- its command line ---- */
 
 static const json_t *first_container(const struct job_spec *job)
@@ -54,10 +60,11 @@ static const json_t *first_container(const struct job_spec *job)
     return spec_role_container(&job->roles[0]);
 }
 
-/* A job with several roles goes to drarun as a whole. */
-static bool is_whole(const struct drarun_local_options *o)
+/* The job goes to drarun as it is: nothing of it is replaced, or it has several roles. */
+static bool is_whole(const char *const *command, const struct drarun_local_options *o)
 {
-    return o->spec && o->spec->job.role_count > 1;
+    return o->spec &&
+           (o->spec->job.role_count > 1 || (!command && !o->ranks && !o->workers && !o->launch));
 }
 
 static int check_whole(const char *const *command, const struct drarun_local_options *o,
@@ -177,18 +184,18 @@ static void add_slots(const struct job_spec *job, struct strlist *words)
 }
 
 static void make_words(const char *program, const char *const *command,
-                       const struct drarun_local_options *o, struct strlist *words)
+                       const struct drarun_local_options *o, bool whole, struct strlist *words)
 {
     static const char *const more[] = {"", "", "-v", "-vv"};
     strlist_add(words, program);
     strlist_add(words, "run");
     strlist_add(words, "--frames");
     add_text(words, "--output", "json");
-    if (!is_whole(o))
+    if (!whole)
         add_text(words, "--stdin", "none");
     add_number(words, "-n", o->ranks ? o->ranks : o->workers);
     add_number(words, "--workers", o->workers);
-    if (o->spec && !is_whole(o))
+    if (o->spec && !whole)
         add_slots(&o->spec->job, words);
     add_text(words, "--launch", o->launch);
     add_text(words, "--bind", o->bind);
@@ -197,13 +204,13 @@ static void make_words(const char *program, const char *const *command,
         strlist_addf(words, "--timeout=%lldms", o->timeout_ms);
     if (o->log && o->level > DRARUN_LOG_NOTE && o->level <= DRARUN_LOG_DEBUG)
         strlist_add(words, more[o->level]);
-    if (o->spec && !is_whole(o))
+    if (o->spec && !whole)
         add_env(&o->spec->job, words);
     for (size_t i = 0; o->env && o->env[i]; i++)
         add_text(words, "--env", o->env[i]);
     for (size_t i = 0; o->more && o->more[i]; i++)
         strlist_add(words, o->more[i]);
-    if (is_whole(o)) {
+    if (whole) {
         strlist_add(words, "--local");
         strlist_add(words, "-");
         return;
@@ -292,7 +299,10 @@ static void reap(struct drarun_local *local)
 
 int drarun_local_dispatch(struct drarun_local *local, struct drarun_error *err)
 {
-    (void)err;
+    if (!is_owner(local))
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "the job was started by process %d: a child of a fork cannot follow it",
+                          (int)local->owner);
     read_from(local, &local->out);
     read_from(local, &local->err);
     reap(local);
@@ -414,14 +424,19 @@ static void wait_a_while(const struct drarun_local *local, int ms)
 
 int drarun_local_wait(struct drarun_local *local, int *ret_status, struct drarun_error *err)
 {
-    while (drarun_local_dispatch(local, err) == 0)
+    int rc;
+    while ((rc = drarun_local_dispatch(local, err)) == 0)
         wait_a_while(local, -1);
+    if (rc < 0)
+        return rc;
     return result(local, ret_status, err);
 }
 
 void drarun_local_signal(struct drarun_local *local, int signo)
 {
     int before = errno;
+    if (!is_owner(local))
+        return;
     if (signo == SIGINT || signo == SIGTERM)
         local->signalled = 1;
     pidfd_send_signal(local->pidfd, signo, NULL, 0);
@@ -445,7 +460,7 @@ void drarun_local_free(struct drarun_local *local)
 {
     if (!local)
         return;
-    if (local->pid > 0 && !local->reaped)
+    if (local->pid > 0 && !local->reaped && is_owner(local))
         end_it(local);
     close_fd(&local->out);
     close_fd(&local->err);
@@ -557,6 +572,7 @@ static struct drarun_local *local_new(const struct drarun_local_options *o)
     local->options.log = o->log;
     local->options.level = o->level;
     local->options.arg = o->arg;
+    local->owner = getpid();
     local->out = local->err = local->pidfd = local->epoll = -1;
     local->wait_status = -1;
     frames_init(&local->frames, &owner);
@@ -572,19 +588,20 @@ int drarun_local_start(const char *const *command, const struct drarun_local_opt
     int rc = api_options(options, &o, sizeof o, err);
     if (rc < 0)
         return rc;
-    if (is_whole(&o) && check_whole(command, &o, err) < 0)
-        return -err->code;
-    if (o.spec && !is_whole(&o))
+    bool whole = is_whole(command, &o);
+    if (whole && (rc = check_whole(command, &o, err)) < 0)
+        return rc;
+    if (o.spec && !whole)
         take_counts(&o.spec->job, &o);
     if (command ? !command[0] : !o.spec)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "command: expected a program, got none");
     const char *program = o.program ? o.program : find_beside(beside) ? beside : "drarun";
     CLEANUP(drarun_local_freep) struct drarun_local *local = local_new(&o);
-    make_words(program, command, &o, &words);
+    make_words(program, command, &o, whole, &words);
     if (!local || words.failed)
         rc = error_set(err, ENOMEM, "out of memory");
     else
-        rc = start(local, program, &words, is_whole(&o) ? &o.spec->job : NULL, err);
+        rc = start(local, program, &words, whole ? &o.spec->job : NULL, err);
     strlist_done(&words);
     if (rc == 0)
         *ret_local = TAKE_PTR(local);
