@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Any
 
 from . import _html
 from ._errors import Error, UsageError
 from ._job import JobLike, _or_memory, job_of
-from ._library import Files, Options, PathName, check, error_of, ffi, files, lib, new_error, taken
+from ._library import Files, Options, PathName, at_least_one, check, error_of, ffi, files, lib, new_error, taken
 
 
 class Plan:
@@ -74,18 +75,20 @@ class Plan:
         except Error:
             return None
 
-    def _pictures(self, workers: int) -> list[str]:
-        pictures = []
-        try:
-            for worker in range(min(workers, _html.PICTURES)):
-                pictures.append(self.svg(worker))
-        except Error:  # not placed: the verdict says why
-            pass
+    def _pictures(self, document: dict[str, Any]) -> dict[int, str]:
+        """Of the first workers that have devices, by their number in the job."""
+        pictures: dict[int, str] = {}
+        first = 0
+        for role in document.get("roles") or [document]:
+            for worker in range(first, first + min(role["workers"], _html.PICTURES - len(pictures))):
+                with suppress(Error):  # no devices, or not placed: the verdict says why
+                    pictures[worker] = self.svg(worker)
+            first += role["workers"]
         return pictures
 
     def _repr_html_(self) -> str:
         verdict, document = self.verdict, self.document()
-        return _html.plan(document, str(verdict) if verdict else None, self._pictures(document["workers"]))
+        return _html.plan(document, str(verdict) if verdict else None, self._pictures(document))
 
 
 def plan(job: JobLike, *, slices: Files = None, nodes: Files = None, classes: Files = None, claims: Files = None,
@@ -105,7 +108,7 @@ def plan(job: JobLike, *, slices: Files = None, nodes: Files = None, classes: Fi
     Raises SpecError for a wrong job, UsageError for options that mean nothing. Some milliseconds for two nodes."""
     spec = job_of(job, profiles)
     options = Options("plan", slices=files(slices), nodes=files(nodes), classes=files(classes), claims=files(claims),
-                      objects=objects, nccl_version=nccl_version, workers=workers, kubernetes=kubernetes)
+                      objects=objects, nccl_version=nccl_version, workers=at_least_one("workers", workers), kubernetes=kubernetes)
     made, err = ffi.new("struct drarun_plan **"), new_error()
     check(lib.drarun_plan_build(spec._spec, options.pointer, made, err), err)
     return Plan(ffi.gc(made[0], lib.drarun_plan_free))
