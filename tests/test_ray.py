@@ -3,13 +3,14 @@
 import json
 import os
 import re
+import subprocess
 import sys
 import textwrap
 
 import pytest
 
 from support import fetched, ray_nodes
-from support.build import BUILD
+from support.build import BUILD, patience
 from support.nodes import Nodes
 from support.python_package import in_folder
 from support.run import output_of
@@ -146,6 +147,34 @@ def test_a_ray_without_the_hook_is_refused(package, tmp_path, version, fields, s
     environment = {**package, "PYTHONPATH": f"{tmp_path}:{package['PYTHONPATH']}"}
     out = in_python(sys.executable, environment, REFUSED).splitlines()
     assert len(out) == 3 and all(f"ray: {says}" in line and line.startswith("ENOTSUP ") for line in out)
+
+
+WARNED = """
+import drarun, drarun.ray
+drarun.ray.runtime_env()
+try:
+    drarun.ray.check([])
+except drarun.UsageError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("version,connected,address,warns,says", [
+    ("2.54.0", False, "", "Ray 2.54.0 ends a ray.init() inside a worker", "Ray is not initialized"),
+    ("2.55.0", False, "ray://head:10001", "Ray Client (ray://) runs no hook", "Ray is not initialized"),
+    ("2.55.0", True, "", "Ray Client (ray://) runs no hook", "this driver is a Ray Client (ray://), which runs no hook"),
+    ("2.55.0", False, "", "", "Ray is not initialized"),
+])
+def test_where_no_hook_can_run(package, tmp_path, version, connected, address, warns, says):
+    for folder in ("ray", "ray/util", "ray/util/client"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "__init__.py").write_text("")
+    (tmp_path / "ray/__init__.py").write_text(f"__version__ = {version!r}\ndef is_initialized(): return False\n")
+    (tmp_path / "ray/runtime_env.py").write_text("class RuntimeEnv:\n    known_fields = {'worker_process_setup_hook'}\n")
+    (tmp_path / "ray/util/client/__init__.py").write_text(f"class ray:\n    is_connected = staticmethod(lambda: {connected})\n")
+    environment = {**os.environ, **package, "PYTHONPATH": f"{tmp_path}:{package['PYTHONPATH']}", "RAY_ADDRESS": address}
+    run = subprocess.run([sys.executable, "-B", "-c", WARNED], env=environment, capture_output=True, text=True, timeout=patience())
+    assert run.returncode == 0 and says in run.stdout and (warns in run.stderr if warns else not run.stderr), run
 
 
 def test_a_runtime_env_keeps_what_the_user_has_set(package, python):

@@ -17,7 +17,7 @@ from . import _nccl, _options
 from ._bind import chosen
 from ._devices import held
 from ._group import Group, Report, agreed
-from ._version import ray
+from ._version import is_client, ray
 
 BACKENDS = ("nccl", "gloo")
 REPORTED = ("NCCL_", "GLOO_")
@@ -40,6 +40,9 @@ def check(actors: Any, *, backend: str = "nccl", timeout: float = 60.0) -> Group
     if not isinstance(timeout, (int, float)) or isinstance(timeout, bool) or not 0 < timeout < math.inf:
         raise UsageError(f"timeout: expected seconds, more than 0, got {timeout!r}")
     end = time.monotonic() + timeout
+    if is_client():
+        raise UsageError("check: this driver is a Ray Client (ray://), which runs no hook: use \"ray job submit\", or call "
+                         "drarun.ray.setup() in the actors")
     if not module.is_initialized():
         raise UsageError("check: Ray is not initialized: ray.init() first")
     members = _bundles(module, actors, timeout) if _is_group(actors) else _actors(module, actors)

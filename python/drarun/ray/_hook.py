@@ -14,7 +14,7 @@ from .._errors import UsageError
 from .._library import PathName
 from . import _options
 from ._devices import held
-from ._version import FIELD, ray
+from ._version import FIELD, NESTED, is_client, numbers_of, ray
 
 log = logging.getLogger("drarun.ray")
 HOOK = "drarun.ray.hook"
@@ -36,7 +36,14 @@ def runtime_env(base: Mapping[str, Any] | None = None, *, network: str | None = 
 
     Raises UsageError for options that mean nothing, and where Ray is missing or too old; SpecError for a profile that
     nobody knows."""
-    ray()
+    module = ray()
+    if is_client() or os.environ.get("RAY_ADDRESS", "").startswith("ray://"):
+        log.warning("drarun: Ray Client (ray://) runs no hook, so that workers get nothing of this: use \"ray job submit\", or "
+                    "call drarun.ray.setup() in the actors")
+    if numbers_of(module) < NESTED:
+        log.warning("drarun: Ray %s ends a ray.init() inside a worker (vLLM's, for example) with \"is not permitted because it is "
+                    "reserved\" where the job has a hook: use Ray %s or newer, or start Ray with \"drarun env -- ray start\"",
+                    module.__version__, ".".join(map(str, NESTED)))
     made = _base(base)
     options = _options.checked(dict(network=network, nccl_version=nccl_version, profile=profile, profiles=profiles,
                                     pod_interface=pod_interface, hca_list=hca_list, mpi_transport=mpi_transport,
