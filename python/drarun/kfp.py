@@ -24,7 +24,8 @@ except ImportError as error:
 from ._library import version
 
 IMAGE = os.environ.get("DRARUN_KFP_IMAGE", f"ghcr.io/drarun/drarun-python:{version}")
-"""Of the steps: Python, kfp, this package. DRARUN_KFP_IMAGE, when this is imported, names another one."""
+"""Of the steps: Python, kfp, this package. Nobody publishes an image of that name yet: build one (examples/kfp/README.md)
+and name it, in DRARUN_KFP_IMAGE when this is imported or as components(base_image=...)."""
 
 
 def drarun_job(
