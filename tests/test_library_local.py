@@ -105,7 +105,7 @@ job = drarun.Job({"spec": {"workers": 2, "ranksPerWorker": 2, "nccl": {"env": {"
                     "env": [{"name": "ADDED", "value": "b=c"}, {"name": "OTHER", "valueFrom": {}}]}]}}}})
 for command, options, count in ((job, {}, 4), (job.document, {"ranks": 3}, 3), (job, {"ranks": 2, "workers": 2}, 2)):
     seen.clear()
-    assert drarun.run_local(command, program=PROGRAM, output=seen.append, **options) == 0
+    assert drarun.run_local(command, program=PROGRAM, output=seen.append, log=None, **options) == 0
     assert len(seen) == count and {each.text for each in seen} <= {"0 b=c INFO\\n", "1 b=c INFO\\n"}, seen
 seen.clear()
 own = drarun.Job({"spec": {"launch": "mpirun", "slots": 3, "image": "i", "command": ["sh", "-c", "cat $DRARUN_HOSTFILE"]}})
@@ -248,6 +248,78 @@ except KeyError as error:
 
 
 @PLAIN
+def test_python_command_that_is_no_list(python):
+    run = python("""
+for command, says in (("hostname", "a program is a list, ['hostname']"), ("./app --x", "a program is a list, ['./app', '--x']"),
+                      ("/bin/ls", "a program is a list, ['/bin/ls']"), (["echo", 3], "command: expected a text, got 3")):
+    try:
+        drarun.run_local(command, program=PROGRAM)
+        assert False, command
+    except drarun.UsageError as error:
+        assert says in str(error), error
+""")
+    assert (run.returncode, run.stderr) == (0, ""), run
+
+
+@PLAIN
+def test_python_tells_why_a_job_failed(python):
+    """As the program does, unless nobody wants to know."""
+    run = python("""
+for log in ({}, {"log": None}):
+    assert drarun.run_local(["sh", "-c", "kill -9 $$"], program=PROGRAM, **log) == 137
+""")
+    assert run.returncode == 0 and run.stderr.count("killed by signal 9") == 1 and run.stderr.startswith("drarun: rank 0 "), run
+
+
+@PLAIN
+def test_python_job_as_the_program_runs_it(python):
+    """Its folder, its time limit and its way to launch, too."""
+    run = python("""
+def job(**spec):
+    return {"spec": {"image": "i", **spec}}
+def output(job, **options):
+    seen = []
+    assert drarun.run_local(job, program=PROGRAM, output=seen.append, **options) == 0
+    return "".join(each.text for each in seen)
+own = {"spec": {"template": {"spec": {"containers": [{"name": "a", "image": "i", "command": ["pwd"], "workingDir": "/usr"}]}}}}
+assert output(own) == "/usr\\n"
+assert output(job(command=["sh", "-c", "cat $DRARUN_HOSTFILE"], launch="mpirun", workers=2)).count("\\n") == 2
+try:
+    drarun.run_local(job(command=["sleep", "1000"], timeouts={"total": "1s"}), program=PROGRAM)
+    assert False, "it ended"
+except drarun.TimeoutError:
+    pass
+""")
+    assert (run.returncode, run.stderr) == (0, ""), run
+
+
+@PLAIN
+def test_python_child_of_a_fork(python):
+    """What a child frees, signals or awaits is not its parent's job."""
+    run = python("""
+from drarun._library import ffi, lib
+started, err = ffi.new("struct drarun_local **"), ffi.new("struct drarun_error *")
+words = [ffi.new("char[]", each) for each in (b"sh", b"-c", b"sleep 1; exit 7")]
+options = ffi.new("struct drarun_local_options *")
+program = ffi.new("char[]", PROGRAM.encode())
+options.size, options.program = ffi.sizeof("struct drarun_local_options"), program
+assert lib.drarun_local_start(ffi.new("char *[]", [*words, ffi.NULL]), options, started, err) == 0, ffi.string(err.text)
+child = os.fork()
+if child == 0:
+    lib.drarun_local_signal(started[0], signal.SIGKILL)
+    refused = lib.drarun_local_wait(started[0], ffi.NULL, err) == -22 and b"child of a fork" in ffi.string(err.text)
+    lib.drarun_local_free(started[0])
+    os._exit(0 if refused else 1)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+status = ffi.new("int *")
+assert lib.drarun_local_wait(started[0], status, err) == 0, ffi.string(err.text)
+assert status[0] == 7
+lib.drarun_local_free(started[0])
+""")
+    assert (run.returncode, run.stderr) == (0, ""), run
+
+
+@PLAIN
 def test_python_options_of_wrong_types(python):
     run = python("""
 class Two:  # as numpy.int64
@@ -258,7 +330,9 @@ assert drarun.run_local(["true"], ranks=Two(), program=PROGRAM) == 0
 for says, options in [
         ("ranks: expected a whole number, got '2'", {"ranks": "2"}), ("workers: expected a whole number, got 2.0", {"workers": 2.0}),
         ("options: expected a list of words, got the text '-v'", {"options": "-v"}), ("launch: expected a text, got 3", {"launch": 3}),
-        ("env: A: expected a text, got None", {"env": {"A": None}})]:
+        ("env: A: expected a text, got None", {"env": {"A": None}}), ("env: expected a dict, got 'A=B'", {"env": "A=B"}),
+        ("env: expected the name of a variable, got 'A=B'", {"env": {"A=B": "x"}}),
+        ("ranks: expected 1 or more, got 0", {"ranks": 0}), ("workers: expected 1 or more, got 0", {"workers": 0})]:
     try:
         drarun.run_local(["true"], program=PROGRAM, **options)
         assert False, says

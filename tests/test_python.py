@@ -388,6 +388,18 @@ def test_a_plan_in_a_notebook(py, examples_dir):
     assert "<b>&" not in _html.plan({"job": "x", "workers": 1, "plan": {"env": {"A": "<b>&"}}}, None)
 
 
+def test_plans_of_all_examples_in_a_notebook(py, examples_dir):
+    """Jobs without a score, without devices and with roles, too; each role counts its workers from 0."""
+    for path in sorted((examples_dir / "jobs").glob("*.yaml")):
+        for slices in (None, examples_dir / SLICES):
+            page = py.plan(path, slices=slices)._repr_html_()
+            assert "None" not in page and page.startswith("<div>"), path
+    page = py.plan(examples_dir / "jobs/rl-roles.yaml", slices=examples_dir / SLICES)._repr_html_()
+    assert "<th>role</th>" in page and "<td>trainer</td><td>15</td><td>1</td><td>a4-1</td>" in page
+    assert "role trainer: worker 0 on a4-0" in page and "role controller: worker" not in page
+    assert "role trainer: profile gke-a4" in page
+
+
 def test_notes_of_a_job_for_ray(py, examples_dir):
     job = py.Job({**py.Job(examples_dir / "jobs/ray-all-nic.yaml").document})
     job = py.Job({**job.document, "spec": {**job.document["spec"], "hangAfter": "5m"}})
@@ -407,6 +419,8 @@ def test_options_that_mean_nothing(py, examples_dir):
     for call, error, says in [
             (lambda: job.render(api="v7"), py.UsageError, "v7"),
             (lambda: py.plan(job, workers=-1), py.UsageError, "workers: -1 is out of range"),
+            (lambda: py.plan(job, workers=0), py.UsageError, "workers: expected 1 or more, got 0"),
+            (lambda: py.plan(job, slices={"kind": "List"}), py.UsageError, "objects=json.dumps(...)"),
             (lambda: py.plan(job, kubernetes="new"), py.UsageError, "expected a version such as 1.36"),
             (lambda: py.plan(job, slices="a\0b"), py.UsageError, "slices"),
             (lambda: py.plan(job, slices="nowhere.json"), py.Error, "nowhere.json"),
@@ -627,6 +641,16 @@ def test_cancelling_again_and_again_leaves_no_job(python, registry):
     assert ok(python, "-c", CANCELS, registry.config) == "cancelled\n"
     jobs = [path for path in registry.objects if path.split("/")[-2] == "jobs" and not path.endswith("-w")]
     assert not jobs, jobs
+
+
+@pytest.mark.parametrize("timeout", [0, -1, float("nan"), "600"])
+def test_a_wrong_time_limit_makes_no_job(py, registry, timeout):
+    cluster = py.Cluster(kubeconfig=registry.config, log=None)
+    spec = {"metadata": {"name": "job"}, "spec": {"workers": 1, "image": "a", "command": ["true"]}}
+    for call in (lambda: cluster.run(spec, timeout=timeout), lambda: py.step.run(spec, cluster=cluster, timeout=timeout)):
+        with pytest.raises(py.UsageError, match="timeout: expected seconds"):
+            call()
+    assert not [path for path in registry.objects if "/jobs/" in path]
 
 
 def test_a_job_that_is_found_again(py, registry):

@@ -11,7 +11,7 @@ Errors are drarun.Error, each kind with a class of its own. Calls release the in
 them for asyncio."""
 from . import aio, step
 from ._bench import bench_report, bench_verdicts
-from ._cluster import Cluster, Output, Submitted, print_output, print_progress, run, submit
+from ._cluster import Cluster, Output, Submitted, print_log, print_output, print_progress, run, submit
 from ._env import Environment, Variable, env
 from ._errors import (CapacityError, ClusterError, Error, Finding, InfrastructureError, InterruptedError,
                       NotExecutableError, NotFoundError, PreflightError, SpecError, TimeoutError, UsageError)
@@ -24,5 +24,5 @@ __all__ = [
     "CapacityError", "Cluster", "ClusterError", "Environment", "Error", "Finding", "InfrastructureError",
     "InterruptedError", "Job", "JobLike", "NotExecutableError", "NotFoundError", "Output", "Plan", "PreflightError",
     "SpecError", "Submitted", "TimeoutError", "UsageError", "Variable", "__version__", "aio", "bench_report", "bench_verdicts",
-    "env", "plan", "print_output", "print_progress", "render", "run", "run_local", "step", "submit", "validate",
+    "env", "plan", "print_log", "print_output", "print_progress", "render", "run", "run_local", "step", "submit", "validate",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import errno
 import json
+import numbers
 import os
 import sys
 import threading
@@ -18,7 +19,7 @@ from . import _calls
 from ._calls import interruptibly
 from ._errors import InterruptedError, UsageError
 from ._job import Job, JobLike, job_of
-from ._library import Calls, Options, PathName, check, ffi, lib, new_error, number, string, taken
+from ._library import Calls, Options, PathName, at_least_one, check, ffi, lib, new_error, number, string, taken
 from ._plan import Plan
 
 LEVELS = ("error", "note", "verbose", "debug")
@@ -56,6 +57,12 @@ def print_progress(text: str) -> None:
     print(f"drarun: {text}", file=sys.stderr, flush=True)
 
 
+def print_log(level: str, text: str) -> None:
+    """A line on sys.stderr, as the program drarun writes it: why a job failed, what it advises, and what it waits for."""
+    if sys.stderr is not None:
+        print(f"drarun: {text}", file=sys.stderr, flush=True)
+
+
 @dataclass(frozen=True)
 class Cluster:
     """Which cluster, and as whom. It holds no connection: calls open their own, so that any thread and the child of a
@@ -67,7 +74,7 @@ class Cluster:
     """Of the kubeconfig. None: the current one."""
     namespace: str | None = None
     """Of jobs. None: the spec's, else the context's."""
-    log: LogFunction | None = None
+    log: LogFunction | None = print_log
     """Called with a level ("error", "note", "verbose", "debug") and a line that ``drarun`` would write to stderr, from
     within calls and on any thread. What it raises ends the call. None: they go nowhere."""
     level: str = "note"
@@ -82,7 +89,7 @@ class Cluster:
 
         def call() -> Plan:
             connection = Connection(self)
-            options = Options("plan", nccl_version=nccl_version, workers=workers, kubernetes=kubernetes)
+            options = Options("plan", nccl_version=nccl_version, workers=at_least_one("workers", workers), kubernetes=kubernetes)
             made, err = ffi.new("struct drarun_plan **"), new_error()
             connection.check(lib.drarun_cluster_plan(connection.pointer, spec._spec, options.pointer, made, err), err)
             return Plan(ffi.gc(made[0], lib.drarun_plan_free))
@@ -112,6 +119,7 @@ class Cluster:
         """Submits a job and follows it to its end: Submitted.follow. Where that ends before the job does (Ctrl-C, the
         timeout, a function that raises), the job is cancelled."""
         spec = job_of(job)
+        _milliseconds(timeout)  # a wrong one is refused before there is a job
 
         def call() -> int:
             submitted = _submit(self, spec, name, image, workers, replace)
@@ -336,7 +344,7 @@ def _progress_function(calls: Calls, progress: ProgressFunction, connection: Con
 def _submit(cluster: Cluster, spec: Job, name: str | None, image: str | None, workers: int | None,
             replace: bool) -> Submitted:
     connection = Connection(cluster)
-    options = Options("submit", name=name, image=image, workers=workers, replace=bool(replace))
+    options = Options("submit", name=name, image=image, workers=at_least_one("workers", workers), replace=bool(replace))
     made, err = ffi.new("struct drarun_job **"), new_error()
     connection.check(lib.drarun_job_submit(connection.pointer, spec._spec, options.pointer, made, err), err)
     job = ffi.gc(made[0], lib.drarun_job_free)
@@ -355,8 +363,8 @@ def _opened(cluster: Cluster, name: str) -> Submitted:
 def _milliseconds(seconds: float | None) -> int | None:
     if seconds is None:
         return None
-    if not 0 < seconds < 1e12:
-        raise UsageError(f"timeout: expected seconds, more than 0, got {seconds}")
+    if not isinstance(seconds, numbers.Real) or not 0 < seconds < 1e12:
+        raise UsageError(f"timeout: expected seconds, more than 0, got {seconds!r}")
     return max(1, round(seconds * 1000))
 
 

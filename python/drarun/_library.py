@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Union
 
@@ -72,6 +72,8 @@ def taken(text: Any) -> str | None:
 
 
 def _encoded(name: str, value: PathName) -> bytes:
+    if not isinstance(value, (str, bytes, os.PathLike)):
+        raise UsageError(f"{name}: expected a text, got {value!r}")
     data = os.fsencode(value)
     if b"\0" in data:
         raise UsageError(f"{name}: a text without a NUL is expected")
@@ -91,6 +93,13 @@ def words(name: str, value: Iterable[PathName]) -> list[PathName]:
     if isinstance(value, (str, bytes)):
         raise UsageError(f"{name}: expected a list of words, got the text {value!r}")
     return list(value)
+
+
+def at_least_one(name: str, value: Any) -> Any:
+    """The value. 0 is none to the library, and None here."""
+    if number(value) == 0:
+        raise UsageError(f"{name}: expected 1 or more, got 0")
+    return value
 
 
 def _member(name: str, type: str, value: Any, keep: list[Any]) -> Any:
@@ -173,6 +182,8 @@ class Calls:
 def files(value: Files) -> list[PathName] | None:
     if value is None:
         return None
+    if isinstance(value, Mapping):
+        raise UsageError("expected the names of files, got a dict: objects=json.dumps(...) takes objects themselves")
     return [value] if isinstance(value, (str, os.PathLike)) else list(value)
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from . import _calls
 from ._calls import interruptibly
-from ._cluster import LEVELS, LogFunction, OutputFunction, _milliseconds, _output_function, print_output
-from ._errors import UsageError
+from ._cluster import LEVELS, LogFunction, OutputFunction, _milliseconds, _output_function, print_log, print_output
+from ._errors import SpecError, UsageError
 from ._job import Job, JobLike, job_of
-from ._library import Calls, Options, PathName, _encoded, check, ffi, lib, new_error, string, words
+from ._library import Calls, Options, PathName, _encoded, at_least_one, check, ffi, lib, new_error, string, words
 
 
 class Running:
@@ -27,7 +29,7 @@ class Running:
 def run_local(command: Iterable[PathName] | JobLike, *, ranks: int | None = None, workers: int | None = None,
               launch: str | None = None, bind: str | None = None, directory: PathName | None = None,
               env: Mapping[str, str] | None = None, options: Iterable[str] = (),
-              output: OutputFunction | None = print_output, log: LogFunction | None = None, level: str = "note",
+              output: OutputFunction | None = print_output, log: LogFunction | None = print_log, level: str = "note",
               timeout: float | None = None, program: PathName | None = None) -> int:
     """Runs ranks on this machine, over PMIx as ``drarun -n 4 ./app`` does, with their output on sys.stdout and
     sys.stderr, and returns the exit status: that of the first failing rank, or 128 + its signal.
@@ -38,16 +40,17 @@ def run_local(command: Iterable[PathName] | JobLike, *, ranks: int | None = None
     for all. ranks: None: one for each worker. workers: agents, each as if a machine of its own; None: one. launch: "pmix", or "env" for programs that find each other by variables; None: pmix. bind: to
     CPUs, as drarun --bind. directory: where the ranks run; None: here. env: beside this process' environment.
     options: further ones of ``drarun run``, word by word.
-    output: called with each line (Output), on another thread; None: it is dropped. log, level: as of Cluster.
+    output: called with each line (Output), on another thread; None: it is dropped. log, level: as of Cluster; why a job
+    failed is a line of it.
     timeout: seconds; then TimeoutError. program: drarun; None: that of the library's installation, else of PATH.
 
     Ctrl-C and a function that raises end the job. Raises NotFoundError where drarun or the command is not there,
     UsageError for options that mean nothing, InfrastructureError where an agent was lost."""
     if level not in LEVELS:
         raise UsageError(f"level: expected one of {', '.join(LEVELS)}, got {level!r}")
-    job = job_of(command) if isinstance(command, (str, os.PathLike, Mapping, Job)) else None
+    job = _job_of(command) if isinstance(command, (str, os.PathLike, Mapping, Job)) else None
     argv = [] if job else [ffi.new("char[]", _encoded("command", each)) for each in command]
-    made = Options("local", ranks=ranks, workers=workers, launch=launch, bind=bind, directory=directory,
+    made = Options("local", ranks=at_least_one("ranks", ranks), workers=at_least_one("workers", workers), launch=launch, bind=bind, directory=directory,
                    env=_assignments(env or {}), more=words("options", options), program=program,
                    level=LEVELS.index(level), timeout_ms=_milliseconds(timeout))
     if job is not None:
@@ -61,8 +64,23 @@ def run_local(command: Iterable[PathName] | JobLike, *, ranks: int | None = None
     return interruptibly(lambda: _run(argv, made, calls))
 
 
+def _job_of(given: JobLike) -> Job:
+    """Says so where a text is more likely a program than the file of a job."""
+    try:
+        return job_of(given)
+    except SpecError as error:
+        if isinstance(given, (str, os.PathLike)) and Path(given).suffix not in (".yaml", ".yml", ".json") and "\n" not in str(given):
+            raise UsageError(f"command: a text is the file of a job, and {os.fspath(given)!r} is none: a program is a list, "
+                             f"{shlex.split(os.fspath(given))!r}") from error
+        raise
+
+
 def _assignments(env: Mapping[str, str]) -> list[str]:
+    if not isinstance(env, Mapping):
+        raise UsageError(f"env: expected a dict, got {env!r}")
     for name, value in env.items():
+        if not isinstance(name, str) or not name or "=" in name:
+            raise UsageError(f"env: expected the name of a variable, got {name!r}")
         if value is None:
             raise UsageError(f"env: {name}: expected a text, got None: leave it out, and it stays as it is here")
     return [f"{name}={value}" for name, value in env.items()]

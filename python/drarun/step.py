@@ -19,7 +19,7 @@ from types import FrameType
 from typing import Any
 
 from ._bench import bench_verdicts
-from ._cluster import Cluster, Output, OutputFunction, ProgressFunction, Submitted, print_output
+from ._cluster import Cluster, Output, OutputFunction, ProgressFunction, Submitted, _milliseconds, print_output
 from ._errors import ClusterError, Error, SpecError, TimeoutError, UsageError
 from ._job import Job, JobLike, job_of
 
@@ -98,6 +98,7 @@ def run(job: JobLike, *, cluster: Cluster | None = None, name: str | None = None
     the step, repeated, finds it."""
     if existing not in EXISTING:
         raise UsageError(f"existing: expected one of {', '.join(EXISTING)}, got {existing!r}")
+    _milliseconds(timeout)  # a wrong one is refused before there is a job
     wanted = _named(job_of(job), name, workers)
     where = _where(cluster or Cluster(), wanted)
     with _sigterm_is_ctrl_c():
