@@ -469,6 +469,25 @@ def test_what_is_taken_or_tainted(drarun, machine, spec, tmp_path):
     assert "Not predicted: DeviceTaintRule bad selects by more than driver, pool and device" in result.out
 
 
+def test_a_pool_that_lists_a_device_twice(drarun, machine, spec):
+    """The scheduler leaves it out and takes the other node; so do we."""
+    options = machine("a4-highgpu-8g", 2)
+    path = options[options.index("--slices") + 1]
+    items = json.loads(path.read_text())["items"]
+    first = next(each for each in items if each.get("spec", {}).get("driver") == "gpu.nvidia.com" and each["spec"].get("nodeName") == "node-0")
+    again = json.loads(json.dumps(first))
+    again["metadata"]["name"] += "-2"
+    again["spec"]["devices"] = again["spec"]["devices"][:1]
+    again["spec"]["devices"][0]["attributes"]["uuid"] = {"string": "GPU-another"}
+    for each in (first, again):
+        each["spec"]["pool"]["resourceSliceCount"] = 2
+    path.write_text(json.dumps({"kind": "List", "items": [*items, again]}))
+    result = drarun("plan", spec(1, 8, 8), *options, "-o", "json").ok()
+    assert [each["node"] for each in json.loads(result.out)["prediction"]["workers"]] == ["node-1"], result
+    result = drarun("plan", spec(2, 8, 8), *options)
+    assert result.rc == 75 and "has two devices of one name" in result.out, result
+
+
 def test_files_of_the_wrong_kind(drarun, machine, spec):
     words = machine("a4-highgpu-8g")
     result = drarun("plan", spec(1, 1, 1), "--slices", words[3])

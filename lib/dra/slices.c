@@ -211,6 +211,7 @@ static int add_devices(struct slices *slices, const struct slice_part *raw,
             .driver = raw->driver,
             .pool = raw->pool,
             .name = name,
+            .slice = raw->name,
             .node = node ? node : raw->node,
             .attributes = json_is_object(attributes) ? attributes : NULL,
             .capacity = json_object_get(body, "capacity"),
@@ -220,22 +221,29 @@ static int add_devices(struct slices *slices, const struct slice_part *raw,
     return 0;
 }
 
-/* The same device may come in two files; two different ones of a name would make us guess. */
+/* A slice may come in two files; two versions of it would make us guess. The pool may also publish
+ * a name twice, which makes it invalid for the scheduler (view.c): which device is meant, nobody
+ * knows. */
 static int drop_repeated(struct slices *slices, struct drarun_error *err)
 {
-    size_t kept = 0;
-    for (size_t i = 0; i < slices->device_count; i++) {
+    size_t kept = 0, end;
+    for (size_t i = 0; i < slices->device_count; i = end) {
         struct slice_device *d = &slices->devices[i];
-        struct slice_device *before = kept ? &slices->devices[kept - 1] : NULL;
-        if (!before || by_node(before, d) != 0) {
-            slices->devices[kept++] = *d;
-            continue;
+        bool differ = false;
+        for (end = i + 1; end < slices->device_count && by_node(d, &slices->devices[end]) == 0;
+             end++) {
+            const struct slice_device *other = &slices->devices[end];
+            if (d->attributes == other->attributes || json_equal(d->attributes, other->attributes))
+                continue;
+            if (strcmp(d->slice, other->slice) == 0)
+                return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
+                                  "ResourceSlice %s: device %s is there twice in one generation, "
+                                  "with different attributes: give the slices of one moment",
+                                  d->slice, d->name);
+            differ = true;
         }
-        if (before->attributes != d->attributes && !json_equal(before->attributes, d->attributes))
-            return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
-                              "device %s of %s, pool %s, is there twice in one generation, with "
-                              "different attributes: give the slices of one moment",
-                              d->name, d->driver, d->pool);
+        if (!differ)
+            slices->devices[kept++] = *d;
     }
     slices->device_count = kept;
     return 0;

@@ -13,6 +13,7 @@
 
 struct slice_device { /* all borrowed from the documents */
     const char *driver, *pool, *name;
+    const char *slice;        /* whose it is, as slice_part.name; NULL outside of struct slices */
     const char *node;         /* NULL: not bound to one node */
     const json_t *attributes; /* an object, or NULL */
     const json_t *capacity;
@@ -49,8 +50,9 @@ struct slices {
 
 /* document: a ResourceSlice, a List or ResourceSliceList of them (as kubectl prints), or an array
  * of such; API versions v1, v1beta2 and v1beta1 ("basic"). Other kinds in a List are passed over.
- * It is referenced, not copied. -EINVAL names the slice and what was expected: a missing driver or
- * pool, and one device twice with different content. */
+ * It is referenced, not copied. A name that slices of one pool give to different devices is in
+ * parts alone: which device is meant is not known. -EINVAL names the slice and what was expected: a
+ * missing driver or pool, and one slice twice with different devices of a name. */
 int slices_read(json_t *document, struct slices *ret_slices, struct drarun_error *err);
 void slices_done(struct slices *slices);
 

@@ -71,8 +71,8 @@ static void slices_that_are_wrong(void **unused)
          "spec.devices: expected an array"},
         {"{\"spec\": {\"driver\": \"d\", \"pool\": {\"name\": \"p\"}, \"devices\": [{}]}}",
          "spec.devices[0]: no name"},
-        {"[" SLICE("x", "1", "2", NIC("a", "0")) "," SLICE("y", "1", "2", NIC("a", "1")) "]",
-         "twice in one generation"},
+        {"[" SLICE("x", "1", "2", NIC("a", "0")) "," SLICE("x", "1", "2", NIC("a", "1")) "]",
+         "ResourceSlice x: device a is there twice in one generation"},
     };
     (void)unused;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -84,6 +84,24 @@ static void slices_that_are_wrong(void **unused)
             fail_msg("\"%s\" does not say \"%s\"", err.text, cases[i].says);
         json_decref(document);
     }
+}
+
+/* Slices of one pool with one name for two devices: it may be either, and the others are known. */
+static void a_name_that_is_there_twice(void **unused)
+{
+    struct slices slices;
+    size_t count = 0;
+    (void)unused;
+    json_t *document = parse("[" SLICE("x", "1", "2", NIC("a", "0") "," NIC("b", "0")) "," SLICE(
+        "y", "1", "2", NIC("a", "1") "," NIC("c", "0")) "]");
+    assert_int_equal(slices_read(document, &slices, NULL), 0);
+    assert_null(slices_find(&slices, "dra.net", "n", "a"));
+    assert_non_null(slices_find(&slices, "dra.net", "n", "b"));
+    assert_non_null(slices_find(&slices, "dra.net", "n", "c"));
+    slices_of_node(&slices, "n", &count);
+    assert_int_equal(count, 2);
+    slices_done(&slices);
+    json_decref(document);
 }
 
 static int read_attributes(const char *driver, const char *attributes, struct device *ret_device,
@@ -279,6 +297,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(newest_generation_wins),
         cmocka_unit_test(slices_that_are_wrong),
+        cmocka_unit_test(a_name_that_is_there_twice),
         cmocka_unit_test(contradictions_are_errors),
         cmocka_unit_test(pci_addresses),
         cmocka_unit_test(an_allocation),
