@@ -64,6 +64,14 @@ def test_rules_of_taints_are_asked(drarun, nodes, tmp_path):
     plan(drarun, nodes, tmp_path, "--kubeconfig", nodes.kubeconfig(), spec={**JOB, "workers": 2}).ok()
 
 
+def test_a_class_that_the_cluster_lacks(drarun, nodes, tmp_path):
+    """Though its driver brings it usually."""
+    spec = json.loads(json.dumps(JOB))
+    spec["devices"]["nics"]["class"] = "dra.cpu"
+    result = plan(drarun, nodes, tmp_path, "--kubeconfig", nodes.kubeconfig(), spec=spec)
+    assert result.rc == 65 and "the cluster has no DeviceClass dra.cpu: install" in result.err and "gpu.nvidia.com" in result.err, result
+
+
 def test_no_room_is_said(drarun, nodes, tmp_path):
     spec = json.loads(json.dumps(JOB))
     spec["devices"]["nics"]["selector"] = 'device.attributes["dra.net"].mtu == 1'

@@ -228,6 +228,7 @@ static int predict_step(const struct preview_input *in, struct preview *p, struc
     const struct predict_gate gate = {.room = room_of, .arg = &room};
     struct predict_cluster cluster = {.slices = in->slices,
                                       .classes = in->classes,
+                                      .classes_known = in->classes_known,
                                       .node_labels = in->node_labels,
                                       .claims = in->claims,
                                       .taint_rules = in->taint_rules,

@@ -17,6 +17,7 @@ struct preview_input {
     const struct spec_role *role; /* of the spec: a preview is of its workers */
     const struct slices *slices;  /* NULL: no prediction for a job with claims */
     const json_t *classes;        /* array of DeviceClasses, or NULL */
+    bool classes_known;           /* there are no others */
     const json_t *nodes;          /* array of Nodes; NULL or empty: devices alone decide, and for a
                                    * job without claims there is no prediction */
     const json_t *node_labels;    /* node name -> labels, or NULL */

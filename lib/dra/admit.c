@@ -13,6 +13,7 @@
 #include "lib/base/error.h"
 #include "lib/base/unconst.h"
 #include "lib/cel/cel.h"
+#include "lib/doc/value.h"
 
 struct filter {
     struct cel_program *program;
@@ -73,16 +74,30 @@ static int add_selectors(struct predict_need *need, struct predict_filters *filt
     return rc;
 }
 
+static const char *class_name(const json_t *class)
+{
+    return value_text_or(json_object_get(class, "metadata"), "name", "");
+}
+
 static const json_t *find_class(const json_t *classes, const char *name)
 {
     for (size_t i = 0; i < json_array_size(classes); i++) {
         const json_t *class = json_array_get(classes, i);
-        const json_t *meta = json_object_get(class, "metadata");
-        const char *text = json_string_value(json_object_get(meta, "name"));
-        if (text && strcmp(text, name) == 0)
+        if (strcmp(class_name(class), name) == 0)
             return class;
     }
     return NULL;
+}
+
+static int no_class(const char *name, const json_t *classes, struct drarun_error *err)
+{
+    CLEANUP(buf_done) struct buf names = BUF_INIT;
+    for (size_t i = 0; i < json_array_size(classes); i++)
+        buf_printf(&names, "%s%s", i ? ", " : "", class_name(json_array_get(classes, i)));
+    return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
+                      "the cluster has no DeviceClass %s: install the driver that brings it, or "
+                      "name one that is there: %s",
+                      name, names.len ? names.data : "there is none");
 }
 
 static int add_class(const char *name, struct predict_need *need, struct predict_filters *filters,
@@ -96,6 +111,8 @@ static int add_class(const char *name, struct predict_need *need, struct predict
         return add_selectors(need, filters, where,
                              json_object_get(json_object_get(class, "spec"), "selectors"), true,
                              err);
+    if (inventory->classes_known)
+        return no_class(name, classes, err);
     const struct known_class *known = known_class(name);
     if (known && known->assumed)
         predict_note(inventory,

@@ -183,6 +183,7 @@ int predict_inventory_build(const struct predict_cluster *cluster,
     struct predict_inventory inv = {.slices = cluster->slices,
                                     .rules = predict_rules_of(cluster->minor),
                                     .node_labels = cluster->node_labels,
+                                    .classes_known = cluster->classes_known,
                                     .claims = json_array_size(cluster->claims) > 0};
     int rc = collect(&inv, err);
     if (rc == 0 && inv.local_count > 0)

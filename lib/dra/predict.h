@@ -66,6 +66,7 @@ struct predict_gate {
 struct predict_cluster {
     const struct slices *slices;
     const json_t *classes;     /* array of DeviceClass objects; NULL: well-known ones alone */
+    bool classes_known;        /* there are no others, well-known ones neither */
     const json_t *node_labels; /* node name -> labels, or NULL */
     const json_t *claims;      /* array of ResourceClaims, of which allocated ones hold devices */
     const json_t *taint_rules; /* array of DeviceTaintRules */
@@ -85,8 +86,9 @@ unsigned predict_minor_followed(unsigned minor);
 /* claim: the `spec` of a ResourceClaim of resource.k8s.io/v1; NULL: the pods claim nothing, and of
  * the cluster gate, spread and the nodes that node_labels names decide. The cluster must outlive
  * the prediction. A worker without a node is a result and no error. -EINVAL, kind SPEC: a class
- * that is not known, a selector that is refused, or fails on a device that the scheduler would look
- * at (it gives up on such a claim), a mode, constraint or quantity that is not modelled. */
+ * that is not known or not there, a selector that is refused, or fails on a device that the
+ * scheduler would look at (it gives up on such a claim), a mode, constraint or quantity that is not
+ * modelled. */
 int predict(const json_t *claim, uint32_t workers, const struct predict_cluster *cluster,
             struct prediction *ret_prediction, struct drarun_error *err);
 /* Calls fn with each device that class and selectors of the requests admit whose names begin with

@@ -142,6 +142,7 @@ struct predict_inventory {
     const struct slices *slices;
     struct predict_rules rules;
     const json_t *node_labels;      /* name -> labels, or NULL */
+    bool classes_known;             /* as in struct predict_cluster */
     struct predict_device *devices; /* in the order of the slices and of each */
     size_t device_count;
     size_t *part_first;         /* by part: its first device; one more at the end */

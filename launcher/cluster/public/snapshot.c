@@ -20,17 +20,22 @@ static const struct known {
     const char *kind;
     const struct kube_resource *resource;
     const char *namespace, *name; /* that object alone; NULL: all */
+    bool own;                     /* all of the job's namespace alone */
     bool seldom;                  /* few clusters have it: that it is not there is not said */
 } known[] = {
-    {"ResourceSlice", &kube_resource_slices, NULL, NULL, false},
-    {"Node", &kube_nodes, NULL, NULL, false},
-    {"DeviceClass", &kube_device_classes, NULL, NULL, false},
-    {"ResourceClaim", &kube_resource_claims, NULL, NULL, false},
-    {"DeviceTaintRule", &kube_device_taint_rules, NULL, NULL, false},
-    {"ResourceQuota", &kube_resource_quotas, NULL, NULL, false},
-    {"LimitRange", &kube_limit_ranges, NULL, NULL, false},
-    {"ConfigMap", &kube_config_maps, AUTOSCALER_NAMESPACE, AUTOSCALER_STATUS, true},
-    {"NodePool", &node_pools, NULL, NULL, true},
+    {.kind = "ResourceSlice", .resource = &kube_resource_slices},
+    {.kind = "Node", .resource = &kube_nodes},
+    {.kind = "DeviceClass", .resource = &kube_device_classes},
+    {.kind = "ResourceClaim", .resource = &kube_resource_claims},
+    {.kind = "DeviceTaintRule", .resource = &kube_device_taint_rules},
+    {.kind = "ResourceQuota", .resource = &kube_resource_quotas, .own = true},
+    {.kind = "LimitRange", .resource = &kube_limit_ranges, .own = true},
+    {.kind = "ConfigMap",
+     .resource = &kube_config_maps,
+     .namespace = AUTOSCALER_NAMESPACE,
+     .name = AUTOSCALER_STATUS,
+     .seldom = true},
+    {.kind = "NodePool", .resource = &node_pools, .seldom = true},
 };
 
 static const struct known *find(const char *kind)
@@ -58,7 +63,7 @@ static int read_kind(struct cluster *cluster, const struct cluster_kind *kind,
 {
     struct kube_resource resource = *which->resource;
     const struct kube_target target = {.resource = &resource,
-                                       .namespace_ = kind->known ? cluster->namespace : NULL};
+                                       .namespace_ = which->own ? cluster->namespace : NULL};
     CLEANUP(json_decrefp) json_t *list = NULL;
     size_t i;
     json_t *item;

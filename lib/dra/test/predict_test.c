@@ -392,15 +392,17 @@ static void all_of_a_node(void **state)
     done(&slices, &p);
 }
 
-static void refused(const char *claim, const char *wanted)
+static void refused_of(const char *claim, const struct predict_cluster *known, const char *wanted)
 {
+    struct predict_cluster cluster = *known;
     struct drarun_error err = {0};
     struct slices slices;
     struct prediction p = {0};
     json_t *all = json_array(), *spec = parse(claim);
     add_node(all, "a", 1, 1, false);
     assert_int_equal(slices_read(all, &slices, &err), 0);
-    assert_true(predict(spec, 1, &(struct predict_cluster){.slices = &slices}, &p, &err) < 0);
+    cluster.slices = &slices;
+    assert_true(predict(spec, 1, &cluster, &p, &err) < 0);
     if (!strstr(err.text, wanted))
         fail_msg("\"%s\" does not say \"%s\"", err.text, wanted);
     assert_int_equal(err.kind, DRARUN_ERR_SPEC);
@@ -409,7 +411,29 @@ static void refused(const char *claim, const char *wanted)
     slices_done(&slices);
 }
 
+static void refused(const char *claim, const char *wanted)
+{
+    refused_of(claim, &(struct predict_cluster){0}, wanted);
+}
+
 #define ONE(rest) "{\"devices\": {\"requests\": [{\"name\": \"x\", " rest "}]}}"
+
+/* What a driver brings usually is no class that is there. */
+static void classes_that_are_all(void **state)
+{
+    static const char claim[] = ONE("\"exactly\": {\"deviceClassName\": \"dranet\"}");
+    json_t *classes =
+        parse("[{\"metadata\": {\"name\": \"dranet.net\"}}, {\"metadata\": {\"name\": "
+              "\"gpu.nvidia.com\"}}]");
+    struct predict_cluster cluster = {.classes = classes, .classes_known = true};
+    (void)state;
+    refused_of(claim, &cluster,
+               "the cluster has no DeviceClass dranet: install the driver that brings it, or name "
+               "one that is there: dranet.net, gpu.nvidia.com");
+    cluster.classes = NULL;
+    refused_of(claim, &cluster, "that is there: there is none");
+    json_decref(classes);
+}
 
 static void what_cannot_be_told(void **state)
 {
@@ -454,6 +478,7 @@ int main(void)
         cmocka_unit_test(taints_and_tolerations),
         cmocka_unit_test(alternatives_in_their_order),
         cmocka_unit_test(all_of_a_node),
+        cmocka_unit_test(classes_that_are_all),
         cmocka_unit_test(what_cannot_be_told),
         cmocka_unit_test(a_thousand_nodes),
     };
