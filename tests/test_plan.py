@@ -337,6 +337,46 @@ def test_claims_that_workers_share(drarun, machine, tmp_path):
     assert rc == 75 and "the shared claim here holds devices of node-1" in answer["prediction"]["shortage"], answer["prediction"]["shortage"]
 
 
+def roles_job(path, **roles):
+    """Roles of one worker each, or as many as they say."""
+    path.write_text(json.dumps({"metadata": {"name": "j"}, "spec": {
+        "launch": "env", "image": "i", "world": "own", "roles": [{"name": name, "workers": 1, "command": ["c"], **role} for name, role in roles.items()]}}))
+    return path
+
+
+def nodes_of(result):
+    return [[each["node"] for each in role["prediction"]["workers"]] for role in json.loads(result.out)["roles"]]
+
+
+def test_roles_keep_apart_from_each_other(drarun, machine, tmp_path):
+    """With the label that the pods of both have; a role that does not spread goes anywhere."""
+    pair = {"gpus": {"count": 1}, "nics": {"count": 1, "class": "dranet", "selector": RDMA}}
+    job = roles_job(tmp_path / "job.json", a={"devices": pair}, b={"devices": pair}, c={"devices": {"gpus": {"count": 1}}})
+    result = drarun("plan", job, *machine("a4-highgpu-8g", 2), "-o", "json").ok()
+    assert nodes_of(result) == [["node-0"], ["node-1"], ["node-0"]], result
+    result = drarun("plan", job, *machine("a4-highgpu-8g", 1))
+    assert result.rc == 75 and "\nNo room: worker 0 of 1 has no node: a worker of role a (placement.spread) on 1 node" in result.out, result
+
+
+def test_roles_share_what_a_node_has(drarun, tmp_path):
+    """CPU, memory and pods of the others are used; a role that finds no room after the others is placed before them."""
+    nodes = tmp_path / "nodes.json"
+
+    def planned(cpus, *options, **roles):
+        nodes.write_text(json.dumps({"kind": "List", "items": [
+            {"kind": "Node", "metadata": {"name": name, "labels": {"node": name}}, "status": {"allocatable": {"cpu": cpu, "memory": "64Gi", "pods": "110"}}}
+            for name, cpu in cpus.items()]}))
+        asks = {name: {"resources": {"requests": {"cpu": 6}}, **role} for name, role in roles.items()}
+        return drarun("plan", roles_job(tmp_path / "job.json", **asks), "--nodes", nodes, *options)
+    result = planned({"n1": "8"}, a={}, b={})
+    assert result.rc == 75 and "\nNo room: worker 0 of 1 has no node: too little cpu beside the job's other pods on 1 node" in result.out, result
+    assert nodes_of(planned({"n1": "8", "n2": "8"}, "-o", "json", a={}, b={}).ok()) == [["n1"], ["n2"]]
+    on_first = {"template": {"spec": {"nodeSelector": {"node": "n1"}, "containers": [{"name": "main", "image": "i", "command": ["c"]}]}}}
+    assert nodes_of(planned({"n1": "8", "n2": "8"}, "-o", "json", a={}, b=on_first).ok()) == [["n2"], ["n1"]]
+    result = planned({"n1": "8", "n2": "8"}, a={}, b={"workers": 2})
+    assert result.rc == 75 and "\nNo room: worker 1 of 2" in result.out, result
+
+
 def test_explain(drarun, machine, spec):
     result = drarun("plan", spec(2, 8, 8), "--explain", *machine("a4-highgpu-8g", 2)).ok()
     after = result.out.split("  NCCL_NET=gIB\n")[1]

@@ -23,9 +23,18 @@ struct node_fit {
     json_t *request; /* resource -> a real number, of one pod */
     const json_t *classes;
     unsigned minor;
+    json_t *used;    /* node -> the same, of the job's other pods */
 };
 
 /* ---- nodes ---- */
+
+static int requests_of(const json_t *pod, json_t *requests, struct drarun_error *err)
+{
+    int rc = pod_requests(pod, requests, err);
+    if (rc == 0 && json_object_set_new(requests, PODS, json_real(1)) < 0)
+        rc = error_set(err, ENOMEM, "out of memory");
+    return rc;
+}
 
 int node_fit_new(const json_t *nodes, const json_t *pod, struct node_fit **ret_fit,
                  struct drarun_error *err)
@@ -33,7 +42,8 @@ int node_fit_new(const json_t *nodes, const json_t *pod, struct node_fit **ret_f
     CLEANUP(node_fit_freep) struct node_fit *fit = calloc(1, sizeof *fit);
     size_t i;
     json_t *node;
-    if (!fit || !(fit->nodes = json_object()) || !(fit->request = json_object()))
+    if (!fit || !(fit->nodes = json_object()) || !(fit->request = json_object()) ||
+        !(fit->used = json_object()))
         return error_set(err, ENOMEM, "out of memory");
     fit->pod = pod;
     json_array_foreach(nodes, i, node)
@@ -42,9 +52,7 @@ int node_fit_new(const json_t *nodes, const json_t *pod, struct node_fit **ret_f
         if (name && json_object_set(fit->nodes, name, node) < 0)
             return error_set(err, ENOMEM, "out of memory");
     }
-    int rc = pod_requests(pod, fit->request, err);
-    if (rc == 0 && json_object_set_new(fit->request, PODS, json_real(1)) < 0)
-        rc = error_set(err, ENOMEM, "out of memory");
+    int rc = requests_of(pod, fit->request, err);
     if (rc == 0)
         *ret_fit = TAKE_PTR(fit);
     return rc;
@@ -64,7 +72,34 @@ void node_fit_free(struct node_fit *fit)
         return;
     json_decref(fit->nodes);
     json_decref(fit->request);
+    json_decref(fit->used);
     free(fit);
+}
+
+static int use(json_t *used, const char *node, const json_t *requests)
+{
+    json_t *sums = json_object_get(used, node), *request;
+    const char *name;
+    if (!sums && json_object_set_new(used, node, sums = json_object()) < 0)
+        return -1;
+    value_foreach(requests, name, request)
+    {
+        double sum = json_real_value(json_object_get(sums, name)) + json_real_value(request);
+        if (json_object_set_new(sums, name, json_real(sum)) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int node_fit_add_pods(struct node_fit *fit, const json_t *pod, const struct predict_worker *workers,
+                      uint32_t count, struct drarun_error *err)
+{
+    CLEANUP(json_decrefp) json_t *requests = json_object();
+    int rc = requests ? requests_of(pod, requests, err) : error_set(err, ENOMEM, "out of memory");
+    for (uint32_t i = 0; rc == 0 && i < count; i++)
+        if (workers[i].node && use(fit->used, workers[i].node, requests) < 0)
+            rc = error_set(err, ENOMEM, "out of memory");
+    return rc;
 }
 
 static bool is_cordoned(const json_t *spec, const json_t *tolerations)
@@ -120,8 +155,10 @@ bool node_fit_is_chosen(const json_t *pod, const json_t *node)
            is_wanted(pod, value_text_or(metadata, "name", ""), labels ? labels : none);
 }
 
-static uint32_t room_of(const struct node_fit *fit, const json_t *allocatable, char *ret_why)
+static uint32_t room_of(const struct node_fit *fit, const char *node, const json_t *allocatable,
+                        char *ret_why)
 {
+    const json_t *used = json_object_get(fit->used, node);
     uint32_t least = UINT32_MAX;
     const char *name;
     json_t *request;
@@ -132,10 +169,13 @@ static uint32_t room_of(const struct node_fit *fit, const json_t *allocatable, c
             continue;
         if (all <= 0 && extended_resource_class(fit->classes, name, fit->minor))
             continue;
-        double count = all / one + 1e-9; /* 0.3 / 0.1 is less than 3 */
+        double others = json_real_value(json_object_get(used, name));
+        double left = all > others ? all - others : 0;
+        double count = left / one + 1e-9; /* 0.3 / 0.1 is less than 3 */
         uint32_t room = count < UINT32_MAX ? (uint32_t)count : UINT32_MAX;
         if (room < least)
-            snprintf(ret_why, NODE_FIT_WHY, "too little %.100s", name);
+            snprintf(ret_why, NODE_FIT_WHY, "too little %.100s%s", name,
+                     others > 0 ? " beside the job's other pods" : "");
         least = room < least ? room : least;
     }
     return least;
@@ -170,6 +210,6 @@ uint32_t node_fit_room(const struct node_fit *fit, const char *node, char ret_wh
     else if (!is_wanted(fit->pod, node, labels ? labels : none))
         snprintf(ret_why, NODE_FIT_WHY, "nodeAffinity not met");
     else
-        return allocatable ? room_of(fit, allocatable, ret_why) : UINT32_MAX;
+        return allocatable ? room_of(fit, node, allocatable, ret_why) : UINT32_MAX;
     return 0;
 }

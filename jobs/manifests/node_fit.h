@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How many pods of a job a node takes, leaving devices by claim aside: what the scheduler's plugins
  * NodeUnschedulable, TaintToleration, NodeAffinity and NodeResourcesFit look at, on a node without
- * other pods. Pure. */
+ * others' pods. Pure. */
 #ifndef DRARUN_JOBS_NODE_FIT_H
 #define DRARUN_JOBS_NODE_FIT_H
 
@@ -31,6 +31,11 @@ DEFINE_CLEANUP(struct node_fit, node_fit_free)
 bool node_fit_is_chosen(const json_t *pod, const json_t *node);
 
 #define NODE_FIT_WHY PREDICT_WHY
+
+/* Pods like `pod` (its spec) that the job has already, one on each worker's node: what they request
+ * is used. -EINVAL as above. */
+int node_fit_add_pods(struct node_fit *fit, const json_t *pod, const struct predict_worker *workers,
+                      uint32_t count, struct drarun_error *err);
 
 /* The most pods of the job that fit on the node, UINT32_MAX where nothing is known of it. ret_why:
  * what keeps the next one away, as "taint nvidia.com/gpu not tolerated" or "too little cpu", cut to

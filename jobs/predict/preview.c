@@ -19,6 +19,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/base/unconst.h"
 #include "lib/doc/value.h"
 
 #define COSTLY_PAIRS 8u
@@ -43,14 +44,26 @@ static const char *advise(const struct spec_role *role, const struct prediction 
 
 /* What keeps the pods from a node beside their own devices. */
 struct room {
-    const struct node_fit *fit;      /* NULL: Nodes are not known */
-    const struct allocation *shared; /* claims that all workers hold, shared_count of them */
+    const struct preview_input *in;
+    struct node_fit *fit;                      /* NULL: Nodes are not known */
+    struct allocation shared[SPEC_SHARED_MAX]; /* claims that all workers hold */
     size_t shared_count;
+    json_t *apart; /* node -> the role whose worker is there, and lets none of this one in */
 };
+
+static int no_memory(struct drarun_error *err)
+{
+    return error_set(err, ENOMEM, "out of memory");
+}
 
 static uint32_t room_of(const char *node, const void *arg, char ret_why[PREDICT_WHY])
 {
     const struct room *room = arg;
+    const char *role = json_string_value(json_object_get(room->apart, node));
+    if (role) {
+        snprintf(ret_why, PREDICT_WHY, "a worker of role %.63s (" NODE_SPREAD_KEY ")", role);
+        return 0;
+    }
     for (size_t i = 0; i < room->shared_count; i++) {
         const struct allocation *held = &room->shared[i];
         if (held->node && strcmp(held->node, node) != 0) {
@@ -87,31 +100,116 @@ static bool is_allocated(const json_t *claim)
 }
 
 /* Of the shared claims those that have devices already; the rest is told as not predicted. */
-static int read_shared(const struct preview_input *in, struct allocation *list, size_t *count,
-                       struct drarun_error *err)
+static int read_shared(struct room *room, struct drarun_error *err)
 {
+    const struct preview_input *in = room->in;
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < in->role->shared.count; i++) {
         const json_t *claim = given_claim(in, in->role->shared.items[i]);
         if (!claim || !is_allocated(claim))
             continue;
-        rc = allocation_read(claim, &list[*count], err);
-        *count += rc == 0;
+        rc = allocation_read(claim, &room->shared[room->shared_count], err);
+        room->shared_count += rc == 0;
     }
     return rc;
 }
 
 /* A worker's pod as it would be made, for what nodes want of it. */
-static int read_pod(const struct preview_input *in, json_t **ret_template,
-                    struct node_fit **ret_fit, struct drarun_error *err)
+static int make_pod(const struct preview_input *in, const struct spec_role *role,
+                    json_t **ret_template, struct drarun_error *err)
 {
     const struct render_options options = {.api = CLAIMS_API_V1, .attempt = 1};
     bool template = in->spec->claims == SPEC_CLAIMS_TEMPLATE;
-    int rc = pod_merge(in->spec, &options, template ? POD_MERGE_INDEXED : (int64_t)in->role->first,
-                       ret_template, err);
-    return rc < 0 ? rc
-                  : node_fit_new(in->nodes, json_object_get(*ret_template, "spec"), ret_fit, err);
+    return pod_merge(in->spec, &options, template ? POD_MERGE_INDEXED : (int64_t)role->first,
+                     ret_template, err);
 }
+
+static bool has_nodes(const struct preview_input *in)
+{
+    return json_array_size(in->nodes) > 0;
+}
+
+/* ---- roles that have their place already ---- */
+
+/* A gang has all of its roles or none: one without room takes nothing. */
+static bool is_placed(const struct preview *earlier)
+{
+    return earlier->predicted && !earlier->prediction.shortage;
+}
+
+static int add_pods(const struct preview_input *in, struct node_fit *fit, struct drarun_error *err)
+{
+    int rc = 0;
+    for (uint32_t i = 0; rc == 0 && i < in->earlier_count; i++) {
+        const struct preview *earlier = in->earlier[i];
+        CLEANUP(json_decrefp) json_t *pod = NULL;
+        if (!is_placed(earlier))
+            continue;
+        rc = make_pod(in, earlier->role, &pod, err);
+        if (rc == 0)
+            rc = node_fit_add_pods(fit, json_object_get(pod, "spec"), earlier->prediction.workers,
+                                   earlier->prediction.count, err);
+    }
+    return rc;
+}
+
+/* Roles that keep their own workers apart keep apart from each other (docs/design/039-roles.md). */
+static int keep_apart(const struct preview_input *in, json_t *apart, struct drarun_error *err)
+{
+    if (!node_spread_is_ours(in->spec, in->role))
+        return 0;
+    for (uint32_t i = 0; i < in->earlier_count; i++) {
+        const struct preview *earlier = in->earlier[i];
+        const struct prediction *prediction = &earlier->prediction;
+        if (!is_placed(earlier) || !node_spread_is_ours(in->spec, earlier->role))
+            continue;
+        for (uint32_t w = 0; w < prediction->count; w++)
+            if (json_object_set_new(apart, prediction->workers[w].node,
+                                    json_string(earlier->role->name)) < 0)
+                return no_memory(err);
+    }
+    return 0;
+}
+
+/* The claims that are there, and those that the workers of earlier roles would have. */
+static int all_claims(const struct preview_input *in, json_t **ret_claims, struct drarun_error *err)
+{
+    json_t *all = *ret_claims = json_array();
+    int rc = in->claims ? json_array_extend(all, unconst(in->claims)) : 0;
+    for (uint32_t i = 0; i < in->earlier_count; i++) {
+        const json_t *of_workers = in->earlier[i]->claims;
+        for (size_t w = 0; w < json_array_size(of_workers); w++) /* each one's own comes first */
+            rc |= json_array_append(all, json_array_get(json_array_get(of_workers, w), 0));
+        if (in->earlier[i]->extended)
+            rc |= json_array_extend(all, in->earlier[i]->extended);
+    }
+    return rc < 0 ? no_memory(err) : 0;
+}
+
+static void room_done(struct room *room)
+{
+    for (size_t i = 0; i < room->shared_count; i++)
+        allocation_done(&room->shared[i]);
+    node_fit_free(room->fit);
+    json_decref(room->apart);
+}
+
+/* pod: the spec of one of the role's pods, or NULL. */
+static int room_build(struct room *room, const json_t *pod, struct drarun_error *err)
+{
+    const struct preview_input *in = room->in;
+    room->apart = json_object();
+    int rc = room->apart ? keep_apart(in, room->apart, err) : no_memory(err);
+    if (rc == 0 && has_nodes(in))
+        rc = node_fit_new(in->nodes, pod, &room->fit, err);
+    if (rc == 0 && room->fit)
+        node_fit_use_classes(room->fit, in->classes, in->minor);
+    if (rc == 0 && room->fit)
+        rc = add_pods(in, room->fit, err);
+    return rc == 0 ? read_shared(room, err) : rc;
+}
+
+/* ---- what is left open ---- */
 
 /* A Node that was written by hand, or cut down to its labels. */
 static bool lacks_amounts(const json_t *nodes)
@@ -134,7 +232,7 @@ static void note_unseen(const struct preview_input *in, struct strlist *notes)
     bool others = json_object_get(affinity, "podAffinity") ||
                   json_object_get(affinity, "podAntiAffinity") ||
                   json_object_get(pod, "topologySpreadConstraints");
-    if (json_array_size(in->nodes) == 0)
+    if (!has_nodes(in))
         strlist_add(notes, "whether nodes take the pods (taints, labels, CPU, memory): give the "
                            "Nodes");
     else
@@ -211,29 +309,27 @@ static int predict_step(const struct preview_input *in, struct preview *p, struc
     p->predicted = false;
     bool claims = claims_wanted_by(in->role);
     int rc = claims ? claims_spec(in->role, CLAIMS_API_V1, p->step, &p->claim, err) : 0;
-    if (rc < 0 || (claims ? !in->slices : json_array_size(in->nodes) == 0))
+    if (rc < 0 || (claims ? !in->slices : !has_nodes(in)))
         return rc;
     CLEANUP(json_decrefp) json_t *pod = NULL;
     CLEANUP(json_decrefp) json_t *whole = NULL;
-    CLEANUP(node_fit_freep) struct node_fit *fit = NULL;
-    struct strlist open = STRLIST_INIT;
-    if (json_array_size(in->nodes) > 0)
-        rc = read_pod(in, &pod, &fit, err);
-    if (rc < 0)
-        return rc;
-    node_fit_use_classes(fit, in->classes, in->minor);
-    struct allocation shared[SPEC_SHARED_MAX];
-    struct room room = {.fit = fit, .shared = shared};
-    rc = read_shared(in, shared, &room.shared_count, err);
+    CLEANUP(json_decrefp) json_t *held = NULL;
+    CLEANUP(room_done) struct room room = {.in = in};
+    CLEANUP(strlist_done) struct strlist open = STRLIST_INIT;
+    rc = has_nodes(in) ? make_pod(in, in->role, &pod, err) : 0;
+    if (rc == 0)
+        rc = room_build(&room, json_object_get(pod, "spec"), err);
+    if (rc == 0)
+        rc = all_claims(in, &held, err);
     const struct predict_gate gate = {.room = room_of, .arg = &room};
     struct predict_cluster cluster = {.slices = in->slices,
                                       .classes = in->classes,
                                       .classes_known = in->classes_known,
                                       .node_labels = in->node_labels,
-                                      .claims = in->claims,
+                                      .claims = held,
                                       .taint_rules = in->taint_rules,
                                       .minor = in->minor,
-                                      .gate = fit || room.shared_count > 0 ? &gate : NULL};
+                                      .gate = &gate};
     if (rc == 0)
         rc = node_spread_predict(in->spec, in->role, &cluster, err);
     if (rc == 0)
@@ -241,13 +337,10 @@ static int predict_step(const struct preview_input *in, struct preview *p, struc
     if (rc == 0)
         rc = predict(whole, in->role->workers, &cluster, &p->prediction, err);
     p->predicted = rc == 0;
-    for (size_t i = 0; i < room.shared_count; i++)
-        allocation_done(&shared[i]);
     if (p->predicted)
         note_unseen(in, &p->prediction.notes);
     for (size_t i = 0; p->predicted && i < open.count; i++)
         strlist_add(&p->prediction.notes, open.items[i]);
-    strlist_done(&open);
     if (p->predicted && claims && p->step == 0)
         p->advice = advise(in->role, &p->prediction);
     return rc;
@@ -458,7 +551,7 @@ static int make_plan(const struct preview_input *in, struct preview *p, struct d
 int preview_build(const struct preview_input *input, struct preview *ret_preview,
                   struct drarun_error *err)
 {
-    struct preview p = {0};
+    struct preview p = {.role = input->role};
     bool claims = claims_wanted_by(input->role);
     int rc = claims ? climb(input, &p, err) : predict_step(input, &p, err);
     if (rc == 0 && p.predicted)

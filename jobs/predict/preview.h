@@ -12,22 +12,27 @@
 #include "lib/dra/predict.h"
 #include "jobs/spec/spec.h"
 
+struct preview;
+
 struct preview_input {
     const struct job_spec *spec;
-    const struct spec_role *role; /* of the spec: a preview is of its workers */
-    const struct slices *slices;  /* NULL: no prediction for a job with claims */
-    const json_t *classes;        /* array of DeviceClasses, or NULL */
-    bool classes_known;           /* there are no others */
-    const json_t *nodes;          /* array of Nodes; NULL or empty: devices alone decide, and for a
-                                   * job without claims there is no prediction */
-    const json_t *node_labels;    /* node name -> labels, or NULL */
-    const json_t *claims;         /* array of ResourceClaims that are there already, or NULL */
-    const json_t *taint_rules;    /* array of DeviceTaintRules, or NULL */
-    const json_t *quotas;         /* array of ResourceQuotas, or NULL */
-    const json_t *limit_ranges;   /* array of LimitRanges, or NULL */
-    bool rules_known;             /* there are no other quotas and limit ranges */
-    unsigned minor;               /* of Kubernetes, as in struct predict_cluster */
-    struct absent_nodes absent;   /* what autoscalers say */
+    const struct spec_role *role;         /* of the spec: a preview is of its workers */
+    const struct preview *const *earlier; /* of roles that have their nodes and devices already,
+                                           * earlier_count of them */
+    uint32_t earlier_count;
+    const struct slices *slices; /* NULL: no prediction for a job with claims */
+    const json_t *classes;       /* array of DeviceClasses, or NULL */
+    bool classes_known;          /* there are no others */
+    const json_t *nodes;         /* array of Nodes; NULL or empty: devices alone decide, and for a
+                                  * job without claims there is no prediction */
+    const json_t *node_labels;   /* node name -> labels, or NULL */
+    const json_t *claims;        /* array of ResourceClaims that are there already, or NULL */
+    const json_t *taint_rules;   /* array of DeviceTaintRules, or NULL */
+    const json_t *quotas;        /* array of ResourceQuotas, or NULL */
+    const json_t *limit_ranges;  /* array of LimitRanges, or NULL */
+    bool rules_known;            /* there are no other quotas and limit ranges */
+    unsigned minor;              /* of Kubernetes, as in struct predict_cluster */
+    struct absent_nodes absent;  /* what autoscalers say */
     const struct profiles *profiles;
     const char *profile_fact; /* how the spec's was recognised; NULL: the user's */
     const char *profile_ask;  /* why none is known (job_profile_ask); NULL or "": no matter */
@@ -35,6 +40,7 @@ struct preview_input {
 };
 
 struct preview {
+    const struct spec_role *role; /* of the input */
     json_t *claim; /* the spec of each worker's ResourceClaim (v1); NULL: none is claimed */
     unsigned step,
         steps; /* of the ladder (jobs/manifests/claims.h) that the claim is; step from 0 */

@@ -114,30 +114,57 @@ static int settle_profile(struct drarun_plan *plan, unsigned minor, struct draru
     return rc;
 }
 
-/* What the roles before it hold already. The claims are those of the plan. */
-static int add_held(const struct preview *preview, json_t *claims, struct drarun_error *err)
+/* Each role of the order beside those before it. */
+static int build_in_order(struct drarun_plan *plan, const uint32_t *order, struct drarun_error *err)
 {
+    const struct preview *earlier[SPEC_ROLES_MAX];
+    struct preview_input input = plan->input;
     int rc = 0;
-    for (size_t w = 0; w < json_array_size(preview->claims); w++)
-        rc |= json_array_extend(claims, json_array_get(preview->claims, w));
-    if (preview->extended)
-        rc |= json_array_extend(claims, preview->extended);
-    return rc < 0 ? error_set(err, ENOMEM, "out of memory") : 0;
-}
-
-static int build_roles(struct drarun_plan *plan, struct drarun_error *err)
-{
-    uint32_t count = plan->spec.role_count;
-    plan->previews = calloc(count, sizeof *plan->previews);
-    int rc = plan->previews ? 0 : error_set(err, ENOMEM, "out of memory");
-    for (uint32_t r = 0; rc == 0 && r < count; r++) {
-        plan->input.role = &plan->spec.roles[r];
-        rc = preview_build(&plan->input, &plan->previews[r], err);
-        plan->built += rc == 0;
-        if (rc == 0 && r + 1 < count)
-            rc = add_held(&plan->previews[r], plan->objects.claims, err);
+    for (uint32_t i = 0; rc == 0 && i < plan->built; i++) {
+        struct preview *preview = &plan->previews[order[i]];
+        input.role = &plan->spec.roles[order[i]];
+        input.earlier = earlier;
+        input.earlier_count = i;
+        preview_done(preview); /* of another order */
+        rc = preview_build(&input, preview, err);
+        earlier[i] = preview;
     }
     return rc;
+}
+
+static uint32_t first_short(const struct drarun_plan *plan, const uint32_t *order)
+{
+    uint32_t i = 0;
+    while (i < plan->built && !plan->previews[order[i]].prediction.shortage)
+        i++;
+    return i;
+}
+
+/* The scheduler scores nodes, so a role may leave those to a later one that it would fill here: one
+ * that finds no room beside the others has its turn before them, once. */
+static int build_roles(struct drarun_plan *plan, struct drarun_error *err)
+{
+    uint32_t count = plan->spec.role_count, order[SPEC_ROLES_MAX], at;
+    bool moved[SPEC_ROLES_MAX] = {false}, any = false;
+    plan->previews = calloc(count, sizeof *plan->previews);
+    if (!plan->previews)
+        return error_set(err, ENOMEM, "out of memory");
+    plan->built = count;
+    for (uint32_t r = 0; r < count; r++)
+        order[r] = r;
+    int rc = build_in_order(plan, order, err);
+    while (rc == 0 && (at = first_short(plan, order)) < count && at > 0 && !moved[order[at]]) {
+        const uint32_t role = order[at];
+        memmove(&order[1], &order[0], at * sizeof order[0]);
+        order[0] = role;
+        moved[role] = any = true;
+        rc = build_in_order(plan, order, err);
+    }
+    if (rc < 0 || !any || first_short(plan, order) == count)
+        return rc;
+    for (uint32_t r = 0; r < count; r++)
+        order[r] = r;
+    return build_in_order(plan, order, err); /* no order helps: that of the document is told */
 }
 
 /* Of the newest kubelet, as none is newer than its API server; 0: none is given. */

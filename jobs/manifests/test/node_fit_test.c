@@ -187,6 +187,30 @@ static void test_amounts_of_the_pod(void **state)
           2, "too little hugepages-2Mi");
 }
 
+/* Of another kind, on the node and on one that is not known. */
+static void test_other_pods(void **state)
+{
+    char why[NODE_FIT_WHY];
+    struct node_fit *fit = NULL;
+    struct predict_worker there[] = {{.node = "n"}, {.node = "other"}, {.node = "n"}, {0}};
+    (void)state;
+    json_t *nodes = json("[{'metadata': {'name': 'n'}, " SMALL "}]");
+    json_t *pod = json("{'containers': [{'resources': {'requests': {'cpu': '900m'}}}]}");
+    json_t *other = json("{'containers': [{'resources': {'requests': {'cpu': 1}}}]}");
+    assert_int_equal(node_fit_new(nodes, pod, &fit, NULL), 0);
+    assert_int_equal(node_fit_room(fit, "n", why), 4);
+    assert_string_equal(why, "too little cpu");
+    assert_int_equal(node_fit_add_pods(fit, other, there, 4, NULL), 0);
+    assert_int_equal(node_fit_room(fit, "n", why), 2); /* 1900m are left */
+    assert_string_equal(why, "too little cpu beside the job's other pods");
+    assert_int_equal(node_fit_add_pods(fit, other, there, 4, NULL), 0);
+    assert_int_equal(node_fit_room(fit, "n", why), 0);
+    node_fit_free(fit);
+    json_decref(nodes);
+    json_decref(pod);
+    json_decref(other);
+}
+
 static void test_no_amount(void **state)
 {
     struct node_fit *fit = NULL;
@@ -206,6 +230,7 @@ int main(void)
         cmocka_unit_test(test_named_node),
         cmocka_unit_test(test_amounts),
         cmocka_unit_test(test_amounts_of_the_pod),
+        cmocka_unit_test(test_other_pods),
         cmocka_unit_test(test_no_amount),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
