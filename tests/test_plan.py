@@ -337,6 +337,30 @@ def test_claims_that_workers_share(drarun, machine, tmp_path):
     assert rc == 75 and "the shared claim here holds devices of node-1" in answer["prediction"]["shortage"], answer["prediction"]["shortage"]
 
 
+def test_a_shared_claim_of_nodes_with_a_label(drarun, machine, tmp_path):
+    """As a fabric's devices have it, which are attached to any node of a zone."""
+    options = machine("a4-highgpu-8g", 2)
+    path = options[options.index("--slices") + 1]
+    items = json.loads(path.read_text())["items"]
+    claim = held("zonal", "node-0", items)
+    claim["status"]["allocation"]["nodeSelector"] = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["b"]}]}]}
+    path.write_text(json.dumps({"kind": "List", "items": [each for each in items if each["kind"] == "ResourceSlice"] + [claim]}))
+    job, nodes = tmp_path / "job.json", tmp_path / "zones.json"
+    job.write_text(json.dumps({"workers": 1, "image": "i", "command": ["c"], "devices": {"gpus": {"count": 8}, "shared": [{"claim": "zonal"}]}}))
+
+    def planned(*zones, workers=1):
+        nodes.write_text(json.dumps({"kind": "List", "items": [
+            {"kind": "Node", "metadata": {"name": f"node-{i}", "labels": {"zone": zone}}} for i, zone in enumerate(zones)]}))
+        result = drarun("plan", "-o", "json", job, "--workers", workers, "--slices", path, *(("--nodes", nodes) if zones else ()))
+        answer = json.loads(result.out)["prediction"]
+        return result.rc, [each["node"] for each in answer["workers"]], answer["shortage"], "\n".join(answer["notPredicted"])
+    assert planned("a", "b")[:2] == (0, ["node-1"])
+    rc, _, shortage, _ = planned("a", "b", workers=2)
+    assert rc == 75 and "the shared claim zonal holds devices of other nodes on 1 node" in shortage, shortage
+    rc, where, _, told = planned()
+    assert (rc, where) == (0, ["node-0"]) and "whether node-0 reaches the devices of the shared claim zonal: labels decide: give the Nodes" in told, told
+
+
 def roles_job(path, **roles):
     """Roles of one worker each, or as many as they say."""
     path.write_text(json.dumps({"metadata": {"name": "j"}, "spec": {

@@ -68,9 +68,8 @@ static int read_results(const json_t *status, struct allocation *a, struct draru
 }
 
 /* matchFields on metadata.name, which a node-local allocation carries. */
-static const char *node_of(const json_t *status)
+static const char *node_of(const json_t *selector)
 {
-    const json_t *selector = json_object_get(json_object_get(status, "allocation"), "nodeSelector");
     size_t t, f;
     json_t *term, *field;
     json_array_foreach(json_object_get(selector, "nodeSelectorTerms"), t, term)
@@ -118,7 +117,8 @@ int allocation_read(const json_t *claim, struct allocation *ret_allocation,
     if (!json_is_object(claim) || (kind && strcmp(kind, "ResourceClaim") != 0))
         return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "expected a ResourceClaim, got %.60s",
                           kind ? kind : "no object");
-    a.node = node_of(status);
+    a.selector = json_object_get(json_object_get(status, "allocation"), "nodeSelector");
+    a.node = node_of(a.selector);
     a.gpu_asked = asks_for_gpus(claim);
     int rc = read_results(status, &a, err);
     if (rc < 0) {

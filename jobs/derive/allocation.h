@@ -21,6 +21,7 @@ struct allocation_result { /* borrowed from the claim */
 
 struct allocation {
     const char *claim;                 /* metadata.name */
+    const json_t *selector;            /* of the nodes that reach its devices; NULL: all do */
     const char *node;                  /* metadata.name of the node selector; NULL */
     struct allocation_result *results; /* without those of adminAccess, which give no device */
     size_t count;

@@ -21,6 +21,7 @@
 #include "lib/base/error.h"
 #include "lib/base/unconst.h"
 #include "lib/doc/value.h"
+#include "lib/dra/node_selector.h"
 
 #define COSTLY_PAIRS 8u
 
@@ -56,9 +57,15 @@ static int no_memory(struct drarun_error *err)
     return error_set(err, ENOMEM, "out of memory");
 }
 
+static const json_t *labels_of(const struct preview_input *in, const char *node)
+{
+    return json_object_get(in->node_labels, node); /* those of every Node that is given */
+}
+
 static uint32_t room_of(const char *node, const void *arg, char ret_why[PREDICT_WHY])
 {
     const struct room *room = arg;
+    const json_t *labels = labels_of(room->in, node);
     const char *role = json_string_value(json_object_get(room->apart, node));
     if (role) {
         snprintf(ret_why, PREDICT_WHY, "a worker of role %.63s (" NODE_SPREAD_KEY ")", role);
@@ -66,11 +73,11 @@ static uint32_t room_of(const char *node, const void *arg, char ret_why[PREDICT_
     }
     for (size_t i = 0; i < room->shared_count; i++) {
         const struct allocation *held = &room->shared[i];
-        if (held->node && strcmp(held->node, node) != 0) {
-            snprintf(ret_why, PREDICT_WHY, "the shared claim %.50s holds devices of %.63s",
-                     held->claim, held->node);
-            return 0;
-        }
+        if (!held->selector || node_selector_matches(held->selector, node, labels) != 0)
+            continue; /* what is not known is told by note_unreached */
+        snprintf(ret_why, PREDICT_WHY, "the shared claim %.50s holds devices of %.63s", held->claim,
+                 held->node ? held->node : "other nodes");
+        return 0;
     }
     if (room->fit)
         return node_fit_room(room->fit, node, ret_why);
@@ -224,6 +231,28 @@ static bool lacks_amounts(const json_t *nodes)
     return false;
 }
 
+/* Nodes that were taken though a shared claim may keep the workers from them. */
+static void note_unreached(const struct room *room, const struct prediction *prediction,
+                           struct strlist *notes)
+{
+    for (size_t i = 0; i < room->shared_count; i++)
+        for (uint32_t w = 0; w < prediction->placed; w++) {
+            const struct allocation *held = &room->shared[i];
+            const char *node = prediction->workers[w].node;
+            int rc = held->selector
+                         ? node_selector_matches(held->selector, node, labels_of(room->in, node))
+                         : 1;
+            if (rc >= 0)
+                continue;
+            strlist_addf(notes, "whether %s reaches the devices of the shared claim %s: %s", node,
+                         held->claim,
+                         rc == -EAGAIN ? "labels decide: give the Nodes"
+                                       : "its allocation's nodeSelector has an operator or field "
+                                         "that is not known");
+            break;
+        }
+}
+
 /* What decides over pods, too, and was not given or is not modelled. */
 static void note_unseen(const struct preview_input *in, struct strlist *notes)
 {
@@ -341,6 +370,8 @@ static int predict_step(const struct preview_input *in, struct preview *p, struc
         note_unseen(in, &p->prediction.notes);
     for (size_t i = 0; p->predicted && i < open.count; i++)
         strlist_add(&p->prediction.notes, open.items[i]);
+    if (p->predicted)
+        note_unreached(&room, &p->prediction, &p->prediction.notes);
     if (p->predicted && claims && p->step == 0)
         p->advice = advise(in->role, &p->prediction);
     return rc;
