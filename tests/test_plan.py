@@ -361,6 +361,22 @@ def test_a_shared_claim_of_nodes_with_a_label(drarun, machine, tmp_path):
     assert (rc, where) == (0, ["node-0"]) and "whether node-0 reaches the devices of the shared claim zonal: labels decide: give the Nodes" in told, told
 
 
+def test_nodes_that_were_not_given(drarun, machine, spec, tmp_path):
+    options, nodes = machine("a4-highgpu-8g", 3), tmp_path / "some.json"
+    node = {"kind": "Node", "metadata": {"name": "node-0"}, "status": {"allocatable": {"cpu": "8", "memory": "64Gi", "pods": "110"}}}
+    nodes.write_text(json.dumps({"kind": "List", "items": [node]}))
+    path = options[options.index("--slices") + 1]
+    items = [each for each in json.loads(path.read_text())["items"] if each["kind"] == "ResourceSlice"]
+    path.write_text(json.dumps({"kind": "List", "items": items}))
+
+    def told(workers):
+        result = drarun("plan", spec(workers, 8, 8), "--slices", path, "--nodes", nodes, "-o", "json").ok()
+        return [each for each in json.loads(result.out)["prediction"]["notPredicted"] if "not given" in each]
+    assert not told(1)
+    assert told(2) == ["whether node-1 takes the pods (taints, labels, CPU, memory): its Node was not given"]
+    assert told(3) == ["whether node-1 and 1 other node take the pods (taints, labels, CPU, memory): their Nodes were not given"]
+
+
 def roles_job(path, **roles):
     """Roles of one worker each, or as many as they say."""
     path.write_text(json.dumps({"metadata": {"name": "j"}, "spec": {

@@ -72,6 +72,21 @@ def test_a_class_that_the_cluster_lacks(drarun, nodes, tmp_path):
     assert result.rc == 65 and "the cluster has no DeviceClass dra.cpu: install" in result.err and "gpu.nvidia.com" in result.err, result
 
 
+def test_slices_of_a_deleted_node(drarun, nodes, tmp_path):
+    made = "gone0"
+    nodes.fake_nodes(1, "a4-highgpu-8g", prefix="gone")
+    try:
+        selected = {**JOB, "workers": 3}
+        plan(drarun, nodes, tmp_path, "--kubeconfig", nodes.kubeconfig(), spec=selected).ok()
+        nodes.api.delete("v1", "Node", made)
+        result = plan(drarun, nodes, tmp_path, "--kubeconfig", nodes.kubeconfig(), spec=selected)
+        assert result.rc == 75 and "slices but no Node object on 1 node" in result.out, result
+    finally:
+        for each in nodes.api.get("resource.k8s.io/v1", "ResourceSlice"):
+            if each["spec"].get("nodeName") == made:
+                nodes.api.delete("resource.k8s.io/v1", "ResourceSlice", each["metadata"]["name"])
+
+
 def test_no_room_is_said(drarun, nodes, tmp_path):
     spec = json.loads(json.dumps(JOB))
     spec["devices"]["nics"]["selector"] = 'device.attributes["dra.net"].mtu == 1'

@@ -67,6 +67,10 @@ static uint32_t room_of(const char *node, const void *arg, char ret_why[PREDICT_
     const struct room *room = arg;
     const json_t *labels = labels_of(room->in, node);
     const char *role = json_string_value(json_object_get(room->apart, node));
+    if (room->in->nodes_known && !labels) {
+        snprintf(ret_why, PREDICT_WHY, "slices but no Node object");
+        return 0;
+    }
     if (role) {
         snprintf(ret_why, PREDICT_WHY, "a worker of role %.63s (" NODE_SPREAD_KEY ")", role);
         return 0;
@@ -133,7 +137,7 @@ static int make_pod(const struct preview_input *in, const struct spec_role *role
 
 static bool has_nodes(const struct preview_input *in)
 {
-    return json_array_size(in->nodes) > 0;
+    return in->nodes_known || json_array_size(in->nodes) > 0;
 }
 
 /* ---- roles that have their place already ---- */
@@ -229,6 +233,32 @@ static bool lacks_amounts(const json_t *nodes)
             return true;
     }
     return false;
+}
+
+/* Of files that hold some Nodes alone. */
+static void note_nodes(const struct preview_input *in, const struct prediction *prediction,
+                       struct strlist *notes)
+{
+    const char *first = NULL, *last = NULL;
+    size_t count = 0;
+    for (uint32_t w = 0; w < prediction->placed; w++) { /* node after node */
+        const char *node = prediction->workers[w].node;
+        if (labels_of(in, node) || (last && strcmp(last, node) == 0))
+            continue;
+        first = first ? first : node;
+        last = node;
+        count++;
+    }
+    if (count == 1)
+        strlist_addf(notes,
+                     "whether %s takes the pods (taints, labels, CPU, memory): its Node was "
+                     "not given",
+                     first);
+    else if (count > 1)
+        strlist_addf(notes,
+                     "whether %s and %zu other node%s take the pods (taints, labels, CPU, "
+                     "memory): their Nodes were not given",
+                     first, count - 1, count == 2 ? "" : "s");
 }
 
 /* Nodes that were taken though a shared claim may keep the workers from them. */
@@ -370,6 +400,8 @@ static int predict_step(const struct preview_input *in, struct preview *p, struc
         note_unseen(in, &p->prediction.notes);
     for (size_t i = 0; p->predicted && i < open.count; i++)
         strlist_add(&p->prediction.notes, open.items[i]);
+    if (p->predicted && has_nodes(in))
+        note_nodes(in, &p->prediction, &p->prediction.notes);
     if (p->predicted)
         note_unreached(&room, &p->prediction, &p->prediction.notes);
     if (p->predicted && claims && p->step == 0)

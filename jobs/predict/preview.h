@@ -25,6 +25,7 @@ struct preview_input {
     bool classes_known;          /* there are no others */
     const json_t *nodes;         /* array of Nodes; NULL or empty: devices alone decide, and for a
                                   * job without claims there is no prediction */
+    bool nodes_known;            /* there are no others */
     const json_t *node_labels;   /* node name -> labels, or NULL */
     const json_t *claims;        /* array of ResourceClaims that are there already, or NULL */
     const json_t *taint_rules;   /* array of DeviceTaintRules, or NULL */

@@ -65,7 +65,7 @@ int plan_objects_kinds(struct plan_objects *objects, struct cluster_kind kinds[P
 {
     const struct cluster_kind all[PLAN_KINDS] = {
         [PLAN_SLICES] = {"ResourceSlice", objects->slices, NULL},
-        [PLAN_NODES] = {"Node", objects->nodes, NULL},
+        [PLAN_NODES] = {"Node", objects->nodes, &objects->nodes_known},
         [PLAN_CLASSES] = {"DeviceClass", objects->classes, &objects->classes_known},
         [PLAN_CLAIMS] = {"ResourceClaim", objects->claims, NULL},
         [PLAN_TAINT_RULES] = {"DeviceTaintRule", objects->rules, NULL},
@@ -214,6 +214,7 @@ static int build(const struct drarun_plan_options *o, struct drarun_plan *plan,
         .classes = objects->classes,
         .classes_known = objects->classes_known,
         .nodes = objects->nodes,
+        .nodes_known = objects->nodes_known,
         .node_labels = plan->labels,
         .claims = objects->claims,
         .taint_rules = objects->rules,

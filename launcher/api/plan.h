@@ -10,10 +10,11 @@
 
 struct plan_objects {
     json_t *slices, *nodes, *classes, *claims, *rules, *quotas, *limit_ranges, *config_maps,
-        *node_pools;    /* arrays */
-    bool known;         /* what slices there are is known */
-    bool classes_known; /* classes are all of the cluster's */
-    bool quotas_known;  /* quotas and limit_ranges are all of the namespace's */
+        *node_pools;  /* arrays */
+    bool known;       /* what slices there are is known */
+    bool nodes_known; /* nodes are all of the cluster's, and so for the others */
+    bool classes_known;
+    bool quotas_known; /* quotas and limit_ranges are all of the namespace's */
     bool ranges_known;
     unsigned minor; /* of the cluster's Kubernetes 1.MINOR; 0: not known */
 };
