@@ -199,11 +199,12 @@ def test_selector_that_admits_nothing(drarun, machine, spec):
 
 
 @pytest.mark.parametrize("kubelets,options,version", [
-    ([], [], "1.37"), ([], ["--kubernetes", "1.36"], "1.36"), ([], ["--kubernetes", "v1.34.4-gke.1"], "1.34"),
+    ([], [], "1.37"), ([], ["--kubernetes", "1.36"], "1.36"), ([], ["--kubernetes", "v1.34.4-gke.1"], "1.36"),
     ([], ["--kubernetes", "1.99"], "1.37"), (["v1.35.2", "v1.36.3", "v1.35.1", None], [], "1.36"),
     (["v1.36.3", "v1.37.0"], [], "1.37"), (["v1.36.3"], ["--kubernetes", "1.37"], "1.37")])
 def test_rules_are_of_a_version(drarun, tmp_path, kubelets, options, version):
-    """Of the option, else the newest kubelet's, else the newest known. 1.36 rounds capacity to whole numbers."""
+    """Of the option, else the newest kubelet's, else the newest known; of the oldest known for older ones, which is
+    said. 1.36 rounds capacity to whole numbers."""
     gpu = {"name": "gpu-0", "allowMultipleAllocations": True, "attributes": {"type": {"string": "gpu"}}, "capacity": {"share": {
         "value": "4", "requestPolicy": {"default": "1", "validRange": {"min": "500m", "step": "250m"}}}}}
     items = [{"kind": "ResourceSlice", "metadata": {"name": "s"}, "spec": {
@@ -218,6 +219,8 @@ def test_rules_are_of_a_version(drarun, tmp_path, kubelets, options, version):
     job.write_text(json.dumps({"workers": 1, "image": "i", "command": ["c"], "devices": {"gpus": {"count": 1, "capacity": {"share": "600m"}}}}))
     prediction = json.loads(drarun("plan", job, "--slices", slices, "-o", "json", *options).ok().out)["prediction"]
     assert prediction["kubernetes"] == version
+    older = [each for each in prediction["notPredicted"] if "differs from that of 1.36, which is followed" in each]
+    assert len(older) == ("v1.34.4-gke.1" in options) and all("1.34" in each and "being updated" in each for each in older)
     result, = prediction["workers"][0]["results"]
     assert result["consumedCapacity"] == {"share": "750m" if version == "1.37" else "1"}
     told = ":" if version == "1.37" else f", as Kubernetes {version} allocates:"

@@ -177,6 +177,20 @@ static int name_nodes(struct predict_inventory *inv, struct drarun_error *err)
     return 0;
 }
 
+/* docs/design/014-prediction.md, "Versions" */
+static void note_older(struct predict_inventory *inv, unsigned minor)
+{
+    if (minor == 0 || minor >= PREDICT_MINOR_OLDEST)
+        return;
+    predict_note(inv,
+                 "where the allocator of Kubernetes 1.%u differs from that of 1.%u, which is "
+                 "followed: it takes pools in no fixed order, so the devices may be others%s",
+                 minor, PREDICT_MINOR_OLDEST,
+                 minor < 35 ? ", gives devices of pools that are being updated, and fails the "
+                              "claim at a pool that lists a name twice"
+                            : "");
+}
+
 int predict_inventory_build(const struct predict_cluster *cluster,
                             struct predict_inventory *ret_inventory, struct drarun_error *err)
 {
@@ -185,6 +199,7 @@ int predict_inventory_build(const struct predict_cluster *cluster,
                                     .node_labels = cluster->node_labels,
                                     .classes_known = cluster->classes_known,
                                     .claims = json_array_size(cluster->claims) > 0};
+    note_older(&inv, cluster->minor);
     int rc = collect(&inv, err);
     if (rc == 0 && inv.local_count > 0)
         qsort(inv.locals, inv.local_count, sizeof *inv.locals, by_node);

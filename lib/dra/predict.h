@@ -19,6 +19,7 @@
 
 #define PREDICT_WHY 160
 #define PREDICT_MINOR_NEWEST 37 /* the newest Kubernetes 1.MINOR whose allocator is known */
+#define PREDICT_MINOR_OLDEST 36 /* the oldest; older ones are told to be followed in part */
 
 struct predict_term {
     char *where; /* "class dranet" or "request nic-0" */
@@ -80,7 +81,7 @@ struct predict_cluster {
 /* The minor version of "1.36", "v1.36.3" or "v1.36.3-gke.1". -EINVAL: not a version of that kind.
  */
 int predict_minor_parse(const char *version, unsigned *ret_minor);
-/* That whose rules count for a prediction with this one: PREDICT_MINOR_NEWEST at most. */
+/* That whose rules count for a prediction with this one: of those that are known, the nearest. */
 unsigned predict_minor_followed(unsigned minor);
 
 /* claim: the `spec` of a ResourceClaim of resource.k8s.io/v1; NULL: the pods claim nothing, and of

@@ -20,7 +20,9 @@ int predict_minor_parse(const char *version, unsigned *ret_minor)
 
 unsigned predict_minor_followed(unsigned minor)
 {
-    return minor == 0 || minor > PREDICT_MINOR_NEWEST ? PREDICT_MINOR_NEWEST : minor;
+    if (minor == 0 || minor > PREDICT_MINOR_NEWEST)
+        return PREDICT_MINOR_NEWEST;
+    return minor < PREDICT_MINOR_OLDEST ? PREDICT_MINOR_OLDEST : minor;
 }
 
 struct predict_rules predict_rules_of(unsigned minor)

@@ -104,7 +104,7 @@ static void ask(const struct question *q, unsigned minor, char *ret, size_t size
     json_decref(labels);
 }
 
-/* 1.35 does as 1.36; a version that is not known and one that is newer do as the newest. */
+/* 1.35 is taken for 1.36; a version that is not known and one that is newer do as the newest. */
 static void check(const struct question *q, const char *in_36, const char *in_37)
 {
     static const unsigned minors[] = {35, 36, 37, PREDICT_MINOR_NEWEST + 1, 0};
@@ -315,7 +315,8 @@ static void versions_as_they_are_written(void **state)
     }
     assert_int_equal(predict_minor_followed(0), PREDICT_MINOR_NEWEST);
     assert_int_equal(predict_minor_followed(PREDICT_MINOR_NEWEST + 1), PREDICT_MINOR_NEWEST);
-    assert_int_equal(predict_minor_followed(34), 34);
+    assert_int_equal(predict_minor_followed(36), 36);
+    assert_int_equal(predict_minor_followed(34), PREDICT_MINOR_OLDEST);
 }
 
 int main(void)
