@@ -9,15 +9,40 @@
 #include "jobs/spec/spec_short.h"
 #include "lib/base/cleanup.h"
 
-/* The kubelet would say it much later. */
+/* Where the name begins behind "REGISTRY/", which alone may have upper case. */
+static const char *image_name(const char *image)
+{
+    const char *slash = strchr(image, '/');
+    size_t length = slash ? (size_t)(slash - image) : 0;
+    for (size_t i = 0; i < length; i++)
+        if (strchr(".:", image[i]) || (image[i] >= 'A' && image[i] <= 'Z'))
+            return slash + 1;
+    return image;
+}
+
+/* REGISTRY/NAME:TAG@DIGEST, as container runtimes read it; each part but the name is free here. */
+static bool is_image(const char *image)
+{
+    static const char upper[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ",
+                      lower[] = "abcdefghijklmnopqrstuvwxyz";
+    const char *name = image_name(image);
+    size_t length = strcspn(name, ":@");
+    for (const char *p = image; *p; p++)
+        if (!strchr(lower, *p) && !strchr(upper, *p) && !strchr("0123456789._-/:@[]+", *p))
+            return false;
+    return !strstr(image, "//") && length > 0 && name[length - 1] != '/' &&
+           strcspn(name, upper) >= length;
+}
+
+/* The kubelet would say it much later. An empty one is missing. */
 static void check_image(const struct reader_node *holder)
 {
     struct reader_node node;
     if (!reader_get(holder, "image", &node) || !json_is_string(node.value))
         return;
     const char *image = json_string_value(node.value);
-    if (image[strcspn(image, " \t\r\n")])
-        reader_expected(&node, "an image: REGISTRY/NAME:TAG");
+    if (*image && !is_image(image))
+        reader_expected(&node, "an image: REGISTRY/NAME:TAG with a NAME in lower case");
 }
 
 /* The container of the template's list that has the merged one's name, or the only one without. */

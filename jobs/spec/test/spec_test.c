@@ -394,7 +394,13 @@ static void test_refused(void **state)
         {"kind: Deployment\nspec: {image: i, command: [c]}",
          "kind: expected DraJob, got \"Deployment\""},
         {"spec: {image: busy box, command: [c]}",
-         "spec.image: expected an image: REGISTRY/NAME:TAG, got \"busy box\""},
+         "spec.image: expected an image: REGISTRY/NAME:TAG with a NAME in lower case, got \"busy "
+         "box\""},
+        {"spec: {image: Busybox, command: [c]}", "in lower case, got \"Busybox\""},
+        {"spec: {image: 'docker://x/y', command: [c]}", "spec.image: expected an image"},
+        {"spec: {image: '${REPO}/x:1', command: [c]}", "spec.image: expected an image"},
+        {"spec: {image: '<account>.dkr.ecr/x', command: [c]}", "spec.image: expected an image"},
+        {"spec: {image: 'Registry:5000/a/b:Tag@sha256:0F', command: []}", "spec.command: expected"},
         {"spec: {template: {spec: {containers: [{image: i, command: [c], resources: {limits: "
          "{memory: 1GiB, cpu: 2}}}]}}}",
          "limits.memory: expected a quantity: 500m, 2, 1Gi, got \"1GiB\""},
