@@ -404,6 +404,19 @@ def test_short_file_is_named_after_its_file(drarun, tmp_path):
     assert drarun("validate", file).ok().out == f"{file}: ok (job my-job, 1 worker)\n"
 
 
+@pytest.mark.parametrize("version,imported", [("batch/v1", True), ("batch.volcano.sh/v1alpha1", False)])
+def test_kinds_that_import_takes(drarun, version, imported):
+    run = drarun("validate", "-", input=f"apiVersion: {version}\nkind: Job\nmetadata: {{name: j}}\nspec: {{image: i, command: [c]}}\n")
+    assert run.rc == 65 and ("drarun import makes a DraJob of it" in run.out) == imported, repr(run)
+
+
+def test_a_job_that_kubectl_has_printed(drarun):
+    added = {"uid": "u", "resourceVersion": "1", "generation": 1, "creationTimestamp": "2026-11-20T10:00:00Z", "managedFields": []}
+    job = {"kind": "DraJob", "metadata": {"name": "j", **added}, "spec": {"image": "i", "command": ["c"]}, "status": {}}
+    run = drarun("validate", "-", input=json.dumps(job))
+    assert run.rc == 65 and run.out.count(": the cluster sets this in a DraJob that is there: take it out\n") == len(added) + 1, run.out
+
+
 def test_all_findings_in_order(drarun, tmp_path):
     file = tmp_path / "job.yaml"
     file.write_text("spec:\n  suspend: 1\n  workers: two\n  image: i\n  comand: [c]\n")

@@ -256,11 +256,15 @@ static void check_labels(const struct reader_node *metadata, const char *key, bo
     }
 }
 
-/* What `drarun import` takes (jobs/import/import.h). */
-static bool is_imported(const char *kind)
+/* What `drarun import` takes (jobs/import/import.h). version: NULL or "" where it is not given. */
+static bool is_imported(const char *kind, const char *version)
 {
+    static const char batch[] = "batch/"; /* Volcano has a Job, too */
     static const char *const kinds[] = {"Job", "JobSet",     "LeaderWorkerSet", "MPIJob",
                                         "Pod", "PyTorchJob", "StatefulSet",     "TrainJob"};
+    if (strcmp(kind, "Job") == 0 && version && strchr(version, '/') &&
+        strncmp(version, batch, strlen(batch)) != 0 && strcmp(version, SPEC_API_VERSION) != 0)
+        return false;
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
         if (strcmp(kind, kinds[i]) == 0)
             return true;
@@ -279,8 +283,9 @@ static void check_document(const struct reader_node *root, const struct spec_raw
     else if (other && reader_get(root, "apiVersion", &node))
         reader_expected(&node, SPEC_API_VERSION);
     if (raw->kind && strcmp(raw->kind, SPEC_KIND) != 0 && reader_get(root, "kind", &node))
-        reader_fail(&node, "expected %s, got \"%.60s\"%s", SPEC_KIND, raw->kind,
-                    is_imported(raw->kind) ? ": drarun import makes a DraJob of it" : "");
+        reader_fail(
+            &node, "expected %s, got \"%.60s\"%s", SPEC_KIND, raw->kind,
+            is_imported(raw->kind, raw->api_version) ? ": drarun import makes a DraJob of it" : "");
     if (!reader_get(root, "metadata", &node) || !json_is_object(node.value))
         return;
     check_name(&node, &raw->s);

@@ -10,6 +10,7 @@
 #include "jobs/ranks/binding.h"
 #include "jobs/spec/k8s_name.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/nearest.h"
 #include "lib/base/signal_name.h"
 #include "lib/cel/cel.h"
 #include "lib/cel/quantity.h"
@@ -544,6 +545,18 @@ static const struct field spec_list[] = {
 };
 const struct field_table spec_fields = {spec_list, ARRAY_LEN(spec_list), spec_explain_key};
 
+/* What kubectl get prints beside what was applied. */
+static bool explain_added(const struct reader_node *object, const char *key)
+{
+    static const char added[] =
+        "uid resourceVersion generation creationTimestamp managedFields selfLink ownerReferences "
+        "finalizers deletionTimestamp deletionGracePeriodSeconds status";
+    if (words_index(added, key, strlen(key)) < 0)
+        return false;
+    reader_unknown_key(object, key, "the cluster sets this in a DraJob that is there: take it out");
+    return true;
+}
+
 static const struct field metadata_list[] = {
     {"name", FIELD_TEXT, AT(s.name)},
     {"generateName", FIELD_TEXT, AT(s.generate_name)},
@@ -551,7 +564,8 @@ static const struct field metadata_list[] = {
     {"labels", FIELD_TEXT_MAP, AT(s.labels)},
     {"annotations", FIELD_TEXT_MAP, AT(s.annotations)},
 };
-static const struct field_table metadata_fields = TABLE(metadata_list);
+static const struct field_table metadata_fields = {metadata_list, ARRAY_LEN(metadata_list),
+                                                   explain_added};
 
 static const struct field document_list[] = {
     {"apiVersion", FIELD_TEXT, AT(api_version), .fallback = SPEC_API_VERSION},
@@ -559,4 +573,5 @@ static const struct field document_list[] = {
     {"metadata", FIELD_GROUP, 0, .group = &metadata_fields},
     {"spec", FIELD_GROUP, 0, .group = &spec_fields},
 };
-const struct field_table spec_document_fields = TABLE(document_list);
+const struct field_table spec_document_fields = {document_list, ARRAY_LEN(document_list),
+                                                 explain_added};

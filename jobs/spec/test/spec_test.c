@@ -401,6 +401,10 @@ static void test_refused(void **state)
         {"spec: {image: '${REPO}/x:1', command: [c]}", "spec.image: expected an image"},
         {"spec: {image: '<account>.dkr.ecr/x', command: [c]}", "spec.image: expected an image"},
         {"spec: {image: 'Registry:5000/a/b:Tag@sha256:0F', command: []}", "spec.command: expected"},
+        {"metadata: {name: a, uid: b}\nspec: {image: i, command: [c]}",
+         "metadata.uid: the cluster sets this in a DraJob that is there: take it out"},
+        {"kind: DraJob\nspec: {image: i, command: [c]}\nstatus: {phase: Running}",
+         "status: the cluster sets this"},
         {"spec: {template: {spec: {containers: [{image: i, command: [c], resources: {limits: "
          "{memory: 1GiB, cpu: 2}}}]}}}",
          "limits.memory: expected a quantity: 500m, 2, 1Gi, got \"1GiB\""},
