@@ -922,6 +922,10 @@ def test_a_script_is_no_manifest(drarun, tmp_path):
         assert "--nodes is spec.workers" in run.err and len(run.err.splitlines()) == 1
     file.write_text("#!/usr/bin/env -S kubectl apply -f\n" + of_kind("Job", {"template": TRAIN}))
     assert "name: s" in drarun("import", file).ok().out
+def test_pods_that_differ_and_have_no_names(drarun):
+    pods = [{"kind": "Pod", "metadata": {"generateName": "train-"}, "spec": changed(TRAIN, image=image)["spec"]} for image in "ab"]
+    run = drarun("import", "-", input=yaml.safe_dump_all(pods))
+    assert "image of the Pod train is not that of the Pod train (<stdin>:" in run.err, run.err
 
 
 RUNTIMES = SOURCE / "tests/data/import"

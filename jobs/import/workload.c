@@ -146,13 +146,15 @@ static int join_pod(struct import *im, const struct reader_node *pod, struct dra
 {
     json_t *workers = json_object_get(im->job, "workers");
     char first[IMPORT_NAME_ROOM + 8], other[IMPORT_NAME_ROOM + 8];
-    snprintf(first, sizeof first, "the Pod %s", import_name(im->workload));
-    snprintf(other, sizeof other, "the Pod %s", import_name(pod));
+    char first_name[IMPORT_NAME_ROOM], name[IMPORT_NAME_ROOM];
+    name_object(im->workload, first_name, sizeof first_name);
+    name_object(pod, name, sizeof name);
+    snprintf(first, sizeof first, "the Pod %s", first_name);
+    snprintf(other, sizeof other, "the Pod %s", name);
     int rc = import_compare_pods(im->workload, pod, first, other, &im->own, err);
     if (rc < 0)
         return rc;
-    name_object(pod, other, sizeof other);
-    import_common_name(im->name, other);
+    import_common_name(im->name, name);
     return json_object_set_new(im->job, "workers",
                                json_integer(workers ? json_integer_value(workers) + 1 : 2));
 }
