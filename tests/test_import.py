@@ -374,8 +374,6 @@ def test_a_launcher_that_is_a_worker(drarun, imported):
     ("kind: StatefulSet\nspec: {}\n", "has no pod template"),
     ("kind: StatefulSet\nspec: 3\n", "has no pod template"),
     ("kind: MPIJob\nspec: {mpiReplicaSpecs: {Launcher: {}}}\n", "no mpiReplicaSpecs.Worker"),
-    ("kind: Pod\nmetadata: {name: Bad_Name}\nspec: {containers: [{image: i, command: [c]}]}\n",
-     "metadata.name: expected a DNS label"),
     ("[1, 2]\n", "no workload"),
     ("3\n", "no workload"),
     ("", "no workload"),
@@ -902,15 +900,27 @@ def test_retries_of_a_jobs_pods(imported):
 
 
 def test_a_job_that_no_verb_would_take(drarun):
-    """What validate refuses is not printed."""
+    """It is printed, since the findings are about it."""
     pod = changed(TRAIN)
     pod["spec"]["hostNetwork"] = True
     text = of_kind("Job", {"parallelism": 2, "completions": 2, "template": pod})
     assert "hostNetwork: true" in drarun("import", "-", input=text).ok().out
     queued = text.replace("name: s\n", "name: s\n  labels: {kueue.x-k8s.io/queue-name: q}\n", 1)
     run = drarun("import", "-", input=queued)
-    assert run.rc == 65 and run.out == "", repr(run)
-    assert "the imported job is not complete: imported.yaml:" in run.err and "drop hostNetwork, or the queue" in run.err
+    line = next(line for line in run.err.splitlines() if "drop hostNetwork, or the queue" in line)
+    at = int(line.split("<stdout>:")[1].split(":")[0])
+    assert run.rc == 65 and "hostNetwork: true" in run.out.splitlines()[at - 1], repr(run)
+    assert run.err.endswith("the imported job is printed, but not complete: mend the 1 error in it\n")
+
+
+def test_all_that_is_wrong_with_an_imported_job(drarun):
+    """As of templates that a tool has yet to fill in."""
+    run = drarun("import", "-", input="kind: Pod\nmetadata: {name: Bad_Name}\nspec: {containers: [{image: i, command: [c]}]}\n")
+    assert run.rc == 65 and "metadata.name: expected a DNS label" in run.err and "name: Bad_Name" in run.out, repr(run)
+    pod = changed(TRAIN, image="$IMAGE", resources={"limits": {"memory": "$MEMORY"}, "requests": {"memory": "$MEMORY"}})
+    run = drarun("import", "-", input=of_kind("Job", {"template": pod}))
+    assert run.rc == 65 and run.err.count(": fill in the manifest's variables first, by envsubst") == 3, run.err
+    assert "mend the 3 errors in it" in run.err and "image: $IMAGE" in run.out
 
 
 def test_a_script_is_no_manifest(drarun, tmp_path):

@@ -34,14 +34,12 @@ static int usage(const char *text)
     return error_exit_status(DRARUN_ERR_USAGE);
 }
 
-/* The new spec must be one for ourselves, by the check that every other verb makes. The classes
- * follow it. */
-static int write_job(const json_t *job, const json_t *classes, const char *file, struct buf *out,
+/* The job; the classes follow it. */
+static int write_job(const json_t *job, const json_t *classes, struct buf *out,
                      struct drarun_error *err)
 {
     size_t i;
     json_t *class;
-    struct drarun_spec *spec = NULL;
     int rc = yaml_write(job, out, err);
     json_array_foreach(classes, i, class)
     {
@@ -49,10 +47,39 @@ static int write_job(const json_t *job, const json_t *classes, const char *file,
         if (rc == 0)
             rc = yaml_write(class, out, err);
     }
-    if (rc == 0)
-        rc = drarun_spec_parse(file, out->data, out->len, NULL, &spec, NULL, err);
+    if (rc < 0)
+        buf_done(out);
+    return rc;
+}
+
+/* A value that a template's tool has not filled in: the message ends in got "$GPUS". */
+static const char *hint(const struct drarun_finding *finding)
+{
+    return strstr(finding->message, "got \"$")
+               ? ": fill in the manifest's variables first, by envsubst or what its README says"
+               : "";
+}
+
+/* The new spec must be one for ourselves, by the check that every other verb makes. What is wrong
+ * with it is in the text that is printed all the same, as only the user can mend it. */
+static int check_job(const struct buf *out, struct drarun_error *err)
+{
+    struct drarun_spec *spec = NULL;
+    struct drarun_findings *findings = NULL;
+    int rc = drarun_spec_parse("<stdout>", out->data, out->len, NULL, &spec, &findings, err);
+    size_t count = findings ? drarun_findings_count(findings) : 0;
+    size_t total = findings ? drarun_findings_total(findings) : 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct drarun_finding *finding = drarun_findings_at(findings, i);
+        log_error("%s%s", finding->text, hint(finding));
+    }
+    if (findings)
+        rc = error_kind(err, DRARUN_ERR_SPEC, EINVAL,
+                        "the imported job is printed, but not complete: mend the %zu error%s in it",
+                        total, total == 1 ? "" : "s");
+    drarun_findings_free(findings);
     drarun_spec_free(spec);
-    return rc < 0 ? error_prefix(err, "the imported job is not complete") : 0;
+    return rc;
 }
 
 /* kubectl takes the last, and so it is what has run. */
@@ -179,12 +206,14 @@ static int import_files(const struct strlist *files, char *const program[], stru
     if (rc == 0)
         rc = import_job(readers, count, program, &job, &classes, err);
     if (rc == 0)
-        rc = write_job(job, classes, "imported.yaml", out, err);
+        rc = write_job(job, classes, out, err);
     for (size_t i = 0; i < count; i++) {
         tell_findings(&readers[i]);
         doc_free(unconst(readers[i].doc));
         reader_done(&readers[i]);
     }
+    if (rc == 0)
+        rc = check_job(out, err);
     json_decref(job);
     json_decref(classes);
     return rc;
@@ -226,12 +255,10 @@ static int run(int argc, char *const argv[])
         return usage("expected a file: drarun import FILE... [-- PROGRAM [ARGUMENTS]]");
     else
         import_words(&words, own + 1 < argc ? argv + own + 1 : NULL, &out, &err);
-    if (err.code) {
+    if (err.code)
         log_error("%s", err.text);
-        buf_done(&out);
-        return error_exit_status(err.kind);
-    }
-    return verb_write("import", &out);
+    int written = verb_write("import", &out);
+    return err.code ? error_exit_status(err.kind) : written;
 }
 
 const struct verb verb_import = {
