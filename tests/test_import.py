@@ -580,6 +580,7 @@ workingDir: /work
 env:
   MODE: a
   TOKEN: {secretKeyRef: {name: hub, key: token}}
+  PET_NPROC_PER_NODE: auto
 envFrom: [{configMapRef: {name: settings}}]
 resources: {limits: {memory: 64Gi}}
 volumes:
@@ -932,6 +933,24 @@ def test_a_script_is_no_manifest(drarun, tmp_path):
         assert "--nodes is spec.workers" in run.err and len(run.err.splitlines()) == 1
     file.write_text("#!/usr/bin/env -S kubectl apply -f\n" + of_kind("Job", {"template": TRAIN}))
     assert "name: s" in drarun("import", file).ok().out
+
+
+@pytest.mark.parametrize("policy,env,said", [
+    ({}, {"PET_NPROC_PER_NODE": "auto"}, []),
+    ({"nprocPerNode": "gpu"}, {"PET_NPROC_PER_NODE": "gpu"}, ["spec.nprocPerNode: is now the variable PET_NPROC_PER_NODE"]),
+    ({"nprocPerNode": "2", "elasticPolicy": {"nProcPerNode": 8, "minReplicas": 2, "rdzvBackend": "c10d"}}, {"PET_NPROC_PER_NODE": "8"},
+     ["elasticPolicy.nProcPerNode: is now", "elasticPolicy.minReplicas: left out: the number of workers is fixed",
+      "elasticPolicy.rdzvBackend: left out: drarun tells torchrun where its rendezvous is, and static keeps"]),
+    ({"elasticPolicy": {"maxRestarts": 3, "rdzvBackend": "c10d"}},
+     {"PET_MAX_RESTARTS": "3", "PET_RDZV_BACKEND": "c10d", "PET_NPROC_PER_NODE": "auto"}, ["elasticPolicy.maxRestarts: is now the variable PET_MAX_RESTARTS"]),
+    ({"elasticPolicy": {"maxRestarts": 1, "rdzvBackend": "etcd"}}, {"PET_MAX_RESTARTS": "1", "PET_RDZV_BACKEND": "c10d", "PET_NPROC_PER_NODE": "auto"},
+     ["elasticPolicy.rdzvBackend: left out: drarun tells torchrun where its rendezvous is, which is c10d's"])])
+def test_processes_of_a_pytorchjob(drarun, policy, env, said):
+    """As the operator's variables say it to the torchrun of each pod."""
+    run = drarun("import", "-", input=of_kind("PyTorchJob", {**policy, "pytorchReplicaSpecs": {"Worker": {"replicas": 2, "template": TRAIN}}})).ok()
+    assert yaml.safe_load(run.out)["spec"]["env"] == env and all(line in run.err for line in said), run.err
+
+
 def test_pods_that_differ_and_have_no_names(drarun):
     pods = [{"kind": "Pod", "metadata": {"generateName": "train-"}, "spec": changed(TRAIN, image=image)["spec"]} for image in "ab"]
     run = drarun("import", "-", input=yaml.safe_dump_all(pods))
@@ -999,6 +1018,26 @@ def test_resources_of_a_trainjobs_node(drarun, base, own, made):
     assert spec.get("devices") == ({"gpus": {"count": 8, "resource": "nvidia.com/gpu"}} if "nvidia.com/gpu" in str(own) else None)
     node["spec"] = "no pod"
     assert "has no pod template" in drarun("import", "-", input=yaml.safe_dump_all([runtime, job])).err
+
+
+@pytest.mark.parametrize("each,base,own,count", [
+    (None, None, None, "1"), ("auto", {"requests": {"cpu": "1500m"}}, None, "2"), (None, {"limits": {"cpu": 4}, "requests": {"cpu": 3}}, None, "3"),
+    (None, {"limits": {"nvidia.com/gpu": 8}}, {"limits": {"cpu": "250m"}}, "1"), (None, None, {"limits": {"cpu": 4, "nvidia.com/gpu": 2}}, "auto"),
+    ("gpu", None, None, "gpu"), (5, None, None, "5")])
+def test_processes_of_a_trainjob(drarun, each, base, own, count):
+    """Trainer's "auto" is torchrun's where there are GPUs."""
+    runtime, job = yaml.safe_load_all((RUNTIMES / "trainjob-torch.yaml").read_text())
+    node = runtime["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
+    trainer = job["spec"]["trainer"]
+    for holder, key, value in ((trainer, "numProcPerNode", each), (node["spec"]["containers"][0], "resources", base), (trainer, "resourcesPerNode", own)):
+        holder.pop(key, None)
+        if value is not None:
+            holder[key] = value
+    run = drarun("import", "-", input=yaml.safe_dump_all([runtime, job])).ok()
+    assert next(yaml.safe_load_all(run.out))["spec"]["env"]["PET_NPROC_PER_NODE"] == count
+    assert f"torchrun starts {count} processes in each pod" in run.err
+
+
 
 
 def test_patches_of_a_trainjobs_runtime(drarun):

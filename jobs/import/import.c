@@ -22,19 +22,28 @@ static json_t *find_queue(const struct import *im)
     return json_object_get(json_object_get(metadata, "labels"), QUEUE_LABEL);
 }
 
-/* How many processes torchrun starts, as the operator gives it to the pod. */
-static void add_processes(const struct import *im, json_t *template)
+void import_torchrun(struct import *im, const char *name, json_t *value_take)
+{
+    if (!im->torchrun)
+        im->torchrun = json_object();
+    json_object_set_new(im->torchrun, name, value_take);
+}
+
+static void add_torchrun(const struct import *im, json_t *template)
 {
     json_t *container = import_first_container(template);
-    json_t *env = json_object_get(container, "env");
-    if (!im->processes)
+    json_t *env = json_object_get(container, "env"), *value = NULL;
+    const char *name = NULL;
+    if (!im->torchrun)
         return;
     if (!env) {
         env = json_array();
         json_object_set_new(container, "env", env);
     }
-    json_array_append_new(
-        env, json_pack("{s:s, s:O}", "name", "PET_NPROC_PER_NODE", "value", im->processes));
+    json_object_foreach(im->torchrun, name, value)
+    {
+        json_array_append_new(env, json_pack("{s:s, s:O}", "name", name, "value", value));
+    }
 }
 
 /* Volumes that a StatefulSet or LeaderWorkerSet makes for each pod: as ephemeral ones, which each
@@ -465,7 +474,7 @@ static int build(struct import *im, char *const program[], json_t **ret_job,
     }
     import_container(&im->pod, template, im->job);
     import_claims(im->objects, &im->pod, template, im->job);
-    add_processes(im, template);
+    add_torchrun(im, template);
     take_affinity(im, template);
     rc = take_program(im, program, template, err);
     if (rc < 0) {
@@ -501,7 +510,7 @@ int import_job(struct reader *files, size_t count, char *const program[], json_t
     if (rc == 0)
         *ret_classes = take_classes(objects);
     strlist_done(&im.own);
-    json_decref(im.processes);
+    json_decref(im.torchrun);
     json_decref(im.job);
     return rc;
 }

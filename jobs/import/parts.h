@@ -43,8 +43,8 @@ struct import {
     bool has_launcher;
     struct import_job jobs[2]; /* of a JobSet */
     struct import_runtime runtime;
-    json_t *processes; /* a text, for torchrun in each pod; NULL: none */
-    json_t *job;       /* the new spec */
+    json_t *torchrun; /* its variables in each pod, as the operator sets them; NULL: none */
+    json_t *job;      /* the new spec */
 };
 
 /* What an API server adds to metadata is no loss. */
@@ -174,6 +174,9 @@ void import_command(const struct reader_node *pod, json_t *template);
  * first container; options and script before it decide ranks, variables and directory. 1: done; 0:
  * no mpirun with a program was found; -EINVAL where what it starts is no job of ours. */
 int import_mpirun(struct import *im, json_t *template, struct drarun_error *err);
+
+/* A variable for the torchrun in each pod. */
+void import_torchrun(struct import *im, const char *name, json_t *value_take);
 
 /* The object at key, made where there is none; borrowed. NULL: the holder is no object. */
 json_t *import_child(json_t *object, const char *key);

@@ -204,32 +204,72 @@ int import_open_lws(struct import *im, struct drarun_error *err)
 
 /* ---- PyTorchJob ---- */
 
+/* elasticPolicy on the fixed number of workers. torchrun's static rendezvous, which the ranks'
+ * order needs, cannot start all workers' processes again; c10d can. */
+static void take_elastic(struct import *im)
+{
+    static const char *const unused[][2] = {
+        {"minReplicas", "the number of workers is fixed"},
+        {"maxReplicas", "the number of workers is fixed"},
+        {"metrics", "the number of workers is fixed"},
+        {"rdzvHost", "drarun tells torchrun where its rendezvous is"},
+        {"rdzvPort", "drarun tells torchrun where its rendezvous is"},
+        {"rdzvId", "drarun tells torchrun where its rendezvous is"},
+        {"rdzvConf", "give torchrun its --rdzv-conf in the command"},
+        {"standalone", "drarun tells torchrun where its rendezvous is"},
+    };
+    struct reader_node policy, restarts, backend;
+    if (!import_object(&im->spec, "elasticPolicy", &policy))
+        return;
+    import_leave_out(&policy, unused, ARRAY_LEN(unused));
+    import_rest(&policy,
+                "minReplicas maxReplicas metrics rdzvHost rdzvPort rdzvId rdzvConf rdzvBackend "
+                "standalone nProcPerNode maxRestarts",
+                "a job has no such setting");
+    bool restarts_itself =
+        reader_get(&policy, "maxRestarts", &restarts) && json_integer_value(restarts.value) > 0;
+    if (restarts_itself) {
+        import_torchrun(im, "PET_MAX_RESTARTS",
+                        json_sprintf("%" JSON_INTEGER_FORMAT, json_integer_value(restarts.value)));
+        import_torchrun(im, "PET_RDZV_BACKEND", json_string("c10d"));
+        reader_fail(&restarts, "is now the variable PET_MAX_RESTARTS, which torchrun reads, beside "
+                               "PET_RDZV_BACKEND=c10d, as its static rendezvous cannot restart; "
+                               "with spec.restarts the whole job starts again");
+    }
+    if (reader_get(&policy, "rdzvBackend", &backend) &&
+        !(restarts_itself && strcmp(import_text(&policy, "rdzvBackend"), "c10d") == 0))
+        reader_fail(&backend, "left out: drarun tells torchrun where its rendezvous is%s",
+                    restarts_itself ? ", which is c10d's"
+                                    : ", and static keeps ranks in the order of the workers");
+}
+
 /* As the operator has it: one process a pod, which may be torchrun. */
 static void take_processes(struct import *im)
 {
-    struct reader_node each;
+    struct reader_node elastic, each;
     json_object_set_new(im->job, "ranksPerWorker", json_integer(1));
     json_object_set_new(im->job, "launch", json_string("env"));
-    if (!reader_get(&im->spec, "nprocPerNode", &each))
+    take_elastic(im);
+    if (!(import_object(&im->spec, "elasticPolicy", &elastic) &&
+          reader_get(&elastic, "nProcPerNode", &each)) &&
+        !reader_get(&im->spec, "nprocPerNode", &each)) {
+        import_torchrun(im, "PET_NPROC_PER_NODE", json_string("auto"));
         return;
-    if (json_is_integer(each.value))
-        im->processes = json_sprintf("%d", (int)json_integer_value(each.value));
-    else
-        im->processes = json_incref(each.value);
+    }
+    import_torchrun(im, "PET_NPROC_PER_NODE",
+                    json_is_integer(each.value)
+                        ? json_sprintf("%" JSON_INTEGER_FORMAT, json_integer_value(each.value))
+                        : json_incref(each.value));
     reader_fail(&each, "is now the variable PET_NPROC_PER_NODE, which torchrun reads");
 }
 
 int import_open_pytorch(struct import *im, struct drarun_error *err)
 {
-    static const char *const unused[][2] = {
-        {"elasticPolicy", "the number of workers is fixed"},
-    };
     struct reader_node policy, worker, template;
     if (import_object(&im->spec, "runPolicy", &policy)) {
         import_policy(im, &policy);
         import_rest_of_policy(&policy);
     }
-    import_leave_out(&im->spec, unused, ARRAY_LEN(unused));
     import_rest(&im->spec, "nprocPerNode pytorchReplicaSpecs runPolicy elasticPolicy",
                 "a job has no such setting");
     take_processes(im);

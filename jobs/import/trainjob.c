@@ -8,6 +8,7 @@
 #include "jobs/import/parts.h"
 #include "lib/base/error.h"
 #include "lib/doc/value.h"
+#include "lib/dra/quantity_read.h"
 
 #define CLUSTER_RUNTIME "ClusterTrainingRuntime"
 #define ANCESTOR "trainer.kubeflow.org/trainjob-ancestor-step"
@@ -360,22 +361,66 @@ static json_t *number_of(const struct reader_node *trainer, const json_t *policy
     return own ? own : json_object_get(policy, key);
 }
 
+static bool is_gpu(const char *resource)
+{
+    return strcasestr(resource, "gpu") != NULL;
+}
+
+/* Whole CPUs of the list, rounded up; 0: none. */
+static json_int_t cpus_of(const json_t *amounts)
+{
+    const json_t *value = json_object_get(amounts, "cpu");
+    struct cel_quantity quantity;
+    if (!value || quantity_read(value, "cpu", &quantity, NULL) < 0)
+        return 0;
+    double much = cel_quantity_real(&quantity);
+    json_int_t whole = much > 0 && much < INT32_MAX ? (json_int_t)much : 0;
+    return whole + (whole < much);
+}
+
+/* Trainer's "auto": torchrun's own on GPUs, which is one process for each, else one for each CPU.
+ * Those that the TrainJob asks for take the place of the runtime's. */
+static json_t *automatic(const struct reader_node *trainer, const json_t *container)
+{
+    static const char *const parts[] = {"requests", "limits"};
+    const json_t *resources = json_object_get(trainer->value, "resourcesPerNode");
+    const char *name = NULL;
+    json_t *value = NULL;
+    json_int_t cpus = 0;
+    if (!json_is_object(resources))
+        resources = json_object_get(container, "resources");
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+        json_t *amounts = json_object_get(resources, parts[i]);
+        json_object_foreach(amounts, name, value)
+        {
+            if (is_gpu(name))
+                return json_string("auto");
+        }
+        cpus = cpus ? cpus : cpus_of(amounts);
+    }
+    return json_sprintf("%" JSON_INTEGER_FORMAT, cpus ? cpus : 1);
+}
+
 static void take_ranks(struct import *im, const struct reader_node *trainer,
-                       const struct reader_node *policy)
+                       const struct reader_node *policy, const struct import_job *job)
 {
     const json_t *torch = json_object_get(policy->value, "torch");
     json_t *nodes = number_of(trainer, policy->value, "numNodes");
     json_t *each = number_of(trainer, torch, "numProcPerNode");
+    const char *word = json_string_value(each);
     json_object_set_new(im->job, "workers", nodes ? json_incref(nodes) : json_integer(1));
     json_object_set_new(im->job, "ranksPerWorker", json_integer(1));
     json_object_set_new(im->job, "launch", json_string("env"));
     if (!torch)
         return;
-    im->processes = json_is_integer(each) ? json_sprintf("%d", (int)json_integer_value(each))
-                    : each                ? json_incref(each)
-                                          : json_string("auto");
+    json_t *count = json_is_integer(each)
+                        ? json_sprintf("%" JSON_INTEGER_FORMAT, json_integer_value(each))
+                    : each && !(word && strcmp(word, "auto") == 0)
+                        ? json_incref(each)
+                        : automatic(trainer, container_named(pod_of(job), "containers", NODE));
     reader_fail(policy, "torchrun starts %s processes in each pod, by PET_NPROC_PER_NODE",
-                json_string_value(im->processes) ? json_string_value(im->processes) : "auto");
+                json_string_value(count) ? json_string_value(count) : "auto");
+    import_torchrun(im, "PET_NPROC_PER_NODE", count);
 }
 
 /* One of the nodes is the launcher's pod, or none: here all are workers. */
@@ -455,6 +500,6 @@ int import_open_trainjob(struct import *im, struct drarun_error *err)
     if (mpi)
         take_mpi(im, &own, &policy, trainer, nodes);
     else
-        take_ranks(im, &own, &policy);
+        take_ranks(im, &own, &policy, workers);
     return 0;
 }
