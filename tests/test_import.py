@@ -1038,6 +1038,13 @@ def test_processes_of_a_trainjob(drarun, each, base, own, count):
     assert f"torchrun starts {count} processes in each pod" in run.err
 
 
+@pytest.mark.parametrize("policy,said", [({"xgboost": {}}, "Trainer tells XGBoost's workers of their tracker by DMLC_TRACKER_URI"),
+                                         ({"flux": {}}, "Flux starts the ranks"), ({"other": {}}, "mlPolicy.other: left out: a job has no such policy")])
+def test_policies_of_a_runtime(drarun, policy, said):
+    runtime, job = yaml.safe_load_all((RUNTIMES / "trainjob-torch.yaml").read_text())
+    runtime["spec"]["mlPolicy"] = {"numNodes": 1, **policy}
+    run = drarun("import", "-", input=yaml.safe_dump_all([runtime, job]))
+    assert run.rc == (0 if "other" in policy else 65) and said in run.err, repr(run)
 
 
 def test_patches_of_a_trainjobs_runtime(drarun):

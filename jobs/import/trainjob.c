@@ -445,6 +445,23 @@ static void take_mpi(struct import *im, const struct reader_node *trainer,
 
 /* ---- all of it ---- */
 
+/* Where Trainer itself starts ranks, or tells them of one another, in a way that a job has not. */
+static int check_policy(const struct reader_node *policy, struct drarun_error *err)
+{
+    static const char *const others[][2] = {
+        {"flux", "Flux starts the ranks of this runtime: write the job with the program that it "
+                 "starts as command"},
+        {"xgboost", "Trainer tells XGBoost's workers of their tracker by DMLC_TRACKER_URI, "
+                    "DMLC_TRACKER_PORT, DMLC_TASK_ID and DMLC_NUM_WORKER: write the job with a "
+                    "program that takes MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE for them"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(others); i++)
+        if (json_object_get(policy->value, others[i][0]))
+            return refuse_at(policy, err, others[i][1]);
+    import_rest(policy, "numNodes torch mpi jax", "a job has no such policy");
+    return 0;
+}
+
 static void take_rest(struct import *im)
 {
     static const char *const unused[][2] = {
@@ -475,17 +492,17 @@ int import_open_trainjob(struct import *im, struct drarun_error *err)
     if (!trainer->template.value)
         return refuse_at(im->runtime.object, err,
                          "no job of the runtime has the label " ANCESTOR ": trainer");
-    if (!import_object(&im->runtime.spec, "mlPolicy", &policy))
+    if (import_object(&im->runtime.spec, "mlPolicy", &policy))
+        rc = check_policy(&policy, err);
+    else
         policy = im->runtime.spec;
+    if (rc < 0)
+        return rc;
     if (!import_object(&im->spec, "trainer", &own))
         own = im->spec; /* which has none of these keys */
     else
         import_rest(&own, "image command args env numNodes numProcPerNode resourcesPerNode",
                     "a job has no such setting");
-    if (json_object_get(policy.value, "flux"))
-        return refuse_at(&policy, err,
-                         "Flux starts the ranks of this runtime: write the job with the program "
-                         "that it starts as command");
     bool mpi = json_object_get(policy.value, "mpi") && nodes->template.value;
     const struct import_job *workers = mpi ? nodes : trainer;
     set_trainer(&own, trainer, true);
