@@ -951,6 +951,16 @@ def test_processes_of_a_pytorchjob(drarun, policy, env, said):
     assert yaml.safe_load(run.out)["spec"]["env"] == env and all(line in run.err for line in said), run.err
 
 
+@pytest.mark.parametrize("suspend", [True, False])
+def test_a_suspended_job_of_a_queue(drarun, suspend):
+    """Only Kueue would resume it, and it does so by itself."""
+    text = of_kind("Job", {"suspend": suspend, "template": TRAIN})
+    assert yaml.safe_load(drarun("import", "-", input=text).ok().out)["spec"]["suspend"] == suspend
+    run = drarun("import", "-", input=text.replace("name: s\n", "name: s\n  labels: {kueue.x-k8s.io/queue-name: q}\n", 1)).ok()
+    assert "suspend" not in yaml.safe_load(run.out)["spec"]
+    assert ("spec.suspend: left out: Kueue suspends and resumes the job itself" in run.err) == suspend
+
+
 def test_pods_that_differ_and_have_no_names(drarun):
     pods = [{"kind": "Pod", "metadata": {"generateName": "train-"}, "spec": changed(TRAIN, image=image)["spec"]} for image in "ab"]
     run = drarun("import", "-", input=yaml.safe_dump_all(pods))

@@ -404,6 +404,12 @@ def test_short_file_is_named_after_its_file(drarun, tmp_path):
     assert drarun("validate", file).ok().out == f"{file}: ok (job my-job, 1 worker)\n"
 
 
+@pytest.mark.parametrize("queue,said", [("", ""), ("queue: q\n", ", which its queue does not change")])
+def test_a_suspended_job(drarun, queue, said):
+    run = drarun("validate", "-", input=f"suspend: true\nimage: i\ncommand: [c]\n{queue}").ok()
+    assert run.out == f"-: ok (job job, 1 worker, suspended until spec.suspend is false{said})\n"
+
+
 @pytest.mark.parametrize("version,imported", [("batch/v1", True), ("batch.volcano.sh/v1alpha1", False)])
 def test_kinds_that_import_takes(drarun, version, imported):
     run = drarun("validate", "-", input=f"apiVersion: {version}\nkind: Job\nmetadata: {{name: j}}\nspec: {{image: i, command: [c]}}\n")

@@ -16,7 +16,7 @@
 
 #define QUEUE_LABEL "kueue.x-k8s.io/queue-name"
 
-static json_t *find_queue(const struct import *im)
+json_t *import_queue(const struct import *im)
 {
     json_t *metadata = json_object_get(im->workload->value, "metadata");
     return json_object_get(json_object_get(metadata, "labels"), QUEUE_LABEL);
@@ -168,8 +168,8 @@ static void take_controller(const struct import *im, json_t *template)
 {
     const json_t *workers = json_object_get(im->job, "workers");
     struct import_controller of = {
-        .queued = find_queue(im) != NULL,
-        .index_is_worker = !find_queue(im),
+        .queued = import_queue(im) != NULL,
+        .index_is_worker = !import_queue(im),
         .workers = workers ? json_integer_value(workers) : 1,
         .service = "",
     };
@@ -338,7 +338,7 @@ static json_t *in_order(json_t *job)
 static void take_affinity(struct import *im, json_t *template)
 {
     struct import_affinity affinity = {
-        .job = import_name(im->workload), .queued = find_queue(im) != NULL, .own = &im->own};
+        .job = import_name(im->workload), .queued = import_queue(im) != NULL, .own = &im->own};
     import_affinity(&affinity, &im->pod, template);
 }
 
@@ -357,7 +357,7 @@ static void explain_spread(const struct import *im, json_t *template)
         .roles = &role,
         .role_count = 1,
         .workers = (uint32_t)json_integer_value(json_object_get(im->job, "workers")),
-        .claims = find_queue(im) ? SPEC_CLAIMS_TEMPLATE : SPEC_CLAIMS_DIRECT,
+        .claims = import_queue(im) ? SPEC_CLAIMS_TEMPLATE : SPEC_CLAIMS_DIRECT,
     };
     if (node_spread_of(&spec, &role, false, NULL) == NODE_SPREAD_BY_SPEC)
         reader_fail(im->workload,
@@ -402,7 +402,7 @@ static void take_metadata(const struct import *im, json_t *metadata)
 static json_t *document(const struct import *im)
 {
     json_t *from = json_object_get(im->workload->value, "metadata"), *metadata = json_object();
-    json_t *queue = find_queue(im);
+    json_t *queue = import_queue(im);
     json_object_set_new(metadata, "name", json_string(im->name));
     if (json_object_get(from, "namespace"))
         json_object_set(metadata, "namespace", json_object_get(from, "namespace"));

@@ -91,6 +91,9 @@ int import_open_replicated(const struct reader_node *item, struct import_job *jo
 /* How the job of a JobSet (its spec) ends and starts again. */
 void import_take_set_policy(struct import *im, const struct reader_node *set);
 
+/* The name of the workload's queue in Kueue; NULL: none. Borrowed. */
+json_t *import_queue(const struct import *im);
+
 /* The text of a member, "" when it is none. */
 const char *import_text(const struct reader_node *object, const char *key);
 

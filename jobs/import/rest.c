@@ -8,6 +8,19 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/nearest.h"
 
+/* With a queue the launcher's own Job would stay suspended: Kueue looks after the workers' alone.
+ */
+static void take_suspend(struct import *im, const struct reader_node *policy)
+{
+    struct reader_node node;
+    if (!reader_get(policy, "suspend", &node) || !json_is_boolean(node.value))
+        return;
+    if (!import_queue(im))
+        json_object_set(im->job, "suspend", node.value);
+    else if (json_is_true(node.value))
+        reader_fail(&node, "left out: Kueue suspends and resumes the job itself");
+}
+
 /* What Job and MPIJob's runPolicy share. */
 void import_policy(struct import *im, const struct reader_node *policy)
 {
@@ -19,8 +32,7 @@ void import_policy(struct import *im, const struct reader_node *policy)
         snprintf(text, sizeof text, "%" JSON_INTEGER_FORMAT "s", json_integer_value(node.value));
         json_object_set_new(im->job, "timeouts", json_pack("{s:s}", "total", text));
     }
-    if (reader_get(policy, "suspend", &node) && json_is_boolean(node.value))
-        json_object_set(im->job, "suspend", node.value);
+    take_suspend(im, policy);
 }
 
 void import_rest(const struct reader_node *object, const char *known, const char *why)

@@ -52,5 +52,8 @@ char *drarun_spec_summary(const struct drarun_spec *spec)
     }
     if (job->compute_domain)
         buf_add_str(&out, ", a ComputeDomain");
+    if (job->suspend)
+        buf_printf(&out, ", suspended until spec.suspend is false%s",
+                   job->queue ? ", which its queue does not change" : "");
     return buf_take(&out);
 }
