@@ -961,6 +961,14 @@ def test_a_suspended_job_of_a_queue(drarun, suspend):
     assert ("spec.suspend: left out: Kueue suspends and resumes the job itself" in run.err) == suspend
 
 
+def test_amounts_that_kueue_may_change(drarun):
+    keys = [f"kueue.x-k8s.io/{key}" for key in ("job-min-parallelism", "job-completions-equal-parallelism", "elastic-job")]
+    run = drarun("import", "-", input=yaml.safe_dump({"kind": "Job", "spec": {"template": TRAIN}, "metadata": {
+        "name": "s", "labels": {"kueue.x-k8s.io/queue-name": "q"}, "annotations": {**dict.fromkeys(keys, "1"), "a": "b"}}})).ok()
+    assert yaml.safe_load(run.out)["metadata"]["annotations"] == {"a": "b"}
+    assert all(f'metadata.annotations["{key}"]: left out: the size of a job is fixed' in run.err for key in keys), run.err
+
+
 def test_pods_that_differ_and_have_no_names(drarun):
     pods = [{"kind": "Pod", "metadata": {"generateName": "train-"}, "spec": changed(TRAIN, image=image)["spec"]} for image in "ab"]
     run = drarun("import", "-", input=yaml.safe_dump_all(pods))

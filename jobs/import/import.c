@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "jobs/import/parts.h"
+#include "jobs/manifests/limits.h"
 #include "jobs/ranks/rankenv.h"
 #include "jobs/spec/node_spread.h"
 #include "jobs/spec/spec.h"
@@ -390,6 +391,8 @@ static void take_metadata(const struct import *im, json_t *metadata)
                                 "left out: a job has no such placement: a podAffinity by this "
                                 "topologyKey in spec.template.spec.affinity keeps its workers "
                                 "together");
+            else if (limits_has_other_size(key))
+                reader_fail_key(&list, key, "left out: the size of a job is fixed");
             else if (json_is_string(value) &&
                      strncmp(key, "drarun.dev/", strlen("drarun.dev/")) != 0)
                 json_object_set(import_child(metadata, keys[i]), key, value);

@@ -11,6 +11,7 @@
 #include "lib/base/error.h"
 
 #define OWN_PREFIX "drarun.dev/"
+#define KUEUE_PREFIX "kueue.x-k8s.io/"
 
 #define refuse(err, ...) error_kind(err, DRARUN_ERR_SPEC, EINVAL, __VA_ARGS__)
 
@@ -64,6 +65,27 @@ static int check_label(const char *path, const char *key, const char *value,
     return 0;
 }
 
+bool limits_has_other_size(const char *annotation)
+{
+    static const char *const names[] = {"job-min-parallelism", "job-completions-equal-parallelism",
+                                        "elastic-job"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (strncmp(annotation, KUEUE_PREFIX, strlen(KUEUE_PREFIX)) == 0 &&
+            strcmp(annotation + strlen(KUEUE_PREFIX), names[i]) == 0)
+            return true;
+    return false;
+}
+
+static int check_annotation(const struct job_spec *spec, const char *key, struct drarun_error *err)
+{
+    if (spec->queue && limits_has_other_size(key))
+        return refuse(err,
+                      "metadata.annotations[\"%s\"]: Kueue would start fewer workers than the job "
+                      "waits for: the size of a job is fixed; leave it out",
+                      key);
+    return check_label("metadata.annotations", key, NULL, err);
+}
+
 static int check_labels(const struct job_spec *spec, struct drarun_error *err)
 {
     const char *key;
@@ -79,7 +101,7 @@ static int check_labels(const struct job_spec *spec, struct drarun_error *err)
     json_object_foreach(spec->annotations, key, value)
     {
         if (rc == 0)
-            rc = check_label("metadata.annotations", key, NULL, err);
+            rc = check_annotation(spec, key, err);
         size += strlen(key) + json_string_length(value);
     }
     if (rc == 0 && size > LIMIT_ANNOTATIONS)

@@ -25,4 +25,7 @@
 /* -EINVAL with the field, the limit and what to do; kind DRARUN_ERR_SPEC. */
 int limits_check(const struct job_spec *spec, struct drarun_error *err);
 
+/* Is it an annotation by which Kueue starts only some of a job's workers? */
+bool limits_has_other_size(const char *annotation);
+
 #endif

@@ -92,6 +92,11 @@ static void test_labels(void **state)
     struct job_spec spec = job();
     spec.annotations = json_pack("{s:s}", "note", "two words, and more");
     expect(&spec, NULL);
+    json_object_set_new(spec.annotations, "kueue.x-k8s.io/job-min-parallelism", json_string("1"));
+    expect(&spec, NULL);
+    spec.queue = "q";
+    expect(&spec, "metadata.annotations[\"kueue.x-k8s.io/job-min-parallelism\"]: Kueue would start "
+                  "fewer workers");
     json_decref(spec.annotations);
 }
 
