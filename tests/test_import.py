@@ -969,6 +969,37 @@ def test_amounts_that_kueue_may_change(drarun):
     assert all(f'metadata.annotations["{key}"]: left out: the size of a job is fixed' in run.err for key in keys), run.err
 
 
+WRITTEN = {"batch.kubernetes.io/controller-uid": "u", "batch.kubernetes.io/job-name": "s", "controller-uid": "u", "job-name": "s"}
+
+
+def test_what_controllers_have_written(imported):
+    """By these labels another Job would adopt the workers, and a queue's Job is refused; fields read what is the author's."""
+    template = changed(TRAIN, env=[field("INDEX", INDEX), field("GROUP", "metadata.labels['group-name']"),
+                                   field("NAME", "metadata.labels['batch.kubernetes.io/job-name']")])
+    template["metadata"] = {"labels": {"a": "b", "group-name": "g", "job-role": "r", "scheduling.x-k8s.io/pod-group": "p", **WRITTEN},
+                            "annotations": {"batch.kubernetes.io/job-completion-index": "1"}}
+    spec, notes = imported(yaml.safe_dump({"kind": "Job", "spec": {"template": template}, "metadata": {
+        "name": "s", "annotations": {"batch.kubernetes.io/job-tracking": ""}}}))
+    assert spec["template"]["metadata"] == {"labels": {"a": "b", "group-name": "g", "scheduling.x-k8s.io/pod-group": "p"}}
+    assert "metadata.labels: left out, as another controller sets them: batch.kubernetes.io/controller-uid" in notes
+    assert 'annotations["batch.kubernetes.io/job-tracking"]: left out: another controller sets it' in notes
+    assert "INDEX is now from drarun.dev/worker" in notes and "NAME will be empty" in notes and "GROUP will" not in notes
+
+
+@pytest.mark.parametrize("uid", [None, "u"])
+def test_a_pod_that_has_run(imported, uid):
+    """Its node, its priority as a number and its token are those of this Pod."""
+    token = {"name": "kube-api-access-x", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}
+    pod = changed(TRAIN, volumeMounts=[{"name": "kube-api-access-x", "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"}])
+    pod["spec"].update(nodeName="node-1", priority=0, preemptionPolicy="Never", volumes=[token, {"name": "d", "emptyDir": {}}])
+    spec, notes = imported(yaml.safe_dump({"kind": "Pod", "spec": pod["spec"], "metadata": {"name": "s", **({"uid": uid} if uid else {})}}))
+    kept = spec["template"]["spec"]
+    for key in ("nodeName", "priority", "preemptionPolicy"):
+        assert (key in kept) == (not uid) and (f"spec.{key}: left out: " in notes) == bool(uid)
+    assert [each["name"] for each in kept["volumes"]] == (["d"] if uid else ["kube-api-access-x", "d"])
+    assert ("volumeMounts" in first(spec)) == (not uid)
+
+
 def test_pods_that_differ_and_have_no_names(drarun):
     pods = [{"kind": "Pod", "metadata": {"generateName": "train-"}, "spec": changed(TRAIN, image=image)["spec"]} for image in "ab"]
     run = drarun("import", "-", input=yaml.safe_dump_all(pods))

@@ -8,6 +8,7 @@
 #include "jobs/import/import.h"
 #include "jobs/import/parts.h"
 #include "lib/base/nearest.h"
+#include "lib/base/unconst.h"
 
 #define EXCLUSIVE_TOPOLOGY "/exclusive-topology" /* of JobSet and LeaderWorkerSet */
 
@@ -49,13 +50,6 @@ bool import_is_foreign(const char *key)
     return words_index(names, key, strlen(key)) >= 0;
 }
 
-/* A queue's job is an Indexed Job, which gives its pods an index. */
-static bool is_given(bool queued, const char *key)
-{
-    return queued && (strcmp(key, "JOB_COMPLETION_INDEX") == 0 ||
-                      strcmp(key, "batch.kubernetes.io/job-completion-index") == 0);
-}
-
 /* The key of metadata.labels['KEY'] and metadata.annotations['KEY']; false: another field. */
 static bool read_key(const char *path, char *key, size_t size)
 {
@@ -64,6 +58,52 @@ static bool read_key(const char *path, char *key, size_t size)
         return false;
     snprintf(key, size, "%.*s", (int)(end - begin - 1), begin + 1);
     return true;
+}
+
+/* The Job controller's own: as labels of a template another Job's are refused, and a Job adopts
+ * pods by them. */
+static bool is_of_jobs(const char *key)
+{
+    return strncmp(key, "batch.kubernetes.io/", strlen("batch.kubernetes.io/")) == 0 ||
+           words_index("job-name controller-uid", key, strlen(key)) >= 0;
+}
+
+/* Does a field of the pod's containers and volumes read the label or annotation? */
+static bool is_read(json_t *value, const char *key)
+{
+    const char *name = NULL;
+    json_t *inner = NULL;
+    char own[320];
+    bool found = false;
+    size_t i;
+    json_array_foreach(value, i, inner)
+    {
+        found |= is_read(inner, key);
+    }
+    json_object_foreach(value, name, inner)
+    {
+        const char *path = json_string_value(inner);
+        found |= path && strcmp(name, "fieldPath") == 0 && read_key(path, own, sizeof own) &&
+                 strcmp(own, key) == 0;
+        found |= is_read(inner, key);
+    }
+    return found;
+}
+
+bool import_is_written(const char *key, const json_t *pod)
+{
+    static const char group[] = "scheduling.x-k8s.io/pod-group"; /* which its author gives */
+    if (!import_is_foreign(key) || strncmp(key, group, strlen(group)) == 0)
+        return false;
+    return is_of_jobs(key) || words_index(indices, key, strlen(key)) >= 0 ||
+           !is_read(unconst(pod), key);
+}
+
+/* A queue's job is an Indexed Job, which gives its pods an index. */
+static bool is_given(bool queued, const char *key)
+{
+    return queued && (strcmp(key, "JOB_COMPLETION_INDEX") == 0 ||
+                      strcmp(key, "batch.kubernetes.io/job-completion-index") == 0);
 }
 
 static bool has_own(const json_t *template, const char *key)

@@ -94,15 +94,27 @@ static void put_ranks_first(const struct import *im, json_t *pod)
                        "first in the job, which starts them there");
 }
 
+static void take_marks(const struct reader_node *metadata, const char *part, const json_t *pod,
+                       json_t *kept)
+{
+    json_t *copy = json_deep_copy(json_object_get(metadata->value, part));
+    import_written(metadata, part, pod, copy);
+    if (json_is_object(copy) && json_object_size(copy) == 0)
+        json_decref(copy);
+    else
+        json_object_set_new(kept, part, copy);
+}
+
 static json_t *copy_template(const struct import *im)
 {
     json_t *copy = json_object();
     json_t *metadata = json_object_get(im->template.value, "metadata");
     json_t *kept = json_object(), *pod = json_deep_copy(im->pod.value);
+    struct reader_node from;
     static const char *const keys[] = {"labels", "annotations"};
     for (size_t i = 0; i < ARRAY_LEN(keys); i++)
-        if (json_object_get(metadata, keys[i]))
-            json_object_set_new(kept, keys[i], json_deep_copy(json_object_get(metadata, keys[i])));
+        if (import_object(&im->template, "metadata", &from) && json_object_get(metadata, keys[i]))
+            take_marks(&from, keys[i], pod, kept);
     if (json_object_size(kept) > 0)
         json_object_set(copy, "metadata", kept);
     json_decref(kept);
@@ -393,6 +405,8 @@ static void take_metadata(const struct import *im, json_t *metadata)
                                 "together");
             else if (limits_has_other_size(key))
                 reader_fail_key(&list, key, "left out: the size of a job is fixed");
+            else if (import_is_written(key, NULL))
+                reader_fail_key(&list, key, "left out: another controller sets it");
             else if (json_is_string(value) &&
                      strncmp(key, "drarun.dev/", strlen("drarun.dev/")) != 0)
                 json_object_set(import_child(metadata, keys[i]), key, value);
@@ -467,6 +481,7 @@ static int build(struct import *im, char *const program[], json_t **ret_job,
         return rc;
     json_t *template = copy_template(im);
     import_remove_own(&im->own, template);
+    import_placed(im->workload, &im->pod, template);
     if (!json_is_object(import_first_container(template))) {
         json_decref(template);
         return import_refuse(im->workload, err, "has no container");

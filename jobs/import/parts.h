@@ -108,6 +108,16 @@ bool import_is_pod(const struct reader_node *object);
 int import_refuse(const struct reader_node *object, struct drarun_error *err, const char *format,
                   ...) __attribute__((format(printf, 3, 4)));
 
+/* The labels or annotations (part) of metadata in kept, without those that controllers have set; a
+ * remark names them. pod: what may read them, or NULL. */
+void import_written(const struct reader_node *metadata, const char *part, const json_t *pod,
+                    json_t *kept);
+/* Takes out of our copy of a Pod's template what the cluster has set in the Pod that kubectl get
+ * prints. */
+void import_placed(const struct reader_node *object, const struct reader_node *pod,
+                   json_t *template);
+
+
 /* Whether two Pods, or templates, can be workers of one job; -EINVAL names the first difference
  * with its file and line; names: what messages call them. own: gets the paths that differ and may,
  * which no worker keeps ("spec.hostname"). */
@@ -154,6 +164,9 @@ void import_nccl_variable(const struct reader_node *node, const char *name, cons
 
 /* A label or annotation that another controller of jobs puts on its pods. */
 bool import_is_foreign(const char *key);
+/* Whether it is of no use for a job: such a one which the pod (or NULL) does not read, or has with
+ * another value here. */
+bool import_is_written(const char *key, const json_t *pod);
 /* An annotation of a workload by which its controller gives each group a domain of its own. */
 bool import_is_exclusive(const char *annotation);
 struct import_controller {
