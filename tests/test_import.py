@@ -1000,6 +1000,14 @@ def test_a_pod_that_has_run(imported, uid):
     assert ("volumeMounts" in first(spec)) == (not uid)
 
 
+def test_a_group_of_the_scheduler(imported):
+    pod = changed(TRAIN)
+    pod["spec"]["schedulingGroup"] = {"podGroupName": "g"}
+    spec, notes = imported(of_kind("Job", {"template": pod}))
+    assert "schedulingGroup" not in spec["template"]["spec"]
+    assert "schedulingGroup: left out: drarun places all workers or none itself" in notes
+
+
 def test_pods_that_differ_and_have_no_names(drarun):
     pods = [{"kind": "Pod", "metadata": {"generateName": "train-"}, "spec": changed(TRAIN, image=image)["spec"]} for image in "ab"]
     run = drarun("import", "-", input=yaml.safe_dump_all(pods))

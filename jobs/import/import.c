@@ -105,6 +105,16 @@ static void take_marks(const struct reader_node *metadata, const char *part, con
         json_object_set_new(kept, part, copy);
 }
 
+/* Groups of the scheduler, which are objects of their own. */
+static void leave_groups(const struct import *im, json_t *pod)
+{
+    static const char *const keys[] = {"schedulingGroup", "workloadRef"};
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+        if (json_object_del(pod, keys[i]) == 0)
+            reader_fail_key(&im->pod, keys[i],
+                            "left out: drarun places all workers or none itself");
+}
+
 static json_t *copy_template(const struct import *im)
 {
     json_t *copy = json_object();
@@ -121,6 +131,7 @@ static json_t *copy_template(const struct import *im)
     if (pod && json_object_get(pod, "restartPolicy"))
         json_object_del(pod, "restartPolicy"); /* the job restarts as a whole */
     json_object_set_new(copy, "spec", pod);
+    leave_groups(im, pod);
     put_ranks_first(im, pod);
     take_volumes(im, pod);
     return copy;
