@@ -1000,6 +1000,22 @@ def test_a_pod_that_has_run(imported, uid):
     assert ("volumeMounts" in first(spec)) == (not uid)
 
 
+@pytest.mark.parametrize("handler,about", [
+    ({"tcpSocket": {"port": 22}}, True), ({"tcpSocket": {"port": "ssh"}}, True), ({"tcpSocket": {"port": "web"}}, False),
+    ({"exec": {"command": ["pgrep", "sshd"]}}, True), ({"exec": {"command": ["sh", "-c", "service ssh start"]}}, True),
+    ({"httpGet": {"port": 8080}}, False)])
+def test_probes_and_hooks_of_sshd(imported, handler, about):
+    """The kubelet would end each worker in which no sshd answers."""
+    pod = changed(TRAIN, ports=[{"name": "ssh", "containerPort": 2222}, {"name": "web", "containerPort": 80}], livenessProbe=handler,
+                  readinessProbe=handler, lifecycle={"postStart": handler})
+    for program in ([], ["app"]):
+        spec, notes = imported(of_kind("Job", {"template": pod}), *program)
+        for key in ("livenessProbe", "readinessProbe", "lifecycle"):
+            assert (key in first(spec)) == (not about), key
+        assert notes.count(": left out: there is no sshd in a worker") == 3 * about
+        assert ("livenessProbe: stays, though the program is another one now" in notes) == (not about and bool(program)), notes
+
+
 def test_a_group_of_the_scheduler(imported):
     pod = changed(TRAIN)
     pod["spec"]["schedulingGroup"] = {"podGroupName": "g"}

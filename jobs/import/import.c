@@ -510,6 +510,7 @@ static int build(struct import *im, char *const program[], json_t **ret_job,
         json_decref(template);
         return rc;
     }
+    import_probes(&im->pod, template);
     explain_spread(im, template);
     import_vendor_script(im->has_launcher ? &im->launcher : &im->pod, template);
     explain_others(im, template);

@@ -117,6 +117,8 @@ void import_written(const struct reader_node *metadata, const char *part, const 
 void import_placed(const struct reader_node *object, const struct reader_node *pod,
                    json_t *template);
 
+/* What stands in a container for sshd's sake goes from our copy, each with a remark. */
+void import_sshd(const struct reader_node *container, json_t *copy);
 
 /* Whether two Pods, or templates, can be workers of one job; -EINVAL names the first difference
  * with its file and line; names: what messages call them. own: gets the paths that differ and may,
@@ -153,6 +155,9 @@ enum import_variable { IMPORT_VARIABLE_OTHER, IMPORT_VARIABLE_DERIVED, IMPORT_VA
 
 /* Whether what a worker holds decides the variable, or each rank has its own. */
 enum import_variable import_variable(const char *name);
+/* A remark on each probe that can end a worker and was made for a program that is replaced. */
+void import_probes(const struct reader_node *pod, const json_t *template);
+
 
 /* devices.gpus from the limit of an extended resource; environment variables that are derived or
  * move to nccl.env. Works on the first container. */

@@ -199,26 +199,6 @@ static void take_env(const struct reader_node *container, json_t *copy, json_t *
         json_object_del(copy, "env");
 }
 
-/* sshd's ports. */
-static void take_ports(const struct reader_node *container, json_t *copy)
-{
-    struct reader_node ports, number;
-    if (!reader_get(container, "ports", &ports))
-        return;
-    for (size_t i = json_array_size(ports.value); i-- > 0;) {
-        struct reader_node item = reader_item(&ports, i);
-        if (!json_is_object(item.value) || !reader_get(&item, "containerPort", &number))
-            continue;
-        json_int_t port = json_integer_value(number.value);
-        if (port != 22 && port != 222 && port != 2222)
-            continue;
-        reader_fail(&item, "sshd's port is left out: nothing logs in to a worker");
-        json_array_remove(json_object_get(copy, "ports"), i);
-    }
-    if (json_array_size(json_object_get(copy, "ports")) == 0)
-        json_object_del(copy, "ports");
-}
-
 void import_container(const struct reader_node *pod, json_t *template, json_t *spec)
 {
     struct reader_node containers, first, resources;
@@ -228,7 +208,28 @@ void import_container(const struct reader_node *pod, json_t *template, json_t *s
     if (reader_get(&first, "resources", &resources) && json_is_object(resources.value))
         take_gpus(&resources, copy, spec);
     take_env(&first, copy, spec);
-    take_ports(&first, copy);
+    import_sshd(&first, copy);
+}
+
+void import_probes(const struct reader_node *pod, const json_t *template)
+{
+    static const char *const program[] = {"command", "args"};
+    static const char *const keys[] = {"livenessProbe", "startupProbe"};
+    const json_t *copy = import_first_container(template);
+    struct reader_node containers, first;
+    bool replaced = false;
+    if (!first_container(pod, &containers, &first))
+        return;
+    for (size_t i = 0; i < ARRAY_LEN(program); i++) {
+        const json_t *own = json_object_get(first.value, program[i]);
+        const json_t *now = json_object_get(copy, program[i]);
+        replaced |= own != now && !(own && now && json_equal(own, now));
+    }
+    for (size_t i = 0; replaced && i < ARRAY_LEN(keys); i++)
+        if (json_object_get(copy, keys[i]))
+            reader_fail_key(&first, keys[i],
+                            "stays, though the program is another one now: the kubelet ends a "
+                            "worker in which it fails; take it out unless it fits");
 }
 
 static const char *last_text(const struct reader_node *container, const char *key)

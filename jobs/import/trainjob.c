@@ -425,20 +425,14 @@ static void take_ranks(struct import *im, const struct reader_node *trainer,
 
 /* One of the nodes is the launcher's pod, or none: here all are workers. */
 static void take_mpi(struct import *im, const struct reader_node *trainer,
-                     const struct reader_node *policy, const struct import_job *launcher,
-                     const struct import_job *nodes)
+                     const struct reader_node *policy, const struct import_job *launcher)
 {
     const json_t *mpi = json_object_get(policy->value, "mpi");
-    json_t *container = container_named(pod_of(nodes), "containers", NODE);
     json_t *count = number_of(trainer, policy->value, "numNodes");
     json_t *each = number_of(trainer, mpi, "numProcPerNode");
     json_object_set_new(im->job, "workers", count ? json_incref(count) : json_integer(1));
     if (json_is_integer(each))
         json_object_set(im->job, "ranksPerWorker", each);
-    if (json_object_get(container, "readinessProbe")) {
-        json_object_del(container, "readinessProbe");
-        reader_fail(&nodes->template, "the readinessProbe is left out: there is no sshd");
-    }
     im->launcher_a = launcher->template;
     im->has_launcher = import_object(&im->launcher_a, "spec", &im->launcher);
 }
@@ -515,7 +509,7 @@ int import_open_trainjob(struct import *im, struct drarun_error *err)
     import_take_set_policy(im, &im->runtime.set);
     take_rest(im);
     if (mpi)
-        take_mpi(im, &own, &policy, trainer, nodes);
+        take_mpi(im, &own, &policy, trainer);
     else
         take_ranks(im, &own, &policy, workers);
     return 0;
