@@ -1024,6 +1024,16 @@ def test_a_group_of_the_scheduler(imported):
     assert "schedulingGroup: left out: drarun places all workers or none itself" in notes
 
 
+def test_claims_that_a_jobset_makes(imported):
+    """Its pods share them."""
+    template = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}}
+    other = {**template, "metadata": {"name": "other"}}
+    pod = changed(TRAIN, volumeMounts=[{"name": "data", "mountPath": "/data"}])
+    spec, notes = imported(jobset(replicated("w", pod), volumeClaimPolicies=[{"templates": [template, other]}]))
+    assert spec["template"]["spec"]["volumes"] == [{"name": "data", "persistentVolumeClaim": {"claimName": "data-s"}}]
+    assert "templates[0]: the workers share the PersistentVolumeClaim data-s" in notes and "templates[1]: left out: no worker mounts it" in notes
+
+
 def test_pods_that_differ_and_have_no_names(drarun):
     pods = [{"kind": "Pod", "metadata": {"generateName": "train-"}, "spec": changed(TRAIN, image=image)["spec"]} for image in "ab"]
     run = drarun("import", "-", input=yaml.safe_dump_all(pods))

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "jobs/import/parts.h"
@@ -47,6 +48,16 @@ static void add_torchrun(const struct import *im, json_t *template)
     }
 }
 
+static json_t *volumes_of(json_t *pod)
+{
+    json_t *volumes = json_object_get(pod, "volumes");
+    if (!volumes) {
+        volumes = json_array();
+        json_object_set_new(pod, "volumes", volumes);
+    }
+    return volumes;
+}
+
 /* Volumes that a StatefulSet or LeaderWorkerSet makes for each pod: as ephemeral ones, which each
  * worker gets too, without them its mounts would name nothing. */
 static void take_volumes(const struct import *im, json_t *pod)
@@ -57,11 +68,7 @@ static void take_volumes(const struct import *im, json_t *pod)
     if (import_is_pod(im->workload) || !json_is_object(holder->value) ||
         !reader_get(holder, "volumeClaimTemplates", &list))
         return;
-    json_t *volumes = json_object_get(pod, "volumes");
-    if (!volumes) {
-        volumes = json_array();
-        json_object_set_new(pod, "volumes", volumes);
-    }
+    json_t *volumes = volumes_of(pod);
     for (size_t i = 0; i < json_array_size(list.value); i++) {
         struct reader_node item = reader_item(&list, i);
         json_t *spec = json_is_object(item.value) ? json_object_get(item.value, "spec") : NULL;
@@ -75,6 +82,62 @@ static void take_volumes(const struct import *im, json_t *pod)
                     "the volume %s is an ephemeral one of each worker now: it ends with the pod, "
                     "and a restarted job begins with an empty one",
                     import_name(&item));
+    }
+}
+
+static bool is_mounted(const json_t *pod, const char *volume)
+{
+    static const char *const lists[] = {"containers", "initContainers"};
+    const json_t *container, *mount;
+    size_t i, k;
+    for (size_t l = 0; l < ARRAY_LEN(lists); l++)
+        json_array_foreach(json_object_get(pod, lists[l]), i, container)
+        {
+            json_array_foreach(json_object_get(container, "volumeMounts"), k, mount)
+            {
+                const char *name = json_string_value(json_object_get(mount, "name"));
+                if (name && strcmp(name, volume) == 0)
+                    return true;
+            }
+        }
+    return false;
+}
+
+/* A claim that a JobSet makes, which all of its pods that mount it share: TEMPLATE-JOBSET. */
+static void take_shared_volume(const struct import *im, const struct reader_node *template,
+                               json_t *pod)
+{
+    const char *name = json_is_object(template->value) ? import_name(template) : "";
+    char claim[2 * IMPORT_NAME_ROOM];
+    if (!*name || !is_mounted(pod, name)) {
+        reader_fail(template, "left out: %s", *name ? "no worker mounts it" : "no name");
+        return;
+    }
+    snprintf(claim, sizeof claim, "%s-%s", name, im->name);
+    json_array_append_new(volumes_of(pod), json_pack("{s:s, s:{s:s}}", "name", name,
+                                                     "persistentVolumeClaim", "claimName", claim));
+    reader_fail(template,
+                "the workers share the PersistentVolumeClaim %s, as the JobSet would call it: make "
+                "it of this spec by kubectl apply",
+                claim);
+}
+
+static void take_shared_volumes(const struct import *im, json_t *pod)
+{
+    const struct reader_node *set = im->runtime.object ? &im->runtime.set : &im->spec;
+    struct reader_node policies, templates;
+    if (import_is_pod(im->workload) || !json_is_object(set->value) ||
+        !reader_get(set, "volumeClaimPolicies", &policies))
+        return;
+    for (size_t i = 0; i < json_array_size(policies.value); i++) {
+        struct reader_node policy = reader_item(&policies, i);
+        if (!json_is_object(policy.value) || !reader_get(&policy, "templates", &templates))
+            continue;
+        import_rest(&policy, "templates retentionPolicy", "a job has no such setting");
+        for (size_t k = 0; k < json_array_size(templates.value); k++) {
+            struct reader_node template = reader_item(&templates, k);
+            take_shared_volume(im, &template, pod);
+        }
     }
 }
 
@@ -134,6 +197,7 @@ static json_t *copy_template(const struct import *im)
     leave_groups(im, pod);
     put_ranks_first(im, pod);
     take_volumes(im, pod);
+    take_shared_volumes(im, pod);
     return copy;
 }
 

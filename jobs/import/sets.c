@@ -118,7 +118,7 @@ void import_take_set_policy(struct import *im, const struct reader_node *set)
     import_rest(
         set,
         "replicatedJobs failurePolicy ttlSecondsAfterFinished suspend network successPolicy "
-        "startupPolicy coordinator managedBy",
+        "startupPolicy coordinator managedBy volumeClaimPolicies",
         "a job has no such setting");
     import_policy(im, set);
     if (!import_object(set, "failurePolicy", &policy))
