@@ -1034,6 +1034,13 @@ def test_claims_that_a_jobset_makes(imported):
     assert "templates[0]: the workers share the PersistentVolumeClaim data-s" in notes and "templates[1]: left out: no worker mounts it" in notes
 
 
+def test_plugins_and_transports_stay(imported):
+    env = {"UCX_TLS": "rc,sm", "NCCL_NET_PLUGIN": "/opt/ofi/libnccl-net.so", "NCCL_TUNER_PLUGIN": "libnccl-tuner.so"}
+    spec, notes = imported(of_kind("Job", {"template": changed(TRAIN, env=[{"name": k, "value": v} for k, v in env.items()])}))
+    assert first(spec)["env"] == [{"name": "UCX_TLS", "value": "rc,sm"}]
+    assert spec["nccl"]["env"] == {"NCCL_NET_PLUGIN": "/opt/ofi/libnccl-net.so"} and "NCCL_TUNER_PLUGIN=libnccl-tuner.so is left out" in notes
+
+
 def test_pods_that_differ_and_have_no_names(drarun):
     pods = [{"kind": "Pod", "metadata": {"generateName": "train-"}, "spec": changed(TRAIN, image=image)["spec"]} for image in "ab"]
     run = drarun("import", "-", input=yaml.safe_dump_all(pods))

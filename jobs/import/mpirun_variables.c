@@ -47,7 +47,7 @@ static void set_env(json_t *container, const char *name, const char *value)
 /* As a variable of the container: what is derived goes, what steers NCCL moves to nccl.env. */
 void mpirun_take_variable(const struct mpirun *m, const char *name, const char *value)
 {
-    switch (import_variable(name)) {
+    switch (import_variable(name, value)) {
     case IMPORT_VARIABLE_DERIVED:
         reader_fail(m->node,
                     "%s's %s=%s is left out: it is derived from what the worker holds; "
@@ -106,7 +106,7 @@ void mpirun_hand_on(struct mpirun *m, struct launcher_variable *v)
     } else if (v->worth == SHELL_KEPT && v->is_own) {
         m->needs_shell = true;
         strlist_addf(&m->lines, "export %s", v->name);
-    } else if (import_variable(v->name) == IMPORT_VARIABLE_OTHER) {
+    } else if (import_variable(v->name, NULL) == IMPORT_VARIABLE_OTHER) {
         reader_fail(m->node,
                     "the variable %s is left out: the launcher's script computes its value",
                     v->name);

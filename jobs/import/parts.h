@@ -153,8 +153,10 @@ void import_request(const struct import_objects *o, const struct reader_node *it
 
 enum import_variable { IMPORT_VARIABLE_OTHER, IMPORT_VARIABLE_DERIVED, IMPORT_VARIABLE_OWN };
 
-/* Whether what a worker holds decides the variable, or each rank has its own. */
-enum import_variable import_variable(const char *name);
+/* Whether what a worker holds decides the variable, or each rank has its own. value: NULL where it
+ * is not known. */
+enum import_variable import_variable(const char *name, const char *value);
+
 /* A remark on each probe that can end a worker and was made for a program that is replaced. */
 void import_probes(const struct reader_node *pod, const json_t *template);
 

@@ -19,7 +19,9 @@ static const char derived[] =
     "NCCL_P2P_PCI_CHUNKSIZE NCCL_P2P_NVL_CHUNKSIZE NCCL_NVLS_CHUNKSIZE NCCL_IB_ADAPTIVE_ROUTING "
     "NCCL_IB_QPS_PER_CONNECTION NCCL_IB_TC NCCL_IB_FIFO_TC NCCL_IB_GID_INDEX NCCL_IB_MERGE_NICS "
     "NCCL_TUNER_CONFIG_PATH NCCL_TUNER_PLUGIN NCCL_NET_PLUGIN NCCL_SOCKET_IFNAME NCCL_TOPO_FILE "
-    "NCCL_MNNVL_ENABLE GLOO_SOCKET_IFNAME UCX_NET_DEVICES UCX_TLS";
+    "NCCL_MNNVL_ENABLE GLOO_SOCKET_IFNAME UCX_NET_DEVICES";
+/* Of these a path is the image's own, whatever the machine. */
+static const char plugins[] = "NCCL_TUNER_PLUGIN NCCL_NET_PLUGIN";
 static const char rendezvous[] =
     "MASTER_ADDR MASTER_PORT RANK WORLD_SIZE LOCAL_RANK NODE_RANK NNODES JAX_COORDINATOR_ADDRESS "
     "JAX_NUM_PROCESSES JAX_PROCESS_ID";
@@ -119,10 +121,11 @@ static void take_gpus(const struct reader_node *resources, json_t *container, js
         json_object_del(container, "resources");
 }
 
-enum import_variable import_variable(const char *name)
+enum import_variable import_variable(const char *name, const char *value)
 {
+    bool is_path = value && strchr(value, '/') && words_index(plugins, name, strlen(name)) >= 0;
     if (words_index(derived, name, strlen(name)) >= 0)
-        return IMPORT_VARIABLE_DERIVED;
+        return is_path ? IMPORT_VARIABLE_OTHER : IMPORT_VARIABLE_DERIVED;
     bool own = words_index(rendezvous, name, strlen(name)) >= 0;
     return own ? IMPORT_VARIABLE_OWN : IMPORT_VARIABLE_OTHER;
 }
@@ -159,7 +162,7 @@ static bool take_variable(const struct reader_node *item, json_t *spec)
     struct reader_node value;
     bool is_known = reader_get(item, "value", &value);
     const char *text = is_known ? import_text(item, "value") : "valueFrom";
-    enum import_variable kind = import_variable(name);
+    enum import_variable kind = import_variable(name, is_known ? text : NULL);
     if (!is_known && !json_object_get(item->value, "valueFrom"))
         return false;
     if (kind == IMPORT_VARIABLE_DERIVED) {

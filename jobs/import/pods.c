@@ -35,7 +35,8 @@ static bool is_set_anew(const struct reader_node *a, const struct reader_node *b
 {
     const char *name = json_is_object(a->value) ? import_text(a, "name") : "";
     return *name && json_is_object(b->value) && strcmp(name, import_text(b, "name")) == 0 &&
-           import_variable(name) != IMPORT_VARIABLE_OTHER;
+           import_variable(name, import_text(a, "value")) != IMPORT_VARIABLE_OTHER &&
+           import_variable(name, import_text(b, "value")) != IMPORT_VARIABLE_OTHER;
 }
 
 static int differs(struct comparison *c, const struct reader_node *at, const char *path)
