@@ -1034,6 +1034,16 @@ def test_claims_that_a_jobset_makes(imported):
     assert "templates[0]: the workers share the PersistentVolumeClaim data-s" in notes and "templates[1]: left out: no worker mounts it" in notes
 
 
+def test_variables_that_name_what_left(imported):
+    env = [("MASTER_ADDR", "a"), ("NCCL_DEBUG", "INFO"), ("NCCL_IB_HCA", "mlx5"), ("NCCL_ALGO", "$(NCCL_DEBUG)"), ("RDZV", "$(MASTER_ADDR):1"),
+           ("LEVEL", "$(NCCL_DEBUG) $(NCCL_IB_HCA) $$(NCCL_DEBUG) $(LATER) $(NCCL_PROTO)"),
+           ("LATER", "$(NCCL_ALGO)"), ("NCCL_PROTO", "ll")]
+    spec, notes = imported(of_kind("Job", {"template": changed(TRAIN, env=[{"name": k, "value": v} for k, v in env])}))
+    kept = {each["name"]: each["value"] for each in first(spec)["env"]}
+    assert kept == {"RDZV": "$(MASTER_ADDR):1", "LEVEL": "INFO mlx5 $$(NCCL_DEBUG) $(LATER) $(NCCL_PROTO)", "LATER": "$(NCCL_ALGO)"}
+    assert "env[4]: RDZV names MASTER_ADDR, which is left out" in notes and "LATER names NCCL_ALGO" in notes and "LEVEL names" not in notes
+
+
 def test_plugins_and_transports_stay(imported):
     env = {"UCX_TLS": "rc,sm", "NCCL_NET_PLUGIN": "/opt/ofi/libnccl-net.so", "NCCL_TUNER_PLUGIN": "libnccl-tuner.so"}
     spec, notes = imported(of_kind("Job", {"template": changed(TRAIN, env=[{"name": k, "value": v} for k, v in env.items()])}))

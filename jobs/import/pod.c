@@ -187,6 +187,66 @@ static bool take_variable(const struct reader_node *item, json_t *spec)
     return true;
 }
 
+/* The entry before `before` that defines the variable and leaves the template; false: none does. */
+static bool find_gone(const struct reader_node *env, size_t before, const char *name,
+                      size_t *ret_index)
+{
+    for (size_t i = before; i-- > 0;) {
+        struct reader_node item = reader_item(env, i);
+        if (!json_is_object(item.value) || strcmp(import_text(&item, "name"), name) != 0)
+            continue;
+        *ret_index = i;
+        const char *text = json_string_value(json_object_get(item.value, "value"));
+        return import_variable(name, text) != IMPORT_VARIABLE_OTHER ||
+               (text && strncmp(name, "NCCL_", strlen("NCCL_")) == 0);
+    }
+    return false;
+}
+
+/* The value of entry `at`, as the kubelet would expand it, for what leaves the template with a
+ * value that is known whole. */
+static void expand(const struct reader_node *env, size_t at, struct buf *out)
+{
+    struct reader_node item = reader_item(env, at);
+    const char *text = import_text(&item, "value");
+    while (*text) {
+        const char *end = strncmp(text, "$(", 2) == 0 ? strchr(text, ')') : NULL;
+        cleanup_free char *name = end ? strndup(text + 2, (size_t)(end - text - 2)) : NULL;
+        size_t from = 0;
+        if (!name || !find_gone(env, at, name, &from)) {
+            size_t length = strncmp(text, "$$", 2) == 0 ? 2 : 1;
+            buf_add(out, text, length);
+            text += length;
+            continue;
+        }
+        struct reader_node gone = reader_item(env, from);
+        const char *value = json_string_value(json_object_get(gone.value, "value"));
+        if (value && !strstr(value, "$(") && import_variable(name, value) != IMPORT_VARIABLE_OWN) {
+            buf_add_str(out, value);
+        } else {
+            buf_add(out, text, (size_t)(end + 1 - text));
+            reader_fail(&item,
+                        "%s names %s, which is left out, and so $(%s) stays as it stands: each "
+                        "rank has its own %s, of which a shell in the command can make it",
+                        import_text(&item, "name"), name, name, name);
+        }
+        text = end + 1;
+    }
+}
+
+static void keep_variable(const struct reader_node *env, size_t at, json_t *kept)
+{
+    struct reader_node item = reader_item(env, at);
+    struct buf text = BUF_INIT;
+    if (!strstr(import_text(&item, "value"), "$("))
+        return;
+    expand(env, at, &text);
+    env->reader->texts.failed |= text.failed;
+    if (text.data)
+        json_object_set_new(kept, "value", json_string(text.data));
+    buf_done(&text);
+}
+
 static void take_env(const struct reader_node *container, json_t *copy, json_t *spec)
 {
     struct reader_node env;
@@ -195,8 +255,12 @@ static void take_env(const struct reader_node *container, json_t *copy, json_t *
         return;
     for (size_t i = json_array_size(env.value); i-- > 0;) {
         struct reader_node item = reader_item(&env, i);
-        if (json_is_object(item.value) && take_variable(&item, spec))
+        if (!json_is_object(item.value))
+            continue;
+        if (take_variable(&item, spec))
             json_array_remove(kept, i);
+        else
+            keep_variable(&env, i, json_array_get(kept, i));
     }
     if (json_array_size(kept) == 0)
         json_object_del(copy, "env");
