@@ -1044,6 +1044,22 @@ def test_variables_that_name_what_left(imported):
     assert "env[4]: RDZV names MASTER_ADDR, which is left out" in notes and "LATER names NCCL_ALGO" in notes and "LEVEL names" not in notes
 
 
+@pytest.mark.parametrize("resource,claimed,network", [("rdma/ib", False, "rdma"), ("vpc.amazonaws.com/efa", False, "rdma"),
+                                                      ("nvidia.com/mlnxnics", False, "rdma"), ("example.com/disk", False, None), ("rdma/ib", True, None)])
+def test_nics_of_a_device_plugin(imported, resource, claimed, network):
+    limits = {resource: 1} if claimed else {resource: 1, "nvidia.com/gpu": 8}
+    pod = changed(TRAIN, resources={"limits": limits})
+    text = of_kind("Job", {"template": pod})
+    if claimed:
+        pod["spec"]["resourceClaims"] = [{"name": "c", "resourceClaimTemplateName": "t"}]
+        text = of_kind("Job", {"template": pod}) + "---\n" + yaml.safe_dump({
+            "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", "metadata": {"name": "t"},
+            "spec": {"spec": {"devices": {"requests": [{"name": "g", "exactly": GPU}]}}}})
+    spec, notes = imported(text)
+    assert spec.get("network") == network and ("these are NICs for RDMA: network is rdma" in notes) == bool(network)
+    assert first(spec)["resources"]["limits"][resource] == 1
+
+
 def test_plugins_and_transports_stay(imported):
     env = {"UCX_TLS": "rc,sm", "NCCL_NET_PLUGIN": "/opt/ofi/libnccl-net.so", "NCCL_TUNER_PLUGIN": "libnccl-tuner.so"}
     spec, notes = imported(of_kind("Job", {"template": changed(TRAIN, env=[{"name": k, "value": v} for k, v in env.items()])}))

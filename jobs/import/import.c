@@ -392,6 +392,7 @@ static json_t *in_order(json_t *job)
                                        "launch",
                                        "devices",
                                        "computeDomain",
+                                       "network",
                                        "nccl",
                                        "image",
                                        "command",
@@ -567,6 +568,7 @@ static int build(struct import *im, char *const program[], json_t **ret_job,
     }
     import_container(&im->pod, template, im->job);
     import_claims(im->objects, &im->pod, template, im->job);
+    import_network(&im->pod, im->job);
     add_torchrun(im, template);
     take_affinity(im, template);
     rc = take_program(im, program, template, err);

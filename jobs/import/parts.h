@@ -160,6 +160,8 @@ enum import_variable import_variable(const char *name, const char *value);
 /* A remark on each probe that can end a worker and was made for a program that is replaced. */
 void import_probes(const struct reader_node *pod, const json_t *template);
 
+/* network: rdma where containers ask for NICs of a device plugin. */
+void import_network(const struct reader_node *pod, json_t *spec);
 
 /* devices.gpus from the limit of an extended resource; environment variables that are derived or
  * move to nccl.env. Works on the first container. */

@@ -299,6 +299,37 @@ void import_probes(const struct reader_node *pod, const json_t *template)
                             "worker in which it fails; take it out unless it fits");
 }
 
+/* "rdma/ib", "nvidia.com/rdma_shared_device_a", "nvidia.com/mlnxnics", "vpc.amazonaws.com/efa". */
+static bool is_rdma(const char *resource)
+{
+    const char *name = strchr(resource, '/');
+    return name &&
+           (strstr(resource, "rdma") || strstr(resource, "mlnx") || strcmp(name, "/efa") == 0);
+}
+
+/* In a claim of GPUs nothing tells of NICs that a device plugin adds. */
+void import_network(const struct reader_node *pod, json_t *spec)
+{
+    struct reader_node containers, first, resources, limits;
+    const char *name = NULL;
+    json_t *value = NULL;
+    const json_t *devices = json_object_get(spec, "devices");
+    if (!first_container(pod, &containers, &first) ||
+        !import_object(&first, "resources", &resources) ||
+        !import_object(&resources, "limits", &limits) || json_object_get(devices, "nics") ||
+        json_object_get(json_object_get(devices, "gpus"), "class"))
+        return;
+    json_object_foreach(limits.value, name, value)
+    {
+        if (!is_rdma(name) || json_object_get(spec, "network"))
+            continue;
+        json_object_set_new(spec, "network", json_string("rdma"));
+        reader_fail_key(&limits, name,
+                        "these are NICs for RDMA: network is rdma, so that the job does not run "
+                        "without; network: any lets it use TCP");
+    }
+}
+
 static const char *last_text(const struct reader_node *container, const char *key)
 {
     struct reader_node list;
