@@ -23,7 +23,7 @@ struct node_fit {
     json_t *request; /* resource -> a real number, of one pod */
     const json_t *classes;
     unsigned minor;
-    json_t *used;    /* node -> the same, of the job's other pods */
+    json_t *used; /* node -> the same, of the job's other pods */
 };
 
 /* ---- nodes ---- */
