@@ -16,38 +16,6 @@
 #include "lib/base/error.h"
 #include "lib/base/nearest.h"
 
-#define QUEUE_LABEL "kueue.x-k8s.io/queue-name"
-
-json_t *import_queue(const struct import *im)
-{
-    json_t *metadata = json_object_get(im->workload->value, "metadata");
-    return json_object_get(json_object_get(metadata, "labels"), QUEUE_LABEL);
-}
-
-void import_torchrun(struct import *im, const char *name, json_t *value_take)
-{
-    if (!im->torchrun)
-        im->torchrun = json_object();
-    json_object_set_new(im->torchrun, name, value_take);
-}
-
-static void add_torchrun(const struct import *im, json_t *template)
-{
-    json_t *container = import_first_container(template);
-    json_t *env = json_object_get(container, "env"), *value = NULL;
-    const char *name = NULL;
-    if (!im->torchrun)
-        return;
-    if (!env) {
-        env = json_array();
-        json_object_set_new(container, "env", env);
-    }
-    json_object_foreach(im->torchrun, name, value)
-    {
-        json_array_append_new(env, json_pack("{s:s, s:O}", "name", name, "value", value));
-    }
-}
-
 static json_t *volumes_of(json_t *pod)
 {
     json_t *volumes = json_object_get(pod, "volumes");
@@ -471,7 +439,7 @@ static void take_metadata(const struct import *im, json_t *metadata)
             continue;
         json_object_foreach(list.value, key, value)
         {
-            if (strcmp(key, QUEUE_LABEL) == 0 ||
+            if (strcmp(key, IMPORT_QUEUE_LABEL) == 0 ||
                 strncmp(key, "kubectl.kubernetes.io/", strlen("kubectl.kubernetes.io/")) == 0)
                 continue;
             if (import_is_exclusive(key))
@@ -569,7 +537,7 @@ static int build(struct import *im, char *const program[], json_t **ret_job,
     import_container(&im->pod, template, im->job);
     import_claims(im->objects, &im->pod, template, im->job);
     import_network(&im->pod, im->job);
-    add_torchrun(im, template);
+    import_add_torchrun(im, template);
     take_affinity(im, template);
     rc = take_program(im, program, template, err);
     if (rc < 0) {

@@ -92,6 +92,7 @@ int import_open_replicated(const struct reader_node *item, struct import_job *jo
 void import_take_set_policy(struct import *im, const struct reader_node *set);
 
 /* The name of the workload's queue in Kueue; NULL: none. Borrowed. */
+#define IMPORT_QUEUE_LABEL "kueue.x-k8s.io/queue-name"
 json_t *import_queue(const struct import *im);
 
 /* The text of a member, "" when it is none. */
@@ -202,6 +203,7 @@ int import_mpirun(struct import *im, json_t *template, struct drarun_error *err)
 
 /* A variable for the torchrun in each pod. */
 void import_torchrun(struct import *im, const char *name, json_t *value_take);
+void import_add_torchrun(const struct import *im, json_t *template);
 
 /* The object at key, made where there is none; borrowed. NULL: the holder is no object. */
 json_t *import_child(json_t *object, const char *key);

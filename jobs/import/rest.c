@@ -8,6 +8,12 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/nearest.h"
 
+json_t *import_queue(const struct import *im)
+{
+    json_t *metadata = json_object_get(im->workload->value, "metadata");
+    return json_object_get(json_object_get(metadata, "labels"), IMPORT_QUEUE_LABEL);
+}
+
 /* With a queue the launcher's own Job would stay suspended: Kueue looks after the workers' alone.
  */
 static void take_suspend(struct import *im, const struct reader_node *policy)
