@@ -180,6 +180,7 @@ VERBS = {
     "validate": ("validate", DATA / "render/roles.job.yaml"),
     "import": ("import", DATA / "import/mpijob-spread.yaml", DATA / "import/jobset-mpirun.yaml"),
     "install": ("install",),
+    "install-secret": ("install", "--image-pull-secret", "a"),
 }
 
 

@@ -188,6 +188,21 @@ def test_verbs_of_the_controllers_role_are_counted(drarun):
     assert here <= everywhere
 
 
+@pytest.mark.parametrize("role", [[], ["--controller-role"]], ids=str)
+def test_secrets_of_the_account(drarun, role):
+    """With which the pods of the printed account pull from a private registry."""
+    plain, made = (documents(drarun("install", "-n", "train", *role, *more).ok().out)
+                   for more in ([], ["--image-pull-secret", "a", "--image-pull-secret=b"]))
+    assert made[0].pop("imagePullSecrets") == [{"name": "a"}, {"name": "b"}]
+    assert made == plain and made[0]["kind"] == "ServiceAccount"
+
+
+@pytest.mark.parametrize("other", ["--cluster-role", "--user-role", "--crd"])
+def test_secrets_of_no_account(drarun, other):
+    refused = drarun("install", other, "--image-pull-secret", "a")
+    assert refused.rc == 64 and "--image-pull-secret is of an account" in refused.err
+
+
 def test_cluster_role_reads_devices_and_nothing_else(drarun):
     role, binding = documents(drarun("install", "-n", "train", "--cluster-role").ok().out)
     assert {(verb, name) for rule in role["rules"] for verb in rule["verbs"] for name in rule["resources"]} == {

@@ -265,6 +265,21 @@ void worker_wait_text(const char *sentence, const char *pod, uint32_t count, con
         buf_printf(out, "; %s", advice);
 }
 
+/* A launcher's pod has its account's Secrets, unless the spec names others. */
+static const char *image_advice(enum pod_image of)
+{
+    switch (of) {
+    case POD_IMAGE_LAUNCHER:
+        return "name one that the nodes can pull, by --image or DRARUN_IMAGE, or the Secret of its "
+               "registry, by drarun install --image-pull-secret";
+    case POD_IMAGE_AGENT:
+        return "name one that the nodes can pull, by --image or DRARUN_IMAGE, or the Secret of its "
+               "registry, by imagePullSecrets in the spec";
+    default:
+        return "correct the image in the spec, or give the pods imagePullSecrets";
+    }
+}
+
 static void wait_for_image(const struct pod_state *w, struct worker_wait *wait)
 {
     char image[240];
@@ -278,9 +293,7 @@ static void wait_for_image(const struct pod_state *w, struct worker_wait *wait)
         failed && strcmp(w->reason, "ImagePullBackOff") == 0 ? failed->text : w->message,
         "%s cannot be pulled (%s)", image, w->reason);
     wait->pod = w->name;
-    wait->advice = w->image_of == POD_IMAGE_RANKS || w->image_of == POD_IMAGE_OTHER
-                       ? "correct the image in the spec, or give the pods imagePullSecrets"
-                       : "name one that the nodes can pull, by --image or DRARUN_IMAGE";
+    wait->advice = image_advice(w->image_of);
 }
 
 /* A runtime that has none fails in its own words: containerd 2.0 with mkdir "". */

@@ -144,9 +144,25 @@ static json_t *role_binding(const char *account, const char *namespace)
                       namespace);
 }
 
-json_t *install_manifests(const char *namespace)
+/* Secrets are of the account: its pods get them where they name none of their own. */
+static json_t *account_of(const char *name, const char *namespace,
+                          const struct strlist *pull_secrets)
 {
-    return json_pack("[o, o, o, o]", object("v1", "ServiceAccount", INSTALL_ACCOUNT, namespace),
+    json_t *account = object("v1", "ServiceAccount", name, namespace);
+    if (!pull_secrets || pull_secrets->count == 0)
+        return account;
+    json_t *list = json_array();
+    int rc = list && !pull_secrets->failed ? 0 : -1;
+    for (size_t i = 0; rc == 0 && i < pull_secrets->count; i++)
+        rc = json_array_append_new(list, json_pack("{s:s}", "name", pull_secrets->items[i]));
+    if (rc < 0)
+        json_decref(TAKE_PTR(list));
+    return with_take(account, "imagePullSecrets", list);
+}
+
+json_t *install_manifests(const char *namespace, const struct strlist *pull_secrets)
+{
+    return json_pack("[o, o, o, o]", account_of(INSTALL_ACCOUNT, namespace, pull_secrets),
                      role_of(INSTALL_ACCOUNT, namespace, role, ARRAY_LEN(role)),
                      role_binding(INSTALL_ACCOUNT, namespace),
                      network_policy_of_namespace(INSTALL_NETWORK_POLICY, namespace));
@@ -157,10 +173,10 @@ json_t *install_user_manifests(const char *namespace)
     return json_pack("[o]", role_of(INSTALL_USER_ROLE, namespace, user_role, ARRAY_LEN(user_role)));
 }
 
-json_t *install_controller_manifests(const char *namespace)
+json_t *install_controller_manifests(const char *namespace, const struct strlist *pull_secrets)
 {
     return json_pack(
-        "[o, o, o]", object("v1", "ServiceAccount", INSTALL_CONTROLLER, namespace),
+        "[o, o, o]", account_of(INSTALL_CONTROLLER, namespace, pull_secrets),
         role_of(INSTALL_CONTROLLER, namespace, controller_role, ARRAY_LEN(controller_role)),
         role_binding(INSTALL_CONTROLLER, namespace));
 }

@@ -8,21 +8,23 @@
 #define DRARUN_JOBS_INSTALL_H
 
 #include <jansson.h>
+#include "lib/base/strlist.h"
 
 #define INSTALL_ACCOUNT "drarun-launcher"
 #define INSTALL_USER_ROLE "drarun-user"
 #define INSTALL_NETWORK_POLICY "drarun"
 #define INSTALL_CONTROLLER "drarun-controller"
 
-/* An array of manifests in the order of creation; the caller's. NULL: out of memory. */
-json_t *install_manifests(const char *namespace);
+/* An array of manifests in the order of creation; the caller's. NULL: out of memory.
+ * pull_secrets: of the account's pods, by name; NULL: none. */
+json_t *install_manifests(const char *namespace, const struct strlist *pull_secrets);
 
 /* What people need who submit jobs to the namespace: a Role, which is bound to whom it may concern.
  * As above. */
 json_t *install_user_manifests(const char *namespace);
 
 /* The account of a `drarun controller` of this namespace alone, with its Role. As above. */
-json_t *install_controller_manifests(const char *namespace);
+json_t *install_controller_manifests(const char *namespace, const struct strlist *pull_secrets);
 
 /* What belongs to the whole cluster, and may be missing: a read-only ClusterRole for the devices
  * and its binding to that account. Jobs run without it, and say less of why they wait. */

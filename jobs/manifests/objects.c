@@ -224,15 +224,25 @@ static json_t *launcher_container(const struct job_spec *spec, const struct rend
         launcher_resources(spec), "securityContext", object_security(0));
 }
 
+/* Workers that get the agent from drarun's image name what pulls it. Where their claims bring the
+ * agent they need not, and the account's own Secrets, which a pod with others does not get, may. */
+static const json_t *launcher_pull_secrets(const struct job_spec *spec,
+                                           const struct render_options *options)
+{
+    return options->agent ? NULL
+                          : json_object_get(spec_role_pod(&spec->roles[0]), "imagePullSecrets");
+}
+
 static json_t *launcher_pod(const struct job_spec *spec, const struct render_options *options)
 {
-    return json_pack("{s:{s:o, s:o}, s:{s:s, s:s, s:b, s:o, s:O*, s:s*, s:[o]}}", "metadata",
+    return json_pack("{s:{s:o, s:o}, s:{s:s, s:s, s:b, s:o, s:O*, s:s*, s:O*, s:[o]}}", "metadata",
                      "labels", object_labels(spec, options), "annotations",
                      launcher_annotations(spec), "spec", "serviceAccountName", INSTALL_ACCOUNT,
                      "restartPolicy", "Never", "enableServiceLinks", 0, "tolerations",
                      tolerations_of_launcher(spec->launcher.tolerations), "nodeSelector",
                      spec->launcher.node_selector, "priorityClassName", launcher_priority(spec),
-                     "containers", launcher_container(spec, options));
+                     "imagePullSecrets", launcher_pull_secrets(spec, options), "containers",
+                     launcher_container(spec, options));
 }
 
 json_t *object_launcher(const struct job_spec *spec, const struct render_options *options)

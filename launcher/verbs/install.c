@@ -14,6 +14,7 @@
 
 struct options {
     const char *namespace, *format;
+    struct strlist pull_secrets;
     bool cluster_role, user_role, controller_role, crd, help;
 };
 
@@ -27,6 +28,13 @@ static const struct option_spec option_list[] = {
      .kind = OPTION_TEXT,
      .offset = offsetof(struct options, namespace),
      .help = "namespace of the objects (default: default)"},
+    {.name = "image-pull-secret",
+     .value = "NAME",
+     .group = manifests,
+     .kind = OPTION_LIST,
+     .offset = offsetof(struct options, pull_secrets),
+     .help = "Secret of the namespace with which the account's pods pull\ndrarun's image from a "
+             "private registry; may be repeated"},
     {.name = "cluster-role",
      .group = manifests,
      .kind = OPTION_FLAG,
@@ -99,6 +107,7 @@ static json_t *choose(const struct options *options, const char **ret_note,
                       struct drarun_error *err)
 {
     const char *namespace = options->namespace ? options->namespace : "default";
+    const struct strlist *secrets = &options->pull_secrets;
     *ret_note = options->crd               ? crd_note
                 : options->cluster_role    ? cluster_note
                 : options->user_role       ? user_note
@@ -107,8 +116,8 @@ static json_t *choose(const struct options *options, const char **ret_note,
     json_t *list = options->crd               ? crd_list(err)
                    : options->cluster_role    ? install_cluster_manifests(namespace)
                    : options->user_role       ? install_user_manifests(namespace)
-                   : options->controller_role ? install_controller_manifests(namespace)
-                                              : install_manifests(namespace);
+                   : options->controller_role ? install_controller_manifests(namespace, secrets)
+                                              : install_manifests(namespace, secrets);
     if (!list && !(err && err->code))
         error_set(err, ENOMEM, "out of memory");
     return list;
@@ -122,6 +131,11 @@ static int print(const struct options *options, struct buf *out, struct drarun_e
         return error_kind(
             err, DRARUN_ERR_USAGE, EINVAL,
             "--cluster-role, --user-role, --controller-role and --crd: give one of them");
+    if (options->pull_secrets.count > 0 &&
+        (options->cluster_role || options->user_role || options->crd))
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "--image-pull-secret is of an account, which --cluster-role, --user-role "
+                          "and --crd do not print: leave it out");
     CLEANUP(json_decrefp) json_t *list = choose(options, &text, err);
     return list ? manifests_write(list, text, json, out, err) : -err->code;
 }
@@ -138,6 +152,7 @@ static int run(int argc, char *const argv[])
         verb_help(&verb_install, &out);
     else if (rc >= 0)
         rc = print(&options, &out, &err);
+    strlist_done(&options.pull_secrets);
     if (rc >= 0)
         return verb_write("install", &out);
     buf_done(&out);

@@ -58,6 +58,10 @@ LEFT_OUT = {
     "docs/clusters.md": {
         **dict.fromkeys(("scripts/fetch-pmix arm64", "scripts/fetch-curl arm64", "cmake --preset arm64", "cmake --build build-arm64"),
                         MINUTES + "test_static.py::test_arm64 builds four programs so"),
+        **dict.fromkeys(("kubectl create secret docker-registry registry -n train --docker-server=REGISTRY --docker-username=USER --docker-password=PASSWORD",
+                         "drarun install -n train --image-pull-secret registry | kubectl apply --server-side -f -",
+                         "export DRARUN_IMAGE=REGISTRY/drarun:1"),
+                        "needs a registry; test_render.py::test_secrets_of_the_account has what is printed"),
         "scripts/image localhost/drarun:1 drarun.tar --also build-arm64": "test_static.py::test_one_image_for_both_architectures, into a folder of its own",
     },
     "docs/debuggers.md": {

@@ -231,6 +231,33 @@ static void a_thousand(void **state)
     waiting_done(&waiting);
 }
 
+static void images_that_cannot_be_pulled(void **state)
+{
+    static const struct {
+        enum pod_image of;
+        const char *expected;
+    } cases[] = {
+        {POD_IMAGE_RANKS, "correct the image in the spec, or give the pods imagePullSecrets"},
+        {POD_IMAGE_OTHER, "correct the image in the spec, or give the pods imagePullSecrets"},
+        {POD_IMAGE_AGENT, "name one that the nodes can pull, by --image or DRARUN_IMAGE, or the "
+                          "Secret of its registry, by imagePullSecrets in the spec"},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct pod_state pulling = worker(POD_PULLING, CLAIM_ALLOCATED, "node-1");
+        struct waiting_input input = {.now_ms = NOW_MS, .workers = &pulling, .count = 1};
+        struct waiting waiting;
+        struct buf text = BUF_INIT;
+        pulling.image_of = cases[i].of;
+        pulling.reason = "ImagePullBackOff";
+        assert_int_equal(waiting_build(&input, &waiting, NULL), 0);
+        waiting_text(&waiting, &text);
+        assert_non_null(strstr(text.data, cases[i].expected));
+        buf_done(&text);
+        waiting_done(&waiting);
+    }
+}
+
 /* Each waits at our gate until the launcher starts, whatever its Job waits for. */
 static void gated_workers(void **state)
 {
@@ -405,7 +432,8 @@ static void launchers(void **state)
         pull, NULL, NULL, true,
         "pod job-abcde on node-1: image example/drarun:1 of the launcher cannot be pulled "
         "(ErrImagePull): failed to pull \"example/drarun:1\": not found; "
-        "name one that the nodes can pull, by --image or DRARUN_IMAGE");
+        "name one that the nodes can pull, by --image or DRARUN_IMAGE, or the Secret of its "
+        "registry, by drarun install --image-pull-secret");
     news_add(&of_pod, mount); /* the kubelet may not have seen it yet */
     check_launcher(
         coming, &of_pod, NULL, false,
@@ -681,6 +709,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(all_reasons),
         cmocka_unit_test(one_worker_per_node),
         cmocka_unit_test(a_thousand),
+        cmocka_unit_test(images_that_cannot_be_pulled),
         cmocka_unit_test(gated_workers),
         cmocka_unit_test(whole_jobs),
         cmocka_unit_test(launchers),

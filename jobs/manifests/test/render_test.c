@@ -490,6 +490,7 @@ static void test_launcher(void **state)
                 "{\"key\":\"node.kubernetes.io/unreachable\",\"operator\":\"Exists\","
                 "\"effect\":\"NoExecute\",\"tolerationSeconds\":20}");
     expect_json(launcher, "spec.template.spec.nodeSelector", "(missing)");
+    expect_json(launcher, "spec.template.spec.imagePullSecrets", "(missing)");
     json_decref(launcher);
     spec.launcher = (struct spec_launcher){
         .resources = json_pack("{s:{s:s}}", "limits", "memory", "1Gi"),
@@ -498,7 +499,10 @@ static void test_launcher(void **state)
         .annotations = json_pack("{s:s}", "karpenter.sh/do-not-disrupt", "false"),
         .priority_class = "own",
     };
+    json_object_set_new(json_object_get(spec.roles[0].template, "spec"), "imagePullSecrets",
+                        json_pack("[{s:s}]", "name", "registry"));
     launcher = object_launcher(&spec, &options);
+    expect_json(launcher, "spec.template.spec.imagePullSecrets", "[{\"name\":\"registry\"}]");
     expect_json(launcher, "spec.template.spec.containers.0.resources",
                 "{\"limits\":{\"memory\":\"1Gi\"}}");
     expect_json(launcher, "spec.template.spec.priorityClassName", "\"own\"");
@@ -507,6 +511,13 @@ static void test_launcher(void **state)
     expect_json(launcher, "spec.template.metadata.annotations",
                 "{\"cluster-autoscaler.kubernetes.io/safe-to-evict\":\"false\","
                 "\"karpenter.sh/do-not-disrupt\":\"false\"}");
+    json_decref(launcher);
+    /* the workers' Secrets are of their own image alone, and would replace the account's */
+    const struct agent_claim agent = {.driver = "nic.drarun.dev", .agent = "v1"};
+    struct render_options by_claim = options;
+    by_claim.agent = &agent;
+    launcher = object_launcher(&spec, &by_claim);
+    expect_json(launcher, "spec.template.spec.imagePullSecrets", "(missing)");
     json_decref(launcher);
     job_spec_done(&spec);
 }

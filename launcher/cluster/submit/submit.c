@@ -46,7 +46,7 @@ static int ensure_install(struct cluster *cluster, const char *namespace,
     int rc = cluster_read_end(cluster, account, NULL, &missing);
     if (rc != -ENOENT)
         return 0; /* it is there, or we may not look: the Job's Events will tell */
-    CLEANUP(json_decrefp) json_t *list = install_manifests(namespace);
+    CLEANUP(json_decrefp) json_t *list = install_manifests(namespace, NULL);
     size_t i;
     json_t *manifest;
     rc = list ? 0 : error_set(err, ENOMEM, "out of memory");
