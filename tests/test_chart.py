@@ -286,6 +286,13 @@ def test_user_of_the_platform(helm):
     assert container_of(made["DaemonSet", PLUGIN])["securityContext"]["runAsUser"] == 0
 
 
+def test_host_files_under_selinux(helm):
+    """The label of containers that are not privileged, container_t, may write none of the folders that the plugin has from its host. Runtimes
+    take no notice of the options where SELinux is off (go-selinux: InitLabels)."""
+    context = container_of(helm.rendered(plugin={"enabled": True})["DaemonSet", PLUGIN])["securityContext"]
+    assert context["seLinuxOptions"] == {"type": "spc_t", "level": "s0"} and "privileged" not in context
+
+
 @pytest.mark.parametrize("values,says", [
     ({"takeover": "dra.net"}, "'takeover' not allowed"),  # as the chart drarun-plugin had it
     ({"image": "registry.example/drarun:2"}, "'/image': got string, want object"),
