@@ -130,7 +130,8 @@ ALL_ON = {"plugin": {"enabled": True, "image": {"repository": "registry.example/
 OTHERS = {  # of values that have no other one by their kind: enough to be seen
     "image.repository": "registry.example:5000/team/drarun", "image.tag": "2", "image.digest": DIGEST, "image.pullPolicy": "Always",
     "imagePullSecrets": ["key"], "commonLabels": {"team": "a"},
-    "controller.namespace": "train", "controller.ttl": "12h", "controller.runAsUser": 4711, "controller.log": "text", "controller.extraArgs": ["--verbose"], "controller.resources": {"limits": {"cpu": 1}},
+    "controller.namespace": "train", "controller.ttl": "12h", "controller.runAsUser": 4711, "controller.log": "text", "controller.extraArgs": ["--verbose"],
+    "controller.agent": "copy", "controller.extraEnv": [{"name": "A", "value": "b"}], "controller.resources": {"limits": {"cpu": 1}},
     "controller.nodeSelector": {"jobs": "yes"}, "controller.tolerations": [{"key": "a", "operator": "Exists"}],
     "controller.affinity": {"nodeAffinity": {}}, "controller.priorityClassName": "high", "controller.podLabels": {"a": "b"},
     "controller.podAnnotations": {"a": "b c"},
@@ -267,6 +268,13 @@ def test_images(helm, drarun):
     assert images(helm.rendered(plugin=own)) == (f"ghcr.io/drarun/drarun:{version}", f"registry.example/plugin@{DIGEST}")
 
 
+def test_environment_of_the_controller(helm):
+    """What it tells the launchers that it makes."""
+    more = [{"name": "DRARUN_METRICS", "value": "off"}, {"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}]
+    plain, made = (container_of(helm.rendered(controller=values)["Deployment", CONTROLLER]) for values in ({}, {"agent": "copy", "extraEnv": more}))
+    assert made.pop("env") == [*plain.pop("env"), {"name": "DRARUN_AGENT", "value": "copy"}, *more] and made == plain
+
+
 @pytest.mark.parametrize("ttl,given", [("", False), ("0", False), ("0s", False), ("12h", True), ("0.5d", True)])
 def test_time_to_live(helm, ttl, given):
     """The policy lets the controller delete what its option says, and no more."""
@@ -307,6 +315,10 @@ def test_host_files_under_selinux(helm):
     ({"controller": {"ttl": "a week"}}, "'/controller/ttl'"),
     ({"controller": {"resources": {"limit": {}}}}, "'limit' not allowed"),
     ({"controller": {"resources": {"limits": {"memory": "64 MB"}}}}, "'/controller/resources/limits/memory'"),
+    ({"controller": {"agent": "claim"}}, "'/controller/agent': value must be one of"),
+    ({"controller": {"extraEnv": {"A": "b"}}}, "'/controller/extraEnv': got object, want array"),
+    ({"controller": {"extraEnv": [{"name": "A", "value": 1}]}}, "'/controller/extraEnv/0/value': got number, want string"),
+    ({"controller": {"extraEnv": [{"name": "DRARUN_AGENT", "value": "copy"}]}}, "'/controller/extraEnv/0/name'"),  # which has a value of its own
     ({"controller": {"affinity": {"nodes": {}}}}, "'nodes' not allowed"),
     ({"plugin": {"enabled": "no"}}, "'/plugin/enabled': got string, want boolean"),
     ({"plugin": {"takover": "dra.net"}}, "'takover' not allowed"),
