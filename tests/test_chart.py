@@ -137,6 +137,7 @@ OTHERS = {  # of values that have no other one by their kind: enough to be seen
     "controller.podAnnotations": {"a": "b c"},
     "plugin.image.repository": "registry.example/other", "plugin.image.tag": "2", "plugin.image.digest": DIGEST, "plugin.drivers": ["nic"],
     "plugin.nvidia.runtimeClassName": "nvidia", "plugin.takeover": "dra.net", "plugin.config": {"rescan": "1m"}, "plugin.log": "text", "plugin.extraArgs": ["--verbose"],
+    "plugin.kubeletDir": "/var/lib/k0s/kubelet", "plugin.hookDir": "/home/kubernetes/bin/drarun",
     "plugin.updateStrategy": {"type": "OnDelete"}, "plugin.resources": {"limits": {"cpu": 1}}, "plugin.nodeSelector": {"gpus": "yes"},
     "plugin.tolerations": [], "plugin.priorityClassName": "", "plugin.podLabels": {"a": "b"}, "plugin.podAnnotations": {"a": "b c"},
     "podMonitor.interval": "30s", "podMonitor.labels": {"release": "prometheus"},
@@ -301,6 +302,27 @@ def test_host_files_under_selinux(helm):
     assert context["seLinuxOptions"] == {"type": "spc_t", "level": "s0"} and "privileged" not in context
 
 
+def mounted(pod):
+    """{the path in the container: the path on the node} of what comes from there."""
+    container, = pod["containers"]
+    paths = {each["name"]: each["hostPath"]["path"] for each in pod["volumes"] if "hostPath" in each}
+    return {each["mountPath"]: paths[each["name"]] for each in container["volumeMounts"] if each["name"] in paths}
+
+
+def test_folders_of_the_nodes(helm):
+    """Each is mounted where it is on the node, since the plugin tells the kubelet and the container runtime its paths."""
+    plain, made = (helm.rendered(plugin={"enabled": True, "takeover": "dra.net", **values})["DaemonSet", PLUGIN]["spec"]["template"]["spec"] for values in (
+        {}, {"kubeletDir": "/var/lib/k0s/kubelet", "hookDir": "/home/kubernetes/bin/drarun"}))
+    others = {path: host for path, host in mounted(plain).items() if not path.startswith("/var/lib/kubelet/")}
+    assert mounted(made) == {**others, **{path: path for path in (
+        "/var/lib/k0s/kubelet/plugins_registry", "/home/kubernetes/bin/drarun",
+        *(f"/var/lib/k0s/kubelet/plugins/{driver}" for driver in ("gpu.drarun.dev", "nic.drarun.dev", "dra.net")))}}
+    (before,), (after,) = plain["containers"], made["containers"]
+    assert [word for word in after["command"] if word not in before["command"]] == [
+        "--plugins-dir=/var/lib/k0s/kubelet/plugins", "--registry-dir=/var/lib/k0s/kubelet/plugins_registry",
+        "--hook=/home/kubernetes/bin/drarun/drarun-attach", "--agent-dir=/home/kubernetes/bin/drarun/agent"]
+
+
 @pytest.mark.parametrize("values,says", [
     ({"takeover": "dra.net"}, "'takeover' not allowed"),  # as the chart drarun-plugin had it
     ({"image": "registry.example/drarun:2"}, "'/image': got string, want object"),
@@ -331,6 +353,9 @@ def test_host_files_under_selinux(helm):
     ({"plugin": {"config": {"nic": {}}}}, "'nic' not allowed"),
     ({"plugin": {"nvidia": {"runtimeClassName": "Nvidia"}}}, "'/plugin/nvidia/runtimeClassName'"),
     ({"plugin": {"metrics": {"port": 100000}}}, "'/plugin/metrics/port'"),
+    ({"plugin": {"kubeletDir": "/var/snap/microk8s/common/var/lib/kubelet"}}, "'/plugin/kubeletDir'"),  # no room for a socket
+    ({"plugin": {"kubeletDir": ""}}, "'/plugin/kubeletDir'"),
+    ({"plugin": {"hookDir": "bin"}}, "'/plugin/hookDir'"),
     ({"plugin": {"extraArgs": ["verbose"]}}, "'/plugin/extraArgs/0'"),
     ({"podMonitor": {"interval": "often"}}, "'/podMonitor/interval'"),
     ({"podMonitor": {"labels": {"a": "b c"}}}, "'/podMonitor/labels/a'"),
