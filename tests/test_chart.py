@@ -23,6 +23,7 @@ CHECKSUM = "checksum/config"  # of the plugin's configuration, in its pods' anno
 RECOMMENDED = {"helm.sh/chart", *(f"app.kubernetes.io/{name}" for name in ("name", "instance", "version", "component", "part-of", "managed-by"))}
 OF_PODS = RECOMMENDED - {"helm.sh/chart", "app.kubernetes.io/version", "app.kubernetes.io/managed-by"}  # those that no upgrade changes
 DIGEST = f"sha256:{'0123456789abcdef' * 4}"
+LINUX = "kubernetes.io/os"  # of nodes, which may be Windows' too
 SECURITY = "pod-security.kubernetes.io/enforce"
 
 
@@ -139,7 +140,7 @@ OTHERS = {  # of values that have no other one by their kind: enough to be seen
     "plugin.nvidia.runtimeClassName": "nvidia", "plugin.takeover": "dra.net", "plugin.config": {"rescan": "1m"}, "plugin.log": "text", "plugin.extraArgs": ["--verbose"],
     "plugin.kubeletDir": "/var/lib/k0s/kubelet", "plugin.hookDir": "/home/kubernetes/bin/drarun",
     "plugin.updateStrategy": {"type": "OnDelete"}, "plugin.resources": {"limits": {"cpu": 1}}, "plugin.nodeSelector": {"gpus": "yes"},
-    "plugin.tolerations": [], "plugin.priorityClassName": "", "plugin.podLabels": {"a": "b"}, "plugin.podAnnotations": {"a": "b c"},
+    "plugin.tolerations": [], "plugin.affinity": {"nodeAffinity": {}}, "plugin.priorityClassName": "", "plugin.podLabels": {"a": "b"}, "plugin.podAnnotations": {"a": "b c"},
     "podMonitor.interval": "30s", "podMonitor.labels": {"release": "prometheus"},
 }
 PAGE = runpy.run_path(str(SOURCE / "scripts/chart-page"))
@@ -189,7 +190,7 @@ def test_controller_of_one_namespace(helm, drarun, cluster):
     spec = made["Deployment", CONTROLLER]["spec"]
     pod, container = spec["template"]["spec"], container_of(made["Deployment", CONTROLLER])
     assert (spec["replicas"], pod["nodeSelector"], pod["imagePullSecrets"], pod["tolerations"], pod["priorityClassName"]) == \
-        (1, {"jobs": "yes"}, [{"name": "key"}], [{"key": "a", "operator": "Exists"}], "high")
+        (1, {LINUX: "linux", "jobs": "yes"}, [{"name": "key"}], [{"key": "a", "operator": "Exists"}], "high")
     assert spec["template"]["metadata"]["annotations"] == {"a": "b"}
     assert (container["image"], container["env"][0]["value"], container["imagePullPolicy"]) == (*["registry.example/drarun:2"] * 2, "Always")
     assert container["command"] == ["/bin/drarun", "controller", "--namespace=train", "--heartbeat=/run/drarun/heartbeat", "--metrics-port=7172", "--log=text", "--verbose"]
@@ -197,18 +198,22 @@ def test_controller_of_one_namespace(helm, drarun, cluster):
     taken(cluster, made)
 
 
+AFFINITY = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+    {"matchExpressions": [{"key": "pool", "operator": "NotIn", "values": ["system"]}]}]}}}
+
+
 def test_values_of_the_plugin(helm, cluster):
     made = helm.rendered(image={"repository": "registry.example/drarun", "tag": "2", "pullPolicy": "Always"}, imagePullSecrets=["key"],
                          controller={"enabled": False}, plugin={
-        "enabled": True, "drivers": ["nic"], "takeover": "dra.net", "nodeSelector": {"gpus": "yes"}, "tolerations": [{"key": "a", "operator": "Exists"}],
+        "enabled": True, "drivers": ["nic"], "takeover": "dra.net", "nodeSelector": {"gpus": "yes"}, "affinity": AFFINITY, "tolerations": [{"key": "a", "operator": "Exists"}],
         "priorityClassName": "", "updateStrategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": "20%"}}, "resources": {"limits": {"memory": "64Mi"}},
         "config": {"nics": {"virtualPrefixes": ["nic"]}, "rescan": "1m"}, "extraArgs": ["--verbose"], "metrics": {"port": 0}, "log": "text",
         "podAnnotations": {"a": "b"}})
     spec = made["DaemonSet", PLUGIN]["spec"]
     pod, container = spec["template"]["spec"], container_of(made["DaemonSet", PLUGIN])
     assert spec["updateStrategy"] == {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": "20%"}} and "priorityClassName" not in pod
-    assert (pod["nodeSelector"], pod["imagePullSecrets"], pod["tolerations"]) == \
-        ({"gpus": "yes"}, [{"name": "key"}], [{"key": "a", "operator": "Exists"}])
+    assert (pod["nodeSelector"], pod["affinity"], pod["imagePullSecrets"], pod["tolerations"]) == \
+        ({LINUX: "linux", "gpus": "yes"}, AFFINITY, [{"name": "key"}], [{"key": "a", "operator": "Exists"}])
     assert (container["image"], container["imagePullPolicy"], container["resources"]) == \
         ("registry.example/drarun:2", "Always", {"requests": {"cpu": "10m", "memory": "16Mi"}, "limits": {"memory": "64Mi"}})
     assert container["command"][-4:] == ["--log=text", "--drivers=nic", "--takeover=dra.net", "--verbose"]
@@ -243,6 +248,13 @@ def test_change_of_the_configuration(helm):
     first = template({"rescan": "1m", "uplinks": ["eth0"]})
     assert template({"uplinks": ["eth0"], "rescan": "1m"}, controller={"replicas": 3}) == first
     assert template({"rescan": "2m", "uplinks": ["eth0"]}) != first and template({}) != first
+
+
+def test_nodes_of_other_systems(helm):
+    """They would not start the pods; a selector of the user's own can take the label away."""
+    for made in (helm.rendered(plugin={"enabled": True}), manifests("plugin.yaml", "controller.yaml")):
+        assert [made[key]["spec"]["template"]["spec"]["nodeSelector"] for key in (("Deployment", CONTROLLER), ("DaemonSet", PLUGIN))] == [{LINUX: "linux"}] * 2
+    assert "nodeSelector" not in helm.rendered(controller={"nodeSelector": {LINUX: None}})["Deployment", CONTROLLER]["spec"]["template"]["spec"]
 
 
 def test_drivers_in_any_order(helm):
