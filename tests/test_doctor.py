@@ -242,8 +242,9 @@ def cluster():
 
 
 def ask(cluster, *words, user="admin", status=0):
+    """status: None where it may be any."""
     run = cluster.in_ns([DRARUN, "doctor", "-o", "json", "--kubeconfig", cluster.kubeconfig(user), *words])
-    assert run.returncode == status, run.stderr + run.stdout
+    assert status is None or run.returncode == status, run.stderr + run.stdout
     return json.loads(run.stdout)
 
 
@@ -272,6 +273,39 @@ def test_cluster_with_devices(cluster):
     assert of(found, "device-classes")[0]["seen"] == "gpus"
     assert of(found, "account")[0]["state"] == of(found, "pools")[0]["state"] == "ok"
     assert not of(found, "taints")
+
+
+def prepared(cluster, namespace):
+    """A namespace after drarun install; its Role for launchers."""
+    cluster.kubectl("create", "namespace", namespace)
+    run = subprocess.run([DRARUN, "install", "-n", namespace, "-o", "json"], capture_output=True, text=True, check=True)
+    cluster.kubectl("apply", "-f", "-", input=run.stdout)
+    return next(each for each in json.loads(run.stdout)["items"] if each["kind"] == "Role")
+
+
+def test_role_of_an_older_version(cluster):
+    """Which an upgrade leaves as it was, and what to do."""
+    role = prepared(cluster, "older")
+    rule, = (each for each in role["rules"] if each["resources"] == ["resourceclaimtemplates"])
+    rule["verbs"].remove("get")
+    cluster.kubectl("apply", "-f", "-", input=json.dumps(role))
+    (account,) = of(ask(cluster, "-n", "older", status=None), "account")
+    assert account == {"check": "account", "state": "warning", "change": "drarun install -n older | kubectl apply --server-side -f -",
+                       "seen": "Role drarun-launcher in namespace older is not this version's, launchers may not: get resourceclaimtemplates"}
+    cluster.kubectl("delete", "role", "drarun-launcher", "-n", "older")
+    (account,) = of(ask(cluster, "-n", "older", status=None), "account")
+    assert account["state"] == "warning" and "has no Role drarun-launcher" in account["seen"]
+
+
+def test_role_that_may_not_be_read(cluster):
+    prepared(cluster, "unread")
+    cluster.kubectl("create", "role", "reader", "-n", "unread", "--verb=get", "--resource=serviceaccounts")
+    cluster.kubectl("create", "rolebinding", "reader", "-n", "unread", "--role=reader", "--user=nobody")
+
+    def account():
+        return of(ask(cluster, "-n", "unread", user="nobody", status=None), "account")[0]
+    cluster.wait("the right is not there", lambda: "account is there" in account()["seen"], 60)
+    assert account()["state"] == "unknown" and "403" in account()["seen"] and "may read Roles" in account()["change"]
 
 
 def test_pool_that_is_not_all_there(cluster):

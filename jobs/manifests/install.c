@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/manifests/install.h"
 
+#include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +51,7 @@ struct rule {
 
 /* No secret is among them: the launcher's pod gets its job's key as the workers' pods do. */
 static const struct rule role[] = {
+    /* of one resource each: install_role_lacks */
     {"", "pods", "get list watch create patch deletecollection"},
     {"", "events", "list watch create"},
     {"", "configmaps", "get patch"},
@@ -166,6 +169,51 @@ json_t *install_manifests(const char *namespace, const struct strlist *pull_secr
                      role_of(INSTALL_ACCOUNT, namespace, role, ARRAY_LEN(role)),
                      role_binding(INSTALL_ACCOUNT, namespace),
                      network_policy_of_namespace(INSTALL_NETWORK_POLICY, namespace));
+}
+
+/* Whether a list of a rule has the word. */
+static bool names(const json_t *rule, const char *key, const char *word)
+{
+    size_t i;
+    json_t *each;
+    json_array_foreach(json_object_get(rule, key), i, each)
+    {
+        const char *name = json_string_value(each);
+        if (name && (strcmp(name, word) == 0 || strcmp(name, "*") == 0))
+            return true;
+    }
+    return false;
+}
+
+static bool allows(const json_t *of, const char *group, const char *resource, const char *verb)
+{
+    size_t i;
+    json_t *rule;
+    json_array_foreach(json_object_get(of, "rules"), i, rule)
+    {
+        if (!json_object_get(rule, "resourceNames") && names(rule, "apiGroups", group) &&
+            names(rule, "resources", resource) && names(rule, "verbs", verb))
+            return true;
+    }
+    return false;
+}
+
+int install_role_lacks(const json_t *launcher_role, struct strlist *ret_lacking)
+{
+    for (size_t i = 0; i < ARRAY_LEN(role); i++) {
+        CLEANUP(json_decrefp) json_t *verbs = words(role[i].verbs);
+        size_t v;
+        json_t *verb;
+        if (!verbs)
+            return -ENOMEM;
+        json_array_foreach(verbs, v, verb)
+        {
+            const char *name = json_string_value(verb);
+            if (!allows(launcher_role, role[i].group, role[i].resources, name))
+                strlist_addf(ret_lacking, "%s %s", name, role[i].resources);
+        }
+    }
+    return ret_lacking->failed ? -ENOMEM : 0;
 }
 
 json_t *install_user_manifests(const char *namespace)

@@ -19,6 +19,11 @@
  * pull_secrets: of the account's pods, by name; NULL: none. */
 json_t *install_manifests(const char *namespace, const struct strlist *pull_secrets);
 
+/* What a Role of the launcher's account, as the API server has it, does not allow of what this
+ * version's does: "get resourceclaimtemplates". An older version's stays when programs are
+ * replaced. -ENOMEM. */
+int install_role_lacks(const json_t *launcher_role, struct strlist *ret_lacking);
+
 /* What people need who submit jobs to the namespace: a Role, which is bound to whom it may concern.
  * As above. */
 json_t *install_user_manifests(const char *namespace);

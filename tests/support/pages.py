@@ -27,6 +27,7 @@ NOT_TYPED = {
 
 INSTALLS = "installs packages, and builds beside the source; the build under test is there"
 MINUTES = "takes minutes; "
+ROLE = "test_doctor.py::test_role_of_an_older_version, in a namespace of its own"
 # Every command of a page that no test runs as it stands there: why, or which test does the same in another way.
 LEFT_OUT = {
     "README.md": {
@@ -51,6 +52,7 @@ LEFT_OUT = {
         "scripts/check-commits": "needs a branch; test_tools.py::test_range_is_that_of_the_branch, in a repository of its own",
         "pre-commit install": "changes the clone; test_tools.py::test_hooks_call_scripts_of_the_tree",
     },
+    "deploy/chart/README.md": {"drarun install -n NAMESPACE | kubectl apply --server-side -f -": ROLE},
     "docs/benchmarks.md": {
         "drarun bench all_reduce --workers 2 --gpus 8 --nics 8 --image nvcr.io/nvidia/pytorch:25.10-py3":
             "needs GPUs and RDMA NICs; test_cluster_mpi.py::test_bench_over_claimed_nics, with what the nodes of tests have",
@@ -105,6 +107,7 @@ LEFT_OUT = {
         "kubectl rollout restart -n drarun-system ds/drarun-plugin": "test_cluster_plugin.py::test_rolling_update, without a DaemonSet",
     },
     "docs/one-machine.md": {"scripts/demo": INSTALLS},
+    "docs/stable.md": {"drarun install -n NAMESPACE | kubectl apply --server-side -f -": ROLE},
     "docs/releasing.md": {
         "scripts/release 0.1.0 --build build --out /tmp/rehearsal": "test_release.py::test_two_runs_give_the_same_bytes, into a folder of its own",
         "scripts/lib/version.py --write": "changes the source; test_tools.py::test_new_version_goes_everywhere, on a copy",

@@ -9,6 +9,7 @@
 #include "jobs/manifests/render.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/base/strlist.h"
 #include "lib/doc/value.h"
 #include "lib/kube/discover.h"
 
@@ -389,6 +390,42 @@ static void check_rights(struct look *l)
     buf_done(&change);
 }
 
+/* The Role of an older version stays when programs and images are replaced. */
+static void check_role(struct look *l, const char *change)
+{
+    const struct kube_target target = {
+        .resource = &kube_roles, .namespace_ = l->cluster->namespace, .name = INSTALL_ACCOUNT};
+    const char *namespace = l->cluster->namespace;
+    struct drarun_error err = {0};
+    struct strlist lacking = STRLIST_INIT;
+    struct buf words = BUF_INIT;
+    CLEANUP(json_decrefp) json_t *role = NULL;
+    int rc = cluster_get(l->cluster, &target, &role, &err);
+    if (rc == 0)
+        rc = install_role_lacks(role, &lacking);
+    for (size_t i = 0; i < lacking.count; i++)
+        list_add(&words, i, lacking.items[i]);
+    if (rc == -ENOENT)
+        findings_add(l->findings, "account", FINDING_WARNING, change,
+                     "the launcher's account has no Role " INSTALL_ACCOUNT " in namespace %s",
+                     namespace);
+    else if (rc < 0)
+        findings_add(l->findings, "account", FINDING_UNKNOWN,
+                     rc == -EACCES ? "ask somebody who may read Roles to run drarun doctor" : NULL,
+                     "the launcher's account is there; whether its Role is this version's: %s",
+                     rc == -ENOMEM ? "out of memory" : err.text);
+    else if (lacking.count)
+        findings_add(l->findings, "account", FINDING_WARNING, change,
+                     "Role " INSTALL_ACCOUNT " in namespace %s is not this version's, launchers "
+                     "may not: %s",
+                     namespace, list_end(&words, lacking.count));
+    else
+        findings_add(l->findings, "account", FINDING_OK, NULL, "namespace %s has what jobs need",
+                     namespace);
+    strlist_done(&lacking);
+    buf_done(&words);
+}
+
 static void check_account(struct look *l)
 {
     const struct kube_target target = {.resource = &kube_service_accounts,
@@ -400,8 +437,7 @@ static void check_account(struct look *l)
     buf_printf(&change, "drarun install -n %s | kubectl apply --server-side -f -",
                l->cluster->namespace);
     if (rc == 0)
-        findings_add(l->findings, "account", FINDING_OK, NULL, "namespace %s has what jobs need",
-                     l->cluster->namespace);
+        check_role(l, change.data);
     else
         findings_add(l->findings, "account", rc == -ENOENT ? FINDING_WARNING : FINDING_UNKNOWN,
                      rc == -ENOENT ? change.data : NULL, "%s",
