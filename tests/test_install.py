@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -176,6 +177,35 @@ def test_uninstall_leaves_nothing(staged, build):
     cmake("--build", build, "--target", "uninstall")
     assert files_below(staged) == {"bin/somebody-elses"}
     assert [p for p in staged.rglob("*drarun*")] == []
+
+
+def test_uninstall_without_the_rights(source):
+    """By a user who may not write where it was installed: that is told, and what was installed stays known."""
+    folder = Path(tempfile.mkdtemp(prefix="drarun-uninstall-"))  # that others can reach, unlike pytest's
+    script, manifest, where = folder / "Uninstall.cmake", folder / "install_manifest.txt", folder / "bin"
+    where.mkdir()
+    somebody = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
+
+    def uninstall(**who):
+        return subprocess.run(["cmake", "-D", f"manifest={manifest}", "-P", script], capture_output=True, text=True, timeout=patience(), cwd=folder, **who)
+    try:
+        shutil.copy(source / "cmake/Uninstall.cmake", script)
+        (where / "drarun").touch()
+        (where / "link").symlink_to("nowhere")
+        manifest.write_text(f"{where}/drarun\n{where}/link\n{where}/gone\n")
+        if somebody:
+            shutil.chown(folder, 65534, 65534)
+        where.chmod(0o555)
+        folder.chmod(0o755)
+        refused = uninstall(**somebody)
+        assert refused.returncode != 0 and f"cannot remove 2 of the installed files, such as {where}/drarun" in " ".join(refused.stderr.split()), refused
+        assert manifest.exists() and len(list(where.iterdir())) == 2
+        where.chmod(0o755)
+        assert uninstall().returncode == 0
+        assert not manifest.exists() and not list(where.iterdir())
+    finally:
+        where.chmod(0o755)
+        shutil.rmtree(folder)
 
 
 @pytest.fixture(scope="module")
