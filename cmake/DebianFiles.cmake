@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Run by cpack on the staged files: copyright, changelog, compressed man pages, one lintian override.
+# Run by cpack on the staged files: copyright, changelog, compressed man pages, zsh's completion, one lintian override.
 set(staged ${CPACK_TEMPORARY_INSTALL_DIRECTORY})
 # string(TIMESTAMP) heeds SOURCE_DATE_EPOCH: the same sources make the same package
 string(TIMESTAMP date "%a, %d %b %Y %H:%M:%S +0000" UTC)
@@ -70,6 +70,13 @@ foreach(component IN LISTS CPACK_COMPONENTS_ALL)
   debian_files(${package} ${staged}/${component}/usr/share)
   set(overrides_${component} ${staged}/${component}/usr/share/lintian/overrides/${package})
 endforeach()
+
+# Where the zsh of Debian looks below /usr/share; it knows site-functions below /usr/local alone
+set(zsh ${staged}/Unspecified/usr/share/zsh)
+if(EXISTS ${zsh}/site-functions)
+  file(RENAME ${zsh}/site-functions ${zsh}/vendor-completions)
+endif()
+
 if(CPACK_DRARUN_SHLIBDEPS)
   foreign_depends(${staged}/Unspecified/usr CPACK_DEBIAN_UNSPECIFIED_PACKAGE_DEPENDS)
 endif()

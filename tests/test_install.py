@@ -284,6 +284,16 @@ def test_package_unpacked_runs(package, tmp_path):
         runner.close()
 
 
+def test_completion_of_the_package(package, tmp_path):
+    """Debian's zsh finds it without a word in ~/.zshrc: below /usr/share it looks in folders of its own."""
+    if not shutil.which("zsh"):
+        pytest.skip("no zsh; run scripts/setup --test")
+    subprocess.run(["dpkg-deb", "-x", package, tmp_path], check=True)
+    script = f'fpath=(${{fpath/#\\/usr\\/share/{tmp_path}/usr/share}} $fpath); autoload -U compinit; compinit -u -D; print -r -- "$_comps[drarun]"'
+    run = subprocess.run(["zsh", "-f", "-c", script], capture_output=True, text=True, timeout=patience(), env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)})
+    assert run.stdout == "_drarun\n", run
+
+
 def test_packages_have_no_lintian_errors(packages):
     if not shutil.which("lintian"):
         pytest.skip("no lintian; run scripts/setup --test")
