@@ -100,17 +100,18 @@ ADMISSION = {"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "Valid
     ({"controller": {"crd": False}}, {"CustomResourceDefinition"}),
     ({"controller": {"admissionPolicy": False}}, {kind for kind in ADMISSION if kind.startswith("Validating")}),
     ({"controller": {"networkPolicy": False}}, {"NetworkPolicy"}),
+    ({"controller": {"aggregateRoles": False}}, {("ClusterRole", "drarun-view"), ("ClusterRole", "drarun-edit")}),
     ({"controller": {"podDisruptionBudget": False}}, {"PodDisruptionBudget"}),
     ({"plugin": {"deviceClasses": False}}, {"DeviceClass"}),
     ({"plugin": {"networkPolicy": False}}, {"NetworkPolicy"}),
     ({"plugin": {"admission": {"claims": False}}}, {kind for kind in ADMISSION if kind.startswith("Mutating")}),
     ({"plugin": {"admission": dict.fromkeys(("claims", "configuration", "slices", "claimStatus"), False)}}, ADMISSION),
-], ids=lambda value: "-".join(sorted(value)) if isinstance(value, set) else None)
+], ids=lambda value: "-".join(sorted(map(str, value))) if isinstance(value, set) else None)
 def test_parts_that_are_left_out(helm, values, without):
     (part, wanted), = values.items()
     alone = {"plugin": {"enabled": part == "plugin"}, "controller": {"enabled": part == "controller"}}
     whole, made = helm.rendered(**alone), helm.rendered(**{**alone, part: {**alone[part], **wanted}})
-    assert made == {key: each for key, each in whole.items() if key[0] not in without} and len(made) < len(whole)
+    assert made == {key: each for key, each in whole.items() if not {key, key[0]} & without} and len(made) < len(whole)
 
 
 def test_budget_of_replicas(helm):
@@ -200,6 +201,12 @@ def test_controller_of_one_namespace(helm, drarun, cluster):
 
 AFFINITY = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
     {"matchExpressions": [{"key": "pool", "operator": "NotIn", "values": ["system"]}]}]}}}
+
+
+def test_definition_of_a_controller_of_one_namespace(helm):
+    """What belongs to the whole cluster and to no account comes with it."""
+    made = helm.rendered(controller={"namespace": "train"})
+    assert {name for kind, name in made if kind in ("ClusterRole", "CustomResourceDefinition")} == {"drarun-view", "drarun-edit", DEFINITION}
 
 
 def test_values_of_the_plugin(helm, cluster):

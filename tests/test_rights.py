@@ -19,6 +19,7 @@ CLAIMS = "resource.k8s.io/v1"
 PLUGIN, CONTROLLER, LAUNCHER = "drarun-plugin", "drarun-controller", "drarun-launcher"
 SYSTEM = "drarun-system"
 PROGRAMS = ("DaemonSet", "Deployment")
+JOBS = "drarun.dev/v1alpha1"
 RBAC = "rbac.authorization.k8s.io/v1"
 
 
@@ -279,7 +280,28 @@ def test_table_of_rights_is_what_is_shipped():
         assert all(why.strip() for _, _, why in rows)
         told[title] = {name.strip(): sorted(verbs.strip().split(", ")) for names, verbs, _ in rows for name in names.split(",")}
         assert sum(map(len, told[title].values())) == int(count), title
-    assert told == shipped() and len(told) == 7
+    assert told == shipped() and len(told) == 9
+
+
+def people(cluster, role):
+    """One who has this role of Kubernetes' own in namespace other."""
+    cluster.api.make({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": role, "namespace": "other"}},
+                     {"apiVersion": RBAC, "kind": "RoleBinding", "metadata": {"name": role, "namespace": "other"},
+                      "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+                      "subjects": [{"kind": "ServiceAccount", "name": role, "namespace": "other"}]})
+    return token_of(cluster, "other", role)
+
+
+@pytest.mark.parametrize("role,may", [("view", False), ("edit", True), ("admin", True)])
+def test_own_roles_of_kubernetes(cluster, role, may):
+    """They hold for DraJobs as for Jobs, in the namespaces where somebody has them."""
+    somebody = people(cluster, role)
+    listed = cluster.api.path(JOBS, "DraJob", "other")
+    cluster.wait("the role is not in force", lambda: somebody.request("GET", listed)[0] == 200, READY_S)
+    made = {"apiVersion": JOBS, "kind": "DraJob", "metadata": {"name": f"of-{role}", "namespace": "other"}, "spec": {"workers": 1, "image": "x", "command": ["true"]}}
+    assert somebody.create(made)[0] == (201 if may else 403)
+    assert somebody.request("DELETE", cluster.api.path(JOBS, "DraJob", "other", f"of-{role}"))[0] == (200 if may else 403)
+    assert somebody.request("GET", cluster.api.path(JOBS, "DraJob", "train"))[0] == 403
 
 
 # ---- whose pods reach a job's workers ----
