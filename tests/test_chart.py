@@ -295,6 +295,23 @@ def test_environment_of_the_controller(helm):
     assert made.pop("env") == [*plain.pop("env"), {"name": "DRARUN_AGENT", "value": "copy"}, *more] and made == plain
 
 
+def test_secrets_of_the_registry(helm):
+    """By name, and as a pod names them."""
+    made = helm.rendered(imagePullSecrets=["a", {"name": "b"}], plugin={"enabled": True})
+    for each in (made["Deployment", CONTROLLER], made["DaemonSet", PLUGIN]):
+        assert each["spec"]["template"]["spec"]["imagePullSecrets"] == [{"name": "a"}, {"name": "b"}]
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_part_of_another_chart(helm, tmp_path, enabled):
+    """A condition of the other chart is a value of this one: Helm takes it for both."""
+    shutil.copytree(CHART, tmp_path / "site/charts/drarun")
+    (tmp_path / "site/Chart.yaml").write_text(yaml.safe_dump({"apiVersion": "v2", "name": "site", "version": "1.0.0", "dependencies": [
+        {"name": "drarun", "version": ">=0.0.0-0", "condition": "drarun.enabled"}]}))
+    made = helm.rendered(chart=tmp_path / "site", drarun={"enabled": enabled, "plugin": {"enabled": True}}, **{"global": {"region": "a"}})
+    assert unlabelled(made) == ({**of_the_controller(), **of_the_plugin()} if enabled else {})
+
+
 @pytest.mark.parametrize("ttl,given", [("", False), ("0", False), ("0s", False), ("12h", True), ("0.5d", True)])
 def test_time_to_live(helm, ttl, given):
     """The policy lets the controller delete what its option says, and no more."""
@@ -344,6 +361,8 @@ def test_folders_of_the_nodes(helm):
 
 @pytest.mark.parametrize("values,says", [
     ({"takeover": "dra.net"}, "'takeover' not allowed"),  # as the chart drarun-plugin had it
+    ({"enabled": False}, "'/enabled': value must be true"),  # which another chart can say alone
+    ({"imagePullSecrets": [{"secret": "a"}]}, "'/imagePullSecrets/0'"),
     ({"image": "registry.example/drarun:2"}, "'/image': got string, want object"),
     ({"image": {"repository": "registry.example/drarun:2"}}, "'/image/repository'"),
     ({"image": {"tag": 1.2}}, "'/image/tag': got number, want string"),

@@ -67,7 +67,7 @@ tolerations: {{- toYaml . | nindent 2 }}
 {{- with $root.Values.imagePullSecrets }}
 imagePullSecrets:
 {{- range . }}
-- name: {{ . }}
+- name: {{ if kindIs "string" . }}{{ . }}{{ else }}{{ .name }}{{ end }}
 {{- end }}
 {{- end }}
 {{- end }}
