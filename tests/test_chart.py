@@ -635,6 +635,13 @@ def drajobs(cluster):
     return [each["metadata"]["name"] for each in cluster.api.get("drarun.dev/v1alpha1", "DraJob", namespace="train")]
 
 
+def undefined(cluster):
+    """Takes the definition of DraJobs away, which has no release any more."""
+    version, kind = "apiextensions.k8s.io/v1", "CustomResourceDefinition"
+    cluster.api.delete(version, kind, DEFINITION)
+    cluster.wait("the definition stays", lambda: not cluster.api.get(version, kind, DEFINITION), READY_S)
+
+
 def test_life_of_a_release(cluster, drarun, tmp_path):
     """Installed, used as its notes say, with the plugin, removed: jobs stay, and the next release takes their definition over."""
     release = Release(cluster, tmp_path, namespace="life")
@@ -666,7 +673,20 @@ def test_life_of_a_release(cluster, drarun, tmp_path):
     other.ok("install", "--take-ownership")
     other.ok("uninstall")
     assert len(drajobs(cluster)) == 1
-    cluster.api.delete("apiextensions.k8s.io/v1", "CustomResourceDefinition", DEFINITION)
+    undefined(cluster)
+
+
+def test_releases_for_several_namespaces(cluster, tmp_path):
+    """Beside each other, as the page says: each in a namespace of its own, and the definition with the first."""
+    first, second, third = (Release(cluster, tmp_path, f"of-{name}", f"system-{where}") for name, where in ("aa", "bb", "cb"))
+    for name in ("system-a", "system-b", "jobs-a", "jobs-b"):
+        namespaced(cluster, name)
+    first.ok("install", controller={"namespace": "jobs-a"})
+    second.ok("install", controller={"namespace": "jobs-b", "crd": False})
+    assert f'"{CONTROLLER}" in namespace "system-b" exists' in third.refused("install", controller={"namespace": "jobs-a", "crd": False})
+    for release in (second, first):
+        release.ok("uninstall")
+    undefined(cluster)
 
 
 PAGES = {"deploy/chart/README.md": None, "docs/node-plugin.md": "Install"}  # and the section
