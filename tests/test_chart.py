@@ -257,6 +257,12 @@ def test_change_of_the_configuration(helm):
     assert template({"rescan": "2m", "uplinks": ["eth0"]}) != first and template({}) != first
 
 
+def test_update_of_many_nodes(helm):
+    """A share of them at a time: one by one, a thousand would take hours."""
+    made = helm.rendered(plugin={"enabled": True})["DaemonSet", PLUGIN]
+    assert made["spec"]["updateStrategy"] == {"rollingUpdate": {"maxSurge": "10%", "maxUnavailable": 0}}
+
+
 def test_nodes_of_other_systems(helm):
     """They would not start the pods; a selector of the user's own can take the label away."""
     for made in (helm.rendered(plugin={"enabled": True}), manifests("plugin.yaml", "controller.yaml")):
