@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/expand.h"
 #include "lib/base/nearest.h"
 #include "lib/base/unconst.h"
 
@@ -64,24 +65,18 @@ enum shell_worth launcher_env_look_up(void *context, const char *name, const cha
     return v->worth;
 }
 
+static const char *use_exported(void *context, const char *name)
+{
+    struct launcher_variable *v = launcher_env_find(context, name);
+    if (!v || !v->value || !v->is_exported)
+        return NULL;
+    v->is_used = true;
+    return v->value;
+}
+
 void launcher_env_expand(const struct launcher_env *env, const char *text, struct buf *out)
 {
-    buf_add(out, "", 0);
-    while (*text) {
-        const char *end = strncmp(text, "$(", 2) == 0 ? strchr(text, ')') : NULL;
-        cleanup_free char *name = end ? strndup(text + 2, (size_t)(end - text - 2)) : NULL;
-        struct launcher_variable *v = name ? launcher_env_find(env, name) : NULL;
-        out->failed |= end && !name;
-        if (v && v->value && v->is_exported) {
-            v->is_used = true;
-            buf_add_str(out, v->value);
-            text = end + 1;
-        } else {
-            if (strncmp(text, "$$(", 3) == 0)
-                text++;
-            buf_add(out, text++, 1);
-        }
-    }
+    expand_text(text, use_exported, unconst(env), out);
 }
 
 static void load_entry(struct launcher_env *env, const json_t *item)

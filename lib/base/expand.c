@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/base/expand.h"
+
+#include <string.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/unconst.h"
+
+#define NAME_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_."
+
+/* at: "$(...". Returns where the text goes on. */
+static const char *add_reference(const char *at, expand_look_up_fn look_up, void *context,
+                                 struct buf *out)
+{
+    const char *end = strchr(at, ')');
+    if (!end) {
+        buf_add(out, at, 2);
+        return at + 2;
+    }
+    cleanup_free char *name = strndup(at + 2, (size_t)(end - at - 2));
+    const char *value = name ? look_up(context, name) : NULL;
+    out->failed |= !name;
+    if (value)
+        buf_add_str(out, value);
+    else
+        buf_add(out, at, (size_t)(end + 1 - at));
+    return end + 1;
+}
+
+void expand_text(const char *text, expand_look_up_fn look_up, void *context, struct buf *out)
+{
+    buf_add(out, "", 0);
+    while (*text) {
+        size_t plain = strcspn(text, "$");
+        buf_add(out, text, plain);
+        text += plain;
+        if (strncmp(text, "$(", 2) == 0) {
+            text = add_reference(text, look_up, context, out);
+        } else if (*text) {
+            buf_add_str(out, "$");
+            text += text[1] == '$' ? 2 : 1;
+        }
+    }
+}
+
+static const char *look_up_env(void *context, const char *name)
+{
+    return env_get(context, name);
+}
+
+void expand_text_env(const char *text, const struct strlist *env, struct buf *out)
+{
+    expand_text(text, look_up_env, unconst(env), out);
+}
+
+static bool is_reference(const char *text)
+{
+    size_t name = strncmp(text, "$(", 2) == 0 ? strspn(text + 2, NAME_CHARACTERS) : 0;
+    return name > 0 && text[2 + name] == ')';
+}
+
+void expand_escape(const char *text, struct buf *out)
+{
+    buf_add(out, "", 0);
+    for (; *text; text++) {
+        if (strncmp(text, "$$", 2) == 0 || is_reference(text))
+            buf_add_str(out, "$");
+        buf_add(out, text, 1);
+    }
+}
