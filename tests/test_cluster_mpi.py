@@ -458,7 +458,7 @@ def test_follow_one_rank(jobs):
 # ---- ends ----
 
 def test_signal(jobs):
-    result = jobs.run(workers=2, command=["sh", "-c", "[ $RANK = 1 ] && kill -SEGV $$; sleep 100"])
+    result = jobs.run(workers=2, command=["sh", "-c", "[ $RANK = 1 ] && kill -SEGV $$$$; sleep 100"])
     assert result.rc == 139 and "rank 1 on worker 1" in result.err and "SIGSEGV" in result.err, result
 
 

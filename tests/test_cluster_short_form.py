@@ -48,3 +48,18 @@ def test_all_of_it(jobs):
     assert spec["containers"][0]["resources"] == {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"memory": "64Mi"}}
     for kind, name in (("Secret", "keys"), ("ConfigMap", "settings"), ("ServiceAccount", "ranks")):
         api.delete("v1", kind, name, space)
+
+
+def test_references_in_words_and_values(jobs):
+    """As the kubelet replaces them in a container's own command, with each rank's variables besides; behind -- words stay as they are."""
+    space = jobs.namespace.name
+    jobs.cluster.api.make({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "words", "namespace": space}, "data": {"MAPPED": "m"}})
+    variables = [{"name": "FOO", "value": "foo"}, {"name": "BAR", "value": "$(FOO)-$(MAPPED)"},
+                 {"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]
+    command = ["echo", "v=$(FOO)", "$(BAR)", "$(MAPPED)", "$(POD)", "$(RANK)/$(WORLD_SIZE)", "$$(FOO)", "$(NONE)"]
+    for options, last in ([], "{}$"), (["--", "$(RANK)$$"], "$(RANK)$$"):
+        result = jobs.run(*options, image="localhost/busybox:1", workers=2, ranksPerWorker=2, variables=variables,
+                          envFrom=[{"configMapRef": {"name": "words"}}], command=command, args=["$(RANK)$$"]).ok()
+        lines = sorted(line.split("] ", 1)[-1] for line in result.out.splitlines())
+        assert lines == [f"v=foo foo-m m job-w-{r // 2} {r}/4 $(FOO) $(NONE) {last.format(r)}" for r in range(4)], result
+    jobs.cluster.api.delete("v1", "ConfigMap", "words", space)

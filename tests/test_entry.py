@@ -93,6 +93,12 @@ def test_controllers(pods, controller):
     assert second.ok().out == ""
 
 
+def test_words_stay_as_they_are(pods):
+    """The kubelet has replaced their references."""
+    first, _ = pods(2).run("--workers", 2, "--", "echo", "$(DRARUN_RANK)", "$$")
+    assert first.ok().out == "$(DRARUN_RANK) $$\n" * 2
+
+
 def test_an_mpi_program(pods, examples):
     """Every pod runs the same line; the ranks see three hosts and their data crosses between them."""
     results = pods(3).run("--workers", 3, "--per-worker", 2, "-l", "--", examples / "allreduce")

@@ -165,7 +165,7 @@ def test_output_of_the_launcher(imported):
     ("mpirun app '$HOME' \\$X", ["app", "$HOME", "$X"]),
     ("mpirun app --lr $LR --name=${LR}x", ["app", "--lr", "0.1", "--name=0.1x"]),
     ("mpirun bash -c 'echo $OMPI_COMM_WORLD_RANK > out.$(hostname)'",
-     ["bash", "-c", "echo $OMPI_COMM_WORLD_RANK > out.$(hostname)"]),
+     ["bash", "-c", "echo $OMPI_COMM_WORLD_RANK > out.$$(hostname)"]),
     ("exec mpirun app", ["app"]),
     ("A=x; echo A=$A; A=y true; mpirun app $A", ["app", "x"]),
     ("time timeout -k 5 3600 mpirun app", ["app"]),
@@ -216,7 +216,16 @@ def test_words_without_a_shell_are_not_expanded(imported):
     """exec gives $LR as it is; the kubelet expands $(LR)."""
     job, _ = imported(mpijob(["mpirun", "-np", "$(COUNT)", "app", "$LR", "$(LR)", "2>&1", "$(OTHER)"],
                              launcher={"env": [{"name": "LR", "value": "0.1"}, {"name": "COUNT", "value": "8"}]}))
-    assert first(job)["command"] == ["app", "$LR", "0.1", "2>&1", "$(OTHER)"]
+    assert first(job)["command"] == ["app", "$LR", "0.1", "2>&1", "$$(OTHER)"]
+
+
+def test_words_that_the_kubelet_made(imported):
+    """They are not read a second time, except for what only the workers know."""
+    key = {"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}
+    job, _ = imported(mpijob(["mpirun", "-x", "KEY", "-x", "B", "app", "$$(LR)", "a$$b $$$$", "$(B)", "$(KEY)"], launcher={"env": [
+        {"name": "LR", "value": "0.1"}, {"name": "B", "value": "$$(LR)$$"}, key]}))
+    assert first(job)["command"] == ["app", "$$(LR)", "a$b $$$", "$$(LR)$", "$(KEY)"]
+    assert first(job)["env"] == [key, {"name": "B", "value": "$$(LR)$"}]
 
 
 def test_a_program_of_the_callers_own(imported):

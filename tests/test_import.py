@@ -716,6 +716,17 @@ def of_kind(kind, spec):
     return yaml.safe_dump({"kind": kind, "metadata": {"name": "s"}, "spec": spec}, sort_keys=False)
 
 
+def test_references_of_a_command(imported):
+    """A job replaces them as the kubelet does; a program on the command line has none."""
+    words = ["--rank=$(RANK)", "--epochs=$(EPOCHS)", "$$(EPOCHS)"]
+    text = of_kind("PyTorchJob", {"pytorchReplicaSpecs": {"Worker": {"replicas": 2, "template": changed(
+        TRAIN, command=["train"], args=words, env=[{"name": "EPOCHS", "value": "3"}])}}})
+    spec, _ = imported(text)
+    assert (first(spec)["command"], first(spec)["args"]) == (["train"], words) and {"name": "EPOCHS", "value": "3"} in first(spec)["env"]
+    spec, _ = imported(text, "echo", "$(RANK)", "$(date +%s)", "$$")
+    assert first(spec)["command"] == ["echo", "$$(RANK)", "$(date +%s)", "$$$"]
+
+
 def replicated(name, template, replicas=1, parallelism=1):
     return {"name": name, "replicas": replicas, "template": {"spec": {
         "parallelism": parallelism, "completions": parallelism, "backoffLimit": 0, "template": template}}}

@@ -108,6 +108,12 @@ for command, options, count in ((job, {}, 4), (job.document, {"ranks": 3}, 3), (
     assert drarun.run_local(command, program=PROGRAM, output=seen.append, log=None, **options) == 0
     assert len(seen) == count and {each.text for each in seen} <= {"0 b=c INFO\\n", "1 b=c INFO\\n"}, seen
 seen.clear()
+refers = drarun.Job({"spec": {"image": "i", "command": ["echo", "$(RANK)", "$$(RANK)"], "args": ["$(B)"], "env": [
+    {"name": "A", "value": "a"}, {"name": "B", "value": "$(A)b"}]}})
+for command, options in ((refers, {}), (refers, {"ranks": 1}), (["echo", "$(RANK)", "$$"], {})):
+    assert drarun.run_local(command, program=PROGRAM, output=seen.append, **options) == 0
+assert [each.text for each in seen] == ["0 $(RANK) ab\\n"] * 2 + ["$(RANK) $$\\n"], seen
+seen.clear()
 own = drarun.Job({"spec": {"launch": "mpirun", "slots": 3, "image": "i", "command": ["sh", "-c", "cat $DRARUN_HOSTFILE"]}})
 assert drarun.run_local(own, program=PROGRAM, output=seen.append) == 0 and " slots=3\\n" in seen[0].text, seen
 try:

@@ -65,7 +65,7 @@ def test_farm_on_agents(drarun, agents, tmp_path):
 
 def test_farm_of_a_spec(drarun, tmp_path):
     report = tmp_path / "report.json"
-    spec = job_file(tmp_path, ["sh", "-c", FARM.format(go=tmp_path / "go")], onRankFailure="continue")
+    spec = job_file(tmp_path, ["sh", "-c", FARM.replace("$", "$$").format(go=tmp_path / "go")], onRankFailure="continue")
     judge_farm(finish_farm(drarun.start("run", "--local", "--report", report, spec), tmp_path), report)
 
 

@@ -235,6 +235,35 @@ def test_variables_of_a_job_without_roles_are_told(drarun, tmp_path):
     assert result.err == "drarun: the variable B comes from an object of a cluster: it is not set here\n"
 
 
+# ---- references to variables ----
+
+def test_references(drarun, job):
+    """Words know each rank's variables, a value those before it; a command line's words stay as they are."""
+    env = [{"name": "EARLY", "value": "$(FOO)"}, {"name": "FOO", "value": "foo"}, {"name": "BAR", "value": "$(FOO)-x$$"}, {"name": "NONE"}]
+    program = {"name": "a", "command": ["$(SAY)", "v=$(FOO)", "$(RANK)/$(WORLD_SIZE)", "$$(FOO)", "$(date +%s)"], "args": ["$(BAR)<$(NONE)>$(EARLY)"]}
+    spec = job(program, env=[*env, {"name": "SAY", "value": "echo"}], ranksPerWorker=2)
+    words = "v=foo {}/2 $(FOO) $(date +%s) "
+    assert sorted(drarun("run", "--local", spec).ok().out.splitlines()) == [words.format(r) + "foo-x$<>$(FOO)" for r in range(2)]
+    assert sorted(drarun("run", "--local", spec, "--", "$(RANK)", "$$").ok().out.splitlines()) == [
+        words.format(r) + "$(RANK) $$" for r in range(2)]
+    assert drarun("-n", 1, "-x", "A=$(RANK)", "sh", "-c", "echo $A '$(RANK)' '$$'").ok().out == "$(RANK) $(RANK) $$\n"
+
+
+def test_program_that_is_a_reference(drarun, job, tmp_path):
+    """Also to what each rank has of its own; what is not there is told by the word that it became."""
+    for rank in range(2):
+        path = tmp_path / f"program.{rank}"
+        path.write_text(f"#!/bin/sh\necho {rank}\n")
+        path.chmod(0o755)
+    spec = job({"name": "a", "command": [f"{tmp_path}/program.$(RANK)"], "ranksPerWorker": 2})
+    assert sorted(drarun("run", "--local", spec).ok().out.split()) == ["0", "1"]
+    for value, says in ("/nowhere", "/nowhere"), ("", "the program's name is empty"):
+        result = drarun("run", "--local", job({"name": "a", "command": ["$(PROGRAM)"], "env": {"PROGRAM": value}}))
+        assert result.rc == 127 and says in result.err and "$(PROGRAM)" not in result.err, result
+    result = drarun("run", "--local", job({"name": "a", "command": ["$(PROGRAM)"]}))
+    assert result.rc == 127 and "no program $(PROGRAM) in PATH" in result.err, result
+
+
 # ---- plan and manifests ----
 
 DEVICES = {"gpus": {"count": 8, "class": "gpu.nvidia.com"},

@@ -227,6 +227,14 @@ def test_job_of_a_spec(local, tmp_path):
 
 
 @LOCAL
+def test_references_of_a_spec(local, tmp_path):
+    """A side that does not replace them leaves them to the program."""
+    spec = tmp_path / "job.yaml"
+    spec.write_text("image: i\nenv: {A: b}\ncommand: [echo, $(A), $$(A)]\n")
+    assert local("run", "--local", spec).ok().out in ("$(A) $$(A)\n", "b $(A)\n")
+
+
+@LOCAL
 def test_job_with_roles(local, tmp_path):
     spec = tmp_path / "job.yaml"
     show = ["sh", "-c", "echo $DRARUN_ROLE $RANK/$WORLD_SIZE"]

@@ -12,6 +12,7 @@
 #include "jobs/spec/node_spread.h"
 #include "jobs/spec/spec.h"
 #include "jobs/spec/spec_shorten.h"
+#include "jobs/spec/spec_words.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/nearest.h"
@@ -252,7 +253,7 @@ static int take_program(struct import *im, char *const program[], json_t *templa
     if (program && program[0]) {
         json_t *command = json_array();
         for (size_t i = 0; program[i]; i++)
-            json_array_append_new(command, json_string(program[i]));
+            json_array_append_new(command, spec_words_literal(program[i]));
         json_object_set_new(container, "command", command);
         json_object_del(container, "args");
         if (im->has_launcher)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "jobs/import/mpirun.h"
+#include "jobs/spec/spec_words.h"
 #include "lib/base/cleanup.h"
 
 /* Values of the manifest that a word needs where a shell on the worker expands it. */
@@ -32,6 +33,19 @@ static void give_values(struct mpirun *m, const char *raw)
     }
 }
 
+/* What the manifest's references became is there to stay. One that stood for a variable with a
+ * source is replaced on the workers, which get the source. */
+static json_t *word_of(const struct mpirun *m, const char *text)
+{
+    for (size_t i = 0; i < m->env.count; i++) {
+        CLEANUP(buf_done) struct buf reference = BUF_INIT;
+        buf_printf(&reference, "$(%s)", m->env.list[i].name);
+        if (m->env.list[i].entry && reference.data && strstr(text, reference.data))
+            return json_string(text);
+    }
+    return spec_words_literal(text);
+}
+
 static void add_word(const struct field *f, struct buf *line)
 {
     buf_add_str(line, line->len ? " " : "exec ");
@@ -56,7 +70,7 @@ static json_t *shell_command(struct mpirun *m, size_t first)
         json_array_append_new(command, json_string("sh"));
         json_array_append_new(command, json_string("-c"));
     }
-    json_array_append_new(command, json_string(script.data ? script.data : ""));
+    json_array_append_new(command, word_of(m, script.data ? script.data : ""));
     reader_fail(m->node, "the program stays in a shell, which each rank runs%s",
                 m->lines.count ? ", behind the lines of the script that change what it inherits"
                                : ": its words have variables or patterns");
@@ -144,7 +158,7 @@ int mpirun_take_program(struct mpirun *m, size_t first)
         command = shell_command(m, first);
     else
         for (command = json_array(); first < m->count; first++)
-            json_array_append_new(command, json_string(m->fields[first].text));
+            json_array_append_new(command, word_of(m, m->fields[first].text));
     json_object_set_new(m->container, "command", command);
     json_object_del(m->container, "args");
     return 0;

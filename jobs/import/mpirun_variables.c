@@ -4,6 +4,7 @@
 
 #include "jobs/foreign/options.h"
 #include "jobs/import/mpirun.h"
+#include "jobs/spec/spec_words.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/nearest.h"
 
@@ -39,7 +40,7 @@ static void set_entry(json_t *container, json_t *entry)
 
 static void set_env(json_t *container, const char *name, const char *value)
 {
-    json_t *entry = json_pack("{s:s, s:s}", "name", name, "value", value);
+    json_t *entry = json_pack("{s:s, s:o}", "name", name, "value", spec_words_literal(value));
     set_entry(container, entry);
     json_decref(entry);
 }

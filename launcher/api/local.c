@@ -19,6 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "jobs/spec/spec_words.h"
 #include "launcher/files/api_options.h"
 #include "launcher/streams/frames.h"
 #include "launcher/files/spec_file.h"
@@ -54,11 +55,6 @@ static bool is_owner(const struct drarun_local *local)
 }
 
 /* ---- its command line ---- */
-
-static const json_t *first_container(const struct job_spec *job)
-{
-    return spec_role_container(&job->roles[0]);
-}
 
 /* The job goes to drarun as it is: nothing of it is replaced, or it has several roles. */
 static bool is_whole(const char *const *command, const struct drarun_local_options *o)
@@ -133,31 +129,14 @@ static bool find_beside(char path[PATH_MAX])
 /* A job's variables that have a value of their own */
 static void add_env(const struct job_spec *job, struct strlist *words)
 {
-    size_t i;
-    json_t *each;
-    const json_t *container = first_container(job);
-    json_array_foreach(json_object_get(container, "env"), i, each)
-    {
-        const char *name = json_string_value(json_object_get(each, "name"));
-        const char *value = json_string_value(json_object_get(each, "value"));
-        if (name && value) {
-            strlist_add(words, "--env");
-            strlist_addf(words, "%s=%s", name, value);
-        }
-    }
-    const struct strlist *nccl = &job->roles[0].nccl_env;
-    for (i = 0; i < nccl->count; i++) {
+    CLEANUP(strlist_done) struct strlist env = STRLIST_INIT;
+    spec_words_env(&job->roles[0], &env);
+    strlist_add_all(&env, job->roles[0].nccl_env.items);
+    for (size_t i = 0; i < env.count; i++) {
         strlist_add(words, "--env");
-        strlist_add(words, nccl->items[i]);
+        strlist_add(words, env.items[i]);
     }
-}
-
-static void add_words(const json_t *list, struct strlist *words)
-{
-    size_t i;
-    json_t *each;
-    json_array_foreach(list, i, each)
-        strlist_add(words, json_string_value(each) ? json_string_value(each) : "");
+    words->failed |= env.failed;
 }
 
 static void add_number(struct strlist *words, const char *option, unsigned number)
@@ -174,6 +153,21 @@ static void add_text(struct strlist *words, const char *option, const char *text
         strlist_add(words, option);
         strlist_add(words, text);
     }
+}
+
+/* The job's command. A drarun of another release may not know the option. */
+static void add_spec_words(const struct job_spec *job, struct strlist *words)
+{
+    CLEANUP(strlist_done) struct strlist own = STRLIST_INIT;
+    bool refers = false;
+    spec_words_add(&job->roles[0], NULL, &own);
+    for (size_t i = 0; i < own.count; i++)
+        refers |= strstr(own.items[i], "$(") || strstr(own.items[i], "$$");
+    if (refers)
+        strlist_add(words, "--expand");
+    strlist_add(words, "--");
+    strlist_add_all(words, own.items);
+    words->failed |= own.failed;
 }
 
 static void add_slots(const struct job_spec *job, struct strlist *words)
@@ -215,13 +209,13 @@ static void make_words(const char *program, const char *const *command,
         strlist_add(words, "-");
         return;
     }
+    if (!command && o->spec) {
+        add_spec_words(&o->spec->job, words);
+        return;
+    }
     strlist_add(words, "--");
     for (size_t i = 0; command && command[i]; i++)
         strlist_add(words, command[i]);
-    if (!command && o->spec) {
-        add_words(json_object_get(first_container(&o->spec->job), "command"), words);
-        add_words(json_object_get(first_container(&o->spec->job), "args"), words);
-    }
 }
 
 /* ---- its output ---- */

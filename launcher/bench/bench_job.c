@@ -9,6 +9,7 @@
 
 #include "jobs/spec/spec.h"
 #include "jobs/spec/spec_short.h"
+#include "jobs/spec/spec_words.h"
 #include "launcher/bench/measured_roles.h"
 #include "launcher/files/spec_file.h"
 #include "lib/base/cleanup.h"
@@ -196,9 +197,9 @@ static json_t *words(const struct bench_choice *choice, bool gpus)
     if (keep_pick(&choice->words, &remain, NULL) < 0)
         return array; /* they were read before */
     for (size_t i = 0; i < remain.count; i++)
-        json_array_append_new(array, json_string(i                 ? remain.items[i]
-                                                 : choice->program ? choice->program
-                                                                   : SPEC_BENCH));
+        json_array_append_new(array, spec_words_literal(i                 ? remain.items[i]
+                                                        : choice->program ? choice->program
+                                                                          : SPEC_BENCH));
     if (gpus && !choice->backend_given) {
         json_array_append_new(array, json_string("--backend"));
         json_array_append_new(array, json_string("nccl"));
@@ -218,7 +219,8 @@ static void set_variable(json_t *array, const char *name, const char *value)
             break;
         }
     }
-    json_array_append_new(array, json_pack("{s:s, s:s}", "name", name, "value", value));
+    json_array_append_new(
+        array, json_pack("{s:s, s:o}", "name", name, "value", spec_words_literal(value)));
 }
 
 /* "A=B", or "A" with our own value. */

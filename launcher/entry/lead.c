@@ -12,6 +12,7 @@
 
 #include "jobs/outcome/cause.h"
 #include "jobs/ranks/rankenv.h"
+#include "jobs/spec/spec_words.h"
 #include "launcher/job/identity.h"
 #include "launcher/job/job.h"
 #include "launcher/job/plan.h"
@@ -71,7 +72,7 @@ static json_t *spec_json(const struct lead *l, uint32_t gpus, bool rdma)
     const char *network = o->network ? o->network : rdma ? "rdma" : "any";
     json_t *command = json_array();
     for (char *const *word = o->argv; *word; word++)
-        json_array_append_new(command, json_string(*word));
+        json_array_append_new(command, spec_words_literal(*word));
     bool starts_others = o->launch && strcmp(o->launch, "env") == 0 && rankenv_is_torchrun(o->argv);
     uint32_t each = o->per_worker ? o->per_worker : starts_others || !gpus ? 1 : gpus;
     json_t *spec = json_pack("{s:i, s:i, s:s, s:o, s:s, s:s}", "workers", (int)l->count,

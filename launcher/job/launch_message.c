@@ -60,6 +60,8 @@ static int fill_apps(struct launch_message *m, const struct job_request *request
             add_env(&app->env, program->env.items[k], &told);
         app->wire.argv = unconst(program->argv);
         app->wire.n_argv = program->argc;
+        app->wire.expand =
+            (uint32_t)(program->expand < program->argc ? program->expand : program->argc);
         app->wire.env = app->env.items;
         app->wire.n_env = app->env.count;
         if (program->wd)

@@ -27,6 +27,8 @@ struct request_program {
     const char *wd;     /* NULL: not said */
     char *const *argv;  /* argc strings, not NULL-terminated */
     size_t argc;
+    size_t expand; /* so many words, if there are, from the first, have $(NAME) replaced by
+                    * the rank's variable (lib/base/expand.h) */
 };
 
 struct event_base;

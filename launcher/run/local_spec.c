@@ -9,6 +9,7 @@
 
 #include "jobs/derive/inspector.h"
 #include "jobs/ranks/rankenv.h"
+#include "jobs/spec/spec_words.h"
 #include "launcher/job/role_env.h"
 #include "launcher/files/spec_file.h"
 #include "lib/base/buf.h"
@@ -37,42 +38,6 @@ void local_spec_free(struct local_spec *spec)
     strlist_done(&spec->hosts);
     drarun_spec_free(spec->file);
     free(spec);
-}
-
-static void add_words(const json_t *list, struct strlist *words)
-{
-    size_t i;
-    json_t *word;
-    json_array_foreach(list, i, word)
-        strlist_add(words, json_string_value(word) ? json_string_value(word) : "");
-}
-
-/* The command, and what the command line has in place of its arguments. */
-static void add_argv(const struct job_request *request, const struct spec_role *role,
-                     struct strlist *argv)
-{
-    const json_t *container = spec_role_container(role);
-    add_words(json_object_get(container, "command"), argv);
-    if (request->cluster.args.count > 0)
-        strlist_add_all(argv, request->cluster.args.items);
-    else
-        add_words(json_object_get(container, "args"), argv);
-}
-
-/* Variables with a value of their own. */
-static void add_env(const struct spec_role *role, struct strlist *env)
-{
-    size_t i;
-    json_t *each;
-    json_array_foreach(json_object_get(spec_role_container(role), "env"), i, each)
-    {
-        const char *name = json_string_value(json_object_get(each, "name"));
-        const char *value = json_string_value(json_object_get(each, "value"));
-        if (name && value)
-            strlist_addf(env, "%s=%s", name, value);
-    }
-    if (role->nccl_env.count > 0)
-        strlist_add_all(env, role->nccl_env.items);
 }
 
 /* ---- NCCL's inspector ---- */
@@ -119,7 +84,7 @@ static bool lacks(const struct spec_role *role, const char *name)
     json_array_foreach(json_object_get(spec_role_container(role), "env"), i, each)
     {
         const char *own = json_string_value(json_object_get(each, "name"));
-        if (own && strcmp(own, name) == 0 && !json_is_string(json_object_get(each, "value")))
+        if (own && strcmp(own, name) == 0 && json_object_get(each, "valueFrom"))
             return true;
     }
     return false;
@@ -207,8 +172,10 @@ static int fill_program(struct local_spec *own, struct job_request *request,
     const struct spec_role *role = &spec->roles[r];
     struct request_program *program = &request->programs[r];
     struct strlist *argv = &own->argvs[r];
-    add_argv(request, role, argv);
-    add_env(role, &program->env);
+    program->expand = spec_words_add(role, &request->cluster.args, argv);
+    spec_words_env(role, &program->env);
+    if (role->nccl_env.count > 0)
+        strlist_add_all(&program->env, role->nccl_env.items);
     if (request->env_all.count > 0)
         strlist_add_all(&program->env, request->env_all.items);
     if (given->env.count > 0)

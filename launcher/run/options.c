@@ -71,6 +71,14 @@ static int set_wd(void *target, const char *shown, const char *value, struct dra
     return 0;
 }
 
+/* For libdrarun, whose words are those of a job's spec. */
+static int set_expand(void *target, const char *shown, const char *value, struct drarun_error *err)
+{
+    (void)shown, (void)value, (void)err;
+    current(target)->expand = SIZE_MAX;
+    return 0;
+}
+
 static int set_stdin(void *target, const char *shown, const char *value, struct drarun_error *err)
 {
     struct job_request *request = target;
@@ -239,6 +247,13 @@ static const struct option_spec specs[] = {
      .set = set_wd,
      .each = true,
      .help = "working directory of the ranks"},
+
+    {.name = "expand",
+     .kind = OPTION_CALL,
+     .set = set_expand,
+     .each = true,
+     .applies = TO_PROGRAMS,
+     .help = "replace $(NAME) in the program's words by the rank's variable"},
 
     {.name = "workers",
      .value = "K",

@@ -14,6 +14,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
+#include "lib/base/expand.h"
 #include "lib/base/file.h"
 #include "lib/base/shm_clean.h"
 #include "lib/base/unconst.h"
@@ -370,6 +371,20 @@ static void rank_environment(const struct agent *agent, uint32_t rank, bool torc
     agent_collect_env(agent, env);
 }
 
+/* References to the environment's variables in the words of a job's spec are replaced; other words
+ * are added as they are. */
+static void add_words(const Drarun__Wire__App *app, const struct strlist *env, struct strlist *argv)
+{
+    for (size_t i = 0; i < app->n_argv; i++) {
+        CLEANUP(buf_done) struct buf word = BUF_INIT;
+        if (i < app->expand) {
+            expand_text_env(app->argv[i], env, &word);
+            argv->failed |= word.failed;
+        }
+        strlist_add(argv, word.data ? word.data : app->argv[i]);
+    }
+}
+
 /* ---- preparing ---- */
 
 int agent_check_programs(const struct agent *agent, const struct rank_group *group,
@@ -383,13 +398,14 @@ int agent_check_programs(const struct agent *agent, const struct rank_group *gro
                 group->map.blocks[b].app == i && group->map.blocks[b].worker == agent->job.worker;
         if (!here || (agent->job.mpirun && agent->job.worker != 0))
             continue; /* nor what runs elsewhere */
-        struct strlist env = STRLIST_INIT;
+        CLEANUP(strlist_done) struct strlist argv = STRLIST_INIT, env = STRLIST_INIT;
         base_environment(agent, app, &env);
-        cleanup_free char **argv = agent_job_argv(&agent->job, app);
-        int rc = argv && !env.failed
-                     ? ranks_check_program(argv, env.items, agent->job.apps[app]->wd, err)
-                     : error_set(err, ENOMEM, "out of memory");
-        strlist_done(&env);
+        add_words(agent->job.apps[app], &env, &argv);
+        if (argv.failed || env.failed || !argv.items)
+            return error_set(err, ENOMEM, "out of memory");
+        if (agent->job.apps[app]->expand > 0 && strstr(argv.items[0], "$("))
+            continue; /* a variable of the rank's own, which the start replaces */
+        int rc = ranks_check_program(argv.items, env.items, agent->job.apps[app]->wd, err);
         if (rc < 0)
             return rc;
     }
@@ -641,9 +657,9 @@ static int start_rank(struct agent *agent, uint32_t index, struct program *progr
     const struct agent_rank *known = &agent->rank[index];
     cleanup_close int pmi_fd = -1;
     cleanup_free char **server_argv = NULL;
+    CLEANUP(strlist_done) struct strlist argv = STRLIST_INIT, env = STRLIST_INIT;
     if (program_use(agent, place.app, program) < 0)
         return error_set(err, ENOMEM, "out of memory");
-    struct strlist env = STRLIST_INIT;
     strlist_add_all(&env, program->env.items);
     rank_environment(agent, rank, program->torchrun, &env);
     int rc = 0;
@@ -651,11 +667,15 @@ static int start_rank(struct agent *agent, uint32_t index, struct program *progr
         rc = pmi1_host_open(agent_pmi1(agent, rank), rank, &env, &pmi_fd, err);
     if (rc == 0 && agent_mpirun_serves(agent))
         rc = remote_server(agent->servers.remote, &server_argv, &pmi_fd, err);
-    if (rc == 0 && env.failed)
+    if (rc == 0 && job->apps[place.app]->expand > 0)
+        add_words(job->apps[place.app], &env, &argv);
+    if (rc == 0 && (env.failed || argv.failed))
         rc = error_set(err, ENOMEM, "out of memory");
     struct rank_request request = {
         .rank = rank,
-        .argv = server_argv ? server_argv : program->argv,
+        .argv = server_argv  ? server_argv
+                : argv.items ? argv.items
+                             : program->argv,
         .env = env.items,
         .wd = job->apps[place.app]->wd,
         .cpus = known->cpus,
@@ -667,7 +687,6 @@ static int start_rank(struct agent *agent, uint32_t index, struct program *progr
     };
     if (rc == 0)
         rc = ranks_start(agent->ranks, &request, err);
-    strlist_done(&env);
     return rc;
 }
 

@@ -228,7 +228,7 @@ static void test_of_a_file(void **state)
     choice.profile = "oci-roce";
     choice.backend_given = true;
     choice.program = "drarun-bench";
-    strlist_add(&choice.env, "A=2");
+    strlist_add(&choice.env, "A=$(X)2"); /* no reference */
     strlist_add(&choice.tolerations, "pool=gpu:NoSchedule");
     strlist_add(&choice.tolerations, "spot");
     strlist_add(&choice.tolerations, "odd=:NoExecute");
@@ -266,7 +266,7 @@ static void test_of_a_file(void **state)
     expect(job, CONTAINER "command", "[\"drarun-bench\",\"all_reduce\",\"-b\",\"8\"]");
     expect(job, CONTAINER "args", "(missing)");
     expect(job, CONTAINER "env",
-           "[{\"name\":\"B\",\"value\":\"1\"},{\"name\":\"A\",\"value\":\"2\"},"
+           "[{\"name\":\"B\",\"value\":\"1\"},{\"name\":\"A\",\"value\":\"$$(X)2\"},"
            "{\"name\":\"DRARUN_BENCH_MARKED\",\"value\":\"1\"}]");
     assert_string_not_equal(value_text(json_object_get(job, "metadata"), "name"), "mine");
     assert_int_equal(json_integer_value(at(base, "spec.devices.gpus.count")), 8); /* as it was */

@@ -7,6 +7,7 @@
 
 #include "jobs/ranks/rankenv.h"
 #include "jobs/manifests/render.h"
+#include "jobs/spec/spec_words.h"
 #include "launcher/job/plan.h"
 #include "launcher/job/role_env.h"
 #include "lib/base/cleanup.h"
@@ -17,26 +18,11 @@
 #define ORPHAN_WAIT_MS 60000 /* for the next launcher, where this one is lost */
 #define REPORT_MS 2000
 
-static void add_texts(struct strlist *list, const json_t *texts)
-{
-    size_t i;
-    json_t *text;
-    json_array_foreach(texts, i, text)
-    {
-        strlist_add(list, json_string_value(text));
-    }
-}
-
 /* command and args of the container, as the kubelet would run them. */
 static int make_argv(const struct ranks_facts *facts, const struct spec_role *role,
-                     struct strlist *argv, struct drarun_error *err)
+                     struct strlist *argv, size_t *ret_expand, struct drarun_error *err)
 {
-    const json_t *first = spec_role_container(role);
-    add_texts(argv, json_object_get(first, "command"));
-    if (facts->args && facts->args->count > 0)
-        strlist_add_all(argv, facts->args->items);
-    else
-        add_texts(argv, json_object_get(first, "args"));
+    *ret_expand = spec_words_add(role, facts->args, argv);
     if (argv->failed)
         return error_set(err, ENOMEM, "out of memory");
     if (argv->count == 0)
@@ -101,7 +87,7 @@ static int add_programs(const struct ranks_facts *facts, struct ranks *r, struct
         const struct spec_role *role = &spec->roles[r->count];
         struct request_program *program = &r->programs[r->count];
         struct strlist *argv = &r->argvs[r->count++];
-        rc = make_argv(facts, role, argv, err);
+        rc = make_argv(facts, role, argv, &program->expand, err);
         if (rc < 0)
             break;
         uint32_t each = ranks_per_worker(facts, role, argv);
