@@ -7,6 +7,8 @@ import re
 import pytest
 import yaml
 
+from support.build import SOURCE
+
 SHOW = 'echo "$DRARUN_ROLE $RANK/$WORLD_SIZE worker $DRARUN_WORKER local $LOCAL_RANK/$LOCAL_WORLD_SIZE $1"'
 
 
@@ -169,9 +171,9 @@ def test_failure_before_the_success_is_the_jobs(drarun, job, success):
 
 @pytest.mark.gate
 @pytest.mark.parametrize("words,said", [
-    (["--workers", 2], "--local and --workers: the job's ranks run on this machine"),
-    (["--image", "x"], "--local and --image"),
-    (["-n", 2], "-n 2: a job's spec sets the ranks"),
+    (["--workers", 2], "--workers 2: the job job has roles, each of which says how many workers it has"),
+    (["--image", "x"], "--local and --image: the job's ranks run on this machine"),
+    (["-n", 2], "-n 2: a job's spec sets the ranks of each worker (ranksPerWorker); --workers N changes the workers\n"),
     (["--launch", "env"], "--local and --launch"),
 ])
 def test_what_the_spec_says_is_refused(drarun, job, words, said):
@@ -262,6 +264,13 @@ def test_program_that_is_a_reference(drarun, job, tmp_path):
         assert result.rc == 127 and says in result.err and "$(PROGRAM)" not in result.err, result
     result = drarun("run", "--local", job({"name": "a", "command": ["$(PROGRAM)"]}))
     assert result.rc == 127 and "no program $(PROGRAM) in PATH" in result.err, result
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_other_number_of_workers(drarun, workers):
+    """Of a job without roles, as in a cluster."""
+    result = drarun("run", SOURCE / "examples/jobs/hello.yaml", "--local", "--workers", workers).ok()
+    assert sorted(line[:11] for line in result.out.splitlines()) == [f"rank {r} of {2 * workers}" for r in range(2 * workers)]
 
 
 # ---- plan and manifests ----

@@ -316,19 +316,6 @@ static int submit_and_follow(struct cluster *cluster, const struct cluster_run *
     return status;
 }
 
-/* What the command line says in place of the spec. The document is what reaches the launcher. */
-static int change_spec(const struct cluster_run *run, struct job_spec *spec,
-                       struct drarun_error *err)
-{
-    struct job_spec changed;
-    int rc = spec_again(spec, NULL, run->name, run->workers, &changed, err);
-    if (rc < 0)
-        return rc;
-    job_spec_done(spec);
-    *spec = changed;
-    return 0;
-}
-
 static const char *namespace_of(const struct cluster *cluster, const struct cluster_run *run,
                                 const struct job_spec *spec)
 {
@@ -360,7 +347,8 @@ static int run_spec(struct cluster *cluster, const struct cluster_run *run, stru
 {
     struct drarun_error err = {0};
     const char *namespace = namespace_of(cluster, run, spec);
-    if ((run->name || run->workers) && change_spec(run, spec, &err) < 0)
+    /* the document is what reaches the launcher */
+    if ((run->name || run->workers) && spec_change(spec, run->name, run->workers, &err) < 0)
         return fail(&err);
     if (spec_need_own(spec, &err) < 0)
         return fail(&err);

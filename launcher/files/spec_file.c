@@ -306,6 +306,17 @@ int spec_again(const struct job_spec *spec, const struct profiles *profiles, con
     return rc;
 }
 
+int spec_change(struct job_spec *spec, const char *name, uint32_t workers, struct drarun_error *err)
+{
+    struct job_spec changed;
+    int rc = spec_again(spec, NULL, name, workers, &changed, err);
+    if (rc < 0)
+        return rc;
+    job_spec_done(spec);
+    *spec = changed;
+    return 0;
+}
+
 static int load(const struct text *text, const char *profiles, struct drarun_spec **ret_spec)
 {
     CLEANUP(drarun_findings_freep) struct drarun_findings *findings = NULL;

@@ -21,6 +21,10 @@ struct drarun_spec *spec_ref(const struct drarun_spec *spec);
  * profiles: NULL for the built-in ones. */
 int spec_again(const struct job_spec *spec, const struct profiles *profiles, const char *name,
                uint32_t workers, struct job_spec *ret_spec, struct drarun_error *err);
+/* The same in its place, which stays as it is after an error: what the command line says instead.
+ */
+int spec_change(struct job_spec *spec, const char *name, uint32_t workers,
+                struct drarun_error *err);
 
 /* From the file, with the site's file of profiles (or NULL), and every finding logged; returns the
  * exit status, 0 with the spec. */

@@ -283,7 +283,10 @@ int local_spec_use(struct job_request *request, struct local_spec **ret_spec)
         return status;
     if (input)
         lseek(STDIN_FILENO, 0, SEEK_SET); /* for a program that this one becomes */
-    rc = fill(own, request, given, &err);
+    if (request->workers > 0)
+        rc = spec_change(&own->file->job, NULL, request->workers, &err);
+    if (rc == 0)
+        rc = fill(own, request, given, &err);
     strlist_done(&given->env);
     free(given);
     if (rc < 0)

@@ -611,7 +611,6 @@ static int refuse_cluster(const struct job_request *request, struct drarun_error
         {"--namespace", run->cluster.namespace},
         {"--context", run->cluster.context},
         {"--kubeconfig", run->cluster.kubeconfig},
-        {"--workers", request->workers > 0},
         {"--ranks-per-worker", request->per_worker > 0},
         {"--agents", request->agents},
         {"--alloc", request->alloc},
@@ -670,6 +669,11 @@ int run_options_parse_spec(struct job_request *request, struct drarun_error *err
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "unexpected argument \"%s\": arguments for the ranks go after --",
                           words[used]);
+    if (program->ranks && request->local)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "-n %u: a job's spec sets the ranks of each worker (ranksPerWorker); "
+                          "--workers N changes the workers",
+                          program->ranks);
     if (program->ranks)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "-n %u: a job's spec sets the ranks of each worker (ranksPerWorker); "
