@@ -237,6 +237,16 @@ def test_variables_of_a_job_without_roles_are_told(drarun, tmp_path):
     assert result.err == "drarun: the variable B comes from an object of a cluster: it is not set here\n"
 
 
+def test_objects_of_variables_are_told(drarun, job):
+    """Those that give all that they have: a line for each."""
+    objects = [{"configMapRef": {"name": "c"}}, {"prefix": "X_", "secretRef": {"name": "s", "optional": True}}]
+    spec = job(role("a", "true"), role("b", "true", envFrom=objects[:1]), role("d", "true", envFrom=[]), envFrom=objects)
+    result = drarun("run", "--local", spec, clean=False).ok()
+    assert result.err.splitlines() == [
+        "drarun: roles a, b: the variables of ConfigMap c come from an object of a cluster: they are not set here",
+        "drarun: role a: the variables of Secret s come from an object of a cluster: they are not set here"]
+
+
 # ---- references to variables ----
 
 def test_references(drarun, job):

@@ -77,7 +77,9 @@ static void tell_inspector(const struct local_spec *own)
 
 /* ---- variables that come from objects of a cluster ---- */
 
-static bool lacks(const struct spec_role *role, const char *name)
+typedef bool (*lacks_fn)(const struct spec_role *role, const char *what);
+
+static bool lacks_variable(const struct spec_role *role, const char *name)
 {
     size_t i;
     json_t *each;
@@ -90,14 +92,44 @@ static bool lacks(const struct spec_role *role, const char *name)
     return false;
 }
 
+/* "ConfigMap settings"; "" for what is no source. */
+static void add_source(const json_t *entry, struct buf *out)
+{
+    static const struct {
+        const char *key, *kind;
+    } sources[] = {{"configMapRef", "ConfigMap"}, {"secretRef", "Secret"}};
+    buf_add(out, "", 0);
+    for (size_t i = 0; i < ARRAY_LEN(sources); i++) {
+        const json_t *source = json_object_get(entry, sources[i].key);
+        const char *name = json_string_value(json_object_get(source, "name"));
+        if (name)
+            buf_printf(out, "%s %s", sources[i].kind, name);
+    }
+}
+
+static bool lacks_source(const struct spec_role *role, const char *source)
+{
+    size_t i;
+    json_t *each;
+    json_array_foreach(json_object_get(spec_role_container(role), "envFrom"), i, each)
+    {
+        CLEANUP(buf_done) struct buf own = BUF_INIT;
+        add_source(each, &own);
+        if (own.data && strcmp(own.data, source) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* "roles a, b: "; "" for a job without roles. */
-static void add_roles(const struct job_spec *spec, const char *name, struct buf *out)
+static void add_roles(const struct job_spec *spec, lacks_fn lacks, const char *what,
+                      struct buf *out)
 {
     uint32_t count = 0, said = 0;
     for (uint32_t r = 0; spec_has_roles(spec) && r < spec->role_count; r++)
-        count += lacks(&spec->roles[r], name);
+        count += lacks(&spec->roles[r], what);
     for (uint32_t r = 0; count > 0 && r < spec->role_count; r++)
-        if (lacks(&spec->roles[r], name))
+        if (lacks(&spec->roles[r], what))
             buf_printf(out, "%s%s",
                        said++ > 0  ? ", "
                        : count > 1 ? "roles "
@@ -142,9 +174,9 @@ static int tell_variables(const struct job_spec *spec, struct drarun_error *err)
         {
             CLEANUP(buf_done) struct buf text = BUF_INIT;
             const char *name = json_string_value(json_object_get(each, "name"));
-            if (!name || !lacks(&spec->roles[r], name) || strlist_has(&names, name))
+            if (!name || !lacks_variable(&spec->roles[r], name) || strlist_has(&names, name))
                 continue;
-            add_roles(spec, name, &text);
+            add_roles(spec, lacks_variable, name, &text);
             strlist_add(&names, name);
             strlist_add(&whose, text.data);
             whose.failed |= text.failed;
@@ -152,6 +184,32 @@ static int tell_variables(const struct job_spec *spec, struct drarun_error *err)
     }
     bool failed = names.failed || whose.failed;
     return failed || tell_lacking(&names, &whose) < 0 ? error_set(err, ENOMEM, "out of memory") : 0;
+}
+
+/* A line for each object that gives all that it has. */
+static int tell_sources(const struct job_spec *spec, struct drarun_error *err)
+{
+    CLEANUP(strlist_done) struct strlist told = STRLIST_INIT;
+    for (uint32_t r = 0; r < spec->role_count; r++) {
+        size_t i;
+        json_t *each;
+        json_array_foreach(json_object_get(spec_role_container(&spec->roles[r]), "envFrom"), i,
+                           each)
+        {
+            CLEANUP(buf_done) struct buf source = BUF_INIT, whose = BUF_INIT;
+            add_source(each, &source);
+            if (!source.failed && (source.len == 0 || strlist_has(&told, source.data)))
+                continue;
+            add_roles(spec, lacks_source, source.data ? source.data : "", &whose);
+            strlist_add(&told, source.data ? source.data : "");
+            if (source.failed || whose.failed || told.failed)
+                return error_set(err, ENOMEM, "out of memory");
+            log_note("%sthe variables of %s come from an object of a cluster: they are not set "
+                     "here",
+                     whose.data, source.data);
+        }
+    }
+    return 0;
 }
 
 static uint32_t ranks_per_worker(const struct job_spec *spec, const struct spec_role *role,
@@ -298,6 +356,8 @@ int local_spec_use(struct job_request *request, struct local_spec **ret_spec)
 int local_spec_tell(const struct local_spec *spec, struct drarun_error *err)
 {
     int rc = tell_variables(&spec->file->job, err);
+    if (rc == 0)
+        rc = tell_sources(&spec->file->job, err);
     tell_inspector(spec);
     return rc == 0 ? role_env_tell(&spec->file->job, strlist_items(&spec->hosts), err) : rc;
 }
