@@ -727,6 +727,15 @@ def test_references_of_a_command(imported):
     assert first(spec)["command"] == ["echo", "$$(RANK)", "$(date +%s)", "$$$"]
 
 
+def test_references_of_torchrun(imported):
+    """Variables that only its ranks have stay in its words, and are told."""
+    words = ["--nnodes=$(WORLD_SIZE)", "--node_rank=$(RANK)", "--master_addr=$(MASTER_ADDR)", "train.py"]
+    spec, notes = imported(of_kind("PyTorchJob", {"pytorchReplicaSpecs": {"Worker": {"replicas": 2, "template": changed(TRAIN, args=words)}}}))
+    assert first(spec)["args"] == words
+    assert "args[0]: $(WORLD_SIZE) stays as it is, since torchrun sets it for its ranks alone: write $(NNODES), or leave" in notes
+    assert "args[1]: $(RANK) stays as it is" in notes and "PET_NODE_RANK says it" in notes and "MASTER_ADDR" not in notes, notes
+
+
 def replicated(name, template, replicas=1, parallelism=1):
     return {"name": name, "replicas": replicas, "template": {"spec": {
         "parallelism": parallelism, "completions": parallelism, "backoffLimit": 0, "template": template}}}

@@ -204,6 +204,34 @@ static bool runs_torchrun(const json_t *container)
     return argv.count > 0 && !argv.failed && rankenv_is_torchrun(argv.items);
 }
 
+/* Its ranks get these from torchrun, and the worker that starts it has them not. */
+static void tell_torchrun(const struct import *im, const json_t *template)
+{
+    static const char *const keys[] = {"command", "args"};
+    static const struct {
+        const char *name, *instead;
+    } variables[] = {{"RANK", "NODE_RANK"}, {"WORLD_SIZE", "NNODES"}};
+    struct reader_node containers, words;
+    if (!runs_torchrun(import_first_container(template)) ||
+        !reader_get(&im->pod, "containers", &containers))
+        return;
+    struct reader_node first = reader_item(&containers, import_ranks_container(im->pod.value));
+    for (size_t k = 0; k < ARRAY_LEN(keys); k++)
+        for (size_t i = 0; reader_get(&first, keys[k], &words) && i < json_array_size(words.value);
+             i++) {
+            struct reader_node word = reader_item(&words, i);
+            for (size_t v = 0; v < ARRAY_LEN(variables); v++) {
+                char reference[16];
+                snprintf(reference, sizeof reference, "$(%s)", variables[v].name);
+                if (json_is_string(word.value) && strstr(json_string_value(word.value), reference))
+                    reader_fail(&word,
+                                "%s stays as it is, since torchrun sets it for its ranks alone: "
+                                "write $(%s), or leave the option out, since PET_%s says it",
+                                reference, variables[v].instead, variables[v].instead);
+            }
+        }
+}
+
 /* A pod runs its program once, and a job once for each GPU. */
 static void take_one_process(struct import *im, const json_t *template)
 {
@@ -266,6 +294,7 @@ static int take_program(struct import *im, char *const program[], json_t *templa
         import_command(&im->pod, template);
         take_own_mpirun(im, template);
         take_one_process(im, template);
+        tell_torchrun(im, template);
         take_controller(im, template);
         return 0;
     }
