@@ -20,6 +20,7 @@
 #include "lib/wire/dial.h"
 
 #define FILE_MAX ((size_t)1 << 20)
+#define BLANKS " \t\r"
 
 void hosts_done(struct hosts *hosts)
 {
@@ -54,11 +55,16 @@ static int wrong(const char *shown, const char *word, size_t length, struct drar
                       "%s: expected HOST or HOST:SLOTS, got \"%.*s\"", shown, (int)length, word);
 }
 
-/* "a", "a:4", "fe80::1", "[fe80::1]:4". */
+/* "a", "a:4", "fe80::1", "[fe80::1]:4", and "me@" before each: an agent's user is its own. */
 static int add_word(struct hosts *hosts, const char *shown, const char *word, size_t length,
                     struct drarun_error *err)
 {
-    const char *end = word + length, *colon = memchr(word, ':', length), *name = word;
+    const char *end = word + length, *at = memchr(word, '@', length);
+    if (at) {
+        word = at + 1;
+        length = (size_t)(end - word);
+    }
+    const char *colon = memchr(word, ':', length), *name = word;
     size_t name_length = length;
     int64_t slots = 0;
     if (length > 0 && word[0] == '[') {
@@ -103,25 +109,68 @@ int hosts_parse(const char *shown, const char *text, struct hosts *ret_hosts,
     return 0;
 }
 
+/* host: NULL for one that an earlier line names. mpirun refuses a second number, too: the sum, the
+ * first one and the last one are all likely meanings. */
+static int set_slots(struct host *host, const char *shown, const char *name, const char *text,
+                     struct drarun_error *err)
+{
+    int64_t slots = 0;
+    int rc = number_parse(shown, text, 1, RANKMAP_RANKS_MAX, &slots, err);
+    if (rc < 0)
+        return rc;
+    if (!host || host->slots > 0)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "%s: the slots of host %s are given a second time: give them once, with "
+                          "all of them in one number",
+                          shown, name);
+    host->slots = (uint32_t)slots;
+    return 0;
+}
+
+/* "slots = 4" becomes "slots=4". */
+static void close_up(char *line)
+{
+    char *to = line;
+    for (const char *from = line; *from; from++) {
+        if (*from == '=')
+            while (to > line && strchr(BLANKS, to[-1]))
+                to--;
+        *to++ = *from;
+        if (*from == '=')
+            from += strspn(from + 1, BLANKS);
+    }
+    *to = '\0';
+}
+
+/* The number of an attribute that says how many slots there are; NULL: it says something else. */
+static const char *slots_of(const char *word)
+{
+    static const char *const names[] = {"slots=", "cpu=", "count="};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (strncmp(word, names[i], strlen(names[i])) == 0)
+            return word + strlen(names[i]);
+    return NULL;
+}
+
 /* "a slots=4 max_slots=8", "a:4 ifname=ib0". */
 static int add_line(struct hosts *hosts, const char *shown, char *line, struct drarun_error *err)
 {
+    size_t before = hosts->count;
     char *rest = NULL;
     line[strcspn(line, "#")] = '\0';
-    const char *name = strtok_r(line, " \t\r", &rest);
+    close_up(line);
+    const char *name = strtok_r(line, BLANKS, &rest);
     if (!name)
         return 0;
     int rc = add_word(hosts, shown, name, strlen(name), err);
-    for (const char *w; rc == 0 && (w = strtok_r(NULL, " \t\r", &rest));) {
-        int64_t slots = 0;
-        if (strncmp(w, "slots=", 6) != 0 && strncmp(w, "max", 3) != 0 &&
-            strncmp(w, "ifname=", 7) != 0)
+    for (const char *w; rc == 0 && (w = strtok_r(NULL, BLANKS, &rest));) {
+        const char *slots = slots_of(w);
+        if (!slots && strncmp(w, "max", 3) != 0 && strncmp(w, "ifname=", 7) != 0)
             return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                               "%s: host %s: expected slots=N, got \"%s\"", shown, name, w);
-        if (w[0] != 's')
-            continue;
-        rc = number_parse(shown, w + 6, 1, RANKMAP_RANKS_MAX, &slots, err);
-        hosts->list[hosts->count - 1].slots = (uint32_t)slots;
+        if (slots)
+            rc = set_slots(hosts->count > before ? &hosts->list[before] : NULL, shown, name, slots,
+                           err);
     }
     return rc;
 }
@@ -237,6 +286,14 @@ static int choose_agents(struct job_request *request, const char *shown, const s
     return 0;
 }
 
+static uint32_t workers_here(const struct job_request *request)
+{
+    uint32_t agents = 1;
+    for (const char *at = request->alloc_agents; at && *at; at++)
+        agents += *at == ',';
+    return request->workers ? request->workers : agents;
+}
+
 static int use_this_machine(struct job_request *request, const char *shown,
                             const struct hosts *hosts, struct drarun_error *err)
 {
@@ -255,8 +312,10 @@ static int use_this_machine(struct job_request *request, const char *shown,
     if (slots > RANKMAP_RANKS_MAX)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "%s: expected at most %u slots, got %u",
                           shown, RANKMAP_RANKS_MAX, slots);
+    uint64_t most = request->per_worker ? (uint64_t)request->per_worker * workers_here(request)
+                                        : RANKMAP_RANKS_MAX;
     if (request->program_count == 1 && !request->programs[0].ranks && !request->launch_mpirun)
-        request->programs[0].ranks = slots;
+        request->programs[0].ranks = slots < most ? slots : (uint32_t)most;
     return 0;
 }
 

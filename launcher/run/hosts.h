@@ -18,7 +18,8 @@ struct hosts {
     size_t count;
 };
 
-/* shown is the option, for messages. A host that is named again has one slot more. */
+/* shown is the option, for messages. A host that is named again has one slot more; in a file, its
+ * "slots=N" may be given once, in the first line that names it. */
 int hosts_parse(const char *shown, const char *text, struct hosts *ret_hosts,
                 struct drarun_error *err);
 int hosts_parse_file(const char *path, const char *text, struct hosts *ret_hosts,

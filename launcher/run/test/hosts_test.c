@@ -35,11 +35,12 @@ static void reads_lists(void **state)
         {"a,a,A", {{"a", 3}}},
         {"a:2,b:2,a", {{"a", 3}, {"b", 2}}},
         {"10.0.0.1:8", {{"10.0.0.1", 8}}},
+        {"root@a:2,me@b,me@[::1]:3", {{"a", 2}, {"b", 0}, {"::1", 3}}},
         {"fe80::1,[::1]:2,[::2]", {{"fe80::1", 0}, {"::1", 2}, {"::2", 0}}},
     };
-    static const char *const wrong[] = {
-        "",       ",",    "a,",     ":4",   "a:",        "a:0",   "a:-1",
-        "[::1:4", "a:4x", "[::1]4", "a,,b", "a:1000001", "a:auto"};
+    static const char *const wrong[] = {"@",    "me@:2",  "",     ",",         "a,",
+                                        ":4",   "a:",     "a:0",  "a:-1",      "[::1:4",
+                                        "a:4x", "[::1]4", "a,,b", "a:1000001", "a:auto"};
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct hosts hosts = {0};
@@ -67,7 +68,11 @@ static void reads_files(void **state)
         {"# nothing\n\n", "f names no host"},
         {"a slots=x\n", "f:1: expected a whole number"},
         {"# ours\n\na user=me\n", "f:3: host a: expected slots=N, got \"user=me\""},
+        {"a slots =\n", "f:1: expected a whole number"},
         {"a\nb:x\n", "f:2: expected HOST or HOST:SLOTS"},
+        {"a slots=2\nb\nA slots=2\n", "f:3: the slots of host A are given a second time"},
+        {"a\na slots=2\n", "f:2: the slots of host a are given a second time"},
+        {"a:2 slots=2\n", "f:1: the slots of host a:2 are given a second time"},
     };
     struct hosts hosts = {0};
     struct drarun_error err;
@@ -84,6 +89,13 @@ static void reads_files(void **state)
                                       "a slots=4\nb:2\nc\n",
                                       &hosts, NULL),
                      0);
+    check(&hosts, want);
+    hosts_done(&hosts);
+    assert_int_equal(
+        hosts_parse_file("f", "root@a slots = 4 max-slots =8\nb cpu= 2\nc\n", &hosts, NULL), 0);
+    check(&hosts, want);
+    hosts_done(&hosts);
+    assert_int_equal(hosts_parse_file("f", "a count=4\nb\tslots\t=\t2\nc", &hosts, NULL), 0);
     check(&hosts, want);
     hosts_done(&hosts);
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
@@ -120,6 +132,27 @@ static void this_machine_says_how_many_ranks(void **state)
     assert_non_null(strstr(err.text, "--agents nowhere:7173"));
 }
 
+static void fewer_ranks_than_slots_on_this_machine(void **state)
+{
+    struct job_request one = {.hosts = "localhost:4", .per_host = 2},
+                       few = {.hosts = "localhost:4", .per_worker = 8},
+                       two = {.hosts = "localhost:8", .per_worker = 3, .workers = 2};
+    char agents[] = "127.0.0.1:1,127.0.0.1:2";
+    struct job_request kept = {.hosts = "localhost:8", .per_worker = 3, .alloc_agents = agents};
+    struct job_request said = {.hosts = "localhost:8", .per_worker = 3};
+    (void)state;
+    assert_int_equal(use(&one, 0, NULL), 0);
+    assert_int_equal(one.programs[0].ranks, 2);
+    assert_int_equal(use(&few, 0, NULL), 0);
+    assert_int_equal(few.programs[0].ranks, 4);
+    assert_int_equal(use(&two, 0, NULL), 0);
+    assert_int_equal(two.programs[0].ranks, 6);
+    assert_int_equal(use(&kept, 0, NULL), 0);
+    assert_int_equal(kept.programs[0].ranks, 6);
+    assert_int_equal(use(&said, 4, NULL), 0); /* which then does not fit */
+    assert_int_equal(said.programs[0].ranks, 4);
+}
+
 static void agents_are_chosen_in_order(void **state)
 {
     struct job_request request = {.agents = "a:1,b:2,[::1]:3", .hosts = "B:2,[::1]:2"};
@@ -150,6 +183,7 @@ int main(void)
         cmocka_unit_test(reads_lists),
         cmocka_unit_test(reads_files),
         cmocka_unit_test(this_machine_says_how_many_ranks),
+        cmocka_unit_test(fewer_ranks_than_slots_on_this_machine),
         cmocka_unit_test(agents_are_chosen_in_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
