@@ -30,6 +30,14 @@ def test_job_after_job(alloc, tmp_path):
 
 
 def test_the_same_agents(alloc):
+def test_a_working_directory_is_the_shells(alloc, tmp_path):
+    (tmp_path / "x" / "sub").mkdir(parents=True)
+    lines = "$D -n 1 --wd . pwd; $D -n 1 --chdir=sub pwd; $D -n 1 --wd / pwd; $D -n 1 --wd sub pwd : -n 1 pwd"
+    result = alloc(f"cd x; {lines}", cwd=tmp_path).ok()
+    assert result.out.splitlines()[:3] == [f"{tmp_path}/x", f"{tmp_path}/x/sub", "/"]
+    assert sorted(result.out.splitlines()[3:]) == [f"{tmp_path}/x", f"{tmp_path}/x/sub"]
+
+
     result = alloc("for i in 1 2; do $D -n 2 sh -c 'cut -d\" \" -f4 </proc/$PPID/stat'; done").ok()
     first, second = result.out.split()[:2], result.out.split()[2:]
     assert sorted(first) == sorted(second) and len(set(first)) == 2  # the guards, each of which forks an agent for each job

@@ -159,6 +159,28 @@ bool alloc_is_of_pods(const struct job_request *request)
     return folder && kept_is_there(folder);
 }
 
+/* The agents have the folder in which the allocation was made, and ranks here have ours. */
+static int use_own_wd(struct job_request *request, struct drarun_error *err)
+{
+    cleanup_free char *own = getcwd(NULL, 0);
+    struct strlist *wds = &request->alloc_wds;
+    if (!own)
+        return error_set(err, errno, "the working directory is not known: %s", strerror(errno));
+    for (size_t i = 0; i < request->program_count; i++) {
+        struct request_program *program = &request->programs[i];
+        if (program->wd && program->wd[0] == '/')
+            continue;
+        if (program->wd)
+            strlist_addf(wds, "%s/%s", own, program->wd);
+        else
+            strlist_add(wds, own);
+        if (wds->failed)
+            return error_set(err, ENOMEM, "out of memory");
+        program->wd = wds->items[wds->count - 1];
+    }
+    return 0;
+}
+
 int alloc_use(struct job_request *request, struct drarun_error *err)
 {
     const char *folder = folder_of(request);
@@ -178,13 +200,9 @@ int alloc_use(struct job_request *request, struct drarun_error *err)
     snprintf(path, sizeof path, "%s/%s", folder, KEY_FILE);
     request->alloc_agents = buf_take(&list);
     request->alloc_key_file = strdup(path);
-    request->alloc_wd = getcwd(NULL, 0);
-    if (!request->alloc_agents || !request->alloc_key_file || !request->alloc_wd)
-        return error_set(err, ENOMEM, "out of memory, or no working directory");
+    if (!request->alloc_agents || !request->alloc_key_file)
+        return error_set(err, ENOMEM, "out of memory");
     request->agents = request->alloc_agents;
     request->key_file = request->alloc_key_file;
-    for (size_t i = 0; i < request->program_count; i++)
-        if (!request->programs[i].wd)
-            request->programs[i].wd = request->alloc_wd;
-    return 0;
+    return use_own_wd(request, err);
 }

@@ -21,7 +21,7 @@ void request_done(struct job_request *request)
     free(request->programs);
     free(request->alloc_agents);
     free(request->alloc_key_file);
-    free(request->alloc_wd);
+    strlist_done(&request->alloc_wds);
     free(request->chosen_agents);
     *request = (struct job_request){0};
 }

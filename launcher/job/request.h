@@ -96,7 +96,8 @@ struct job_request {
     const char *key_file;
     const char *alloc; /* folder of an allocation (alloc.h); NULL: the variable tells */
     /* What an allocation says of the above, owned; the agents are of this machine. */
-    char *alloc_agents, *alloc_key_file, *alloc_wd;
+    char *alloc_agents, *alloc_key_file;
+    struct strlist alloc_wds; /* of the programs, absolute: agents started elsewhere */
     struct kept *kept; /* the allocation is one of pods (kept.h), which `pods` names; kept_free */
 
     struct cluster_run cluster; /* for a program that is a job spec's file, and --job */
