@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`drarun alloc`: a shell whose drarun -n runs again and again on the same agents."""
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -29,7 +30,6 @@ def test_job_after_job(alloc, tmp_path):
         f"{rank} {rank // 2} {i} {tmp_path}" for i in (1, 2, 3) for rank in range(4))
 
 
-def test_the_same_agents(alloc):
 def test_a_working_directory_is_the_shells(alloc, tmp_path):
     (tmp_path / "x" / "sub").mkdir(parents=True)
     lines = "$D -n 1 --wd . pwd; $D -n 1 --chdir=sub pwd; $D -n 1 --wd / pwd; $D -n 1 --wd sub pwd : -n 1 pwd"
@@ -38,6 +38,7 @@ def test_a_working_directory_is_the_shells(alloc, tmp_path):
     assert sorted(result.out.splitlines()[3:]) == [f"{tmp_path}/x", f"{tmp_path}/x/sub"]
 
 
+def test_the_same_agents(alloc):
     result = alloc("for i in 1 2; do $D -n 2 sh -c 'cut -d\" \" -f4 </proc/$PPID/stat'; done").ok()
     first, second = result.out.split()[:2], result.out.split()[2:]
     assert sorted(first) == sorted(second) and len(set(first)) == 2  # the guards, each of which forks an agent for each job
@@ -96,6 +97,33 @@ def test_it_is_killed(alloc):
     while any("drarun-worker" in line for line in shell.processes().values()):
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def test_what_a_killed_allocation_leaves(alloc, drarun):
+    """Its shell's jobs are told at once, and the next allocation removes its folder, with the key."""
+    shell = alloc("echo $DRARUN_ALLOC; read go; $D -n 1 true; echo $?", start=True, stdin=subprocess.PIPE)
+    folder = shell.process.stdout.readline().strip()
+    drarun("alloc", "--", "true", env={"TMPDIR": shell.tmp}).ok()
+    assert Path(folder).is_dir()
+    shell.signal(signal.SIGKILL)
+    shell.process.wait(patience())
+    shell.process.stdin.write("go\n")
+    shell.process.stdin.flush()
+    assert shell.process.stdout.readline() == "64\n"
+    drarun("alloc", "--", "true", env={"TMPDIR": shell.tmp}).ok()
+    assert not Path(folder).exists()
+    stale = shell.finish(clean=False)
+    assert f"the allocation {folder} has ended, since its drarun alloc was killed: leave its shell" in stale.err, stale
+
+
+def test_two_jobs_at_once(alloc, tmp_path):
+    """The second one is told why, and by drarun alone."""
+    script = """mkfifo up; $D -n 1 sh -c 'echo >up; while ! test -e end; do sleep 0.05; done' & read line <up
+$D -n 2 true; echo $?; $D --workers 1 -n 1 echo elsewhere; touch end; wait; $D -n 1 echo next"""
+    result = alloc(script, cwd=tmp_path)
+    assert result.out.splitlines() == ["75", "elsewhere", "next"], result
+    assert len(result.err.splitlines()) == 1 and "another drarun runs in this allocation" in result.err
+    assert "wait for it, or use --workers N" in result.err
 
 
 KILL = """guard=$(tr ' ' '\\n' </proc/$PPID/task/$PPID/children | grep -v "^$$\\$" | head -n 1)

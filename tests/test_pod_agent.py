@@ -386,7 +386,7 @@ def test_job_after_job_in_kept_pods(drarun, pods, tmp_path):
     job = drarun.start("-n", 2, "sh", "-c", "echo up; exec sleep 1000", env=env)
     assert [job.process.stdout.readline() for _ in range(2)] == ["up\n"] * 2
     busy = drarun("-n", 2, "true", env=env)
-    assert busy.rc == 70 and "already has a launcher" in busy.err, busy
+    assert busy.rc == 75 and "another drarun runs in this allocation" in busy.err, busy
     job.signal(signal.SIGKILL)
     job.finish(clean=False)
     assert drarun("-n", 2, "true", env=env).rc == 0

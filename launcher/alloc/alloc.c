@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "launcher/alloc/folder.h"
 #include "launcher/alloc/kept.h"
 #include "launcher/job/local_agent.h"
 #include "launcher/programs/agent_program.h"
@@ -29,6 +30,7 @@
 
 struct alloc {
     char folder[PATH_MAX - 32];
+    int owner; /* folder_make's */
     struct local_agents local;
     char program[PATH_MAX];
     uint32_t count;
@@ -73,7 +75,7 @@ static int make(struct alloc *a, struct drarun_error *err)
         return error_set(err, ENOMEM, "out of memory");
     int rc = program_find_agent(a->program, err);
     if (rc == 0)
-        rc = dir_make_temporary("drarun-alloc", a->folder, sizeof a->folder, err);
+        rc = folder_make(a->folder, sizeof a->folder, &a->owner, err);
     if (rc < 0)
         return rc;
     a->local.program = a->program;
@@ -95,6 +97,7 @@ struct alloc *alloc_new(uint32_t workers, struct drarun_error *err)
         return NULL;
     }
     a->count = workers;
+    a->owner = -1;
     if (make(a, err) < 0) {
         alloc_free(a);
         return NULL;
@@ -141,6 +144,7 @@ void alloc_free(struct alloc *a)
     reap(a, 0);
     if (a->folder[0])
         tree_remove(AT_FDCWD, a->folder);
+    close_fd(&a->owner);
     free(a->agents);
     free(a);
 }
@@ -181,15 +185,10 @@ static int use_own_wd(struct job_request *request, struct drarun_error *err)
     return 0;
 }
 
-int alloc_use(struct job_request *request, struct drarun_error *err)
+static int use_agents(const char *folder, struct job_request *request, struct drarun_error *err)
 {
-    const char *folder = folder_of(request);
     CLEANUP(buf_done) struct buf list = BUF_INIT;
     char path[PATH_MAX];
-    if (!folder)
-        return 0;
-    if (kept_is_there(folder))
-        return kept_use(folder, request, err);
     snprintf(path, sizeof path, "%s/%s", folder, AGENTS_FILE);
     int rc = file_read(AT_FDCWD, path, LIST_MAX, &list, err);
     if (rc < 0)
@@ -205,4 +204,26 @@ int alloc_use(struct job_request *request, struct drarun_error *err)
     request->agents = request->alloc_agents;
     request->key_file = request->alloc_key_file;
     return use_own_wd(request, err);
+}
+
+int alloc_use(struct job_request *request, int *ret_turn, struct drarun_error *err)
+{
+    const char *folder = folder_of(request);
+    cleanup_close int turn = -1;
+    if (!folder)
+        return 0;
+    bool pods = kept_is_there(folder);
+    if (folder_is_left(folder))
+        return error_kind(
+            err, DRARUN_ERR_USAGE, ESRCH,
+            "the allocation %s has ended, since its drarun alloc was killed: leave its "
+            "shell, or unset " ALLOC_VARIABLE,
+            folder);
+    int rc =
+        folder_enter(folder, pods ? "begin another allocation" : "use --workers N", &turn, err);
+    if (rc == 0)
+        rc = pods ? kept_use(folder, request, err) : use_agents(folder, request, err);
+    if (rc == 0)
+        *ret_turn = take_fd(&turn);
+    return rc;
 }

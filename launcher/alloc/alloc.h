@@ -24,8 +24,9 @@ const char *alloc_folder(const struct alloc *alloc); /* borrowed */
 int64_t alloc_reaped(struct alloc *alloc, pid_t pid);
 
 /* The job runs on the agents of that folder (NULL: of the variable, if it is set) unless it says
- * others. */
-int alloc_use(struct job_request *request, struct drarun_error *err);
+ * others. *ret_turn: the job's right to run there until it is closed, as folder_enter has it;
+ * untouched where there is no allocation. */
+int alloc_use(struct job_request *request, int *ret_turn, struct drarun_error *err);
 /* Those agents are in pods: TLS, as request_is_remote will say. */
 bool alloc_is_of_pods(const struct job_request *request);
 

@@ -154,6 +154,7 @@ static int run_on_cluster(char *const all[], const struct job_request *request)
 static int run_request(char *const all[], struct job_request *request, struct local_spec **ret_spec)
 {
     struct drarun_error err = {0};
+    cleanup_close int turn = -1; /* in the allocation, until the job has ended */
     if (request->help || request->version)
         return show(request);
     set_log_level(request);
@@ -182,7 +183,7 @@ static int run_request(char *const all[], struct job_request *request, struct lo
         remote_become(all, &err);
         return fail(&err);
     }
-    if (alloc_use(request, &err) < 0 || hosts_use(request, &err) < 0)
+    if (alloc_use(request, &turn, &err) < 0 || hosts_use(request, &err) < 0)
         return fail(&err);
     if (request_is_remote(request) && !remote_api()) {
         remote_become(all, &err);

@@ -242,7 +242,7 @@ const struct verb verb_alloc = {"alloc",
                                 "[FILE] [-- COMMAND...]",
                                 "Keeps workers, here or a job's pods, for a shell or a command: "
                                 "each drarun -n N in it runs on "
-                                "them.",
+                                "them, one after the other.",
                                 &options_table,
                                 run,
                                 "keep workers for a shell"};

@@ -29,7 +29,8 @@ static const struct {
                                    "not be read to its end",
                                    "the report names the worker and its node; restarts: N in the "
                                    "spec runs the job again"},
-    [DRARUN_ERR_CAPACITY] = {"capacity", 75, "there was no room in time",
+    [DRARUN_ERR_CAPACITY] = {"capacity", 75,
+                             "there was no room in time, or another job runs in the allocation",
                              "drarun plan FILE shows what is short; raise timeouts.queue, nodes or "
                              "allocation, or ask for fewer workers"},
     [DRARUN_ERR_PREFLIGHT] = {"preflight", 76,

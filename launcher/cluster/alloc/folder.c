@@ -14,6 +14,7 @@
 #include "jobs/manifests/render.h"
 #include "launcher/cluster/client/facts.h"
 #include "launcher/cluster/alloc/tunnel.h"
+#include "launcher/alloc/folder.h"
 #include "launcher/alloc/kept.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
@@ -29,6 +30,7 @@
 struct allocate_folder {
     struct allocate_facts in;
     char path[PATH_MAX - 32];
+    int owner;               /* folder_make's */
     struct facts *facts;     /* NULL: the job has no devices */
     struct tunnel **tunnels; /* by worker; NULL: they are dialled as they are */
     char (*pods)[256];
@@ -53,6 +55,7 @@ void allocate_folder_free(struct allocate_folder *f)
         tunnel_free(f->tunnels[i]);
     if (f->path[0])
         tree_remove(AT_FDCWD, f->path);
+    close_fd(&f->owner);
     facts_free(f->facts);
     json_decref(f->doc);
     free(f->tunnels);
@@ -278,7 +281,7 @@ static int write_doc(const struct allocate_folder *f, struct drarun_error *err)
 static int write_all(struct allocate_folder *f, struct drarun_error *err)
 {
     char path[PATH_MAX];
-    int rc = dir_make_temporary("drarun-alloc", f->path, sizeof f->path, err);
+    int rc = folder_make(f->path, sizeof f->path, &f->owner, err);
     if (rc < 0)
         return rc;
     snprintf(path, sizeof path, "%s/" KEPT_KEY_FILE, f->path);
@@ -293,6 +296,7 @@ int allocate_folder_new(const struct allocate_facts *facts, struct allocate_fold
     if (!f)
         return error_set(err, ENOMEM, "out of memory");
     f->in = *facts;
+    f->owner = -1;
     int rc = make_doc(f, err);
     if (rc == 0 && is_far(f))
         rc = dig(f, err);

@@ -178,6 +178,7 @@ static void refuses_with_a_reason(void **state)
         {{"--agent-timeout", "11m", "a"}, "expected 5s to 600s, got 11m"},
         {{"--on-rank-failure", "ignore", "a"}, "expected one of \"end continue\""},
         {{"--map-by", "node", "a"}, "--ranks-per-worker R"},
+        {{"--overlap", "a"}, "--workers K starts agents for this job alone"},
         {{"-c4", "a"}, "mpirun's: the number of ranks is -n N; srun's: --bind"},
         {{"--output", "tag", "a"}, "--label tags lines"},
         {{"--tag-output=1", "a"}, "--tag-output takes no value"},
