@@ -185,6 +185,15 @@ def test_environment(drarun):
         assert "-x NOT_THERE: the variable is not set here" in result.err
 
 
+def test_variables_by_the_beginning_of_their_names(drarun):
+    """As Open MPI 5's -x; agents started elsewhere would not have them else."""
+    env = {"SEEN_A": "1", "SEEN_B": "x y", "SEE": "no"}
+    result = drarun("-genvnone", "-x", "SEEN_*", "-x", "NOT_*", "-n", 1, "env", env=env).ok()
+    lines = result.out.splitlines()
+    assert "SEEN_A=1" in lines and "SEEN_B=x y" in lines and "SEE=no" not in lines
+    assert result.err == "drarun: -x NOT_*: no variable here has such a name, so the ranks get none\n"
+
+
 def test_variable_that_is_not_there_is_told_once(drarun):
     """Several programs may ask for it."""
     run = drarun("-x", "NOT_THERE", "-n", 1, "true", ":", "-x", "NOT_THERE", "-x", "NOR_THIS", "-n", 1, "true").ok()

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "launcher/job/identity.h"
 #include "launcher/job/launch_plan.h"
@@ -32,6 +33,18 @@ struct launch_message {
     void **pointers; /* what the wire's arrays of pointers point into */
 };
 
+/* PREFIX*, as Open MPI 5 has it: of ours, those whose names begin so. False: none does. */
+static bool add_matches(struct strlist *env, const char *pattern)
+{
+    size_t length = strlen(pattern), before = env->count;
+    if (length == 0 || pattern[length - 1] != '*')
+        return false;
+    for (size_t i = 0; environ[i]; i++)
+        if (strncmp(environ[i], pattern, length - 1) == 0)
+            strlist_add(env, environ[i]);
+    return env->count > before;
+}
+
 /* NAME=VALUE as it is; NAME with the value that we have. told: names that have none, which another
  * program may have asked for, too. */
 static void add_env(struct strlist *env, const char *text, struct strlist *told)
@@ -43,8 +56,11 @@ static void add_env(struct strlist *env, const char *text, struct strlist *told)
     const char *value = getenv(text);
     if (value) {
         strlist_addf(env, "%s=%s", text, value);
-    } else if (!strlist_has(told, text)) {
-        log_note("-x %s: the variable is not set here, so the ranks do not get it", text);
+    } else if (!add_matches(env, text) && !strlist_has(told, text)) {
+        log_note(strchr(text, '*')
+                     ? "-x %s: no variable here has such a name, so the ranks get none"
+                     : "-x %s: the variable is not set here, so the ranks do not get it",
+                 text);
         strlist_add(told, text);
     }
 }

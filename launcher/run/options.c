@@ -238,7 +238,8 @@ static const struct option_spec specs[] = {
      .kind = OPTION_CALL,
      .set = set_env,
      .each = true,
-     .help = "set a variable for the ranks, or pass on drarun's own;\nmay be repeated"},
+     .help = "set a variable for the ranks, or pass on drarun's own\n(NAME*: all whose names begin "
+             "so); may be repeated"},
     {.name = "wd",
      .value = "DIR",
      .choices = "DIR",
