@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "worker/ranks/exec_reason.h"
 
@@ -21,9 +22,10 @@ int exec_path_open_wd(const char *wd, int *ret_dir, struct drarun_error *err)
         *ret_dir = AT_FDCWD;
         return 0;
     }
-    int dir = open(wd, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (dir >= 0) {
-        *ret_dir = dir;
+    cleanup_close int dir = open(wd, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    /* O_PATH opens what cannot be entered, too */
+    if (dir >= 0 && faccessat(dir, ".", X_OK, AT_EACCESS) == 0) {
+        *ret_dir = take_fd(&dir);
         return 0;
     }
     int code = errno;

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "lib/base/buf.h"
@@ -142,6 +143,29 @@ static void unknown_program(void **state)
     assert_int_equal(start("/bin/sh", "sh", "/bin", &err), -ENOTDIR);
 }
 
+/* A process of its own gives its rights up. */
+static void closed_directory(void **state)
+{
+    (void)state;
+    struct drarun_error err;
+    char path[256];
+    snprintf(path, sizeof path, "%s/closed", dir);
+    assert_int_equal(mkdir(path, 0600), 0);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        if (geteuid() == 0 && (chmod(dir, 0711) < 0 || setresuid(65534, 65534, 65534) < 0))
+            _exit(2);
+        bool named = start(path, "sh", "/bin", &err) == -EACCES &&
+                     err.kind == DRARUN_ERR_NOT_EXECUTABLE && strstr(err.text, path);
+        _exit(named ? 0 : 1);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    assert_int_equal(rmdir(path), 0);
+}
+
 static void search_order(void **state)
 {
     (void)state;
@@ -232,9 +256,10 @@ static void special_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text_files),     cmocka_unit_test(unknown_program),
-        cmocka_unit_test(search_order),   cmocka_unit_test(elf_files),
-        cmocka_unit_test(broken_headers), cmocka_unit_test(special_files),
+        cmocka_unit_test(text_files),       cmocka_unit_test(unknown_program),
+        cmocka_unit_test(search_order),     cmocka_unit_test(elf_files),
+        cmocka_unit_test(broken_headers),   cmocka_unit_test(special_files),
+        cmocka_unit_test(closed_directory),
     };
     return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }
