@@ -27,8 +27,9 @@ struct cpus {
 
 /* rootfd: a directory that holds sys/devices/system/cpu and node; -1 means "/".
  * allowed: the caller's affinity mask (size bytes), NULL for all online ones. A missing topology or
- * NUMA file means a core of its own or node 0; a malformed one is an error that names it. Cores are
- * told by thread_siblings_list, since core ids repeat between dies and clusters of a package. */
+ * NUMA file means a core of its own or node 0; where /sys is missing, all of the mask are online. A
+ * malformed file is an error that names it. Cores are told by thread_siblings_list, since core ids
+ * repeat between dies and clusters of a package. */
 int cpus_read(int rootfd, const cpu_set_t *allowed, size_t size, struct cpus *ret_cpus,
               struct drarun_error *err);
 void cpus_done(struct cpus *cpus);

@@ -182,6 +182,7 @@ static const struct {
     {no_numa, NULL, "0:0=0 0:1=1", NULL, 0, 2, 1},
     {no_node_files, NULL, "0:0=0 0:1=1", NULL, 0, 2, 1},
     {empty_tree, NULL, NULL, "cpu/online", -ENOENT, 0, 0},
+    {empty_tree, "1,5-6", "0:0=1 0:1=5 0:2=6", NULL, 0, 3, 1},
     {bad_online, NULL, NULL, "cpu/online: \"all of them\"", -EINVAL, 0, 0},
     {none_online, NULL, NULL, "no usable CPU among 0", -ENOENT, 0, 0},
     {bad_siblings, NULL, NULL, "cpu0/topology/thread_siblings_list: ", -EINVAL, 0, 0},
