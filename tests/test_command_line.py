@@ -119,7 +119,7 @@ def test_completion(drarun):
     (["run", "job.yaml", "-n", "train"], "got \"train\"; for run, -n is the number of ranks: use --namespace train for the"),
     (["run", "-n", "train", "job.yaml"], "use --namespace train for the namespace"),
     (["-np", "two", "x"], "expected a whole number from 1 to 1000000, got \"two\"\n"),
-    (["--bind-to", "hwthread", "x"], "expected none, core, numa or CPUs such as \"0-3;4-7\"\n"),
+    (["--bind-to", "hwthread", "x"], "expected none, core, core:N, numa or CPUs such as \"0-3;4-7\"\n"),
     (["-nameserver", "host", "x"], "what ranks publish is known to all jobs of the user on this machine: leave it out"),
     (["-n", "4.5", "x"], "expected a whole number from 1 to 1000000, got \"4.5\"\n"),
     (["job.yaml", "-n", 4], "-n 4: a job's spec sets the ranks of each worker"),
@@ -246,7 +246,7 @@ def test_variables_of_other_launchers(drarun):
     env = {"HYDRA_HOST_FILE": "hosts", "I_MPI_PIN": "0", "I_MPI_PIN_DOMAIN": "core", "SLURM_NTASKS": "4", "SLURM_JOB_NUM_NODES": "1", "OMPI_MCA_btl": "self"}
     said = drarun("true", env=env).ok().err.splitlines()
     assert said == ["drarun: HYDRA_HOST_FILE=hosts: drarun does not read this variable: --hostfile FILE",
-                    "drarun: I_MPI_PIN_DOMAIN=core: drarun does not read this variable: --bind none, core, numa or a list as 0-1;2-3",
+                    "drarun: I_MPI_PIN_DOMAIN=core: drarun does not read this variable: --bind none, core, core:N, numa or a list as 0-1;2-3",
                     "drarun: SLURM_NTASKS=4: drarun does not read this variable: -n N"]
     assert drarun("-n", 2, "-H", "localhost", "--bind", "core", "true", env=env).ok().err == ""
     assert drarun("-q", "true", env=env).ok().err == ""

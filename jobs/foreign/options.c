@@ -21,8 +21,8 @@
 #define REPORT "--report FILE and --output json tell how the job ended, -v each step"
 #define MAPPING                                                                                    \
     "ranks fill a worker before the next one; --ranks-per-worker R is how many (ppr:R:node), "     \
-    "--bind their CPUs"
-#define BINDING "--bind none, core, numa or a list as 0-1;2-3"
+    "--bind their CPUs (slot:PE=N: core:N)"
+#define BINDING "--bind none, core, core:N, numa or a list as 0-1;2-3"
 #define FILES "--output-dir DIR writes DIR/rank.N.out and .err, and > takes all of it"
 #define TORCHRUN                                                                                   \
     "drarun torchrun ... starts torchrun itself with its options; drarun -n N python3 train.py "   \
@@ -59,7 +59,7 @@ const struct foreign_option foreign_options[] = {
      "-x sets a variable, as mpirun's does; leave srun's excluded nodes out of --agents", NULL},
     {FOREIGN_MPI, "nolocal skip-launch-node", 0, FOREIGN_REFUSED, HOSTS, NULL},
     {FOREIGN_MPI, "map-by", 1, FOREIGN_SO, MAPPING,
-     "slot :OVERSUBSCRIBE :oversubscribe slot:OVERSUBSCRIBE slot:oversubscribe"},
+     "slot :OVERSUBSCRIBE :oversubscribe slot:OVERSUBSCRIBE slot:oversubscribe :PE=N slot:PE=N"},
     {FOREIGN_MPIRUN, "rank-by", 1, FOREIGN_SO, MAPPING, "slot"},
     {FOREIGN_SRUN, "m distribution", 1, FOREIGN_SO, MAPPING, "block block:block"},
     {FOREIGN_OPENMPI4, "byslot", 0, FOREIGN_SO, MAPPING, NULL},
@@ -84,13 +84,16 @@ const struct foreign_option foreign_options[] = {
     {FOREIGN_MPI, "bind-to", 1, FOREIGN_SAME, "--bind", NULL},
     {FOREIGN_OPENMPI4, "bind-to-core", 0, FOREIGN_SAME, "--bind=core", NULL},
     {FOREIGN_OPENMPI4, "bind-to-socket", 0, FOREIGN_REFUSED, BINDING, NULL},
-    {FOREIGN_MPIRUN, "cpu-set cpu-list cpus-per-proc cpus-per-rank slot-list", 1, FOREIGN_REFUSED,
-     BINDING, NULL},
+    {FOREIGN_MPIRUN, "cpus-per-proc cpus-per-rank", 1, FOREIGN_CORES, "--bind core:X", NULL},
+    {FOREIGN_MPIRUN, "cpu-set cpu-list slot-list", 1, FOREIGN_REFUSED, BINDING, NULL},
     {FOREIGN_MPIRUN, "use-hwthread-cpus", 0, FOREIGN_REFUSED, BINDING, NULL},
     {FOREIGN_MPICH, "binding membind topolib", 1, FOREIGN_REFUSED, BINDING, NULL},
     {FOREIGN_INTEL, "cpu-bind binding", 1, FOREIGN_REFUSED, BINDING, NULL},
-    {FOREIGN_SRUN, "c cpus-per-task cpu-bind cpu_bind mem-bind hint thread-spec accel-bind", 1,
-     FOREIGN_REFUSED, BINDING, NULL},
+    {FOREIGN_SRUN, "c cpus-per-task", 1, FOREIGN_REFUSED,
+     "--bind core:N gives each rank N cores with all their hardware threads, which srun may count",
+     NULL},
+    {FOREIGN_SRUN, "cpu-bind cpu_bind mem-bind hint thread-spec accel-bind", 1, FOREIGN_REFUSED,
+     BINDING, NULL},
     {FOREIGN_SRUN, "exact exclusive", 0, FOREIGN_REFUSED, BINDING, NULL},
     {FOREIGN_MPIRUN, "report-bindings", 0, FOREIGN_SAME, "--report-bindings", NULL},
 

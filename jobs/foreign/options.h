@@ -24,6 +24,7 @@ enum foreign_launcher {
 
 enum foreign_way {
     FOREIGN_SAME = 1,     /* `text` is our option, with its value or without: "--bind=core" */
+    FOREIGN_CORES,        /* --bind core:N */
     FOREIGN_VARIABLE,     /* NAME VALUE: a variable of one program's ranks; `text` precedes NAME */
     FOREIGN_ALL_VARIABLE, /* the same for all programs */
     FOREIGN_SETS,         /* sets `text`, "NAME=VALUE", or NAME to the option's value */

@@ -83,6 +83,9 @@ static void add_here(const struct foreign_option *option, struct buf *out)
     case FOREIGN_INHERIT:
         buf_printf(out, "the same: %s of our variables", option->text);
         return;
+    case FOREIGN_CORES:
+        buf_printf(out, "`%s`", option->text);
+        return;
     case FOREIGN_HOSTS:
     case FOREIGN_HOSTFILE:
     case FOREIGN_PER_HOST:

@@ -8,7 +8,7 @@
 
 #define OFF "0 false no off"
 #define MAPPING "ranks fill a worker before the next one; --ranks-per-worker R is how many"
-#define BINDING "--bind none, core, numa or a list as 0-1;2-3"
+#define BINDING "--bind none, core, core:N, numa or a list as 0-1;2-3"
 #define FILES "--output-dir DIR"
 #define HOSTFILE "--hostfile FILE"
 #define GO_ON "--on-rank-failure=continue"

@@ -10,6 +10,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/base/number.h"
 
 /* ---- the policy ---- */
 
@@ -45,21 +46,30 @@ int bind_parse(const char *text, struct bind_policy *ret_policy, struct drarun_e
         const char *name;
         enum bind_kind kind;
     } names[] = {{"none", BIND_NONE}, {"core", BIND_CORE}, {"numa", BIND_NUMA}};
+    int64_t cores = 1;
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (strcmp(text, names[i].name) == 0) {
-            *ret_policy = (struct bind_policy){.kind = names[i].kind};
+            *ret_policy = (struct bind_policy){.kind = names[i].kind, .cores = 1};
             return 0;
         }
     struct drarun_error own = {0};
+    if (strncmp(text, "core:", 5) == 0) {
+        int bad = number_parse("binding core:N", text + 5, 1, CPUS_MAX, &cores, &own);
+        if (bad < 0)
+            return error_kind(err, DRARUN_ERR_USAGE, -bad, "%s", own.text);
+        *ret_policy = (struct bind_policy){.kind = BIND_CORE, .cores = (uint32_t)cores};
+        return 0;
+    }
     int rc = check_list(text, &own);
     if (rc < 0 && isalpha((unsigned char)text[0]) &&
         !strpbrk(text, ",;")) /* a word: what is wrong with it as a list is no help */
         return error_kind(err, DRARUN_ERR_USAGE, -rc,
-                          "binding \"%s\": expected none, core, numa or CPUs such as \"0-3;4-7\"",
+                          "binding \"%s\": expected none, core, core:N, numa or CPUs such as "
+                          "\"0-3;4-7\"",
                           text);
     if (rc < 0)
         return error_kind(err, DRARUN_ERR_USAGE, -rc,
-                          "binding \"%s\": expected none, core, numa or CPUs such as "
+                          "binding \"%s\": expected none, core, core:N, numa or CPUs such as "
                           "\"0-3;4-7\": %s",
                           text, own.text);
     *ret_policy = (struct bind_policy){.kind = BIND_LIST, .list = text};
@@ -68,14 +78,15 @@ int bind_parse(const char *text, struct bind_policy *ret_policy, struct drarun_e
 
 /* ---- choosing ---- */
 
-static bool in_core(const struct cpu *cpu, uint32_t core)
+/* From low, below high. */
+static bool in_cores(const struct cpu *cpu, uint32_t low, uint32_t high)
 {
-    return cpu->core == core;
+    return cpu->core >= low && cpu->core < high;
 }
 
-static bool in_numa(const struct cpu *cpu, uint32_t numa)
+static bool in_numas(const struct cpu *cpu, uint32_t low, uint32_t high)
 {
-    return cpu->numa == numa;
+    return cpu->numa >= low && cpu->numa < high;
 }
 
 static int compare_ids(const void *a, const void *b)
@@ -84,8 +95,9 @@ static int compare_ids(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static int select_cpus(const struct cpus *cpus, bool (*match)(const struct cpu *, uint32_t),
-                       uint32_t value, uint32_t **ret_ids, size_t *ret_count,
+static int select_cpus(const struct cpus *cpus,
+                       bool (*match)(const struct cpu *, uint32_t, uint32_t), uint32_t low,
+                       uint32_t high, uint32_t **ret_ids, size_t *ret_count,
                        struct drarun_error *err)
 {
     uint32_t *ids = calloc(cpus->count + 1, sizeof *ids);
@@ -93,7 +105,7 @@ static int select_cpus(const struct cpus *cpus, bool (*match)(const struct cpu *
     if (!ids)
         return error_set(err, ENOMEM, "binding: out of memory");
     for (size_t i = 0; i < cpus->count; i++)
-        if (match(&cpus->list[i], value))
+        if (match(&cpus->list[i], low, high))
             ids[count++] = cpus->list[i].id;
     qsort(ids, count, sizeof *ids, compare_ids);
     *ret_ids = ids;
@@ -115,14 +127,53 @@ static uint32_t spread_core(const struct cpus *cpus, uint32_t local_rank, uint32
     return (uint32_t)((uint64_t)local_rank * cpus->cores / local_size);
 }
 
-static int bind_core(const struct cpus *cpus, uint32_t local_rank, uint32_t local_size,
-                     uint32_t **ret_ids, size_t *ret_count, bool *ret_shared,
+/* Blocks of `size` cores that lie in one NUMA node: how many there are, and the first core of the
+ * one with that number. */
+static uint32_t count_blocks(const struct cpus *cpus, uint32_t size, uint32_t number,
+                             uint32_t *ret_first)
+{
+    uint32_t blocks = 0, first = 0;
+    for (size_t i = 0; i < cpus->count; i++) {
+        const struct cpu *cpu = &cpus->list[i];
+        if (i + 1 < cpus->count && cpu[1].numa == cpu->numa)
+            continue;
+        uint32_t here = (cpu->core + 1 - first) / size; /* the node's */
+        if (number >= blocks && number - blocks < here)
+            *ret_first = first + (number - blocks) * size;
+        blocks += here;
+        first = cpu->core + 1;
+    }
+    return blocks;
+}
+
+/* Where not all ranks find a block, but there are cores enough, some get cores of two nodes. */
+static uint32_t first_core(const struct cpus *cpus, uint32_t size, uint32_t local_rank,
+                           uint32_t local_size)
+{
+    uint32_t first = 0, blocks = count_blocks(cpus, size, 0, &first);
+    uint32_t pieces = (uint32_t)cpus->cores / size; /* at least 1 */
+    if (local_size > blocks && local_size <= pieces)
+        return spread_core(cpus, local_rank, local_size);
+    if (blocks == 0)
+        return local_rank % pieces * size;
+    count_blocks(cpus, size,
+                 local_size > blocks ? local_rank % blocks
+                                     : (uint32_t)((uint64_t)local_rank * blocks / local_size),
+                 &first);
+    return first;
+}
+
+static int bind_core(const struct cpus *cpus, uint32_t size, uint32_t local_rank,
+                     uint32_t local_size, uint32_t **ret_ids, size_t *ret_count, bool *ret_shared,
                      struct drarun_error *err)
 {
-    *ret_shared = local_size > cpus->cores;
-    uint32_t core = *ret_shared ? (uint32_t)(local_rank % cpus->cores)
-                                : spread_core(cpus, local_rank, local_size);
-    return select_cpus(cpus, in_core, core, ret_ids, ret_count, err);
+    if (size > cpus->cores)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "binding core:%u: ranks can use %zu core%s here: give a smaller number",
+                          size, cpus->cores, cpus->cores == 1 ? "" : "s");
+    *ret_shared = local_size > cpus->cores / size;
+    uint32_t first = first_core(cpus, size, local_rank, local_size);
+    return select_cpus(cpus, in_cores, first, first + size, ret_ids, ret_count, err);
 }
 
 static int bind_numa(const struct cpus *cpus, uint32_t local_rank, uint32_t local_size,
@@ -131,7 +182,7 @@ static int bind_numa(const struct cpus *cpus, uint32_t local_rank, uint32_t loca
 {
     *ret_shared = local_size > cpus->cores;
     uint32_t numa = numa_of_core(cpus, spread_core(cpus, local_rank, local_size));
-    return select_cpus(cpus, in_numa, numa, ret_ids, ret_count, err);
+    return select_cpus(cpus, in_numas, numa, numa + 1, ret_ids, ret_count, err);
 }
 
 /* ---- lists ---- */
@@ -236,7 +287,7 @@ int bind_cpus(const struct bind_policy *policy, const struct cpus *cpus, uint32_
     int rc = 0;
     assert(policy->kind == BIND_NONE || (cpus->cores > 0 && local_rank < local_size));
     if (policy->kind == BIND_CORE)
-        rc = bind_core(cpus, local_rank, local_size, &ids, &count, &shared, err);
+        rc = bind_core(cpus, policy->cores, local_rank, local_size, &ids, &count, &shared, err);
     else if (policy->kind == BIND_NUMA)
         rc = bind_numa(cpus, local_rank, local_size, &ids, &count, &shared, err);
     else if (policy->kind == BIND_LIST)

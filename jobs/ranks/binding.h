@@ -12,20 +12,22 @@ enum bind_kind { BIND_NONE = 1, BIND_CORE, BIND_NUMA, BIND_LIST };
 
 struct bind_policy {
     enum bind_kind kind;
+    uint32_t cores; /* BIND_CORE: of each rank, at least 1 */
     /* BIND_LIST: "0-1;2,3" gives the first local rank CPUs 0-1, the second 2,3, and so on in turn;
      * a list without ";" is one set per id: "0,2,4". Borrowed. */
     const char *list;
 };
 
-/* "none", "core", "numa" or a list; kind DRARUN_ERR_USAGE with what was expected. */
+/* "none", "core", "core:N", "numa" or a list; kind DRARUN_ERR_USAGE with what was expected. */
 int bind_parse(const char *text, struct bind_policy *ret_policy, struct drarun_error *err);
 
 /* The CPUs for local rank `local_rank` of `local_size`, the ranks that share this machine (of all
  * its agents: another size for each would give them the same cores). core: the hardware threads of
- * one core each, spread so that neighbours share a NUMA node; numa: one NUMA node each, in
- * contiguous shares by its cores. More ranks than cores, or than sets of a list: they share in
- * turn, *ret_shared says so. BIND_NONE gives count 0. The ids are malloc'ed and ascend. A list that
- * names a CPU that is not usable is an error that names it. */
+ * one core each, spread so that neighbours share a NUMA node; core:N: of N cores each, of one NUMA
+ * node as long as all ranks find room so; numa: one NUMA node each, in contiguous shares by its
+ * cores. More ranks than cores are enough for, or than sets of a list: they share in turn,
+ * *ret_shared says so. BIND_NONE gives count 0. The ids are malloc'ed and ascend. A list that names
+ * a CPU that is not usable is an error that names it, and so is core:N with fewer cores. */
 int bind_cpus(const struct bind_policy *policy, const struct cpus *cpus, uint32_t local_rank,
               uint32_t local_size, uint32_t **ret_ids, size_t *ret_count, bool *ret_shared,
               struct drarun_error *err);

@@ -115,8 +115,10 @@ struct job_request {
     bool oversubscribe; /* ranks may spawn more */
     /* Ranks whose success is the job's, success_count of them from success_first; 0: all. */
     uint32_t success_first, success_count;
-    const char *on_rank_failure;  /* "end" or "continue"; NULL: not said */
-    const char *bind;             /* NULL: not said */
+    const char *on_rank_failure; /* "end" or "continue"; NULL: not said */
+    const char *bind;            /* NULL: not said */
+    uint32_t cores;              /* mpirun's slot:PE=N, which then makes it core:N; 0: not said */
+    char bind_cores[16];
     Drarun__Wire__StopAt stop_at; /* where ranks wait for a debugger */
     bool report_bindings;
     int32_t stdin_rank;

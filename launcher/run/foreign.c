@@ -11,10 +11,12 @@
 #include "jobs/foreign/variables.h"
 #include "jobs/ranks/rankmap.h"
 #include "launcher/job/request.h"
+#include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/base/nearest.h"
 #include "lib/base/number.h"
+#include "lib/topo/cpus.h"
 
 #define SHOWN_MAX NEAREST_WORD_MAX
 
@@ -33,6 +35,41 @@ struct typed {
 static struct request_program *current(const struct typed *typed)
 {
     return &typed->request->programs[typed->request->program_count - 1];
+}
+
+static int set_cores(const struct typed *typed, const char *text, struct drarun_error *err)
+{
+    int64_t cores = 0;
+    int rc = number_parse(typed->shown, text, 1, CPUS_MAX, &cores, err);
+    if (rc == 0)
+        typed->request->cores = (uint32_t)cores;
+    return rc;
+}
+
+/* "slot:PE=4:OVERSUBSCRIBE" without its PE=4, into value; where there is none, as it is. */
+static int take_cores(const struct typed *typed, char *value, struct drarun_error *err)
+{
+    char *at = strcasestr(value, ":pe=");
+    if (!at)
+        return 0;
+    size_t length = strcspn(at + 4, ":");
+    char number[16];
+    snprintf(number, sizeof number, "%.*s", (int)length, at + 4);
+    memmove(at, at + 4 + length, strlen(at + 4 + length) + 1);
+    return set_cores(typed, number, err);
+}
+
+/* Ranks may always share a core, so that Open MPI's modifiers change nothing. */
+static const char *without_modifier(const char *value)
+{
+    static const char *const names[] = {"none", "core", "numa"};
+    for (size_t i = 0; value && i < ARRAY_LEN(names); i++) {
+        const char *rest = value + strlen(names[i]);
+        if (strncmp(value, names[i], strlen(names[i])) == 0 &&
+            (strcasecmp(rest, ":overload-allowed") == 0 || strcasecmp(rest, ":if-supported") == 0))
+            return names[i];
+    }
+    return value;
 }
 
 /* Several launchers may use a word, each for something else. */
@@ -83,10 +120,18 @@ static bool says_oversubscribe(const char *value)
 
 static int check_so(const struct typed *typed, const char *word, struct drarun_error *err)
 {
-    const char *value = typed->values[0], *so = typed->option->values;
+    const char *value = typed->values[0], *so = typed->option->values, *left = value;
+    char rest[SHOWN_MAX];
     if (!value && typed->option->values_after == 0)
         return 0;
-    if (!so || (value && words_index(so, value, strlen(value)) >= 0))
+    if (so && value && strstr(so, ":PE=N") && strlen(value) < sizeof rest) {
+        strcpy(rest, value); // NOLINT: the length was checked
+        int rc = take_cores(typed, rest, err);
+        if (rc < 0 || !rest[0])
+            return rc;
+        left = rest;
+    }
+    if (!so || (left && words_index(so, left, strlen(left)) >= 0))
         return 0;
     if (value)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "%s %s is not possible here: %s",
@@ -146,8 +191,14 @@ static int use(const struct typed *typed, const char *word, struct drarun_error 
     int rc;
     switch (typed->option->way) {
     case FOREIGN_SAME:
-        return options_set(typed->table, typed->option->text, typed->shown, typed->values[0],
+        return options_set(typed->table, typed->option->text, typed->shown,
+                           strcmp(typed->option->text, "--bind") == 0
+                               ? without_modifier(typed->values[0])
+                               : typed->values[0],
                            typed->each_only, request, err);
+    case FOREIGN_CORES:
+        rc = whole_job(typed, err);
+        return rc < 0 ? rc : set_cores(typed, typed->values[0], err);
     case FOREIGN_WHEN:
         return options_set(typed->table, typed->option->text, typed->shown, NULL, typed->each_only,
                            request, err);

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -326,8 +327,9 @@ static const struct option_spec specs[] = {
      .set = set_bind,
      .applies = TO_PROGRAMS,
      .instead = "the spec sets it: bind",
-     .help = "CPUs of each rank: none (default), core, numa, or a list\nsuch as 0-1;2-3 (one set "
-             "for each rank in turn)"},
+     .help =
+         "CPUs of each rank: none (default), core, core:N for N\ncores, numa, or a list such as "
+         "0-1;2-3 (one set for each\nrank in turn)"},
     {.name = "slots",
      .value = "N",
      .group = ranks,
@@ -724,6 +726,21 @@ static int check_together(const struct job_request *request, struct drarun_error
     return check_level(request, err);
 }
 
+/* mpirun's PE=N says how many of what its --bind-to says. */
+static int bind_to_cores(struct job_request *request, struct drarun_error *err)
+{
+    if (request->cores == 0)
+        return 0;
+    if (request->bind && strcmp(request->bind, "core") != 0)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "%u cores for each rank are --bind core:%u, and --bind %s is given, too: "
+                          "give one of them",
+                          request->cores, request->cores, request->bind);
+    snprintf(request->bind_cores, sizeof request->bind_cores, "core:%u", request->cores);
+    request->bind = request->bind_cores;
+    return 0;
+}
+
 /* What holds for all programs comes before what each says itself. */
 static int give_to_all(struct job_request *request, struct drarun_error *err)
 {
@@ -770,6 +787,8 @@ int run_options_parse(int argc, char *const argv[], struct job_request *request,
     if (request->help || request->version)
         return 0;
     int rc = give_to_all(request, err);
+    if (rc == 0)
+        rc = bind_to_cores(request, err);
     return rc < 0 ? rc : check_together(request, err);
 }
 

@@ -71,7 +71,7 @@ static const struct option_spec option_list[] = {
      .group = ranks,
      .kind = OPTION_TEXT,
      .offset = FIELD(bind),
-     .help = "CPUs of each rank: none (default), core, numa, or a list\nsuch as 0-1;2-3"},
+     .help = "CPUs of each rank: none (default), core, core:N, numa, or\na list such as 0-1;2-3"},
     {.name = "env",
      .letter = 'x',
      .value = "NAME[=VALUE]",

@@ -19,6 +19,13 @@ static const struct cpus two_nodes = {machine, ARRAY_LEN(machine), 4, 2};
 static struct cpu rest[] = {{1, 0, 0}, {2, 1, 0}, {3, 2, 0}, {9, 3, 8}};
 static const struct cpus uneven = {rest, ARRAY_LEN(rest), 4, 2};
 
+static struct cpu six[] = {{0, 0, 0}, {1, 1, 0}, {2, 2, 0}, {3, 3, 1}, {4, 4, 1}, {5, 5, 1}};
+static const struct cpus three_each = {six, ARRAY_LEN(six), 6, 2};
+
+static struct cpu four_each[] = {{0, 0, 0}, {1, 1, 0}, {2, 2, 0}, {3, 3, 0},
+                                 {4, 4, 1}, {5, 5, 1}, {6, 6, 1}, {7, 7, 1}};
+static const struct cpus eight = {four_each, ARRAY_LEN(four_each), 8, 2};
+
 /* CPUs of the ranks in order, "/" between them; "*" behind those that share. */
 static const struct {
     const struct cpus *cpus;
@@ -32,6 +39,21 @@ static const struct {
     {&two_nodes, "core", 3, "0,4/1,5/2,6"},
     {&two_nodes, "core", 4, "0,4/1,5/2,6/3,7"},
     {&two_nodes, "core", 5, "0,4*/1,5*/2,6*/3,7*/0,4*"},
+    {&two_nodes, "core:1", 3, "0,4/1,5/2,6"},
+    {&two_nodes, "core:2", 1, "0-1,4-5"},
+    {&two_nodes, "core:2", 2, "0-1,4-5/2-3,6-7"},
+    {&two_nodes, "core:2", 3, "0-1,4-5*/2-3,6-7*/0-1,4-5*"},
+    {&two_nodes, "core:3", 1, "0-2,4-6"}, /* no node has so many */
+    {&two_nodes, "core:3", 2, "0-2,4-6*/0-2,4-6*"},
+    {&two_nodes, "core:4", 1, "0-7"},
+    {&three_each, "core:2", 1, "0-1"},
+    {&three_each, "core:2", 2, "0-1/3-4"},
+    {&three_each, "core:2", 3, "0-1/2-3/4-5"}, /* one of them has cores of two nodes */
+    {&three_each, "core:2", 4, "0-1*/3-4*/0-1*/3-4*"},
+    {&eight, "core:2", 3, "0-1/2-3/4-5"},
+    {&eight, "core:2", 2, "0-1/4-5"},
+    {&uneven, "core:3", 1, "1-3"},
+    {&uneven, "core:2", 2, "1-2/3,9"},
     {&two_nodes, "numa", 1, "0-1,4-5"},
     {&two_nodes, "numa", 2, "0-1,4-5/2-3,6-7"},
     {&two_nodes, "numa", 4, "0-1,4-5/0-1,4-5/2-3,6-7/2-3,6-7"},
@@ -90,9 +112,31 @@ static void refuses_what_is_no_policy(void **state)
         assert_int_equal(bind_parse(wrong[i].text, &policy, &err), -EINVAL);
         assert_int_equal(err.kind, DRARUN_ERR_USAGE);
         assert_non_null(strstr(err.text, wrong[i].says));
-        assert_non_null(strstr(err.text, "expected none, core, numa or CPUs"));
+        assert_non_null(strstr(err.text, "expected none, core, core:N, numa or CPUs"));
         assert_int_equal(policy.kind, 0);
     }
+}
+
+static void more_cores_than_there_are(void **state)
+{
+    (void)state;
+    static const char *const no_number[] = {"core:", "core:0", "core:x", "core:8193", "core:1;2"};
+    struct bind_policy policy;
+    struct drarun_error err = {0};
+    uint32_t *ids = NULL;
+    size_t count = 0;
+    bool shared = false;
+    for (size_t i = 0; i < ARRAY_LEN(no_number); i++) {
+        assert_true(bind_parse(no_number[i], &policy, &err) < 0);
+        assert_int_equal(err.kind, DRARUN_ERR_USAGE);
+        assert_non_null(strstr(err.text, "binding core:N: expected "));
+    }
+    assert_int_equal(bind_parse("core:5", &policy, NULL), 0);
+    assert_int_equal(bind_cpus(&policy, &two_nodes, 0, 1, &ids, &count, &shared, &err), -EINVAL);
+    assert_int_equal(err.kind, DRARUN_ERR_USAGE);
+    assert_string_equal(err.text,
+                        "binding core:5: ranks can use 4 cores here: give a smaller number");
+    assert_null(ids);
 }
 
 static void names_the_cpu_that_cannot_be_used(void **state)
@@ -119,6 +163,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(binds),
         cmocka_unit_test(refuses_what_is_no_policy),
+        cmocka_unit_test(more_cores_than_there_are),
         cmocka_unit_test(names_the_cpu_that_cannot_be_used),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

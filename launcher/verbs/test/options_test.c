@@ -178,6 +178,10 @@ static void refuses_with_a_reason(void **state)
         {{"--agent-timeout", "11m", "a"}, "expected 5s to 600s, got 11m"},
         {{"--on-rank-failure", "ignore", "a"}, "expected one of \"end continue\""},
         {{"--map-by", "node", "a"}, "--ranks-per-worker R"},
+        {{"--map-by", "socket:PE=2", "a"}, "--map-by socket:PE=2 is not possible here"},
+        {{"--map-by", "slot:PE=x", "a"}, "--map-by: expected a whole number"},
+        {{"--map-by", "slot:PE=2", "--bind-to", "numa", "a"}, "--bind core:2, and --bind numa is"},
+        {{"--cpus-per-task=4", "a"}, "--bind core:N gives each rank N cores"},
         {{"--overlap", "a"}, "--workers K starts agents for this job alone"},
         {{"-c4", "a"}, "mpirun's: the number of ranks is -n N; srun's: --bind"},
         {{"--output", "tag", "a"}, "--label tags lines"},
@@ -257,6 +261,36 @@ static void takes_other_launchers_options(void **state)
         assert_int_equal(request.programs[0].ranks, 4);
         assert_int_equal(request.programs[0].argc, 1);
         assert_string_equal(request.programs[0].argv[0], "a");
+        request_done(&request);
+    }
+}
+
+/* As mpirun's words say it. */
+static void binds_to_cores(void **state)
+{
+    static const struct {
+        const char *const words[WORDS_MAX];
+        const char *is; /* NULL: not said */
+    } cases[] = {
+        {{"--bind-to", "core:overload-allowed", "a"}, "core"},
+        {{"--bind-to", "none:if-supported", "a"}, "none"},
+        {{"--bind", "core:3", "a"}, "core:3"},
+        {{"--cpus-per-rank", "2", "a"}, "core:2"},
+        {{"--map-by", "slot:PE=4", "a"}, "core:4"},
+        {{"--map-by", ":pe=4", "a"}, "core:4"},
+        {{"--map-by", "slot:PE=2:OVERSUBSCRIBE", "--bind-to", "core", "a"}, "core:2"},
+        {{"--map-by", "slot:OVERSUBSCRIBE", "a"}, NULL},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct job_request request;
+        struct drarun_error err = {0};
+        if (parse(cases[i].words, &request, &err) < 0)
+            fail_msg("line %zu: %s", i, err.text);
+        if (cases[i].is)
+            assert_string_equal(request.bind, cases[i].is);
+        else
+            assert_null(request.bind);
         request_done(&request);
     }
 }
@@ -523,6 +557,7 @@ int main(void)
         cmocka_unit_test(reads_values),
         cmocka_unit_test(refuses_with_a_reason),
         cmocka_unit_test(takes_other_launchers_options),
+        cmocka_unit_test(binds_to_cores),
         cmocka_unit_test(takes_a_signal_before_the_end),
         cmocka_unit_test(others_let_ranks_fail),
         cmocka_unit_test(other_launchers_variables),
