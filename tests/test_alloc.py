@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`drarun alloc`: a shell whose drarun -n runs again and again on the same agents."""
+import os
 import signal
 import subprocess
 import time
@@ -36,6 +37,20 @@ def test_a_working_directory_is_the_shells(alloc, tmp_path):
     result = alloc(f"cd x; {lines}", cwd=tmp_path).ok()
     assert result.out.splitlines()[:3] == [f"{tmp_path}/x", f"{tmp_path}/x/sub", "/"]
     assert sorted(result.out.splitlines()[3:]) == [f"{tmp_path}/x", f"{tmp_path}/x/sub"]
+
+
+def test_limits_are_the_shells(alloc):
+    """As those of a job on agents of its own; and each job's are its own."""
+    cpu = str(min(os.sched_getaffinity(0)))
+    show = "$D -n 1 sh -c 'umask; ulimit -Sc; ulimit -Ss; ulimit -Sn; ulimit -Hn; taskset -cp $$ | sed s/.*:.//'"
+    script = f"{show}; umask 077; ulimit -c 100; ulimit -Ss 4000; ulimit -Sn 555; ulimit -Hn 2000; taskset -cp {cpu} $$ >&2; {show}"
+    plain = alloc(script.replace("$D -n", "$D --workers 1 -n")).ok()
+    assert plain.out.splitlines()[6:] == ["0077", "100", "4000", "555", "2000", cpu]
+    assert alloc(script).ok().out == plain.out
+    last = alloc(f"(umask 077; ulimit -Sc 0; $D -n 2 true); {show}").ok()
+    assert last.out.splitlines() == plain.out.splitlines()[:6]
+    bound = alloc(f"taskset -cp {cpu} $$ >&2; $D -n 1 --bind core --report-bindings true").ok()
+    assert f"CPUs {cpu}\n" in bound.err
 
 
 def test_the_same_agents(alloc):

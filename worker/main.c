@@ -329,6 +329,7 @@ static int run_agent(struct guard *guard, void *arg)
         .key = s->have_key ? &s->key : NULL,
         .pod = s->in_pod ? &s->pod : NULL,
         .entry = s->entry,
+        .as_launcher = s->pod.kept && !s->in_pod,
         .await_ms = s->await_ms,
         .session = guard ? guard_note_session : NULL,
         .session_arg = guard,

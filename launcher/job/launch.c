@@ -67,6 +67,7 @@ static int make_launch(struct job *job, struct drarun_error *err)
         .hold = job->spawning.hold,
         .start = job->early,
         .here = !elsewhere,
+        .files = &job->local.agents.files,
         .masters = job->launch.masters,
     };
     job->launch.message = launch_message_new(&facts, err);

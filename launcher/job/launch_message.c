@@ -2,17 +2,22 @@
 #include "launcher/job/launch_message.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "launcher/job/identity.h"
 #include "launcher/job/launch_plan.h"
+#include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/base/strlist.h"
 #include "lib/base/unconst.h"
+#include "lib/topo/cpus.h"
 #include "lib/wire/channel.h"
 
 struct app {
@@ -29,6 +34,9 @@ struct launch_message {
     Drarun__Wire__World *worlds; /* as many as apps, where they are theirs */
     Drarun__Wire__Assignment assignment;
     struct launch_plan *plan; /* NULL: nothing was derived */
+    Drarun__Wire__Shell shell;
+    uint64_t soft[RLIM_NLIMITS], hard[RLIM_NLIMITS];
+    struct buf cpus;
     char secret[IDENTITY_UID_SIZE];
     void **pointers; /* what the wire's arrays of pointers point into */
 };
@@ -129,6 +137,47 @@ static void fill_worlds(struct launch_message *m, const struct launch_master *ma
     m->wire.n_worlds = m->wire.n_apps;
 }
 
+static int list_cpus(struct buf *out)
+{
+    cpu_set_t own[CPUS_MAX / CPU_SETSIZE];
+    cleanup_free uint32_t *ids = calloc(CPUS_MAX, sizeof *ids);
+    size_t count = 0;
+    if (!ids)
+        return -ENOMEM;
+    if (sched_getaffinity(0, sizeof own, own) == 0)
+        for (uint32_t id = 0; id < CPUS_MAX; id++)
+            if (CPU_ISSET_S(id, sizeof own, own))
+                ids[count++] = id;
+    cpulist_format(ids, count, out);
+    return out->failed ? -ENOMEM : 0;
+}
+
+/* The agents of an allocation on this machine began with what its shell had then. */
+static int fill_shell(struct launch_message *m, const struct launch_facts *facts)
+{
+    drarun__wire__shell__init(&m->shell);
+    m->shell.umask = umask(0);
+    umask((mode_t)m->shell.umask);
+    for (unsigned int i = 0; i < RLIM_NLIMITS; i++) {
+        struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
+        if (i == RLIMIT_NOFILE)
+            limit = *facts->files;
+        else
+            getrlimit((__rlimit_resource_t)i, &limit);
+        m->soft[i] = limit.rlim_cur;
+        m->hard[i] = limit.rlim_max;
+    }
+    m->shell.soft = m->soft;
+    m->shell.hard = m->hard;
+    m->shell.n_soft = m->shell.n_hard = RLIM_NLIMITS;
+    if (list_cpus(&m->cpus) < 0)
+        return -ENOMEM;
+    if (m->cpus.data)
+        m->shell.cpus = m->cpus.data;
+    m->wire.shell = &m->shell;
+    return 0;
+}
+
 static void fill_job(struct launch_message *m, const struct launch_facts *facts)
 {
     const struct job_request *request = facts->request;
@@ -187,6 +236,8 @@ struct launch_message *launch_message_new(const struct launch_facts *facts,
     int rc = m->apps && m->blocks && m->workers && m->worlds && m->pointers ? 0 : -ENOMEM;
     if (rc == 0)
         rc = fill_apps(m, facts->request, m->pointers);
+    if (rc == 0 && facts->request->alloc_agents)
+        rc = fill_shell(m, facts);
     if (rc < 0) {
         launch_message_free(m);
         error_set(err, ENOMEM, "out of memory");
@@ -211,6 +262,7 @@ void launch_message_free(struct launch_message *m)
     free(m->workers);
     free(m->worlds);
     free(m->pointers);
+    buf_done(&m->cpus);
     launch_plan_free(m->plan);
     free(m);
 }

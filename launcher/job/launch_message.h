@@ -19,6 +19,7 @@ struct launch_master {
 };
 
 /* All borrowed for the life of the message. */
+struct rlimit;
 struct launch_facts {
     const struct job_request *request;
     const struct rankmap *map;
@@ -30,6 +31,7 @@ struct launch_facts {
     bool hold;                           /* agents stay for ranks that are spawned */
     bool start;                          /* without waiting for Start */
     bool here;                           /* all agents are on this machine */
+    const struct rlimit *files;          /* RLIMIT_NOFILE as it was given to us */
     const struct launch_master *masters; /* of the job; with request.own_worlds one by program */
 };
 

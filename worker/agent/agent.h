@@ -25,6 +25,7 @@ struct agent_options {
      * messages, how long it waits for that, and it ends with the job's status. NULL: no. */
     const char *entry;
     int64_t await_ms;
+    bool as_launcher;      /* it takes over the launcher's umask, limits and CPUs (Launch.shell) */
     const char *oom_score; /* of the ranks, as oom_exempt gave it; NULL: as this process' */
 };
 

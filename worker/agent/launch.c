@@ -542,6 +542,10 @@ int agent_prepare_take(struct agent *agent, Drarun__Wire__Launch *launch, struct
     if (rc < 0)
         return rc;
     struct agent_job *job = &agent->job;
+    if (agent->options.as_launcher && job->wire->shell)
+        rc = agent_take_shell(job->wire->shell, err);
+    if (rc < 0)
+        return rc;
     uint32_t here = ranks_of_machine(job);
     job->oversubscribed = !job->mpirun && agent_is_oversubscribed(job, here);
     if (job->wire->inherit_env)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the agent share. Each calls those below it alone: agent.c (life), door.c (who
  * may speak to it), control.c (what the launcher says), neighbours.c (the tree), group.c (ranks
- * that come later), launch.c (from a launch message to running ranks), spawn.c (what ranks ask
- * for), end.c (how ranks and agent end), and what report.c and its like tell the launcher. */
+ * that come later), launch.c (from a launch message to running ranks), shell.c (what it takes over
+ * from the launcher), spawn.c (what ranks ask for), end.c (how ranks and agent end), and what
+ * report.c and its like tell the launcher. */
 #ifndef DRARUN_WORKER_AGENT_PRIVATE_H
 #define DRARUN_WORKER_AGENT_PRIVATE_H
 
@@ -204,6 +205,8 @@ bool agent_wait_for_heir(struct agent *agent);
 bool agent_is_orphan(const struct agent *agent);
 
 /* launch.c */
+/* Makes this process, which serves one job, as the launcher is; ranks inherit it. */
+int agent_take_shell(const Drarun__Wire__Shell *shell, struct drarun_error *err);
 int agent_prepare_take(struct agent *agent, Drarun__Wire__Launch *launch, struct drarun_error *err);
 void agent_start(struct agent *agent);
 
