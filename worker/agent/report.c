@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "lib/base/affinity.h"
+#include "lib/base/cgroup.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
@@ -14,7 +15,6 @@
 #include "lib/wire/hello.h"
 #include "worker/agent/private.h"
 #include "worker/tree/pmix_version.h"
-#include "worker/host/cgroup.h"
 #include "worker/host/session.h"
 
 #define LATE_ABORT_MS 1200 /* longer than a dying rank keeps back news, ranks_dying() */

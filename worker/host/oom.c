@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/base/cgroup.h"
 #include "lib/base/cleanup.h"
-#include "worker/host/cgroup.h"
 
 /* memory.events, memory.oom_control and /proc/vmstat all hold a line "oom_kill NUMBER". */
 static bool read_kills(int fd, uint64_t *ret_kills)

@@ -13,10 +13,10 @@
 #include <unistd.h>
 
 #include "lib/base/buf.h"
+#include "lib/base/cgroup.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/file.h"
-#include "worker/host/cgroup.h"
 
 /* Measured: two pipes of output; with PMIx also a socket for PMI-1 and the library's connection. */
 #define FILES_PLAIN 2u
@@ -96,55 +96,13 @@ static void look_at_processes(const struct room_need *need, struct room_limit *p
     *processes = (struct room_limit){limit.rlim_cur, count_threads()};
 }
 
-/* A number of a file; false when it holds none ("max"), or there is none. */
-static bool read_number(int dir, const char *file, uint64_t *ret_number)
-{
-    CLEANUP(buf_done) struct buf text = BUF_INIT;
-    char *end = NULL;
-    if (file_read(dir, file, FILE_SIZE_MAX, &text, NULL) < 0 || text.len == 0)
-        return false;
-    *ret_number = strtoull(text.data, &end, 10);
-    return end != text.data;
-}
-
-/* A line of a file: "total_cache 4096". */
-static uint64_t read_field(int dir, const char *file, const char *field)
-{
-    CLEANUP(buf_done) struct buf text = BUF_INIT;
-    size_t length = strlen(field);
-    if (file_read(dir, file, FILE_SIZE_MAX, &text, NULL) < 0 || text.len == 0)
-        return 0;
-    for (const char *at = text.data; at; at = (at = strchr(at, '\n')) ? at + 1 : NULL)
-        if (strncmp(at, field, length) == 0 && at[length] == ' ')
-            return strtoull(at + length + 1, NULL, 10);
-    return 0;
-}
-
-static void keep_least(const struct room_limit *seen, struct room_limit *least)
-{
-    if (left(seen) < left(least))
-        *least = *seen;
-}
-
 static void look_at_pids(int dir, bool v2, void *arg)
 {
-    struct room_limit seen = {ROOM_NO_LIMIT, 0};
+    struct room_limit seen = {ROOM_NO_LIMIT, 0}, *least = arg;
     (void)v2;
-    if (read_number(dir, "pids.max", &seen.limit) && read_number(dir, "pids.current", &seen.used))
-        keep_least(&seen, arg);
-}
-
-static void look_at_memory(int dir, bool v2, void *arg)
-{
-    struct room_limit seen = {ROOM_NO_LIMIT, 0};
-    if (!read_number(dir, v2 ? "memory.max" : "memory.limit_in_bytes", &seen.limit) ||
-        seen.limit >= (uint64_t)INT64_MAX / 2) /* version 1 says so that there is none */
-        return;
-    if (!read_number(dir, v2 ? "memory.current" : "memory.usage_in_bytes", &seen.used))
-        return;
-    uint64_t cache = read_field(dir, "memory.stat", v2 ? "file" : "total_cache");
-    seen.used -= cache < seen.used ? cache : seen.used;
-    keep_least(&seen, arg);
+    if (cgroup_read_number(dir, "pids.max", &seen.limit) &&
+        cgroup_read_number(dir, "pids.current", &seen.used) && left(&seen) < left(least))
+        *least = seen;
 }
 
 void room_look(const struct room_need *need, struct room *ret_room)
@@ -154,13 +112,12 @@ void room_look(const struct room_need *need, struct room *ret_room)
         .files = ROOM_NO_LIMIT,
         .processes = {ROOM_NO_LIMIT, 0},
         .pids = {ROOM_NO_LIMIT, 0},
-        .memory = {ROOM_NO_LIMIT, 0},
     };
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_max != RLIM_INFINITY)
         ret_room->files = limit.rlim_max;
     look_at_processes(need, &ret_room->processes);
     cgroup_each_level("pids", look_at_pids, &ret_room->pids);
-    cgroup_each_level("memory", look_at_memory, &ret_room->memory);
+    cgroup_memory(&ret_room->memory.limit, &ret_room->memory.used);
 }
 
 /* ---- judging ---- */

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/base/cgroup.h"
 #include "lib/base/error.h"
-#include "worker/host/cgroup.h"
 #include "worker/tree/listen.h"
 
 /* Beyond what ranks need: one for each, session files, and who has not proved the key yet. */

@@ -10,7 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "worker/host/cgroup.h"
 #include "worker/host/oom.h"
 
 static int file_of(const char *text)
@@ -60,24 +59,9 @@ static void this_machine(void **state)
 {
     (void)state;
     struct oom oom;
-    char word[32];
     oom_init(&oom);
     assert_false(oom_take_kill(&oom));
     oom_done(&oom);
-    assert_true(cgroup_open("memory", "no.such.file", "no.such.file") < 0);
-    assert_true(cgroup_read_word("no-such-controller", "no.such.file", word, sizeof word) < 0);
-}
-
-static void quotas(void **state)
-{
-    (void)state;
-    assert_int_equal(cgroup_parse_quota("max 100000\n"), UINT32_MAX);
-    assert_int_equal(cgroup_parse_quota("-1 100000"), UINT32_MAX);
-    assert_int_equal(cgroup_parse_quota("200000 100000\n"), 2);
-    assert_int_equal(cgroup_parse_quota("150000 100000"), 2);
-    assert_int_equal(cgroup_parse_quota("20000 100000"), 1);
-    assert_int_equal(cgroup_parse_quota("200000"), UINT32_MAX);
-    assert_int_equal(cgroup_parse_quota(""), UINT32_MAX);
 }
 
 int main(void)
@@ -87,7 +71,6 @@ int main(void)
         cmocka_unit_test(version_1_and_foreign_text),
         cmocka_unit_test(exempt_or_not),
         cmocka_unit_test(this_machine),
-        cmocka_unit_test(quotas),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

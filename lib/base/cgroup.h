@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files of the cgroup that this process is in: version 2 where its controller is there, else
  * version 1. */
-#ifndef DRARUN_WORKER_CGROUP_H
-#define DRARUN_WORKER_CGROUP_H
+#ifndef DRARUN_BASE_CGROUP_H
+#define DRARUN_BASE_CGROUP_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,6 +17,13 @@ int cgroup_open(const char *controller, const char *v2_file, const char *v1_file
  * their names are those of version 2. */
 typedef void (*cgroup_level_fn)(int dir, bool v2, void *arg);
 void cgroup_each_level(const char *controller, cgroup_level_fn fn, void *arg);
+
+/* A number of a file; false when it holds none ("max"), or there is none. */
+bool cgroup_read_number(int dir, const char *file, uint64_t *ret_number);
+
+/* Bytes of memory that the group may use, and uses; caches do not count as used. Of the group and
+ * those above it that of which the least is left. ret_limit: UINT64_MAX where there is none. */
+void cgroup_memory(uint64_t *ret_limit, uint64_t *ret_used);
 
 /* The first word of a file that has one name in both versions. 0 or -errno. */
 int cgroup_read_word(const char *controller, const char *file, char *text, size_t size);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/host/cgroup.h"
+#include "lib/base/cgroup.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 
 #define MOUNT "/sys/fs/cgroup"
 #define MEMBERSHIP_MAX ((size_t)64 * 1024)
+#define NUMBERS_MAX ((size_t)64 * 1024) /* a file of numbers */
 
 /* The group's path by the membership table, then the mount's own root: in a container without a
  * cgroup namespace the table shows the host's path, of which the mount holds only the end. */
@@ -163,4 +165,60 @@ void cgroup_each_level(const char *controller, cgroup_level_fn fn, void *arg)
         snprintf(hierarchy, sizeof hierarchy, "%s%s", v2 ? "" : "/", v2 ? "" : controller);
         walk(hierarchy, group, v2, fn, arg);
     }
+}
+
+/* ---- memory ---- */
+
+bool cgroup_read_number(int dir, const char *file, uint64_t *ret_number)
+{
+    CLEANUP(buf_done) struct buf text = BUF_INIT;
+    char *end = NULL;
+    if (file_read(dir, file, NUMBERS_MAX, &text, NULL) < 0 || text.len == 0)
+        return false;
+    *ret_number = strtoull(text.data, &end, 10);
+    return end != text.data;
+}
+
+/* A line of a file: "total_cache 4096". */
+static uint64_t read_field(int dir, const char *file, const char *field)
+{
+    CLEANUP(buf_done) struct buf text = BUF_INIT;
+    size_t length = strlen(field);
+    if (file_read(dir, file, NUMBERS_MAX, &text, NULL) < 0 || text.len == 0)
+        return 0;
+    for (const char *at = text.data; at; at = (at = strchr(at, '\n')) ? at + 1 : NULL)
+        if (strncmp(at, field, length) == 0 && at[length] == ' ')
+            return strtoull(at + length + 1, NULL, 10);
+    return 0;
+}
+
+struct memory {
+    uint64_t limit, used;
+};
+
+static uint64_t left(const struct memory *of)
+{
+    return of->limit > of->used ? of->limit - of->used : 0;
+}
+
+static void look_at_memory(int dir, bool v2, void *arg)
+{
+    struct memory seen = {0}, *least = arg;
+    if (!cgroup_read_number(dir, v2 ? "memory.max" : "memory.limit_in_bytes", &seen.limit) ||
+        seen.limit >= (uint64_t)INT64_MAX / 2) /* version 1 says so that there is none */
+        return;
+    if (!cgroup_read_number(dir, v2 ? "memory.current" : "memory.usage_in_bytes", &seen.used))
+        return;
+    uint64_t cache = read_field(dir, "memory.stat", v2 ? "file" : "total_cache");
+    seen.used -= cache < seen.used ? cache : seen.used;
+    if (left(&seen) < left(least))
+        *least = seen;
+}
+
+void cgroup_memory(uint64_t *ret_limit, uint64_t *ret_used)
+{
+    struct memory least = {UINT64_MAX, 0};
+    cgroup_each_level("memory", look_at_memory, &least);
+    *ret_limit = least.limit;
+    *ret_used = least.used;
 }
