@@ -212,7 +212,7 @@ def test_full_disk(drarun, option, tmp_path):
     (["all_reduce", "-y", "1"], "MPI has no CUDA stream"),
     (["all_reduce", "-R", "1"], "MPI has nothing to be registered"),
     (["broadcast", "-r", "2"], "there are 2 ranks, from 0"),
-    (["all_reduce", "-e", "512G"], "GiB of memory a rank"),
+    (["all_reduce", "-e", "512G"], "TiB of memory a rank"),
     (["all_reduces"], "no such collective"),
 ])
 def test_refused(drarun, words, says):

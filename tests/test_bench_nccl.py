@@ -156,7 +156,15 @@ def test_one_rank_is_unlike_the_others(drarun, variable, value, says):
 
 def test_device_memory(bench):
     result = bench(2, "all_reduce", "-b", "1M", "-e", "1M", env={**FULL, "STANDIN_ROOM": "1000000"})
-    assert result.rc == 64 and "-e 1048576 needs 0.0 GiB of the device's memory a rank" in result.err and not ROW.search(result.out)
+    assert result.rc == 64 and "rank 0 on " in result.err and not ROW.search(result.out)
+    assert "-e 1048576 needs 3 MiB of the device's memory a rank, and 976.6 KiB are free: give a smaller -e" in result.err
+
+
+def test_one_rank_has_no_room(drarun):
+    """The others do not wait for it, and it is named, though rank 0 has room."""
+    script = '[ $PMIX_RANK != 1 ] || export STANDIN_ROOM=1000000; exec "$0" "$@"'
+    result = drarun("-n", "3", "sh", "-c", script, BENCH, "all_reduce", "-b", "1M", "-e", "1M", "--backend", "nccl", env=FULL)
+    assert result.rc == 64 and re.search(r"drarun-bench: rank 1 on \S+: -e 1048576 needs 3 MiB of the device's memory", result.err), result
 
 
 def test_pattern_that_is_not_known(bench):

@@ -14,6 +14,7 @@
 #include "benchmarks/bench/mpi_library.h"
 #include "benchmarks/bench/probe.h"
 #include "benchmarks/bench/record.h"
+#include "benchmarks/bench/room.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
@@ -215,14 +216,17 @@ static int types_and_ops(struct bench *b, struct drarun_error *err)
 
 /* ---- all ---- */
 
-static int check_room(const struct bench *b, const char *what, double need, size_t room,
-                      struct drarun_error *err)
+/* Before anything is taken: where one rank has too little, none goes on. */
+static int check_room(const struct bench *b, const struct room_need *need, struct drarun_error *err)
 {
-    if (need <= (double)room)
-        return 0;
-    return error_kind(err, DRARUN_ERR_USAGE, ENOMEM,
-                      "-e %zu needs %.1f GiB of %s a rank, and %.1f GiB are free",
-                      b->options.max_bytes, need / 0x1p30, what, (double)room / 0x1p30);
+    struct room mine = {.bytes = need->device ? (double)b->backend->room()
+                                              : room_of_machine("/proc/meminfo")};
+    cleanup_free struct room *all = calloc(b->world.ranks, sizeof *all);
+    if (!all)
+        return error_set(err, ENOMEM, "out of memory");
+    gethostname(mine.host, sizeof mine.host - 1);
+    int rc = b->backend->share(&mine, all, sizeof mine, err);
+    return rc < 0 ? rc : room_check(all, b->world.ranks, need, err);
 }
 
 static int make_memory(struct bench *b, struct drarun_error *err)
@@ -234,12 +238,15 @@ static int make_memory(struct bench *b, struct drarun_error *err)
     const struct measure_case m = {b->backend, &b->world, b->options.collective, ELEMENT_INT8,
                                    REDUCE_SUM, 0,         b->options.max_bytes};
     size_t send, recv;
-    size_t pages = (size_t)sysconf(_SC_AVPHYS_PAGES), page = (size_t)sysconf(_SC_PAGESIZE);
     measure_needs(&m, 0, &send, &recv);
     bool check = b->options.plan.check > 0;
-    double need = (double)send + (double)recv * (check ? 2 : 1); /* once more for what must come */
-    int rc = b->backend->room ? check_room(b, "the device's memory", need, b->backend->room(), err)
-                              : check_room(b, "memory", need, pages * page, err);
+    const struct room_need need = {
+        .bytes = (double)send + (double)recv * (check ? 2 : 1), /* once more for what must come */
+        .max_bytes = b->options.max_bytes,
+        .device = b->backend->room != NULL,
+        .check = check,
+    };
+    int rc = check_room(b, &need, err);
     if (rc < 0)
         return rc;
     return measure_memory_new(&m, b->options.unaligned * (unsigned)element_size(largest), check,

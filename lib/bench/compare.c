@@ -228,7 +228,7 @@ static size_t count_slower(const struct compare *c, double percent)
 static void line(const struct compared *c, double percent, struct buf *out)
 {
     char size[24];
-    verdict_size_text(c->row->bytes, size, sizeof size);
+    result_size_text(c->row->bytes, size, sizeof size);
     buf_printf(out, "%10s  %8s  %-5s  %11.2f  %11.2f  %+7.1f %%", size, c->row->type,
                c->in_place ? "in" : "out", c->first * 1e6, c->second * 1e6, c->change);
     if (c->has_interval)

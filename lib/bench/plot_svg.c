@@ -176,7 +176,7 @@ static void draw_grid(const struct axes *a, struct buf *out)
     every = every ? every : 1;
     for (double at = ceil(a->x0); at <= a->x1; at += every) {
         uint64_t bytes = (uint64_t)exp2(at);
-        verdict_size_text(bytes, text, sizeof text);
+        result_size_text(bytes, text, sizeof text);
         plot_label(out, "faint", x_of(a, bytes), TOP + AREA_H + 20, "middle", 12, text);
         plot_stroke(out, "grid", x_of(a, bytes), TOP + AREA_H, x_of(a, bytes), TOP + AREA_H + 5,
                     "");
@@ -203,7 +203,7 @@ static void draw_series(const struct result *r, const struct axes *a, bool in_pl
         const struct result_row *row = &r->rows[i];
         const struct result_half *half = in_place ? &row->in_place : &row->out_of_place;
         char size[24];
-        verdict_size_text(row->bytes, size, sizeof size);
+        result_size_text(row->bytes, size, sizeof size);
         if (half->measured && (!a->times || half->seconds > 0))
             buf_printf(out,
                        "<circle class=\"f-%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"3\"><title>%s%s: %.2f "
@@ -474,7 +474,7 @@ static void heat_row(const struct heat *h, const struct plot_slowness *of, doubl
         if (!(median > 0))
             continue;
         double percent = 100 * (half->ranks[of->rank] / median - 1);
-        verdict_size_text(r->rows[i].bytes, size, sizeof size);
+        result_size_text(r->rows[i].bytes, size, sizeof size);
         snprintf(what, sizeof what, "%s, %s: %.2f us, %+.1f %%", name, size,
                  half->ranks[of->rank] * 1e6, percent);
         heat_cell(h->out, h->left + (double)column * h->width, y, h->width, percent, what);
@@ -498,11 +498,11 @@ static void heat_sizes(const struct heat *h, size_t columns)
     }
     if (!first)
         return;
-    verdict_size_text(first->bytes, size, sizeof size);
+    result_size_text(first->bytes, size, sizeof size);
     plot_label(h->out, "faint", h->left, 34, "start", 11, size);
     if (last == first)
         return;
-    verdict_size_text(last->bytes, size, sizeof size);
+    result_size_text(last->bytes, size, sizeof size);
     plot_label(h->out, "faint", h->left + (double)columns * h->width, 34, "end", 11, size);
 }
 

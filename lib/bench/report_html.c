@@ -150,7 +150,7 @@ static void row_table(const struct result *r, struct buf *out)
     buf_add_str(out, "</tr>\n");
     for (size_t i = 0; i < r->row_count; i++) {
         const struct result_row *row = &r->rows[i];
-        verdict_size_text(row->bytes, size, sizeof size);
+        result_size_text(row->bytes, size, sizeof size);
         buf_printf(out, "<tr><td>%s</td><td>", size);
         plot_text(row->type, out);
         buf_add_str(out, "</td><td>");

@@ -131,6 +131,16 @@ void result_clean(struct result *r)
     }
 }
 
+void result_size_text(uint64_t bytes, char *text, size_t size)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    double value = (double)bytes;
+    size_t unit = 0;
+    for (; value >= 1024 && unit + 1 < ARRAY_LEN(units); unit++)
+        value /= 1024;
+    snprintf(text, size, "%.4g %s", value, units[unit]);
+}
+
 /* ---- sums ---- */
 
 static const struct result_half *half_at(const struct result *r, size_t i)

@@ -150,6 +150,9 @@ double result_busbw_at(const struct result *r, uint64_t bytes);
 /* Different hosts among the ranks; 0: no rank is known. */
 size_t result_hosts(const struct result *r);
 
+/* "8 GiB", "1.5 KiB", "100 B" */
+void result_size_text(uint64_t bytes, char *text, size_t size);
+
 /* May this variable stand in a file that people pass around? An allow-list of names. */
 bool result_env_allowed(const char *assignment);
 /* Those of the environment that are. */

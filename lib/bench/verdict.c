@@ -17,16 +17,6 @@ static void __attribute__((format(printf, 2, 3))) say(struct strlist *to, const 
     strlist_add(to, text);
 }
 
-void verdict_size_text(uint64_t bytes, char *text, size_t size)
-{
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    double value = (double)bytes;
-    size_t unit = 0;
-    for (; value >= 1024 && unit + 1 < ARRAY_LEN(units); unit++)
-        value /= 1024;
-    snprintf(text, size, "%.4g %s", value, units[unit]);
-}
-
 /* ---- data ---- */
 
 static void look_at_data(struct verdict *v)
@@ -41,7 +31,7 @@ static void look_at_data(struct verdict *v)
         const struct result_row *row = &r->rows[i];
         if (row->out_of_place.wrong <= 0 && row->in_place.wrong <= 0)
             continue;
-        verdict_size_text(row->bytes, size, sizeof size);
+        result_size_text(row->bytes, size, sizeof size);
         say(&v->failures, "data is wrong, first at %s%s: no bandwidth of this run counts", size,
             row->out_of_place.wrong > 0 ? "" : " in place");
         return;
@@ -245,7 +235,7 @@ static void look_at_warmup(struct verdict *v)
     }
     if (most == 0)
         return;
-    verdict_size_text(r->rows[at].bytes, size, sizeof size);
+    result_size_text(r->rows[at].bytes, size, sizeof size);
     say(&v->findings,
         "not warm: the first %zu of the timed calls at %s take up to %.1f times as long as later "
         "ones: raise --warmup_iters by %zu, or --per_iter_skip",
@@ -279,7 +269,7 @@ static void look_at_alignment(struct verdict *v)
     char size[24];
     if (!seen)
         return;
-    verdict_size_text(seen->bytes, size, sizeof size);
+    result_size_text(seen->bytes, size, sizeof size);
     say(&v->findings,
         "others saw %.2f to %.2f GB/s at %s with GPUs and NICs that share no PCIe switch (%s): "
         "drarun topo in a worker shows whether these do, align: required keeps them together",
@@ -377,7 +367,7 @@ static void latency(const struct result_row *row, struct buf *out)
 {
     const struct result_half *half = &row->out_of_place;
     char size[24];
-    verdict_size_text(row->bytes, size, sizeof size);
+    result_size_text(row->bytes, size, sizeof size);
     buf_printf(out, "  latency   %.2f us at %s, the median of single calls", row->latency * 1e6,
                size);
     if (half->has_spread)
@@ -397,7 +387,7 @@ static void figures(const struct verdict *v, struct buf *out)
     if (!v->best) {
         buf_add_str(out, "  best      no figure counts\n");
     } else {
-        verdict_size_text(v->row->bytes, size, sizeof size);
+        result_size_text(v->row->bytes, size, sizeof size);
         buf_printf(out, "  best      %.2f GB/s bus bandwidth at %s%s", v->best->busbw, size,
                    v->best == &v->row->in_place ? " in place" : "");
         if (v->average >= 0)
@@ -522,7 +512,7 @@ static void seen(const struct verdict *v, struct buf *out)
     char size[24];
     if (!s)
         return;
-    verdict_size_text(s->bytes, size, sizeof size);
+    result_size_text(s->bytes, size, sizeof size);
     if (s->busbw > 0)
         buf_printf(out, "  others    %.2f GB/s at %s (%s); expected: %.2f to %.2f", s->busbw, size,
                    s->source, s->low, s->high);

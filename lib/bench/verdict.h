@@ -69,7 +69,4 @@ void verdict_text(const struct verdict *v, struct buf *out);
 /* The same, and the result that it is about; a new reference; NULL without memory. */
 json_t *verdict_json(const struct verdict *v);
 
-/* "8 GiB", "1.5 KiB", "100 B" */
-void verdict_size_text(uint64_t bytes, char *text, size_t size);
-
 #endif
