@@ -117,6 +117,8 @@ def test_wrong_data_is_seen(bench):
     result = bench(3, "all_gather", "-b", "1K", "-e", "1K", "-n", "1", env={**FULL, "STANDIN_WRONG": "1"})
     assert result.rc == 1 and re.search(r"# Out of bounds values : [1-9]\d* FAILED", result.out)
     assert [row[6] for row in ROW.findall(result.out)] == ["1"]
+    assert re.search(r"^# Wrong data of        : rank 1 on \S+ \(drarun stand-in, not a GPU 0000:11:00.0\): \d elements?$", result.out, re.M)
+    assert re.search(r"^drarun: rank 1 on worker 0 \(\S+\) exited with status 1", result.err, re.M) and "rank 1 received wrong data" in result.err
 
 
 @pytest.mark.parametrize("env,says", [

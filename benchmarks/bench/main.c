@@ -30,7 +30,8 @@ struct bench {
     char **argv;
     struct progress_page *progress;
     double busbw, wrong;
-    unsigned rows; /* halves of rows: out of place and in place */
+    unsigned first_wrong; /* the first rank that received wrong data */
+    unsigned rows;        /* halves of rows: out of place and in place */
 };
 
 /* ret: whether it is there. */
@@ -118,6 +119,17 @@ static void begin_watch(const struct bench *b, const struct measure_case *m)
 
 /* ---- rows ---- */
 
+static void note_wrong(struct bench *b, const struct measured *m)
+{
+    unsigned first = 0;
+    if (m->wrong <= 0)
+        return;
+    while (m->wrong_ranks[first] <= 0)
+        first++;
+    b->first_wrong = b->wrong > 0 && b->first_wrong < first ? b->first_wrong : first;
+    b->wrong += m->wrong;
+}
+
 static int row(struct bench *b, struct measure_case *m, struct drarun_error *err)
 {
     const struct measure_plan *plan = &b->options.plan;
@@ -131,7 +143,7 @@ static int row(struct bench *b, struct measure_case *m, struct drarun_error *err
         if (rc < 0)
             break;
         b->busbw += halves[in_place].busbw;
-        b->wrong += halves[in_place].wrong > 0 ? halves[in_place].wrong : 0;
+        note_wrong(b, &halves[in_place]);
         b->rows++;
     }
     if (rc == 0 && b->world.rank == 0)
@@ -352,10 +364,15 @@ static int run(struct bench *b, struct drarun_error *err)
         table_latency(stdout, &b->options, &b->record.result);
         table_traffic(stdout, &b->record.result.traffic);
         table_faults(stdout, &b->record.result.faults);
+        table_wrong(stdout, &b->record.result);
         table_end(stdout, &b->options, b->wrong, b->rows ? b->busbw / b->rows : 0);
         rc = record_end(&b->record, b->wrong, b->rows ? b->busbw / b->rows : 0, err);
         rc = rc < 0 ? rc : written(stdout, "standard output", err);
     }
+    double unused = 0;
+    if (rc == 0 &&
+        b->wrong > 0) /* whose status ends the job may not do so before that is written */
+        rc = b->backend->agree(&unused, 1, AGREE_MAX, err);
     record_done(&b->record);
     measure_memory_done(b->backend, &b->memory);
     return rc;
@@ -373,6 +390,18 @@ static bool is_first(const struct bench *b)
 {
     const char *rank = getenv("DRARUN_RANK");
     return b->backend ? b->world.rank == 0 : !rank || strcmp(rank, "0") == 0;
+}
+
+/* The first status that is not 0 ends the job, and its rank is named: it is that of a rank which
+ * received wrong data, else of rank 0. */
+static int status_of(const struct bench *b)
+{
+    if (b->wrong <= 0)
+        return is_slow(b) && b->world.rank == 0;
+    if (b->world.rank != b->first_wrong)
+        return 0;
+    log_error("rank %u received wrong data: no bandwidth of this run counts", b->world.rank);
+    return 1;
 }
 
 int main(int argc, char **argv)
@@ -399,5 +428,5 @@ int main(int argc, char **argv)
         b.backend->close();
     if (rc < 0)
         return error_exit_status(err.kind);
-    return b.wrong > 0 || is_slow(&b);
+    return status_of(&b);
 }

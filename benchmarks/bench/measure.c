@@ -354,7 +354,7 @@ static int time_it(const struct measure_case *m, const struct measure_plan *plan
 
 static int check_once(const struct measure_case *m, const struct measure_memory *memory,
                       const struct layout *l, size_t shift, bool in_place, unsigned round,
-                      double *ret_wrong, struct drarun_error *err)
+                      struct measured *ret, struct drarun_error *err)
 {
     size_t size = element_size(m->type);
     const struct check c = {
@@ -376,18 +376,22 @@ static int check_once(const struct measure_case *m, const struct measure_memory 
         return rc;
     step(m, true);
     size_t looked_at = m->collective->expected(&c, memory->wanted);
-    *ret_wrong = (double)data_wrong(&c.data, &c.pattern, t.recv, memory->wanted, looked_at);
+    double mine = (double)data_wrong(&c.data, &c.pattern, t.recv, memory->wanted, looked_at);
     rc = backend_finish(m->backend, err); /* of the copies that made and got it */
     if (rc < 0)
         return rc;
     step(m, false);
-    return m->backend->agree(ret_wrong, 1, AGREE_SUM, err);
+    rc = m->backend->share(&mine, ret->wrong_ranks, sizeof mine, err);
+    for (unsigned i = 0; rc == 0 && i < m->world->ranks; i++)
+        ret->wrong += ret->wrong_ranks[i];
+    return rc;
 }
 
 void measured_done(struct measured *m)
 {
     free(TAKE_PTR(m->ranks));
     free(TAKE_PTR(m->each));
+    free(TAKE_PTR(m->wrong_ranks));
 }
 
 int measure(const struct measure_case *m, const struct measure_plan *plan,
@@ -398,9 +402,10 @@ int measure(const struct measure_case *m, const struct measure_plan *plan,
     struct measured result = {.wrong = -1};
     layout_of(m, &result.layout);
     const struct transfer t = transfer_of(m, memory, &result.layout, shift, in_place);
-    int rc = (result.ranks = calloc(m->world->ranks, sizeof(double)))
-                 ? time_it(m, plan, &t, &result, err)
-                 : error_set(err, ENOMEM, "out of memory");
+    result.ranks = calloc(m->world->ranks, sizeof *result.ranks);
+    result.wrong_ranks = calloc(m->world->ranks, sizeof *result.wrong_ranks);
+    int rc = result.ranks && result.wrong_ranks ? time_it(m, plan, &t, &result, err)
+                                                : error_set(err, ENOMEM, "out of memory");
     if (rc < 0) {
         measured_done(&result);
         return rc;
@@ -412,7 +417,7 @@ int measure(const struct measure_case *m, const struct measure_plan *plan,
     if (plan->check && !m->collective->bare && (m->collective->in_place || !in_place))
         result.wrong = 0;
     for (unsigned i = 0; rc == 0 && result.wrong == 0 && i < plan->check; i++)
-        rc = check_once(m, memory, &result.layout, shift, in_place, ++round, &result.wrong, err);
+        rc = check_once(m, memory, &result.layout, shift, in_place, ++round, &result, err);
     if (rc < 0)
         measured_done(&result);
     else

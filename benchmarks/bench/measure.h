@@ -44,6 +44,7 @@ struct measured {
     double seconds;      /* of one call, over the ranks as `average` says */
     double algbw, busbw; /* GB/s, 10^9 */
     double wrong;        /* elements over all ranks; below 0: not checked */
+    double *wrong_ranks; /* of each rank, in their order */
     double *ranks;       /* of one call as each rank saw it, in their order */
     double *each;        /* with plan.each: `iters` seconds, the slowest rank of each */
 };

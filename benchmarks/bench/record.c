@@ -156,6 +156,12 @@ static int take_half(struct result_half *to, const struct bench_options *o,
     return 0;
 }
 
+static void take_wrong(struct result *to, const struct measured *from)
+{
+    for (size_t i = 0; from->wrong > 0 && i < to->rank_count; i++)
+        to->ranks[i].wrong += from->wrong_ranks[i];
+}
+
 int record_row(struct record *r, const struct bench_options *o, const struct measure_case *m,
                const struct measured *out_of_place, const struct measured *in_place,
                struct drarun_error *err)
@@ -173,6 +179,8 @@ int record_row(struct record *r, const struct bench_options *o, const struct mea
     if (take_half(&row->out_of_place, o, out_of_place, m->world->ranks) < 0 ||
         take_half(&row->in_place, o, in_place, m->world->ranks) < 0)
         return no_memory(err);
+    take_wrong(&r->result, out_of_place);
+    take_wrong(&r->result, in_place);
     if (o->latency && (l->count > 0 || m->collective->bare)) /* else no call was made */
         row->latency = row->out_of_place.spread.p50;
     int rc = result_line_row(&r->lines, row, err);

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "lib/base/cleanup.h"
 #include "lib/bench/spread.h"
 
 /* As many digits as fit in the width. */
@@ -172,6 +173,14 @@ void table_faults(FILE *out, const struct result_faults *faults)
         fprintf(out, "# %-20s : %s\n", "Errors not looked for", faults->not_looked);
     for (size_t i = 0; i < faults->rose.count; i++)
         fprintf(out, "# %-20s : %s\n", "Errors of devices", faults->rose.items[i]);
+}
+
+void table_wrong(FILE *out, const struct result *result)
+{
+    CLEANUP(strlist_done) struct strlist ranks = STRLIST_INIT;
+    result_wrong_ranks(result, &ranks);
+    for (size_t i = 0; i < ranks.count; i++)
+        fprintf(out, "# %-20s : %s\n", "Wrong data of", ranks.items[i]);
 }
 
 void table_end(FILE *out, const struct bench_options *o, double wrong, double busbw)

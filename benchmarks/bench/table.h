@@ -35,6 +35,8 @@ void table_latency(FILE *out, const struct bench_options *o, const struct result
 void table_traffic(FILE *out, const struct result_traffic *traffic);
 /* What their devices counted as errors, and what was not looked at. */
 void table_faults(FILE *out, const struct result_faults *faults);
+/* The ranks that received wrong data. */
+void table_wrong(FILE *out, const struct result *result);
 /* Whom the exchanges of pairs name. */
 void table_probed(FILE *out, const struct probed *probed);
 /* wrong: elements of all rows. */

@@ -518,6 +518,23 @@ static bool faults_line(struct parse *p, const char *line, const char *end)
     return true;
 }
 
+/* drarun-bench's: "# Wrong data of        : rank 0 on n1 (NVIDIA B200 0000:8f:00.0): 12 elements"
+ */
+static bool wrong_line(struct parse *p, const char *line, const char *end)
+{
+    const char *at = find(line, end, "# Wrong data of");
+    const char *colon = at ? memrchr(at, ':', (size_t)(end - at)) : NULL;
+    uint64_t rank, elements;
+    if (!colon || !p->run || !number_after(at, end, ": rank ", &rank) ||
+        !number_after(colon, end, ":", &elements))
+        return at != NULL;
+    struct result *r = &p->run->result;
+    for (size_t i = 0; i < r->rank_count; i++)
+        if (r->ranks[i].rank == rank)
+            r->ranks[i].wrong = (double)(elements < RESULT_MANY ? elements : RESULT_MANY);
+    return true;
+}
+
 static bool end_line(struct parse *p, const char *line, const char *end)
 {
     struct result *r = p->run ? &p->run->result : NULL;
@@ -592,7 +609,8 @@ static void one_line(struct parse *p, const char *line, const char *end)
         snprintf(p->run->result.library, sizeof p->run->result.library, "NCCL %.*s",
                  (int)strcspn(word, "+"), word);
     } else if (!device_line(p, line, end) && !traffic_line(p, line, end) &&
-               !faults_line(p, line, end) && !end_line(p, line, end) && !row_line(p, line, end)) {
+               !faults_line(p, line, end) && !wrong_line(p, line, end) && !end_line(p, line, end) &&
+               !row_line(p, line, end)) {
         command_line(p, line, end);
     }
     /* a line of NCCL's, or a failure, may stand behind half a row */

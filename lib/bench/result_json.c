@@ -199,6 +199,20 @@ static void put_row(json_t **o, const struct result_row *row)
 
 /* ---- end ---- */
 
+/* NULL where no rank is known to have received wrong data. */
+static json_t *wrong_ranks(const struct result *r)
+{
+    json_t *array = NULL;
+    for (size_t i = 0; i < r->rank_count; i++) {
+        if (r->ranks[i].wrong <= 0)
+            continue;
+        array = array ? array : json_array();
+        append(&array, json_pack("{s:i, s:f}", "rank", (int)r->ranks[i].rank, "elements",
+                                 r->ranks[i].wrong));
+    }
+    return array;
+}
+
 static void put_end(json_t **o, const struct result *r)
 {
     if (r->wrong_rows >= 0) {
@@ -207,6 +221,9 @@ static void put_end(json_t **o, const struct result *r)
         set(&bounds, "okay", yes_or_no(r->wrong_rows == 0));
         set(o, "out_of_bounds", bounds);
     }
+    json_t *wrong = wrong_ranks(r);
+    if (wrong)
+        set(o, "wrong_ranks", wrong);
     if (r->average >= 0) {
         json_t *average = json_object();
         set(&average, "bandwidth", json_real(r->average));

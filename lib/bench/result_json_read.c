@@ -337,6 +337,26 @@ static int device_errors(const struct reading *r, const json_t *object)
     return rc;
 }
 
+static int wrong_ranks(struct reading *r, const json_t *list)
+{
+    int rc = 0;
+    if (list && !json_is_array(list))
+        return wrong(r, "wrong_ranks", "a list");
+    r->list = "wrong_ranks";
+    for (r->item = 0; rc == 0 && r->item < json_array_size(list); r->item++) {
+        const json_t *object = json_array_get(list, r->item);
+        uint64_t rank = 0;
+        double elements = 0;
+        rc = whole(r, object, "rank", &rank);
+        rc = rc < 0 ? rc : number(r, object, "elements", &elements);
+        for (size_t i = 0; rc == 0 && i < r->to->rank_count; i++)
+            if (r->to->ranks[i].rank == rank)
+                r->to->ranks[i].wrong = elements;
+    }
+    r->list = NULL;
+    return rc;
+}
+
 static int probed_end(const struct reading *r, const json_t *object, struct probed_end *to)
 {
     int rc = small(r, object, "rank", &to->rank);
@@ -420,6 +440,7 @@ static int end(struct reading *r, const json_t *object)
     rc = rc < 0 ? rc : number(r, traffic, "rdma", &r->to->traffic.rdma);
     rc = rc < 0 ? rc : number(r, traffic, "net", &r->to->traffic.net);
     r->to->traffic.known = rc == 0 && traffic;
+    rc = rc < 0 ? rc : wrong_ranks(r, json_object_get(object, "wrong_ranks"));
     rc = rc < 0 ? rc : device_errors(r, json_object_get(object, "device_errors"));
     rc = rc < 0 ? rc : probed(r, json_object_get(object, "pairs"));
     rc = rc < 0 ? rc : failure(r, json_object_get(object, "failed"));

@@ -408,7 +408,12 @@ static void figures(const struct verdict *v, struct buf *out)
 static void data(const struct verdict *v, struct buf *out)
 {
     static const char *const words[] = {"not checked", "right", "WRONG"};
-    buf_printf(out, "  data      %s\n", words[v->data]);
+    CLEANUP(strlist_done) struct strlist ranks = STRLIST_INIT;
+    result_wrong_ranks(&v->run->result, &ranks);
+    buf_printf(out, "  data      %s%s%s\n", words[v->data], ranks.count ? ": " : "",
+               ranks.count ? ranks.items[0] : "");
+    for (size_t i = 1; i < ranks.count; i++)
+        buf_printf(out, "            %s\n", ranks.items[i]);
 }
 
 static void counted(const struct verdict *v, const char *word, struct buf *out)

@@ -25,6 +25,7 @@ static void fill(struct result *r)
     snprintf(rank->driver, sizeof rank->driver, "570.1");
     rank->nic_gbit = 400;
     rank->pid = 12;
+    rank->wrong = 3;
     struct result_row *row = result_add_row(r);
     row->bytes = 1024;
     row->count = 256;
@@ -54,7 +55,7 @@ static void same(const struct result *r)
     assert_string_equal(r->ranks[0].path, "PIX");
     assert_string_equal(r->ranks[0].kernel, "6.1.0");
     assert_string_equal(r->ranks[0].driver, "570.1");
-    assert_true(r->ranks[0].nic_gbit == 400 && r->ranks[0].pid == 12);
+    assert_true(r->ranks[0].nic_gbit == 400 && r->ranks[0].pid == 12 && r->ranks[0].wrong == 3);
     assert_int_equal(r->row_count, 1);
     assert_int_equal(r->rows[0].bytes, 1024);
     assert_int_equal(r->rows[0].root, -1);
