@@ -72,6 +72,25 @@ static void judge_devices(const struct result_faults *faults, double busbw,
                            : "errors of devices: the benchmark's output does not tell of them");
 }
 
+/* Wrong data, or less than the benchmark was told to reach; false: the run says neither. */
+static bool says_no(const struct result *r, struct accept_answer *ret)
+{
+    CLEANUP(strlist_done) struct strlist ranks = STRLIST_INIT;
+    char reason[ACCEPT_REASON];
+    if (result_wrong(r) > 0 || r->wrong_rows > 0) {
+        result_wrong_ranks(r, &ranks);
+        snprintf(reason, sizeof reason, "its data was wrong%s%.180s%s", ranks.count ? ": " : "",
+                 ranks.count ? ranks.items[0] : "", ranks.count > 1 ? ", and others" : "");
+    } else if (r->below_least)
+        snprintf(reason, sizeof reason,
+                 "the average, %.4g GB/s, is below what the benchmark was told to reach",
+                 r->average);
+    else
+        return false;
+    give(ret, ACCEPT_FAILED, reason);
+    return true;
+}
+
 /* Why the figures of a run do not count; false: they do. */
 static bool is_refused(const struct run *run, struct accept_answer *ret)
 {
@@ -80,8 +99,8 @@ static bool is_refused(const struct run *run, struct accept_answer *ret)
     char reason[ACCEPT_REASON];
     if (r->stand_in)
         give(ret, ACCEPT_FAILED, "the figures are of a stand-in library and measure nothing");
-    else if (result_wrong(r) > 0 || r->wrong_rows > 0)
-        give(ret, ACCEPT_FAILED, "its data was wrong");
+    else if (says_no(r, ret))
+        return true;
     else if (run_is_incomplete(run, &why)) {
         snprintf(reason, sizeof reason, "%s", why.count ? why.items[0] : "it is not complete");
         give(ret, ACCEPT_FAILED, reason);
@@ -137,6 +156,18 @@ static void take_reason(const char *said, char text[ACCEPT_REASON])
                  word ? ": " : "", word ? least(strcspn(word, "\n"), 90) : 0, word ? word : "");
 }
 
+/* What the benchmark itself found wrong tells more than the status that it ended with. */
+static bool judge_words(const char *out, size_t length, struct accept_answer *ret)
+{
+    struct drarun_error unread = {0};
+    CLEANUP(runs_done) struct runs runs = {0};
+    int rc = runs_read(out, length, "output", &runs, &unread);
+    for (size_t i = 0; rc == 0 && i < runs.count; i++)
+        if (says_no(&runs.list[i]->result, ret))
+            return true;
+    return false;
+}
+
 /* Exit statuses: drarun(1). */
 int trial_judge(int status, const char *out, size_t length, const char *said,
                 struct accept_answer *ret, struct drarun_error *fatal)
@@ -153,7 +184,8 @@ int trial_judge(int status, const char *out, size_t length, const char *said,
     bool not_run = status == error_exit_status(DRARUN_ERR_CLUSTER) ||
                    status == error_exit_status(DRARUN_ERR_CAPACITY) || status < 0 ||
                    status == 128 + SIGINT || status == 128 + SIGTERM;
-    give(ret, not_run ? ACCEPT_NOT_RUN : ACCEPT_FAILED, why);
+    if (not_run || !judge_words(out, length, ret))
+        give(ret, not_run ? ACCEPT_NOT_RUN : ACCEPT_FAILED, why);
     return 0;
 }
 

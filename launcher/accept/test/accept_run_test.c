@@ -53,6 +53,18 @@ static void test_wrong_data_fails(void **state)
     struct accept_answer answer = judge(0, TABLE("7"), "");
     assert_int_equal(answer.outcome, ACCEPT_FAILED);
     assert_string_equal(answer.reason, "its data was wrong");
+    answer =
+        judge(1, TABLE("7"), "drarun: rank 1 on worker 1 (b) exited with status 1 after 5 ms\n");
+    assert_string_equal(answer.reason, "its data was wrong");
+    answer = judge(1,
+                   TABLE("7") "# Wrong data of        : rank 1 on b (NVIDIA B200 0000:8f:00): 7 "
+                              "elements\n",
+                   "drarun: rank 1 on worker 1 (b) exited with status 1 after 5 ms\n");
+    assert_string_equal(answer.reason, "its data was wrong: rank 1 on b (NVIDIA B200 0000:8f:00): "
+                                       "7 elements");
+    answer = judge(1, TABLE("0") "# Avg bus bandwidth    : 0.17 FAILED\n", "drarun: x\n");
+    assert_string_equal(answer.reason, "the average, 0.17 GB/s, is below what the benchmark was "
+                                       "told to reach");
     answer = judge(0, "hello\n", "");
     assert_int_equal(answer.outcome, ACCEPT_FAILED);
     assert_non_null(strstr(answer.reason, "no figure"));
