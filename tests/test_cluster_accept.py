@@ -37,7 +37,7 @@ def cluster(tmp_path_factory):
 def jobs(cluster, drarun, tmp_path, request):
     with in_namespace(cluster, drarun, tmp_path, request.node.name) as made:
         made.spec = made.file(image="localhost/bench:1", ranksPerWorker=2, command=COMMAND)
-        made.words = ["accept", made.spec, "--records", tmp_path / "records", "--here", "--min-pair", LEAST]
+        made.words = ["accept", made.spec, "--records", tmp_path / "records", "--here", "--min-alone", "0.001", "--min-pair", LEAST]
         yield made
 
 
@@ -120,7 +120,7 @@ def test_errors_of_a_nodes_gpu(jobs):
     """It is as fast as the others, but its NVLink counts errors while it is measured."""
     spec = jobs.file(image="localhost/bench:1", ranksPerWorker=2, command=[
         "sh", "-c", "LD_LIBRARY_PATH=/nvml NVML_STAND_IN=/gpus-$DRARUN_NODE exec " + COMMAND[2].removeprefix("exec ")])
-    result = jobs.verb("accept", spec, "--records", jobs.folder / "records", "--here", "--alone", "-o", "json", timeout=300)
+    result = jobs.verb("accept", spec, "--records", jobs.folder / "records", "--here", "--alone", "--min-alone", "0.001", "-o", "json", timeout=300)
     assert result.rc == 1 and states(result) == {"n0": "passed", "n1": "bad", "n2": "passed"}, result
     reason = json.loads(result.out)["nodes"][1]["reason"]
     assert reason == "alone, twice: errors were counted while it ran: n1: GPU 0000:18:00.0 NVLink 1 replays +7"

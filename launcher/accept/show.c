@@ -47,6 +47,19 @@ static void count(json_t *verdict)
     }
 }
 
+/* Of the whole run: no node is to blame for how few there are. */
+static void add_not_compared(const struct accept *plan, json_t *verdict)
+{
+    CLEANUP(strlist_done) struct strlist sentences = STRLIST_INIT;
+    accept_not_compared(plan, &sentences);
+    json_t *list = json_array();
+    for (size_t i = 0; i < sentences.count; i++)
+        json_array_append_new(list, json_string(sentences.items[i]));
+    if (sentences.count)
+        json_object_set(verdict, "notCompared", list);
+    json_decref(list);
+}
+
 json_t *accept_verdict(const struct accept *plan, const struct strlist *names,
                        const json_t *left_out, const json_t *history)
 {
@@ -70,6 +83,8 @@ json_t *accept_verdict(const struct accept *plan, const struct strlist *names,
     json_t *verdict = json_pack("{s:o, s:o}", "nodes", list, "paths", between);
     if (verdict)
         count(verdict);
+    if (verdict && plan)
+        add_not_compared(plan, verdict);
     return verdict;
 }
 
@@ -134,8 +149,12 @@ void accept_verdict_not_looked(const json_t *verdict, struct buf *out)
 {
     CLEANUP(json_decrefp) json_t *counts = json_object();
     size_t i;
-    json_t *node, *number;
+    json_t *node, *number, *sentence;
     const char *text;
+    json_array_foreach(json_object_get(verdict, "notCompared"), i, sentence)
+    {
+        buf_printf(out, "not compared: %s\n", json_string_value(sentence));
+    }
     json_array_foreach(json_object_get(verdict, "nodes"), i, node)
     {
         text = json_string_value(json_object_get(node, "notLookedAt"));

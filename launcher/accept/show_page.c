@@ -108,6 +108,13 @@ void accept_verdict_junit(const json_t *verdict, struct buf *out)
                counts, counts);
     json_array_foreach(nodes, i, item) add_case(item, out);
     json_array_foreach(paths, i, item) add_path(item, out);
+    json_array_foreach(json_object_get(verdict, "notCompared"), i, item)
+    {
+        buf_add_str(out, i ? "\n" : "  <system-out>");
+        buf_add_str(out, "not compared: ");
+        add(out, json_string_value(item));
+    }
+    buf_add_str(out, i ? "</system-out>\n" : "");
     buf_add_str(out, " </testsuite>\n</testsuites>\n");
 }
 

@@ -56,7 +56,9 @@ static const struct option_spec option_list[] = {
      .group = which,
      .kind = OPTION_CALL,
      .set = set_slower,
-     .help = "a result this far below the median (of at least five) is\nslow (default 10)"},
+     .help =
+         "a result this far below the median (of at least five) is\nslow (default 10); of fewer, "
+         "without a minimum, one below\nhalf of it"},
     {.name = "min-alone",
      .value = "GB/S",
      .group = which,

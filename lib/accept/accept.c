@@ -39,8 +39,9 @@ struct accept {
     size_t test_count;
     char name[96];
 
-    double cut, median; /* of the last full wave */
-    uint32_t *members;  /* of the rounds' pairs, by their place in them */
+    struct median slow;   /* of the last full wave */
+    size_t alone, paired; /* results of the full waves: of the first, and the most of a round */
+    uint32_t *members;    /* of the rounds' pairs, by their place in them */
     size_t member_count;
     bool *proven;  /* well in this round */
     bool *doubted; /* failed, and nobody could tell whose fault it was; `reason` says how */
@@ -94,19 +95,30 @@ static bool is_bad(const struct accept *a, const struct accept_test *t, char rea
         memcpy(reason, t->answer.reason, ACCEPT_REASON);
         return true;
     }
-    if (t->answer.outcome == ACCEPT_NOT_RUN || t->answer.busbw >= a->cut)
+    const struct median *slow = &a->slow;
+    if (t->answer.outcome == ACCEPT_NOT_RUN || t->answer.busbw >= slow->cut)
         return false;
-    if (a->median > 0 && t->answer.busbw < a->median * (1 - a->options.slower))
-        snprintf(reason, ACCEPT_REASON, "%.4g GB/s, %.0f %% below the median of %.4g",
-                 t->answer.busbw, 100 * (1 - t->answer.busbw / a->median), a->median);
+    if (t->answer.busbw < slow->usual * (1 - slow->part))
+        snprintf(reason, ACCEPT_REASON, "%.4g GB/s, %.0f %% below %s %.4g", t->answer.busbw,
+                 100 * (1 - t->answer.busbw / slow->usual),
+                 slow->measured == 2 ? "the only other," : "the median of", slow->usual);
     else
-        snprintf(reason, ACCEPT_REASON, "%.4g GB/s, below %.4g", t->answer.busbw, a->cut);
+        snprintf(reason, ACCEPT_REASON, "%.4g GB/s, below %.4g", t->answer.busbw, slow->cut);
     return true;
 }
 
-static void judge_wave(struct accept *a, double floor)
+static void judge_wave(struct accept *a, double floor, size_t *most)
 {
-    a->cut = median_cut(a->tests, a->test_count, a->options.slower, floor, a->scratch, &a->median);
+    median_of(a->tests, a->test_count, a->options.slower, floor, a->scratch, &a->slow);
+    *most = a->slow.measured > *most ? a->slow.measured : *most;
+}
+
+static void suspect(struct accept_node *node)
+{
+    size_t length = strnlen(node->reason, ACCEPT_REASON - 64);
+    node->state = ACCEPT_SUSPECT;
+    snprintf(node->reason + length, ACCEPT_REASON - length,
+             "; no third node tells which of two it is");
 }
 
 static void name(struct accept *a, uint32_t node, const char *when, const char *reason)
@@ -127,6 +139,15 @@ static void leave_unknown(struct accept_node *node, const char *why)
              before[0] ? "; the first time it was not well: " : "", before);
 }
 
+/* Of two that differ nobody knows which is as it should be. */
+static void name_slower(struct accept *a, const struct accept_test *t, const char *reason)
+{
+    bool of_two = a->slow.measured == 2 && t->answer.outcome == ACCEPT_MEASURED;
+    name(a, t->node, "alone, twice", reason);
+    if (of_two && t->answer.busbw >= a->options.floor_alone)
+        suspect(&a->nodes[t->node]);
+}
+
 /* A node that is not well gets one more try, beside the others' figures. */
 static void after_alone(struct accept *a)
 {
@@ -134,7 +155,7 @@ static void after_alone(struct accept *a)
     char reason[ACCEPT_REASON];
     bool again = a->phase == ALONE_AGAIN;
     if (!again)
-        judge_wave(a, a->options.floor_alone);
+        judge_wave(a, a->options.floor_alone, &a->alone);
     begin_wave(a, ALONE_AGAIN);
     for (size_t i = 0; i < count; i++) {
         const struct accept_test t = a->tests[i];
@@ -147,7 +168,7 @@ static void after_alone(struct accept *a)
             node->state = ACCEPT_PASSED;
             node->reason[0] = '\0';
         } else if (again) {
-            name(a, t.node, "alone, twice", reason);
+            name_slower(a, &t, reason);
         } else {
             memcpy(node->reason, reason, ACCEPT_REASON);
             add_test(a, t.node, ACCEPT_NOBODY); /* not past the one that is read */
@@ -204,13 +225,13 @@ static void begin_round(struct accept *a)
 
 static void note_pair(struct accept *a, const struct accept_test *t)
 {
-    if (t->answer.outcome != ACCEPT_MEASURED)
-        return;
     const uint32_t both[2] = {t->node, t->partner};
     for (int k = 0; k < 2; k++) {
         struct accept_node *node = &a->nodes[both[k]];
+        if (t->answer.outcome != ACCEPT_MEASURED)
+            continue;
         node->pairs++;
-        if (t->answer.busbw >= a->cut && (node->worst < 0 || t->answer.busbw < node->worst))
+        if (t->answer.busbw >= a->slow.cut && (node->worst < 0 || t->answer.busbw < node->worst))
             node->worst = t->answer.busbw;
     }
 }
@@ -238,7 +259,7 @@ static void after_pairs(struct accept *a)
 {
     char reason[ACCEPT_REASON];
     if (a->phase == PAIRS)
-        judge_wave(a, a->options.floor_pair);
+        judge_wave(a, a->options.floor_pair, &a->paired);
     for (size_t i = 0; i < a->test_count; i++) {
         const struct accept_test *t = &a->tests[i];
         note_pair(a, t);
@@ -403,12 +424,12 @@ static void finish(struct accept *a)
     a->name[0] = '\0';
     for (size_t i = 0; i < a->count; i++) {
         struct accept_node *node = &a->nodes[i];
-        if (!a->doubted[i] || node->state != ACCEPT_PASSED)
+        if (node->state != ACCEPT_PASSED)
             continue;
-        size_t length = strnlen(node->reason, ACCEPT_REASON - 64);
-        node->state = ACCEPT_SUSPECT;
-        snprintf(node->reason + length, ACCEPT_REASON - length,
-                 "; no third node tells which of two it is");
+        if (a->doubted[i])
+            suspect(node);
+        else
+            node->reason[0] = '\0';
     }
 }
 
@@ -530,6 +551,26 @@ const struct accept_node *accept_nodes(const struct accept *a, size_t *ret_count
 {
     *ret_count = a->count;
     return a->nodes;
+}
+
+static void add_not_compared(size_t results, double floor, const char *what, const char *option,
+                             struct strlist *to)
+{
+    if (results == 0 || results >= MEDIAN_LEAST || floor > 0)
+        return;
+    if (results == 1)
+        strlist_addf(to, "the speed of %s: there is one result; give %s", what, option);
+    else
+        strlist_addf(to,
+                     "speeds of %s above half of the others': there are only %zu results; give %s",
+                     what, results, option);
+}
+
+void accept_not_compared(const struct accept *a, struct strlist *ret_sentences)
+{
+    const struct accept_options *o = &a->options;
+    add_not_compared(a->alone, o->floor_alone, "nodes alone", "--min-alone", ret_sentences);
+    add_not_compared(a->paired, o->floor_pair, "pairs", "--min-pair", ret_sentences);
 }
 
 const struct accept_path *accept_paths(const struct accept *a, size_t *ret_count)

@@ -11,8 +11,8 @@
  *
  * What comes next depends on the answers alone and not on their order or time: a caller that keeps
  * them can continue after a break by giving them again. Slow is what is below a floor, or a tenth
- * (or what `slower` says) below the median of all that ran beside it, of at least five. Pure; one
- * thread at a time. */
+ * (or what `slower` says) below the median of all that ran beside it, of at least five; of fewer,
+ * without a floor, what is below half (median.h). Pure; one thread at a time. */
 #ifndef DRARUN_LIB_ACCEPT_H
 #define DRARUN_LIB_ACCEPT_H
 
@@ -20,6 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "drarun/error.h"
+#include "lib/base/strlist.h"
 
 #define ACCEPT_NODES_MAX 65536u
 #define ACCEPT_REASON 256
@@ -92,6 +93,8 @@ void accept_answer(struct accept *accept, size_t test, const struct accept_answe
 int accept_advance(struct accept *accept, struct drarun_error *err);
 
 const struct accept_node *accept_nodes(const struct accept *accept, size_t *ret_count);
+/* Sentences on speeds that too few results could show to be slow; none where floors decide. */
+void accept_not_compared(const struct accept *accept, struct strlist *ret_sentences);
 const struct accept_path *accept_paths(const struct accept *accept, size_t *ret_count);
 
 #endif

@@ -5,11 +5,21 @@
 
 #include "lib/accept/accept.h"
 
-#define MEDIAN_LEAST 5 /* measured tests, below which their median says nothing */
+#define MEDIAN_LEAST 5 /* measured tests, below which their median shows only what is plain */
+#define MEDIAN_PLAIN 0.5
 
-/* GB/s below which a test of the wave is slow: the larger of the floor and of the median less the
- * part `slower`. ret_median: 0 when there are too few. scratch: count doubles. */
-double median_cut(const struct accept_test *tests, size_t count, double slower, double floor,
-                  double *scratch, double *ret_median);
+/* What a test of a wave is compared with, in GB/s. */
+struct median {
+    size_t measured; /* tests */
+    double cut;      /* below it a test is slow; 0: none is */
+    double usual;    /* the median; of two the faster one; 0: nothing to compare with */
+    double part;     /* of `usual`, that counts as slow */
+};
+
+/* Slow is what is below the floor, or below the median less the part `slower`. Where fewer than
+ * MEDIAN_LEAST were measured, the floor alone counts; without one, what is below half. scratch:
+ * count doubles. */
+void median_of(const struct accept_test *tests, size_t count, double slower, double floor,
+               double *scratch, struct median *ret);
 
 #endif

@@ -399,6 +399,14 @@ static void test_verdict(void **state)
                                      "class=\"text\">alone, twice: 5 GB/s, below 10; bad in 1 of 4 "
                                      "earlier runs</td>"));
     assert_non_null(strstr(out.data, "<pre>not looked at on 2 nodes: GPUs: no NVML\n</pre>"));
+    json_object_set_new(verdict, "notCompared", json_pack("[s, s]", "a < b", "c"));
+    buf_reset(&out);
+    accept_verdict_text(verdict, &out);
+    assert_non_null(strstr(out.data, "\nnot compared: a < b\nnot compared: c\nnot looked at "));
+    buf_reset(&out);
+    accept_verdict_junit(verdict, &out);
+    assert_non_null(strstr(out.data, "  <system-out>not compared: a &lt; b\nnot compared: "
+                                     "c</system-out>\n </testsuite>"));
     json_decref(verdict);
     json_decref(left);
     json_decref(history);

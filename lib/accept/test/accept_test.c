@@ -249,6 +249,77 @@ static void floor_names_where_too_few_are_beside(void **state)
     accept_free(a);
 }
 
+static void assert_node(const struct accept *a, size_t node, enum accept_state state,
+                        const char *reason)
+{
+    size_t count;
+    const struct accept_node *nodes = accept_nodes(a, &count);
+    assert_true(node < count);
+    if (!strstr(nodes[node].reason, reason))
+        fail_msg("%s", nodes[node].reason);
+    assert_int_equal(nodes[node].state, state);
+}
+
+static void assert_not_compared(const struct accept *a, const char *first, const char *second)
+{
+    struct strlist list = STRLIST_INIT;
+    const char *wanted[] = {first, second};
+    accept_not_compared(a, &list);
+    assert_int_equal(list.count, !!first + !!second);
+    for (size_t i = 0; i < list.count; i++)
+        assert_string_equal(list.items[i], wanted[i]);
+    strlist_done(&list);
+}
+
+/* A quarter of the speed is plain where a tenth is not, and what could not be seen is said. */
+static void what_is_plain_is_named_among_few(void **state)
+{
+    (void)state;
+    for (size_t nodes = 3; nodes <= 4; nodes++)
+        for (uint32_t bad = 0; bad < nodes; bad++) {
+            struct play p = play_of(nodes, 7);
+            p.speed[bad] = 0.25;
+            struct accept *a = play(&p);
+            assert_states(a, &p, &bad, 1);
+            assert_node(a, bad, ACCEPT_BAD, " % below the median of ");
+            accept_free(a);
+        }
+    struct play p = play_of(4, 7);
+    p.speed[3] = 0.8;
+    struct accept *a = play(&p);
+    assert_node(a, 3, ACCEPT_PASSED, "");
+    assert_not_compared(
+        a,
+        "speeds of nodes alone above half of the others': there are only 4 results; give "
+        "--min-alone",
+        "speeds of pairs above half of the others': there are only 2 results; give --min-pair");
+    accept_free(a);
+    p = play_of(40, 7);
+    a = play(&p);
+    assert_not_compared(a, NULL, NULL);
+    accept_free(a);
+}
+
+static void of_two_the_slower_is_suspect(void **state)
+{
+    (void)state;
+    struct play p = play_of(2, 3);
+    p.speed[0] = 0.25;
+    struct accept *a = play(&p);
+    assert_node(a, 0, ACCEPT_SUSPECT, " % below the only other, 3");
+    assert_node(a, 0, ACCEPT_SUSPECT, "; no third node tells which of two it is");
+    assert_node(a, 1, ACCEPT_PASSED, "");
+    accept_free(a);
+    p = play_of(2, 3);
+    a = play(&p);
+    assert_not_compared(
+        a,
+        "speeds of nodes alone above half of the others': there are only 2 results; give "
+        "--min-alone",
+        "the speed of pairs: there is one result; give --min-pair");
+    accept_free(a);
+}
+
 static void what_was_not_run_accuses_nobody(void **state)
 {
     (void)state;
@@ -323,6 +394,8 @@ int main(void)
         cmocka_unit_test(path_between_two_is_named),
         cmocka_unit_test(half_of_the_nodes_are_bad),
         cmocka_unit_test(floor_names_where_too_few_are_beside),
+        cmocka_unit_test(what_is_plain_is_named_among_few),
+        cmocka_unit_test(of_two_the_slower_is_suspect),
         cmocka_unit_test(what_was_not_run_accuses_nobody),
         cmocka_unit_test(order_of_answers_does_not_matter),
         cmocka_unit_test(alone_only),
