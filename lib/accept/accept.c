@@ -228,6 +228,8 @@ static void note_pair(struct accept *a, const struct accept_test *t)
     const uint32_t both[2] = {t->node, t->partner};
     for (int k = 0; k < 2; k++) {
         struct accept_node *node = &a->nodes[both[k]];
+        if (t->answer.outcome == ACCEPT_NOT_RUN && node->pairs == 0 && !a->doubted[both[k]])
+            memcpy(node->reason, t->answer.reason, ACCEPT_REASON); /* finish() may need it */
         if (t->answer.outcome != ACCEPT_MEASURED)
             continue;
         node->pairs++;
@@ -418,6 +420,16 @@ static int after_pairs_again(struct accept *a, struct drarun_error *err)
 
 /* ---- waves ---- */
 
+/* It passed alone, had others to be paired with, and was measured with none. */
+static void leave_unpaired(struct accept_node *node)
+{
+    char why[ACCEPT_REASON];
+    memcpy(why, node->reason, ACCEPT_REASON);
+    node->state = ACCEPT_UNKNOWN;
+    snprintf(node->reason, ACCEPT_REASON, "passed alone; no pair could be run: %.200s",
+             why[0] ? why : "no partner was left");
+}
+
 static void finish(struct accept *a)
 {
     begin_wave(a, DONE);
@@ -428,6 +440,8 @@ static void finish(struct accept *a)
             continue;
         if (a->doubted[i])
             suspect(node);
+        else if (node->pairs == 0 && a->rounds > 0)
+            leave_unpaired(node);
         else
             node->reason[0] = '\0';
     }

@@ -46,7 +46,7 @@ struct accept_test {
 };
 
 enum accept_state {
-    ACCEPT_UNKNOWN, /* nothing was measured on it: `reason` says why */
+    ACCEPT_UNKNOWN, /* not measured, or not with a partner: `reason` says why */
     ACCEPT_PASSED,
     ACCEPT_BAD,
     ACCEPT_SUSPECT, /* one of two, and no third was there to tell which */

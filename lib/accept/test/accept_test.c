@@ -21,6 +21,7 @@ struct play {
     bool crashes[NODES_MAX]; /* with a partner; alone it is well */
     uint32_t path[2];        /* slow with each other; equal: none */
     double noise, not_run;   /* parts */
+    bool pairs_not_run;
     struct accept_options options;
     uint64_t random;
     unsigned waves, tests;
@@ -47,7 +48,7 @@ static struct accept_answer answer_of(struct play *p, const struct accept_test *
     double speed = p->speed[t->node];
     if (!alone && p->speed[t->partner] < speed)
         speed = p->speed[t->partner];
-    if (draw(p) < p->not_run) {
+    if (draw(p) < p->not_run || (p->pairs_not_run && !alone)) {
         answer.outcome = ACCEPT_NOT_RUN;
         snprintf(answer.reason, sizeof answer.reason, "preempted");
         return answer;
@@ -320,6 +321,20 @@ static void of_two_the_slower_is_suspect(void **state)
     accept_free(a);
 }
 
+static void without_a_pair_no_node_passes(void **state)
+{
+    (void)state;
+    for (size_t nodes = 1; nodes <= 6; nodes++) {
+        struct play p = play_of(nodes, nodes);
+        p.pairs_not_run = true;
+        struct accept *a = play(&p);
+        for (size_t i = 0; i < nodes; i++)
+            assert_node(a, i, nodes == 1 ? ACCEPT_PASSED : ACCEPT_UNKNOWN,
+                        nodes == 1 ? "" : "passed alone; no pair could be run: preempted");
+        accept_free(a);
+    }
+}
+
 static void what_was_not_run_accuses_nobody(void **state)
 {
     (void)state;
@@ -396,6 +411,7 @@ int main(void)
         cmocka_unit_test(floor_names_where_too_few_are_beside),
         cmocka_unit_test(what_is_plain_is_named_among_few),
         cmocka_unit_test(of_two_the_slower_is_suspect),
+        cmocka_unit_test(without_a_pair_no_node_passes),
         cmocka_unit_test(what_was_not_run_accuses_nobody),
         cmocka_unit_test(order_of_answers_does_not_matter),
         cmocka_unit_test(alone_only),
