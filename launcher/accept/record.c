@@ -291,7 +291,7 @@ int record_add(struct record *r, unsigned wave, const char *const names[2],
     json_t *line =
         json_pack("{s:s, s:i, s:s, s:s*, s:s}", "kind", "test", "wave", (int)wave, "node", names[0],
                   "partner", names[1], "outcome", outcome_names[answer->outcome]);
-    if (answer->outcome == ACCEPT_MEASURED)
+    if (answer->outcome == ACCEPT_MEASURED || answer->busbw > 0)
         json_object_set_new(line, "busbw", json_real(answer->busbw));
     if (answer->reason[0])
         json_object_set_new(line, "reason", json_string(answer->reason));

@@ -61,12 +61,11 @@ static void judge_devices(const struct result_faults *faults, double busbw,
     snprintf(reason, sizeof reason, "errors were counted while it ran: %.160s%s",
              faults->rose.count ? faults->rose.items[0] : "",
              faults->rose.count > 1 ? ", and others" : "");
-    if (faults->rose.count) {
+    if (faults->rose.count)
         give(ret, ACCEPT_FAILED, reason);
-    } else {
+    else
         give(ret, ACCEPT_MEASURED, "");
-        ret->busbw = busbw;
-    }
+    ret->busbw = busbw;
     snprintf(ret->not_looked, sizeof ret->not_looked, "%s",
              faults->known ? faults->not_looked
                            : "errors of devices: the benchmark's output does not tell of them");

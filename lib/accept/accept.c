@@ -139,6 +139,29 @@ static void leave_unknown(struct accept_node *node, const char *why)
              before[0] ? "; the first time it was not well: " : "", before);
 }
 
+/* Two or more, and none came to a figure: it is the job that is wrong, and no node. */
+static bool is_job_at_fault(const struct accept *a)
+{
+    size_t failed = 0;
+    for (size_t i = 0; i < a->test_count; i++) {
+        const struct accept_answer *answer = &a->tests[i].answer;
+        if (answer->outcome == ACCEPT_MEASURED || answer->busbw > 0)
+            return false;
+        failed += answer->outcome == ACCEPT_FAILED;
+    }
+    return failed > 1;
+}
+
+static void leave_all_unknown(struct accept *a)
+{
+    for (size_t i = 0; i < a->test_count; i++) {
+        const struct accept_answer *answer = &a->tests[i].answer;
+        bool failed = answer->outcome == ACCEPT_FAILED;
+        snprintf(a->nodes[a->tests[i].node].reason, ACCEPT_REASON, "%s%.190s",
+                 failed ? "no node ran this job: look at the job first: " : "", answer->reason);
+    }
+}
+
 /* Of two that differ nobody knows which is as it should be. */
 static void name_slower(struct accept *a, const struct accept_test *t, const char *reason)
 {
@@ -472,6 +495,11 @@ int accept_advance(struct accept *a, struct drarun_error *err)
     switch (a->phase) {
     case ALONE:
     case ALONE_AGAIN:
+        if (a->phase == ALONE && is_job_at_fault(a)) {
+            leave_all_unknown(a);
+            finish(a);
+            break;
+        }
         after_alone(a);
         if (a->test_count > 0)
             break;

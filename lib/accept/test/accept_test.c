@@ -22,6 +22,8 @@ struct play {
     uint32_t path[2];        /* slow with each other; equal: none */
     double noise, not_run;   /* parts */
     bool pairs_not_run;
+    bool all_crash; /* the job itself is wrong */
+    bool with_figure;
     struct accept_options options;
     uint64_t random;
     unsigned waves, tests;
@@ -48,6 +50,12 @@ static struct accept_answer answer_of(struct play *p, const struct accept_test *
     double speed = p->speed[t->node];
     if (!alone && p->speed[t->partner] < speed)
         speed = p->speed[t->partner];
+    if (p->all_crash) {
+        answer.outcome = ACCEPT_FAILED;
+        answer.busbw = p->with_figure ? GBPS : 0;
+        snprintf(answer.reason, sizeof answer.reason, "rank 0 exited with status 127");
+        return answer;
+    }
     if (draw(p) < p->not_run || (p->pairs_not_run && !alone)) {
         answer.outcome = ACCEPT_NOT_RUN;
         snprintf(answer.reason, sizeof answer.reason, "preempted");
@@ -335,6 +343,29 @@ static void without_a_pair_no_node_passes(void **state)
     }
 }
 
+static void a_wrong_job_names_no_node(void **state)
+{
+    (void)state;
+    struct play p = play_of(6, 1);
+    p.all_crash = true;
+    struct accept *a = play(&p);
+    assert_int_equal(p.waves, 1);
+    for (size_t i = 0; i < 6; i++)
+        assert_node(a, i, ACCEPT_UNKNOWN,
+                    "no node ran this job: look at the job first: rank 0 exited with status 127");
+    accept_free(a);
+    p = play_of(2, 1); /* both ran it, and their devices counted errors */
+    p.all_crash = p.with_figure = true;
+    a = play(&p);
+    assert_node(a, 0, ACCEPT_BAD, "alone, twice: rank 0 exited with status 127");
+    accept_free(a);
+    p = play_of(1, 1); /* of one nobody can tell */
+    p.all_crash = true;
+    a = play(&p);
+    assert_node(a, 0, ACCEPT_BAD, "alone, twice: rank 0 exited with status 127");
+    accept_free(a);
+}
+
 static void what_was_not_run_accuses_nobody(void **state)
 {
     (void)state;
@@ -412,6 +443,7 @@ int main(void)
         cmocka_unit_test(what_is_plain_is_named_among_few),
         cmocka_unit_test(of_two_the_slower_is_suspect),
         cmocka_unit_test(without_a_pair_no_node_passes),
+        cmocka_unit_test(a_wrong_job_names_no_node),
         cmocka_unit_test(what_was_not_run_accuses_nobody),
         cmocka_unit_test(order_of_answers_does_not_matter),
         cmocka_unit_test(alone_only),
