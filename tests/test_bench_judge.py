@@ -456,6 +456,16 @@ def test_compare(drarun, tmp_path):
     assert compared["measurements"][0]["change_percent"] == pytest.approx(20, abs=1)
 
 
+def test_repeated_rows_are_compared_in_their_order(drarun, tmp_path):
+    """Of cycles (-N 2) each row has its own partner: a run beside itself has no change."""
+    first = document(tmp_path, "first", sizes=(1024, 1 << 20, 1024, 1 << 20), noise=0.3)
+    [compared] = json.loads(drarun("bench", "compare", "-o", "json", first, first).ok().out)
+    assert [one["change_percent"] for one in compared["measurements"]] == [0, 0, 0, 0] and compared["only_second"] == 0
+    once = document(tmp_path, "once")
+    [compared] = json.loads(drarun("bench", "compare", "-o", "json", once, first).ok().out)
+    assert len(compared["measurements"]) == 2 and (compared["only_first"], compared["only_second"]) == (0, 2)
+
+
 @pytest.mark.parametrize("how,says", [
     (dict(collective="all_gather"), "is of all_reduce and"), (dict(sizes=(3,)), "have no size, type, operation and root in common"),
     (dict(out_of_bounds={"count": 2}), "second.json: its data was wrong"), (dict(stand_in=True), "second.json: measured with a stand-in"),

@@ -94,11 +94,15 @@ static bool same_row(const struct result_row *a, const struct result_row *b)
            strcmp(a->op, b->op) == 0;
 }
 
-static const struct result_row *partner(const struct result *r, const struct result_row *row)
+/* The row of `of` that stands as often as row i of r did until there: cycles (-N) repeat rows. */
+static const struct result_row *partner(const struct result *of, const struct result *r, size_t i)
 {
-    for (size_t i = 0; i < r->row_count; i++)
-        if (same_row(&r->rows[i], row))
-            return &r->rows[i];
+    size_t before = 0;
+    for (size_t k = 0; k < i; k++)
+        before += same_row(&r->rows[k], &r->rows[i]);
+    for (size_t k = 0; k < of->row_count; k++)
+        if (same_row(&of->rows[k], &r->rows[i]) && before-- == 0)
+            return &of->rows[k];
     return NULL;
 }
 
@@ -135,12 +139,12 @@ static int pair_rows(const struct result *a, const struct result *b, struct comp
     if (!(c->list = calloc(2 * a->row_count + 1, sizeof *c->list)))
         return -ENOMEM;
     for (size_t i = 0; rc == 0 && i < a->row_count; i++) {
-        const struct result_row *other = partner(b, &a->rows[i]);
+        const struct result_row *other = partner(b, a, i);
         rc = add_half(c, &a->rows[i], other, false);
         rc = rc < 0 ? rc : add_half(c, &a->rows[i], other, true);
     }
     for (size_t i = 0; i < b->row_count; i++)
-        if (!partner(a, &b->rows[i]))
+        if (!partner(a, b, i))
             c->only_second += usable(&b->rows[i].out_of_place) + usable(&b->rows[i].in_place);
     return rc;
 }
