@@ -270,6 +270,18 @@ def test_wrong_data_has_no_figure(judge, verdicts):
     assert "data      not checked" in judge(Run(rows=[Row(8, wrong="N/A")], ended=False).text()).out
 
 
+def test_groups_are_judged_each(judge, verdicts):
+    """nccl-tests' NCCL_TESTS_SPLIT="MOD 8": 8 groups of 2 ranks share the NICs, and what others saw of 16 ranks is no measure."""
+    run = Run(model="NVIDIA H100 80GB HBM3", rows=[Row(8 << 30, busbw=47.7)])
+    split = re.sub(r"Rank +(\d+) Group  0", lambda at: f"Rank {int(at[1]):2} Group {int(at[1]) % 8:2}", run.text())
+    [verdict] = verdicts(split, "--nics", "8", "--nic-gbit", "400")
+    assert verdict["limit"]["busbw"] == 50 and verdict["percent"] == pytest.approx(95.4) and "others" not in verdict
+    said = judge(split, "--nics", "8", "--nic-gbit", "400").out
+    assert " over 16 ranks on 2 hosts in 8 groups " in said and ", for each of 8 groups" in said
+    [whole] = verdicts(run.text(), "--nics", "8", "--nic-gbit", "400")
+    assert whole["limit"]["busbw"] == 400
+
+
 def test_rdma(judge, verdicts):
     run = Run(rows=[Row(8 << 30, busbw=90.0)])
     proven = judge("\n".join([*run.head(), *connections(), *run.lines()[len(list(run.head())):]]), "--require-rdma").ok()

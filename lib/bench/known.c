@@ -248,7 +248,7 @@ const struct known_machine *known_find_gpu(const struct known *known, const char
 static bool is_of(const struct known_seen *seen, const struct result *r)
 {
     return strcmp(seen->collective, r->collective) == 0 && seen->nodes == result_hosts(r) &&
-           seen->gpus == known_ranks_of_host(r);
+           seen->gpus == known_ranks_of_host(r) && result_groups(r) == 1;
 }
 
 const struct known_seen *known_misaligned_find(const struct known_machine *machine,

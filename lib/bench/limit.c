@@ -6,8 +6,9 @@
 
 #include "lib/base/cleanup.h"
 
+/* Of several groups (NCCL_TESTS_SPLIT) what one of them is. */
 struct shape {
-    size_t ranks, hosts, of_host;
+    size_t ranks, hosts;
     const char *collective;
 };
 
@@ -81,8 +82,9 @@ static void of_memory(const struct result *r, const struct shape *s, struct limi
 /* A host of the run. Workers of a job's roles may have other devices each. */
 struct host {
     const char *name, *model; /* model: "" where its GPUs differ */
-    size_t ranks;
-    double gbit; /* what its ranks know of their NICs, all together; 0 */
+    size_t ranks;             /* of the group */
+    size_t all;               /* of all groups, which share its NICs */
+    double gbit;              /* what the group's ranks know of their NICs, all together; 0 */
 };
 
 static int compare_names(const void *a, const void *b)
@@ -90,20 +92,24 @@ static int compare_names(const void *a, const void *b)
     return strcmp(((const struct host *)a)->name, ((const struct host *)b)->name);
 }
 
-/* Sorted by name; NULL without memory. */
+/* Sorted by name, those of other groups with no rank; NULL without memory. */
 static struct host *hosts_of(const struct result *r, size_t *ret_count)
 {
     size_t count = 0;
     struct host *list = calloc(r->rank_count + 1, sizeof *list);
-    for (size_t i = 0; list && i < r->rank_count; i++)
-        list[i] = (struct host){r->ranks[i].host, r->ranks[i].model, 1, r->ranks[i].nic_gbit};
+    for (size_t i = 0; list && i < r->rank_count; i++) {
+        const struct result_rank *rank = &r->ranks[i];
+        bool counts = rank->group == r->ranks[0].group;
+        list[i] = (struct host){rank->host, rank->model, counts, 1, counts ? rank->nic_gbit : 0};
+    }
     if (list)
         qsort(list, r->rank_count, sizeof *list, compare_names);
     for (size_t i = 0; list && i < r->rank_count; i++) {
         if (count > 0 && strcmp(list[count - 1].name, list[i].name) == 0) {
             if (strcmp(list[count - 1].model, list[i].model) != 0)
                 list[count - 1].model = "";
-            list[count - 1].ranks++;
+            list[count - 1].ranks += list[i].ranks;
+            list[count - 1].all++;
             list[count - 1].gbit += list[i].gbit;
         } else {
             list[count++] = list[i];
@@ -113,7 +119,7 @@ static struct host *hosts_of(const struct result *r, size_t *ret_count)
     return list;
 }
 
-/* The number of its NICs, where the run does not know their speed. */
+/* The number of a host's NICs, where the run does not know their speed. */
 static double count_nics(const struct run *run, const struct host *host,
                          const struct known_machine *machine, const struct limit_given *given,
                          char *source, size_t size)
@@ -136,7 +142,7 @@ static double count_nics(const struct run *run, const struct host *host,
     }
     if (!machine)
         return 0;
-    double nics = (double)machine->nics * (double)host->ranks / machine->gpus;
+    double nics = (double)machine->nics * (double)host->all / machine->gpus;
     snprintf(source, size, "a NIC for each GPU");
     return nics > 0 && nics < 1 ? 1 : nics;
 }
@@ -153,7 +159,8 @@ static double of_nics(const struct run *run, const struct host *host,
                  "NICs of %g Gb/s a host (NCCL_IB_HCA and the speed of their ports)", host->gbit);
         return host->gbit / 8;
     }
-    double nics = count_nics(run, host, machine, given, source, sizeof source);
+    double share = (double)host->ranks / (double)host->all;
+    double nics = share * count_nics(run, host, machine, given, source, sizeof source);
     if (!(gbit > 0) && machine) {
         gbit = machine->nic_gbit;
         limit->assumed = true;
@@ -208,7 +215,9 @@ static void between_hosts(const struct run *run, const struct shape *s,
         struct limit own = {0};
         const struct host *host = &hosts[i];
         const struct known_machine *like =
-            machine ? machine : known_find_gpu(given->known, host->model, host->ranks);
+            machine ? machine : known_find_gpu(given->known, host->model, host->all);
+        if (host->ranks == 0)
+            continue;
         known |= of_host(run, s, host, like, given, &own);
         differ |= least && own.gbs > 0 && own.gbs != limit->gbs;
         if (own.gbs > 0 && (!least || own.gbs < limit->gbs)) {
@@ -219,7 +228,7 @@ static void between_hosts(const struct run *run, const struct shape *s,
     size_t length = strlen(limit->why);
     if (differ)
         snprintf(limit->why + length, sizeof limit->why - length, "; the least of %zu hosts, %.60s",
-                 count, least->name);
+                 s->hosts, least->name);
     if (!hosts)
         unknown(limit, "out of memory");
     else if (!known)
@@ -231,27 +240,61 @@ static void between_hosts(const struct run *run, const struct shape *s,
                 s->collective, s->hosts, s->ranks);
 }
 
+/* The first rank's group; false: groups differ in their number of ranks. ranks: room for all. */
+static bool take_group(const struct result *r, size_t groups, struct result_rank *ranks,
+                       struct result *ret_group)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < r->rank_count; i++)
+        if (r->ranks[i].group == r->ranks[0].group)
+            ranks[count++] = r->ranks[i];
+    *ret_group = *r;
+    ret_group->ranks = ranks;
+    ret_group->rank_count = count;
+    return count * groups == r->rank_count;
+}
+
+static void of_shape(const struct run *run, const struct shape *s,
+                     const struct known_machine *machine, const struct limit_given *given,
+                     struct limit *limit)
+{
+    if (s->ranks == 0)
+        unknown(limit, "no rank is known: the lines that name the devices are missing");
+    else if (s->ranks == 1)
+        unknown(limit, "one rank: its bus bandwidth is 0 by definition");
+    else if (s->hosts == 0)
+        unknown(limit, "the hosts are not known");
+    else if (is(s, "barrier alltoallv"))
+        unknown(limit, "%s has no bus bandwidth that a link bounds", s->collective);
+    else if (s->hosts == 1 && !(given->link_gbs > 0) &&
+             strcmp(run->result.ranks[0].model, "memory") == 0)
+        of_memory(&run->result, s, limit);
+    else if (s->hosts == 1 || run->log.nvlink_hosts > 0)
+        of_links(machine, given, s->hosts > 1, limit);
+    else
+        between_hosts(run, s, machine, given, limit);
+}
+
 void limit_of(const struct run *run, const struct known_machine *machine,
               const struct limit_given *given, struct limit *ret_limit)
 {
-    const struct shape s = {run->result.rank_count, result_hosts(&run->result),
-                            known_ranks_of_host(&run->result), run->result.collective};
     struct limit limit = {0};
-    if (s.ranks == 0)
-        unknown(&limit, "no rank is known: the lines that name the devices are missing");
-    else if (s.ranks == 1)
-        unknown(&limit, "one rank: its bus bandwidth is 0 by definition");
-    else if (s.hosts == 0)
-        unknown(&limit, "the hosts are not known");
-    else if (is(&s, "barrier alltoallv"))
-        unknown(&limit, "%s has no bus bandwidth that a link bounds", s.collective);
-    else if (s.hosts == 1 && !(given->link_gbs > 0) &&
-             strcmp(run->result.ranks[0].model, "memory") == 0)
-        of_memory(&run->result, &s, &limit);
-    else if (s.hosts == 1 || run->log.nvlink_hosts > 0)
-        of_links(machine, given, s.hosts > 1, &limit);
+    struct result group;
+    size_t groups = result_groups(&run->result);
+    cleanup_free struct result_rank *ranks = calloc(run->result.rank_count + 1, sizeof *ranks);
+    if (!ranks) {
+        unknown(ret_limit, "out of memory");
+        return;
+    }
+    bool alike = take_group(&run->result, groups, ranks, &group);
+    const struct shape s = {group.rank_count, result_hosts(&group), group.collective};
+    if (alike)
+        of_shape(run, &s, machine, given, &limit);
     else
-        between_hosts(run, &s, machine, given, &limit);
+        unknown(&limit, "groups of different numbers of ranks ran side by side (NCCL_TESTS_SPLIT)");
+    size_t length = strlen(limit.why);
+    if (groups > 1 && limit.gbs > 0)
+        snprintf(limit.why + length, sizeof limit.why - length, ", for each of %zu groups", groups);
     limit.unused = s.hosts == 1 && limit.gbs > 0 && is_unused(&run->log.within);
     *ret_limit = limit;
 }

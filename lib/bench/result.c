@@ -249,6 +249,26 @@ size_t result_hosts(const struct result *r)
     return different;
 }
 
+static int compare_groups(const void *a, const void *b)
+{
+    unsigned x = *(const unsigned *)a, y = *(const unsigned *)b;
+    return (x > y) - (x < y);
+}
+
+size_t result_groups(const struct result *r)
+{
+    size_t different = 0;
+    cleanup_free unsigned *groups = calloc(r->rank_count + 1, sizeof *groups);
+    if (!groups)
+        return 0;
+    for (size_t i = 0; i < r->rank_count; i++)
+        groups[i] = r->ranks[i].group;
+    qsort(groups, r->rank_count, sizeof *groups, compare_groups);
+    for (size_t i = 0; i < r->rank_count; i++)
+        different += i == 0 || groups[i] != groups[i - 1];
+    return different;
+}
+
 /* ---- environment ---- */
 
 /* What decides how fast a collective is. nccl-tests writes the whole environment, tokens and all.

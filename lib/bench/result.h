@@ -155,6 +155,9 @@ const struct result_half *result_peak(const struct result *r, const struct resul
 double result_busbw_at(const struct result *r, uint64_t bytes);
 /* Different hosts among the ranks; 0: no rank is known. */
 size_t result_hosts(const struct result *r);
+/* Groups that ran side by side, each a collective of its own (NCCL_TESTS_SPLIT); 0: no rank is
+ * known. */
+size_t result_groups(const struct result *r);
 
 /* "8 GiB", "1.5 KiB", "100 B" */
 void result_size_text(uint64_t bytes, char *text, size_t size);

@@ -352,6 +352,8 @@ static void subject(const struct verdict *v, struct buf *out)
         buf_printf(out, " over %zu rank%s", r->rank_count, r->rank_count == 1 ? "" : "s");
     if (hosts)
         buf_printf(out, " on %zu host%s", hosts, hosts == 1 ? "" : "s");
+    if (result_groups(r) > 1)
+        buf_printf(out, " in %zu groups", result_groups(r));
     if (r->rank_count && r->ranks[0].model[0] && hosts && !is_even(r, hosts, of_host)) {
         buf_add_str(out, " (");
         devices(r, out);

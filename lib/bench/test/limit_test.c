@@ -148,9 +148,55 @@ static void test_hosts_that_differ(void **state)
     }
 }
 
+/* nccl-tests' NCCL_TESTS_SPLIT on 2 hosts of 8: groups share what a host has. */
+static void test_groups_side_by_side(void **state)
+{
+    static const struct known_machine machine = {
+        .name = "m", .gpus = 8, .nics = 8, .nic_gbit = 400, .nvlink_gbs = 450};
+    static const struct {
+        const char *collective;
+        unsigned divide, modulo; /* the group of rank i: i / divide % modulo */
+        double own;
+        struct limit_given given;
+        double gbs;
+        const char *why;
+    } cases[] = {
+        {"all_reduce", 1, 8, 0, {0}, 50, "1 NIC of 400 Gb/s a host (a NIC for each GPU), as m"},
+        {"all_reduce", 1, 8, 0, {.nics = 4}, 25, "0.5 NICs of 400 Gb/s a host (--nics, --nic-"},
+        {"all_reduce", 1, 8, 200, {0}, 25, "NICs of 200 Gb/s a host (NCCL_IB_HCA"},
+        {"all_reduce", 1, 8, 0, {0}, 50, ", for each of 8 groups"},
+        {"all_reduce", 1, 4, 0, {0}, 100, "2 NICs of 400 Gb/s a host"},
+        {"alltoall", 1, 8, 0, {0}, 50, "1 NIC of 400 Gb/s a host"},
+        {"all_reduce", 8, 16, 0, {0}, 450, "NVLink of 450 GB/s each direction, as m has it, for "},
+        {"all_reduce", 6, 16, 0, {0}, 0, "groups of different numbers of ranks"},
+        {"all_reduce", 1, 16, 0, {0}, 0, "one rank: its bus bandwidth is 0"},
+        {"all_reduce", 16, 16, 0, {0}, 400, "8 NICs of 400 Gb/s a host (a NIC for each GPU), as m"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct run run = {0};
+        struct limit limit;
+        result_init(&run.result);
+        result_name_collective(&run.result, cases[i].collective);
+        for (unsigned k = 0; k < 16; k++) {
+            struct result_rank *rank = result_add_rank(&run.result);
+            assert_non_null(rank);
+            rank->rank = k;
+            rank->group = k / cases[i].divide % cases[i].modulo;
+            rank->nic_gbit = cases[i].own;
+            snprintf(rank->host, sizeof rank->host, "h%u", k / 8);
+        }
+        limit_of(&run, &machine, &cases[i].given, &limit);
+        if (limit.gbs != cases[i].gbs || !strstr(limit.why, cases[i].why))
+            fail_msg("case %zu: %g: %s", i, limit.gbs, limit.why);
+        result_done(&run.result);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_sources_of_nics),
+                                       cmocka_unit_test(test_groups_side_by_side),
                                        cmocka_unit_test(test_hosts_that_differ)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
