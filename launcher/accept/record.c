@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
@@ -163,6 +164,17 @@ static bool is_same(const struct reading *r, const json_t *nodes, const json_t *
            json_integer_value(json_object_get(r->begin, "version")) == VERSION;
 }
 
+/* The process that writes a record holds its lock; without locks on that file system, none does. */
+static int lock(const struct record *r, struct drarun_error *err)
+{
+    if (flock(fileno(r->file), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+        return 0;
+    return error_set(err, EBUSY,
+                     "another drarun accept is running these tests: it writes %s; wait for it, or "
+                     "give --again to run them beside it",
+                     r->path);
+}
+
 /* The newest by name, which begins with its time. 1: found. */
 static int find_unfinished(struct record *r, const json_t *nodes, const json_t *order,
                            struct drarun_error *err)
@@ -221,6 +233,9 @@ static int begin_new(struct record *r, const json_t *nodes, const json_t *order,
     r->file = fopen(r->path, "wxe");
     if (!r->file)
         return error_set(err, errno, "%s: %s", r->path, strerror(errno));
+    int rc = lock(r, err);
+    if (rc < 0)
+        return rc;
     return write_line(r,
                       json_pack("{s:s, s:i, s:s, s:O, s:O}", "kind", "begin", "version", VERSION,
                                 "run", r->run, "nodes", nodes, "order", order),
@@ -231,12 +246,16 @@ static int begin_new(struct record *r, const json_t *nodes, const json_t *order,
 static int go_on(struct record *r, struct drarun_error *err)
 {
     CLEANUP(buf_done) struct buf text = BUF_INIT;
-    int rc = file_read_named(r->path, SIZE_MAX_READ, &text, err);
+    if (!(r->file = fopen(r->path, "r+e")))
+        return error_set(err, errno, "%s: %s", r->path, strerror(errno));
+    int rc = lock(r, err);
+    if (rc < 0)
+        return rc;
+    rc = file_read_named(r->path, SIZE_MAX_READ, &text, err);
     if (rc < 0)
         return error_prefix(err, "%s", r->path);
     const char *last = text.len ? memrchr(text.data, '\n', text.len) : NULL;
-    r->file = fopen(r->path, "r+e");
-    if (!r->file || fseek(r->file, last ? last + 1 - text.data : 0, SEEK_SET) < 0 ||
+    if (fseek(r->file, last ? last + 1 - text.data : 0, SEEK_SET) < 0 ||
         ftruncate(fileno(r->file), ftell(r->file)) < 0)
         return error_set(err, errno, "%s: %s", r->path, strerror(errno));
     return 0;

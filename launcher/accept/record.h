@@ -15,7 +15,8 @@ struct record;
 int record_default_dir(char *path, size_t size, struct drarun_error *err);
 
 /* Opens the newest unfinished run in the directory that has nodes of the same names and the same
- * order (any JSON), or begins a new one; always a new one with `again`. */
+ * order (any JSON), or begins a new one; always a new one with `again`. -EBUSY: another process
+ * writes that run. */
 int record_open(const char *dir, const struct strlist *names, const json_t *order, bool again,
                 struct record **ret, struct drarun_error *err);
 void record_free(struct record *record);

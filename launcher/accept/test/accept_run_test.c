@@ -289,6 +289,22 @@ static void test_record_goes_on(void **state)
     bed_done(&bed);
 }
 
+/* Two that wrote one record would run each test twice, and mix their lines. */
+static void test_record_in_use(void **state)
+{
+    (void)state;
+    struct bed bed = bed_new();
+    struct drarun_error err = {0};
+    struct record *record = open_again(&bed, false), *second = NULL;
+    assert_int_equal(record_open(bed.dir, &bed.names, bed.order, false, &second, &err), -EBUSY);
+    assert_non_null(strstr(err.text, "another drarun accept is running these tests: it writes /"));
+    second = open_again(&bed, true);
+    assert_string_not_equal(record_path(second), record_path(record));
+    record_free(second);
+    record_free(record);
+    bed_done(&bed);
+}
+
 static void test_other_order_begins_anew(void **state)
 {
     (void)state;
@@ -448,6 +464,7 @@ int main(void)
         cmocka_unit_test(test_job_is_put_on_its_nodes),
         cmocka_unit_test(test_what_the_operator_says_stays),
         cmocka_unit_test(test_record_goes_on),
+        cmocka_unit_test(test_record_in_use),
         cmocka_unit_test(test_other_order_begins_anew),
         cmocka_unit_test(test_history),
         cmocka_unit_test(test_record_that_cannot_be_written),
