@@ -282,6 +282,22 @@ def test_groups_are_judged_each(judge, verdicts):
     assert whole["limit"]["busbw"] == 400
 
 
+def test_figures_that_are_nan(judge, verdicts):
+    """The end is there, and elements that were wrong count without a bandwidth."""
+    run = Run(rows=[Row(1024, busbw=111.11), Row(2048, time=float("nan"), algbw=float("nan"), busbw=float("nan"))])
+    result = judge(run.text())
+    assert "Avg bus bandwidth    : nan" in run.text() and "end (Avg bus bandwidth) is missing" not in result.out, result
+    assert "its average is nan: of a size or more nothing was measured" in result.out
+    run.rows[1].wrong = 5
+    text = run.text().replace("Out of bounds values : 1 FAILED", "Out of bounds values : 0 OK")
+    assert judge(text).rc == 1 and "data is wrong, first at 2 KiB" in judge(text).out
+    [verdict] = verdicts(text, rc=1)
+    half = verdict["result"]["results"][1]["out_of_place"]
+    assert verdict["data"] == "wrong" and half == {"time": "nan", "alg_bw": "nan", "bus_bw": "nan", "nwrong": 5}
+    [again] = verdicts(json.dumps(verdict["result"]), rc=1)
+    assert again["data"] == "wrong"
+
+
 def test_rdma(judge, verdicts):
     run = Run(rows=[Row(8 << 30, busbw=90.0)])
     proven = judge("\n".join([*run.head(), *connections(), *run.lines()[len(list(run.head())):]]), "--require-rdma").ok()

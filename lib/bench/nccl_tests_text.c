@@ -230,15 +230,17 @@ static void take_half(const struct columns *columns, char (*cell)[WORD], size_t 
 {
     double time, spread[4] = {0};
     double algbw, busbw, wrong;
-    if (cells < 4 || !real(cell[0], &time) || !real(cell[1], &algbw) || !real(cell[2], &busbw))
+    if (cells < 4)
+        return;
+    if (!columns->wrong_is_delta && real(cell[3], &wrong))
+        to->wrong = wrong; /* also where the figures are nan */
+    if (!real(cell[0], &time) || !real(cell[1], &algbw) || !real(cell[2], &busbw))
         return;
     to->measured = true;
     to->seconds = time / 1e6;
     to->algbw = algbw;
     to->busbw = busbw;
     to->cpu_time = columns->cpu_time;
-    if (!columns->wrong_is_delta && real(cell[3], &wrong))
-        to->wrong = wrong;
     for (size_t i = 0; cells >= 8 && i < 4; i++)
         if (!real(cell[4 + i], &spread[i]))
             return;
@@ -550,7 +552,12 @@ static bool end_line(struct parse *p, const char *line, const char *end)
         return false;
     finish_row(p);
     r = p->run ? &p->run->result : NULL;
-    if (!r || !real(word, &value))
+    if (!r)
+        return true;
+    r->ended = r->ended || (average && is_cell(word));
+    if (average && strcasestr(word, "nan"))
+        note(p, "its average is %s: of a size or more nothing was measured", word);
+    if (!real(word, &value))
         return true;
     if (bounds)
         r->wrong_rows = value < (double)RESULT_MANY ? value : (double)RESULT_MANY;
@@ -558,7 +565,6 @@ static bool end_line(struct parse *p, const char *line, const char *end)
         r->average = value;
     if (average)
         r->below_least = find(average, end, " FAILED") != NULL;
-    r->ended = r->ended || average;
     return true;
 }
 

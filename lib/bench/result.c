@@ -182,7 +182,7 @@ double result_wrong(const struct result *r)
     double sum = -1;
     for (size_t i = 0; i < 2 * r->row_count; i++) {
         const struct result_half *half = half_at(r, i);
-        if (half->measured && half->wrong >= 0)
+        if (half->wrong >= 0)
             sum = (sum < 0 ? 0 : sum) + half->wrong;
     }
     return sum;

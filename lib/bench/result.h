@@ -35,7 +35,7 @@ struct result_rank {
 
 /* Out of place or in place. */
 struct result_half {
-    bool measured;  /* else nothing below it counts */
+    bool measured;  /* else nothing below it counts, but `wrong` */
     bool cpu_time;  /* -C 1: of the call alone */
     double seconds; /* of one call, below 0 */
     double algbw, busbw;

@@ -266,12 +266,14 @@ static int half(struct reading *r, const json_t *row, const char *key, const cha
         return wrong(r, key, "an object or null");
     r->half = key;
     to->cpu_time = json_object_get(object, "cpu_time") != NULL;
-    if (not_a_number(object, "time") || not_a_number(object, "bus_bw"))
-        return 0; /* theirs, of what was not measured */
-    int rc = number(r, object, to->cpu_time ? "cpu_time" : "time", &time);
+    int rc = number(r, object, "nwrong", &to->wrong);
+    if (rc < 0 || not_a_number(object, "time") || not_a_number(object, "bus_bw")) {
+        r->half = NULL;
+        return rc; /* theirs, of what was not measured */
+    }
+    rc = number(r, object, to->cpu_time ? "cpu_time" : "time", &time);
     rc = rc < 0 ? rc : number(r, object, "alg_bw", &algbw);
     rc = rc < 0 ? rc : number(r, object, "bus_bw", &busbw);
-    rc = rc < 0 ? rc : number(r, object, "nwrong", &to->wrong);
     rc = rc < 0 ? rc : seconds_list(r, object, "per_rank_times_us", &to->ranks, &to->rank_count);
     to->seconds = time < 0 ? -1 : time / 1e6;
     to->algbw = algbw;
