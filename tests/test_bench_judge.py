@@ -298,6 +298,17 @@ def test_figures_that_are_nan(judge, verdicts):
     assert again["data"] == "wrong"
 
 
+@pytest.mark.parametrize("each", [False, True])
+def test_rows_in_place_alone(verdicts, each):
+    """nccl-tests' rows of a replayed trace: blanks stand for the half out of place (src/util.cu, writeBenchMarkLineNullBody)."""
+    run = Run(rows=[Row(1024, busbw=111.11), Row(2048, busbw=222.22)], each=each)
+    half = len(run.half(1.0, 1.0, 1.0, 0))
+    lines = [line[:-2 * half] + " " * 32 + line[-half:] if re.match(" +[0-9]", line) else line for line in run.lines()]
+    [verdict] = verdicts("\n".join(lines) + "\n")
+    assert rows_of(verdict) == [(1024, None, 111.11), (2048, None, 222.22)] and not any("cut off" in note for note in verdict["notes"])
+    assert verdict["best"] == {"busbw": 222.22, "size": 2048, "in_place": True}
+
+
 def test_rdma(judge, verdicts):
     run = Run(rows=[Row(8 << 30, busbw=90.0)])
     proven = judge("\n".join([*run.head(), *connections(), *run.lines()[len(list(run.head())):]]), "--require-rdma").ok()

@@ -14,10 +14,12 @@
 
 #define CELLS 24 /* of a row: 21 with -I and -S */
 #define WORD 64
+#define NO_HALF 32u   /* blanks, in place of a half out of place: of calls that are replayed */
 #define LABELS_MAX 6u /* words that a tool puts before a line */
 
 struct cells {
     char list[CELLS][WORD];
+    size_t blanks[CELLS]; /* before each, on its line */
     size_t count;
 };
 
@@ -166,10 +168,12 @@ static size_t label_length(const char *at, const char *end)
 
 static void split(const char *line, const char *end, struct cells *ret)
 {
+    size_t blanks = 0;
     ret->count = 0;
     for (const char *at = line; at < end && ret->count < CELLS;) {
         size_t label = label_length(at, end), length = 0;
         if (isspace((unsigned char)*at) || label) {
+            blanks = label ? 0 : blanks + 1;
             at += label ? label : 1;
             continue;
         }
@@ -178,8 +182,10 @@ static void split(const char *line, const char *end, struct cells *ret)
             length++;
         size_t kept = length < WORD ? length : WORD - 1;
         memcpy(ret->list[ret->count], at, kept);
+        ret->blanks[ret->count] = blanks;
         ret->list[ret->count++][kept] = '\0';
         at += length;
+        blanks = 0;
     }
 }
 
@@ -247,6 +253,12 @@ static void take_half(const struct columns *columns, char (*cell)[WORD], size_t 
     (void)spread; /* least, most, p99, variation alone are not the spread that is kept */
 }
 
+static void add_cell(struct cells *to, const struct cells *from, size_t i)
+{
+    to->blanks[to->count] = from->blanks[i];
+    memcpy(to->list[to->count++], from->list[i], WORD);
+}
+
 static void finish_row(struct parse *p)
 {
     struct cells *c = &p->row;
@@ -269,8 +281,12 @@ static void finish_row(struct parse *p)
         row->root = (int)number;
     at += root;
     size_t left = c->count > at ? c->count - at : 0;
-    take_half(&p->columns, &c->list[at], left < half ? left : half, &row->out_of_place);
-    if (left > half)
+    bool no_first = left == half && c->blanks[at] >= NO_HALF;
+    if (!no_first)
+        take_half(&p->columns, &c->list[at], left < half ? left : half, &row->out_of_place);
+    if (no_first)
+        take_half(&p->columns, &c->list[at], left, &row->in_place);
+    else if (left > half)
         take_half(&p->columns, &c->list[at + half], left - half, &row->in_place);
     if (!row->in_place.measured)
         note(p, "line %u: the row of %" PRIu64 " bytes is cut off: %s", p->row_line, row->bytes,
@@ -287,7 +303,7 @@ static bool continue_row(struct parse *p, const struct cells *c)
         if (!is_cell(c->list[i]))
             return false;
     for (size_t i = 0; i < c->count && p->row.count < CELLS; i++)
-        memcpy(p->row.list[p->row.count++], c->list[i], WORD);
+        add_cell(&p->row, c, i);
     if (p->row.count >= complete_at(p, &p->row))
         finish_row(p);
     return true;
@@ -319,7 +335,7 @@ static bool row_line(struct parse *p, const char *line, const char *end)
         if (!cell)
             c.list[i][glued_cell(c.list[i])] = '\0';
         if (c.list[i][0])
-            memcpy(p->row.list[p->row.count++], c.list[i], WORD);
+            add_cell(&p->row, &c, i);
         if (!cell)
             break; /* a time of day, or NCCL's words behind half a row */
     }
