@@ -245,7 +245,7 @@ def test_from_the_launcher(drarun):
     result = drarun("bench", "all_reduce", "-n", "2", "-b", "8", "-e", "1M", "-f", "131072", "--iters", "2", "--min-busbw", "10000")
     assert result.rc == 1 and "FAILED: --min-busbw 10000: the average of the sizes has " in result.out
     assert re.search(r"# Avg bus bandwidth +: \S+ FAILED", result.out), result
-    result = drarun("bench", "broadcast", "--workers", "2", "-n", "3", "-r", "all", "-b", "8", "-e", "8", "-n2")
+    result = drarun("bench", "broadcast", "--workers", "2", "-n2", "-r", "all", "-b", "8", "-e", "8")
     assert [int(row[4]) for row in rows(result)] == [0, 1]
 
 
@@ -302,6 +302,8 @@ def test_options_of_nccl_tests():
     (["all_reduce", "--worker", "2"], "unknown option --worker"),
     (["all_reduces", "-n", "2"], "no such collective"),
     (["all_reduce", "-n", "x"], "-n: expected a whole number"),
+    (["all_reduce", "-n", "8", "-b", "8", "-n", "20"], "-n 20: the ranks are 8 already: -n is their number here; --iters N "),
+    (["all_reduce", "--ranks", "8", "-n20"], "-n 20: the ranks are 8 already"),
     ([], "expected one collective"),
     (["all_reduce", "-n", "2", "--link", "0"], "--link: expected GB/s above 0"),
     (["all_reduce", "-n", "2", "--nic-gbit", "fast"], '--nic-gbit: expected Gb/s above 0, at most 100000, got "fast"'),

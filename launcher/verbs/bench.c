@@ -18,6 +18,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/number.h"
 
 #define FIELD(name) offsetof(struct bench_choice, name)
 
@@ -25,16 +26,31 @@ static const char ranks[] = "The ranks";
 static const char on_cluster[] =
     "A job of a cluster (--gpus, --nics, --image, --job or one of the last three)";
 
+/* A command line of nccl-tests has an -n of its own, which would silently be another number of
+ * ranks. */
+static int set_ranks(void *target, const char *shown, const char *value, struct drarun_error *err)
+{
+    struct bench_choice *choice = target;
+    int64_t count;
+    if (choice->ranks)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "%s %s: the ranks are %u already: -n is their number here; --iters N is "
+                          "that of iterations, the -n of nccl-tests",
+                          shown, value, choice->ranks);
+    int rc = number_parse(shown, value, 1, RANKMAP_RANKS_MAX, &count, err);
+    if (rc == 0)
+        choice->ranks = (uint32_t)count;
+    return rc;
+}
+
 static const struct option_spec option_list[] = {
     {.name = "ranks",
      .letter = 'n',
      .aliases = "-np --np",
      .value = "N",
      .group = ranks,
-     .kind = OPTION_COUNT,
-     .offset = FIELD(ranks),
-     .min = 1,
-     .max = RANKMAP_RANKS_MAX,
+     .kind = OPTION_CALL,
+     .set = set_ranks,
      .help = "number of ranks (default: one per worker); -n of\nnccl-tests is --iters here"},
     {.name = "workers",
      .value = "K",
