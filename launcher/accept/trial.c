@@ -18,6 +18,8 @@
 #include "lib/bench/runs.h"
 #include "lib/child/child.h"
 
+#define MARK "drarun: "           /* of what drarun says */
+#define PULLING "is being pulled" /* an image: jobs/gang/waiting_worker.c */
 #define SAID_MAX ((size_t)4 << 20)
 #define STOP_MS 60000 /* from the first signal to the last */
 
@@ -137,12 +139,12 @@ static int least(size_t a, int b)
  * last line of the rank's that follows it. */
 static void take_reason(const char *said, char text[ACCEPT_REASON])
 {
-    static const char mark[] = "drarun: ", rank[] = "    ";
+    static const char rank[] = "    ";
     const char *report = NULL, *word = NULL;
     for (const char *line = said; line; line = strchr(line, '\n')) {
         line += *line == '\n';
-        if (strncmp(line, mark, strlen(mark)) == 0) {
-            report = line + strlen(mark);
+        if (strncmp(line, MARK, strlen(MARK)) == 0) {
+            report = line + strlen(MARK);
             word = NULL;
         } else if (report && strncmp(line, rank, strlen(rank)) == 0) {
             word = line + strlen(rank);
@@ -188,6 +190,34 @@ int trial_judge(int status, const char *out, size_t length, const char *said,
     return 0;
 }
 
+/* Of drarun's own lines, behind its name; NULL: there is none. */
+static const char *last_line_with(const char *said, const char *words)
+{
+    const char *last = NULL;
+    for (const char *line = said; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        const char *at = strstr(line, words);
+        if (!at)
+            break;
+        if (strncmp(line, MARK, strlen(MARK)) == 0 && at < line + strcspn(line, "\n"))
+            last = line + strlen(MARK);
+    }
+    return last;
+}
+
+void trial_judge_late(size_t length, const char *said, int64_t limit_ms, struct accept_answer *ret)
+{
+    char limit[32], text[ACCEPT_REASON];
+    const char *pull = length == 0 ? last_line_with(said, PULLING) : NULL;
+    duration_format(limit_ms, limit, sizeof limit);
+    if (pull)
+        snprintf(text, sizeof text, "no rank had printed anything after %s: %.*s", limit,
+                 least(strcspn(pull, "\n"), 190), pull);
+    else
+        snprintf(text, sizeof text, "it had not ended after %s", limit);
+    give(ret, pull ? ACCEPT_NOT_RUN : ACCEPT_FAILED, text);
+}
+
 /* ---- the child ---- */
 
 static void on_late(evutil_socket_t fd, short what, void *arg)
@@ -204,20 +234,20 @@ static void on_end(const struct child_end *end, const struct drarun_error *err, 
     struct accept_answer answer;
     struct drarun_error fatal = {0};
     char text[128], limit[32];
+    struct drarun_error unread = {0};
+    CLEANUP(buf_done) struct buf said = BUF_INIT;
+    file_read(AT_FDCWD, t->said, SAID_MAX, &said, &unread);
+    const char *words = said.data ? said.data : unread.text;
     t->child = NULL;
-    if (t->is_late || err) {
+    if (err && err->code != ETIMEDOUT && !t->is_late) {
         duration_format(t->limit_ms, limit, sizeof limit);
-        snprintf(text, sizeof text,
-                 t->is_late || err->code == ETIMEDOUT ? "it had not ended after %s"
-                                                      : "it printed too much within %s",
-                 limit);
+        snprintf(text, sizeof text, "it printed too much within %s", limit);
         give(&answer, ACCEPT_FAILED, text);
+    } else if (t->is_late || err) {
+        trial_judge_late(end->out->len, words, t->limit_ms, &answer);
     } else {
-        struct drarun_error unread = {0};
-        CLEANUP(buf_done) struct buf said = BUF_INIT;
-        file_read(AT_FDCWD, t->said, SAID_MAX, &said, &unread);
         trial_judge(end->known ? end->status : -SIGKILL, end->out->data ? end->out->data : "",
-                    end->out->len, said.data ? said.data : unread.text, &answer, &fatal);
+                    end->out->len, words, &answer, &fatal);
     }
     t->fn(&answer, fatal.code ? &fatal : NULL, t->arg);
     trial_free(t);

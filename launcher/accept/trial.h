@@ -32,4 +32,8 @@ static inline void trial_freep(struct trial **trial)
 int trial_judge(int status, const char *out, size_t length, const char *said,
                 struct accept_answer *ret, struct drarun_error *fatal);
 
+/* The same of one that had not ended in time, having printed so much. A job that still pulled its
+ * image says nothing of its nodes: the next try finds what was pulled. Pure. */
+void trial_judge_late(size_t length, const char *said, int64_t limit_ms, struct accept_answer *ret);
+
 #endif

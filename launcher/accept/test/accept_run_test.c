@@ -136,6 +136,26 @@ static void test_end_of_a_job(void **state)
     assert_string_equal(fatal.text, "the job of a test is refused: a.json:1: no");
 }
 
+/* An image that is not there yet says nothing of its node. */
+static void test_end_that_comes_late(void **state)
+{
+    static const char pulls[] =
+        "drarun: waiting for 2 pods\ndrarun: image x:1 of the ranks is being pulled\n"
+        "drarun: interrupted: the job ended by SIGTERM\n";
+    struct accept_answer answer = {0};
+    (void)state;
+    trial_judge_late(0, pulls, 900000, &answer);
+    assert_int_equal(answer.outcome, ACCEPT_NOT_RUN);
+    assert_string_equal(answer.reason,
+                        "no rank had printed anything after 15 min: image x:1 of the "
+                        "ranks is being pulled");
+    trial_judge_late(7, pulls, 900000, &answer); /* it was pulled, and the ranks hang */
+    assert_int_equal(answer.outcome, ACCEPT_FAILED);
+    assert_string_equal(answer.reason, "it had not ended after 15 min");
+    trial_judge_late(0, "drarun: waiting for 2 pods\n", 900000, &answer);
+    assert_int_equal(answer.outcome, ACCEPT_FAILED);
+}
+
 /* ---- jobs ---- */
 
 static json_t *base_of(const char *text)
@@ -461,6 +481,7 @@ int main(void)
         cmocka_unit_test(test_run_without_an_end_fails),
         cmocka_unit_test(test_errors_of_devices),
         cmocka_unit_test(test_end_of_a_job),
+        cmocka_unit_test(test_end_that_comes_late),
         cmocka_unit_test(test_job_is_put_on_its_nodes),
         cmocka_unit_test(test_what_the_operator_says_stays),
         cmocka_unit_test(test_record_goes_on),
