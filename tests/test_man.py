@@ -157,8 +157,8 @@ class Shell:
         self.name, self.build, self.folder = name, build, folder
         (folder / "job.yaml").touch()
         (folder / "a file.yaml").touch()
-        (folder / "drarun").write_text('#!/bin/sh\n[ "$*" = "list -o name" ] || exit 1\nprintf "ours\\nother\\n"\n')
-        (folder / "kubectl").write_text('#!/bin/sh\n[ "$*" = "get namespaces -o name" ] || exit 1\nprintf "namespace/train\\n"\n')
+        (folder / "drarun").write_text('#!/bin/sh\n[ "$*" = "list -o name" ] || exit 1\nprintf \'ours\\nother\\n$(touch${IFS}made)\\n*\\n\'\n')
+        (folder / "kubectl").write_text('#!/bin/sh\n[ "$*" = "get namespaces -o name" ] || exit 1\nprintf \'namespace/train\\nnamespace/$(touch${IFS}made)\\nnamespace/*\\n\'\n')
         for file in ("drarun", "kubectl"):
             (folder / file).chmod(0o755)
         (folder / "script").write_text(subprocess.run([build / "bin/drarun", "completion", name], capture_output=True, text=True, check=True).stdout)
@@ -223,6 +223,13 @@ def test_completion_knows_every_option(build, verbs, shell):
 def test_completion_of_a_line(shell, line, some, none):
     offered = shell.offered(line)
     assert some <= offered and not none & offered, offered
+
+
+@pytest.mark.parametrize("line", ["drarun status ", "drarun list --namespace ", "drarun list -n "])
+def test_completion_does_not_run_what_it_offers(shell, line):
+    """Whoever may write a ConfigMap may have chosen it."""
+    assert {"$(touch${IFS}made)", "*"} <= shell.offered(line)
+    assert not (shell.folder / "made").exists()
 
 
 def test_page_of_the_job_spec(source):

@@ -111,7 +111,13 @@ static void add_name(const struct verb *verb, struct buf *out)
 
 static const char bash_begin[] =
     "# bash completion for drarun; load with: source <(drarun completion bash)\n"
-    "_drarun_words() { COMPREPLY+=($(compgen -W \"$1\" -- \"$cur\")); ((${#COMPREPLY[@]})); }\n"
+    "# Not compgen -W: it expands what others have put into their names.\n"
+    "_drarun_words() {\n"
+    "  local IFS=$' \\t\\n' word words\n"
+    "  read -r -d '' -a words <<<\"$1\"\n"
+    "  for word in \"${words[@]}\"; do [[ $word == \"$cur\"* ]] && COMPREPLY+=(\"$word\"); done\n"
+    "  ((${#COMPREPLY[@]}))\n"
+    "}\n"
     "# Names may hold spaces; what was typed of them may be quoted.\n"
     "_drarun_names() {\n"
     "  local name typed=${cur#[\\\"\\']}\n"
