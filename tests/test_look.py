@@ -72,6 +72,48 @@ def test_list_in_each_format(jobs):
     assert 'drarun status two shows one job' in jobs.verb("list", "two").err
 
 
+def foreign(jobs, **names):
+    """A status document with these names, by somebody who may write ConfigMaps."""
+    jobs.registry.put(path_of("configmaps", "good-status"), {
+        "metadata": {"labels": {"drarun.dev/job": "$(bad)"}},
+        "data": {"status.json": json.dumps({"apiVersion": "drarun.dev/v1alpha1", "kind": "DraJobStatus", **names})}})
+
+
+@pytest.mark.parametrize("names", [
+    {"name": "$(touch${IFS}x)"}, {"name": "good\nother", "namespace": "other"}, {}, {"name": 7}], ids=["shell", "lines", "none", "number"])
+def test_names_of_others(jobs, names):
+    """They are the ConfigMap's own, whatever its text says."""
+    foreign(jobs, **names)
+    for verb in (["list"], ["status"], ["status", "good"], ["describe", "good"]):
+        assert jobs.verb(*verb, "-o", "name").ok().out == "good\n"
+    [listed] = json.loads(jobs.verb("list", "-o", "json").ok().out)
+    assert (listed["name"], listed["namespace"]) == ("good", "default")
+    assert jobs.verb("cancel", "--all").ok().err == ""
+    assert path_of("configmaps", "good-status") not in jobs.registry.objects
+
+
+def test_map_that_is_no_jobs(jobs):
+    """A ConfigMap's name may hold points, and more characters than a job's."""
+    for name in ("a.b-status", f"{'a' * 64}-status", "-status"):
+        jobs.registry.put(path_of("configmaps", name), {"metadata": {"labels": {"drarun.dev/job": "a"}}, "data": {}})
+    listed = jobs.verb("list", "-o", "name").ok()
+    assert listed.out == "" and "there are no jobs in namespace default" in listed.err
+
+
+@pytest.mark.parametrize("name", [".", "..", "a/b", "", "A", "a%2fb", "a" * 64])
+def test_what_is_no_name(jobs, name):
+    """It never becomes a part of a request's path."""
+    jobs.add("one")
+    seen = dict(jobs.registry.objects)
+    for words in (["cancel", name], ["cancel", "one", name], ["status", name], ["describe", name], ["logs", name], ["wait", name], ["exec", name, 0, "true"]):
+        result = jobs.verb(*words)
+        assert result.rc == 64 and f'"{name}" is not the name of a job' in result.err, result
+    for words in (["list", f"--namespace={name}"], ["cancel", "-n", name, "one"], ["status", "one", "-n", name]):
+        result = jobs.verb(*words)
+        assert result.rc == 64 and f'"{name}" is not a namespace' in result.err, result
+    assert jobs.registry.objects == seen
+
+
 def test_list_goes_on_with_what_changes(jobs):
     jobs.add("one", exit=None)
     watching = jobs.drarun.start("list", "-w", env=jobs.env)

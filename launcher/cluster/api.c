@@ -436,6 +436,9 @@ static int with_limit(const struct cluster_job *job, int64_t read_ms,
 {
     struct cluster cluster;
     struct drarun_error err = {0};
+    for (size_t i = 0; i < job->job_count; i++)
+        if (job_name_check(job->jobs[i], &err) < 0)
+            return fail(&err);
     if (open_cluster(&job->cluster, &cluster, &err) < 0)
         return fail(&err);
     if (read_ms)
@@ -558,7 +561,7 @@ static int exec(const struct cluster_exec *exec)
 {
     struct cluster cluster;
     struct drarun_error err = {0};
-    if (open_cluster(&exec->cluster, &cluster, &err) < 0)
+    if (job_name_check(exec->job, &err) < 0 || open_cluster(&exec->cluster, &cluster, &err) < 0)
         return fail(&err);
     int status = exec_beside(&cluster, exec);
     cluster_close(&cluster);

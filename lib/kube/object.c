@@ -26,6 +26,23 @@ static void parts_begin(struct parts *p, const char *verb, const struct kube_tar
     kube_target_describe(verb, target, &p->what);
 }
 
+/* Without a name the path is the collection's; servers and proxies take "." and ".." out of it. */
+static bool is_segment(const char *name)
+{
+    return name && *name && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+}
+
+static int check_named(const char *verb, const struct kube_target *target, struct drarun_error *err)
+{
+    if (is_segment(target->name) && (!target->namespace_ || is_segment(target->namespace_)))
+        return 0;
+    return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                      "%s %s \"%s\" in namespace \"%s\": not the name of an object, nothing was "
+                      "sent to the API server",
+                      verb, target->resource->plural, target->name ? target->name : "",
+                      target->namespace_ ? target->namespace_ : "");
+}
+
 static int start(struct kube_client *client, struct parts *p, struct kube_request *request,
                  kube_call_fn fn, void *arg, struct kube_call **ret_call, struct drarun_error *err)
 {
@@ -42,6 +59,9 @@ int kube_get(struct kube_client *client, const struct kube_target *target, kube_
 {
     CLEANUP(parts_done) struct parts parts = {0};
     struct kube_request request = {.method = "GET"};
+    int rc = check_named("get", target, err);
+    if (rc < 0)
+        return rc;
     parts_begin(&parts, "get", target);
     return start(client, &parts, &request, fn, arg, ret_call, err);
 }
@@ -61,6 +81,9 @@ static int write_object(struct kube_client *client, const char *verb,
 {
     CLEANUP(parts_done) struct parts parts = {0};
     options = options ? options : &plain_write;
+    int rc = check_named(verb, target, err);
+    if (rc < 0)
+        return rc;
     parts_begin(&parts, verb, target);
     add_write(&parts, options);
     request.repeat |= options->repeat;
@@ -171,7 +194,8 @@ int kube_delete(struct kube_client *client, const struct kube_target *target,
                 const struct kube_delete *options, kube_call_fn fn, void *arg,
                 struct kube_call **ret_call, struct drarun_error *err)
 {
-    return kube_delete_all(client, target, NULL, options, fn, arg, ret_call, err);
+    int rc = check_named("delete", target, err);
+    return rc < 0 ? rc : kube_delete_all(client, target, NULL, options, fn, arg, ret_call, err);
 }
 
 static const char *metadata(const json_t *object, const char *key)

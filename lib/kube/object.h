@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The verbs of the API on a target. As kube_call_start for fn, arg, ret_call and err. Objects and
- * options are borrowed for the call alone. options may be NULL. */
+ * options are borrowed for the call alone. options may be NULL. Where a verb is for one object, a
+ * target without its name, or with one that is no part of a path, is refused: -EINVAL. */
 #ifndef DRARUN_KUBE_OBJECT_H
 #define DRARUN_KUBE_OBJECT_H
 

@@ -399,6 +399,7 @@ static void set_request(struct exchange *x, const struct exchange_request *reque
 {
     CURL *easy = x->easy;
     curl_easy_setopt(easy, CURLOPT_URL, request->url);
+    curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
     curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(easy, CURLOPT_USERAGENT, "drarun/" DRARUN_VERSION);
     curl_easy_setopt(easy, CURLOPT_HTTPHEADER, request->headers);

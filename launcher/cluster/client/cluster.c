@@ -7,6 +7,7 @@
 
 #include "jobs/manifests/agent_way.h"
 #include "jobs/manifests/render.h"
+#include "jobs/spec/k8s_name.h"
 #include "launcher/cluster/client/loop_fd.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
@@ -52,6 +53,11 @@ int cluster_open(struct cluster *cluster, const struct kube_config_choice *choic
     int rc = cluster->turn ? 0 : error_set(err, ENOMEM, "cannot make an event loop: out of memory");
     if (rc == 0)
         rc = kube_config_load(choice ? choice : &none, &cluster->config, err);
+    if (rc == 0 && !k8s_is_label(kube_config_namespace(cluster->config)))
+        rc = error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                        "\"%s\" is not a namespace: expected a DNS label (a-z, 0-9 and inner -, "
+                        "at most %d)",
+                        kube_config_namespace(cluster->config), K8S_LABEL_MAX);
     if (rc == 0)
         rc = kube_client_new(cluster->base, cluster->config, &cluster->client, err);
     if (rc < 0) {

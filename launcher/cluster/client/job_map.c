@@ -13,9 +13,35 @@
 #define AWAIT_MS 60000
 #define AGAIN_MS 100
 
+#define SUFFIX "-status"
+
 void job_map_name(const char *job, char name[JOB_MAP_NAME_SIZE])
 {
-    snprintf(name, JOB_MAP_NAME_SIZE, "%s-status", job);
+    snprintf(name, JOB_MAP_NAME_SIZE, "%s" SUFFIX, job);
+}
+
+bool job_map_job(const json_t *map, char ret_job[JOB_MAP_NAME_SIZE])
+{
+    char job[JOB_MAP_NAME_SIZE];
+    const char *name = kube_name(map);
+    size_t length = strlen(name), suffix = strlen(SUFFIX);
+    if (length <= suffix || length >= sizeof job || strcmp(name + length - suffix, SUFFIX) != 0)
+        return false;
+    snprintf(job, sizeof job, "%.*s", (int)(length - suffix), name);
+    if (!k8s_is_label(job))
+        return false;
+    snprintf(ret_job, JOB_MAP_NAME_SIZE, "%s", job);
+    return true;
+}
+
+int job_name_check(const char *job, struct drarun_error *err)
+{
+    if (k8s_is_label(job))
+        return 0;
+    return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                      "\"%s\" is not the name of a job: expected a DNS label (a-z, 0-9 and inner "
+                      "-, at most %d); drarun list shows the jobs",
+                      job, SPEC_NAME_MAX);
 }
 
 int job_map_none(const char *job, const char *namespace, struct drarun_error *err)

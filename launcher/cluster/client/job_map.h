@@ -9,6 +9,10 @@
 
 #define JOB_MAP_NAME_SIZE (K8S_LABEL_MAX + 8)
 void job_map_name(const char *job, char name[JOB_MAP_NAME_SIZE]);
+/* The job whose ConfigMap this is, by its name alone; false: of none. */
+bool job_map_job(const json_t *map, char ret_job[JOB_MAP_NAME_SIZE]);
+/* What somebody calls a job may be the name of one: -EINVAL, kind DRARUN_ERR_USAGE. */
+int job_name_check(const char *job, struct drarun_error *err);
 
 /* Says so: -ENOENT, kind DRARUN_ERR_USAGE. */
 int job_map_none(const char *job, const char *namespace, struct drarun_error *err);

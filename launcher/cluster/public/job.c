@@ -89,7 +89,9 @@ int drarun_job_open(struct drarun_cluster *cluster, const char *name, struct dra
     CLEANUP(json_decrefp) json_t *map = NULL, *object = NULL;
     struct public_call call;
     const char *namespace = cluster->cluster.namespace;
-    int rc = public_begin(&call, cluster, err);
+    int rc = job_name_check(name, err);
+    if (rc == 0)
+        rc = public_begin(&call, cluster, err);
     if (rc < 0)
         return rc;
     rc = read_job(cluster, name, namespace, &map, &object, err);

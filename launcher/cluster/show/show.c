@@ -63,26 +63,29 @@ static json_int_t workers_of(const json_t *map)
 }
 
 /* Of a job whose launcher has told nothing yet: what its ConfigMap knows. */
-static json_t *doc_of(const json_t *map)
+static json_t *first_doc(const json_t *map, const char *job)
 {
-    json_t *doc = NULL;
-    const char *text = job_map_status(map);
-    if (text && status_doc_parse(text, strlen(text), &doc, NULL) == 0)
-        return doc;
-    const json_t *metadata = json_object_get(map, "metadata");
-    const char *job =
-        json_string_value(json_object_get(json_object_get(metadata, "labels"), "drarun.dev/job"));
-    const char *created = json_string_value(json_object_get(metadata, "creationTimestamp"));
-    return json_pack("{s:s, s:s, s:s*, s:s*, s:s*, s:i, s:{s:I}}", "name", job ? job : "?", "phase",
-                     "created", "namespace", kube_namespace(map), "created", created, "phaseSince",
-                     created, "attempt", 1, "workers", "count", workers_of(map));
+    const char *created =
+        json_string_value(json_object_get(json_object_get(map, "metadata"), "creationTimestamp"));
+    return json_pack("{s:s, s:s, s:s, s:s*, s:s*, s:i, s:{s:I}}", "name", job, "phase", "created",
+                     "namespace", kube_namespace(map), "created", created, "phaseSince", created,
+                     "attempt", 1, "workers", "count", workers_of(map));
 }
 
-static bool is_status_map(const json_t *map)
+/* Any account that may write the ConfigMap decides what the document says: the names are those that
+ * the API server knows. */
+static json_t *doc_of(const json_t *map)
 {
-    const char *name = kube_name(map);
-    size_t length = strlen(name);
-    return length > 7 && strcmp(name + length - 7, "-status") == 0;
+    char job[JOB_MAP_NAME_SIZE] = "";
+    json_t *doc = NULL;
+    const char *text = job_map_status(map);
+    job_map_job(map, job);
+    if (!text || status_doc_parse(text, strlen(text), &doc, NULL) < 0)
+        return first_doc(map, job);
+    if (json_object_set_new(doc, "name", json_string(job)) < 0 ||
+        json_object_set_new(doc, "namespace", json_string(kube_namespace(map))) < 0)
+        json_decref(TAKE_PTR(doc));
+    return doc;
 }
 
 /* That of the job whose Lease, or DraJob, this is; NULL: none. */
@@ -151,6 +154,7 @@ int show_read_docs(struct cluster *cluster, const struct cluster_job *job, json_
                                        .namespace_ =
                                            job->all_namespaces ? NULL : cluster->namespace};
     CLEANUP(json_decrefp) json_t *list = NULL;
+    char job_name[JOB_MAP_NAME_SIZE];
     size_t i;
     json_t *map;
     buf_printf(&labels, "drarun.dev/job%s%s", job->selector ? "," : "",
@@ -163,7 +167,7 @@ int show_read_docs(struct cluster *cluster, const struct cluster_job *job, json_
         return rc;
     json_array_foreach(json_object_get(list, "items"), i, map)
     {
-        if (is_status_map(map))
+        if (job_map_job(map, job_name))
             json_array_append_new(docs, doc_of(map));
     }
     if (json_array_size(docs) > 0)
