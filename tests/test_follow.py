@@ -304,15 +304,15 @@ def test_pod_of_an_earlier_job_leads_none(drarun, following):
     assert result.rc == 69 and "is of an earlier Job job, which was deleted: it does not lead this job" in result.err, result
 
 
-def replaced_launcher(drarun, following, document):
+def replaced_launcher(drarun, following, document, earlier=False):
     """A new launcher, after somebody who may write ConfigMaps but no pods has written that document."""
     registry = following.registry
     registry.remove(path_of("pods", "job-w-0"))
     found = registry.objects[MAP]
     registry.put(MAP, {**found, "data": {**found["data"], "job.json": json.dumps(document)}})
     given = {each["name"]: each.get("value") for each in registry.objects[JOB]["spec"]["template"]["spec"]["containers"][0]["env"]}
-    return drarun.start("run", "--job", "job", env={**following.env, "DRARUN_KEY": "5a" * 32, "DRARUN_SECRET": given["DRARUN_SECRET"],
-                                                    "DRARUN_DOCUMENT": given["DRARUN_DOCUMENT"]})
+    names = {"DRARUN_SECRET", "DRARUN_DOCUMENT", "DRARUN_DOCUMENT_WORKERS"} - ({"DRARUN_DOCUMENT_WORKERS"} if earlier else set())
+    return drarun.start("run", "--job", "job", env={**following.env, "DRARUN_KEY": "5a" * 32, **{name: given[name] for name in names}})
 
 
 def written(following):
@@ -320,11 +320,11 @@ def written(following):
 
 
 @pytest.mark.parametrize("change", [
-    {"image": "evil"}, {"command": ["sh"]}, {"restarts": 9}, {"devices": {"gpus": {"count": 1, "class": "gpu.nvidia.com"}}},
+    {"image": "evil"}, {"command": ["sh"]}, {"restarts": 9}, {"workers": 2}, {"devices": {"gpus": {"count": 1, "class": "gpu.nvidia.com"}}},
     {"image": None, "command": None, "template": {"spec": {
         "serviceAccountName": "admin", "volumes": [{"name": "host", "hostPath": {"path": "/"}}], "containers": [
             {"name": "worker", "image": "a", "command": ["sh"], "volumeMounts": [{"name": "host", "mountPath": "/host"}]}]}}}],
-    ids=["image", "command", "restarts", "devices", "template"])
+    ids=["image", "command", "restarts", "workers", "devices", "template"])
 def test_launcher_refuses_a_document_that_its_job_was_not_made_with(drarun, following, change):
     """It may make pods, and whoever may write the ConfigMap may not: it makes none, and says so on the Job."""
     registry, document = following.registry, written(following)
@@ -339,15 +339,16 @@ def test_launcher_refuses_a_document_that_its_job_was_not_made_with(drarun, foll
     assert result.rc == 65 and "ConfigMap job-status is not the document that Job job was made with" in result.err, result
     event = next(each for path, each in registry.objects.items() if "/events/" in path)
     assert (event["reason"], event["type"], event["involvedObject"]["uid"]) == ("DocumentRefused", "Warning", following.uid)
-    assert "expected sha256:" in event["message"] and "nothing was made" in event["message"]
+    expected = "it has 2 workers, expected 1" if "workers" in change else "expected sha256:"
+    assert expected in event["message"] and "nothing was made" in event["message"]
 
 
-@pytest.mark.parametrize("change", [{}, {"suspend": False}, {"workers": 2}], ids=["keys", "suspend", "workers"])
-def test_launcher_takes_its_document_resized_and_resumed(drarun, following, change):
-    """And with its keys in another order."""
+@pytest.mark.parametrize("change, earlier", [({}, False), ({"suspend": False}, False), ({}, True)], ids=["keys", "suspend", "earlier"])
+def test_launcher_takes_its_document_resumed(drarun, following, change, earlier):
+    """And with its keys in another order. earlier: of a Job that an earlier release has made, which does not tell how many workers."""
     registry, document = following.registry, written(following)
     document["spec"] = {**change, **dict(reversed(document["spec"].items())), **change}
-    launcher = replaced_launcher(drarun, following, dict(reversed(document.items())))
+    launcher = replaced_launcher(drarun, following, dict(reversed(document.items())), earlier)
     until(registry, lambda: launcher.process.poll() is not None or LEASE in registry.objects)
     assert LEASE in registry.objects, launcher.finish(5)
     kill(registry, launcher)

@@ -167,7 +167,7 @@ static json_t *document_variable(const struct job_spec *spec)
     char digest[OBJECT_DIGEST_SIZE];
     if (object_document_digest(spec->document, digest, NULL) < 0)
         return NULL;
-    return plain_variable("DRARUN_DOCUMENT", json_string(digest));
+    return plain_variable(OBJECT_DOCUMENT, json_string(digest));
 }
 
 /* Requests equal to limits: quotas take such a pod, and the kubelet evicts it last. With 500
@@ -213,10 +213,11 @@ static json_t *launcher_container(const struct job_spec *spec, const struct rend
 {
     const char *image = options->image ? options->image : RENDER_IMAGE;
     return json_pack(
-        "{s:s, s:s, s:[s, s], s:[s, s], s:[o, o, o, o, o*, o*, o*], s:o*, s:o, s:o}", "name",
+        "{s:s, s:s, s:[s, s], s:[s, s], s:[o, o, o, o, o, o*, o*, o*], s:o*, s:o, s:o}", "name",
         "launcher", "image", image, "command", "/bin/drarun", "run", "args", "--job", spec->name,
         "env", object_key_variable(spec, options),
         plain_variable("DRARUN_SECRET", secret_name(spec, options)), document_variable(spec),
+        plain_variable(OBJECT_DOCUMENT_WORKERS, json_sprintf("%u", spec->workers)),
         plain_variable("DRARUN_IMAGE", json_string(image)),
         options->delivery ? plain_variable("DRARUN_AGENT", json_string(options->delivery)) : NULL,
         options->keep_s ? plain_variable("DRARUN_KEEP", json_sprintf("%u", options->keep_s)) : NULL,

@@ -26,9 +26,13 @@ const char *object_queue(const json_t *job);
 /* Whether spec.suspend of the Job is true; NULL: false. */
 bool object_is_suspended(const json_t *job);
 
-/* "sha256:" and digits, over all that the document says but spec.suspend and spec.workers, which
- * may change; whatever the order of its keys. The launcher's Job has it as DRARUN_DOCUMENT, which
- * nobody can change there, and its launcher obeys no other document. -ENOMEM. */
+/* "sha256:" and digits, over all that the document says but spec.suspend, which may change, and
+ * spec.workers; whatever the order of its keys. The launcher's Job has it as OBJECT_DOCUMENT, and
+ * the number of all workers as OBJECT_DOCUMENT_WORKERS: an earlier release knows the former alone,
+ * and neither makes nor reads the latter. Nobody can change them there, and the Job's launcher
+ * obeys no other document. -ENOMEM. */
+#define OBJECT_DOCUMENT "DRARUN_DOCUMENT"
+#define OBJECT_DOCUMENT_WORKERS "DRARUN_DOCUMENT_WORKERS"
 #define OBJECT_DIGEST_SIZE (7 + SHA256_TEXT_SIZE)
 int object_document_digest(const json_t *document, char ret_text[OBJECT_DIGEST_SIZE],
                            struct drarun_error *err);

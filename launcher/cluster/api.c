@@ -122,13 +122,31 @@ static void tell_document_refused(struct cluster *cluster, const char *job, cons
         api_event_write_last(cluster, &event);
 }
 
+/* A Job that an earlier release has made does not tell the number of workers. */
+static int check_workers(const json_t *map, const struct job_spec *spec, struct drarun_error *err)
+{
+    char workers[16];
+    const char *made_with = getenv(OBJECT_DOCUMENT_WORKERS);
+    snprintf(workers, sizeof workers, "%u", spec->workers);
+    if (!made_with || strcmp(made_with, workers) == 0)
+        return 0;
+    return error_kind(err, DRARUN_ERR_SPEC, EBADMSG,
+                      "ConfigMap %s is not the document that Job %s was made with: it has %s "
+                      "workers, expected %s (" OBJECT_DOCUMENT_WORKERS
+                      " of the Job's pods); nothing was made: delete the job, find out who may "
+                      "write the ConfigMap, and submit it again",
+                      kube_name(map), spec->name, workers, made_with);
+}
+
 /* Without this, an account that may write ConfigMaps could create pods through the launcher. */
 static int check_document(const json_t *map, const struct job_spec *spec, struct drarun_error *err)
 {
     char digest[OBJECT_DIGEST_SIZE];
-    const char *made_with = getenv("DRARUN_DOCUMENT");
+    const char *made_with = getenv(OBJECT_DOCUMENT);
     int rc = object_document_digest(spec->document, digest, err);
-    if (rc < 0 || (made_with && strcmp(made_with, digest) == 0))
+    if (rc == 0 && made_with && strcmp(made_with, digest) == 0)
+        return check_workers(map, spec, err);
+    if (rc < 0)
         return rc;
     return error_kind(err, DRARUN_ERR_SPEC, EBADMSG,
                       "ConfigMap %s is not the document that Job %s was made with: its digest is "
