@@ -11,6 +11,7 @@
 #include "lib/doc/value.h"
 
 #define OWN_PREFIX "drarun.dev/"
+#define STATUS_VALUES_MAX 1000 /* ours has less than a hundred */
 #define KUBECTL_PREFIX "kubectl.kubernetes.io/"
 
 static bool begins(const char *text, const char *with)
@@ -138,4 +139,48 @@ bool drajob_is_of_client(const json_t *object)
 {
     const json_t *metadata = json_object_get(object, "metadata");
     return json_object_get(json_object_get(metadata, "annotations"), DRAJOB_CLIENT);
+}
+
+/* ---- what a controller keeps of it ---- */
+
+static void trim_devices(json_t *holder)
+{
+    static const char *const kinds[] = {"gpus", "nics", NULL}, *const count[] = {"count", NULL};
+    value_keep_at(holder, "devices", kinds);
+    json_t *devices = json_object_get(holder, "devices");
+    for (const char *const *kind = kinds; *kind; kind++)
+        value_keep_at(devices, *kind, count);
+}
+
+void drajob_trim(json_t *object)
+{
+    static const char *const metadata[] = {"name",
+                                           "namespace",
+                                           "uid",
+                                           "resourceVersion",
+                                           "generation",
+                                           "creationTimestamp",
+                                           "deletionTimestamp",
+                                           "annotations",
+                                           NULL};
+    static const char *const annotations[] = {DRAJOB_CLIENT, NULL};
+    static const char *const members[] = {
+        "suspend", "managedBy", "ttlSecondsAfterFinished", "workers", "devices", "roles", NULL};
+    static const char *const role_members[] = {"workers", "devices", NULL};
+    json_t *status = json_object_get(object, "status"), *role;
+    size_t i;
+    value_keep_at(object, "metadata", metadata);
+    value_keep_at(json_object_get(object, "metadata"), "annotations", annotations);
+    value_keep_at(object, "spec", members);
+    json_t *spec = json_object_get(object, "spec");
+    trim_devices(spec);
+    json_array_foreach(json_object_get(spec, "roles"), i, role)
+    {
+        value_keep(role, role_members);
+        trim_devices(role);
+    }
+    if (value_count(status, STATUS_VALUES_MAX) < STATUS_VALUES_MAX)
+        return;
+    json_object_del(status, "conditions");
+    json_object_del(status, "cause");
 }

@@ -26,6 +26,10 @@ const char *drajob_manager(const json_t *object);
 bool drajob_is_suspended(const json_t *object);
 bool drajob_is_of_client(const json_t *object);
 
+/* Leaves of the object what all below and above but drajob_spec read: its author decides how large
+ * the rest is. A status that is not ours by its size loses its conditions and its cause. */
+void drajob_trim(json_t *object);
+
 /* ---- status ---- */
 
 enum drajob_stage {

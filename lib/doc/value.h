@@ -21,6 +21,14 @@ static inline json_t *value_unconst(const json_t *value)
 const char *value_text(const json_t *object, const char *key);
 /* `otherwise` also where the text is empty. */
 const char *value_text_or(const json_t *object, const char *key, const char *otherwise);
+/* Deletes the members of the object whose keys are not in the list, which NULL ends. */
+void value_keep(json_t *object, const char *const *keys);
+/* The same for the object that is a member; with the table, too, that one of many members has. */
+void value_keep_at(json_t *parent, const char *member, const char *const *keys);
+/* Cuts the list that is a member to so many items; with the table. */
+void value_cut_at(json_t *parent, const char *member, size_t items);
+/* How many values it is made of, itself and those of all levels, as far as max. */
+size_t value_count(const json_t *value, size_t max);
 /* A new reference; null for NULL and for an empty text. */
 json_t *value_of_text(const char *text);
 

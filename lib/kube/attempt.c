@@ -184,6 +184,8 @@ static int start_exchange(struct attempt *a, const struct identity *identity,
                                         .headers = a->headers,
                                         .body = r->body,
                                         .body_length = r->body_length,
+                                        .answer_max =
+                                            r->answer_max ? r->answer_max : KUBE_ANSWER_MAX,
                                         .timeout_ms = r->timeout_ms,
                                         .ca = identity->ca,
                                         .certificate = identity->certificate,

@@ -11,6 +11,7 @@ struct attempt_request { /* the texts are borrowed until done */
     const char *content_type, *accept; /* NULL: application/json */
     const char *body;
     size_t body_length;
+    size_t answer_max;  /* 0: KUBE_ANSWER_MAX */
     int64_t timeout_ms; /* 0: none */
     bool stream;        /* has no turn to wait for */
     bool alone;         /* as an exchange's: it may be paused */

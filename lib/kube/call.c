@@ -23,6 +23,7 @@ struct kube_call {
     struct attempt *attempt;
     struct event *pause;
     int64_t end_ms; /* on clock_ms() */
+    size_t answer_max;
     unsigned tries;
     bool repeatable, lost;
 };
@@ -161,6 +162,7 @@ static void try_once(struct kube_call *call)
                                       .accept = call->accept,
                                       .body = call->body,
                                       .body_length = call->body ? strlen(call->body) : 0,
+                                      .answer_max = call->answer_max,
                                       .timeout_ms = left < 1 ? 1 : left};
     if (call->repeatable && request.timeout_ms > TRY_MS)
         request.timeout_ms = TRY_MS;
@@ -212,6 +214,7 @@ int kube_call_start(struct kube_client *client, const struct kube_request *reque
     call->client = client;
     call->fn = fn;
     call->arg = arg;
+    call->answer_max = request->answer_max;
     call->repeatable = request->repeat || is_repeatable(request->method);
     call->end_ms =
         unanswered_begin(&client->unanswered, strcmp(request->method, "GET") == 0,

@@ -32,7 +32,8 @@ struct kube_request {         /* borrowed for the call of kube_call_start */
     const char *accept;       /* NULL: application/json */
     const char *what;         /* for errors: "create pods in namespace x"; NULL: method and path */
     int64_t timeout_ms;
-    bool repeat; /* the request may be sent again though it was perhaps processed */
+    size_t answer_max; /* bytes of its answer, unpacked; 0: KUBE_ANSWER_MAX */
+    bool repeat;       /* the request may be sent again though it was perhaps processed */
 };
 
 struct kube_answer {

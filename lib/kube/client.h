@@ -15,9 +15,8 @@
 
 #define KUBE_CALLS_MAX 64u                 /* under way at once; further ones wait in line */
 #define KUBE_ANSWER_MAX ((size_t)64 << 20) /* bytes of one answer, unpacked */
-#define KUBE_ANSWER_MAX_TEXT "64 MiB"
-#define KUBE_CONNECT_MS 10000 /* for one connection, TLS included */
-#define KUBE_SILENCE_MS 30000 /* unacknowledged bytes end a connection after this */
+#define KUBE_CONNECT_MS 10000              /* for one connection, TLS included */
+#define KUBE_SILENCE_MS 30000              /* unacknowledged bytes end a connection after this */
 
 struct kube_client;
 

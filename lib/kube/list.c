@@ -22,6 +22,8 @@ struct kube_listing {
     struct kube_call *call;
     json_t *items; /* of the pages so far */
     bool metadata_only;
+    void (*trim)(json_t *object); /* or NULL */
+    bool small_pages;
     bool pages; /* fn is called with each */
     bool again;
 };
@@ -76,7 +78,10 @@ bool kube_list_has_more(const json_t *page)
 /* The first page's items are the list that grows, so that a list of one page is not copied. */
 static int add_page(struct kube_listing *l, const json_t *page, struct drarun_error *err)
 {
-    json_t *items = json_object_get(page, "items");
+    json_t *items = json_object_get(page, "items"), *item;
+    size_t i;
+    if (l->trim)
+        json_array_foreach(items, i, item) l->trim(item);
     if (!l->items)
         l->items = json_is_array(items) ? json_incref(items) : json_array();
     else if (json_array_extend(l->items, items) < 0)
@@ -167,6 +172,7 @@ static int ask(struct kube_listing *l, struct drarun_error *err)
         .query = query.data,
         .what = l->what.data,
         .accept = l->metadata_only ? METADATA : NULL,
+        .answer_max = l->small_pages && l->page_size > 1 ? KUBE_SMALL_PAGE : 0,
     };
     int rc = query.failed ? error_set(err, ENOMEM, "out of memory")
                           : kube_call_start(l->client, &request, on_page, l, &l->call, err);
@@ -198,6 +204,8 @@ static int listing_start(struct kube_client *client, const struct kube_target *t
     kube_target_describe("list", target, &l->what);
     if (select) {
         l->metadata_only = select->metadata_only;
+        l->trim = select->trim;
+        l->small_pages = select->small_pages || select->trim;
         kube_query_add(&l->query, "labelSelector", select->labels);
         kube_query_add(&l->query, "fieldSelector", select->fields);
     }

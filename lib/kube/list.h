@@ -6,6 +6,8 @@
 #include "lib/kube/object.h"
 
 #define KUBE_PAGE 500 /* objects a page, at most */
+/* Of select->small_pages. The values of a page take up to 28 times as many bytes. */
+#define KUBE_SMALL_PAGE ((size_t)2 << 20)
 
 struct kube_listing; /* under way */
 

@@ -41,6 +41,7 @@ struct exchange {
     CURL *easy;
     struct curl_slist *connect_to;
     struct buf body; /* kept, or not yet handed on */
+    size_t answer_max;
     bool stream, connect_only, is_ready, paused, has_head, ended, too_large;
     bool sent;    /* the request has gone out, or part of it */
     bool again;   /* libcurl would have sent it a second time */
@@ -100,11 +101,11 @@ static void add_warnings(CURL *easy, struct strlist *out)
         warning_add_texts(header->value, out);
 }
 
-static const char *text_of(const struct exchange *x, CURLcode code)
+static const char *text_of(struct exchange *x, CURLcode code)
 {
     if (x->too_large)
-        return "the answer is larger than " KUBE_ANSWER_MAX_TEXT;
-    if (x->again)
+        snprintf(x->text, sizeof x->text, "the answer is larger than %zu MiB", x->answer_max >> 20);
+    else if (x->again)
         return "the connection was lost";
     return x->text[0] ? x->text : curl_easy_strerror(code);
 }
@@ -274,7 +275,7 @@ static size_t on_body(char *bytes, size_t size, size_t count, void *arg)
     size_t length = size * count;
     if (x->paused)
         return CURL_WRITEFUNC_PAUSE; /* they come again when it goes on */
-    if (length > KUBE_ANSWER_MAX - x->body.len) {
+    if (length > x->answer_max - x->body.len) {
         x->too_large = true;
         return 0;
     }
@@ -397,6 +398,7 @@ static void set_connect_only(CURL *easy)
 
 static void set_request(struct exchange *x, const struct exchange_request *request)
 {
+    x->answer_max = request->answer_max;
     CURL *easy = x->easy;
     curl_easy_setopt(easy, CURLOPT_URL, request->url);
     curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);

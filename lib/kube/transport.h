@@ -25,6 +25,7 @@ struct exchange_request {
     struct curl_slist *headers; /* borrowed until done */
     const char *body;           /* borrowed until done; NULL: none */
     size_t body_length;
+    size_t answer_max;                   /* bytes that are kept of an answer, unpacked */
     int64_t timeout_ms;                  /* 0: none, but for connecting */
     const struct buf *ca;                /* PEM, borrowed until done; NULL: the system's */
     const struct buf *certificate, *key; /* NULL: none */

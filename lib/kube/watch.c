@@ -543,6 +543,7 @@ static int fill(struct kube_watch *w, const struct kube_watch_options *options,
     const struct kube_target *target = &options->target;
     w->target.resource = target->resource;
     w->selectors.metadata_only = options->select.metadata_only;
+    w->selectors.small_pages = w->events.trim;
     if (target->name &&
         asprintf(&one, "metadata.name=%s%s%s", target->name, options->select.fields ? "," : "",
                  options->select.fields ? options->select.fields : "") < 0)

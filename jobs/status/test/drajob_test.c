@@ -493,6 +493,60 @@ static void test_devices_of_all_roles(void **state)
     }
 }
 
+/* All that is asked of an object is answered as before. */
+static void test_what_a_controller_keeps(void **state)
+{
+    json_t *object =
+        object_of("{\"workers\": 2, \"suspend\": true, \"ttlSecondsAfterFinished\": 60, "
+                  "\"managedBy\": \"example.com/a\", \"image\": \"i\", \"args\": [\"\", \"\"], "
+                  "\"devices\": {\"gpus\": {\"count\": 8, \"class\": \"c\"}, \"match\": [\"m\"]}, "
+                  "\"roles\": [{\"name\": \"a\", \"workers\": 3, \"args\": [\"\"]}, {\"devices\": "
+                  "{\"nics\": {\"count\": \"all\", \"selector\": \"s\"}}}]}");
+    json_t *wanted = json_loads(
+        "{\"workers\": 2, \"suspend\": true, \"ttlSecondsAfterFinished\": 60, \"managedBy\": "
+        "\"example.com/a\", \"devices\": {\"gpus\": {\"count\": 8}}, \"roles\": [{\"workers\": 3}, "
+        "{\"devices\": {\"nics\": {\"count\": \"all\"}}}]}",
+        0, NULL);
+    json_t *owned = json_pack("[{s:s}]", "uid", "u");
+    json_t *devices = drajob_devices(object);
+    (void)state;
+    json_object_set_new(json_object_get(object, "metadata"), "ownerReferences", owned);
+    drajob_trim(object);
+    assert_true(json_equal(json_object_get(object, "spec"), wanted));
+    json_t *after = drajob_devices(object), *metadata = json_object_get(object, "metadata");
+    assert_true(json_equal(devices, after));
+    assert_true(drajob_is_suspended(object) && drajob_is_of_client(object));
+    assert_string_equal(drajob_manager(object), "example.com/a");
+    assert_int_equal(json_object_size(json_object_get(metadata, "annotations")), 1);
+    assert_non_null(json_object_get(metadata, "generation"));
+    assert_null(json_object_get(metadata, "ownerReferences"));
+    json_decref(after);
+    json_decref(devices);
+    json_decref(wanted);
+    json_decref(object);
+}
+
+static void test_status_that_a_controller_keeps(void **state)
+{
+    static const size_t sizes[] = {10, 100000};
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+        json_t *object = object_of("{}"), *cause = json_array();
+        for (size_t k = 0; k < sizes[i]; k++)
+            json_array_append_new(cause, json_string(""));
+        json_object_set_new(object, "status",
+                            json_pack("{s:s, s:{s:o}, s:[{s:s, s:s, s:i}]}", "launcherUID", "u",
+                                      "cause", "it", cause, "conditions", "type", "Accepted",
+                                      "status", "True", "observedGeneration", 3));
+        drajob_trim(object);
+        assert_string_equal(drajob_launcher(object), "u");
+        assert_int_equal(drajob_is_accepted(object), i == 0);
+        assert_int_equal(json_object_get(json_object_get(object, "status"), "cause") != NULL,
+                         i == 0);
+        json_decref(object);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -509,6 +563,8 @@ int main(void)
         cmocka_unit_test(test_date_of_a_job_without_a_controller),
         cmocka_unit_test(test_workers_before_a_launcher_counts_them),
         cmocka_unit_test(test_devices_of_all_roles),
+        cmocka_unit_test(test_what_a_controller_keeps),
+        cmocka_unit_test(test_status_that_a_controller_keeps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,6 +15,7 @@
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/base/number.h"
+#include "lib/doc/value.h"
 #include "lib/kube/watch.h"
 
 enum kind { KIND_PODS = 0, KIND_CLAIMS, KIND_JOBS, KIND_EVENTS, KIND_MAP, KIND_COUNT };
@@ -250,40 +251,25 @@ static void on_trouble(const struct drarun_error *err, void *arg)
 
 /* Of 1,000 pods most of what a launcher would hold is their templates, all the same: the rest is
  * what jobs/gang/pod_state reads. */
-static void keep_alone(json_t *object, const char *const keys[], size_t count)
-{
-    const char *key;
-    json_t *value;
-    void *next;
-    json_object_foreach_safe(object, next, key, value)
-    {
-        size_t i = 0;
-        while (i < count && strcmp(key, keys[i]) != 0)
-            i++;
-        if (i == count)
-            json_object_del(object, key);
-    }
-}
-
 static void trim(json_t *object, void *arg)
 {
-    static const char *const of_spec[] = {"nodeName",       "schedulingGates", "schedulingGroup",
-                                          "readinessGates", "containers",      "initContainers",
-                                          "volumes"};
-    static const char *const of_volume[] = {"name", "image"};
-    static const char *const of_container[] = {"name", "image", "restartPolicy"};
+    static const char *const of_spec[] = {
+        "nodeName",   "schedulingGates", "schedulingGroup", "readinessGates",
+        "containers", "initContainers",  "volumes",         NULL};
+    static const char *const of_volume[] = {"name", "image", NULL};
+    static const char *const of_container[] = {"name", "image", "restartPolicy", NULL};
     const struct source *source = arg;
     json_t *spec = json_object_get(object, "spec"), *container;
     size_t i;
     if (source->kind != KIND_PODS)
         return;
-    keep_alone(spec, of_spec, ARRAY_LEN(of_spec));
+    value_keep(spec, of_spec);
     json_array_foreach(json_object_get(spec, "containers"), i, container)
-        keep_alone(container, of_container, ARRAY_LEN(of_container));
+        value_keep(container, of_container);
     json_array_foreach(json_object_get(spec, "initContainers"), i, container)
-        keep_alone(container, of_container, ARRAY_LEN(of_container));
+        value_keep(container, of_container);
     json_array_foreach(json_object_get(spec, "volumes"), i, container)
-        keep_alone(container, of_volume, ARRAY_LEN(of_volume));
+        value_keep(container, of_volume);
 }
 
 static const struct kube_watch_events watch_events = {

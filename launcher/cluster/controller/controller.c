@@ -15,6 +15,7 @@
 #include "lib/base/error.h"
 #include "lib/base/heartbeat_file.h"
 #include "lib/base/log.h"
+#include "lib/doc/value.h"
 
 #define LIFE_S 15     /* of its Lease, as usual for controllers */
 #define TURN_MS 60000 /* the longest wait for something to happen */
@@ -23,6 +24,7 @@
  * wait so long for a job that it holds back, which is looked at again after a pause. */
 #define CREATE_MS 10000
 #define KEY_SIZE 512       /* NAMESPACE/NAME, each of at most 253 bytes */
+#define CONDITIONS_MAX 32  /* of a Job, which has up to five types of them */
 #define LOOK_MAX_MS 600000 /* longer than all calls that one look makes, with their deadlines */
 
 static void look_at(struct controller *c, const char *key)
@@ -104,31 +106,10 @@ static void on_trouble(const struct drarun_error *err, void *arg)
         log_note("the API server answers again");
 }
 
-static bool is_among(const char *key, const char *const *keys)
-{
-    for (; *keys; keys++)
-        if (strcmp(key, *keys) == 0)
-            return true;
-    return false;
-}
-
-/* Deletes the other members: any account that may create objects decides how large they are. */
-static void keep(json_t *object, const char *const *keys)
-{
-    const char *key;
-    void *next;
-    json_t *value;
-    json_object_foreach_safe(object, next, key, value)
-    {
-        if (!is_among(key, keys))
-            json_object_del(object, key);
-    }
-}
-
-/* The spec of a job is in its DraJob, and of its Job only the status is read. */
+/* The spec of a job is in its DraJob, and of its Job only the conditions are read. Any account that
+ * may create objects decides how large the rest is. */
 static void trim_part(json_t *object, void *arg)
 {
-    static const char *const members[] = {"apiVersion", "kind", "metadata", "status", NULL};
     static const char *const metadata[] = {"name",
                                            "namespace",
                                            "uid",
@@ -137,25 +118,22 @@ static void trim_part(json_t *object, void *arg)
                                            "ownerReferences",
                                            "deletionTimestamp",
                                            NULL};
-    static const char *const labels[] = {CONTROLLER_LABEL, NULL};
-    json_t *of = json_object_get(object, "metadata");
+    static const char *const labels[] = {CONTROLLER_LABEL, NULL}, *const status[] = {"conditions",
+                                                                                     NULL};
     (void)arg;
-    keep(object, members);
-    keep(of, metadata);
-    keep(json_object_get(of, "labels"), labels);
+    json_object_del(object, "spec");
+    value_keep_at(object, "status", status);
+    value_cut_at(json_object_get(object, "status"), "conditions", CONDITIONS_MAX);
+    value_keep_at(object, "metadata", metadata);
+    json_t *of = json_object_get(object, "metadata");
+    value_keep_at(of, "labels", labels);
+    value_cut_at(of, "ownerReferences", CONTROLLER_OWNERS_MAX);
 }
 
-/* Of a job that has ended only its time to live is of interest. */
 static void trim_drajob(json_t *object, void *arg)
 {
-    static const char *const spec[] = {"suspend", "managedBy", "ttlSecondsAfterFinished", NULL};
-    json_t *metadata = json_object_get(object, "metadata");
     (void)arg;
-    if (!drajob_has_ended(object))
-        return;
-    keep(json_object_get(object, "spec"), spec);
-    json_object_del(metadata, "annotations");
-    json_object_del(metadata, "labels");
+    drajob_trim(object);
 }
 
 static const struct kube_watch_events drajob_events = {

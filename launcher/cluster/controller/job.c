@@ -21,6 +21,7 @@
 #include "lib/base/timestamp.h"
 #include "lib/base/unconst.h"
 #include "lib/child/bounded.h"
+#include "lib/doc/value.h"
 
 #define CLIENT_MS 60000   /* a client that makes the objects itself may take */
 #define GOING_MS 500      /* between two looks at what is to go */
@@ -42,7 +43,8 @@ static const struct bounded_limits read_limits = {
 struct sight {
     struct controller *c;
     const char *namespace, *name;
-    json_t *object;        /* references of our own: the watch may drop them meanwhile */
+    json_t *object;        /* what drajob_trim leaves; references of our own: the watch may drop
+                            * them meanwhile */
     json_t *job;           /* the launcher's Job of that name, whatever its owner; or NULL */
     json_t *map;           /* metadata of NAME-status, whatever its owner; or NULL */
     bool own_job, own_map; /* they are this DraJob's */
@@ -425,12 +427,34 @@ static int try_to_read(void *arg, struct drarun_error *err)
     return rc;
 }
 
+/* With what drajob_trim does not leave: from a list, which the role allows. 1: it is another
+ * version than the one that we know, and that one is looked at when the watch has brought it. */
+static int read_whole(const struct sight *s, json_t **ret_object, struct drarun_error *err)
+{
+    char fields[32 + K8S_SUBDOMAIN_MAX];
+    const struct kube_target target = {.resource = &kube_dra_jobs, .namespace_ = s->namespace};
+    const struct kube_select select = {.fields = fields};
+    CLEANUP(json_decrefp) json_t *list = NULL;
+    snprintf(fields, sizeof fields, "metadata.name=%s", s->name);
+    int rc = cluster_list(s->c->cluster, &target, &select, &list, err);
+    if (rc < 0)
+        return rc;
+    json_t *object = json_array_get(json_object_get(list, "items"), 0);
+    if (!object || strcmp(kube_resource_version(object), kube_resource_version(s->object)) != 0)
+        return 1;
+    *ret_object = json_incref(object);
+    return 0;
+}
+
 /* First by a process that it may take along: what that has read within the limits this one can read
- * too, since to read is a function of the object alone. */
+ * too, since to read is a function of the object alone. 1: as read_whole. */
 static int read_spec(const struct sight *s, struct job_spec *ret_spec, struct drarun_error *err)
 {
-    int rc = bounded_call(s->c->cluster->base, &read_limits, try_to_read, s->object, err);
-    return rc < 0 ? rc : drajob_spec(s->object, ret_spec, err);
+    CLEANUP(json_decrefp) json_t *whole = NULL;
+    int rc = read_whole(s, &whole, err);
+    if (rc == 0)
+        rc = bounded_call(s->c->cluster->base, &read_limits, try_to_read, whole, err);
+    return rc == 0 ? drajob_spec(whole, ret_spec, err) : rc;
 }
 
 static void not_read(const struct sight *s, const struct drarun_error *err)
@@ -451,10 +475,11 @@ static void begin(const struct sight *s)
     struct job_spec spec;
     if (drajob_is_refused(s->object))
         return;
-    if (read_spec(s, &spec, &err) < 0) {
+    int rc = read_spec(s, &spec, &err);
+    if (rc < 0)
         not_read(s, &err);
+    if (rc != 0)
         return;
-    }
     if (drajob_is_suspended(s->object))
         suspend(s);
     else if (is_clients(s))
@@ -526,13 +551,28 @@ static void lose(const struct sight *s, struct drajob_input *input, const char *
     tell(s, input);
 }
 
+/* What launcher_pod_add_end reads: anybody who may create pods may label them as the launcher's. */
+static void trim_pod(json_t *pod)
+{
+    static const char *const metadata[] = {"name", "labels", "ownerReferences", NULL},
+                             *const labels[] = {CONTROLLER_LABEL, "drarun.dev/worker",
+                                                "drarun.dev/workers", NULL},
+                             *const status[] = {"containerStatuses", NULL};
+    value_keep_at(pod, "metadata", metadata);
+    value_keep_at(json_object_get(pod, "metadata"), "labels", labels);
+    value_cut_at(json_object_get(pod, "metadata"), "ownerReferences", CONTROLLER_OWNERS_MAX);
+    json_object_del(pod, "spec");
+    value_keep_at(pod, "status", status);
+    value_cut_at(json_object_get(pod, "status"), "containerStatuses", 1);
+}
+
 /* What Kubernetes says of the Job, and what the pod of its launcher has told the kubelet. */
 static void add_failure(const struct sight *s, const char *failed, struct buf *text)
 {
     char labels[64 + K8S_LABEL_MAX];
     struct drarun_error err = {0};
     const struct kube_target target = {.resource = &kube_pods, .namespace_ = s->namespace};
-    const struct kube_select select = {.labels = labels};
+    const struct kube_select select = {.labels = labels, .trim = trim_pod};
     CLEANUP(json_decrefp) json_t *list = NULL;
     struct buf words = BUF_INIT;
     snprintf(labels, sizeof labels, "batch.kubernetes.io/job-name=%s", s->name);
@@ -557,11 +597,18 @@ static bool is_over(const struct sight *s, const json_t *doc)
 {
     uint32_t used[FAILURE_COUNTS] = {0};
     struct job_spec spec;
+    struct drarun_error err = {0};
     const json_t *silent = noted(s, s->c->silent);
     const char *before = json_string_value(json_object_get(silent, "map"));
     bool same = !s->map || (before && strcmp(before, kube_resource_version(s->map)) == 0);
-    if (!json_is_true(json_object_get(silent, "over")) || !same ||
-        drajob_spec(s->object, &spec, NULL) < 0)
+    if (!json_is_true(json_object_get(silent, "over")) || !same)
+        return false;
+    int rc = read_spec(s, &spec, &err);
+    if (rc < 0) {
+        log_note("%s/%s: cannot read its spec, retrying: %s", s->namespace, s->name, err.text);
+        again(s, pause_ms(s));
+    }
+    if (rc != 0)
         return false;
     status_doc_counts(doc, &used[FAILURE_COUNT_RESTARTS], &used[FAILURE_COUNT_INFRASTRUCTURE]);
     bool last = failure_launcher_is_last(&spec, used);

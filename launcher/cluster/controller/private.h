@@ -13,6 +13,7 @@
 #include "lib/metrics/metrics_server.h"
 
 #define CONTROLLER_LABEL "drarun.dev/job" /* of the parts of a job */
+#define CONTROLLER_OWNERS_MAX 8           /* of an object: how many are looked at; a part has one */
 
 struct controller {
     struct cluster *cluster;

@@ -10,8 +10,10 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/timestamp.h"
+#include "lib/doc/value.h"
 
-#define CHECK_MS 15000 /* between two lists of the Leases */
+#define MANAGERS_MAX 64 /* of a Lease: how many are looked at */
+#define CHECK_MS 15000  /* between two lists of the Leases */
 /* The same, if a launcher is silent: after an outage of the API server it renews in this time. */
 #define CONFIRM_MS 12000
 
@@ -105,13 +107,27 @@ static void replace_book(struct controller *c, json_t *fresh_take)
     json_decref(before);
 }
 
+/* Anybody who may create Leases may label them. */
+static void trim_lease(json_t *lease)
+{
+    static const char *const members[] = {"name", "namespace", "managedFields", NULL};
+    static const char *const of_manager[] = {"manager", "time", NULL};
+    json_t *metadata, *entry;
+    size_t i;
+    value_keep_at(lease, "metadata", members);
+    metadata = json_object_get(lease, "metadata");
+    value_cut_at(metadata, "managedFields", MANAGERS_MAX);
+    json_array_foreach(json_object_get(metadata, "managedFields"), i, entry)
+        value_keep(entry, of_manager);
+}
+
 void controller_check_launchers(struct controller *c)
 {
     size_t led = 0, i;
     struct drarun_error err = {0};
     const struct kube_target target = {.resource = &kube_leases,
                                        .namespace_ = c->options->namespace};
-    const struct kube_select select = {.labels = CONTROLLER_LABEL};
+    const struct kube_select select = {.labels = CONTROLLER_LABEL, .trim = trim_lease};
     CLEANUP(json_decrefp) json_t *list = NULL, *fresh = json_object();
     json_t *lease;
     bool confirm = false;

@@ -35,8 +35,48 @@ static void of_text(void **unused)
     json_decref(text);
 }
 
+static void kept_members(void **unused)
+{
+    static const char *const keys[] = {"a", "none", "c", NULL};
+    json_t *object = json_pack("{s:{s:i, s:i, s:i}, s:[i, i, i], s:s}", "map", "a", 1, "b", 2, "c",
+                               3, "list", 1, 2, 3, "text", "x");
+    json_t *other = json_pack("{s:i, s:i}", "b", 1, "c", 2);
+    json_t *wanted = json_pack("{s:{s:i, s:i}, s:[i, i], s:s}", "map", "a", 1, "c", 3, "list", 1, 2,
+                               "text", "x");
+    (void)unused;
+    value_keep_at(object, "map", keys);
+    value_keep_at(object, "text", keys);
+    value_keep_at(object, "none", keys);
+    value_cut_at(object, "list", 2);
+    value_cut_at(object, "text", 0);
+    value_cut_at(object, "none", 0);
+    assert_true(json_equal(object, wanted));
+    value_keep(other, keys);
+    assert_int_equal(json_object_size(other), 1);
+    assert_non_null(json_object_get(other, "c"));
+    json_decref(object);
+    json_decref(other);
+    json_decref(wanted);
+}
+
+static void counted_values(void **unused)
+{
+    json_t *value = json_pack("{s:[i, i, {}], s:s}", "list", 1, 2, "text", "x");
+    (void)unused;
+    assert_int_equal(value_count(value, 100), 6);
+    for (size_t max = 1; max <= 6; max++)
+        assert_int_equal(value_count(value, max), max);
+    assert_int_equal(value_count(NULL, 100), 1);
+    json_decref(value);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(texts), cmocka_unit_test(of_text)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(texts),
+        cmocka_unit_test(of_text),
+        cmocka_unit_test(kept_members),
+        cmocka_unit_test(counted_values),
+    };
     return cmocka_run_group_tests_name("value", tests, NULL, NULL);
 }

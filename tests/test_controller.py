@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""drarun controller beside an API server without nodes: what one user's DraJobs and other objects may cost the others."""
+import zlib
+
+import pytest
+
+from support.api_proxy import ApiProxy
+from support.cluster_jobs import Jobs
+from support.run import peak_memory_kib
+from test_cluster_controller import API, DEPLOYMENT, KIND, Applied, controller, manifests, said
+
+MADE_S = 60
+
+
+@pytest.fixture(scope="module")
+def served(control_plane):
+    control_plane.api.make(*manifests("crd.yaml"))
+    control_plane.wait("the server does not serve DraJobs", lambda: control_plane.api.plural(API, KIND), MADE_S)
+    control_plane.api.make(*[each for each in manifests("controller.yaml") if each["kind"] != DEPLOYMENT])
+    return control_plane
+
+
+@pytest.fixture
+def applied(served, drarun, tmp_path, request):
+    """Nothing of it runs: its pods get no node."""
+    name = f"test-{zlib.crc32(request.node.name.encode()):08x}"
+    jobs = Jobs(served, drarun, served.namespace(name), tmp_path)
+    served.kubectl("apply", "-f", "-", input=jobs.verb("install", "--namespace", name).ok().out)
+    made = Applied(jobs)
+    yield made
+    for each in served.api.get(API, KIND, namespace=name):
+        served.api.delete(API, KIND, each["metadata"]["name"], name)
+
+
+@pytest.fixture
+def proxy(served):
+    if not (served.keys.folder / "proxy.crt").exists():
+        served.keys.sign("proxy", "/CN=proxy", ["IP:127.0.0.1"])
+    made = ApiProxy(served.network.api_port, served.keys.folder)
+    yield made
+    made.close()
+
+
+def in_pages(exchange):
+    exchange.answer(422, {"kind": "Status", "status": "Failure", "code": 422, "reason": "Invalid", "message": "sendInitialEvents is forbidden"})
+
+
+@pytest.mark.plain("memory of the plain build is the limit")
+@pytest.mark.parametrize("way", ["streamed", "in pages"])
+def test_many_small_values_of_strangers(applied, proxy, way):
+    """They take thirty times their text: in DraJobs of another manager and in suspended ones, and as the owners of what has the
+    label of a job's parts."""
+    cluster, namespace = applied.cluster, applied.namespace
+    owners = [{"apiVersion": "v1", "kind": "Pod", "name": "a", "uid": f"{i:x}"} for i in range(4_000)]
+    for i in range(12):
+        more = {"suspend": True} if i == 0 else {"managedBy": "example.com/other"}
+        cluster.api.make({"apiVersion": API, "kind": KIND, "metadata": {"name": f"large-{i}", "namespace": namespace}, "spec": {
+            "workers": 1, "image": "a", "command": ["true"], "args": [""] * 100_000, **more}}, {
+                "apiVersion": "v1", "kind": "ConfigMap", "metadata": {
+                    "name": f"owned-{i}", "namespace": namespace, "labels": {"drarun.dev/job": f"owned-{i}"}, "ownerReferences": owners}})
+    if way == "in pages":
+        proxy.fault(in_pages, lambda method, path: "sendInitialEvents" in path, 10 ** 6)
+    with controller(applied, through=proxy) as running:
+        cluster.wait("it does not begin", lambda: "manages the DraJobs" in said(running), MADE_S)
+        assert applied.apply(command=["true"]) == ""
+        cluster.wait("it makes nothing", lambda: "job: its objects are made" in said(running), MADE_S)
+        cluster.wait("it reads no large one", lambda: applied.state("large-0"), MADE_S)
+        assert peak_memory_kib(running.process.pid) < 96 * 1024
