@@ -9,50 +9,64 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/doc/value.h"
 #include "lib/kube/watch.h"
 
 struct node_pods {
     struct kube_watch *watch;
 };
 
-/* Removes the members that are not in keys. */
-static void keep(json_t *object, const char *const *keys, size_t count)
+#define VALUES_MAX 4000 /* of what is left of a pod: 64 containers with 16 claims have 3,600 */
+#define KEYS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+/* Limits may be of any number of extended resources. */
+static void trim_resources(json_t *holder)
 {
-    const char *key;
-    json_t *value;
-    void *next;
-    json_object_foreach_safe(object, next, key, value)
-    {
-        bool kept = false;
-        for (size_t i = 0; i < count; i++)
-            kept |= strcmp(key, keys[i]) == 0;
-        if (!kept)
-            json_object_del(object, key);
-    }
+    value_keep_at(holder, "resources", KEYS("claims", "limits"));
+    value_keep_at(json_object_get(holder, "resources"), "limits", KEYS("memory"));
 }
-#define KEEP(object, ...)                                                                          \
-    keep(object, (const char *const[]){__VA_ARGS__},                                               \
-         sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
 
 static void trim_containers(json_t *list)
 {
     json_t *container;
     size_t i;
-    json_array_foreach(list, i, container) KEEP(container, "resources", "restartPolicy");
+    json_array_foreach(list, i, container)
+    {
+        value_keep(container, KEYS("resources", "restartPolicy"));
+        trim_resources(container);
+    }
+}
+
+/* Claims of its own, or of the extended resources that it asks for. */
+static bool has_claims(const json_t *spec, const json_t *status)
+{
+    return json_array_size(json_object_get(spec, "resourceClaims")) > 0 ||
+           json_object_get(status, "extendedResourceClaimStatus");
+}
+
+static void drop(json_t *pod)
+{
+    json_object_del(pod, "spec");
+    json_object_del(pod, "status");
 }
 
 void node_pods_trim(json_t *pod)
 {
     json_t *spec = json_object_get(pod, "spec"), *status = json_object_get(pod, "status");
-    KEEP(pod, "metadata", "spec", "status");
-    KEEP(json_object_get(pod, "metadata"), "name", "namespace", "uid", "resourceVersion");
-    KEEP(status, "resourceClaimStatuses", "extendedResourceClaimStatus");
-    if (!json_object_get(spec, "resourceClaims") && json_object_size(status) == 0)
-        json_object_clear(spec);
-    KEEP(spec, "nodeName", "hostNetwork", "hostUsers", "resourceClaims", "containers",
-         "initContainers", "resources");
+    value_keep(pod, KEYS("metadata", "spec", "status"));
+    value_keep_at(pod, "metadata", KEYS("name", "namespace", "uid", "resourceVersion"));
+    if (!has_claims(spec, status)) {
+        drop(pod);
+        return;
+    }
+    value_keep(status, KEYS("resourceClaimStatuses", "extendedResourceClaimStatus"));
+    value_keep(spec, KEYS("nodeName", "hostNetwork", "hostUsers", "resourceClaims", "containers",
+                          "initContainers", "resources"));
+    trim_resources(spec);
     trim_containers(json_object_get(spec, "containers"));
     trim_containers(json_object_get(spec, "initContainers"));
+    if (value_count(pod, VALUES_MAX) == VALUES_MAX)
+        drop(pod);
 }
 
 static void on_trim(json_t *pod, void *arg)
@@ -74,7 +88,8 @@ int node_pods_new(struct kube_client *client, const char *node, struct node_pods
     static const struct kube_watch_events events = {.trim = on_trim, .trouble = on_trouble};
     CLEANUP(node_pods_freep) struct node_pods *pods = calloc(1, sizeof *pods);
     struct buf fields = BUF_INIT;
-    buf_printf(&fields, "spec.nodeName=%s", node);
+    /* nothing is prepared for a pod that has ended; any number of them may be there */
+    buf_printf(&fields, "spec.nodeName=%s,status.phase!=Failed,status.phase!=Succeeded", node);
     const struct kube_watch_options options = {.target = {.resource = &kube_pods},
                                                .select = {.fields = fields.data}};
     int rc = !pods || fields.failed

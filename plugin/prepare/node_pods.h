@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pods of a node as the API server tells of them, so that Prepare need not ask for one. What is
- * read of a pod (node_pods_trim) is settled when it is bound to its node; a pod is therefore the
- * right one if it has the UID, however old the news. One that is not here is to be asked for.
- * Loop's thread. */
+/* The pods of a node that have not ended, as the API server tells of them, so that Prepare need not
+ * ask for one. What is read of a pod (node_pods_trim) is settled when it is bound to its node; a
+ * pod is therefore the right one if it has the UID, however old the news. One that is not here is
+ * to be asked for. Loop's thread. */
 #ifndef DRARUN_PLUGIN_PREPARE_NODE_PODS_H
 #define DRARUN_PLUGIN_PREPARE_NODE_PODS_H
 
@@ -22,8 +22,8 @@ DEFINE_CLEANUP(struct node_pods, node_pods_free)
 const json_t *node_pods_find(const struct node_pods *pods, const char *namespace_, const char *name,
                              const char *uid);
 
-/* Leaves of a pod what claimed.h and agent_config.h read: for one without claims next to nothing.
- * Pure. */
+/* Leaves of a pod what claimed.h and agent_config.h read: its metadata alone for one without
+ * claims, and for one of which that were thousands of values. Pure. */
 void node_pods_trim(json_t *pod);
 
 #endif

@@ -21,30 +21,37 @@ static const struct {
     {"{\"kind\":\"Pod\",\"metadata\":{\"name\":\"w-0\",\"namespace\":\"train\",\"uid\":\"pu\","
      "\"resourceVersion\":\"7\",\"labels\":{\"a\":\"b\"}},\"spec\":{\"nodeName\":\"n0\","
      "\"hostNetwork\":true,\"hostUsers\":false,"
-     "\"volumes\":[{}],\"resources\":{\"limits\":{}},\"resourceClaims\":[{\"name\":\"nics\"}],"
+     "\"volumes\":[{}],\"resources\":{\"limits\":{\"a.com/1\":\"1\",\"memory\":\"1Gi\"}},"
+     "\"resourceClaims\":[{\"name\":\"nics\"}],"
      "\"containers\":["
-     "{\"name\":\"main\",\"env\":[{}],\"resources\":{\"claims\":[{\"name\":\"nics\"}]}}],"
+     "{\"name\":\"main\",\"env\":[{}],\"resources\":{\"claims\":[{\"name\":\"nics\"}],"
+     "\"requests\":{\"a.com/1\":\"1\"},\"limits\":{\"a.com/1\":\"1\"}}}],"
      "\"initContainers\":[{\"image\":\"i\",\"restartPolicy\":\"Always\"}]},\"status\":{\"phase\":"
      "\"Running\","
      "\"resourceClaimStatuses\":[{}],\"extendedResourceClaimStatus\":{}}}",
-     "{" METADATA ",\"spec\":{\"containers\":[{\"resources\":{\"claims\":[{\"name\":\"nics\"}]}}],"
+     "{" METADATA ",\"spec\":{\"containers\":[{\"resources\":{\"claims\":[{\"name\":\"nics\"}],"
+     "\"limits\":{}}}],"
      "\"hostNetwork\":true,\"hostUsers\":false,\"initContainers\":[{\"restartPolicy\":\"Always\"}],"
      "\"nodeName\":\"n0\","
-     "\"resourceClaims\":[{\"name\":\"nics\"}],\"resources\":{\"limits\":{}}},"
+     "\"resourceClaims\":[{\"name\":\"nics\"}],\"resources\":{\"limits\":{\"memory\":\"1Gi\"}}},"
      "\"status\":{\"extendedResourceClaimStatus\":{},\"resourceClaimStatuses\":[{}]}}"},
     /* without: nothing */
     {"{\"metadata\":{\"name\":\"w-0\",\"namespace\":\"train\",\"uid\":\"pu\",\"resourceVersion\":"
      "\"7\"},"
      "\"spec\":{\"nodeName\":\"n0\",\"containers\":[{\"image\":\"i\"}]},\"status\":{\"phase\":"
      "\"Running\"}}",
-     "{" METADATA ",\"spec\":{},\"status\":{}}"},
+     "{" METADATA "}"},
+    /* nor with a status that says something of other claims */
+    {"{" METADATA ",\"spec\":{\"nodeName\":\"n0\",\"resourceClaims\":[],\"containers\":[{}]},"
+     "\"status\":{\"resourceClaimStatuses\":[{}]}}",
+     "{" METADATA "}"},
     /* an extended resource's claim stands in the status alone */
     {"{\"metadata\":{},\"spec\":{\"nodeName\":\"n0\"},\"status\":{\"extendedResourceClaimStatus\":{"
      "}}}",
      "{\"metadata\":{},\"spec\":{\"nodeName\":\"n0\"},\"status\":{\"extendedResourceClaimStatus\":{"
      "}}}"},
     /* no pod at all */
-    {"{\"spec\":7,\"status\":[1]}", "{\"spec\":7,\"status\":[1]}"},
+    {"{\"spec\":7,\"status\":[1]}", "{}"},
     {"[1]", "[1]"},
 };
 
@@ -62,6 +69,21 @@ static void what_is_left(void **state)
     }
 }
 
+/* Such a pod is asked for when it is prepared. */
+static void claims_without_end(void **state)
+{
+    (void)state;
+    json_t *claims = json_array();
+    for (int i = 0; i < 100000; i++)
+        json_array_append_new(claims, json_pack("{s:s}", "name", "c"));
+    json_t *pod = json_pack("{s:{s:s}, s:{s:s, s:o}}", "metadata", "name", "w-0", "spec",
+                            "nodeName", "n0", "resourceClaims", claims);
+    node_pods_trim(pod);
+    assert_null(json_object_get(pod, "spec"));
+    assert_non_null(json_object_get(pod, "metadata"));
+    json_decref(pod);
+}
+
 static void none_is_known_without_a_watch(void **state)
 {
     (void)state;
@@ -73,6 +95,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_left),
+        cmocka_unit_test(claims_without_end),
         cmocka_unit_test(none_is_known_without_a_watch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
