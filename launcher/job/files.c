@@ -20,6 +20,7 @@
 struct worker_files {
     char name[NAME_MAX + 1]; /* of the last one; "": none yet */
     uint64_t bytes;
+    uint32_t files;
     bool cut;
 };
 
@@ -106,9 +107,12 @@ int job_files_take(struct job_files *files, uint32_t worker, const Drarun__Wire_
     if (message->data.len > WIRE_COLLECT_MAX - w->bytes)
         return error_set(err, EPROTO, "more bytes of files than it may send");
     bool first = strcmp(w->name, message->name) != 0;
+    w->cut |= message->cut || (first && w->files == WIRE_COLLECT_FILES_MAX);
+    if (first && w->files == WIRE_COLLECT_FILES_MAX) /* an earlier agent has no such limit */
+        return 0;
+    w->files += first;
     snprintf(w->name, sizeof w->name, "%s", message->name);
     w->bytes += message->data.len;
-    w->cut |= message->cut;
     int rc =
         write_piece(files, worker, message->name, first, message->data.data, message->data.len);
     if (rc == 0) {

@@ -14,6 +14,7 @@
 #define FRAME_DATA_MAX (4u * 1024 * 1024)
 /* Bytes of File that an agent sends in all. */
 #define WIRE_COLLECT_MAX (64u * 1024 * 1024)
+#define WIRE_COLLECT_FILES_MAX 4096u /* likewise */
 
 /* Length of the frame's body from its FRAME_HEADER bytes; -EMSGSIZE when it is 0 or too large. */
 int frame_body_length(const uint8_t header[FRAME_HEADER], uint32_t *ret_length,

@@ -26,6 +26,7 @@ struct agent_collect {
     int fd;    /* of the file under way */
     char name[NAME_MAX + 1];
     uint64_t sent;
+    uint32_t files; /* begun */
     char piece[PIECE];
 };
 
@@ -95,9 +96,12 @@ static bool open_next(struct agent *agent, struct agent_collect *c)
 static bool send_piece(struct agent *agent, struct agent_collect *c)
 {
     Drarun__Wire__File message = DRARUN__WIRE__FILE__INIT;
+    c->files += c->fd < 0;
     if (!open_next(agent, c))
         return false;
-    size_t room = WIRE_COLLECT_MAX - c->sent < PIECE ? (size_t)(WIRE_COLLECT_MAX - c->sent) : PIECE;
+    bool full = c->files > WIRE_COLLECT_FILES_MAX;
+    uint64_t left = full ? 0 : WIRE_COLLECT_MAX - c->sent;
+    size_t room = left < PIECE ? (size_t)left : PIECE;
     ssize_t n = read(c->fd, c->piece, room);
     if (n < 0)
         skip(agent, c->name);
@@ -105,7 +109,7 @@ static bool send_piece(struct agent *agent, struct agent_collect *c)
     message.data.data = (uint8_t *)c->piece;
     message.data.len = n > 0 ? (size_t)n : 0;
     c->sent += message.data.len;
-    message.cut = c->sent == WIRE_COLLECT_MAX;
+    message.cut = full || c->sent == WIRE_COLLECT_MAX;
     if (n < (ssize_t)PIECE)
         close_fd(&c->fd);
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(FILE, file, &message);

@@ -140,12 +140,37 @@ static void no_folder(void **state)
     assert_non_null(strstr(err.text, "/proc/nothing"));
 }
 
+/* Further ones are left out; the last one may go on. */
+static void more_files_than_it_may(void **state)
+{
+    struct job_files *files = open_files("many");
+    char name[32] = "";
+    (void)state;
+    for (unsigned i = 0; i < WIRE_COLLECT_FILES_MAX; i++) {
+        snprintf(name, sizeof name, "f%u", i);
+        assert_int_equal(give(files, 1, name, "a", 1, false), 0);
+    }
+    json_t *json = job_files_json(files);
+    assert_null(json_object_get(json, "cut"));
+    json_decref(json);
+    assert_int_equal(give(files, 1, name, "b", 1, false), 0);
+    assert_int_equal(give(files, 1, "more", "a", 1, false), 0);
+    assert_int_equal(give(files, 0, "f0", "a", 1, false), 0);
+    json = job_files_json(files);
+    assert_int_equal(json_integer_value(json_object_get(json, "files")),
+                     WIRE_COLLECT_FILES_MAX + 1);
+    assert_int_equal(json_array_size(json_object_get(json, "cut")), 1);
+    assert_int_equal(json_integer_value(json_array_get(json_object_get(json, "cut"), 0)), 1);
+    json_decref(json);
+    job_files_free(files);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pieces),           cmocka_unit_test(names_that_are_none),
         cmocka_unit_test(more_than_it_may), cmocka_unit_test(links_are_not_followed),
-        cmocka_unit_test(no_folder),
+        cmocka_unit_test(no_folder),        cmocka_unit_test(more_files_than_it_may),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
