@@ -26,8 +26,9 @@ struct log_about {
 struct log_line {
     enum log_level level;
     struct log_about about;
-    const char
-        *text; /* "drarun: text\n", behind the prefix as plain_text() makes it: no controls */
+    /* "drarun: text\n", behind the prefix as plain_text() makes it: no controls. Further lines of
+     * the text are indented: none begins as one of ours. */
+    const char *text;
     size_t length;
     size_t prefix; /* of it "drarun: ", which may be coloured (log_colour) */
 };

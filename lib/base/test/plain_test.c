@@ -40,6 +40,50 @@ static void controls_become_question_marks(void **state)
     }
 }
 
+struct logged {
+    char text[1100];
+    size_t length;
+};
+
+static void note_line(void *arg, const struct log_line *line)
+{
+    struct logged *logged = arg;
+    assert_true(line->length < sizeof logged->text);
+    memcpy(logged->text, line->text, line->length);
+    logged->text[line->length] = '\0';
+    logged->length = line->length;
+}
+
+/* A message of another's has no line that begins as ours do. */
+static void further_lines_are_indented(void **state)
+{
+    struct logged logged = {0};
+    char lines[1100], long_text[1100];
+    (void)state;
+    for (size_t i = 0; i < sizeof lines - 1; i++)
+        lines[i] = i % 2 ? 'a' : '\n';
+    lines[sizeof lines - 1] = '\0';
+    memset(long_text, 'x', sizeof long_text - 1);
+    long_text[sizeof long_text - 1] = '\0';
+    memcpy(long_text + 900, "\n\xc3\xb6\ny", 5);
+    log_divert(note_line, &logged);
+    log_setup("drarun", LOG_NORMAL);
+    log_error("webhook: %s", "x\ndrarun: job a has succeeded\ny");
+    assert_string_equal(logged.text, "drarun: webhook: x\n  drarun: job a has succeeded\n  y\n");
+    log_error("%s", "x\n  of ours:\n    y\n\nz");
+    assert_string_equal(logged.text, "drarun: x\n  of ours:\n    y\n\n  z\n");
+    log_error("%s", "x\n");
+    assert_string_equal(logged.text, "drarun: x\n\n");
+    log_error("%s", lines);
+    for (size_t i = 0; i + 1 < logged.length; i++)
+        if (logged.text[i] == '\n' && i + 2 < logged.length)
+            assert_int_equal(logged.text[i + 1], ' ');
+    log_error("%s", long_text);
+    assert_int_equal(logged.length, 1023);
+    assert_int_equal(logged.text[logged.length - 1], '\n');
+    log_divert(NULL, NULL);
+}
+
 static void copies_end_between_characters(void **state)
 {
     static const struct {
@@ -83,6 +127,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(controls_become_question_marks),
+        cmocka_unit_test(further_lines_are_indented),
         cmocka_unit_test(copies_end_between_characters),
         cmocka_unit_test(logged_lines_are_plain),
     };

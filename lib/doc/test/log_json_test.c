@@ -75,7 +75,7 @@ static void test_fields_that_are_known(void **state)
     check(&nobody, say_plain, "{\"level\":\"note\",\"text\":\"nothing \\\"special\\\"\"}");
     check(&launcher, say_about,
           "{\"level\":\"error\",\"job\":\"job\",\"attempt\":2,\"worker\":3,\"rank\":7,"
-          "\"claim\":\"job-w-3\",\"node\":\"node-b\",\"text\":\"two\\nlines\"}");
+          "\"claim\":\"job-w-3\",\"node\":\"node-b\",\"text\":\"two\\n  lines\"}");
     check(&agent, say_plain,
           "{\"level\":\"note\",\"job\":\"job\",\"attempt\":1,\"worker\":0,\"node\":\"node-a\","
           "\"text\":\"nothing \\\"special\\\"\"}");
