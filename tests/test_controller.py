@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """drarun controller beside an API server without nodes: what one user's DraJobs and other objects may cost the others."""
+import time
 import zlib
 
 import pytest
 
-from support.api_proxy import ApiProxy
+from support.api_proxy import ApiProxy, Exchange
 from support.cluster_jobs import Jobs
 from support.run import peak_memory_kib
 from test_cluster_controller import API, DEPLOYMENT, KIND, Applied, controller, manifests, said
 
 MADE_S = 60
+WORKERS = 800  # 64 at a time are made
+DELAY_S = 2
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +42,28 @@ def proxy(served):
     made = ApiProxy(served.network.api_port, served.keys.folder)
     yield made
     made.close()
+
+
+def test_lease_is_lost_while_a_large_job_is_made(applied, proxy):
+    """Who had it makes no further object, deletes none, and ends; who has it next starts over."""
+    cluster = applied.cluster
+
+    def slow(exchange):
+        time.sleep(DELAY_S)
+        exchange.forward()
+
+    def pods():
+        return [path for _, _, path, _ in proxy.seen("POST") if path.partition("?")[0].endswith("/pods")]
+    with controller(applied, through=proxy) as running:
+        cluster.wait("it does not begin", lambda: "manages the DraJobs" in said(running), MADE_S)
+        proxy.fault(slow, lambda method, path: method == "POST" and "/pods?" in path, 10 ** 6)
+        assert applied.apply(workers=WORKERS, command=["true"]) == ""
+        cluster.wait("it makes no pod", pods, MADE_S)
+        proxy.fault(Exchange.drop, lambda method, path: method == "PUT" and "/leases/" in path, 10 ** 6)
+        cluster.wait("it does not end", lambda: running.process.poll() is not None, 4 * MADE_S)
+        assert running.process.returncode == 70 and "Lease is lost" in said(running), said(running)
+        assert "not all of its objects are made" in said(running) and len(pods()) < WORKERS
+        assert not proxy.seen("DELETE") and cluster.api.get("batch/v1", "Job", "job", applied.namespace)
 
 
 def in_pages(exchange):

@@ -36,6 +36,8 @@ struct cluster {
     bool image_volume;              /* the agent comes by an image volume, which pods may have */
     int32_t metrics_port;           /* of launchers, as DRARUN_METRICS says (render_options) */
     int64_t create_ms;              /* of a creation with all its tries; 0: KUBE_CALL_MS */
+    bool (*may_create)(void *arg);  /* asked before each object of a job; NULL: it may */
+    void *may_create_arg;
     const char *delivery;     /* as DRARUN_AGENT or its nodes say; NULL: by the cluster's version */
     struct agent_claim agent; /* it comes by the claims (offer.h); its agent "": it does not */
     char agent_text[sizeof CLUSTER_BY_CLAIM + AGENT_CLAIM_TEXT_MAX]; /* what delivery may be */

@@ -23,9 +23,10 @@
 /* As long as an admission webhook may take by default: while one does not answer, the other DraJobs
  * wait so long for a job that it holds back, which is looked at again after a pause. */
 #define CREATE_MS 10000
-#define KEY_SIZE 512       /* NAMESPACE/NAME, each of at most 253 bytes */
-#define CONDITIONS_MAX 32  /* of a Job, which has up to five types of them */
-#define LOOK_MAX_MS 600000 /* longer than all calls that one look makes, with their deadlines */
+#define KEY_SIZE 512      /* NAMESPACE/NAME, each of at most 253 bytes */
+#define CONDITIONS_MAX 32 /* of a Job, which has up to five types of them */
+#define LOOK_MAX_MS                                                                                \
+    600000 /* longer than all calls of a look without progress, with their deadlines */
 
 static void look_at(struct controller *c, const char *key)
 {
@@ -38,11 +39,20 @@ static void look_at(struct controller *c, const char *key)
     }
     json_object_del(c->due, copy);
     *slash = '\0';
-    c->look_since = clock_ms();
+    int64_t begin = clock_ms();
+    c->look_since = begin;
     controller_look(c, copy, slash + 1);
     c->tally.looks++;
-    c->tally.look_ms += (uint64_t)(clock_ms() - c->look_since);
+    c->tally.look_ms += (uint64_t)(clock_ms() - begin);
     c->look_since = 0;
+}
+
+/* A job of thousands of workers takes longer than a look may in which nothing happens. */
+static bool may_create(void *arg)
+{
+    struct controller *c = arg;
+    c->look_since = clock_ms();
+    return !c->stop && !c->lost.code;
 }
 
 /* ---- the heartbeat ---- */
@@ -258,6 +268,8 @@ static int begin(struct controller *c, struct drarun_error *err)
     if (rc < 0)
         return rc;
     c->cluster->create_ms = CREATE_MS;
+    c->cluster->may_create = may_create;
+    c->cluster->may_create_arg = c;
     log_note("manages the DraJobs of %s%s, as %s",
              c->options->namespace ? "namespace " : "all namespaces",
              c->options->namespace ? c->options->namespace : "", c->options->holder);

@@ -325,7 +325,10 @@ static void make(const struct sight *s, const struct job_spec *spec)
                                            .going_ms = IN_WAY_MS};
     if (!is_leader(s))
         return;
-    if (submit_objects(s->c->cluster, spec, &options, &uid, &err) < 0)
+    int rc = submit_objects(s->c->cluster, spec, &options, &uid, &err);
+    if (rc == -ECANCELED) /* who leads next starts over */
+        log_note("%s/%s: %s", s->namespace, s->name, err.text);
+    else if (rc < 0)
         not_made(s, &err);
     else
         made(s, uid);

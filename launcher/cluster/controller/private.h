@@ -34,7 +34,9 @@ struct controller {
     struct event *beat;
     struct metrics_server *metrics; /* NULL: none are served */
     struct drajob_tally tally;
-    int64_t look_since; /* clock_ms when the look at an object that goes on began; 0: none does */
+    /* clock_ms when the look at an object that goes on began, or made its last object; 0: none does
+     */
+    int64_t look_since;
     bool stop;
     bool discovered;          /* the API server has answered */
     struct drarun_error lost; /* the Lease; code 0: no */

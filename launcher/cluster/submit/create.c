@@ -414,6 +414,19 @@ static void items_free(struct item *items, size_t count)
     free(items);
 }
 
+static bool may_create(struct batch *batch)
+{
+    struct drarun_error local = {0};
+    const struct cluster *cluster = batch->cluster;
+    if (!cluster->may_create || cluster->may_create(cluster->may_create_arg))
+        return true;
+    error_kind(&local, DRARUN_ERR_CLUSTER, ECANCELED,
+               "job %s: not all of its objects are made: this process may make no more",
+               batch->job);
+    note_failure(batch, &local);
+    return false;
+}
+
 /* Side by side, in order; waits until all are answered. */
 static int create_all(struct batch *batch, const struct source *source)
 {
@@ -424,7 +437,7 @@ static int create_all(struct batch *batch, const struct source *source)
     batch->source = source;
     batch->refused = NULL;
     batch->end_ms = clock_ms() + batch->going_ms;
-    for (size_t i = 0; i < count && batch->rc == 0; i++) {
+    for (size_t i = 0; i < count && batch->rc == 0 && may_create(batch); i++) {
         struct drarun_error local = {0};
         items[i] = (struct item){.batch = batch, .index = i, .pause_ms = AGAIN_MIN_MS};
         if (start(&items[i], &local) < 0)
@@ -601,11 +614,10 @@ int create_job(struct cluster *cluster, const struct job_spec *spec,
         rc = render_shared(spec, &owned, &list, err);
     if (rc == 0 && json_array_remove(list, 0) == 0)
         rc = create_in_order(&batch, list, spec, &owned);
-    if (rc < 0) {
+    if (rc < 0 && rc != -ECANCELED) {
         struct drarun_error left = {0};
         if (delete_job(cluster, spec->name, namespace, options->here, uid, &left) < 0)
             log_error("%s; the objects of the job created so far remain", left.text);
-        return rc;
     }
     if (rc == 0)
         *ret_uid = TAKE_PTR(uid);

@@ -13,7 +13,8 @@
  * with it the others. going_ms: how long to wait for objects of an earlier job of that name that
  * are being deleted.
  *
- * -EEXIST, kind DRARUN_ERR_CLUSTER: there is a job of that name. */
+ * -EEXIST, kind DRARUN_ERR_CLUSTER: there is a job of that name.
+ * -ECANCELED: cluster->may_create has said no; what was made stays, for who may go on. */
 int create_job(struct cluster *cluster, const struct job_spec *spec,
                const struct render_options *options, int64_t going_ms, char **ret_uid,
                struct drarun_error *err);
