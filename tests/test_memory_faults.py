@@ -52,9 +52,10 @@ def judge(result, expected):
         return "crash"
     if result.rc == 0:
         return "wrong success"
-    if not result.err.strip():
+    words = result.err if result.err.strip() else result.out  # findings are what validate prints
+    if not words.strip():
         return "an error without words"
-    return "" if MEMORY.search(result.err) else "an error that names no memory"
+    return "" if MEMORY.search(words) else "an error that names no memory"
 
 
 class Sweep:
