@@ -210,8 +210,8 @@ def test_submit_asks_without_making(drarun, whole, tmp_path, devices, kinds):
     file.write_text(json.dumps({"workers": 2, "image": "a", "command": ["b"], **devices}))
     lines = drarun("submit", "--dry-run=server", file, env=env).ok().out.splitlines()
     assert all(line.endswith(": ok") for line in lines) and {"Job", "ConfigMap", "Secret", *kinds} <= {line.split()[1] for line in lines}, lines
-    file.write_text(json.dumps({"workers": 2, "image": "a", "command": ["b"], **devices, "template": {"spec": {"dnsPolicy": "Nowhere"}}}))
+    file.write_text(json.dumps({"workers": 2, "image": "a", "command": ["b"], **devices, "template": {"spec": {"hostAliases": [{"ip": "nowhere"}]}}}))
     refused = drarun("submit", "--dry-run=server", file, env=env)
-    assert refused.rc != 0 and 'dnsPolicy: Unsupported value: "Nowhere"' in refused.err and "v1 ConfigMap asked-status: ok" in refused.out, refused
+    assert refused.rc != 0 and 'hostAliases[0].ip: Invalid value: "nowhere"' in refused.err and "v1 ConfigMap asked-status: ok" in refused.out, refused
     assert not [each for each in whole.api.get("v1", "ConfigMap", namespace=NAMESPACE) if each["metadata"]["name"].startswith("asked")]
     assert not whole.api.get("batch/v1", "Job", namespace=NAMESPACE)

@@ -2,6 +2,7 @@
 #include "jobs/spec/pod_schema.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/buf.h"
@@ -11,7 +12,8 @@
 #include "lib/cel/quantity.h"
 #include "lib/doc/value.h"
 
-#define WORD_MAX 64 /* bytes of a type's or a field's name */
+#define WORD_MAX 64    /* bytes of a type's or a field's name */
+#define BOUNDS_MAX 128 /* bytes of what is behind a type */
 
 extern const unsigned char pod_schema_txt[];
 extern const size_t pod_schema_txt_size;
@@ -19,8 +21,10 @@ extern const size_t pod_schema_txt_size;
 struct shape {
     char list;           /* '[', '{' or 0 */
     char type[WORD_MAX]; /* of the value, or of the list's and the map's values */
-    bool whole;          /* items of a merged list are replaced, not merged */
-    char key[WORD_MAX];  /* by which the list is merged; "": it is replaced */
+    /* "A|B": the words, "1..65535": the numbers that it takes; "": all */
+    char bounds[BOUNDS_MAX];
+    bool whole;         /* items of a merged list are replaced, not merged */
+    char key[WORD_MAX]; /* by which the list is merged; "": it is replaced */
 };
 
 /* ---- the table ---- */
@@ -68,11 +72,21 @@ static bool next_field(const char **at, const char *end, struct field_text *ret)
     return true;
 }
 
-static void copy_word(char *to, const char *from, size_t length)
+static void copy_word(char *to, size_t size, const char *from, size_t length)
 {
-    length = length < WORD_MAX ? length : WORD_MAX - 1;
+    length = length < size ? length : size - 1;
     memcpy(to, from, length);
     to[length] = '\0';
+}
+
+/* "int32=1..65535" */
+static void parse_type(const char *text, size_t length, struct shape *ret_shape)
+{
+    const char *bounds = memchr(text, '=', length);
+    size_t type = bounds ? (size_t)(bounds - text) : length;
+    copy_word(ret_shape->type, sizeof ret_shape->type, text, type);
+    if (bounds)
+        copy_word(ret_shape->bounds, sizeof ret_shape->bounds, bounds + 1, length - type - 1);
 }
 
 /* "[Container]/name" */
@@ -83,13 +97,13 @@ static struct shape parse_shape(const char *text, size_t length)
         const char *close = memchr(text, *text == '[' ? ']' : '}', length);
         size_t inner = close ? (size_t)(close - text) - 1 : length - 1;
         shape.list = *text;
-        copy_word(shape.type, text + 1, inner);
+        parse_type(text + 1, inner, &shape);
         if (close && close + 1 < text + length) {
             shape.whole = close[1] == '=';
-            copy_word(shape.key, close + 2, length - inner - 3);
+            copy_word(shape.key, sizeof shape.key, close + 2, length - inner - 3);
         }
     } else {
-        copy_word(shape.type, text, length);
+        parse_type(text, length, &shape);
     }
     return shape;
 }
@@ -159,7 +173,7 @@ static void check_object(const struct reader_node *node, const char *type)
         return;
     for (at = fields; next_field(&at, end, &field);) {
         char key[WORD_MAX];
-        copy_word(key, field.key, field.key_length);
+        copy_word(key, sizeof key, field.key, field.key_length);
         buf_printf(&known, "%s%s", known.len ? " " : "", key);
         struct shape shape = parse_shape(field.shape, field.shape_length);
         if (reader_get(node, key, &member))
@@ -195,37 +209,63 @@ static void check_quantity(const struct reader_node *node)
     reader_expected(node, "a quantity: 500m, 2, 1Gi");
 }
 
-static void check_plain(const struct reader_node *node, const char *type)
+/* An empty word is none: the API server sets its own in its place. */
+static void check_word(const struct reader_node *node, const char *bounds)
 {
-    int64_t number;
-    bool truth;
-    if (strcmp(type, "string") == 0 || strcmp(type, "time") == 0)
-        check_text(node);
-    else if (strcmp(type, "bool") == 0)
-        reader_bool(node, &truth);
-    else if (strcmp(type, "int32") == 0)
-        reader_integer(node, INT32_MIN, INT32_MAX, &number);
-    else if (strcmp(type, "int64") == 0)
-        reader_integer(node, INT64_MIN, INT64_MAX, &number);
-    else if (strcmp(type, "quantity") == 0)
-        check_quantity(node);
-    else if (strcmp(type, "int-or-string") == 0 && !json_is_string(node->value))
-        reader_integer(node, INT32_MIN, INT32_MAX, &number);
-    else
-        check_object(node, type);
+    char words[BOUNDS_MAX];
+    int index;
+    if (!*bounds || json_string_length(node->value) == 0)
+        return;
+    copy_word(words, sizeof words, bounds, strlen(bounds));
+    for (char *at = words; (at = strchr(at, '|'));)
+        *at = ' ';
+    reader_choice(node, words, &index);
 }
 
-static void check_list(const struct reader_node *node, const char *type)
+static void check_number(const struct reader_node *node, int64_t min, int64_t max,
+                         const char *bounds)
+{
+    int64_t number;
+    const char *dots = strstr(bounds, "..");
+    if (dots)
+        reader_integer(node, strtoll(bounds, NULL, 10), strtoll(dots + 2, NULL, 10), &number);
+    else
+        reader_integer(node, min, max, &number);
+}
+
+static void check_plain(const struct reader_node *node, const struct shape *shape)
+{
+    const char *type = shape->type;
+    bool truth;
+    if (strcmp(type, "string") == 0 || strcmp(type, "time") == 0) {
+        check_text(node);
+        check_word(node, shape->bounds);
+    } else if (strcmp(type, "bool") == 0) {
+        reader_bool(node, &truth);
+    } else if (strcmp(type, "int32") == 0) {
+        check_number(node, INT32_MIN, INT32_MAX, shape->bounds);
+    } else if (strcmp(type, "int64") == 0) {
+        check_number(node, INT64_MIN, INT64_MAX, shape->bounds);
+    } else if (strcmp(type, "quantity") == 0) {
+        check_quantity(node);
+    } else if (strcmp(type, "int-or-string") != 0) {
+        check_object(node, type);
+    } else if (!json_is_string(node->value)) {
+        check_number(node, INT32_MIN, INT32_MAX, shape->bounds);
+    }
+}
+
+static void check_list(const struct reader_node *node, const struct shape *shape)
 {
     if (reader_list(node, 0) < 0)
         return;
     for (size_t i = 0; i < json_array_size(node->value); i++) {
         struct reader_node item = reader_item(node, i);
-        check_plain(&item, type);
+        check_plain(&item, shape);
     }
 }
 
-static void check_map(const struct reader_node *node, const char *type)
+static void check_map(const struct reader_node *node, const struct shape *shape)
 {
     if (reader_object(node) < 0)
         return;
@@ -233,18 +273,18 @@ static void check_map(const struct reader_node *node, const char *type)
          it = json_object_iter_next(node->value, it)) {
         struct reader_node item;
         if (reader_get(node, json_object_iter_key(it), &item))
-            check_plain(&item, type);
+            check_plain(&item, shape);
     }
 }
 
 static void check(const struct reader_node *node, const struct shape *shape)
 {
     if (shape->list == '[')
-        check_list(node, shape->type);
+        check_list(node, shape);
     else if (shape->list == '{')
-        check_map(node, shape->type);
+        check_map(node, shape);
     else
-        check_plain(node, shape->type);
+        check_plain(node, shape);
 }
 
 bool pod_schema_check(const struct reader_node *node, const char *shape)

@@ -9,8 +9,9 @@
 #include "lib/doc/reader.h"
 
 /* Findings for all in the value that the API server would not decode: unknown keys, values of
- * another type, required fields that are missing. shape: a type, or "[TYPE]", a list of them, or
- * "{string}" and "{quantity}". False when there were findings. */
+ * another type, required fields that are missing; and for a word or a number that the field does
+ * not take. shape: a type, or "[TYPE]", a
+ * list of them, or "{string}" and "{quantity}". False when there were findings. */
 bool pod_schema_check(const struct reader_node *node, const char *shape);
 
 /* The type has a field of that name. */

@@ -408,6 +408,18 @@ static void test_refused(void **state)
         {"spec: {template: {spec: {containers: [{image: i, command: [c], resources: {limits: "
          "{memory: 1GiB, cpu: 2}}}]}}}",
          "limits.memory: expected a quantity: 500m, 2, 1Gi, got \"1GiB\""},
+        {"spec: {image: i, command: [c], template: {spec: {dnsPolicy: Defualt}}}",
+         "spec.template.spec.dnsPolicy: expected one of ClusterFirst, ClusterFirstWithHostNet, "
+         "Default, None, got \"Defualt\"; did you mean Default?"},
+        {"spec: {image: i, command: [c], template: {spec: {dnsPolicy: Cluster}}}",
+         "spec.template.spec.dnsPolicy: expected one of ClusterFirst"},
+        {"spec: {image: i, command: [c], volumes: [{secret: {secretName: s, defaultMode: 1777}, "
+         "mountPath: /s}]}",
+         "spec.volumes[0].secret.defaultMode: expected an integer of at most 511, got 1777"},
+        {"spec: {image: i, command: [c], template: {spec: {securityContext: {supplementalGroups: "
+         "[0, -1]}}}}",
+         "spec.template.spec.securityContext.supplementalGroups[1]: expected an integer of at "
+         "least 0, got -1"},
         {"spec: {template: {spec: {initContainers: [{name: init, image: \"a b\"}], containers: "
          "[{image: i, "
          "command: [c]}]}}}",
