@@ -9,7 +9,7 @@ import shlex
 import pytest
 import yaml
 
-from support import foreign_api
+from support import foreign_api, pod_rules
 from support.build import SOURCE
 from support.cluster import Cluster
 from support.cluster.api import wait
@@ -155,6 +155,13 @@ def test_server_looks(drarun, server):
     wrong = copy.deepcopy(claim)
     wrong["spec"]["devices"]["constraints"][0]["requests"] = ["gpu-7", "nic-0"]
     assert refused(server, wrong)
+
+
+def test_our_rules_for_pods_are_the_servers(server):
+    """Of each that drarun validate applies (test_validate.py): it is refused, and its neighbour is taken."""
+    said = {name: refused(server, pod_rules.pod(NAMESPACE, spec)) for name, spec, _ in pod_rules.RULES}
+    taken = [name for name, _, words in pod_rules.RULES if words and not said[name]]
+    assert taken == [] and {name: said[name] for name, _, words in pod_rules.RULES if not words and said[name]} == {}
 
 
 def repeated(claim, key, count, **changes):

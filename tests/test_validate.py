@@ -8,6 +8,7 @@ import re
 import pytest
 import yaml
 
+from support import pod_rules
 from support.build import SLOW_BUILD, SOURCE
 
 jsonschema = pytest.importorskip("jsonschema", reason="no python3-jsonschema; run scripts/setup --test")
@@ -53,7 +54,7 @@ spec:
   - {persistentVolumeClaim: data, mountPath: /data, readOnly: true}
   - {emptyDir: 5Gi, mountPath: /e}
   - {shm: 16Gi}
-  tolerations: [{key: k, operator: Exists, tolerationSeconds: 60}]
+  tolerations: [{key: k, operator: Exists, effect: NoExecute, tolerationSeconds: 60}]
   nodeSelector: {a: b}
   priorityClassName: p
   serviceAccountName: a
@@ -66,6 +67,7 @@ spec:
     spec:
       hostIPC: true
       securityContext: {runAsUser: 0, sysctls: [{name: a, value: b}]}
+      resourceClaims: [{name: c, resourceClaimName: mine}]
       containers: [{name: worker, livenessProbe: {httpGet: {port: http}}, resources: {claims: [{name: c}]}}]
   timeouts: {queue: 24h, nodes: 30m, allocation: 600, imagePull: 1h30m, start: 1.5m, total: 2h, agent: 30s, signal: SIGUSR1, signalBefore: 1m}
   hangAfter: 10m
@@ -226,7 +228,8 @@ def test_schema_and_parser_agree(drarun, tmp_path):
     differ = []
     for name, result in zip(names, results):
         schema = VALIDATOR.is_valid(json.loads(wanted[name]))
-        cel = "/selector/" in name and all("the API server would reject it" in each["message"] for each in result["findings"])
+        # CEL, and what goes together
+        rejected = all("the API server would reject it" in each["message"] for each in result["findings"])
         # of the merged template: which container is whose, and names
         pod = "/template/spec/containers/" in name and all(each["code"] == "missing" for each in result["findings"])
         # of two numbers in two places
@@ -236,7 +239,7 @@ def test_schema_and_parser_agree(drarun, tmp_path):
         role = name in LACKS
         profile = "/profile/" in name and all("no profile" in each["message"] for each in result["findings"])
         image = "/image/" in name and all("expected an image: " in each["message"] for each in result["findings"])
-        if schema != result["ok"] and not (schema and (cel or profile or pod or role or cpus or match or image)):
+        if schema != result["ok"] and not (schema and (rejected or profile or pod or role or cpus or match or image)):
             differ.append(f"{name}: schema {schema}, parser {result['findings'] or 'ok'}")
     assert not differ, "\n".join(differ[:40])
     taken = sum(result["ok"] for result in results)
@@ -554,3 +557,34 @@ def test_examples_need_little_of_a_template():
         begin = next((at for at, line in enumerate(lines) if line.strip() == "template:"), len(lines))
         inside = itertools.takewhile(lambda line: line.startswith("    "), lines[begin + 1:])
         assert len(list(inside)) <= 5, path
+
+
+@pytest.mark.parametrize("name,spec,said", pod_rules.RULES, ids=pod_rules.IDS)
+def test_pods_as_the_api_server_judges_them(drarun, tmp_path, name, spec, said):
+    """test_dry_run.py asks a real one the same."""
+    file = tmp_path / "job.json"
+    file.write_text(json.dumps({"spec": {"template": {"spec": spec}}}))
+    run = drarun("validate", file)
+    assert run.rc == (65 if said else 0) and (said or "ok (job") in run.out, run
+    assert not said or len(run.out.splitlines()) == 1, run
+
+
+@pytest.mark.parametrize("text,found", [
+    ("image: i\ncommand: [c]\nvolumes: [{shm: 16Gi}, {emptyDir: {}, mountPath: /dev/shm}]\n",
+     [":3:24: volumes[1]: the API server would reject it: the volumes shm and volume-1 are both mounted at /dev/shm: drop one"]),
+    ("image: i\ncommand: [c]\nresources: {requests: {cpu: 4, memory: 1Gi}, limits: {cpu: 2, memory: 1}}\nenv: [{name: A, valueFrom: {}}]\n",
+     [":3:29: resources.requests.cpu: the API server would", ":3:40: resources.requests.memory: the API server would", ":4:7: env[0]: the API server would"]),
+    ("image: i\ncommand: [c]\nenv: {A: {}}\nvolumes: [{hostPath: /x, mountPath: /x, subPath: ..}]\n", [":3:10: env.A: the API server would", ":4:11: volumes[0]: the API server would"]),
+    ("image: i\ncommand: [c]\nnodeSelector: {a: b c}\ntemplate: {spec: {nodeSelector: {d: e f}, containers: [{name: side, image: i, ports: [{containerPort: 1, name: A}]}]}}\n",
+     [":3:19: nodeSelector.a:", ":4:37: template.spec.nodeSelector.d:", ":4:87: template.spec.containers[0].ports[0]:"]),
+    ("spec:\n  launcher: {resources: {requests: {cpu: 2}, limits: {cpu: 1}}, tolerations: [{operator: Equal}]}\n  image: i\n  command: [c]\n",
+     [":2:42: spec.launcher.resources.requests.cpu: the API server would", ":2:79: spec.launcher.tolerations[0]:"]),
+    ("image: i\ncommand: [c]\nnodeSelector: {a: b c}\nroles:\n- {name: x}\n- {name: z, tolerations: [{operator: Equal}]}\n- {name: w, nodeSelector: {f: g h}}\n",
+     [":3:19: nodeSelector.a:", ":6:27: roles[1].tolerations[0]:", ":7:31: roles[2].nodeSelector.f:"]),
+], ids=["shm", "all", "short", "container", "launcher", "roles"])
+def test_all_of_what_the_api_server_would_reject(drarun, tmp_path, text, found):
+    """Each finding once, where the user wrote it."""
+    file = tmp_path / "job.yaml"
+    file.write_text(text)
+    lines = drarun("validate", file).out.splitlines()
+    assert len(lines) == len(found) and all(line.startswith(f"{file}{said}") for line, said in zip(lines, found)), lines

@@ -2,15 +2,20 @@
 #include "jobs/manifests/job_check.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "jobs/manifests/claims.h"
+#include "jobs/manifests/pod_check.h"
+#include "jobs/manifests/pod_merge.h"
 #include "jobs/manifests/render.h"
 #include "jobs/spec/spec_profile.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/base/strlist.h"
+#include "lib/doc/value.h"
 
 #define PLACE_DEPTH 12
 #define PLACE_KEY 320 /* a label's key */
@@ -54,6 +59,23 @@ struct place {
     size_t count;
 };
 
+/* The item of a list that has this name or, of mounts, this path; a first one without a name is the
+ * worker's, as in spec_short_template. */
+static bool find_item(const struct reader_node *list, const char *name,
+                      struct reader_node *ret_item)
+{
+    for (size_t i = 0; i < json_array_size(list->value); i++) {
+        const json_t *item = json_array_get(list->value, i);
+        const char *own = value_text(item, "name"), *path = value_text(item, "mountPath");
+        bool first = i == 0 && !own && !path && strcmp(name, SPEC_CONTAINER) == 0;
+        if (!first && !(own && strcmp(own, name) == 0) && !(path && strcmp(path, name) == 0))
+            continue;
+        *ret_item = reader_item(list, i);
+        return true;
+    }
+    return false;
+}
+
 /* Goes down as far as the document goes; true: as far as the path. */
 static bool find_place(const struct reader_node *root, const char *path, struct place *place,
                        const char **ret_rest)
@@ -69,7 +91,9 @@ static bool find_place(const struct reader_node *root, const char *path, struct 
             break;
         if (!key[0] && index < json_array_size(at->value))
             *node = reader_item(at, index);
-        else if (!key[0] || !json_is_object(at->value) || !reader_get(at, key, node))
+        else if (json_is_array(at->value)
+                     ? !find_item(at, key, node)
+                     : !key[0] || !json_is_object(at->value) || !reader_get(at, key, node))
             break;
         at = node;
         place->count++;
@@ -78,17 +102,32 @@ static bool find_place(const struct reader_node *root, const char *path, struct 
     return place->count > 0 && !**ret_rest;
 }
 
+/* What stands behind "spec.template.spec.containers[..].", NULL: nothing of a container. */
+static const char *behind_container(const char *path)
+{
+    static const char containers[] = "spec.template.spec.containers[";
+    const char *end =
+        strncmp(path, containers, strlen(containers)) == 0 ? strstr(path, "].") : NULL;
+    return end ? end + strlen("].") : NULL;
+}
+
 /* Where the user may have written what is said of the merged template: "spec.tolerations". NULL:
  * nowhere, or without memory. */
 static char *in_short_form(const char *path)
 {
-    static const char *const above[] = {"spec.template.spec.containers[0].", "spec.template.spec.",
-                                        "spec.template.metadata."};
-    char *own = NULL;
-    for (size_t i = 0; i < ARRAY_LEN(above); i++)
+    static const char *const above[] = {"spec.template.spec.", "spec.template.metadata."};
+    static const char mounts[] = "volumeMounts[";
+    const char *own = behind_container(path);
+    char *text = NULL;
+    for (size_t i = 0; !own && i < ARRAY_LEN(above); i++)
         if (strncmp(path, above[i], strlen(above[i])) == 0)
-            return asprintf(&own, "spec.%s", path + strlen(above[i])) < 0 ? NULL : own;
-    return NULL;
+            own = path + strlen(above[i]);
+    if (!own)
+        return NULL;
+    bool mount = strncmp(own, mounts, strlen(mounts)) == 0; /* a part of its volume */
+    int rc = mount ? asprintf(&text, "spec.volumes[%s", own + strlen(mounts))
+                   : asprintf(&text, "spec.%s", own);
+    return rc < 0 ? NULL : text;
 }
 
 /* Adds the finding where one of the paths leads to; false: none does. */
@@ -138,66 +177,109 @@ static const char *behind_role(const struct reader_node *root, const char *text,
     return NULL;
 }
 
+#define NO_ROLE SIZE_MAX
+
 /* What is said of a role is at its own key, or at that of the top. */
-static const char *try_role(const struct reader_node *root, const char *text, bool *ret_added)
+static bool add_in_role(const struct reader_node *root, size_t role, const char *path,
+                        const char *other, size_t skip, const char *message)
 {
-    size_t role = 0, skip = json_object_get(root->value, "spec") ? 0 : strlen("spec.");
-    const char *said = behind_role(root, text, &role), *end = said ? strstr(said, ": ") : NULL;
-    cleanup_free char *path = end ? strndup(said, (size_t)(end - said)) : NULL;
-    cleanup_free char *other = path ? in_short_form(path) : NULL;
-    cleanup_free char *own = in_role(path, role);
-    cleanup_free char *own_other = in_role(other, role);
-    *ret_added = own && add_at(root, own + skip, own_other ? own_other + skip : NULL, end + 2);
-    return said ? said : text;
+    cleanup_free char *own = role == NO_ROLE ? NULL : in_role(path, role);
+    cleanup_free char *own_other = own ? in_role(other, role) : NULL;
+    return own && add_at(root, own + skip, own_other ? own_other + skip : NULL, message);
+}
+
+/* A finding at this path, or as near to it as the document goes. True: within the role. */
+static bool add_placed(const struct reader_node *root, size_t role, const char *path,
+                       const char *message)
+{
+    const char *rest = "", *none = "";
+    size_t skip = json_object_get(root->value, "spec") ? 0 : strlen("spec.");
+    cleanup_free char *other = in_short_form(path);
+    struct place place = {.count = 0}, own;
+    if (add_in_role(root, role, path, other, skip, message))
+        return true;
+    if (!find_place(root, path + skip, &place, &rest) && other &&
+        find_place(root, other + skip, &own, &none))
+        reader_fail(&own.nodes[own.count - 1], "%s", message);
+    else
+        reader_fail(place.count ? &place.nodes[place.count - 1] : root, "%s%s%s", rest,
+                    *rest ? ": " : "", message);
+    return false;
 }
 
 /* "spec.template.spec.hostNetwork: needs .." becomes a finding at that place. */
 static void add_finding(const struct reader_node *root, const char *whole)
 {
-    bool added = false;
-    const char *text = try_role(root, whole, &added);
-    if (added)
-        return;
-    const char *end = strstr(text, ": "), *rest = "", *none = "";
-    size_t skip = json_object_get(root->value, "spec") ? 0 : strlen("spec.");
+    size_t role = NO_ROLE;
+    const char *said = behind_role(root, whole, &role), *text = said ? said : whole;
+    const char *end = strstr(text, ": ");
+    bool skip = !json_object_get(root->value, "spec");
     bool placed =
         end && (strncmp(text, "spec.", 5) == 0 || (!skip && strncmp(text, "metadata.", 9) == 0));
     cleanup_free char *path = placed ? strndup(text, (size_t)(end - text)) : NULL;
-    cleanup_free char *other = path ? in_short_form(path) : NULL;
-    struct place place = {.count = 0}, own;
-    if (!path) {
+    if (path)
+        add_placed(root, role, path, end + 2);
+    else
         reader_fail(root, "%s", text);
-    } else if (!find_place(root, path + skip, &place, &rest) && other &&
-               find_place(root, other + skip, &own, &none)) {
-        reader_fail(&own.nodes[own.count - 1], "%s", end + 2);
-    } else {
-        reader_fail(place.count ? &place.nodes[place.count - 1] : root, "%s%s%s", rest,
-                    *rest ? ": " : "", end + 2);
-    }
 }
 
 /* ---- the check ---- */
 
+/* What pod_check says of a role's pod. */
+struct found {
+    const struct reader_node *root;
+    size_t role;
+    struct strlist shared; /* what was said at the top, of all roles */
+};
+
+static void add_of_pod(void *arg, const char *path, const char *message)
+{
+    struct found *found = arg;
+    cleanup_free char *line = NULL;
+    if (asprintf(&line, "%s: %s", path, message) < 0)
+        line = NULL;
+    if (!line || (found->role != 0 && found->role != NO_ROLE && strlist_has(&found->shared, line)))
+        return;
+    if (!add_placed(found->root, found->role, path, message))
+        strlist_add(&found->shared, line);
+}
+
 /* A role's workers, which are alike. */
 static int try_role_to_render(const struct job_spec *spec, const struct spec_role *role,
-                              const struct render_options *options, struct drarun_error *err)
+                              const struct render_options *options, struct found *found,
+                              struct drarun_error *err)
 {
     CLEANUP(json_decrefp) json_t *claim = NULL;
-    CLEANUP(json_decrefp) json_t *pod = NULL;
+    CLEANUP(json_decrefp) json_t *template = NULL;
+    int64_t worker =
+        spec->claims == SPEC_CLAIMS_TEMPLATE ? POD_MERGE_INDEXED : (int64_t)role->first;
     int rc = claims_wanted_by(role) ? render_claim(spec, options, role->first, &claim, err) : 0;
-    if (rc == 0 && spec->claims != SPEC_CLAIMS_TEMPLATE) /* else the Indexed Job has the pod */
-        rc = render_pod(spec, options, role->first, &pod, err);
+    if (rc == 0)
+        rc = pod_merge(spec, options, worker, &template, err);
+    if (rc == 0)
+        pod_check(json_object_get(template, "spec"), add_of_pod, found);
     return rc < 0 && spec->role_count > 1 ? error_prefix(err, "role %s", role->name) : rc;
 }
 
-/* Limits, and what of the user's templates stands against ours. */
-static int try_to_render(const struct job_spec *spec, struct drarun_error *err)
+/* Limits, what of the user's templates stands against ours, and what of the pods the API server
+ * would not take. */
+static int try_to_render(const struct reader_node *root, const struct job_spec *spec,
+                         struct drarun_error *err)
 {
     const struct render_options options = {.api = CLAIMS_API_V1, .attempt = 1};
+    const json_t *document = json_object_get(root->value, "spec");
+    bool roles = json_object_get(document ? document : root->value, "roles");
+    struct found found = {root, NO_ROLE, STRLIST_INIT};
     CLEANUP(json_decrefp) json_t *shared = NULL;
     int rc = render_shared(spec, &options, &shared, err);
-    for (uint32_t r = 0; rc == 0 && r < spec->role_count; r++)
-        rc = try_role_to_render(spec, &spec->roles[r], &options, err);
+    if (rc == 0)
+        pod_check_launcher(&spec->launcher, add_of_pod, &found);
+    for (uint32_t r = 0; rc == 0 && r < spec->role_count; r++) {
+        found.role = roles ? r : NO_ROLE;
+        rc = try_role_to_render(spec, &spec->roles[r], &options, &found, err);
+    }
+    root->reader->texts.failed |= found.shared.failed;
+    strlist_done(&found.shared);
     return rc;
 }
 
@@ -214,16 +296,18 @@ int job_check(struct reader *reader, size_t document, const char *default_name,
         return rc;
     rc = profiles ? spec_use_profiles(&spec, profiles, &own) : 0;
     if (rc == 0)
-        rc = try_to_render(&spec, &own);
+        rc = try_to_render(&root, &spec, &own);
+    if (rc < 0 && own.kind == DRARUN_ERR_SPEC)
+        add_finding(&root, own.text);
+    if (rc == 0 || own.kind == DRARUN_ERR_SPEC)
+        rc = reader_result(reader, err);
     if (rc == 0) {
         *ret_spec = spec;
         return 0;
     }
     job_spec_done(&spec);
-    if (own.kind == DRARUN_ERR_SPEC) {
-        add_finding(&root, own.text);
-        return reader_result(reader, err);
-    }
+    if (own.kind == DRARUN_ERR_SPEC || own.code == 0)
+        return rc;
     if (err)
         *err = own;
     return rc;

@@ -10,7 +10,7 @@
 
 /* Findings for all in the value that the API server would not decode: unknown keys, values of
  * another type, required fields that are missing; and for a word or a number that the field does
- * not take. shape: a type, or "[TYPE]", a
+ * not take (what goes together is in jobs/manifests/pod_check.h). shape: a type, or "[TYPE]", a
  * list of them, or "{string}" and "{quantity}". False when there were findings. */
 bool pod_schema_check(const struct reader_node *node, const char *shape);
 
