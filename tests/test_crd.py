@@ -69,7 +69,7 @@ def test_jobs_of_examples_and_tests_are_taken(server, path):
 
 # What a structural schema and its rules cannot judge. `drarun controller` does, and tells it in the status.
 UNSEEN = {"selector": "a text or a list: rules see nothing of it", "config": "what a driver makes of it",
-          "profile": "versions know different ones",
+          "profile": "versions know different ones", "image": "which names a kubelet takes",
           "env": "a map or a list: rules see nothing of it", "imagePullSecrets": "names or objects",
           "containers": "which of them runs the ranks, and names", "contains": "one shm",
           "persistentVolumeClaim": "a name or a source", "hostPath": "likewise", "emptyDir": "likewise", "shm": "a quantity",
