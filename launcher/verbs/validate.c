@@ -125,5 +125,5 @@ static int run(int argc, char *const argv[])
 }
 
 const struct verb verb_validate = {
-    "validate",     "FILE...", "Checks whether job specs are valid, and reports every error.",
+    "validate",     "FILE...", "Checks job specs without a cluster, and reports all errors found.",
     &options_table, run,       "check job specs"};
