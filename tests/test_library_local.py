@@ -102,7 +102,7 @@ assert sorted(seen) == [drarun.Output(0, "0 x\\n", False), drarun.Output(1, "1 x
 assert told[-1][0] == "error" and "exited with status 1" in told[-1][1], told
 job = drarun.Job({"spec": {"workers": 2, "ranksPerWorker": 2, "nccl": {"env": {"NCCL_DEBUG": "INFO"}}, "template": {"spec": {
     "containers": [{"name": "a", "image": "i", "command": ["sh", "-c"], "args": ["echo $GROUP_RANK $ADDED $NCCL_DEBUG"],
-                    "env": [{"name": "ADDED", "value": "b=c"}, {"name": "OTHER", "valueFrom": {}}]}]}}}})
+                    "env": [{"name": "ADDED", "value": "b=c"}, {"name": "OTHER", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}]}]}}}})
 for command, options, count in ((job, {}, 4), (job.document, {"ranks": 3}, 3), (job, {"ranks": 2, "workers": 2}, 2)):
     seen.clear()
     assert drarun.run_local(command, program=PROGRAM, output=seen.append, log=None, **options) == 0
