@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import errno
 import json
-import numbers
 import os
 import sys
 import threading
@@ -363,9 +362,12 @@ def _opened(cluster: Cluster, name: str) -> Submitted:
 def _milliseconds(seconds: float | None) -> int | None:
     if seconds is None:
         return None
-    if not isinstance(seconds, numbers.Real) or not 0 < seconds < 1e12:
-        raise UsageError(f"timeout: expected seconds, more than 0, got {seconds!r}")
-    return max(1, round(seconds * 1000))
+    try:
+        if isinstance(seconds, str) or not 0 < float(seconds) < 1e12:
+            raise ValueError
+    except (TypeError, ValueError):
+        raise UsageError(f"timeout: expected seconds, more than 0, got {seconds!r}") from None
+    return max(1, round(float(seconds) * 1000))
 
 
 def _name(name: str) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -69,10 +68,17 @@ def _job_of(given: JobLike) -> Job:
     try:
         return job_of(given)
     except SpecError as error:
-        if isinstance(given, (str, os.PathLike)) and Path(given).suffix not in (".yaml", ".yml", ".json") and "\n" not in str(given):
-            raise UsageError(f"command: a text is the file of a job, and {os.fspath(given)!r} is none: a program is a list, "
-                             f"{shlex.split(os.fspath(given))!r}") from error
+        if isinstance(given, str) and "\n" not in given and _is_no_job(Path(given)):
+            raise UsageError(f"command: a text is the file of a job, and {given!r} is none: a program is a list, "
+                             f"{given.split()!r}") from error
         raise
+
+
+def _is_no_job(path: Path) -> bool:
+    """There is no such file, and its name is none of a job's; or it is a program."""
+    if path.is_file():
+        return os.access(path, os.X_OK)
+    return path.suffix not in (".yaml", ".yml", ".json")
 
 
 def _assignments(env: Mapping[str, str]) -> list[str]:
