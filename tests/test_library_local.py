@@ -257,12 +257,21 @@ except KeyError as error:
 def test_python_command_that_is_no_list(python):
     run = python("""
 for command, says in (("hostname", "a program is a list, ['hostname']"), ("./app --x", "a program is a list, ['./app', '--x']"),
-                      ("/bin/ls", "a program is a list, ['/bin/ls']"), (["echo", 3], "command: expected a text, got 3")):
+                      ("/bin/ls", "a program is a list, ['/bin/ls']"), ("it's", "a program is a list"), (["echo", 3], "command: expected a text, got 3")):
     try:
         drarun.run_local(command, program=PROGRAM)
         assert False, command
     except drarun.UsageError as error:
         assert says in str(error), error
+import pathlib, tempfile
+with tempfile.TemporaryDirectory() as folder:
+    path = pathlib.Path(folder, "train")
+    path.write_text("spec: {image: i, comand: [true]}")
+    try:
+        drarun.run_local(str(path), program=PROGRAM)
+        assert False, path
+    except drarun.SpecError as error:
+        assert str(path) in str(error), error
 """)
     assert (run.returncode, run.stderr) == (0, ""), run
 
@@ -290,6 +299,7 @@ def output(job, **options):
 own = {"spec": {"template": {"spec": {"containers": [{"name": "a", "image": "i", "command": ["pwd"], "workingDir": "/usr"}]}}}}
 assert output(own) == "/usr\\n"
 assert output(job(command=["sh", "-c", "cat $DRARUN_HOSTFILE"], launch="mpirun", workers=2)).count("\\n") == 2
+assert output(job(command=["sh", "-c", "echo $RANK"], workers=2), options=["-n", "3"]).count("\\n") == 3  # as beside a command
 try:
     drarun.run_local(job(command=["sleep", "1000"], timeouts={"total": "1s"}), program=PROGRAM)
     assert False, "it ended"

@@ -36,12 +36,12 @@ struct drarun_local_options {
     enum drarun_loglevel level; /* highest level that log receives; 0 is errors */
     long long timeout_ms;       /* the job's timeout, kind DRARUN_ERR_TIMEOUT; 0: none */
     /* A job to run here, as `drarun run --local` runs it: its image, its claims and what only a
-     * cluster has do not count. With a command, ranks, workers or launch it supplies the ones that
-     * are not given, the CPU binding and the environment (plain values only). Its workers count
-     * only if ranks is not set either. Of its devices only the number of GPUs counts, as ranks per
-     * worker if it sets none. If the spec has several roles, each runs its own command on its own
-     * workers: ranks, workers, launch and a command are then rejected; env and directory apply to
-     * all roles. NULL: none */
+     * cluster has do not count. With a command, ranks, workers, launch or more it supplies the
+     * ones that are not given, the CPU binding and the environment (plain values only). Its workers
+     * count only if ranks is not set either. Of its devices only the number of GPUs counts, as
+     * ranks per worker if it sets none. If the spec has several roles, each runs its own command on
+     * its own workers: ranks, workers, launch and a command are then rejected; env and directory
+     * apply to all roles. NULL: none */
     const struct drarun_spec *spec;
 };
 DRARUN_DEFINE_INIT(drarun_local_options)

@@ -56,11 +56,13 @@ static bool is_owner(const struct drarun_local *local)
 
 /* ---- its command line ---- */
 
-/* The job goes to drarun as it is: nothing of it is replaced, or it has several roles. */
+/* The job goes to drarun as it is: nothing of it is replaced, which further options may do, too; or
+ * it has several roles. */
 static bool is_whole(const char *const *command, const struct drarun_local_options *o)
 {
-    return o->spec &&
-           (o->spec->job.role_count > 1 || (!command && !o->ranks && !o->workers && !o->launch));
+    bool more = o->more && o->more[0];
+    return o->spec && (o->spec->job.role_count > 1 ||
+                       (!command && !o->ranks && !o->workers && !o->launch && !more));
 }
 
 static int check_whole(const char *const *command, const struct drarun_local_options *o,
