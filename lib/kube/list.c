@@ -141,6 +141,16 @@ static void gather(struct kube_listing *l, const struct kube_answer *answer)
         listing_fail(l, &why);
 }
 
+/* The next one may be larger again: large objects are mostly few. */
+static void take_page(struct kube_listing *l, const struct kube_answer *answer)
+{
+    l->page_size = l->page_size < KUBE_PAGE / 2 ? 2 * l->page_size : KUBE_PAGE;
+    if (l->pages)
+        hand_on(l, answer);
+    else
+        gather(l, answer);
+}
+
 static void on_page(const struct kube_answer *answer, const struct drarun_error *err, void *arg)
 {
     struct kube_listing *l = arg;
@@ -151,10 +161,8 @@ static void on_page(const struct kube_answer *answer, const struct drarun_error 
         ask_for_less(l);
     else if (err)
         listing_end(l, answer, err);
-    else if (l->pages)
-        hand_on(l, answer);
     else
-        gather(l, answer);
+        take_page(l, answer);
 }
 
 static int ask(struct kube_listing *l, struct drarun_error *err)

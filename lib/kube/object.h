@@ -13,7 +13,8 @@ struct kube_select {
     const char *fields; /* fieldSelector; NULL: all */
     bool metadata_only; /* PartialObjectMetadata, without what the objects say */
     /* For lists of what anybody may have written, in a program that has a limit of memory: */
-    void (*trim)(json_t *object); /* removes what is not read, page by page; implies small_pages */
+    void (*trim)(json_t *object); /* removes what is not read, page by page; implies small_pages.
+                                     Not of kube_list_pages */
     bool small_pages;             /* KUBE_SMALL_PAGE bytes at most, unless one object is larger */
 };
 
