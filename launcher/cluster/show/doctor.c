@@ -409,9 +409,12 @@ static void check_role(struct look *l, const char *change)
         findings_add(l->findings, "account", FINDING_WARNING, change,
                      "the launcher's account has no Role " INSTALL_ACCOUNT " in namespace %s",
                      namespace);
+    else if (rc == -EACCES)
+        findings_add(l->findings, "account", FINDING_OK, NULL,
+                     "namespace %s has the launcher's account; its Role may not be read by you",
+                     namespace);
     else if (rc < 0)
-        findings_add(l->findings, "account", FINDING_UNKNOWN,
-                     rc == -EACCES ? "ask somebody who may read Roles to run drarun doctor" : NULL,
+        findings_add(l->findings, "account", FINDING_UNKNOWN, NULL,
                      "the launcher's account is there; whether its Role is this version's: %s",
                      rc == -ENOMEM ? "out of memory" : err.text);
     else if (lacking.count)
@@ -426,6 +429,18 @@ static void check_role(struct look *l, const char *change)
     buf_done(&words);
 }
 
+static void add_pull_secrets(const json_t *account, struct buf *command)
+{
+    size_t i;
+    json_t *each;
+    json_array_foreach(json_object_get(account, "imagePullSecrets"), i, each)
+    {
+        const char *name = json_string_value(json_object_get(each, "name"));
+        if (name)
+            buf_printf(command, " --image-pull-secret %s", name);
+    }
+}
+
 static void check_account(struct look *l)
 {
     const struct kube_target target = {.resource = &kube_service_accounts,
@@ -433,9 +448,11 @@ static void check_account(struct look *l)
                                        .name = INSTALL_ACCOUNT};
     struct drarun_error err = {0};
     struct buf change = BUF_INIT;
-    int rc = cluster_get(l->cluster, &target, NULL, &err);
-    buf_printf(&change, "drarun install -n %s | kubectl apply --server-side -f -",
-               l->cluster->namespace);
+    CLEANUP(json_decrefp) json_t *account = NULL;
+    int rc = cluster_get(l->cluster, &target, &account, &err);
+    buf_printf(&change, "drarun install -n %s", l->cluster->namespace);
+    add_pull_secrets(account, &change); /* which applying without them would take away */
+    buf_add_str(&change, " | kubectl apply --server-side -f -");
     if (rc == 0)
         check_role(l, change.data);
     else
