@@ -200,6 +200,10 @@ def test_uninstall_without_the_rights(source):
         refused = uninstall(**somebody)
         assert refused.returncode != 0 and f"cannot remove 2 of the installed files, such as {where}/drarun" in " ".join(refused.stderr.split()), refused
         assert manifest.exists() and len(list(where.iterdir())) == 2
+        if somebody:  # who may not even look
+            where.chmod(0o700)
+            refused = uninstall(**somebody)
+            assert refused.returncode != 0 and "cannot remove 3 of the installed files" in " ".join(refused.stderr.split()), refused
         where.chmod(0o755)
         assert uninstall().returncode == 0
         assert not manifest.exists() and not list(where.iterdir())
