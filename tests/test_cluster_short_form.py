@@ -57,7 +57,7 @@ def test_references_in_words_and_values(jobs):
     variables = [{"name": "FOO", "value": "foo"}, {"name": "BAR", "value": "$(FOO)-$(MAPPED)"},
                  {"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]
     command = ["echo", "v=$(FOO)", "$(BAR)", "$(MAPPED)", "$(POD)", "$(RANK)/$(WORLD_SIZE)", "$$(FOO)", "$(NONE)"]
-    for options, last in ([], "{}$"), (["--", "$(RANK)$$"], "$(RANK)$$"):
+    for options, last in ([], "{}$"), (["--replace", "--", "$(RANK)$$"], "$(RANK)$$"):
         result = jobs.run(*options, image="localhost/busybox:1", workers=2, ranksPerWorker=2, variables=variables,
                           envFrom=[{"configMapRef": {"name": "words"}}], command=command, args=["$(RANK)$$"]).ok()
         lines = sorted(line.split("] ", 1)[-1] for line in result.out.splitlines())
