@@ -293,8 +293,9 @@ bool record_find(const struct record *r, unsigned wave, const char *const names[
     if (!line)
         return false;
     const char *outcome = text_at(line, "outcome");
+    const json_t *busbw = json_object_get(line, "busbw");
     *ret_answer = (struct accept_answer){
-        .outcome = ACCEPT_NOT_RUN, .busbw = json_number_value(json_object_get(line, "busbw"))};
+        .outcome = ACCEPT_NOT_RUN, .ran = !!busbw, .busbw = json_number_value(busbw)};
     for (size_t i = 0; i < ARRAY_LEN(outcome_names); i++)
         if (strcmp(outcome, outcome_names[i]) == 0)
             ret_answer->outcome = (enum accept_outcome)i;
@@ -310,7 +311,7 @@ int record_add(struct record *r, unsigned wave, const char *const names[2],
     json_t *line =
         json_pack("{s:s, s:i, s:s, s:s*, s:s}", "kind", "test", "wave", (int)wave, "node", names[0],
                   "partner", names[1], "outcome", outcome_names[answer->outcome]);
-    if (answer->outcome == ACCEPT_MEASURED || answer->busbw > 0)
+    if (answer->outcome == ACCEPT_MEASURED || answer->ran)
         json_object_set_new(line, "busbw", json_real(answer->busbw));
     if (answer->reason[0])
         json_object_set_new(line, "reason", json_string(answer->reason));

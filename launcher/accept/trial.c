@@ -67,6 +67,7 @@ static void judge_devices(const struct result_faults *faults, double busbw,
         give(ret, ACCEPT_FAILED, reason);
     else
         give(ret, ACCEPT_MEASURED, "");
+    ret->ran = true;
     ret->busbw = busbw;
     snprintf(ret->not_looked, sizeof ret->not_looked, "%s",
              faults->known ? faults->not_looked
@@ -78,6 +79,8 @@ static bool says_no(const struct result *r, struct accept_answer *ret)
 {
     CLEANUP(strlist_done) struct strlist ranks = STRLIST_INIT;
     char reason[ACCEPT_REASON];
+    const struct result_row *row;
+    const struct result_half *best = result_peak(r, &row);
     if (result_wrong(r) > 0 || r->wrong_rows > 0) {
         result_wrong_ranks(r, &ranks);
         snprintf(reason, sizeof reason, "its data was wrong%s%.180s%s", ranks.count ? ": " : "",
@@ -89,6 +92,8 @@ static bool says_no(const struct result *r, struct accept_answer *ret)
     else
         return false;
     give(ret, ACCEPT_FAILED, reason);
+    ret->ran = true;
+    ret->busbw = best ? best->busbw : 0;
     return true;
 }
 

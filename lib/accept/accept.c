@@ -145,7 +145,7 @@ static bool is_job_at_fault(const struct accept *a)
     size_t failed = 0;
     for (size_t i = 0; i < a->test_count; i++) {
         const struct accept_answer *answer = &a->tests[i].answer;
-        if (answer->outcome == ACCEPT_MEASURED || answer->busbw > 0)
+        if (answer->outcome == ACCEPT_MEASURED || answer->ran)
             return false;
         failed += answer->outcome == ACCEPT_FAILED;
     }

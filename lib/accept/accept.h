@@ -35,7 +35,8 @@ enum accept_outcome {
 
 struct accept_answer {
     enum accept_outcome outcome;
-    double busbw; /* GB/s, when measured; above 0 also when it failed, but came to a figure */
+    bool ran;     /* when failed: it came to figures all the same */
+    double busbw; /* GB/s, when measured, or when it ran */
     char reason[ACCEPT_REASON];
     char not_looked[ACCEPT_REASON]; /* at what the test could not look, for people; "" */
 };

@@ -62,12 +62,15 @@ static void test_wrong_data_fails(void **state)
                    "drarun: rank 1 on worker 1 (b) exited with status 1 after 5 ms\n");
     assert_string_equal(answer.reason, "its data was wrong: rank 1 on b (NVIDIA B200 0000:8f:00): "
                                        "7 elements");
+    assert_true(answer.ran); /* the job is not to blame */
     answer = judge(1, TABLE("0") "# Avg bus bandwidth    : 0.17 FAILED\n", "drarun: x\n");
     assert_string_equal(answer.reason, "the average, 0.17 GB/s, is below what the benchmark was "
                                        "told to reach");
+    assert_true(answer.ran);
     answer = judge(0, "hello\n", "");
     assert_int_equal(answer.outcome, ACCEPT_FAILED);
     assert_non_null(strstr(answer.reason, "no figure"));
+    assert_false(answer.ran);
 }
 
 /* A test that ends with 0 all the same, as behind a pipe. */
@@ -110,7 +113,7 @@ static void test_errors_of_devices(void **state)
     assert_string_equal(answer.reason, "errors were counted while it ran: n1: mlx5_0 port 1 "
                                        "symbol_error +3, and others");
     assert_string_equal(answer.not_looked, "GPUs: no NVML in the image");
-    assert_true(answer.busbw > 0.299); /* it came to a figure */
+    assert_true(answer.ran && answer.busbw > 0.299);
 }
 
 static void test_end_of_a_job(void **state)
@@ -302,6 +305,13 @@ static void test_record_goes_on(void **state)
     record_free(record);
     record = open_again(&bed, false);
     assert_true(found(record, 2, "n0", "n1") == 7);
+    const char *again[2] = {"n0", NULL};
+    struct accept_answer ran = {.outcome = ACCEPT_FAILED, .ran = true}, read;
+    struct drarun_error err = {0};
+    assert_int_equal(record_add(record, 3, again, &ran, &err), 0);
+    record_free(record);
+    record = open_again(&bed, false);
+    assert_true(record_find(record, 3, again, &read) && read.ran);
     record_free(record);
     record = open_again(&bed, true);
     assert_int_equal(record_known(record), 0);
