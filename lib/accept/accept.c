@@ -443,7 +443,7 @@ static int after_pairs_again(struct accept *a, struct drarun_error *err)
 
 /* ---- waves ---- */
 
-/* It passed alone, had others to be paired with, and was measured with none. */
+/* It passed alone, and was measured with none of the others. */
 static void leave_unpaired(struct accept_node *node)
 {
     char why[ACCEPT_REASON];
@@ -463,7 +463,7 @@ static void finish(struct accept *a)
             continue;
         if (a->doubted[i])
             suspect(node);
-        else if (node->pairs == 0 && a->rounds > 0)
+        else if (node->pairs == 0 && !a->options.alone_only && a->count > 1)
             leave_unpaired(node);
         else
             node->reason[0] = '\0';

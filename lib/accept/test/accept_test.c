@@ -317,6 +317,12 @@ static void of_two_the_slower_is_suspect(void **state)
     struct accept *a = play(&p);
     assert_node(a, 0, ACCEPT_SUSPECT, " % below the only other, 3");
     assert_node(a, 0, ACCEPT_SUSPECT, "; no third node tells which of two it is");
+    assert_node(a, 1, ACCEPT_UNKNOWN, "passed alone; no pair could be run: no partner was left");
+    accept_free(a);
+    p = play_of(2, 3);
+    p.speed[0] = 0.25;
+    p.options.alone_only = true;
+    a = play(&p);
     assert_node(a, 1, ACCEPT_PASSED, "");
     accept_free(a);
     p = play_of(2, 3);
