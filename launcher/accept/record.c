@@ -294,8 +294,10 @@ bool record_find(const struct record *r, unsigned wave, const char *const names[
         return false;
     const char *outcome = text_at(line, "outcome");
     const json_t *busbw = json_object_get(line, "busbw");
-    *ret_answer = (struct accept_answer){
-        .outcome = ACCEPT_NOT_RUN, .ran = !!busbw, .busbw = json_number_value(busbw)};
+    *ret_answer = (struct accept_answer){.outcome = ACCEPT_NOT_RUN,
+                                         .ran = !!busbw,
+                                         .refused = json_is_true(json_object_get(line, "refused")),
+                                         .busbw = json_number_value(busbw)};
     for (size_t i = 0; i < ARRAY_LEN(outcome_names); i++)
         if (strcmp(outcome, outcome_names[i]) == 0)
             ret_answer->outcome = (enum accept_outcome)i;
@@ -313,6 +315,8 @@ int record_add(struct record *r, unsigned wave, const char *const names[2],
                   "partner", names[1], "outcome", outcome_names[answer->outcome]);
     if (answer->outcome == ACCEPT_MEASURED || answer->ran)
         json_object_set_new(line, "busbw", json_real(answer->busbw));
+    if (answer->refused)
+        json_object_set_new(line, "refused", json_true());
     if (answer->reason[0])
         json_object_set_new(line, "reason", json_string(answer->reason));
     if (answer->not_looked[0])

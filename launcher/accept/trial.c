@@ -192,6 +192,7 @@ int trial_judge(int status, const char *out, size_t length, const char *said,
                    status == 128 + SIGINT || status == 128 + SIGTERM;
     if (not_run || !judge_words(out, length, ret))
         give(ret, not_run ? ACCEPT_NOT_RUN : ACCEPT_FAILED, why);
+    ret->refused = status == error_exit_status(DRARUN_ERR_PREFLIGHT);
     return 0;
 }
 

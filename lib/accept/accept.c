@@ -139,7 +139,8 @@ static void leave_unknown(struct accept_node *node, const char *why)
              before[0] ? "; the first time it was not well: " : "", before);
 }
 
-/* Two or more, and none came to a figure: it is the job that is wrong, and no node. */
+/* More than half of the wave, two or more, and none came to a figure: it is the job that is wrong,
+ * and no node. */
 static bool is_job_at_fault(const struct accept *a)
 {
     size_t failed = 0;
@@ -147,16 +148,16 @@ static bool is_job_at_fault(const struct accept *a)
         const struct accept_answer *answer = &a->tests[i].answer;
         if (answer->outcome == ACCEPT_MEASURED || answer->ran)
             return false;
-        failed += answer->outcome == ACCEPT_FAILED;
+        failed += answer->outcome == ACCEPT_FAILED && !answer->refused;
     }
-    return failed > 1;
+    return failed > 1 && 2 * failed > a->test_count;
 }
 
 static void leave_all_unknown(struct accept *a)
 {
     for (size_t i = 0; i < a->test_count; i++) {
         const struct accept_answer *answer = &a->tests[i].answer;
-        bool failed = answer->outcome == ACCEPT_FAILED;
+        bool failed = answer->outcome == ACCEPT_FAILED && !answer->refused;
         snprintf(a->nodes[a->tests[i].node].reason, ACCEPT_REASON, "%s%.190s",
                  failed ? "no node ran this job: look at the job first: " : "", answer->reason);
     }

@@ -12,8 +12,8 @@
  * What comes next depends on the answers alone and not on their order or time: a caller that keeps
  * them can continue after a break by giving them again. Slow is what is below a floor, or a tenth
  * (or what `slower` says) below the median of all that ran beside it, of at least five; of fewer,
- * without a floor, what is below half (median.h). Where no node ran its test alone, nothing is said
- * of any. Pure; one thread at a time. */
+ * without a floor, what is below half (median.h). Where more than half failed alone and none came
+ * to figures, the job is at fault and nothing is said of any. Pure; one thread at a time. */
 #ifndef DRARUN_LIB_ACCEPT_H
 #define DRARUN_LIB_ACCEPT_H
 
@@ -36,6 +36,7 @@ enum accept_outcome {
 struct accept_answer {
     enum accept_outcome outcome;
     bool ran;     /* when failed: it came to figures all the same */
+    bool refused; /* when failed: by what a worker found on its node, before the program ran */
     double busbw; /* GB/s, when measured, or when it ran */
     char reason[ACCEPT_REASON];
     char not_looked[ACCEPT_REASON]; /* at what the test could not look, for people; "" */

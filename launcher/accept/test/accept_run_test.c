@@ -132,7 +132,9 @@ static void test_end_of_a_job(void **state)
     assert_int_equal(judge(75, "", "drarun: no room\n").outcome, ACCEPT_NOT_RUN);
     assert_int_equal(judge(-9, "", "").outcome, ACCEPT_NOT_RUN);
     assert_int_equal(judge(70, "", "drarun: worker 1 was lost\n").outcome, ACCEPT_FAILED);
-    assert_int_equal(judge(76, "", "drarun: worker 0: its NIC is down\n").outcome, ACCEPT_FAILED);
+    assert_false(answer.refused);
+    answer = judge(76, "", "drarun: worker 0: its NIC is down\n");
+    assert_true(answer.outcome == ACCEPT_FAILED && answer.refused);
     assert_string_equal(judge(1, "", "no mark").reason, "the job ended without a word");
     struct drarun_error fatal = {0};
     assert_int_equal(trial_judge(65, "", 0, "drarun: a.json:1: no\n", &answer, &fatal), -EINVAL);
@@ -306,12 +308,12 @@ static void test_record_goes_on(void **state)
     record = open_again(&bed, false);
     assert_true(found(record, 2, "n0", "n1") == 7);
     const char *again[2] = {"n0", NULL};
-    struct accept_answer ran = {.outcome = ACCEPT_FAILED, .ran = true}, read;
+    struct accept_answer ran = {.outcome = ACCEPT_FAILED, .ran = true, .refused = true}, read;
     struct drarun_error err = {0};
     assert_int_equal(record_add(record, 3, again, &ran, &err), 0);
     record_free(record);
     record = open_again(&bed, false);
-    assert_true(record_find(record, 3, again, &read) && read.ran);
+    assert_true(record_find(record, 3, again, &read) && read.ran && read.refused);
     record_free(record);
     record = open_again(&bed, true);
     assert_int_equal(record_known(record), 0);

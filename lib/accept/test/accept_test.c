@@ -22,7 +22,9 @@ struct play {
     uint32_t path[2];        /* slow with each other; equal: none */
     double noise, not_run;   /* parts */
     bool pairs_not_run;
+    size_t busy;    /* the first of them: not run */
     bool all_crash; /* the job itself is wrong */
+    bool refused;   /* by what each node's devices are */
     bool ran;       /* and comes to figures all the same */
     struct accept_options options;
     uint64_t random;
@@ -50,13 +52,14 @@ static struct accept_answer answer_of(struct play *p, const struct accept_test *
     double speed = p->speed[t->node];
     if (!alone && p->speed[t->partner] < speed)
         speed = p->speed[t->partner];
-    if (p->all_crash) {
+    if (p->all_crash && t->node >= p->busy) {
         answer.outcome = ACCEPT_FAILED;
+        answer.refused = p->refused;
         answer.ran = p->ran;
         snprintf(answer.reason, sizeof answer.reason, "rank 0 exited with status 127");
         return answer;
     }
-    if (draw(p) < p->not_run || (p->pairs_not_run && !alone)) {
+    if (t->node < p->busy || draw(p) < p->not_run || (p->pairs_not_run && !alone)) {
         answer.outcome = ACCEPT_NOT_RUN;
         snprintf(answer.reason, sizeof answer.reason, "preempted");
         return answer;
@@ -365,6 +368,22 @@ static void a_wrong_job_names_no_node(void **state)
     a = play(&p);
     assert_node(a, 0, ACCEPT_BAD, "alone, twice: rank 0 exited with status 127");
     accept_free(a);
+    p = play_of(2, 1);
+    p.all_crash = p.refused = true;
+    a = play(&p);
+    assert_node(a, 1, ACCEPT_BAD, "alone, twice: rank 0 exited with status 127");
+    accept_free(a);
+    for (p = play_of(20, 1), p.busy = 8; p.busy < 20; p.busy++) { /* nobody knows of those */
+        p.all_crash = true;
+        p.waves = 0;
+        a = play(&p);
+        assert_node(a, 0, ACCEPT_UNKNOWN, "preempted");
+        if (p.busy < 10)
+            assert_node(a, 19, ACCEPT_UNKNOWN, "no node ran this job: ");
+        else
+            assert_node(a, 19, ACCEPT_BAD, "alone, twice: rank 0 exited with status 127");
+        accept_free(a);
+    }
     p = play_of(1, 1); /* of one nobody can tell */
     p.all_crash = true;
     a = play(&p);
