@@ -140,6 +140,11 @@ static int least(size_t a, int b)
     return a < (size_t)b ? (int)a : b;
 }
 
+static bool begins(const char *line, const char *words)
+{
+    return strncmp(line, words, strlen(words)) == 0;
+}
+
 /* The last report of drarun's, "rank 3 on worker 0 (x) exited with status 1 after 5 ms", and the
  * last line of the rank's that follows it. */
 static void take_reason(const char *said, char text[ACCEPT_REASON])
@@ -148,10 +153,10 @@ static void take_reason(const char *said, char text[ACCEPT_REASON])
     const char *report = NULL, *word = NULL;
     for (const char *line = said; line; line = strchr(line, '\n')) {
         line += *line == '\n';
-        if (strncmp(line, MARK, strlen(MARK)) == 0) {
+        if (begins(line, MARK)) {
             report = line + strlen(MARK);
             word = NULL;
-        } else if (report && strncmp(line, rank, strlen(rank)) == 0) {
+        } else if (report && begins(line, rank)) {
             word = line + strlen(rank);
         }
     }
@@ -196,25 +201,35 @@ int trial_judge(int status, const char *out, size_t length, const char *said,
     return 0;
 }
 
-/* Of drarun's own lines, behind its name; NULL: there is none. */
-static const char *last_line_with(const char *said, const char *words)
+/* Of drarun's own lines the last that says what it waits for, behind its name; NULL: there is
+ * none. */
+static const char *last_wait(const char *said)
 {
     const char *last = NULL;
     for (const char *line = said; line; line = strchr(line, '\n')) {
         line += *line == '\n';
-        const char *at = strstr(line, words);
-        if (!at)
-            break;
-        if (strncmp(line, MARK, strlen(MARK)) == 0 && at < line + strcspn(line, "\n"))
-            last = line + strlen(MARK);
+        if (!begins(line, MARK))
+            continue;
+        const char *words = line + strlen(MARK);
+        if (begins(words, "waiting") || begins(words, "the launcher does not start: "))
+            last = words;
     }
     return last;
+}
+
+/* The wait that an image's pull was when the time was over; NULL: it was for something else, or a
+ * rank had printed already. */
+static const char *last_pull(size_t length, const char *said)
+{
+    const char *wait = length == 0 ? last_wait(said) : NULL;
+    const char *at = wait ? strstr(wait, PULLING) : NULL;
+    return at && at < wait + strcspn(wait, "\n") ? wait : NULL;
 }
 
 void trial_judge_late(size_t length, const char *said, int64_t limit_ms, struct accept_answer *ret)
 {
     char limit[32], text[ACCEPT_REASON];
-    const char *pull = length == 0 ? last_line_with(said, PULLING) : NULL;
+    const char *pull = last_pull(length, said);
     duration_format(limit_ms, limit, sizeof limit);
     if (pull)
         snprintf(text, sizeof text, "no rank had printed anything after %s: %.*s", limit,

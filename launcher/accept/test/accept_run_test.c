@@ -145,15 +145,27 @@ static void test_end_of_a_job(void **state)
 static void test_end_that_comes_late(void **state)
 {
     static const char pulls[] =
-        "drarun: waiting for 2 pods\ndrarun: image x:1 of the ranks is being pulled\n"
+        "drarun: waiting 2 s for 2 workers (0-1): its pod does not exist yet\n"
+        "drarun: waiting 9 s for 1 worker (1): image x:1 of the ranks is being pulled\n"
         "drarun: interrupted: the job ended by SIGTERM\n";
     struct accept_answer answer = {0};
     (void)state;
     trial_judge_late(0, pulls, 900000, &answer);
     assert_int_equal(answer.outcome, ACCEPT_NOT_RUN);
     assert_string_equal(answer.reason,
-                        "no rank had printed anything after 15 min: image x:1 of the "
-                        "ranks is being pulled");
+                        "no rank had printed anything after 15 min: waiting 9 s for 1 worker "
+                        "(1): image x:1 of the ranks is being pulled");
+    trial_judge_late(0,
+                     "drarun: waiting for the launcher to start: image a:1 is being pulled\n"
+                     "drarun: the launcher does not start: image a:1 is being pulled\n",
+                     900000, &answer);
+    assert_int_equal(answer.outcome, ACCEPT_NOT_RUN);
+    trial_judge_late(0,
+                     "drarun: waiting 9 s for 1 worker (1): image x:1 of the ranks is being "
+                     "pulled\ndrarun: waiting: worker 1 (n1) does not answer\n",
+                     900000, &answer); /* it was pulled, and its agent hangs */
+    assert_int_equal(answer.outcome, ACCEPT_FAILED);
+    assert_string_equal(answer.reason, "it had not ended after 15 min");
     trial_judge_late(7, pulls, 900000, &answer); /* it was pulled, and the ranks hang */
     assert_int_equal(answer.outcome, ACCEPT_FAILED);
     assert_string_equal(answer.reason, "it had not ended after 15 min");
