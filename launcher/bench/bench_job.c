@@ -372,6 +372,7 @@ static void set_rest(const struct bench_choice *choice, json_t *spec)
     json_object_del(spec, "launch"); /* the ranks are ours: not mpirun's, nor torchrun's */
     json_object_del(spec, "slots");  /* and start no others */
     json_object_del(spec, "oversubscribe");
+    json_object_del(spec, "success"); /* whichever rank fails says so with its status */
     if (strcmp(choice->hang_after, "0") != 0) {
         json_object_set_new(spec, "hangAfter", json_string(choice->hang_after));
         json_object_set_new(spec, "onHang", json_string("fail"));

@@ -234,8 +234,8 @@ static void test_of_a_file(void **state)
     strlist_add(&choice.tolerations, "odd=:NoExecute");
     CLEANUP(json_decrefp)
     json_t *base = base_of(
-        "{\"workers\":3,\"launch\":\"mpirun\",\"slots\":2,\"oversubscribe\":true,\"network\":"
-        "\"rdma\",\"devices\":{\"gpus\":{"
+        "{\"workers\":3,\"launch\":\"mpirun\",\"slots\":2,\"oversubscribe\":true,\"success\":"
+        "\"rank0\",\"network\":\"rdma\",\"devices\":{\"gpus\":{"
         "\"count\":8,\"class\":\"g\",\"selector\":\"s\"},\"nics\":{\"count\":2,\"class\":\"n\"}},"
         "\"nccl\":{\"profile\":\"auto\",\"env\":{\"X\":\"1\"}},\"template\":{\"spec\":{"
         "\"hostNetwork\":true,\"tolerations\":[{\"key\":\"own\"}],\"containers\":[{\"image\":\"i\","
@@ -251,6 +251,7 @@ static void test_of_a_file(void **state)
     expect(job, "launch", "(missing)");
     expect(job, "slots", "(missing)");
     expect(job, "oversubscribe", "(missing)");
+    expect(job, "success", "(missing)"); /* else wrong data of rank 1 would end with 0 */
     expect(job, "network", "\"rdma\"");
     expect(job, "devices.gpus", "{\"count\":4,\"class\":\"g\",\"selector\":\"s\"}");
     expect(job, "devices.nics", "{\"count\":2,\"resource\":\"rdma/hca\"}");
