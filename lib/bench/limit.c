@@ -254,6 +254,58 @@ static bool take_group(const struct result *r, size_t groups, struct result_rank
     return count * groups == r->rank_count;
 }
 
+static int compare_groups(const void *a, const void *b)
+{
+    unsigned x = ((const struct result_rank *)a)->group, y = ((const struct result_rank *)b)->group;
+    return (x > y) - (x < y);
+}
+
+static int compare_ranks(const void *a, const void *b)
+{
+    size_t x = ((const struct host *)a)->ranks, y = ((const struct host *)b)->ranks;
+    return (x > y) - (x < y);
+}
+
+/* The hosts of the group that begins there, by how many of its ranks they have. */
+static struct host *hosts_at(struct result_rank *ranks, size_t count, size_t *ret_length,
+                             size_t *ret_hosts)
+{
+    size_t length = 1;
+    while (length < count && ranks[length].group == ranks[0].group)
+        length++;
+    const struct result group = {.ranks = ranks, .rank_count = length};
+    struct host *hosts = hosts_of(&group, ret_hosts);
+    if (hosts)
+        qsort(hosts, *ret_hosts, sizeof *hosts, compare_ranks);
+    *ret_length = length;
+    return hosts;
+}
+
+/* Whether each group lies on as many hosts, with as many ranks on each: one may be within a host
+ * where another one is between two. ranks: the result's. */
+static bool lie_alike(const struct result *r, struct result_rank *ranks)
+{
+    size_t count = 0, length = 0;
+    bool alike = true;
+    memcpy(ranks, r->ranks, r->rank_count * sizeof *ranks);
+    qsort(ranks, r->rank_count, sizeof *ranks, compare_groups);
+    cleanup_free struct host *first = NULL;
+    for (size_t from = 0, hosts = 0; alike && from < r->rank_count; from += length) {
+        cleanup_free struct host *own =
+            hosts_at(ranks + from, r->rank_count - from, &length, &hosts);
+        if (!own)
+            return false;
+        if (!first) {
+            first = TAKE_PTR(own);
+            count = hosts;
+        }
+        alike = from == 0 || hosts == count;
+        for (size_t i = 0; from > 0 && alike && i < count; i++)
+            alike = own[i].ranks == first[i].ranks;
+    }
+    return alike;
+}
+
 static void of_shape(const struct run *run, const struct shape *s,
                      const struct known_machine *machine, const struct limit_given *given,
                      struct limit *limit)
@@ -286,10 +338,14 @@ void limit_of(const struct run *run, const struct known_machine *machine,
         unknown(ret_limit, "out of memory");
         return;
     }
+    bool lie = groups < 2 || lie_alike(&run->result, ranks);
     bool alike = take_group(&run->result, groups, ranks, &group);
     const struct shape s = {group.rank_count, result_hosts(&group), group.collective};
-    if (alike)
+    if (alike && lie)
         of_shape(run, &s, machine, given, &limit);
+    else if (alike)
+        unknown(&limit, "groups that lie on hosts in different ways ran side by side "
+                        "(NCCL_TESTS_SPLIT)");
     else
         unknown(&limit, "groups of different numbers of ranks ran side by side (NCCL_TESTS_SPLIT)");
     size_t length = strlen(limit.why);

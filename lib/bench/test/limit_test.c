@@ -160,6 +160,7 @@ static void test_groups_side_by_side(void **state)
         struct limit_given given;
         double gbs;
         const char *why;
+        unsigned per_host; /* 0: 8 */
     } cases[] = {
         {"all_reduce", 1, 8, 0, {0}, 50, "1 NIC of 400 Gb/s a host (a NIC for each GPU), as m"},
         {"all_reduce", 1, 8, 0, {.nics = 4}, 25, "0.5 NICs of 400 Gb/s a host (--nics, --nic-"},
@@ -171,20 +172,25 @@ static void test_groups_side_by_side(void **state)
         {"all_reduce", 6, 16, 0, {0}, 0, "groups of different numbers of ranks"},
         {"all_reduce", 1, 16, 0, {0}, 0, "one rank: its bus bandwidth is 0"},
         {"all_reduce", 16, 16, 0, {0}, 400, "8 NICs of 400 Gb/s a host (a NIC for each GPU), as m"},
+        {"all_reduce", 4, 16, 0, {0}, 0, "groups that lie on hosts in different ways", 6},
+        {"all_reduce", 1, 4, 0, {0}, 50, "; the least of 2 hosts, h1, for each of 4 groups", 6},
+        {"all_reduce", 1, 6, 0, {0}, 50, "1 NIC of 400 Gb/s a host (a NIC for each GPU)", 6},
+        {"all_reduce", 3, 16, 0, {0}, 450, "NVLink of 450 GB/s each direction, as m has it, f", 6},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct run run = {0};
         struct limit limit;
+        unsigned per_host = cases[i].per_host ? cases[i].per_host : 8;
         result_init(&run.result);
         result_name_collective(&run.result, cases[i].collective);
-        for (unsigned k = 0; k < 16; k++) {
+        for (unsigned k = 0; k < 2 * per_host; k++) {
             struct result_rank *rank = result_add_rank(&run.result);
             assert_non_null(rank);
             rank->rank = k;
             rank->group = k / cases[i].divide % cases[i].modulo;
             rank->nic_gbit = cases[i].own;
-            snprintf(rank->host, sizeof rank->host, "h%u", k / 8);
+            snprintf(rank->host, sizeof rank->host, "h%u", k / per_host);
         }
         limit_of(&run, &machine, &cases[i].given, &limit);
         if (limit.gbs != cases[i].gbs || !strstr(limit.why, cases[i].why))
