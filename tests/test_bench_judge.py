@@ -265,6 +265,9 @@ def test_wrong_data_has_no_figure(judge, verdicts):
     whose = "".join(f"# Wrong data of        : rank {rank} on host-1 (NVIDIA H200 0000:18:00): 2 elements\n" for rank in range(9, 12))
     result = judge(run.text().replace("# Out of bounds", whose + "# Out of bounds"))
     assert re.search(r"  data      WRONG: rank 9 on \S+ \(NVIDIA H200 .*\): 2 elements\n            rank 10 .*\n            rank 11 ", result.out), result
+    many = "".join(f"# Wrong data of        : rank {rank} on host-0 (NVIDIA H200 0000:18:00): 2 elements\n" for rank in range(9))
+    result = judge(run.text().replace("# Out of bounds", many + "# Out of bounds"))
+    assert re.search(r"            rank 7 .*\n            1 more rank\n", result.out), result
     old = judge(Run(version="2.10", rows=[Row(1024, busbw=111.11, wrong=2.0)]).text())  # has differences, counts only at its end
     assert old.rc == 1 and "data      WRONG" in old.out and "111" not in old.out
     assert "data      not checked" in judge(Run(rows=[Row(8, wrong="N/A")], ended=False).text()).out

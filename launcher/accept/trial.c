@@ -82,7 +82,7 @@ static bool says_no(const struct result *r, struct accept_answer *ret)
     const struct result_row *row;
     const struct result_half *best = result_peak(r, &row);
     if (result_wrong(r) > 0 || r->wrong_rows > 0) {
-        result_wrong_ranks(r, &ranks);
+        result_wrong_ranks(r, RESULT_WRONG_SHOWN, &ranks);
         snprintf(reason, sizeof reason, "its data was wrong%s%.180s%s", ranks.count ? ": " : "",
                  ranks.count ? ranks.items[0] : "", ranks.count > 1 ? ", and others" : "");
     } else if (r->below_least)

@@ -188,20 +188,20 @@ double result_wrong(const struct result *r)
     return sum;
 }
 
-void result_wrong_ranks(const struct result *r, struct strlist *ret_ranks)
+void result_wrong_ranks(const struct result *r, size_t most, struct strlist *ret_ranks)
 {
     size_t count = 0;
     for (size_t i = 0; i < r->rank_count; i++) {
         const struct result_rank *rank = &r->ranks[i];
         bool device = strchr(rank->address, ':'); /* else the backend's name */
-        if (rank->wrong <= 0 || ++count > RESULT_WRONG_SHOWN)
+        if (rank->wrong <= 0 || ++count > most)
             continue;
         strlist_addf(ret_ranks, "rank %u on %s (%s%s%s): %.0f element%s", rank->rank,
                      rank->node[0] ? rank->node : rank->host, rank->model, device ? " " : "",
                      device ? rank->address : "", rank->wrong, rank->wrong == 1 ? "" : "s");
     }
-    if (count > RESULT_WRONG_SHOWN)
-        strlist_addf(ret_ranks, "%zu more ranks", count - RESULT_WRONG_SHOWN);
+    if (count > most)
+        strlist_addf(ret_ranks, "%zu more rank%s", count - most, count - most == 1 ? "" : "s");
 }
 
 const struct result_half *result_peak(const struct result *r, const struct result_row **ret_row)

@@ -144,11 +144,11 @@ const struct result_row *result_latency(const struct result *r);
 size_t result_measured(const struct result *r);
 /* Elements that were wrong; below 0: nothing was checked. */
 double result_wrong(const struct result *r);
-#define RESULT_WRONG_SHOWN 8u /* ranks that people are told of */
+#define RESULT_WRONG_SHOWN 8u /* ranks that a reason or a verdict names */
 
 /* "rank 0 on n1 (NVIDIA B200 0000:8f:00.0): 12 elements" of ranks that received wrong data, into
- * the list, with a word on those beyond RESULT_WRONG_SHOWN. */
-void result_wrong_ranks(const struct result *r, struct strlist *ret_ranks);
+ * the list; of more than `most` with a word on the others. */
+void result_wrong_ranks(const struct result *r, size_t most, struct strlist *ret_ranks);
 /* The half with the highest bus bandwidth, and its row; NULL. */
 const struct result_half *result_peak(const struct result *r, const struct result_row **ret_row);
 /* The better half's at that size; below 0: it was not measured. */

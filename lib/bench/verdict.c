@@ -411,7 +411,7 @@ static void data(const struct verdict *v, struct buf *out)
 {
     static const char *const words[] = {"not checked", "right", "WRONG"};
     CLEANUP(strlist_done) struct strlist ranks = STRLIST_INIT;
-    result_wrong_ranks(&v->run->result, &ranks);
+    result_wrong_ranks(&v->run->result, RESULT_WRONG_SHOWN, &ranks);
     buf_printf(out, "  data      %s%s%s\n", words[v->data], ranks.count ? ": " : "",
                ranks.count ? ranks.items[0] : "");
     for (size_t i = 1; i < ranks.count; i++)

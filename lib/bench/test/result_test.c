@@ -203,6 +203,35 @@ static void test_environment(void **state)
             fail_msg("%s", cases[i].assignment);
 }
 
+static void expect_named(const struct result *r, size_t most, size_t count, const char *last)
+{
+    struct strlist ranks = STRLIST_INIT;
+    result_wrong_ranks(r, most, &ranks);
+    assert_int_equal(ranks.count, count);
+    assert_string_equal(ranks.items[count - 1], last);
+    strlist_done(&ranks);
+}
+
+static void test_ranks_with_wrong_data(void **state)
+{
+    struct result r;
+    (void)state;
+    result_init(&r);
+    for (unsigned i = 0; i < 9; i++) {
+        struct result_rank *rank = result_add_rank(&r);
+        assert_non_null(rank);
+        rank->rank = i;
+        rank->wrong = i + 1;
+        snprintf(rank->host, sizeof rank->host, "a");
+        snprintf(rank->model, sizeof rank->model, "mpi");
+    }
+    expect_named(&r, 7, 8, "2 more ranks");
+    expect_named(&r, 8, 9, "1 more rank");
+    expect_named(&r, 9, 9, "rank 8 on a (mpi): 9 elements");
+    expect_named(&r, SIZE_MAX, 9, "rank 8 on a (mpi): 9 elements");
+    result_done(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -212,6 +241,7 @@ int main(void)
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_not_measured_is_no_number),
         cmocka_unit_test(test_environment),
+        cmocka_unit_test(test_ranks_with_wrong_data),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
