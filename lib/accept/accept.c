@@ -596,24 +596,25 @@ const struct accept_node *accept_nodes(const struct accept *a, size_t *ret_count
     return a->nodes;
 }
 
-static void add_not_compared(size_t results, double floor, const char *what, const char *option,
-                             struct strlist *to)
+/* most: results of a wave that were compared with each other. */
+static void add_not_compared(size_t most, double floor, const char *what, const char *where,
+                             const char *option, struct strlist *to)
 {
-    if (results == 0 || results >= MEDIAN_LEAST || floor > 0)
+    if (most == 0 || most >= MEDIAN_LEAST || floor > 0)
         return;
-    if (results == 1)
-        strlist_addf(to, "the speed of %s: there is one result; give %s", what, option);
+    if (most == 1)
+        strlist_addf(to, "speeds of %s: there is only one result%s; give %s", what, where, option);
     else
-        strlist_addf(to,
-                     "speeds of %s above half of the others': there are only %zu results; give %s",
-                     what, results, option);
+        strlist_addf(
+            to, "speeds of %s above half of the others': there are only %zu results%s; give %s",
+            what, most, where, option);
 }
 
 void accept_not_compared(const struct accept *a, struct strlist *ret_sentences)
 {
     const struct accept_options *o = &a->options;
-    add_not_compared(a->alone, o->floor_alone, "nodes alone", "--min-alone", ret_sentences);
-    add_not_compared(a->paired, o->floor_pair, "pairs", "--min-pair", ret_sentences);
+    add_not_compared(a->alone, o->floor_alone, "nodes alone", "", "--min-alone", ret_sentences);
+    add_not_compared(a->paired, o->floor_pair, "pairs", " in a round", "--min-pair", ret_sentences);
 }
 
 const struct accept_path *accept_paths(const struct accept *a, size_t *ret_count)

@@ -304,7 +304,8 @@ static void what_is_plain_is_named_among_few(void **state)
         a,
         "speeds of nodes alone above half of the others': there are only 4 results; give "
         "--min-alone",
-        "speeds of pairs above half of the others': there are only 2 results; give --min-pair");
+        "speeds of pairs above half of the others': there are only 2 results in a round; give "
+        "--min-pair");
     accept_free(a);
     p = play_of(40, 7);
     a = play(&p);
@@ -334,7 +335,7 @@ static void of_two_the_slower_is_suspect(void **state)
         a,
         "speeds of nodes alone above half of the others': there are only 2 results; give "
         "--min-alone",
-        "the speed of pairs: there is one result; give --min-pair");
+        "speeds of pairs: there is only one result in a round; give --min-pair");
     accept_free(a);
 }
 
