@@ -175,6 +175,18 @@ static int lock(const struct record *r, struct drarun_error *err)
                      r->path);
 }
 
+/* Until it is closed, none but this process looks for a record or begins one: else two that start
+ * together would each begin their own. Without locks on that file system it holds off nobody. */
+static int lock_dir(const struct record *r, struct drarun_error *err)
+{
+    int fd = open(r->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return error_set(err, errno, "%s: %s", r->dir, strerror(errno));
+    while (flock(fd, LOCK_EX) < 0 && errno == EINTR)
+        ;
+    return fd;
+}
+
 /* The newest by name, which begins with its time. 1: found. */
 static int find_unfinished(struct record *r, const json_t *nodes, const json_t *order,
                            struct drarun_error *err)
@@ -272,6 +284,9 @@ int record_open(const char *dir, const struct strlist *names, const json_t *orde
         json_array_append_new(nodes, json_string(names->items[i]));
     snprintf(r->dir, sizeof r->dir, "%s", dir);
     int rc = dirs_make(r->dir, 0755, err);
+    cleanup_close int locked = rc == 0 ? lock_dir(r, err) : -1;
+    if (rc == 0 && locked < 0)
+        rc = locked;
     if (rc == 0 && !again)
         rc = find_unfinished(r, nodes, order, err);
     if (rc == 0)

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -349,6 +350,54 @@ static void test_record_in_use(void **state)
     bed_done(&bed);
 }
 
+#define STARTED 8
+
+/* One that is started with others: 'y' when it has a record of its own. */
+static void start_one(const struct bed *bed, const int start[2], const int said[2],
+                      const int hold[2])
+{
+    struct drarun_error err = {0};
+    struct record *record = NULL;
+    char byte;
+    if (fork() != 0)
+        return;
+    close(start[1]);
+    close(hold[1]);
+    (void)!read(start[0], &byte, 1);
+    byte = record_open(bed->dir, &bed->names, bed->order, false, &record, &err) == 0 ? 'y'
+           : err.code == EBUSY                                                       ? 'n'
+                                                                                     : '?';
+    (void)!write(said[1], &byte, 1);
+    (void)!read(hold[0], &byte, 1);
+    _exit(0);
+}
+
+static void test_records_of_one_moment(void **state)
+{
+    (void)state;
+    struct bed bed = bed_new();
+    int start[2], said[2], hold[2], with_record = 0;
+    assert_true(pipe(start) == 0 && pipe(said) == 0 && pipe(hold) == 0);
+    for (int i = 0; i < STARTED; i++)
+        start_one(&bed, start, said, hold);
+    close(start[1]);
+    for (int i = 0; i < STARTED; i++) {
+        char byte = 0;
+        assert_int_equal(read(said[0], &byte, 1), 1);
+        assert_true(byte == 'y' || byte == 'n');
+        with_record += byte == 'y';
+    }
+    assert_int_equal(with_record, 1);
+    close(hold[1]);
+    for (int i = 0; i < STARTED; i++)
+        wait(NULL);
+    for (int i = 0; i < 2; i++)
+        close(said[i]);
+    close(start[0]);
+    close(hold[0]);
+    bed_done(&bed);
+}
+
 static void test_other_order_begins_anew(void **state)
 {
     (void)state;
@@ -510,6 +559,7 @@ int main(void)
         cmocka_unit_test(test_what_the_operator_says_stays),
         cmocka_unit_test(test_record_goes_on),
         cmocka_unit_test(test_record_in_use),
+        cmocka_unit_test(test_records_of_one_moment),
         cmocka_unit_test(test_other_order_begins_anew),
         cmocka_unit_test(test_history),
         cmocka_unit_test(test_record_that_cannot_be_written),
