@@ -869,6 +869,14 @@ def test_extended_resources_of_a_class(drarun, source, tmp_path):
     nodes[0]["status"]["allocatable"]["nvidia.com/gpu"] = "8"
     result = planned(workers=2, devices=gpus).ok()
     assert "Not predicted: devices of DeviceClass gpu.nvidia.com for nvidia.com/gpu: some nodes have a device plugin" in result.out, result
+    result = planned(workers=3, devices=gpus)
+    assert result.rc == 75 and "worker 2 of 3 has no node: too little nvidia.com/gpu" in result.out, result
+    cluster["items"].append({**nodes[0], "metadata": {"name": "cpus-alone"}, "status": {"allocatable": {"cpu": "64", "memory": "64Gi", "pods": "110"}}})
+    result = planned(workers=3, devices=gpus)
+    assert result.rc == 75 and "worker 2 of 3 has no node: too little nvidia.com/gpu" in result.out, result
+    where.write_text(json.dumps({**cluster, "items": [each for each in cluster["items"] if each["kind"] != "ResourceSlice"]}))
+    result = drarun("plan", job, "--workers", 2, "--nodes", where)  # as where all GPUs are a plugin's
+    assert result.rc == 75 and "worker 1 of 2 has no node: too little nvidia.com/gpu" in result.out, result
 
 
 def test_gkes_own_driver(drarun, machine, source):

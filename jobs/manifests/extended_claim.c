@@ -29,11 +29,14 @@ bool extended_claim_has(const char *request)
 
 enum source { SOURCE_UNKNOWN, SOURCE_PLUGIN, SOURCE_CLASS, SOURCE_BOTH };
 
-/* Of all nodes. */
-static int source_of(const json_t *nodes, const char *resource, enum source *ret_source,
-                     struct drarun_error *err)
+struct sources { /* there are nodes with a plugin for it, without, and of which nothing is known */
+    bool plugin, class, unknown;
+};
+
+static int find_sources(const json_t *nodes, const char *resource, struct sources *sources,
+                        struct drarun_error *err)
 {
-    bool plugin = false, class = false, unknown = json_array_size(nodes) == 0;
+    sources->unknown = json_array_size(nodes) == 0;
     size_t i;
     json_t *node;
     json_array_foreach(nodes, i, node)
@@ -44,15 +47,34 @@ static int source_of(const json_t *nodes, const char *resource, enum source *ret
         int rc = pod_amount(allocatable, resource, &much, err);
         if (rc < 0)
             return rc;
-        unknown |= !allocatable;
-        plugin |= much > 0;
-        class |= allocatable && much <= 0;
+        sources->unknown |= !allocatable;
+        sources->plugin |= much > 0;
+        sources->class |= allocatable && much <= 0;
     }
-    *ret_source = unknown           ? SOURCE_UNKNOWN
-                  : plugin && class ? SOURCE_BOTH
-                  : plugin          ? SOURCE_PLUGIN
-                                    : SOURCE_CLASS;
     return 0;
+}
+
+/* Of all nodes. */
+static int source_of(const json_t *nodes, const char *resource, enum source *ret_source,
+                     struct drarun_error *err)
+{
+    struct sources found = {0};
+    int rc = find_sources(nodes, resource, &found, err);
+    *ret_source = found.unknown                 ? SOURCE_UNKNOWN
+                  : found.plugin && found.class ? SOURCE_BOTH
+                  : found.plugin                ? SOURCE_PLUGIN
+                                                : SOURCE_CLASS;
+    return rc;
+}
+
+int extended_claim_beside_plugin(const struct extended_cluster *cluster, const char *resource,
+                                 const char **ret_class, struct drarun_error *err)
+{
+    const char *class = extended_resource_class(cluster->classes, resource, cluster->minor);
+    struct sources sources = {0};
+    int rc = class ? find_sources(cluster->nodes, resource, &sources, err) : 0;
+    *ret_class = sources.plugin && sources.class ? class : NULL;
+    return rc;
 }
 
 static void note_source(enum source source, const char *resource, const char *class,

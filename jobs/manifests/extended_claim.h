@@ -21,6 +21,10 @@ struct extended_cluster {
  * quantity. */
 int extended_claim(const json_t *pod, const struct extended_cluster *cluster, json_t **ret_requests,
                    struct strlist *notes, struct drarun_error *err);
+/* The resource's class where it serves some nodes alone, since others have a device plugin for it;
+ * NULL otherwise. Borrowed. -EINVAL as above. */
+int extended_claim_beside_plugin(const struct extended_cluster *cluster, const char *resource,
+                                 const char **ret_class, struct drarun_error *err);
 /* Whether a request, or a result's, is of such a claim. */
 bool extended_claim_has(const char *request);
 

@@ -23,7 +23,8 @@ struct node_fit {
     json_t *request; /* resource -> a real number, of one pod */
     const json_t *classes;
     unsigned minor;
-    json_t *used; /* node -> the same, of the job's other pods */
+    json_t *devices; /* resource -> node -> devices of its class */
+    json_t *used;    /* node -> the same, of the job's other pods */
 };
 
 /* ---- nodes ---- */
@@ -43,7 +44,7 @@ int node_fit_new(const json_t *nodes, const json_t *pod, struct node_fit **ret_f
     size_t i;
     json_t *node;
     if (!fit || !(fit->nodes = json_object()) || !(fit->request = json_object()) ||
-        !(fit->used = json_object()))
+        !(fit->used = json_object()) || !(fit->devices = json_object()))
         return error_set(err, ENOMEM, "out of memory");
     fit->pod = pod;
     json_array_foreach(nodes, i, node)
@@ -66,6 +67,19 @@ void node_fit_use_classes(struct node_fit *fit, const json_t *classes, unsigned 
     fit->minor = minor;
 }
 
+int node_fit_use_devices(struct node_fit *fit, const char *resource, json_t *nodes,
+                         struct drarun_error *err)
+{
+    return json_object_set(fit->devices, resource, nodes) < 0
+               ? error_set(err, ENOMEM, "out of memory")
+               : 0;
+}
+
+const json_t *node_fit_request(const struct node_fit *fit)
+{
+    return fit->request;
+}
+
 void node_fit_free(struct node_fit *fit)
 {
     if (!fit)
@@ -73,6 +87,7 @@ void node_fit_free(struct node_fit *fit)
     json_decref(fit->nodes);
     json_decref(fit->request);
     json_decref(fit->used);
+    json_decref(fit->devices);
     free(fit);
 }
 
@@ -167,8 +182,12 @@ static uint32_t room_of(const struct node_fit *fit, const char *node, const json
         double all = 0, one = json_real_value(request);
         if (one <= 0 || pod_amount(allocatable, name, &all, NULL) < 0)
             continue;
-        if (all <= 0 && extended_resource_class(fit->classes, name, fit->minor))
-            continue;
+        if (all <= 0 && extended_resource_class(fit->classes, name, fit->minor)) {
+            const json_t *devices = json_object_get(fit->devices, name);
+            if (!devices)
+                continue;
+            all = json_number_value(json_object_get(devices, node));
+        }
         double others = json_real_value(json_object_get(used, name));
         double left = all > others ? all - others : 0;
         double count = left / one + 1e-9; /* 0.3 / 0.1 is less than 3 */

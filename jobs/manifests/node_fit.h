@@ -23,6 +23,12 @@ int node_fit_new(const json_t *nodes, const json_t *pod, struct node_fit **ret_f
  * resource is not looked at there. fit may be NULL. classes must outlive it; minor: as in struct
  * predict_cluster. */
 void node_fit_use_classes(struct node_fit *fit, const json_t *classes, unsigned minor);
+/* Such a resource on nodes that have none of it, beside others that have: nodes: node -> how many
+ * devices of the class it has. */
+int node_fit_use_devices(struct node_fit *fit, const char *resource, json_t *nodes,
+                         struct drarun_error *err);
+/* What one of the pods requests: resource -> a real number, borrowed. */
+const json_t *node_fit_request(const struct node_fit *fit);
 void node_fit_free(struct node_fit *fit);
 DEFINE_CLEANUP(struct node_fit, node_fit_free)
 

@@ -8,6 +8,7 @@
 #include "jobs/manifests/claims.h"
 #include "jobs/manifests/node_fit.h"
 #include "jobs/manifests/pod_amounts.h"
+#include "jobs/predict/class_devices.h"
 #include "lib/dra/extended_resource.h"
 #include "lib/dra/predict.h"
 #include "lib/base/cleanup.h"
@@ -58,7 +59,7 @@ static struct nodes_profile by_selector(const json_t *pod, const struct profiles
 
 struct kind {
     const struct spec_devices *devices;
-    json_t *nodes; /* name -> true: of the devices that class and selectors admit; NULL: any */
+    json_t *nodes; /* name -> count: of the devices that class and selectors admit; NULL: any */
     bool by_class; /* these serve a resource where no plugin does */
 };
 
@@ -66,19 +67,6 @@ struct search {
     const json_t *pod; /* of the template */
     struct kind kinds[2];
 };
-
-struct devices_of { /* one kind, while its devices are read */
-    json_t *nodes;
-    bool anywhere; /* there is a device that is not of one node */
-};
-
-static void on_device(const struct slice_device *device, void *arg)
-{
-    struct devices_of *of = arg;
-    of->anywhere |= !device->node;
-    if (device->node)
-        json_object_set_new(of->nodes, device->node, json_true());
-}
 
 static bool can_take(const json_t *node, const struct slice_device *devices, size_t count,
                      void *arg)
@@ -125,13 +113,6 @@ static json_t *all_nodes(const struct job_profile_cluster *cluster)
     return list;
 }
 
-/* As the scheduler makes for an extended resource, of whatever count. */
-static json_t *claim_of(const char *request, const char *class)
-{
-    return json_pack("{s:{s:[{s:s, s:{s:s}}]}}", "devices", "requests", "name", request, "exactly",
-                     "deviceClassName", class);
-}
-
 static int read_kinds(struct search *s, const struct spec_role *role,
                       const struct job_profile_cluster *cluster, struct drarun_error *err)
 {
@@ -143,19 +124,15 @@ static int read_kinds(struct search *s, const struct spec_role *role,
                  : 0;
     for (size_t i = 0; rc == 0 && i < ARRAY_LEN(s->kinds); i++) {
         struct kind *kind = &s->kinds[i];
-        struct devices_of devices = {.nodes = json_object()};
         const char *serves =
             kind->devices->resource
                 ? extended_resource_class(cluster->classes, kind->devices->resource, cluster->minor)
                 : NULL;
-        CLEANUP(json_decrefp) json_t *extended = serves ? claim_of(names[i], serves) : NULL;
         kind->by_class = serves != NULL;
-        if (kind->devices->class || serves)
-            rc =
-                predict_devices(serves ? extended : claim, &of, names[i], on_device, &devices, err);
-        if ((kind->devices->class || serves) && !devices.anywhere)
-            kind->nodes = json_incref(devices.nodes);
-        json_decref(devices.nodes);
+        if (serves)
+            rc = class_devices_serving(serves, &of, &kind->nodes, err);
+        else if (kind->devices->class)
+            rc = class_devices(claim, &of, names[i], &kind->nodes, err);
     }
     return rc;
 }

@@ -16,6 +16,7 @@
 #include "jobs/manifests/node_fit.h"
 #include "jobs/spec/node_spread.h"
 #include "jobs/manifests/pod_merge.h"
+#include "jobs/predict/class_devices.h"
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -205,6 +206,32 @@ static void room_done(struct room *room)
     json_decref(room->apart);
 }
 
+/* Where some nodes have a device plugin for a resource, no claim for it is searched: a node without
+ * one takes no more pods than it has devices for. */
+static int count_devices(const struct preview_input *in, struct node_fit *fit,
+                         struct drarun_error *err)
+{
+    const struct extended_cluster cluster = {in->nodes, in->classes, in->minor};
+    const struct predict_cluster of = {.slices = in->slices, .classes = in->classes};
+    const char *resource;
+    json_t *amount;
+    int rc = 0;
+    value_foreach(node_fit_request(fit), resource, amount)
+    {
+        CLEANUP(json_decrefp) json_t *nodes = NULL;
+        const char *class = NULL;
+        if (rc == 0)
+            rc = extended_claim_beside_plugin(&cluster, resource, &class, err);
+        if (rc == 0 && class && in->slices)
+            rc = class_devices_serving(class, &of, &nodes, err);
+        else if (class)
+            nodes = json_object();
+        if (rc == 0 && nodes)
+            rc = node_fit_use_devices(fit, resource, nodes, err);
+    }
+    return rc;
+}
+
 /* pod: the spec of one of the role's pods, or NULL. */
 static int room_build(struct room *room, const json_t *pod, struct drarun_error *err)
 {
@@ -215,6 +242,8 @@ static int room_build(struct room *room, const json_t *pod, struct drarun_error 
         rc = node_fit_new(in->nodes, pod, &room->fit, err);
     if (rc == 0 && room->fit)
         node_fit_use_classes(room->fit, in->classes, in->minor);
+    if (rc == 0 && room->fit)
+        rc = count_devices(in, room->fit, err);
     if (rc == 0 && room->fit)
         rc = add_pods(in, room->fit, err);
     return rc == 0 ? read_shared(room, err) : rc;

@@ -123,6 +123,8 @@ static void test_named_node(void **state)
 #define NODE_OF(amounts) "'status': {'allocatable': {" amounts "}}"
 #define SMALL NODE_OF("'cpu': '3900m', 'memory': '8Gi', 'pods': '110', 'nvidia.com/gpu': '8'")
 
+#define CPUS NODE_OF("'cpu': '4', 'memory': '8Gi', 'pods': '110'")
+
 static void test_amounts(void **state)
 {
     (void)state;
@@ -211,6 +213,33 @@ static void test_other_pods(void **state)
     json_decref(other);
 }
 
+/* A node without what others have of a plugin takes pods for the devices of a class that it has. */
+static void test_devices_of_a_class(void **state)
+{
+    char why[NODE_FIT_WHY];
+    struct node_fit *fit = NULL;
+    (void)state;
+    json_t *nodes = json("[{'metadata': {'name': 'plugin'}, " SMALL "}, {'metadata': {'name': "
+                         "'dra'}, " CPUS "}, {'metadata': {'name': 'cpus'}, " CPUS "}]");
+    json_t *classes = json("[{'metadata': {'name': 'gpu.nvidia.com'}, 'spec': "
+                           "{'extendedResourceName': 'nvidia.com/gpu'}}]");
+    json_t *pod = json("{'containers': [{'resources': {'limits': {'nvidia.com/gpu': 2}}}]}");
+    json_t *devices = json("{'dra': 5}");
+    assert_int_equal(node_fit_new(nodes, pod, &fit, NULL), 0);
+    node_fit_use_classes(fit, classes, 36);
+    assert_int_equal(node_fit_room(fit, "cpus", why), 110); /* a claim for them decides */
+    assert_int_equal(node_fit_use_devices(fit, "nvidia.com/gpu", devices, NULL), 0);
+    assert_int_equal(node_fit_room(fit, "plugin", why), 4);
+    assert_int_equal(node_fit_room(fit, "dra", why), 2);
+    assert_int_equal(node_fit_room(fit, "cpus", why), 0);
+    assert_string_equal(why, "too little nvidia.com/gpu");
+    node_fit_free(fit);
+    json_decref(devices);
+    json_decref(nodes);
+    json_decref(classes);
+    json_decref(pod);
+}
+
 static void test_no_amount(void **state)
 {
     struct node_fit *fit = NULL;
@@ -231,6 +260,7 @@ int main(void)
         cmocka_unit_test(test_amounts),
         cmocka_unit_test(test_amounts_of_the_pod),
         cmocka_unit_test(test_other_pods),
+        cmocka_unit_test(test_devices_of_a_class),
         cmocka_unit_test(test_no_amount),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
