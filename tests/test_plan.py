@@ -866,6 +866,8 @@ def test_extended_resources_of_a_class(drarun, source, tmp_path):
     planned(roles=roles[:2]).ok()
     result = planned(roles=roles)
     assert result.rc == 75 and "container-1-request-0 are taken by claims or earlier workers" in result.out, result
+    result = planned(roles=[{"name": "a", "workers": 3, "devices": gpus}, {"name": "b", "workers": 2, "devices": gpus}])
+    assert result.rc == 75 and result.out.count("has no node") == 1, result  # a role without room takes nothing
     nodes[0]["status"]["allocatable"]["nvidia.com/gpu"] = "8"
     result = planned(workers=2, devices=gpus).ok()
     assert "Not predicted: devices of DeviceClass gpu.nvidia.com for nvidia.com/gpu: some nodes have a device plugin" in result.out, result

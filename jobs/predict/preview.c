@@ -190,6 +190,8 @@ static int all_claims(const struct preview_input *in, json_t **ret_claims, struc
     int rc = in->claims ? json_array_extend(all, unconst(in->claims)) : 0;
     for (uint32_t i = 0; i < in->earlier_count; i++) {
         const json_t *of_workers = in->earlier[i]->claims;
+        if (!is_placed(in->earlier[i]))
+            continue;
         for (size_t w = 0; w < json_array_size(of_workers); w++) /* each one's own comes first */
             rc |= json_array_append(all, json_array_get(json_array_get(of_workers, w), 0));
         if (in->earlier[i]->extended)
