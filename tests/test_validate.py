@@ -581,7 +581,11 @@ def test_pods_as_the_api_server_judges_them(drarun, tmp_path, name, spec, said):
      [":2:42: spec.launcher.resources.requests.cpu: the API server would", ":2:79: spec.launcher.tolerations[0]:"]),
     ("image: i\ncommand: [c]\nnodeSelector: {a: b c}\nroles:\n- {name: x}\n- {name: z, tolerations: [{operator: Equal}]}\n- {name: w, nodeSelector: {f: g h}}\n",
      [":3:19: nodeSelector.a:", ":6:27: roles[1].tolerations[0]:", ":7:31: roles[2].nodeSelector.f:"]),
-], ids=["shm", "all", "short", "container", "launcher", "roles"])
+    ("image: i\ncommand: [c]\ntemplate:\n  spec:\n    containers:\n    - name: side\n      image: i\n      env: [{name: A, valueFrom: {}}]\n"
+     "      volumeMounts: [{name: gone, mountPath: /v}]\nvolumes: [{name: v, emptyDir: {}, mountPath: /v}]\nroles:\n"
+     "- {name: x, env: {A: b}, volumes: [{name: w, emptyDir: {}, mountPath: /v}]}\n- {name: z}\n",
+     [":8:13: template.spec.containers[0].env[0]:", ":9:22: template.spec.containers[0].volumeMounts[0]:"]),
+], ids=["shm", "all", "short", "container", "launcher", "roles", "sidecar"])
 def test_all_of_what_the_api_server_would_reject(drarun, tmp_path, text, found):
     """Each finding once, where the user wrote it."""
     file = tmp_path / "job.yaml"

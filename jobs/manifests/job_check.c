@@ -102,22 +102,27 @@ static bool find_place(const struct reader_node *root, const char *path, struct 
     return place->count > 0 && !**ret_rest;
 }
 
-/* What stands behind "spec.template.spec.containers[..].", NULL: nothing of a container. */
-static const char *behind_container(const char *path)
+/* What stands behind "spec.template.spec.containers["WORKER"].", or index 0 of a merged template;
+ * NULL: nothing of that container. */
+static const char *behind_container(const char *path, const char *worker)
 {
-    static const char containers[] = "spec.template.spec.containers[";
-    const char *end =
-        strncmp(path, containers, strlen(containers)) == 0 ? strstr(path, "].") : NULL;
-    return end ? end + strlen("].") : NULL;
+    static const char containers[] = "spec.template.spec.containers";
+    const char *at = path + strlen(containers);
+    char key[PLACE_KEY];
+    size_t index = SIZE_MAX;
+    bool found = strncmp(path, containers, strlen(containers)) == 0 &&
+                 next_key(&at, key, sizeof key, &index) &&
+                 (key[0] ? strcmp(key, worker) == 0 : index == 0);
+    return found && *at == '.' ? at + 1 : NULL;
 }
 
-/* Where the user may have written what is said of the merged template: "spec.tolerations". NULL:
- * nowhere, or without memory. */
-static char *in_short_form(const char *path)
+/* Where the user may have written what is said of the merged template: "spec.tolerations". worker:
+ * the name of its container. NULL: nowhere, or without memory. */
+static char *in_short_form(const char *path, const char *worker)
 {
     static const char *const above[] = {"spec.template.spec.", "spec.template.metadata."};
     static const char mounts[] = "volumeMounts[";
-    const char *own = behind_container(path);
+    const char *own = behind_container(path, worker);
     char *text = NULL;
     for (size_t i = 0; !own && i < ARRAY_LEN(above); i++)
         if (strncmp(path, above[i], strlen(above[i])) == 0)
@@ -189,12 +194,13 @@ static bool add_in_role(const struct reader_node *root, size_t role, const char 
 }
 
 /* A finding at this path, or as near to it as the document goes. True: within the role. */
-static bool add_placed(const struct reader_node *root, size_t role, const char *path,
-                       const char *message)
+static bool add_placed(const struct reader_node *root, const struct job_spec *spec, size_t role,
+                       const char *path, const char *message)
 {
     const char *rest = "", *none = "";
     size_t skip = json_object_get(root->value, "spec") ? 0 : strlen("spec.");
-    cleanup_free char *other = in_short_form(path);
+    const json_t *worker = spec_role_container(&spec->roles[role == NO_ROLE ? 0 : role]);
+    cleanup_free char *other = in_short_form(path, value_text_or(worker, "name", SPEC_CONTAINER));
     struct place place = {.count = 0}, own;
     if (add_in_role(root, role, path, other, skip, message))
         return true;
@@ -208,7 +214,8 @@ static bool add_placed(const struct reader_node *root, size_t role, const char *
 }
 
 /* "spec.template.spec.hostNetwork: needs .." becomes a finding at that place. */
-static void add_finding(const struct reader_node *root, const char *whole)
+static void add_finding(const struct reader_node *root, const struct job_spec *spec,
+                        const char *whole)
 {
     size_t role = NO_ROLE;
     const char *said = behind_role(root, whole, &role), *text = said ? said : whole;
@@ -218,7 +225,7 @@ static void add_finding(const struct reader_node *root, const char *whole)
         end && (strncmp(text, "spec.", 5) == 0 || (!skip && strncmp(text, "metadata.", 9) == 0));
     cleanup_free char *path = placed ? strndup(text, (size_t)(end - text)) : NULL;
     if (path)
-        add_placed(root, role, path, end + 2);
+        add_placed(root, spec, role, path, end + 2);
     else
         reader_fail(root, "%s", text);
 }
@@ -228,6 +235,7 @@ static void add_finding(const struct reader_node *root, const char *whole)
 /* What pod_check says of a role's pod. */
 struct found {
     const struct reader_node *root;
+    const struct job_spec *spec;
     size_t role;
     struct strlist shared; /* what was said at the top, of all roles */
 };
@@ -240,7 +248,7 @@ static void add_of_pod(void *arg, const char *path, const char *message)
         line = NULL;
     if (!line || (found->role != 0 && found->role != NO_ROLE && strlist_has(&found->shared, line)))
         return;
-    if (!add_placed(found->root, found->role, path, message))
+    if (!add_placed(found->root, found->spec, found->role, path, message))
         strlist_add(&found->shared, line);
 }
 
@@ -269,7 +277,7 @@ static int try_to_render(const struct reader_node *root, const struct job_spec *
     const struct render_options options = {.api = CLAIMS_API_V1, .attempt = 1};
     const json_t *document = json_object_get(root->value, "spec");
     bool roles = json_object_get(document ? document : root->value, "roles");
-    struct found found = {root, NO_ROLE, STRLIST_INIT};
+    struct found found = {root, spec, NO_ROLE, STRLIST_INIT};
     CLEANUP(json_decrefp) json_t *shared = NULL;
     int rc = render_shared(spec, &options, &shared, err);
     if (rc == 0)
@@ -298,7 +306,7 @@ int job_check(struct reader *reader, size_t document, const char *default_name,
     if (rc == 0)
         rc = try_to_render(&root, &spec, &own);
     if (rc < 0 && own.kind == DRARUN_ERR_SPEC)
-        add_finding(&root, own.text);
+        add_finding(&root, &spec, own.text);
     if (rc == 0 || own.kind == DRARUN_ERR_SPEC)
         rc = reader_result(reader, err);
     if (rc == 0) {
