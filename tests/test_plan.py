@@ -834,6 +834,8 @@ def test_jobs_that_claim_nothing(drarun, source, tmp_path):
     answer = json.loads(planned(2, "--nodes", nodes, "-o", "json", devices=gpus).ok().out)["prediction"]
     assert [each["results"] for each in answer["workers"]] == [[], []] and answer["shortage"] is None
     assert "With --nodes FILE" in planned(2, devices=gpus).ok().out
+    result = planned(2, "--nodes", nodes, template={"spec": {"nodeName": "elsewhere"}}).ok()
+    assert "worker 1  elsewhere" in result.out and "whether elsewhere takes the pods (taints, labels, CPU, memory): its Node was not given" in result.out, result
     nodes.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [{**each, "status": {}} for each in items]}))
     assert "Nodes that are given without status.allocatable" in planned(2, "--nodes", nodes, devices=gpus).ok().out
 

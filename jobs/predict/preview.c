@@ -390,6 +390,20 @@ static json_t *results_of(const json_t *results, bool extended)
     return list;
 }
 
+/* With the node that the pods name, which files need not have. */
+static int nodes_to_try(const struct preview_input *in, const json_t *pod, json_t **ret_labels,
+                        struct drarun_error *err)
+{
+    const char *name = value_text_or(pod, "nodeName", "");
+    bool add = *name && !in->nodes_known && !labels_of(in, name);
+    if (!in->node_labels && !add)
+        return 0;
+    *ret_labels = in->node_labels ? json_copy(unconst(in->node_labels)) : json_object();
+    bool failed =
+        !*ret_labels || (add && json_object_set_new(*ret_labels, name, json_object()) < 0);
+    return failed ? no_memory(err) : 0;
+}
+
 static int predict_step(const struct preview_input *in, struct preview *p, struct drarun_error *err)
 {
     json_decref(p->claim);
@@ -397,6 +411,8 @@ static int predict_step(const struct preview_input *in, struct preview *p, struc
     if (p->predicted)
         prediction_done(&p->prediction);
     p->predicted = false;
+    json_decref(p->labels);
+    p->labels = NULL;
     bool claims = claims_wanted_by(in->role);
     int rc = claims ? claims_spec(in->role, CLAIMS_API_V1, p->step, &p->claim, err) : 0;
     if (rc < 0 || (claims ? !in->slices : !has_nodes(in)))
@@ -410,12 +426,14 @@ static int predict_step(const struct preview_input *in, struct preview *p, struc
     if (rc == 0)
         rc = room_build(&room, json_object_get(pod, "spec"), err);
     if (rc == 0)
+        rc = nodes_to_try(in, json_object_get(pod, "spec"), &p->labels, err);
+    if (rc == 0)
         rc = all_claims(in, &held, err);
     const struct predict_gate gate = {.room = room_of, .arg = &room};
     struct predict_cluster cluster = {.slices = in->slices,
                                       .classes = in->classes,
                                       .classes_known = in->classes_known,
-                                      .node_labels = in->node_labels,
+                                      .node_labels = p->labels,
                                       .claims = held,
                                       .taint_rules = in->taint_rules,
                                       .minor = in->minor,
@@ -674,6 +692,7 @@ void preview_done(struct preview *preview)
     json_decref(preview->claim);
     json_decref(preview->claims);
     json_decref(preview->extended);
+    json_decref(preview->labels);
     free(preview->workers);
     free(preview->rank_order);
     free(preview->absent);

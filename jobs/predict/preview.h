@@ -51,6 +51,7 @@ struct preview {
     struct prediction
         prediction; /* its shortage may be the namespace's (jobs/manifests/namespace_fit.h) */
     char *absent;   /* absent_nodes_words, where the nodes that are there have no room; NULL */
+    json_t *labels; /* as the input's, with the node that the pods name: prediction borrows them */
     bool planned;   /* it has claims, every worker has a node, and plan is filled */
     struct plan plan;
     json_t *claims;   /* as they would be allocated: the plan borrows from them */
