@@ -962,7 +962,8 @@ def test_a_script_is_no_manifest(drarun, tmp_path):
      ["elasticPolicy.nProcPerNode: is now", "elasticPolicy.minReplicas: left out: the number of workers is fixed",
       "elasticPolicy.rdzvBackend: left out: drarun tells torchrun where its rendezvous is, and static keeps"]),
     ({"elasticPolicy": {"maxRestarts": 3, "rdzvBackend": "c10d"}},
-     {"PET_MAX_RESTARTS": "3", "PET_RDZV_BACKEND": "c10d", "PET_NPROC_PER_NODE": "auto"}, ["elasticPolicy.maxRestarts: is now the variable PET_MAX_RESTARTS"]),
+     {"PET_MAX_RESTARTS": "3", "PET_RDZV_BACKEND": "c10d", "PET_NPROC_PER_NODE": "auto"},
+     ["elasticPolicy.maxRestarts: is now the variable PET_MAX_RESTARTS", "ranks are then in no fixed order of the workers; take both variables out"]),
     ({"elasticPolicy": {"maxRestarts": 1, "rdzvBackend": "etcd"}}, {"PET_MAX_RESTARTS": "1", "PET_RDZV_BACKEND": "c10d", "PET_NPROC_PER_NODE": "auto"},
      ["elasticPolicy.rdzvBackend: left out: drarun tells torchrun where its rendezvous is, which is c10d's"])])
 def test_processes_of_a_pytorchjob(drarun, policy, env, said):

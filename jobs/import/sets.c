@@ -233,8 +233,10 @@ static void take_elastic(struct import *im)
                         json_sprintf("%" JSON_INTEGER_FORMAT, json_integer_value(restarts.value)));
         import_torchrun(im, "PET_RDZV_BACKEND", json_string("c10d"));
         reader_fail(&restarts, "is now the variable PET_MAX_RESTARTS, which torchrun reads, beside "
-                               "PET_RDZV_BACKEND=c10d, as its static rendezvous cannot restart; "
-                               "with spec.restarts the whole job starts again");
+                               "PET_RDZV_BACKEND=c10d, as its static rendezvous cannot restart: "
+                               "ranks are then in no fixed order of the workers; take both "
+                               "variables out to keep it, and have spec.restarts start the whole "
+                               "job again");
     }
     if (reader_get(&policy, "rdzvBackend", &backend) &&
         !(restarts_itself && strcmp(import_text(&policy, "rdzvBackend"), "c10d") == 0))
