@@ -121,10 +121,11 @@ static const char *behind_container(const char *path, const char *worker)
 static char *in_short_form(const char *path, const char *worker)
 {
     static const char *const above[] = {"spec.template.spec.", "spec.template.metadata."};
-    static const char mounts[] = "volumeMounts[";
+    static const char mounts[] = "volumeMounts[", resources[] = "spec.template.spec.resources";
+    bool of_pod = strncmp(path, resources, strlen(resources)) == 0; /* the short form's are not */
     const char *own = behind_container(path, worker);
     char *text = NULL;
-    for (size_t i = 0; !own && i < ARRAY_LEN(above); i++)
+    for (size_t i = 0; !own && !of_pod && i < ARRAY_LEN(above); i++)
         if (strncmp(path, above[i], strlen(above[i])) == 0)
             own = path + strlen(above[i]);
     if (!own)

@@ -108,15 +108,15 @@ static int sum_up(const json_t *pod, bool limits_alone, json_t *sum, struct drar
 
 /* ---- what the pod itself says, for all of its containers ---- */
 
-static bool is_huge_pages(const char *name)
+bool pod_amount_is_huge_pages(const char *name)
 {
     return strncmp(name, HUGE_PAGES, strlen(HUGE_PAGES)) == 0;
 }
 
-/* As IsSupportedPodLevelResource. */
-static bool is_of_pods(const char *name)
+bool pod_amount_is_of_pods(const char *name)
 {
-    return strcmp(name, "cpu") == 0 || strcmp(name, "memory") == 0 || is_huge_pages(name);
+    return strcmp(name, "cpu") == 0 || strcmp(name, "memory") == 0 ||
+           pod_amount_is_huge_pages(name);
 }
 
 bool pod_has_amounts(const json_t *pod)
@@ -128,7 +128,7 @@ bool pod_has_amounts(const json_t *pod)
         json_t *value;
         value_foreach(json_object_get(resources, lists[l]), name, value)
         {
-            if (is_of_pods(name))
+            if (pod_amount_is_of_pods(name))
                 return true;
         }
     }
@@ -144,7 +144,8 @@ static int replace(const json_t *list, bool open_alone, json_t *sum, struct drar
     value_foreach(list, name, value)
     {
         double much;
-        if (!is_of_pods(name) || (open_alone && !is_huge_pages(name) && json_object_get(sum, name)))
+        if (!pod_amount_is_of_pods(name) ||
+            (open_alone && !pod_amount_is_huge_pages(name) && json_object_get(sum, name)))
             continue;
         int rc = pod_amount(list, name, &much, err);
         if (rc < 0)

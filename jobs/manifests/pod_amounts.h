@@ -17,6 +17,9 @@ int pod_amount(const json_t *list, const char *name, double *ret_amount, struct 
 int pod_requests(const json_t *pod, json_t *sum, struct drarun_error *err);
 /* The same of limits alone, as quotas count them. */
 int pod_limits(const json_t *pod, json_t *sum, struct drarun_error *err);
+bool pod_amount_is_huge_pages(const char *name);
+/* A pod itself can say how much of it its containers need, as IsSupportedPodLevelResource. */
+bool pod_amount_is_of_pods(const char *name);
 /* Whether the pod itself says how much it needs of what pods can say it of. */
 bool pod_has_amounts(const json_t *pod);
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "jobs/manifests/pod_amounts.h"
 #include "jobs/manifests/pod_merge.h"
 #include "jobs/spec/k8s_name.h"
 #include "lib/base/buf.h"
@@ -190,15 +191,10 @@ static bool is_native(const char *name)
     return !strchr(name, '/') || strstr(name, "kubernetes.io/");
 }
 
-static bool is_huge_pages(const char *name)
-{
-    return strncmp(name, "hugepages-", strlen("hugepages-")) == 0;
-}
-
 static bool is_resource(const char *name)
 {
     return k8s_is_qualified(name) &&
-           (strchr(name, '/') || is_huge_pages(name) ||
+           (strchr(name, '/') || pod_amount_is_huge_pages(name) ||
             words_index("cpu memory ephemeral-storage", name, strlen(name)) >= 0);
 }
 
@@ -223,14 +219,9 @@ static void check_amount(const struct check *c, const struct place *at, const ch
                          const json_t *value)
 {
     struct cel_quantity amount;
-    if (!is_resource(name))
-        refuse(
-            c, at,
-            "no resource of a container: expected cpu, memory, ephemeral-storage, hugepages-SIZE "
-            "or a device plugin's, as nvidia.com/gpu");
-    else if (!read_amount(value, &amount))
+    if (!read_amount(value, &amount))
         return;
-    else if (cel_quantity_sign(&amount) < 0)
+    if (cel_quantity_sign(&amount) < 0)
         refuse(c, at, "an amount is not negative");
     else if (!is_native(name) && !is_whole(amount))
         refuse(c, at, "a device plugin's resource comes in whole numbers");
@@ -240,7 +231,7 @@ static void check_request(const struct check *c, const struct place *at, const c
                           const json_t *request, const json_t *limit)
 {
     struct cel_quantity wanted, most;
-    bool equal = !is_native(name) || is_huge_pages(name);
+    bool equal = !is_native(name) || pod_amount_is_huge_pages(name);
     if (equal && !limit)
         refuse(c, at, "%.80s needs a limit equal to the request: give limits alone, which is both",
                name);
@@ -277,10 +268,16 @@ static void check_claims(const struct check *c, const struct place *at, const js
     }
 }
 
-static void check_resources(const struct check *c, const struct place *at, const json_t *resources)
+/* Of what has them: which resources, and what is said of others. */
+struct holder {
+    bool (*has)(const char *resource);
+    const char *expected;
+};
+
+static void check_lists(const struct check *c, const struct place *at, const json_t *resources,
+                        const struct holder *holder)
 {
     static const char *const lists[] = {"limits", "requests"};
-    static const struct rule rules[] = {{"claims", check_claims}};
     const json_t *limits = json_object_get(resources, "limits");
     for (size_t l = 0; l < ARRAY_LEN(lists); l++) {
         const char *name;
@@ -288,12 +285,39 @@ static void check_resources(const struct check *c, const struct place *at, const
         value_foreach(json_object_get(resources, lists[l]), name, value)
         {
             struct place own = below(at, ".%s[\"%s\"]", lists[l], name);
+            if (!holder->has(name)) {
+                refuse(c, &own, "%s", holder->expected);
+                continue;
+            }
             check_amount(c, &own, name, value);
-            if (l > 0 && is_resource(name))
+            if (l > 0)
                 check_request(c, &own, name, value, json_object_get(limits, name));
         }
     }
+}
+
+static void check_resources(const struct check *c, const struct place *at, const json_t *resources)
+{
+    static const struct rule rules[] = {{"claims", check_claims}};
+    static const struct holder container = {
+        is_resource,
+        "no resource of a container: expected cpu, memory, ephemeral-storage, hugepages-SIZE or a "
+        "device plugin's, as nvidia.com/gpu"};
+    check_lists(c, at, resources, &container);
     look_at_all(c, at, resources, rules, ARRAY_LEN(rules));
+}
+
+/* Those of the pod itself, for all of its containers. */
+static void check_own_resources(const struct check *c, const struct place *at,
+                                const json_t *resources)
+{
+    static const struct holder pod = {pod_amount_is_of_pods,
+                                      "no resource of a pod itself: expected cpu, memory or "
+                                      "hugepages-SIZE; others are of its containers"};
+    struct place own = below(at, ".claims");
+    check_lists(c, at, resources, &pod);
+    if (json_array_size(json_object_get(resources, "claims")) > 0)
+        refuse(c, &own, "claims are of containers: name them there");
 }
 
 static void check_resource_claims(const struct check *c, const struct place *at, const json_t *list)
@@ -543,6 +567,7 @@ void pod_check(const json_t *pod, pod_check_fn add, void *arg)
         {"initContainers", check_initial},
         {"tolerations", check_tolerations},
         {"nodeSelector", check_node_selector},
+        {"resources", check_own_resources},
         {"serviceAccountName", check_subdomain},
         {"priorityClassName", check_subdomain},
         {"runtimeClassName", check_subdomain},
