@@ -860,6 +860,7 @@ def test_extended_resources_of_a_class(drarun, source, tmp_path):
     for devices in (gpus, {**gpus, **nics}):
         workers = json.loads(planned("-o", "json", workers=2, devices=devices).ok().out)["prediction"]["workers"]
         assert [len(each["results"]) for each in workers] == [8 + 2 * (len(devices) - 1)] * 2
+        assert "each with 8 GPUs (nvidia.com/gpu, served by DeviceClass gpu.nvidia.com)" in planned(workers=2, devices=devices).out
         result = planned("--kubernetes", "1.35", workers=2, devices=devices)
         assert result.rc == 75 and "too little nvidia.com/gpu on 2 nodes" in result.out, result
     result = planned(workers=3, devices=gpus)

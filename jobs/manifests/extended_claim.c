@@ -27,19 +27,18 @@ bool extended_claim_has(const char *request)
 
 /* ---- where devices come from ---- */
 
-enum source { SOURCE_UNKNOWN, SOURCE_PLUGIN, SOURCE_CLASS, SOURCE_BOTH };
-
-struct sources { /* there are nodes with a plugin for it, without, and of which nothing is known */
-    bool plugin, class, unknown;
-};
-
-static int find_sources(const json_t *nodes, const char *resource, struct sources *sources,
-                        struct drarun_error *err)
+int extended_claim_source(const struct extended_cluster *cluster, const char *resource,
+                          enum extended_source *ret_source, const char **ret_class,
+                          struct drarun_error *err)
 {
-    sources->unknown = json_array_size(nodes) == 0;
+    bool plugin = false, none = false, unknown = json_array_size(cluster->nodes) == 0;
     size_t i;
     json_t *node;
-    json_array_foreach(nodes, i, node)
+    *ret_source = EXTENDED_SOURCE_PLUGIN;
+    *ret_class = extended_resource_class(cluster->classes, resource, cluster->minor);
+    if (!*ret_class)
+        return 0;
+    json_array_foreach(cluster->nodes, i, node)
     {
         const json_t *status = json_object_get(node, "status");
         const json_t *allocatable = json_object_get(status, "allocatable");
@@ -47,44 +46,25 @@ static int find_sources(const json_t *nodes, const char *resource, struct source
         int rc = pod_amount(allocatable, resource, &much, err);
         if (rc < 0)
             return rc;
-        sources->unknown |= !allocatable;
-        sources->plugin |= much > 0;
-        sources->class |= allocatable && much <= 0;
+        unknown |= !allocatable;
+        plugin |= much > 0;
+        none |= allocatable && much <= 0;
     }
+    *ret_source = plugin && none ? EXTENDED_SOURCE_BOTH
+                  : unknown      ? EXTENDED_SOURCE_UNKNOWN
+                  : plugin       ? EXTENDED_SOURCE_PLUGIN
+                                 : EXTENDED_SOURCE_CLASS;
     return 0;
 }
 
-/* Of all nodes. */
-static int source_of(const json_t *nodes, const char *resource, enum source *ret_source,
-                     struct drarun_error *err)
-{
-    struct sources found = {0};
-    int rc = find_sources(nodes, resource, &found, err);
-    *ret_source = found.unknown                 ? SOURCE_UNKNOWN
-                  : found.plugin && found.class ? SOURCE_BOTH
-                  : found.plugin                ? SOURCE_PLUGIN
-                                                : SOURCE_CLASS;
-    return rc;
-}
-
-int extended_claim_beside_plugin(const struct extended_cluster *cluster, const char *resource,
-                                 const char **ret_class, struct drarun_error *err)
-{
-    const char *class = extended_resource_class(cluster->classes, resource, cluster->minor);
-    struct sources sources = {0};
-    int rc = class ? find_sources(cluster->nodes, resource, &sources, err) : 0;
-    *ret_class = sources.plugin && sources.class ? class : NULL;
-    return rc;
-}
-
-static void note_source(enum source source, const char *resource, const char *class,
+static void note_source(enum extended_source source, const char *resource, const char *class,
                         struct strlist *notes)
 {
-    if (!notes || (source != SOURCE_BOTH && source != SOURCE_UNKNOWN))
+    if (!notes || (source != EXTENDED_SOURCE_BOTH && source != EXTENDED_SOURCE_UNKNOWN))
         return;
     strlist_addf(notes, "devices of DeviceClass %s for %s: %s", class, resource,
-                 source == SOURCE_BOTH
-                     ? "some nodes have a device plugin for it, the others have none"
+                 source == EXTENDED_SOURCE_BOTH
+                     ? "some nodes have a device plugin for it, others have none"
                      : "whether a device plugin serves it is in status.allocatable of the Nodes");
 }
 
@@ -211,13 +191,12 @@ int extended_claim(const json_t *pod, const struct extended_cluster *cluster, js
     if (rc == 0)
         qsort(names, resources, sizeof *names, compare_names);
     for (size_t i = 0; rc == 0 && i < resources; i++) {
-        enum source source = SOURCE_PLUGIN;
-        const char *class = extended_resource_class(cluster->classes, names[i], cluster->minor);
-        if (class)
-            rc = source_of(cluster->nodes, names[i], &source, err);
+        enum extended_source source;
+        const char *class;
+        rc = extended_claim_source(cluster, names[i], &source, &class, err);
         if (rc == 0)
             note_source(source, names[i], class, notes);
-        if (rc == 0 && source == SOURCE_CLASS)
+        if (rc == 0 && source == EXTENDED_SOURCE_CLASS)
             rc = add_resource(users, count, names[i], class, requests, err);
     }
     if (rc == 0)

@@ -21,10 +21,21 @@ struct extended_cluster {
  * quantity. */
 int extended_claim(const json_t *pod, const struct extended_cluster *cluster, json_t **ret_requests,
                    struct strlist *notes, struct drarun_error *err);
-/* The resource's class where it serves some nodes alone, since others have a device plugin for it;
- * NULL otherwise. Borrowed. -EINVAL as above. */
-int extended_claim_beside_plugin(const struct extended_cluster *cluster, const char *resource,
-                                 const char **ret_class, struct drarun_error *err);
+
+/* Of all nodes: a device plugin has the resource, a DeviceClass serves it, or each on some;
+ * UNKNOWN: there is a class, and amounts of a Node are not known. */
+enum extended_source {
+    EXTENDED_SOURCE_PLUGIN,
+    EXTENDED_SOURCE_CLASS,
+    EXTENDED_SOURCE_BOTH,
+    EXTENDED_SOURCE_UNKNOWN,
+};
+
+/* *ret_class: that which serves it where no plugin does, borrowed; NULL: none, which is PLUGIN.
+ * -EINVAL as above. */
+int extended_claim_source(const struct extended_cluster *cluster, const char *resource,
+                          enum extended_source *ret_source, const char **ret_class,
+                          struct drarun_error *err);
 /* Whether a request, or a result's, is of such a claim. */
 bool extended_claim_has(const char *request);
 

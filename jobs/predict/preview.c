@@ -221,12 +221,15 @@ static int count_devices(const struct preview_input *in, struct node_fit *fit,
     value_foreach(node_fit_request(fit), resource, amount)
     {
         CLEANUP(json_decrefp) json_t *nodes = NULL;
+        enum extended_source source = EXTENDED_SOURCE_PLUGIN;
         const char *class = NULL;
         if (rc == 0)
-            rc = extended_claim_beside_plugin(&cluster, resource, &class, err);
-        if (rc == 0 && class && in->slices)
+            rc = extended_claim_source(&cluster, resource, &source, &class, err);
+        if (rc < 0 || source != EXTENDED_SOURCE_BOTH)
+            continue;
+        if (in->slices)
             rc = class_devices_serving(class, &of, &nodes, err);
-        else if (class)
+        else
             nodes = json_object();
         if (rc == 0 && nodes)
             rc = node_fit_use_devices(fit, resource, nodes, err);

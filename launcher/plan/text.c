@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/manifests/extended_claim.h"
 #include "jobs/manifests/claims.h"
 #include "jobs/derive/cliques.h"
 #include "jobs/spec/node_spread.h"
@@ -42,7 +43,20 @@ static void table_write(const struct table *table, const char *indent, struct bu
 
 /* ---- what is claimed ---- */
 
-static void device_words(const struct spec_devices *d, const char *what, struct buf *out)
+static void source_words(const struct preview_input *in, const char *resource, struct buf *out)
+{
+    const struct extended_cluster cluster = {in->nodes, in->classes, in->minor};
+    enum extended_source source;
+    const char *class;
+    int rc = extended_claim_source(&cluster, resource, &source, &class, NULL);
+    if (rc == 0 && source == EXTENDED_SOURCE_CLASS)
+        buf_printf(out, " (%s, served by DeviceClass %s)", resource, class);
+    else
+        buf_printf(out, " from a device plugin (%s)", resource);
+}
+
+static void device_words(const struct preview_input *in, const struct spec_devices *d,
+                         const char *what, struct buf *out)
 {
     if (!d->all && d->count == 0)
         return;
@@ -53,7 +67,7 @@ static void device_words(const struct spec_devices *d, const char *what, struct 
     else
         buf_printf(out, "%u %s%s", d->count, what, d->count == 1 ? "" : "s");
     if (d->resource)
-        buf_printf(out, " from a device plugin (%s)", d->resource);
+        source_words(in, d->resource, out);
     else if (d->class)
         buf_printf(out, " of class %s", d->class);
 }
@@ -123,8 +137,8 @@ static void head(const struct preview_input *in, const struct preview *p, struct
     const struct job_spec *spec = in->spec;
     const struct spec_role *role = in->role;
     struct buf devices = BUF_INIT;
-    device_words(&role->gpus, "GPU", &devices);
-    device_words(&role->nics, "NIC", &devices);
+    device_words(in, &role->gpus, "GPU", &devices);
+    device_words(in, &role->nics, "NIC", &devices);
     if (role->cpus.class)
         buf_printf(&devices, "%s%u CPUs of class %s", devices.len ? " and " : "", role->cpu_count,
                    role->cpus.class);
