@@ -864,11 +864,12 @@ def test_extended_resources_of_a_class(drarun, source, tmp_path):
         result = planned("--kubernetes", "1.35", workers=2, devices=devices)
         assert result.rc == 75 and "too little nvidia.com/gpu on 2 nodes" in result.out, result
     result = planned(workers=3, devices=gpus)
-    assert result.rc == 75 and "worker 2 of 3 has no node: those for request container-1-request-0 are taken" in result.out, result
+    assert result.rc == 75 and "worker 2 of 3 has no node: those for nvidia.com/gpu are taken" in result.out, result
+    assert "\n  nvidia.com/gpu: 16 of " in result.out, result
     roles = [{"name": name, "devices": gpus} for name in "abc"]
     planned(roles=roles[:2]).ok()
     result = planned(roles=roles)
-    assert result.rc == 75 and "container-1-request-0 are taken by claims or earlier workers" in result.out, result
+    assert result.rc == 75 and "those for nvidia.com/gpu are taken by claims or earlier workers" in result.out, result
     result = planned(roles=[{"name": "a", "workers": 3, "devices": gpus}, {"name": "b", "workers": 2, "devices": gpus}])
     assert result.rc == 75 and result.out.count("has no node") == 1, result  # a role without room takes nothing
     nodes[0]["status"]["allocatable"]["nvidia.com/gpu"] = "8"

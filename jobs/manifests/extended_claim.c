@@ -166,7 +166,7 @@ static int compare_names(const void *a, const void *b)
 }
 
 int extended_claim(const json_t *pod, const struct extended_cluster *cluster, json_t **ret_requests,
-                   struct strlist *notes, struct drarun_error *err)
+                   json_t *resources, struct strlist *notes, struct drarun_error *err)
 {
     size_t initial = json_array_size(json_object_get(pod, "initContainers"));
     size_t count = initial + json_array_size(json_object_get(pod, "containers"));
@@ -177,7 +177,7 @@ int extended_claim(const json_t *pod, const struct extended_cluster *cluster, js
         return no_memory(err);
     read_users(pod, users, initial, count);
     int rc = pod_requests(pod, sums, err);
-    size_t resources = 0;
+    size_t name_count = 0;
     cleanup_free const char **names = calloc(json_object_size(sums) + 1, sizeof *names);
     if (rc == 0 && !names)
         rc = no_memory(err);
@@ -186,11 +186,11 @@ int extended_claim(const json_t *pod, const struct extended_cluster *cluster, js
     json_object_foreach(sums, name, sum)
     {
         if (rc == 0 && json_real_value(sum) > 0)
-            names[resources++] = name;
+            names[name_count++] = name;
     }
     if (rc == 0)
-        qsort(names, resources, sizeof *names, compare_names);
-    for (size_t i = 0; rc == 0 && i < resources; i++) {
+        qsort(names, name_count, sizeof *names, compare_names);
+    for (size_t i = 0; rc == 0 && i < name_count; i++) {
         enum extended_source source;
         const char *class;
         rc = extended_claim_source(cluster, names[i], &source, &class, err);
@@ -198,6 +198,12 @@ int extended_claim(const json_t *pod, const struct extended_cluster *cluster, js
             note_source(source, names[i], class, notes);
         if (rc == 0 && source == EXTENDED_SOURCE_CLASS)
             rc = add_resource(users, count, names[i], class, requests, err);
+        for (size_t r = 0; rc == 0 && resources && r < json_array_size(requests); r++) {
+            const char *request = value_text(json_array_get(requests, r), "name");
+            if (!json_object_get(resources, request) &&
+                json_object_set_new(resources, request, json_string(names[i])) < 0)
+                rc = no_memory(err);
+        }
     }
     if (rc == 0)
         *ret_requests = TAKE_PTR(requests);

@@ -17,10 +17,11 @@ struct extended_cluster {
 
 /* An array of devices.requests of resource.k8s.io/v1, empty for a pod (its spec) that needs none.
  * It is that of all nodes: a resource that some of them have from a plugin, and others do not, is
- * left out, and noted as not predicted. notes may be NULL. -EINVAL, kind SPEC: an amount that is no
+ * left out, and noted as not predicted. resources: an object that gets request -> resource.
+ * It and notes may be NULL. -EINVAL, kind SPEC: an amount that is no
  * quantity. */
 int extended_claim(const json_t *pod, const struct extended_cluster *cluster, json_t **ret_requests,
-                   struct strlist *notes, struct drarun_error *err);
+                   json_t *resources, struct strlist *notes, struct drarun_error *err);
 
 /* Of all nodes: a device plugin has the resource, a DeviceClass serves it, or each on some;
  * UNKNOWN: there is a class, and amounts of a Node are not known. */

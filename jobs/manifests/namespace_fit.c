@@ -355,7 +355,7 @@ static int use_extended(struct look *look, const json_t *pod, const json_t *of_p
     const struct extended_cluster cluster = {rules->nodes, rules->classes, rules->minor};
     CLEANUP(json_decrefp) json_t *requests = NULL;
     CLEANUP(json_decrefp) json_t *one = json_object();
-    int rc = extended_claim(pod, &cluster, &requests, NULL, err);
+    int rc = extended_claim(pod, &cluster, &requests, NULL, NULL, err);
     if (rc < 0 || json_array_size(requests) == 0)
         return rc;
     CLEANUP(json_decrefp) json_t *claim = json_pack("{s:{s:O}}", "devices", "requests", requests);

@@ -361,14 +361,15 @@ static void note_unseen(const struct preview_input *in, struct strlist *notes)
 /* The claim, with what the scheduler's own asks for beside it: one search finds devices for all
  * claims of a pod. *ret_whole NULL: nothing is claimed. */
 static int read_whole(const struct preview_input *in, const json_t *claim, const json_t *pod,
-                      json_t **ret_whole, struct strlist *notes, struct drarun_error *err)
+                      json_t **ret_whole, json_t *resources, struct strlist *notes,
+                      struct drarun_error *err)
 {
     const struct extended_cluster cluster = {in->nodes, in->classes, in->minor};
     CLEANUP(json_decrefp) json_t *more = NULL;
     CLEANUP(json_decrefp)
     json_t *whole = claim ? json_deep_copy(claim) : json_pack("{s:{s:[]}}", "devices", "requests");
     json_t *requests = json_object_get(json_object_get(whole, "devices"), "requests");
-    int rc = pod ? extended_claim(pod, &cluster, &more, notes, err) : 0;
+    int rc = pod ? extended_claim(pod, &cluster, &more, resources, notes, err) : 0;
     bool fit = json_array_size(requests) + json_array_size(more) <= LIMIT_CLAIM_REQUESTS;
     if (rc == 0 && json_array_size(more) > 0 && (!in->slices || !fit))
         strlist_addf(notes, "devices that serve the pods' extended resources: %s",
@@ -423,8 +424,11 @@ static int predict_step(const struct preview_input *in, struct preview *p, struc
     CLEANUP(json_decrefp) json_t *pod = NULL;
     CLEANUP(json_decrefp) json_t *whole = NULL;
     CLEANUP(json_decrefp) json_t *held = NULL;
+    CLEANUP(json_decrefp) json_t *resources = json_object();
     CLEANUP(room_done) struct room room = {.in = in};
     CLEANUP(strlist_done) struct strlist open = STRLIST_INIT;
+    if (!resources)
+        return no_memory(err);
     rc = has_nodes(in) ? make_pod(in, in->role, &pod, err) : 0;
     if (rc == 0)
         rc = room_build(&room, json_object_get(pod, "spec"), err);
@@ -440,11 +444,12 @@ static int predict_step(const struct preview_input *in, struct preview *p, struc
                                       .claims = held,
                                       .taint_rules = in->taint_rules,
                                       .minor = in->minor,
+                                      .request_words = resources,
                                       .gate = &gate};
     if (rc == 0)
         rc = node_spread_predict(in->spec, in->role, &cluster, err);
     if (rc == 0)
-        rc = read_whole(in, p->claim, json_object_get(pod, "spec"), &whole, &open, err);
+        rc = read_whole(in, p->claim, json_object_get(pod, "spec"), &whole, resources, &open, err);
     if (rc == 0)
         rc = predict(whole, in->role->workers, &cluster, &p->prediction, err);
     p->predicted = rc == 0;

@@ -131,13 +131,17 @@ static int add_class(const char *name, struct predict_need *need, struct predict
 static char *names_of(const struct predict_claim *claim, size_t kind)
 {
     struct buf text = BUF_INIT;
+    const char *last = "";
     for (size_t r = 0; r < claim->request_count; r++)
         for (size_t c = 0; c < claim->requests[r].choice_count; c++) {
-            const struct predict_choice *choice = &claim->requests[r].choices[c];
-            if (choice->kind != kind)
+            const struct predict_request *request = &claim->requests[r];
+            const struct predict_choice *choice = &request->choices[c];
+            const char *name = request->words ? request->words : request->name;
+            if (choice->kind != kind || (request->words && strcmp(name, last) == 0))
                 continue;
-            buf_printf(&text, "%s%s%s%s", text.len ? ", " : "", claim->requests[r].name,
-                       choice->subrequest ? "/" : "", choice->subrequest ? choice->subrequest : "");
+            last = name;
+            buf_printf(&text, "%s%s%s%s", text.len ? ", " : "", name, choice->subrequest ? "/" : "",
+                       choice->subrequest ? choice->subrequest : "");
         }
     return buf_take(&text);
 }

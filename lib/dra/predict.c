@@ -96,9 +96,11 @@ static void add_reasons(const struct placing *placing, const char *begin, struct
     struct buf text = BUF_INIT;
     size_t n = 0;
     for (size_t r = 0; r < claim->request_count; r++) {
-        const char *name = claim->requests[r].name;
-        add_reason(&text, &n, tally->too_few[r], "too few devices for request ", name, "");
-        add_reason(&text, &n, tally->taken[r], "those for request ", name,
+        const char *words = claim->requests[r].words;
+        const char *name = words ? words : claim->requests[r].name;
+        add_reason(&text, &n, tally->too_few[r],
+                   words ? "too few devices for " : "too few devices for request ", name, "");
+        add_reason(&text, &n, tally->taken[r], words ? "those for " : "those for request ", name,
                    placing->inventory->claims ? " are taken by claims or earlier workers"
                                               : " are taken by earlier workers");
     }
@@ -371,6 +373,8 @@ static int predict_in(const json_t *claim, const struct predict_cluster *cluster
     if (!claim)
         return place_unclaimed(&placing, cluster->node_labels, err);
     int rc = predict_claim_read(claim, read, err);
+    for (size_t r = 0; rc == 0 && r < read->request_count; r++)
+        read->requests[r].words = value_text(cluster->request_words, read->requests[r].name);
     if (rc == 0)
         rc = predict_inventory_build(cluster, inventory, err);
     if (rc == 0)

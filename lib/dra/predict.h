@@ -72,6 +72,7 @@ struct predict_cluster {
     const json_t *claims;      /* array of ResourceClaims, of which allocated ones hold devices */
     const json_t *taint_rules; /* array of DeviceTaintRules */
     const struct predict_gate *gate; /* NULL: devices alone decide */
+    const json_t *request_words; /* request -> what people are told in place of its name, or NULL */
     const char *spread_by;  /* what gives each worker a node of its own; NULL: nodes take several */
     const char *spread_off; /* what would let them share nodes, for people; NULL: nothing is told */
     unsigned

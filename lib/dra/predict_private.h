@@ -48,6 +48,7 @@ struct predict_choice {
 
 struct predict_request {
     const char *name;
+    const char *words; /* for people; NULL: its name */
     struct predict_choice choices[PREDICT_ALTERNATIVES_MAX];
     size_t choice_count;
 };

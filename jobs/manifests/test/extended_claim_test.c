@@ -47,7 +47,7 @@ static void check(unsigned minor, const char *nodes, const char *pod, const char
     char text[500] = "";
     size_t i;
     json_t *request;
-    if (extended_claim(spec, &cluster, &got, &notes, &err) < 0)
+    if (extended_claim(spec, &cluster, &got, NULL, &notes, &err) < 0)
         fail_msg("%s", err.text);
     json_array_foreach(got, i, request)
     {
