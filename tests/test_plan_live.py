@@ -82,6 +82,7 @@ def test_slices_of_a_deleted_node(drarun, nodes, tmp_path):
         result = plan(drarun, nodes, tmp_path, "--kubeconfig", nodes.kubeconfig(), spec=selected)
         assert result.rc == 75 and "slices but no Node object on 1 node" in result.out, result
     finally:
+        nodes.api.delete("v1", "Node", made)  # or it is gone
         for each in nodes.api.get("resource.k8s.io/v1", "ResourceSlice"):
             if each["spec"].get("nodeName") == made:
                 nodes.api.delete("resource.k8s.io/v1", "ResourceSlice", each["metadata"]["name"])
