@@ -496,12 +496,36 @@ static void add_shortage(const json_t *quota, const char *resource, double mine,
     buf_add_str(out, " are used");
 }
 
-/* Whether claims count for it is said by DeviceClasses. */
+static bool is_given(const json_t *classes, const char *name)
+{
+    size_t i;
+    json_t *class;
+    json_array_foreach(classes, i, class)
+    {
+        if (strcmp(name_of(class), name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Which extended resource a class has is said by the DeviceClass: those that the job claims, which
+ * are counted by their own names, are not all among those given. */
 static bool may_count_claims(const struct look *look, const char *resource)
 {
-    return strncmp(resource, "requests.", strlen("requests.")) == 0 && strchr(resource, '/') &&
-           json_array_size(look->rules->classes) == 0 && claims_wanted(look->spec) &&
-           extended_resource_by_class(look->rules->minor);
+    static const char by_class[] = "requests." EXTENDED_RESOURCE_OF_CLASS;
+    const struct namespace_rules *rules = look->rules;
+    const char *used;
+    json_t *amount;
+    if (rules->classes_known || strncmp(resource, "requests.", strlen("requests.")) != 0 ||
+        !strchr(resource, '/') || strncmp(resource, by_class, strlen(by_class)) == 0)
+        return false;
+    json_object_foreach(look->used, used, amount)
+    {
+        if (strncmp(used, by_class, strlen(by_class)) == 0 && json_real_value(amount) > 0 &&
+            !is_given(rules->classes, used + strlen(by_class)))
+            return true;
+    }
+    return false;
 }
 
 static int check_quota(struct look *look, const json_t *quota, struct strlist *notes,

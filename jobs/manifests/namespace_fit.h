@@ -5,6 +5,7 @@
 #define DRARUN_JOBS_NAMESPACE_FIT_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include "drarun/error.h"
 #include "jobs/spec/spec.h"
 #include "lib/base/strlist.h"
@@ -12,6 +13,7 @@
 struct namespace_rules {
     const json_t *quotas, *limit_ranges; /* arrays; NULL: none were given */
     const json_t *classes;               /* array of DeviceClasses; NULL: none were given */
+    bool classes_known;                  /* there are no others */
     const json_t *nodes;                 /* array of Nodes; NULL: none were given */
     unsigned minor;                      /* of Kubernetes, as in struct predict_cluster */
 };

@@ -634,6 +634,7 @@ static int ask_namespace(const struct preview_input *in, struct preview *p,
     const struct namespace_rules rules = {.quotas = in->quotas,
                                           .limit_ranges = in->limit_ranges,
                                           .classes = in->classes,
+                                          .classes_known = in->classes_known,
                                           .nodes = in->nodes,
                                           .minor = in->minor};
     char *why = NULL;

@@ -32,8 +32,8 @@ static json_t *list(const char *items)
 }
 
 /* why: NULL for admitted; note: a part of the notes, NULL for none. */
-static void check_with(const char *classes, unsigned minor, const char *spec, const char *quotas,
-                       const char *ranges, const char *why, const char *note)
+static void check_of(const char *classes, bool known, unsigned minor, const char *spec,
+                     const char *quotas, const char *ranges, const char *why, const char *note)
 {
     struct drarun_error err = {0};
     struct job_spec job;
@@ -47,8 +47,12 @@ static void check_with(const char *classes, unsigned minor, const char *spec, co
     CLEANUP(json_decrefp) json_t *r = list(ranges);
     CLEANUP(json_decrefp) json_t *c = list(classes);
     CLEANUP(json_decrefp) json_t *n = list("{'status': {'allocatable': {'cpu': '8'}}}");
-    const struct namespace_rules rules = {
-        .quotas = q, .limit_ranges = r, .classes = c, .nodes = n, .minor = minor};
+    const struct namespace_rules rules = {.quotas = q,
+                                          .limit_ranges = r,
+                                          .classes = c,
+                                          .classes_known = known,
+                                          .nodes = n,
+                                          .minor = minor};
     if (namespace_fit(&job, &rules, &got, &notes, &err) < 0)
         fail_msg("%s", err.text);
     if (!got != !why || (got && strcmp(got, why) != 0))
@@ -62,6 +66,19 @@ static void check_with(const char *classes, unsigned minor, const char *spec, co
     free(got);
     strlist_done(&notes);
     job_spec_done(&job);
+}
+
+static void check_with(const char *classes, unsigned minor, const char *spec, const char *quotas,
+                       const char *ranges, const char *why, const char *note)
+{
+    check_of(classes, false, minor, spec, quotas, ranges, why, note);
+}
+
+/* There are no other classes. */
+static void check_known(const char *classes, unsigned minor, const char *spec, const char *quotas,
+                        const char *ranges, const char *why, const char *note)
+{
+    check_of(classes, true, minor, spec, quotas, ranges, why, note);
 }
 
 static void check(const char *spec, const char *quotas, const char *ranges, const char *why,
@@ -146,6 +163,10 @@ static void test_devices(void **state)
 static void test_extended_resources(void **state)
 {
     static const char named[] = CLASS("gpu.nvidia.com", "nvidia.com/gpu");
+    static const char both[] =
+        CLASS("gpu.nvidia.com", "nvidia.com/gpu") ", " CLASS("dranet", "a.b/nic");
+    static const char either[] =
+        CLASS("gpu.nvidia.com", "nvidia.com/gpu") ", " CLASS("mig.nvidia.com", "a.b/mig");
     static const char seven[] = QUOTA("'requests.nvidia.com/gpu': '7'", "");
     static const char implicit[] =
         QUOTA("'requests.deviceclass.resource.kubernetes.io/gpu.nvidia.com': '7'", "");
@@ -158,9 +179,14 @@ static void test_extended_resources(void **state)
                "job asks for 8, 0 of 7 are used",
                NULL);
     check_with(named, 35, CLAIMS, seven, "", NULL, NULL);
-    check_with(named, 36, CLAIMS, QUOTA("'requests.nvidia.com/gpu': '8'", ""), "", NULL, NULL);
-    check_with(CLASS("dranet", "a.b/nic"), 36, CLAIMS, seven, "", NULL, NULL);
-    check_with(named, 36, EITHER, seven, "", NULL, NULL);
+    check_with(both, 36, CLAIMS, QUOTA("'requests.nvidia.com/gpu': '8'", ""), "", NULL, NULL);
+    check_with(named, 36, CLAIMS, QUOTA("'requests.nvidia.com/gpu': '8'", ""), "", NULL,
+               "requests.nvidia.com/gpu of ResourceQuota q"); /* NICs may be GPUs, too */
+    check_with(CLASS("dranet", "a.b/nic"), 36, CLAIMS, seven, "", NULL,
+               "requests.nvidia.com/gpu of ResourceQuota q");
+    check_with(CLASS("dranet", "a.b/nic"), 35, CLAIMS, seven, "", NULL, NULL);
+    check_known(CLASS("dranet", "a.b/nic"), 36, CLAIMS, seven, "", NULL, NULL);
+    check_with(either, 36, EITHER, seven, "", NULL, NULL);
     check_with("", 36, CLAIMS, seven, "", NULL, "requests.nvidia.com/gpu of ResourceQuota q");
     check_with("", 36, GPUS, QUOTA("'requests.nvidia.com/gpu': '16'", ""), "", NULL, NULL);
     /* the scheduler's claims for those of pods, charged beyond the pods themselves */
