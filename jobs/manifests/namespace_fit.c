@@ -16,6 +16,7 @@
 #include "lib/base/error.h"
 #include "lib/base/unconst.h"
 #include "lib/doc/value.h"
+#include "lib/dra/device_class.h"
 #include "lib/dra/extended_resource.h"
 
 #define RESOURCE_MAX 320
@@ -496,18 +497,6 @@ static void add_shortage(const json_t *quota, const char *resource, double mine,
     buf_add_str(out, " are used");
 }
 
-static bool is_given(const json_t *classes, const char *name)
-{
-    size_t i;
-    json_t *class;
-    json_array_foreach(classes, i, class)
-    {
-        if (strcmp(name_of(class), name) == 0)
-            return true;
-    }
-    return false;
-}
-
 /* Which extended resource a class has is said by the DeviceClass: those that the job claims, which
  * are counted by their own names, are not all among those given. */
 static bool may_count_claims(const struct look *look, const char *resource)
@@ -522,7 +511,7 @@ static bool may_count_claims(const struct look *look, const char *resource)
     json_object_foreach(look->used, used, amount)
     {
         if (strncmp(used, by_class, strlen(by_class)) == 0 && json_real_value(amount) > 0 &&
-            !is_given(rules->classes, used + strlen(by_class)))
+            !device_class_find(rules->classes, used + strlen(by_class)))
             return true;
     }
     return false;

@@ -14,6 +14,7 @@
 #include "launcher/plan/text.h"
 #include "launcher/files/spec_file.h"
 #include "launcher/topo/slices.h"
+#include "lib/dra/device_class.h"
 #include "lib/base/c_numbers.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -234,26 +235,15 @@ static int build(const struct drarun_plan_options *o, struct drarun_plan *plan,
     return rc;
 }
 
-static const char *class_name(const json_t *class)
-{
-    const char *name =
-        json_string_value(json_object_get(json_object_get(class, "metadata"), "name"));
-    return name ? name : "";
-}
-
 /* The DeviceClasses of the job's own file are those of the cluster once they are applied. */
 static int add_classes(const json_t *own, json_t *classes, struct drarun_error *err)
 {
-    size_t i, k;
-    json_t *class, *other;
+    size_t i;
+    json_t *class;
     json_array_foreach(own, i, class)
     {
-        bool given = false;
-        json_array_foreach(classes, k, other)
-        {
-            given |= strcmp(class_name(other), class_name(class)) == 0;
-        }
-        if (!given && json_array_append(classes, class) < 0)
+        if (!device_class_find(classes, device_class_name(class)) &&
+            json_array_append(classes, class) < 0)
             return error_set(err, ENOMEM, "out of memory");
     }
     return 0;

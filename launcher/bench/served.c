@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/dra/device_class.h"
 #include "lib/dra/known_class.h"
 #include "jobs/predict/nodes_profile.h"
 #include "jobs/profiles/profiles.h"
@@ -131,18 +132,6 @@ static void choose_rdma(const struct look *look, const json_t *class, struct ser
         }
 }
 
-static const json_t *class_named(const json_t *classes, const char *name)
-{
-    const json_t *class;
-    size_t i;
-    json_array_foreach(classes, i, class)
-    {
-        if (strcmp(name_of(class), name) == 0)
-            return class;
-    }
-    return NULL;
-}
-
 static void take_class(const struct look *look, const json_t *class, const char *driver,
                        struct served_source *source)
 {
@@ -159,7 +148,7 @@ static int find_class(const struct look *look, const struct kind *kind,
     const char *driver, *found_driver = NULL;
     size_t i;
     for (const char *const *name = kind->classes; *name; name++) {
-        class = class_named(classes, *name);
+        class = device_class_find(classes, *name);
         driver = class ? driver_of(class, kind->drivers) : NULL;
         /* what a cloud's own class selects may be published nowhere */
         if (driver && (has_devices(look, driver) || !selected_driver(class, kind->drivers))) {
@@ -277,7 +266,7 @@ static bool is_wanted(const json_t *node, const struct slice_device *devices, si
         served->gpus.class[0] || served->gpus.resource[0] ? &served->gpus : &served->nics;
     if (source->resource[0])
         return has_some(json_object_get(allocatable(node), source->resource));
-    const char *driver = driver_of(class_named(wanted->look->objects->classes, source->class),
+    const char *driver = driver_of(device_class_find(wanted->look->objects->classes, source->class),
                                    source == &served->gpus ? gpu_drivers : nic_drivers);
     for (size_t i = 0; driver && i < count; i++)
         if (strcmp(devices[i].driver, driver) == 0)

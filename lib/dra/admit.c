@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/dra/device_class.h"
 #include "lib/dra/known_class.h"
 #include "lib/dra/predict_private.h"
 #include "lib/dra/taint.h"
@@ -74,26 +75,11 @@ static int add_selectors(struct predict_need *need, struct predict_filters *filt
     return rc;
 }
 
-static const char *class_name(const json_t *class)
-{
-    return value_text_or(json_object_get(class, "metadata"), "name", "");
-}
-
-static const json_t *find_class(const json_t *classes, const char *name)
-{
-    for (size_t i = 0; i < json_array_size(classes); i++) {
-        const json_t *class = json_array_get(classes, i);
-        if (strcmp(class_name(class), name) == 0)
-            return class;
-    }
-    return NULL;
-}
-
 static int no_class(const char *name, const json_t *classes, struct drarun_error *err)
 {
     CLEANUP(buf_done) struct buf names = BUF_INIT;
     for (size_t i = 0; i < json_array_size(classes); i++)
-        buf_printf(&names, "%s%s", i ? ", " : "", class_name(json_array_get(classes, i)));
+        buf_printf(&names, "%s%s", i ? ", " : "", device_class_name(json_array_get(classes, i)));
     return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
                       "the cluster has no DeviceClass %s: install the driver that brings it, or "
                       "name one that is there: %s",
@@ -106,7 +92,7 @@ static int add_class(const char *name, struct predict_need *need, struct predict
 {
     char where[128];
     snprintf(where, sizeof where, "class %.100s", name);
-    const json_t *class = find_class(classes, name);
+    const json_t *class = device_class_find(classes, name);
     if (class)
         return add_selectors(need, filters, where,
                              json_object_get(json_object_get(class, "spec"), "selectors"), true,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "lib/doc/value.h"
+#include "lib/dra/device_class.h"
 
 #define SINCE_MINOR 36
 
@@ -27,7 +28,7 @@ static bool is_preferred(const json_t *class, const json_t *other)
 {
     int order = strcmp(of_class(class, "creationTimestamp"), of_class(other, "creationTimestamp"));
     return order > 0 ||
-           (order == 0 && strcmp(of_class(class, "name"), of_class(other, "name")) < 0);
+           (order == 0 && strcmp(device_class_name(class), device_class_name(other)) < 0);
 }
 
 const char *extended_resource_class(const json_t *classes, const char *resource, unsigned minor)
@@ -40,22 +41,15 @@ const char *extended_resource_class(const json_t *classes, const char *resource,
         return NULL;
     json_array_foreach(classes, i, class)
     {
-        const char *own = named ? of_class(class, "name") : extended_name(class);
+        const char *own = named ? device_class_name(class) : extended_name(class);
         if (own && strcmp(own, resource + (named ? prefix : 0)) == 0 &&
             (!found || is_preferred(class, found)))
             found = class;
     }
-    return found ? of_class(found, "name") : NULL;
+    return found ? device_class_name(found) : NULL;
 }
 
 const char *extended_resource_name(const json_t *classes, const char *name)
 {
-    size_t i;
-    json_t *class;
-    json_array_foreach(classes, i, class)
-    {
-        if (strcmp(of_class(class, "name"), name) == 0)
-            return extended_name(class);
-    }
-    return NULL;
+    return extended_name(device_class_find(classes, name));
 }
