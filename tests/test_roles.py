@@ -67,6 +67,12 @@ def test_torchrun_in_a_world_of_its_own(drarun, job, tmp_path):
     assert refused.rc == 65 and "launch: torchrun (a) would count the workers of all roles: set world: own" in refused.err, refused
 
 
+def test_workers_of_roles_are_not_changed(drarun, job):
+    """A freed list of programs would show: the C library fills what is freed."""
+    refused = drarun("run", "--local", "--workers", 2, job(role("a"), role("b")), env={"MALLOC_PERTURB_": "165"})
+    assert refused.rc == 64 and "--workers" in refused.err and len(refused.err.splitlines()) == 1, refused
+
+
 def test_without_roles_there_is_one(drarun, tmp_path):
     path = tmp_path / "job.yaml"
     path.write_text("workers: 2\nranksPerWorker: 2\nimage: i\ncommand: [sh, -c, 'echo $RANK $GROUP_RANK [$DRARUN_ROLE]']\n")

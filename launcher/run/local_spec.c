@@ -284,7 +284,6 @@ static int fill(struct local_spec *own, struct job_request *request,
 {
     assert(own->file);
     const struct job_spec *spec = &own->file->job;
-    request->program_count = 0;
     request->programs = calloc(spec->role_count, sizeof *request->programs);
     own->argvs = calloc(spec->role_count, sizeof *own->argvs);
     own->off = calloc(spec->role_count, sizeof *own->off);
@@ -341,6 +340,8 @@ int local_spec_use(struct job_request *request, struct local_spec **ret_spec)
         return status;
     if (input)
         lseek(STDIN_FILENO, 0, SEEK_SET); /* for a program that this one becomes */
+    request->programs = NULL; /* those of the spec come in place of the given one */
+    request->program_count = 0;
     if (request->workers > 0)
         rc = spec_change(&own->file->job, NULL, request->workers, &err);
     if (rc == 0)
