@@ -340,7 +340,7 @@ int local_spec_use(struct job_request *request, struct local_spec **ret_spec)
         return status;
     if (input)
         lseek(STDIN_FILENO, 0, SEEK_SET); /* for a program that this one becomes */
-    request->programs = NULL; /* those of the spec come in place of the given one */
+    request->programs = NULL;             /* those of the spec come in place of the given one */
     request->program_count = 0;
     if (request->workers > 0)
         rc = spec_change(&own->file->job, NULL, request->workers, &err);

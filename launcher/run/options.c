@@ -591,6 +591,10 @@ static int refuse_for_programs(const struct job_request *request, struct drarun_
             err, DRARUN_ERR_USAGE, EINVAL,
             "-genv%s: the ranks' environment is set in the job's spec (the container's env)",
             request->inherit);
+    if (request->cores > 0)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "%u cores for each rank: the job's spec sets it: bind: core:%u",
+                          request->cores, request->cores);
     if (!given)
         return 0;
     return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
@@ -658,6 +662,21 @@ static int check_level(const struct job_request *request, struct drarun_error *e
     return 0;
 }
 
+/* mpirun's PE=N says how many of what its --bind-to says. */
+static int bind_to_cores(struct job_request *request, struct drarun_error *err)
+{
+    if (request->cores == 0 || request->bind == request->bind_cores)
+        return 0;
+    if (request->bind && strcmp(request->bind, "core") != 0)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "%u cores for each rank are --bind core:%u, and --bind %s is given, too: "
+                          "give one of them",
+                          request->cores, request->cores, request->bind);
+    snprintf(request->bind_cores, sizeof request->bind_cores, "core:%u", request->cores);
+    request->bind = request->bind_cores;
+    return 0;
+}
+
 int run_options_parse_spec(struct job_request *request, struct drarun_error *err)
 {
     struct request_program *program = &request->programs[0];
@@ -692,6 +711,8 @@ int run_options_parse_spec(struct job_request *request, struct drarun_error *err
                           request->hosts_shown ? request->hosts_shown : "-N");
     int rc = request->local ? refuse_cluster(request, err) : refuse_for_programs(request, err);
     if (rc == 0)
+        rc = bind_to_cores(request, err);
+    if (rc == 0)
         rc = check_level(request, err); /* one may stand before the file, the other behind it */
     if (rc < 0)
         return rc;
@@ -724,21 +745,6 @@ static int check_together(const struct job_request *request, struct drarun_error
     if (request->key_file && !request->agents)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "--key-file is for --agents");
     return check_level(request, err);
-}
-
-/* mpirun's PE=N says how many of what its --bind-to says. */
-static int bind_to_cores(struct job_request *request, struct drarun_error *err)
-{
-    if (request->cores == 0)
-        return 0;
-    if (request->bind && strcmp(request->bind, "core") != 0)
-        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "%u cores for each rank are --bind core:%u, and --bind %s is given, too: "
-                          "give one of them",
-                          request->cores, request->cores, request->bind);
-    snprintf(request->bind_cores, sizeof request->bind_cores, "core:%u", request->cores);
-    request->bind = request->bind_cores;
-    return 0;
 }
 
 /* What holds for all programs comes before what each says itself. */

@@ -295,6 +295,33 @@ static void binds_to_cores(void **state)
     }
 }
 
+/* Before and behind the file of a job that runs here; the spec of a cluster's job sets it. */
+static void binds_a_jobs_ranks_to_cores(void **state)
+{
+    static const struct {
+        const char *const words[WORDS_MAX];
+        const char *is, *part; /* one of them */
+    } cases[] = {
+        {{"--local", "j.yaml", "--map-by", "slot:PE=2"}, "core:2", NULL},
+        {{"--local", "--cpus-per-rank", "2", "j.yaml"}, "core:2", NULL},
+        {{"--local", "--map-by", "slot:PE=2", "j.yaml", "--bind-to", "core"}, "core:2", NULL},
+        {{"--local", "--map-by", "slot:PE=2", "j.yaml", "--bind", "numa"}, NULL, "give one of"},
+        {{"j.yaml", "--map-by", "slot:PE=2"}, NULL, "the job's spec sets it: bind: core:2"},
+        {{"--cpus-per-rank=2", "j.yaml"}, NULL, "the job's spec sets it: bind: core:2"},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct job_request request;
+        struct drarun_error err = {0};
+        assert_int_equal(parse(cases[i].words, &request, &err), 0);
+        if (run_options_parse_spec(&request, &err) == 0)
+            assert_string_equal(request.bind, cases[i].is);
+        else if (!cases[i].part || !strstr(err.text, cases[i].part))
+            fail_msg("case %zu: %s", i, err.text);
+        request_done(&request);
+    }
+}
+
 /* As srun takes it, too. */
 static void takes_a_signal_before_the_end(void **state)
 {
@@ -558,6 +585,7 @@ int main(void)
         cmocka_unit_test(refuses_with_a_reason),
         cmocka_unit_test(takes_other_launchers_options),
         cmocka_unit_test(binds_to_cores),
+        cmocka_unit_test(binds_a_jobs_ranks_to_cores),
         cmocka_unit_test(takes_a_signal_before_the_end),
         cmocka_unit_test(others_let_ranks_fail),
         cmocka_unit_test(other_launchers_variables),
