@@ -37,13 +37,31 @@ static struct request_program *current(const struct typed *typed)
     return &typed->request->programs[typed->request->program_count - 1];
 }
 
+static int whole_job(const struct typed *typed, struct drarun_error *err)
+{
+    return typed->each_only
+               ? error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                            "%s is for the whole job: give it before the first program",
+                            typed->shown)
+               : 0;
+}
+
 static int set_cores(const struct typed *typed, const char *text, struct drarun_error *err)
 {
+    uint32_t before = typed->request->cores;
     int64_t cores = 0;
-    int rc = number_parse(typed->shown, text, 1, CPUS_MAX, &cores, err);
+    int rc = whole_job(typed, err);
     if (rc == 0)
-        typed->request->cores = (uint32_t)cores;
-    return rc;
+        rc = number_parse(typed->shown, text, 1, CPUS_MAX, &cores, err);
+    if (rc < 0)
+        return rc;
+    if (before > 0 && cores != before)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "%s: %u cores for each rank, and %u are asked for before: give one of "
+                          "them",
+                          typed->shown, (uint32_t)cores, before);
+    typed->request->cores = (uint32_t)cores;
+    return 0;
 }
 
 /* "slot:PE=4:OVERSUBSCRIBE" without its PE=4, into value; where there is none, as it is. */
@@ -160,15 +178,6 @@ static const struct foreign_option *entry_for(const struct foreign_option *optio
     return foreign_option_find((size_t)(option - foreign_options) + 1, word);
 }
 
-static int whole_job(const struct typed *typed, struct drarun_error *err)
-{
-    return typed->each_only
-               ? error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                            "%s is for the whole job: give it before the first program",
-                            typed->shown)
-               : 0;
-}
-
 static int set_hosts(const struct typed *typed, struct drarun_error *err)
 {
     struct job_request *request = typed->request;
@@ -197,8 +206,7 @@ static int use(const struct typed *typed, const char *word, struct drarun_error 
                                : typed->values[0],
                            typed->each_only, request, err);
     case FOREIGN_CORES:
-        rc = whole_job(typed, err);
-        return rc < 0 ? rc : set_cores(typed, typed->values[0], err);
+        return set_cores(typed, typed->values[0], err);
     case FOREIGN_WHEN:
         return options_set(typed->table, typed->option->text, typed->shown, NULL, typed->each_only,
                            request, err);

@@ -181,6 +181,9 @@ static void refuses_with_a_reason(void **state)
         {{"--map-by", "socket:PE=2", "a"}, "--map-by socket:PE=2 is not possible here"},
         {{"--map-by", "slot:PE=x", "a"}, "--map-by: expected a whole number"},
         {{"--map-by", "slot:PE=2", "--bind-to", "numa", "a"}, "--bind core:2, and --bind numa is"},
+        {{"a", ":", "--map-by", "slot:PE=2", "b"}, "--map-by is for the whole job"},
+        {{"a", ":", "--cpus-per-rank", "2", "b"}, "--cpus-per-rank is for the whole job"},
+        {{"--cpus-per-rank", "1", "--map-by", "slot:PE=2", "a"}, "2 cores for each rank, and 1"},
         {{"--cpus-per-task=4", "a"}, "--bind core:N gives each rank N cores"},
         {{"--overlap", "a"}, "--workers K starts agents for this job alone"},
         {{"-c4", "a"}, "mpirun's: the number of ranks is -n N; srun's: --bind"},
@@ -278,6 +281,8 @@ static void binds_to_cores(void **state)
         {{"--cpus-per-rank", "2", "a"}, "core:2"},
         {{"--map-by", "slot:PE=4", "a"}, "core:4"},
         {{"--map-by", ":pe=4", "a"}, "core:4"},
+        {{"--map-by", "slot:PE=4", "--cpus-per-rank", "4", "a"}, "core:4"},
+        {{"-n", "1", "--map-by", "slot:PE=4", "a", ":", "--map-by", "slot", "b"}, "core:4"},
         {{"--map-by", "slot:PE=2:OVERSUBSCRIBE", "--bind-to", "core", "a"}, "core:2"},
         {{"--map-by", "slot:OVERSUBSCRIBE", "a"}, NULL},
     };
