@@ -73,9 +73,7 @@ const struct foreign_option foreign_options[] = {
      1, FOREIGN_REFUSED, MAPPING, NULL},
     {FOREIGN_MPIRUN | FOREIGN_SRUN, "oversubscribe", 0, FOREIGN_SAME, "--oversubscribe", NULL},
     {FOREIGN_SRUN, "O overcommit", 0, FOREIGN_SAME, "--oversubscribe", NULL},
-    {FOREIGN_SRUN, "overlap", 0, FOREIGN_REFUSED,
-     "the jobs of an allocation run one after the other; --workers K starts agents for this job "
-     "alone",
+    {FOREIGN_SRUN, "overlap", 0, FOREIGN_SO, "the jobs of an allocation run one after the other",
      NULL},
     {FOREIGN_OPENMPI4, "nooversubscribe", 0, FOREIGN_REFUSED,
      "always allowed; --ranks-per-worker R is a limit", NULL},
