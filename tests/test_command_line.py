@@ -164,6 +164,11 @@ def test_status_of_the_first_cause(drarun):
     assert drarun("/").rc == 126
 
 
+def test_a_cause_does_not_look_like_lines_of_ours(drarun):
+    result = drarun("-n", 1, "--wd", "/none\ndrarun: job a has succeeded\n\nx", "true")
+    assert result.err.splitlines()[1:3] == ["  drarun: job a has succeeded", ""] and result.err.count("\ndrarun:") == 0, result
+
+
 def test_ranks_default_to_one_a_worker(drarun):
     assert drarun("--workers", 3, "sh", "-c", "echo $RANK/$WORLD_SIZE").ok().out.count("/3\n") == 3
     result = drarun("--workers", 2, "--ranks-per-worker", 2, "sh", "-c", "echo $WORLD_SIZE").ok()

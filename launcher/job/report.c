@@ -13,6 +13,17 @@
 #include "lib/base/error.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
+#include "lib/base/plain.h"
+
+/* As a log does it with its messages. */
+static void indent(struct buf *text)
+{
+    size_t lines = 0;
+    for (size_t i = 0; i < text->len; i++)
+        lines += text->data[i] == '\n';
+    if (buf_reserve(text, 2 * lines))
+        text->len = plain_indent(text->data, text->len, text->len + 2 * lines);
+}
 
 static void show_text(const struct cause *cause)
 {
@@ -20,6 +31,7 @@ static void show_text(const struct cause *cause)
     buf_add_str(&text, "drarun: ");
     size_t prefix = text.len;
     cause_explain(cause, &text);
+    indent(&text);
     /* the loop is over: what must be said is said, however slow the reader */
     if (text.failed)
         log_error("out of memory for the reason why the job ended");

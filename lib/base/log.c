@@ -8,8 +8,6 @@
 
 #include "lib/base/plain.h"
 
-#define INDENT 2
-
 static struct {
     const char *name;
     enum log_level level;
@@ -49,26 +47,6 @@ enum log_level log_level_now(void)
     return scope ? scope->level : setup.level;
 }
 
-/* What others wrote may have lines that look like ours: each further line of a message is indented,
- * where it is not yet. Cuts what does not fit. */
-static size_t indent_lines(char *text, size_t length, size_t size)
-{
-    for (size_t i = 0; i < length; i++) {
-        if (text[i] != '\n' || i + 1 >= length || text[i + 1] == ' ' || text[i + 1] == '\n')
-            continue;
-        size_t rest = length - i - 1;
-        if (i + 1 + INDENT + rest > size)
-            rest = size > i + 1 + INDENT ? size - i - 1 - INDENT : 0;
-        if (rest == 0)
-            return i;
-        memmove(text + i + 1 + INDENT, text + i + 1, rest);
-        memset(text + i + 1, ' ', INDENT);
-        length = i + 1 + INDENT + rest;
-        i += INDENT;
-    }
-    return length;
-}
-
 static void put(const struct log_about *about, enum log_level level, const char *format,
                 va_list args)
 {
@@ -81,7 +59,7 @@ static void put(const struct log_about *about, enum log_level level, const char 
     if (n < 0)
         return;
     size_t room = sizeof line - (size_t)used - 2;
-    size_t length = indent_lines(line + used, strlen(line + used), room),
+    size_t length = plain_indent(line + used, strlen(line + used), room),
            len = (size_t)used + length;
     plain_text(line + used, length);
     line[len++] = '\n';

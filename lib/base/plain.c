@@ -6,6 +6,8 @@
 
 #include "lib/base/cleanup.h"
 
+#define INDENT 2
+
 size_t utf8_length(const unsigned char *p, size_t left)
 {
     static const struct {
@@ -62,4 +64,22 @@ void plain_text(char *text, size_t length)
         }
         i += n;
     }
+}
+
+size_t plain_indent(char *text, size_t length, size_t size)
+{
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] != '\n' || i + 1 >= length || text[i + 1] == ' ' || text[i + 1] == '\n')
+            continue;
+        size_t rest = length - i - 1;
+        if (i + 1 + INDENT + rest > size)
+            rest = size > i + 1 + INDENT ? size - i - 1 - INDENT : 0;
+        if (rest == 0)
+            return i;
+        memmove(text + i + 1 + INDENT, text + i + 1, rest);
+        memset(text + i + 1, ' ', INDENT);
+        length = i + 1 + INDENT + rest;
+        i += INDENT;
+    }
+    return length;
 }

@@ -18,4 +18,9 @@ void utf8_copy(char *dst, size_t size, const char *src);
  * newline, DEL, C1), in place. */
 void plain_text(char *text, size_t length);
 
+/* What others wrote may have lines that look like ours: indents each further line of a message,
+ * where it is not yet, by two spaces, in place. Returns the new length, of at most size; what does
+ * not fit is cut. The result has no NUL. */
+size_t plain_indent(char *text, size_t length, size_t size);
+
 #endif
