@@ -173,15 +173,21 @@ for options in ({"ranks": 2}, {"workers": 2}, {"launch": "env"}):
 @PLAIN
 def test_python_with_a_program_of_another_release(python, build, tmp_path):
     """An older drarun does not know what it is asked for; an agent of another release that speaks the protocol is fine."""
-    older = tmp_path / "older"
-    older.write_text("#!/bin/sh\necho 'drarun: unknown option --frames; --help lists them' >&2\nexit 64\n")
-    older.chmod(0o755)
+    for option in ("frames", "expand"):
+        older = tmp_path / option
+        older.write_text(f'#!/bin/sh\ncase "$* " in *" --{option} "*) ;; *) exec {build}/bin/drarun "$@";; esac\n'
+                         f"echo 'drarun: unknown option --{option}; --help lists them' >&2\nexit 64\n")
+        older.chmod(0o755)
     run = python(f"""
-try:
-    drarun.run_local(["true"], program={str(older)!r})
-    assert False, "it ran"
-except drarun.InfrastructureError as error:
-    assert "older than libdrarun" in str(error), error
+def job(word):
+    return drarun.Job({{"spec": {{"image": "i", "command": ["echo", word]}}}})
+for command, option in ((["true"], "frames"), (job("$(RANK)"), "expand"), (job("$$"), "expand")):
+    try:
+        drarun.run_local(command, ranks=1, program=f"{tmp_path}/{{option}}")
+        assert False, "it ran"
+    except drarun.InfrastructureError as error:
+        assert "older than libdrarun" in str(error) and f"has no --{{option}}" in str(error), error
+assert drarun.run_local(job("$(date +%s)"), ranks=1, program="{tmp_path}/expand", output=lambda out: None) == 0
 os.environ["DRARUN_WORKER_PROGRAM"] = {str(build / "tests/programs/drarun_worker_next")!r}
 assert drarun.run_local(["echo", "next"], program=PROGRAM) == 0
 """)

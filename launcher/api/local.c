@@ -27,6 +27,7 @@
 #include "lib/base/c_numbers.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/base/expand.h"
 #include "lib/base/file.h"
 #include "lib/base/strlist.h"
 
@@ -164,7 +165,7 @@ static void add_spec_words(const struct job_spec *job, struct strlist *words)
     bool refers = false;
     spec_words_add(&job->roles[0], NULL, &own);
     for (size_t i = 0; i < own.count; i++)
-        refers |= strstr(own.items[i], "$(") || strstr(own.items[i], "$$");
+        refers |= expand_refers(own.items[i]);
     if (refers)
         strlist_add(words, "--expand");
     strlist_add(words, "--");
@@ -349,7 +350,8 @@ static enum drarun_errkind kind_of_cause(const json_t *cause)
 /* drarun ended before there was a job: its words, and its own exit status. */
 static int no_report(const struct drarun_local *local, struct drarun_error *err)
 {
-    static const char prefix[] = "drarun: ";
+    static const char prefix[] = "drarun: ", unknown[] = "unknown option ";
+    static const char *const added[] = {"--frames", "--expand"};
     const char *text = local->said.data ? local->said.data : "";
     int status = local->wait_status;
     enum drarun_errkind kind = DRARUN_ERR_INFRASTRUCTURE;
@@ -359,10 +361,13 @@ static int no_report(const struct drarun_local *local, struct drarun_error *err)
             kind = (enum drarun_errkind)each;
     if (local->signalled)
         kind = DRARUN_ERR_INTERRUPTED;
-    if (strstr(text, "unknown option --frames"))
-        return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, ENOTSUP,
-                          "the program drarun is older than libdrarun " DRARUN_VERSION
-                          " and has no --frames: update it, or name another");
+    const char *option = strstr(text, unknown);
+    for (size_t i = 0; option && i < ARRAY_LEN(added); i++)
+        if (strncmp(option + strlen(unknown), added[i], strlen(added[i])) == 0)
+            return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, ENOTSUP,
+                              "the program drarun is older than libdrarun " DRARUN_VERSION
+                              " and has no %s: update it, or name another",
+                              added[i]);
     if (strncmp(text, prefix, sizeof prefix - 1) == 0)
         text += sizeof prefix - 1;
     if (!*text)

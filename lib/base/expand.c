@@ -53,17 +53,25 @@ void expand_text_env(const char *text, const struct strlist *env, struct buf *ou
     expand_text(text, look_up_env, unconst(env), out);
 }
 
-static bool is_reference(const char *text)
+/* What expand_text makes another text of, where the variable exists. */
+static bool is_replaced(const char *text)
 {
     size_t name = strncmp(text, "$(", 2) == 0 ? strspn(text + 2, NAME_CHARACTERS) : 0;
-    return name > 0 && text[2 + name] == ')';
+    return strncmp(text, "$$", 2) == 0 || (name > 0 && text[2 + name] == ')');
+}
+
+bool expand_refers(const char *text)
+{
+    while (*text && !is_replaced(text))
+        text++;
+    return *text;
 }
 
 void expand_escape(const char *text, struct buf *out)
 {
     buf_add(out, "", 0);
     for (; *text; text++) {
-        if (strncmp(text, "$$", 2) == 0 || is_reference(text))
+        if (is_replaced(text))
             buf_add_str(out, "$");
         buf_add(out, text, 1);
     }

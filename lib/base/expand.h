@@ -5,6 +5,7 @@
 #ifndef DRARUN_BASE_EXPAND_H
 #define DRARUN_BASE_EXPAND_H
 
+#include <stdbool.h>
 #include "lib/base/buf.h"
 #include "lib/base/strlist.h"
 
@@ -15,8 +16,11 @@ typedef const char *(*expand_look_up_fn)(void *context, const char *name);
 void expand_text(const char *text, expand_look_up_fn look_up, void *context, struct buf *out);
 /* The same with the variables of an environment. */
 void expand_text_env(const char *text, const struct strlist *env, struct buf *out);
-/* Adds the text of which expand_text makes this one again, whatever variables there are with names
- * that Kubernetes has always taken (letters, digits, "-", "_", "."). */
+/* Whether there is something to replace: $$, or $(NAME) with a name as Kubernetes has always taken
+ * them (letters, digits, "-", "_", "."). */
+bool expand_refers(const char *text);
+/* Adds the text of which expand_text makes this one again, whatever variables there are with such
+ * names. */
 void expand_escape(const char *text, struct buf *out);
 
 #endif

@@ -92,6 +92,19 @@ static void test_escape(void **state)
     }
 }
 
+static void test_refers(void **state)
+{
+    static const char *const refer[] = {"$(A)",    "a $(x.y-z)", "$$",
+                                        "kill $$", "$(a$(A)",    "$(date)"};
+    static const char *const plain[] = {"",    "$",   "a$",          "$(",
+                                        "$(A", "$()", "$(date +%s)", "$((1 + 2)) $A ${A}"};
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(refer); i++)
+        assert_true(expand_refers(refer[i]));
+    for (size_t i = 0; i < ARRAY_LEN(plain); i++)
+        assert_false(expand_refers(plain[i]));
+}
+
 /* Behind what is there. */
 static void test_append(void **state)
 {
@@ -110,6 +123,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_expand),
         cmocka_unit_test(test_escape),
+        cmocka_unit_test(test_refers),
         cmocka_unit_test(test_append),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
