@@ -64,16 +64,23 @@ static int set_cores(const struct typed *typed, const char *text, struct drarun_
     return 0;
 }
 
-/* "slot:PE=4:OVERSUBSCRIBE" without its PE=4, into value; where there is none, as it is. */
+/* "slot:PE=4:OVERSUBSCRIBE", and as Open MPI 4 has it "slot:PE=4,OVERSUBSCRIBE", without its PE=4,
+ * into value; where there is none, as it is. */
 static int take_cores(const struct typed *typed, char *value, struct drarun_error *err)
 {
-    char *at = strcasestr(value, ":pe=");
-    if (!at)
+    char *at = value + strcspn(value, ":,");
+    while (*at && strncasecmp(at + 1, "pe=", 3) != 0)
+        at += 1 + strcspn(at + 1, ":,");
+    if (!*at)
         return 0;
-    size_t length = strcspn(at + 4, ":");
-    char number[16];
+    size_t length = strcspn(at + 4, ":,");
+    char number[SHOWN_MAX];
     snprintf(number, sizeof number, "%.*s", (int)length, at + 4);
-    memmove(at, at + 4 + length, strlen(at + 4 + length) + 1);
+    const char *rest = at + 4 + length;
+    if (*rest) /* behind what separates it */
+        memmove(at + 1, rest + 1, strlen(rest));
+    else
+        *at = '\0';
     return set_cores(typed, number, err);
 }
 
