@@ -140,14 +140,11 @@ static void fill_worlds(struct launch_message *m, const struct launch_master *ma
 static int list_cpus(struct buf *out)
 {
     cpu_set_t own[CPUS_MAX / CPU_SETSIZE];
-    cleanup_free uint32_t *ids = calloc(CPUS_MAX, sizeof *ids);
+    cleanup_free uint32_t *ids = NULL;
     size_t count = 0;
-    if (!ids)
+    if (sched_getaffinity(0, sizeof own, own) == 0 &&
+        cpulist_of_mask(own, sizeof own, &ids, &count, NULL) < 0)
         return -ENOMEM;
-    if (sched_getaffinity(0, sizeof own, own) == 0)
-        for (uint32_t id = 0; id < CPUS_MAX; id++)
-            if (CPU_ISSET_S(id, sizeof own, own))
-                ids[count++] = id;
     cpulist_format(ids, count, out);
     return out->failed ? -ENOMEM : 0;
 }

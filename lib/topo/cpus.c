@@ -95,6 +95,21 @@ int cpulist_parse(const char *text, uint32_t **ret_ids, size_t *ret_count, struc
     return 0;
 }
 
+int cpulist_of_mask(const cpu_set_t *mask, size_t size, uint32_t **ret_ids, size_t *ret_count,
+                    struct drarun_error *err)
+{
+    uint32_t *ids = calloc(8 * size + 1, sizeof *ids);
+    size_t count = 0;
+    if (!ids)
+        return error_set(err, ENOMEM, "CPUs: out of memory");
+    for (uint32_t id = 0; id < 8 * size; id++)
+        if (CPU_ISSET_S(id, size, mask))
+            ids[count++] = id;
+    *ret_ids = ids;
+    *ret_count = count;
+    return 0;
+}
+
 void cpulist_format(const uint32_t *ids, size_t count, struct buf *out)
 {
     for (size_t i = 0; i < count; i++) {
@@ -146,30 +161,16 @@ static bool usable(uint32_t id, const cpu_set_t *allowed, size_t size)
     return !allowed || CPU_ISSET_S(id, size, allowed);
 }
 
-/* Without /sys: what the kernel says by its system call. */
-static int list_allowed(const cpu_set_t *allowed, size_t size, uint32_t **ret_ids,
-                        size_t *ret_count, struct drarun_error *err)
-{
-    uint32_t *ids = calloc(8 * size + 1, sizeof *ids);
-    size_t count = 0;
-    if (!ids)
-        return error_set(err, ENOMEM, "CPUs: out of memory");
-    for (uint32_t id = 0; id < 8 * size; id++)
-        if (CPU_ISSET_S(id, size, allowed))
-            ids[count++] = id;
-    *ret_ids = ids;
-    *ret_count = count;
-    return 0;
-}
-
 static int read_online(int root, const cpu_set_t *allowed, size_t size, struct cpus *cpus,
                        struct drarun_error *err)
 {
     cleanup_free uint32_t *ids = NULL;
     size_t count = 0;
     int rc = read_list(root, "sys/devices/system/cpu/online", &ids, &count, err);
-    if ((rc == -ENOENT || rc == -ENOTDIR) && allowed)
-        rc = list_allowed(allowed, size, &ids, &count, err);
+    if ((rc == -ENOENT || rc == -ENOTDIR) && allowed) {
+        error_clear(err); /* without /sys: what the kernel says by its system call */
+        rc = cpulist_of_mask(allowed, size, &ids, &count, err);
+    }
     if (rc < 0)
         return rc;
     cpus->list = calloc(count + 1, sizeof *cpus->list);

@@ -39,6 +39,9 @@ void cpus_done(struct cpus *cpus);
  * the kernel shows for a node without CPUs. The ids are malloc'ed, NULL when there are none. */
 int cpulist_parse(const char *text, uint32_t **ret_ids, size_t *ret_count,
                   struct drarun_error *err);
+/* The ids of an affinity mask (size bytes), as cpulist_parse gives them. -ENOMEM. */
+int cpulist_of_mask(const cpu_set_t *mask, size_t size, uint32_t **ret_ids, size_t *ret_count,
+                    struct drarun_error *err);
 /* ids ascending. */
 void cpulist_format(const uint32_t *ids, size_t count, struct buf *out);
 

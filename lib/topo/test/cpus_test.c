@@ -216,10 +216,12 @@ static void reads_trees(void **state)
         if (rc != trees[i].rc)
             fail_msg("tree %zu: %d, %s", i, rc, err.text);
         show(&cpus, &shown);
-        if (rc == 0)
+        if (rc == 0) {
             assert_string_equal(shown.data, trees[i].shown);
-        else
+            assert_int_equal(err.code, 0);
+        } else {
             assert_non_null(strstr(err.text, trees[i].error));
+        }
         assert_int_equal(cpus.cores, trees[i].cores);
         assert_int_equal(cpus.numas, trees[i].numas);
         buf_done(&shown);
