@@ -32,7 +32,8 @@ static const struct {
     [DRARUN_ERR_CAPACITY] = {"capacity", 75,
                              "there was no room in time, or another job runs in the allocation",
                              "drarun plan FILE shows what is short; raise timeouts.queue, nodes or "
-                             "allocation, or ask for fewer workers"},
+                             "allocation, or ask for fewer workers; in an allocation, wait for the "
+                             "other job"},
     [DRARUN_ERR_PREFLIGHT] = {"preflight", 76,
                               "a check of the workers refused the job, or a worker has no room for "
                               "its ranks",
