@@ -17,6 +17,17 @@ static rlim_t least(uint64_t a, rlim_t b)
     return a < b ? (rlim_t)a : b;
 }
 
+static const char *const limit_names[RLIM_NLIMITS] = {
+    [RLIMIT_CPU] = "RLIMIT_CPU",           [RLIMIT_FSIZE] = "RLIMIT_FSIZE",
+    [RLIMIT_DATA] = "RLIMIT_DATA",         [RLIMIT_STACK] = "RLIMIT_STACK",
+    [RLIMIT_CORE] = "RLIMIT_CORE",         [RLIMIT_RSS] = "RLIMIT_RSS",
+    [RLIMIT_NPROC] = "RLIMIT_NPROC",       [RLIMIT_NOFILE] = "RLIMIT_NOFILE",
+    [RLIMIT_MEMLOCK] = "RLIMIT_MEMLOCK",   [RLIMIT_AS] = "RLIMIT_AS",
+    [RLIMIT_LOCKS] = "RLIMIT_LOCKS",       [RLIMIT_SIGPENDING] = "RLIMIT_SIGPENDING",
+    [RLIMIT_MSGQUEUE] = "RLIMIT_MSGQUEUE", [RLIMIT_NICE] = "RLIMIT_NICE",
+    [RLIMIT_RTPRIO] = "RLIMIT_RTPRIO",     [RLIMIT_RTTIME] = "RLIMIT_RTTIME",
+};
+
 /* No more than this process may have itself. */
 static int take_limits(const Drarun__Wire__Shell *shell, struct drarun_error *err)
 {
@@ -28,7 +39,9 @@ static int take_limits(const Drarun__Wire__Shell *shell, struct drarun_error *er
         limit.rlim_cur = least(shell->soft[i], limit.rlim_max);
         if (setrlimit((__rlimit_resource_t)i, &limit) < 0)
             return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, errno,
-                              "set the launcher's limit of resource %u: %s", i, strerror(errno));
+                              "set the limit %s of the shell that runs drarun: %s; drarun "
+                              "--workers K starts agents for this job alone",
+                              limit_names[i], strerror(errno));
     }
     return 0;
 }
