@@ -197,6 +197,7 @@ def test_variables_by_the_beginning_of_their_names(drarun):
     lines = result.out.splitlines()
     assert "SEEN_A=1" in lines and "SEEN_B=x y" in lines and "SEE=no" not in lines
     assert result.err == "drarun: -x NOT_*: no variable here has such a name, so the ranks get none\n"
+    assert "-x A*B: the variable is not set here" in drarun("-x", "A*B", "-n", 1, "true").ok().err
 
 
 def test_variable_that_is_not_there_is_told_once(drarun):

@@ -41,11 +41,17 @@ struct launch_message {
     void **pointers; /* what the wire's arrays of pointers point into */
 };
 
+static bool is_pattern(const char *text)
+{
+    size_t length = strlen(text);
+    return length > 0 && text[length - 1] == '*';
+}
+
 /* PREFIX*, as Open MPI 5 has it: of ours, those whose names begin so. False: none does. */
 static bool add_matches(struct strlist *env, const char *pattern)
 {
     size_t length = strlen(pattern), before = env->count;
-    if (length == 0 || pattern[length - 1] != '*')
+    if (!is_pattern(pattern))
         return false;
     for (size_t i = 0; environ[i]; i++)
         if (strncmp(environ[i], pattern, length - 1) == 0)
@@ -65,7 +71,7 @@ static void add_env(struct strlist *env, const char *text, struct strlist *told)
     if (value) {
         strlist_addf(env, "%s=%s", text, value);
     } else if (!add_matches(env, text) && !strlist_has(told, text)) {
-        log_note(strchr(text, '*')
+        log_note(is_pattern(text)
                      ? "-x %s: no variable here has such a name, so the ranks get none"
                      : "-x %s: the variable is not set here, so the ranks do not get it",
                  text);
