@@ -156,6 +156,11 @@ static void closed_directory(void **state)
     if (pid == 0) {
         if (geteuid() == 0 && (chmod(dir, 0711) < 0 || setresuid(65534, 65534, 65534) < 0))
             _exit(2);
+        /* the name can be opened: only entering it fails */
+        int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0)
+            _exit(3);
+        close_fd(&fd);
         bool named = start(path, "sh", "/bin", &err) == -EACCES &&
                      err.kind == DRARUN_ERR_NOT_EXECUTABLE && strstr(err.text, path);
         _exit(named ? 0 : 1);
