@@ -18,8 +18,9 @@ struct launch_master {
     uint16_t port;
 };
 
-/* All borrowed for the life of the message. */
 struct rlimit;
+
+/* All borrowed for the life of the message. */
 struct launch_facts {
     const struct job_request *request;
     const struct rankmap *map;

@@ -205,8 +205,6 @@ bool agent_wait_for_heir(struct agent *agent);
 bool agent_is_orphan(const struct agent *agent);
 
 /* launch.c */
-/* Makes this process, which serves one job, as the launcher is; ranks inherit it. */
-int agent_take_shell(const Drarun__Wire__Shell *shell, struct drarun_error *err);
 int agent_prepare_take(struct agent *agent, Drarun__Wire__Launch *launch, struct drarun_error *err);
 void agent_start(struct agent *agent);
 
@@ -233,6 +231,10 @@ int agent_start_group(struct agent *agent, const struct rank_group *group,
 /* The user lets ranks go on that wait for a debugger, and those that would. */
 void agent_release_ranks(struct agent *agent);
 bool agent_is_oversubscribed(const struct agent_job *job, uint32_t ranks_here);
+
+/* shell.c */
+/* Makes this process, which serves one job, as the launcher is; ranks inherit it. */
+int agent_take_shell(const Drarun__Wire__Shell *shell, struct drarun_error *err);
 
 /* spawn.c */
 /* For the servers' owners. request is borrowed; token is the PMIx server's, NULL for PMI-1. */
