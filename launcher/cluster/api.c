@@ -371,6 +371,8 @@ static int run_spec(struct cluster *cluster, const struct cluster_run *run, stru
     if (spec_need_own(spec, &err) < 0)
         return fail(&err);
     bool here = is_led_here(cluster, run);
+    if (!here && run->args.count > 0 && spec_give_args(spec, &run->args, &err) < 0)
+        return fail(&err);
     if (!here && (run->json || run->report_path)) {
         error_kind(
             &err, DRARUN_ERR_USAGE, EINVAL,

@@ -8,6 +8,7 @@
 #include "jobs/manifests/job_check.h"
 #include "jobs/spec/k8s_name.h"
 #include "jobs/spec/spec_short.h"
+#include "jobs/spec/spec_words.h"
 #include "launcher/files/api_options.h"
 #include "launcher/files/profile_file.h"
 #include "lib/base/c_numbers.h"
@@ -306,6 +307,19 @@ int spec_again(const struct job_spec *spec, const struct profiles *profiles, con
     return rc;
 }
 
+static int change_to(struct job_spec *spec, const json_t *document, struct drarun_error *err)
+{
+    struct job_spec changed;
+    cleanup_free char *text = json_dumps(document, JSON_COMPACT);
+    int rc = text ? spec_parse("the command line's", text, strlen(text), &changed, err)
+                  : error_set(err, ENOMEM, "out of memory");
+    if (rc < 0)
+        return rc;
+    job_spec_done(spec);
+    *spec = changed;
+    return 0;
+}
+
 int spec_change(struct job_spec *spec, const char *name, uint32_t workers, struct drarun_error *err)
 {
     struct job_spec changed;
@@ -315,6 +329,39 @@ int spec_change(struct job_spec *spec, const char *name, uint32_t workers, struc
     job_spec_done(spec);
     *spec = changed;
     return 0;
+}
+
+/* Where the document says what the first container runs: the template, or the short form. */
+static json_t *holder_of_args(const json_t *document)
+{
+    json_t *spec = json_object_get(document, "spec");
+    const json_t *pod = json_object_get(json_object_get(spec, "template"), "spec");
+    json_t *container = json_array_get(json_object_get(pod, "containers"), 0);
+    bool says = json_object_get(container, "args") || json_object_get(container, "command");
+    return says ? container : spec;
+}
+
+int spec_give_args(struct job_spec *spec, const struct strlist *args, struct drarun_error *err)
+{
+    if (spec_has_roles(spec))
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "-- %s: the job %s has roles, each of which has arguments of its own",
+                          args->items[0], spec->name);
+    CLEANUP(json_decrefp) json_t *document = json_deep_copy(spec->document);
+    json_t *list = json_array();
+    int rc = document && list ? 0 : error_set(err, ENOMEM, "out of memory");
+    for (size_t i = 0; rc == 0 && i < args->count; i++) {
+        json_t *word = spec_words_literal(args->items[i]);
+        if (!word || json_array_append_new(list, word) < 0)
+            rc = error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                            "argument %zu behind --: \"%s\" is no UTF-8", i + 1, args->items[i]);
+    }
+    if (rc < 0 || json_object_set(holder_of_args(document), "args", list) < 0) {
+        json_decref(list);
+        return rc < 0 ? rc : error_set(err, ENOMEM, "out of memory");
+    }
+    json_decref(list);
+    return change_to(spec, document, err);
 }
 
 static int load(const struct text *text, const char *profiles, struct drarun_spec **ret_spec)

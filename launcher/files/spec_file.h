@@ -26,6 +26,9 @@ int spec_again(const struct job_spec *spec, const struct profiles *profiles, con
 int spec_change(struct job_spec *spec, const char *name, uint32_t workers,
                 struct drarun_error *err);
 
+/* The same: these arguments, word for word, in place of the job's own. Not of a job with roles. */
+int spec_give_args(struct job_spec *spec, const struct strlist *args, struct drarun_error *err);
+
 /* From the file, with the site's file of profiles (or NULL), and every finding logged; returns the
  * exit status, 0 with the spec. */
 int spec_file_load(const char *path, const char *profiles, struct drarun_spec **ret_spec);
