@@ -749,3 +749,22 @@ def test_api_server_that_comes_back(drarun, tmp_path):
         result = waiting.finish(30)
     assert result.rc == 66 and result.err.startswith("drarun: the API server answers again\n"), result
     assert "there is no job job" in result.err, result
+
+
+@pytest.mark.parametrize("spec", [
+    {"command": ["echo", "own"]}, {"command": ["echo"], "args": ["own"]},
+    {"command": ["echo"], "args": ["own"], "template": {"spec": {"containers": [{"name": "side", "image": "b", "command": ["own"]}]}}},
+    {"template": {"spec": {"containers": [{"name": "ranks", "image": "a", "command": ["echo"], "args": ["own"]}]}}}])
+def test_arguments_of_the_command_line_reach_the_launcher(drarun, tmp_path, spec):
+    """By the job's document, as they are; those of another container stay."""
+    path = tmp_path / "job.json"
+    image = {} if "command" not in spec else {"image": "a"}
+    path.write_text(json.dumps({"metadata": {"name": "job"}, "spec": {"workers": 1, **image, **spec}}))
+    with Registry().serving() as registry:
+        following = Following(drarun, registry, tmp_path, words=["run", path, "--", "$(RANK)", "$$"])
+        told = json.loads(registry.objects[MAP]["data"]["job.json"])["spec"]
+        following.tell("job-a", exit=0)
+        following.ended()
+    containers = told.get("template", {}).get("spec", {}).get("containers", [])
+    says = next((each for each in containers if each["name"] != "side"), told)
+    assert says["args"] == ["$$(RANK)", "$$$"] and all(each["command"] == ["own"] for each in containers if each["name"] == "side"), told

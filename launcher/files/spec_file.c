@@ -281,6 +281,20 @@ void drarun_spec_free(struct drarun_spec *spec)
     free(spec);
 }
 
+static int parse_changed(const json_t *document, struct job_spec *ret_spec,
+                         struct drarun_error *err)
+{
+    cleanup_free char *text = json_dumps(document, JSON_COMPACT);
+    return text ? spec_parse("the command line's", text, strlen(text), ret_spec, err)
+                : error_set(err, ENOMEM, "out of memory");
+}
+
+static void replace(struct job_spec *spec, const struct job_spec *changed)
+{
+    job_spec_done(spec);
+    *spec = *changed;
+}
+
 int spec_again(const struct job_spec *spec, const struct profiles *profiles, const char *name,
                uint32_t workers, struct job_spec *ret_spec, struct drarun_error *err)
 {
@@ -297,9 +311,7 @@ int spec_again(const struct job_spec *spec, const struct profiles *profiles, con
     if (workers)
         rc |= json_object_set_new(json_object_get(document, "spec"), "workers",
                                   json_integer(workers));
-    cleanup_free char *text = rc == 0 ? json_dumps(document, JSON_COMPACT) : NULL;
-    rc = text ? spec_parse("the command line's", text, strlen(text), &again, err)
-              : error_set(err, ENOMEM, "out of memory");
+    rc = rc == 0 ? parse_changed(document, &again, err) : error_set(err, ENOMEM, "out of memory");
     if (rc == 0 && profiles && (rc = spec_use_profiles(&again, profiles, err)) < 0)
         job_spec_done(&again);
     if (rc == 0)
@@ -307,38 +319,30 @@ int spec_again(const struct job_spec *spec, const struct profiles *profiles, con
     return rc;
 }
 
-static int change_to(struct job_spec *spec, const json_t *document, struct drarun_error *err)
-{
-    struct job_spec changed;
-    cleanup_free char *text = json_dumps(document, JSON_COMPACT);
-    int rc = text ? spec_parse("the command line's", text, strlen(text), &changed, err)
-                  : error_set(err, ENOMEM, "out of memory");
-    if (rc < 0)
-        return rc;
-    job_spec_done(spec);
-    *spec = changed;
-    return 0;
-}
-
 int spec_change(struct job_spec *spec, const char *name, uint32_t workers, struct drarun_error *err)
 {
     struct job_spec changed;
     int rc = spec_again(spec, NULL, name, workers, &changed, err);
-    if (rc < 0)
-        return rc;
-    job_spec_done(spec);
-    *spec = changed;
-    return 0;
+    if (rc == 0)
+        replace(spec, &changed);
+    return rc;
 }
 
-/* Where the document says what the first container runs: the template, or the short form. */
-static json_t *holder_of_args(const json_t *document)
+/* Where the document says what the ranks run: the template's container of their name, or the short
+ * form, which the template lies over. */
+static json_t *holder_of_args(const struct job_spec *spec, const json_t *document)
 {
-    json_t *spec = json_object_get(document, "spec");
-    const json_t *pod = json_object_get(json_object_get(spec, "template"), "spec");
-    json_t *container = json_array_get(json_object_get(pod, "containers"), 0);
-    bool says = json_object_get(container, "args") || json_object_get(container, "command");
-    return says ? container : spec;
+    json_t *short_form = json_object_get(document, "spec"), *each;
+    const json_t *pod = json_object_get(json_object_get(short_form, "template"), "spec");
+    const json_t *name = json_object_get(spec_role_container(&spec->roles[0]), "name");
+    size_t i;
+    json_array_foreach(json_object_get(pod, "containers"), i, each)
+    {
+        if (json_equal(json_object_get(each, "name"), name) &&
+            (json_object_get(each, "args") || json_object_get(each, "command")))
+            return each;
+    }
+    return short_form;
 }
 
 int spec_give_args(struct job_spec *spec, const struct strlist *args, struct drarun_error *err)
@@ -356,12 +360,16 @@ int spec_give_args(struct job_spec *spec, const struct strlist *args, struct dra
             rc = error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                             "argument %zu behind --: \"%s\" is no UTF-8", i + 1, args->items[i]);
     }
-    if (rc < 0 || json_object_set(holder_of_args(document), "args", list) < 0) {
+    if (rc < 0 || json_object_set(holder_of_args(spec, document), "args", list) < 0) {
         json_decref(list);
         return rc < 0 ? rc : error_set(err, ENOMEM, "out of memory");
     }
     json_decref(list);
-    return change_to(spec, document, err);
+    struct job_spec changed;
+    rc = parse_changed(document, &changed, err);
+    if (rc == 0)
+        replace(spec, &changed);
+    return rc;
 }
 
 static int load(const struct text *text, const char *profiles, struct drarun_spec **ret_spec)
