@@ -227,7 +227,7 @@ def test_completion_of_a_line(shell, line, some, none):
 
 @pytest.mark.parametrize("line", ["drarun status ", "drarun list --namespace ", "drarun list -n "])
 def test_completion_does_not_run_what_it_offers(shell, line):
-    """Whoever may write a ConfigMap may have chosen it."""
+    """A job's name, which anybody who may write a ConfigMap may have chosen, is no shell code."""
     assert {"$(touch${IFS}made)", "*"} <= shell.offered(line)
     assert not (shell.folder / "made").exists()
 

@@ -307,7 +307,7 @@ static bool is_rdma(const char *resource)
            (strstr(resource, "rdma") || strstr(resource, "mlnx") || strcmp(name, "/efa") == 0);
 }
 
-/* In a claim of GPUs nothing tells of NICs that a device plugin adds. */
+/* A claim of GPUs does not show the NICs that a device plugin adds. */
 void import_network(const struct reader_node *pod, json_t *spec)
 {
     struct reader_node containers, first, resources, limits;

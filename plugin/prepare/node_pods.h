@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pods of a node that have not ended, as the API server tells of them, so that Prepare need not
+/* The pods of a node that have not ended, as the API server reports them, so that Prepare need not
  * ask for one. What is read of a pod (node_pods_trim) is settled when it is bound to its node; a
  * pod is therefore the right one if it has the UID, however old the news. One that is not here is
  * to be asked for. Loop's thread. */

@@ -75,7 +75,7 @@ def _job_of(given: JobLike) -> Job:
 
 
 def _is_no_job(path: Path) -> bool:
-    """There is no such file, and its name is none of a job's; or it is a program."""
+    """Whether it cannot be the file of a job: a program, or no file and without the suffix of one."""
     if path.is_file():
         return os.access(path, os.X_OK)
     return path.suffix not in (".yaml", ".yml", ".json")
