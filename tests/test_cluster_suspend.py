@@ -110,6 +110,17 @@ def test_queue_admits_and_takes_back(jobs):
     admit_and_take_back(jobs)
 
 
+def test_queue_on_the_hosts_network(jobs):
+    """Where each worker has a node of its own, one port serves all of an Indexed Job."""
+    pod = {"spec": {"hostNetwork": True, "terminationGracePeriodSeconds": 1, "containers": [
+        {"name": "ranks", "image": "localhost/busybox:1", "command": ["sh", "-c", "echo on the network of $DRARUN_NODE"]}]}}
+    jobs.verb("submit", jobs.file(queue="team-a", workers=2, placement={"spread": "node"}, template=pod)).ok()
+    jobs.cluster.wait("no worker Job", lambda: worker_job(jobs), 30)
+    suspend(jobs.cluster, jobs.namespace, "job-w", False)
+    jobs.verb("wait", "job").ok()
+    assert sorted(jobs.verb("logs", "job").ok().out.splitlines()) == [f"on the network of {node}" for node in ("n0", "n1")]
+
+
 def test_default_queue_holds_the_pods(jobs, default_queue):
     """Until Kueue admits the launcher's Job, which it put into the queue itself, the workers hold nothing."""
     jobs.verb("submit", jobs.file(workers=2, command=["echo", "admitted"])).ok()

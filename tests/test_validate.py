@@ -495,7 +495,8 @@ def test_usage(drarun):
 
 
 @pytest.mark.parametrize("spec,place,message", [
-    ("queue: a\ntemplate:\n  spec:\n    hostNetwork: true\n", "6:18: template.spec.hostNetwork", "drop hostNetwork, or the queue"),
+    ("queue: a\nworkers: 2\ntemplate:\n  spec:\n    hostNetwork: true\n", "7:18: template.spec.hostNetwork",
+     "set placement.spread: node; or drop hostNetwork, or the queue"),
     ("devices: {nics: {count: 1, class: dranet}}\ntemplate:\n  spec:\n    hostNetwork: true\n", "6:18: template.spec.hostNetwork",
      "a claimed NIC is moved into the pod's own network"),
     ("template:\n  spec:\n    restartPolicy: Always\n", "5:20: template.spec.restartPolicy", 'expected Never, got "Always"'),

@@ -231,18 +231,38 @@ static int check_network(struct merge *m)
     return 0;
 }
 
+uint16_t pod_merge_agent_port(const struct job_spec *spec, uint32_t worker)
+{
+    const json_t *pod = spec_role_pod(spec_role_of(spec, worker));
+    bool alone = spec->claims == SPEC_CLAIMS_TEMPLATE || /* on its node: check_one_port */
+                 json_object_get(pod, "hostNetwork") != json_true();
+    return (uint16_t)(RENDER_AGENT_PORT + (alone ? 0 : worker));
+}
+
+/* The pods of an Indexed Job have one template, and with it one port. */
+static int check_one_port(struct merge *m)
+{
+    if (m->worker != POD_MERGE_INDEXED || m->spec->workers < 2)
+        return 0;
+    int spread = node_spread_of(m->spec, m->role, false, m->err);
+    if (spread != NODE_SPREAD_NONE)
+        return spread < 0 ? spread : 0;
+    return refuse(m,
+                  POD_PATH ".hostNetwork: all pods of an Indexed Job listen on one port, so each "
+                           "needs a node of its own: set " NODE_SPREAD_KEY ": node; or drop "
+                           "hostNetwork%s",
+                  m->spec->queue ? ", or the queue, which needs an Indexed Job"
+                                 : ", or set spec.devices.claims: direct");
+}
+
 /* Two jobs on a node of the host's network: the declared port keeps them apart. */
 static int merge_port(struct merge *m, json_int_t port)
 {
     if (!on_host_network(m))
         return 0;
-    if (m->worker == POD_MERGE_INDEXED)
-        return refuse(m,
-                      POD_PATH ".hostNetwork: all pods of an Indexed Job would listen on one port: "
-                               "drop hostNetwork%s",
-                      m->spec->queue ? ", or the queue, which needs an Indexed Job"
-                                     : ", or set spec.devices.claims: direct");
-    int rc = check_network(m);
+    int rc = check_one_port(m);
+    if (rc == 0)
+        rc = check_network(m);
     if (rc < 0)
         return rc;
     return add_take(m, m->first, FIRST_PATH, "ports", "name",
@@ -280,7 +300,7 @@ static int merge_identity(struct merge *m)
  * reads them from the spec. */
 static int merge_agent(struct merge *m)
 {
-    json_int_t port = RENDER_AGENT_PORT + (on_host_network(m) && m->worker > 0 ? m->worker : 0);
+    json_int_t port = pod_merge_agent_port(m->spec, m->worker > 0 ? (uint32_t)m->worker : 0);
     int rc = merge_agent_files(m);
     if (rc == 0)
         rc = merge_port(m, port);

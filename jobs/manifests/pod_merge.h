@@ -23,6 +23,10 @@
 #define POD_MERGE_CHANNEL "channel"
 #define POD_MERGE_SHARED "shared-" /* with a number: of spec.devices.shared, in its order */
 
+/* Where a worker's agent listens: on the network of a host that several workers may share, each has
+ * a port of its own. */
+uint16_t pod_merge_agent_port(const struct job_spec *spec, uint32_t worker);
+
 /* The PodTemplateSpec, with labels, without a name. */
 int pod_merge(const struct job_spec *spec, const struct render_options *options, int64_t worker,
               json_t **ret_template, struct drarun_error *err);

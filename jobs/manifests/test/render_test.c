@@ -243,6 +243,33 @@ static void test_host_network(void **state)
     done(&spec);
 }
 
+/* Its pods have one port: each is to have a node of its own. */
+static void test_host_network_of_an_indexed_job(void **state)
+{
+    struct job_spec spec = job("{\"spec\": {\"hostNetwork\": true,"
+                               " \"containers\": [{\"name\": \"main\", \"image\": \"i\"}]}}");
+    struct drarun_error err = {0};
+    json_t *indexed = NULL;
+    (void)state;
+    spec.roles[0].nics = (struct spec_devices){0};
+    assert_int_equal(pod_merge_agent_port(&spec, 1), RENDER_AGENT_PORT + 1);
+    spec.claims = SPEC_CLAIMS_TEMPLATE;
+    assert_int_equal(pod_merge_agent_port(&spec, 1), RENDER_AGENT_PORT);
+    assert_int_equal(pods_indexed_job(&spec, &options, &indexed, &err), -EINVAL);
+    assert_non_null(strstr(err.text, "set placement.spread: node; or drop hostNetwork, or set "
+                                     "spec.devices.claims: direct"));
+    spec.spread = SPEC_SPREAD_NODE;
+    assert_int_equal(pods_indexed_job(&spec, &options, &indexed, NULL), 0);
+    expect_json(indexed, "spec.template.spec.containers.0.command.2", "\":7173\"");
+    expect_json(indexed, "spec.template.spec.containers.0.ports.0.containerPort", "7173");
+    json_decref(indexed);
+    spec.spread = SPEC_SPREAD_NONE;
+    spec.workers = spec.roles[0].workers = 1;
+    assert_int_equal(pods_indexed_job(&spec, &options, &indexed, NULL), 0);
+    json_decref(indexed);
+    done(&spec);
+}
+
 static void test_plugin_gpus(void **state)
 {
     struct job_spec spec =
@@ -658,6 +685,7 @@ int main(void)
         cmocka_unit_test(test_bench_comes_with_the_agent),
         cmocka_unit_test(test_forgotten_claim_is_listed),
         cmocka_unit_test(test_host_network),
+        cmocka_unit_test(test_host_network_of_an_indexed_job),
         cmocka_unit_test(test_plugin_gpus),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_who_gets_ipc_lock),

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "jobs/manifests/render.h"
+#include "jobs/manifests/pod_merge.h"
 #include "launcher/cluster/client/facts.h"
 #include "launcher/cluster/alloc/tunnel.h"
 #include "launcher/alloc/folder.h"
@@ -66,19 +66,12 @@ DEFINE_CLEANUP(struct allocate_folder, allocate_folder_free)
 
 /* ---- how they are reached ---- */
 
-static uint16_t port_of(const struct job_spec *spec, uint32_t worker)
-{
-    const json_t *pod = spec_role_pod(spec_role_of(spec, worker));
-    bool host = json_is_true(json_object_get(pod, "hostNetwork"));
-    return (uint16_t)(RENDER_AGENT_PORT + (host ? worker : 0));
-}
-
 static void address_of(const struct allocate_folder *f, uint32_t worker, char text[ADDRESS_SIZE])
 {
     const struct pod_state *workers = board_workers(f->in.board, f->in.attempt);
     const char *ip = workers[worker].ip ? workers[worker].ip : "";
     snprintf(text, ADDRESS_SIZE, strchr(ip, ':') ? "[%.45s]:%u" : "%.45s:%u", ip,
-             port_of(f->in.spec, worker));
+             pod_merge_agent_port(f->in.spec, worker));
 }
 
 /* True: it has answered, within the time that all of them have together. */
@@ -124,8 +117,8 @@ static int dig(struct allocate_folder *f, struct drarun_error *err)
     for (uint32_t i = 0; i < f->in.spec->workers; i++) {
         uint16_t port = 0;
         snprintf(f->pods[i], sizeof f->pods[i], "%s", workers[i].name);
-        int rc = tunnel_new(f->in.cluster, f->in.namespace, f->pods[i], port_of(f->in.spec, i),
-                            &f->tunnels[i], &port, err);
+        int rc = tunnel_new(f->in.cluster, f->in.namespace, f->pods[i],
+                            pod_merge_agent_port(f->in.spec, i), &f->tunnels[i], &port, err);
         if (rc < 0)
             return error_prefix(err, "worker %u", i);
         json_object_set_new(json_array_get(list, i), "dial",

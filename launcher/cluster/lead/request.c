@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "jobs/ranks/rankenv.h"
-#include "jobs/manifests/render.h"
+#include "jobs/manifests/pod_merge.h"
 #include "jobs/spec/spec_words.h"
 #include "launcher/job/plan.h"
 #include "launcher/job/role_env.h"
@@ -31,23 +31,17 @@ static int make_argv(const struct ranks_facts *facts, const struct spec_role *ro
     return 0;
 }
 
-static bool is_host_network(const struct spec_role *role)
-{
-    return json_is_true(json_object_get(spec_role_pod(role), "hostNetwork"));
-}
-
 static int add_workers(const struct ranks_facts *facts, struct ranks *ranks,
                        struct drarun_error *err)
 {
     for (uint32_t i = 0; i < facts->spec->workers; i++) {
         const struct pod_state *worker = &facts->workers[i];
-        bool host = is_host_network(spec_role_of(facts->spec, i));
         bool v6 = worker->ip && strchr(worker->ip, ':');
         if (!worker->ip)
             return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, EINVAL,
                               "worker %u: pod %s runs without an IP address", i, worker->name);
         strlist_addf(&ranks->addresses, "%s%s%s:%u", v6 ? "[" : "", worker->ip, v6 ? "]" : "",
-                     RENDER_AGENT_PORT + (host ? i : 0));
+                     pod_merge_agent_port(facts->spec, i));
         strlist_add(&ranks->hosts, worker->ip);
         strlist_add(&ranks->names, worker->name);
         strlist_add(&ranks->nodes, worker->node ? worker->node : "?");
