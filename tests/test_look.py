@@ -143,6 +143,70 @@ def test_status_of_the_only_job(jobs):
     assert described["status"]["name"] == "two" and described["events"] == [] and described["agents"] == {}
 
 
+GPU = "gpu.nvidia.com"
+
+
+def serve_devices(registry, *classes):
+    """One GPU on one node. classes: those of the cluster, which select all of their driver; none: they cannot be read."""
+    def serve(path, *items):
+        registry.objects[path] = {"kind": "List", "metadata": {"resourceVersion": "1"}, "items": list(items)}
+    group = "/apis/resource.k8s.io/v1"
+    registry.groups = [{"metadata": {"name": "resource.k8s.io"}, "versions": [{"version": "v1", "resources": [{"resource": "resourceclaims"}]}]}]
+    serve("/api/v1/nodes", {"metadata": {"name": "n", "labels": {}}})
+    serve(f"{group}/resourceslices", {"metadata": {"name": "s"}, "spec": {
+        "driver": GPU, "nodeName": "n", "pool": {"name": "n", "generation": 1, "resourceSliceCount": 1},
+        "devices": [{"name": "gpu-0", "attributes": {"type": {"string": "gpu"}}}]}})
+    if classes:
+        serve(f"{group}/deviceclasses", *({"metadata": {"name": name}, "spec": {"selectors": [
+            {"cel": {"expression": f"device.driver == '{'dra.net' if name == 'dranet' else name}'"}}]}} for name in classes))
+
+
+UNPLACED = {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+                                                "message": "0/1 nodes are available: 1 cannot allocate all claims."}]}
+UNKNOWN = "what the job's DeviceClasses select is not known"
+
+
+@pytest.mark.parametrize("classes", [[GPU], ["mig.nvidia.com"], []], ids=["it", "others", "unknown"])
+def test_waiting_for_devices_of_the_clusters_classes(jobs, classes):
+    """Of a class that it lacks nothing is predicted, though its driver brings it usually. Where classes cannot be read,
+    that is told."""
+    registry = jobs.registry
+    serve_devices(registry, *classes)
+    jobs.add("one", None)
+    registry.remove(path_of("pods", "one-a"))
+    spec = {"metadata": {"name": "one"}, "spec": {"image": "a", "command": ["true"], "devices": {"gpus": {
+        "count": 1, "selector": f'device.attributes["{GPU}"].type == "other"'}}}}
+    found = registry.objects[path_of("configmaps", "one-status")]
+    registry.put(path_of("configmaps", "one-status"), {**found, "data": {
+        "job.json": json.dumps(spec), "status.json": json.dumps({**document("one", None), "phase": "placing"})}})
+    labels = {"drarun.dev/job": "one", "drarun.dev/attempt": "1", "drarun.dev/worker": "0"}
+    registry.put(path_of("resource.k8s.io/v1/resourceclaims", "one-w-0"), {"metadata": {"labels": labels}})
+    registry.put(path_of("pods", "one-w-0"), {"metadata": {"labels": labels}, "status": UNPLACED})
+    result = jobs.verb("status", "one").ok()
+    lacks = classes and GPU not in classes
+    assert (f"no device of class {GPU} with type ==" in result.out) != bool(lacks), result
+    assert ("cannot allocate all claims" in result.out) == bool(lacks), result
+    assert result.err.count(UNKNOWN) == (not classes), result
+
+
+@pytest.mark.parametrize("classes", [[GPU, "dranet"], []], ids=["known", "unknown"])
+def test_no_job_is_impossible_by_classes_that_are_not_known(jobs, tmp_path, classes):
+    """No step of its claims has room: it stays at the first, unless the cluster's classes might select other devices."""
+    def admit(path, made):
+        if "/pods/" in path:
+            made["status"] = UNPLACED
+    jobs.registry.admit = admit
+    serve_devices(jobs.registry, *classes)
+    file = tmp_path / "job.json"
+    file.write_text(json.dumps({"metadata": {"name": "job"}, "spec": {
+        "image": "a", "command": ["true"], "timeouts": {"allocation": "9s"},
+        "devices": {"gpus": {"count": 1}, "nics": {"count": 1, "class": "dranet"}, "align": "preferred"}}}))
+    result = jobs.verb("run", "--here", file)
+    assert "waiting for worker 0: no device of class dranet: no node publishes one" in result.err, result
+    assert ("the next try follows at once with each GPU and a NIC of its NUMA node" in result.err) == (not classes), result
+    assert result.err.count(UNKNOWN) == (not classes), result
+
+
 def test_status_until_the_end(jobs):
     jobs.add("one", exit=None)
     watching = jobs.drarun.start("status", "-w", env=jobs.env)

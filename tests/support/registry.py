@@ -66,7 +66,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         query = {key: values[0] for key, values in urllib.parse.parse_qs(query).items()}
         time.sleep(self.server.delay)
         if path in ("/api", "/apis"):
-            self.answer(200, {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": []})
+            self.answer(200, {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2",
+                              "items": self.server.groups if path == "/apis" else []})
         elif path == "/version":
             self.answer(200, {"major": "1", "minor": "36"})
         elif path.endswith("/log"):
@@ -142,6 +143,7 @@ class Registry(http.server.ThreadingHTTPServer):
     """.objects by path; .logs[pod]: a function that yields the pieces of its log, of whole lines, while the pod is there. .refused: methods, of "PATCH" and "PUT".
     .admit(path, object): changes an object before it is made, as a webhook.
     .reads[path]: how often an object was asked for.
+    .groups: of the discovery's answer, beside what every API server has.
     .answering: cleared, what is made is there and its maker does not know."""
 
     daemon_threads = True
@@ -151,6 +153,7 @@ class Registry(http.server.ThreadingHTTPServer):
         self.delay, self.version, self.closed, self.refused = delay, 1, False, set()
         self.objects, self.logs, self.events, self.changed = {}, {}, [], threading.Condition()
         self.reads = collections.Counter()
+        self.groups = []
         self.admit = lambda path, made: None
         self.answering = threading.Event()
         self.answering.set()

@@ -25,8 +25,9 @@ struct forecast {
     int64_t looked_ms;        /* 0: never */
     int64_t pause_ms;         /* until the next look */
     bool have_slices, predicted;
-    bool refused;    /* the slices may not be read: nor shall we ask again */
-    bool own_claims; /* those of other namespaces may not be read */
+    bool refused;      /* the slices may not be read: nor shall we ask again */
+    bool own_claims;   /* those of other namespaces may not be read */
+    bool told_classes; /* that the classes cannot be read */
 };
 
 static void forget(struct forecast *f)
@@ -107,6 +108,18 @@ static void read_optional(struct forecast *f, const struct kube_resource *kind,
         log_verbose("%s; predicted without", missing.text);
 }
 
+/* Which devices a class selects decides over all else: that it is guessed is told. */
+static void read_classes(struct forecast *f)
+{
+    struct drarun_error missing = {0};
+    if (list(f, &kube_device_classes, NULL, &f->classes, &missing) == 0 || f->told_classes)
+        return;
+    f->told_classes = true;
+    log_note("what the job's DeviceClasses select is not known, and is taken to be what their "
+             "drivers usually bring: %s",
+             missing.text);
+}
+
 static void read_claims(struct forecast *f)
 {
     struct drarun_error missing = {0};
@@ -146,7 +159,7 @@ static int read_all(struct forecast *f, struct drarun_error *err)
     int rc = read_slices(f, err);
     if (rc < 0)
         return rc;
-    read_optional(f, &kube_device_classes, NULL, &f->classes);
+    read_classes(f);
     if (f->cluster->taint_rules)
         read_optional(f, &kube_device_taint_rules, NULL, &f->rules);
     read_labels(f);
@@ -161,6 +174,7 @@ static struct predict_cluster with_claims(const struct forecast *f, const json_t
 {
     return (struct predict_cluster){.slices = &f->slices,
                                     .classes = f->classes,
+                                    .classes_known = f->classes != NULL,
                                     .node_labels = f->labels,
                                     .claims = claims,
                                     .taint_rules = f->rules,
@@ -265,7 +279,7 @@ static int predict_job(struct forecast *f, struct drarun_error *err)
     if (rc < 0)
         return rc;
     if (lacking) {
-        f->outlook = f->labels ? GANG_FORECAST_NEVER : GANG_FORECAST_UNKNOWN;
+        f->outlook = f->labels && f->classes ? GANG_FORECAST_NEVER : GANG_FORECAST_UNKNOWN;
         f->next_step = find_next_step(f, lacking);
         return 0;
     }
@@ -273,7 +287,7 @@ static int predict_job(struct forecast *f, struct drarun_error *err)
     if (rc < 0)
         return rc;
     /* that each of several roles has room alone does not say that all have together */
-    bool known = !f->own_claims && f->claims && f->spec->role_count == 1;
+    bool known = !f->own_claims && f->claims && f->classes && f->spec->role_count == 1;
     f->outlook = lacking ? GANG_FORECAST_FULL : known ? GANG_FORECAST_FITS : GANG_FORECAST_UNKNOWN;
     if (lacking)
         name_holders(f, lacking);

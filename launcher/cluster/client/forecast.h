@@ -2,8 +2,9 @@
 /* What the cluster's slices have for a job that finds no room, beside what the scheduler says: read
  * while it waits, since what is free changes. DeviceClasses, Nodes' labels, claims of other
  * namespaces and taints belong to the whole cluster; where one of them may not be read the forecast
- * says less, and never that it is impossible. Each role of a job is looked at alone. Loop thread
- * only. */
+ * says less, and never that it is impossible. Of a class that is not there nothing is predicted;
+ * where the classes cannot be read, which is told once, those that drivers bring are taken. Each
+ * role of a job is looked at alone. Loop thread only. */
 #ifndef DRARUN_LAUNCHER_CLUSTER_FORECAST_H
 #define DRARUN_LAUNCHER_CLUSTER_FORECAST_H
 
