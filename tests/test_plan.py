@@ -915,6 +915,19 @@ def test_quotas_and_limit_ranges(drarun, source, tmp_path):
         "small: a worker's pod says nothing of memory" in answer["prediction"]["shortage"], answer["prediction"]["shortage"]
 
 
+def test_defaults_of_limit_ranges_take_room(drarun, tmp_path):
+    """A container that says no amounts gets those of the namespace, and its node is full sooner."""
+    job, cluster = tmp_path / "job.json", tmp_path / "cluster.json"
+    job.write_text(json.dumps({"metadata": {"name": "j", "namespace": "team"}, "spec": {"workers": 2, "image": "i", "command": ["c"]}}))
+    node = {"kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "4", "memory": "64Gi", "pods": "110"}}}
+    for namespace, cpu, rc in ("team", "2", 0), ("team", "3", 75), ("other", "3", 0):
+        limits = {"kind": "LimitRange", "metadata": {"name": "r", "namespace": namespace}, "spec": {"limits": [
+            {"type": "Container", "defaultRequest": {"cpu": cpu}, "default": {"cpu": "8"}}]}}
+        cluster.write_text(json.dumps({"kind": "List", "items": [node, limits]}))
+        result = drarun("plan", job, "--nodes", cluster)
+        assert result.rc == rc and ("too little cpu" in result.out) == bool(rc), result
+
+
 PAGE = (SOURCE / "docs/clusters.md").read_text()
 JOBS = dict(re.findall(r"```yaml\n# (\S+)\n(.*?)```", PAGE, re.S))
 

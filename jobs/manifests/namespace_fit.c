@@ -115,11 +115,11 @@ static bool is_of(const json_t *limit, const char *type)
     return strcmp(value_text_or(limit, "type", ""), type) == 0;
 }
 
-static void add_range_defaults(const struct look *look, json_t *pod)
+static void add_range_defaults(const json_t *ranges, json_t *pod)
 {
     size_t i, k;
     json_t *range, *limit;
-    json_array_foreach(look->ranges, i, range)
+    json_array_foreach(ranges, i, range)
     {
         json_array_foreach(json_object_get(json_object_get(range, "spec"), "limits"), k, limit)
         {
@@ -372,7 +372,7 @@ static int use_pods(struct look *look, const json_t *quotas, const json_t *spec,
     CLEANUP(json_decrefp) json_t *limits = json_object();
     if (!pod || !requests || !limits)
         return no_memory(err);
-    add_range_defaults(look, pod);
+    add_range_defaults(look->ranges, pod);
     int rc = pod_requests(pod, requests, err);
     if (rc == 0)
         rc = pod_limits(pod, limits, err);
@@ -594,4 +594,18 @@ int namespace_fit(const struct job_spec *spec, const struct namespace_rules *rul
         *ret_why = look.why.len > 0 ? buf_take(&look.why) : NULL;
     buf_done(&look.why);
     return rc;
+}
+
+int namespace_default(const struct job_spec *spec, const struct namespace_rules *rules, json_t *pod,
+                      struct drarun_error *err)
+{
+    bool several;
+    const char *namespace = namespace_of(spec, rules, &several);
+    if (several && !spec->namespace)
+        return 0;
+    CLEANUP(json_decrefp) json_t *ranges = those_of(rules->limit_ranges, namespace);
+    if (!ranges)
+        return no_memory(err);
+    add_range_defaults(ranges, pod);
+    return 0;
 }

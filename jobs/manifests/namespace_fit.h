@@ -25,4 +25,9 @@ struct namespace_rules {
 int namespace_fit(const struct job_spec *spec, const struct namespace_rules *rules, char **ret_why,
                   struct strlist *notes, struct drarun_error *err);
 
+/* Gives the containers of a pod (its `spec`) the amounts that they do not say and the LimitRanges
+ * have defaults of: the scheduler sees the pod with those. Which rules count, as above. -ENOMEM. */
+int namespace_default(const struct job_spec *spec, const struct namespace_rules *rules, json_t *pod,
+                      struct drarun_error *err);
+
 #endif

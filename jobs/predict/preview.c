@@ -126,14 +126,31 @@ static int read_shared(struct room *room, struct drarun_error *err)
     return rc;
 }
 
+static struct namespace_rules rules_of(const struct preview_input *in)
+{
+    return (struct namespace_rules){.quotas = in->quotas,
+                                    .limit_ranges = in->limit_ranges,
+                                    .classes = in->classes,
+                                    .classes_known = in->classes_known,
+                                    .nodes = in->nodes,
+                                    .minor = in->minor};
+}
+
 /* A worker's pod as it would be made, for what nodes want of it. */
 static int make_pod(const struct preview_input *in, const struct spec_role *role,
                     json_t **ret_template, struct drarun_error *err)
 {
     const struct render_options options = {.api = CLAIMS_API_V1, .attempt = 1};
+    const struct namespace_rules rules = rules_of(in);
     bool template = in->spec->claims == SPEC_CLAIMS_TEMPLATE;
-    return pod_merge(in->spec, &options, template ? POD_MERGE_INDEXED : (int64_t)role->first,
-                     ret_template, err);
+    CLEANUP(json_decrefp) json_t *made = NULL;
+    int rc = pod_merge(in->spec, &options, template ? POD_MERGE_INDEXED : (int64_t)role->first,
+                       &made, err);
+    if (rc == 0)
+        rc = namespace_default(in->spec, &rules, json_object_get(made, "spec"), err);
+    if (rc == 0)
+        *ret_template = TAKE_PTR(made);
+    return rc;
 }
 
 static bool has_nodes(const struct preview_input *in)
@@ -631,12 +648,7 @@ static void ask_autoscalers(const struct preview_input *in, struct preview *p)
 static int ask_namespace(const struct preview_input *in, struct preview *p,
                          struct drarun_error *err)
 {
-    const struct namespace_rules rules = {.quotas = in->quotas,
-                                          .limit_ranges = in->limit_ranges,
-                                          .classes = in->classes,
-                                          .classes_known = in->classes_known,
-                                          .nodes = in->nodes,
-                                          .minor = in->minor};
+    const struct namespace_rules rules = rules_of(in);
     char *why = NULL;
     if (!p->predicted || p->prediction.shortage)
         return 0;
