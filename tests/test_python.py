@@ -653,6 +653,20 @@ def test_a_wrong_time_limit_makes_no_job(py, registry, timeout):
     assert not [path for path in registry.objects if "/jobs/" in path]
 
 
+def test_a_profile_of_the_site_is_not_submitted(py, registry, tmp_path):
+    """The launcher of the job would not know it."""
+    site = tmp_path / "site.yaml"
+    site.write_text("profiles:\n- {name: ours, variables: []}\n- {name: generic-ib, variables: []}\n")
+    cluster = py.Cluster(kubeconfig=registry.config)
+    for name in ("ours", "generic-ib"):
+        job = py.Job({"metadata": {"name": "job"}, "spec": {**SPEC["spec"], "nccl": {"profile": name}}}, profiles=site)
+        with pytest.raises(py.SpecError, match=f"built-in profiles, not {name} of the site's file"):
+            cluster.submit(job)
+    assert not [path for path in registry.objects if "/jobs/" in path]
+    spec = {"metadata": {"name": "job"}, "spec": {**SPEC["spec"], "nccl": {"profile": "generic-roce"}}}
+    cluster.submit(py.Job(spec, profiles=site))
+
+
 def test_a_job_that_is_found_again(py, registry):
     """In another process, by a pickle; in asyncio, by its name."""
     cluster = py.Cluster(kubeconfig=registry.config)

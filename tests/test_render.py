@@ -294,7 +294,10 @@ spec:
     unnamed = tmp_path / "unnamed.yaml"
     unnamed.write_text(job.read_text().replace("nccl: {profile: ours}", "nccl: {}"))
     plain = documents(drarun("render", unnamed).ok().out)
-    ours = documents(drarun("render", "--profiles", site, job).ok().out)
+    printed = drarun("render", "--profiles", site, job).ok()
+    assert "nccl.profile: in the cluster drarun knows only its built-in profiles, not ours of the site's file" in printed.err
+    assert not drarun("render", unnamed, "--profiles", site).ok().err
+    ours = documents(printed.out)
     claims = [[each for each in made if each["kind"] == "ResourceClaim"][0]["spec"]["devices"] for made in (plain, ours)]
     assert [{each["matchAttribute"].split("/")[1] for each in claim["constraints"]} for claim in claims] == [
         {"pcieRoot"}, {"numaNode"}]

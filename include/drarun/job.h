@@ -73,8 +73,8 @@ DRARUN_DEFINE_INIT(drarun_submit_options)
 
 /* Creates the job's objects and lets the cluster run the job. The namespace is that of the
  * cluster's options, else the spec's, else the context's. -EEXIST, kind DRARUN_ERR_CLUSTER: a job
- * of that name exists. -EINVAL, kind DRARUN_ERR_SPEC: spec.managedBy names another controller. On
- * failure, nothing of the job remains. */
+ * of that name exists. -EINVAL, kind DRARUN_ERR_SPEC: spec.managedBy names another controller, or
+ * nccl.profile names a profile of the site's file. On failure, nothing of the job remains. */
 DRARUN_API int drarun_job_submit(struct drarun_cluster *cluster, const struct drarun_spec *spec,
                                  const struct drarun_submit_options *options,
                                  struct drarun_job **ret_job, struct drarun_error *err);

@@ -31,7 +31,8 @@ struct drarun_render_options {
     const char *head;    /* head of a RayCluster or RayJob: "plain", without devices, or "worker",
                             the first worker. NULL: plain */
     drarun_note_fn note; /* with as: called with "NAME: spec.path: message" for each field that the
-                            other system does not support. NULL: no notes */
+                            other system does not support. Also called for a profile of the site's
+                            file, since drarun in the cluster does not know it. NULL: no notes */
     void *note_arg;
     const char *replicas; /* autoscaler limits "MIN:MAX" of a RayCluster's or RayJob's worker group.
                              NULL: no autoscaler */

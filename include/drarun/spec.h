@@ -17,7 +17,8 @@ struct drarun_findings;
 
 struct drarun_spec_options {
     size_t size;          /* of this struct */
-    const char *profiles; /* file of the site's own profiles, tried first. NULL: none */
+    const char *profiles; /* file of the site's own profiles, tried first: for plans and manifests.
+                             A job on a cluster knows only the built-in ones. NULL: none */
 };
 DRARUN_DEFINE_INIT(drarun_spec_options)
 

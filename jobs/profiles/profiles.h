@@ -51,6 +51,8 @@ int profiles_load(json_t *site, struct profiles *ret_profiles, struct drarun_err
 void profiles_done(struct profiles *profiles);
 
 const struct profile *profiles_find(const struct profiles *profiles, const char *name);
+/* The profile of that name, which may be unknown, comes from a site's document. */
+bool profiles_is_of_site(const struct profiles *profiles, const char *name);
 
 /* What detection looks at; NULL or empty where it is not known. */
 struct profile_facts {

@@ -216,6 +216,16 @@ static int render_text(struct job_spec *spec, const struct drarun_render_options
     return rc;
 }
 
+/* The objects show what the site's profile wants of them; applied, they are a job that ends before
+ * its ranks start. */
+static void note_profile(const struct job_spec *job, const struct profiles *profiles,
+                         const struct drarun_render_options *o)
+{
+    struct drarun_error why = {0};
+    if (o->note && spec_need_known_profile(job, profiles, &why) < 0)
+        o->note(why.text, o->note_arg);
+}
+
 int drarun_render(const struct drarun_spec *spec, const struct drarun_render_options *options,
                   char **ret_text, struct drarun_error *err)
 {
@@ -230,6 +240,8 @@ int drarun_render(const struct drarun_spec *spec, const struct drarun_render_opt
     rc = job_profile_settle(&own, &spec->profiles, NULL, NULL, err);
     if (rc == 0)
         rc = render_text(&own, &o, ret_text, err);
+    if (rc == 0)
+        note_profile(&own, &spec->profiles, &o);
     job_spec_done(&own);
     return rc;
 }

@@ -281,6 +281,21 @@ void drarun_spec_free(struct drarun_spec *spec)
     free(spec);
 }
 
+int spec_need_known_profile(const struct job_spec *spec, const struct profiles *profiles,
+                            struct drarun_error *err)
+{
+    for (uint32_t r = 0; r < spec->role_count; r++) {
+        const char *name = spec->roles[r].nccl_profile;
+        if (name && profiles_is_of_site(profiles, name))
+            return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
+                              "nccl.profile: in the cluster drarun knows only its built-in "
+                              "profiles, not %s of the site's file: name one of those, and put "
+                              "what the site's says into nccl.env and template",
+                              name);
+    }
+    return 0;
+}
+
 static int parse_changed(const json_t *document, struct job_spec *ret_spec,
                          struct drarun_error *err)
 {

@@ -17,6 +17,11 @@ struct drarun_spec {
 
 struct drarun_spec *spec_ref(const struct drarun_spec *spec);
 
+/* -EINVAL, kind SPEC: it names a profile of the site's file. Neither launcher nor drarun env has
+ * that file in the cluster. */
+int spec_need_known_profile(const struct job_spec *spec, const struct profiles *profiles,
+                            struct drarun_error *err);
+
 /* Another one of the same document, with these in place of what it says; NULL, 0: as it is.
  * profiles: NULL for the built-in ones. */
 int spec_again(const struct job_spec *spec, const struct profiles *profiles, const char *name,

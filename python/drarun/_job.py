@@ -30,7 +30,9 @@ class Job:
 
         source: the document as a dict, the path of a file (YAML or JSON), or the text itself: a str with a newline
         in it or a '{' at its begin. In a dict, paths are texts, and what has __index__ (numpy.int64) is a number.
-        profiles: a file of the site's fabric profiles, tried before those that drarun knows. A pickled job names it.
+        profiles: a file of the site's fabric profiles, tried before those that drarun knows: for plans and manifests. A
+        job on a cluster knows only those that drarun knows, and one that names another is not submitted. A pickled job
+        names the file.
 
         Raises SpecError with path, line and all findings where the document is wrong or cannot be read."""
         self._profiles = profiles
@@ -91,7 +93,8 @@ class Job:
         ``drarun env`` in the pods; None: as drarun creates the job.
         head: of a RayCluster: "plain", without devices, or "worker", the first of the workers; None: plain.
         replicas: of Ray's group of workers, "MIN:MAX", between which an autoscaler keeps it; None: no autoscaler.
-        note: called with a line for each field of the job that the other system has no place for.
+        note: called with a line for each field of the job that the other system has no place for, and for a profile of
+        the site's file, which drarun in the cluster does not know.
 
         Raises UsageError for options that do not fit the job, SpecError for a job beyond a limit."""
         options = Options("render", format=format, api=api, claims=claims, namespace_=namespace, image=image,

@@ -105,6 +105,10 @@ static void a_site_adds_one(void **unused)
     /* one of a known name takes its place */
     assert_int_equal(json_array_size(profiles_find(&profiles, "generic-ib")->variables), 0);
     assert_non_null(profiles_find(&profiles, "gke-a4"));
+    assert_true(profiles_is_of_site(&profiles, "ours"));
+    assert_true(profiles_is_of_site(&profiles, "generic-ib"));
+    assert_false(profiles_is_of_site(&profiles, "gke-a4"));
+    assert_false(profiles_is_of_site(&profiles, "auto"));
     json_decref(unconst(facts.labels));
     profiles_done(&profiles);
     json_decref(site);

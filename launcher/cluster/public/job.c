@@ -62,7 +62,9 @@ int drarun_job_submit(struct drarun_cluster *cluster, const struct drarun_spec *
     struct job_spec own = {0};
     int rc = api_options(options, &o, sizeof o, err);
     if (rc == 0)
-        rc = spec_again(&spec->job, &spec->profiles, o.name, o.workers, &own, err);
+        rc = spec_need_known_profile(&spec->job, &spec->profiles, err);
+    if (rc == 0)
+        rc = spec_again(&spec->job, NULL, o.name, o.workers, &own, err);
     if (rc < 0)
         return rc;
     rc = submit(cluster, &own, &o, ret_job, err);
