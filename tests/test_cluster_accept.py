@@ -2,6 +2,7 @@
 """`drarun accept` on three real nodes, of which one has a slow network."""
 import json
 import signal
+import time
 
 import pytest
 
@@ -111,9 +112,39 @@ def test_spec_that_is_wrong(jobs):
     assert result.rc == 65 and 'wrong.yaml:1:' in result.err and "wrkers" in result.err, result
 
 
-def on_one_node(jobs, command):
+def on_one_node(jobs, command, *more):
     return jobs.verb("accept", jobs.file(image="localhost/bench:1", command=command), "--records", jobs.folder / "records", "--here",
-                     "--alone", "-l", "kubernetes.io/hostname=n0", timeout=120)
+                     "--alone", "-l", "kubernetes.io/hostname=n0", *more, timeout=120)
+
+
+def test_wait_in_a_queue_is_no_time_of_the_test(cluster, jobs):
+    """Longer than the test may take: the node is not at fault."""
+    limit, api = 40, cluster.api
+    spec = jobs.file(image="localhost/bench:1", ranksPerWorker=2, queue="team-a", timeouts={"queue": "1h"}, command=COMMAND)
+    process = jobs.drarun.start("accept", spec, "--records", jobs.folder / "records", "--here", "--alone", "-l", "kubernetes.io/hostname=n0",
+                                "--timeout", f"{limit}s", under=cluster.under, env=jobs.env)
+    worker_job = lambda: next(iter(api.get("batch/v1", "Job", namespace=jobs.namespace.name)), None)  # noqa: E731
+    made = cluster.wait("no worker Job", worker_job, 60)
+    time.sleep(limit + 5)
+    path = api.path("batch/v1", "Job", jobs.namespace.name, made["metadata"]["name"])
+    api.ok("PATCH", path, {"spec": {"suspend": False}}, content="application/merge-patch+json")
+    result = process.finish(120)
+    assert result.rc == 0 and "1 passed" in result.out, result
+
+
+def test_job_that_hangs(jobs):
+    """Though it has waited for its pod for a moment."""
+    result = on_one_node(jobs, ["sleep", "1000"], "--timeout", "15s")
+    assert result.rc == 1 and "it had not ended after 15 s" in result.out, result
+
+
+def test_launcher_that_does_not_start(jobs):
+    """It need not run on the node of the test, which is not at fault."""
+    spec = jobs.file(image="localhost/bench:1", command=["true"], launcher={"nodeSelector": {"none": "such"}}, timeouts={"allocation": "1h"})
+    result = jobs.verb("accept", spec, "--records", jobs.folder / "records", "--alone", "-l", "kubernetes.io/hostname=n0",
+                       "--timeout", "5s", "--tries", "1", "-o", "json", timeout=120)
+    assert result.rc == 1 and states(result)["n0"] == "unknown", result
+    assert "its launcher had not started after 5 s" in json.loads(result.out)["nodes"][0]["reason"], result
 
 
 def test_errors_of_a_nodes_gpu(jobs):

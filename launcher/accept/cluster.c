@@ -5,8 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/status/status_doc.h"
+#include "launcher/cluster/client/job_map.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/base/log.h"
 #include "lib/kube/list.h"
 
 static const char *text_at(const json_t *object, const char *key)
@@ -124,4 +127,20 @@ int accept_taint(struct cluster *cluster, const char *name, bool unfit, struct d
         return error_set(err, ENOMEM, "out of memory");
     rc = cluster_merge_patch(cluster, &target, patch, err);
     return rc < 0 ? rc : 1;
+}
+
+void accept_read_wait(struct cluster *cluster, const char *job, const char *namespace,
+                      struct trial_wait *ret_wait)
+{
+    struct drarun_error err = {0};
+    CLEANUP(json_decrefp) json_t *map = NULL, *doc = NULL;
+    *ret_wait = (struct trial_wait){0};
+    int rc = job_map_get(cluster, job, namespace, &map, &err);
+    const char *text = rc == 0 ? job_map_status(map) : NULL;
+    if (text)
+        rc = status_doc_parse(text, strlen(text), &doc, &err);
+    if (rc == 0)
+        trial_wait_read(doc, ret_wait);
+    else
+        log_verbose("how long job %s has waited is not known: %s", job, err.text);
 }

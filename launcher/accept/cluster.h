@@ -4,6 +4,7 @@
 #define DRARUN_LAUNCHER_ACCEPT_CLUSTER_H
 
 #include "launcher/accept/job.h"
+#include "launcher/accept/trial.h"
 #include "launcher/cluster/client/cluster.h"
 #include "lib/accept/accept.h"
 #include "lib/base/strlist.h"
@@ -20,5 +21,9 @@ int accept_ensure_priority(struct cluster *cluster, struct drarun_error *err);
 
 /* Puts the taint ACCEPT_TAINT:NoSchedule on a node, or takes it off. 1: something changed. */
 int accept_taint(struct cluster *cluster, const char *name, bool unfit, struct drarun_error *err);
+
+/* Of the job of a test; all zero where it cannot be read. */
+void accept_read_wait(struct cluster *cluster, const char *job, const char *namespace,
+                      struct trial_wait *ret_wait);
 
 #endif

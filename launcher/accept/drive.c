@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "launcher/accept/cluster.h"
 #include "launcher/accept/job.h"
 #include "launcher/accept/trial.h"
 #include "launcher/programs/signals.h"
@@ -20,11 +21,12 @@ struct slot {
     struct drive *drive;
     size_t test;
     unsigned tries;
+    char job[32];
     struct trial *trial; /* NULL: free */
 };
 
 struct drive {
-    struct event_base *base;
+    struct cluster *cluster;
     const struct accept_order *order;
     const json_t *job;
     const char *priority_class;
@@ -111,14 +113,13 @@ static void on_answer(const struct accept_answer *answer, const struct drarun_er
 static int start(struct slot *slot, struct drarun_error *err)
 {
     struct drive *d = slot->drive;
-    char name[32];
     uint32_t unique;
     const char *names[2];
     if (getrandom(&unique, sizeof unique, 0) != (ssize_t)sizeof unique)
         return error_set(err, errno, "getrandom: %s", strerror(errno));
-    snprintf(name, sizeof name, "accept-%08x", unique);
+    snprintf(slot->job, sizeof slot->job, "accept-%08x", unique);
     names_of(d, slot->test, names);
-    const struct accept_place place = {.name = name,
+    const struct accept_place place = {.name = slot->job,
                                        .run = record_run(d->record),
                                        .nodes = {names[0], names[1]},
                                        .count = names[1] ? 2 : 1,
@@ -127,7 +128,8 @@ static int start(struct slot *slot, struct drarun_error *err)
     if (!job)
         return error_set(err, ENOMEM, "out of memory");
     slot->tries++;
-    int rc = trial_start(d->base, d->order, d->dir, job, on_answer, slot, &slot->trial, err);
+    int rc =
+        trial_start(d->cluster->base, d->order, d->dir, job, on_answer, slot, &slot->trial, err);
     d->running += rc == 0;
     return rc;
 }
@@ -169,15 +171,41 @@ static void fill_slots(struct drive *d)
     }
 }
 
+/* Where drarun run makes the jobs. */
+static const char *namespace_of(const struct drive *d)
+{
+    const json_t *metadata = json_object_get(d->job, "metadata");
+    const char *own = json_string_value(json_object_get(metadata, "namespace"));
+    const char *given = d->order->cluster.namespace;
+    return given ? given : own ? own : d->cluster->namespace;
+}
+
+/* Outside of the loop, which the answers run: a test may end meanwhile, and its slot have another.
+ */
+static void look_at_due(struct drive *d)
+{
+    for (uint32_t i = 0; i < d->order->parallel; i++) {
+        struct slot *slot = &d->slots[i];
+        struct trial_wait wait;
+        if (!slot->trial || !trial_is_due(slot->trial))
+            continue;
+        accept_read_wait(d->cluster, slot->job, namespace_of(d), &wait);
+        if (slot->trial && trial_is_due(slot->trial))
+            trial_go_on(slot->trial, &wait);
+    }
+}
+
 static int run_wave(struct drive *d)
 {
     size_t count;
     accept_wave(d->plan, &count);
     log_note("%s: %zu test%s", accept_wave_name(d->plan), count, count == 1 ? "" : "s");
     d->next = d->failed = 0;
-    for (fill_slots(d); d->running > 0; fill_slots(d))
-        if (event_base_loop(d->base, EVLOOP_ONCE) != 0)
+    for (fill_slots(d); d->running > 0; fill_slots(d)) {
+        if (event_base_loop(d->cluster->base, EVLOOP_ONCE) != 0)
             return error_set(d->err, EINVAL, "the event loop ended in the middle of a wave");
+        look_at_due(d);
+    }
     return d->rc;
 }
 
@@ -206,11 +234,11 @@ static int run_waves(struct drive *d)
     return rc;
 }
 
-int drive(struct event_base *base, const struct accept_order *order, const json_t *job,
+int drive(struct cluster *cluster, const struct accept_order *order, const json_t *job,
           const char *priority_class, const struct strlist *names, struct accept *plan,
           struct record *record, struct drarun_error *err)
 {
-    struct drive d = {.base = base,
+    struct drive d = {.cluster = cluster,
                       .order = order,
                       .job = job,
                       .priority_class = priority_class,
@@ -223,7 +251,7 @@ int drive(struct event_base *base, const struct accept_order *order, const json_
         return rc;
     d.slots = calloc(order->parallel, sizeof *d.slots);
     rc = d.slots ? 0 : error_set(err, ENOMEM, "out of memory");
-    struct signals *signals = rc == 0 ? signals_new(base, on_signal, &d, err) : NULL;
+    struct signals *signals = rc == 0 ? signals_new(cluster->base, on_signal, &d, err) : NULL;
     if (rc == 0)
         rc = signals ? run_waves(&d) : -err->code;
     signals_free(signals);

@@ -155,7 +155,7 @@ int accept_run(struct cluster *cluster, const struct accept_order *order)
     if (rc == 0)
         rc = open_record(&r, &err);
     if (rc == 0)
-        rc = drive(cluster->base, order, r.job, r.priority_class, &r.names, r.plan, r.record, &err);
+        rc = drive(cluster, order, r.job, r.priority_class, &r.names, r.plan, r.record, &err);
     if (rc == -ECANCELED)
         return 130;
     if (rc == 0)

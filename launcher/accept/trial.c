@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "jobs/gang/gang.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
@@ -25,9 +26,10 @@
 
 struct trial {
     struct child *child;
-    struct event *late;
-    bool is_late;
-    int64_t limit_ms;
+    struct event *timer;
+    int64_t limit_ms, begin_ms; /* by clock_ms */
+    bool is_due;                /* the caller is to decide */
+    bool is_stopped, is_late, is_not_led;
     char path[512], said[520]; /* its files: the spec, its stderr */
     trial_fn fn;
     void *arg;
@@ -38,8 +40,8 @@ void trial_free(struct trial *t)
     if (!t)
         return;
     child_free(t->child);
-    if (t->late)
-        event_free(t->late);
+    if (t->timer)
+        event_free(t->timer);
     if (t->path[0])
         unlink(t->path);
     if (t->said[0])
@@ -239,15 +241,71 @@ void trial_judge_late(size_t length, const char *said, int64_t limit_ms, struct 
     give(ret, pull ? ACCEPT_NOT_RUN : ACCEPT_FAILED, text);
 }
 
-/* ---- the child ---- */
+static void judge_not_led(int64_t limit_ms, struct accept_answer *ret)
+{
+    char limit[32], text[ACCEPT_REASON];
+    duration_format(limit_ms, limit, sizeof limit);
+    snprintf(text, sizeof text, "its launcher had not started after %s", limit);
+    give(ret, ACCEPT_NOT_RUN, text);
+}
 
-static void on_late(evutil_socket_t fd, short what, void *arg)
+/* ---- its time ---- */
+
+void trial_wait_read(const json_t *doc, struct trial_wait *ret)
+{
+    static const enum gang_phase phases[] = {GANG_QUEUED, GANG_PLACING, GANG_RELEASING};
+    const char *phase = json_string_value(json_object_get(doc, "phase"));
+    *ret = (struct trial_wait){.not_led = !phase};
+    for (size_t i = 0; phase && i < ARRAY_LEN(phases); i++) {
+        const char *name = gang_phase_name(phases[i]);
+        ret->waits |= strcmp(phase, name) == 0;
+        ret->waited_ms +=
+            json_integer_value(json_object_get(json_object_get(doc, "timings"), name));
+    }
+}
+
+static bool set_timer(struct trial *t, int64_t ms)
+{
+    struct timeval after = timeval_from_ms(ms);
+    return evtimer_add(t->timer, &after) == 0;
+}
+
+bool trial_is_due(const struct trial *t)
+{
+    return t->is_due;
+}
+
+void trial_go_on(struct trial *t, const struct trial_wait *wait)
+{
+    int64_t spent = clock_ms() - t->begin_ms - wait->waited_ms;
+    int64_t left = wait->waits ? t->limit_ms : t->limit_ms - spent;
+    t->is_due = false;
+    if (left > 0 && !wait->not_led && set_timer(t, left))
+        return;
+    t->is_late = true;
+    t->is_not_led = wait->not_led;
+    trial_stop(t);
+}
+
+static void on_time(evutil_socket_t fd, short what, void *arg)
 {
     struct trial *t = arg;
     (void)fd, (void)what;
-    t->is_late = true;
-    trial_stop(t);
+    if (t->is_stopped)
+        child_signal(t->child, SIGKILL);
+    else
+        t->is_due = true;
 }
+
+void trial_stop(struct trial *t)
+{
+    t->is_stopped = true;
+    t->is_due = false;
+    set_timer(t, STOP_MS);
+    child_signal(t->child, SIGTERM);
+}
+
+/* ---- the child ---- */
 
 static void on_end(const struct child_end *end, const struct drarun_error *err, void *arg)
 {
@@ -260,12 +318,14 @@ static void on_end(const struct child_end *end, const struct drarun_error *err, 
     file_read(AT_FDCWD, t->said, SAID_MAX, &said, &unread);
     const char *words = said.data ? said.data : unread.text;
     t->child = NULL;
-    if (err && err->code != ETIMEDOUT && !t->is_late) {
+    if (t->is_not_led) {
+        judge_not_led(t->limit_ms, &answer);
+    } else if (t->is_late) {
+        trial_judge_late(end->out->len, words, t->limit_ms, &answer);
+    } else if (err) { /* EFBIG: it has no deadline but ours */
         duration_format(t->limit_ms, limit, sizeof limit);
         snprintf(text, sizeof text, "it printed too much within %s", limit);
         give(&answer, ACCEPT_FAILED, text);
-    } else if (t->is_late || err) {
-        trial_judge_late(end->out->len, words, t->limit_ms, &answer);
     } else {
         trial_judge(end->known ? end->status : -SIGKILL, end->out->data ? end->out->data : "",
                     end->out->len, words, &answer, &fatal);
@@ -318,8 +378,7 @@ static int start_child(struct trial *t, struct event_base *base, const struct ac
     add(&line, "--image", order->image);
     if (line.failed)
         return error_set(err, ENOMEM, "out of memory");
-    const struct child_program child = {
-        .argv = line.items, .env = environ, .deadline_ms = order->timeout_ms + STOP_MS};
+    const struct child_program child = {.argv = line.items, .env = environ};
     rc = child_start(base, &child, on_end, t, &t->child);
     return rc < 0 ? error_set(err, -rc, "%s: %s", program, strerror(-rc)) : 0;
 }
@@ -331,10 +390,10 @@ int trial_start(struct event_base *base, const struct accept_order *order, const
     CLEANUP(trial_freep) struct trial *t = calloc(1, sizeof *t);
     if (!t)
         return error_set(err, ENOMEM, "out of memory");
-    *t = (struct trial){.fn = fn, .arg = arg, .limit_ms = order->timeout_ms};
-    struct timeval limit = timeval_from_ms(order->timeout_ms);
-    t->late = evtimer_new(base, on_late, t);
-    if (!t->late || evtimer_add(t->late, &limit) < 0)
+    *t =
+        (struct trial){.fn = fn, .arg = arg, .limit_ms = order->timeout_ms, .begin_ms = clock_ms()};
+    t->timer = evtimer_new(base, on_time, t);
+    if (!t->timer || !set_timer(t, t->limit_ms))
         return error_set(err, ENOMEM, "out of memory");
     int rc = write_job(t, dir, job, err);
     if (rc == 0)
@@ -343,9 +402,4 @@ int trial_start(struct event_base *base, const struct accept_order *order, const
         return rc;
     *ret = TAKE_PTR(t);
     return 0;
-}
-
-void trial_stop(struct trial *t)
-{
-    child_signal(t->child, SIGTERM);
 }

@@ -5,6 +5,8 @@
 
 #include <event2/event.h>
 #include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include "launcher/programs/accept_order.h"
 
 struct trial;
@@ -18,7 +20,21 @@ typedef void (*trial_fn)(const struct accept_answer *answer, const struct drarun
 int trial_start(struct event_base *base, const struct accept_order *order, const char *dir,
                 const json_t *job, trial_fn fn, void *arg, struct trial **ret,
                 struct drarun_error *err);
-/* Asks the job to end; fn is still called. */
+/* How long a job has waited for its room: a queue, nodes, devices. That time is not the test's. */
+struct trial_wait {
+    bool waits;        /* it still does */
+    bool not_led;      /* nothing leads it yet, wherever its launcher is to run */
+    int64_t waited_ms; /* for what it has found */
+};
+/* Of the job's status document; NULL: there is none yet. Pure. */
+void trial_wait_read(const json_t *doc, struct trial_wait *ret);
+
+/* Its time is over, and trial_go_on decides. */
+bool trial_is_due(const struct trial *trial);
+/* Goes on for what the wait has left of its time, or ends the job as trial_stop does. All zero: it
+ * has not waited, or that is not known. */
+void trial_go_on(struct trial *trial, const struct trial_wait *wait);
+/* Asks the job to end, and kills its client if it takes too long; fn is still called. */
 void trial_stop(struct trial *trial);
 /* Kills it; fn is not called. NULL is fine. */
 void trial_free(struct trial *trial);

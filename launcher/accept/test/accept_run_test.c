@@ -174,6 +174,37 @@ static void test_end_that_comes_late(void **state)
     assert_int_equal(answer.outcome, ACCEPT_FAILED);
 }
 
+/* What a job waits for before it has its nodes is not the test's time. */
+static void test_time_of_waiting(void **state)
+{
+    static const struct {
+        const char *doc;
+        struct trial_wait wait;
+    } table[] = {
+        {"{\"phase\": \"queued\", \"timings\": {\"queued\": 9}}", {.waits = true, .waited_ms = 9}},
+        {"{\"phase\": \"placing\", \"timings\": {\"queued\": 9, \"placing\": 5}}",
+         {.waits = true, .waited_ms = 14}},
+        {"{\"phase\": \"releasing\"}", {.waits = true}},
+        {"{\"phase\": \"running\", \"timings\": {\"queued\": 9, \"placing\": 5, \"pulling\": 100, "
+         "\"releasing\": 1, \"running\": 50}}",
+         {.waited_ms = 15}},
+        {"{}", {.not_led = true}},
+    };
+    struct trial_wait wait;
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+        json_t *doc = json_loads(table[i].doc, 0, NULL);
+        assert_non_null(doc);
+        trial_wait_read(doc, &wait);
+        assert_int_equal(wait.waits, table[i].wait.waits);
+        assert_int_equal(wait.not_led, table[i].wait.not_led);
+        assert_int_equal(wait.waited_ms, table[i].wait.waited_ms);
+        json_decref(doc);
+    }
+    trial_wait_read(NULL, &wait);
+    assert_true(wait.not_led);
+}
+
 /* ---- jobs ---- */
 
 static json_t *base_of(const char *text)
@@ -555,6 +586,7 @@ int main(void)
         cmocka_unit_test(test_errors_of_devices),
         cmocka_unit_test(test_end_of_a_job),
         cmocka_unit_test(test_end_that_comes_late),
+        cmocka_unit_test(test_time_of_waiting),
         cmocka_unit_test(test_job_is_put_on_its_nodes),
         cmocka_unit_test(test_what_the_operator_says_stays),
         cmocka_unit_test(test_record_goes_on),
