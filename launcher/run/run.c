@@ -8,6 +8,7 @@
 
 #include "launcher/programs/agent_image.h"
 #include "launcher/alloc/alloc.h"
+#include "launcher/run/command_line.h"
 #include "launcher/run/foreign.h"
 #include "launcher/streams/framed.h"
 #include "launcher/run/hosts.h"
@@ -163,7 +164,7 @@ static int run_request(char *const all[], struct job_request *request, struct lo
         return run_on_cluster(all, request);
     }
     if (is_job_spec(request)) {
-        if (run_options_parse_spec(request, &err) < 0)
+        if (command_line_parse_spec(request, &err) < 0)
             return fail(&err);
         if (request->help || request->version) /* behind the file */
             return show(request);
@@ -176,7 +177,7 @@ static int run_request(char *const all[], struct job_request *request, struct lo
         int status = local_spec_use(request, ret_spec);
         if (status != 0)
             return status;
-    } else if (run_options_check_program(request, &err) < 0) {
+    } else if (command_line_check_program(request, &err) < 0) {
         return fail(&err);
     }
     if (!remote_api() && alloc_is_of_pods(request)) {
@@ -202,7 +203,7 @@ int run_verb(char *const all[], int argc, char *const argv[])
     CLEANUP(local_spec_freep) struct local_spec *spec = NULL;
     struct job_request request;
     struct drarun_error err = {0};
-    int status = run_options_parse(argc, argv, &request, &err) < 0
+    int status = command_line_parse(argc, argv, &request, &err) < 0
                      ? fail(&err)
                      : run_request(all, &request, &spec);
     kept_free(request.kept);

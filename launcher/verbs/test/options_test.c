@@ -13,6 +13,7 @@
 #include "jobs/foreign/options.h"
 #include "launcher/verbs/completion.h"
 #include "launcher/verbs/verbs.h"
+#include "launcher/run/command_line.h"
 #include "launcher/run/foreign.h"
 #include "launcher/run/options.h"
 #include "lib/base/cleanup.h"
@@ -27,7 +28,7 @@ static int parse(const char *const words[], struct job_request *request, struct 
     int argc = 0;
     while (words[argc])
         argc++;
-    return run_options_parse(argc, unconst(words), request, err);
+    return command_line_parse(argc, unconst(words), request, err);
 }
 
 #define WORDS(...)                                                                                 \
@@ -323,7 +324,7 @@ static void binds_a_jobs_ranks_to_cores(void **state)
         struct job_request request;
         struct drarun_error err = {0};
         assert_int_equal(parse(cases[i].words, &request, &err), 0);
-        if (run_options_parse_spec(&request, &err) == 0)
+        if (command_line_parse_spec(&request, &err) == 0)
             assert_string_equal(request.bind, cases[i].is);
         else if (!cases[i].part || !strstr(err.text, cases[i].part))
             fail_msg("case %zu: %s", i, err.text);
