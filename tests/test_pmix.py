@@ -3,10 +3,12 @@
 over one, two and three agents, with three releases of the client library."""
 import re
 import socket
+import time
 
 import pytest
 
 from support.mpi import BY_NAME
+from support.run import peak_memory_kib
 
 PLACES = {"one": ["-n", 4], "two": ["--workers", 2, "-n", 4], "three": ["--workers", 3, "-n", 6]}
 
@@ -80,6 +82,46 @@ def test_log_becomes_output_of_the_rank(client, where):
     result = client("log", where=where).ok()
     ranks = PLACES[where][-1]
     assert sorted(result.err.splitlines()) == [f"logged by {rank}" for rank in range(ranks)]
+
+
+@pytest.mark.matrix(1)
+def test_logs_keep_their_place_among_the_output(client, where):
+    """Of each rank every other line is logged: whole, and where it was."""
+    out = client("log-turns", where=where).ok().out
+    for rank in range(PLACES[where][-1]):
+        numbers = [line.split(":") for line in out.splitlines() if line.startswith(f"{rank}:")]
+        assert [(int(number), len(rest)) for _, number, rest in numbers] == [(i, i % 300 + 1) for i in range(400)]
+
+
+def memory_kib(job):
+    """The most of drarun's own processes."""
+    ours = [pid for pid, line in job.processes().items() if re.match(r"(\S*/)?drarun(-worker)?( |$)", line)]
+    return max(peak_memory_kib(pid) for pid in ours)
+
+
+@pytest.mark.plain("measures memory")
+def test_a_slow_reader_slows_what_is_logged(drarun, build):
+    job = drarun.start("-n", 4, *CLIENTS[1].command(build), "log-flood", text=False)
+    time.sleep(1)
+    size = 0
+    while size < 240_000_000:  # the rest is more than all may hold: they are there yet
+        size += len(job.process.stdout.read(1 << 20))
+    assert memory_kib(job) < 48 * 1024, "KiB: logs pile up"
+    size += len(job.process.stdout.read())
+    assert 256_000_000 < size < 256_001_000
+    job.finish().ok()
+
+
+@pytest.mark.plain("measures memory")
+def test_who_does_not_wait_may_log_so_much(drarun, build):
+    """Each request is answered; the rest of the text is rejected and not kept."""
+    job = drarun.start("-n", 2, *CLIENTS[1].command(build), "log-unwaited")
+    time.sleep(1)
+    assert memory_kib(job) < 64 * 1024, "KiB: logs pile up"
+    result = job.finish().ok()
+    rejected = sum(map(int, re.findall(r"^rejected (\d+)$", result.err, re.M)))
+    assert rejected > 0 and len(re.findall("^x{1023}$", result.out, re.M)) == 2 * 20000 - rejected
+    assert len(re.findall(r"^drarun(?:-worker)?: rank \d: PMIx: more of what it logs waits for its reader than drarun keeps: ", result.err, re.M)) == 1
 
 
 @pytest.mark.matrix(1)

@@ -484,6 +484,65 @@ static void case_log(void)
     OK(PMIx_Log(&info, 1, NULL, 0));
 }
 
+static void log_line(const char *text)
+{
+    pmix_info_t info;
+    PMIX_INFO_LOAD(&info, PMIX_LOG_STDOUT, text, PMIX_STRING);
+    OK(PMIx_Log(&info, 1, NULL, 0));
+    PMIX_INFO_DESTRUCT(&info);
+}
+
+/* Every other line is logged. */
+static void case_log_turns(void)
+{
+    for (int i = 0; i < 400; i++) {
+        char text[512];
+        snprintf(text, sizeof text, "%u:%d:%0*d\n", me.rank, i, i % 300 + 1, 0);
+        if (i % 2 == 0) {
+            log_line(text);
+        } else {
+            fputs(text, stdout);
+            fflush(stdout);
+        }
+    }
+}
+
+/* 64 MB. */
+static void case_log_flood(void)
+{
+    static char text[16001];
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 2] = '\n';
+    for (int i = 0; i < 4000; i++)
+        log_line(text);
+}
+
+static volatile int logged, rejected; /* by the library's thread */
+
+static void on_logged(pmix_status_t status, void *arg)
+{
+    (void)arg;
+    rejected += status != PMIX_SUCCESS;
+    logged++;
+}
+
+/* Without waiting for one before the next. */
+static void case_log_unwaited(void)
+{
+    static char text[1025];
+    const int count = 20000;
+    pmix_info_t info;
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 2] = '\n';
+    PMIX_INFO_LOAD(&info, PMIX_LOG_STDOUT, text, PMIX_STRING);
+    for (int i = 0; i < count; i++)
+        OK(PMIx_Log_nb(&info, 1, NULL, 0, on_logged, NULL));
+    for (int i = 0; i < 60000 && logged < count; i++)
+        usleep(1000);
+    CHECK(logged == count, "%d of %d were answered", logged, count);
+    fprintf(stderr, "rejected %d\n", rejected);
+}
+
 static volatile sig_atomic_t signalled;
 
 static void on_signal(int signo)
@@ -872,6 +931,9 @@ int main(int argc, char **argv)
         {"event", case_event},
         {"query", case_query},
         {"log", case_log},
+        {"log-turns", case_log_turns},
+        {"log-flood", case_log_flood},
+        {"log-unwaited", case_log_unwaited},
         {"control", case_control},
         {"spawn", case_spawn},
         {"spawned", case_spawned},

@@ -160,12 +160,18 @@ void agent_release_ranks(struct agent *agent)
     pmix_host_release(agent->servers.pmix);
 }
 
-static void pmix_log(void *arg, uint32_t rank, int stream, const char *text)
+static int pmix_log(void *arg, uint32_t rank, int stream, const char *text, void *token)
 {
     struct agent *agent = arg;
-    size_t length = strlen(text);
-    agent_on_output(agent, rank, stream == 1 ? RANK_STDOUT : RANK_STDERR, text, length,
-                    length > 0 && text[length - 1] != '\n');
+    return agent->ranks ? ranks_say(agent->ranks, rank, stream == 1 ? RANK_STDOUT : RANK_STDERR,
+                                    text, strlen(text), token)
+                        : -ESRCH;
+}
+
+static void on_said(void *arg, void *token)
+{
+    (void)arg;
+    pmix_host_logged(token);
 }
 
 static void pmix_refused(void *arg, uid_t uid)
@@ -575,6 +581,7 @@ int agent_prepare_take(struct agent *agent, Drarun__Wire__Launch *launch, struct
         return 0; /* it only relays, and is done as soon as it is started */
     struct ranks_owner owner = {
         .output = agent_on_output,
+        .said = on_said,
         .ended = agent_on_ended,
         .reaped = agent_on_reaped,
         .all_ended = agent_on_all_ended,

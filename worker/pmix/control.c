@@ -114,22 +114,59 @@ void pmix_controlled(struct pmix_host *host, const Drarun__Wire__Routed *message
         signal_local(host, message->control);
 }
 
+/* Once for the agent: the status that the rank gets has no words. */
+static void tell_refused(struct pmix_host *host, uint32_t rank)
+{
+    const struct log_about about = {.of_rank = true, .rank = rank};
+    if (!host->log_refused)
+        log_about(&about, LOG_QUIET,
+                  "rank %u: PMIx: more of what it logs waits for its reader than drarun keeps: the "
+                  "rest is rejected; PMIx_Log waits, PMIx_Log_nb does not",
+                  rank);
+    host->log_refused = true;
+}
+
+/* PMIX_ERR_NOT_SUPPORTED for what is no output. The upcall keeps the text until it was passed on.
+ */
+static pmix_status_t log_one(struct pmix_host *host, struct upcall *upcall, uint32_t rank,
+                             const pmix_info_t *info)
+{
+    bool out = PMIX_CHECK_KEY(info, PMIX_LOG_STDOUT);
+    bool text = info->value.type == PMIX_STRING && info->value.data.string;
+    if (!text || (!out && !PMIX_CHECK_KEY(info, PMIX_LOG_STDERR)))
+        return PMIX_ERR_NOT_SUPPORTED;
+    upcall->open++;
+    int rc = host->owner.log(host->owner.arg, rank, out ? 1 : 2, info->value.data.string, upcall);
+    if (rc == 0)
+        return PMIX_SUCCESS;
+    upcall->open--;
+    if (rc == -EDQUOT)
+        tell_refused(host, rank);
+    return rc == -EDQUOT ? PMIX_ERR_OUT_OF_RESOURCE : rc == -ENOMEM ? PMIX_ERR_NOMEM : PMIX_ERROR;
+}
+
+/* The rank waits for the answer, and so for room among the output (docs/design/008-output.md). */
 void pmix_on_log(struct pmix_host *host, struct upcall *upcall)
 {
-    size_t done = 0;
     int64_t rank = pmix_rank_of(host, &upcall->proc);
     if (upcall->status != PMIX_SUCCESS) { /* what is to be logged lacks a part */
         upcall_answer(upcall, upcall->status);
         return;
     }
+    upcall->open = 1; /* until all are on their way */
+    upcall->status = PMIX_ERR_NOT_SUPPORTED;
     for (size_t i = 0; rank >= 0 && i < upcall->info_count; i++) {
-        const pmix_info_t *info = &upcall->info[i];
-        bool out = PMIX_CHECK_KEY(info, PMIX_LOG_STDOUT);
-        bool text = info->value.type == PMIX_STRING && info->value.data.string;
-        if (!text || (!out && !PMIX_CHECK_KEY(info, PMIX_LOG_STDERR)))
-            continue;
-        host->owner.log(host->owner.arg, (uint32_t)rank, out ? 1 : 2, info->value.data.string);
-        done++;
+        pmix_status_t status = log_one(host, upcall, (uint32_t)rank, &upcall->info[i]);
+        if (status != PMIX_ERR_NOT_SUPPORTED &&
+            (upcall->status == PMIX_ERR_NOT_SUPPORTED || upcall->status == PMIX_SUCCESS))
+            upcall->status = status;
     }
-    upcall_answer(upcall, done > 0 ? PMIX_SUCCESS : PMIX_ERR_NOT_SUPPORTED);
+    pmix_host_logged(upcall);
+}
+
+void pmix_host_logged(void *token)
+{
+    struct upcall *upcall = token;
+    if (--upcall->open == 0)
+        upcall_answer(upcall, upcall->status);
 }

@@ -43,8 +43,10 @@ struct pmix_host_owner {
     void (*waits)(void *arg, uint32_t rank);
     /* A debugger lets the ranks of this group go on; the library tells those that use PMIx. */
     void (*released)(void *arg, const struct rank_group *group);
-    /* Text that a rank asked to log, as if it had written it to that stream (1 or 2). */
-    void (*log)(void *arg, uint32_t rank, int stream, const char *text);
+    /* Text that a rank asked to log, as if it had written it to that stream (1 or 2). Borrowed
+     * until pmix_host_logged, which may come within the call. -EDQUOT: too much of the rank waits
+     * already; -errno. */
+    int (*log)(void *arg, uint32_t rank, int stream, const char *text, void *token);
     /* A rank of this agent asks for more ranks; pmix_host_spawned answers. request is borrowed. */
     void (*spawn)(void *arg, const struct spawn_request *request, void *token);
     /* Worker 0 asks the launcher about a name that other jobs may know: action, service and value
@@ -84,6 +86,8 @@ void pmix_host_release(struct pmix_host *host);
  * job ends. */
 void pmix_host_spawned(struct pmix_host *host, void *token, const struct rank_group *group,
                        const char *why, bool no_slots);
+/* A text of pmix_host_owner.log was passed on, or nobody wants it. */
+void pmix_host_logged(void *token);
 /* What pmix_host_owner.name asked for; reply: borrowed, NULL when the launcher cannot be asked. */
 void pmix_host_named(void *token, const Drarun__Wire__NameReply *reply);
 /* CPUs that a rank is bound to, before its group is added (the first one: before any rank

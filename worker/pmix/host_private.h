@@ -69,6 +69,7 @@ struct pmix_host {
     uint32_t released;       /* groups, the first so many, that need not wait for a debugger */
     uint64_t tools;          /* that have connected so far */
     bool tools_refused;      /* and the next ones were */
+    bool log_refused;        /* a rank was told that too much of what it logs waits */
 };
 
 /* register.c: tells the library about a group of ranks, and that there is none. */

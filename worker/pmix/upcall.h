@@ -49,10 +49,11 @@ struct upcall {
     char *data;
     size_t length;
     char *text;      /* ABORT: the message; GROUP: its name */
-    int status;      /* ABORT: as given; NOTIFY: the event; LOCAL_MODEX: of the request */
+    int status;      /* ABORT: as given; NOTIFY: the event; LOCAL_MODEX, LOG: of the request */
     int detail;      /* GROUP: pmix_group_operation_t; NOTIFY: pmix_data_range_t */
     uint64_t id;     /* LOCAL_MODEX: of the remote request */
     uint32_t source; /* LOCAL_MODEX: the worker that asked */
+    uint32_t open;   /* LOG: texts that were not passed on yet */
     bool answered;
     pmix_op_cbfunc_t op_cb; /* the answer's form: one of these six is set, or none is needed */
     pmix_modex_cbfunc_t modex_cb;

@@ -32,18 +32,35 @@
 /* Pipes looked at before the loop gets its turn. */
 #define BATCH 64
 #define UNLIMITED SIZE_MAX
+/* What a waiting text costs beside its bytes: the library keeps the request, and we a copy. */
+#define TEXT_COST 1024u
 
-/* Open: fd >= 0. Finished: fd < 0 and nothing held. */
+/* What a rank says beside its pipe. */
+struct text {
+    STAILQ_ENTRY(text) link;
+    const char *data; /* borrowed */
+    size_t length, passed;
+    uint64_t behind; /* bytes of the pipe that come before it, since its start */
+    int64_t said_us;
+    void *token;
+};
+
+/* Open: fd >= 0. Finished: fd < 0 and nothing held or to be said. */
 struct pipe_end {
     uint32_t rank;
     enum rank_stream stream;
     int fd;
-    size_t left;       /* given up: bytes still to be read */
-    struct buf held;   /* the unfinished line, at most RANKS_LINE_MAX */
-    int64_t read_us;   /* when bytes were last read */
-    struct tail *tail; /* NULL for stdout */
-    bool open;         /* the start of a line was passed on, its end was not: in open_lines */
+    size_t left;         /* given up: bytes still to be read */
+    struct buf held;     /* the unfinished line, at most RANKS_LINE_MAX */
+    uint64_t read_bytes; /* in all */
+    int64_t passed_us;   /* when bytes were last read, or the rank's text was passed on */
+    struct tail *tail;   /* NULL for stdout */
+    bool open;           /* the start of a line was passed on, its end was not: in open_lines */
+    bool inside;         /* that line is the pipe's, and no text has broken it */
+    STAILQ_HEAD(, text) texts;
+    size_t text_cost; /* of those */
     TAILQ_ENTRY(pipe_end) link;
+    TAILQ_ENTRY(pipe_end) speaker; /* in speakers while it has texts */
 };
 
 TAILQ_HEAD(pipe_end_list, pipe_end);
@@ -59,6 +76,8 @@ struct rank_output {
     size_t slot_count;
     size_t held_ends;                /* ends with an unfinished line */
     struct pipe_end_list open_lines; /* in the order in which the launcher waits for them */
+    struct pipe_end_list speakers;   /* ends with texts, in the order of their turns */
+    bool pipes_turn;                 /* texts were passed on since a pipe was read */
     size_t in_flight;                /* passed on and not given back */
     bool dropped[2];
     int epoll;
@@ -82,7 +101,7 @@ static bool has_room_for_all(const struct rank_output *out)
 
 static bool is_finished(const struct pipe_end *end)
 {
-    return end->fd < 0 && end->held.len == 0;
+    return end->fd < 0 && end->held.len == 0 && STAILQ_EMPTY(&end->texts);
 }
 
 bool rank_output_finished(const struct rank_output *out, size_t slot)
@@ -96,12 +115,12 @@ const char *rank_output_stderr_tail(const struct rank_output *out, size_t slot, 
     return tail_text(&out->slots[slot]->tail, ret_length);
 }
 
-/* The rank has written nothing since the last read. That time passes is no proof of it: while the
+/* The rank has written nothing since its last bytes. That time passes is no proof of it: while the
  * window is full, nobody reads. */
 static bool is_silent(const struct pipe_end *end, int64_t ms)
 {
     int unread = 0;
-    return end->read_us <= clock_us() - ms * 1000 &&
+    return end->passed_us <= clock_us() - ms * 1000 &&
            (ioctl(end->fd, FIONREAD, &unread) < 0 || unread == 0);
 }
 
@@ -141,8 +160,8 @@ static void watch_line(struct rank_output *out, const struct pipe_end *end)
         out->line_end = NULL; /* the next turn of the silence timer tries again */
 }
 
-/* Reads when there is room, and passes held lines on when it is time: both follow from the state,
- * so this may be called at any time. */
+/* Reads when there is room, and passes held lines and texts on when it is time: both follow from
+ * the state, so this may be called at any time. */
 static void watch(struct rank_output *out)
 {
     const struct timeval silence = timeval_from_ms(RANK_OUTPUT_SILENCE_MS);
@@ -150,8 +169,9 @@ static void watch(struct rank_output *out)
     bool line_alone = !room && has_room(out, ROOM_TO_READ) && !TAILQ_EMPTY(&out->open_lines);
     set_watched(out->ready, EV_READ, room);
     watch_line(out, line_alone ? first_open_line(out) : NULL);
-    if (((room && out->held_ends > 0) || line_alone) &&
-        !event_pending(out->silence, EV_TIMEOUT, NULL) && event_add(out->silence, &silence) < 0)
+    bool waits = out->held_ends > 0 || !TAILQ_EMPTY(&out->speakers);
+    if (((room && waits) || line_alone) && !event_pending(out->silence, EV_TIMEOUT, NULL) &&
+        event_add(out->silence, &silence) < 0)
         event_active(out->silence, EV_TIMEOUT, 0); /* without memory: try again at once */
 }
 
@@ -174,6 +194,14 @@ static void deliver(struct rank_output *out, struct pipe_end *end, const char *d
     out->owner.output(out->owner.arg, end->rank, end->stream, data, length, partial);
 }
 
+/* What came from its pipe. */
+static void deliver_read(struct rank_output *out, struct pipe_end *end, const char *data,
+                         size_t length, bool partial)
+{
+    end->inside = partial;
+    deliver(out, end, data, length, partial);
+}
+
 static void deliver_held(struct rank_output *out, struct pipe_end *end, bool partial)
 {
     if (end->held.len == 0)
@@ -182,7 +210,7 @@ static void deliver_held(struct rank_output *out, struct pipe_end *end, bool par
     CLEANUP(buf_done) struct buf line = end->held;
     end->held = (struct buf)BUF_INIT;
     out->held_ends--;
-    deliver(out, end, line.data, line.len, partial);
+    deliver_read(out, end, line.data, line.len, partial);
 }
 
 static void hold(struct rank_output *out, struct pipe_end *end, const char *data, size_t length)
@@ -191,7 +219,7 @@ static void hold(struct rank_output *out, struct pipe_end *end, const char *data
         /* without memory, pieces are better than a loss */
         end->held.failed = false;
         deliver_held(out, end, true);
-        deliver(out, end, data, length, true);
+        deliver_read(out, end, data, length, true);
         return;
     }
     if (end->held.len == 0)
@@ -232,12 +260,166 @@ static void take(struct rank_output *out, struct pipe_end *end, const char *data
     const char *newline = memrchr(data, '\n', length);
     size_t whole = newline ? (size_t)(newline - data) + 1 : 0;
     if (whole > 0)
-        deliver(out, end, data, whole, false);
+        deliver_read(out, end, data, whole, false);
     if (length - whole == RANKS_LINE_MAX)
-        deliver(out, end, data, length, true);
+        deliver_read(out, end, data, length, true);
     else if (length > whole)
         hold(out, end, data + whole, length - whole);
 }
+
+/* ---- what ranks say beside their pipes ---- */
+
+static struct text *first_text(const struct pipe_end *end)
+{
+    return STAILQ_FIRST(&end->texts);
+}
+
+/* A line of its text is longer than a piece: nothing else of the rank goes between. */
+static bool in_text(const struct pipe_end *end)
+{
+    const struct text *text = first_text(end);
+    return text && text->passed > 0 && end->open && !end->inside;
+}
+
+static struct text *take_text(struct rank_output *out, struct pipe_end *end)
+{
+    struct text *text = first_text(end);
+    STAILQ_REMOVE_HEAD(&end->texts, link);
+    end->text_cost -= text->length + TEXT_COST;
+    if (STAILQ_EMPTY(&end->texts))
+        TAILQ_REMOVE(&out->speakers, end, speaker);
+    return text;
+}
+
+static void put_text(struct rank_output *out, struct pipe_end *end, struct text *text)
+{
+    if (STAILQ_EMPTY(&end->texts))
+        TAILQ_INSERT_TAIL(&out->speakers, end, speaker);
+    end->text_cost += text->length + TEXT_COST;
+    if (text->passed > 0)
+        STAILQ_INSERT_HEAD(&end->texts, text, link);
+    else
+        STAILQ_INSERT_TAIL(&end->texts, text, link);
+}
+
+static void end_text(struct rank_output *out, struct text *text)
+{
+    void *token = text->token;
+    free(text);
+    out->owner.said(out->owner.arg, token);
+}
+
+static void drop_texts(struct rank_output *out, struct pipe_end *end)
+{
+    while (!STAILQ_EMPTY(&end->texts))
+        end_text(out, take_text(out, end));
+}
+
+/* The rank's own bytes that came before it are through, and it would not go into one of its lines:
+ * unless the rest of that does not come. */
+static bool is_due(const struct pipe_end *end)
+{
+    const struct text *text = first_text(end);
+    if (end->fd < 0 || in_text(end))
+        return true;
+    if (end->read_bytes < text->behind)
+        return false;
+    return !end->inside || is_silent(end, OPEN_LINE_MS) ||
+           text->said_us <= clock_us() - (int64_t)OPEN_LINE_MS * 1000;
+}
+
+static bool may_say(const struct rank_output *out, const struct pipe_end *end)
+{
+    bool room = has_room_for_all(out) ||
+                (end->open && has_room(out, ROOM_TO_READ) && end == first_open_line(out));
+    return room && is_due(end);
+}
+
+/* Whole lines, as many as go into a piece, or as much of a line. */
+static size_t piece_of(const struct text *text)
+{
+    size_t left = text->length - text->passed;
+    size_t size = left < RANKS_LINE_MAX ? left : RANKS_LINE_MAX;
+    const char *newline = memrchr(text->data + text->passed, '\n', size);
+    return newline ? (size_t)(newline - text->data) + 1 - text->passed : size;
+}
+
+static void say_piece(struct rank_output *out, struct pipe_end *end)
+{
+    /* out of the end first: the owner may drop the stream while it has the data */
+    struct text *text = take_text(out, end);
+    size_t size = piece_of(text);
+    const char *data = text->data + text->passed;
+    text->passed += size;
+    end->inside = false;
+    end->passed_us = clock_us();
+    deliver(out, end, data, size, data[size - 1] != '\n');
+    if (text->passed < text->length && !out->dropped[end->stream - 1]) {
+        put_text(out, end, text);
+        return;
+    }
+    end_text(out, text);
+    if (end->fd < 0)
+        out->owner.closed(out->owner.arg);
+}
+
+/* A piece of each end, in turn with the pipes, so that neither starves where room is short. */
+static void say_texts(struct rank_output *out)
+{
+    struct epoll_event ready;
+    struct pipe_end *end;
+    size_t turns = 0;
+    TAILQ_FOREACH (end, &out->speakers, speaker)
+        turns++;
+    bool pipes_first = turns > 0 && out->pipes_turn && has_room_for_all(out) &&
+                       epoll_wait(out->epoll, &ready, 1, 0) > 0;
+    bool some = false;
+    for (; turns > 0 && (end = TAILQ_FIRST(&out->speakers)); turns--) {
+        TAILQ_REMOVE(&out->speakers, end, speaker);
+        TAILQ_INSERT_TAIL(&out->speakers, end, speaker);
+        if ((pipes_first && !in_text(end)) || !may_say(out, end))
+            continue;
+        some = out->pipes_turn = true;
+        say_piece(out, end);
+    }
+    if (some && !TAILQ_EMPTY(&out->speakers))
+        event_active(out->silence, EV_TIMEOUT, 0); /* the next piece, after the pipes */
+}
+
+/* One text always fits. */
+static bool fits(const struct pipe_end *end, size_t length)
+{
+    return end->text_cost == 0 || end->text_cost + length + TEXT_COST <= RANKS_TEXT_MAX;
+}
+
+int rank_output_say(struct rank_output *out, size_t slot, enum rank_stream stream, const char *data,
+                    size_t length, void *token)
+{
+    struct pipe_end *end = &out->slots[slot]->ends[stream - 1];
+    int inside = 0;
+    if (!fits(end, length))
+        return -EDQUOT;
+    struct text *text = malloc(sizeof *text);
+    if (!text)
+        return -ENOMEM;
+    if (end->fd >= 0 && ioctl(end->fd, FIONREAD, &inside) < 0)
+        inside = 0;
+    *text = (struct text){.data = data,
+                          .length = length,
+                          .behind = end->read_bytes + (uint64_t)inside,
+                          .said_us = clock_us(),
+                          .token = token};
+    if (length == 0 || out->dropped[stream - 1]) {
+        end_text(out, text);
+        return 0;
+    }
+    put_text(out, end, text);
+    say_texts(out);
+    watch(out);
+    return 0;
+}
+
+/* ---- pipes ---- */
 
 static void close_end(struct rank_output *out, struct pipe_end *end)
 {
@@ -257,7 +439,7 @@ static void close_end(struct rank_output *out, struct pipe_end *end)
 
 static void read_end(struct rank_output *out, struct pipe_end *end)
 {
-    if (end->fd < 0) /* closed by the owner since epoll_wait */
+    if (end->fd < 0 || in_text(end)) /* closed by the owner since epoll_wait, or not its turn */
         return;
     size_t size = end->left < RANKS_LINE_MAX ? end->left : RANKS_LINE_MAX;
     ssize_t n = read(end->fd, out->chunk, size);
@@ -267,7 +449,9 @@ static void read_end(struct rank_output *out, struct pipe_end *end)
         close_end(out, end);
         return;
     }
-    end->read_us = clock_us();
+    end->passed_us = clock_us();
+    end->read_bytes += (uint64_t)n;
+    out->pipes_turn = false;
     if (end->tail)
         tail_add(end->tail, out->chunk, (size_t)n);
     take(out, end, out->chunk, (size_t)n);
@@ -283,6 +467,7 @@ static void on_ready(evutil_socket_t fd, short what, void *arg)
     int n = epoll_wait(fd, ready, BATCH, 0);
     for (int i = 0; i < n && has_room_for_all(out); i++)
         read_end(out, ready[i].data.ptr);
+    say_texts(out);
     watch(out);
 }
 
@@ -294,6 +479,7 @@ static void on_line_ready(evutil_socket_t fd, short what, void *arg)
     (void)what;
     if (end && has_room(out, ROOM_TO_READ))
         read_end(out, end);
+    say_texts(out);
     watch(out);
 }
 
@@ -316,6 +502,7 @@ static void on_silence(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     flush_held(arg);
+    say_texts(arg);
     watch(arg);
 }
 
@@ -324,7 +511,7 @@ void rank_output_done(struct rank_output *out, size_t bytes)
     bool had_room = has_room(out, ROOM_TO_READ);
     out->in_flight -= bytes < out->in_flight ? bytes : out->in_flight;
     /* from the loop, since the owner may be in its output callback */
-    if (!had_room && out->held_ends > 0)
+    if ((!had_room && out->held_ends > 0) || !TAILQ_EMPTY(&out->speakers))
         event_active(out->silence, EV_TIMEOUT, 0);
     watch(out);
 }
@@ -340,6 +527,7 @@ void rank_output_drop(struct rank_output *out, enum rank_stream stream)
     for (size_t i = 0; i < out->slot_count; i++) {
         struct pipe_end *end = &out->slots[i]->ends[stream - 1];
         forget_held(out, end);
+        drop_texts(out, end);
         close_end(out, end);
     }
 }
@@ -410,11 +598,13 @@ void rank_output_cancel(struct rank_output *out, size_t slot)
 static struct slot *slot_new(void)
 {
     struct slot *slot = calloc(1, sizeof *slot);
-    for (size_t i = 0; slot && i < 2; i++)
+    for (size_t i = 0; slot && i < 2; i++) {
         slot->ends[i] = (struct pipe_end){.fd = -1,
                                           .stream = i ? RANK_STDERR : RANK_STDOUT,
                                           .left = UNLIMITED,
                                           .tail = i ? &slot->tail : NULL};
+        STAILQ_INIT(&slot->ends[i].texts);
+    }
     return slot;
 }
 
@@ -453,6 +643,7 @@ struct rank_output *rank_output_new(struct event_base *base, size_t slots,
     if (out) {
         *out = (struct rank_output){.owner = *owner, .epoll = -1};
         TAILQ_INIT(&out->open_lines);
+        TAILQ_INIT(&out->speakers);
         out->chunk = malloc(RANKS_LINE_MAX);
         rc = set_up(out, slots, base);
     }
@@ -477,6 +668,7 @@ void rank_output_free(struct rank_output *out)
         for (size_t j = 0; j < 2; j++) {
             close_fd(&out->slots[i]->ends[j].fd);
             buf_done(&out->slots[i]->ends[j].held);
+            drop_texts(out, &out->slots[i]->ends[j]);
         }
         tail_done(&out->slots[i]->tail);
         free(out->slots[i]);

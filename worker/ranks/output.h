@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The output pipes of an agent's ranks, from bytes to lines, within one window for all of them. One
- * epoll set under one event, so that a full window stops all reading with one call; one read
- * buffer, so that a rank costs only its unfinished line. Loop thread only. */
+/* The output pipes of an agent's ranks, and what they say beside them, from bytes to lines, within
+ * one window for all. One epoll set under one event, so that a full window stops all reading with
+ * one call; one read buffer, so that a rank costs only its unfinished line. Loop thread only. */
 #ifndef DRARUN_WORKER_RANK_OUTPUT_H
 #define DRARUN_WORKER_RANK_OUTPUT_H
 
@@ -22,6 +22,8 @@ struct rank_output_owner {
                    size_t length, bool partial);
     /* Some slot may have become finished: look. */
     void (*closed)(void *arg);
+    /* As ranks_owner.said; also from rank_output_free. */
+    void (*said)(void *arg, void *token);
     void *arg;
 };
 
@@ -41,10 +43,15 @@ int rank_output_open(struct rank_output *out, size_t slot, uint32_t rank, int re
 /* The rank did not start. */
 void rank_output_cancel(struct rank_output *out, size_t slot);
 
-/* Both pipes are at EOF, dropped or given up, and all that came from them was passed on. */
+/* Both pipes are at EOF, dropped or given up, and all that came from them, or was said, was passed
+ * on. */
 bool rank_output_finished(const struct rank_output *out, size_t slot);
 /* The end of the rank's stderr as read so far; borrowed until the loop runs again. */
 const char *rank_output_stderr_tail(const struct rank_output *out, size_t slot, size_t *ret_length);
+
+/* As ranks_say. */
+int rank_output_say(struct rank_output *out, size_t slot, enum rank_stream stream, const char *data,
+                    size_t length, void *token);
 
 /* So many bytes of the window are free again. */
 void rank_output_done(struct rank_output *out, size_t bytes);

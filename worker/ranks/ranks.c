@@ -472,6 +472,12 @@ static void on_closed(void *arg)
     event_active(ranks->update, EV_TIMEOUT, 0);
 }
 
+static void on_said(void *arg, void *token)
+{
+    struct ranks *ranks = arg;
+    ranks->owner.said(ranks->owner.arg, token);
+}
+
 static void on_input_done(void *arg, size_t bytes)
 {
     struct ranks *ranks = arg;
@@ -486,6 +492,15 @@ void ranks_output_done(struct ranks *ranks, size_t bytes)
 void ranks_output_closed(struct ranks *ranks, enum rank_stream stream)
 {
     rank_output_drop(ranks->output, stream);
+}
+
+int ranks_say(struct ranks *ranks, uint32_t rank, enum rank_stream stream, const char *text,
+              size_t length, void *token)
+{
+    for (size_t i = 0; i < ranks->started; i++)
+        if (ranks->rank[i].result.rank == rank)
+            return rank_output_say(ranks->output, i, stream, text, length, token);
+    return -ESRCH;
 }
 
 int ranks_input(struct ranks *ranks, const void *data, size_t length)
@@ -657,7 +672,8 @@ static int watch_children(struct ranks *ranks)
 
 static int open_streams(struct ranks *ranks, struct drarun_error *err)
 {
-    const struct rank_output_owner owner = {.output = on_output, .closed = on_closed, .arg = ranks};
+    const struct rank_output_owner owner = {
+        .output = on_output, .closed = on_closed, .said = on_said, .arg = ranks};
     ranks->output = rank_output_new(ranks->base, ranks->count, &owner, err);
     if (!ranks->output)
         return -ENOMEM;

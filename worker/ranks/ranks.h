@@ -19,6 +19,9 @@ enum rank_stream { RANK_STDOUT = 1, RANK_STDERR = 2 };
 #define RANKS_OUTPUT_WINDOW (1024u * 1024)
 /* The longest line that is kept whole; a longer one is passed on in pieces. */
 #define RANKS_LINE_MAX (64u * 1024)
+/* What may wait of the texts that a rank says to one stream (ranks_say), besides one of any length.
+ */
+#define RANKS_TEXT_MAX (1024u * 1024)
 
 struct rank_request {
     uint32_t rank;
@@ -47,8 +50,8 @@ struct rank_result {
     size_t stderr_tail_length;
 };
 
-/* Callbacks come from the loop (input_done also from ranks_input). They may call everything here
- * but ranks_free, which only all_ended may call. */
+/* Callbacks come from the loop (input_done also from ranks_input, said from ranks_say). They may
+ * call everything here but ranks_free, which only all_ended may call. */
 struct ranks_owner {
     /* Output of a rank, in its order: one or more whole lines, or `partial` pieces that end in no
      * newline (a line longer than RANKS_LINE_MAX, the start of one when the rank has been silent
@@ -57,6 +60,9 @@ struct ranks_owner {
      * pipes are not read and ranks block in write. */
     void (*output)(void *arg, uint32_t rank, enum rank_stream stream, const void *data,
                    size_t length, bool partial);
+    /* A text of ranks_say was passed on, or nobody wants it: it is not read any more. Once for
+     * each; ranks_free calls it for those that are left. */
+    void (*said)(void *arg, void *token);
     /* Called once for each rank, when it is reaped and its pipes are at EOF, or 200 ms later when a
      * child of its keeps them open; that child's output may still follow. Ranks come in the order
      * in which they showed signs of their ends. */
@@ -114,6 +120,13 @@ int ranks_check_program(char *const *argv, char *const *env, const char *wd,
 void ranks_output_done(struct ranks *ranks, size_t bytes);
 /* Nobody reads this stream any more: pipes' read ends are closed, ranks get EPIPE/SIGPIPE. */
 void ranks_output_closed(struct ranks *ranks, enum rank_stream stream);
+
+/* Output of the rank that comes another way than by its pipes: it follows what is in the stream's
+ * pipe now, waits for room as that does, and goes into none of its lines, unless the rest of the
+ * line does not come within 1 s. text is borrowed until `said`, which may come at once. -ESRCH: the
+ * rank was not started here; -EDQUOT: more than RANKS_TEXT_MAX would wait; -ENOMEM. */
+int ranks_say(struct ranks *ranks, uint32_t rank, enum rank_stream stream, const char *text,
+              size_t length, void *token);
 
 /* Bytes for the stdin of every started rank with stdin_open, queued until the slowest has them;
  * input_done bounds the sender. length 0 closes. A rank that has closed its stdin or ended is not

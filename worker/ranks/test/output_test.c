@@ -31,8 +31,10 @@ struct fixture {
     bool keep;        /* the window's bytes are not given back */
     size_t in_flight; /* of those */
     size_t longest, total;
+    size_t of_slot[SLOTS];
     size_t partial; /* pieces */
-    int closed;
+    int closed, said;
+    size_t total_said; /* total at the last one */
 };
 
 static void on_output(void *arg, uint32_t rank, enum rank_stream stream, const void *data,
@@ -43,6 +45,7 @@ static void on_output(void *arg, uint32_t rank, enum rank_stream stream, const v
     assert_true(length > 0 && length <= RANKS_LINE_MAX);
     assert_int_equal(partial, text[length - 1] != '\n');
     f->total += length;
+    f->of_slot[rank - 10] += length;
     f->partial += partial;
     f->longest = length > f->longest ? length : f->longest;
     f->in_flight += length;
@@ -64,10 +67,19 @@ static void on_closed(void *arg)
     f->closed++;
 }
 
+static void on_said(void *arg, void *token)
+{
+    struct fixture *f = arg;
+    assert_ptr_equal(token, &f->said);
+    f->said++;
+    f->total_said = f->total;
+}
+
 static int set_up(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
-    const struct rank_output_owner owner = {on_output, on_closed, f};
+    const struct rank_output_owner owner = {
+        .output = on_output, .closed = on_closed, .said = on_said, .arg = f};
     f->base = event_base_new();
     f->out = rank_output_new(f->base, SLOTS, &owner, NULL);
     for (size_t i = 0; i < SLOTS; i++) {
@@ -439,6 +451,204 @@ static void stderr_has_a_tail(void **state)
     assert_memory_equal(tail + length - 9, "line 999\n", 9);
 }
 
+/* ---- texts, which come from a server ---- */
+
+static int tell_bytes(struct fixture *f, size_t slot, enum rank_stream stream, const char *text,
+                      size_t length)
+{
+    return rank_output_say(f->out, slot, stream, text, length, &f->said);
+}
+
+static void tell(struct fixture *f, size_t slot, enum rank_stream stream, const char *text)
+{
+    assert_int_equal(tell_bytes(f, slot, stream, text, strlen(text)), 0);
+}
+
+static void a_text_is_output(void **state)
+{
+    struct fixture *f = *state;
+    tell(f, 0, RANK_STDOUT, "one\n");
+    assert_int_equal(f->said, 1);
+    tell(f, 1, RANK_STDERR, "two\nthree\n");
+    expect(f, "10.1:one\n|11.2:two\nthree\n|");
+    tell(f, 0, RANK_STDOUT, "");
+    assert_int_equal(f->said, 3);
+    tell(f, 0, RANK_STDOUT, "no");
+    tell(f, 0, RANK_STDOUT, " line\nend");
+    turn(f);
+    expect(f, "10.1~no|10.1: line\n|10.1~end|");
+    assert_int_equal(f->said, 5);
+}
+
+static void a_text_follows_what_was_written(void **state)
+{
+    struct fixture *f = *state;
+    say(f->fd[0][0], "one\n");
+    tell(f, 0, RANK_STDOUT, "two\n");
+    expect(f, "");
+    say(f->fd[0][0], "three\n");
+    turn(f);
+    expect(f, "10.1:one\nthree\n|10.1:two\n|"); /* by another thread of the rank */
+    assert_int_equal(f->said, 1);
+}
+
+static void a_text_goes_into_no_line(void **state)
+{
+    struct fixture *f = *state;
+    say(f->fd[0][0], "first half,");
+    turn(f);
+    tell(f, 0, RANK_STDOUT, "text\n");
+    expect(f, "10.1:text\n|");
+    say(f->fd[0][0], " second half\n");
+    turn(f);
+    expect(f, "10.1:first half, second half\n|");
+    /* and one whose start was passed on is waited for */
+    say(f->fd[0][0], "prompt");
+    turn_until(f, f->total + strlen("prompt"));
+    buf_reset(&f->log);
+    tell(f, 0, RANK_STDOUT, "text\n");
+    turn(f);
+    expect(f, "");
+    say(f->fd[0][0], ", answer\n");
+    turn(f);
+    expect(f, "10.1:, answer\n|10.1:text\n|");
+}
+
+static void a_text_breaks_a_line_that_does_not_end(void **state)
+{
+    struct fixture *f = *state;
+    say(f->fd[0][0], "prompt");
+    turn_until(f, f->total + strlen("prompt"));
+    buf_reset(&f->log);
+    int64_t start_us = clock_us();
+    tell(f, 0, RANK_STDOUT, "text\n");
+    turn_until(f, f->total + strlen("text\n"));
+    assert_true(clock_us() - start_us > 500000);
+    tell(f, 0, RANK_STDOUT, "next\n"); /* which is broken already */
+    expect(f, "10.1:text\n|10.1:next\n|");
+    /* neither does one that grows and grows */
+    tell(f, 0, RANK_STDOUT, "bar:");
+    say(f->fd[0][0], "...");
+    turn_until(f, f->total + strlen("..."));
+    tell(f, 0, RANK_STDOUT, "text\n");
+    while (f->said < 4) {
+        say(f->fd[0][0], ".");
+        turn_for(f, 10);
+    }
+    assert_true(clock_us() - start_us < 20000000);
+}
+
+static void a_long_line_of_a_text_is_whole(void **state)
+{
+    struct fixture *f = *state;
+    static char text[3 * RANKS_LINE_MAX + 10];
+    memset(text, 't', sizeof text);
+    text[sizeof text - 1] = '\n';
+    assert_int_equal(tell_bytes(f, 0, RANK_STDOUT, text, sizeof text), 0);
+    assert_int_equal(f->total, RANKS_LINE_MAX);
+    say(f->fd[0][0], "other\n");
+    int64_t deadline_us = clock_us() + 20000000;
+    while (f->said == 0 && clock_us() < deadline_us)
+        turn_for(f, 5);
+    assert_int_equal(f->said, 1);
+    assert_int_equal(f->total_said, sizeof text);
+    turn_until(f, sizeof text + strlen("other\n"));
+}
+
+/* Lines of 100 bytes. */
+static void fill_lines(char *text, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        text[i] = i % 100 == 99 || i == size - 1 ? '\n' : 'l';
+}
+
+static void texts_wait_for_room(void **state)
+{
+    struct fixture *f = *state;
+    static char text[RANKS_TEXT_MAX + 1000];
+    fill_lines(text, sizeof text);
+    size_t sent = fill_window(f, f->fd[1][0]);
+    assert_int_equal(tell_bytes(f, 0, RANK_STDOUT, text, sizeof text), 0); /* any length */
+    assert_int_equal(tell_bytes(f, 0, RANK_STDOUT, "x\n", 2), -EDQUOT);
+    tell(f, 0, RANK_STDERR, "x\n");
+    size_t small = 0;
+    while (tell_bytes(f, 1, RANK_STDOUT, "y\n", 2) == 0)
+        small++;
+    assert_in_range(small, 500, RANKS_TEXT_MAX / 1024);
+    turn_for(f, 20);
+    assert_int_equal(f->said, 0);
+    while (f->said < (int)small + 2) {
+        size_t bytes = f->in_flight < 60000 ? f->in_flight : 60000;
+        f->in_flight -= bytes;
+        rank_output_done(f->out, bytes);
+        turn_for(f, 1);
+    }
+    turn_until(f, sent + sizeof text + 2 + 2 * small);
+    assert_int_equal(f->of_slot[0], sizeof text + 2);
+    assert_int_equal(f->partial, 0);
+    tell(f, 0, RANK_STDOUT, "again\n");
+}
+
+static void pipes_and_texts_take_turns(void **state)
+{
+    struct fixture *f = *state;
+    static char text[RANKS_TEXT_MAX];
+    const size_t step = RANKS_LINE_MAX;
+    fill_lines(text, sizeof text);
+    fill_window(f, f->fd[1][0]);
+    assert_int_equal(tell_bytes(f, 0, RANK_STDOUT, text, sizeof text), 0);
+    size_t before = f->of_slot[1];
+    for (int i = 0; i < 12; i++) {
+        f->in_flight -= step;
+        rank_output_done(f->out, step);
+        turn(f);
+        turn(f);
+        while (write(f->fd[1][0], text, 4000) > 0)
+            continue;
+    }
+    assert_true(f->of_slot[0] > 3 * step);
+    assert_true(f->of_slot[1] - before > 3 * step);
+    give_all_back(f);
+    turn_until(f, f->total + 1);
+}
+
+static void an_end_waits_for_its_texts(void **state)
+{
+    struct fixture *f = *state;
+    size_t sent = fill_window(f, f->fd[1][0]);
+    tell(f, 0, RANK_STDOUT, "last");
+    tell(f, 0, RANK_STDERR, "words\n");
+    close_fd(&f->fd[0][0]);
+    close_fd(&f->fd[0][1]);
+    rank_output_give_up(f->out);
+    turn_for(f, 20);
+    assert_false(rank_output_finished(f->out, 0));
+    int closed = f->closed;
+    give_all_back(f);
+    turn_until(f, sent + strlen("lastwords\n"));
+    assert_true(rank_output_finished(f->out, 0));
+    assert_true(f->closed > closed);
+    tell(f, 0, RANK_STDERR, "of a child\n"); /* that has outlived it */
+    assert_int_equal(f->said, 3);
+}
+
+static void texts_end_with_their_reader(void **state)
+{
+    struct fixture *f = *state;
+    fill_window(f, f->fd[1][1]);
+    tell(f, 0, RANK_STDOUT, "lost\n");
+    tell(f, 0, RANK_STDERR, "kept\n");
+    assert_int_equal(f->said, 0);
+    rank_output_drop(f->out, RANK_STDOUT);
+    assert_int_equal(f->said, 1);
+    tell(f, 0, RANK_STDOUT, "lost, too\n");
+    assert_int_equal(f->said, 2);
+    assert_int_equal(f->of_slot[0], 0);
+    rank_output_free(f->out);
+    f->out = NULL;
+    assert_int_equal(f->said, 3);
+}
+
 int main(void)
 {
     signal(SIGPIPE, SIG_IGN);
@@ -459,6 +669,15 @@ int main(void)
         TEST(given_up_pipes_are_emptied),
         TEST(byte_by_byte),
         TEST(stderr_has_a_tail),
+        TEST(a_text_is_output),
+        TEST(a_text_follows_what_was_written),
+        TEST(a_text_goes_into_no_line),
+        TEST(a_text_breaks_a_line_that_does_not_end),
+        TEST(a_long_line_of_a_text_is_whole),
+        TEST(texts_wait_for_room),
+        TEST(pipes_and_texts_take_turns),
+        TEST(an_end_waits_for_its_texts),
+        TEST(texts_end_with_their_reader),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,6 +53,7 @@ struct fixture {
     bool slow; /* bytes are given back by a timer */
     size_t in_flight, most_in_flight;
     size_t input_done;
+    int said;
     int all_ended;
     int settled, told_when_settled;
     int places;
@@ -140,6 +141,13 @@ static void on_output(void *arg, uint32_t rank, enum rank_stream stream, const v
     act(f);
 }
 
+static void on_said(void *arg, void *token)
+{
+    struct fixture *f = arg;
+    assert_ptr_equal(token, f);
+    f->said++;
+}
+
 static bool on_reaped(void *arg, const struct rank_result *result)
 {
     struct fixture *f = arg;
@@ -187,6 +195,7 @@ static void on_input_done(void *arg, size_t bytes)
 static void open_ranks(struct fixture *f, size_t count)
 {
     const struct ranks_owner owner = {.output = on_output,
+                                      .said = on_said,
                                       .ended = on_ended,
                                       .reaped = on_reaped,
                                       .all_ended = on_all_ended,
@@ -296,6 +305,20 @@ static void streams_and_tail(void **state)
     assert_string_equal(f->out[1].data, "err1\nerr2");
     assert_int_equal(f->seen[0].result.stderr_tail_length, 9);
     assert_memory_equal(f->seen[0].tail, "err1\nerr2", 9);
+}
+
+static void what_ranks_say_is_output(void **state)
+{
+    struct fixture *f = *state;
+    open_ranks(f, 1);
+    assert_int_equal(ranks_say(f->ranks, FIRST_RANK, RANK_STDOUT, "x", 1, f), -ESRCH);
+    start_one(f, 0, WORDS("sh", "-c", "echo written"), false);
+    assert_int_equal(ranks_say(f->ranks, FIRST_RANK + 1, RANK_STDOUT, "x", 1, f), -ESRCH);
+    assert_int_equal(ranks_say(f->ranks, FIRST_RANK, RANK_STDERR, "said\n", 5, f), 0);
+    wait_all(f);
+    assert_int_equal(f->said, 1);
+    assert_string_equal(f->out[0].data, "written\n");
+    assert_string_equal(f->out[1].data, "said\n");
 }
 
 static void many_ranks(void **state)
@@ -770,6 +793,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         TEST(exit_status_and_signals),
         TEST(streams_and_tail),
+        TEST(what_ranks_say_is_output),
         TEST(many_ranks),
         TEST(no_ranks_at_all),
         TEST(ended_before_all_were_started),
