@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from support.build import SANITIZE
 from support.mpi import BY_NAME
 from support.run import peak_memory_kib
 
@@ -75,6 +76,15 @@ def test_spawn_that_cannot_be(client, where):
     said = sorted(result.err.splitlines())
     assert len(said) == ranks and all(line.startswith(f"drarun: rank {rank}: spawn: ") for rank, line in enumerate(said))
     assert all("/nonexistent/program" in line for line in said)
+
+
+@pytest.mark.parametrize("where", ["one", "two"])
+def test_namespaces_of_ended_groups_are_released(drarun, build, where):
+    """Of 200 groups there are those that run, and few that have ended."""
+    result = drarun(*PLACES[where], *CLIENTS[1].command(build), "spawn-often", timeout=120).ok()
+    names, more = map(int, re.fullmatch(r"(\d+) namespaces, (-?\d+) KiB more\n", result.err).groups())
+    assert names < 50
+    assert more < 2048 or SANITIZE, "KiB: namespaces pile up"
 
 
 @pytest.mark.matrix(1)

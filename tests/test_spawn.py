@@ -84,6 +84,13 @@ def test_further_forms(spawn, case, options, worlds):
 
 
 @each_api
+def test_groups_that_have_ended_are_in_nobodys_way(spawn):
+    """The servers forget them one after the other; numbers go on, also in the report of ends."""
+    result = spawn("--workers", 2, "-n", 2, "--slots", 2, "--oversubscribe", case=["again", 25]).ok()
+    assert len(re.findall(r"child \d of 2", result.out)) == 50 and "drarun" not in result.err, repr(result)
+
+
+@each_api
 def test_children_are_ranks_of_the_job(spawn, tmp_path):
     """Numbered on in labels, files and the report."""
     result = spawn("-n", 2, "--slots", 4, "--label", "--report", tmp_path / "report", case=["once"]).ok()

@@ -24,11 +24,18 @@ struct ask {
     Drarun__Wire__SpawnRequest *wire;
 };
 
+/* One that ranks have asked for. */
+struct spawned {
+    uint32_t group, first, count; /* its number, and its ranks in the job */
+};
+
 struct job_spawn {
     struct job *job;
     STAILQ_HEAD(, ask) asks; /* the first is worked on */
     uint32_t groups;         /* how many there are, with the first ranks */
-    bool room_over;          /* the first has waited long enough for slots */
+    struct spawned *spawned; /* those that agents were not told the end of */
+    size_t spawned_count;
+    bool room_over; /* the first has waited long enough for slots */
     /* What agents were told of the first, until they all have answered. */
     struct rankmap map;
     uint8_t *awaited; /* by agent */
@@ -158,6 +165,46 @@ static void refuse(struct job_spawn *spawn, const struct drarun_error *why)
     finish(spawn);
 }
 
+/* ---- groups that have ended ---- */
+
+static bool has_ended(const struct job *job, const struct spawned *spawned)
+{
+    for (uint32_t i = 0; i < spawned->count; i++)
+        if (!job->rank_ended[spawned->first + i])
+            return false;
+    return true;
+}
+
+/* Returns how many; room for all. */
+static size_t list_ended(const struct job_spawn *spawn, uint32_t *ended)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < spawn->spawned_count; i++)
+        if (has_ended(spawn->job, &spawn->spawned[i]))
+            ended[count++] = spawn->spawned[i].group;
+    return count;
+}
+
+/* Agents were told. */
+static void forget_ended(struct job_spawn *spawn)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < spawn->spawned_count; i++)
+        if (!has_ended(spawn->job, &spawn->spawned[i]))
+            spawn->spawned[kept++] = spawn->spawned[i];
+    spawn->spawned_count = kept;
+}
+
+/* For one more. */
+static int reserve_spawned(struct job_spawn *spawn)
+{
+    struct spawned *more = realloc(spawn->spawned, (spawn->spawned_count + 1) * sizeof *more);
+    if (!more)
+        return -ENOMEM;
+    spawn->spawned = more;
+    return 0;
+}
+
 /* ---- the group ---- */
 
 struct group {
@@ -165,12 +212,14 @@ struct group {
     Drarun__Wire__App **apps;
     Drarun__Wire__Block *blocks;
     Drarun__Wire__Block **pointers;
+    uint32_t *ended;
     struct strlist preput;
 };
 
 static void group_done(struct group *group)
 {
     free(group->apps);
+    free(group->ended);
     free(group->blocks);
     free(group->pointers);
     strlist_done(&group->preput);
@@ -183,7 +232,8 @@ static int group_fill(struct group *group, const struct job_spawn *spawn,
     group->apps = calloc(wire->n_apps + 1, sizeof *group->apps);
     group->blocks = calloc(map->block_count, sizeof *group->blocks);
     group->pointers = calloc(map->block_count, sizeof *group->pointers);
-    if (!group->apps || !group->blocks || !group->pointers)
+    group->ended = calloc(spawn->spawned_count + 1, sizeof *group->ended);
+    if (!group->apps || !group->blocks || !group->pointers || !group->ended)
         return -ENOMEM;
     for (size_t i = 0; i < wire->n_apps; i++) {
         group->apps[i] = wire->apps[i]->app;
@@ -211,6 +261,8 @@ static int group_fill(struct group *group, const struct job_spawn *spawn,
     group->wire.n_blocks = map->block_count;
     group->wire.preput = group->preput.items;
     group->wire.n_preput = group->preput.count;
+    group->wire.ended = group->ended;
+    group->wire.n_ended = list_ended(spawn, group->ended);
     return group->preput.failed ? -ENOMEM : 0;
 }
 
@@ -256,10 +308,14 @@ static int enter(struct job_spawn *spawn, struct drarun_error *err)
     if (cause_grow(job->cause, ranks, apps) < 0)
         return error_set(err, ENOMEM, "spawn: out of memory");
     int rc = output_grow(job->output, ranks, err);
+    if (rc == 0 && reserve_spawned(spawn) < 0)
+        rc = error_set(err, ENOMEM, "spawn: out of memory");
     if (rc == 0)
         rc = rankmap_append(&job->map, &spawn->map, err);
     if (rc < 0)
         return rc;
+    spawn->spawned[spawn->spawned_count++] =
+        (struct spawned){spawn->groups, before, spawn->map.ranks};
     const struct ask *ask = STAILQ_FIRST(&spawn->asks);
     enum cause_api api = cause_api_of(job->cause, ask->wire->rank);
     for (uint32_t a = apps - spawn->map.apps; a < apps; a++)
@@ -312,6 +368,8 @@ static bool try_first(struct job_spawn *spawn)
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(GROUP, group, &group.wire);
     if (rc == 0)
         rc = tell_agents(spawn, &envelope);
+    if (spawn->told)
+        forget_ended(spawn);
     group_done(&group);
     if (rc < 0 && err.code == 0)
         error_set(&err, -rc, "spawn: cannot send the request to the agents: %s", strerror(-rc));
@@ -414,6 +472,7 @@ void job_spawn_free(struct job_spawn *spawn)
         ask_free(ask);
     }
     rankmap_done(&spawn->map);
+    free(spawn->spawned);
     free(spawn->awaited);
     free(spawn);
 }

@@ -65,10 +65,10 @@ static void once(void)
 }
 
 /* The slots of those that have ended are free again. */
-static void again(void)
+static void again(int times)
 {
     char *arguments[] = {"child", NULL};
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < times; i++) {
         MPI_Comm inter = spawn(2, arguments, MPI_INFO_NULL);
         meet(inter);
         MPI_Comm_disconnect(&inter);
@@ -222,7 +222,7 @@ int main(int argc, char **argv)
     if (strcmp(name, "once") == 0)
         once();
     else if (strcmp(name, "again") == 0)
-        again();
+        again(argc > 2 ? atoi(argv[2]) : 3);
     else if (strcmp(name, "multiple") == 0)
         multiple();
     else if (strcmp(name, "nested") == 0)

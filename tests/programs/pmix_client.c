@@ -683,7 +683,7 @@ static void meet(const char *other)
     OK(PMIx_Disconnect(both, 2, NULL, 0));
 }
 
-static pmix_status_t spawn_with(const char *program, int count, pmix_info_t *more,
+static pmix_status_t spawn_with(const char *program, const char *as, int count, pmix_info_t *more,
                                 size_t more_count, char nspace[PMIX_MAX_NSLEN + 1])
 {
     pmix_app_t app;
@@ -695,7 +695,7 @@ static pmix_status_t spawn_with(const char *program, int count, pmix_info_t *mor
     app.cmd = strdup(program);
     app.argv = calloc(3, sizeof *app.argv);
     app.argv[0] = strdup(program);
-    app.argv[1] = strdup(more_count > 0 ? "child" : "spawned");
+    app.argv[1] = strdup(as);
     app.maxprocs = count;
     pmix_status_t status = PMIx_Spawn(info, 1 + more_count, &app, 1, nspace);
     PMIX_APP_DESTRUCT(&app);
@@ -704,7 +704,7 @@ static pmix_status_t spawn_with(const char *program, int count, pmix_info_t *mor
 
 static pmix_status_t spawn(const char *program, int count, char nspace[PMIX_MAX_NSLEN + 1])
 {
-    return spawn_with(program, count, NULL, 0, nspace);
+    return spawn_with(program, "spawned", count, NULL, 0, nspace);
 }
 
 /* Twice: three ranks that its rank 0 starts. */
@@ -787,11 +787,11 @@ static void case_spawn_stopped(void)
     if (me.rank == 0) {
         CHECK(readlink("/proc/self/exe", own, sizeof own - 1) > 0, "no /proc/self/exe");
         PMIX_INFO_LOAD(&stop, PMIX_DEBUG_STOP_IN_INIT, &one, PMIX_PROC_RANK);
-        pmix_status_t status = spawn_with(own, 3, &stop, 1, nspace);
+        pmix_status_t status = spawn_with(own, "child", 3, &stop, 1, nspace);
         CHECK(status == PMIX_ERR_BAD_PARAM, "one rank: %s", PMIx_Error_string(status));
         PMIx_Register_event_handler(&code, 1, NULL, 0, on_ready, NULL, NULL);
         PMIX_INFO_LOAD(&stop, PMIX_DEBUG_STOP_IN_INIT, &all, PMIX_PROC_RANK);
-        OK(spawn_with(own, 3, &stop, 1, nspace));
+        OK(spawn_with(own, "child", 3, &stop, 1, nspace));
         clock_gettime(CLOCK_REALTIME, &end);
         end.tv_sec += 60;
         pthread_mutex_lock(&ready_lock);
@@ -805,7 +805,56 @@ static void case_spawn_stopped(void)
     fence(NULL, 0, false);
 }
 
-/* What case_spawn_stopped starts. */
+/* Names of jobs that the server knows, with commas. */
+static size_t count_namespaces(void)
+{
+    pmix_query_t query;
+    pmix_info_t *results = NULL;
+    size_t count = 0, names = 1;
+    pmix_status_t status;
+    PMIX_QUERY_CONSTRUCT(&query);
+    PMIX_ARGV_APPEND(status, query.keys, PMIX_QUERY_NAMESPACES);
+    status = PMIx_Query_info(&query, 1, &results, &count);
+    CHECK(status == PMIX_SUCCESS && count > 0, "namespaces: %s", PMIx_Error_string(status));
+    for (const char *c = results[0].value.data.string; *c; c++)
+        names += *c == ',';
+    PMIX_INFO_FREE(results, count);
+    PMIX_QUERY_DESTRUCT(&query);
+    return names;
+}
+
+static long agent_memory_kib(void)
+{
+    char line[128], path[32];
+    long kib = 0;
+    snprintf(path, sizeof path, "/proc/%d/status", (int)getppid());
+    FILE *file = fopen(path, "r");
+    while (file && fgets(line, sizeof line, file))
+        sscanf(line, "VmRSS: %ld", &kib);
+    if (file)
+        fclose(file);
+    return kib;
+}
+
+/* What a server keeps of groups that have ended does not grow with each. */
+static void case_spawn_often(void)
+{
+    char own[4096] = "", nspace[PMIX_MAX_NSLEN + 1];
+    long before = 0;
+    CHECK(readlink("/proc/self/exe", own, sizeof own - 1) > 0, "no /proc/self/exe");
+    for (int i = 0; me.rank == 0 && i < 200; i++) {
+        OK(spawn_with(own, "child", 1, NULL, 0, nspace));
+        if (i == 20)
+            before = agent_memory_kib();
+    }
+    if (me.rank == 0) {
+        size_t names = count_namespaces();
+        fprintf(stderr, "%zu namespaces, %ld KiB more\n", names, agent_memory_kib() - before);
+    }
+    fence(NULL, 0, false);
+}
+
+/* What case_spawn_stopped and case_spawn_often start. */
 static void case_child(void)
 {
     fence(NULL, 0, false);
@@ -938,6 +987,7 @@ int main(int argc, char **argv)
         {"spawn", case_spawn},
         {"spawned", case_spawned},
         {"spawn-stopped", case_spawn_stopped},
+        {"spawn-often", case_spawn_often},
         {"child", case_child},
         {"spawn-refused", case_spawn_refused},
         {"abort", case_abort},

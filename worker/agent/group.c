@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ranks that come while the job runs (docs/design/037-spawn.md): the launcher tells all agents of
- * the new group. Each checks its share, and when all can start theirs, all do. */
+ * the new group. Each checks its share, and when all can start theirs, all do. With it comes which
+ * groups have ended. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -18,6 +19,31 @@ static void forget_cpus(struct agent *agent, const struct rank_group *group)
 {
     for (uint32_t i = 0; i < group->local_count; i++)
         free(TAKE_PTR(agent->rank[group->local_first + i].cpus));
+}
+
+static bool runs_here(const struct agent *agent, const struct rank_group *group)
+{
+    for (uint32_t i = 0; agent->ranks && i < group->local_count; i++)
+        if (ranks_pid(agent->ranks, agent->job.local[group->local_first + i]) > 0)
+            return true;
+    return false;
+}
+
+/* All its ranks have ended, on all agents, and were told: the servers keep nothing for it. */
+static void release(struct agent *agent, uint32_t index)
+{
+    struct agent_job *job = &agent->job;
+    struct rank_group *group = index < job->group_count ? job->groups[index] : NULL;
+    if (!group || !group->spawned || group->released || agent->spawns.prepared == index ||
+        runs_here(agent, group))
+        return;
+    struct pmi1_host **pmi1 = &agent->servers.pmi1[index];
+    if (*pmi1 && !pmi1_host_in_barrier(*pmi1))
+        pmi1_host_free(TAKE_PTR(*pmi1));
+    if (agent->servers.pmix)
+        pmix_host_release_group(agent->servers.pmix, group);
+    forget_cpus(agent, group);
+    agent_job_release_group(job, group);
 }
 
 /* Everything but the job's own list of groups. */
@@ -74,6 +100,8 @@ void agent_group_come(struct agent *agent, Drarun__Wire__Envelope *message)
     uint32_t index = message->group->index;
     message->body_case = DRARUN__WIRE__ENVELOPE__BODY__NOT_SET; /* ours now */
     agent->spawns.opened = false;
+    for (size_t i = 0; i < message->group->n_ended; i++)
+        release(agent, message->group->ended[i]);
     int rc = agent_job_add_group_take(&agent->job, TAKE_PTR(message->group), &err);
     if (rc == 0) {
         rc = prepare(agent, last_group(agent), &err);

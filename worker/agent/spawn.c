@@ -25,7 +25,7 @@ static void answer(struct agent *agent, uint32_t rank, void *token, const struct
 {
     if (token)
         pmix_host_spawned(agent->servers.pmix, token, group, why, no_slots);
-    else
+    else if (agent_pmi1(agent, rank)) /* else it has ended meanwhile */
         pmi1_host_spawned(agent_pmi1(agent, rank), rank, group != NULL);
 }
 
@@ -105,7 +105,7 @@ static void answer_name(struct agent *agent, uint32_t rank, void *token,
 {
     if (token)
         pmix_host_named(token, reply);
-    else
+    else if (agent_pmi1(agent, rank))
         pmi1_host_named(agent_pmi1(agent, rank), rank, reply && reply->good,
                         reply ? reply->port : "");
 }

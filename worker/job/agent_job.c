@@ -226,6 +226,15 @@ int agent_job_drop_group(struct agent_job *job)
     return 0;
 }
 
+void agent_job_release_group(struct agent_job *job, struct rank_group *group)
+{
+    for (uint32_t i = 0; i < group->map.apps; i++)
+        job->apps[group->first_app + i] = NULL;
+    if (group->wire)
+        drarun__wire__group__free_unpacked(TAKE_PTR(group->wire), NULL);
+    group->released = true;
+}
+
 uint32_t agent_job_launched_ranks(const struct agent_job *job)
 {
     const struct rank_group *last = job->groups[job->launched - 1];
@@ -254,7 +263,7 @@ const struct rank_group *agent_job_group_of(const struct agent_job *job, uint32_
 const struct rank_group *agent_job_group_named(const struct agent_job *job, const char *nspace)
 {
     for (uint32_t i = 0; i < job->group_count; i++)
-        if (strcmp(job->groups[i]->nspace, nspace) == 0)
+        if (!job->groups[i]->released && strcmp(job->groups[i]->nspace, nspace) == 0)
             return job->groups[i];
     return NULL;
 }

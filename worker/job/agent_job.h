@@ -21,7 +21,8 @@ struct agent_job {
     struct rank_group **groups; /* by index: the Launch's, then those that come later, and stay */
     uint32_t group_count;
     uint32_t launched;        /* groups of the Launch, at least one */
-    Drarun__Wire__App **apps; /* by program of the job; borrowed from wire and groups */
+    Drarun__Wire__App **apps; /* by program of the job; borrowed from wire and groups; NULL where
+                                 the group is released */
     struct bind_policy bind;
     uint32_t worker; /* this agent's index */
     uint32_t *local; /* its ranks, ascending, of all groups */
@@ -44,13 +45,16 @@ int agent_job_add_group_take(struct agent_job *job, Drarun__Wire__Group *wire,
                              struct drarun_error *err);
 /* Undoes the last agent_job_add_group_take. -ENOMEM. */
 int agent_job_drop_group(struct agent_job *job);
+/* The ranks of this spawned group have all ended, everywhere: their numbers stay theirs, and what
+ * they were started with is forgotten. */
+void agent_job_release_group(struct agent_job *job, struct rank_group *group);
 /* The ranks of the Launch. */
 uint32_t agent_job_launched_ranks(const struct agent_job *job);
 /* How many ranks the user has allowed in all. */
 uint32_t agent_job_universe(const struct agent_job *job);
 /* The group of a rank of the job. */
 const struct rank_group *agent_job_group_of(const struct agent_job *job, uint32_t rank);
-/* By its PMIx namespace; NULL: none of this job. */
+/* By its PMIx namespace; NULL: none of this job, or one that is released. */
 const struct rank_group *agent_job_group_named(const struct agent_job *job, const char *nspace);
 
 /* argv of a program, NULL-terminated; borrowed strings, the array is the caller's. NULL without

@@ -166,6 +166,11 @@ static void barrier_done(void *arg, int status, const void *data, size_t length,
     }
 }
 
+bool pmi1_host_in_barrier(const struct pmi1_host *host)
+{
+    return host->in_barrier > 0 && host->in_barrier >= host->group->local_count;
+}
+
 static void on_barrier(void *arg, uint32_t rank)
 {
     struct pmi1_host *host = arg;

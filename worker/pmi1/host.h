@@ -40,6 +40,9 @@ struct pmi1_host *pmi1_host_new(struct event_base *base, const struct agent_job 
                                 struct topology *topology, const char *session_dir,
                                 const struct pmi1_host_owner *owner, struct drarun_error *err);
 void pmi1_host_free(struct pmi1_host *host);
+/* A barrier of all its ranks here has not ended: it may not be freed before the job's collectives.
+ */
+bool pmi1_host_in_barrier(const struct pmi1_host *host);
 
 /* Opens the rank's connection; *ret_fd is the rank's end, the caller's, close-on-exec. Sets PMI_FD
  * and the other variables of PMI-1 in env. */

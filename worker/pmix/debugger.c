@@ -45,6 +45,17 @@ void pmix_drop_waiting(struct pmix_host *host)
     }
 }
 
+void pmix_forget_waiting(struct pmix_host *host, const struct rank_group *group)
+{
+    struct waiting **at = &host->waiting;
+    while (*at && (*at)->group != group)
+        at = &(*at)->next;
+    struct waiting *gone = *at;
+    if (gone)
+        *at = gone->next;
+    free(gone);
+}
+
 static const char *breakpoint_of(const struct rank_group *group)
 {
     switch (group->stop_at) {

@@ -77,7 +77,8 @@ void pmix_dmodex_request(struct pmix_host *host, const Drarun__Wire__Routed *mes
     upcall->id = message->id;
     upcall->source = message->source;
     pmix_status_t status = PMIX_ERR_NOT_FOUND;
-    if (message->dmodex_request->rank < host->job->map.ranks) {
+    if (message->dmodex_request->rank < host->job->map.ranks &&
+        !agent_job_group_of(host->job, message->dmodex_request->rank)->released) {
         upcall->proc = pmix_proc_of(host, message->dmodex_request->rank);
         status = PMIx_server_dmodex_request(&upcall->proc, on_library_answer, upcall);
     }

@@ -70,6 +70,7 @@ char *pmix_collective_key(struct pmix_host *host, const char *kind, const char *
         sequence = calloc(1, sizeof *sequence + key.len + 1);
         if (sequence) {
             memcpy(sequence->key, key.data, key.len + 1);
+            sequence->last = count > 0 ? ranges[count - 1].first + ranges[count - 1].count - 1 : 0;
             sequence->next = host->sequences;
             host->sequences = sequence;
         }
@@ -80,6 +81,20 @@ char *pmix_collective_key(struct pmix_host *host, const char *kind, const char *
     }
     buf_printf(&key, "#%llu", (unsigned long long)++sequence->count);
     return buf_take(&key);
+}
+
+void pmix_forget_collectives(struct pmix_host *host, const struct rank_group *group)
+{
+    struct sequence **at = &host->sequences;
+    while (*at) {
+        struct sequence *sequence = *at;
+        if (!rank_group_has(group, sequence->last)) {
+            at = &sequence->next;
+            continue;
+        }
+        *at = sequence->next;
+        free(sequence);
+    }
 }
 
 void pmix_collective_failed(struct pmix_host *host, struct upcall *upcall, const char *kind,

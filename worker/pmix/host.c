@@ -374,6 +374,19 @@ void pmix_host_drop_group(struct pmix_host *host)
         pmix_deregister_group(host->job->groups[host->job->group_count - 1]);
 }
 
+void pmix_host_release_group(struct pmix_host *host, const struct rank_group *group)
+{
+    if (host->started)
+        pmix_deregister_group(group);
+    pmix_forget_collectives(host, group);
+    pmix_forget_waiting(host, group);
+    for (uint32_t i = group->local_first;
+         i < group->local_first + group->local_count && i < host->cpus_count; i++) {
+        free(host->cpus[i].ids);
+        host->cpus[i] = (struct rank_cpus){0};
+    }
+}
+
 bool pmix_host_started(const struct pmix_host *host)
 {
     return host->started;

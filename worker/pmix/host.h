@@ -76,6 +76,8 @@ void pmix_host_rank_env(const struct pmix_host *host, uint32_t rank, struct strl
 /* The last group of the job is new, or is about to be dropped. */
 int pmix_host_add_group(struct pmix_host *host, struct drarun_error *err);
 void pmix_host_drop_group(struct pmix_host *host);
+/* The ranks of this group have all ended, everywhere: nobody asks for it any more. */
+void pmix_host_release_group(struct pmix_host *host, const struct rank_group *group);
 /* The ranks of this group here were started and stopped, for a debugger. */
 void pmix_host_stopped(struct pmix_host *host, const struct rank_group *group);
 /* A rank of this agent waits, as another server has found. */

@@ -13,6 +13,7 @@
 struct sequence {
     struct sequence *next;
     uint64_t count;
+    uint32_t last; /* of its members: once that one has ended, there is no next time */
     char key[];
 };
 
@@ -97,6 +98,8 @@ int pmix_members(const struct pmix_host *host, const pmix_proc_t *procs, size_t 
 /* A key for the next collective of this kind, name and members; malloc'ed. */
 char *pmix_collective_key(struct pmix_host *host, const char *kind, const char *name,
                           const struct coll_range *ranges, size_t count);
+/* The group's ranks have all ended. */
+void pmix_forget_collectives(struct pmix_host *host, const struct rank_group *group);
 
 /* spawn.c, group.c, dmodex.c, event.c, query.c, control.c */
 void pmix_on_spawn(struct pmix_host *host, struct upcall *upcall);
@@ -165,6 +168,8 @@ void pmix_others_wait(struct pmix_host *host, const Drarun__Wire__Routed *messag
 /* The library is there now: what tools could not be told before. */
 void pmix_tell_waiting(struct pmix_host *host);
 void pmix_drop_waiting(struct pmix_host *host);
+/* The group's ranks have all ended. */
+void pmix_forget_waiting(struct pmix_host *host, const struct rank_group *group);
 
 /* processes.c: what all ranks are as processes, which their agents know. */
 struct process_table;

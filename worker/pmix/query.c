@@ -47,7 +47,8 @@ static bool namespaces(const struct scope *scope)
     const struct agent_job *job = scope->host->job;
     struct buf names = BUF_INIT;
     for (uint32_t i = 0; i < job->group_count; i++)
-        buf_printf(&names, "%s%s", i > 0 ? "," : "", job->groups[i]->nspace);
+        if (!job->groups[i]->released)
+            buf_printf(&names, "%s%s", i > 0 ? "," : "", job->groups[i]->nspace);
     return add_buf(scope, &names);
 }
 
@@ -64,9 +65,14 @@ static void command_line(const struct agent_job *job, const struct rank_group *g
 static bool namespace_info(const struct scope *scope)
 {
     const struct agent_job *job = scope->host->job;
-    pmix_data_array_t *all = PMIx_Data_array_create(job->group_count, PMIX_INFO);
+    size_t count = 0, filled = 0;
+    for (uint32_t i = 0; i < job->group_count; i++)
+        count += !job->groups[i]->released;
+    pmix_data_array_t *all = PMIx_Data_array_create(count, PMIX_INFO);
     pmix_info_t *info = all ? all->array : NULL;
     for (uint32_t i = 0; info && i < job->group_count; i++) {
+        if (job->groups[i]->released)
+            continue;
         struct buf line = BUF_INIT;
         struct info_list part = info_list_new();
         pmix_data_array_t pair;
@@ -74,7 +80,7 @@ static bool namespace_info(const struct scope *scope)
         info_list_add_text(&part, PMIX_NSPACE, job->groups[i]->nspace);
         info_list_add_buf(&part, PMIX_CMD_LINE, &line);
         if (info_list_convert_take(&part, &pair) == PMIX_SUCCESS)
-            PMIX_INFO_LOAD(&info[i], PMIX_QUERY_NAMESPACE_INFO, &pair, PMIX_DATA_ARRAY);
+            PMIX_INFO_LOAD(&info[filled++], PMIX_QUERY_NAMESPACE_INFO, &pair, PMIX_DATA_ARRAY);
         else
             scope->list->failed = true;
         PMIX_DATA_ARRAY_DESTRUCT(&pair);

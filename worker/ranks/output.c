@@ -115,6 +115,13 @@ const char *rank_output_stderr_tail(const struct rank_output *out, size_t slot, 
     return tail_text(&out->slots[slot]->tail, ret_length);
 }
 
+void rank_output_forget_tail(struct rank_output *out, size_t slot)
+{
+    struct slot *s = out->slots[slot];
+    s->ends[1].tail = NULL;
+    tail_done(&s->tail);
+}
+
 /* The rank has written nothing since its last bytes. That time passes is no proof of it: while the
  * window is full, nobody reads. */
 static bool is_silent(const struct pipe_end *end, int64_t ms)

@@ -49,6 +49,9 @@ bool rank_output_finished(const struct rank_output *out, size_t slot);
 /* The end of the rank's stderr as read so far; borrowed until the loop runs again. */
 const char *rank_output_stderr_tail(const struct rank_output *out, size_t slot, size_t *ret_length);
 
+/* The rank's end was told: nobody asks for it again. */
+void rank_output_forget_tail(struct rank_output *out, size_t slot);
+
 /* As ranks_say. */
 int rank_output_say(struct rank_output *out, size_t slot, enum rank_stream stream, const char *data,
                     size_t length, void *token);

@@ -359,6 +359,7 @@ static int64_t call_ended(struct ranks *ranks, int64_t now_us)
         rank->result.stderr_tail =
             rank_output_stderr_tail(ranks->output, slot, &rank->result.stderr_tail_length);
         ranks->owner.ended(ranks->owner.arg, &rank->result);
+        rank_output_forget_tail(ranks->output, slot);
     }
     return next_us;
 }

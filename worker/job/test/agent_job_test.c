@@ -378,6 +378,32 @@ static void groups_come_and_go(void **state)
     agent_job_done(&job);
 }
 
+static void a_released_group_keeps_its_numbers(void **state)
+{
+    struct parts p;
+    struct group_parts g;
+    struct agent_job job;
+    (void)state;
+    fill(&p);
+    fill_group(&g);
+    assert_int_equal(receive(&p, &job, NULL), 0);
+    assert_int_equal(receive_group(&g, &job, NULL), 0);
+    agent_job_release_group(&job, job.groups[1]);
+    assert_null(agent_job_group_named(&job, "drarun.0123abcd.2.s1.k7"));
+    assert_null(job.apps[2]);
+    g.group.index = 2;
+    g.group.first = 7;
+    g.group.parent = 6; /* which has ended since it asked */
+    assert_int_equal(receive_group(&g, &job, NULL), 0);
+    assert_int_equal(agent_job_group_of(&job, 6)->index, 1);
+    assert_int_equal(agent_job_group_of(&job, 8)->index, 2);
+    assert_non_null(agent_job_group_named(&job, "drarun.0123abcd.2.s2.k7"));
+    assert_string_equal(job.apps[3]->argv[0], "three");
+    assert_int_equal(job.map.ranks, 9);
+    assert_int_equal(agent_job_local_index(&job, 8), 3);
+    agent_job_done(&job);
+}
+
 static void group_other_first_rank(struct group_parts *p)
 {
     p->group.first = 6;
@@ -452,6 +478,7 @@ int main(void)
         cmocka_unit_test(worker_without_ranks),
         cmocka_unit_test(what_cannot_be_is_refused),
         cmocka_unit_test(groups_come_and_go),
+        cmocka_unit_test(a_released_group_keeps_its_numbers),
         cmocka_unit_test(a_group_that_cannot_be_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
