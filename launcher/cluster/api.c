@@ -217,7 +217,7 @@ static int lead_in_pod(struct cluster *cluster, const struct cluster_run *run)
         .owner_uid = kube_uid(owner),
         .key = &key,
         .secret = getenv("DRARUN_SECRET"),
-        .args = &run->args,
+        .args = run->args,
         .keep_s = (uint32_t)keep_s,
         .framed = true,
         .metrics_port = cluster->metrics_port ? cluster->metrics_port : RENDER_METRICS_PORT,
@@ -241,7 +241,7 @@ static int lead_here(struct cluster *cluster, const struct cluster_run *run,
         .namespace = namespace,
         .image = run->image,
         .holder = holder,
-        .args = &run->args,
+        .args = run->args,
         .here = true,
         .label = run->label,
         .quiet = run->quiet,
@@ -371,7 +371,7 @@ static int run_spec(struct cluster *cluster, const struct cluster_run *run, stru
     if (spec_need_own(spec, &err) < 0)
         return fail(&err);
     bool here = is_led_here(cluster, run);
-    if (!here && run->args.count > 0 && spec_give_args(spec, &run->args, &err) < 0)
+    if (!here && run->args && run->args->count > 0 && spec_give_args(spec, run->args, &err) < 0)
         return fail(&err);
     if (!here && (run->json || run->report_path)) {
         error_kind(

@@ -17,7 +17,6 @@ void request_done(struct job_request *request)
     for (size_t i = 0; i < request->program_count; i++)
         strlist_done(&request->programs[i].env);
     strlist_done(&request->env_all);
-    strlist_done(&request->cluster.args);
     free(request->programs);
     free(request->alloc_agents);
     free(request->alloc_key_file);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the user asked for, as values: filled by the verb, read by the job engine. Strings that are
- * not in a strlist are borrowed from the command line. */
+/* A job whose ranks are started from here, as values: filled by the verb, read by the job engine.
+ * Strings that are not in a strlist are borrowed from the command line. */
 #ifndef DRARUN_LAUNCHER_REQUEST_H
 #define DRARUN_LAUNCHER_REQUEST_H
 
@@ -8,8 +8,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "drarun/error.h"
-#include "launcher/programs/cluster_api.h"
-#include "lib/base/options.h"
 #include "lib/base/strlist.h"
 #include "lib/wire/wire.pb-c.h"
 
@@ -100,12 +98,6 @@ struct job_request {
     struct strlist alloc_wds; /* of the programs, absolute: agents started elsewhere */
     struct kept *kept; /* the allocation is one of pods (kept.h), which `pods` names; kept_free */
 
-    struct cluster_run cluster; /* for a program that is a job spec's file, and --job */
-    bool local;                 /* such a file's ranks run here (local_spec.h) */
-    /* The first given option that applies only to programs on the command line, and the first that
-     * applies only to a job's spec. NULL: none. */
-    const struct option_spec *for_programs, *for_jobs;
-
     bool own_worlds;    /* each program is an MPI_COMM_WORLD of its own */
     bool launch_env;    /* environment alone, no PMIx */
     bool launch_mpirun; /* the program is mpirun, which starts the ranks through the agents */
@@ -142,10 +134,7 @@ struct job_request {
     int64_t start_timeout_ms; /* 0: not said */
     int64_t orphan_wait_ms;   /* how long agents keep ranks without a launcher */
 
-    uint32_t verbose; /* how often -v was given */
     bool quiet;
-    bool help;
-    bool version;
 };
 
 void request_done(struct job_request *request);

@@ -46,13 +46,13 @@ struct cluster_run {
     const char *job;  /* for the launcher in its pod: the job that it runs */
     const char *name; /* replaces the spec's; NULL: does not */
     const char *image;
-    struct strlist args; /* replace the command's arguments; empty: do not */
-    uint32_t workers;    /* replaces the spec's; 0: does not */
-    bool here;           /* launch from this process, without a launcher Job */
-    bool detach;         /* submit: do not follow */
-    bool dry_run;        /* submit: let the server check the objects, and create none */
-    bool replace;        /* delete an ended job with that name first */
-    int format;          /* submit: enum verb_format of the output */
+    const struct strlist *args; /* replace the command's arguments; NULL or empty: do not */
+    uint32_t workers;           /* replaces the spec's; 0: does not */
+    bool here;                  /* launch from this process, without a launcher Job */
+    bool detach;                /* submit: do not follow */
+    bool dry_run;               /* submit: let the server check the objects, and create none */
+    bool replace;               /* delete an ended job with that name first */
+    int format;                 /* submit: enum verb_format of the output */
     bool label, quiet, json;
     const char *report_path;
     int copy_fd;      /* gets a copy of the ranks' standard output; 0: none */

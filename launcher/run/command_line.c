@@ -15,9 +15,10 @@
 #define KILL_AFTER_MS 1000 /* so that every rank is gone within 2 s of the first failure */
 
 /* Options of programs, before or behind a job's spec. */
-static int refuse_for_programs(const struct job_request *request, struct drarun_error *err)
+static int refuse_for_programs(const struct run_line *line, struct drarun_error *err)
 {
-    const struct option_spec *given = request->for_programs;
+    const struct job_request *request = &line->request;
+    const struct option_spec *given = line->for_programs;
     if (request->inherit)
         return error_kind(
             err, DRARUN_ERR_USAGE, EINVAL,
@@ -36,9 +37,10 @@ static int refuse_for_programs(const struct job_request *request, struct drarun_
 }
 
 /* What ranks on this machine have no use for, and what the spec of --local says. */
-static int refuse_cluster(const struct job_request *request, struct drarun_error *err)
+static int refuse_cluster(const struct run_line *line, struct drarun_error *err)
 {
-    const struct cluster_run *run = &request->cluster;
+    const struct job_request *request = &line->request;
+    const struct cluster_run *run = &line->cluster;
     const struct {
         const char *name;
         bool given;
@@ -65,11 +67,12 @@ static int refuse_cluster(const struct job_request *request, struct drarun_error
 }
 
 /* One program with its options: words up to ":" or the end. */
-static int parse_program(int argc, char *const argv[], struct job_request *request, bool first,
+static int parse_program(int argc, char *const argv[], struct run_line *line, bool first,
                          struct drarun_error *err)
 {
+    struct job_request *request = &line->request;
     struct request_program *program = &request->programs[request->program_count++];
-    int used = options_parse(&run_option_table, argc, argv, !first, request, err);
+    int used = options_parse(&run_option_table, argc, argv, !first, line, err);
     if (used < 0)
         return used;
     program->argv = argv + used;
@@ -77,7 +80,7 @@ static int parse_program(int argc, char *const argv[], struct job_request *reque
     if (program->argc > 0 && !program->argv[0][0])
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "the program's name is empty; is a variable of the command line unset?");
-    if (program->argc > 0 || (first && (request->help || request->version || request->cluster.job)))
+    if (program->argc > 0 || (first && (line->help || line->version || line->cluster.job)))
         return 0;
     if (first && request->program_count == 1)
         return error_kind(
@@ -87,9 +90,9 @@ static int parse_program(int argc, char *const argv[], struct job_request *reque
     return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "no program before or after a \":\"");
 }
 
-static int check_level(const struct job_request *request, struct drarun_error *err)
+static int check_level(const struct run_line *line, struct drarun_error *err)
 {
-    if (request->quiet && request->verbose)
+    if (line->request.quiet && line->verbose)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "--quiet and --verbose: give one of them");
     return 0;
 }
@@ -109,21 +112,22 @@ static int bind_to_cores(struct job_request *request, struct drarun_error *err)
     return 0;
 }
 
-int command_line_parse_spec(struct job_request *request, struct drarun_error *err)
+int command_line_parse_spec(struct run_line *line, struct drarun_error *err)
 {
+    struct job_request *request = &line->request;
     struct request_program *program = &request->programs[0];
-    struct cluster_run *cluster = &request->cluster;
+    struct cluster_run *cluster = &line->cluster;
     char *const *words = program->argv + 1;
     int count = (int)program->argc - 1;
-    int used = options_parse(&run_option_table, count, words, false, request, err);
-    if (used < 0 || request->help || request->version)
+    int used = options_parse(&run_option_table, count, words, false, line, err);
+    if (used < 0 || line->help || line->version)
         return used < 0 ? used : 0;
     bool split = used > 0 && strcmp(words[used - 1], "--") == 0;
     if (used < count && !split)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "unexpected argument \"%s\": arguments for the ranks go after --",
                           words[used]);
-    if (program->ranks && request->local)
+    if (program->ranks && line->local)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "-n %u: a job's spec sets the ranks of each worker (ranksPerWorker); "
                           "--workers N changes the workers",
@@ -133,7 +137,7 @@ int command_line_parse_spec(struct job_request *request, struct drarun_error *er
                           "-n %u: a job's spec sets the ranks of each worker (ranksPerWorker); "
                           "--workers N changes the workers, --namespace %u is the namespace",
                           program->ranks, program->ranks);
-    if (!request->local && (program->env.count > 0 || request->env_all.count > 0 || program->wd))
+    if (!line->local && (program->env.count > 0 || request->env_all.count > 0 || program->wd))
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "%s: the job's spec sets it: the container's %s",
                           program->wd ? "--wd" : "--env", program->wd ? "workingDir" : "env");
@@ -141,27 +145,29 @@ int command_line_parse_spec(struct job_request *request, struct drarun_error *er
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "%s: a job's spec sets its workers, and the ranks of each",
                           request->hosts_shown ? request->hosts_shown : "-N");
-    int rc = request->local ? refuse_cluster(request, err) : refuse_for_programs(request, err);
+    int rc = line->local ? refuse_cluster(line, err) : refuse_for_programs(line, err);
     if (rc == 0)
         rc = bind_to_cores(request, err);
     if (rc == 0)
-        rc = check_level(request, err); /* one may stand before the file, the other behind it */
+        rc = check_level(line, err); /* one may stand before the file, the other behind it */
     if (rc < 0)
         return rc;
     for (int i = used; i < count; i++)
-        strlist_add(&cluster->args, words[i]);
+        strlist_add(&line->args, words[i]);
     cluster->file = program->argv[0];
+    cluster->args = &line->args;
     cluster->workers = request->workers;
     cluster->label = request->label;
     cluster->quiet = request->quiet;
     cluster->json = request->json;
     cluster->report_path = request->report_path;
     cluster->image = agent_image(cluster->image);
-    return cluster->args.failed ? error_set(err, ENOMEM, "out of memory") : 0;
+    return line->args.failed ? error_set(err, ENOMEM, "out of memory") : 0;
 }
 
-static int check_together(const struct job_request *request, struct drarun_error *err)
+static int check_together(const struct run_line *line, struct drarun_error *err)
 {
+    const struct job_request *request = &line->request;
     if (request->agents && request->workers)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "--workers starts agents here, --agents uses those that run already: "
@@ -176,7 +182,7 @@ static int check_together(const struct job_request *request, struct drarun_error
             "--alloc, --agents and --workers each select the agents: give one of them");
     if (request->key_file && !request->agents)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "--key-file is for --agents");
-    return check_level(request, err);
+    return check_level(line, err);
 }
 
 /* What holds for all programs comes before what each says itself. */
@@ -203,13 +209,17 @@ static int count_programs(int argc, char *const argv[])
     return count;
 }
 
-int command_line_parse(int argc, char *const argv[], struct job_request *request,
+int command_line_parse(int argc, char *const argv[], struct run_line *line,
                        struct drarun_error *err)
 {
-    *request = (struct job_request){
-        .programs = calloc((size_t)count_programs(argc, argv), sizeof *request->programs),
-        .radix = 8,
-        .kill_after_ms = KILL_AFTER_MS,
+    struct job_request *request = &line->request;
+    *line = (struct run_line){
+        .request =
+            {
+                .programs = calloc((size_t)count_programs(argc, argv), sizeof *request->programs),
+                .radix = 8,
+                .kill_after_ms = KILL_AFTER_MS,
+            },
     };
     if (!request->programs)
         return error_set(err, ENOMEM, "out of memory");
@@ -217,17 +227,17 @@ int command_line_parse(int argc, char *const argv[], struct job_request *request
         int end = start;
         while (end < argc && strcmp(argv[end], ":") != 0)
             end++;
-        int rc = parse_program(end - start, argv + start, request, start == 0, err);
+        int rc = parse_program(end - start, argv + start, line, start == 0, err);
         if (rc < 0)
             return rc;
         start = end + 1;
     }
-    if (request->help || request->version)
+    if (line->help || line->version)
         return 0;
     int rc = give_to_all(request, err);
     if (rc == 0)
         rc = bind_to_cores(request, err);
-    return rc < 0 ? rc : check_together(request, err);
+    return rc < 0 ? rc : check_together(line, err);
 }
 
 /* A hyphen, a dash or a minus sign of Unicode (U+2010 to U+2015, U+2212). */
@@ -237,18 +247,19 @@ static bool has_other_dash(const char *word)
            strncmp(word, "\xe2\x88\x92", 3) == 0;
 }
 
-int command_line_check_program(const struct job_request *request, struct drarun_error *err)
+int command_line_check_program(const struct run_line *line, struct drarun_error *err)
 {
+    const struct job_request *request = &line->request;
     for (size_t i = 0; i < request->program_count; i++)
         if (has_other_dash(request->programs[i].argv[0]))
             return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                               "\"%s\" begins with a dash that is not \"-\", as web pages and word "
                               "processors write it: type the option by hand",
                               request->programs[i].argv[0]);
-    if (!request->for_jobs)
+    if (!line->for_jobs)
         return 0;
     return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                       "--%s is for a job of a cluster, and %s is a program: a job is a file that "
                       "ends in .yaml, .yml or .json, or - for standard input",
-                      request->for_jobs->name, request->programs[0].argv[0]);
+                      line->for_jobs->name, request->programs[0].argv[0]);
 }

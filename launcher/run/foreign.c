@@ -10,7 +10,6 @@
 #include "jobs/foreign/options.h"
 #include "jobs/foreign/variables.h"
 #include "jobs/ranks/rankmap.h"
-#include "launcher/job/request.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
@@ -29,7 +28,8 @@ struct typed {
     const char *values[2]; /* NULL: none */
     int used;              /* words */
     bool each_only;
-    struct job_request *request;
+    struct run_line *line;
+    struct job_request *request; /* of it */
 };
 
 static struct request_program *current(const struct typed *typed)
@@ -211,12 +211,12 @@ static int use(const struct typed *typed, const char *word, struct drarun_error 
                            strcmp(typed->option->text, "--bind") == 0
                                ? without_modifier(typed->values[0])
                                : typed->values[0],
-                           typed->each_only, request, err);
+                           typed->each_only, typed->line, err);
     case FOREIGN_CORES:
         return set_cores(typed, typed->values[0], err);
     case FOREIGN_WHEN:
         return options_set(typed->table, typed->option->text, typed->shown, NULL, typed->each_only,
-                           request, err);
+                           typed->line, err);
     case FOREIGN_VARIABLE:
         return set_variable(typed, &current(typed)->env, err);
     case FOREIGN_SETS:
@@ -265,8 +265,13 @@ static int take(const struct option_table *table, int argc, char *const argv[], 
                 void *target, struct drarun_error *err)
 {
     const char *word = argv[0], *equals = strchr(word, '=');
-    struct typed typed = {
-        .table = table, .word = word, .used = 1, .each_only = each_only, .request = target};
+    struct run_line *line = target;
+    struct typed typed = {.table = table,
+                          .word = word,
+                          .used = 1,
+                          .each_only = each_only,
+                          .line = line,
+                          .request = &line->request};
     size_t length = equals ? (size_t)(equals - word) : strlen(word), values = 0;
     typed.option = foreign_option_find(0, word);
     if (typed.option && equals)
@@ -368,9 +373,10 @@ static bool is_spent(const struct foreign_variable *variable)
     return variable->from == FOREIGN_SRUN && getenv("SLURM_STEP_ID");
 }
 
-int foreign_variables_use(const struct option_table *table, struct job_request *request,
+int foreign_variables_use(const struct option_table *table, struct run_line *line,
                           struct drarun_error *err)
 {
+    struct job_request *request = &line->request;
     if (request->launch_mpirun)
         return 0; /* they are for that one */
     for (size_t i = 0; i < foreign_variable_count; i++) {
@@ -388,7 +394,7 @@ int foreign_variables_use(const struct option_table *table, struct job_request *
             continue;
         }
         int rc = options_set(table, variable->ours, variable->name, sets ? NULL : value, false,
-                             request, err);
+                             line, err);
         if (rc < 0)
             return rc;
     }

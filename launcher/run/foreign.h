@@ -5,7 +5,7 @@
 #define DRARUN_LAUNCHER_FOREIGN_H
 
 #include "drarun/error.h"
-#include "launcher/job/request.h"
+#include "launcher/run/line.h"
 #include "lib/base/options.h"
 
 extern const struct option_others foreign_others;
@@ -16,7 +16,7 @@ int foreign_explain(const char *shown, struct drarun_error *err);
 
 /* Heeds the variables of other launchers (jobs/foreign/variables.h) where the command line says
  * nothing, and names those that drarun does not read, each once. table: our options. */
-int foreign_variables_use(const struct option_table *table, struct job_request *request,
+int foreign_variables_use(const struct option_table *table, struct run_line *line,
                           struct drarun_error *err);
 
 #endif

@@ -223,14 +223,15 @@ static uint32_t ranks_per_worker(const struct job_spec *spec, const struct spec_
 }
 
 /* given: what the command line says for all ranks. */
-static int fill_program(struct local_spec *own, struct job_request *request,
+static int fill_program(struct local_spec *own, struct run_line *line,
                         const struct request_program *given, uint32_t r, struct drarun_error *err)
 {
+    struct job_request *request = &line->request;
     const struct job_spec *spec = &own->file->job;
     const struct spec_role *role = &spec->roles[r];
     struct request_program *program = &request->programs[r];
     struct strlist *argv = &own->argvs[r];
-    program->expand = spec_words_add(role, &request->cluster.args, argv);
+    program->expand = spec_words_add(role, &line->args, argv);
     spec_words_env(role, &program->env);
     if (role->nccl_env.count > 0)
         strlist_add_all(&program->env, role->nccl_env.items);
@@ -279,9 +280,10 @@ static void fill_request(const struct job_spec *spec, struct job_request *reques
     request_decide_success(request, spec);
 }
 
-static int fill(struct local_spec *own, struct job_request *request,
-                const struct request_program *given, struct drarun_error *err)
+static int fill(struct local_spec *own, struct run_line *line, const struct request_program *given,
+                struct drarun_error *err)
 {
+    struct job_request *request = &line->request;
     assert(own->file);
     const struct job_spec *spec = &own->file->job;
     request->programs = calloc(spec->role_count, sizeof *request->programs);
@@ -294,7 +296,7 @@ static int fill(struct local_spec *own, struct job_request *request,
     request->program_count = spec->role_count;
     int rc = 0;
     for (uint32_t r = 0; rc == 0 && r < spec->role_count; r++)
-        rc = fill_program(own, request, given, r, err);
+        rc = fill_program(own, line, given, r, err);
     if (rc == 0)
         fill_request(spec, request);
     return rc;
@@ -324,18 +326,19 @@ static int keep_input(struct job_request *request, struct drarun_error *err)
                   : 0;
 }
 
-int local_spec_use(struct job_request *request, struct local_spec **ret_spec)
+int local_spec_use(struct run_line *line, struct local_spec **ret_spec)
 {
     CLEANUP(local_spec_freep) struct local_spec *own = calloc(1, sizeof *own);
+    struct job_request *request = &line->request;
     struct request_program *given = request->programs;
     struct drarun_error err = {0};
     if (!own) {
         log_error("out of memory");
         return error_exit_status(DRARUN_ERR_NONE);
     }
-    bool input = strcmp(request->cluster.file, "-") == 0;
+    bool input = strcmp(line->cluster.file, "-") == 0;
     int rc = input ? keep_input(request, &err) : 0;
-    int status = rc < 0 ? fail(&err) : spec_file_load(request->cluster.file, NULL, &own->file);
+    int status = rc < 0 ? fail(&err) : spec_file_load(line->cluster.file, NULL, &own->file);
     if (status != 0)
         return status;
     if (input)
@@ -345,7 +348,7 @@ int local_spec_use(struct job_request *request, struct local_spec **ret_spec)
     if (request->workers > 0)
         rc = spec_change(&own->file->job, NULL, request->workers, &err);
     if (rc == 0)
-        rc = fill(own, request, given, &err);
+        rc = fill(own, line, given, &err);
     strlist_done(&given->env);
     free(given);
     if (rc < 0)

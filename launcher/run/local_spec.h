@@ -5,14 +5,14 @@
 #ifndef DRARUN_LAUNCHER_LOCAL_SPEC_H
 #define DRARUN_LAUNCHER_LOCAL_SPEC_H
 
-#include "launcher/job/request.h"
+#include "launcher/run/line.h"
 #include "lib/base/cleanup.h"
 
 struct local_spec;
 
-/* Puts the spec of request's file in the place of its program; request borrows from *ret_spec.
- * Returns the exit status, having said everything. */
-int local_spec_use(struct job_request *request, struct local_spec **ret_spec);
+/* Puts the spec of the line's file in the place of its request's program; the request borrows from
+ * *ret_spec. Returns the exit status, having said everything. */
+int local_spec_use(struct run_line *line, struct local_spec **ret_spec);
 /* Logs what the ranks do not get here. For the program that starts them: others that it becomes
  * read the spec again. */
 int local_spec_tell(const struct local_spec *spec, struct drarun_error *err);

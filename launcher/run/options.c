@@ -10,8 +10,8 @@
 #include "jobs/spec/k8s_name.h"
 #include "jobs/spec/spec.h"
 #include "jobs/ranks/rankmap.h"
-#include "launcher/job/request.h"
 #include "launcher/run/foreign.h"
+#include "launcher/run/line.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/number.h"
@@ -21,9 +21,14 @@
 #define RADIX_MAX 1024
 #define SIGNAL_BEFORE_MS 60000 /* srun's, too */
 
+static struct job_request *request_of(void *target)
+{
+    return &((struct run_line *)target)->request;
+}
+
 static struct request_program *current(void *target)
 {
-    struct job_request *request = target;
+    const struct job_request *request = request_of(target);
     return &request->programs[request->program_count - 1];
 }
 
@@ -79,7 +84,7 @@ static int set_expand(void *target, const char *shown, const char *value, struct
 
 static int set_stdin(void *target, const char *shown, const char *value, struct drarun_error *err)
 {
-    struct job_request *request = target;
+    struct job_request *request = request_of(target);
     int64_t rank = 0;
     if (strcmp(value, "none") == 0)
         rank = REQUEST_STDIN_NONE;
@@ -94,7 +99,7 @@ static int set_stdin(void *target, const char *shown, const char *value, struct 
 
 static int set_bind(void *target, const char *shown, const char *value, struct drarun_error *err)
 {
-    struct job_request *request = target;
+    struct job_request *request = request_of(target);
     struct bind_policy policy;
     int rc = bind_parse(value, &policy, err);
     if (rc < 0)
@@ -105,7 +110,7 @@ static int set_bind(void *target, const char *shown, const char *value, struct d
 
 static int set_launch(void *target, const char *shown, const char *value, struct drarun_error *err)
 {
-    struct job_request *request = target;
+    struct job_request *request = request_of(target);
     if (strcmp(value, "pmix") != 0 && strcmp(value, "env") != 0 && strcmp(value, "mpirun") != 0)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "%s: expected \"pmix\", \"env\" or \"mpirun\", got \"%s\"", shown, value);
@@ -124,7 +129,7 @@ static int set_stop_at(void *target, const char *shown, const char *value, struc
         {"init", DRARUN__WIRE__STOP_AT__STOP_AT_INIT},
         {"app", DRARUN__WIRE__STOP_AT__STOP_AT_APP},
     };
-    struct job_request *request = target;
+    struct job_request *request = request_of(target);
     for (size_t i = 0; i < ARRAY_LEN(known); i++)
         if (strcmp(value, known[i].name) == 0) {
             request->stop_at = known[i].at;
@@ -136,7 +141,7 @@ static int set_stop_at(void *target, const char *shown, const char *value, struc
 
 static int set_output(void *target, const char *shown, const char *value, struct drarun_error *err)
 {
-    struct job_request *request = target;
+    struct job_request *request = request_of(target);
     if (strcmp(value, "text") != 0 && strcmp(value, "json") != 0) {
         error_kind(err, DRARUN_ERR_USAGE, EINVAL, "%s: expected \"text\" or \"json\", got \"%s\"",
                    shown, value);
@@ -148,9 +153,9 @@ static int set_output(void *target, const char *shown, const char *value, struct
 
 static int set_verbose(void *target, const char *shown, const char *value, struct drarun_error *err)
 {
-    struct job_request *request = target;
+    struct run_line *line = target;
     (void)shown, (void)value, (void)err;
-    request->verbose++;
+    line->verbose++;
     return 0;
 }
 
@@ -169,7 +174,7 @@ static int refuse_prefix(const char *shown, const char *value, const char *colon
 /* SIG[@TIME] */
 static int set_signal(void *target, const char *shown, const char *value, struct drarun_error *err)
 {
-    struct job_request *request = target;
+    struct job_request *request = request_of(target);
     const char *at = strchr(value, '@'), *colon = strchr(value, ':');
     int64_t before_ms = SIGNAL_BEFORE_MS;
     if (colon)
@@ -196,7 +201,7 @@ static_assert(SPEC_AGENT_TIMEOUT_MAX_MS == CHANNEL_AGENT_TIMEOUT_MAX_MS,
 static int set_agent_timeout(void *target, const char *shown, const char *value,
                              struct drarun_error *err)
 {
-    struct job_request *request = target;
+    struct job_request *request = request_of(target);
     int64_t ms = 0;
     if (duration_parse(shown, value, &ms, err) < 0)
         return -err->code;
@@ -208,7 +213,8 @@ static int set_agent_timeout(void *target, const char *shown, const char *value,
     return 0;
 }
 
-#define FIELD(name) offsetof(struct job_request, name)
+#define FIELD(name) offsetof(struct run_line, request.name)
+#define LINE(name) offsetof(struct run_line, name)
 
 /* What an option applies to: programs on the command line, or a job's spec. */
 enum { TO_PROGRAMS = 1, TO_JOBS };
@@ -495,14 +501,14 @@ static const struct option_spec specs[] = {
      .group = on_cluster,
      .applies = TO_JOBS,
      .kind = OPTION_FLAG,
-     .offset = FIELD(local),
+     .offset = LINE(local),
      .help = "run the job's ranks on this machine, without a cluster:\neach worker is a local "
              "agent, and no devices are claimed"},
     {.name = "here",
      .group = on_cluster,
      .applies = TO_JOBS,
      .kind = OPTION_FLAG,
-     .offset = FIELD(cluster.here),
+     .offset = LINE(cluster.here),
      .help =
          "launch from this process, which must reach the pods;\ndefault: a pod does, and this one "
          "follows it"},
@@ -511,34 +517,34 @@ static const struct option_spec specs[] = {
      .group = on_cluster,
      .applies = TO_JOBS,
      .kind = OPTION_TEXT,
-     .offset = FIELD(cluster.name),
+     .offset = LINE(cluster.name),
      .help = "override the spec's name"},
     {.name = "replace",
      .group = on_cluster,
      .applies = TO_JOBS,
      .kind = OPTION_FLAG,
-     .offset = FIELD(cluster.replace),
+     .offset = LINE(cluster.replace),
      .help = "first delete a finished job of the same name"},
     {.name = "image",
      .value = "IMAGE",
      .group = on_cluster,
      .applies = TO_JOBS,
      .kind = OPTION_TEXT,
-     .offset = FIELD(cluster.image),
+     .offset = LINE(cluster.image),
      .help = "image of agent and launcher (default: $DRARUN_IMAGE)"},
     {.name = "namespace",
      .value = "NAME",
      .group = on_cluster,
      .applies = TO_JOBS,
      .kind = OPTION_TEXT,
-     .offset = FIELD(cluster.cluster.namespace),
+     .offset = LINE(cluster.cluster.namespace),
      .help = "as with kubectl, like the next two options"},
     {.name = "context",
      .value = "NAME",
      .group = on_cluster,
      .applies = TO_JOBS,
      .kind = OPTION_TEXT,
-     .offset = FIELD(cluster.cluster.context),
+     .offset = LINE(cluster.cluster.context),
      .help = "context of the kubeconfig (default: the current one)"},
     {.name = "kubeconfig",
      .value = "FILE",
@@ -546,34 +552,34 @@ static const struct option_spec specs[] = {
      .group = on_cluster,
      .applies = TO_JOBS,
      .kind = OPTION_TEXT,
-     .offset = FIELD(cluster.cluster.kubeconfig),
+     .offset = LINE(cluster.cluster.kubeconfig),
      .help = "default: $KUBECONFIG, else ~/.kube/config"},
     {.name = "job",
      .value = "NAME",
      .kind = OPTION_TEXT,
-     .offset = FIELD(cluster.job),
+     .offset = LINE(cluster.job),
      .help = "the job that this launcher pod runs"},
     {.name = "help",
      .letter = 'h',
      .group = "Others",
      .kind = OPTION_FLAG,
-     .offset = FIELD(help),
+     .offset = LINE(help),
      .help = "show this help"},
     {.name = "version",
      .letter = 'V',
      .group = "Others",
      .kind = OPTION_FLAG,
-     .offset = FIELD(version),
+     .offset = LINE(version),
      .help = "show the version"},
 };
 
 static void note_option(void *target, const struct option_spec *spec)
 {
-    struct job_request *request = target;
-    if (!request->for_programs && spec->applies == TO_PROGRAMS)
-        request->for_programs = spec;
-    if (!request->for_jobs && spec->applies == TO_JOBS)
-        request->for_jobs = spec;
+    struct run_line *line = target;
+    if (!line->for_programs && spec->applies == TO_PROGRAMS)
+        line->for_programs = spec;
+    if (!line->for_jobs && spec->applies == TO_JOBS)
+        line->for_jobs = spec;
 }
 
 const struct option_table run_option_table = {specs, ARRAY_LEN(specs), &foreign_others,

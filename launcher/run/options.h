@@ -6,7 +6,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/options.h"
 
-extern const struct option_table run_option_table; /* of struct job_request */
+extern const struct option_table run_option_table; /* of struct run_line */
 
 /* Usage line and options. */
 void run_options_help(struct buf *out);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "launcher/programs/agent_image.h"
+#include "launcher/programs/cluster_api.h"
 #include "launcher/alloc/alloc.h"
 #include "launcher/run/command_line.h"
 #include "launcher/run/foreign.h"
@@ -45,17 +46,17 @@ static int show_version(void)
 }
 
 /* What --help or --version asks for. */
-static int show(const struct job_request *request)
+static int show(const struct run_line *line)
 {
-    return request->help ? show_help() : show_version();
+    return line->help ? show_help() : show_version();
 }
 
-static void set_log_level(const struct job_request *request)
+static void set_log_level(const struct run_line *line)
 {
-    enum log_level level = request->quiet          ? LOG_QUIET
-                           : request->verbose == 0 ? LOG_NORMAL
-                           : request->verbose == 1 ? LOG_VERBOSE
-                                                   : LOG_DEBUG;
+    enum log_level level = line->request.quiet  ? LOG_QUIET
+                           : line->verbose == 0 ? LOG_NORMAL
+                           : line->verbose == 1 ? LOG_VERBOSE
+                                                : LOG_DEBUG;
     log_setup("drarun", level);
 }
 
@@ -146,40 +147,17 @@ static int run_job(struct job_request *request)
     return status;
 }
 
-static int run_on_cluster(char *const all[], const struct job_request *request)
+static int run_on_cluster(char *const all[], const struct cluster_run *run)
 {
-    return cluster_api() ? cluster_api()->run(&request->cluster) : cluster_become(all);
+    return cluster_api() ? cluster_api()->run(run) : cluster_become(all);
 }
 
-/* *ret_spec: what the request borrows from. */
-static int run_request(char *const all[], struct job_request *request, struct local_spec **ret_spec)
+/* The request's ranks, started from here. spec: what it was made of; NULL: the command line. */
+static int run_request(char *const all[], struct run_line *line, const struct local_spec *spec)
 {
+    struct job_request *request = &line->request;
     struct drarun_error err = {0};
     cleanup_close int turn = -1; /* in the allocation, until the job has ended */
-    if (request->help || request->version)
-        return show(request);
-    set_log_level(request);
-    if (request->cluster.job) {
-        request->cluster.image = agent_image(NULL);
-        return run_on_cluster(all, request);
-    }
-    if (is_job_spec(request)) {
-        if (command_line_parse_spec(request, &err) < 0)
-            return fail(&err);
-        if (request->help || request->version) /* behind the file */
-            return show(request);
-        set_log_level(request); /* -v and -q may stand behind the file */
-        /* now, and not after a wait for pods */
-        if (!request->local && request_check_report(request, &err) < 0)
-            return fail(&err);
-        if (!request->local)
-            return run_on_cluster(all, request);
-        int status = local_spec_use(request, ret_spec);
-        if (status != 0)
-            return status;
-    } else if (command_line_check_program(request, &err) < 0) {
-        return fail(&err);
-    }
     if (!remote_api() && alloc_is_of_pods(request)) {
         remote_become(all, &err);
         return fail(&err);
@@ -190,24 +168,60 @@ static int run_request(char *const all[], struct job_request *request, struct lo
         remote_become(all, &err);
         return fail(&err);
     }
-    if (*ret_spec && local_spec_tell(*ret_spec, &err) < 0)
+    if (spec && local_spec_tell(spec, &err) < 0)
         return fail(&err);
-    if (foreign_variables_use(&run_option_table, request, &err) < 0 ||
+    if (foreign_variables_use(&run_option_table, line, &err) < 0 ||
         request_check_warning(request, &err) < 0)
         return fail(&err);
     return run_job(request);
 }
 
+/* The job of the spec that the line names: its ranks run here, or it is a cluster's. *ret_spec:
+ * what the line's request borrows from. */
+static int run_spec(char *const all[], struct run_line *line, struct local_spec **ret_spec)
+{
+    struct drarun_error err = {0};
+    if (command_line_parse_spec(line, &err) < 0)
+        return fail(&err);
+    if (line->help || line->version) /* behind the file */
+        return show(line);
+    set_log_level(line); /* -v and -q may stand behind the file */
+    if (line->local) {
+        int status = local_spec_use(line, ret_spec);
+        return status ? status : run_request(all, line, *ret_spec);
+    }
+    /* now, and not after a wait for pods */
+    if (request_check_report(&line->request, &err) < 0)
+        return fail(&err);
+    return run_on_cluster(all, &line->cluster);
+}
+
+static int dispatch(char *const all[], struct run_line *line, struct local_spec **ret_spec)
+{
+    struct drarun_error err = {0};
+    if (line->help || line->version)
+        return show(line);
+    set_log_level(line);
+    if (line->cluster.job) {
+        line->cluster.image = agent_image(NULL);
+        return run_on_cluster(all, &line->cluster);
+    }
+    if (is_job_spec(&line->request))
+        return run_spec(all, line, ret_spec);
+    if (command_line_check_program(line, &err) < 0)
+        return fail(&err);
+    return run_request(all, line, NULL);
+}
+
 int run_verb(char *const all[], int argc, char *const argv[])
 {
     CLEANUP(local_spec_freep) struct local_spec *spec = NULL;
-    struct job_request request;
+    struct run_line line;
     struct drarun_error err = {0};
-    int status = command_line_parse(argc, argv, &request, &err) < 0
-                     ? fail(&err)
-                     : run_request(all, &request, &spec);
-    kept_free(request.kept);
-    request_done(&request);
+    int status =
+        command_line_parse(argc, argv, &line, &err) < 0 ? fail(&err) : dispatch(all, &line, &spec);
+    kept_free(line.request.kept);
+    run_line_done(&line);
     return status;
 }
 

@@ -20,7 +20,7 @@ struct lead_options { /* all borrowed */
     const char *owner_uid;      /* the launcher Job's; NULL: there is no owner yet (here) */
     const struct tls_key *key;  /* the job's; NULL: made here */
     const char *secret;         /* that holds it; NULL: named here */
-    const struct strlist *args; /* in place of the command's arguments; empty: the spec's */
+    const struct strlist *args; /* in place of the command's arguments; NULL or empty: the spec's */
     bool here;                  /* no launcher Job */
     uint32_t keep_s;            /* drarun alloc: no ranks, the workers are kept (render_options) */
     bool framed;                /* as a pod's log */

@@ -22,7 +22,7 @@ struct ranks_facts { /* borrowed for the life of the ranks */
     const struct job_spec *spec;
     const struct pod_state *workers;
     const uint32_t *gpus;       /* by role, of a worker, for ranksPerWorker; 0: none */
-    const struct strlist *args; /* in place of the commands' arguments; empty: the spec's */
+    const struct strlist *args; /* in place of the commands' arguments; NULL or empty: the spec's */
 };
 
 /* pods: all but workers, addresses, pods, nodes, look_for, scripts and grace_ms, which are filled

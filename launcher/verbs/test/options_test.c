@@ -23,12 +23,12 @@
 
 #define WORDS_MAX 24
 
-static int parse(const char *const words[], struct job_request *request, struct drarun_error *err)
+static int parse(const char *const words[], struct run_line *line, struct drarun_error *err)
 {
     int argc = 0;
     while (words[argc])
         argc++;
-    return command_line_parse(argc, unconst(words), request, err);
+    return command_line_parse(argc, unconst(words), line, err);
 }
 
 #define WORDS(...)                                                                                 \
@@ -46,47 +46,47 @@ static void reads_mpirun_spellings(void **state)
     };
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
-        struct job_request request;
+        struct run_line line;
         struct drarun_error err = {0};
-        assert_int_equal(parse(lines[i], &request, &err), 0);
-        assert_int_equal(request.programs[0].ranks, 4);
-        assert_string_equal(request.programs[0].argv[0], "a");
-        assert_int_equal(request.programs[0].argc, 1);
-        request_done(&request);
+        assert_int_equal(parse(lines[i], &line, &err), 0);
+        assert_int_equal(line.request.programs[0].ranks, 4);
+        assert_string_equal(line.request.programs[0].argv[0], "a");
+        assert_int_equal(line.request.programs[0].argc, 1);
+        run_line_done(&line);
     }
 }
 
 static void leaves_the_programs_arguments_alone(void **state)
 {
-    struct job_request request;
+    struct run_line line;
     struct drarun_error err = {0};
     (void)state;
-    assert_int_equal(parse(WORDS("-n", "2", "a", "-n", "--label", "--", "x"), &request, &err), 0);
-    assert_int_equal(request.programs[0].argc, 5);
-    assert_false(request.label);
-    request_done(&request);
-    assert_int_equal(parse(WORDS("--", "-n"), &request, &err), 0);
-    assert_string_equal(request.programs[0].argv[0], "-n");
-    request_done(&request);
+    assert_int_equal(parse(WORDS("-n", "2", "a", "-n", "--label", "--", "x"), &line, &err), 0);
+    assert_int_equal(line.request.programs[0].argc, 5);
+    assert_false(line.request.label);
+    run_line_done(&line);
+    assert_int_equal(parse(WORDS("--", "-n"), &line, &err), 0);
+    assert_string_equal(line.request.programs[0].argv[0], "-n");
+    run_line_done(&line);
 }
 
 static void splits_programs(void **state)
 {
-    struct job_request request;
+    struct run_line line;
     struct drarun_error err = {0};
     (void)state;
     assert_int_equal(parse(WORDS("-n", "2", "-x", "A=1", "a", "1", ":", "-n", "3", "--wd", "/tmp",
                                  "-x", "B", "b"),
-                           &request, &err),
+                           &line, &err),
                      0);
-    assert_int_equal(request.program_count, 2);
-    assert_int_equal(request.programs[0].argc, 2);
-    assert_int_equal(request.programs[1].ranks, 3);
-    assert_string_equal(request.programs[1].wd, "/tmp");
-    assert_string_equal(request.programs[0].env.items[0], "A=1");
-    assert_string_equal(request.programs[1].env.items[0], "B");
-    assert_null(request.programs[0].wd);
-    request_done(&request);
+    assert_int_equal(line.request.program_count, 2);
+    assert_int_equal(line.request.programs[0].argc, 2);
+    assert_int_equal(line.request.programs[1].ranks, 3);
+    assert_string_equal(line.request.programs[1].wd, "/tmp");
+    assert_string_equal(line.request.programs[0].env.items[0], "A=1");
+    assert_string_equal(line.request.programs[1].env.items[0], "B");
+    assert_null(line.request.programs[0].wd);
+    run_line_done(&line);
 }
 
 /* The same forms as in a job's spec, and bare numbers. */
@@ -104,35 +104,36 @@ static void reads_durations(void **state)
     };
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct job_request request;
+        struct run_line line;
         struct drarun_error err = {0};
-        int rc = parse(WORDS("--timeout", cases[i].text, "a"), &request, &err);
-        if (rc != (cases[i].ms < 0 ? -EINVAL : 0) || (rc == 0 && request.timeout_ms != cases[i].ms))
+        int rc = parse(WORDS("--timeout", cases[i].text, "a"), &line, &err);
+        if (rc != (cases[i].ms < 0 ? -EINVAL : 0) ||
+            (rc == 0 && line.request.timeout_ms != cases[i].ms))
             fail_msg("%s: %d, %s", cases[i].text, rc, err.text);
-        request_done(&request);
+        run_line_done(&line);
     }
 }
 
 static void reads_values(void **state)
 {
-    struct job_request request;
+    struct run_line line;
     struct drarun_error err = {0};
     (void)state;
     assert_int_equal(parse(WORDS("--timeout", "1.5m", "--kill-after=250ms", "--stdin", "all",
                                  "--workers", "3", "-vv", "--launch", "env", "--bind", "core",
                                  "--output=json", "--stop-at", "exec", "a"),
-                           &request, &err),
+                           &line, &err),
                      0);
-    assert_int_equal(request.timeout_ms, 90000);
-    assert_int_equal(request.kill_after_ms, 250);
-    assert_int_equal(request.stdin_rank, REQUEST_STDIN_ALL);
-    assert_int_equal(request.workers, 3);
-    assert_int_equal(request.verbose, 2);
-    assert_true(request.launch_env);
-    assert_true(request.json);
-    assert_string_equal(request.bind, "core");
-    assert_int_equal(request.stop_at, DRARUN__WIRE__STOP_AT__STOP_AT_EXEC);
-    request_done(&request);
+    assert_int_equal(line.request.timeout_ms, 90000);
+    assert_int_equal(line.request.kill_after_ms, 250);
+    assert_int_equal(line.request.stdin_rank, REQUEST_STDIN_ALL);
+    assert_int_equal(line.request.workers, 3);
+    assert_int_equal(line.verbose, 2);
+    assert_true(line.request.launch_env);
+    assert_true(line.request.json);
+    assert_string_equal(line.request.bind, "core");
+    assert_int_equal(line.request.stop_at, DRARUN__WIRE__STOP_AT__STOP_AT_EXEC);
+    run_line_done(&line);
 }
 
 static void refuses_with_a_reason(void **state)
@@ -196,13 +197,13 @@ static void refuses_with_a_reason(void **state)
     };
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct job_request request;
+        struct run_line line;
         struct drarun_error err = {0};
-        assert_true(parse(cases[i].words, &request, &err) < 0);
+        assert_true(parse(cases[i].words, &line, &err) < 0);
         assert_int_equal(err.kind, DRARUN_ERR_USAGE);
         if (!strstr(err.text, cases[i].part))
             fail_msg("case %zu: \"%s\" lacks \"%s\"", i, err.text, cases[i].part);
-        request_done(&request);
+        run_line_done(&line);
     }
 }
 
@@ -260,14 +261,14 @@ static void takes_other_launchers_options(void **state)
     };
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
-        struct job_request request;
+        struct run_line line;
         struct drarun_error err = {0};
-        if (parse(lines[i], &request, &err) < 0)
+        if (parse(lines[i], &line, &err) < 0)
             fail_msg("line %zu: %s", i, err.text);
-        assert_int_equal(request.programs[0].ranks, 4);
-        assert_int_equal(request.programs[0].argc, 1);
-        assert_string_equal(request.programs[0].argv[0], "a");
-        request_done(&request);
+        assert_int_equal(line.request.programs[0].ranks, 4);
+        assert_int_equal(line.request.programs[0].argc, 1);
+        assert_string_equal(line.request.programs[0].argv[0], "a");
+        run_line_done(&line);
     }
 }
 
@@ -293,15 +294,15 @@ static void binds_to_cores(void **state)
     };
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct job_request request;
+        struct run_line line;
         struct drarun_error err = {0};
-        if (parse(cases[i].words, &request, &err) < 0)
+        if (parse(cases[i].words, &line, &err) < 0)
             fail_msg("line %zu: %s", i, err.text);
         if (cases[i].is)
-            assert_string_equal(request.bind, cases[i].is);
+            assert_string_equal(line.request.bind, cases[i].is);
         else
-            assert_null(request.bind);
-        request_done(&request);
+            assert_null(line.request.bind);
+        run_line_done(&line);
     }
 }
 
@@ -321,14 +322,14 @@ static void binds_a_jobs_ranks_to_cores(void **state)
     };
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct job_request request;
+        struct run_line line;
         struct drarun_error err = {0};
-        assert_int_equal(parse(cases[i].words, &request, &err), 0);
-        if (command_line_parse_spec(&request, &err) == 0)
-            assert_string_equal(request.bind, cases[i].is);
+        assert_int_equal(parse(cases[i].words, &line, &err), 0);
+        if (command_line_parse_spec(&line, &err) == 0)
+            assert_string_equal(line.request.bind, cases[i].is);
         else if (!cases[i].part || !strstr(err.text, cases[i].part))
             fail_msg("case %zu: %s", i, err.text);
-        request_done(&request);
+        run_line_done(&line);
     }
 }
 
@@ -345,14 +346,14 @@ static void takes_a_signal_before_the_end(void **state)
                  {"10@250ms", SIGUSR1, 250}};
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct job_request request;
+        struct run_line line;
         struct drarun_error err = {0};
         assert_int_equal(
-            parse(WORDS("--timeout", "10m", "--signal", cases[i].value, "a"), &request, &err), 0);
-        assert_int_equal(request.warn_signo, cases[i].signo);
-        assert_int_equal(request.warn_before_ms, cases[i].before_ms);
-        assert_int_equal(request_check_warning(&request, &err), 0);
-        request_done(&request);
+            parse(WORDS("--timeout", "10m", "--signal", cases[i].value, "a"), &line, &err), 0);
+        assert_int_equal(line.request.warn_signo, cases[i].signo);
+        assert_int_equal(line.request.warn_before_ms, cases[i].before_ms);
+        assert_int_equal(request_check_warning(&line.request, &err), 0);
+        run_line_done(&line);
     }
 }
 
@@ -381,35 +382,35 @@ static void others_let_ranks_fail(void **state)
     };
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct job_request request;
+        struct run_line line;
         struct drarun_error err = {0};
-        if (parse(cases[i].words, &request, &err) < 0 ||
-            foreign_variables_use(&run_option_table, &request, &err) < 0)
+        if (parse(cases[i].words, &line, &err) < 0 ||
+            foreign_variables_use(&run_option_table, &line, &err) < 0)
             fail_msg("case %zu: %s", i, err.text);
-        const char *is = request.on_rank_failure ? request.on_rank_failure : "not said";
+        const char *is = line.request.on_rank_failure ? line.request.on_rank_failure : "not said";
         if (strcmp(is, cases[i].is ? cases[i].is : "not said") != 0)
             fail_msg("case %zu: %s", i, is);
-        request_done(&request);
+        run_line_done(&line);
     }
 }
 
 static void other_launchers_variables(void **state)
 {
-    struct job_request request;
+    struct run_line line;
     struct drarun_error err = {0};
     (void)state;
     assert_int_equal(parse(WORDS("-genv", "A", "1", "--mca", "btl", "tcp", "-env", "A", "2", "a",
                                  ":", "-mca", "pml", "ob1", "b"),
-                           &request, &err),
+                           &line, &err),
                      0);
-    assert_int_equal(request.programs[0].env.count, 3);
-    assert_string_equal(request.programs[0].env.items[0], "A=1");
-    assert_string_equal(request.programs[0].env.items[1], "OMPI_MCA_btl=tcp");
-    assert_string_equal(request.programs[0].env.items[2], "A=2");
-    assert_int_equal(request.programs[1].env.count, 2);
-    assert_string_equal(request.programs[1].env.items[0], "A=1");
-    assert_string_equal(request.programs[1].env.items[1], "OMPI_MCA_pml=ob1");
-    request_done(&request);
+    assert_int_equal(line.request.programs[0].env.count, 3);
+    assert_string_equal(line.request.programs[0].env.items[0], "A=1");
+    assert_string_equal(line.request.programs[0].env.items[1], "OMPI_MCA_btl=tcp");
+    assert_string_equal(line.request.programs[0].env.items[2], "A=2");
+    assert_int_equal(line.request.programs[1].env.count, 2);
+    assert_string_equal(line.request.programs[1].env.items[0], "A=1");
+    assert_string_equal(line.request.programs[1].env.items[1], "OMPI_MCA_pml=ob1");
+    run_line_done(&line);
 }
 
 /* A variable sets what the command line does not say. */
@@ -425,18 +426,18 @@ static void heeds_other_launchers_variables(void **state)
     };
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct job_request request;
+        struct run_line line;
         struct drarun_error err = {0};
-        assert_int_equal(parse(cases[i].words, &request, &err), 0);
+        assert_int_equal(parse(cases[i].words, &line, &err), 0);
         setenv("MPIEXEC_TIMEOUT", cases[i].value, 1);
         if (cases[i].timeout_ms < 0) {
-            assert_true(foreign_variables_use(&run_option_table, &request, &err) < 0);
+            assert_true(foreign_variables_use(&run_option_table, &line, &err) < 0);
             assert_non_null(strstr(err.text, "MPIEXEC_TIMEOUT: expected a duration"));
         } else {
-            assert_int_equal(foreign_variables_use(&run_option_table, &request, &err), 0);
-            assert_int_equal(request.timeout_ms, cases[i].timeout_ms);
+            assert_int_equal(foreign_variables_use(&run_option_table, &line, &err), 0);
+            assert_int_equal(line.request.timeout_ms, cases[i].timeout_ms);
         }
-        request_done(&request);
+        run_line_done(&line);
     }
     unsetenv("MPIEXEC_TIMEOUT");
 }
@@ -450,16 +451,16 @@ static void refuses_other_launchers_options(void **state)
         const char *at = option->words;
         size_t n = 0;
         for (const char *w; option->way == FOREIGN_REFUSED && (w = words_next(&at, &n));) {
-            struct job_request request;
+            struct run_line line;
             struct drarun_error err = {0};
             char word[64];
             snprintf(word, sizeof word, "%s%.*s", n == 1 ? "-" : "--", (int)n, w);
-            if (parse(WORDS(word, "1", "2"), &request, &err) >= 0)
+            if (parse(WORDS(word, "1", "2"), &line, &err) >= 0)
                 fail_msg("%s is not refused", word);
             assert_int_equal(err.kind, DRARUN_ERR_USAGE);
             if (!strstr(err.text, option->text) || !strstr(err.text, word))
                 fail_msg("%s: \"%s\" lacks \"%s\"", word, err.text, option->text);
-            request_done(&request);
+            run_line_done(&line);
         }
     }
 }

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a command line of `drarun run` says: programs whose ranks are started from here, or a job
+ * for a cluster. Strings are borrowed from the command line. */
+#ifndef DRARUN_LAUNCHER_RUN_LINE_H
+#define DRARUN_LAUNCHER_RUN_LINE_H
+
+#include "launcher/job/request.h"
+#include "launcher/programs/cluster_api.h"
+#include "lib/base/options.h"
+#include "lib/base/strlist.h"
+
+struct run_line {
+    struct job_request request; /* the programs, or the one "program" that is a job spec's file */
+    struct cluster_run cluster; /* that file's job on a cluster, and --job */
+    struct strlist args;        /* behind that file and "--", for the ranks */
+    bool local;                 /* that file's ranks run here (local_spec.h) */
+    /* The first given option that applies only to programs on the command line, and the first that
+     * applies only to a job's spec. NULL: none. */
+    const struct option_spec *for_programs, *for_jobs;
+    uint32_t verbose; /* how often -v was given */
+    bool help, version;
+};
+
+static inline void run_line_done(struct run_line *line)
+{
+    request_done(&line->request);
+    strlist_done(&line->args);
+    *line = (struct run_line){0};
+}
+
+#endif
