@@ -144,12 +144,12 @@ static int write_run(struct keep *keep, struct result *r, json_t *kept, struct d
     return rc < 0 ? rc : write_rows(keep, r, err);
 }
 
-int keep_end(struct keep *keep, const char *output, json_t *kept, struct drarun_error *err)
+int keep_end(struct keep *keep, const struct buf *output, json_t *kept, struct drarun_error *err)
 {
     struct runs runs = {0};
     if (!keep->json && !keep->lines.out && !keep->csv)
         return 0;
-    int rc = results_read(output, &runs, err);
+    int rc = results_read_text(output, RESULTS_JOB_OUTPUT, &runs, err);
     if (rc < 0 && keep->json)
         unlink(keep->json_name);
     if (rc == 0 && runs.count > 0) /* a job is one */

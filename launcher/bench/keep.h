@@ -5,6 +5,7 @@
 #define DRARUN_LAUNCHER_BENCH_KEEP_H
 
 #include <jansson.h>
+#include "lib/base/buf.h"
 #include "lib/base/strlist.h"
 #include "lib/bench/result_json.h"
 #include "lib/bench/written.h"
@@ -28,9 +29,9 @@ int keep_pick(const struct strlist *words, struct strlist *remain, struct drarun
  * earlier jobs of this command wrote stays; -J takes a new name for each. */
 int keep_begin(const struct keep_files *files, bool more, struct keep *ret_keep,
                struct drarun_error *err);
-/* Of the runs in the file `output`: all that is known of them, and `kept` (cluster_api.h; NULL)
- * but for what its environment may have of secrets. Closes the files. */
-int keep_end(struct keep *keep, const char *output, json_t *kept, struct drarun_error *err);
+/* Of the runs in the job's output: all that is known of them, and `kept` (cluster_api.h; NULL) but
+ * for what its environment may have of secrets. Closes the files. */
+int keep_end(struct keep *keep, const struct buf *output, json_t *kept, struct drarun_error *err);
 void keep_done(struct keep *keep);
 
 #endif

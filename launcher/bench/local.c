@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "launcher/bench/failure.h"
+#include "launcher/bench/results.h"
 #include "launcher/run/run.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -65,6 +66,7 @@ int bench_local(char *const all[], const struct bench_choice *choice)
     cleanup_close int fd = -1, report_fd = -1;
     bool lines = choice->files.lines && !choice->agents;
     struct drarun_error err = {0};
+    CLEANUP(runs_done) struct runs runs = {0};
     CLEANUP(strlist_done) struct strlist line = STRLIST_INIT;
     int rc = program_find("drarun-bench", "DRARUN_BENCH", program, &err);
     if (rc == 0 && !choice->no_verdict && !choice->files.lines && !choice->agents)
@@ -85,6 +87,7 @@ int bench_local(char *const all[], const struct bench_choice *choice)
     const char *file = results[0] ? results : choice->agents ? NULL : choice->files.lines;
     if (status > 1 || choice->no_verdict || !file)
         return status;
-    int judged = verdict_lines(file, &choice->asked, NULL);
+    int judged = results_read(file, &runs, &err) < 0 ? verdict_none(&err)
+                                                     : verdict_lines(&runs, &choice->asked, NULL);
     return status ? status : judged;
 }

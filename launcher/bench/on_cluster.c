@@ -3,36 +3,24 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "launcher/bench/bench_job.h"
-#include "launcher/programs/cluster_api.h"
+#include "launcher/bench/output.h"
+#include "launcher/bench/results.h"
 #include "launcher/files/cluster_files.h"
+#include "launcher/files/spec_file.h"
+#include "launcher/programs/cluster_api.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
-#include "lib/base/file.h"
 #include "lib/base/log.h"
-#include "lib/bench/marked.h"
 
 bool bench_on_cluster_wanted(const struct bench_choice *choice)
 {
     const struct cluster_choice *c = &choice->cluster;
     return choice->gpus || choice->nics || choice->job || choice->sweep.count || choice->image ||
            choice->here || c->namespace || c->context || c->kubeconfig;
-}
-
-/* In memory: a path for readers of this process. */
-static int memory_file(const char *name, int *ret_fd, char *path, size_t size,
-                       struct drarun_error *err)
-{
-    int fd = memfd_create(name, MFD_CLOEXEC);
-    if (fd < 0)
-        return error_set(err, errno, "memory for the %s: %s", name, strerror(errno));
-    snprintf(path, size, "/proc/self/fd/%d", fd);
-    *ret_fd = fd;
-    return 0;
 }
 
 /* ---- where devices come from ---- */
@@ -92,38 +80,42 @@ static int find_served(const struct bench_choice *choice, const json_t *base,
     return 0;
 }
 
-static int write_spec(const struct bench_choice *choice, const json_t *base, int fd,
-                      struct drarun_error *err)
+/* The job's document, as one would write it to a file; NULL: err says why there is none. */
+static char *write_spec(const struct bench_choice *choice, const json_t *base,
+                        struct drarun_error *err)
 {
     struct served served = {0};
     if (bench_job_check(choice, err) < 0 || find_served(choice, base, &served, err) < 0)
-        return -err->code;
+        return NULL;
     json_t *job = bench_job_spec(choice, base, &served, err);
-    if (!job)
-        return -err->code;
-    cleanup_free char *text = json_dumps(job, JSON_INDENT(2));
+    char *text = job ? json_dumps(job, JSON_INDENT(2)) : NULL;
+    if (job && !text)
+        error_set(err, ENOMEM, "out of memory");
     json_decref(job);
-    int rc = text ? fd_write_all(fd, text, strlen(text)) : -ENOMEM;
-    return rc < 0 ? error_set(err, -rc, "the job: %s", strerror(-rc)) : 0;
+    return text;
 }
 
 /* ---- the job ---- */
 
-static int judge(const struct bench_choice *choice, const json_t *base, const char *table,
+static int judge(const struct bench_choice *choice, const json_t *base, const struct buf *output,
                  int status, struct verdict_figures *ret_figures)
 {
     struct bench_asked asked = choice->asked; /* borrows what it holds */
+    CLEANUP(runs_done) struct runs runs = {0};
+    struct drarun_error err = {0};
     if (status > 1 || choice->no_verdict)
         return status;
     asked.machine.given.claimed_nics =
         bench_job_nics(choice, base, &asked.machine.given.claimed_role);
-    int judged = verdict_lines(table, &asked, ret_figures);
+    int judged = results_read_text(output, RESULTS_JOB_OUTPUT, &runs, &err) < 0
+                     ? verdict_none(&err)
+                     : verdict_lines(&runs, &asked, ret_figures);
     return status ? status : judged;
 }
 
 struct bench_job {
-    int spec_fd, output_fd; /* in memory, as the next two paths */
-    char spec[64], output[64];
+    struct drarun_spec *spec;
+    struct bench_output output;
     struct keep keep;
     json_t *kept; /* cluster_api.h */
 };
@@ -132,19 +124,8 @@ static void bench_job_done(struct bench_job *job)
 {
     keep_done(&job->keep);
     json_decref(job->kept);
-    if (job->spec_fd >= 0)
-        close(job->spec_fd);
-    if (job->output_fd >= 0)
-        close(job->output_fd);
-}
-
-static int prepare(const struct bench_choice *choice, const json_t *base, struct bench_job *job,
-                   struct drarun_error *err)
-{
-    int rc = memory_file("job", &job->spec_fd, job->spec, sizeof job->spec, err);
-    rc = rc < 0 ? rc : memory_file("output", &job->output_fd, job->output, sizeof job->output, err);
-    rc = rc < 0 ? rc : write_spec(choice, base, job->spec_fd, err);
-    return rc < 0 ? rc : keep_begin(&choice->files, choice->more, &job->keep, err);
+    bench_output_done(&job->output);
+    drarun_spec_free(job->spec);
 }
 
 static int failed(const struct drarun_error *err)
@@ -155,26 +136,33 @@ static int failed(const struct drarun_error *err)
 
 int bench_on_cluster(const struct bench_choice *choice, struct verdict_figures *ret_figures)
 {
-    CLEANUP(bench_job_done) struct bench_job job = {.spec_fd = -1, .output_fd = -1};
+    CLEANUP(bench_job_done) struct bench_job job = {0};
     struct drarun_error err = {0};
     int status = 0;
     CLEANUP(json_decrefp) json_t *base = bench_job_base(choice, &status);
     if (!base)
         return status;
-    if (prepare(choice, base, &job, &err) < 0)
+    cleanup_free char *text = write_spec(choice, base, &err);
+    if (!text)
         return failed(&err);
+    status = spec_text_load("the job of drarun bench", text, strlen(text), &job.spec);
+    if (status)
+        return status;
+    if (keep_begin(&choice->files, choice->more, &job.keep, &err) < 0)
+        return failed(&err);
+    bench_output_init(&job.output);
+    const struct sink_reader reader = bench_output_reader(&job.output);
     const struct cluster_run run = {
         .cluster = choice->cluster,
-        .file = job.spec,
+        .spec = job.spec,
         .image = choice->agent_image,
         .here = choice->here,
-        .copy_fd = job.output_fd,
-        .hide = MARKED,
+        .reader = &reader,
         .ret_kept = &job.kept,
     };
     status = cluster_api()->run(&run);
-    int judged = judge(choice, base, job.output, status, ret_figures);
-    if (keep_end(&job.keep, job.output, job.kept, &err) < 0 && !judged)
+    int judged = judge(choice, base, &job.output.text, status, ret_figures);
+    if (keep_end(&job.keep, &job.output.text, job.kept, &err) < 0 && !judged)
         return failed(&err);
     return judged;
 }

@@ -7,15 +7,20 @@
 #include "lib/base/error.h"
 #include "lib/doc/load.h"
 
-static const struct doc_limits limits = {.size = (size_t)256 << 20}; /* NCCL's logs are long */
+static const struct doc_limits limits = {.size = RESULTS_TEXT_MAX};
+
+static int check_size(const struct buf *text, const char *name, struct drarun_error *err)
+{
+    return text->len > RESULTS_TEXT_MAX
+               ? error_kind(err, DRARUN_ERR_SPEC, EFBIG, "%s: larger than %zu MiB", name,
+                            RESULTS_TEXT_MAX >> 20)
+               : 0;
+}
 
 static int read_text(const char *path, struct buf *text, struct drarun_error *err)
 {
     int rc = doc_read(path, &limits, text, err);
-    if (rc == 0 && text->len > limits.size)
-        rc = error_kind(err, DRARUN_ERR_SPEC, EFBIG, "%s: larger than %zu MiB", path,
-                        limits.size >> 20);
-    return rc;
+    return rc < 0 ? rc : check_size(text, path, err);
 }
 
 static const char *name_of(const char *path)
@@ -23,12 +28,19 @@ static const char *name_of(const char *path)
     return strcmp(path, "-") == 0 ? "<stdin>" : path;
 }
 
+int results_read_text(const struct buf *text, const char *name, struct runs *runs,
+                      struct drarun_error *err)
+{
+    int rc = check_size(text, name, err);
+    return rc < 0 ? rc : runs_read(text->data ? text->data : "", text->len, name, runs, err);
+}
+
 int results_read(const char *path, struct runs *runs, struct drarun_error *err)
 {
     struct buf text = BUF_INIT;
     int rc = read_text(path, &text, err);
     if (rc == 0)
-        rc = runs_read(text.data ? text.data : "", text.len, name_of(path), runs, err);
+        rc = results_read_text(&text, name_of(path), runs, err);
     buf_done(&text);
     return rc;
 }

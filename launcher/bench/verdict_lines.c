@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "launcher/bench/results.h"
 #include "launcher/cli/verb.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -39,21 +38,24 @@ static int judge(const struct bench_asked *asked, struct run *run,
     return failed;
 }
 
-int verdict_lines(const char *file, const struct bench_asked *asked,
+int verdict_none(const struct drarun_error *why)
+{
+    log_error("bench: no verdict: %s", why->text);
+    return error_exit_status(why->kind);
+}
+
+int verdict_lines(const struct runs *runs, const struct bench_asked *asked,
                   struct verdict_figures *ret_figures)
 {
-    struct runs runs = {0};
     struct buf out = BUF_INIT;
     struct drarun_error err = {0};
     bool failed = false;
-    int rc = results_read(file, &runs, &err);
-    for (size_t i = 0; rc >= 0 && i < runs.count; i++) {
-        rc = judge(asked, runs.list[i], ret_figures, &out, &err);
+    int rc = 0;
+    for (size_t i = 0; rc >= 0 && i < runs->count; i++) {
+        rc = judge(asked, runs->list[i], ret_figures, &out, &err);
         failed |= rc > 0;
     }
-    runs_done(&runs);
-    if (rc < 0)
-        log_error("bench: no verdict: %s", err.text);
+    int none = rc < 0 ? verdict_none(&err) : 0;
     int status = verb_write("bench", &out);
-    return rc < 0 ? error_exit_status(err.kind) : status ? status : failed;
+    return none ? none : status ? status : failed;
 }

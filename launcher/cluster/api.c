@@ -234,7 +234,6 @@ static int lead_here(struct cluster *cluster, const struct cluster_run *run,
                      const struct job_spec *spec, const char *namespace)
 {
     char holder[300];
-    const struct sink_copy copy = {.fd = run->copy_fd, .hide = run->hide};
     name_holder(false, holder, sizeof holder);
     const struct lead_options options = {
         .spec = spec,
@@ -246,7 +245,7 @@ static int lead_here(struct cluster *cluster, const struct cluster_run *run,
         .label = run->label,
         .quiet = run->quiet,
         .json = run->json,
-        .copy = run->copy_fd ? &copy : NULL,
+        .reader = run->reader,
         .report_path = run->report_path,
     };
     int status = lead_run(cluster, &options);
@@ -307,7 +306,6 @@ static int submit_and_follow(struct cluster *cluster, const struct cluster_run *
 {
     struct drarun_error err = {0};
     cleanup_free char *uid = NULL;
-    const struct sink_copy copy = {.fd = run->copy_fd, .hide = run->hide};
     struct follow_options options = {
         .job = spec->name,
         .namespace = namespace,
@@ -316,7 +314,7 @@ static int submit_and_follow(struct cluster *cluster, const struct cluster_run *
         .label = run->label,
         .quiet = run->quiet,
         .rank = -1,
-        .copy = run->copy_fd ? &copy : NULL,
+        .reader = run->reader,
     };
     struct submitting submitting = {.cluster = cluster, .job = spec->name};
     submitting.signals = signals_new(cluster->base, on_signal_meanwhile, &submitting, &err);
@@ -423,8 +421,7 @@ static void offer_local(const struct cluster_run *run, struct drarun_error *err)
 {
     struct drarun_error said = *err;
     bool named = run->cluster.kubeconfig || run->cluster.context;
-    if (said.kind == DRARUN_ERR_USAGE && said.code == ENOENT && !named && !run->job &&
-        !run->ret_kept)
+    if (said.kind == DRARUN_ERR_USAGE && said.code == ENOENT && !named && run->file)
         error_kind(err, said.kind, said.code, "%s; drarun run --local %s runs its ranks here",
                    said.text, run->file);
 }
@@ -433,18 +430,19 @@ static int run(const struct cluster_run *run)
 {
     struct cluster cluster;
     struct drarun_error err = {0};
-    struct drarun_spec *spec = NULL;
-    int status = run->job ? 0 : spec_file_load(run->file, NULL, &spec);
+    struct drarun_spec *own = NULL;
+    int status = run->file ? spec_file_load(run->file, NULL, &own) : 0;
+    struct drarun_spec *spec = own ? own : run->spec;
     if (status != 0)
         return status;
     if (open_cluster(&run->cluster, &cluster, &err) < 0) {
         offer_local(run, &err);
         status = fail(&err);
     } else {
-        status = run->job ? lead_in_pod(&cluster, run) : run_and_keep(&cluster, run, &spec->job);
+        status = spec ? run_and_keep(&cluster, run, &spec->job) : lead_in_pod(&cluster, run);
         cluster_close(&cluster);
     }
-    drarun_spec_free(spec);
+    drarun_spec_free(own);
     return status;
 }
 

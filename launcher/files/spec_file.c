@@ -409,6 +409,13 @@ int spec_file_load(const char *path, const char *profiles, struct drarun_spec **
     return load(&text, profiles, ret_spec);
 }
 
+int spec_text_load(const char *name, const char *content, size_t length,
+                   struct drarun_spec **ret_spec)
+{
+    const struct text text = {name, content, length, NULL};
+    return load(&text, NULL, ret_spec);
+}
+
 int spec_file_load_program(const char *path, const char *program, struct drarun_spec **ret_spec)
 {
     const struct text text = {.name = path, .program = program};

@@ -38,7 +38,11 @@ int spec_give_args(struct job_spec *spec, const struct strlist *args, struct dra
  * exit status, 0 with the spec. */
 int spec_file_load(const char *path, const char *profiles, struct drarun_spec **ret_spec);
 
-/* The same for a spec that may do without a command: this program is it then. */
+/* The same from a text, which messages call `name`; with the built-in profiles. */
+int spec_text_load(const char *name, const char *content, size_t length,
+                   struct drarun_spec **ret_spec);
+
+/* As spec_file_load for a spec that may do without a command: this program is it then. */
 int spec_file_load_program(const char *path, const char *program, struct drarun_spec **ret_spec);
 
 #endif

@@ -199,7 +199,7 @@ static int make_streams(struct job *job, struct drarun_error *err)
                 : request->label ? OUTPUT_LABELLED
                                  : OUTPUT_PLAIN,
         .dir = request->output_dir,
-        .copy = request->copy,
+        .reader = request->reader,
     };
     job->output = output_new(job->base, job->map.ranks, &options, &out, err);
     if (!job->output)

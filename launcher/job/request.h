@@ -32,7 +32,7 @@ struct request_program {
 struct event_base;
 struct job;
 struct framed; /* launcher/streams/framed.h */
-struct sink_copy;
+struct sink_reader;
 struct tls_key;
 struct Drarun__Wire__Vitals; /* lib/wire/wire.pb-c.h */
 
@@ -119,7 +119,8 @@ struct job_request {
     bool frames;           /* all output for a program to read: sets framed */
     struct framed *framed; /* as a pod's log, and this one; NULL: as it is */
     const char *output_dir;
-    const struct sink_copy *copy; /* of standard output (launcher/streams/sink.h); NULL: none */
+    const struct sink_reader *reader; /* of the ranks' standard output (launcher/streams/sink.h),
+                                       * before it is written; NULL: none */
     bool json;
     const char *report_path;
     const char *collect_env; /* static: what ranks leave in the folder that this variable names is

@@ -39,12 +39,16 @@ struct cluster_choice {
         .help = "default: $KUBECONFIG, else ~/.kube/config, else\nthe pod's service account"       \
     }
 
+struct drarun_spec;
+struct sink_reader;
+
 /* All borrowed. */
 struct cluster_run {
     struct cluster_choice cluster;
-    const char *file; /* the job spec; NULL with job */
-    const char *job;  /* for the launcher in its pod: the job that it runs */
-    const char *name; /* replaces the spec's; NULL: does not */
+    const char *file;         /* the job spec; NULL with job and spec */
+    const char *job;          /* for the launcher in its pod: the job that it runs */
+    struct drarun_spec *spec; /* as the file's, and changed as this says; NULL: the file */
+    const char *name;         /* replaces the spec's; NULL: does not */
     const char *image;
     const struct strlist *args; /* replace the command's arguments; NULL or empty: do not */
     uint32_t workers;           /* replaces the spec's; 0: does not */
@@ -55,8 +59,8 @@ struct cluster_run {
     int format;                 /* submit: enum verb_format of the output */
     bool label, quiet, json;
     const char *report_path;
-    int copy_fd;      /* gets a copy of the ranks' standard output; 0: none */
-    const char *hide; /* lines with this prefix go only to the copy; NULL: none */
+    /* Of the ranks' standard output, before it is written (launcher/streams/sink.h); NULL: none. */
+    const struct sink_reader *reader;
     /* After the run, if it can be read: {"job": the document as it was given, "status": the status
      * document (jobs/status/status_doc.h)}; a new reference. NULL: not wanted. */
     json_t **ret_kept;

@@ -47,5 +47,6 @@ void line_hide_end(struct line_hide *hide)
 {
     if (hide->begins && !hide->shown && !hide->hides && hide->same)
         hide->show(hide->arg, hide->begins, hide->same);
+    hide->shown = hide->hides = false;
     hide->same = 0;
 }

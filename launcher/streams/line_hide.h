@@ -16,7 +16,7 @@ struct line_hide {
 };
 
 void line_hide_add(struct line_hide *hide, const char *data, size_t length);
-/* Nothing follows: what was held back is shown. */
+/* Nothing follows, but perhaps another text: what was held back is shown. */
 void line_hide_end(struct line_hide *hide);
 
 #endif

@@ -36,7 +36,7 @@ struct destination {
     struct segment_list queued;
     struct event *line_clock;
     bool line_waits; /* others wait for an unfinished line */
-    bool copied;     /* also to a file */
+    bool read;       /* by a sink_reader */
     bool busy;       /* not idle at last sight */
 };
 
@@ -103,7 +103,7 @@ static void on_broken(void *arg, const struct drarun_error *err)
     if (err->code != EPIPE)
         report_failure(output, err);
     for (int stream = OUTPUT_STDOUT; stream <= OUTPUT_STDERR; stream++)
-        if (err->code == EPIPE && !d->copied && d->streams[stream])
+        if (err->code == EPIPE && !d->read && d->streams[stream])
             output->owner.closed(output->owner.arg, (enum output_stream)stream);
 }
 
@@ -218,7 +218,7 @@ static int open_streams(struct output *output, uint32_t ranks, const struct outp
 {
     struct destination **to = output->to;
     enum output_form form = options->form;
-    const struct sink_copy *copy = options->copy;
+    const struct sink_reader *reader = options->reader;
     bool framed = form == OUTPUT_FRAMED;
     to[OUTPUT_STDERR] = destination_new(output, framed ? STDOUT_FILENO : STDERR_FILENO,
                                         framed ? "standard output" : "standard error", ranks, form);
@@ -228,14 +228,14 @@ static int open_streams(struct output *output, uint32_t ranks, const struct outp
     if (output->files)
         return 0; /* stderr is for what we say ourselves */
     to[OUTPUT_STDOUT] = to[OUTPUT_STDERR];
-    if (!framed && (copy || !sink_is_same_file(STDOUT_FILENO, STDERR_FILENO)))
+    if (!framed && (reader || !sink_is_same_file(STDOUT_FILENO, STDERR_FILENO)))
         to[OUTPUT_STDOUT] = destination_new(output, STDOUT_FILENO, "standard output", ranks, form);
     if (!to[OUTPUT_STDOUT])
         return -ENOMEM;
     to[OUTPUT_STDOUT]->streams[OUTPUT_STDOUT] = true;
-    to[OUTPUT_STDOUT]->copied = copy != NULL;
-    if (copy)
-        sink_set_copy(to[OUTPUT_STDOUT]->sink, copy);
+    to[OUTPUT_STDOUT]->read = reader != NULL;
+    if (reader)
+        sink_set_reader(to[OUTPUT_STDOUT]->sink, reader);
     return 0;
 }
 

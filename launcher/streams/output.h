@@ -43,9 +43,9 @@ struct output_options {
     /* NULL, or where the files of ranks go; it is made if missing and the files are created, so
      * that lack of permission or space shows before anything starts. */
     const char *dir;
-    /* Of the ranks' standard output, which goes on without a reader of ours; not with `dir` or
+    /* Of the ranks' standard output, which goes on when nobody reads ours; not with `dir` or
      * OUTPUT_FRAMED. NULL: none. */
-    const struct sink_copy *copy;
+    const struct sink_reader *reader;
 };
 
 struct output *output_new(struct event_base *base, uint32_t ranks,

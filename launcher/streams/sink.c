@@ -13,10 +13,8 @@
 #include <unistd.h>
 #include <event2/buffer.h>
 
-#include "launcher/streams/line_hide.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
-#include "lib/base/file.h"
 
 #define WRITE_MAX (256u * 1024)
 
@@ -36,9 +34,9 @@ struct sink {
     struct evbuffer *queue;
     struct event *writable; /* NULL for SINK_FILE */
     uint64_t added, done;
-    bool gone; /* broken or discarded */
-    int copy;  /* struct sink_copy; -1: none */
-    struct line_hide hide;
+    bool gone;                 /* broken or discarded */
+    struct sink_reader reader; /* without functions: none */
+    struct buf shown;          /* of the last bytes, by the reader */
 };
 
 /* A pipe's or terminal's flags belong to the open file description, which our parent and its other
@@ -162,7 +160,7 @@ struct sink *sink_new(struct event_base *base, int fd, const char *name,
     struct sink *sink = calloc(1, sizeof *sink);
     if (!sink)
         return NULL;
-    *sink = (struct sink){.fd = fd, .own = -1, .copy = -1, .name = name, .owner = *owner};
+    *sink = (struct sink){.fd = fd, .own = -1, .name = name, .owner = *owner};
     classify(sink);
     sink->queue = evbuffer_new();
     if (sink->kind != SINK_FILE)
@@ -175,22 +173,22 @@ struct sink *sink_new(struct event_base *base, int fd, const char *name,
     return sink;
 }
 
-/* As far as it goes in at once: a line that ends without a newline. */
-static void show_last(void *arg, const char *data, size_t length)
+/* What the reader still held back, as far as it goes in at once. */
+static void show_last(struct sink *sink)
 {
-    struct sink *sink = arg;
-    if (!sink->gone && evbuffer_get_length(sink->queue) == 0)
-        (void)!write_some(sink, data, length);
+    buf_reset(&sink->shown);
+    sink->reader.end(sink->reader.arg, &sink->shown);
+    if (sink->shown.len > 0 && !sink->gone && evbuffer_get_length(sink->queue) == 0)
+        (void)!write_some(sink, sink->shown.data, sink->shown.len);
 }
 
 void sink_free(struct sink *sink)
 {
     if (!sink)
         return;
-    if (sink->copy >= 0) {
-        sink->hide.show = show_last;
-        line_hide_end(&sink->hide);
-    }
+    if (sink->reader.end)
+        show_last(sink);
+    buf_done(&sink->shown);
     if (sink->writable)
         event_free(sink->writable);
     if (sink->queue)
@@ -216,38 +214,36 @@ static void add(struct sink *sink, const void *data, size_t length)
         break_down(sink, ENOMEM);
 }
 
-static void show(void *arg, const char *data, size_t length)
+void sink_set_reader(struct sink *sink, const struct sink_reader *reader)
 {
-    add(arg, data, length);
+    sink->reader = *reader;
 }
 
-void sink_set_copy(struct sink *sink, const struct sink_copy *copy)
-{
-    sink->copy = copy->fd;
-    sink->hide = (struct line_hide){.begins = copy->hide, .show = show, .arg = sink};
-}
-
-static void add_to_copy(struct sink *sink, const void *data, size_t length)
+/* What came is not what was read: nothing more is. */
+static void fail_reader(struct sink *sink, int code)
 {
     struct drarun_error err = {0};
-    int rc = fd_write_all(sink->copy, data, length);
-    if (rc == 0)
-        return;
-    error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, -rc, "cannot write the copy of %s: %s", sink->name,
-               strerror(-rc));
-    sink->copy = -1;
+    error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, code, "cannot read what is for %s: %s", sink->name,
+               strerror(code));
+    sink->reader = (struct sink_reader){0};
     sink_discard(sink);
     sink->owner.broken(sink->owner.arg, &err);
 }
 
 void sink_add(struct sink *sink, const void *data, size_t length)
 {
-    if (sink->copy < 0) {
+    if (!sink->reader.read) {
         add(sink, data, length);
         return;
     }
-    add_to_copy(sink, data, length);
-    line_hide_add(&sink->hide, data, length);
+    buf_reset(&sink->shown);
+    int rc = sink->reader.read(sink->reader.arg, data, length, &sink->shown);
+    if (rc == 0 && sink->shown.failed)
+        rc = -ENOMEM;
+    if (rc < 0)
+        fail_reader(sink, -rc);
+    else if (sink->shown.len > 0)
+        add(sink, sink->shown.data, sink->shown.len);
 }
 
 uint64_t sink_added(const struct sink *sink)

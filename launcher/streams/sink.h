@@ -9,20 +9,26 @@
 #include <stdint.h>
 #include <event2/event.h>
 #include "drarun/error.h"
+#include "lib/base/buf.h"
 
 struct sink_owner {
     /* Some of what was queued has gone: see sink_done. Never called from within sink_add. */
     void (*progress)(void *arg);
     /* Called once, also from sink_add: nothing can be written any more, with code EPIPE when the
-     * reader is gone, or not to the copy. Everything queued, now and later, counts as gone. */
+     * reader is gone, or the code of sink_reader.read. Everything queued, now and later, counts as
+     * gone. */
     void (*broken)(void *arg, const struct drarun_error *err);
     void *arg;
 };
 
-/* A file that gets what is added, too, at once and however slow the reader is. */
-struct sink_copy {
-    int fd;           /* the caller's */
-    const char *hide; /* lines that begin so go there alone; NULL: none. Borrowed. */
+/* Gets what is added before it is written, at once, however slow the reader of the descriptor is,
+ * and decides what is written. */
+struct sink_reader {
+    /* Appends to shown what is to be written of these bytes, or later. -errno: it cannot go on. */
+    int (*read)(void *arg, const char *data, size_t length, struct buf *shown);
+    /* Nothing follows: appends what was held back. */
+    void (*end)(void *arg, struct buf *shown);
+    void *arg;
 };
 
 struct sink;
@@ -33,8 +39,8 @@ bool sink_is_same_file(int fd, int other);
 /* fd stays the caller's and open. name: for messages, borrowed. NULL without memory. */
 struct sink *sink_new(struct event_base *base, int fd, const char *name,
                       const struct sink_owner *owner);
-/* Of what is added from now on. */
-void sink_set_copy(struct sink *sink, const struct sink_copy *copy);
+/* Of what is added from now on; reader is copied. */
+void sink_set_reader(struct sink *sink, const struct sink_reader *reader);
 /* Drops what is queued. */
 void sink_free(struct sink *sink);
 

@@ -171,25 +171,25 @@ static void release(struct std_streams *s)
     free(s);
 }
 
-static int add_streams(struct std_streams *s, const struct sink_copy *copy)
+static int add_streams(struct std_streams *s, const struct sink_reader *reader)
 {
-    if (add_stream(s, STDOUT_FILENO, "standard output", !copy) < 0)
+    if (add_stream(s, STDOUT_FILENO, "standard output", !reader) < 0)
         return -ENOMEM;
-    if (copy)
-        sink_set_copy(s->to[STDOUT_FILENO]->sink, copy);
+    if (reader)
+        sink_set_reader(s->to[STDOUT_FILENO]->sink, reader);
     s->to[STDERR_FILENO] = s->to[STDOUT_FILENO];
-    bool both = !copy && sink_is_same_file(STDOUT_FILENO, STDERR_FILENO);
+    bool both = !reader && sink_is_same_file(STDOUT_FILENO, STDERR_FILENO);
     return both ? 0 : add_stream(s, STDERR_FILENO, "standard error", false);
 }
 
-struct std_streams *std_streams_new(struct event_base *base, const struct sink_copy *copy)
+struct std_streams *std_streams_new(struct event_base *base, const struct sink_reader *reader)
 {
     struct std_streams *s = calloc(1, sizeof *s);
     if (!s)
         return NULL;
     s->base = base;
     s->stall = evtimer_new(base, on_stall, s);
-    if (!s->stall || add_streams(s, copy) < 0) {
+    if (!s->stall || add_streams(s, reader) < 0) {
         release(s);
         return NULL;
     }

@@ -31,10 +31,10 @@ struct std_streams_owner {
 
 struct std_streams;
 
-/* Diverts the log. copy: of standard output; NULL: none. NULL without memory. When the reader of
- * standard output is gone, a write ends the process by SIGPIPE, but with a copy, which goes on;
- * lines for a closed standard error are dropped. */
-struct std_streams *std_streams_new(struct event_base *base, const struct sink_copy *copy);
+/* Diverts the log. reader: of what is for standard output; NULL: none. NULL without memory. When
+ * nobody reads standard output any more, a write ends the process by SIGPIPE, but with a reader,
+ * which goes on; lines for a closed standard error are dropped. */
+struct std_streams *std_streams_new(struct event_base *base, const struct sink_reader *reader);
 /* NULL: none, as at first. */
 void std_streams_set_owner(struct std_streams *streams, const struct std_streams_owner *owner);
 

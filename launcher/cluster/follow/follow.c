@@ -646,7 +646,7 @@ int follow_in_foreground(struct cluster *cluster, const struct follow_options *o
     struct follow_options foreground = *options;
     struct drarun_error err = {0};
     int status = 0, rc;
-    foreground.streams = std_streams_new(cluster->base, options->copy);
+    foreground.streams = std_streams_new(cluster->base, options->reader);
     if (foreground.streams) {
         rc = until_end(cluster, &foreground, &status, &err);
     } else {

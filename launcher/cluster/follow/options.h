@@ -32,9 +32,9 @@ struct follow_options {
     /* This process is the job's: its signals, its terminal, and its output, which goes there; its
      * owner is set while it is followed. NULL: it is somebody else's. Borrowed. */
     struct std_streams *streams;
-    const struct sink_copy *copy; /* follow_in_foreground: of standard output; NULL: none */
-    struct signals *signals;      /* with `streams`: taken over, also on failure; NULL: own ones */
-    int signo;                    /* that came before; 0: none */
+    const struct sink_reader *reader; /* follow_in_foreground: of the output; NULL: none */
+    struct signals *signals; /* with `streams`: taken over, also on failure; NULL: own ones */
+    int signo;               /* that came before; 0: none */
     /* else: where output goes; and what is awaited, told once a second while it is; may be NULL */
     follow_output_fn put;
     void (*progress)(void *arg, const char *text);

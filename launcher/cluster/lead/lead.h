@@ -26,7 +26,7 @@ struct lead_options { /* all borrowed */
     bool framed;                /* as a pod's log */
     int32_t metrics_port;       /* where they are served; not positive: nowhere */
     bool label, quiet, json;
-    const struct sink_copy *copy; /* of standard output; NULL: none. With here */
+    const struct sink_reader *reader; /* of the ranks' standard output; NULL: none. With here */
     const char *report_path;
 };
 

@@ -230,7 +230,7 @@ int lead_run_ranks(struct lead *lead, struct drarun_error *err)
     lead->log.who.attempt = lead->render.attempt;
     ranks.request.framed = lead->options->framed ? &lead->log : NULL;
     ranks.request.label = lead->options->label;
-    ranks.request.copy = lead->options->copy;
+    ranks.request.reader = lead->options->reader;
     ranks.request.quiet = lead->options->quiet;
     ranks.request.json = lead->options->json;
     ranks.request.report_path = lead->options->report_path;

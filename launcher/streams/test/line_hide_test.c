@@ -53,11 +53,27 @@ static void test_nothing_waits(void **state)
     buf_done(&out);
 }
 
+/* A text that breaks off in a hidden line hides nothing of the next one. */
+static void test_next_text(void **state)
+{
+    struct buf out = BUF_INIT;
+    struct line_hide hide = {.begins = "#x ", .show = show, .arg = &out};
+    (void)state;
+    line_hide_add(&hide, "#x 1", 4);
+    line_hide_end(&hide);
+    line_hide_add(&hide, "a\n#x 2\nb", 8);
+    line_hide_end(&hide);
+    line_hide_add(&hide, "#x 3\nc\n", 7);
+    assert_string_equal(out.data, "a\nbc\n");
+    buf_done(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lines),
         cmocka_unit_test(test_nothing_waits),
+        cmocka_unit_test(test_next_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
