@@ -4,7 +4,7 @@
 #ifndef DRARUN_LAUNCHER_BENCH_OUTPUT_H
 #define DRARUN_LAUNCHER_BENCH_OUTPUT_H
 
-#include "launcher/streams/line_hide.h"
+#include "launcher/bench/line_hide.h"
 #include "launcher/streams/sink.h"
 #include "lib/base/buf.h"
 

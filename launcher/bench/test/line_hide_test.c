@@ -6,7 +6,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "launcher/streams/line_hide.h"
+#include "launcher/bench/line_hide.h"
 #include "lib/base/buf.h"
 
 static void show(void *arg, const char *data, size_t length)

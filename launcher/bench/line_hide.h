@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Leaves out the lines that begin with some words, and holds nothing back but what may yet be these
  * words. Pure. */
-#ifndef DRARUN_LAUNCHER_LINE_HIDE_H
-#define DRARUN_LAUNCHER_LINE_HIDE_H
+#ifndef DRARUN_LAUNCHER_BENCH_LINE_HIDE_H
+#define DRARUN_LAUNCHER_BENCH_LINE_HIDE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/streams/line_hide.h"
+#include "launcher/bench/line_hide.h"
 
 #include <string.h>
 
