@@ -21,11 +21,10 @@ void failure_take(const json_t *report, struct result_failure *to)
     snprintf(to->text, sizeof to->text, "%s", value_text_or(cause, "text", ""));
 }
 
-int failure_append(const char *report_file, const char *file, struct drarun_error *err)
+int failure_append(const json_t *report, const char *file, struct drarun_error *err)
 {
     struct result result;
     struct result_lines lines = {.name = file};
-    CLEANUP(json_decrefp) json_t *report = json_load_file(report_file, 0, NULL);
     result_init(&result);
     failure_take(report, &result.failure);
     if (!result.failure.kind[0])

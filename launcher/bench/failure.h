@@ -12,8 +12,7 @@
  * status of 1 without a cause of its own is drarun-bench's verdict, and no failure. */
 void failure_take(const json_t *report, struct result_failure *to);
 
-/* Appends a line to the results that rank 0 wrote to `file`, where the report in `report_file` has
- * a cause. */
-int failure_append(const char *report_file, const char *file, struct drarun_error *err);
+/* Appends a line to the results that rank 0 wrote to `file`, where the report has a cause. */
+int failure_append(const json_t *report, const char *file, struct drarun_error *err);
 
 #endif

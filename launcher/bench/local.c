@@ -9,6 +9,7 @@
 
 #include "launcher/bench/failure.h"
 #include "launcher/bench/results.h"
+#include "launcher/run/command_line.h"
 #include "launcher/run/run.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -31,7 +32,7 @@ static void add_count(struct strlist *line, const char *option, uint32_t value)
 
 /* As one would type it after `drarun run`. */
 static void write_line(const struct bench_choice *choice, const char *program, const char *results,
-                       const char *report, struct strlist *line)
+                       struct strlist *line)
 {
     add_count(line, "--ranks", choice->ranks);
     add_count(line, "--workers", choice->workers);
@@ -40,7 +41,6 @@ static void write_line(const struct bench_choice *choice, const char *program, c
     add(line, "--key-file", choice->key_file);
     add(line, "--bind", choice->bind);
     add(line, "--hang-after", choice->hang_after);
-    add(line, "--report", report);
     for (size_t i = 0; i < choice->env.count; i++)
         add(line, "--env", choice->env.items[i]);
     add(line, "--", program);
@@ -48,42 +48,58 @@ static void write_line(const struct bench_choice *choice, const char *program, c
     add(line, "--json-lines", results);
 }
 
-/* In memory, and gone with this process, also when drarun-remote takes its place. */
-static int memory_file(const char *what, int *ret_fd, char *path, size_t size,
-                       struct drarun_error *err)
+/* In memory, for rank 0 to write to; gone with this process, also when drarun-remote takes its
+ * place. */
+static int memory_file(int *ret_fd, char *path, size_t size, struct drarun_error *err)
 {
     int fd = memfd_create("drarun-bench", MFD_CLOEXEC);
     if (fd < 0)
-        return error_set(err, errno, "memory for %s: %s", what, strerror(errno));
+        return error_set(err, errno, "memory for results: %s", strerror(errno));
     snprintf(path, size, "/proc/%d/fd/%d", (int)getpid(), fd);
     *ret_fd = fd;
     return 0;
 }
 
+/* The ranks, and how they failed in the user's file of results. */
+static int run_ranks(char *const all[], const struct bench_choice *choice,
+                     const struct strlist *words)
+{
+    struct run_line line;
+    struct drarun_error err = {0};
+    CLEANUP(json_decrefp) json_t *report = NULL;
+    bool lines = choice->files.lines && !choice->agents;
+    int status;
+    if (command_line_parse((int)words->count, words->items, &line, &err) < 0) {
+        log_error("%s", err.text);
+        status = error_exit_status(err.kind);
+    } else {
+        status = run_programs(all, &line, lines ? &report : NULL);
+    }
+    run_line_done(&line);
+    if (failure_append(report, choice->files.lines, &err) < 0)
+        log_error("bench: %s", err.text);
+    return status;
+}
+
 int bench_local(char *const all[], const struct bench_choice *choice)
 {
-    char program[PATH_MAX], results[64] = "", report[64] = "";
-    cleanup_close int fd = -1, report_fd = -1;
-    bool lines = choice->files.lines && !choice->agents;
+    char program[PATH_MAX], results[64] = "";
+    cleanup_close int fd = -1;
     struct drarun_error err = {0};
     CLEANUP(runs_done) struct runs runs = {0};
-    CLEANUP(strlist_done) struct strlist line = STRLIST_INIT;
+    CLEANUP(strlist_done) struct strlist words = STRLIST_INIT;
     int rc = program_find("drarun-bench", "DRARUN_BENCH", program, &err);
     if (rc == 0 && !choice->no_verdict && !choice->files.lines && !choice->agents)
-        rc = memory_file("results", &fd, results, sizeof results, &err);
-    if (rc == 0 && lines)
-        rc = memory_file("a report", &report_fd, report, sizeof report, &err);
+        rc = memory_file(&fd, results, sizeof results, &err);
     if (rc == 0)
-        write_line(choice, program, results[0] ? results : NULL, report[0] ? report : NULL, &line);
-    if (rc == 0 && line.failed)
+        write_line(choice, program, results[0] ? results : NULL, &words);
+    if (rc == 0 && words.failed)
         rc = error_set(&err, ENOMEM, "out of memory");
     if (rc < 0) {
         log_error("bench: %s", err.text);
         return error_exit_status(err.kind);
     }
-    int status = run_verb(all, (int)line.count, line.items);
-    if (report[0] && failure_append(report, choice->files.lines, &err) < 0)
-        log_error("bench: %s", err.text);
+    int status = run_ranks(all, choice, &words);
     const char *file = results[0] ? results : choice->agents ? NULL : choice->files.lines;
     if (status > 1 || choice->no_verdict || !file)
         return status;

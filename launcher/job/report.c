@@ -66,7 +66,7 @@ static json_t *programs(const struct job_request *request)
     return list;
 }
 
-static char *make_json(const struct job_request *request, const struct job *job)
+json_t *report_json(const struct job_request *request, const struct job *job)
 {
     json_t *json = cause_json(job_cause(job)), *fabric = job_fabric(job);
     struct job_facts of_job, *facts = &of_job;
@@ -87,9 +87,13 @@ static char *make_json(const struct job_request *request, const struct job *job)
     json_object_set_new(json, "max_rss_kib", json_integer((json_int_t)facts->max_rss_kib));
     json_object_set_new(json, "launcher_bytes", json_integer((json_int_t)facts->wire_bytes));
     json_object_set_new(json, "programs", programs(request));
-    char *text = json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(9));
-    json_decref(json);
-    return text;
+    return json;
+}
+
+static char *write_json(const struct job_request *request, const struct job *job)
+{
+    CLEANUP(json_decrefp) json_t *json = report_json(request, job);
+    return json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
 }
 
 /* What is no file but a descriptor has no place beside it for another one. */
@@ -121,7 +125,7 @@ int report_show(const struct job_request *request, const struct job *job, struct
         show_text(job_cause(job));
     if (!request->json && !request->report_path)
         return 0;
-    cleanup_free char *json = make_json(request, job);
+    cleanup_free char *json = write_json(request, job);
     struct buf line = BUF_INIT;
     if (!json)
         return error_set(err, ENOMEM, "out of memory for the report");

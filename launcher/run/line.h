@@ -4,6 +4,7 @@
 #ifndef DRARUN_LAUNCHER_RUN_LINE_H
 #define DRARUN_LAUNCHER_RUN_LINE_H
 
+#include "launcher/alloc/kept.h"
 #include "launcher/job/request.h"
 #include "launcher/programs/cluster_api.h"
 #include "lib/base/options.h"
@@ -23,6 +24,7 @@ struct run_line {
 
 static inline void run_line_done(struct run_line *line)
 {
+    kept_free(line->request.kept);
     request_done(&line->request);
     strlist_done(&line->args);
     *line = (struct run_line){0};

@@ -14,7 +14,6 @@
 #include "launcher/streams/framed.h"
 #include "launcher/run/hosts.h"
 #include "launcher/job/job.h"
-#include "launcher/alloc/kept.h"
 #include "launcher/run/local_spec.h"
 #include "launcher/programs/remote.h"
 #include "launcher/job/report.h"
@@ -114,7 +113,7 @@ static const char *path_of(const struct job_request *request, char *const *env)
     return path;
 }
 
-static int run_framed(struct job_request *request)
+static int run_framed(const struct job_request *request, json_t **ret_report)
 {
     CLEANUP(strlist_done) struct strlist kept = STRLIST_INIT;
     struct drarun_error err = {0};
@@ -134,15 +133,17 @@ static int run_framed(struct job_request *request)
         log_error("%s", err.text);
         status = status ? status : error_exit_status(err.kind);
     }
+    if (ret_report)
+        *ret_report = report_json(request, job);
     job_free(job);
     return status;
 }
 
-static int run_job(struct job_request *request)
+static int run_job(struct job_request *request, json_t **ret_report)
 {
     struct framed framed = {0};
     request->framed = request->frames ? &framed : NULL;
-    int status = run_framed(request);
+    int status = run_framed(request, ret_report);
     request->framed = NULL;
     return status;
 }
@@ -153,7 +154,8 @@ static int run_on_cluster(char *const all[], const struct cluster_run *run)
 }
 
 /* The request's ranks, started from here. spec: what it was made of; NULL: the command line. */
-static int run_request(char *const all[], struct run_line *line, const struct local_spec *spec)
+static int run_request(char *const all[], struct run_line *line, const struct local_spec *spec,
+                       json_t **ret_report)
 {
     struct job_request *request = &line->request;
     struct drarun_error err = {0};
@@ -173,7 +175,15 @@ static int run_request(char *const all[], struct run_line *line, const struct lo
     if (foreign_variables_use(&run_option_table, line, &err) < 0 ||
         request_check_warning(request, &err) < 0)
         return fail(&err);
-    return run_job(request);
+    return run_job(request, ret_report);
+}
+
+int run_programs(char *const all[], struct run_line *line, json_t **ret_report)
+{
+    struct drarun_error err = {0};
+    if (command_line_check_program(line, &err) < 0)
+        return fail(&err);
+    return run_request(all, line, NULL, ret_report);
 }
 
 /* The job of the spec that the line names: its ranks run here, or it is a cluster's. *ret_spec:
@@ -188,7 +198,7 @@ static int run_spec(char *const all[], struct run_line *line, struct local_spec 
     set_log_level(line); /* -v and -q may stand behind the file */
     if (line->local) {
         int status = local_spec_use(line, ret_spec);
-        return status ? status : run_request(all, line, *ret_spec);
+        return status ? status : run_request(all, line, *ret_spec, NULL);
     }
     /* now, and not after a wait for pods */
     if (request_check_report(&line->request, &err) < 0)
@@ -198,7 +208,6 @@ static int run_spec(char *const all[], struct run_line *line, struct local_spec 
 
 static int dispatch(char *const all[], struct run_line *line, struct local_spec **ret_spec)
 {
-    struct drarun_error err = {0};
     if (line->help || line->version)
         return show(line);
     set_log_level(line);
@@ -208,9 +217,7 @@ static int dispatch(char *const all[], struct run_line *line, struct local_spec 
     }
     if (is_job_spec(&line->request))
         return run_spec(all, line, ret_spec);
-    if (command_line_check_program(line, &err) < 0)
-        return fail(&err);
-    return run_request(all, line, NULL);
+    return run_programs(all, line, NULL);
 }
 
 int run_verb(char *const all[], int argc, char *const argv[])
@@ -220,7 +227,6 @@ int run_verb(char *const all[], int argc, char *const argv[])
     struct drarun_error err = {0};
     int status =
         command_line_parse(argc, argv, &line, &err) < 0 ? fail(&err) : dispatch(all, &line, &spec);
-    kept_free(line.request.kept);
     run_line_done(&line);
     return status;
 }
