@@ -637,8 +637,9 @@ static int alloc(const struct cluster_alloc *alloc)
 {
     struct cluster cluster;
     struct drarun_error err = {0};
-    struct drarun_spec *spec = NULL;
-    int status = spec_file_load_program(alloc->file, "true", &spec);
+    struct drarun_spec *own = NULL;
+    int status = alloc->spec ? 0 : spec_file_load_program(alloc->file, "true", &own);
+    struct drarun_spec *spec = own ? own : alloc->spec;
     if (status != 0)
         return status;
     if (open_cluster(&alloc->cluster, &cluster, &err) < 0) {
@@ -647,7 +648,7 @@ static int alloc(const struct cluster_alloc *alloc)
         status = allocate(&cluster, alloc, &spec->job);
         cluster_close(&cluster);
     }
-    drarun_spec_free(spec);
+    drarun_spec_free(own);
     return status;
 }
 

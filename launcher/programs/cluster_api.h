@@ -100,7 +100,8 @@ struct cluster_controller {
 
 struct cluster_alloc { /* all borrowed */
     struct cluster_choice cluster;
-    const char *file; /* the job spec */
+    const char *file;         /* the job spec; NULL with spec */
+    struct drarun_spec *spec; /* as the file's, and changed as this says; NULL: the file */
     const char *name, *image;
     uint32_t workers;      /* replaces the spec's; 0: does not */
     const char *through;   /* how agents are reached: "auto", "direct", "api"; NULL: auto */

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "jobs/preflight/fabric.h"
 #include "jobs/spec/spec.h"
@@ -18,7 +17,6 @@
 #include "launcher/files/spec_file.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
-#include "lib/base/file.h"
 #include "lib/base/log.h"
 
 #define START_MS 60000
@@ -172,9 +170,9 @@ static json_t *choose_job(const struct job_spec *spec, const struct options *o,
     return TAKE_PTR(chosen);
 }
 
-/* In memory: a path for this process's reader of specs. */
-static int write_job(const struct options *o, int *ret_fd, char path[64], int *ret_status,
-                     struct drarun_error *err)
+/* *ret_status: not 0, the file's job or the changed one is wrong, which was said. */
+static int make_job(const struct options *o, struct drarun_spec **ret_job, int *ret_status,
+                    struct drarun_error *err)
 {
     struct drarun_spec *spec = NULL;
     *ret_status = spec_file_load_program(o->job, "true", &spec);
@@ -184,33 +182,31 @@ static int write_job(const struct options *o, int *ret_fd, char path[64], int *r
     drarun_spec_free(spec);
     if (!changed)
         return -err->code;
-    cleanup_free char *text = changed ? json_dumps(changed, JSON_COMPACT) : NULL;
+    cleanup_free char *text = json_dumps(changed, JSON_COMPACT);
     json_decref(changed);
-    int fd = text ? fd_of_data("job", text, strlen(text)) : -ENOMEM;
-    if (fd < 0)
-        return error_set(err, -fd, "the job: %s", strerror(-fd));
-    snprintf(path, 64, "/proc/self/fd/%d", fd);
-    *ret_fd = fd;
+    if (!text)
+        return error_set(err, ENOMEM, "out of memory");
+    *ret_status = spec_text_load("the job of drarun bench fabric", text, strlen(text), ret_job);
     return 0;
 }
 
 static int check_job(const struct options *o, int *ret_status, json_t **ret_fabric,
                      struct drarun_error *err)
 {
-    cleanup_close int fd = -1;
-    char path[64];
+    struct drarun_spec *spec = NULL;
     CLEANUP(json_decrefp) json_t *status = NULL;
-    int rc = write_job(o, &fd, path, ret_status, err);
+    int rc = make_job(o, &spec, ret_status, err);
     if (rc < 0 || *ret_status != 0)
         return rc;
     const struct cluster_alloc alloc = {
         .cluster = o->cluster,
-        .file = path,
+        .spec = spec,
         .image = agent_image(o->image),
         .workers = o->workers,
         .ret_status = &status,
     };
     *ret_status = cluster_api()->alloc(&alloc);
+    drarun_spec_free(spec);
     *ret_fabric = json_incref(json_object_get(status, "fabric"));
     return 0;
 }
