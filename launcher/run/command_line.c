@@ -14,11 +14,11 @@
 
 #define KILL_AFTER_MS 1000 /* so that every rank is gone within 2 s of the first failure */
 
-/* Options of programs, before or behind a job's spec. */
-static int refuse_for_programs(const struct run_line *line, struct drarun_error *err)
+/* Options that a cluster's job has no use for, before or behind its spec. */
+static int check_for_cluster(const struct run_line *line, struct drarun_error *err)
 {
     const struct job_request *request = &line->request;
-    const struct option_spec *given = line->for_programs;
+    const struct option_spec *given = line->not_for_cluster;
     if (request->inherit)
         return error_kind(
             err, DRARUN_ERR_USAGE, EINVAL,
@@ -37,33 +37,14 @@ static int refuse_for_programs(const struct run_line *line, struct drarun_error 
 }
 
 /* What ranks on this machine have no use for, and what the spec of --local says. */
-static int refuse_cluster(const struct run_line *line, struct drarun_error *err)
+static int check_for_local(const struct run_line *line, struct drarun_error *err)
 {
-    const struct job_request *request = &line->request;
-    const struct cluster_run *run = &line->cluster;
-    const struct {
-        const char *name;
-        bool given;
-    } refused[] = {
-        {"--here", run->here},
-        {"--name", run->name},
-        {"--replace", run->replace},
-        {"--image", run->image},
-        {"--namespace", run->cluster.namespace},
-        {"--context", run->cluster.context},
-        {"--kubeconfig", run->cluster.kubeconfig},
-        {"--ranks-per-worker", request->per_worker > 0},
-        {"--agents", request->agents},
-        {"--alloc", request->alloc},
-        {"--launch", request->launch_env || request->launch_mpirun},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(refused); i++)
-        if (refused[i].given)
-            return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                              "--local and %s: the job's ranks run on this machine, and its spec "
-                              "sets their number and how they connect",
-                              refused[i].name);
-    return 0;
+    if (!line->not_for_local)
+        return 0;
+    return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                      "--local and --%s: the job's ranks run on this machine, and its spec sets "
+                      "their number and how they connect",
+                      line->not_for_local->name);
 }
 
 /* One program with its options: words up to ":" or the end. */
@@ -145,7 +126,7 @@ int command_line_parse_spec(struct run_line *line, struct drarun_error *err)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "%s: a job's spec sets its workers, and the ranks of each",
                           request->hosts_shown ? request->hosts_shown : "-N");
-    int rc = line->local ? refuse_cluster(line, err) : refuse_for_programs(line, err);
+    int rc = line->local ? check_for_local(line, err) : check_for_cluster(line, err);
     if (rc == 0)
         rc = bind_to_cores(request, err);
     if (rc == 0)
@@ -256,10 +237,10 @@ int command_line_check_program(const struct run_line *line, struct drarun_error 
                               "\"%s\" begins with a dash that is not \"-\", as web pages and word "
                               "processors write it: type the option by hand",
                               request->programs[i].argv[0]);
-    if (!line->for_jobs)
+    if (!line->not_for_programs)
         return 0;
     return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                       "--%s is for a job of a cluster, and %s is a program: a job is a file that "
                       "ends in .yaml, .yml or .json, or - for standard input",
-                      line->for_jobs->name, request->programs[0].argv[0]);
+                      line->not_for_programs->name, request->programs[0].argv[0]);
 }

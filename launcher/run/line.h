@@ -15,9 +15,9 @@ struct run_line {
     struct cluster_run cluster; /* that file's job on a cluster, and --job */
     struct strlist args;        /* behind that file and "--", for the ranks */
     bool local;                 /* that file's ranks run here (local_spec.h) */
-    /* The first given option that applies only to programs on the command line, and the first that
-     * applies only to a job's spec. NULL: none. */
-    const struct option_spec *for_programs, *for_jobs;
+    /* The first given option that does not apply to programs on the command line, to a job whose
+     * ranks run here, to a cluster's job. NULL: none. */
+    const struct option_spec *not_for_programs, *not_for_local, *not_for_cluster;
     uint32_t verbose; /* how often -v was given */
     bool help, version;
 };

@@ -216,8 +216,9 @@ static int set_agent_timeout(void *target, const char *shown, const char *value,
 #define FIELD(name) offsetof(struct run_line, request.name)
 #define LINE(name) offsetof(struct run_line, name)
 
-/* What an option applies to: programs on the command line, or a job's spec. */
-enum { TO_PROGRAMS = 1, TO_JOBS };
+/* What an option applies to: programs on the command line, a job's spec whose ranks run here, or
+ * one that is for a cluster. */
+enum { TO_PROGRAMS = 1, TO_LOCAL = 2, TO_CLUSTER = 4 };
 
 static const char programs[] = "Of each program";
 static const char agents[] = "Agents";
@@ -308,7 +309,7 @@ static const struct option_spec specs[] = {
      .offset = FIELD(radix),
      .min = 1,
      .max = RADIX_MAX,
-     .applies = TO_PROGRAMS,
+     .applies = TO_PROGRAMS | TO_LOCAL,
      .help = "children per agent in the tree of agents"},
 
     {.name = "launch",
@@ -328,7 +329,7 @@ static const struct option_spec specs[] = {
      .group = ranks,
      .kind = OPTION_CALL,
      .set = set_bind,
-     .applies = TO_PROGRAMS,
+     .applies = TO_PROGRAMS | TO_LOCAL,
      .instead = "the spec sets it: bind",
      .help =
          "CPUs of each rank: none (default), core, core:N for N\ncores, numa, or a list such as "
@@ -340,7 +341,7 @@ static const struct option_spec specs[] = {
      .offset = FIELD(slots),
      .min = 1,
      .max = RANKMAP_RANKS_MAX,
-     .applies = TO_PROGRAMS,
+     .applies = TO_PROGRAMS | TO_LOCAL,
      .instead = "the spec sets it: slots",
      .help = "maximum ranks per worker, including spawned ones\n(default: the ranks started, or "
              "the worker's CPUs if\nthey are more)"},
@@ -348,7 +349,7 @@ static const struct option_spec specs[] = {
      .group = ranks,
      .kind = OPTION_FLAG,
      .offset = FIELD(oversubscribe),
-     .applies = TO_PROGRAMS,
+     .applies = TO_PROGRAMS | TO_LOCAL,
      .instead = "the spec sets it: oversubscribe",
      .help = "let ranks spawn more ranks than there are slots"},
     {.name = "on-rank-failure",
@@ -357,7 +358,7 @@ static const struct option_spec specs[] = {
      .group = ranks,
      .kind = OPTION_TEXT,
      .offset = FIELD(on_rank_failure),
-     .applies = TO_PROGRAMS,
+     .applies = TO_PROGRAMS | TO_LOCAL,
      .instead = "the spec sets it: failurePolicy.onRankFailure",
      .help = "end (default): a rank that fails ends the job; continue:\nonly if others could wait "
              "for it, since it is between\nMPI_Init and MPI_Finalize"},
@@ -365,7 +366,7 @@ static const struct option_spec specs[] = {
      .group = ranks,
      .kind = OPTION_FLAG,
      .offset = FIELD(report_bindings),
-     .applies = TO_PROGRAMS,
+     .applies = TO_PROGRAMS | TO_LOCAL,
      .help = "report the CPUs of each rank"},
     {.name = "stop-at",
      .value = "PLACE",
@@ -373,7 +374,7 @@ static const struct option_spec specs[] = {
      .group = ranks,
      .kind = OPTION_CALL,
      .set = set_stop_at,
-     .applies = TO_PROGRAMS,
+     .applies = TO_PROGRAMS | TO_LOCAL,
      .help = "let ranks wait for a debugger: exec, before their first\ninstruction; init, in "
              "PMIx_Init; app, where the MPI\nlibrary waits. SIGCONT to drarun resumes them"},
     {.name = "stdin",
@@ -382,7 +383,7 @@ static const struct option_spec specs[] = {
      .group = ranks,
      .kind = OPTION_CALL,
      .set = set_stdin,
-     .applies = TO_PROGRAMS,
+     .applies = TO_PROGRAMS | TO_LOCAL,
      .help = "rank that gets drarun's standard input (default 0), or\nall, or none"},
     {.name = "label",
      .letter = 'l',
@@ -395,7 +396,7 @@ static const struct option_spec specs[] = {
      .group = output,
      .kind = OPTION_FLAG,
      .offset = FIELD(frames),
-     .applies = TO_PROGRAMS,
+     .applies = TO_PROGRAMS | TO_LOCAL,
      .instead = "drarun_job_follow(3) follows one",
      .help = "for a program that reads the output: \"[3] text\", \"[3:err] text\"\nand log lines "
              "as JSON, "
@@ -406,7 +407,7 @@ static const struct option_spec specs[] = {
      .group = output,
      .kind = OPTION_TEXT,
      .offset = FIELD(output_dir),
-     .applies = TO_PROGRAMS,
+     .applies = TO_PROGRAMS | TO_LOCAL,
      .instead = "drarun logs JOB --rank R has the output of each",
      .help = "write the ranks' output to DIR/rank.N.out and .err\ninstead of showing it"},
     {.name = "output",
@@ -441,7 +442,7 @@ static const struct option_spec specs[] = {
      .group = limits,
      .kind = OPTION_DURATION,
      .offset = FIELD(timeout_ms),
-     .applies = TO_PROGRAMS,
+     .applies = TO_PROGRAMS | TO_LOCAL,
      .instead = "the spec sets it: timeouts.total",
      .help = "end the job after this time, with status 124"},
     {.name = "signal",
@@ -449,7 +450,7 @@ static const struct option_spec specs[] = {
      .group = limits,
      .kind = OPTION_CALL,
      .set = set_signal,
-     .applies = TO_PROGRAMS,
+     .applies = TO_PROGRAMS | TO_LOCAL,
      .instead = "the spec sets it: timeouts.signal",
      .help = "send this signal to the ranks TIME (default 60s) before\n--timeout, so that they can "
              "write a checkpoint"},
@@ -458,14 +459,14 @@ static const struct option_spec specs[] = {
      .group = limits,
      .kind = OPTION_DURATION,
      .offset = FIELD(kill_after_ms),
-     .applies = TO_PROGRAMS,
+     .applies = TO_PROGRAMS | TO_LOCAL,
      .help = "time between SIGTERM and SIGKILL (default 1s)"},
     {.name = "hang-after",
      .value = "TIME",
      .group = limits,
      .kind = OPTION_DURATION,
      .offset = FIELD(hang_after_ms),
-     .applies = TO_PROGRAMS,
+     .applies = TO_PROGRAMS | TO_LOCAL,
      .instead = "the spec sets it: hangAfter",
      .help = "end the job, and name the rank, if a rank is stopped or\nits agent is silent for "
              "this long (default: never)"},
@@ -474,7 +475,7 @@ static const struct option_spec specs[] = {
      .group = limits,
      .kind = OPTION_CALL,
      .set = set_agent_timeout,
-     .applies = TO_PROGRAMS,
+     .applies = TO_PROGRAMS | TO_LOCAL,
      .instead = "the spec sets it: timeouts.agent",
      .help = "how long an agent may be silent before it is lost, and\nthe job with it: 5s to 10m "
              "(default 30s; in pods 12s)"},
@@ -483,7 +484,7 @@ static const struct option_spec specs[] = {
      .group = limits,
      .kind = OPTION_DURATION,
      .offset = FIELD(start_timeout_ms),
-     .applies = TO_PROGRAMS,
+     .applies = TO_PROGRAMS | TO_LOCAL,
      .instead = "the spec sets it: timeouts.start",
      .help = "timeout for connecting to the agents, and again for\ntheir preparation (default 10s; "
              "30s for local agents)"},
@@ -499,14 +500,14 @@ static const struct option_spec specs[] = {
 
     {.name = "local",
      .group = on_cluster,
-     .applies = TO_JOBS,
+     .applies = TO_LOCAL | TO_CLUSTER,
      .kind = OPTION_FLAG,
      .offset = LINE(local),
      .help = "run the job's ranks on this machine, without a cluster:\neach worker is a local "
              "agent, and no devices are claimed"},
     {.name = "here",
      .group = on_cluster,
-     .applies = TO_JOBS,
+     .applies = TO_CLUSTER,
      .kind = OPTION_FLAG,
      .offset = LINE(cluster.here),
      .help =
@@ -515,34 +516,34 @@ static const struct option_spec specs[] = {
     {.name = "name",
      .value = "NAME",
      .group = on_cluster,
-     .applies = TO_JOBS,
+     .applies = TO_CLUSTER,
      .kind = OPTION_TEXT,
      .offset = LINE(cluster.name),
      .help = "override the spec's name"},
     {.name = "replace",
      .group = on_cluster,
-     .applies = TO_JOBS,
+     .applies = TO_CLUSTER,
      .kind = OPTION_FLAG,
      .offset = LINE(cluster.replace),
      .help = "first delete a finished job of the same name"},
     {.name = "image",
      .value = "IMAGE",
      .group = on_cluster,
-     .applies = TO_JOBS,
+     .applies = TO_CLUSTER,
      .kind = OPTION_TEXT,
      .offset = LINE(cluster.image),
      .help = "image of agent and launcher (default: $DRARUN_IMAGE)"},
     {.name = "namespace",
      .value = "NAME",
      .group = on_cluster,
-     .applies = TO_JOBS,
+     .applies = TO_CLUSTER,
      .kind = OPTION_TEXT,
      .offset = LINE(cluster.cluster.namespace),
      .help = "as with kubectl, like the next two options"},
     {.name = "context",
      .value = "NAME",
      .group = on_cluster,
-     .applies = TO_JOBS,
+     .applies = TO_CLUSTER,
      .kind = OPTION_TEXT,
      .offset = LINE(cluster.cluster.context),
      .help = "context of the kubeconfig (default: the current one)"},
@@ -550,7 +551,7 @@ static const struct option_spec specs[] = {
      .value = "FILE",
      .choices = "FILE",
      .group = on_cluster,
-     .applies = TO_JOBS,
+     .applies = TO_CLUSTER,
      .kind = OPTION_TEXT,
      .offset = LINE(cluster.cluster.kubeconfig),
      .help = "default: $KUBECONFIG, else ~/.kube/config"},
@@ -576,10 +577,13 @@ static const struct option_spec specs[] = {
 static void note_option(void *target, const struct option_spec *spec)
 {
     struct run_line *line = target;
-    if (!line->for_programs && spec->applies == TO_PROGRAMS)
-        line->for_programs = spec;
-    if (!line->for_jobs && spec->applies == TO_JOBS)
-        line->for_jobs = spec;
+    unsigned applies = spec->applies;
+    if (applies && !(applies & TO_PROGRAMS) && !line->not_for_programs)
+        line->not_for_programs = spec;
+    if (applies && !(applies & TO_LOCAL) && !line->not_for_local)
+        line->not_for_local = spec;
+    if (applies && !(applies & TO_CLUSTER) && !line->not_for_cluster)
+        line->not_for_cluster = spec;
 }
 
 const struct option_table run_option_table = {specs, ARRAY_LEN(specs), &foreign_others,

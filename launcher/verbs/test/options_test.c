@@ -333,6 +333,35 @@ static void binds_a_jobs_ranks_to_cores(void **state)
     }
 }
 
+/* Wherever it stands. */
+static void names_the_option_that_does_not_apply(void **state)
+{
+    static const struct {
+        const char *const words[WORDS_MAX];
+        const char *part; /* of the message; NULL: it applies */
+    } cases[] = {
+        {{"j.yaml", "--timeout", "1s", "--output-dir", "d", "-v"}, "--timeout applies to a prog"},
+        {{"--output-dir", "d", "j.yaml", "--timeout", "1s"}, "--output-dir applies to a program"},
+        {{"j.yaml", "--expand"}, "--expand applies to a program"},
+        {{"j.yaml", "--label", "--name", "n", "--here", "-v"}, NULL},
+        {{"--local", "j.yaml", "--timeout", "1s", "--output-dir", "d", "-v"}, NULL},
+        {{"--local", "j.yaml", "--key-file", "k"}, "--local and --key-file:"},
+        {{"j.yaml", "--orphan-wait", "1s", "--local"}, "--local and --orphan-wait:"},
+        {{"--local", "--launch", "env", "j.yaml"}, "--local and --launch:"},
+        {{"--local", "j.yaml", "--name", "n", "--agents", "a:1"}, "--local and --name:"},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct run_line line;
+        struct drarun_error err = {0};
+        assert_int_equal(parse(cases[i].words, &line, &err), 0);
+        int rc = command_line_parse_spec(&line, &err);
+        if (cases[i].part ? rc == 0 || !strstr(err.text, cases[i].part) : rc < 0)
+            fail_msg("case %zu: %s", i, err.text);
+        run_line_done(&line);
+    }
+}
+
 /* As srun takes it, too. */
 static void takes_a_signal_before_the_end(void **state)
 {
@@ -597,6 +626,7 @@ int main(void)
         cmocka_unit_test(takes_other_launchers_options),
         cmocka_unit_test(binds_to_cores),
         cmocka_unit_test(binds_a_jobs_ranks_to_cores),
+        cmocka_unit_test(names_the_option_that_does_not_apply),
         cmocka_unit_test(takes_a_signal_before_the_end),
         cmocka_unit_test(others_let_ranks_fail),
         cmocka_unit_test(other_launchers_variables),
