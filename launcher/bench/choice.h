@@ -10,6 +10,7 @@
 #include "launcher/bench/verdict_lines.h"
 #include "launcher/programs/cluster_api.h"
 #include "lib/base/buf.h"
+#include "lib/base/options.h"
 #include "lib/base/strlist.h"
 
 struct bench_choice {
@@ -29,6 +30,7 @@ struct bench_choice {
     const char *role;           /* of that; NULL: those with devices */
     struct strlist tolerations; /* "KEY[=VALUE][:EFFECT]" */
     bool here;
+    const struct option_spec *for_cluster; /* the first given one that applies there alone; NULL */
 
     bool backend_given;      /* among the words; set by bench_choice_check */
     struct keep_files files; /* borrowed from words; set by bench_choice_check */

@@ -22,6 +22,9 @@
 
 #define FIELD(name) offsetof(struct bench_choice, name)
 
+/* What an option applies to: a job of a cluster. Those that ask for one have nothing here. */
+enum { TO_CLUSTER = 1 };
+
 static const char ranks[] = "The ranks";
 static const char on_cluster[] =
     "A job of a cluster (--gpus, --nics, --image, --job or one of the last three)";
@@ -120,30 +123,35 @@ static const struct option_spec option_list[] = {
     {.name = "gpu-class",
      .value = "CLASS",
      .group = on_cluster,
+     .applies = TO_CLUSTER,
      .kind = OPTION_TEXT,
      .offset = FIELD(gpu_class),
      .help = "DeviceClass of the GPUs (default: what the cluster serves)"},
     {.name = "gpu-resource",
      .value = "NAME",
      .group = on_cluster,
+     .applies = TO_CLUSTER,
      .kind = OPTION_TEXT,
      .offset = FIELD(gpu_resource),
      .help = "or the resource of their device plugin, such as\nnvidia.com/gpu"},
     {.name = "nic-class",
      .value = "CLASS",
      .group = on_cluster,
+     .applies = TO_CLUSTER,
      .kind = OPTION_TEXT,
      .offset = FIELD(nic_class),
      .help = "DeviceClass of the NICs (default: what the cluster serves)"},
     {.name = "nic-resource",
      .value = "NAME",
      .group = on_cluster,
+     .applies = TO_CLUSTER,
      .kind = OPTION_TEXT,
      .offset = FIELD(nic_resource),
      .help = "or the resource of their device plugin"},
     {.name = "nic-selector",
      .value = "CEL",
      .group = on_cluster,
+     .applies = TO_CLUSTER,
      .kind = OPTION_TEXT,
      .offset = FIELD(nic_selector),
      .help = "which NICs to use, as in a job spec"},
@@ -151,6 +159,7 @@ static const struct option_spec option_list[] = {
      .value = "HOW",
      .choices = "required preferred none",
      .group = on_cluster,
+     .applies = TO_CLUSTER,
      .kind = OPTION_TEXT,
      .offset = FIELD(align),
      .help = "pair GPUs with NICs of the same PCIe root, as in a job\nspec: required, preferred or "
@@ -159,6 +168,7 @@ static const struct option_spec option_list[] = {
      .value = "HOW",
      .choices = "node none",
      .group = on_cluster,
+     .applies = TO_CLUSTER,
      .kind = OPTION_TEXT,
      .offset = FIELD(spread),
      .help = "node: one worker per node, the default with NICs; none:\nworkers may share nodes"},
@@ -174,6 +184,7 @@ static const struct option_spec option_list[] = {
      .value = "KIND",
      .choices = "rdma any",
      .group = on_cluster,
+     .applies = TO_CLUSTER,
      .kind = OPTION_TEXT,
      .offset = FIELD(network),
      .help = "rdma: fail rather than measure TCP; any (the default)"},
@@ -187,12 +198,14 @@ static const struct option_spec option_list[] = {
     {.name = "program",
      .value = "NAME",
      .group = on_cluster,
+     .applies = TO_CLUSTER,
      .kind = OPTION_TEXT,
      .offset = FIELD(program),
      .help = "the image's own drarun-bench (default: ours, which\nthe agent brings into the pods)"},
     {.name = "profile",
      .value = "NAME",
      .group = on_cluster,
+     .applies = TO_CLUSTER,
      .kind = OPTION_TEXT,
      .offset = FIELD(profile),
      .help = "nccl.profile of the job: the machine's variables, mounts\nand tolerations (default: "
@@ -200,6 +213,7 @@ static const struct option_spec option_list[] = {
     {.name = "toleration",
      .value = "TAINT",
      .group = on_cluster,
+     .applies = TO_CLUSTER,
      .kind = OPTION_LIST,
      .offset = FIELD(tolerations),
      .help = "KEY[=VALUE][:EFFECT] of a taint that the ranks' pods\ntolerate; may be repeated"},
@@ -214,6 +228,7 @@ static const struct option_spec option_list[] = {
     {.name = "role",
      .value = "NAME",
      .group = on_cluster,
+     .applies = TO_CLUSTER,
      .kind = OPTION_TEXT,
      .offset = FIELD(role),
      .help =
@@ -221,12 +236,14 @@ static const struct option_spec option_list[] = {
     {.name = "agent-image",
      .value = "IMAGE",
      .group = on_cluster,
+     .applies = TO_CLUSTER,
      .kind = OPTION_TEXT,
      .offset = FIELD(agent_image),
      .help = "image of agent and launcher (default: $DRARUN_IMAGE)"},
     {.name = "name",
      .value = "NAME",
      .group = on_cluster,
+     .applies = TO_CLUSTER,
      .kind = OPTION_TEXT,
      .offset = FIELD(name),
      .help = "name of the job (default: bench- and a number)"},
@@ -263,7 +280,26 @@ static const struct option_spec option_list[] = {
     BENCH_ASKED_OPTIONS,
     VERB_HELP_OPTION(struct bench_choice),
 };
-static const struct option_table options_table = {option_list, ARRAY_LEN(option_list)};
+
+static void note_option(void *target, const struct option_spec *spec)
+{
+    struct bench_choice *choice = target;
+    if (spec->applies == TO_CLUSTER && !choice->for_cluster)
+        choice->for_cluster = spec;
+}
+
+static const struct option_table options_table = {
+    .list = option_list, .count = ARRAY_LEN(option_list), .seen = note_option};
+
+static int check_here(const struct bench_choice *choice, struct drarun_error *err)
+{
+    return choice->for_cluster
+               ? error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                            "--%s applies to a job of a cluster, and no option asks for one: add "
+                            "--gpus, --nics, --image, --job or --namespace",
+                            choice->for_cluster->name)
+               : 0;
+}
 
 /* What else there is after the word bench, by the name's last word. */
 static const struct verb *const parts[] = {&verb_bench_compare, &verb_bench_fabric,
@@ -294,11 +330,14 @@ static int run(int argc, char *const argv[])
     if (rc == 0 && choice.help)
         return show_help();
     rc = rc < 0 ? rc : bench_choice_check(&choice, &err);
+    bool here = !bench_on_cluster_wanted(&choice);
+    if (rc == 0 && here)
+        rc = check_here(&choice, &err);
     if (rc < 0) {
         log_error("bench: %s", err.text);
         return error_exit_status(err.kind);
     }
-    if (!bench_on_cluster_wanted(&choice))
+    if (here)
         return bench_local(argv - 2, &choice);
     if (!cluster_api())
         return cluster_become(argv - 2);
