@@ -155,8 +155,8 @@ static int wait_of_job(struct worker_wait *wait, struct waiting *waiting, struct
     return 0;
 }
 
-/* named: with its pod's name. */
-static char *words_of(const struct pod_state *worker, bool named)
+/* named: with its pod's name. *ret_same: as worker_wait has it. */
+static char *words_of(const struct pod_state *worker, bool named, size_t *ret_same)
 {
     const struct waiting_input input = {.workers = worker, .count = 1};
     struct worker_wait wait;
@@ -165,6 +165,7 @@ static char *words_of(const struct pod_state *worker, bool named)
     if (wait.text.len > 0)
         worker_wait_text(wait.text.data, named ? wait.pod : NULL, 1, wait.advice, &text);
     char *words = text.failed || wait.text.failed || text.len == 0 ? NULL : buf_take(&text);
+    *ret_same = wait.same;
     buf_done(&wait.text);
     buf_done(&text);
     return words;
@@ -172,40 +173,58 @@ static char *words_of(const struct pod_state *worker, bool named)
 
 char *waiting_of_worker(const struct pod_state *worker)
 {
-    return words_of(worker, true);
+    size_t same;
+    return words_of(worker, true, &same);
 }
 
-static char *words_of_launcher(const struct pod_state *pod)
+static void wait_of_launcher(const struct pod_state *pod, struct waiting_launcher *ret)
 {
     struct buf out = BUF_INIT;
-    cleanup_free char *waits = words_of(pod, false);
-    if (waits)
-        buf_printf(&out, "pod %s%s%s: %s", pod->name ? pod->name : "?", pod->node ? " on " : "",
-                   pod->node ? pod->node : "", waits);
-    char *words = out.failed || out.len == 0 ? NULL : buf_take(&out);
+    cleanup_free char *waits = words_of(pod, false, &ret->same);
+    if (!waits)
+        return;
+    buf_printf(&out, "pod %s%s%s: ", pod->name ? pod->name : "?", pod->node ? " on " : "",
+               pod->node ? pod->node : "");
+    ret->why = out.len;
+    ret->same += out.len;
+    buf_add_str(&out, waits);
+    ret->text = out.failed ? NULL : buf_take(&out);
     buf_done(&out);
-    return words;
 }
 
-char *waiting_of_launcher(const json_t *pod, const struct news *pod_news,
-                          const struct news *job_news, bool *ret_fails)
+static void wait_without_pod(struct pod_state *state, const struct news *job_news,
+                             struct waiting_launcher *ret)
 {
-    const struct news_item *refused = news_get(job_news, NEWS_CREATE_FAILED);
+    struct worker_wait wait;
+    state->phase = POD_ABSENT;
+    const struct waiting_input input = {.workers = state, .count = 1, .job_news = job_news};
+    worker_wait(&input, 0, NULL, &wait);
+    ret->same = wait.same;
+    ret->text = wait.text.failed ? NULL : buf_take(&wait.text);
+    buf_done(&wait.text);
+}
+
+void waiting_of_launcher(const json_t *pod, const struct news *pod_news,
+                         const struct news *job_news, struct waiting_launcher *ret_launcher)
+{
+    struct waiting_launcher launcher = {0};
     struct pod_state state;
     pod_state_read(pod, NULL, false, pod_news, &state);
     if (!pod) {
-        *ret_fails = refused != NULL;
-        state.phase = POD_ABSENT;
-        const struct waiting_input input = {.workers = &state, .count = 1, .job_news = job_news};
-        struct worker_wait wait;
-        worker_wait(&input, 0, NULL, &wait);
-        char *words = wait.text.failed ? NULL : buf_take(&wait.text);
-        buf_done(&wait.text);
-        return words;
+        launcher.fails = news_get(job_news, NEWS_CREATE_FAILED) != NULL;
+        wait_without_pod(&state, job_news, &launcher);
+    } else {
+        launcher.fails = state.reason || waiting_for_kubelet(&state);
+        if (state.phase != POD_RUNNING && state.phase != POD_ENDED)
+            wait_of_launcher(&state, &launcher);
     }
-    *ret_fails = state.reason || waiting_for_kubelet(&state);
-    bool begun = state.phase == POD_RUNNING || state.phase == POD_ENDED;
-    return begun ? NULL : words_of_launcher(&state);
+    *ret_launcher = launcher;
+}
+
+void waiting_launcher_done(struct waiting_launcher *launcher)
+{
+    free(launcher->text);
+    *launcher = (struct waiting_launcher){0};
 }
 
 /* Before all others: without a launcher the workers wait in any case. */

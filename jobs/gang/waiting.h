@@ -49,7 +49,7 @@ struct waiting_input {
     const json_t *worker_job;             /* template mode: likewise */
     const struct news *job_news;          /* of the worker Job */
     const json_t *workload;               /* Kueue's Workload of it, or NULL */
-    const char *launcher;                 /* waiting_of_launcher, or NULL */
+    const char *launcher;                 /* the text of waiting_of_launcher, or NULL */
     const struct waiting_group *group;    /* that waiting_group named, or NULL: not read */
     bool spread;         /* one worker per node by placement.spread (jobs/spec/node_spread.h) */
     const char *trouble; /* why the cluster cannot be watched, or NULL */
@@ -87,12 +87,19 @@ char *waiting_of_worker(const struct pod_state *worker);
 /* The kubelet has said what it cannot do for the pod: claims, volumes, sandbox. */
 bool waiting_for_kubelet(const struct pod_state *worker);
 
-/* Why the launcher's pod does not start: "pod a-x2k8f on n0: image b of the launcher cannot be
- * pulled (ErrImagePull): ...". pod NULL: there is none; job_news: of the launcher Job, pod_news: of
- * the pod. *ret_fails: something fails, so that people should know. NULL: it runs or has ended, or
- * nothing is known, or without memory. */
-char *waiting_of_launcher(const json_t *pod, const struct news *pod_news,
-                          const struct news *job_news, bool *ret_fails);
+/* Why the launcher's pod does not start. */
+struct waiting_launcher {
+    char *text;  /* "pod a-x2k8f on n0: image b of the launcher cannot be pulled (ErrImagePull)" */
+    size_t why;  /* where that says why, behind the pod's name; 0: there is no pod */
+    size_t same; /* its bytes that stay while reasons and messages change with each try */
+    bool fails;  /* something does, so that people should know */
+};
+
+/* pod NULL: there is none; job_news: of the launcher Job, pod_news: of the pod. Text NULL: it runs
+ * or has ended, or nothing is known, or without memory. */
+void waiting_of_launcher(const json_t *pod, const struct news *pod_news,
+                         const struct news *job_news, struct waiting_launcher *ret_launcher);
+void waiting_launcher_done(struct waiting_launcher *launcher);
 
 /* A scheduler's message in short: its counts without what every message has. NULL without memory,
  * or when it is empty. */

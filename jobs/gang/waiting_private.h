@@ -11,6 +11,7 @@ struct worker_wait {
     const char *node;   /* borrowed from the state */
     const char *pod;    /* which the kubelet cannot start, borrowed likewise; NULL: no such thing */
     const char *advice; /* what to do about it; NULL: nothing is known */
+    size_t same; /* bytes of text from its beginning that no reason or message of others changes */
     int64_t since_ms;
     bool stuck;
 };

@@ -58,6 +58,8 @@ __attribute__((format(printf, 4, 5))) static void say(struct worker_wait *wait, 
     vsnprintf(head, sizeof head, format, args);
     va_end(args);
     wait->stuck = stuck;
+    if (wait->text.len == 0)
+        wait->same = strcspn(head, "("); /* a reason stands in parentheses */
     buf_add_str(&wait->text, head);
     if (message && message[0]) {
         buf_add_str(&wait->text, ": ");

@@ -396,12 +396,27 @@ static json_t *launcher_pod(const char *reason, const char *message)
 static void check_launcher(const json_t *pod, const struct news *pod_news,
                            const struct news *job_news, bool fails, const char *expected)
 {
-    bool failing;
+    struct waiting_launcher launcher;
     struct buf got = BUF_INIT;
-    cleanup_free char *words = waiting_of_launcher(pod, pod_news, job_news, &failing);
-    buf_add_str(&got, words ? words : "");
+    waiting_of_launcher(pod, pod_news, job_news, &launcher);
+    buf_add_str(&got, launcher.text ? launcher.text : "");
     check_text("launcher", &got, expected);
-    assert_int_equal(failing, fails);
+    assert_int_equal(launcher.fails, fails);
+    waiting_launcher_done(&launcher);
+}
+
+/* Of a pod that is called job-abcde, on node-1. */
+static void check_parts_of_launcher(const json_t *pod, const struct news *job_news,
+                                    const char *same)
+{
+    struct waiting_launcher launcher;
+    size_t why = pod ? strlen("pod job-abcde on node-1: ") : 0;
+    waiting_of_launcher(pod, NULL, job_news, &launcher);
+    assert_non_null(launcher.text);
+    assert_int_equal(launcher.why, why);
+    assert_int_equal(launcher.same, why + strlen(same));
+    assert_memory_equal(launcher.text + why, same, strlen(same));
+    waiting_launcher_done(&launcher);
 }
 
 static void launchers(void **state)
@@ -434,6 +449,9 @@ static void launchers(void **state)
         "(ErrImagePull): failed to pull \"example/drarun:1\": not found; "
         "name one that the nodes can pull, by --image or DRARUN_IMAGE, or the Secret of its "
         "registry, by drarun install --image-pull-secret");
+    check_parts_of_launcher(NULL, &of_job, "its pod is refused");
+    check_parts_of_launcher(pull, NULL, "image example/drarun:1 of the launcher cannot be pulled ");
+    check_parts_of_launcher(coming, NULL, "the kubelet prepares its devices, volumes and sandbox");
     news_add(&of_pod, mount); /* the kubelet may not have seen it yet */
     check_launcher(
         coming, &of_pod, NULL, false,

@@ -578,14 +578,14 @@ const json_t *board_launcher_job(const struct board *board)
 char *board_launcher_waits(const struct board *board)
 {
     const json_t *job = board_launcher_job(board);
-    bool fails;
+    struct waiting_launcher launcher;
     if (!job)
         return NULL;
     const json_t *pod = launcher_pod_find(board->sources[KIND_PODS].watch, kube_uid(job), NULL);
-    char *words = waiting_of_launcher(pod, &board->launcher_news,
-                                      news_about(&board->owner_news, kube_uid(job)), &fails);
-    if (words && !fails)
-        free(TAKE_PTR(words));
+    waiting_of_launcher(pod, &board->launcher_news, news_about(&board->owner_news, kube_uid(job)),
+                        &launcher);
+    char *words = launcher.fails ? TAKE_PTR(launcher.text) : NULL;
+    waiting_launcher_done(&launcher);
     return words;
 }
 

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/cluster/follow/awaited.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "lib/base/cleanup.h"
 #include "lib/base/log.h"
 
@@ -16,20 +13,19 @@ void follow_awaited_words(const struct follow_awaited *awaited, struct buf *text
 {
     const json_t *waiting = json_object_get(awaited->state->doc, "waiting");
     const char *words = json_string_value(json_object_get(waiting, "text"));
-    bool fails = false;
     if (!awaited->state->ended_ms)
         follow_launcher_words(awaited->launcher, text);
     if (awaited->state->ended_ms || follow_state_is_running(awaited->state) || text->len > 0)
         return;
-    cleanup_free char *launcher = follow_pod_waits(&awaited->state->pod, &fails);
-    if (words && !fails) {
+    CLEANUP(waiting_launcher_done) struct waiting_launcher launcher;
+    follow_pod_waits(&awaited->state->pod, &launcher);
+    if (words && !launcher.fails) {
         buf_add_str(text, words);
         return;
     }
-    if (launcher && fails && !follow_state_is_suspended(awaited->state)) {
+    if (launcher.text && launcher.fails && !follow_state_is_suspended(awaited->state)) {
         /* its image or its node first: there may be no room for more */
-        const char *why = strncmp(launcher, "pod ", 4) == 0 ? strstr(launcher, ": ") : NULL;
-        buf_printf(text, "the launcher does not start: %s", why ? why + 2 : launcher);
+        buf_printf(text, "the launcher does not start: %s", launcher.text + launcher.why);
         return;
     }
     buf_add_str(text, "waiting for the launcher to start");
@@ -38,8 +34,8 @@ void follow_awaited_words(const struct follow_awaited *awaited, struct buf *text
         buf_printf(text, ": queue %s has not admitted it", queue);
     else if (follow_state_is_suspended(awaited->state))
         buf_add_str(text, ": the job is suspended (spec.suspend)");
-    else if (launcher)
-        buf_printf(text, ": %s", launcher);
+    else if (launcher.text)
+        buf_printf(text, ": %s", launcher.text);
 }
 
 /* Why it waits, without for how long; NULL: for nothing, or its launcher has told nothing yet. */
@@ -57,11 +53,13 @@ static const char *reason_of(const struct follow_awaited *awaited)
 int64_t follow_awaited_say(struct follow_awaited *awaited, int64_t since_ms, int64_t now)
 {
     struct buf text = BUF_INIT;
+    struct waiting_launcher launcher;
     int64_t next_ms = 0;
-    bool fails = false;
     if (now - since_ms < FOLLOW_WAITED_MS)
         return since_ms + FOLLOW_WAITED_MS;
-    free(follow_pod_waits(&awaited->state->pod, &fails));
+    follow_pod_waits(&awaited->state->pod, &launcher);
+    bool fails = launcher.fails;
+    waiting_launcher_done(&launcher);
     if (fails || awaited->launcher->silent ||
         !waiting_tell(&awaited->told, reason_of(awaited), now, &next_ms))
         return next_ms;

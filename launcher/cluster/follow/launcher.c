@@ -54,50 +54,37 @@ static void watch_events(struct follow_launcher *launcher)
         log_verbose("%s", err.text);
 }
 
-/* "pod job-x2k8f on n0: image a of the launcher cannot be pulled", "its pod is refused": without
- * reason and message, which change with each try. */
-static char *first_words(const char *text)
-{
-    size_t length = strcspn(text, "(");
-    const char *colon = strstr(text, ": ");
-    if (colon && strncmp(text, "pod ", 4) == 0)
-        colon = strstr(colon + 2, ": ");
-    if (colon && (size_t)(colon - text) < length)
-        length = (size_t)(colon - text);
-    return strndup(text, length);
-}
-
 /* Once each time that it is something else. */
 static void tell(struct follow_launcher *launcher)
 {
-    bool fails = false;
     struct buf text = BUF_INIT;
-    cleanup_free char *words = follow_pod_waits(launcher->pod, &fails);
-    cleanup_free char *first = words && fails ? first_words(words) : NULL;
-    if (!first || (launcher->told && strcmp(launcher->told, first) == 0))
+    CLEANUP(waiting_launcher_done) struct waiting_launcher waits;
+    follow_pod_waits(launcher->pod, &waits);
+    cleanup_free char *same = waits.text && waits.fails ? strndup(waits.text, waits.same) : NULL;
+    if (!same || (launcher->told && strcmp(launcher->told, same) == 0))
         return;
-    buf_printf(&text, "the launcher does not start: %s", words);
+    buf_printf(&text, "the launcher does not start: %s", waits.text);
     if (text.data)
         launcher->say(launcher->arg, text.data);
     buf_done(&text);
     free(launcher->told);
-    launcher->told = TAKE_PTR(first);
+    launcher->told = TAKE_PTR(same);
 }
 
 static int judge(struct follow_launcher *launcher, const struct spec_timeouts *timeouts,
                  int64_t since_ms, int64_t now, int64_t *ret_again_ms, struct drarun_error *err)
 {
-    bool fails = false;
     int64_t limit = 0;
     struct drarun_error why = {0};
-    cleanup_free char *words = follow_pod_waits(launcher->pod, &fails);
-    if (!words || !fails)
+    CLEANUP(waiting_launcher_done) struct waiting_launcher waits;
+    follow_pod_waits(launcher->pod, &waits);
+    if (!waits.text || !waits.fails)
         return 0;
     int rc = follow_pod_judge(launcher->pod, timeouts, now - since_ms, &limit, &why);
     if (rc == 0)
         *ret_again_ms = limit ? since_ms + limit : 0;
     else if (rc == -ETIMEDOUT)
-        return error_kind(err, why.kind, ETIMEDOUT, "%s: %s", why.text, words);
+        return error_kind(err, why.kind, ETIMEDOUT, "%s: %s", why.text, waits.text);
     else
         return error_kind(err, why.kind, ECHILD, "%s", why.text);
     return 0;

@@ -16,7 +16,7 @@ struct follow_launcher {
     void (*say)(void *arg, const char *text); /* to the user */
     void *arg;
     struct kube_watch *events; /* of the namespace, while no launcher has started; NULL: not yet */
-    char *told; /* why, as it was said last without what follows its first words; NULL: nothing */
+    char *told; /* why, as it was said last without what changes with each try; NULL: nothing */
     struct kube_call *asking; /* for its Lease */
     int64_t ask_ms;           /* when to ask next; 0: as soon as it has had the time to take it */
     int64_t silent_since_ms;  /* when it was first found silent; 0: it is not */

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "jobs/gang/gang.h"
-#include "jobs/gang/waiting.h"
 #include "launcher/cluster/client/launcher_pod.h"
 
 void follow_pod_done(struct follow_pod *chosen)
@@ -83,16 +82,16 @@ void follow_pod_hear(struct follow_pod *chosen, const json_t *event)
         news_add(&chosen->news, event);
 }
 
-char *follow_pod_waits(const struct follow_pod *chosen, bool *ret_fails)
+void follow_pod_waits(const struct follow_pod *chosen, struct waiting_launcher *ret_launcher)
 {
     const json_t *pod = launcher_pod_find(chosen->pods, chosen->uid, NULL);
     const struct news *of_job = &chosen->job_news;
-    *ret_fails = false;
+    *ret_launcher = (struct waiting_launcher){0};
     if (!kube_watch_synced(chosen->pods))
-        return NULL;
+        return;
     if (chosen->uid)
         of_job = news_about(of_job, chosen->uid);
-    return waiting_of_launcher(pod, &chosen->news, of_job, ret_fails);
+    waiting_of_launcher(pod, &chosen->news, of_job, ret_launcher);
 }
 
 bool follow_pod_see(struct follow_pod *chosen, const struct follow_leader *leader,

@@ -13,6 +13,7 @@
 #define DRARUN_LAUNCHER_CLUSTER_FOLLOW_POD_H
 
 #include "jobs/gang/news.h"
+#include "jobs/gang/waiting.h"
 #include "jobs/spec/spec.h"
 #include "lib/kube/watch.h"
 
@@ -33,7 +34,7 @@ struct follow_leader {
 /* An Event of the namespace. */
 void follow_pod_hear(struct follow_pod *chosen, const json_t *event);
 /* Why no launcher has started yet: waiting_of_launcher. */
-char *follow_pod_waits(const struct follow_pod *chosen, bool *ret_fails);
+void follow_pod_waits(const struct follow_pod *chosen, struct waiting_launcher *ret_launcher);
 /* Whether that has an end, after so long: gang_judge_launcher. 0 also where one has started. */
 int follow_pod_judge(const struct follow_pod *chosen, const struct spec_timeouts *timeouts,
                      int64_t waited_ms, int64_t *ret_limit_ms, struct drarun_error *err);
