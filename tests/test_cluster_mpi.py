@@ -256,6 +256,8 @@ def test_bench_sweeps_over_claims(jobs, plugged, tmp_path):
     assert [line.split(",")[0] for line in (tmp_path / "run.csv").read_text().splitlines()] == ["size"] + ["65536"] * 4
     kinds = [json.loads(line)["kind"] for line in (tmp_path / "run.jsonl").read_text().splitlines()]
     assert kinds == ["begin", "row", "end"] * 2
+    status = json.loads((tmp_path / "run.json").read_text())["about"]["status"]  # though the job's objects went with it
+    assert status["report"]["status"] == 0 and len(status["workers"]["lines"]) == 1, status
     compared = jobs.drarun("bench", "compare", tmp_path / "run.json", tmp_path / "run.json.0").ok().out
     assert "note: ranks: 2, then 1\n" in compared and "note: spec.ranksPerWorker: 2, then 1\n" in compared, compared
 

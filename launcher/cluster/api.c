@@ -231,7 +231,7 @@ static int lead_in_pod(struct cluster *cluster, const struct cluster_run *run)
 }
 
 static int lead_here(struct cluster *cluster, const struct cluster_run *run,
-                     const struct job_spec *spec, const char *namespace)
+                     const struct job_spec *spec, const char *namespace, json_t **ret_document)
 {
     char holder[300];
     name_holder(false, holder, sizeof holder);
@@ -247,6 +247,7 @@ static int lead_here(struct cluster *cluster, const struct cluster_run *run,
         .json = run->json,
         .reader = run->reader,
         .report_path = run->report_path,
+        .ret_document = ret_document,
     };
     int status = lead_run(cluster, &options);
     return status == LEAD_LEFT ? error_exit_status(DRARUN_ERR_INFRASTRUCTURE) : status;
@@ -359,7 +360,9 @@ static int try_on_server(struct cluster *cluster, const struct cluster_run *run,
     return status;
 }
 
-static int run_spec(struct cluster *cluster, const struct cluster_run *run, struct job_spec *spec)
+/* *ret_document: lead_options; untouched where another launcher leads. */
+static int run_spec(struct cluster *cluster, const struct cluster_run *run, struct job_spec *spec,
+                    json_t **ret_document)
 {
     struct drarun_error err = {0};
     const char *namespace = namespace_of(cluster, run, spec);
@@ -387,32 +390,34 @@ static int run_spec(struct cluster *cluster, const struct cluster_run *run, stru
         return submit_and_follow(cluster, run, spec, namespace);
     if (cluster_discover(cluster, &err) < 0 || name_profile(cluster, spec, &err) < 0)
         return fail(&err);
-    return lead_here(cluster, run, spec, namespace);
+    return lead_here(cluster, run, spec, namespace, ret_document);
 }
 
-/* A job whose status cannot be read has run all the same. What was led from here has taken its
- * ConfigMap along. */
-static void take_kept(struct cluster *cluster, const struct cluster_run *run,
-                      const struct job_spec *spec)
+/* A job whose status cannot be read has run all the same. */
+static void read_kept(struct cluster *cluster, const struct cluster_run *run,
+                      const struct job_spec *spec, json_t **ret_document)
 {
     struct drarun_error err = {0};
-    CLEANUP(json_decrefp) json_t *map = NULL, *status = NULL;
-    if (!run->ret_kept)
-        return;
+    CLEANUP(json_decrefp) json_t *map = NULL;
     int rc = job_map_get(cluster, spec->name, namespace_of(cluster, run, spec), &map, &err);
     const char *text = rc < 0 ? NULL : job_map_status(map);
     if (text)
-        rc = status_doc_parse(text, strlen(text), &status, &err);
-    if (rc < 0 && !(is_led_here(cluster, run) && rc == -ENOENT))
+        rc = status_doc_parse(text, strlen(text), ret_document, &err);
+    if (rc < 0)
         log_note("the job's status cannot be saved: %s", err.text);
-    *run->ret_kept = json_pack("{s:O, s:O*}", "job", spec->document, "status", status);
 }
 
+/* What was led from here has taken its ConfigMap along. */
 static int run_and_keep(struct cluster *cluster, const struct cluster_run *run,
                         struct job_spec *spec)
 {
-    int status = run_spec(cluster, run, spec);
-    take_kept(cluster, run, spec);
+    CLEANUP(json_decrefp) json_t *document = NULL;
+    int status = run_spec(cluster, run, spec, &document);
+    if (!run->ret_kept)
+        return status;
+    if (!is_led_here(cluster, run))
+        read_kept(cluster, run, spec, &document);
+    *run->ret_kept = json_pack("{s:O, s:O*}", "job", spec->document, "status", document);
     return status;
 }
 

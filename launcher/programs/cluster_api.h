@@ -61,8 +61,9 @@ struct cluster_run {
     const char *report_path;
     /* Of the ranks' standard output, before it is written (launcher/streams/sink.h); NULL: none. */
     const struct sink_reader *reader;
-    /* After the run, if it can be read: {"job": the document as it was given, "status": the status
-     * document (jobs/status/status_doc.h)}; a new reference. NULL: not wanted. */
+    /* After the run: {"job": the document as it was given, "status": the status document
+     * (jobs/status/status_doc.h), if there is one and it can be read}; a new reference. NULL: not
+     * wanted. */
     json_t **ret_kept;
 };
 

@@ -430,6 +430,8 @@ int lead_run(struct cluster *cluster, const struct lead_options *options)
         finish(&lead, rc, &err);
     if (!is_left_to_others(&lead))
         say_end(&lead);
+    if (options->ret_document)
+        *options->ret_document = json_incref(lead.doc);
     done(&lead);
     return is_left_to_others(&lead) ? LEAD_LEFT : lead.status;
 }

@@ -6,6 +6,7 @@
 #ifndef DRARUN_LAUNCHER_CLUSTER_LEAD_H
 #define DRARUN_LAUNCHER_CLUSTER_LEAD_H
 
+#include <jansson.h>
 #include "jobs/spec/spec.h"
 #include "launcher/cluster/client/cluster.h"
 #include "launcher/cluster/client/job_clock.h"
@@ -28,6 +29,9 @@ struct lead_options { /* all borrowed */
     bool label, quiet, json;
     const struct sink_reader *reader; /* of the ranks' standard output; NULL: none. With here */
     const char *report_path;
+    /* The job's status document at its end (jobs/status/status_doc.h); a new reference, NULL where
+     * there was no job. NULL: not wanted. */
+    json_t **ret_document;
 };
 
 #define LEAD_LEFT (-1)
