@@ -52,10 +52,24 @@ static int write_job(const json_t *job, const json_t *classes, struct buf *out,
     return rc;
 }
 
-/* A value that a template's tool has not filled in: the message ends in got "$GPUS". */
-static const char *hint(const struct drarun_finding *finding)
+/* What stands there; NULL: nothing does. */
+static const char *text_at(const struct buf *text, unsigned line, unsigned column)
 {
-    return strstr(finding->message, "got \"$")
+    const char *at = text->data;
+    for (; at && line > 1; line--) {
+        at = strchr(at, '\n');
+        at = at ? at + 1 : NULL;
+    }
+    return at && column > 0 && strcspn(at, "\n") >= column ? at + column - 1 : NULL;
+}
+
+/* A value that a template's tool has not filled in: $GPUS. */
+static const char *hint(const struct buf *out, const struct drarun_finding *finding)
+{
+    const char *value = text_at(out, finding->line, finding->column);
+    if (value && (*value == '"' || *value == '\''))
+        value++;
+    return value && *value == '$'
                ? ": fill in the manifest's variables first, by envsubst or what its README says"
                : "";
 }
@@ -71,7 +85,7 @@ static int check_job(const struct buf *out, struct drarun_error *err)
     size_t total = findings ? drarun_findings_total(findings) : 0;
     for (size_t i = 0; i < count; i++) {
         const struct drarun_finding *finding = drarun_findings_at(findings, i);
-        log_error("%s%s", finding->text, hint(finding));
+        log_error("%s%s", finding->text, hint(out, finding));
     }
     if (findings)
         rc = error_kind(err, DRARUN_ERR_SPEC, EINVAL,
