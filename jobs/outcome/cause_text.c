@@ -180,7 +180,6 @@ static void add_sentence(const struct cause *cause, const struct cause_story *st
     } else if (story->kind == CAUSE_TIMEOUT) {
         buf_add_str(out, "the job did not end within ");
         add_duration(story->limit_ms * 1000, out);
-        buf_add_str(out, " (--timeout)");
     } else if (story->kind == CAUSE_INTERRUPTED) {
         buf_add_str(out, "the job was interrupted by ");
         add_signal(story->signo, out);
@@ -205,11 +204,14 @@ static uint32_t count_others(const struct cause *cause)
     return others;
 }
 
-/* The sentence of the job's end. */
-static void add_first(const struct cause *cause, struct buf *out)
+/* The sentence of the job's end. option: with the one that has set a limit, for who has typed it.
+ */
+static void add_first(const struct cause *cause, bool option, struct buf *out)
 {
     uint32_t others = count_others(cause);
     add_sentence(cause, &cause->first, out);
+    if (option && cause->first.kind == CAUSE_TIMEOUT)
+        buf_add_str(out, " (--timeout)");
     if (others > 0 && others < cause->failed_count)
         buf_printf(out, ", and %u more rank%s failed", others, others > 1 ? "s" : "");
     else if (others > 0)
@@ -353,7 +355,7 @@ void cause_explain(const struct cause *cause, struct buf *out)
     if (first->kind == CAUSE_NONE || first->kind == CAUSE_DONE)
         return;
     struct buf advice = BUF_INIT;
-    add_first(cause, out);
+    add_first(cause, true, out);
     buf_add_str(out, "\n");
     add_advice(cause, &advice);
     if (advice.len > 0)
@@ -417,7 +419,7 @@ static int fill_cause(json_t *object, const struct cause *cause)
 {
     const struct cause_story *first = &cause->first;
     struct buf sentence = BUF_INIT, advice = BUF_INIT, crash = BUF_INIT;
-    add_first(cause, &sentence);
+    add_first(cause, false, &sentence);
     add_advice(cause, &advice);
     if (cause->crash.kind != CAUSE_NONE)
         add_sentence(cause, &cause->crash, &crash);

@@ -387,14 +387,6 @@ static json_t *report(const struct drarun_local *local)
     return length > 0 ? json_loadb(line, (size_t)(text + length - line), 0, NULL) : NULL;
 }
 
-/* Without the name of the option that an embedder has not given. */
-static size_t text_length(const char *text)
-{
-    static const char option[] = " (--timeout)";
-    size_t length = strlen(text), end = sizeof option - 1;
-    return length > end && strcmp(text + length - end, option) == 0 ? length - end : length;
-}
-
 static int result(const struct drarun_local *local, int *ret_status, struct drarun_error *err)
 {
     C_NUMBERS;
@@ -404,12 +396,11 @@ static int result(const struct drarun_local *local, int *ret_status, struct drar
     if (!json_is_integer(status))
         return no_report(local, err);
     enum drarun_errkind kind = kind_of_cause(cause);
-    int length = text ? (int)text_length(text) : 0;
     if (local->refused)
         return error_kind(err, DRARUN_ERR_INTERRUPTED, ECANCELED,
                           "the job was ended by who gets its output");
     if (kind)
-        return error_kind(err, kind, code_of(kind), "%.*s", length, text ? text : "");
+        return error_kind(err, kind, code_of(kind), "%s", text ? text : "");
     if (text && local->options.log)
         local->options.log(local->options.arg, DRARUN_LOG_ERROR, text);
     if (ret_status)

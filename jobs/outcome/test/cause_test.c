@@ -383,10 +383,12 @@ static void check_json(const struct cause *cause, const struct scene *scene)
     json_t *inner = json_object_get(report, "cause");
     assert_int_equal(json_is_null(inner), scene->kind == CAUSE_NONE);
     const char *text = json_string_value(json_object_get(inner, "text"));
-    if (text) /* the sentence is the explanation's first line */
+    if (text) { /* the sentence is the explanation's first line, but for the option */
         assert_memory_equal(scene->explained, text, strlen(text));
-    else
+        assert_null(strstr(text, "--timeout"));
+    } else {
         assert_int_equal(scene->kind, CAUSE_NONE);
+    }
     json_decref(report);
 }
 
