@@ -157,7 +157,7 @@ def test_an_agent_that_was_killed(alloc):
 @pytest.mark.parametrize("words,says", [
     (["alloc", "true"], "there is no file true; a command is given after --: drarun alloc -- true"),
     (["alloc", "job.yaml", "more"], 'unexpected argument "more"'),
-    (["alloc", "--namespace", "x", "--", "true"], "without a job FILE"),
+    (["alloc", "--namespace", "x", "--", "true"], "--namespace applies to pods, and without a job FILE"),
     (["alloc", "--workers", "0"], "--workers"),
     (["--alloc", "/x", "--workers", "2", "true"], "give one of them"),
 ])

@@ -171,10 +171,22 @@ static int parse(int argc, char *const argv[], struct options *options, const ch
     return at < 0 ? at : 0;
 }
 
+/* The first option that is for pods; NULL: none was given. */
+static const char *given_for_pods(const struct options *o)
+{
+    return o->name                 ? "--name"
+           : o->image              ? "--image"
+           : o->through            ? "--through"
+           : o->lost_after_ms      ? "--lost-after"
+           : o->cluster.namespace  ? "--namespace"
+           : o->cluster.context    ? "--context"
+           : o->cluster.kubeconfig ? "--kubeconfig"
+                                   : NULL;
+}
+
 static int check(const struct options *o, const char *file, struct drarun_error *err)
 {
-    const char *folder = getenv(ALLOC_VARIABLE);
-    const struct cluster_choice *c = &o->cluster;
+    const char *folder = getenv(ALLOC_VARIABLE), *for_pods = given_for_pods(o);
     if (folder && folder[0])
         return error_kind(err, DRARUN_ERR_USAGE, EBUSY,
                           "this shell has an allocation (" ALLOC_VARIABLE "=%s): leave it first",
@@ -185,12 +197,11 @@ static int check(const struct options *o, const char *file, struct drarun_error 
                           file, file);
     if (file)
         return 0;
-    if (c->namespace || c->context || c->kubeconfig || o->name || o->image || o->through ||
-        o->lost_after_ms)
+    if (for_pods)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "without a job FILE, the workers run on this machine: drarun alloc "
-                          "[options] %s",
-                          verb_alloc.arguments);
+                          "%s applies to pods, and without a job FILE the workers run on this "
+                          "machine: drarun alloc [options] %s",
+                          for_pods, verb_alloc.arguments);
     if (o->workers > WORKERS_MAX)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "--workers %u: expected at most %d on one machine", o->workers,
