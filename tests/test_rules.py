@@ -1385,7 +1385,7 @@ def test_whole_node(derive, claimed, warned):
 
 def test_every_code_has_a_test():
     """Here, or by name in another file of tests."""
-    with open(os.path.join(ROOT, "jobs/derive/warnings.h")) as file:
+    with open(os.path.join(ROOT, "jobs/derive/warnings/warnings.h")) as file:
         known = set(re.findall(r"^    X\((\w+)\)", file.read(), re.M))
     here = {name[2:] for name in RULES if name.startswith("W:")}
     others = "".join(path.read_text() for path in pathlib.Path(ROOT, "tests").glob("test_*.py")

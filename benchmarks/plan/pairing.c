@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "jobs/derive/pairing.h"
+#include "jobs/derive/pairing/pairing.h"
 
 #define GPUS 16u
 #define NICS 32u

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/derive/cliques.h"
+#include "jobs/derive/placement/cliques.h"
 #include "jobs/derive/plan_private.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -129,7 +129,7 @@ static void warn_uneven(struct planning *p)
     }
 }
 
-/* Of a device plugin, or of claims whose devices no slice describes (plan_seen.c). */
+/* Of a device plugin, or of claims whose devices no slice describes (inventory_visible.c). */
 static void warn_unpaired(struct planning *p, const struct plan_worker *worker)
 {
     bool claimed = worker->unread_gpus > 0;

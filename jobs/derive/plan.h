@@ -10,14 +10,14 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "drarun/error.h"
-#include "jobs/derive/device.h"
-#include "jobs/derive/metadata.h"
-#include "jobs/derive/nccl_topology.h"
-#include "jobs/derive/probe.h"
+#include "jobs/derive/inventory/device.h"
+#include "jobs/derive/inventory/metadata.h"
+#include "jobs/derive/nccl/nccl_topology.h"
+#include "jobs/derive/inventory/probe.h"
 #include "jobs/profiles/profiles.h"
 #include "lib/dra/slices.h"
 #include "jobs/spec/spec.h"
-#include "jobs/derive/warnings.h"
+#include "jobs/derive/warnings/warnings.h"
 #include "lib/base/buf.h"
 #include "lib/topo/data_nics.h"
 

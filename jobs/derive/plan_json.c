@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "jobs/derive/pairing.h"
+#include "jobs/derive/pairing/pairing.h"
 #include "jobs/derive/plan.h"
 #include "lib/doc/value.h"
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/derive/nccl_topology.h"
+#include "jobs/derive/nccl/nccl_topology.h"
 #include "jobs/derive/plan_private.h"
 #include "lib/base/error.h"
 #include "lib/base/unconst.h"

@@ -2,7 +2,7 @@
 /* A pod's claims as devices of a spec. */
 #include <string.h>
 
-#include "jobs/derive/device_role.h"
+#include "jobs/derive/inventory/device_role.h"
 #include "jobs/import/parts.h"
 #include "lib/doc/value.h"
 

@@ -2,7 +2,7 @@
 /* A claim's requests as devices of a spec. */
 #include <string.h>
 
-#include "jobs/derive/device_role.h"
+#include "jobs/derive/inventory/device_role.h"
 #include "jobs/import/parts.h"
 #include "jobs/spec/spec.h"
 #include "lib/base/number.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "jobs/preflight/fabric.h"
-#include "jobs/derive/gid_table.h"
+#include "jobs/derive/nccl/gid_table.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/doc/value.h"
@@ -208,7 +208,7 @@ static bool is_inferred(const json_t *verbs)
     return value_text_or(verbs, "inferred", "")[0] != '\0';
 }
 
-/* The address that the ranks use, as ncclenv_gid.c chooses it. */
+/* The address that the ranks use, as variables_gid.c chooses it. */
 static int add_port(struct reach *reach, uint32_t worker, const struct plan *plan,
                     const struct fabric_rail *rail, const json_t *verbs)
 {

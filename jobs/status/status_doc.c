@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/derive/cliques.h"
+#include "jobs/derive/placement/cliques.h"
 #include "jobs/status/status_private.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "jobs/derive/cliques.h"
+#include "jobs/derive/placement/cliques.h"
 #include "jobs/preflight/fabric.h"
 #include "jobs/status/status_doc.h"
 #include "lib/base/cleanup.h"

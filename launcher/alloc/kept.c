@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "jobs/derive/allocation.h"
+#include "jobs/derive/inventory/allocation.h"
 #include "jobs/derive/plan.h"
 #include "jobs/ranks/rankenv.h"
 #include "launcher/job/identity.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/derive/metadata.h"
+#include "jobs/derive/inventory/metadata.h"
 #include "launcher/job/private.h"
 #include "launcher/streams/framed.h"
 #include "lib/base/clock.h"

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "jobs/derive/inspector.h"
+#include "jobs/derive/variables/inspector.h"
 #include "jobs/preflight/fabric.h"
 #include "jobs/preflight/preflight.h"
 #include "jobs/profiles/profiles.h"

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "jobs/derive/allocation.h"
+#include "jobs/derive/inventory/allocation.h"
 #include "launcher/files/cluster_files.h"
 #include "launcher/plan/env_print.h"
 #include "launcher/files/profile_file.h"

@@ -7,7 +7,7 @@
 
 #include "jobs/manifests/extended_claim.h"
 #include "jobs/manifests/claims.h"
-#include "jobs/derive/cliques.h"
+#include "jobs/derive/placement/cliques.h"
 #include "jobs/spec/node_spread.h"
 #include "jobs/manifests/tolerations.h"
 #include "lib/base/cleanup.h"

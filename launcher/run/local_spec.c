@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "jobs/derive/inspector.h"
+#include "jobs/derive/variables/inspector.h"
 #include "jobs/ranks/rankenv.h"
 #include "jobs/spec/spec_words.h"
 #include "launcher/job/role_env.h"

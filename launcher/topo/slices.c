@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/derive/allocation.h"
-#include "jobs/derive/device.h"
+#include "jobs/derive/inventory/allocation.h"
+#include "jobs/derive/inventory/device.h"
 #include "lib/dra/slices.h"
 #include "launcher/files/cluster_files.h"
 #include "lib/base/cleanup.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/derive/pairing.h"
+#include "jobs/derive/pairing/pairing.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 
@@ -142,9 +142,9 @@ static uint8_t class_of(enum topo_path path)
     }
 }
 
-/* The best assignment (jobs/derive/pairing.h). Where there are several times as many NICs as GPUs,
- * each GPU is several rows, which gives it neighbours, as NCCL does (ncclTopoGetLocalNet). What is
- * farther than the GPU's nearest is left for others. */
+/* The best assignment (jobs/derive/pairing/pairing.h). Where there are several times as many NICs
+ * as GPUs, each GPU is several rows, which gives it neighbours, as NCCL does (ncclTopoGetLocalNet).
+ * What is farther than the GPU's nearest is left for others. */
 static void pair_best(struct pairing *p)
 {
     struct candidates c;

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "jobs/derive/warnings.h"
+#include "jobs/derive/warnings/warnings.h"
 #include "jobs/outcome/cause.h"
 #include "jobs/preflight/preflight.h"
 #include "jobs/status/reason.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Device metadata files (KEP-5304), by which drivers describe the devices of a claim to its
- * containers: their texts, for jobs/derive/metadata.h, which decodes them. */
+ * containers: their texts, for jobs/derive/inventory/metadata.h, which decodes them. */
 #ifndef DRARUN_INSPECT_DEVICE_METADATA_H
 #define DRARUN_INSPECT_DEVICE_METADATA_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A port of an RDMA device as JSON, of one shape in `drarun topo` and in probes
- * (jobs/derive/probe.h reads it): number, state, linkLayer, rateMbps, gids [index, address, type,
- * netdev]. null: not known. */
+ * (jobs/derive/inventory/probe.h reads it): number, state, linkLayer, rateMbps, gids [index,
+ * address, type, netdev]. null: not known. */
 #ifndef DRARUN_INSPECT_PORT_JSON_H
 #define DRARUN_INSPECT_PORT_JSON_H
 

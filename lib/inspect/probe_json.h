@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a machine, a pod or a captured tree shows, as the probe that a plan is derived from
- * (jobs/derive/probe.h, docs/design/011-derivation.md). */
+ * (jobs/derive/inventory/probe.h, docs/design/011-derivation.md). */
 #ifndef DRARUN_INSPECT_PROBE_JSON_H
 #define DRARUN_INSPECT_PROBE_JSON_H
 

@@ -3,8 +3,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "jobs/derive/device.h"
-#include "jobs/derive/metadata.h"
+#include "jobs/derive/inventory/device.h"
+#include "jobs/derive/inventory/metadata.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/derive/cliques.h"
+#include "jobs/derive/placement/cliques.h"
 #include "jobs/spec/k8s_name.h"
 #include "launcher/cluster/lead/private.h"
 #include "lib/base/cleanup.h"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "jobs/derive/allocation.h"
+#include "jobs/derive/inventory/allocation.h"
 #include "launcher/cluster/lead/private.h"
 #include "launcher/cluster/lead/request.h"
 #include "launcher/job/report.h"

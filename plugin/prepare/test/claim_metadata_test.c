@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "jobs/derive/metadata.h"
+#include "jobs/derive/inventory/metadata.h"
 #include "plugin/prepare/claim_metadata.h"
 
 static struct node_device nic(const char *name)

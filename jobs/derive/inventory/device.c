@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jobs/derive/inventory/device.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/derive/inventory/device_attributes.h"
+#include "jobs/derive/inventory/device_role.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+
+/* ---- values, which may have several names and domains ---- */
+
+/* The first of any domain; NULL. */
+static const char *any_text(const struct device_attributes *a, enum attribute_name name)
+{
+    const char *text = NULL;
+    for (size_t d = 0; d < DOMAIN_COUNT && !text; d++)
+        text = attribute_text(a, name, d);
+    return text;
+}
+
+static bool any_value(const struct device_attributes *a, enum attribute_name name)
+{
+    for (size_t d = 0; d < DOMAIN_COUNT; d++)
+        if (a->values[name][d])
+            return true;
+    return false;
+}
+
+static bool flag_of(const struct device_attributes *a, enum attribute_name name)
+{
+    for (size_t d = 0; d < DOMAIN_COUNT; d++)
+        if (a->values[name][d] && json_is_true(json_object_get(a->values[name][d], "bool")))
+            return true;
+    return false;
+}
+
+/* A list type holds several (gate DRAListTypeAttributes): the first stands for all. */
+static bool int_of(const json_t *value, int64_t *ret_number)
+{
+    const json_t *number = json_object_get(value, "int");
+    if (!number)
+        number = json_array_get(json_object_get(value, "ints"), 0);
+    if (!json_is_integer(number))
+        return false;
+    *ret_number = json_integer_value(number);
+    return true;
+}
+
+/* NULL, or the first of the names; -EINVAL when two keys disagree. */
+static int text_of(const struct device_attributes *a, const enum attribute_name list[],
+                   size_t count, const char **ret_text, struct drarun_error *err)
+{
+    const char *found = NULL, *found_name = NULL;
+    for (size_t n = 0; n < count; n++)
+        for (size_t d = 0; d < DOMAIN_COUNT; d++) {
+            const char *text = attribute_text(a, list[n], d);
+            if (!text)
+                continue;
+            if (found && strcasecmp(found, text) != 0)
+                return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
+                                  "device %s of %s: %s is %.80s but %s is %.80s", a->slice->name,
+                                  a->slice->driver, found_name, found, attribute_name_text(list[n]),
+                                  text);
+            if (!found) {
+                found = text;
+                found_name = attribute_name_text(list[n]);
+            }
+        }
+    *ret_text = found;
+    return 0;
+}
+
+static int number_of(const struct device_attributes *a, enum attribute_name name, int64_t max,
+                     int32_t *ret_number, struct drarun_error *err)
+{
+    bool known = false;
+    int64_t found = -1;
+    for (size_t d = 0; d < DOMAIN_COUNT; d++) {
+        int64_t number = 0;
+        if (!a->values[name][d] || !int_of(a->values[name][d], &number))
+            continue;
+        if (known && number != found)
+            return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
+                              "device %s of %s: %s is %lld in one domain and %lld in another",
+                              a->slice->name, a->slice->driver, attribute_name_text(name),
+                              (long long)found, (long long)number);
+        if (number < -1 || number > max)
+            return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
+                              "device %s of %s: %s: expected 0 to %lld, got %lld", a->slice->name,
+                              a->slice->driver, attribute_name_text(name), (long long)max,
+                              (long long)number);
+        known = true;
+        found = number;
+    }
+    *ret_number = (int32_t)found;
+    return 0;
+}
+
+/* ---- PCI ---- */
+
+uint64_t pci_parse(const char *text)
+{
+    unsigned domain = 0, bus = 0, slot = 0, function = 0;
+    int end = 0;
+    if (strlen(text) > 16 || strspn(text, "0123456789abcdefABCDEF:.") != strlen(text))
+        return PCI_NONE;
+    if (sscanf(text, "%x:%x:%x.%x%n", &domain, &bus, &slot, &function, &end) != 4) {
+        domain = 0;
+        if (sscanf(text, "%x:%x.%x%n", &bus, &slot, &function, &end) != 3)
+            return PCI_NONE;
+    }
+    if (text[end] != '\0' || bus > 0xff || slot > 0x1f || function > 7)
+        return PCI_NONE;
+    return (uint64_t)domain << 16 | bus << 8 | slot << 3 | function;
+}
+
+void pci_format(uint64_t pci, char *text, size_t size)
+{
+    snprintf(text, size, "%04llx:%02x:%02x.%x", (unsigned long long)(pci >> 16),
+             (unsigned)(pci >> 8) & 0xff, (unsigned)(pci >> 3) & 0x1f, (unsigned)pci & 7);
+}
+
+/* dranet up to 0.5 wrote the address in four parts. */
+static uint64_t pci_of_parts(const struct device_attributes *a)
+{
+    const char *parts[4];
+    char text[64];
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+        parts[i] = attribute_text(a, ATTRIBUTE_PCI_ADDRESS_DOMAIN + i, DOMAIN_DRANET);
+        if (!parts[i])
+            return PCI_NONE;
+    }
+    snprintf(text, sizeof text, "%.8s:%.2s:%.2s.%.1s", parts[0], parts[1], parts[2], parts[3]);
+    return pci_parse(text);
+}
+
+static int read_pci(const struct device_attributes *a, uint64_t *ret_pci, struct drarun_error *err)
+{
+    static const enum attribute_name list[] = {ATTRIBUTE_PCI_BUS_ID, ATTRIBUTE_PCIE_BUS_ID,
+                                               ATTRIBUTE_PCI_ADDRESS, ATTRIBUTE_PCI_ADDR};
+    const char *text = NULL;
+    int rc = text_of(a, list, ARRAY_LEN(list), &text, err);
+    if (rc < 0)
+        return rc;
+    uint64_t parts = pci_of_parts(a);
+    *ret_pci = text ? pci_parse(text) : parts;
+    if (text && *ret_pci == PCI_NONE)
+        return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
+                          "device %s of %s: \"%.40s\" is no PCI address (expected 0000:8f:00.0)",
+                          a->slice->name, a->slice->driver, text);
+    if (text && parts != PCI_NONE && parts != *ret_pci)
+        return error_kind(
+            err, DRARUN_ERR_SPEC, EINVAL,
+            "device %s of %s: pciAddress %.40s contradicts pciAddressBus and the like",
+            a->slice->name, a->slice->driver, text);
+    return 0;
+}
+
+/* ---- the device ---- */
+
+/* By what it publishes: a NIC is what has an attribute that only NICs have; then by its type, whose
+ * words are each driver's own; then by the driver's name. */
+static enum device_kind kind_of(const struct device_attributes *a)
+{
+    static const enum attribute_name of_nics[] = {ATTRIBUTE_RDMA,    ATTRIBUTE_RDMA_DEVICE,
+                                                  ATTRIBUTE_IF_NAME, ATTRIBUTE_RDMA_CAPABLE,
+                                                  ATTRIBUTE_MAC,     ATTRIBUTE_INTERFACE_NAME};
+    const char *type = attribute_text(a, ATTRIBUTE_TYPE, DOMAIN_DRIVER);
+    if (!type)
+        type = attribute_text(a, ATTRIBUTE_TYPE, DOMAIN_NVIDIA);
+    for (size_t i = 0; i < ARRAY_LEN(of_nics); i++)
+        if (any_value(a, of_nics[i]))
+            return DEVICE_NIC;
+    if (type && strcmp(type, "mig") == 0)
+        return DEVICE_MIG;
+    if (type && strcmp(type, "channel") == 0)
+        return DEVICE_CHANNEL;
+    if (type && device_role(type) != DEVICE_OTHER) /* "gpu", "amdgpu", "amdgpu-partition" */
+        return device_role(type);
+    /* a GPU that the driver gives to virtual machines, a compute domain's daemon */
+    if (type && (strcmp(type, "vfio") == 0 || strcmp(type, "daemon") == 0))
+        return DEVICE_OTHER;
+    if (attribute_text(a, ATTRIBUTE_UUID, DOMAIN_DRIVER) && !type)
+        return DEVICE_GPU;
+    enum device_kind kind = device_role(a->slice->driver);
+    return kind == DEVICE_CHANNEL ? DEVICE_OTHER : kind;
+}
+
+static void read_nic(const struct device_attributes *a, struct device *device)
+{
+    const char *encapsulation = any_text(a, ATTRIBUTE_ENCAPSULATION);
+    device->ibdev = any_text(a, ATTRIBUTE_RDMA_DEVICE);
+    device->ifname = any_text(a, ATTRIBUTE_IF_NAME);
+    if (!device->ifname)
+        device->ifname = any_text(a, ATTRIBUTE_INTERFACE_NAME);
+    device->rdma =
+        flag_of(a, ATTRIBUTE_RDMA) || flag_of(a, ATTRIBUTE_RDMA_CAPABLE) || device->ibdev;
+    device->encap_ib = encapsulation && strcmp(encapsulation, "infiniband") == 0;
+}
+
+int device_read(const struct slice_device *slice, struct device *ret_device,
+                struct drarun_error *err)
+{
+    static const enum attribute_name root[] = {ATTRIBUTE_PCIE_ROOT};
+    struct device_attributes a;
+    device_attributes_read(slice, &a);
+    struct device device = {.slice = slice, .name = slice->name, .kind = kind_of(&a)};
+    int rc = read_pci(&a, &device.pci, err);
+    if (rc == 0)
+        rc = text_of(&a, root, 1, &device.root, err);
+    if (rc == 0)
+        rc = number_of(&a, ATTRIBUTE_NUMA_NODE, 1023, &device.numa, err);
+    if (rc == 0)
+        rc = number_of(&a, ATTRIBUTE_INDEX, 1023, &device.index, err);
+    if (rc == 0 && device.index < 0)
+        rc = number_of(&a, ATTRIBUTE_MINOR, 1023, &device.index, err);
+    if (rc < 0)
+        return rc;
+    const char *mode = any_text(&a, ATTRIBUTE_ADDRESSING_MODE);
+    device.ats = mode && strcmp(mode, "ATS") == 0;
+    device.uuid = any_text(&a, ATTRIBUTE_UUID);
+    device.parent = any_text(&a, ATTRIBUTE_PARENT_UUID);
+    device.product = any_text(&a, ATTRIBUTE_PRODUCT_NAME);
+    if (device.kind == DEVICE_NIC)
+        read_nic(&a, &device);
+    if (device.kind == DEVICE_GPU || device.kind == DEVICE_MIG)
+        device.vendor = device_vendor(slice->driver);
+    *ret_device = device;
+    return 0;
+}
+
+static const char *either(const char *first, const char *second)
+{
+    return first ? first : second;
+}
+
+void device_fill(struct device *device, const struct device *other)
+{
+    if (device->kind == DEVICE_OTHER)
+        device->kind = other->kind;
+    if (device->pci == PCI_NONE)
+        device->pci = other->pci;
+    if (device->numa < 0)
+        device->numa = other->numa;
+    if (device->index < 0)
+        device->index = other->index;
+    device->root = either(device->root, other->root);
+    device->uuid = either(device->uuid, other->uuid);
+    device->parent = either(device->parent, other->parent);
+    device->product = either(device->product, other->product);
+    device->vendor = either(device->vendor, other->vendor);
+    device->ibdev = either(device->ibdev, other->ibdev);
+    device->ifname = either(device->ifname, other->ifname);
+    device->pod_name = either(device->pod_name, other->pod_name);
+    device->addressed |= other->addressed;
+    device->ats |= other->ats;
+    device->rdma |= other->rdma;
+    device->encap_ib |= other->encap_ib;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jobs/derive/variables/inspector.h"
+
+#include <string.h>
+
+#include "jobs/derive/plan_private.h"
+#include "lib/base/cleanup.h"
+
+#define LIBRARY "libnccl-profiler-inspector.so"
+#define PLUGIN "NCCL_PROFILER_PLUGIN"
+/* By itself it writes only where a communicator is torn down, which programs that are killed never
+ * do, and keeps the last 1024 collectives until then. */
+#define INTERVAL "NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS"
+#define INTERVAL_US "1000000"
+#define RULE "inspector"
+
+/* No package installs it: where the dynamic linker looks, and where images keep NCCL. */
+static const char *const folders[] = {"/usr/lib/x86_64-linux-gnu",
+                                      "/usr/lib/aarch64-linux-gnu",
+                                      "/usr/lib64",
+                                      "/usr/lib",
+                                      "/usr/local/lib",
+                                      "/usr/local/nccl/lib",
+                                      "/opt/nccl/lib"};
+
+void inspector_paths(char *const *user_env, struct strlist *paths)
+{
+    for (; user_env && *user_env; user_env++)
+        if (strncmp(*user_env, PLUGIN "=/", strlen(PLUGIN "=/")) == 0) {
+            strlist_add(paths, *user_env + strlen(PLUGIN "="));
+            return;
+        }
+    for (size_t i = 0; i < ARRAY_LEN(folders); i++)
+        strlist_addf(paths, "%s/" LIBRARY, folders[i]);
+}
+
+void inspector_env(const char *library, struct strlist *env)
+{
+    if (!env_get(env, PLUGIN))
+        strlist_addf(env, PLUGIN "=%s", library);
+    if (!env_get(env, INSPECTOR_ENABLE))
+        strlist_add(env, INSPECTOR_ENABLE "=1");
+    if (!env_get(env, INTERVAL))
+        strlist_add(env, INTERVAL "=" INTERVAL_US);
+}
+
+/* The first worker that says it has not; -1: all of them have, or do not say. */
+static int32_t lacking(const struct planning *p, const char *path)
+{
+    for (size_t w = 0; w < p->plan->worker_count; w++)
+        if (probe_file(&p->plan->workers[w].probe, path) == PROBE_NO)
+            return (int32_t)w;
+    return -1;
+}
+
+static bool is_probed(const struct planning *p)
+{
+    for (size_t w = 0; w < p->plan->worker_count; w++)
+        if (!p->plan->workers[w].probe.present || !p->plan->workers[w].probe.files)
+            return false;
+    return true;
+}
+
+void ncclenv_inspector(struct planning *p)
+{
+    struct strlist paths = STRLIST_INIT;
+    const char *found = NULL, *user = NULL;
+    int32_t worker = -1;
+    if (!p->in->inspector || !is_probed(p))
+        return;
+    inspector_paths(p->in->user_env, &paths);
+    for (size_t i = 0; i < paths.count && !found; i++) {
+        int32_t without = lacking(p, paths.items[i]);
+        worker = without > worker ? without : worker;
+        if (without < 0)
+            found = plan_text(p->plan, "%s", paths.items[i]);
+    }
+    if (!found)
+        warnings_add(&p->plan->warnings, WARN_INSPECTOR_MISSING, worker,
+                     "NCCL's inspector is off: the image has no " LIBRARY "%s%s; build it from "
+                     "NCCL's plugins/profiler/inspector into %s, or name its place: nccl: {env: "
+                     "{" PLUGIN ": /PATH}}",
+                     paths.count == 1 ? " at " : "", paths.count == 1 ? paths.items[0] : "",
+                     folders[ARRAY_LEN(folders) - 3]);
+    p->plan->pool.failed |= paths.failed;
+    strlist_done(&paths);
+    if (!found)
+        return;
+    if (!ncclenv_user(p, PLUGIN, &user))
+        ncclenv_set_own(p, &p->plan->env, PLUGIN, found, RULE, "every worker has it");
+    ncclenv_set_own(p, &p->plan->env, INSPECTOR_ENABLE, "1", RULE, found);
+    ncclenv_set_own(p, &p->plan->env, INTERVAL, INTERVAL_US, RULE, found);
+}
