@@ -62,8 +62,18 @@ struct plan_input {
     const uint32_t *rank_order; /* workers in the order of their ranks; NULL: by number */
 };
 
+enum plan_origin {                     /* what set a variable */
+                   PLAN_BY_COMMON = 1, /* the table's rows for every job */
+                   PLAN_BY_PROFILE,    /* the table's rows for the machine */
+                   PLAN_BY_SCRIPT,     /* the vendor's script in the pod */
+                   PLAN_BY_RULE,       /* a rule over the devices of this job */
+                   PLAN_BY_PLACE,      /* the place of a rank in the job */
+                   PLAN_BY_USER,
+};
+
 struct plan_var { /* borrowed or in the plan's pool */
     const char *name, *value;
+    enum plan_origin origin;
     const char *rule;   /* id in profiles.json, or the profile's name */
     const char *fact;   /* what was seen that made the rule hold */
     const char *reason; /* why the value is right */
@@ -170,6 +180,8 @@ void plan_join_done(struct plan *joined);
 json_t *plan_to_json(const struct plan *plan, bool explain);
 
 const struct plan_var *plan_vars_find(const struct plan_vars *vars, const char *name);
+/* Only a launcher knows the value: the place of a rank, and where rank 0 listens. */
+bool plan_var_is_of_job(const struct plan_var *var);
 
 /* The ports of a NIC that carry data, at most DATA_NIC_PORTS_MAX; 0: not known, so its first. */
 size_t plan_nic_ports(const struct plan_nic *nic, const struct topo_port **ret_ports);

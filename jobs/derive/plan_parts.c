@@ -48,6 +48,11 @@ const struct plan_var *plan_vars_find(const struct plan_vars *vars, const char *
     return NULL;
 }
 
+bool plan_var_is_of_job(const struct plan_var *var)
+{
+    return var->origin == PLAN_BY_PLACE || strncmp(var->name, "MASTER_", strlen("MASTER_")) == 0;
+}
+
 void plan_vars_set(struct plan_vars *vars, struct plan_var var)
 {
     struct plan_var *there = unconst(plan_vars_find(vars, var.name));

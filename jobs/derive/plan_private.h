@@ -84,6 +84,9 @@ bool ncclenv_ruled_out(struct planning *p, const char *name, const char *value);
 /* Sets a variable of one worker or rank, unless the user did: then says so where it differs. */
 void ncclenv_set_own(struct planning *p, struct plan_vars *vars, const char *name,
                      const char *value, const char *rule, const char *fact);
+/* The same for the place of a rank. */
+void ncclenv_set_place(struct planning *p, struct plan_vars *vars, const char *name,
+                       const char *value, const char *fact);
 
 /* inspector.c: NCCL's inspector, where every worker has its library. */
 void ncclenv_inspector(struct planning *p);

@@ -35,17 +35,11 @@ struct launch_plan {
 
 /* ---- environments ---- */
 
-/* Those that only a launcher can know. */
-static bool of_the_job(const struct plan_var *var)
-{
-    return strcmp(var->rule, "rank") == 0 || strncmp(var->name, "MASTER_", strlen("MASTER_")) == 0;
-}
-
 static void add_var(const struct plan_var *var, struct environment *env)
 {
-    if (strcmp(var->rule, "user") == 0)
+    if (var->origin == PLAN_BY_USER)
         strlist_addf(&env->set, "%s=%s", var->name, var->value);
-    else if (!of_the_job(var))
+    else if (!plan_var_is_of_job(var))
         strlist_addf(&env->defaults, "%s=%s", var->name, var->value);
 }
 
@@ -84,7 +78,7 @@ static bool is_common(const struct plans *plans, const struct plan_vars *(*of)(c
     for (size_t i = 0; i < plans->count; i++) {
         const struct plan_var *other = plan_vars_find(of(&plans->list[i]), var->name);
         if (!other || strcmp(other->value, var->value) != 0 ||
-            (strcmp(other->rule, "user") == 0) != (strcmp(var->rule, "user") == 0))
+            (other->origin == PLAN_BY_USER) != (var->origin == PLAN_BY_USER))
             return false;
     }
     return true;

@@ -3,12 +3,6 @@
 
 #include <string.h>
 
-/* Those that only a launcher can know. */
-static bool of_the_job(const struct plan_var *var)
-{
-    return strcmp(var->rule, "rank") == 0 || strncmp(var->name, "MASTER_", 7) == 0;
-}
-
 static void add_quoted(const char *value, struct buf *out)
 {
     buf_add_str(out, "'");
@@ -85,7 +79,7 @@ static void add_derived(const struct plan_vars *vars, struct buf *list)
 {
     for (size_t i = 0; i < vars->count; i++) {
         const struct plan_var *var = &vars->list[i];
-        if (!of_the_job(var) && printable_line(var->value) && strcmp(var->rule, "user") != 0)
+        if (!plan_var_is_of_job(var) && printable_line(var->value) && var->origin != PLAN_BY_USER)
             buf_printf(list, "%s=%s\n", var->name, var->value);
     }
 }
@@ -106,7 +100,8 @@ static void each(const struct plan_vars *vars, const struct plan_vars *but, bool
                  void *arg)
 {
     for (size_t i = 0; i < vars->count; i++)
-        if (!of_the_job(&vars->list[i]) && !(but && plan_vars_find(but, vars->list[i].name)))
+        if (!plan_var_is_of_job(&vars->list[i]) &&
+            !(but && plan_vars_find(but, vars->list[i].name)))
             fn(arg, &vars->list[i], prepend);
 }
 

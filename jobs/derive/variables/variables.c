@@ -169,7 +169,8 @@ static bool keeps_from_tcp(const struct planning *p, const char *name)
 }
 
 static void add_rows(struct planning *p, const json_t *rows, struct plan_vars *vars,
-                     const char *rule, const char *fact, const char *source)
+                     enum plan_origin origin, const char *rule, const char *fact,
+                     const char *source)
 {
     size_t i;
     json_t *row;
@@ -182,8 +183,13 @@ static void add_rows(struct planning *p, const json_t *rows, struct plan_vars *v
         const char *value = expand(p, value_text(row, "value"));
         if (json_is_true(json_object_get(row, "file")) && !file_there(p, name, value))
             continue;
-        plan_vars_set(vars, (struct plan_var){name, value, rule, fact, value_text(row, "reason"),
-                                              marked_source(p, row, own ? own : source)});
+        plan_vars_set(vars, (struct plan_var){.name = name,
+                                              .value = value,
+                                              .origin = origin,
+                                              .rule = rule,
+                                              .fact = fact,
+                                              .reason = value_text(row, "reason"),
+                                              .source = marked_source(p, row, own ? own : source)});
     }
 }
 
@@ -248,7 +254,6 @@ static void set_mnnvl(struct planning *p)
 {
     bool channels = true;
     const char *fact = "an IMEX channel in every worker, one nvidia.com/gpu.clique", *value = "1";
-    const char *reason = profile_rule(p->in->profiles, "mnnvl");
     if (!pairs_c2c(&p->plan->workers[0])) /* with or without NICs */
         return;
     for (size_t w = 0; w < p->plan->worker_count; w++)
@@ -264,12 +269,21 @@ static void set_mnnvl(struct planning *p)
         value = "2";
         fact = set_by_itself(p, cliques);
     }
-    plan_vars_set(&p->plan->env, (struct plan_var){"NCCL_MNNVL_ENABLE", value, "mnnvl", fact,
-                                                   reason, "NCCL src/mnnvl.cc"});
-    if (value[0] == '1')
-        plan_vars_set(&p->plan->env,
-                      (struct plan_var){"NCCL_CUMEM_ENABLE", "1", "mnnvl", fact,
-                                        "NVLink between nodes needs it", "NCCL src/mnnvl.cc"});
+    struct plan_var var = {
+        .name = "NCCL_MNNVL_ENABLE",
+        .value = value,
+        .origin = PLAN_BY_RULE,
+        .rule = "mnnvl",
+        .fact = fact,
+        .reason = profile_rule(p->in->profiles, "mnnvl"),
+        .source = "NCCL src/mnnvl.cc",
+    };
+    plan_vars_set(&p->plan->env, var);
+    if (value[0] != '1')
+        return;
+    var.name = "NCCL_CUMEM_ENABLE";
+    var.reason = "NVLink between nodes needs it";
+    plan_vars_set(&p->plan->env, var);
 }
 
 /* ---- the common environment ---- */
@@ -297,8 +311,14 @@ static void add_user(struct planning *p)
         if (ours && strcmp(ours->value, equals + 1) != 0)
             warnings_add(&p->plan->warnings, WARN_USER_OVERRIDES_PROFILE, WORKER_NONE,
                          "%s=%s (%s: %s)", name, equals + 1, ours->rule, ours->value);
-        plan_vars_set(&p->plan->env, (struct plan_var){name, equals + 1, "user", "set by the user",
-                                                       profile_rule(p->in->profiles, "user"), ""});
+        plan_vars_set(&p->plan->env,
+                      (struct plan_var){.name = name,
+                                        .value = equals + 1,
+                                        .origin = PLAN_BY_USER,
+                                        .rule = "user",
+                                        .fact = "set by the user",
+                                        .reason = profile_rule(p->in->profiles, "user"),
+                                        .source = ""});
     }
 }
 
@@ -328,11 +348,11 @@ void ncclenv_common(struct planning *p)
 {
     const struct profile *profile = p->plan->profile;
     compare_interfaces(p);
-    add_rows(p, p->in->profiles->common, &p->plan->env, "common", "every job", "");
-    add_rows(p, profile->variables, &p->plan->env, profile->name, p->plan->profile_fact,
-             profile->source);
-    add_rows(p, profile->prepend, &p->plan->prepend, profile->name, p->plan->profile_fact,
-             profile->source);
+    add_rows(p, p->in->profiles->common, &p->plan->env, PLAN_BY_COMMON, "common", "every job", "");
+    add_rows(p, profile->variables, &p->plan->env, PLAN_BY_PROFILE, profile->name,
+             p->plan->profile_fact, profile->source);
+    add_rows(p, profile->prepend, &p->plan->prepend, PLAN_BY_PROFILE, profile->name,
+             p->plan->profile_fact, profile->source);
     check_confirmation(p);
     p->plan->tcp_on_nics = tcp_on_nics(p->plan);
     set_mnnvl(p);
@@ -536,10 +556,10 @@ void ncclenv_worker(struct planning *p, uint32_t w)
     if (worker->gpu_count > 0 && visible_name(worker))
         ncclenv_set_own(p, &worker->env, visible_name(worker), visible_devices(p, worker),
                         "cuda-devices", "the claimed GPUs");
-    ncclenv_set_own(p, &worker->env, "RANK", plan_text(p->plan, "%u", worker->first_rank), "rank",
-                    "one rank a pod");
-    ncclenv_set_own(p, &worker->env, "WORLD_SIZE", plan_text(p->plan, "%u", p->plan->world_size),
-                    "rank", "one rank a pod");
+    ncclenv_set_place(p, &worker->env, "RANK", plan_text(p->plan, "%u", worker->first_rank),
+                      "one rank a pod");
+    ncclenv_set_place(p, &worker->env, "WORLD_SIZE", plan_text(p->plan, "%u", p->plan->world_size),
+                      "one rank a pod");
 }
 
 void ncclenv_ranks(struct planning *p, uint32_t w)
@@ -559,12 +579,12 @@ void ncclenv_ranks(struct planning *p, uint32_t w)
         struct plan_vars *vars = &worker->rank_env[g];
         const struct device *gpu = &worker->gpus[g].device;
         bool single = gpu->kind == DEVICE_MIG && gpu->uuid;
-        ncclenv_set_own(p, vars, "RANK", plan_text(p->plan, "%zu", worker->first_rank + g), "rank",
-                        "worker-major");
-        ncclenv_set_own(p, vars, "LOCAL_RANK", single ? "0" : plan_text(p->plan, "%zu", g), "rank",
-                        "place among the worker's GPUs");
-        ncclenv_set_own(p, vars, "WORLD_SIZE", world, "rank", "one rank a GPU");
-        ncclenv_set_own(p, vars, "LOCAL_WORLD_SIZE", size, "rank", "one rank a GPU");
+        ncclenv_set_place(p, vars, "RANK", plan_text(p->plan, "%zu", worker->first_rank + g),
+                          "worker-major");
+        ncclenv_set_place(p, vars, "LOCAL_RANK", single ? "0" : plan_text(p->plan, "%zu", g),
+                          "place among the worker's GPUs");
+        ncclenv_set_place(p, vars, "WORLD_SIZE", world, "one rank a GPU");
+        ncclenv_set_place(p, vars, "LOCAL_WORLD_SIZE", size, "one rank a GPU");
         if (visible_name(worker))
             ncclenv_set_own(p, vars, visible_name(worker), single ? gpu->uuid : all, "cuda-devices",
                             "the claimed GPUs");

@@ -24,9 +24,8 @@ static const char *shown(struct planning *p, const char *value)
 
 /* One line for a variable, however many workers and ranks have it. */
 static void differ(struct planning *p, const char *name, const char *script, const char *other,
-                   const char *rule, bool script_wins)
+                   const char *whose, bool script_wins)
 {
-    const char *whose = strcmp(rule, p->plan->profile->name) == 0 ? "table" : rule;
     const struct warnings *there = &p->plan->warnings;
     size_t length = strlen(name);
     for (size_t i = 0; i < there->count; i++)
@@ -37,6 +36,11 @@ static void differ(struct planning *p, const char *name, const char *script, con
     warnings_add(&p->plan->warnings, WARN_VENDOR_SCRIPT_DIFFERS, WORKER_NONE,
                  "%s: the script says %s, %s %s; the %s's is used", name, shown(p, script), whose,
                  shown(p, other), script_wins ? "script" : whose);
+}
+
+static const char *owner(const struct plan_var *var)
+{
+    return var->origin == PLAN_BY_PROFILE ? "table" : var->rule;
 }
 
 static void add_name(struct planning *p, struct buf *list, const char *name, const char *value)
@@ -58,12 +62,13 @@ static void say_list(struct planning *p, struct buf *list, const char *format)
 static struct plan_var var_of(struct planning *p, const struct probe *probe, const char *name,
                               const char *value)
 {
-    return (struct plan_var){name,
-                             value,
-                             RULE,
-                             plan_text(p->plan, "set by %s in the pod", probe->script),
-                             profile_rule(p->in->profiles, RULE),
-                             probe->script};
+    return (struct plan_var){.name = name,
+                             .value = value,
+                             .origin = PLAN_BY_SCRIPT,
+                             .rule = RULE,
+                             .fact = plan_text(p->plan, "set by %s in the pod", probe->script),
+                             .reason = profile_rule(p->in->profiles, RULE),
+                             .source = probe->script};
 }
 
 static void take(struct planning *p, const struct probe *probe, const char *name, const char *value,
@@ -72,11 +77,11 @@ static void take(struct planning *p, const struct probe *probe, const char *name
     struct plan_vars *env = &p->plan->env;
     const struct plan_var *there = plan_vars_find(env, name);
     bool same = there && strcmp(there->value, value) == 0;
-    bool wins = !there || (there->rule == p->plan->profile->name && p->plan->profile->script_wins);
+    bool wins = !there || (there->origin == PLAN_BY_PROFILE && p->plan->profile->script_wins);
     if (!there)
         add_name(p, added, name, value);
     else if (!same)
-        differ(p, name, value, there->value, there->rule, wins);
+        differ(p, name, value, there->value, owner(there), wins);
     if (wins)
         plan_vars_set(env, var_of(p, probe, name, value));
 }
@@ -111,7 +116,7 @@ static void take_list(struct planning *p, const struct probe *probe, const char 
         buf_add_str(&ours, table->value);
     bool more = join(&ours, value);
     if (more && table)
-        differ(p, LIST, value, table->value, table->rule, true);
+        differ(p, LIST, value, table->value, owner(table), true);
     join(&joined, value);
     if (table)
         join(&joined, table->value);
@@ -145,7 +150,7 @@ static void drop_rest(struct planning *p, const json_t *script)
     struct buf dropped = BUF_INIT;
     for (size_t i = env->count; i-- > 0;) {
         const struct plan_var *var = &env->list[i];
-        if (var->rule != p->plan->profile->name || json_object_get(script, var->name) ||
+        if (var->origin != PLAN_BY_PROFILE || json_object_get(script, var->name) ||
             kept(p->plan->profile, var->name))
             continue;
         add_name(p, &dropped, var->name, var->value);
@@ -210,6 +215,6 @@ void ncclenv_script(struct planning *p)
 void ncclenv_script_loses(struct planning *p, const char *name, const char *value, const char *rule)
 {
     const struct plan_var *there = plan_vars_find(&p->plan->env, name);
-    if (there && strcmp(there->rule, RULE) == 0 && strcmp(there->value, value) != 0)
+    if (there && there->origin == PLAN_BY_SCRIPT && strcmp(there->value, value) != 0)
         differ(p, name, there->value, value, rule, false);
 }

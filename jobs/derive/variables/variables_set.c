@@ -63,9 +63,9 @@ bool ncclenv_ruled_out(struct planning *p, const char *name, const char *value)
     return true;
 }
 
-void ncclenv_set_own(struct planning *p, struct plan_vars *vars, const char *name,
-                     const char *value, const char *rule, const char *fact)
+static void set(struct planning *p, struct plan_vars *vars, const struct plan_var *var)
 {
+    const char *name = var->name, *value = var->value;
     const char *user = NULL;
     if (ncclenv_user(p, name, &user)) {
         if (strcmp(user, value) != 0)
@@ -74,8 +74,34 @@ void ncclenv_set_own(struct planning *p, struct plan_vars *vars, const char *nam
     }
     if (ncclenv_ruled_out(p, name, value))
         return;
-    ncclenv_script_loses(p, name, value, rule);
-    plan_vars_set(vars,
-                  (struct plan_var){name, value, rule, fact, profile_rule(p->in->profiles, rule),
-                                    "docs/design/011-derivation.md"});
+    ncclenv_script_loses(p, name, value, var->rule);
+    plan_vars_set(vars, *var);
+}
+
+static struct plan_var var_of(const struct planning *p, enum plan_origin origin, const char *rule)
+{
+    return (struct plan_var){.origin = origin,
+                             .rule = rule,
+                             .reason = profile_rule(p->in->profiles, rule),
+                             .source = "docs/design/011-derivation.md"};
+}
+
+void ncclenv_set_own(struct planning *p, struct plan_vars *vars, const char *name,
+                     const char *value, const char *rule, const char *fact)
+{
+    struct plan_var var = var_of(p, PLAN_BY_RULE, rule);
+    var.name = name;
+    var.value = value;
+    var.fact = fact;
+    set(p, vars, &var);
+}
+
+void ncclenv_set_place(struct planning *p, struct plan_vars *vars, const char *name,
+                       const char *value, const char *fact)
+{
+    struct plan_var var = var_of(p, PLAN_BY_PLACE, "rank");
+    var.name = name;
+    var.value = value;
+    var.fact = fact;
+    set(p, vars, &var);
 }

@@ -20,11 +20,13 @@ struct parts {
     struct rankmap map;
 };
 
-static void add(struct plan_vars *vars, const char *name, const char *value, const char *rule)
+static void add(struct plan_vars *vars, const char *name, const char *value,
+                enum plan_origin origin)
 {
     vars->list = realloc(vars->list, (vars->count + 1) * sizeof *vars->list);
     assert_non_null(vars->list);
-    vars->list[vars->count++] = (struct plan_var){name, value, rule, "fact", "reason", "source"};
+    vars->list[vars->count++] =
+        (struct plan_var){name, value, origin, "rule", "fact", "reason", "source"};
 }
 
 static void fill(struct parts *p, uint32_t ranks)
@@ -41,17 +43,17 @@ static void fill(struct parts *p, uint32_t ranks)
     p->workers[1].rank_env = p->mig_env;
     p->gpus[0].cpus = "0-3";
     p->gpus[1].cpus = "4-7";
-    add(&p->plan.env, "NCCL_NET", "IB", "profile");
-    add(&p->plan.env, "NCCL_DEBUG", "INFO", "user");
-    add(&p->plan.env, "MASTER_ADDR", "w-0", "profile");
-    add(&p->plan.prepend, "LD_LIBRARY_PATH", "/usr/local/gib/lib64", "profile");
-    add(&p->workers[0].env, "NCCL_IB_HCA", "=mlx5_0:1", "hca-list");
+    add(&p->plan.env, "NCCL_NET", "IB", PLAN_BY_PROFILE);
+    add(&p->plan.env, "NCCL_DEBUG", "INFO", PLAN_BY_USER);
+    add(&p->plan.env, "MASTER_ADDR", "w-0", PLAN_BY_PROFILE);
+    add(&p->plan.prepend, "LD_LIBRARY_PATH", "/usr/local/gib/lib64", PLAN_BY_PROFILE);
+    add(&p->workers[0].env, "NCCL_IB_HCA", "=mlx5_0:1", PLAN_BY_RULE);
     for (int i = 0; i < 2; i++) {
-        add(&p->rank_env[i], "RANK", i ? "1" : "0", "rank");
-        add(&p->rank_env[i], "LOCAL_RANK", i ? "1" : "0", "rank");
-        add(&p->rank_env[i], "CUDA_VISIBLE_DEVICES", "0,1", "cuda-devices");
+        add(&p->rank_env[i], "RANK", i ? "1" : "0", PLAN_BY_PLACE);
+        add(&p->rank_env[i], "LOCAL_RANK", i ? "1" : "0", PLAN_BY_PLACE);
+        add(&p->rank_env[i], "CUDA_VISIBLE_DEVICES", "0,1", PLAN_BY_RULE);
     }
-    add(&p->mig_env[0], "LOCAL_RANK", "0", "rank");
+    add(&p->mig_env[0], "LOCAL_RANK", "0", PLAN_BY_PLACE);
     const uint32_t counts[] = {ranks};
     assert_int_equal(rankmap_build(counts, 1, 3, 2, &p->map, &err), 0);
 }
@@ -138,7 +140,7 @@ static void what_plans_say_apart(void **state)
     fill(&second, 5);
     first.plan.worker_count = 1;
     second.plan.worker_count = 2;
-    add(&first.plan.env, "NCCL_SOCKET_IFNAME", "eth0", "rule");
+    add(&first.plan.env, "NCCL_SOCKET_IFNAME", "eth0", PLAN_BY_RULE);
     second.plan.env.list[0].value = "Socket";
     second.plan.prepend.list[0].value = "/other";
     const struct plan both[] = {first.plan, second.plan};
