@@ -284,14 +284,24 @@ static void add_jax(struct strlist *env, const struct rankmap *map, const struct
     set_number(env, "JAX_PROCESS_ID", place->rank);
 }
 
+void rankenv_torch(const struct rank_place *place, uint32_t ranks,
+                   struct rankenv_number ret_numbers[RANKENV_TORCH_COUNT])
+{
+    ret_numbers[RANKENV_RANK] = (struct rankenv_number){"RANK", place->rank};
+    ret_numbers[RANKENV_WORLD_SIZE] = (struct rankenv_number){"WORLD_SIZE", ranks};
+    ret_numbers[RANKENV_LOCAL_RANK] = (struct rankenv_number){"LOCAL_RANK", place->local_rank};
+    ret_numbers[RANKENV_LOCAL_WORLD_SIZE] =
+        (struct rankenv_number){"LOCAL_WORLD_SIZE", place->local_size};
+}
+
 /* torch.distributed's env:// and what trainers read beside it. */
 static void add_torch(struct strlist *env, const struct rankenv_job *job, const struct rankmap *map,
                       const struct rank_place *place)
 {
-    set_number(env, "RANK", place->rank);
-    set_number(env, "WORLD_SIZE", map->ranks);
-    set_number(env, "LOCAL_RANK", place->local_rank);
-    set_number(env, "LOCAL_WORLD_SIZE", place->local_size);
+    struct rankenv_number numbers[RANKENV_TORCH_COUNT];
+    rankenv_torch(place, map->ranks, numbers);
+    for (size_t i = 0; i < RANKENV_TORCH_COUNT; i++)
+        set_number(env, numbers[i].name, numbers[i].value);
     set_number(env, "GROUP_RANK", nodes_below(map, place->worker));
     default_text(env, "MASTER_ADDR", job->master_addr);
     default_number(env, "MASTER_PORT", job->master_port);

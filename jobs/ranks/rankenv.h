@@ -41,6 +41,25 @@ struct rankenv_job {
 void rankenv_add(struct strlist *env, const struct rankenv_job *job, const struct rankmap *map,
                  const struct rank_place *place);
 
+/* What torch.distributed calls the place of a rank. */
+enum rankenv_torch {
+    RANKENV_RANK,
+    RANKENV_WORLD_SIZE,
+    RANKENV_LOCAL_RANK,
+    RANKENV_LOCAL_WORLD_SIZE,
+    RANKENV_TORCH_COUNT,
+};
+
+struct rankenv_number {
+    const char *name;
+    uint32_t value;
+};
+
+/* The place of a rank in these variables, of a job with so many ranks: what rankenv_add sets, and
+ * what a plan says before there is a job. */
+void rankenv_torch(const struct rank_place *place, uint32_t ranks,
+                   struct rankenv_number ret_numbers[RANKENV_TORCH_COUNT]);
+
 /* As env_default, and noted in DRARUN_DEFAULTS, so that a drarun that this rank starts does not
  * take the value for the user's. */
 void rankenv_default(struct strlist *env, const char *name, const char *format, ...)

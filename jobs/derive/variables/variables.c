@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "jobs/derive/plan_private.h"
+#include "jobs/ranks/rankenv.h"
 #include "lib/base/cleanup.h"
 #include "lib/doc/value.h"
 
@@ -538,6 +539,38 @@ static void set_own_interface(struct planning *p, struct plan_worker *worker)
     set_own_rows(p, worker, p->plan->profile->variables);
 }
 
+/* ---- the place of a rank ---- */
+
+struct place_row {
+    enum rankenv_torch number;
+    const char *fact;
+};
+
+static const struct place_row one_a_pod[] = {
+    {RANKENV_RANK, "one rank a pod"},
+    {RANKENV_WORLD_SIZE, "one rank a pod"},
+};
+
+static const struct place_row one_a_gpu[] = {
+    {RANKENV_RANK, "worker-major"},
+    {RANKENV_LOCAL_RANK, "place among the worker's GPUs"},
+    {RANKENV_WORLD_SIZE, "one rank a GPU"},
+    {RANKENV_LOCAL_WORLD_SIZE, "one rank a GPU"},
+};
+
+/* As the agent will set it (jobs/ranks/rankenv.h). */
+static void set_place(struct planning *p, struct plan_vars *vars, const struct rank_place *place,
+                      const struct place_row *rows, size_t count)
+{
+    struct rankenv_number numbers[RANKENV_TORCH_COUNT];
+    rankenv_torch(place, p->plan->world_size, numbers);
+    for (size_t i = 0; i < count; i++) {
+        const struct rankenv_number *number = &numbers[rows[i].number];
+        ncclenv_set_place(p, vars, number->name, plan_text(p->plan, "%u", number->value),
+                          rows[i].fact);
+    }
+}
+
 void ncclenv_worker(struct planning *p, uint32_t w)
 {
     struct plan_worker *worker = &p->plan->workers[w];
@@ -556,18 +589,14 @@ void ncclenv_worker(struct planning *p, uint32_t w)
     if (worker->gpu_count > 0 && visible_name(worker))
         ncclenv_set_own(p, &worker->env, visible_name(worker), visible_devices(p, worker),
                         "cuda-devices", "the claimed GPUs");
-    ncclenv_set_place(p, &worker->env, "RANK", plan_text(p->plan, "%u", worker->first_rank),
-                      "one rank a pod");
-    ncclenv_set_place(p, &worker->env, "WORLD_SIZE", plan_text(p->plan, "%u", p->plan->world_size),
-                      "one rank a pod");
+    const struct rank_place place = {.rank = worker->first_rank, .worker = w, .local_size = 1};
+    set_place(p, &worker->env, &place, one_a_pod, ARRAY_LEN(one_a_pod));
 }
 
 void ncclenv_ranks(struct planning *p, uint32_t w)
 {
     struct plan_worker *worker = &p->plan->workers[w];
     const char *all = visible_devices(p, worker);
-    const char *size = plan_text(p->plan, "%zu", worker->gpu_count);
-    const char *world = plan_text(p->plan, "%u", p->plan->world_size);
     if (p->plan->per_pod || worker->gpu_count == 0)
         return;
     worker->rank_env = calloc(worker->gpu_count, sizeof *worker->rank_env);
@@ -579,12 +608,13 @@ void ncclenv_ranks(struct planning *p, uint32_t w)
         struct plan_vars *vars = &worker->rank_env[g];
         const struct device *gpu = &worker->gpus[g].device;
         bool single = gpu->kind == DEVICE_MIG && gpu->uuid;
-        ncclenv_set_place(p, vars, "RANK", plan_text(p->plan, "%zu", worker->first_rank + g),
-                          "worker-major");
-        ncclenv_set_place(p, vars, "LOCAL_RANK", single ? "0" : plan_text(p->plan, "%zu", g),
-                          "place among the worker's GPUs");
-        ncclenv_set_place(p, vars, "WORLD_SIZE", world, "one rank a GPU");
-        ncclenv_set_place(p, vars, "LOCAL_WORLD_SIZE", size, "one rank a GPU");
+        const struct rank_place place = {
+            .rank = worker->first_rank + (uint32_t)g,
+            .worker = w,
+            .local_rank = single ? 0 : (uint32_t)g, /* it sees its device alone */
+            .local_size = (uint32_t)worker->gpu_count,
+        };
+        set_place(p, vars, &place, one_a_gpu, ARRAY_LEN(one_a_gpu));
         if (visible_name(worker))
             ncclenv_set_own(p, vars, visible_name(worker), single ? gpu->uuid : all, "cuda-devices",
                             "the claimed GPUs");
