@@ -41,6 +41,7 @@ void plan_done(struct plan *plan)
 }
 
 DEFINE_CLEANUP(struct plan, plan_done)
+DEFINE_CLEANUP(struct plan_notes, plan_notes_done)
 
 /* ---- steps ---- */
 
@@ -62,11 +63,11 @@ static int read_workers(struct planning *p, struct drarun_error *err)
             return rc;
         if (w == 0) {
             p->plan->profile = profile;
-            p->plan->profile_fact = plan_text(p->plan, "%s", fact);
+            p->plan->profile_fact = plan_notes_text(p->notes, "%s", fact);
         } else if (profile != p->plan->profile) {
-            return plan_refuse(p->plan, WARN_MIXED_PROFILES, (int32_t)w,
-                               "worker 0 is of profile %s, worker %u of %s (%s)",
-                               p->plan->profile->name, w, profile->name, fact);
+            return plan_notes_refuse(p->notes, WARN_MIXED_PROFILES, (int32_t)w,
+                                     "worker 0 is of profile %s, worker %u of %s (%s)",
+                                     p->plan->profile->name, w, profile->name, fact);
         }
     }
     return 0;
@@ -105,13 +106,13 @@ static void warn_rails(struct planning *p)
         struct buf other = BUF_INIT;
         rails_text(&p->plan->workers[w], &other);
         if (strcmp(first.data ? first.data : "", other.data ? other.data : "") != 0)
-            warnings_add(&p->plan->warnings, WARN_RAIL_MISMATCH, (int32_t)w,
+            warnings_add(&p->notes->warnings, WARN_RAIL_MISMATCH, (int32_t)w,
                          "rails per local rank %s differ from worker 0's %s",
                          other.data ? other.data : "", first.data ? first.data : "");
-        p->plan->warnings.failed |= other.failed;
+        p->notes->warnings.failed |= other.failed;
         buf_done(&other);
     }
-    p->plan->warnings.failed |= first.failed;
+    p->notes->warnings.failed |= first.failed;
     buf_done(&first);
 }
 
@@ -121,10 +122,10 @@ static void warn_uneven(struct planning *p)
     for (size_t w = 1; w < p->plan->worker_count; w++) {
         const struct plan_worker *other = &p->plan->workers[w];
         if (other->gpu_count != first->gpu_count)
-            warnings_add(&p->plan->warnings, WARN_UNEVEN_GPUS, (int32_t)w,
+            warnings_add(&p->notes->warnings, WARN_UNEVEN_GPUS, (int32_t)w,
                          "%zu GPUs, worker 0 has %zu", other->gpu_count, first->gpu_count);
         if (other->nic_count != first->nic_count)
-            warnings_add(&p->plan->warnings, WARN_UNEVEN_NICS, (int32_t)w,
+            warnings_add(&p->notes->warnings, WARN_UNEVEN_NICS, (int32_t)w,
                          "%zu NICs, worker 0 has %zu", other->nic_count, first->nic_count);
     }
 }
@@ -134,9 +135,9 @@ static void warn_unpaired(struct planning *p, const struct plan_worker *worker)
 {
     bool claimed = worker->unread_gpus > 0;
     enum warning_code code = claimed ? WARN_GPUS_UNKNOWN : WARN_GPUS_BY_DEVICE_PLUGIN;
-    if (warnings_have(&p->plan->warnings, code, WORKER_NONE))
+    if (warnings_have(&p->notes->warnings, code, WORKER_NONE))
         return;
-    warnings_add(&p->plan->warnings, code, WORKER_NONE, "%s",
+    warnings_add(&p->notes->warnings, code, WORKER_NONE, "%s",
                  claimed ? "the pod shows more GPUs than its claims hold, and which are its own is "
                            "not known without ResourceSlices (drarun install --cluster-role): none "
                            "is paired with a NIC"
@@ -153,7 +154,7 @@ static void warn_plugin(struct planning *p)
             continue;
         warn_unpaired(p, worker);
         if (worker->nic_count < worker->plugin_gpus)
-            warnings_add(&p->plan->warnings, WARN_FEWER_NICS_THAN_GPUS, (int32_t)w,
+            warnings_add(&p->notes->warnings, WARN_FEWER_NICS_THAN_GPUS, (int32_t)w,
                          "%zu NICs for %u GPUs", worker->nic_count, worker->plugin_gpus);
     }
 }
@@ -175,7 +176,7 @@ static void warn_same_node(struct planning *p)
     size_t count = 0, first = 0;
     cleanup_free struct placed *placed = calloc(p->plan->worker_count, sizeof *placed);
     if (!placed) {
-        p->plan->warnings.failed = true;
+        p->notes->warnings.failed = true;
         return;
     }
     for (uint32_t w = 0; w < p->plan->worker_count; w++)
@@ -186,7 +187,7 @@ static void warn_same_node(struct planning *p)
         if (strcmp(placed[i].node, placed[first].node) != 0)
             first = i;
         else
-            warnings_add(&p->plan->warnings, WARN_SAME_NODE_PODS, (int32_t)placed[i].worker,
+            warnings_add(&p->notes->warnings, WARN_SAME_NODE_PODS, (int32_t)placed[i].worker,
                          "shares its node with worker %u; NCCL takes the pods for different hosts "
                          "(no NVLink between them): one larger pod would be faster",
                          placed[first].worker);
@@ -223,8 +224,7 @@ static int derive(struct planning *p, struct drarun_error *err)
 
 static bool out_of_memory(const struct plan *plan)
 {
-    bool failed = plan->pool.failed || plan->warnings.failed || plan->env.failed ||
-                  plan->prepend.failed || (plan->refusal.code && !plan->refusal.detail);
+    bool failed = plan->env.failed || plan->prepend.failed;
     for (size_t w = 0; w < plan->worker_count; w++)
         failed |= plan->workers[w].env.failed;
     return failed;
@@ -277,8 +277,10 @@ struct plan_input plan_input_of(const struct job_spec *spec, const struct spec_r
 int plan_build(const struct plan_input *in, struct plan *ret_plan, struct drarun_error *err)
 {
     struct plan plan = {.score = -1};
+    struct plan_notes notes = {0};
+    CLEANUP(plan_notes_donep) struct plan_notes *undo_notes = &notes;
     CLEANUP(plan_donep) struct plan *undo = &plan;
-    struct planning p = {.in = in, .plan = &plan};
+    struct planning p = {.in = in, .plan = &plan, .notes = &notes};
     if (in->worker_count == 0 || in->worker_count > PLAN_WORKERS_MAX)
         return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "a plan has 1 to %u workers, not %zu",
                           PLAN_WORKERS_MAX, in->worker_count);
@@ -296,10 +298,14 @@ int plan_build(const struct plan_input *in, struct plan *ret_plan, struct drarun
     }
     if (rc < 0)
         return rc;
-    warnings_sort(&plan.warnings);
-    if (out_of_memory(&plan))
+    warnings_sort(&notes.warnings);
+    if (plan_notes_failed(&notes) || out_of_memory(&plan))
         return error_set(err, ENOMEM, "plan: out of memory");
+    plan.warnings = notes.warnings;
+    plan.refusal = notes.refusal;
+    plan.pool = notes.pool;
     undo = NULL;
+    undo_notes = NULL;
     *ret_plan = plan;
     return 0;
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the steps of a plan add to it, and read of it. */
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,35 +8,6 @@
 #include "jobs/derive/plan_private.h"
 #include "lib/base/error.h"
 #include "lib/base/unconst.h"
-
-const char *plan_text(struct plan *plan, const char *format, ...)
-{
-    char *text = NULL;
-    va_list args;
-    va_start(args, format);
-    int n = vasprintf(&text, format, args);
-    va_end(args);
-    if (n < 0) {
-        plan->pool.failed = true;
-        return "";
-    }
-    strlist_add(&plan->pool, text);
-    free(text);
-    return plan->pool.failed ? "" : plan->pool.items[plan->pool.count - 1];
-}
-
-int plan_refuse(struct plan *plan, enum warning_code code, int32_t worker, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    char *detail = NULL;
-    if (vasprintf(&detail, format, args) < 0)
-        detail = NULL;
-    va_end(args);
-    free(plan->refusal.detail);
-    plan->refusal = (struct warning){code, worker, detail};
-    return 1;
-}
 
 const struct plan_var *plan_vars_find(const struct plan_vars *vars, const char *name)
 {

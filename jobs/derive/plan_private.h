@@ -5,22 +5,18 @@
 
 #include "jobs/derive/inventory/allocation.h"
 #include "jobs/derive/plan.h"
+#include "jobs/derive/warnings/plan_notes.h"
 
 struct planning {
     const struct plan_input *in;
     struct plan *plan;
+    struct plan_notes *notes;      /* of the plan, until it is built */
     const struct plan_worker *own; /* whose rows are expanded; NULL: those of all workers */
     const char *interface;         /* of the default route of a worker that shows one; NULL */
     bool interfaces_differ;        /* two workers show different ones */
 };
 
-/* plan_parts.c: a text that lives as long as the plan; "" when out of memory (plan->pool.failed).
- */
-const char *plan_text(struct plan *plan, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-/* Ends the plan with this refusal; returns 1, which stops the steps without being an error. */
-int plan_refuse(struct plan *plan, enum warning_code code, int32_t worker, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
+/* plan_parts.c. */
 /* Adds or replaces. */
 void plan_vars_set(struct plan_vars *vars, struct plan_var var);
 void plan_vars_drop(struct plan_vars *vars, const char *name);

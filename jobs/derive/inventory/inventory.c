@@ -19,8 +19,8 @@ static int missing_device(struct planning *p, uint32_t w, const struct allocatio
     const char *why = !pool                         ? "no slice of that pool was given"
                       : slice_pool_incomplete(pool) ? "slices of the pool are missing"
                                                     : "the pool's newest generation has none such";
-    return plan_refuse(p->plan, WARN_DEVICE_NOT_IN_SLICES, (int32_t)w, "%s/%s/%s: %s", r->driver,
-                       r->pool, r->device, why);
+    return plan_notes_refuse(p->notes, WARN_DEVICE_NOT_IN_SLICES, (int32_t)w, "%s/%s/%s: %s",
+                             r->driver, r->pool, r->device, why);
 }
 
 /* A driver's own word for what its device is stands, also where it is none that we know. */
@@ -33,8 +33,8 @@ static void add_unknown(struct planning *p, struct plan_worker *worker,
                         const struct allocation_result *r)
 {
     const char *before = worker->unknown ? worker->unknown : "";
-    worker->unknown =
-        plan_text(p->plan, "%s%s%s of %s", before, before[0] ? ", " : "", r->device, r->driver);
+    worker->unknown = plan_notes_text(p->notes, "%s%s%s of %s", before, before[0] ? ", " : "",
+                                      r->device, r->driver);
 }
 
 static int add_allocation(struct planning *p, uint32_t w, const struct allocation *a,
@@ -153,7 +153,7 @@ static int check_mig(struct planning *p, uint32_t w)
     struct plan_worker *worker = &p->plan->workers[w];
     if (!worker->mig)
         return 0;
-    warnings_add(&p->plan->warnings, WARN_MIG_NO_P2P, (int32_t)w,
+    warnings_add(&p->notes->warnings, WARN_MIG_NO_P2P, (int32_t)w,
                  "MIG devices: no NVLink or P2P between slices; each rank sees one of them");
     for (size_t i = 0; i < worker->gpu_count; i++)
         for (size_t j = i + 1; j < worker->gpu_count; j++) {
@@ -161,10 +161,11 @@ static int check_mig(struct planning *p, uint32_t w)
             const char *parent = a->parent ? a->parent : a->uuid;
             const char *other = b->parent ? b->parent : b->uuid;
             if (parent && other && strcmp(parent, other) == 0)
-                return plan_refuse(p->plan, WARN_MIG_SAME_PARENT, (int32_t)w,
-                                   "%s and %s are of one GPU: NCCL refuses both in a communicator "
-                                   "(\"Duplicate GPU detected\")",
-                                   a->name, b->name);
+                return plan_notes_refuse(
+                    p->notes, WARN_MIG_SAME_PARENT, (int32_t)w,
+                    "%s and %s are of one GPU: NCCL refuses both in a communicator "
+                    "(\"Duplicate GPU detected\")",
+                    a->name, b->name);
         }
     return 0;
 }
@@ -191,22 +192,24 @@ static int refuse_no_gpu(struct planning *p, uint32_t w)
     uint32_t claimed = p->plan->workers[w].unread_gpus;
     const char *unknown = p->plan->workers[w].unknown;
     if (claimed == 0 && unknown)
-        return plan_refuse(p->plan, WARN_NO_GPU, (int32_t)w,
-                           "the claims hold %s, and neither attributes nor the request's name say "
-                           "that it is a GPU: call the request gpu",
-                           unknown);
+        return plan_notes_refuse(
+            p->notes, WARN_NO_GPU, (int32_t)w,
+            "the claims hold %s, and neither attributes nor the request's name say "
+            "that it is a GPU: call the request gpu",
+            unknown);
     struct buf others = BUF_INIT;
     add_others(&p->plan->workers[w], &others);
     if (others.len) {
-        plan_refuse(p->plan, WARN_NO_GPU, (int32_t)w,
-                    "the pod shows accelerators that NCCL and RCCL do not drive: %s", others.data);
+        plan_notes_refuse(p->notes, WARN_NO_GPU, (int32_t)w,
+                          "the pod shows accelerators that NCCL and RCCL do not drive: %s",
+                          others.data);
         buf_done(&others);
         return 1;
     }
     if (claimed == 0)
-        return plan_refuse(p->plan, WARN_NO_GPU, (int32_t)w, "the claims hold no GPU");
-    return plan_refuse(
-        p->plan, WARN_NO_GPU, (int32_t)w,
+        return plan_notes_refuse(p->notes, WARN_NO_GPU, (int32_t)w, "the claims hold no GPU");
+    return plan_notes_refuse(
+        p->notes, WARN_NO_GPU, (int32_t)w,
         "the pod shows none of the %u GPUs that its claims hold: does the container "
         "list its claim, and does the node have NVIDIA's container toolkit with CDI?",
         claimed);
@@ -229,12 +232,12 @@ static void warn_vendor(struct planning *p, uint32_t w)
     if (worker->gpu_count == 0)
         add_others(worker, &others);
     if (others.len)
-        warnings_add(&p->plan->warnings, WARN_GPU_VENDOR, (int32_t)w,
+        warnings_add(&p->notes->warnings, WARN_GPU_VENDOR, (int32_t)w,
                      "accelerators: %s; they are not used, since NCCL and RCCL drive those of "
                      "NVIDIA and AMD",
                      others.data);
     else if (vendor && strcmp(vendor, "AMD") == 0)
-        warnings_add(&p->plan->warnings, WARN_GPU_VENDOR, (int32_t)w,
+        warnings_add(&p->notes->warnings, WARN_GPU_VENDOR, (int32_t)w,
                      "%zu GPUs of AMD: paired with NICs as NCCL would; RCCL's own choice and its "
                      "GPUDirect RDMA are not modelled%s",
                      worker->gpu_count,
@@ -244,11 +247,11 @@ static void warn_vendor(struct planning *p, uint32_t w)
                          : "; ROCm's order of them is not known (/sys/class/kfd), and it is taken "
                            "for that of their addresses");
     else if (vendor && strcmp(vendor, "NVIDIA") != 0)
-        warnings_add(&p->plan->warnings, WARN_GPU_VENDOR, (int32_t)w,
+        warnings_add(&p->notes->warnings, WARN_GPU_VENDOR, (int32_t)w,
                      "%zu GPUs of %s: neither NCCL nor RCCL drives them; no variable chooses a "
                      "rank's GPU",
                      worker->gpu_count, vendor);
-    p->plan->pool.failed |= others.failed;
+    p->notes->pool.failed |= others.failed;
     buf_done(&others);
 }
 
@@ -372,8 +375,8 @@ static const char *tcp_interfaces(struct planning *p, const struct plan_worker *
             buf_printf(&names, "%s%s", names.len ? "," : "", d->pod_name);
     }
     if (names.len)
-        text = plan_text(p->plan, "%s", names.data);
-    p->plan->pool.failed |= names.failed;
+        text = plan_notes_text(p->notes, "%s", names.data);
+    p->notes->pool.failed |= names.failed;
     buf_done(&names);
     return text;
 }
@@ -394,7 +397,7 @@ static void drop_unfit_nics(struct planning *p, uint32_t w)
         buf_printf(&names, "%s%s", names.len ? "," : "", worker->nics[n].device.name);
     }
     if (kept < worker->nic_count)
-        warnings_add(&p->plan->warnings, WARN_NIC_NOT_RDMA, (int32_t)w,
+        warnings_add(&p->notes->warnings, WARN_NIC_NOT_RDMA, (int32_t)w,
                      worker->tcp_interfaces ? "%s: rdma is not true; used for TCP"
                                             : "%s: rdma is not true; not used",
                      names.data ? names.data : "");
@@ -520,14 +523,14 @@ static void warn_unknown(struct planning *p, uint32_t w)
         if (!worker->nics[n].ibdev && worker->profile->data == PROFILE_RDMA)
             buf_printf(&nics, "%s%s", nics.len ? "," : "", worker->nics[n].device.name);
     if (gpus.len)
-        warnings_add(&p->plan->warnings, WARN_NUMA_UNKNOWN, (int32_t)w,
+        warnings_add(&p->notes->warnings, WARN_NUMA_UNKNOWN, (int32_t)w,
                      "%s: NUMA node not known: no CPUs are chosen, and NICs count as far away "
                      "unless they share a root",
                      gpus.data);
     if (nics.len)
-        warnings_add(&p->plan->warnings, WARN_IBDEV_UNKNOWN, (int32_t)w,
+        warnings_add(&p->notes->warnings, WARN_IBDEV_UNKNOWN, (int32_t)w,
                      "%s: name of the IB device not known before the pod runs", nics.data);
-    p->plan->warnings.failed |= gpus.failed || nics.failed;
+    p->notes->warnings.failed |= gpus.failed || nics.failed;
     buf_done(&gpus);
     buf_done(&nics);
 }
@@ -539,11 +542,12 @@ static int refuse_no_nic(struct planning *p, uint32_t w)
     int rc;
     plan_left_nics(worker, &names);
     if (names.len)
-        rc = plan_refuse(p->plan, WARN_NO_RDMA_NIC, (int32_t)w,
-                         "network: rdma, but no RDMA NIC can carry data: %s", names.data);
+        rc = plan_notes_refuse(p->notes, WARN_NO_RDMA_NIC, (int32_t)w,
+                               "network: rdma, but no RDMA NIC can carry data: %s", names.data);
     else
-        rc = plan_refuse(p->plan, WARN_NO_RDMA_NIC, (int32_t)w,
-                         "network: rdma, but no RDMA NIC was given; network: any does without");
+        rc = plan_notes_refuse(
+            p->notes, WARN_NO_RDMA_NIC, (int32_t)w,
+            "network: rdma, but no RDMA NIC was given; network: any does without");
     buf_done(&names);
     return rc;
 }
@@ -556,7 +560,7 @@ int plan_settle_devices(struct planning *p, uint32_t w, struct drarun_error *err
     if (worker->nic_count == 0) {
         if (p->in->network != SPEC_NETWORK_ANY)
             return refuse_no_nic(p, w);
-        warnings_add(&p->plan->warnings, WARN_NO_RDMA_NIC, (int32_t)w,
+        warnings_add(&p->notes->warnings, WARN_NO_RDMA_NIC, (int32_t)w,
                      "falling back to NCCL_NET=Socket on %s",
                      worker->tcp_interfaces ? worker->tcp_interfaces : "the pod interface");
     }
@@ -564,8 +568,8 @@ int plan_settle_devices(struct planning *p, uint32_t w, struct drarun_error *err
     bool asked = p->in->profile && strcmp(p->in->profile, "auto") != 0;
     if (rdma && !asked && p->in->network != SPEC_NETWORK_ANY &&
         strcmp(worker->profile->name, "socket") == 0)
-        return plan_refuse(
-            p->plan, WARN_NO_RDMA_NIC, (int32_t)w,
+        return plan_notes_refuse(
+            p->notes, WARN_NO_RDMA_NIC, (int32_t)w,
             "network: rdma, but no profile knows the network of %s, whose link layer "
             "is neither InfiniBand nor Ethernet: name a profile",
             rdma->device.name);

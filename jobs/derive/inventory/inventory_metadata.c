@@ -8,7 +8,7 @@
 static void not_used(struct planning *p, uint32_t w, const struct metadata_device *m,
                      const char *why)
 {
-    warnings_add(&p->plan->warnings, WARN_METADATA_NOT_USED, (int32_t)w,
+    warnings_add(&p->notes->warnings, WARN_METADATA_NOT_USED, (int32_t)w,
                  "device %s of claim %s: %s", m->slice.name, m->claim, why);
 }
 
@@ -18,7 +18,7 @@ int plan_read_metadata(struct planning *p, uint32_t w, struct drarun_error *err)
     size_t i;
     json_t *text;
     json_array_foreach(worker->probe.metadata_errors, i, text) warnings_add(
-        &p->plan->warnings, WARN_METADATA_NOT_USED, (int32_t)w, "%s", json_string_value(text));
+        &p->notes->warnings, WARN_METADATA_NOT_USED, (int32_t)w, "%s", json_string_value(text));
     return metadata_read(worker->probe.metadata, &worker->metadata, err);
 }
 
@@ -47,7 +47,7 @@ void plan_metadata_fill(struct planning *p, uint32_t w, struct device *device,
                         const struct device *told)
 {
     if (device->pci != PCI_NONE && told->pci != PCI_NONE && device->pci != told->pci)
-        warnings_add(&p->plan->warnings, WARN_METADATA_NOT_USED, (int32_t)w,
+        warnings_add(&p->notes->warnings, WARN_METADATA_NOT_USED, (int32_t)w,
                      "device %s: its metadata file has another PCI address than its slice",
                      told->name);
     else

@@ -68,7 +68,7 @@ static void leave_out(struct planning *p, struct plan_worker *worker, const stru
         .ibdev = facts->name,
         .use = facts->use,
         .claimed = facts->claimed,
-        .reason = plan_text(p->plan, "%s", reason),
+        .reason = plan_notes_text(p->notes, "%s", reason),
     };
 }
 
@@ -84,8 +84,8 @@ static void warn_left(struct planning *p, uint32_t w)
     struct buf names = BUF_INIT;
     plan_left_nics(worker, &names);
     if (names.len)
-        warnings_add(&p->plan->warnings, WARN_NIC_LEFT_OUT, (int32_t)w, "%s", names.data);
-    p->plan->pool.failed |= names.failed;
+        warnings_add(&p->notes->warnings, WARN_NIC_LEFT_OUT, (int32_t)w, "%s", names.data);
+    p->notes->pool.failed |= names.failed;
     buf_done(&names);
 }
 

@@ -244,14 +244,14 @@ static const char *c2c_obstacle(const struct planning *p, const struct nccl_mode
     const char *level = ncclenv_effective(p, "NCCL_NET_GDR_LEVEL");
     if (!nccl_model_c2c(m))
         return "NCCL_NET_GDR_C2C=0";
-    return level ? plan_text(p->plan, "level %s", level) : "level PXB (default)";
+    return level ? plan_notes_text(p->notes, "level %s", level) : "level PXB (default)";
 }
 
 static void warn_use(struct planning *p, uint32_t w, size_t g, const struct nccl_use *use)
 {
     const struct plan_worker *worker = &p->plan->workers[w];
     const char *gpu = worker->gpus[g].device.name, *nic = worker->nics[use->nic].label;
-    struct warnings *out = &p->plan->warnings;
+    struct warnings *out = &p->notes->warnings;
     bool c2c_path = use->path == NCCL_PATH_P2C ||
                     (use->path == NCCL_PATH_PHB && worker->model->c2c); /* its name in 2.26 */
     bool direct_phb = worker->model->classes[g][use->nic] == NCCL_PATH_PHB && !worker->model->c2c;
@@ -287,7 +287,7 @@ static void warn_unused(struct planning *p, uint32_t w, const bool *used)
         if (!used[n])
             buf_printf(&names, "%s%s", names.len ? "," : "", worker->nics[n].label);
     if (names.len)
-        warnings_add(&p->plan->warnings, WARN_NIC_UNUSED_P2P, (int32_t)w, "%s", names.data);
+        warnings_add(&p->notes->warnings, WARN_NIC_UNUSED_P2P, (int32_t)w, "%s", names.data);
     buf_done(&names);
 }
 
@@ -302,10 +302,10 @@ static void warn_pairs(struct planning *p, uint32_t w)
         }
     warn_unused(p, w, used);
     if (!worker->model->gdr)
-        warnings_add(&p->plan->warnings, WARN_GDR_UNAVAILABLE, (int32_t)w,
+        warnings_add(&p->notes->warnings, WARN_GDR_UNAVAILABLE, (int32_t)w,
                      "neither nvidia-peermem nor dma-buf seen in the pod");
     if (worker->nic_count < worker->gpu_count)
-        warnings_add(&p->plan->warnings, WARN_FEWER_NICS_THAN_GPUS, (int32_t)w,
+        warnings_add(&p->notes->warnings, WARN_FEWER_NICS_THAN_GPUS, (int32_t)w,
                      "%zu NICs for %zu GPUs", worker->nic_count, worker->gpu_count);
 }
 
@@ -321,7 +321,7 @@ static void warn_speeds(struct planning *p, uint32_t w)
         most = n == 0 || gbs > most ? gbs : most;
     }
     if (most > least)
-        warnings_add(&p->plan->warnings, WARN_MIXED_NIC_SPEED, (int32_t)w,
+        warnings_add(&p->notes->warnings, WARN_MIXED_NIC_SPEED, (int32_t)w,
                      "NICs of %.0f and %.0f Gbit/s", least * 8, most * 8);
 }
 
@@ -340,7 +340,7 @@ static void warn_extra(struct planning *p, uint32_t w)
             buf_printf(&names, "%s%s", names.len ? "," : "", worker->probe.visible.items[v]);
     }
     if (names.len)
-        warnings_add(&p->plan->warnings, WARN_EXTRA_IB_DEVICES_VISIBLE, (int32_t)w, "%s",
+        warnings_add(&p->notes->warnings, WARN_EXTRA_IB_DEVICES_VISIBLE, (int32_t)w, "%s",
                      names.data);
     buf_done(&names);
 }
@@ -358,7 +358,7 @@ void pairs_warn(struct planning *p, uint32_t w)
         warn_extra(p, w);
     }
     if (worker->profile->whole_node && worker->gpu_count < (node_gpus ? node_gpus : 8))
-        warnings_add(&p->plan->warnings, WARN_PROFILE_NEEDS_WHOLE_NODE, (int32_t)w,
+        warnings_add(&p->notes->warnings, WARN_PROFILE_NEEDS_WHOLE_NODE, (int32_t)w,
                      "%s works with all GPUs of a node; the worker has %zu of %zu",
                      worker->profile->name, worker->gpu_count, node_gpus ? node_gpus : 8);
 }

@@ -94,8 +94,8 @@ static const char *cpus_of(struct planning *p, const struct plan_worker *worker,
         buf_add_str(&out, list);
     if (out.data && worker->probe.cpuset)
         keep_allowed(&out, worker->probe.cpuset);
-    const char *text = out.len ? plan_text(p->plan, "%s", out.data) : NULL;
-    p->plan->pool.failed |= out.failed;
+    const char *text = out.len ? plan_notes_text(p->notes, "%s", out.data) : NULL;
+    p->notes->pool.failed |= out.failed;
     buf_done(&out);
     return text;
 }

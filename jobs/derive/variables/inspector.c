@@ -73,16 +73,16 @@ void ncclenv_inspector(struct planning *p)
         int32_t without = lacking(p, paths.items[i]);
         worker = without > worker ? without : worker;
         if (without < 0)
-            found = plan_text(p->plan, "%s", paths.items[i]);
+            found = plan_notes_text(p->notes, "%s", paths.items[i]);
     }
     if (!found)
-        warnings_add(&p->plan->warnings, WARN_INSPECTOR_MISSING, worker,
+        warnings_add(&p->notes->warnings, WARN_INSPECTOR_MISSING, worker,
                      "NCCL's inspector is off: the image has no " LIBRARY "%s%s; build it from "
                      "NCCL's plugins/profiler/inspector into %s, or name its place: nccl: {env: "
                      "{" PLUGIN ": /PATH}}",
                      paths.count == 1 ? " at " : "", paths.count == 1 ? paths.items[0] : "",
                      folders[ARRAY_LEN(folders) - 3]);
-    p->plan->pool.failed |= paths.failed;
+    p->notes->pool.failed |= paths.failed;
     strlist_done(&paths);
     if (!found)
         return;

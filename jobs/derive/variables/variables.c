@@ -104,8 +104,8 @@ static const char *expand(const struct planning *p, const char *value)
         value = close + 1;
     }
     buf_add_str(&out, value);
-    const char *text = plan_text(p->plan, "%s", out.failed || !out.data ? "" : out.data);
-    p->plan->pool.failed |= out.failed;
+    const char *text = plan_notes_text(p->notes, "%s", out.failed || !out.data ? "" : out.data);
+    p->notes->pool.failed |= out.failed;
     buf_done(&out);
     return text;
 }
@@ -146,7 +146,7 @@ static bool file_there(struct planning *p, const char *name, const char *path)
     for (size_t w = 0; w < p->plan->worker_count; w++) {
         if (probe_file(&p->plan->workers[w].probe, path) != PROBE_NO)
             continue;
-        warnings_add(&p->plan->warnings, WARN_PROFILE_FILE_MISSING, (int32_t)w, "%s=%s", name,
+        warnings_add(&p->notes->warnings, WARN_PROFILE_FILE_MISSING, (int32_t)w, "%s=%s", name,
                      path);
         there = false;
     }
@@ -159,7 +159,7 @@ static const char *marked_source(const struct planning *p, const json_t *row, co
     const char *mark = value_text(row, "unverified");
     if (!mark && !json_object_get(row, "source"))
         mark = p->plan->profile->unverified;
-    return mark ? plan_text(p->plan, "%s (%s)", source, mark) : source;
+    return mark ? plan_notes_text(p->notes, "%s (%s)", source, mark) : source;
 }
 
 /* With its name NCCL would fail where RDMA does not work, and the job may use TCP there. */
@@ -205,8 +205,8 @@ static void check_confirmation(struct planning *p)
         for (size_t i = 0; i < count; i++)
             found |= probe_file(probe, expand(p, json_string_value(json_array_get(paths, i)))) ==
                      PROBE_YES;
-        if (!found && !warnings_have(&p->plan->warnings, WARN_PROFILE_FILE_MISSING, (int32_t)w))
-            warnings_add(&p->plan->warnings, WARN_PROFILE_FILE_MISSING, (int32_t)w,
+        if (!found && !warnings_have(&p->notes->warnings, WARN_PROFILE_FILE_MISSING, (int32_t)w))
+            warnings_add(&p->notes->warnings, WARN_PROFILE_FILE_MISSING, (int32_t)w,
                          "%s: the image lacks what profile %s needs",
                          expand(p, json_string_value(json_array_get(paths, 0))),
                          p->plan->profile->name);
@@ -241,10 +241,10 @@ static bool has_channel(const struct plan_worker *worker)
 static const char *set_by_itself(struct planning *p, enum cliques cliques)
 {
     if (cliques == CLIQUES_DIFFER)
-        warnings_add(&p->plan->warnings, WARN_IMEX_CLIQUE_MISMATCH, WORKER_NONE,
+        warnings_add(&p->notes->warnings, WARN_IMEX_CLIQUE_MISMATCH, WORKER_NONE,
                      "the nodes' nvidia.com/gpu.clique labels differ; NCCL decides by itself");
     else if (p->plan->worker_count > 1)
-        warnings_add(&p->plan->warnings, WARN_IMEX_CLIQUE_MISMATCH, WORKER_NONE,
+        warnings_add(&p->notes->warnings, WARN_IMEX_CLIQUE_MISMATCH, WORKER_NONE,
                      "not every node's nvidia.com/gpu.clique label is known; NCCL decides by "
                      "itself");
     return cliques == CLIQUES_DIFFER ? "IMEX channels, but nodes of different NVLink domains"
@@ -263,7 +263,7 @@ static void set_mnnvl(struct planning *p)
     if (!channels) {
         value = "0";
         fact = "no IMEX channel in a claim or a pod: NCCL would fail at init";
-        warnings_add(&p->plan->warnings, WARN_IMEX_CHANNEL_MISSING, WORKER_NONE,
+        warnings_add(&p->notes->warnings, WARN_IMEX_CHANNEL_MISSING, WORKER_NONE,
                      "no compute-domain channel in a claim or as a device file; NVLink between "
                      "nodes is off");
     } else if (cliques != CLIQUES_SAME) {
@@ -307,10 +307,10 @@ static void add_user(struct planning *p)
         const char *equals = strchr(*item, '=');
         if (!equals || equals == *item)
             continue;
-        const char *name = plan_text(p->plan, "%.*s", (int)(equals - *item), *item);
+        const char *name = plan_notes_text(p->notes, "%.*s", (int)(equals - *item), *item);
         const struct plan_var *ours = plan_vars_find(&p->plan->env, name);
         if (ours && strcmp(ours->value, equals + 1) != 0)
-            warnings_add(&p->plan->warnings, WARN_USER_OVERRIDES_PROFILE, WORKER_NONE,
+            warnings_add(&p->notes->warnings, WARN_USER_OVERRIDES_PROFILE, WORKER_NONE,
                          "%s=%s (%s: %s)", name, equals + 1, ours->rule, ours->value);
         plan_vars_set(&p->plan->env,
                       (struct plan_var){.name = name,
@@ -330,7 +330,7 @@ static void warn_disabled(struct planning *p)
     const char *off = NULL;
     if (net && strcasecmp(net->value, "IB") == 0 && ncclenv_user(p, "NCCL_IB_DISABLE", &off) &&
         off[0] && strcmp(off, "0") != 0)
-        warnings_add(&p->plan->warnings, WARN_USER_OVERRIDES_PROFILE, WORKER_NONE,
+        warnings_add(&p->notes->warnings, WARN_USER_OVERRIDES_PROFILE, WORKER_NONE,
                      "NCCL_IB_DISABLE=%s: NCCL finds no network beside NCCL_NET=%s, and ends; "
                      "network: any lets it use TCP",
                      off, net->value);
@@ -392,8 +392,8 @@ static const char *device_list(struct planning *p, const struct plan_worker *wor
     buf_add_str(&out, prefix);
     for (size_t n = 0; n < worker->nic_count; n++)
         add_ports(&worker->nics[n], n ? "," : "", &out);
-    const char *text = plan_text(p->plan, "%s", out.data ? out.data : "");
-    p->plan->pool.failed |= out.failed;
+    const char *text = plan_notes_text(p->notes, "%s", out.data ? out.data : "");
+    p->notes->pool.failed |= out.failed;
     buf_done(&out);
     return text;
 }
@@ -493,8 +493,8 @@ static const char *visible_devices(struct planning *p, const struct plan_worker 
         else
             buf_printf(&out, "%zu", cuda_number(worker, g));
     }
-    const char *text = plan_text(p->plan, "%s", out.data ? out.data : "");
-    p->plan->pool.failed |= out.failed;
+    const char *text = plan_notes_text(p->notes, "%s", out.data ? out.data : "");
+    p->notes->pool.failed |= out.failed;
     buf_done(&out);
     return text;
 }
@@ -504,7 +504,7 @@ static void set_tcp(struct planning *p, struct plan_worker *worker)
     const char *names = worker->tcp_interfaces, *fact = "claimed NICs with addresses, none of RDMA";
     if (!p->plan->tcp_on_nics)
         return;
-    ncclenv_set_own(p, &worker->env, "NCCL_SOCKET_IFNAME", plan_text(p->plan, "=%s", names),
+    ncclenv_set_own(p, &worker->env, "NCCL_SOCKET_IFNAME", plan_notes_text(p->notes, "=%s", names),
                     "tcp-nics", fact);
     ncclenv_set_own(p, &worker->env, "OMPI_MCA_btl_tcp_if_include", names, "tcp-nics", fact);
     ncclenv_set_own(p, &worker->env, "UCX_NET_DEVICES", names, "tcp-nics", fact);
@@ -566,7 +566,7 @@ static void set_place(struct planning *p, struct plan_vars *vars, const struct r
     rankenv_torch(place, p->plan->world_size, numbers);
     for (size_t i = 0; i < count; i++) {
         const struct rankenv_number *number = &numbers[rows[i].number];
-        ncclenv_set_place(p, vars, number->name, plan_text(p->plan, "%u", number->value),
+        ncclenv_set_place(p, vars, number->name, plan_notes_text(p->notes, "%u", number->value),
                           rows[i].fact);
     }
 }
@@ -601,7 +601,7 @@ void ncclenv_ranks(struct planning *p, uint32_t w)
         return;
     worker->rank_env = calloc(worker->gpu_count, sizeof *worker->rank_env);
     if (!worker->rank_env) {
-        p->plan->pool.failed = true;
+        p->notes->pool.failed = true;
         return;
     }
     for (size_t g = 0; g < worker->gpu_count; g++) {

@@ -111,11 +111,11 @@ static void warn_no_address(struct planning *p, const struct gid_ports *ports, i
             say_no_address(port, p->plan->roce_ipv6, &names);
     }
     if (names.len)
-        warnings_add(&p->plan->warnings, WARN_NIC_NO_ADDRESS, w,
+        warnings_add(&p->notes->warnings, WARN_NIC_NO_ADDRESS, w,
                      "%s: connections to nodes beyond its own link time out; give its interface an "
                      "address that the other nodes can reach",
                      names.data);
-    p->plan->pool.failed |= names.failed;
+    p->notes->pool.failed |= names.failed;
     buf_done(&names);
 }
 
@@ -124,7 +124,7 @@ static void warn_no_address(struct planning *p, const struct gid_ports *ports, i
 static const char *version_text(struct planning *p)
 {
     uint32_t v = p->plan->version;
-    return plan_text(p->plan, "%u.%u.%u", v / 10000, v / 100 % 100, v % 100);
+    return plan_notes_text(p->notes, "%u.%u.%u", v / 10000, v / 100 % 100, v % 100);
 }
 
 /* -1, as nothing, leaves the choice to NCCL. */
@@ -138,32 +138,36 @@ static const char *outcome(struct planning *p, const struct gid_ports *ports)
 {
     const char *version = version_text(p), *user = NULL;
     if (ncclenv_user(p, GID_INDEX, &user) && is_index(user))
-        return plan_text(p->plan,
-                         "your " GID_INDEX "=%s is taken for all NICs: remove it, and use NCCL "
-                         "2.26 or newer",
-                         user);
+        return plan_notes_text(p->notes,
+                               "your " GID_INDEX
+                               "=%s is taken for all NICs: remove it, and use NCCL "
+                               "2.26 or newer",
+                               user);
     if (p->plan->version < NCCL_VERSION(2, 21, 0))
-        return plan_text(p->plan,
-                         "NCCL %s takes one entry for all NICs, and none fits: use NCCL 2.26 or "
-                         "newer, or give the NICs equal tables",
-                         version);
+        return plan_notes_text(
+            p->notes,
+            "NCCL %s takes one entry for all NICs, and none fits: use NCCL 2.26 or "
+            "newer, or give the NICs equal tables",
+            version);
     for (size_t i = 0; i < ports->count; i++) {
         const struct gid_port *port = &ports->list[i];
         int32_t pick =
             port->port ? gid_nccl_pick(port->port, p->plan->version, p->plan->roce_ipv6) : 0;
         if (pick == GID_PICK_ERROR)
-            return plan_text(p->plan,
-                             "NCCL %s ends with a system error (ncclIbRoceGetVersionNum) at the "
-                             "entries of other network namespaces in the table of %s: use NCCL "
-                             "2.26 or newer",
-                             version, port->device);
+            return plan_notes_text(
+                p->notes,
+                "NCCL %s ends with a system error (ncclIbRoceGetVersionNum) at the "
+                "entries of other network namespaces in the table of %s: use NCCL "
+                "2.26 or newer",
+                version, port->device);
         if (port->port && pick != port->index)
-            return plan_text(p->plan,
-                             "NCCL %s takes entry %d of %s: set NCCL_IB_ADDR_RANGE to the NICs' "
-                             "network",
-                             version, pick, port->device);
+            return plan_notes_text(
+                p->notes,
+                "NCCL %s takes entry %d of %s: set NCCL_IB_ADDR_RANGE to the NICs' "
+                "network",
+                version, pick, port->device);
     }
-    return plan_text(p->plan, "NCCL %s finds each NIC's own", version);
+    return plan_notes_text(p->notes, "NCCL %s finds each NIC's own", version);
 }
 
 static void warn_differ(struct planning *p, const struct gid_ports *ports, int32_t w)
@@ -171,10 +175,10 @@ static void warn_differ(struct planning *p, const struct gid_ports *ports, int32
     struct buf entries = BUF_INIT;
     for (size_t i = 0; i < ports->count; i++)
         buf_printf(&entries, "%s%s %d", i ? ", " : "", ports->list[i].device, ports->list[i].index);
-    warnings_add(&p->plan->warnings, WARN_GID_INDEX_DIFFERS, w,
+    warnings_add(&p->notes->warnings, WARN_GID_INDEX_DIFFERS, w,
                  "the NICs' RoCE v2 GIDs are at different entries (%s): %s",
                  entries.data ? entries.data : "", outcome(p, ports));
-    p->plan->pool.failed |= entries.failed;
+    p->notes->pool.failed |= entries.failed;
     buf_done(&entries);
 }
 
@@ -229,9 +233,10 @@ static void set_index(struct planning *p, struct plan_worker *worker, struct gid
     }
     int32_t index = ports->list[0].index;
     bool shifted = index != USUAL_ROCE2_GID;
-    const char *value = plan_text(p->plan, "%d", index), *fact = "GID table of the pod's NICs";
+    const char *value = plan_notes_text(p->notes, "%d", index),
+               *fact = "GID table of the pod's NICs";
     if (shifted)
-        warnings_add(&p->plan->warnings, WARN_GID_INDEX_DIFFERS, w,
+        warnings_add(&p->notes->warnings, WARN_GID_INDEX_DIFFERS, w,
                      "the pod's RoCE v2 GID is entry %d, not %d", index, USUAL_ROCE2_GID);
     if (shifted || nccl_errs(p, ports))
         ncclenv_set_own(p, &worker->env, GID_INDEX, value, "gid-index", fact);

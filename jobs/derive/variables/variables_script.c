@@ -19,21 +19,21 @@ static const char *shown(struct planning *p, const char *value)
     for (; value[n] && n < sizeof text - 1; n++)
         text[n] = (unsigned char)value[n] < ' ' ? ' ' : value[n];
     text[n] = '\0';
-    return plan_text(p->plan, "%s%s", text, value[n] ? "..." : "");
+    return plan_notes_text(p->notes, "%s%s", text, value[n] ? "..." : "");
 }
 
 /* One line for a variable, however many workers and ranks have it. */
 static void differ(struct planning *p, const char *name, const char *script, const char *other,
                    const char *whose, bool script_wins)
 {
-    const struct warnings *there = &p->plan->warnings;
+    const struct warnings *there = &p->notes->warnings;
     size_t length = strlen(name);
     for (size_t i = 0; i < there->count; i++)
         if (there->list[i].code == WARN_VENDOR_SCRIPT_DIFFERS &&
             strncmp(there->list[i].detail, name, length) == 0 &&
             there->list[i].detail[length] == ':')
             return;
-    warnings_add(&p->plan->warnings, WARN_VENDOR_SCRIPT_DIFFERS, WORKER_NONE,
+    warnings_add(&p->notes->warnings, WARN_VENDOR_SCRIPT_DIFFERS, WORKER_NONE,
                  "%s: the script says %s, %s %s; the %s's is used", name, shown(p, script), whose,
                  shown(p, other), script_wins ? "script" : whose);
 }
@@ -50,9 +50,9 @@ static void add_name(struct planning *p, struct buf *list, const char *name, con
 
 static void say_list(struct planning *p, struct buf *list, const char *format)
 {
-    p->plan->warnings.failed |= list->failed;
+    p->notes->warnings.failed |= list->failed;
     if (list->data)
-        warnings_add(&p->plan->warnings, WARN_VENDOR_SCRIPT_DIFFERS, WORKER_NONE, "%s: %s", format,
+        warnings_add(&p->notes->warnings, WARN_VENDOR_SCRIPT_DIFFERS, WORKER_NONE, "%s: %s", format,
                      list->data);
     buf_done(list);
 }
@@ -66,7 +66,8 @@ static struct plan_var var_of(struct planning *p, const struct probe *probe, con
                              .value = value,
                              .origin = PLAN_BY_SCRIPT,
                              .rule = RULE,
-                             .fact = plan_text(p->plan, "set by %s in the pod", probe->script),
+                             .fact =
+                                 plan_notes_text(p->notes, "set by %s in the pod", probe->script),
                              .reason = profile_rule(p->in->profiles, RULE),
                              .source = probe->script};
 }
@@ -122,8 +123,8 @@ static void take_list(struct planning *p, const struct probe *probe, const char 
         join(&joined, table->value);
     if (more && joined.data)
         plan_vars_set(&p->plan->prepend,
-                      var_of(p, probe, LIST, plan_text(p->plan, "%s", joined.data)));
-    p->plan->pool.failed |= ours.failed || joined.failed;
+                      var_of(p, probe, LIST, plan_notes_text(p->notes, "%s", joined.data)));
+    p->notes->pool.failed |= ours.failed || joined.failed;
     buf_done(&ours);
     buf_done(&joined);
 }
@@ -168,7 +169,7 @@ static void take_all(struct planning *p, const struct probe *probe)
     {
         const char *value = json_string_value(entry);
         if (!value || strlen(value) != json_string_length(entry))
-            warnings_add(&p->plan->warnings, WARN_VENDOR_SCRIPT_DIFFERS, WORKER_NONE,
+            warnings_add(&p->notes->warnings, WARN_VENDOR_SCRIPT_DIFFERS, WORKER_NONE,
                          "%s: what the script says is no text; left out", name);
         else if (strcmp(name, LIST) == 0)
             take_list(p, probe, value);
@@ -194,14 +195,14 @@ void ncclenv_script(struct planning *p)
         if (!is_profiles(p, probe))
             continue;
         if (!probe->script_env)
-            warnings_add(&p->plan->warnings, WARN_VENDOR_SCRIPT_NOT_USED, (int32_t)w, "%s",
+            warnings_add(&p->notes->warnings, WARN_VENDOR_SCRIPT_NOT_USED, (int32_t)w, "%s",
                          probe->script_reason);
         if (!probe->script_env)
             continue;
         if (!first)
             first = probe;
         else if (!json_equal(first->script_env, probe->script_env))
-            warnings_add(&p->plan->warnings, WARN_VENDOR_SCRIPT_DIFFERS, (int32_t)w,
+            warnings_add(&p->notes->warnings, WARN_VENDOR_SCRIPT_DIFFERS, (int32_t)w,
                          "%s sets other values than on the worker whose values are used",
                          probe->script);
     }

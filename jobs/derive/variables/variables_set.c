@@ -28,14 +28,14 @@ const char *ncclenv_effective(const struct planning *p, const char *name)
 /* One line for a variable, however many workers and ranks have it. */
 static void warn_override(struct planning *p, const char *name, const char *user, const char *value)
 {
-    const struct warnings *there = &p->plan->warnings;
+    const struct warnings *there = &p->notes->warnings;
     size_t length = strlen(name);
     for (size_t i = 0; i < there->count; i++)
         if (there->list[i].code == WARN_USER_OVERRIDES_PROFILE &&
             strncmp(there->list[i].detail, name, length) == 0 &&
             there->list[i].detail[length] == '=')
             return;
-    warnings_add(&p->plan->warnings, WARN_USER_OVERRIDES_PROFILE, WORKER_NONE,
+    warnings_add(&p->notes->warnings, WARN_USER_OVERRIDES_PROFILE, WORKER_NONE,
                  "%s=%s (derived: %s)", name, user, value);
 }
 
@@ -49,17 +49,17 @@ static size_t user_count(const struct planning *p)
 
 bool ncclenv_ruled_out(struct planning *p, const char *name, const char *value)
 {
-    const struct warnings *there = &p->plan->warnings;
+    const struct warnings *there = &p->notes->warnings;
     const char *why = NULL;
     const char *theirs = env_conflict(p->in->user_env, user_count(p), name, value, &why);
     if (!theirs)
         return false;
-    const char *text = plan_text(p->plan, "%s: %s is not set: %s", theirs, name, why);
+    const char *text = plan_notes_text(p->notes, "%s: %s is not set: %s", theirs, name, why);
     for (size_t i = 0; i < there->count; i++)
         if (there->list[i].code == WARN_USER_OVERRIDES_PROFILE &&
             strcmp(there->list[i].detail, text) == 0)
             return true;
-    warnings_add(&p->plan->warnings, WARN_USER_OVERRIDES_PROFILE, WORKER_NONE, "%s", text);
+    warnings_add(&p->notes->warnings, WARN_USER_OVERRIDES_PROFILE, WORKER_NONE, "%s", text);
     return true;
 }
 
