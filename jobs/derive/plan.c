@@ -54,7 +54,7 @@ static int read_workers(struct planning *p, struct drarun_error *err)
         struct plan_worker *worker = &p->plan->workers[w];
         worker->clique = p->in->workers[w].clique;
         if (!worker->clique)
-            worker->clique = plan_node_label(p, worker->node, CLIQUES_LABEL);
+            worker->clique = plan_input_label(p->in, worker->node, CLIQUES_LABEL);
         if (rc == 0)
             rc = plan_find_profile(p, w, fact, sizeof fact, &profile, err);
         if (rc == 0)
@@ -202,7 +202,7 @@ static int derive(struct planning *p, struct drarun_error *err)
     ncclenv_gid_family(p);
     for (uint32_t w = 0; w < plan->worker_count; w++) {
         struct plan_worker *worker = &plan->workers[w];
-        const char *arch = plan_node_label(p, worker->node, "kubernetes.io/arch");
+        const char *arch = plan_input_label(p->in, worker->node, "kubernetes.io/arch");
         int rc = pairs_run(p, w, err);
         if (rc < 0)
             return rc;
@@ -241,37 +241,6 @@ static int read_version(const struct plan_input *in, struct plan *plan, struct d
                           "NCCL version: expected one like 2.28.9, got \"%.40s\"",
                           in->nccl_version);
     return 0;
-}
-
-static enum plan_ranks ranks_of(const struct spec_role *role)
-{
-    bool per_pod = role->ranks_per_worker == 1 && (role->gpus.all || role->gpus.count > 1);
-    return per_pod ? PLAN_RANKS_POD : PLAN_RANKS_AUTO;
-}
-
-/* network is about the roles that ask for NICs; where none does, about all. */
-static enum spec_network network_of(const struct job_spec *spec, const struct spec_role *role)
-{
-    bool others = false;
-    for (uint32_t r = 0; r < spec->role_count; r++)
-        others |= spec_role_has_nics(&spec->roles[r]);
-    return others && !spec_role_has_nics(role) ? SPEC_NETWORK_ANY : spec->network;
-}
-
-struct plan_input plan_input_of(const struct job_spec *spec, const struct spec_role *role)
-{
-    return (struct plan_input){
-        .network = network_of(spec, role),
-        .tcp_will_do = spec->network_given && spec->network == SPEC_NETWORK_ANY,
-        .ranks = ranks_of(role),
-        .mpi = spec->mpi_transport,
-        .hca_list = role->nccl_hca_list,
-        .plugin_gpus = role->gpus.resource ? role->gpus.count : 0,
-        .no_gpus = !role->gpus.all && role->gpus.count == 0,
-        .profile = role->nccl_profile,
-        .nccl_version = role->nccl_version,
-        .user_env = role->nccl_env.items,
-    };
 }
 
 int plan_build(const struct plan_input *in, struct plan *ret_plan, struct drarun_error *err)

@@ -51,17 +51,6 @@ void plan_vars_drop(struct plan_vars *vars, const char *name)
     memmove(there, there + 1, (size_t)(vars->list + vars->count - there) * sizeof *there);
 }
 
-const char *plan_node_label(const struct planning *p, const char *node, const char *key)
-{
-    const json_t *labels = node ? json_object_get(p->in->node_labels, node) : NULL;
-    return json_string_value(json_object_get(labels, key));
-}
-
-const char *plan_instance_type(const struct planning *p, const struct plan_worker *worker)
-{
-    return plan_node_label(p, worker->node, "node.kubernetes.io/instance-type");
-}
-
 static int grow(void *list, size_t count, size_t size, struct drarun_error *err)
 {
     void **pointer = list;

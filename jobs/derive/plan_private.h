@@ -20,9 +20,6 @@ struct planning {
 /* Adds or replaces. */
 void plan_vars_set(struct plan_vars *vars, struct plan_var var);
 void plan_vars_drop(struct plan_vars *vars, const char *name);
-const char *plan_node_label(const struct planning *p, const char *node, const char *key);
-/* NULL where no label tells. */
-const char *plan_instance_type(const struct planning *p, const struct plan_worker *worker);
 /* To the worker's GPUs or NICs. */
 int plan_add_device(struct planning *p, uint32_t w, const struct device *device,
                     struct drarun_error *err);

@@ -428,8 +428,9 @@ static int32_t position(const struct plan_worker *worker, const struct plan_nic 
 
 static void settle_nic(struct planning *p, struct plan_worker *worker, struct plan_nic *nic)
 {
-    plan_describe_nic(worker, profile_size(worker->profile, plan_instance_type(p, worker)).nic_gbs,
-                      nic);
+    plan_describe_nic(
+        worker,
+        profile_size(worker->profile, plan_input_instance_type(p->in, worker->node)).nic_gbs, nic);
     nic->named_rail = number_in(nic->device.ifname);
     nic->rail = nic->named_rail >= 0 ? nic->named_rail : position(worker, nic);
 }

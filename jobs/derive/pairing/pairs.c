@@ -193,7 +193,8 @@ static void fill_model(const struct planning *p, const struct plan_worker *worke
                        struct nccl_model *m)
 {
     const char *level = ncclenv_effective(p, "NCCL_NET_GDR_LEVEL");
-    struct profile_size size = profile_size(worker->profile, plan_instance_type(p, worker));
+    struct profile_size size =
+        profile_size(worker->profile, plan_input_instance_type(p->in, worker->node));
     m->version = p->plan->version;
     m->gpus = (uint32_t)worker->gpu_count;
     m->nics = (uint32_t)worker->nic_count;

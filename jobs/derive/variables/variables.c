@@ -129,7 +129,7 @@ static bool applies(const struct planning *p, const json_t *when)
     const char *nics = value_text(when, "nics");
     const json_t *types = json_object_get(when, "instanceType");
     const json_t *others = json_object_get(when, "instanceTypeNot");
-    const char *type = plan_instance_type(p, &p->plan->workers[0]);
+    const char *type = plan_input_instance_type(p->in, p->plan->workers[0].node);
     if ((types && !profile_match_any(type, types)) || (others && profile_match_any(type, others)) ||
         (json_is_true(json_object_get(when, "railIsolated")) && !p->plan->profile->rail_isolated) ||
         (nics && strcmp(expand(p, "${nics}"), nics) != 0))
