@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "jobs/derive/placement/cliques.h"
+#include "jobs/derive/profile/profile_choice.h"
 #include "jobs/derive/plan_private.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -18,13 +19,10 @@ static void worker_done(struct plan_worker *worker)
     free(worker->rank_env);
     free(worker->env.list);
     free(worker->gpus);
-    free(worker->nics);
-    free(worker->left);
-    free(worker->node_devices);
     free(worker->model);
     free(worker->result);
-    metadata_done(&worker->metadata);
-    probe_done(&worker->probe);
+    devices_done(&worker->devices);
+    inventory_done(&worker->inventory);
 }
 
 void plan_done(struct plan *plan)
@@ -45,29 +43,75 @@ DEFINE_CLEANUP(struct plan_notes, plan_notes_done)
 
 /* ---- steps ---- */
 
+static void show_inventory(struct plan_worker *worker)
+{
+    const struct inventory *inventory = &worker->inventory;
+    worker->pod = inventory->pod;
+    worker->node = inventory->node;
+    worker->probe = inventory->probe;
+    worker->unread_gpus = inventory->unread_gpus;
+    worker->unread_nics = inventory->unread_nics;
+    worker->plugin_gpus = inventory->plugin_gpus;
+    worker->left = inventory->left;
+    worker->left_count = inventory->left_count;
+    worker->channel = inventory->channel;
+    worker->mig = inventory->mig;
+    worker->node_devices = inventory->node_devices;
+    worker->node_device_count = inventory->node_device_count;
+}
+
+static int show_devices(struct plan_worker *worker, struct drarun_error *err)
+{
+    const struct devices *devices = &worker->devices;
+    worker->gpus = calloc(devices->gpu_count + 1, sizeof *worker->gpus);
+    if (!worker->gpus)
+        return error_set(err, ENOMEM, "plan: out of memory");
+    for (size_t g = 0; g < devices->gpu_count; g++)
+        worker->gpus[g].device = devices->gpus[g];
+    worker->gpu_count = devices->gpu_count;
+    worker->nics = devices->nics;
+    worker->nic_count = devices->nic_count;
+    worker->tcp_interfaces = devices->tcp_interfaces;
+    return 0;
+}
+
+static int read_worker(struct planning *p, uint32_t w, struct profile_choice *ret_choice,
+                       struct drarun_error *err)
+{
+    struct plan_worker *worker = &p->plan->workers[w];
+    worker->score = -1;
+    int rc = inventory_read(p->in, w, p->notes, &worker->inventory, err);
+    if (rc < 0)
+        return rc;
+    show_inventory(worker);
+    worker->clique = p->in->workers[w].clique;
+    if (!worker->clique)
+        worker->clique = plan_input_label(p->in, worker->node, CLIQUES_LABEL);
+    if (rc == 0)
+        rc = profile_choose(p->in, &worker->inventory, p->notes, ret_choice, err);
+    if (rc != 0)
+        return rc;
+    worker->profile = ret_choice->profile;
+    rc = devices_settle(p->in, w, &worker->inventory, worker->profile, p->notes, &worker->devices,
+                        err);
+    return rc == 0 ? show_devices(worker, err) : rc;
+}
+
 static int read_workers(struct planning *p, struct drarun_error *err)
 {
-    for (uint32_t w = 0; w < p->plan->worker_count; w++) {
-        const struct profile *profile = NULL;
-        char fact[256] = "";
-        int rc = plan_read_worker(p, w, err);
-        struct plan_worker *worker = &p->plan->workers[w];
-        worker->clique = p->in->workers[w].clique;
-        if (!worker->clique)
-            worker->clique = plan_input_label(p->in, worker->node, CLIQUES_LABEL);
-        if (rc == 0)
-            rc = plan_find_profile(p, w, fact, sizeof fact, &profile, err);
-        if (rc == 0)
-            rc = plan_settle_devices(p, w, err);
+    struct plan *plan = p->plan;
+    for (uint32_t w = 0; w < plan->worker_count; w++) {
+        struct profile_choice choice = {0};
+        int rc = read_worker(p, w, &choice, err);
         if (rc != 0)
             return rc;
         if (w == 0) {
-            p->plan->profile = profile;
-            p->plan->profile_fact = plan_notes_text(p->notes, "%s", fact);
-        } else if (profile != p->plan->profile) {
+            plan->profile = choice.profile;
+            plan->profile_fact = choice.fact;
+        } else if (choice.profile != plan->profile) {
             return plan_notes_refuse(p->notes, WARN_MIXED_PROFILES, (int32_t)w,
                                      "worker 0 is of profile %s, worker %u of %s (%s)",
-                                     p->plan->profile->name, w, profile->name, fact);
+                                     plan->profile->name, w, choice.profile->name, choice.fact);
         }
     }
     return 0;

@@ -10,16 +10,12 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "drarun/error.h"
-#include "jobs/derive/inventory/device.h"
-#include "jobs/derive/inventory/plan_input.h"
-#include "jobs/derive/inventory/metadata.h"
+#include "jobs/derive/devices/devices.h"
+#include "jobs/derive/inventory/inventory.h"
 #include "jobs/derive/nccl/nccl_topology.h"
-#include "jobs/derive/inventory/probe.h"
-#include "jobs/profiles/profiles.h"
-#include "lib/dra/slices.h"
 #include "jobs/derive/warnings/warnings.h"
+#include "jobs/profiles/profiles.h"
 #include "lib/base/buf.h"
-#include "lib/topo/data_nics.h"
 
 enum plan_origin {                     /* what set a variable */
                    PLAN_BY_COMMON = 1, /* the table's rows for every job */
@@ -45,53 +41,29 @@ struct plan_vars {
     bool failed;
 };
 
-struct plan_nic {
-    struct device device;
-    const char *label; /* IB device, else interface, else the DRA name */
-    const char *ibdev; /* NULL: not known */
-    const char *link_layer;
-    const struct topo_port *ports; /* the probe's; NULL: not known */
-    size_t port_count;
-    uint32_t data_ports; /* bit i: ports[i] carries data */
-    int32_t gid;         /* of a probe that tells the index alone; -1 unknown */
-    int32_t rail;
-    int32_t named_rail; /* the number in its host interface's name; -1 */
-    double gbs;
-    bool speed_known;
-};
-
-/* An RDMA NIC that carries no data, though the worker has it. */
-struct plan_left_nic {
-    struct device device;
-    const char *ibdev;
-    enum nic_use use;
-    bool claimed;
-    const char *reason; /* "mlx5_4 (part of the uplink eth0)" */
-};
-
 struct plan_gpu {
     struct device device;
     const char *cpus; /* NULL: not known */
 };
 
 struct plan_worker {
+    struct inventory inventory;
+    struct devices devices;
     const char *pod, *node;
     const char *clique; /* NULL: not known */
-    struct probe probe;
-    struct metadata metadata;
+    struct probe probe; /* the inventory's, as what follows to node_device_count */
+    uint32_t unread_gpus, unread_nics;
+    uint32_t plugin_gpus;
+    const struct plan_left_nic *left;
+    size_t left_count;
+    bool channel, mig;
+    const struct device *node_devices;
+    size_t node_device_count;
     struct plan_gpu *gpus; /* in PCI order */
     size_t gpu_count;
-    uint32_t unread_gpus, unread_nics; /* claimed, and described by nothing (slices_unknown) */
-    uint32_t plugin_gpus;  /* of a device plugin, which no probe has shown: they are in no list */
-    struct plan_nic *nics; /* that carry data, in PCI order */
+    const struct plan_nic *nics; /* that carry data, in PCI order */
     size_t nic_count;
-    struct plan_left_nic *left; /* NICs that carry none */
-    size_t left_count;
-    const char *unknown;         /* allocated devices that are neither GPU nor NIC; NULL */
-    struct device *node_devices; /* all of the node's slices */
-    size_t node_device_count;
-    const char *tcp_interfaces; /* of claimed NICs without RDMA that have addresses; NULL */
-    bool channel, mig, gpu_asked;
+    const char *tcp_interfaces;
     const struct profile *profile;
     struct nccl_model *model; /* NULL: no GPU or no NIC */
     struct nccl_result *result;
@@ -137,9 +109,6 @@ json_t *plan_to_json(const struct plan *plan, bool explain);
 const struct plan_var *plan_vars_find(const struct plan_vars *vars, const char *name);
 /* Only a launcher knows the value: the place of a rank, and where rank 0 listens. */
 bool plan_var_is_of_job(const struct plan_var *var);
-
-/* The ports of a NIC that carry data, at most DATA_NIC_PORTS_MAX; 0: not known, so its first. */
-size_t plan_nic_ports(const struct plan_nic *nic, const struct topo_port **ret_ports);
 
 /* "8 GPUs, 8 NICs: 8 PIX, 400 GB/s of 400": one line for a worker. */
 void plan_worker_summary(const struct plan_worker *worker, struct buf *out);

@@ -3,26 +3,26 @@
  * and the slices do not say. */
 #include <string.h>
 
-#include "jobs/derive/plan_private.h"
+#include "jobs/derive/inventory/inventory_private.h"
 
-static void not_used(struct planning *p, uint32_t w, const struct metadata_device *m,
-                     const char *why)
+static void not_used(struct reading *r, const struct metadata_device *m, const char *why)
 {
-    warnings_add(&p->notes->warnings, WARN_METADATA_NOT_USED, (int32_t)w,
+    warnings_add(&r->notes->warnings, WARN_METADATA_NOT_USED, (int32_t)r->worker,
                  "device %s of claim %s: %s", m->slice.name, m->claim, why);
 }
 
-int plan_read_metadata(struct planning *p, uint32_t w, struct drarun_error *err)
+int reading_metadata(struct reading *r, struct drarun_error *err)
 {
-    struct plan_worker *worker = &p->plan->workers[w];
+    struct inventory *inv = r->inv;
     size_t i;
     json_t *text;
-    json_array_foreach(worker->probe.metadata_errors, i, text) warnings_add(
-        &p->notes->warnings, WARN_METADATA_NOT_USED, (int32_t)w, "%s", json_string_value(text));
-    return metadata_read(worker->probe.metadata, &worker->metadata, err);
+    json_array_foreach(inv->probe.metadata_errors, i, text)
+        warnings_add(&r->notes->warnings, WARN_METADATA_NOT_USED, (int32_t)r->worker, "%s",
+                     json_string_value(text));
+    return metadata_read(inv->probe.metadata, &inv->metadata, err);
 }
 
-static bool read_device(struct planning *p, uint32_t w, const struct metadata_device *m,
+static bool read_device(struct reading *r, const struct metadata_device *m,
                         struct device *ret_device)
 {
     struct drarun_error err = {0};
@@ -31,23 +31,22 @@ static bool read_device(struct planning *p, uint32_t w, const struct metadata_de
         ret_device->addressed = m->addressed;
         return true;
     }
-    not_used(p, w, m, err.text);
+    not_used(r, m, err.text);
     return false;
 }
 
-bool plan_metadata_device(struct planning *p, uint32_t w, const struct allocation_result *r,
-                          struct device *ret_device)
+bool reading_metadata_device(struct reading *r, const struct allocation_result *result,
+                             struct device *ret_device)
 {
     const struct metadata_device *m =
-        metadata_find(&p->plan->workers[w].metadata, r->driver, r->pool, r->device);
-    return m && read_device(p, w, m, ret_device);
+        metadata_find(&r->inv->metadata, result->driver, result->pool, result->device);
+    return m && read_device(r, m, ret_device);
 }
 
-void plan_metadata_fill(struct planning *p, uint32_t w, struct device *device,
-                        const struct device *told)
+void reading_metadata_fill(struct reading *r, struct device *device, const struct device *told)
 {
     if (device->pci != PCI_NONE && told->pci != PCI_NONE && device->pci != told->pci)
-        warnings_add(&p->notes->warnings, WARN_METADATA_NOT_USED, (int32_t)w,
+        warnings_add(&r->notes->warnings, WARN_METADATA_NOT_USED, (int32_t)r->worker,
                      "device %s: its metadata file has another PCI address than its slice",
                      told->name);
     else
@@ -75,44 +74,44 @@ static void fill_seen(struct device *seen, const struct device *told)
     device_fill(seen, told);
 }
 
-static bool find_gpu(struct plan_worker *worker, const struct device *told)
+static bool find_gpu(struct inventory *inv, const struct device *told)
 {
-    for (size_t g = 0; g < worker->gpu_count; g++)
-        if (same_device(&worker->gpus[g].device, told)) {
-            fill_seen(&worker->gpus[g].device, told);
+    for (size_t g = 0; g < inv->gpu_count; g++)
+        if (same_device(&inv->gpus[g], told)) {
+            fill_seen(&inv->gpus[g], told);
             return true;
         }
     return false;
 }
 
-static bool find_nic(struct plan_worker *worker, const struct device *told)
+static bool find_nic(struct inventory *inv, const struct device *told)
 {
-    for (size_t n = 0; n < worker->nic_count; n++)
-        if (same_device(&worker->nics[n].device, told)) {
-            fill_seen(&worker->nics[n].device, told);
+    for (size_t n = 0; n < inv->nic_count; n++)
+        if (same_device(&inv->nics[n].device, told)) {
+            fill_seen(&inv->nics[n].device, told);
             return true;
         }
     return false;
 }
 
-int plan_join_metadata(struct planning *p, uint32_t w, struct drarun_error *err)
+int reading_join_metadata(struct reading *r, struct drarun_error *err)
 {
-    struct plan_worker *worker = &p->plan->workers[w];
-    bool no_gpu = worker->gpu_count == 0, no_nic = worker->nic_count == 0;
-    for (size_t i = 0; i < worker->metadata.count; i++) {
-        const struct metadata_device *m = &worker->metadata.list[i];
+    struct inventory *inv = r->inv;
+    bool no_gpu = inv->gpu_count == 0, no_nic = inv->nic_count == 0;
+    for (size_t i = 0; i < inv->metadata.count; i++) {
+        const struct metadata_device *m = &inv->metadata.list[i];
         struct device told;
-        if (!read_device(p, w, m, &told) || told.kind == DEVICE_OTHER)
+        if (!read_device(r, m, &told) || told.kind == DEVICE_OTHER)
             continue;
         bool nic = told.kind == DEVICE_NIC;
-        if (nic ? find_nic(worker, &told) : find_gpu(worker, &told))
+        if (nic ? find_nic(inv, &told) : find_gpu(inv, &told))
             continue;
         /* a pod that shows none of a kind may just not be able to; one that shows others can */
         if (told.kind != DEVICE_CHANNEL && !(nic ? no_nic : no_gpu)) {
-            not_used(p, w, m, "the pod does not show it");
+            not_used(r, m, "the pod does not show it");
             continue;
         }
-        int rc = plan_add_device(p, w, &told, err);
+        int rc = reading_add_device(r, &told, err);
         if (rc < 0)
             return rc;
     }

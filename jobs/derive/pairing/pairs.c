@@ -148,14 +148,6 @@ static bool gdr_possible(const struct planning *p, const struct plan_worker *wor
            (worker->probe.peermem == PROBE_UNKNOWN && worker->probe.dmabuf == PROBE_UNKNOWN);
 }
 
-bool pairs_c2c(const struct plan_worker *worker)
-{
-    const char *product = worker->gpu_count > 0 ? worker->gpus[0].device.product : NULL;
-    return worker->profile->c2c ||
-           (product &&
-            (strstr(product, "GB200") || strstr(product, "GB300") || strstr(product, "GH200")));
-}
-
 /* The vendor's plugin sets its own before NCCL reads it, unless the user did. */
 static void set_policy(const struct planning *p, const struct profile_size *size,
                        struct nccl_model *m)
@@ -198,7 +190,7 @@ static void fill_model(const struct planning *p, const struct plan_worker *worke
     m->version = p->plan->version;
     m->gpus = (uint32_t)worker->gpu_count;
     m->nics = (uint32_t)worker->nic_count;
-    m->c2c = pairs_c2c(worker);
+    m->c2c = worker->devices.c2c;
     m->nvlink = has_nvlink(worker);
     m->gdr = gdr_possible(p, worker);
     m->pxn = number(p, "NCCL_PXN_DISABLE", 0) != 1;

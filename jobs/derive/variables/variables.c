@@ -255,7 +255,7 @@ static void set_mnnvl(struct planning *p)
 {
     bool channels = true;
     const char *fact = "an IMEX channel in every worker, one nvidia.com/gpu.clique", *value = "1";
-    if (!pairs_c2c(&p->plan->workers[0])) /* with or without NICs */
+    if (!p->plan->workers[0].devices.c2c) /* with or without NICs */
         return;
     for (size_t w = 0; w < p->plan->worker_count; w++)
         channels &= has_channel(&p->plan->workers[w]);
@@ -432,28 +432,6 @@ static const char *visible_name(const struct plan_worker *worker)
     return strcmp(vendor, "AMD") == 0 ? "HIP_VISIBLE_DEVICES" : NULL;
 }
 
-/* An AMD GPU's numbers in ROCm's order, as "3"; NULL: not known. */
-static const char *hip_numbers(const struct plan_worker *worker, size_t g)
-{
-    json_t *entry = NULL;
-    size_t i;
-    json_array_foreach(worker->probe.gpus, i, entry)
-    {
-        const char *pci = value_text(entry, "pci");
-        if (pci && pci_parse(pci) == worker->gpus[g].device.pci)
-            return value_text(entry, "hip");
-    }
-    return NULL;
-}
-
-bool ncclenv_has_hip_numbers(const struct plan_worker *worker)
-{
-    for (size_t g = 0; g < worker->gpu_count; g++)
-        if (!hip_numbers(worker, g))
-            return false;
-    return true;
-}
-
 static bool sees_others(const struct plan_worker *worker)
 {
     return worker->probe.visible_gpus > (int32_t)worker->gpu_count;
@@ -481,13 +459,13 @@ static const char *visible_devices(struct planning *p, const struct plan_worker 
 {
     struct buf out = BUF_INIT;
     bool uuids = worker->mig || sees_others(worker);
-    bool hip = ncclenv_has_hip_numbers(worker);
+    bool hip = inventory_has_hip_numbers(&worker->inventory);
     for (size_t g = 0; g < worker->gpu_count; g++)
         uuids &= worker->gpus[g].device.uuid != NULL;
     for (size_t g = 0; g < worker->gpu_count; g++) {
         buf_printf(&out, "%s", g ? "," : "");
         if (hip)
-            buf_add_str(&out, hip_numbers(worker, g));
+            buf_add_str(&out, inventory_hip_number(&worker->inventory, g));
         else if (uuids)
             buf_add_str(&out, worker->gpus[g].device.uuid);
         else
