@@ -2,36 +2,72 @@
 #include "jobs/derive/plan.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/derive/placement/cliques.h"
+#include "jobs/derive/pairing/pairs.h"
+#include "jobs/derive/placement/placement.h"
 #include "jobs/derive/profile/profile_choice.h"
-#include "jobs/derive/plan_private.h"
+#include "jobs/derive/variables/variables.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 
-static void worker_done(struct plan_worker *worker)
+/* What each step returned; of a refused plan, the steps before the refusal. */
+struct plan_steps {
+    size_t worker_count;
+    struct inventory *inventories; /* by worker, as devices, gpus and pairs */
+    struct profile_choice choice;  /* of all workers */
+    struct devices *devices;
+    struct placement placement;
+    struct variables variables;
+    struct pairs *pairs;
+    struct plan_gpu **gpus; /* the devices' GPUs with their CPUs, for the plan */
+};
+
+static void steps_free(struct plan_steps *steps)
 {
-    for (size_t g = 0; worker->rank_env && g < worker->gpu_count; g++)
-        free(worker->rank_env[g].list);
-    free(worker->rank_env);
-    free(worker->env.list);
-    free(worker->gpus);
-    free(worker->model);
-    free(worker->result);
-    devices_done(&worker->devices);
-    inventory_done(&worker->inventory);
+    if (!steps)
+        return;
+    for (size_t w = 0; w < steps->worker_count; w++) {
+        if (steps->inventories)
+            inventory_done(&steps->inventories[w]);
+        if (steps->devices)
+            devices_done(&steps->devices[w]);
+        if (steps->pairs)
+            pairs_done(&steps->pairs[w]);
+        if (steps->gpus)
+            free(steps->gpus[w]);
+    }
+    placement_done(&steps->placement);
+    variables_done(&steps->variables);
+    free(steps->inventories);
+    free(steps->devices);
+    free(steps->pairs);
+    free(steps->gpus);
+    free(steps);
+}
+
+/* NULL: out of memory. */
+static struct plan_steps *steps_new(size_t workers)
+{
+    struct plan_steps *steps = calloc(1, sizeof *steps);
+    if (!steps)
+        return NULL;
+    steps->worker_count = workers;
+    steps->inventories = calloc(workers, sizeof *steps->inventories);
+    steps->devices = calloc(workers, sizeof *steps->devices);
+    steps->pairs = calloc(workers, sizeof *steps->pairs);
+    steps->gpus = calloc(workers, sizeof *steps->gpus);
+    if (steps->inventories && steps->devices && steps->pairs && steps->gpus)
+        return steps;
+    steps_free(steps);
+    return NULL;
 }
 
 void plan_done(struct plan *plan)
 {
-    for (size_t w = 0; w < plan->worker_count; w++)
-        worker_done(&plan->workers[w]);
+    steps_free(plan->steps);
     free(plan->workers);
-    free(plan->env.list);
-    free(plan->prepend.list);
     warnings_done(&plan->warnings);
     free(plan->refusal.detail);
     strlist_done(&plan->pool);
@@ -41,95 +77,131 @@ void plan_done(struct plan *plan)
 DEFINE_CLEANUP(struct plan, plan_done)
 DEFINE_CLEANUP(struct plan_notes, plan_notes_done)
 
-/* ---- steps ---- */
+/* ---- the steps ---- */
 
-static void show_inventory(struct plan_worker *worker)
+/* One worker after another, so that the first that cannot run is named. 1: refused. */
+static int read_workers(const struct plan_input *in, struct plan_notes *notes,
+                        struct plan_steps *steps, struct drarun_error *err)
 {
-    const struct inventory *inventory = &worker->inventory;
-    worker->pod = inventory->pod;
-    worker->node = inventory->node;
-    worker->probe = inventory->probe;
+    for (uint32_t w = 0; w < steps->worker_count; w++) {
+        const struct inventory *inventory = &steps->inventories[w];
+        struct profile_choice choice = {0};
+        int rc = inventory_read(in, w, notes, &steps->inventories[w], err);
+        if (rc == 0)
+            rc = profile_choose(in, inventory, notes, &choice, err);
+        if (rc == 0)
+            rc = devices_settle(in, w, inventory, choice.profile, notes, &steps->devices[w], err);
+        if (rc != 0)
+            return rc;
+        if (w == 0)
+            steps->choice = choice;
+        else if (choice.profile != steps->choice.profile)
+            return plan_notes_refuse(notes, WARN_MIXED_PROFILES, (int32_t)w,
+                                     "worker 0 is of profile %s, worker %u of %s (%s)",
+                                     steps->choice.profile->name, w, choice.profile->name,
+                                     choice.fact);
+    }
+    return 0;
+}
+
+static int pair_workers(const struct plan_input *in, uint32_t version, struct plan_notes *notes,
+                        struct plan_steps *steps, struct drarun_error *err)
+{
+    int rc = 0;
+    for (uint32_t w = 0; rc == 0 && w < steps->worker_count; w++) {
+        const struct pairs_input input = {
+            .plan = in,
+            .worker = w,
+            .inventory = &steps->inventories[w],
+            .devices = &steps->devices[w],
+            .profile = steps->choice.profile,
+            .variables = &steps->variables,
+            .version = version,
+        };
+        rc = pairs_make(&input, notes, &steps->pairs[w], err);
+    }
+    return rc;
+}
+
+/* NCCL reads variables when it pairs, so these come first. 1: refused. */
+static int run_steps(const struct plan_input *in, uint32_t version, struct plan_notes *notes,
+                     struct plan_steps *steps, struct drarun_error *err)
+{
+    const struct variables_input variables = {
+        .plan = in,
+        .inventories = steps->inventories,
+        .devices = steps->devices,
+        .choice = &steps->choice,
+        .placement = &steps->placement,
+        .version = version,
+    };
+    int rc = read_workers(in, notes, steps, err);
+    if (rc == 0)
+        rc = placement_make(in, steps->inventories, steps->devices, notes, &steps->placement, err);
+    if (rc == 0)
+        rc = variables_make(&variables, notes, &steps->variables, err);
+    return rc == 0 ? pair_workers(in, version, notes, steps, err) : rc;
+}
+
+/* ---- what they returned, as a plan ---- */
+
+static int show_gpus(const struct plan_steps *steps, size_t w, struct plan_worker *worker,
+                     struct drarun_error *err)
+{
+    const struct devices *devices = &steps->devices[w];
+    struct plan_gpu *gpus = calloc(devices->gpu_count + 1, sizeof *gpus);
+    if (!gpus)
+        return error_set(err, ENOMEM, "plan: out of memory");
+    for (size_t g = 0; g < devices->gpu_count; g++)
+        gpus[g] = (struct plan_gpu){devices->gpus[g], steps->placement.workers[w].cpus[g]};
+    steps->gpus[w] = gpus;
+    worker->gpus = gpus;
+    worker->gpu_count = devices->gpu_count;
+    return 0;
+}
+
+static void show_worker(const struct plan_steps *steps, size_t w, struct plan_worker *worker)
+{
+    const struct inventory *inventory = &steps->inventories[w];
+    const struct variables_worker *variables = &steps->variables.workers[w];
+    worker->clique = steps->placement.workers[w].clique;
+    worker->profile = steps->choice.profile;
     worker->unread_gpus = inventory->unread_gpus;
     worker->unread_nics = inventory->unread_nics;
     worker->plugin_gpus = inventory->plugin_gpus;
+    worker->nics = steps->devices[w].nics;
+    worker->nic_count = steps->devices[w].nic_count;
     worker->left = inventory->left;
     worker->left_count = inventory->left_count;
     worker->channel = inventory->channel;
-    worker->mig = inventory->mig;
-    worker->node_devices = inventory->node_devices;
-    worker->node_device_count = inventory->node_device_count;
+    worker->model = steps->pairs[w].model;
+    worker->result = steps->pairs[w].result;
+    worker->env = variables->env;
+    worker->rank_env = variables->ranks;
+    worker->score = steps->pairs[w].score;
+    worker->first_rank = steps->placement.workers[w].first_rank;
 }
 
-static int show_devices(struct plan_worker *worker, struct drarun_error *err)
+static int show(const struct plan_steps *steps, struct plan *plan, struct drarun_error *err)
 {
-    const struct devices *devices = &worker->devices;
-    worker->gpus = calloc(devices->gpu_count + 1, sizeof *worker->gpus);
-    if (!worker->gpus)
-        return error_set(err, ENOMEM, "plan: out of memory");
-    for (size_t g = 0; g < devices->gpu_count; g++)
-        worker->gpus[g].device = devices->gpus[g];
-    worker->gpu_count = devices->gpu_count;
-    worker->nics = devices->nics;
-    worker->nic_count = devices->nic_count;
-    worker->tcp_interfaces = devices->tcp_interfaces;
-    return 0;
-}
-
-static int read_worker(struct planning *p, uint32_t w, struct profile_choice *ret_choice,
-                       struct drarun_error *err)
-{
-    struct plan_worker *worker = &p->plan->workers[w];
-    worker->score = -1;
-    int rc = inventory_read(p->in, w, p->notes, &worker->inventory, err);
-    if (rc < 0)
-        return rc;
-    show_inventory(worker);
-    worker->clique = p->in->workers[w].clique;
-    if (!worker->clique)
-        worker->clique = plan_input_label(p->in, worker->node, CLIQUES_LABEL);
-    if (rc == 0)
-        rc = profile_choose(p->in, &worker->inventory, p->notes, ret_choice, err);
-    if (rc != 0)
-        return rc;
-    worker->profile = ret_choice->profile;
-    rc = devices_settle(p->in, w, &worker->inventory, worker->profile, p->notes, &worker->devices,
-                        err);
-    return rc == 0 ? show_devices(worker, err) : rc;
-}
-
-static int read_workers(struct planning *p, struct drarun_error *err)
-{
-    struct plan *plan = p->plan;
-    for (uint32_t w = 0; w < plan->worker_count; w++) {
-        struct profile_choice choice = {0};
-        int rc = read_worker(p, w, &choice, err);
-        if (rc != 0)
+    plan->env = steps->variables.env;
+    plan->prepend = steps->variables.prepend;
+    plan->world_size = steps->placement.world_size;
+    plan->per_pod = steps->placement.per_pod;
+    plan->roce_ipv6 = steps->variables.roce_ipv6;
+    for (size_t w = 0; w < plan->worker_count; w++) {
+        struct plan_worker *worker = &plan->workers[w];
+        int rc = show_gpus(steps, w, worker, err);
+        if (rc < 0)
             return rc;
-        if (w == 0) {
-            plan->profile = choice.profile;
-            plan->profile_fact = choice.fact;
-        } else if (choice.profile != plan->profile) {
-            return plan_notes_refuse(p->notes, WARN_MIXED_PROFILES, (int32_t)w,
-                                     "worker 0 is of profile %s, worker %u of %s (%s)",
-                                     plan->profile->name, w, choice.profile->name, choice.fact);
-        }
+        show_worker(steps, w, worker);
+        if (worker->score >= 0 && (plan->score < 0 || worker->score < plan->score))
+            plan->score = worker->score;
     }
     return 0;
 }
 
-static void number_ranks(struct planning *p)
-{
-    struct plan *plan = p->plan;
-    bool gpus = true;
-    for (size_t w = 0; w < plan->worker_count; w++)
-        gpus &= plan->workers[w].gpu_count + plan->workers[w].plugin_gpus > 0;
-    plan->per_pod = p->in->ranks == PLAN_RANKS_POD || !gpus;
-    for (size_t i = 0; i < plan->worker_count; i++) {
-        struct plan_worker *worker = &plan->workers[p->in->rank_order ? p->in->rank_order[i] : i];
-        worker->first_rank = plan->world_size;
-        plan->world_size += plan->per_pod ? 1 : (uint32_t)worker->gpu_count + worker->plugin_gpus;
-    }
-}
+/* ---- what is worth saying of the whole ---- */
 
 /* The rails of each GPU as one text: equal texts, equal rails. */
 static void rails_text(const struct plan_worker *worker, struct buf *out)
@@ -142,46 +214,46 @@ static void rails_text(const struct plan_worker *worker, struct buf *out)
     }
 }
 
-static void warn_rails(struct planning *p)
+static void warn_rails(const struct plan *plan, struct plan_notes *notes)
 {
     struct buf first = BUF_INIT;
-    rails_text(&p->plan->workers[0], &first);
-    for (size_t w = 1; w < p->plan->worker_count; w++) {
+    rails_text(&plan->workers[0], &first);
+    for (size_t w = 1; w < plan->worker_count; w++) {
         struct buf other = BUF_INIT;
-        rails_text(&p->plan->workers[w], &other);
+        rails_text(&plan->workers[w], &other);
         if (strcmp(first.data ? first.data : "", other.data ? other.data : "") != 0)
-            warnings_add(&p->notes->warnings, WARN_RAIL_MISMATCH, (int32_t)w,
+            warnings_add(&notes->warnings, WARN_RAIL_MISMATCH, (int32_t)w,
                          "rails per local rank %s differ from worker 0's %s",
                          other.data ? other.data : "", first.data ? first.data : "");
-        p->notes->warnings.failed |= other.failed;
+        notes->warnings.failed |= other.failed;
         buf_done(&other);
     }
-    p->notes->warnings.failed |= first.failed;
+    notes->warnings.failed |= first.failed;
     buf_done(&first);
 }
 
-static void warn_uneven(struct planning *p)
+static void warn_uneven(const struct plan *plan, struct plan_notes *notes)
 {
-    const struct plan_worker *first = &p->plan->workers[0];
-    for (size_t w = 1; w < p->plan->worker_count; w++) {
-        const struct plan_worker *other = &p->plan->workers[w];
+    const struct plan_worker *first = &plan->workers[0];
+    for (size_t w = 1; w < plan->worker_count; w++) {
+        const struct plan_worker *other = &plan->workers[w];
         if (other->gpu_count != first->gpu_count)
-            warnings_add(&p->notes->warnings, WARN_UNEVEN_GPUS, (int32_t)w,
+            warnings_add(&notes->warnings, WARN_UNEVEN_GPUS, (int32_t)w,
                          "%zu GPUs, worker 0 has %zu", other->gpu_count, first->gpu_count);
         if (other->nic_count != first->nic_count)
-            warnings_add(&p->notes->warnings, WARN_UNEVEN_NICS, (int32_t)w,
+            warnings_add(&notes->warnings, WARN_UNEVEN_NICS, (int32_t)w,
                          "%zu NICs, worker 0 has %zu", other->nic_count, first->nic_count);
     }
 }
 
 /* Of a device plugin, or of claims whose devices no slice describes (inventory_visible.c). */
-static void warn_unpaired(struct planning *p, const struct plan_worker *worker)
+static void warn_unpaired(const struct plan_worker *worker, struct plan_notes *notes)
 {
     bool claimed = worker->unread_gpus > 0;
     enum warning_code code = claimed ? WARN_GPUS_UNKNOWN : WARN_GPUS_BY_DEVICE_PLUGIN;
-    if (warnings_have(&p->notes->warnings, code, WORKER_NONE))
+    if (warnings_have(&notes->warnings, code, WORKER_NONE))
         return;
-    warnings_add(&p->notes->warnings, code, WORKER_NONE, "%s",
+    warnings_add(&notes->warnings, code, WORKER_NONE, "%s",
                  claimed ? "the pod shows more GPUs than its claims hold, and which are its own is "
                            "not known without ResourceSlices (drarun install --cluster-role): none "
                            "is paired with a NIC"
@@ -190,15 +262,15 @@ static void warn_unpaired(struct planning *p, const struct plan_worker *worker)
 }
 
 /* Only the pod shows which GPUs they are, and so with which NIC each is paired. */
-static void warn_plugin(struct planning *p)
+static void warn_plugin(const struct plan *plan, struct plan_notes *notes)
 {
-    for (size_t w = 0; w < p->plan->worker_count; w++) {
-        const struct plan_worker *worker = &p->plan->workers[w];
+    for (size_t w = 0; w < plan->worker_count; w++) {
+        const struct plan_worker *worker = &plan->workers[w];
         if (worker->plugin_gpus == 0)
             continue;
-        warn_unpaired(p, worker);
+        warn_unpaired(worker, notes);
         if (worker->nic_count < worker->plugin_gpus)
-            warnings_add(&p->notes->warnings, WARN_FEWER_NICS_THAN_GPUS, (int32_t)w,
+            warnings_add(&notes->warnings, WARN_FEWER_NICS_THAN_GPUS, (int32_t)w,
                          "%zu NICs for %u GPUs", worker->nic_count, worker->plugin_gpus);
     }
 }
@@ -215,64 +287,38 @@ static int by_node(const void *a, const void *b)
     return order != 0 ? order : (x->worker > y->worker) - (x->worker < y->worker);
 }
 
-static void warn_same_node(struct planning *p)
+static void warn_same_node(const struct plan *plan, struct plan_notes *notes)
 {
     size_t count = 0, first = 0;
-    cleanup_free struct placed *placed = calloc(p->plan->worker_count, sizeof *placed);
+    cleanup_free struct placed *placed = calloc(plan->worker_count, sizeof *placed);
     if (!placed) {
-        p->notes->warnings.failed = true;
+        notes->warnings.failed = true;
         return;
     }
-    for (uint32_t w = 0; w < p->plan->worker_count; w++)
-        if (p->plan->workers[w].node)
-            placed[count++] = (struct placed){p->plan->workers[w].node, w};
+    for (uint32_t w = 0; w < plan->worker_count; w++)
+        if (plan->workers[w].node)
+            placed[count++] = (struct placed){plan->workers[w].node, w};
     qsort(placed, count, sizeof *placed, by_node);
     for (size_t i = 1; i < count; i++) {
         if (strcmp(placed[i].node, placed[first].node) != 0)
             first = i;
         else
-            warnings_add(&p->notes->warnings, WARN_SAME_NODE_PODS, (int32_t)placed[i].worker,
+            warnings_add(&notes->warnings, WARN_SAME_NODE_PODS, (int32_t)placed[i].worker,
                          "shares its node with worker %u; NCCL takes the pods for different hosts "
                          "(no NVLink between them): one larger pod would be faster",
                          placed[first].worker);
     }
 }
 
-static int derive(struct planning *p, struct drarun_error *err)
+static void warn_of_all(const struct plan *plan, struct plan_notes *notes)
 {
-    struct plan *plan = p->plan;
-    plan->score = -1;
-    ncclenv_common(p);
-    ncclenv_gid_family(p);
-    for (uint32_t w = 0; w < plan->worker_count; w++) {
-        struct plan_worker *worker = &plan->workers[w];
-        const char *arch = plan_input_label(p->in, worker->node, "kubernetes.io/arch");
-        int rc = pairs_run(p, w, err);
-        if (rc < 0)
-            return rc;
-        pairs_warn(p, w);
-        plan_cut_cpus(p, w);
-        ncclenv_worker(p, w);
-        ncclenv_ranks(p, w);
-        worker->score =
-            score_worker(worker, arch ? strcmp(arch, "arm64") == 0 : worker->profile->c2c);
-        if (worker->score >= 0 && (plan->score < 0 || worker->score < plan->score))
-            plan->score = worker->score;
-    }
-    warn_rails(p);
-    warn_plugin(p);
-    warn_uneven(p);
-    warn_same_node(p);
-    return 0;
+    warn_rails(plan, notes);
+    warn_plugin(plan, notes);
+    warn_uneven(plan, notes);
+    warn_same_node(plan, notes);
 }
 
-static bool out_of_memory(const struct plan *plan)
-{
-    bool failed = plan->env.failed || plan->prepend.failed;
-    for (size_t w = 0; w < plan->worker_count; w++)
-        failed |= plan->workers[w].env.failed;
-    return failed;
-}
+/* ---- the whole ---- */
 
 static int read_version(const struct plan_input *in, struct plan *plan, struct drarun_error *err)
 {
@@ -289,11 +335,10 @@ static int read_version(const struct plan_input *in, struct plan *plan, struct d
 
 int plan_build(const struct plan_input *in, struct plan *ret_plan, struct drarun_error *err)
 {
-    struct plan plan = {.score = -1};
+    struct plan plan = {.score = -1, .worker_count = in->worker_count};
     struct plan_notes notes = {0};
     CLEANUP(plan_notes_donep) struct plan_notes *undo_notes = &notes;
     CLEANUP(plan_donep) struct plan *undo = &plan;
-    struct planning p = {.in = in, .plan = &plan, .notes = &notes};
     if (in->worker_count == 0 || in->worker_count > PLAN_WORKERS_MAX)
         return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "a plan has 1 to %u workers, not %zu",
                           PLAN_WORKERS_MAX, in->worker_count);
@@ -301,18 +346,25 @@ int plan_build(const struct plan_input *in, struct plan *ret_plan, struct drarun
     if (rc < 0)
         return rc;
     plan.workers = calloc(in->worker_count, sizeof *plan.workers);
-    if (!plan.workers)
+    plan.steps = steps_new(in->worker_count);
+    if (!plan.workers || !plan.steps)
         return error_set(err, ENOMEM, "plan: out of memory");
-    plan.worker_count = in->worker_count;
-    rc = read_workers(&p, err);
-    if (rc == 0) {
-        number_ranks(&p);
-        rc = derive(&p, err);
+    rc = run_steps(in, plan.version, &notes, plan.steps, err);
+    plan.profile = plan.steps->choice.profile;
+    plan.profile_fact = plan.steps->choice.fact;
+    for (size_t w = 0; w < plan.worker_count; w++) {
+        plan.workers[w].pod = plan.steps->inventories[w].pod;
+        plan.workers[w].node = plan.steps->inventories[w].node;
+        plan.workers[w].score = -1;
     }
+    if (rc == 0)
+        rc = show(plan.steps, &plan, err);
     if (rc < 0)
         return rc;
+    if (rc == 0)
+        warn_of_all(&plan, &notes);
     warnings_sort(&notes.warnings);
-    if (plan_notes_failed(&notes) || out_of_memory(&plan))
+    if (plan_notes_failed(&notes))
         return error_set(err, ENOMEM, "plan: out of memory");
     plan.warnings = notes.warnings;
     plan.refusal = notes.refusal;

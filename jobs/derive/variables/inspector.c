@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "jobs/derive/plan_private.h"
+#include "jobs/derive/variables/variables_private.h"
 #include "lib/base/cleanup.h"
 
 #define LIBRARY "libnccl-profiler-inspector.so"
@@ -45,49 +45,49 @@ void inspector_env(const char *library, struct strlist *env)
 }
 
 /* The first worker that says it has not; -1: all of them have, or do not say. */
-static int32_t lacking(const struct planning *p, const char *path)
+static int32_t lacking(const struct making *m, const char *path)
 {
-    for (size_t w = 0; w < p->plan->worker_count; w++)
-        if (probe_file(&p->plan->workers[w].probe, path) == PROBE_NO)
+    for (size_t w = 0; w < m->in->worker_count; w++)
+        if (probe_file(&m->inventories[w].probe, path) == PROBE_NO)
             return (int32_t)w;
     return -1;
 }
 
-static bool is_probed(const struct planning *p)
+static bool is_probed(const struct making *m)
 {
-    for (size_t w = 0; w < p->plan->worker_count; w++)
-        if (!p->plan->workers[w].probe.present || !p->plan->workers[w].probe.files)
+    for (size_t w = 0; w < m->in->worker_count; w++)
+        if (!m->inventories[w].probe.present || !m->inventories[w].probe.files)
             return false;
     return true;
 }
 
-void ncclenv_inspector(struct planning *p)
+void making_inspector(struct making *m)
 {
     struct strlist paths = STRLIST_INIT;
     const char *found = NULL, *user = NULL;
     int32_t worker = -1;
-    if (!p->in->inspector || !is_probed(p))
+    if (!m->in->inspector || !is_probed(m))
         return;
-    inspector_paths(p->in->user_env, &paths);
+    inspector_paths(m->in->user_env, &paths);
     for (size_t i = 0; i < paths.count && !found; i++) {
-        int32_t without = lacking(p, paths.items[i]);
+        int32_t without = lacking(m, paths.items[i]);
         worker = without > worker ? without : worker;
         if (without < 0)
-            found = plan_notes_text(p->notes, "%s", paths.items[i]);
+            found = plan_notes_text(m->notes, "%s", paths.items[i]);
     }
     if (!found)
-        warnings_add(&p->notes->warnings, WARN_INSPECTOR_MISSING, worker,
+        warnings_add(&m->notes->warnings, WARN_INSPECTOR_MISSING, worker,
                      "NCCL's inspector is off: the image has no " LIBRARY "%s%s; build it from "
                      "NCCL's plugins/profiler/inspector into %s, or name its place: nccl: {env: "
                      "{" PLUGIN ": /PATH}}",
                      paths.count == 1 ? " at " : "", paths.count == 1 ? paths.items[0] : "",
                      folders[ARRAY_LEN(folders) - 3]);
-    p->notes->pool.failed |= paths.failed;
+    m->notes->pool.failed |= paths.failed;
     strlist_done(&paths);
     if (!found)
         return;
-    if (!ncclenv_user(p, PLUGIN, &user))
-        ncclenv_set_own(p, &p->plan->env, PLUGIN, found, RULE, "every worker has it");
-    ncclenv_set_own(p, &p->plan->env, INSPECTOR_ENABLE, "1", RULE, found);
-    ncclenv_set_own(p, &p->plan->env, INTERVAL, INTERVAL_US, RULE, found);
+    if (!variables_user(m->in, PLUGIN, &user))
+        making_set_own(m, &m->vars->env, PLUGIN, found, RULE, "every worker has it");
+    making_set_own(m, &m->vars->env, INSPECTOR_ENABLE, "1", RULE, found);
+    making_set_own(m, &m->vars->env, INTERVAL, INTERVAL_US, RULE, found);
 }

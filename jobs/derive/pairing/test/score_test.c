@@ -7,7 +7,7 @@
 #include <math.h>
 #include <cmocka.h>
 
-#include "jobs/derive/plan_private.h"
+#include "jobs/derive/pairing/score.h"
 #include "lib/base/cleanup.h"
 
 struct use { /* of one GPU */
@@ -73,31 +73,24 @@ static void rows(void **unused)
         struct plan_nic nics[4] = {0};
         struct nccl_model model = {.inter_socket = row->inter_socket};
         struct nccl_result result = {0};
-        struct plan_worker worker = {.nics = nics, .model = &model, .result = &result};
+        struct devices devices = {.nics = nics};
         for (size_t n = 0; n < 4 && row->gbs[n] > 0; n++)
-            nics[worker.nic_count++].gbs = row->gbs[n];
+            nics[devices.nic_count++].gbs = row->gbs[n];
         for (size_t g = 0; g < 4 && row->gpus[g].path; g++) {
             const struct use *use = &row->gpus[g];
-            worker.gpu_count += use->count > 0;
+            devices.gpu_count += use->count > 0;
             result.count[g] = use->count;
             for (size_t n = 0; n < use->count; n++)
                 result.use[g][n] = (struct nccl_use){use->nics[n], use->path, use->gdr};
         }
-        double got = score_worker(&worker, row->arm);
+        double got = score_of(&devices, &model, &result, row->arm);
         if (fabs(got - row->want) > 1e-9)
             fail_msg("%s: expected %g, got %g", row->rule, row->want, got);
     }
 }
 
-static void without_nics(void **unused)
-{
-    struct plan_worker worker = {.gpu_count = 1};
-    (void)unused;
-    assert_true(score_worker(&worker, false) < 0);
-}
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(rows), cmocka_unit_test(without_nics)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(rows)};
     return cmocka_run_group_tests_name("score", tests, NULL, NULL);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The list of variables. */
+#include "jobs/derive/variables/plan_vars.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/derive/plan_private.h"
 #include "lib/base/unconst.h"
 
 const struct plan_var *plan_vars_find(const struct plan_vars *vars, const char *name)
