@@ -95,6 +95,8 @@ void agent_free(struct agent *agent)
         drarun__wire__launch__free_unpacked(agent->parent.launch, NULL);
     if (agent->parent.assignment)
         drarun__wire__assignment__free_unpacked(agent->parent.assignment, NULL);
+    if (agent->setting)
+        drarun__wire__worker_setting__free_unpacked(agent->setting, NULL);
     if (agent->parent.due)
         event_free(agent->parent.due);
     if (agent->launcher.orphan_clock)

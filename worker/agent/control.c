@@ -34,6 +34,7 @@ static void on_launch(struct agent *agent, Drarun__Wire__Envelope *message)
     if (!begin_job(agent))
         return;
     message->body_case = DRARUN__WIRE__ENVELOPE__BODY__NOT_SET; /* ours now */
+    agent->setting = TAKE_PTR(message->launch->own);
     agent_connect_take(agent, TAKE_PTR(message->launch));
 }
 
@@ -58,6 +59,7 @@ static void on_assignment(struct agent *agent, Drarun__Wire__Envelope *message)
         return;
     message->body_case = DRARUN__WIRE__ENVELOPE__BODY__NOT_SET; /* ours now */
     agent->parent.assignment = TAKE_PTR(message->assignment);
+    agent->setting = TAKE_PTR(agent->parent.assignment->own);
     agent->parent.due = evtimer_new(agent->base, on_parent_overdue, agent);
     if (!agent->parent.due || evtimer_add(agent->parent.due, &limit) < 0) {
         error_set(&err, ENOMEM, "out of memory");

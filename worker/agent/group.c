@@ -62,7 +62,7 @@ static int prepare(struct agent *agent, const struct rank_group *group, struct d
     int rc = agent_check_programs(agent, group, err);
     if (rc == 0)
         rc = agent_check_room(agent, group->local_count, group->map.ranks, err);
-    if (rc == 0 && group->local_count > 0 && agent_is_oversubscribed(job, here))
+    if (rc == 0 && group->local_count > 0 && agent_is_oversubscribed(agent, here))
         job->oversubscribed = true;
     if (rc == 0)
         rc = agent_bind_group(agent, group, err);

@@ -306,17 +306,24 @@ static void add_app_environment(const Drarun__Wire__App *app, struct strlist *en
     }
 }
 
+/* What the plan derived for the ranks here. */
+static struct rank_settings settings_of(const struct agent *agent)
+{
+    return (struct rank_settings){agent->job.wire->derived, agent->setting};
+}
+
 /* app: of the job. What a rank starts gets what the user gave the rank's own program, too. */
 static void base_environment(const struct agent *agent, uint32_t app, struct strlist *env)
 {
     const struct agent_job *job = &agent->job;
     const Drarun__Wire__Launch *wire = job->wire;
+    const struct rank_settings settings = settings_of(agent);
     uint32_t root = root_program(job, app);
     strlist_add_all(env, agent->environment.items);
     for (size_t i = 0; i < wire->n_env; i++)
         strlist_add(env, wire->env[i]);
     rankenv_clean(env);
-    rank_setting_base(wire, env);
+    rank_setting_base(&settings, env);
     add_app_environment(job->apps[root], env);
     if (root != app)
         add_app_environment(job->apps[app], env);
@@ -325,12 +332,13 @@ static void base_environment(const struct agent *agent, uint32_t app, struct str
 }
 
 /* Of a plan; other jobs have no such defaults. */
-static void add_setting(const struct agent_job *job, uint32_t local_rank, struct strlist *env)
+static void add_setting(const struct agent *agent, uint32_t local_rank, struct strlist *env)
 {
+    const struct rank_settings settings = settings_of(agent);
     struct strlist files = STRLIST_INIT;
-    if (job->wire->derived)
+    if (settings.job)
         conf_files_read(env, &files);
-    rank_setting_add(job->wire, local_rank, &files, env);
+    rank_setting_add(&settings, local_rank, &files, env);
     env->failed |= files.failed;
     strlist_done(&files);
 }
@@ -373,7 +381,7 @@ static void rank_environment(const struct agent *agent, uint32_t rank, bool torc
         env_set(env, PROGRESS_VARIABLE, path);
     if (agent->servers.remote)
         remote_environment(agent->servers.remote, env);
-    add_setting(job, (uint32_t)agent_job_local_index(job, rank), env);
+    add_setting(agent, (uint32_t)agent_job_local_index(job, rank), env);
     agent_collect_env(agent, env);
 }
 
@@ -482,12 +490,14 @@ static uint32_t ranks_of_machine(const struct agent_job *job)
 }
 
 /* The CPUs of the ranks here, all together; UINT32_MAX when they are not bound to some. */
-static uint32_t count_bound_cpus(const struct agent_job *job)
+static uint32_t count_bound_cpus(const struct agent *agent)
 {
+    const struct agent_job *job = &agent->job;
+    const struct rank_settings settings = settings_of(agent);
     struct cpus cpus = {0};
     cpu_set_t all[CPUS_MAX / CPU_SETSIZE] = {0};
     bool some_unbound = false, shared;
-    if (job->bind.kind != BIND_LIST && !rank_setting_binds(job->wire))
+    if (job->bind.kind != BIND_LIST && !rank_setting_binds(&settings))
         return UINT32_MAX;
     if (read_own_cpus(&cpus, NULL) < 0)
         return UINT32_MAX;
@@ -496,7 +506,7 @@ static uint32_t count_bound_cpus(const struct agent_job *job)
         cleanup_free uint32_t *ids = NULL;
         size_t count = 0;
         if (job->bind.kind == BIND_NONE)
-            rank_setting_cpus(job->wire, i, &cpus, &ids, &count, NULL);
+            rank_setting_cpus(&settings, i, &cpus, &ids, &count, NULL);
         else
             bind_cpus(&job->bind, &cpus, job->wire->local_first_slot + i, here, &ids, &count,
                       &shared, NULL);
@@ -510,12 +520,12 @@ static uint32_t count_bound_cpus(const struct agent_job *job)
 
 /* Fewer CPUs than ranks: on this machine, in our cgroup's quota, or among those that the ranks are
  * bound to. */
-bool agent_is_oversubscribed(const struct agent_job *job, uint32_t ranks)
+bool agent_is_oversubscribed(const struct agent *agent, uint32_t ranks)
 {
     uint32_t own = affinity_count();
     if (own > 0 && ranks > own)
         return true;
-    return ranks > cgroup_cpu_quota() || job->local_count > count_bound_cpus(job);
+    return ranks > cgroup_cpu_quota() || agent->job.local_count > count_bound_cpus(agent);
 }
 
 int agent_reserve_ranks(struct agent *agent, uint32_t first)
@@ -553,7 +563,7 @@ int agent_prepare_take(struct agent *agent, Drarun__Wire__Launch *launch, struct
     if (rc < 0)
         return rc;
     uint32_t here = ranks_of_machine(job);
-    job->oversubscribed = !job->mpirun && agent_is_oversubscribed(job, here);
+    job->oversubscribed = !job->mpirun && agent_is_oversubscribed(agent, here);
     if (job->wire->inherit_env)
         strlist_add_all(&agent->environment, environ);
     agent->tree = (struct tree){job->worker, job->map.workers, job->wire->radix};
@@ -620,12 +630,13 @@ static int choose_cpus(struct agent *agent, const struct cpus *cpus, uint32_t in
                        uint32_t **ret_ids, size_t *ret_count, struct drarun_error *err)
 {
     const struct agent_job *job = &agent->job;
+    const struct rank_settings settings = settings_of(agent);
     const struct bind_policy *policy = &agent_job_group_of(job, job->local[index])->bind;
     bool shared = false;
     uint32_t slot = job->wire->local_first_slot;
     uint32_t here = ranks_of_machine(job);
     int rc = policy->kind == BIND_NONE
-                 ? rank_setting_cpus(job->wire, index, cpus, ret_ids, ret_count, err)
+                 ? rank_setting_cpus(&settings, index, cpus, ret_ids, ret_count, err)
                  : bind_cpus(policy, cpus, slot + index, here, ret_ids, ret_count, &shared, err);
     if (rc == 0 && job->wire->report_bindings)
         report_binding(agent, job->local[index], *ret_ids, *ret_count, shared);
@@ -740,9 +751,10 @@ static void plan_looks(struct agent *agent)
 
 int agent_bind_group(struct agent *agent, const struct rank_group *group, struct drarun_error *err)
 {
+    const struct rank_settings settings = settings_of(agent);
     struct cpus cpus = {0};
     int rc = 0;
-    if (group->bind.kind == BIND_NONE && !rank_setting_binds(agent->job.wire) &&
+    if (group->bind.kind == BIND_NONE && !rank_setting_binds(&settings) &&
         !agent->job.wire->report_bindings)
         return 0;
     rc = read_own_cpus(&cpus, err);

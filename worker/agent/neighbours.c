@@ -146,9 +146,6 @@ void agent_join(struct agent *agent)
     char *dir = launch->session_dir;
     launch->session_dir = own->session_dir;
     own->session_dir = dir;
-    Drarun__Wire__WorkerSetting *setting = launch->own;
-    launch->own = own->own;
-    own->own = setting;
     agent_connect_take(agent, launch);
 }
 

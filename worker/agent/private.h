@@ -144,6 +144,7 @@ struct agent {
     struct tls_context *dial_tls;
     struct agent_parent parent;
     struct agent_job job;
+    Drarun__Wire__WorkerSetting *setting; /* what was derived for this worker; NULL: nothing */
     struct strlist environment; /* our own, as it was before libpmix got its settings there */
     struct tree tree;
     struct coll *coll;
@@ -230,7 +231,7 @@ int agent_start_group(struct agent *agent, const struct rank_group *group,
                       struct drarun_error *err);
 /* The user lets ranks go on that wait for a debugger, and those that would. */
 void agent_release_ranks(struct agent *agent);
-bool agent_is_oversubscribed(const struct agent_job *job, uint32_t ranks_here);
+bool agent_is_oversubscribed(const struct agent *agent, uint32_t ranks_here);
 
 /* shell.c */
 /* Makes this process, which serves one job, as the launcher is; ranks inherit it. */

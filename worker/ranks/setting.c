@@ -57,30 +57,31 @@ static void add_defaults(const Drarun__Wire__Environment *level, const struct st
 
 /* ---- levels ---- */
 
-static const Drarun__Wire__RankSetting *find(const Drarun__Wire__Launch *launch,
+static const Drarun__Wire__RankSetting *find(const struct rank_settings *settings,
                                              uint32_t local_rank)
 {
-    for (size_t i = 0; launch->own && i < launch->own->n_ranks; i++)
-        if (launch->own->ranks[i]->local_rank == local_rank)
-            return launch->own->ranks[i];
+    const Drarun__Wire__WorkerSetting *worker = settings->worker;
+    for (size_t i = 0; worker && i < worker->n_ranks; i++)
+        if (worker->ranks[i]->local_rank == local_rank)
+            return worker->ranks[i];
     return NULL;
 }
 
-void rank_setting_base(const Drarun__Wire__Launch *launch, struct strlist *env)
+void rank_setting_base(const struct rank_settings *settings, struct strlist *env)
 {
-    const Drarun__Wire__Environment *own = launch->own ? launch->own->env : NULL;
-    if (launch->derived)
-        apply(env, launch->derived->set, launch->derived->n_set, env_set);
+    const Drarun__Wire__Environment *own = settings->worker ? settings->worker->env : NULL;
+    if (settings->job)
+        apply(env, settings->job->set, settings->job->n_set, env_set);
     if (own)
         apply(env, own->set, own->n_set, env_set);
 }
 
-void rank_setting_add(const Drarun__Wire__Launch *launch, uint32_t local_rank,
+void rank_setting_add(const struct rank_settings *settings, uint32_t local_rank,
                       const struct strlist *files, struct strlist *env)
 {
-    const Drarun__Wire__RankSetting *rank = find(launch, local_rank);
+    const Drarun__Wire__RankSetting *rank = find(settings, local_rank);
     const Drarun__Wire__Environment *levels[] = {
-        rank ? rank->env : NULL, launch->own ? launch->own->env : NULL, launch->derived};
+        rank ? rank->env : NULL, settings->worker ? settings->worker->env : NULL, settings->job};
     if (levels[0])
         apply(env, levels[0]->set, levels[0]->n_set, env_set);
     size_t others = env->count;
@@ -94,10 +95,11 @@ void rank_setting_add(const Drarun__Wire__Launch *launch, uint32_t local_rank,
 
 /* ---- CPUs ---- */
 
-bool rank_setting_binds(const Drarun__Wire__Launch *launch)
+bool rank_setting_binds(const struct rank_settings *settings)
 {
-    for (size_t i = 0; launch->own && i < launch->own->n_ranks; i++)
-        if (launch->own->ranks[i]->cpus[0])
+    const Drarun__Wire__WorkerSetting *worker = settings->worker;
+    for (size_t i = 0; worker && i < worker->n_ranks; i++)
+        if (worker->ranks[i]->cpus[0])
             return true;
     return false;
 }
@@ -110,11 +112,11 @@ static bool is_usable(const struct cpus *usable, uint32_t id)
     return false;
 }
 
-int rank_setting_cpus(const Drarun__Wire__Launch *launch, uint32_t local_rank,
+int rank_setting_cpus(const struct rank_settings *settings, uint32_t local_rank,
                       const struct cpus *usable, uint32_t **ret_ids, size_t *ret_count,
                       struct drarun_error *err)
 {
-    const Drarun__Wire__RankSetting *rank = find(launch, local_rank);
+    const Drarun__Wire__RankSetting *rank = find(settings, local_rank);
     uint32_t *ids = NULL;
     size_t count = 0, kept = 0;
     int rc = cpulist_parse(rank ? rank->cpus : "", &ids, &count, err);

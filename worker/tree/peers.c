@@ -204,9 +204,7 @@ static int dial_child(struct peers *peers, struct link *link, struct drarun_erro
     channel_set_silence(link->channel, peers->owner.silence_ms);
     send_hello(peers, link->channel);
     /* the child replaces what is ours in it by what the launcher assigned */
-    Drarun__Wire__Launch shared = *peers->job->wire;
-    shared.own = NULL;
-    Drarun__Wire__Envelope launch = WIRE_ENVELOPE(LAUNCH, launch, &shared);
+    Drarun__Wire__Envelope launch = WIRE_ENVELOPE(LAUNCH, launch, peers->job->wire);
     rc = channel_send(link->channel, &launch);
     return rc < 0 ? error_set(err, -rc, "launch message: %s", strerror(-rc)) : 0;
 }

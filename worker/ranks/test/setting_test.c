@@ -15,12 +15,12 @@
 
 static const struct strlist none = STRLIST_INIT;
 
-/* A launch with all three levels. */
+/* All three levels. */
 struct parts {
-    Drarun__Wire__Launch launch;
+    struct rank_settings settings;
     Drarun__Wire__Environment all, worker, rank;
     Drarun__Wire__WorkerSetting own;
-    Drarun__Wire__RankSetting setting, *settings[1];
+    Drarun__Wire__RankSetting setting, *list[1];
 };
 
 #define LIST(env, field, ...)                                                                      \
@@ -32,17 +32,15 @@ struct parts {
 
 static void fill(struct parts *p)
 {
-    drarun__wire__launch__init(&p->launch);
     drarun__wire__environment__init(&p->all);
     drarun__wire__environment__init(&p->worker);
     drarun__wire__environment__init(&p->rank);
     drarun__wire__worker_setting__init(&p->own);
     drarun__wire__rank_setting__init(&p->setting);
-    p->launch.derived = &p->all;
-    p->launch.own = &p->own;
+    p->settings = (struct rank_settings){&p->all, &p->own};
     p->own.env = &p->worker;
-    p->settings[0] = &p->setting;
-    p->own.ranks = p->settings;
+    p->list[0] = &p->setting;
+    p->own.ranks = p->list;
     p->own.n_ranks = 1;
     p->setting.local_rank = 1;
     p->setting.env = &p->rank;
@@ -72,9 +70,9 @@ static void nearest_wins_and_the_user_above_all(void **state)
     strlist_add(&env, "LOCAL_RANK=1");
     strlist_add(&env, "LD_LIBRARY_PATH=/usr/lib");
     strlist_add(&env, "EMPTY=");
-    rank_setting_base(&p.launch, &env);
+    rank_setting_base(&p.settings, &env);
     is(&env, "NCCL_DEBUG", "INFO");
-    rank_setting_add(&p.launch, 1, &none, &env);
+    rank_setting_add(&p.settings, 1, &none, &env);
     is(&env, "A", "rank");
     is(&env, "B", "worker");
     is(&env, "C", "all");
@@ -99,7 +97,7 @@ static void no_default_beside_its_opposite(void **state)
     LIST(&p.worker, defaults, "UCX_NET_DEVICES=mlx5_0:1", "NCCL_IB_ADDR_RANGE=10.0.0.0/8");
     strlist_add(&env, "OMPI_MCA_btl_tcp_if_exclude=lo,docker0");
     strlist_add(&env, "NCCL_NET_PLUGIN=spcx");
-    rank_setting_add(&p.launch, 1, &none, &env);
+    rank_setting_add(&p.settings, 1, &none, &env);
     assert_null(env_get(&env, "OMPI_MCA_btl_tcp_if_include"));
     assert_null(env_get(&env, "NCCL_NET"));
     is(&env, "UCX_TLS", "tcp,self");
@@ -120,7 +118,7 @@ static void no_default_beside_the_files(void **state)
     strlist_add(&files, "OMPI_MCA_btl_tcp_if_exclude=lo,docker0");
     strlist_add(&files, "OMPI_MCA_coll_hcoll_enable=1");
     strlist_add(&files, "NCCL_NET_PLUGIN=spcx");
-    rank_setting_add(&p.launch, 1, &files, &env);
+    rank_setting_add(&p.settings, 1, &files, &env);
     assert_null(env_get(&env, "OMPI_MCA_btl_tcp_if_include"));
     assert_null(env_get(&env, "OMPI_MCA_btl_tcp_if_exclude"));
     assert_null(env_get(&env, "NCCL_NET"));
@@ -135,7 +133,7 @@ static void other_ranks_get_the_workers(void **state)
     struct parts p;
     struct strlist env = STRLIST_INIT;
     fill(&p);
-    rank_setting_add(&p.launch, 0, &none, &env);
+    rank_setting_add(&p.settings, 0, &none, &env);
     is(&env, "A", "worker");
     assert_null(env_get(&env, "LOCAL_RANK"));
     strlist_done(&env);
@@ -144,12 +142,12 @@ static void other_ranks_get_the_workers(void **state)
 static void nothing_derived(void **state)
 {
     (void)state;
-    Drarun__Wire__Launch launch = DRARUN__WIRE__LAUNCH__INIT;
+    const struct rank_settings nothing = {0};
     struct strlist env = STRLIST_INIT;
-    rank_setting_base(&launch, &env);
-    rank_setting_add(&launch, 0, &none, &env);
+    rank_setting_base(&nothing, &env);
+    rank_setting_add(&nothing, 0, &none, &env);
     assert_int_equal(env.count, 0);
-    assert_false(rank_setting_binds(&launch));
+    assert_false(rank_setting_binds(&nothing));
     strlist_done(&env);
 }
 
@@ -161,7 +159,7 @@ static void odd_entries(void **state)
     struct strlist env = STRLIST_INIT;
     fill(&p);
     LIST(&p.all, defaults, "NOTHING", "=x", "", "EQ==");
-    rank_setting_add(&p.launch, 0, &none, &env);
+    rank_setting_add(&p.settings, 0, &none, &env);
     is(&env, "EQ", "=");
     assert_null(env_get(&env, "NOTHING"));
     strlist_done(&env);
@@ -177,19 +175,19 @@ static void usable_cpus_alone(void **state)
     uint32_t *ids = NULL;
     size_t count = 0;
     fill(&p);
-    assert_false(rank_setting_binds(&p.launch));
+    assert_false(rank_setting_binds(&p.settings));
     p.setting.cpus = unconst("3-5,8");
-    assert_true(rank_setting_binds(&p.launch));
-    assert_int_equal(rank_setting_cpus(&p.launch, 1, &usable, &ids, &count, &err), 0);
+    assert_true(rank_setting_binds(&p.settings));
+    assert_int_equal(rank_setting_cpus(&p.settings, 1, &usable, &ids, &count, &err), 0);
     assert_int_equal(count, 2);
     assert_int_equal(ids[0], 4);
     assert_int_equal(ids[1], 5);
     free(ids);
-    assert_int_equal(rank_setting_cpus(&p.launch, 0, &usable, &ids, &count, &err), 0);
+    assert_int_equal(rank_setting_cpus(&p.settings, 0, &usable, &ids, &count, &err), 0);
     assert_int_equal(count, 0);
     free(ids);
     p.setting.cpus = unconst("x");
-    assert_int_equal(rank_setting_cpus(&p.launch, 1, &usable, &ids, &count, &err), -EINVAL);
+    assert_int_equal(rank_setting_cpus(&p.settings, 1, &usable, &ids, &count, &err), -EINVAL);
     assert_non_null(strstr(err.text, "CPUs of local rank 1"));
 }
 
