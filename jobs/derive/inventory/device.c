@@ -6,15 +6,153 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/derive/inventory/device_attributes.h"
 #include "jobs/derive/inventory/device_role.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/doc/value.h"
+
+/* ---- attributes, by name and domain ---- */
+
+/* Names over the drivers' history (docs/design/011-derivation.md). */
+enum attribute_name {
+    ATTRIBUTE_PCI_BUS_ID,
+    ATTRIBUTE_PCIE_BUS_ID,
+    ATTRIBUTE_PCI_ADDRESS,
+    ATTRIBUTE_PCI_ADDR,           /* AMD */
+    ATTRIBUTE_PCI_ADDRESS_DOMAIN, /* dranet up to 0.5 wrote the address in four parts */
+    ATTRIBUTE_PCI_ADDRESS_BUS,
+    ATTRIBUTE_PCI_ADDRESS_DEVICE,
+    ATTRIBUTE_PCI_ADDRESS_FUNCTION,
+    ATTRIBUTE_PCIE_ROOT,
+    ATTRIBUTE_NUMA_NODE,
+    ATTRIBUTE_INDEX,
+    ATTRIBUTE_MINOR,
+    ATTRIBUTE_TYPE,
+    ATTRIBUTE_UUID,
+    ATTRIBUTE_PARENT_UUID,
+    ATTRIBUTE_PRODUCT_NAME,
+    ATTRIBUTE_ADDRESSING_MODE,
+    ATTRIBUTE_RDMA,
+    ATTRIBUTE_RDMA_CAPABLE,
+    ATTRIBUTE_RDMA_DEVICE,
+    ATTRIBUTE_IF_NAME,
+    ATTRIBUTE_INTERFACE_NAME,
+    ATTRIBUTE_MAC,
+    ATTRIBUTE_ENCAPSULATION,
+    ATTRIBUTE_COUNT,
+};
+
+/* Of one name, in this order. */
+enum attribute_domain {
+    DOMAIN_STANDARD, /* resource.kubernetes.io */
+    DOMAIN_DRARUN,
+    DOMAIN_NVIDIA,
+    DOMAIN_DRANET,
+    DOMAIN_DRIVER, /* the driver's own, which it may also leave out; may be one of the others */
+    DOMAIN_COUNT,
+};
+
+/* Found in one pass over what the driver published: reading a cluster's devices is what planning a
+ * large job costs. */
+struct attributes {
+    const struct slice_device *slice;
+    const json_t *values[ATTRIBUTE_COUNT][DOMAIN_COUNT]; /* borrowed; NULL: absent */
+};
+
+struct word {
+    const char *text;
+    size_t length;
+};
+
+#define WORD(text)                                                                                 \
+    {                                                                                              \
+        text, sizeof text - 1                                                                      \
+    }
+
+static const struct word names[ATTRIBUTE_COUNT] = {
+    [ATTRIBUTE_PCI_BUS_ID] = WORD("pciBusID"),
+    [ATTRIBUTE_PCIE_BUS_ID] = WORD("pcieBusID"),
+    [ATTRIBUTE_PCI_ADDRESS] = WORD("pciAddress"),
+    [ATTRIBUTE_PCI_ADDR] = WORD("pciAddr"),
+    [ATTRIBUTE_PCI_ADDRESS_DOMAIN] = WORD("pciAddressDomain"),
+    [ATTRIBUTE_PCI_ADDRESS_BUS] = WORD("pciAddressBus"),
+    [ATTRIBUTE_PCI_ADDRESS_DEVICE] = WORD("pciAddressDevice"),
+    [ATTRIBUTE_PCI_ADDRESS_FUNCTION] = WORD("pciAddressFunction"),
+    [ATTRIBUTE_PCIE_ROOT] = WORD("pcieRoot"),
+    [ATTRIBUTE_NUMA_NODE] = WORD("numaNode"),
+    [ATTRIBUTE_INDEX] = WORD("index"),
+    [ATTRIBUTE_MINOR] = WORD("minor"),
+    [ATTRIBUTE_TYPE] = WORD("type"),
+    [ATTRIBUTE_UUID] = WORD("uuid"),
+    [ATTRIBUTE_PARENT_UUID] = WORD("parentUUID"),
+    [ATTRIBUTE_PRODUCT_NAME] = WORD("productName"),
+    [ATTRIBUTE_ADDRESSING_MODE] = WORD("addressingMode"),
+    [ATTRIBUTE_RDMA] = WORD("rdma"),
+    [ATTRIBUTE_RDMA_CAPABLE] = WORD("rdmaCapable"),
+    [ATTRIBUTE_RDMA_DEVICE] = WORD("rdmaDevice"),
+    [ATTRIBUTE_IF_NAME] = WORD("ifName"),
+    [ATTRIBUTE_INTERFACE_NAME] = WORD("interfaceName"),
+    [ATTRIBUTE_MAC] = WORD("mac"),
+    [ATTRIBUTE_ENCAPSULATION] = WORD("encapsulation"),
+};
+
+static const struct word domains[DOMAIN_DRIVER] = {
+    [DOMAIN_STANDARD] = WORD("resource.kubernetes.io"),
+    [DOMAIN_DRARUN] = WORD("drarun.dev"),
+    [DOMAIN_NVIDIA] = WORD("gpu.nvidia.com"),
+    [DOMAIN_DRANET] = WORD("dra.net"),
+};
+
+/* The index of a word; count when it is none of them. */
+static size_t find(const struct word *words, size_t count, const char *text, size_t length)
+{
+    size_t i = 0;
+    while (i < count && (words[i].length != length || memcmp(words[i].text, text, length) != 0))
+        i++;
+    return i;
+}
+
+static void place(struct attributes *attributes, struct word driver, const char *key,
+                  const json_t *value)
+{
+    const char *slash = strchr(key, '/');
+    const char *text = slash ? slash + 1 : key;
+    struct word domain = slash ? (struct word){key, (size_t)(slash - key)} : driver;
+    size_t name = find(names, ARRAY_LEN(names), text, strlen(text));
+    if (name == ATTRIBUTE_COUNT)
+        return;
+    const json_t **values = attributes->values[name];
+    size_t d = find(domains, ARRAY_LEN(domains), domain.text, domain.length);
+    /* "driver/name" is meant where a driver writes "name" as well */
+    if (d < DOMAIN_DRIVER && (slash || !values[d]))
+        values[d] = value;
+    if (find(&driver, 1, domain.text, domain.length) == 0 && (slash || !values[DOMAIN_DRIVER]))
+        values[DOMAIN_DRIVER] = value;
+}
+
+/* Attributes that we have no use for are left out. */
+static void read_attributes(const struct slice_device *slice, struct attributes *ret_attributes)
+{
+    struct word driver = {slice->driver, strlen(slice->driver)};
+    const char *key;
+    const json_t *value;
+    *ret_attributes = (struct attributes){.slice = slice};
+    value_foreach(slice->attributes, key, value) place(ret_attributes, driver, key, value);
+}
+
+/* The value's text; NULL when it is absent, empty or something else. */
+static const char *attribute_text(const struct attributes *attributes, enum attribute_name name,
+                                  enum attribute_domain domain)
+{
+    const json_t *value = attributes->values[name][domain];
+    const char *text = value ? value_text(value, "string") : NULL;
+    return text && text[0] ? text : NULL;
+}
 
 /* ---- values, which may have several names and domains ---- */
 
 /* The first of any domain; NULL. */
-static const char *any_text(const struct device_attributes *a, enum attribute_name name)
+static const char *any_text(const struct attributes *a, enum attribute_name name)
 {
     const char *text = NULL;
     for (size_t d = 0; d < DOMAIN_COUNT && !text; d++)
@@ -22,7 +160,7 @@ static const char *any_text(const struct device_attributes *a, enum attribute_na
     return text;
 }
 
-static bool any_value(const struct device_attributes *a, enum attribute_name name)
+static bool any_value(const struct attributes *a, enum attribute_name name)
 {
     for (size_t d = 0; d < DOMAIN_COUNT; d++)
         if (a->values[name][d])
@@ -30,7 +168,7 @@ static bool any_value(const struct device_attributes *a, enum attribute_name nam
     return false;
 }
 
-static bool flag_of(const struct device_attributes *a, enum attribute_name name)
+static bool flag_of(const struct attributes *a, enum attribute_name name)
 {
     for (size_t d = 0; d < DOMAIN_COUNT; d++)
         if (a->values[name][d] && json_is_true(json_object_get(a->values[name][d], "bool")))
@@ -51,8 +189,8 @@ static bool int_of(const json_t *value, int64_t *ret_number)
 }
 
 /* NULL, or the first of the names; -EINVAL when two keys disagree. */
-static int text_of(const struct device_attributes *a, const enum attribute_name list[],
-                   size_t count, const char **ret_text, struct drarun_error *err)
+static int text_of(const struct attributes *a, const enum attribute_name list[], size_t count,
+                   const char **ret_text, struct drarun_error *err)
 {
     const char *found = NULL, *found_name = NULL;
     for (size_t n = 0; n < count; n++)
@@ -63,18 +201,17 @@ static int text_of(const struct device_attributes *a, const enum attribute_name 
             if (found && strcasecmp(found, text) != 0)
                 return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
                                   "device %s of %s: %s is %.80s but %s is %.80s", a->slice->name,
-                                  a->slice->driver, found_name, found, attribute_name_text(list[n]),
-                                  text);
+                                  a->slice->driver, found_name, found, names[list[n]].text, text);
             if (!found) {
                 found = text;
-                found_name = attribute_name_text(list[n]);
+                found_name = names[list[n]].text;
             }
         }
     *ret_text = found;
     return 0;
 }
 
-static int number_of(const struct device_attributes *a, enum attribute_name name, int64_t max,
+static int number_of(const struct attributes *a, enum attribute_name name, int64_t max,
                      int32_t *ret_number, struct drarun_error *err)
 {
     bool known = false;
@@ -86,12 +223,12 @@ static int number_of(const struct device_attributes *a, enum attribute_name name
         if (known && number != found)
             return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
                               "device %s of %s: %s is %lld in one domain and %lld in another",
-                              a->slice->name, a->slice->driver, attribute_name_text(name),
-                              (long long)found, (long long)number);
+                              a->slice->name, a->slice->driver, names[name].text, (long long)found,
+                              (long long)number);
         if (number < -1 || number > max)
             return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
                               "device %s of %s: %s: expected 0 to %lld, got %lld", a->slice->name,
-                              a->slice->driver, attribute_name_text(name), (long long)max,
+                              a->slice->driver, names[name].text, (long long)max,
                               (long long)number);
         known = true;
         found = number;
@@ -125,7 +262,7 @@ void pci_format(uint64_t pci, char *text, size_t size)
 }
 
 /* dranet up to 0.5 wrote the address in four parts. */
-static uint64_t pci_of_parts(const struct device_attributes *a)
+static uint64_t pci_of_parts(const struct attributes *a)
 {
     const char *parts[4];
     char text[64];
@@ -138,7 +275,7 @@ static uint64_t pci_of_parts(const struct device_attributes *a)
     return pci_parse(text);
 }
 
-static int read_pci(const struct device_attributes *a, uint64_t *ret_pci, struct drarun_error *err)
+static int read_pci(const struct attributes *a, uint64_t *ret_pci, struct drarun_error *err)
 {
     static const enum attribute_name list[] = {ATTRIBUTE_PCI_BUS_ID, ATTRIBUTE_PCIE_BUS_ID,
                                                ATTRIBUTE_PCI_ADDRESS, ATTRIBUTE_PCI_ADDR};
@@ -164,7 +301,7 @@ static int read_pci(const struct device_attributes *a, uint64_t *ret_pci, struct
 
 /* By what it publishes: a NIC is what has an attribute that only NICs have; then by its type, whose
  * words are each driver's own; then by the driver's name. */
-static enum device_kind kind_of(const struct device_attributes *a)
+static enum device_kind kind_of(const struct attributes *a)
 {
     static const enum attribute_name of_nics[] = {ATTRIBUTE_RDMA,    ATTRIBUTE_RDMA_DEVICE,
                                                   ATTRIBUTE_IF_NAME, ATTRIBUTE_RDMA_CAPABLE,
@@ -190,7 +327,7 @@ static enum device_kind kind_of(const struct device_attributes *a)
     return kind == DEVICE_CHANNEL ? DEVICE_OTHER : kind;
 }
 
-static void read_nic(const struct device_attributes *a, struct device *device)
+static void read_nic(const struct attributes *a, struct device *device)
 {
     const char *encapsulation = any_text(a, ATTRIBUTE_ENCAPSULATION);
     device->ibdev = any_text(a, ATTRIBUTE_RDMA_DEVICE);
@@ -206,8 +343,8 @@ int device_read(const struct slice_device *slice, struct device *ret_device,
                 struct drarun_error *err)
 {
     static const enum attribute_name root[] = {ATTRIBUTE_PCIE_ROOT};
-    struct device_attributes a;
-    device_attributes_read(slice, &a);
+    struct attributes a;
+    read_attributes(slice, &a);
     struct device device = {.slice = slice, .name = slice->name, .kind = kind_of(&a)};
     int rc = read_pci(&a, &device.pci, err);
     if (rc == 0)
