@@ -80,6 +80,8 @@ static const struct row table[] = {
      "\"ibdevs\": {" TWO_NICS "}}",
      NULL, NULL, "NCCL_MNNVL_ENABLE", "0", "mnnvl"},
     {"MPI stays on TCP beside GPUs", NULL, PROBE, NULL, NULL, "UCX_NET_DEVICES", "net1", "common"},
+    {"a rank's place", NULL, PROBE, NULL, NULL, "LOCAL_WORLD_SIZE", "1", "rank"},
+    {"a rank's GPUs", NULL, PROBE, NULL, NULL, "CUDA_VISIBLE_DEVICES", "0", "cuda-devices"},
     {"and keeps what UCX has for GPUs' memory", NULL, PROBE, NULL, NULL, "UCX_TLS", NULL, NULL},
 };
 
@@ -91,6 +93,21 @@ static const struct plan_var *find(const struct plan *plan, const char *name)
     if (!var)
         var = plan_vars_find(&worker->env, name);
     return var || !worker->rank_env ? var : plan_vars_find(&worker->rank_env[0], name);
+}
+
+/* Of the rules in the table: the others are profiles. */
+static enum plan_origin origin_of(const char *rule)
+{
+    static const struct {
+        const char *rule;
+        enum plan_origin origin;
+    } origins[] = {{"user", PLAN_BY_USER},         {"common", PLAN_BY_COMMON},
+                   {"hca-list", PLAN_BY_RULE},     {"mnnvl", PLAN_BY_RULE},
+                   {"cuda-devices", PLAN_BY_RULE}, {"rank", PLAN_BY_PLACE}};
+    for (size_t i = 0; i < ARRAY_LEN(origins); i++)
+        if (strcmp(rule, origins[i].rule) == 0)
+            return origins[i].origin;
+    return PLAN_BY_PROFILE;
 }
 
 static void check(const struct row *row, const struct profiles *profiles)
@@ -120,8 +137,10 @@ static void check(const struct row *row, const struct profiles *profiles)
     if ((var != NULL) != (row->value != NULL) || (var && strcmp(var->value, row->value) != 0))
         fail_msg("%s: expected %s=%s, got %s", row->says, row->name,
                  row->value ? row->value : "unset", var ? var->value : "unset");
-    if (row->rule)
+    if (row->rule) {
         assert_string_equal(var->rule, row->rule);
+        assert_int_equal(var->origin, origin_of(row->rule));
+    }
     for (size_t i = 0; i < plan.env.count; i++) { /* --explain has something to say of each */
         assert_non_null(plan.env.list[i].reason);
         assert_true(plan.env.list[i].reason[0]);

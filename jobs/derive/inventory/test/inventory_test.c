@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The devices of one worker: from claims and slices, with what its pod shows. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <errno.h>
+#include <cmocka.h>
+
+#include "jobs/derive/inventory/inventory.h"
+#include "lib/base/cleanup.h"
+
+#define SLICE(driver, devices)                                                                     \
+    "{\"kind\": \"ResourceSlice\", \"metadata\": {\"name\": \"" driver "\"}, \"spec\": "           \
+    "{\"driver\": \"" driver "\", \"nodeName\": \"n\", \"pool\": {\"name\": \"n\", "               \
+    "\"generation\": 1, \"resourceSliceCount\": 1}, \"devices\": [" devices "]}}"
+#define GPU(name, pci)                                                                             \
+    "{\"name\": \"" name "\", \"attributes\": {\"type\": {\"string\": \"gpu\"}, "                  \
+    "\"pciBusID\": {\"string\": \"" pci "\"}}}"
+#define NIC(name, pci)                                                                             \
+    "{\"name\": \"" name "\", \"attributes\": {\"dra.net/rdma\": {\"bool\": true}, "               \
+    "\"dra.net/pciAddress\": {\"string\": \"" pci "\"}}}"
+#define SLICES                                                                                     \
+    "[" SLICE("gpu.nvidia.com",                                                                    \
+              GPU("g1", "0000:43:00.0") ", " GPU(                                                  \
+                  "g0", "0000:1b:00.0")) ", " SLICE("dra.net",                                     \
+                                                    NIC("a", "0000:18:00.0") ", " NIC(             \
+                                                        "b", "0000:40:00.0")) "]"
+#define RESULT(driver, device)                                                                     \
+    "{\"request\": \"r\", \"driver\": \"" driver "\", \"pool\": \"n\", \"device\": \"" device "\"" \
+    "}"
+#define CLAIM(status)                                                                              \
+    "[{\"kind\": \"ResourceClaim\", \"metadata\": {\"name\": \"c\"}, \"status\": {" status "}}]"
+#define ALLOCATED(results) CLAIM("\"allocation\": {\"devices\": {\"results\": [" results "]}}")
+#define IBDEV(name, pci, more)                                                                     \
+    "\"" name "\": {\"pci\": \"" pci "\", \"port\": 1, \"linkLayer\": \"InfiniBand\", "            \
+    "\"speedMbps\": 400000" more "}"
+
+static const char all[] = ALLOCATED(RESULT("gpu.nvidia.com", "g1") ", " RESULT(
+    "gpu.nvidia.com", "g0") ", " RESULT("dra.net", "b") ", " RESULT("dra.net", "a"));
+
+struct fixture {
+    json_t *claims, *slices_json, *probe;
+    struct slices slices;
+    struct plan_notes notes;
+    struct inventory inventory;
+    struct drarun_error err;
+};
+
+static json_t *parse(const char *text)
+{
+    json_error_t error;
+    json_t *json = json_loads(text, 0, &error);
+    if (!json)
+        fail_msg("%s: %s", error.text, text);
+    return json;
+}
+
+/* probe: NULL: nothing was probed. */
+static int read_worker(struct fixture *f, const char *claims, const char *probe)
+{
+    *f = (struct fixture){.claims = parse(claims), .slices_json = parse(SLICES)};
+    f->probe = probe ? parse(probe) : NULL;
+    assert_int_equal(slices_read(f->slices_json, &f->slices, NULL), 0);
+    const struct plan_worker_input worker = {.pod = "w-0", .claims = f->claims, .probe = f->probe};
+    const struct plan_input input = {.slices = &f->slices, .workers = &worker, .worker_count = 1};
+    return inventory_read(&input, 0, &f->notes, &f->inventory, &f->err);
+}
+
+static void done(struct fixture *f)
+{
+    inventory_done(&f->inventory);
+    plan_notes_done(&f->notes);
+    slices_done(&f->slices);
+    json_decref(f->slices_json);
+    json_decref(f->claims);
+    json_decref(f->probe);
+}
+
+static void devices_of_the_claims(void **state)
+{
+    struct fixture f;
+    (void)state;
+    assert_int_equal(read_worker(&f, all, NULL), 0);
+    const struct inventory *inventory = &f.inventory;
+    assert_string_equal(inventory->pod, "w-0");
+    assert_string_equal(inventory->node, "n"); /* of its slices */
+    assert_int_equal(inventory->gpu_count, 2);
+    assert_string_equal(inventory->gpus[0].name, "g0"); /* by PCI address */
+    assert_string_equal(inventory->gpus[1].name, "g1");
+    assert_int_equal(inventory->nic_count, 2);
+    assert_string_equal(inventory->nics[0].label, "a");
+    assert_null(inventory->nics[0].ibdev); /* which only the pod shows */
+    assert_int_equal(inventory->nics[0].mbps, 0);
+    assert_int_equal(inventory->node_device_count, 4);
+    done(&f);
+}
+
+static void what_the_pod_shows_of_them(void **state)
+{
+    struct fixture f;
+    (void)state;
+    assert_int_equal(read_worker(&f, all,
+                                 "{\"ibdevs\": {" IBDEV("mlx5_0", "0000:18:00.0", "") ", " IBDEV(
+                                     "mlx5_3", "0000:40:00.0", ", \"uplink\": \"eth0\"") "}}"),
+                     0);
+    const struct inventory *inventory = &f.inventory;
+    assert_int_equal(inventory->nic_count, 1);
+    assert_string_equal(inventory->nics[0].ibdev, "mlx5_0");
+    assert_string_equal(inventory->nics[0].link_layer, "InfiniBand");
+    assert_int_equal(inventory->nics[0].mbps, 400000);
+    assert_int_equal(inventory->left_count, 1);
+    assert_string_equal(inventory->left[0].ibdev, "mlx5_3");
+    assert_true(warnings_have(&f.notes.warnings, WARN_NIC_LEFT_OUT, 0));
+    assert_ptr_equal(inventory_first_rdma(inventory), &inventory->nics[0]);
+    done(&f);
+}
+
+static void a_device_that_no_slice_has(void **state)
+{
+    struct fixture f;
+    (void)state;
+    assert_int_equal(read_worker(&f, ALLOCATED(RESULT("gpu.nvidia.com", "gone")), NULL), 1);
+    assert_int_equal(f.notes.refusal.code, WARN_DEVICE_NOT_IN_SLICES);
+    assert_string_equal(f.inventory.pod, "w-0");
+    done(&f);
+}
+
+static void a_claim_that_is_not_allocated(void **state)
+{
+    struct fixture f;
+    (void)state;
+    assert_int_equal(read_worker(&f, CLAIM(""), NULL), -EAGAIN);
+    assert_null(f.inventory.pod); /* untouched */
+    assert_int_equal(f.notes.refusal.code, WARNING_NONE);
+    done(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(devices_of_the_claims),
+        cmocka_unit_test(what_the_pod_shows_of_them),
+        cmocka_unit_test(a_device_that_no_slice_has),
+        cmocka_unit_test(a_claim_that_is_not_allocated),
+    };
+    return cmocka_run_group_tests_name("inventory", tests, NULL, NULL);
+}

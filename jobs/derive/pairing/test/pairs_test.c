@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How near a GPU and a NIC are, by the first fact that tells it (rule D4 of
+ * docs/design/017-derivation-rules.md). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+#include "jobs/derive/pairing/pairs.h"
+#include "lib/base/cleanup.h"
+
+#define GPU ((uint64_t)1 << 8) /* 0000:01:00.0 */
+#define NIC ((uint64_t)2 << 8) /* 0000:02:00.0 */
+#define SEEN(path) "{\"0000:01:00.0\": {\"0000:02:00.0\": \"" path "\"}}"
+
+static const struct row {
+    const char *says;
+    const char *gpu_root, *nic_root;
+    int32_t gpu_numa, nic_numa;
+    bool nested;
+    const char *seen; /* the probe's paths; NULL: none */
+    const char *file; /* NCCL_TOPO_FILE, which has the pair; NULL: it is not set */
+    int32_t rail;     /* by GKE's names, and the GPU is its node's first; -1: they tell nothing */
+    enum nccl_path path;
+    enum pair_fact fact;
+    bool node;
+} table[] = {
+    {"one root", "r", "r", 0, 0, false, NULL, NULL, -1, NCCL_PATH_PIX, PAIR_BY_ROOT, false},
+    {"one root, nested", "r", "r", 0, 0, true, NULL, NULL, -1, NCCL_PATH_PXB, PAIR_BY_ROOT, false},
+    {"one NUMA node", "r", "s", 1, 1, false, NULL, NULL, -1, NCCL_PATH_PHB, PAIR_BY_NUMA, false},
+    {"two", "r", "s", 0, 1, false, NULL, NULL, -1, NCCL_PATH_SYS, PAIR_BY_NUMA, false},
+    {"unknown", NULL, NULL, -1, -1, false, NULL, NULL, -1, NCCL_PATH_SYS, PAIR_BY_NUMA, false},
+    {"sysfs before roots", "r", "r", 0, 0, false, SEEN("SYS"), NULL, -1, NCCL_PATH_SYS,
+     PAIR_BY_SYSFS, false},
+    {"two bridges", NULL, NULL, 0, 0, false, SEEN("NODE"), NULL, -1, NCCL_PATH_PHB, PAIR_BY_SYSFS,
+     true},
+    {"a file before sysfs", NULL, NULL, 0, 1, false, SEEN("SYS"), "/topo.xml", -1, NCCL_PATH_PIX,
+     PAIR_BY_FILE, false},
+    {"no file is read", NULL, NULL, 0, 1, false, SEEN("SYS"), "", -1, NCCL_PATH_SYS, PAIR_BY_SYSFS,
+     false},
+    {"beside it, by name", NULL, NULL, -1, -1, false, NULL, NULL, 1, NCCL_PATH_PIX, PAIR_BY_NAMES,
+     false},
+    {"in its half", NULL, NULL, -1, -1, false, NULL, NULL, 3, NCCL_PATH_PHB, PAIR_BY_NAMES, false},
+    {"in the other", NULL, NULL, -1, -1, false, NULL, NULL, 4, NCCL_PATH_SYS, PAIR_BY_NAMES, false},
+    {"a root before names", "r", "r", 0, 0, false, NULL, NULL, 4, NCCL_PATH_PIX, PAIR_BY_ROOT,
+     false},
+};
+
+static void check(const struct row *row)
+{
+    char text[64];
+    snprintf(text, sizeof text, "NCCL_TOPO_FILE=%s", row->file ? row->file : "");
+    char *user[] = {row->file ? text : NULL, NULL};
+    json_t *paths = row->seen ? json_loads(row->seen, 0, NULL) : NULL;
+    struct probe_pair pair = {GPU, NIC};
+    struct device gpu = {.kind = DEVICE_GPU,
+                         .name = "gpu",
+                         .pci = GPU,
+                         .root = row->gpu_root,
+                         .numa = row->gpu_numa,
+                         .index = 0};
+    struct plan_nic nic = {.device = {.kind = DEVICE_NIC,
+                                      .name = "nic",
+                                      .pci = NIC,
+                                      .root = row->nic_root,
+                                      .numa = row->nic_numa},
+                           .label = "nic",
+                           .gbs = 50,
+                           .named_rail = row->rail};
+    const struct profile profile = {.name = "p", .gke_naming = row->rail >= 0};
+    const struct plan_input plan = {.user_env = user};
+    const struct inventory inventory = {
+        .probe = {.paths = paths,
+                  .pairs = &pair,
+                  .pair_count = 1,
+                  .visible_gpus = -1,
+                  .nested_switch = row->nested ? PROBE_YES : PROBE_UNKNOWN}};
+    const struct devices devices = {.gpus = &gpu, .gpu_count = 1, .nics = &nic, .nic_count = 1};
+    const struct variables variables = {0};
+    const struct pairs_input input = {.plan = &plan,
+                                      .inventory = &inventory,
+                                      .devices = &devices,
+                                      .profile = &profile,
+                                      .variables = &variables,
+                                      .version = NCCL_VERSION_NEWEST};
+    struct plan_notes notes = {0};
+    struct pairs pairs;
+    assert_int_equal(pairs_make(&input, &notes, &pairs, NULL), 0);
+    if (pairs.model->classes[0][0] != row->path || pairs.model->facts[0][0] != row->fact ||
+        pairs.model->nodes[0][0] != row->node)
+        fail_msg("%s: class %s by fact %d", row->says,
+                 nccl_path_name((enum nccl_path)pairs.model->classes[0][0]),
+                 pairs.model->facts[0][0]);
+    assert_int_equal(pairs.result->count[0], 1);
+    assert_true(pairs.score > 0 && pairs.score <= 1);
+    pairs_done(&pairs);
+    plan_notes_done(&notes);
+    json_decref(paths);
+}
+
+static void rows(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(table); i++)
+        check(&table[i]);
+}
+
+static void nothing_to_pair(void **state)
+{
+    struct device gpu = {.kind = DEVICE_GPU, .name = "gpu"};
+    const struct plan_input plan = {0};
+    const struct inventory inventory = {0};
+    const struct devices devices = {.gpus = &gpu, .gpu_count = 1};
+    const struct profile profile = {.name = "p"};
+    const struct variables variables = {0};
+    const struct pairs_input input = {.plan = &plan,
+                                      .inventory = &inventory,
+                                      .devices = &devices,
+                                      .profile = &profile,
+                                      .variables = &variables,
+                                      .version = NCCL_VERSION_NEWEST};
+    struct plan_notes notes = {0};
+    struct pairs pairs;
+    (void)state;
+    assert_int_equal(pairs_make(&input, &notes, &pairs, NULL), 0);
+    assert_null(pairs.model);
+    assert_null(pairs.result);
+    assert_true(pairs.score < 0);
+    assert_int_equal(notes.warnings.count, 0);
+    pairs_done(&pairs);
+    plan_notes_done(&notes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows),
+        cmocka_unit_test(nothing_to_pair),
+    };
+    return cmocka_run_group_tests_name("pairs", tests, NULL, NULL);
+}
