@@ -58,11 +58,11 @@ class Following:
             "metadata": {"labels": LABELS, "ownerReferences": [{"kind": "Job", "name": "job", "uid": owner or self.uid}]},
             "status": {"phase": phase, "containerStatuses": [{"name": "launcher", "state": {state: {}}}], **status}})
 
-    def tell(self, launcher, exit=None, uid=None, **more):
-        """The status document."""
+    def tell(self, launcher, exit=None, uid=None, fabric=None, **more):
+        """The status document. more: of its launcher."""
         found = self.registry.objects[MAP]
         document = {"apiVersion": "drarun.dev/v1alpha1", "kind": "DraJobStatus", "name": "job", "uid": uid or self.uid,
-                    "phase": "running" if exit is None else "ended", "launcher": {"pod": launcher, **more}}
+                    "phase": "running" if exit is None else "ended", "launcher": {"pod": launcher, **more}, "fabric": fabric}
         if exit is not None:
             document |= {"exit": exit, "result": "failed" if exit else "succeeded"}
         self.registry.put(MAP, {**found, "data": {**found["data"], "status.json": json.dumps(document)}})
@@ -75,6 +75,11 @@ class Following:
 def following(drarun, tmp_path):
     with Registry().serving() as registry:
         yield Following(drarun, registry, tmp_path)
+
+
+def annotation(registry, name):
+    """Of the job's owner."""
+    return registry.objects[JOB]["metadata"].get("annotations", {}).get(name)
 
 
 def until(registry, there):
@@ -125,6 +130,31 @@ def test_log_of_a_leader_that_was_killed_before_its_record(following):
     following.pod("job-a", "terminated")
     result = following.ended()
     assert (result.rc, result.out) == (0, "of the leader\nand on\n"), result
+
+
+@pytest.mark.parametrize("lines,served,shown,missing", [
+    ({"lines": 2}, True, True, False), ({"lines": 2}, False, False, True), ({}, False, False, False)], ids=["late", "never", "older launcher"])
+def test_messages_from_before_an_allocation_is_up(drarun, tmp_path, lines, served, shown, missing):
+    """Its document comes another way than its log, and may be ahead of it; it tells how many lines that has by then."""
+    fabric = {"opened": {"nics": 0, "good": 0, "failed": 0, "unknown": 0, "matrix": [""]}}
+    warning = json.dumps({"level": "note", "text": "NIC_UNTRIED: worker 0 (job-w-0)"}).encode() + b"\n"
+    words = ["bench", "fabric", "-o", "json", "--name", "job", "--job", job_file(tmp_path)]
+    with Registry().serving() as registry:
+        following = Following(drarun, registry, tmp_path, words=words)
+
+        def late():
+            yield b'{"event":"log","job":"job","lines":0}\n'
+            until(registry, lambda: "status.json" in registry.objects[MAP]["data"])
+            time.sleep(0.5)
+            yield warning
+        following.pod("job-a", "running", late if served else None)
+        following.tell("job-a", fabric=fabric, **lines)
+        until(registry, lambda: annotation(registry, "drarun.dev/alloc") == "ended")
+        registry.remove(path_of("pods", "job-w-0"))
+        result = following.ended()
+    assert json.loads(result.out) == fabric, result
+    assert ("drarun: NIC_UNTRIED: worker 0 (job-w-0)\n" in result.err) == shown, result
+    assert ("messages of the launcher are missing: the log of job-a was not read: " in result.err) == missing, result
 
 
 def test_leaders_pod_is_gone_with_its_log(following):
@@ -549,7 +579,7 @@ def flooded(following, **how):
 
 
 def is_cancelled(registry):
-    return "drarun.dev/cancel" in registry.objects[JOB]["metadata"].get("annotations", {})
+    return annotation(registry, "drarun.dev/cancel") is not None
 
 
 def is_all(out, *more):

@@ -21,7 +21,8 @@
 struct status_launcher { /* NULL and 0 where unknown */
     const char *pod, *uid, *node, *version;
     int64_t lease; /* transitions of its Lease */
-    int64_t lines; /* of its log, with the last of the ranks' output: once the job has ended */
+    int64_t lines; /* of its log: once the job has ended, with the last of the ranks' output, and
+                    * while the workers of an allocation are kept */
 };
 
 struct status_input {

@@ -49,6 +49,7 @@ struct follow {
     int64_t since_ms;
     bool suspended;              /* the launcher's Job, at the last look */
     int64_t resumed_ms;          /* since when it is no longer; 0: it was not */
+    int64_t running_ms;          /* options.running: since when the ranks run; 0: they do not */
     int signo;                   /* our own */
     bool cancel;                 /* the job is to be cancelled by the next turn */
     enum follow_end end;         /* of the output, when it was over */
@@ -169,15 +170,18 @@ static void on_chosen(void *arg)
 static int64_t last_sign_ms(const struct follow *f)
 {
     const struct follow_state *s = &f->state;
-    int64_t first = s->ended_ms ? s->ended_ms : s->failed.code ? s->failed_ms : f->since_ms;
+    int64_t first = s->ended_ms      ? s->ended_ms
+                    : s->failed.code ? s->failed_ms
+                    : f->running_ms  ? f->running_ms
+                                     : f->since_ms;
     if (f->log.held) /* it is we who do not listen */
         return clock_ms();
     return f->log.heard_ms > first ? f->log.heard_ms : first;
 }
 
-static enum follow_end judge_output(const struct follow *f, int64_t now)
+static struct follow_end_facts end_facts(const struct follow *f, int64_t now)
 {
-    const struct follow_end_facts facts = {
+    return (struct follow_end_facts){
         .leader = follow_state_leader(&f->state),
         .pod = f->log.pod,
         .recorded = f->log.recorded,
@@ -189,7 +193,25 @@ static enum follow_end judge_output(const struct follow *f, int64_t now)
         .refused = f->log.refused,
         .silent_ms = now - last_sign_ms(f),
     };
+}
+
+static enum follow_end judge_output(const struct follow *f, int64_t now)
+{
+    const struct follow_end_facts facts = end_facts(f, now);
     return f->options.output ? follow_end_judge(&facts) : FOLLOW_END_READ;
+}
+
+/* What the launcher has said until the ranks ran: its document, which says how much that is, comes
+ * another way than its log. A launcher of an older release does not say it. */
+static enum follow_end judge_messages(const struct follow *f, int64_t now)
+{
+    uint64_t lines = follow_state_lines(&f->state, follow_state_leader(&f->state));
+    struct follow_end_facts facts = end_facts(f, now);
+    facts.closed |= f->log.lines >= lines;
+    if (!f->options.output || lines == 0)
+        return FOLLOW_END_READ;
+    return f->log.err.code && facts.silent_ms >= FOLLOW_END_GONE_MS ? FOLLOW_END_LOST
+                                                                    : follow_end_judge(&facts);
 }
 
 /* The launcher Job has failed, and its launcher has told of no end: neither in its document nor in
@@ -361,11 +383,25 @@ static bool is_as_it_is(const struct follow *f, int64_t now)
     return !f->state.ended_ms && (f->log.closed || no_log || lost || silent);
 }
 
+/* The ranks run, which is all that is awaited. A job that is being cancelled is followed on. */
+static bool is_up(const struct follow *f, int64_t now)
+{
+    if (!f->running_ms || f->signo || !follow_state_is_running(&f->state))
+        return false;
+    enum follow_end messages = judge_messages(f, now);
+    if (messages == FOLLOW_END_LOST && !f->log.refused) /* that was said */
+        log_note("messages of the launcher are missing: the log of %s was not read%s%s; drarun "
+                 "logs %s shows them",
+                 follow_state_leader(&f->state), f->log.err.code ? ": " : "", f->log.err.text,
+                 f->options.job);
+    return messages != FOLLOW_END_AWAITED;
+}
+
 /* 1: it is over. */
 static bool is_over(struct follow *f)
 {
     int64_t now = clock_ms();
-    if (f->options.running && follow_state_is_running(&f->state)) {
+    if (is_up(f, now)) {
         *f->options.running = true;
         return true;
     }
@@ -391,6 +427,8 @@ static void do_due(struct follow *f, int64_t *ret_until)
 {
     int64_t now = clock_ms();
     follow_state_choose(&f->state);
+    if (f->options.running && !f->running_ms && follow_state_is_running(&f->state))
+        f->running_ms = now;
     int64_t log_ms = follow_log_do_due(&f->log, now);
     if (f->progress_ms && now >= f->progress_ms)
         tell_progress(f, now);
@@ -405,9 +443,10 @@ static void do_due(struct follow *f, int64_t *ret_until)
         sooner(ret_until, log_ms);
     if (f->progress_ms)
         sooner(ret_until, f->progress_ms);
-    if (f->state.ended_ms || f->options.once)
+    if (f->state.ended_ms || f->options.once || f->running_ms)
         sooner(ret_until, last_sign_ms(f) + FOLLOW_END_SILENT_MS);
-    if ((f->state.ended_ms || f->state.failed.code) && now < last_sign_ms(f) + FOLLOW_END_GONE_MS)
+    if ((f->state.ended_ms || f->state.failed.code || f->running_ms) &&
+        now < last_sign_ms(f) + FOLLOW_END_GONE_MS)
         sooner(ret_until, last_sign_ms(f) + FOLLOW_END_GONE_MS);
     if (f->options.timeout_ms)
         sooner(ret_until, f->since_ms + f->options.timeout_ms);

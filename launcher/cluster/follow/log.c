@@ -68,10 +68,10 @@ static void close_log(struct follow_log *log)
     json_decref(lines);
 }
 
-/* It has as many lines as the document says, which may come later than the log's end. */
+/* It has as many lines as the job's last document says, which may come later than the log's end. */
 static bool is_long_enough(const struct follow_log *log)
 {
-    return log->eof && follow_state_lines(log->state, log->pod) > 0 &&
+    return log->eof && log->state->ended_ms && follow_state_lines(log->state, log->pod) > 0 &&
            log->lines >= follow_state_lines(log->state, log->pod);
 }
 

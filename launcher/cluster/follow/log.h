@@ -55,7 +55,7 @@ void follow_log_change(struct follow_log *log);
 /* Opens what is due. Returns when more is; 0: never. */
 int64_t follow_log_do_due(struct follow_log *log, int64_t now);
 
-/* It was read to its end, or has as many lines as the document says. */
+/* It was read to its end, or has as many lines as the document of the job's end says. */
 bool follow_log_is_whole(const struct follow_log *log);
 
 #endif

@@ -20,7 +20,8 @@ struct follow_options {
     bool output;     /* the ranks' output and the launcher's own lines are shown */
     bool cancel;     /* a signal ends the job; else it ends the following alone */
     bool label, quiet;
-    bool *running;      /* set, and the following ends, once the ranks run; NULL: it goes on */
+    bool *running;      /* set, and the following ends, once the ranks run and what the launcher
+                         * has said until then is shown; NULL: it goes on */
     bool once;          /* the log as it is, without waiting for more */
     int32_t rank;       /* of this rank alone; -1: of all */
     bool timestamps;    /* with `streams`: the time that the log has before each line */

@@ -57,7 +57,8 @@ bool follow_state_has_launcher(const struct follow_state *state);
 /* Who leads the job, or led it to its end; NULL: not known. And whether that pod is there. */
 const char *follow_state_leader(const struct follow_state *state);
 bool follow_state_leader_is_there(const struct follow_state *state);
-/* How many lines the log of a pod has at least, once the job has ended; 0: not known. */
+/* How many lines the log of a pod has at least, once the job has ended or its workers are kept; 0:
+ * not known. */
 uint64_t follow_state_lines(const struct follow_state *state, const char *pod);
 /* Of the job's end; NULL: none is known. */
 const json_t *follow_state_cause(const struct follow_state *state);

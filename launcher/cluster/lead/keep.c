@@ -91,7 +91,8 @@ int lead_keep(struct lead *lead, struct drarun_error *err)
         return error_set(err, ENOMEM, "out of memory");
     lead_tell(lead, NULL);
     lead_event(lead, REASON_STARTED, "all workers are up and kept for one job after another");
-    log_note("%u worker%s kept", lead->spec->workers, lead->spec->workers == 1 ? " is" : "s are");
+    log_verbose("%u worker%s kept", lead->spec->workers,
+                lead->spec->workers == 1 ? " is" : "s are");
     while (!lead_is_stopped(lead) && lead_now() < limit)
         turn(lead, &lost, limit);
     if (lead->allocation.shell_ended) {

@@ -87,6 +87,13 @@ static void put(struct lead *lead, json_t *doc)
     status_writer_put(lead->writer, json_incref(merged));
 }
 
+/* Who follows the job to its end, or until its workers are kept, reads so many lines of the log. */
+static int64_t lines_to_read(const struct lead *lead, const char *result)
+{
+    bool awaited = result || lead->allocation.checked;
+    return awaited && lead->options->framed ? (int64_t)lead->log.lines : 0;
+}
+
 json_t *lead_document(struct lead *lead, const char *result)
 {
     struct drarun_error err = {0};
@@ -124,7 +131,7 @@ json_t *lead_document(struct lead *lead, const char *result)
         .launcher = {.pod = lead->options->holder,
                      .version = DRARUN_VERSION,
                      .lease = lead->lease ? lease_generation(lead->lease) : 0,
-                     .lines = result && lead->options->framed ? (int64_t)lead->log.lines : 0},
+                     .lines = lines_to_read(lead, result)},
     };
     if (status_doc_build(&input, &doc, &err) < 0)
         log_error("the status cannot be written: %s", err.text);
