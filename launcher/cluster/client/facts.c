@@ -13,8 +13,7 @@
 struct facts {
     struct cluster *cluster;
     struct kube_resource slice_resource;
-    struct kube_listing *slices_call;
-    struct kube_call *nodes_call;
+    struct kube_listing *slices_call, *nodes_call;
     struct slices slices;
     bool have_slices;
     json_t *labels;
@@ -65,12 +64,8 @@ static void on_nodes(const struct kube_answer *answer, const struct drarun_error
 int facts_new(struct cluster *cluster, struct facts **ret_facts, struct drarun_error *err)
 {
     /* names and labels alone: a Node lists all images that it holds */
-    static const struct kube_request nodes = {
-        .method = "GET",
-        .path = "/api/v1/nodes",
-        .accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
-        .what = "list nodes",
-    };
+    static const struct kube_select labels = {.metadata_only = true};
+    static const struct kube_target nodes = {.resource = &kube_nodes};
     CLEANUP(facts_freep) struct facts *facts = calloc(1, sizeof *facts);
     if (!facts)
         return error_set(err, ENOMEM, "out of memory");
@@ -80,7 +75,7 @@ int facts_new(struct cluster *cluster, struct facts **ret_facts, struct drarun_e
     const struct kube_target target = {.resource = &facts->slice_resource};
     int rc = kube_list(cluster->client, &target, NULL, on_slices, facts, &facts->slices_call, err);
     if (rc == 0)
-        rc = kube_call_start(cluster->client, &nodes, on_nodes, facts, &facts->nodes_call, err);
+        rc = kube_list(cluster->client, &nodes, &labels, on_nodes, facts, &facts->nodes_call, err);
     if (rc == 0)
         *ret_facts = TAKE_PTR(facts);
     return rc;
@@ -91,7 +86,7 @@ void facts_free(struct facts *facts)
     if (!facts)
         return;
     kube_list_cancel(facts->slices_call);
-    kube_call_cancel(facts->nodes_call);
+    kube_list_cancel(facts->nodes_call);
     if (facts->have_slices)
         slices_done(&facts->slices);
     json_decref(facts->labels);
