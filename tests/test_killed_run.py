@@ -10,6 +10,7 @@ import pytest
 
 from support import sweep
 from support.build import SOURCE, patience
+from support.cluster import state
 
 pytestmark = [pytest.mark.plain("it is about scripts/test, which is the same in each build"),
               pytest.mark.skipif(os.getuid() != 0, reason="needs root")]
@@ -57,15 +58,39 @@ def test_next_run_passes(case, running):
     assert f"passed: {case}" in run.stdout and "left by a run that was killed, removed: folder /tmp/dt-" in run.stderr, run.stdout + run.stderr
 
 
+LOOKS = """
+from support import leftovers
+with leftovers.alone(leftovers.run_file()) as alone, leftovers.alone(leftovers.CGROUPS) as nobody:
+    print(alone, nobody)
+"""
+
+
+def test_run_with_a_tmp_of_its_own_sees_others():
+    """Us: it may remove what is in its /tmp, and no cgroup by its name alone."""
+    run = subprocess.run([*APART, sys.executable, "-B", "-c", LOOKS], cwd=SOURCE / "tests", capture_output=True, text=True)
+    assert run.stdout == "True False\n", run
+
+
 def test_what_is_swept(tmp_path):
-    """Processes, and folders by their names; nothing else."""
-    parent = tmp_path / "tmp"
-    for name in ("dt-abcdefgh", "dr-abc12_gh", "dt-report-abcdefgh", "drarun", "dt-abc", "other-abcdefgh"):
+    """Processes, and folders by their names, with the cgroups that those of a dead cluster list; nothing else."""
+    parent, groups = tmp_path / "tmp", tmp_path / "groups"
+    for name in ("dt-abcdefgh", "dr-abc12_gh", "dt-report-abcdefgh", "drarun", "dt-abc", "other-abcdefgh", "dt-cluster-dead1234", "dt-cluster-live1234"):
         (parent / name / "inside").mkdir(parents=True)
+    for name in ("dt-cluster-dead1234", "dt-cluster-live1234"):
+        (parent / name / "cgroups").write_text(f"{groups}/{name}-n0\n")
+    for name in ("dt-cluster-dead1234-n0", "dt-cluster-live1234-n0", "dt-cluster-away1234-n0", "drarun-test-1", "other"):
+        (groups / name / "kubepods").mkdir(parents=True)
+    lock = state._lock(parent / "dt-cluster-live1234")
     (parent / "dt-zzzzzzzz").symlink_to(parent / "drarun")
     left = subprocess.Popen(["sleep", "1000"])
-    done = sweep.sweep(parent, tmp_path / "nothing", {left.pid: "sleep 1000"})
+    done = sweep.sweep(parent, None, {left.pid: "sleep 1000"})
     assert left.wait(patience()) == -signal.SIGKILL
+    live = f"folder {parent / 'dt-cluster-live1234'} stays: it is in use"
     assert done == [f"process {left.pid}: sleep 1000"] + [
-        f"folder {parent / name}" for name in ("dr-abc12_gh", "dt-abcdefgh", "dt-report-abcdefgh")]
-    assert sorted(path.name for path in parent.iterdir()) == ["drarun", "dt-abc", "dt-zzzzzzzz", "other-abcdefgh"]
+        f"folder {parent / name}" for name in ("dr-abc12_gh", "dt-abcdefgh", "dt-cluster-dead1234")] + [
+        live, f"folder {parent / 'dt-report-abcdefgh'}"]
+    assert sorted(path.name for path in parent.iterdir()) == ["drarun", "dt-abc", "dt-cluster-live1234", "dt-zzzzzzzz", "other-abcdefgh"]
+    assert sorted(path.name for path in groups.iterdir()) == ["drarun-test-1", "dt-cluster-away1234-n0", "dt-cluster-live1234-n0", "other"]
+    os.close(lock)
+    assert f"cgroup {groups / 'dt-cluster-away1234-n0'}" in sweep.sweep(parent, groups, {})
+    assert [path.name for path in groups.iterdir()] == ["other"]

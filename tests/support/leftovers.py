@@ -13,6 +13,7 @@ from pathlib import Path
 TOKEN = "DRARUN_TEST_TOKEN"
 CLONE_NEWNS = 0x00020000
 SHM = Path("/dev/shm")
+CGROUPS = Path("/sys/fs/cgroup")
 
 # The thread sanitizer's runtime makes this before main and removes it in the next call: a kill between them leaves it.
 OF_SANITIZERS = "tsan.rodata.*"
@@ -38,16 +39,22 @@ def run_file():
     return Path(f"/tmp/drarun-tests-{os.getuid()}.lock")
 
 
+def _lock_fd(path):
+    flags = os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT
+    return os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+
+
 def note_run():
-    """Until this process ends, support/sweep.py leaves things alone."""
-    fd = os.open(run_file(), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    fcntl.flock(fd, fcntl.LOCK_SH)
+    """Until this process ends, support/sweep.py leaves things alone: those of a /tmp, and control groups, which runs share whose
+    /tmp is their own."""
+    for path in (run_file(), CGROUPS):
+        fcntl.flock(_lock_fd(path), fcntl.LOCK_SH)
 
 
 @contextlib.contextmanager
-def alone():
-    """with alone() as alone: whether no pytest of this user runs; none starts meanwhile."""
-    fd = os.open(run_file(), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+def alone(path):
+    """with alone(run_file()) as alone: whether no pytest that has noted itself there runs; none starts meanwhile."""
+    fd = _lock_fd(path)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield True

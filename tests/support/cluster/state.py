@@ -49,21 +49,29 @@ def _lock(path):
     return fd
 
 
+def remove_left(path):
+    """Removes what a cluster left whose process was killed. False: it lives, or another run is at it."""
+    try:
+        lock = _lock(path)
+    except OSError:
+        return False  # another run was faster
+    if lock is None:
+        return False
+    try:
+        _remove(path, kill=True)
+    finally:
+        os.close(lock)
+    return True
+
+
 def clean_stale():
     """Removes what clusters left whose process was killed."""
     for path in PARENT.glob(PREFIX + "*"):
         try:
-            if path.stat().st_uid != os.getuid() or time.time() - path.stat().st_mtime < 2:
-                continue  # another user's, or one that is just being made
-            lock = _lock(path)
-        except OSError:
-            continue  # another run was faster
-        if lock is not None:
-            try:
-                _remove(path, kill=True)
-            except OSError as error:  # a dead cluster must not fail a new one
-                print(f"what a cluster left at {path} stays: {error}", file=sys.stderr)
-            os.close(lock)
+            if path.stat().st_uid == os.getuid() and time.time() - path.stat().st_mtime > 2:  # else it may just be being made
+                remove_left(path)
+        except OSError as error:  # a dead cluster must not fail a new one
+            print(f"what a cluster left at {path} stays: {error}", file=sys.stderr)
 
 
 def _remove(path, kill=False):
