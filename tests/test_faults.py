@@ -86,23 +86,3 @@ def test_a_rank_killed_by_sigpipe_when_nobody_reads(drarun):
     job.process.stdout.close()
     job.process.wait(timeout=patience())
     assert job.process.returncode != 0
-
-
-def test_wall_clock_jumps(drarun):
-    """Deadlines and silence are measured with a clock that nobody sets."""
-    try:
-        time.clock_settime(time.CLOCK_REALTIME, time.time())
-    except PermissionError:
-        pytest.skip("may not set the clock: run as root with CAP_SYS_TIME")
-    job = drarun.start("--workers", 2, "-n", 2, "--timeout", 3, "sh", "-c", "echo ready; sleep 1000")
-    assert [job.process.stdout.readline() for _ in range(2)] == ["ready\n"] * 2
-    real, monotonic = time.time(), time.monotonic()
-    try:
-        for jump in (600, -600, -7200, 300):
-            time.clock_settime(time.CLOCK_REALTIME, real + time.monotonic() - monotonic + jump)
-            time.sleep(0.2)
-            assert job.process.poll() is None
-    finally:
-        time.clock_settime(time.CLOCK_REALTIME, real + time.monotonic() - monotonic)
-    result = job.finish(timeout=20)
-    assert result.rc == 124 and result.seconds > 2.5, result

@@ -4,7 +4,7 @@ import os
 import re
 
 from support import vm
-from support.build import SOURCE
+from support.build import SLOWER, SOURCE
 
 LOOK = """
 uname -r; stat -fc %T /sys/fs/cgroup; grep -c cgroup /proc/filesystems
@@ -79,3 +79,28 @@ def test_oom_kill_of_a_whole_cgroup_is_the_cause(build):
     assert re.search(r"rank [23] on worker 1 \(vm\) was ended by the kernel's OOM killer", result.err), result
     assert "w0/memory.events:oom_group_kill 0" in result.out and "w1/memory.events:oom_group_kill 1" in result.out, result
     assert re.findall(r"rank \d: (-?\d+)", result.out) == ["0"] * 4, result  # the ranks are not exempt
+
+
+# Sets the clock, as somebody on the node may: a guest's is nobody else's. Arguments: drarun, and after how many seconds it ends the job.
+CLOCK = """
+import subprocess, sys, time
+began = time.monotonic()
+job = subprocess.Popen([sys.argv[1], "--workers", "2", "-n", "2", "--timeout", sys.argv[2], "sh", "-c", "echo ready; sleep 1000"],
+                       stdout=subprocess.PIPE, text=True)
+assert [job.stdout.readline() for _ in range(2)] == ["ready\\n"] * 2
+real = time.time() - time.monotonic()
+for jump in (600, -600, -7200, 300):
+    time.clock_settime(time.CLOCK_REALTIME, real + time.monotonic() + jump)
+    time.sleep(0.2)
+    assert job.poll() is None, jump
+status = job.wait()
+assert time.monotonic() - began >= float(sys.argv[2]), time.monotonic() - began
+sys.exit(status)
+"""
+
+
+def test_wall_clock_jumps(build):
+    """Deadlines and silence are measured with a clock that nobody sets."""
+    seconds = 10 * SLOWER
+    result = vm.run("python3", "-c", CLOCK, build / "bin/drarun", seconds)
+    assert result.rc == 124 and f"the job did not end within {seconds}" in result.err, result
