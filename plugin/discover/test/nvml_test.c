@@ -227,6 +227,13 @@ static void test_library_that_talks(void **state)
     tree_drop(&tree);
 }
 
+/* All at once: a program that has been started may just be reading it. */
+static void library_changes(const struct tree *tree, const char *library_says)
+{
+    tree_file(tree, "next", library_says);
+    assert_int_equal(renameat(tree->root, "next", tree->root, "nvml"), 0);
+}
+
 /* A driver that is loaded after the plugin has started: its library is tried again as long as there
  * is a GPU, and nothing waits for it. */
 static void test_driver_that_comes_later(void **state)
@@ -243,7 +250,7 @@ static void test_driver_that_comes_later(void **state)
         assert_int_equal(nvml_open_later(STAND_IN, i ? &limits : &rare, &nvml, &err), 0);
         struct node_devices devices = found(&tree, nvml);
         assert_string_equal(devices.list[0].gpu.product, "NVIDIA");
-        tree_file(&tree, "nvml", "gpu 0000:00:05.0 GPU-a 4 183359 18 NVIDIA B200\n");
+        library_changes(&tree, "gpu 0000:00:05.0 GPU-a 4 183359 18 NVIDIA B200\n");
         for (int k = 0; i ? !devices.list[0].gpu.uuid[0] : k < 3; k++) {
             node_devices_done(&devices);
             devices = found(&tree, nvml);
@@ -251,7 +258,7 @@ static void test_driver_that_comes_later(void **state)
         assert_string_equal(devices.list[0].gpu.uuid, i ? "GPU-a" : "");
         node_devices_done(&devices);
         nvml_close(nvml);
-        tree_file(&tree, "nvml", "fail 9\n");
+        library_changes(&tree, "fail 9\n");
     }
     tree_drop(&tree);
 }
