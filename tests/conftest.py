@@ -29,6 +29,20 @@ def heed_interrupts():
             signal.signal(signo, handler)
 
 
+# By these git works on the repository whose hook runs the tests, wherever it is called.
+GIT_PLACES = {"GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX"}
+
+
+def have_plain_environment():
+    """In another language, others' programs (readelf, ldd) say the same in other words, and with another umask what tests install or
+    unpack is not for everybody."""
+    for name in [*os.environ]:
+        if name in {"LANG", "LANGUAGE", *GIT_PLACES} or name.startswith("LC_"):
+            del os.environ[name]
+    os.environ["LC_ALL"] = "C.UTF-8"
+    os.umask(0o022)
+
+
 _folder = None  # of tmp_path, when it is ours to remove
 
 
@@ -47,6 +61,7 @@ def pytest_sessionfinish(exitstatus):
 
 
 def pytest_configure(config):
+    have_plain_environment()
     have_own_folder(config)
     heed_interrupts()
     leftovers.note_run()

@@ -353,6 +353,24 @@ def test_cases_that_assert_times(tmp_path, words, machine, passed, skipped):
                                                   for each in reasons), run.stdout
 
 
+PLAIN = """
+import os
+def test_environment():
+    assert not {"GIT_DIR", "LANG", "LANGUAGE", "LC_MESSAGES"} & {*os.environ} and os.environ["LC_ALL"] == "C.UTF-8"
+    assert os.umask(0o022) == 0o022
+"""
+
+
+def test_what_a_shell_has_set_decides_nothing(tmp_path):
+    (tmp_path / "conftest.py").symlink_to(SOURCE / "tests/conftest.py")
+    (tmp_path / "test_plain.py").write_text(PLAIN)
+    env = {**os.environ, "PYTHONPATH": str(SOURCE / "tests"), "GIT_DIR": str(tmp_path), "LANG": "de_DE.UTF-8",
+           "LANGUAGE": "de", "LC_MESSAGES": "de_DE.UTF-8"}
+    run = subprocess.run([sys.executable, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_plain.py"], cwd=tmp_path, env=env, umask=0o077,
+                         capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
 # ---- SECURITY.md
 
 def cases_of(path):

@@ -43,7 +43,7 @@ def wheel(build, source, tmp_path_factory):
         shutil.copytree(source / part, copy / part, symlinks=True,
                         ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__", "_api.py"))
     shutil.copy(source / "CMakeLists.txt", copy)
-    ok(sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--no-index", "--no-deps",
+    ok(sys.executable, "-m", "pip", "--isolated", "--disable-pip-version-check", "wheel", "--no-index", "--no-deps",
        "--no-build-isolation", "-w", copy, copy / "python", env={**os.environ, "DRARUN_BUILD": str(build)})
     return next(copy.glob("*.whl"))
 
@@ -53,7 +53,7 @@ def python(wheel, tmp_path_factory):
     """A fresh environment's interpreter; of others' packages it has cffi, from the machine."""
     venv = tmp_path_factory.mktemp("venv")
     ok(sys.executable, "-m", "venv", "--without-pip", "--system-site-packages", venv)
-    ok(sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", venv / "bin/python", "install",
+    ok(sys.executable, "-m", "pip", "--isolated", "--disable-pip-version-check", "--python", venv / "bin/python", "install",
        "--no-index", wheel)
     return venv / "bin/python"
 

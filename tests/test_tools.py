@@ -472,7 +472,7 @@ def function_text(name, lines=8):
 def test_what_came_since_a_commit(tmp_path):
     """Lines that only moved, in a file or to another, are not new; a moved file counts where it is now."""
     tree = runpy.run_path(str(SOURCE / "scripts/tree"))
-    git = ["git", "-C", tmp_path, "-c", "user.name=a", "-c", "user.email=b"]
+    git = ["git", "-C", tmp_path, "-c", "user.name=a", "-c", "user.email=b", "-c", "commit.gpgsign=false", "-c", "core.hooksPath=/dev/null"]
     subprocess.run([*git, "init", "-q"], check=True)
     files = {"launcher/a.c": function_text("one") + function_text("two"), "jobs/predict.c": function_text("three"), "jobs/test/x_test.c": "int x;\n"}
     for name, text in files.items():

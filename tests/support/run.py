@@ -15,8 +15,9 @@ import pytest
 from . import leftovers, sanitizer
 from .build import BUILD, SLOWER, patience
 
-# What an outer launcher, Python or user sets must not reach a job under test.
-DROPPED = ("OMPI_", "PMIX_", "PMI_", "PET_", "DRARUN_", "NCCL_", "UCX_", "FI_", "I_MPI_", "MPICH_")
+# What an outer launcher, Python, user or login sets must not reach a job under test: in a login's directory the names that ranks publish
+# meet those of all of the user's jobs.
+DROPPED = ("OMPI_", "PMIX_", "PMI_", "PET_", "DRARUN_", "NCCL_", "UCX_", "FI_", "I_MPI_", "MPICH_", "XDG_RUNTIME_DIR")
 PATIENCE = 15  # seconds after the launcher's end in which everything else must have gone
 
 
