@@ -13,6 +13,7 @@ import pytest
 
 from support.build import patience
 from support.nccl_tests import Run
+from support.ports import free_port
 from support.registry import Registry, path_of
 from support.run import peak_memory_kib
 
@@ -750,7 +751,7 @@ UNANSWERED = "drarun: the API server does not answer, retrying: http://127.0.0.1
 
 def test_who_only_looks_gives_a_dead_api_server_up_at_once(drarun, tmp_path):
     """Nobody takes the connection: there is nothing to wait for, and it is tried once."""
-    with Registry() as registry:
+    with Registry(port=free_port()) as registry:
         env = environment(registry, tmp_path)
     job = job_file(tmp_path)
     for words in (["list"], ["status", "job"], ["describe", "job"], ["logs", "job"], ["plan", "--live", job]):
@@ -760,7 +761,7 @@ def test_who_only_looks_gives_a_dead_api_server_up_at_once(drarun, tmp_path):
 
 
 def test_who_waits_is_told_of_a_dead_api_server(drarun, tmp_path):
-    with Registry() as registry:
+    with Registry(port=free_port()) as registry:
         env = environment(registry, tmp_path)
     for words in (["wait", "job"], ["submit", job_file(tmp_path)], ["cancel", "job"]):
         job = drarun.start(*words, env=env)
@@ -771,7 +772,7 @@ def test_who_waits_is_told_of_a_dead_api_server(drarun, tmp_path):
 
 
 def test_api_server_that_comes_back(drarun, tmp_path):
-    with Registry() as registry:
+    with Registry(port=free_port()) as registry:
         env, port = environment(registry, tmp_path), registry.server_address[1]
     waiting = drarun.start("cancel", "job", env=env)
     assert waiting.process.stderr.readline().startswith(UNANSWERED)

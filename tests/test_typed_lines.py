@@ -7,6 +7,7 @@ import shutil
 import pytest
 
 from support.build import SOURCE
+from support.ports import free_port
 from support.registry import Registry
 
 JOB = "metadata: {name: one}\nspec: {workers: 1, image: a, command: ['true']}\n"
@@ -27,7 +28,7 @@ def folder(tmp_path_factory):
     shutil.copy(SOURCE / "tests/data/seeds/mpijob-1x1.yaml", folder / "mpijob.yaml")
     shutil.copy(SOURCE / "docs/bench/nccl-tests.txt", folder / "nccl.txt")
     shutil.copy(SOURCE / "examples/clusters/a4-two-nodes.json", folder / "slices.json")
-    with Registry() as registry:  # whose port nobody listens at any more
+    with Registry(port=free_port()) as registry:  # whose port nobody listens at any more
         (folder / "config").write_text(registry.kubeconfig(folder).read_text())
     return folder
 

@@ -10,6 +10,7 @@ import threading
 import time
 
 from .cluster.api import connection_in, in_network
+from .ports import free_port
 
 
 def kubeconfig(path, server, user, cluster=None, namespace="default"):
@@ -119,7 +120,7 @@ class ApiProxy:
         self.connections = set()
         self.upstreams = []
         self.lock = threading.Lock()
-        self.port = 0
+        self.port = free_port(self.socket, self.host)  # which is its own while it is down, too
         self.up()
 
     @property
@@ -137,7 +138,6 @@ class ApiProxy:
         self.listener = self.socket()
         self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.listener.bind((self.host, self.port))
-        self.port = self.listener.getsockname()[1]
         self.listener.listen(64)
         threading.Thread(target=self._accept, args=(self.listener,), daemon=True).start()
 

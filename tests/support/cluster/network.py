@@ -5,16 +5,14 @@ Without nodes everything is on the loopback of where the test runs. With nodes i
 its own: a bridge with the API server at 10.99.0.1 and node I at 10.99.0.(10+I), whose pods have
 10.98.I.0/24, routed; or the same with IPv6 alone. The API's service address is this namespace's own, so
 that pods reach it without kube-proxy; no other service address works, headless services do by DNS."""
-import random
 import select
-import socket
 import subprocess
 import typing
-from pathlib import Path
 
 import pytest
 
 from ..build import patience
+from ..ports import free_ports
 
 NOWHERE = "02:00:00:00:00:01"  # a hardware address that nobody has
 
@@ -92,21 +90,3 @@ class Bridge:
     def close(self):
         self.holder.kill()
         self.holder.communicate()
-
-
-def free_ports(count):
-    """Ports that nobody has right now, of those that the kernel gives to no connection: one would be taken again before its
-    server listens. All are held until the last one is known."""
-    first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-    wanted, held = random.sample(range(10000, max(first, 20000)), 1000), []
-    while len(held) < count:
-        each = socket.socket()
-        try:
-            each.bind(("127.0.0.1", wanted.pop()))
-            held.append(each)
-        except OSError:
-            each.close()
-    ports = [each.getsockname()[1] for each in held]
-    for each in held:
-        each.close()
-    return ports
