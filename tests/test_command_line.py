@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from support.build import BUILD, patience
+from support.build import BUILD, SLOWER, patience
 from support.agents import Agents
 
 
@@ -423,11 +423,11 @@ def test_ranks_of_each_host(drarun):
 
 def test_agents_that_cannot_be_reached(drarun, agents):
     one = agents(1)
-    result = drarun("--start-timeout", 1, "--agents", one.addresses[0] + ",127.0.0.1:9", "--key-file",
+    result = drarun("--start-timeout", SLOWER, "--agents", one.addresses[0] + ",127.0.0.1:9", "--key-file",
                     one.key_file, "true")
     assert result.rc == 70
-    assert "worker 1 (127.0.0.1:9) is not reached: Connection refused after 1 s" in result.err
-    assert "--start-timeout" in result.err and result.seconds >= 1
+    assert f"worker 1 (127.0.0.1:9) is not reached: Connection refused after {SLOWER} s" in result.err
+    assert "--start-timeout" in result.err and result.seconds >= SLOWER
 
 
 def test_agents_named_twice_or_wrongly(drarun, agents):

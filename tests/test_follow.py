@@ -629,8 +629,8 @@ def test_interrupted_while_its_reader_pauses(drarun, tmp_path, shell):
         flooded(following, status=130)
         following.job.signal(signal.SIGINT)
         until(registry, lambda: is_cancelled(registry))
-        following.tell("job-a", exit=130)
         then = time.monotonic()
+        following.tell("job-a", exit=130)
         following.job.process.wait(patience())
         took = time.monotonic() - then
         result = following.ended()

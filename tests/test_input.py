@@ -77,12 +77,12 @@ def test_end_of_input_reaches_the_rank(drarun):
     assert drarun("sh", "-c", "cat; echo end", input="").ok().out == "end\n"
 
 
-def on_terminal(program, *words, answer=b"", seconds=10):
+def on_terminal(program, *words, answer=b""):
     """Runs it as a shell on a terminal would; returns what the terminal showed and the status."""
     pid, master = pty.fork()
     if pid == 0:
         os.execv(program, [str(w) for w in (program, *words)])
-    shown, deadline = b"", time.monotonic() + seconds
+    shown, deadline = b"", time.monotonic() + patience()
     os.set_blocking(master, False)
     while time.monotonic() < deadline:
         try:
@@ -142,8 +142,9 @@ def test_a_background_job_ends_with_its_terminal(drarun, tmp_path):
     await_file("ended")
 
 
-def test_stop_and_continue(drarun):
-    job = drarun.start("sh", "-c", "echo start; sleep 3; echo end")
+def test_stop_and_continue(drarun, tmp_path):
+    os.mkfifo(tmp_path / "go")
+    job = drarun.start("sh", "-c", f"echo start; cat {tmp_path}/go; echo end")
     assert job.process.stdout.readline() == "start\n"
     job.signal(20)  # SIGTSTP
     deadline = time.monotonic() + patience()
@@ -154,8 +155,9 @@ def test_stop_and_continue(drarun):
     while not states or not states <= {"T", "D"}:  # D: in vfork, of a stopped child
         assert time.monotonic() < deadline, states
         time.sleep(0.01)
-        states = {state(pid) for pid, line in job.processes().items() if line.startswith(("sh", "sleep"))}
+        states = {state(pid) for pid, line in job.processes().items() if line.startswith(("sh", "cat"))}
     job.signal(18)  # SIGCONT
+    (tmp_path / "go").write_text("")
     assert job.finish(timeout=10).ok().out == "end\n"
 
 

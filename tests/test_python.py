@@ -585,7 +585,7 @@ def registry(tmp_path):
 
 PRESSES = """
 import faulthandler, os, random, signal, sys, threading, time, drarun
-faulthandler.dump_traceback_later(40, exit=True)
+faulthandler.dump_traceback_later(float(sys.argv[2]), exit=True)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 cluster = drarun.Cluster(kubeconfig=sys.argv[1])
 sleeper = threading.Thread(target=time.sleep, args=(1000,), daemon=True)
@@ -610,7 +610,7 @@ print("interrupted")
 
 
 def test_ctrl_c_at_any_moment_leaves_no_job(python, registry):
-    assert ok(python, "-c", PRESSES, registry.config) == "interrupted\n"
+    assert ok(python, "-c", PRESSES, registry.config, patience(40)) == "interrupted\n"
     jobs = [path for path in registry.objects if path.split("/")[-2] == "jobs" and not path.endswith("-w")]
     assert not jobs, jobs
 
@@ -688,7 +688,7 @@ def test_a_job_that_is_found_again(py, registry):
 
 HANDLER = """
 import faulthandler, os, signal, sys, threading, drarun
-faulthandler.dump_traceback_later(40, exit=True)
+faulthandler.dump_traceback_later(float(sys.argv[2]), exit=True)
 cluster = drarun.Cluster(kubeconfig=sys.argv[1])
 read, write = os.pipe()
 os.set_blocking(write, False)
@@ -707,7 +707,7 @@ except SystemExit as error:
 
 def test_a_handler_of_the_program_ends_the_job_too(python, registry):
     """Its own wakeup descriptor, as an event loop has one, gets the signal."""
-    assert ok(python, "-c", HANDLER, registry.config) == "ended 3\n"
+    assert ok(python, "-c", HANDLER, registry.config, patience(40)) == "ended 3\n"
     assert path_of("batch/v1/jobs", "job") not in registry.objects
 
 
@@ -757,6 +757,7 @@ def cost(*functions, times=60):
     return rounds
 
 
+@pytest.mark.timed
 def test_env_is_fast_and_costs_little_more_than_in_c(py, machine):
     from drarun._library import Options, ffi, lib
     options, made, err = Options("env", root=machine), ffi.new("struct drarun_env **"), ffi.new("struct drarun_error *")

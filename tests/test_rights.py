@@ -9,7 +9,7 @@ import subprocess
 import pytest
 import yaml
 
-from support.build import BUILD, SOURCE
+from support.build import BUILD, SOURCE, patience
 from support.cluster import Cluster
 from support.cluster.plugin import GPU, NIC
 from support.network_policies import Policies, selects
@@ -330,7 +330,7 @@ class Reach:
             "apiVersion": "v1", "kind": "List", "items": json.loads(self.drarun("install", "-n", "reach", "--format", "json").stdout)["items"]}))
 
     def drarun(self, *words, config=None):
-        run = subprocess.run([BUILD / "bin/drarun", *words], capture_output=True, text=True, timeout=READY_S,
+        run = subprocess.run([BUILD / "bin/drarun", *words], capture_output=True, text=True, timeout=patience(READY_S),
                              env={"PATH": "/usr/bin:/bin", "HOME": str(self.folder), "KUBECONFIG": str(config or self.cluster.kubeconfig(namespace="reach"))})
         assert run.returncode == 0, run.stderr
         return run

@@ -10,6 +10,8 @@ import threading
 import time
 import urllib.parse
 
+from .build import patience
+
 NAMESPACE = "default"
 
 
@@ -93,7 +95,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                 made = self.server.put(path, made)
         if exists:
             return self.refuse(409, "AlreadyExists", "there already")
-        self.server.answering.wait(20)
+        self.server.answering.wait(patience())
         self.answer(201, made)
 
     def do_PATCH(self):
@@ -184,10 +186,10 @@ class Registry(http.server.ThreadingHTTPServer):
                 self._tell(path, "DELETED", gone)
             return gone
 
-    def wait(self, path, seconds=20):
+    def wait(self, path):
         """The object, once it is there."""
         with self.changed:
-            assert self.changed.wait_for(lambda: path in self.objects, seconds), f"{path} is not made"
+            assert self.changed.wait_for(lambda: path in self.objects, patience()), f"{path} is not made"
             return self.objects[path]
 
     def _tell(self, path, type, it):

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from . import leftovers, sanitizer
-from .build import BUILD, SLOWER, patience
+from .build import BUILD, patience
 
 # What an outer launcher, Python, user or login sets must not reach a job under test: in a login's directory the names that ranks publish
 # meet those of all of the user's jobs.
@@ -90,7 +90,7 @@ class Job:
         if then is not None:
             pytest.fail(f"no end after {limit} s; processes then:\n{then}\n{result!r}",
                         pytrace=False)
-        left = (leftovers.describe(self.token, self.tmp, (*leaves, *sanitizer.LEAVES), self.shm, PATIENCE * SLOWER)
+        left = (leftovers.describe(self.token, self.tmp, (*leaves, *sanitizer.LEAVES), self.shm, patience(PATIENCE))
                 if clean else [])
         report = sanitizer.reports(self.reports)
         self.close()

@@ -16,6 +16,8 @@
 #include "lib/base/error.h"
 #include "lib/wire/dial.h"
 
+#define PATIENCE_MS 60000
+
 static void addresses_are_split(void **state)
 {
     static const struct {
@@ -91,11 +93,11 @@ static void comes_in(int door, const char *address)
         fail_msg("%s", err.text);
     assert_true(fcntl(out, F_GETFD) & FD_CLOEXEC);
     struct pollfd ready = {.fd = door, .events = POLLIN};
-    assert_int_equal(poll(&ready, 1, 5000), 1);
+    assert_int_equal(poll(&ready, 1, PATIENCE_MS), 1);
     cleanup_close int in = accept(door, NULL, NULL);
     assert_true(in >= 0);
     ready = (struct pollfd){.fd = out, .events = POLLOUT};
-    assert_int_equal(poll(&ready, 1, 5000), 1);
+    assert_int_equal(poll(&ready, 1, PATIENCE_MS), 1);
     assert_int_equal(write(out, "hi", 2), 2);
     assert_int_equal(read(in, bytes, 2), 2);
     assert_string_equal(bytes, "hi");

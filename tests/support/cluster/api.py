@@ -12,7 +12,7 @@ import time
 from ..build import SLOW_BUILD, patience
 
 CLONE_NEWNET = 0x40000000
-REQUEST_S = 30
+REQUEST_S = patience(30)
 IDLE_S = 30  # the server closes a connection on which nothing came for 90 s
 _libc = ctypes.CDLL(None, use_errno=True)
 
