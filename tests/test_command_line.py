@@ -407,10 +407,10 @@ def test_hosts_that_are_this_machine(drarun, tmp_path):
 def test_hosts_choose_agents(drarun, agents):
     two = agents(2)
     ports = [address.split(":")[1] for address in two.addresses]
-    where = ["--agents", f"127.0.0.1:{ports[0]},localhost:{ports[1]}", "--key-file", two.key_file]
+    where = ["--agents", f"127.0.0.1:{ports[0]},127.1:{ports[1]}", "--key-file", two.key_file]
     wrong = drarun(*where, "-H", "node7", "true")
     assert wrong.rc == 64 and "-H node7: no agent has this name (--agents 127.0.0.1:" in wrong.err
-    result = drarun(*where, "-H", "localhost:2,127.0.0.1:2", "-l", "sh", "-c", "echo $DRARUN_WORKER$MASTER_PORT").ok()
+    result = drarun(*where, "-H", "127.1:2,127.0.0.1:2", "-l", "sh", "-c", "echo $DRARUN_WORKER$MASTER_PORT").ok()
     assert sorted(line[:5] for line in result.out.splitlines()) == ["[0] 0", "[1] 0", "[2] 1", "[3] 1"]
     for agent in two.finish():
         agent.ok()
@@ -433,7 +433,7 @@ def test_agents_that_cannot_be_reached(drarun, agents):
 def test_agents_named_twice_or_wrongly(drarun, agents):
     key = agents(0).key_file
     options = ["--key-file", key, "true"]
-    assert "named twice" in drarun("--agents", "127.0.0.1:9,localhost:9", *options).err
+    assert "named twice" in drarun("--agents", "127.0.0.1:9,127.1:9", *options).err
     assert "cannot look up nowhere.invalid" in drarun("--agents", "nowhere.invalid:9", *options).err
     assert "expected HOST:PORT" in drarun("--agents", "127.0.0.1", *options).err
     key.chmod(0o644)

@@ -93,12 +93,12 @@ def test_end_reaches_the_other_workers(drarun):
     assert job.finish(20).rc == 143
 
 
-def test_a_cancelled_client_ends_its_program(drarun):
+def test_a_cancelled_client_ends_its_program(drarun, tmp_path):
     result = drarun(*LOCAL, "sh", "-c",
                     "rsh=$(dirname $DRARUN_REMOTE)/drarun-rsh; $rsh drarun-w-1 'echo $$; exec sleep 1000' >out & "
                     "while ! [ -s out ]; do sleep 0.02; done; kill $!; "
                     "for i in $(seq 1200); do kill -0 $(cat out) 2>/dev/null || { echo gone; break; }; "
-                    "sleep 0.05; done; rm out", cwd="/tmp").ok()
+                    "sleep 0.05; done", cwd=tmp_path).ok()
     assert result.out == "gone\n"
 
 
