@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -263,9 +264,26 @@ static void test_tree_remove_of_any_depth(void **state)
     assert_int_equal(access("tree", F_OK), -1);
 }
 
-/* What cannot be removed is told, and the rest goes. */
+/* The path of the only entry of a folder. */
+static void only_entry(const char *folder, char *path, size_t size)
+{
+    size_t count = 0;
+    DIR *dir = opendir(folder);
+    assert_non_null(dir);
+    for (const struct dirent *each; (each = readdir(dir));) {
+        if (strcmp(each->d_name, ".") == 0 || strcmp(each->d_name, "..") == 0)
+            continue;
+        snprintf(path, size, "%s/%s", folder, each->d_name);
+        count++;
+    }
+    closedir(dir);
+    assert_int_equal(count, 1);
+}
+
+/* What cannot be removed is told, and the rest goes; it may have another name then. */
 static void test_tree_remove_of_what_it_may_not(void **state)
 {
+    char left[300], below[320];
     (void)state;
     if (geteuid() == 0)
         skip();
@@ -273,9 +291,10 @@ static void test_tree_remove_of_what_it_may_not(void **state)
     assert_int_equal(dirs_make("tree/other/below", 0700, NULL), 0);
     assert_int_equal(chmod("tree/locked", 0500), 0);
     assert_int_equal(tree_remove(AT_FDCWD, "tree"), -EACCES);
-    assert_int_equal(access("tree/other", F_OK), -1);
-    assert_int_equal(access("tree/locked/below", F_OK), 0);
-    assert_int_equal(chmod("tree/locked", 0700), 0);
+    only_entry("tree", left, sizeof left);
+    snprintf(below, sizeof below, "%s/below", left);
+    assert_int_equal(access(below, F_OK), 0);
+    assert_int_equal(chmod(left, 0700), 0);
 }
 
 static void test_flags(void **state)

@@ -24,6 +24,7 @@ static char path[] = "/tmp/key-file-test.XXXXXX";
 
 static void put(const void *bytes, size_t length, mode_t mode)
 {
+    assert_int_equal(chmod(path, 0600), 0); /* of the last one */
     cleanup_close int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
     assert_true(fd >= 0);
     assert_int_equal(fd_write_all(fd, bytes, length), 0);
