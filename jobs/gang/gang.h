@@ -64,12 +64,14 @@ enum gang_forecast {
 };
 
 struct waiting_group;
+struct gang_sums; /* gang_sums.h */
 
 struct gang_input {
     int64_t now_ms; /* since 1970, by a clock that never goes back */
     const struct spec_timeouts *timeouts;
     const struct pod_state *workers;
     uint32_t count;
+    const struct gang_sums *sums; /* of these workers; NULL: they are read */
     bool later_try;     /* the job's workers have been created before: a quota is waited for */
     uint32_t inspected; /* workers whose agents were dialled and have reported what they hold */
     unsigned steps;     /* of the ladder (claims_attempts) */
@@ -130,6 +132,8 @@ struct gang_decision {
 void gang_init(struct gang *gang, uint64_t seed, int64_t now_ms);
 uint64_t gang_seed(const char *uid, uint32_t attempt);
 
+/* What gang_decide asks of a worker, for gang_sums_set: a bit for each enum gang_mark. */
+uint32_t gang_marks(const struct pod_state *worker);
 /* What to do now. An unknown pair of phase and event is an error of ours (-EINVAL); the gang is
  * unchanged then. */
 int gang_decide(struct gang *gang, const struct gang_input *input,

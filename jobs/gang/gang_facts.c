@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "jobs/gang/waiting_private.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 
@@ -135,16 +136,14 @@ static void fatal_class(const struct pod_state *w, uint32_t i, struct gang_facts
 
 /* The cluster's controllers try without end, and the count of a quota may be behind what was
  * deleted; what others use up may not become free for long. */
-static void look_for_refusal(const struct gang_input *input, struct gang_facts *facts)
+static void look_for_refusal(const struct gang_input *input, uint32_t worker,
+                             struct gang_facts *facts)
 {
     const struct news_item *failed = news_get(input->job, NEWS_CREATE_FAILED);
-    for (uint32_t i = 0; i < input->count && !facts->refused_text[0]; i++) {
-        if (input->workers[i].claim != CLAIM_REFUSED)
-            continue;
-        facts->refused = i;
+    facts->refused = worker;
+    if (worker != GANG_NOBODY)
         snprintf(facts->refused_text, sizeof facts->refused_text, "its claim is refused: %s",
-                 or_none(input->workers[i].claim_message));
-    }
+                 or_none(input->workers[worker].claim_message));
     if (!facts->refused_text[0] && failed && facts->present < input->count &&
         strstr(failed->text, "forbid"))
         snprintf(facts->refused_text, sizeof facts->refused_text,
@@ -164,60 +163,140 @@ static bool scheduler_looked(const struct pod_state *w)
     return w->phase == POD_UNSCHEDULED && w->unschedulable && !w->node_comes;
 }
 
-static void count_worker(const struct pod_state *w, uint32_t i, struct gang_facts *facts)
+/* What a pod names may be created after it: neither is the end at once. */
+static bool is_in_trouble(const struct pod_state *w)
 {
-    facts->claims += w->claim != CLAIM_NONE;
-    facts->allocated += w->claim == CLAIM_ALLOCATED;
-    facts->claimed += w->claim >= CLAIM_PENDING;
-    facts->placed += pod_state_placed(w);
-    facts->up += pod_state_placed(w) && w->phase == POD_RUNNING;
-    facts->holding += pod_state_holds(w);
-    facts->present += w->phase != POD_ABSENT;
-    facts->queued |= w->phase == POD_GATED;
-    facts->node_comes |= w->node_comes;
-    if (w->ordered_ms && (!facts->ordered_ms || w->ordered_ms < facts->ordered_ms))
-        facts->ordered_ms = w->ordered_ms;
-    facts->image_comes |= w->image_comes;
-    /* a claim does not go before its pod */
-    facts->releasing |= w->deleting || (w->claim == CLAIM_DELETING && w->phase == POD_ABSENT);
-    if (scheduler_looked(w)) {
-        facts->pending++;
-        if (facts->blocked == GANG_NOBODY)
-            facts->blocked = i;
+    return (w->phase == POD_CREATING && w->failing && !kubelet_is_behind(w->message)) ||
+           w->claim == CLAIM_NO_TEMPLATE;
+}
+
+static bool is_lost(const struct pod_state *w)
+{
+    return w->phase == POD_ENDED || w->deleting || w->disrupted || w->not_ready ||
+           w->claim == CLAIM_DELETING;
+}
+
+static void look_for_fatal(const struct pod_state *w, uint32_t i, struct gang_facts *facts)
+{
+    fatal_end(w, i, facts);
+    fatal_image(w, i, facts);
+    fatal_class(w, i, facts);
+}
+
+static bool is_fatal(const struct pod_state *w)
+{
+    struct gang_facts facts = {0};
+    look_for_fatal(w, 0, &facts);
+    return facts.fatal_text[0];
+}
+
+uint32_t gang_marks(const struct pod_state *w)
+{
+    const bool has[GANG_MARK_COUNT] = {
+        [GANG_MARK_CLAIMS] = w->claim != CLAIM_NONE,
+        [GANG_MARK_CLAIMED] = w->claim >= CLAIM_PENDING,
+        [GANG_MARK_ALLOCATED] = w->claim == CLAIM_ALLOCATED,
+        [GANG_MARK_PRESENT] = w->phase != POD_ABSENT,
+        [GANG_MARK_PLACED] = pod_state_placed(w),
+        [GANG_MARK_UP] = pod_state_placed(w) && w->phase == POD_RUNNING,
+        [GANG_MARK_HOLDS] = pod_state_holds(w),
+        [GANG_MARK_GATED] = w->phase == POD_GATED,
+        [GANG_MARK_PENDING] = scheduler_looked(w),
+        [GANG_MARK_NODE_COMES] = w->node_comes,
+        [GANG_MARK_IMAGE_COMES] = w->image_comes,
+        /* a claim does not go before its pod */
+        [GANG_MARK_RELEASES] =
+            w->deleting || (w->claim == CLAIM_DELETING && w->phase == POD_ABSENT),
+        [GANG_MARK_LOST] = is_lost(w),
+        [GANG_MARK_VANISHED] = w->vanished,
+        /* nobody allocates to a pod that has its node, and the kubelet refuses it without end */
+        [GANG_MARK_STRANDED] = w->phase == POD_BOUND && w->claim == CLAIM_PENDING,
+        [GANG_MARK_TROUBLE] = is_in_trouble(w),
+        [GANG_MARK_FATAL] = is_fatal(w),
+        [GANG_MARK_REFUSED] = w->claim == CLAIM_REFUSED,
+        [GANG_MARK_ASKS_GROUP] = waiting_asks_group(w),
+    };
+    uint32_t marks = 0;
+    for (uint32_t mark = 0; mark < GANG_MARK_COUNT; mark++)
+        marks |= (uint32_t)has[mark] << mark;
+    return marks;
+}
+
+/* What gang_sums keeps, of one look at all workers. */
+struct look {
+    uint32_t having[GANG_MARK_COUNT], first[GANG_MARK_COUNT];
+    int64_t ordered_ms;
+};
+
+static void look_at_all(const struct gang_input *input, struct look *look)
+{
+    for (uint32_t mark = 0; mark < GANG_MARK_COUNT; mark++)
+        look->first[mark] = GANG_NOBODY;
+    for (uint32_t i = 0; i < input->count; i++) {
+        uint32_t marks = gang_marks(&input->workers[i]);
+        int64_t ordered_ms = input->workers[i].ordered_ms;
+        for (uint32_t mark = 0; mark < GANG_MARK_COUNT; mark++) {
+            bool has = marks & UINT32_C(1) << mark;
+            look->having[mark] += has;
+            if (has && look->first[mark] == GANG_NOBODY)
+                look->first[mark] = i;
+        }
+        if (ordered_ms && (!look->ordered_ms || ordered_ms < look->ordered_ms))
+            look->ordered_ms = ordered_ms;
     }
-    bool lost = w->phase == POD_ENDED || w->deleting || w->disrupted || w->not_ready ||
-                w->claim == CLAIM_DELETING;
-    if (lost && facts->lost == GANG_NOBODY)
-        facts->lost = i;
-    facts->vanished |= w->vanished;
-    /* nobody allocates to a pod that has its node, and the kubelet refuses it without end */
-    if (w->phase == POD_BOUND && w->claim == CLAIM_PENDING && facts->stranded == GANG_NOBODY)
-        facts->stranded = i;
-    /* what a pod names may be created after it: neither is the end at once */
-    bool trouble = (w->phase == POD_CREATING && w->failing && !kubelet_is_behind(w->message)) ||
-                   w->claim == CLAIM_NO_TEMPLATE;
-    if (trouble && facts->trouble == GANG_NOBODY)
-        facts->trouble = i;
+}
+
+/* Of the others only the number matters. */
+static bool is_first_asked(enum gang_mark mark)
+{
+    return mark == GANG_MARK_PENDING || mark == GANG_MARK_LOST || mark == GANG_MARK_STRANDED ||
+           mark == GANG_MARK_TROUBLE || mark == GANG_MARK_FATAL || mark == GANG_MARK_REFUSED;
+}
+
+static void look_at_sums(const struct gang_sums *sums, struct look *look)
+{
+    memcpy(look->having, sums->having, sizeof look->having);
+    look->ordered_ms = sums->ordered_ms;
+    for (uint32_t mark = 0; mark < GANG_MARK_COUNT; mark++)
+        look->first[mark] = is_first_asked((enum gang_mark)mark)
+                                ? gang_sums_first(sums, (enum gang_mark)mark)
+                                : GANG_NOBODY;
 }
 
 void gang_facts(const struct gang_input *input, struct gang_facts *ret_facts)
 {
-    struct gang_facts facts = {.count = input->count,
-                               .queued = input->suspended,
-                               .lost = GANG_NOBODY,
-                               .stranded = GANG_NOBODY,
-                               .blocked = GANG_NOBODY,
-                               .trouble = GANG_NOBODY,
-                               .fatal = GANG_NOBODY,
-                               .refused = GANG_NOBODY};
-    for (uint32_t i = 0; i < input->count; i++) {
-        const struct pod_state *w = &input->workers[i];
-        count_worker(w, i, &facts);
-        fatal_end(w, i, &facts);
-        fatal_image(w, i, &facts);
-        fatal_class(w, i, &facts);
-    }
-    look_for_refusal(input, &facts);
+    struct look look = {0};
+    if (input->sums)
+        look_at_sums(input->sums, &look);
+    else
+        look_at_all(input, &look);
+    struct gang_facts facts = {
+        .count = input->count,
+        .claims = look.having[GANG_MARK_CLAIMS],
+        .allocated = look.having[GANG_MARK_ALLOCATED],
+        .placed = look.having[GANG_MARK_PLACED],
+        .up = look.having[GANG_MARK_UP],
+        .holding = look.having[GANG_MARK_HOLDS],
+        .present = look.having[GANG_MARK_PRESENT],
+        .claimed = look.having[GANG_MARK_CLAIMED],
+        .pending = look.having[GANG_MARK_PENDING],
+        .queued = input->suspended || look.having[GANG_MARK_GATED] > 0,
+        .node_comes = look.having[GANG_MARK_NODE_COMES] > 0,
+        .image_comes = look.having[GANG_MARK_IMAGE_COMES] > 0,
+        .releasing = look.having[GANG_MARK_RELEASES] > 0,
+        .ordered_ms = look.ordered_ms,
+        .vanished = look.having[GANG_MARK_VANISHED] > 0,
+        .lost = look.first[GANG_MARK_LOST],
+        .stranded = look.first[GANG_MARK_STRANDED],
+        .blocked = look.first[GANG_MARK_PENDING],
+        .trouble = look.first[GANG_MARK_TROUBLE],
+        .fatal = GANG_NOBODY,
+        .refused = GANG_NOBODY,
+    };
+    uint32_t fatal = look.first[GANG_MARK_FATAL];
+    if (fatal != GANG_NOBODY)
+        look_for_fatal(&input->workers[fatal], fatal, &facts);
+    look_for_refusal(input, look.first[GANG_MARK_REFUSED], &facts);
     /* the scheduler does not look at a pod again because its class was deleted */
     if (input->no_class && facts.pending > 0)
         lacks_class(facts.blocked, input->no_class, strlen(input->no_class), &facts);

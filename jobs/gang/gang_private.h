@@ -4,6 +4,7 @@
 #define DRARUN_JOBS_GANG_PRIVATE_H
 
 #include "jobs/gang/gang.h"
+#include "jobs/gang/gang_sums.h"
 
 #define GANG_NOBODY UINT32_MAX
 

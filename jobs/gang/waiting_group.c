@@ -19,8 +19,7 @@ static bool is_of_gang(const char *message)
     return false;
 }
 
-/* The scheduler has no word about it but that of its gang. */
-static bool asks_group(const struct pod_state *w)
+bool waiting_asks_group(const struct pod_state *w)
 {
     return w->phase == POD_UNSCHEDULED && w->group && !w->deleting && !w->node_comes &&
            (!w->reason || (w->unschedulable && is_of_gang(w->message)));
@@ -29,7 +28,7 @@ static bool asks_group(const struct pod_state *w)
 const char *waiting_group(const struct pod_state *workers, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
-        if (asks_group(&workers[i]))
+        if (waiting_asks_group(&workers[i]))
             return workers[i].group;
     return NULL;
 }
@@ -56,8 +55,8 @@ static void add_blocker(const struct pod_state *workers, uint32_t count, const c
 {
     for (uint32_t i = 0; i < count; i++) {
         const struct pod_state *w = &workers[i];
-        if (w->phase != POD_UNSCHEDULED || !w->unschedulable || asks_group(w) || !w->group ||
-            strcmp(w->group, group) != 0)
+        if (w->phase != POD_UNSCHEDULED || !w->unschedulable || waiting_asks_group(w) ||
+            !w->group || strcmp(w->group, group) != 0)
             continue;
         cleanup_free char *words = scheduler_words(w->message);
         buf_printf(out, "%sno node has room for worker %u%s%s", out->len > 0 ? "; " : "", i,
@@ -102,7 +101,7 @@ char *group_words(const struct pod_state *workers, uint32_t count, uint32_t work
 {
     const struct pod_state *w = &workers[worker];
     struct buf out = BUF_INIT, blocker = BUF_INIT;
-    if (!group || !asks_group(w) || strcmp(w->group, group->name) != 0)
+    if (!group || !waiting_asks_group(w) || strcmp(w->group, group->name) != 0)
         return NULL;
     const json_t *condition = condition_of(group->object);
     const char *status = json_string_value(json_object_get(condition, "status"));

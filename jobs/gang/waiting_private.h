@@ -25,6 +25,9 @@ void worker_wait(const struct waiting_input *input, uint32_t worker, const char 
 void worker_wait_text(const char *sentence, const char *pod, uint32_t count, const char *advice,
                       struct buf *out);
 
+/* The scheduler has no word about it but that of its gang. */
+bool waiting_asks_group(const struct pod_state *worker);
+
 /* What the whole job waits for, before any worker can; false when nothing. */
 bool job_wait(const struct waiting_input *input, struct worker_wait *ret_wait);
 
