@@ -295,10 +295,11 @@ void agents_free(struct job *job)
 
 /* ---- what the cluster says of pods ---- */
 
-void job_pod_ended(struct job *job, const struct cause_pod *pod)
+bool job_pod_ended(struct job *job, const struct cause_pod *pod)
 {
-    agent_pod_ended(&job->agents[pod->worker], pod);
+    bool done = agent_pod_ended(&job->agents[pod->worker], pod);
     job_look(job);
+    return done;
 }
 
 void job_pod_leaves(struct job *job, const struct cause_pod *pod)

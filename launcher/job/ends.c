@@ -154,7 +154,7 @@ static struct cause_pod with_names(const struct job *job, const struct cause_pod
     return named;
 }
 
-void agent_pod_ended(struct agent *agent, const struct cause_pod *pod)
+bool agent_pod_ended(struct agent *agent, const struct cause_pod *pod)
 {
     struct job *job = agent->job;
     struct cause_pod named = with_names(job, pod);
@@ -165,11 +165,14 @@ void agent_pod_ended(struct agent *agent, const struct cause_pod *pod)
         named.end = POD_END_DELETED;
         cause_pod(job->cause, &named);
     }
-    if ((agent->phase == AGENT_DONE && !agent->leaves) || (own && agent->channel))
-        return; /* in order, or what it said last is unread */
+    if (agent->phase == AGENT_DONE && !agent->leaves)
+        return true; /* in order */
+    if (own && agent->channel)
+        return false; /* what it said last is unread */
     bool first = cause_pod(job->cause, &named);
     agent_lose(agent, NULL);
     job_caused(job, first);
+    return true;
 }
 
 /* The cluster takes most of a minute to say that a node does not answer. */

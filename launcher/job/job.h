@@ -40,8 +40,9 @@ void job_free(struct job *job);
 void job_stop(struct job *job, const struct drarun_error *why);
 /* Has the effect of that signal from the user. */
 void job_interrupt(struct job *job, int signo);
-/* A worker's pod has ended, according to the cluster. No effect if its agent had ended cleanly. */
-void job_pod_ended(struct job *job, const struct cause_pod *pod);
+/* A worker's pod has ended, according to the cluster. No effect if its agent had ended cleanly.
+ * False: no effect yet, since what the agent said last is unread; the caller reports it again. */
+bool job_pod_ended(struct job *job, const struct cause_pod *pod);
 /* A worker's pod will end soon: every rank gets SIGTERM and then request_pods.grace_ms. */
 void job_pod_leaves(struct job *job, const struct cause_pod *pod);
 

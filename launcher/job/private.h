@@ -341,7 +341,7 @@ int64_t agent_pod_ms(const struct agent *agent);
 /* Its connection and its process have both ended, or one of them and time enough has passed. */
 void agent_conclude(struct agent *agent);
 /* job_pod_ended without the look. */
-void agent_pod_ended(struct agent *agent, const struct cause_pod *pod);
+bool agent_pod_ended(struct agent *agent, const struct cause_pod *pod);
 /* By each clock that looks for silence, with its period: where it is late (we were stopped,
  * suspended or starved), what agents said meanwhile is unread, and that time is no silence of
  * theirs. Only that time is taken off, so that an agent which is gone is lost however late all
