@@ -302,25 +302,33 @@ int allocate_folder_new(const struct allocate_facts *facts, struct allocate_fold
 
 /* ---- who is lost ---- */
 
+struct look {
+    json_t *workers; /* of the document */
+    bool changed;    /* the document */
+};
+
+static bool look_at_worker(uint32_t number, const struct pod_state *state, void *arg)
+{
+    struct look *look = arg;
+    json_t *worker = json_array_get(look->workers, number);
+    const char *why = pod_state_lost(state);
+    const char *told = json_string_value(json_object_get(worker, "lost"));
+    if (!why == !told) /* a node that answers again has its pod still */
+        return true;
+    look->changed = true;
+    if (!why) {
+        json_object_del(worker, "lost");
+        return true;
+    }
+    json_object_set_new(worker, "lost", json_string(why));
+    log_error("alloc: worker %u (pod %s) is lost: %s", number,
+              json_string_value(json_object_get(worker, "pod")), why);
+    return true;
+}
+
 int allocate_folder_look(struct allocate_folder *f, struct drarun_error *err)
 {
-    const struct pod_state *states = board_workers(f->in.board, f->in.attempt);
-    json_t *list = json_object_get(f->doc, "workers");
-    bool changed = false;
-    for (uint32_t i = 0; i < f->in.spec->workers; i++) {
-        json_t *worker = json_array_get(list, i);
-        const char *why = pod_state_lost(&states[i]);
-        const char *told = json_string_value(json_object_get(worker, "lost"));
-        if (!why == !told) /* a node that answers again has its pod still */
-            continue;
-        changed = true;
-        if (!why) {
-            json_object_del(worker, "lost");
-            continue;
-        }
-        json_object_set_new(worker, "lost", json_string(why));
-        log_error("alloc: worker %u (pod %s) is lost: %s", i,
-                  json_string_value(json_object_get(worker, "pod")), why);
-    }
-    return changed ? write_doc(f, err) : 0;
+    struct look look = {.workers = json_object_get(f->doc, "workers")};
+    board_each_changed(f->in.board, f->in.attempt, look_at_worker, &look);
+    return look.changed ? write_doc(f, err) : 0;
 }

@@ -10,6 +10,7 @@
 #include "jobs/spec/k8s_name.h"
 #include "jobs/gang/waiting.h"
 #include "launcher/cluster/client/launcher_pod.h"
+#include "launcher/cluster/client/worker_cache.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
@@ -28,12 +29,6 @@ struct source {
     bool refused;             /* by the server's rules: it does not pass */
 };
 
-/* The last object of a worker that was seen to go. */
-struct gone {
-    uint32_t attempt; /* 0: none, or no label says which */
-    char owner[40];   /* its uid: of a claim made of a template it is the pod */
-};
-
 struct board {
     struct cluster *cluster;
     const struct job_spec *spec;
@@ -43,10 +38,7 @@ struct board {
     struct kube_resource claims; /* of the version that is served */
     struct source sources[KIND_COUNT];
     struct event *changed;
-    struct pod_state *states;
-    const json_t **pods, **claims_of;     /* by worker; sort() fills them without needing memory */
-    struct gone *gone_pods, *gone_claims; /* by worker */
-    struct news *news;                    /* by worker */
+    struct worker_cache *workers;
     struct news job_news;
     struct news launcher_news, owner_news; /* of the launcher's pod, and of its Job */
 };
@@ -80,14 +72,6 @@ int64_t board_worker_label(const json_t *object)
     if (!text[0])
         text = label(object, "batch.kubernetes.io/job-completion-index");
     return text[0] && number_parse("worker", text, 0, INT32_MAX, &worker, NULL) == 0 ? worker : -1;
-}
-
-static bool is_of_attempt(const json_t *object, uint32_t attempt)
-{
-    int64_t number = 0;
-    return number_parse("attempt", label(object, "drarun.dev/attempt"), 0, UINT32_MAX, &number,
-                        NULL) == 0 &&
-           number == attempt;
 }
 
 /* ---- Events ---- */
@@ -138,7 +122,7 @@ static void take_event(struct board *board, const json_t *event)
     int64_t worker = worker_by_name(board, subject.name);
     bool added = false;
     if (worker >= 0)
-        added = news_add(&board->news[worker], event);
+        added = worker_cache_hear(board->workers, (uint32_t)worker, event);
     else if (is_worker_job(board, &subject))
         added = news_add(&board->job_news, event);
     else if (launcher)
@@ -149,86 +133,84 @@ static void take_event(struct board *board, const json_t *event)
 
 /* ---- watching ---- */
 
+/* A claim made of a template says which pod's it is, and not which worker's. */
+static int64_t worker_of(const struct board *board, const json_t *object)
+{
+    int64_t worker = board_worker_label(object);
+    size_t i;
+    json_t *owner;
+    const json_t *owners = json_object_get(json_object_get(object, "metadata"), "ownerReferences");
+    json_array_foreach(owners, i, owner)
+    {
+        const char *name = json_string_value(json_object_get(owner, "name"));
+        const char *uid = json_string_value(json_object_get(owner, "uid"));
+        const json_t *pod = worker < 0 && name
+                                ? kube_watch_find(board->sources[KIND_PODS].watch, NULL, name)
+                                : NULL;
+        if (pod && uid && strcmp(kube_uid(pod), uid) == 0)
+            worker = board_worker_label(pod);
+    }
+    return worker;
+}
+
+static bool is_of_worker(enum kind kind)
+{
+    return kind == KIND_PODS || kind == KIND_CLAIMS;
+}
+
+static enum worker_object object_kind(enum kind kind)
+{
+    return kind == KIND_PODS ? WORKER_POD : WORKER_CLAIM;
+}
+
+/* Whose the pods are: the owner's, or the worker Job's. */
+static void find_parent(struct board *board)
+{
+    const char *parent = board->owner_uid;
+    if (parent && board->spec->claims != SPEC_CLAIMS_DIRECT) {
+        const json_t *job = board_worker_job(board);
+        parent = job ? kube_uid(job) : "";
+    }
+    worker_cache_own(board->workers, parent);
+}
+
 static void on_added(const json_t *object, void *arg)
 {
     struct source *source = arg;
-    if (source->kind == KIND_EVENTS)
-        take_event(source->board, object);
-    else
-        mark_changed(source->board);
+    struct board *board = source->board;
+    if (source->kind == KIND_EVENTS) {
+        take_event(board, object);
+        return;
+    }
+    if (is_of_worker(source->kind))
+        worker_cache_put(board->workers, object_kind(source->kind), worker_of(board, object),
+                         object);
+    else if (source->kind == KIND_JOBS)
+        find_parent(board);
+    mark_changed(board);
 }
 
 static void on_object_changed(const json_t *object, const json_t *before, void *arg)
 {
-    (void)before;
+    struct source *source = arg;
+    struct board *board = source->board;
+    int64_t worker = is_of_worker(source->kind) ? board_worker_label(before) : -1;
+    if (worker >= 0 && worker != board_worker_label(object))
+        worker_cache_remove(board->workers, object_kind(source->kind), worker, before);
     on_added(object, arg);
-}
-
-static const char *owner_of(const json_t *object)
-{
-    const json_t *owners = json_object_get(json_object_get(object, "metadata"), "ownerReferences");
-    const char *uid = json_string_value(json_object_get(json_array_get(owners, 0), "uid"));
-    return uid ? uid : "";
-}
-
-struct looking {
-    const char *uid;
-    int64_t worker; /* of the pod of that uid; -1: none */
-};
-
-static void look_at_pod(const json_t *pod, void *arg)
-{
-    struct looking *l = arg;
-    if (strcmp(kube_uid(pod), l->uid) == 0)
-        l->worker = board_worker_label(pod);
-}
-
-/* A claim made of a template says which pod's it is, and not which worker's. */
-static int64_t worker_of(const struct board *board, const json_t *object)
-{
-    struct looking l = {owner_of(object), board_worker_label(object)};
-    if (l.worker < 0)
-        kube_watch_each(board->sources[KIND_PODS].watch, look_at_pod, &l);
-    return l.worker < board->spec->workers ? l.worker : -1;
-}
-
-static void note_gone(struct board *board, enum kind kind, const json_t *object)
-{
-    int64_t worker = worker_of(board, object), attempt = 0;
-    if (worker < 0)
-        return;
-    struct gone *gone = kind == KIND_PODS ? &board->gone_pods[worker] : &board->gone_claims[worker];
-    number_parse("attempt", label(object, "drarun.dev/attempt"), 0, UINT32_MAX, &attempt, NULL);
-    gone->attempt = (uint32_t)attempt;
-    snprintf(gone->owner, sizeof gone->owner, "%s", owner_of(object));
-}
-
-/* It was made for this attempt by the launcher, which alone makes it again. */
-static bool is_ours(const struct board *board, const struct gone *gone, uint32_t attempt)
-{
-    return gone->attempt == attempt &&
-           (!board->owner_uid || strcmp(gone->owner, board->owner_uid) == 0);
-}
-
-/* Of `claims: template` the Job controller makes a pod again; nobody makes a pod's claim again. */
-static bool has_vanished(const struct board *board, uint32_t worker, uint32_t attempt)
-{
-    const struct pod_state *state = &board->states[worker];
-    const struct gone *claim = &board->gone_claims[worker];
-    if (board->spec->claims != SPEC_CLAIMS_DIRECT)
-        return state->claim == CLAIM_ABSENT && state->uid && claim->owner[0] &&
-               strcmp(claim->owner, state->uid) == 0;
-    return (state->phase == POD_ABSENT && is_ours(board, &board->gone_pods[worker], attempt)) ||
-           (state->claim == CLAIM_ABSENT && is_ours(board, claim, attempt));
 }
 
 static void on_deleted(const json_t *object, void *arg)
 {
     struct source *source = arg;
-    if (source->kind == KIND_PODS || source->kind == KIND_CLAIMS)
-        note_gone(source->board, source->kind, object);
+    struct board *board = source->board;
+    if (is_of_worker(source->kind))
+        worker_cache_delete(board->workers, object_kind(source->kind), worker_of(board, object),
+                            object);
+    else if (source->kind == KIND_JOBS)
+        find_parent(board);
     if (source->kind != KIND_EVENTS)
-        mark_changed(source->board);
+        mark_changed(board);
 }
 
 static void on_synced(void *arg)
@@ -312,6 +294,12 @@ static int watch_all(struct board *board, bool events, struct drarun_error *err)
     return rc;
 }
 
+static const json_t *find_claim(void *arg, const char *name)
+{
+    const struct kube_watch *claims = ((struct board *)arg)->sources[KIND_CLAIMS].watch;
+    return claims ? kube_watch_find(claims, NULL, name) : NULL;
+}
+
 int board_new(struct cluster *cluster, const struct job_spec *spec, const char *namespace,
               bool events, const struct board_owner *owner, struct board **ret_board,
               struct drarun_error *err)
@@ -319,22 +307,15 @@ int board_new(struct cluster *cluster, const struct job_spec *spec, const char *
     CLEANUP(board_freep) struct board *board = calloc(1, sizeof *board);
     if (!board)
         return error_set(err, ENOMEM, "out of memory");
-    *board = (struct board){.cluster = cluster,
-                            .spec = spec,
-                            .namespace = namespace,
-                            .owner = *owner,
-                            .states = calloc(spec->workers, sizeof *board->states),
-                            .gone_pods = calloc(spec->workers, sizeof *board->gone_pods),
-                            .gone_claims = calloc(spec->workers, sizeof *board->gone_claims),
-                            .news = calloc(spec->workers, sizeof *board->news),
-                            .pods = calloc(spec->workers, sizeof *board->pods),
-                            .claims_of = calloc(spec->workers, sizeof *board->claims_of)};
+    *board =
+        (struct board){.cluster = cluster, .spec = spec, .namespace = namespace, .owner = *owner};
+    const struct worker_cache_claims claims = {.find = find_claim, .arg = board};
     board->changed = event_new(cluster->base, -1, 0, on_changed, board);
-    if (!board->states || !board->gone_pods || !board->gone_claims || !board->news ||
-        !board->pods || !board->claims_of || !board->changed)
+    if (!board->changed)
         return error_set(err, ENOMEM, "out of memory");
-    bool claims = claims_wanted(spec) || claims_named(spec);
-    int rc = claims ? cluster_need_claims(cluster, err) : 0;
+    int rc = worker_cache_new(spec, &claims, &board->workers, err);
+    if (rc == 0 && (claims_wanted(spec) || claims_named(spec)))
+        rc = cluster_need_claims(cluster, err);
     if (rc == 0)
         rc = watch_all(board, events, err);
     if (rc == 0)
@@ -352,17 +333,10 @@ void board_free(struct board *board)
     }
     if (board->changed)
         event_free(board->changed);
-    for (uint32_t i = 0; board->news && i < board->spec->workers; i++)
-        news_done(&board->news[i]);
+    worker_cache_free(board->workers);
     news_done(&board->job_news);
     news_done(&board->launcher_news);
     news_done(&board->owner_news);
-    free(board->news);
-    free(board->states);
-    free(board->pods);
-    free(board->claims_of);
-    free(board->gone_pods);
-    free(board->gone_claims);
     free(board);
 }
 
@@ -378,6 +352,8 @@ static bool is_synced(const struct board *board)
 
 int board_check(const struct board *board, struct drarun_error *err)
 {
+    if (worker_cache_is_incomplete(board->workers))
+        return error_set(err, ENOMEM, "out of memory for the job's pods and claims");
     for (size_t i = 0; i < KIND_EVENTS; i++)
         if (board->sources[i].refused && board->sources[i].trouble)
             return error_kind(err, DRARUN_ERR_CLUSTER, EACCES, "%s", board->sources[i].trouble);
@@ -390,15 +366,16 @@ int board_sync(struct board *board, int64_t ms, struct drarun_error *err)
     while (!is_synced(board)) {
         int64_t left = end - clock_ms();
         const char *trouble = board_trouble(board);
-        if (board_check(board, err) < 0)
-            return -EACCES;
+        int rc = board_check(board, err);
+        if (rc < 0)
+            return rc;
         if (left <= 0)
             return error_kind(err, DRARUN_ERR_CLUSTER, ETIMEDOUT,
                               "the job's objects could not be listed within %" PRId64 " s%s%s",
                               ms / 1000, trouble ? ": " : "", trouble ? trouble : "");
         cluster_turn(board->cluster, left);
     }
-    return 0;
+    return board_check(board, err);
 }
 
 void board_sync_events(struct board *board, int64_t ms)
@@ -421,130 +398,48 @@ const char *board_trouble(const struct board *board)
 void board_own(struct board *board, const char *owner_uid)
 {
     board->owner_uid = owner_uid;
+    find_parent(board);
     mark_changed(board);
-}
-
-struct sorting {
-    struct board *board;
-    const char *parent_uid; /* whose the pods are; NULL: anybody's */
-    uint32_t attempt;
-};
-
-static void sort_pod(const json_t *pod, void *arg)
-{
-    struct sorting *s = arg;
-    int64_t worker = board_worker_label(pod);
-    if (worker < 0 || worker >= s->board->spec->workers || !is_of_attempt(pod, s->attempt) ||
-        (s->parent_uid && !kube_is_owned_by(pod, s->parent_uid)))
-        return;
-    const json_t **place = &s->board->pods[worker];
-    /* an Indexed Job may have replaced it: the one that is not on its way out */
-    const json_t *metadata = json_object_get(pod, "metadata");
-    if (!*place || !json_object_get(metadata, "deletionTimestamp"))
-        *place = pod;
-}
-
-static void sort_claim(const json_t *claim, void *arg)
-{
-    struct sorting *s = arg;
-    int64_t worker = board_worker_label(claim);
-    if (worker >= 0 && worker < s->board->spec->workers &&
-        (!s->parent_uid || kube_is_owned_by(claim, s->parent_uid)))
-        s->board->claims_of[worker] = claim;
-}
-
-/* Claims made of a template are called by the pod's status. */
-static const json_t *claim_of(const struct board *board, const json_t *pod)
-{
-    size_t i;
-    json_t *status;
-    const json_t *list = json_object_get(json_object_get(pod, "status"), "resourceClaimStatuses");
-    json_array_foreach(list, i, status)
-    {
-        const char *name = json_string_value(json_object_get(status, "name"));
-        const char *claim = json_string_value(json_object_get(status, "resourceClaimName"));
-        if (name && claim && strcmp(name, "devices") == 0)
-            return kube_watch_find(board->sources[KIND_CLAIMS].watch, NULL, claim);
-    }
-    return NULL;
-}
-
-/* Whose the pods are: the owner's, or the worker Job's. */
-static const char *parent_uid(const struct board *board)
-{
-    if (!board->owner_uid || board->spec->claims == SPEC_CLAIMS_DIRECT)
-        return board->owner_uid;
-    const json_t *job = board_worker_job(board);
-    return job ? kube_uid(job) : "";
-}
-
-static void sort(struct board *board, uint32_t attempt)
-{
-    uint32_t count = board->spec->workers;
-    struct sorting s = {.board = board, .parent_uid = parent_uid(board), .attempt = attempt};
-    memset(board->pods, 0, count * sizeof *board->pods);
-    memset(board->claims_of, 0, count * sizeof *board->claims_of);
-    kube_watch_each(board->sources[KIND_PODS].watch, sort_pod, &s);
-    if (!board->sources[KIND_CLAIMS].watch)
-        return;
-    if (board->spec->claims == SPEC_CLAIMS_DIRECT)
-        kube_watch_each(board->sources[KIND_CLAIMS].watch, sort_claim, &s);
-    for (uint32_t i = 0; board->spec->claims == SPEC_CLAIMS_TEMPLATE && i < count; i++)
-        board->claims_of[i] = board->pods[i] ? claim_of(board, board->pods[i]) : NULL;
 }
 
 const struct pod_state *board_workers(struct board *board, uint32_t attempt)
 {
-    sort(board, attempt);
-    for (uint32_t i = 0; i < board->spec->workers; i++) {
-        bool wanted = claims_wanted_by(spec_role_of(board->spec, i));
-        pod_state_read(board->pods[i], board->claims_of[i], wanted, &board->news[i],
-                       &board->states[i]);
-        board->states[i].vanished = has_vanished(board, i, attempt);
-    }
-    return board->states;
+    return worker_cache_states(board->workers, attempt);
+}
+
+const struct gang_sums *board_sums(const struct board *board)
+{
+    return worker_cache_sums(board->workers);
+}
+
+void board_each_changed(struct board *board, uint32_t attempt,
+                        bool (*fn)(uint32_t worker, const struct pod_state *state, void *arg),
+                        void *arg)
+{
+    worker_cache_each_changed(board->workers, attempt, fn, arg);
 }
 
 json_t *board_claims(struct board *board, uint32_t attempt)
 {
     CLEANUP(json_decrefp) json_t *list = json_array();
     int rc = list ? 0 : -ENOMEM;
-    sort(board, attempt);
     for (uint32_t i = 0; rc == 0 && i < board->spec->workers; i++) {
-        const json_t *claim = board->claims_of[i];
+        const json_t *claim = worker_cache_claim(board->workers, i, attempt);
         rc = json_array_append_new(list, claim ? json_pack("[O]", claim) : json_array());
     }
     return rc < 0 ? NULL : TAKE_PTR(list);
 }
 
-struct counting {
-    const char *parent_uid;
-    size_t count;
-};
-
-static void count_worker(const json_t *object, void *arg)
-{
-    struct counting *c = arg;
-    c->count += board_worker_label(object) >= 0 &&
-                (!c->parent_uid || !c->parent_uid[0] || kube_is_owned_by(object, c->parent_uid));
-}
-
-/* Claims made of a template have no label of ours that says which worker's they are. */
-static void count_claim(const json_t *claim, void *arg)
-{
-    struct counting *c = arg;
-    (void)claim;
-    c->count++;
-}
-
 size_t board_remains(const struct board *board, bool claims)
 {
-    bool direct = board->spec->claims == SPEC_CLAIMS_DIRECT;
-    struct counting c = {.parent_uid = direct ? board->owner_uid : NULL};
-    kube_watch_each(board->sources[KIND_PODS].watch, count_worker, &c);
-    if (claims && board->sources[KIND_CLAIMS].watch)
-        kube_watch_each(board->sources[KIND_CLAIMS].watch, direct ? count_worker : count_claim, &c);
-    return c.count;
+    const struct kube_watch *watch = board->sources[KIND_CLAIMS].watch;
+    size_t count = worker_cache_count(board->workers, WORKER_POD);
+    if (!claims || !watch)
+        return count;
+    /* those made of a template have no label of ours that says which worker's they are */
+    return count + (board->spec->claims == SPEC_CLAIMS_DIRECT
+                        ? worker_cache_count(board->workers, WORKER_CLAIM)
+                        : kube_watch_count(watch));
 }
 
 static const json_t *job_called(const struct board *board, const char *suffix)

@@ -4,6 +4,7 @@
 #ifndef DRARUN_LAUNCHER_CLUSTER_BOARD_H
 #define DRARUN_LAUNCHER_CLUSTER_BOARD_H
 
+#include "jobs/gang/gang_sums.h"
 #include "jobs/gang/news.h"
 #include "jobs/gang/pod_state.h"
 #include "jobs/spec/spec.h"
@@ -36,7 +37,8 @@ int board_sync(struct board *board, int64_t ms, struct drarun_error *err);
 /* The same for Events, of which there may be many. Without the right to read them, fewer reasons
  * are known. */
 void board_sync_events(struct board *board, int64_t ms);
-/* -EACCES if the job needs an object that this account may not watch; waiting does not help. */
+/* -EACCES if the job needs an object that this account may not watch; waiting does not help.
+ * -ENOMEM: not all objects could be kept. */
 int board_check(const struct board *board, struct drarun_error *err);
 /* Why the cluster cannot be watched now; NULL: it can. Events do not count, since only texts depend
  * on them. Borrowed until the loop runs again. */
@@ -45,8 +47,15 @@ const char *board_trouble(const struct board *board);
 /* The workers of an attempt, spec->workers of them; borrowed until the loop runs again. Pods of
  * other attempts do not count; claims may be kept from one to the next. */
 const struct pod_state *board_workers(struct board *board, uint32_t attempt);
+/* Of the workers that were borrowed last; borrowed likewise. */
+const struct gang_sums *board_sums(const struct board *board);
 /* An array with an array of claims for each worker (a new reference); NULL without memory. */
 json_t *board_claims(struct board *board, uint32_t attempt);
+/* Calls fn with each worker that has changed since the last call. If fn returns false, the next
+ * call calls it for that worker again. fn must not run the loop. */
+void board_each_changed(struct board *board, uint32_t attempt,
+                        bool (*fn)(uint32_t worker, const struct pod_state *state, void *arg),
+                        void *arg);
 /* The number of pods, with claims also of claims, of all attempts. */
 size_t board_remains(const struct board *board, bool claims);
 

@@ -23,12 +23,15 @@ static int decide(struct lead *lead, uint32_t inspected, const char *missing, co
                   struct drarun_error *err)
 {
     const struct pod_state *workers = board_workers(lead->board, lead->render.attempt);
-    pod_group_want(&lead->group, waiting_group(workers, lead->spec->workers));
+    const struct gang_sums *sums = board_sums(lead->board);
+    uint32_t asks = gang_sums_first(sums, GANG_MARK_ASKS_GROUP);
+    pod_group_want(&lead->group, asks < lead->spec->workers ? workers[asks].group : NULL);
     struct gang_input input = {
         .now_ms = lead_now(),
         .timeouts = &lead->spec->timeouts,
         .workers = workers,
         .count = lead->spec->workers,
+        .sums = sums,
         .later_try = lead->render.attempt > 1,
         .inspected = inspected,
         .steps = claims_attempts(lead->spec),

@@ -67,27 +67,29 @@ static void on_started(void *arg)
     lead_watch_vitals(lead);
 }
 
+static bool look_at_rank(uint32_t worker, const struct pod_state *state, void *arg)
+{
+    struct lead *lead = arg;
+    const struct cause_pod pod = {
+        .worker = worker,
+        .pod = state->name,
+        .node = state->node,
+        .end = state->end != POD_END_NONE ? state->end : POD_END_DELETED,
+        .message = state->message,
+        .exit_code = state->exit_code,
+        .deleting = state->deleting,
+    };
+    if (state->phase == POD_ABSENT || state->phase == POD_ENDED)
+        return job_pod_ended(lead->job, &pod);
+    if (state->disrupted || state->deleting)
+        job_pod_leaves(lead->job, &pod);
+    return true;
+}
+
 /* News of the pods under running ranks. */
 void lead_look_at_ranks(struct lead *lead)
 {
-    const struct pod_state *workers = board_workers(lead->board, lead->render.attempt);
-    for (uint32_t i = 0; i < lead->spec->workers; i++) {
-        const struct pod_state *worker = &workers[i];
-        bool absent = worker->phase == POD_ABSENT;
-        const struct cause_pod pod = {
-            .worker = i,
-            .pod = worker->name,
-            .node = worker->node,
-            .end = worker->end != POD_END_NONE ? worker->end : POD_END_DELETED,
-            .message = worker->message,
-            .exit_code = worker->exit_code,
-            .deleting = worker->deleting,
-        };
-        if (absent || worker->phase == POD_ENDED)
-            job_pod_ended(lead->job, &pod);
-        else if (worker->disrupted || worker->deleting)
-            job_pod_leaves(lead->job, &pod);
-    }
+    board_each_changed(lead->board, lead->render.attempt, look_at_rank, lead);
 }
 
 /* ---- from begin to end ---- */
