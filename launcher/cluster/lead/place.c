@@ -49,6 +49,7 @@ static int decide(struct lead *lead, uint32_t inspected, const char *missing, co
         .group = pod_group_told(&lead->group),
     };
     lead->dirty = false;
+    lead->told.undecided = true;
     do {
         int rc = gang_decide(&lead->gang, &input, &lead->decision, err);
         if (rc < 0)
@@ -164,15 +165,23 @@ static int act(struct lead *lead, struct drarun_error *err)
     return 0;
 }
 
+static int64_t sooner(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t later(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 /* When the status may next say why the job waits: as soon as that is another reason, and not more
- * often than people read. */
+ * often than people read. The reasons of all workers are not compared at each change of one. */
 static int64_t tell_ms(const struct lead *lead)
 {
     int64_t first = lead->gang.phase_since_ms + TELL_WAITING_MS;
-    int64_t again = lead->told.words_ms + TELL_WAITING_MS;
-    if (!lead->told.words)
-        return first;
-    return first > again ? first : again;
+    int64_t compare = later(first, lead->told.compared_ms + LEAD_WORDS_MS);
+    return lead->told.words ? later(compare, lead->told.words_ms + TELL_WAITING_MS) : compare;
 }
 
 /* Once an attempt: Events are for those who look at the job, and are not many. */
@@ -183,34 +192,31 @@ static void tell_event(struct lead *lead)
         lead_event(lead, REASON_WAITING, json_string_value(text));
 }
 
-/* True when it is as the status says. */
-static bool tell_waiting(struct lead *lead)
+/* Returns when to do so again. */
+static int64_t tell_waiting(struct lead *lead)
 {
+    if (!lead->told.undecided)
+        return INT64_MAX;
+    if (lead_now() < tell_ms(lead))
+        return tell_ms(lead);
+    lead->told.undecided = false;
+    lead->told.compared_ms = lead_now();
     cleanup_free char *words = lead_waiting_words(lead);
     if (!words || (lead->told.words && strcmp(words, lead->told.words) == 0))
-        return true;
-    if (lead_now() < tell_ms(lead))
-        return false;
+        return INT64_MAX;
     lead_tell(lead, NULL);
     if (!lead->told.words)
         tell_event(lead);
     free(lead->told.words);
     lead->told.words = TAKE_PTR(words);
     lead->told.words_ms = lead_now();
-    return true;
-}
-
-static int64_t sooner(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
+    return INT64_MAX;
 }
 
 /* Until something has changed or a time has come. */
 static void wait_for_news(struct lead *lead)
 {
-    int64_t now = lead_now(), until = now + TURN_MS;
-    if (!tell_waiting(lead))
-        until = tell_ms(lead);
+    int64_t now = lead_now(), until = sooner(now + TURN_MS, tell_waiting(lead));
     until = sooner(until, lead_say_waiting(lead));
     until = sooner(until, sooner(lead->decision.next_ms, look_ms(lead)));
     until = sooner(until, group_ms(lead));

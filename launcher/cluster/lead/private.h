@@ -100,6 +100,9 @@ struct lead_console {
 struct lead_told {
     char *words;                 /* why the job waits, in the status document; NULL: nothing yet */
     int64_t words_ms;            /* when they were written there */
+    bool undecided;              /* a decision may have changed them since they were compared */
+    int64_t compared_ms;         /* when they were compared */
+    int64_t said_ms;             /* when they were made for standard error */
     struct waiting_told waiting; /* the same, on standard error without a status line */
     bool unknown_slices;         /* that the slices cannot be read */
     bool end;                    /* the last line of the log */
@@ -152,6 +155,10 @@ struct lead {
     struct lead_vitals *vitals; /* of these ranks; NULL: they are not watched */
     int status;                 /* exit status; valid when the job has ended */
 };
+
+/* The pause between two times at which the reasons of all workers are made to words, however often
+ * one of them changes. */
+#define LEAD_WORDS_MS 200
 
 /* ---- state.c ---- */
 
@@ -280,8 +287,8 @@ void lead_tell(struct lead *lead, const char *result);
 /* Why the job waits, as a text that changes only with the reason; malloc'ed, NULL without memory.
  */
 char *lead_waiting_words(struct lead *lead);
-/* Logs that text once for each reason, if there is no status line. Returns when to call it again.
- */
+/* Logs that text once for each reason, if there is no status line. Returns when to call it again,
+ * after what has changed until then. */
 int64_t lead_say_waiting(struct lead *lead);
 /* The report of a job whose ranks never ran; NULL without memory. */
 json_t *lead_failure_report(const struct lead *lead, const struct drarun_error *err);

@@ -61,8 +61,11 @@ int64_t lead_say_waiting(struct lead *lead)
     struct buf line = BUF_INIT;
     if (lead->console.line || lead->options->quiet || lead->options->framed)
         return INT64_MAX;
+    if (first < lead->told.said_ms + LEAD_WORDS_MS)
+        first = lead->told.said_ms + LEAD_WORDS_MS;
     if (lead_now() < first)
         return first;
+    lead->told.said_ms = lead_now();
     if (build_waiting(lead, &waiting, NULL) < 0)
         return INT64_MAX;
     const char *reason = waiting.count > 0 ? waiting.reasons[0].text : NULL;
