@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An API server that stores objects and serves watches. It has no controllers and no nodes: the test makes each change
 itself, when it wants it."""
+import bisect
 import collections
 import contextlib
 import copy
@@ -213,7 +214,8 @@ class Registry(http.server.ThreadingHTTPServer):
         while not self.closed:
             with self.changed:
                 self.changed.wait_for(lambda: self.closed or self.version > seen, 1)
-                new, seen = [each for each in self.events if each[0] > seen], self.version
+                new = self.events[bisect.bisect_right(self.events, seen, key=lambda each: each[0]):]
+                seen = self.version
             for _, at, type, it in new:
                 if _is_wanted(at, it, path, query):
                     yield _line(type, it)
