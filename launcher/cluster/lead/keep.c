@@ -55,10 +55,25 @@ void lead_look_for_shell(struct lead *lead)
 
 /* ---- the workers ---- */
 
+static bool look_at_worker(uint32_t worker, const struct pod_state *state, void *arg)
+{
+    lost_look(arg, worker, state);
+    return true;
+}
+
+/* Of what changed while they were checked the job engine was told. */
+static void look_at_all(const struct lead *lead, struct lost *lost)
+{
+    const struct pod_state *workers = board_workers(lead->board, lead->render.attempt);
+    for (uint32_t i = 0; i < lead->spec->workers; i++)
+        lost_look(lost, i, &workers[i]);
+}
+
 /* Who is lost is known to the status; the others stay until the shell ends. */
 static void look_at_workers(struct lead *lead, struct lost *lost)
 {
-    if (lost_look(lost, board_workers(lead->board, lead->render.attempt)))
+    board_each_changed(lead->board, lead->render.attempt, look_at_worker, lost);
+    if (lost_tell(lost, board_workers(lead->board, lead->render.attempt)))
         lead_tell(lead, NULL);
 }
 
@@ -93,6 +108,7 @@ int lead_keep(struct lead *lead, struct drarun_error *err)
     lead_event(lead, REASON_STARTED, "all workers are up and kept for one job after another");
     log_verbose("%u worker%s kept", lead->spec->workers,
                 lead->spec->workers == 1 ? " is" : "s are");
+    look_at_all(lead, &lost);
     while (!lead_is_stopped(lead) && lead_now() < limit)
         turn(lead, &lost, limit);
     if (lead->allocation.shell_ended) {

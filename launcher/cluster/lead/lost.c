@@ -14,13 +14,16 @@
 
 int lost_init(struct lost *lost, uint32_t workers)
 {
-    *lost = (struct lost){.is = calloc(workers, sizeof *lost->is), .count = workers};
-    return lost->is ? 0 : -ENOMEM;
+    *lost = (struct lost){.is = calloc(workers, sizeof *lost->is),
+                          .count = workers,
+                          .fresh = calloc(workers, sizeof *lost->fresh)};
+    return lost->is && lost->fresh ? 0 : -ENOMEM;
 }
 
 void lost_done(struct lost *lost)
 {
     free(lost->is);
+    free(lost->fresh);
     *lost = (struct lost){0};
 }
 
@@ -47,19 +50,29 @@ static void tell_first(const struct pod_state *workers, uint32_t *list, uint32_t
                  found > 1 ? "are" : "is", why);
 }
 
-bool lost_look(struct lost *lost, const struct pod_state *workers)
+static int by_number(const void *a, const void *b)
 {
-    cleanup_free uint32_t *fresh = calloc(lost->count, sizeof *fresh);
-    uint32_t count = 0;
-    bool changed = false;
-    for (uint32_t i = 0; i < lost->count; i++) {
-        bool is = pod_state_lost(&workers[i]) != NULL;
-        if (fresh && is && !lost->is[i])
-            fresh[count++] = i;
-        changed |= is != lost->is[i];
-        lost->is[i] = is;
-    }
-    while (count > 0)
-        tell_first(workers, fresh, &count);
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+void lost_look(struct lost *lost, uint32_t worker, const struct pod_state *state)
+{
+    bool is = pod_state_lost(state) != NULL;
+    if (is == lost->is[worker])
+        return;
+    lost->is[worker] = is;
+    lost->changed = true;
+    if (is)
+        lost->fresh[lost->fresh_count++] = worker;
+}
+
+bool lost_tell(struct lost *lost, const struct pod_state *workers)
+{
+    bool changed = lost->changed;
+    qsort(lost->fresh, lost->fresh_count, sizeof *lost->fresh, by_number);
+    while (lost->fresh_count > 0)
+        tell_first(workers, lost->fresh, &lost->fresh_count);
+    lost->changed = false;
     return changed;
 }

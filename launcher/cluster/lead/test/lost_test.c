@@ -17,11 +17,18 @@ static void keep_line(void *arg, const struct log_line *line)
     buf_add(arg, line->text, line->length);
 }
 
+static bool look(struct lost *lost, const struct pod_state *workers)
+{
+    for (uint32_t i = lost->count; i > 0; i--)
+        lost_look(lost, i - 1, &workers[i - 1]);
+    return lost_tell(lost, workers);
+}
+
 static void assert_told(struct lost *lost, const struct pod_state *workers, const char *expected)
 {
     struct buf text = BUF_INIT;
     log_divert(keep_line, &text);
-    bool changed = lost_look(lost, workers);
+    bool changed = look(lost, workers);
     log_divert(NULL, NULL);
     assert_string_equal(text.data ? text.data : "", expected);
     assert_true(changed || !*expected);
@@ -47,7 +54,7 @@ static void test_each_reason_once(void **state)
         .phase = POD_ENDED, .end = POD_END_OOM, .message = "its container used too much memory"};
     assert_told(&lost, workers, "drarun: worker 3 is lost: its container used too much memory\n");
     workers[1] = (struct pod_state){.phase = POD_RUNNING};
-    assert_true(lost_look(&lost, workers));
+    assert_true(look(&lost, workers));
     workers[1].deleting = true;
     assert_told(&lost, workers, "drarun: worker 1 is lost: the pod is being deleted\n");
     workers[2].not_ready = false; /* its node is back, and another one goes */
@@ -64,8 +71,8 @@ static void test_a_worker_that_is_back_is_a_change(void **state)
     assert_int_equal(lost_init(&lost, 1), 0);
     assert_told(&lost, workers, "drarun: worker 0 is lost: the node stopped answering\n");
     workers[0].not_ready = false;
-    assert_true(lost_look(&lost, workers));
-    assert_false(lost_look(&lost, workers));
+    assert_true(look(&lost, workers));
+    assert_false(look(&lost, workers));
     lost_done(&lost);
 }
 
