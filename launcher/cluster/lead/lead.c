@@ -13,6 +13,7 @@
 #include "launcher/cluster/submit/cancel.h"
 #include "launcher/cluster/submit/create.h"
 #include "launcher/cluster/client/expire.h"
+#include "launcher/cluster/lead/course.h"
 #include "launcher/cluster/lead/private.h"
 #include "launcher/cluster/submit/offer.h"
 #include "launcher/cluster/submit/reap.h"
@@ -227,32 +228,88 @@ static int catch_signals(struct lead *lead, struct drarun_error *err)
     return lead->console.signals ? 0 : -err->code;
 }
 
-/* Of an allocation the ranks' run ends when the workers are checked. */
-static int attempt(struct lead *lead, struct drarun_error *err)
+static int place_workers(struct lead *lead, struct drarun_error *err)
 {
-    int rc = lead->allocation.checked ? 0 : lead_place(lead, err);
+    int rc = lead_place(lead, err);
     status_line_clear(lead->console.line);
-    if (rc == 0 && !lead->allocation.checked)
-        rc = lead_run_ranks(lead, err);
-    if (rc == 0 && lead->allocation.checked)
-        rc = catch_signals(lead, err);
-    return rc == 0 && lead->allocation.checked ? lead_keep(lead, err) : rc;
+    return rc;
 }
 
-static int attempts(struct lead *lead, struct drarun_error *err)
+static int keep_workers(struct lead *lead, struct drarun_error *err)
 {
+    status_line_clear(lead->console.line);
+    int rc = catch_signals(lead, err);
+    return rc == 0 ? lead_keep(lead, err) : rc;
+}
+
+static int take_orphans(struct lead *lead, struct drarun_error *err)
+{
+    int rc = lead_take_orphans(lead, err);
+    lead->inherited.orphaned = false;
+    return rc;
+}
+
+static int queue_again(struct lead *lead, struct drarun_error *err)
+{
+    error_clear(err);
+    int rc = catch_signals(lead, err);
+    return rc == 0 ? lead_queue_again(lead, err) : rc;
+}
+
+static int restart(struct lead *lead, struct drarun_error *err)
+{
+    error_clear(err);
+    int rc = catch_signals(lead, err);
+    return rc == 0 ? lead_restart(lead, err) : rc;
+}
+
+static int (*const phases[COURSE_OVER])(struct lead *lead, struct drarun_error *err) = {
+    [COURSE_PLACING] = place_workers,       [COURSE_RUNNING] = lead_run_ranks,
+    [COURSE_KEEPING] = keep_workers,        [COURSE_ORPHANED] = take_orphans,
+    [COURSE_RELEASING] = lead_next_attempt, [COURSE_QUEUEING] = queue_again,
+    [COURSE_RESTARTING] = restart,
+};
+
+static enum course_phase first_phase(const struct lead *lead)
+{
+    if (lead->inherited.releasing)
+        return COURSE_RELEASING;
+    if (lead->inherited.orphaned)
+        return COURSE_ORPHANED;
+    return lead->allocation.checked ? COURSE_KEEPING : COURSE_PLACING;
+}
+
+/* rc: of the phase. */
+static enum course_event judge(struct lead *lead, enum course_phase phase, int rc,
+                               const struct drarun_error *err)
+{
+    bool checked = lead->allocation.checked;
+    bool over = phase == COURSE_KEEPING || phase == COURSE_ORPHANED ||
+                (phase == COURSE_RUNNING && !checked);
+    if (rc < 0 && course_creates(phase))
+        return COURSE_END;
+    if (rc == 0 && !over)
+        return checked ? COURSE_CHECKED : COURSE_DONE;
+    if (lead_is_taken_back(lead, rc, err))
+        return COURSE_TAKEN_BACK;
+    return lead_may_restart(lead, rc, err) ? COURSE_RESTART : COURSE_END;
+}
+
+static int run_course(struct lead *lead, struct drarun_error *err)
+{
+    enum course_phase phase = first_phase(lead);
+    int rc = 0;
     lead_serve_metrics(lead);
-    int rc = lead->inherited.releasing ? lead_next_attempt(lead, err) : 0;
-    while (rc == 0) {
-        rc = lead->inherited.orphaned ? lead_take_orphans(lead, err) : attempt(lead, err);
-        lead->inherited.orphaned = false;
-        bool queued = lead_is_taken_back(lead, rc, err);
-        if (!queued && !lead_may_restart(lead, rc, err))
-            return rc;
-        error_clear(err);
-        rc = catch_signals(lead, err);
-        if (rc == 0)
-            rc = queued ? lead_queue_again(lead, err) : lead_restart(lead, err);
+    while (phase != COURSE_OVER) {
+        rc = phases[phase](lead, err);
+        enum course_event event = judge(lead, phase, rc, err);
+        const struct course_step *step = course_step_find(phase, event);
+        if (!step)
+            return error_set(err, EINVAL, "internal error: \"%s\" while %s",
+                             course_event_name(event), course_phase_name(phase));
+        log_verbose("job %s: %s -> %s (%s)", lead->spec->name, course_phase_name(phase),
+                    course_phase_name(step->next), course_event_name(event));
+        phase = step->next;
     }
     return rc;
 }
@@ -423,7 +480,7 @@ int lead_run(struct cluster *cluster, const struct lead_options *options)
     if (rc == 0)
         rc = begin(&lead, &err);
     if (rc == 0 && !lead.inherited.ended)
-        rc = attempts(&lead, &err);
+        rc = run_course(&lead, &err);
     if (lead.inherited.ended)
         clean_up(&lead);
     else

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of this folder share. lead.c runs a job from start to end. place.c creates an
- * attempt's workers and waits until they are up; queue.c waits while the job is suspended. ranks.c
- * runs the ranks, or keep.c holds the workers of an allocation; plan.c derives what ranks get, and
- * vitals.c detects ranks that hang. restart.c begins the next attempt, resume.c continues after an
- * earlier launcher. status.c, events.c and metrics.c report. state.c answers the questions that all
- * of these ask. */
+/* What the files of this folder share. lead.c runs a job from start to end, as course.c says.
+ * place.c creates an attempt's workers and waits until they are up; queue.c waits while the job is
+ * suspended. ranks.c runs the ranks, or keep.c holds the workers of an allocation; plan.c derives
+ * what ranks get, and vitals.c detects ranks that hang. restart.c begins the next attempt, resume.c
+ * continues after an earlier launcher. status.c, events.c and metrics.c report. state.c answers the
+ * questions that all of these ask. */
 #ifndef DRARUN_LAUNCHER_CLUSTER_LEAD_PRIVATE_H
 #define DRARUN_LAUNCHER_CLUSTER_LEAD_PRIVATE_H
 
