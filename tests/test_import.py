@@ -942,6 +942,11 @@ def test_all_that_is_wrong_with_an_imported_job(drarun):
     run = drarun("import", "-", input=of_kind("Job", {"template": pod}))
     assert run.rc == 65 and run.err.count(": fill in the manifest's variables first, by envsubst") == 3, run.err
     assert "mend the 3 errors in it" in run.err and "image: $IMAGE" in run.out
+    for limits in ({"\u00e4": "$R", "\u00e9.com/gpu": "$Q"}, {"memory": "$M\nfoo"}, {"memory": "\n$M\n"}):  # behind such letters, and below its key
+        pod = changed(TRAIN, resources={"limits": limits})
+        run = drarun("import", "-", input=of_kind("Job", {"template": pod}))
+        wrong = [line for line in run.err.splitlines() if "<stdout>:" in line]
+        assert run.rc == 65 and wrong and all(": fill in the manifest's variables first" in line for line in wrong), run.err
 
 
 def test_a_script_is_no_manifest(drarun, tmp_path):

@@ -14,6 +14,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/plain.h"
 #include "lib/base/unconst.h"
 #include "lib/doc/load.h"
 #include "lib/doc/yaml_write.h"
@@ -52,23 +53,35 @@ static int write_job(const json_t *job, const json_t *classes, struct buf *out,
     return rc;
 }
 
-/* What stands there; NULL: nothing does. */
+static const char *next_line(const char *at)
+{
+    const char *end = strchr(at, '\n');
+    return end ? end + 1 : NULL;
+}
+
+/* What stands there; NULL: nothing does. The column is in characters. */
 static const char *text_at(const struct buf *text, unsigned line, unsigned column)
 {
     const char *at = text->data;
-    for (; at && line > 1; line--) {
-        at = strchr(at, '\n');
-        at = at ? at + 1 : NULL;
+    for (; at && line > 1; line--)
+        at = next_line(at);
+    for (; at && column > 1 && *at && *at != '\n'; column--) {
+        size_t length = utf8_length((const unsigned char *)at, strlen(at));
+        at += length > 0 ? length : 1;
     }
-    return at && column > 0 && strcspn(at, "\n") >= column ? at + column - 1 : NULL;
+    return at && column == 1 && *at && *at != '\n' ? at : NULL;
 }
 
 /* A value that a template's tool has not filled in: $GPUS. */
 static const char *hint(const struct buf *out, const struct drarun_finding *finding)
 {
     const char *value = text_at(out, finding->line, finding->column);
-    if (value && (*value == '"' || *value == '\''))
+    if (value && (*value == '|' || *value == '>')) { /* its text is in the lines below */
+        value = next_line(value);
+        value += value ? strspn(value, " \n") : 0;
+    } else if (value && (*value == '"' || *value == '\'')) {
         value++;
+    }
     return value && *value == '$'
                ? ": fill in the manifest's variables first, by envsubst or what its README says"
                : "";
