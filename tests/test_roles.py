@@ -178,7 +178,7 @@ def test_failure_before_the_success_is_the_jobs(drarun, job, success):
 @pytest.mark.gate
 @pytest.mark.parametrize("words,said", [
     (["--workers", 2], "--workers 2: the job job has roles, each of which says how many workers it has"),
-    (["--image", "x"], "--local and --image: the job's ranks run on this machine"),
+    (["--image", "x"], "--local and --image: it has no effect on ranks of this machine"),
     (["-n", 2], "-n 2: a job's spec sets the ranks of each worker (ranksPerWorker); --workers N changes the workers\n"),
     (["--launch", "env"], "--local and --launch"),
 ])

@@ -39,12 +39,16 @@ static int check_for_cluster(const struct run_line *line, struct drarun_error *e
 /* What ranks on this machine have no use for, and what the spec of --local says. */
 static int check_for_local(const struct run_line *line, struct drarun_error *err)
 {
-    if (!line->not_for_local)
+    const struct job_request *request = &line->request;
+    const struct option_spec *given = line->not_for_local;
+    if (request->launch_env || request->launch_mpirun) /* pmix is the default */
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "--local and --launch: the spec sets it: launch");
+    if (!given)
         return 0;
-    return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                      "--local and --%s: the job's ranks run on this machine, and its spec sets "
-                      "their number and how they connect",
-                      line->not_for_local->name);
+    return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "--local and --%s: %s", given->name,
+                      given->instead ? given->instead
+                                     : "it has no effect on ranks of this machine");
 }
 
 /* One program with its options: words up to ":" or the end. */

@@ -318,7 +318,7 @@ static const struct option_spec specs[] = {
      .group = ranks,
      .kind = OPTION_CALL,
      .set = set_launch,
-     .applies = TO_PROGRAMS,
+     .applies = TO_PROGRAMS | TO_LOCAL,
      .instead = "the spec sets it: launch",
      .help =
          "pmix (default): PMIx, PMI-1 and the environment; env:\nonly RANK, WORLD_SIZE and similar "

@@ -345,9 +345,14 @@ static void names_the_option_that_does_not_apply(void **state)
         {{"j.yaml", "--expand"}, "--expand applies to a program"},
         {{"j.yaml", "--label", "--name", "n", "--here", "-v"}, NULL},
         {{"--local", "j.yaml", "--timeout", "1s", "--output-dir", "d", "-v"}, NULL},
-        {{"--local", "j.yaml", "--key-file", "k"}, "--local and --key-file:"},
-        {{"j.yaml", "--orphan-wait", "1s", "--local"}, "--local and --orphan-wait:"},
-        {{"--local", "--launch", "env", "j.yaml"}, "--local and --launch:"},
+        {{"--local", "j.yaml", "--key-file", "k"},
+         "--local and --key-file: it has no effect on ranks of this"},
+        {{"j.yaml", "--orphan-wait", "1s", "--local"},
+         "--local and --orphan-wait: it has no effect on ranks of this"},
+        {{"--local", "--launch", "env", "j.yaml"},
+         "--local and --launch: the spec sets it: launch"},
+        {{"--local", "j.yaml", "--launch", "mpirun"}, "--local and --launch: the spec sets it"},
+        {{"--local", "--launch", "pmix", "j.yaml"}, NULL},
         {{"--local", "j.yaml", "--name", "n", "--agents", "a:1"}, "--local and --name:"},
     };
     (void)state;
