@@ -309,7 +309,8 @@ def test_options_of_nccl_tests():
     (["all_reduce", "-n", "2", "--nic-gbit", "fast"], '--nic-gbit: expected Gb/s above 0, at most 100000, got "fast"'),
     (["all_reduce", "-n", "2", "--machine", "a5"], "--machine a5: expected one of a4-highgpu-8g, "),
     (["all_reduce", "-n", "2", "--known", "/none.yaml"], "/none.yaml: cannot be opened"),
-    (["all_reduce", "-n", "2", "--toleration", "a=b", "--align", "none"], "--toleration applies to a job of a cluster, and no option asks"),
+    (["all_reduce", "-n", "2", "--toleration", "a=b", "--align", "none"],
+     "--toleration applies to a job of a cluster, and no option asks for one: add --gpus, --nics, --sweep, "),
     (["all_reduce", "--name", "x"], "--name applies to a job of a cluster"),
 ])
 def test_launcher_refuses(drarun, words, says):

@@ -296,7 +296,8 @@ static int check_here(const struct bench_choice *choice, struct drarun_error *er
     return choice->for_cluster
                ? error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                             "--%s applies to a job of a cluster, and no option asks for one: add "
-                            "--gpus, --nics, --image, --job or --namespace",
+                            "--gpus, --nics, --sweep, --image, --job, --here, --namespace, "
+                            "--context or --kubeconfig",
                             choice->for_cluster->name)
                : 0;
 }
