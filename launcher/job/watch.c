@@ -69,8 +69,7 @@ static void end_job(struct job_watch *watch, enum hang_kind kind, uint32_t count
         buf_printf(&text, " %s not begun after %.1f s, and the others wait", have, s);
     else
         buf_printf(&text, " %s not moved for %.1f s in %s, and the others wait", have, s, what);
-    error_kind(&err, DRARUN_ERR_TIMEOUT, ETIMEDOUT, "%s (--hang-after)",
-               text.data ? text.data : "a rank hangs");
+    error_kind(&err, DRARUN_ERR_TIMEOUT, ETIMEDOUT, "%s", text.data ? text.data : "a rank hangs");
     buf_done(&text);
     job_fail(watch->job, &err);
 }
@@ -135,8 +134,7 @@ static void lose_silent(struct job_watch *watch, int64_t now)
         if (!agent->channel || agent->phase == AGENT_DONE ||
             now - agent->heard_ms < watch->after_ms)
             continue;
-        error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, ETIMEDOUT,
-                   "no message from it for %.1f s (--hang-after)",
+        error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, ETIMEDOUT, "no message from it for %.1f s",
                    (double)(now - agent->heard_ms) / 1000);
         agent_lose_silent(agent, &err);
     }
