@@ -175,6 +175,13 @@ def test_failure_before_the_success_is_the_jobs(drarun, job, success):
     assert result.rc == 7 and "rank 1 of program 2 on worker 1" in result.err, result
 
 
+@pytest.mark.parametrize("words,said", [([], "1.00 s"), (["--timeout", "500ms"], "500 ms (--timeout)"), (["--launch", "pmix"], "1.00 s")])
+def test_limit_is_named_as_it_was_given(drarun, job, words, said):
+    """An option that nobody has typed is not named."""
+    result = drarun("run", "--local", job(role("a", "exec sleep 1000"), timeouts={"total": "1s"}), *words)
+    assert result.rc == 124 and re.search(f"^drarun: the job did not end within {re.escape(said)}$", result.err, re.M), result
+
+
 @pytest.mark.gate
 @pytest.mark.parametrize("words,said", [
     (["--workers", 2], "--workers 2: the job job has roles, each of which says how many workers it has"),

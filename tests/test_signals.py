@@ -108,7 +108,7 @@ def test_signal_before_the_timeout_reaches_agents(drarun, agents):
 def test_signal_that_no_program_handles(drarun):
     result = drarun(*SOON, "-n", 2, "sleep", "1000")
     assert result.rc == 128 + signal.SIGUSR1, result
-    assert "drarun sent it 1000 s before the job's timeout (--signal): the program must handle it" in result.err, result
+    assert "drarun sent it 1000 s before the job's timeout: the program must handle it" in result.err, result
 
 
 def test_ranks_that_ignore_it_end_at_the_timeout(drarun):

@@ -173,9 +173,10 @@ uint32_t cause_ended(const struct cause *cause);
  * OOM kill, how long it ran, its last lines of stderr, and what to do where the pattern is known
  * (ended before MPI_Init while others wait; exit without finalize; N singletons; SIGPIPE because
  * stdout was closed; SIGILL; 127/126). Then up to CAUSE_FAILED_SHOWN other ranks that have failed.
- * Lines end in newlines; empty when there is nothing to say. */
+ * Lines end in newlines; empty when there is nothing to say.
+ * typed: an option has set the job's timeout, which is then named. */
 #define CAUSE_FAILED_SHOWN 20
-void cause_explain(const struct cause *cause, struct buf *out);
+void cause_explain(const struct cause *cause, bool typed, struct buf *out);
 
 /* The report of --output json as one JSON object (jansson), schema in docs/design/006-ends.md:
  * {"status","cause":null or {"kind","text",...},"ranks","ended"}, and "failed" and "failures" if

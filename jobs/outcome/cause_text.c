@@ -204,13 +204,12 @@ static uint32_t count_others(const struct cause *cause)
     return others;
 }
 
-/* The sentence of the job's end. option: with the one that has set a limit, for who has typed it.
- */
-static void add_first(const struct cause *cause, bool option, struct buf *out)
+/* The sentence of the job's end. typed: with the option that has set its limit. */
+static void add_first(const struct cause *cause, bool typed, struct buf *out)
 {
     uint32_t others = count_others(cause);
     add_sentence(cause, &cause->first, out);
-    if (option && cause->first.kind == CAUSE_TIMEOUT)
+    if (typed && cause->first.kind == CAUSE_TIMEOUT)
         buf_add_str(out, " (--timeout)");
     if (others > 0 && others < cause->failed_count)
         buf_printf(out, ", and %u more rank%s failed", others, others > 1 ? "s" : "");
@@ -256,7 +255,7 @@ static void advise_signal(const struct cause *cause, const struct cause_story *s
     if (story->signo == cause->warned_signo) {
         buf_add_str(out, "drarun sent it ");
         add_duration(cause->warned_ms * 1000, out);
-        buf_add_str(out, " before the job's timeout (--signal): the program must handle it");
+        buf_add_str(out, " before the job's timeout: the program must handle it");
         return;
     }
     const char *advice = cause_signal_advice(story->signo);
@@ -347,7 +346,7 @@ void cause_explain_failed(const struct cause *cause, uint32_t index, struct buf 
         add_sentence(cause, &cause->failed[index], out);
 }
 
-void cause_explain(const struct cause *cause, struct buf *out)
+void cause_explain(const struct cause *cause, bool typed, struct buf *out)
 {
     const struct cause_story *first = &cause->first;
     if (cause_were_singletons(cause))
@@ -355,7 +354,7 @@ void cause_explain(const struct cause *cause, struct buf *out)
     if (first->kind == CAUSE_NONE || first->kind == CAUSE_DONE)
         return;
     struct buf advice = BUF_INIT;
-    add_first(cause, true, out);
+    add_first(cause, typed, out);
     buf_add_str(out, "\n");
     add_advice(cause, &advice);
     if (advice.len > 0)

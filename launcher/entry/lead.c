@@ -321,7 +321,7 @@ static int run_round(struct lead *l, bool *ret_again, int *ret_status, struct dr
         report_show(&request, job, err);
     } else if (!l->waiting_told) {
         CLEANUP(buf_done) struct buf why = BUF_INIT;
-        cause_explain(cause, &why);
+        cause_explain(cause, false, &why);
         log_note("waits for the others: %s", why.data ? why.data : "");
         l->waiting_told = true;
     }

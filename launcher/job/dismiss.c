@@ -24,7 +24,7 @@ static void tell(struct agent *agent)
     struct job *job = agent->job;
     struct buf text = BUF_INIT;
     Drarun__Wire__Ended ended = DRARUN__WIRE__ENDED__INIT;
-    cause_explain(job->cause, &text);
+    cause_explain(job->cause, false, &text);
     ended.status = cause_status(job->cause);
     if (text.data && !text.failed)
         ended.text = text.data;

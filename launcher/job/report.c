@@ -25,12 +25,12 @@ static void indent(struct buf *text)
         text->len = plain_indent(text->data, text->len, text->len + 2 * lines);
 }
 
-static void show_text(const struct cause *cause)
+static void show_text(const struct cause *cause, bool typed)
 {
     struct buf text = BUF_INIT;
     buf_add_str(&text, "drarun: ");
     size_t prefix = text.len;
-    cause_explain(cause, &text);
+    cause_explain(cause, typed, &text);
     indent(&text);
     /* the loop is over: what must be said is said, however slow the reader */
     if (text.failed)
@@ -122,7 +122,7 @@ static void tell_files(const struct job *job)
 int report_show(const struct job_request *request, const struct job *job, struct drarun_error *err)
 {
     if (!request->json)
-        show_text(job_cause(job));
+        show_text(job_cause(job), !request->timeout_of_spec);
     if (!request->json && !request->report_path)
         return 0;
     cleanup_free char *json = write_json(request, job);

@@ -127,6 +127,7 @@ struct job_request {
                               * kept beside the report, which is a file; NULL: nothing */
 
     int64_t timeout_ms;     /* 0: none */
+    bool timeout_of_spec;   /* no option has set it */
     int warn_signo;         /* that ranks get before timeout_ms is over; 0: none */
     int64_t warn_before_ms; /* so long before it */
     int64_t kill_after_ms;

@@ -265,8 +265,10 @@ static void fill_request(const struct job_spec *spec, struct job_request *reques
     request->own_worlds = spec->own_worlds;
     request->launch_env = spec->launch == SPEC_LAUNCH_ENV;
     request->launch_mpirun = spec->launch == SPEC_LAUNCH_MPIRUN;
-    if (request->timeout_ms == 0)
+    if (request->timeout_ms == 0) {
         request->timeout_ms = spec->timeouts.total;
+        request->timeout_of_spec = true;
+    }
     if (request->agent_timeout_ms == 0)
         request->agent_timeout_ms = spec->timeouts.agent;
     if (request->warn_signo == 0) {

@@ -133,7 +133,7 @@ static struct cause *begin(struct rankmap *map)
 static void explain(const struct cause *cause, const char *expected)
 {
     struct buf text = BUF_INIT;
-    cause_explain(cause, &text);
+    cause_explain(cause, true, &text);
     assert_string_equal(text.data, expected);
     buf_done(&text);
 }

@@ -406,7 +406,7 @@ static void play(const struct scene *scene, const struct rankmap *map)
         fail_msg("%s: kind %d, status %d, %u ended", scene->name, cause_kind(cause),
                  cause_status(cause), cause_ended(cause));
     buf_add_str(&text, "");
-    cause_explain(cause, &text);
+    cause_explain(cause, true, &text);
     if (strcmp(text.data, scene->explained) != 0)
         fail_msg("%s:\n%s instead of\n%s", scene->name, text.data, scene->explained);
     check_json(cause, scene);
@@ -470,9 +470,9 @@ static void a_warning_that_kills_is_ours(void **state)
         if (warned)
             cause_warned(cause, SIGTERM, 90000);
         assert_true(cause_rank_end(cause, &end));
-        cause_explain(cause, &text);
+        cause_explain(cause, true, &text);
         assert_non_null(strstr(text.data, warned ? "  drarun sent it 90.00 s before the job's "
-                                                   "timeout (--signal): the program must handle it"
+                                                   "timeout: the program must handle it"
                                                  : "  drarun did not send it"));
         buf_done(&text);
         cause_free(cause);
@@ -492,7 +492,7 @@ static void the_agents_advice_is_told(void **state)
     assert_int_equal(rankmap_build(&ranks, 1, 1, 0, &map, NULL), 0);
     struct cause *cause = cause_new(&map);
     assert_true(cause_rank_end(cause, &end));
-    cause_explain(cause, &text);
+    cause_explain(cause, true, &text);
     assert_string_equal(text.data, "rank 0 on worker 0 (here) exited with status 127\n"
                                    "  its process 7 is? elsewhere\n");
     json_t *report = cause_json(cause);
@@ -572,7 +572,7 @@ static void expect_explained(const struct cause *cause, const char *expected)
 {
     struct buf text = BUF_INIT;
     buf_add_str(&text, "");
-    cause_explain(cause, &text);
+    cause_explain(cause, true, &text);
     assert_string_equal(text.data, expected);
     buf_done(&text);
 }
@@ -645,7 +645,7 @@ static void ranks_that_are_needed_end_the_job(void **state)
         assert_int_equal(cause_status(cause), cases[i].first ? 3 : 0);
         cause_conclude(cause);
         assert_int_equal(cause_status(cause), 3);
-        cause_explain(cause, &text);
+        cause_explain(cause, true, &text);
         assert_int_equal(text.data && strstr(text.data, advice), cases[i].first);
         buf_done(&text);
         cause_free(cause);

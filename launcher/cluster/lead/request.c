@@ -140,6 +140,7 @@ int ranks_build(const struct ranks_facts *facts, const struct request_pods *pods
         .hang_after_ms = facts->spec->on_hang == SPEC_FALLBACK_FAIL ? facts->spec->hang_after : 0,
         .start_timeout_ms = facts->spec->timeouts.start,
         .agent_timeout_ms = facts->spec->timeouts.agent,
+        .timeout_of_spec = true,
         .warn_signo = facts->spec->timeouts.signal,
         .warn_before_ms = facts->spec->timeouts.signal_before,
         .on_rank_failure =

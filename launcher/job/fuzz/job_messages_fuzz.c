@@ -321,7 +321,7 @@ static void run(struct job *job, const uint8_t *data, size_t size)
         turn(job);
         check(job);
     }
-    cause_explain(job->cause, &why);
+    cause_explain(job->cause, true, &why);
     json_decref(cause_json(job->cause));
     for (uint32_t i = 0; i < WORKERS; i++)
         peer_close(&rig.peers[i]);
