@@ -248,6 +248,13 @@ def test_stdout_is_appended_to(drarun, tmp_path):
     assert log.read_text() == "before\nafter\n"
 
 
+@pytest.mark.parametrize("where", ["file", "/dev/null"])
+def test_frames_into_what_has_no_reader(drarun, tmp_path, where):
+    """Nobody waits there for what comes, and so nobody can leave."""
+    result = drarun("--frames", "echo", "a", under=["sh", "-c", f'exec "$@" > {where}', "sh"], cwd=tmp_path).ok()
+    assert result.err == "" and (where != "file" or (tmp_path / where).read_text() == "[0] a\n"), result
+
+
 @pytest.mark.plain("measures memory")
 def test_memory_of_the_launcher(drarun):
     job = drarun.start("-n", 4, "sleep", "2")

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "jobs/preflight/fabric.h"
@@ -171,10 +172,13 @@ static void on_reader_gone(evutil_socket_t fd, short what, void *arg)
     job_interrupt(job, SIGTERM);
 }
 
-/* Of a pipe's end that is written to, epoll says so when its reader has gone. A file has none. */
+/* Of a pipe's end that is written to, epoll says so when its reader has gone. A file has none, and
+ * epoll refuses it. */
 static void watch_reader(struct job *job)
 {
-    if (!job->request->frames)
+    struct stat st;
+    if (!job->request->frames || fstat(STDOUT_FILENO, &st) < 0 ||
+        !(S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode)))
         return;
     job->reader = event_new(job->base, STDOUT_FILENO, EV_READ | EV_PERSIST, on_reader_gone, job);
     if (job->reader && event_add(job->reader, NULL) < 0)
