@@ -164,7 +164,7 @@ static void show_worker(const struct plan_steps *steps, size_t w, struct plan_wo
 {
     const struct inventory *inventory = &steps->inventories[w];
     const struct variables_worker *variables = &steps->variables.workers[w];
-    worker->clique = steps->placement.workers[w].clique;
+    worker->clique = inventory->clique;
     worker->profile = steps->choice.profile;
     worker->unread_gpus = inventory->unread_gpus;
     worker->unread_nics = inventory->unread_nics;

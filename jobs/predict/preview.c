@@ -10,6 +10,7 @@
 #include "jobs/manifests/extended_claim.h"
 #include "jobs/manifests/limits.h"
 #include "jobs/derive/inventory/allocation.h"
+#include "jobs/derive/inventory/plan_input.h"
 #include "jobs/derive/placement/cliques.h"
 #include "jobs/profiles/machine.h"
 #include "jobs/manifests/namespace_fit.h"
@@ -591,7 +592,7 @@ static int order_ranks(const struct preview_input *in, struct preview *p, struct
         return error_set(err, ENOMEM, "out of memory");
     for (uint32_t i = 0; i < count; i++) {
         const json_t *labels = json_object_get(in->node_labels, p->workers[i].node);
-        cliques[i] = json_string_value(json_object_get(labels, CLIQUES_LABEL));
+        cliques[i] = json_string_value(json_object_get(labels, PLAN_CLIQUE_LABEL));
     }
     return in->spec->compute_domain ? cliques_order(cliques, count, &p->rank_order, err) : 0;
 }

@@ -256,13 +256,15 @@ static int read_worker(struct reading *r, struct drarun_error *err)
 int inventory_read(const struct plan_input *input, uint32_t worker, struct plan_notes *notes,
                    struct inventory *ret_inventory, struct drarun_error *err)
 {
-    struct inventory inv = {.pod = input->workers[worker].pod, .node = input->workers[worker].node};
+    const struct plan_worker_input *in = &input->workers[worker];
+    struct inventory inv = {.pod = in->pod, .node = in->node};
     struct reading r = {.in = input, .worker = worker, .notes = notes, .inv = &inv};
     int rc = read_worker(&r, err);
     if (rc < 0) {
         inventory_done(&inv);
         return rc;
     }
+    inv.clique = in->clique ? in->clique : plan_input_label(input, inv.node, PLAN_CLIQUE_LABEL);
     *ret_inventory = inv;
     return rc;
 }

@@ -40,6 +40,7 @@ struct plan_left_nic {
 
 struct inventory {
     const char *pod, *node;
+    const char *clique; /* of NVLink; NULL: not known */
     struct probe probe;
     struct metadata metadata;
     struct device *gpus; /* in PCI order */

@@ -13,6 +13,7 @@
 #include "lib/dra/slices.h"
 
 #define PLAN_WORKERS_MAX 100000u
+#define PLAN_CLIQUE_LABEL "nvidia.com/gpu.clique"
 
 enum plan_ranks {
     PLAN_RANKS_AUTO = 0, /* one per GPU; one per pod where there is none */
@@ -25,7 +26,7 @@ struct plan_worker_input {
     const char *node;     /* NULL: the one its devices are on */
     const json_t *claims; /* array of ResourceClaims; NULL: none */
     const json_t *probe;  /* NULL: nothing was probed */
-    const char *clique;   /* of NVLink; NULL: as its node's labels say */
+    const char *clique;   /* of NVLink; NULL: as its node's label says */
 };
 
 struct plan_input {

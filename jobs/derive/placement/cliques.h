@@ -10,8 +10,6 @@
 #include "drarun/error.h"
 #include "lib/base/buf.h"
 
-#define CLIQUES_LABEL "nvidia.com/gpu.clique"
-
 /* cliques: by worker; NULL: it is in none that is known, and alone. *ret_order: the workers in the
  * order of their ranks, which the caller frees; NULL when that is by number already. Cliques come
  * in the order of their first workers. */

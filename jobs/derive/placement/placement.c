@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/derive/placement/cliques.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/topo/cpus.h"
@@ -151,11 +150,7 @@ int placement_make(const struct plan_input *input, const struct inventory *inven
     if (!placement.workers)
         return error_set(err, ENOMEM, "plan: out of memory");
     for (size_t w = 0; w < input->worker_count; w++) {
-        struct placement_worker *worker = &placement.workers[w];
-        worker->clique = input->workers[w].clique;
-        if (!worker->clique)
-            worker->clique = plan_input_label(input, inventories[w].node, CLIQUES_LABEL);
-        int rc = place_gpus(&inventories[w], &devices[w], notes, worker, err);
+        int rc = place_gpus(&inventories[w], &devices[w], notes, &placement.workers[w], err);
         if (rc < 0)
             return rc;
     }

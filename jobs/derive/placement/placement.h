@@ -9,7 +9,6 @@
 #include "jobs/derive/inventory/inventory.h"
 
 struct placement_worker {
-    const char *clique; /* of NVLink; NULL: not known */
     uint32_t first_rank;
     const char **cpus; /* by GPU, in the notes; each NULL: not known */
 };

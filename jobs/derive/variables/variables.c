@@ -224,10 +224,10 @@ enum cliques { CLIQUES_SAME, CLIQUES_DIFFER, CLIQUES_UNKNOWN };
 
 static enum cliques compare_cliques(const struct making *m)
 {
-    const char *first = m->placement->workers[0].clique;
+    const char *first = m->inventories[0].clique;
     enum cliques result = first ? CLIQUES_SAME : CLIQUES_UNKNOWN;
     for (size_t w = 1; w < m->in->worker_count; w++) {
-        const char *other = m->placement->workers[w].clique;
+        const char *other = m->inventories[w].clique;
         if (first && other && strcmp(first, other) != 0)
             return CLIQUES_DIFFER;
         if (!other)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/derive/inventory/plan_input.h"
 #include "jobs/derive/placement/cliques.h"
 #include "jobs/spec/k8s_name.h"
 #include "launcher/cluster/lead/private.h"
@@ -128,8 +129,9 @@ int lead_order_ranks(struct lead *lead, struct drarun_error *err)
     const struct pod_state *workers = board_workers(lead->board, lead->render.attempt);
     for (uint32_t i = 0; i < count; i++) {
         const json_t *own = workers[i].node ? json_object_get(labels, workers[i].node) : NULL;
-        lead->domain.cliques[i] = labels ? json_string_value(json_object_get(own, CLIQUES_LABEL))
-                                         : clique_told(lead->domain.object, workers[i].node);
+        lead->domain.cliques[i] = labels
+                                      ? json_string_value(json_object_get(own, PLAN_CLIQUE_LABEL))
+                                      : clique_told(lead->domain.object, workers[i].node);
     }
     return cliques_order(lead->domain.cliques, count, &lead->domain.rank_order, err);
 }

@@ -116,6 +116,34 @@ static void what_the_pod_shows_of_them(void **state)
     done(&f);
 }
 
+/* Also of a worker that is refused. */
+static void the_clique_of_its_node(void **state)
+{
+    static const struct clique_row {
+        const char *told, *labels, *clique; /* told: by the input; the clique that is known */
+    } rows[] = {
+        {NULL, NULL, NULL},
+        {NULL, "{\"n\": {}, \"m\": {\"" PLAN_CLIQUE_LABEL "\": \"a\"}}", NULL},
+        {NULL, "{\"n\": {\"" PLAN_CLIQUE_LABEL "\": \"a\"}}", "a"},
+        {"b", "{\"n\": {\"" PLAN_CLIQUE_LABEL "\": \"a\"}}", "b"},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        CLEANUP(json_decrefp) json_t *labels = rows[i].labels ? parse(rows[i].labels) : NULL;
+        const struct plan_worker_input worker = {.node = "n", .clique = rows[i].told};
+        const struct plan_input input = {
+            .workers = &worker, .worker_count = 1, .ranks = PLAN_RANKS_GPU, .node_labels = labels};
+        struct plan_notes notes = {0};
+        struct inventory inventory;
+        assert_int_equal(inventory_read(&input, 0, &notes, &inventory, NULL), 1); /* no GPU */
+        assert_int_equal(inventory.clique == NULL, rows[i].clique == NULL);
+        if (rows[i].clique)
+            assert_string_equal(inventory.clique, rows[i].clique);
+        inventory_done(&inventory);
+        plan_notes_done(&notes);
+    }
+}
+
 static void a_device_that_no_slice_has(void **state)
 {
     struct fixture f;
@@ -141,6 +169,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(devices_of_the_claims),
         cmocka_unit_test(what_the_pod_shows_of_them),
+        cmocka_unit_test(the_clique_of_its_node),
         cmocka_unit_test(a_device_that_no_slice_has),
         cmocka_unit_test(a_claim_that_is_not_allocated),
     };
