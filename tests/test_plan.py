@@ -670,7 +670,7 @@ def test_machine_that_nobody_names(drarun, machine, spec, where, profile):
     assert "PROFILE_NOT_NAMED" not in result.out and (not profile or f"profile {profile}: node label" in result.out)
 
 
-def test_a_picture_of_a_worker(drarun, source):
+def test_a_picture_of_a_worker(drarun, source, tmp_path):
     words = "plan", source / "examples/jobs/half-nodes-aligned.yaml"
     slices = "--slices", source / "examples/clusters/a4-two-nodes.json"
     first, last = (drarun(*words, *slices, "-o", "svg", *more).ok().out for more in ([], ["--worker", 3]))
@@ -687,11 +687,49 @@ def test_a_picture_of_a_worker(drarun, source):
     assert told.count("  PATH is known by ") == 1 and "  PATH is known by the PCIe root that GPU and NIC share" in told
     plugin = drarun("plan", source / "examples/jobs/whole-nodes.yaml", *slices, "-o", "svg").ok().out
     assert 'class="nic"' in plugin and 'class="gpu"' in plugin and plugin.count('class="link ') == 1 + 8
+    job = yaml.safe_load((source / "examples/jobs/whole-nodes.yaml").read_text())
+    del job["spec"]["devices"]["nics"]["selector"]
+    (tmp_path / "job.yaml").write_text(yaml.safe_dump(job))
+    (tmp_path / "no-rdma.json").write_text(json.dumps(without_rdma(json.loads(slices[1].read_text()))))
+    refused = drarun("plan", tmp_path / "job.yaml", "--slices", tmp_path / "no-rdma.json", "-o", "svg")
+    assert refused.rc == 65 and refused.out.count('class="link unsure"') == 8 + 1 and refused.out.count(">ROOT</text>") == 8, refused
+    assert "ROOT: below one host bridge; switches not known" in refused.out  # which GPUs the plugin gives is not known here, either
     for more, rc, says in [((*slices, "--worker", 4), 64, "expected one of the job's 4"), ((), 64, "ResourceSlices"),
                            ((*slices, "--workers", 400), 75, "no room: worker 4 of 400")]:
         result = drarun(*words, *more, "-o", "svg")
         assert (result.rc, result.out) == (rc, "") and says in result.err, result
     assert "--worker is for --output svg" in drarun(*words, "--worker", 1).err
+
+
+def without_rdma(objects, node=None):
+    """The same List with NICs that do no RDMA, on one node or on all."""
+    for each in objects["items"]:
+        if each["kind"] == "ResourceSlice" and node in (None, each["spec"].get("nodeName")):
+            for device in each["spec"]["devices"]:
+                attributes = device.get("basic", device).get("attributes", {})
+                if "dra.net/rdma" in attributes:
+                    attributes["dra.net/rdma"] = {"bool": False}
+    return objects
+
+
+def test_a_refused_plan_shows_what_was_read(drarun, source, machine, tmp_path):
+    """The NVLink domain of the workers stands in the answer although there are no ranks to tell."""
+    job = yaml.safe_load((source / "examples/jobs/compute-domain.yaml").read_text())
+    job["spec"]["workers"] = 2
+    job["spec"]["devices"]["nics"] = {"count": 4, "class": "dranet"}
+    (tmp_path / "job.yaml").write_text(yaml.safe_dump(job))
+    words = machine("a4x-highgpu-4g", 2)
+    command = "plan", tmp_path / "job.yaml", *words
+    told, = json.loads(drarun(*command, "-o", "json").ok().out)["cliques"]
+    assert (told["workers"], told["ranks"]) == ("0-1", "0-7"), told
+    words[1].write_text(json.dumps(without_rdma(json.loads(words[1].read_text()), "node-1")))
+    refused = drarun(*command, "-o", "json")
+    answer = json.loads(refused.out)
+    assert refused.rc == 65 and (answer["plan"]["refuse"]["code"], answer["plan"]["refuse"]["worker"]) == ("NO_RDMA_NIC", 1), refused
+    assert answer["cliques"] == [{"clique": told["clique"], "workers": "0-1"}]
+    for worker in (0, 1):
+        picture = drarun(*command, "--worker", worker, "-o", "svg")
+        assert picture.rc == 65 and "2 workers on 2 nodes; 1 NVLink domain; " in picture.out, picture.out[:2000]
 
 
 def glance(picture):

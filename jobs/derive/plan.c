@@ -15,8 +15,9 @@
 /* What each step returned; of a refused plan, the steps before the refusal. */
 struct plan_steps {
     size_t worker_count;
-    struct inventory *inventories; /* by worker, as devices, gpus and pairs */
-    struct profile_choice choice;  /* of all workers */
+    struct inventory *inventories;   /* by worker, as devices, gpus and pairs */
+    const struct profile **profiles; /* by worker */
+    struct profile_choice choice;    /* of all workers */
     struct devices *devices;
     struct placement placement;
     struct variables variables;
@@ -41,6 +42,7 @@ static void steps_free(struct plan_steps *steps)
     placement_done(&steps->placement);
     variables_done(&steps->variables);
     free(steps->inventories);
+    free(steps->profiles);
     free(steps->devices);
     free(steps->pairs);
     free(steps->gpus);
@@ -55,10 +57,11 @@ static struct plan_steps *steps_new(size_t workers)
         return NULL;
     steps->worker_count = workers;
     steps->inventories = calloc(workers, sizeof *steps->inventories);
+    steps->profiles = calloc(workers, sizeof *steps->profiles);
     steps->devices = calloc(workers, sizeof *steps->devices);
     steps->pairs = calloc(workers, sizeof *steps->pairs);
     steps->gpus = calloc(workers, sizeof *steps->gpus);
-    if (steps->inventories && steps->devices && steps->pairs && steps->gpus)
+    if (steps->inventories && steps->profiles && steps->devices && steps->pairs && steps->gpus)
         return steps;
     steps_free(steps);
     return NULL;
@@ -89,6 +92,7 @@ static int read_workers(const struct plan_input *in, struct plan_notes *notes,
         int rc = inventory_read(in, w, notes, &steps->inventories[w], err);
         if (rc == 0)
             rc = profile_choose(in, inventory, notes, &choice, err);
+        steps->profiles[w] = choice.profile;
         if (rc == 0)
             rc = devices_settle(in, w, inventory, choice.profile, notes, &steps->devices[w], err);
         if (rc != 0)
@@ -153,19 +157,23 @@ static int show_gpus(const struct plan_steps *steps, size_t w, struct plan_worke
     if (!gpus)
         return error_set(err, ENOMEM, "plan: out of memory");
     for (size_t g = 0; g < devices->gpu_count; g++)
-        gpus[g] = (struct plan_gpu){devices->gpus[g], steps->placement.workers[w].cpus[g]};
+        gpus[g].device = devices->gpus[g];
     steps->gpus[w] = gpus;
     worker->gpus = gpus;
     worker->gpu_count = devices->gpu_count;
     return 0;
 }
 
-static void show_worker(const struct plan_steps *steps, size_t w, struct plan_worker *worker)
+/* What the first three steps returned, of a refused plan too: nothing of a worker that was not
+ * read. */
+static int show_read(const struct plan_steps *steps, size_t w, struct plan_worker *worker,
+                     struct drarun_error *err)
 {
     const struct inventory *inventory = &steps->inventories[w];
-    const struct variables_worker *variables = &steps->variables.workers[w];
+    worker->pod = inventory->pod;
+    worker->node = inventory->node;
     worker->clique = inventory->clique;
-    worker->profile = steps->choice.profile;
+    worker->profile = steps->profiles[w];
     worker->unread_gpus = inventory->unread_gpus;
     worker->unread_nics = inventory->unread_nics;
     worker->plugin_gpus = inventory->plugin_gpus;
@@ -174,16 +182,30 @@ static void show_worker(const struct plan_steps *steps, size_t w, struct plan_wo
     worker->left = inventory->left;
     worker->left_count = inventory->left_count;
     worker->channel = inventory->channel;
-    worker->model = steps->pairs[w].model;
-    worker->result = steps->pairs[w].result;
-    worker->env = variables->env;
-    worker->rank_env = variables->ranks;
-    worker->score = steps->pairs[w].score;
-    worker->first_rank = steps->placement.workers[w].first_rank;
+    worker->score = -1;
+    return show_gpus(steps, w, worker, err);
 }
 
-static int show(const struct plan_steps *steps, struct plan *plan, struct drarun_error *err)
+static void show_derived(const struct plan_steps *steps, size_t w, struct plan_worker *worker)
 {
+    const struct placement_worker *place = &steps->placement.workers[w];
+    const struct variables_worker *variables = &steps->variables.workers[w];
+    const struct pairs *pairs = &steps->pairs[w];
+    for (size_t g = 0; g < worker->gpu_count; g++)
+        steps->gpus[w][g].cpus = place->cpus[g];
+    worker->first_rank = place->first_rank;
+    worker->env = variables->env;
+    worker->rank_env = variables->ranks;
+    worker->model = pairs->model;
+    worker->result = pairs->result;
+    worker->score = pairs->score;
+}
+
+static int show(const struct plan_steps *steps, bool refused, struct plan *plan,
+                struct drarun_error *err)
+{
+    plan->profile = steps->choice.profile;
+    plan->profile_fact = steps->choice.fact;
     plan->env = steps->variables.env;
     plan->prepend = steps->variables.prepend;
     plan->world_size = steps->placement.world_size;
@@ -191,10 +213,11 @@ static int show(const struct plan_steps *steps, struct plan *plan, struct drarun
     plan->roce_ipv6 = steps->variables.roce_ipv6;
     for (size_t w = 0; w < plan->worker_count; w++) {
         struct plan_worker *worker = &plan->workers[w];
-        int rc = show_gpus(steps, w, worker, err);
+        int rc = show_read(steps, w, worker, err);
         if (rc < 0)
             return rc;
-        show_worker(steps, w, worker);
+        if (!refused)
+            show_derived(steps, w, worker);
         if (worker->score >= 0 && (plan->score < 0 || worker->score < plan->score))
             plan->score = worker->score;
     }
@@ -350,18 +373,13 @@ int plan_build(const struct plan_input *in, struct plan *ret_plan, struct drarun
     if (!plan.workers || !plan.steps)
         return error_set(err, ENOMEM, "plan: out of memory");
     rc = run_steps(in, plan.version, &notes, plan.steps, err);
-    plan.profile = plan.steps->choice.profile;
-    plan.profile_fact = plan.steps->choice.fact;
-    for (size_t w = 0; w < plan.worker_count; w++) {
-        plan.workers[w].pod = plan.steps->inventories[w].pod;
-        plan.workers[w].node = plan.steps->inventories[w].node;
-        plan.workers[w].score = -1;
-    }
-    if (rc == 0)
-        rc = show(plan.steps, &plan, err);
     if (rc < 0)
         return rc;
-    if (rc == 0)
+    bool refused = rc != 0;
+    rc = show(plan.steps, refused, &plan, err);
+    if (rc < 0)
+        return rc;
+    if (!refused)
         warn_of_all(&plan, &notes);
     warnings_sort(&notes.warnings);
     if (plan_notes_failed(&notes))

@@ -23,7 +23,10 @@ struct plan_gpu {
     const char *cpus; /* NULL: not known */
 };
 
-struct plan_worker { /* borrowed from what the steps returned (plan.steps) */
+/* Borrowed from what the steps returned (plan.steps). Of a refused plan only what was read before
+ * the refusal: no ranks, CPUs, variables, pairs or scores, nothing of the workers after the refused
+ * one, and gpus and nics of that one only where MIXED_PROFILES refused it. */
+struct plan_worker {
     const char *pod, *node;
     const char *clique; /* NULL: not known */
     const struct profile *profile;
@@ -64,7 +67,9 @@ struct plan {
 };
 
 /* The documents, slices and profiles of the input must outlive the plan. A refusal is a plan, with
- * 0. -EINVAL, -EAGAIN: the input cannot be read (allocation_read, device_read, probe_read). */
+ * 0: it has all workers with what was read of them (struct plan_worker), the warnings so far, the
+ * profile if worker 0 was not refused, and no ranks. -EINVAL, -EAGAIN: the input cannot be read
+ * (allocation_read, device_read, probe_read). */
 int plan_build(const struct plan_input *input, struct plan *ret_plan, struct drarun_error *err);
 void plan_done(struct plan *plan);
 

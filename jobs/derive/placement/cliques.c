@@ -76,10 +76,11 @@ static json_t *clique_json(const char *clique, uint32_t *members, uint32_t count
     struct buf text = BUF_INIT;
     qsort(members, count, sizeof *members, compare_workers);
     worker_ranges(members, count, RANGES_MAX, &text);
-    json_t *ranks = count * each > 1
+    json_t *ranks = each == 0 ? NULL
+                    : count * each > 1
                         ? json_sprintf("%u-%u", first * each, (first + count) * each - 1)
                         : json_sprintf("%u", first * each);
-    json_t *object = json_pack("{s:s, s:s, s:o}", "clique", clique, "workers",
+    json_t *object = json_pack("{s:s, s:s, s:o*}", "clique", clique, "workers",
                                text.data ? text.data : "", "ranks", ranks);
     buf_done(&text);
     return object;

@@ -17,7 +17,8 @@ int cliques_order(const char *const *cliques, uint32_t workers, uint32_t **ret_o
                   struct drarun_error *err);
 
 /* For people: [{"clique", "workers": "0,2", "ranks": "0-7"}] in the order of ranks. order as above,
- * each: ranks of a worker. JSON null where no worker is in any; NULL without memory. */
+ * each: ranks of a worker; 0: not known, and nothing is said of them. JSON null where no worker is
+ * in any; NULL without memory. */
 json_t *cliques_json(const char *const *cliques, const uint32_t *order, uint32_t workers,
                      uint32_t each);
 

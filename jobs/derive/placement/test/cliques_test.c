@@ -52,6 +52,17 @@ static void test_order(void **state)
     }
 }
 
+static void test_ranks_that_are_not_known(void **state)
+{
+    static const char *const cliques[] = {"a", "a", NULL};
+    (void)state;
+    CLEANUP(json_decrefp) json_t *list = cliques_json(cliques, NULL, 3, 0);
+    assert_int_equal(json_array_size(list), 1);
+    const json_t *clique = json_array_get(list, 0);
+    assert_string_equal(json_string_value(json_object_get(clique, "workers")), "0-1");
+    assert_null(json_object_get(clique, "ranks"));
+}
+
 /* The blocks go to the workers in that order, the first of them get what does not divide. */
 static void test_map(void **state)
 {
@@ -69,6 +80,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_order),
+        cmocka_unit_test(test_ranks_that_are_not_known),
         cmocka_unit_test(test_map),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
