@@ -8,9 +8,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "jobs/profiles/profiles.h"
 #include "jobs/spec/spec.h"
 #include "lib/dra/slices.h"
+
+struct profiles;
 
 #define PLAN_WORKERS_MAX 100000u
 #define PLAN_CLIQUE_LABEL "nvidia.com/gpu.clique"
