@@ -129,18 +129,33 @@ int accept_taint(struct cluster *cluster, const char *name, bool unfit, struct d
     return rc < 0 ? rc : 1;
 }
 
-void accept_read_wait(struct cluster *cluster, const char *job, const char *namespace,
+void accept_ask_wait(struct cluster *cluster, const char *job, const char *namespace,
+                     struct cluster_read *read)
+{
+    char name[JOB_MAP_NAME_SIZE];
+    job_map_name(job, name);
+    const struct kube_target target = {
+        .resource = &kube_config_maps, .namespace_ = namespace, .name = name};
+    cluster_read_start(cluster, &target, read, &read->err);
+}
+
+static int parse_status(const char *text, json_t **ret_doc, struct drarun_error *err)
+{
+    return text ? status_doc_parse(text, strlen(text), ret_doc, err) : 0;
+}
+
+void accept_take_wait(struct cluster *cluster, struct cluster_read *read,
                       struct trial_wait *ret_wait)
 {
     struct drarun_error err = {0};
     CLEANUP(json_decrefp) json_t *map = NULL, *doc = NULL;
-    *ret_wait = (struct trial_wait){0};
-    int rc = job_map_get(cluster, job, namespace, &map, &err);
-    const char *text = rc == 0 ? job_map_status(map) : NULL;
-    if (text)
-        rc = status_doc_parse(text, strlen(text), &doc, &err);
+    int rc = cluster_read_end(cluster, read, &map, &err);
     if (rc == 0)
+        rc = parse_status(job_map_status(map), &doc, &err);
+    if (rc == 0) {
         trial_wait_read(doc, ret_wait);
-    else
-        log_verbose("how long job %s has waited is not known: %s", job, err.text);
+        return;
+    }
+    *ret_wait = (struct trial_wait){0};
+    log_verbose("how long the job of a test has waited is not known: %s", err.text);
 }

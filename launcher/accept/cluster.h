@@ -22,8 +22,12 @@ int accept_ensure_priority(struct cluster *cluster, struct drarun_error *err);
 /* Puts the taint ACCEPT_TAINT:NoSchedule on a node, or takes it off. 1: something changed. */
 int accept_taint(struct cluster *cluster, const char *name, bool unfit, struct drarun_error *err);
 
-/* Of the job of a test; all zero where it cannot be read. */
-void accept_read_wait(struct cluster *cluster, const char *job, const char *namespace,
+/* How long the job of a test has waited: asked beside other calls, at an address that stays. It is
+ * answered when read->call is NULL, and accept_take_wait gives it, once: all zero where it
+ * cannot be read. */
+void accept_ask_wait(struct cluster *cluster, const char *job, const char *namespace,
+                     struct cluster_read *read);
+void accept_take_wait(struct cluster *cluster, struct cluster_read *read,
                       struct trial_wait *ret_wait);
 
 #endif

@@ -23,6 +23,8 @@ struct slot {
     unsigned tries;
     char job[32];
     struct trial *trial; /* NULL: free */
+    bool asked;          /* how long the job has waited */
+    struct cluster_read wait;
 };
 
 struct drive {
@@ -88,6 +90,12 @@ static void finish(struct drive *d, size_t test, const struct accept_answer *ans
         break_off(d, &err);
 }
 
+static void forget_wait(struct slot *slot)
+{
+    cluster_read_drop(&slot->wait);
+    slot->asked = false;
+}
+
 static void on_answer(const struct accept_answer *answer, const struct drarun_error *fatal,
                       void *arg)
 {
@@ -95,6 +103,7 @@ static void on_answer(const struct accept_answer *answer, const struct drarun_er
     struct drive *d = slot->drive;
     struct drarun_error err = {0};
     slot->trial = NULL;
+    forget_wait(slot);
     d->running--;
     if (fatal)
         break_off(d, fatal);
@@ -180,8 +189,7 @@ static const char *namespace_of(const struct drive *d)
     return given ? given : own ? own : d->cluster->namespace;
 }
 
-/* Outside of the loop, which the answers run: a test may end meanwhile, and its slot have another.
- */
+/* After each turn of the loop. All are asked at once: an answer may take a minute. */
 static void look_at_due(struct drive *d)
 {
     for (uint32_t i = 0; i < d->order->parallel; i++) {
@@ -189,9 +197,14 @@ static void look_at_due(struct drive *d)
         struct trial_wait wait;
         if (!slot->trial || !trial_is_due(slot->trial))
             continue;
-        accept_read_wait(d->cluster, slot->job, namespace_of(d), &wait);
-        if (slot->trial && trial_is_due(slot->trial))
-            trial_go_on(slot->trial, &wait);
+        if (!slot->asked)
+            accept_ask_wait(d->cluster, slot->job, namespace_of(d), &slot->wait);
+        slot->asked = true;
+        if (slot->wait.call)
+            continue;
+        accept_take_wait(d->cluster, &slot->wait, &wait);
+        slot->asked = false;
+        trial_go_on(slot->trial, &wait);
     }
 }
 
@@ -255,8 +268,10 @@ int drive(struct cluster *cluster, const struct accept_order *order, const json_
     if (rc == 0)
         rc = signals ? run_waves(&d) : -err->code;
     signals_free(signals);
-    for (uint32_t i = 0; d.slots && i < order->parallel; i++)
+    for (uint32_t i = 0; d.slots && i < order->parallel; i++) {
+        forget_wait(&d.slots[i]);
         trial_free(d.slots[i].trial);
+    }
     free(d.slots);
     tree_remove(AT_FDCWD, d.dir);
     return rc;
