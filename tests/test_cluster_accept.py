@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from support.api_proxy import NodesProxy
 from support.build import BUILD
 from support.cluster import Cluster
 from support.cluster_jobs import in_namespace
@@ -117,19 +118,59 @@ def on_one_node(jobs, command, *more):
                      "--alone", "-l", "kubernetes.io/hostname=n0", *more, timeout=120)
 
 
+class Queued:
+    """A test of n0 whose job waits in a queue: for longer than it may take."""
+    limit = 40
+
+    def __init__(self, jobs, env):
+        self.jobs, self.api = jobs, jobs.cluster.api
+        spec = jobs.file(image="localhost/bench:1", ranksPerWorker=2, queue="team-a", timeouts={"queue": "1h"}, command=COMMAND)
+        self.process = jobs.drarun.start("accept", spec, "--records", jobs.folder / "records", "--here", "--alone",
+                                         "-l", "kubernetes.io/hostname=n0", "--timeout", f"{self.limit}s",
+                                         under=jobs.cluster.under, env=env)
+        worker_job = lambda: next(iter(self.api.get("batch/v1", "Job", namespace=jobs.namespace.name)), None)  # noqa: E731
+        self.made = jobs.cluster.wait("no worker Job", worker_job, 60)
+
+    def admit(self):
+        path = self.api.path("batch/v1", "Job", self.jobs.namespace.name, self.made["metadata"]["name"])
+        self.api.ok("PATCH", path, {"spec": {"suspend": False}}, content="application/merge-patch+json")
+        result = self.process.finish(120)
+        assert result.rc == 0 and "1 passed" in result.out, result
+
+
 def test_wait_in_a_queue_is_no_time_of_the_test(cluster, jobs):
     """Longer than the test may take: the node is not at fault."""
-    limit, api = 40, cluster.api
-    spec = jobs.file(image="localhost/bench:1", ranksPerWorker=2, queue="team-a", timeouts={"queue": "1h"}, command=COMMAND)
-    process = jobs.drarun.start("accept", spec, "--records", jobs.folder / "records", "--here", "--alone", "-l", "kubernetes.io/hostname=n0",
-                                "--timeout", f"{limit}s", under=cluster.under, env=jobs.env)
-    worker_job = lambda: next(iter(api.get("batch/v1", "Job", namespace=jobs.namespace.name)), None)  # noqa: E731
-    made = cluster.wait("no worker Job", worker_job, 60)
-    time.sleep(limit + 5)
-    path = api.path("batch/v1", "Job", jobs.namespace.name, made["metadata"]["name"])
-    api.ok("PATCH", path, {"spec": {"suspend": False}}, content="application/merge-patch+json")
-    result = process.finish(120)
-    assert result.rc == 0 and "1 passed" in result.out, result
+    queued = Queued(jobs, jobs.env)
+    time.sleep(queued.limit + 5)
+    queued.admit()
+
+
+@pytest.fixture
+def unread(cluster, jobs):
+    """The API server for an administrator, behind a proxy that may deny what a job's status is read by: .env."""
+    account = {"kind": "ServiceAccount", "name": "default", "namespace": jobs.namespace.name}
+    binding = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": jobs.namespace.name},
+               "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+               "subjects": [account]}
+    cluster.api.make(binding)
+    made = NodesProxy(cluster)
+    made.env = {"KUBECONFIG": str(cluster.keys.kubeconfig(jobs.folder / "proxy.conf", made.url, {"token": jobs.namespace.token("default")},
+                                                          jobs.namespace.name))}
+    yield made
+    made.close()
+    cluster.api.delete(binding["apiVersion"], binding["kind"], jobs.namespace.name)
+
+
+def test_wait_that_cannot_be_read_is_no_time_of_the_test(cluster, jobs, unread):
+    """When the test's time is over: it is asked again later."""
+    queued, denied = Queued(jobs, {**jobs.env, **unread.env}), []
+
+    def deny(exchange):
+        denied.append(exchange.path)
+        exchange.answer(400, {"kind": "Status", "code": 400, "reason": "BadRequest", "message": "no"})
+    unread.fault(deny, lambda method, path: method == "GET" and "/configmaps/accept-" in path)
+    cluster.wait("the job's status was not read", lambda: denied, queued.limit + 60)
+    queued.admit()
 
 
 def test_job_that_hangs(jobs):

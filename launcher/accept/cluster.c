@@ -144,6 +144,7 @@ static int parse_status(const char *text, json_t **ret_doc, struct drarun_error 
     return text ? status_doc_parse(text, strlen(text), ret_doc, err) : 0;
 }
 
+/* Without a ConfigMap the client has not made the job yet. */
 void accept_take_wait(struct cluster *cluster, struct cluster_read *read,
                       struct trial_wait *ret_wait)
 {
@@ -152,10 +153,10 @@ void accept_take_wait(struct cluster *cluster, struct cluster_read *read,
     int rc = cluster_read_end(cluster, read, &map, &err);
     if (rc == 0)
         rc = parse_status(job_map_status(map), &doc, &err);
-    if (rc == 0) {
+    if (rc == 0 || rc == -ENOENT) {
         trial_wait_read(doc, ret_wait);
         return;
     }
-    *ret_wait = (struct trial_wait){0};
+    *ret_wait = (struct trial_wait){.unknown = true};
     log_verbose("how long the job of a test has waited is not known: %s", err.text);
 }

@@ -23,8 +23,7 @@ int accept_ensure_priority(struct cluster *cluster, struct drarun_error *err);
 int accept_taint(struct cluster *cluster, const char *name, bool unfit, struct drarun_error *err);
 
 /* How long the job of a test has waited: asked beside other calls, at an address that stays. It is
- * answered when read->call is NULL, and accept_take_wait gives it, once: all zero where it
- * cannot be read. */
+ * answered when read->call is NULL, and accept_take_wait gives it, once. */
 void accept_ask_wait(struct cluster *cluster, const char *job, const char *namespace,
                      struct cluster_read *read);
 void accept_take_wait(struct cluster *cluster, struct cluster_read *read,

@@ -22,14 +22,18 @@
 #define MARK "drarun: "           /* of what drarun says */
 #define PULLING "is being pulled" /* an image: jobs/gang/waiting_worker.c */
 #define SAID_MAX ((size_t)4 << 20)
-#define STOP_MS 60000 /* from the first signal to the last */
+#define STOP_MS 60000    /* from the first signal to the last */
+#define UNKNOWN_MS 30000 /* to the next look at a wait that is not known */
+#define UNKNOWN_MAX 6    /* looks */
 
 struct trial {
     struct child *child;
     struct event *timer;
     int64_t limit_ms, begin_ms; /* by clock_ms */
     bool is_due;                /* the caller is to decide */
-    bool is_stopped, is_late, is_not_led;
+    bool is_stopped, is_late;
+    struct trial_wait wait;    /* as it was when the time was over */
+    unsigned unknown;          /* looks in a row that found no more */
     char path[512], said[520]; /* its files: the spec, its stderr */
     trial_fn fn;
     void *arg;
@@ -241,11 +245,16 @@ void trial_judge_late(size_t length, const char *said, int64_t limit_ms, struct 
     give(ret, pull ? ACCEPT_NOT_RUN : ACCEPT_FAILED, text);
 }
 
-static void judge_not_led(int64_t limit_ms, struct accept_answer *ret)
+/* It may not have run at all. */
+static void judge_no_run(const struct trial *t, struct accept_answer *ret)
 {
     char limit[32], text[ACCEPT_REASON];
-    duration_format(limit_ms, limit, sizeof limit);
-    snprintf(text, sizeof text, "its launcher had not started after %s", limit);
+    duration_format(t->limit_ms, limit, sizeof limit);
+    snprintf(text, sizeof text,
+             t->wait.not_led ? "its launcher had not started after %s"
+                             : "it had not ended after %s, and how long it had waited for room is "
+                               "not known",
+             limit);
     give(ret, ACCEPT_NOT_RUN, text);
 }
 
@@ -275,15 +284,28 @@ bool trial_is_due(const struct trial *t)
     return t->is_due;
 }
 
+int64_t trial_left(const struct trial_wait *wait, int64_t limit_ms, int64_t age_ms,
+                   unsigned unknown)
+{
+    if (wait->not_led)
+        return 0;
+    if (wait->waits)
+        return limit_ms;
+    int64_t left = limit_ms - (age_ms - wait->waited_ms);
+    if (left > 0)
+        return left;
+    return wait->unknown && unknown < UNKNOWN_MAX ? UNKNOWN_MS : 0;
+}
+
 void trial_go_on(struct trial *t, const struct trial_wait *wait)
 {
-    int64_t spent = clock_ms() - t->begin_ms - wait->waited_ms;
-    int64_t left = wait->waits ? t->limit_ms : t->limit_ms - spent;
     t->is_due = false;
-    if (left > 0 && !wait->not_led && set_timer(t, left))
+    t->unknown = wait->unknown && !wait->waits ? t->unknown + 1 : 0;
+    int64_t left = trial_left(wait, t->limit_ms, clock_ms() - t->begin_ms, t->unknown);
+    if (left > 0 && set_timer(t, left))
         return;
     t->is_late = true;
-    t->is_not_led = wait->not_led;
+    t->wait = *wait;
     trial_stop(t);
 }
 
@@ -318,8 +340,8 @@ static void on_end(const struct child_end *end, const struct drarun_error *err, 
     file_read(AT_FDCWD, t->said, SAID_MAX, &said, &unread);
     const char *words = said.data ? said.data : unread.text;
     t->child = NULL;
-    if (t->is_not_led) {
-        judge_not_led(t->limit_ms, &answer);
+    if (t->wait.not_led || t->wait.unknown) {
+        judge_no_run(t, &answer);
     } else if (t->is_late) {
         trial_judge_late(end->out->len, words, t->limit_ms, &answer);
     } else if (err) { /* EFBIG: it has no deadline but ours */

@@ -24,15 +24,19 @@ int trial_start(struct event_base *base, const struct accept_order *order, const
 struct trial_wait {
     bool waits;        /* it still does */
     bool not_led;      /* nothing leads it yet, wherever its launcher is to run */
+    bool unknown;      /* waited_ms lacks something */
     int64_t waited_ms; /* for what it has found */
 };
 /* Of the job's status document; NULL: there is none yet. Pure. */
 void trial_wait_read(const json_t *doc, struct trial_wait *ret);
+/* The time until the next look at a job that began age_ms ago; 0: it is over. unknown: the looks in
+ * a row, this one too, by which the wait was not known. Pure. */
+int64_t trial_left(const struct trial_wait *wait, int64_t limit_ms, int64_t age_ms,
+                   unsigned unknown);
 
 /* Its time is over, and trial_go_on decides. */
 bool trial_is_due(const struct trial *trial);
-/* Goes on for what the wait has left of its time, or ends the job as trial_stop does. All zero: it
- * has not waited, or that is not known. */
+/* Goes on for what the wait has left of its time, or ends the job as trial_stop does. */
 void trial_go_on(struct trial *trial, const struct trial_wait *wait);
 /* Asks the job to end, and kills its client if it takes too long; fn is still called. */
 void trial_stop(struct trial *trial);

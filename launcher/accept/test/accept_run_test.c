@@ -205,6 +205,21 @@ static void test_time_of_waiting(void **state)
     assert_true(wait.not_led);
 }
 
+static void test_time_that_is_left(void **state)
+{
+    const struct trial_wait ran = {0}, waited = {.waited_ms = 900}, waits = {.waits = true},
+                            none = {.not_led = true}, unknown = {.unknown = true};
+    unsigned looks = 1;
+    (void)state;
+    assert_int_equal(trial_left(&ran, 1000, 1000, 0), 0);
+    assert_int_equal(trial_left(&waited, 1000, 1000, 0), 900);
+    assert_int_equal(trial_left(&waits, 1000, 9000, 0), 1000);
+    assert_int_equal(trial_left(&none, 1000, 1000, 0), 0);
+    while (trial_left(&unknown, 1000, 1000, looks) > 0 && looks < 100)
+        looks++;
+    assert_in_range(looks, 2, 99); /* an outage may pass, and a job must end */
+}
+
 /* ---- jobs ---- */
 
 static json_t *base_of(const char *text)
@@ -587,6 +602,7 @@ int main(void)
         cmocka_unit_test(test_end_of_a_job),
         cmocka_unit_test(test_end_that_comes_late),
         cmocka_unit_test(test_time_of_waiting),
+        cmocka_unit_test(test_time_that_is_left),
         cmocka_unit_test(test_job_is_put_on_its_nodes),
         cmocka_unit_test(test_what_the_operator_says_stays),
         cmocka_unit_test(test_record_goes_on),
