@@ -260,17 +260,58 @@ static void judge_no_run(const struct trial *t, struct accept_answer *ret)
 
 /* ---- its time ---- */
 
+static const enum gang_phase waiting_phases[] = {GANG_QUEUED, GANG_PLACING, GANG_RELEASING};
+
+/* attempt: the document, or a line of its history. */
+static int64_t waited_ms(const json_t *attempt)
+{
+    const json_t *timings = json_object_get(attempt, "timings");
+    int64_t sum = 0;
+    for (size_t i = 0; i < ARRAY_LEN(waiting_phases); i++)
+        sum += json_integer_value(json_object_get(timings, gang_phase_name(waiting_phases[i])));
+    return sum;
+}
+
+static int64_t total_ms(const json_t *attempt)
+{
+    int64_t sum = 0;
+    for (int phase = GANG_QUEUED; phase < GANG_ENDED; phase++)
+        sum += json_integer_value(json_object_get(json_object_get(attempt, "timings"),
+                                                  gang_phase_name((enum gang_phase)phase)));
+    return sum;
+}
+
+static bool time_of(const json_t *attempt, int64_t *ret_ms)
+{
+    return timestamp_parse(json_string_value(json_object_get(attempt, "updated")), ret_ms);
+}
+
+/* Workers that are released and created again are another attempt, too, whose timings go on. Those
+ * of a restart start at zero, and sum up to less than the time since the earlier attempt. */
+static bool goes_on(const json_t *earlier, const json_t *later)
+{
+    int64_t from, to;
+    return time_of(earlier, &from) && time_of(later, &to) &&
+           total_ms(later) > to - from + total_ms(earlier) / 2;
+}
+
 void trial_wait_read(const json_t *doc, struct trial_wait *ret)
 {
-    static const enum gang_phase phases[] = {GANG_QUEUED, GANG_PLACING, GANG_RELEASING};
     const char *phase = json_string_value(json_object_get(doc, "phase"));
-    *ret = (struct trial_wait){.not_led = !phase};
-    for (size_t i = 0; phase && i < ARRAY_LEN(phases); i++) {
-        const char *name = gang_phase_name(phases[i]);
-        ret->waits |= strcmp(phase, name) == 0;
-        ret->waited_ms +=
-            json_integer_value(json_object_get(json_object_get(doc, "timings"), name));
+    const json_t *history = json_object_get(doc, "history");
+    json_int_t earlier = json_integer_value(json_object_get(doc, "attempt")) - 1;
+    const json_t *later = doc;
+    size_t i;
+    *ret = (struct trial_wait){.not_led = !phase, .waited_ms = waited_ms(doc)};
+    for (i = 0; phase && i < ARRAY_LEN(waiting_phases); i++)
+        ret->waits |= strcmp(phase, gang_phase_name(waiting_phases[i])) == 0;
+    for (i = json_array_size(history); i-- > 0;) {
+        const json_t *attempt = json_array_get(history, i);
+        ret->waited_ms += goes_on(attempt, later) ? 0 : waited_ms(attempt);
+        later = attempt;
     }
+    /* the history of a job that is restarted often lacks the first attempts */
+    ret->unknown = earlier > (json_int_t)json_array_size(history);
 }
 
 static bool set_timer(struct trial *t, int64_t ms)

@@ -25,7 +25,7 @@ struct trial_wait {
     bool waits;        /* it still does */
     bool not_led;      /* nothing leads it yet, wherever its launcher is to run */
     bool unknown;      /* waited_ms lacks something */
-    int64_t waited_ms; /* for what it has found */
+    int64_t waited_ms; /* for what it has found, in all attempts */
 };
 /* Of the job's status document; NULL: there is none yet. Pure. */
 void trial_wait_read(const json_t *doc, struct trial_wait *ret);

@@ -188,6 +188,20 @@ static void test_time_of_waiting(void **state)
         {"{\"phase\": \"running\", \"timings\": {\"queued\": 9, \"placing\": 5, \"pulling\": 100, "
          "\"releasing\": 1, \"running\": 50}}",
          {.waited_ms = 15}},
+        {"{\"phase\": \"running\", \"attempt\": 3, \"timings\": {\"placing\": 5, \"running\": 50}, "
+         "\"history\": [{\"attempt\": 1, \"timings\": {\"queued\": 100, \"running\": 7}}, "
+         "{\"attempt\": 2, \"timings\": {\"placing\": 20, \"releasing\": 3}}]}",
+         {.waited_ms = 128}},
+        {"{\"phase\": \"running\", \"attempt\": 3, \"timings\": {\"placing\": 5}, "
+         "\"history\": [{\"attempt\": 2, \"timings\": {\"queued\": 20}}]}",
+         {.unknown = true, .waited_ms = 25}},
+        /* attempt 2 goes on with the wait of attempt 1; attempt 3 is a restart */
+        {"{\"phase\": \"running\", \"attempt\": 3, \"updated\": \"2026-11-28T10:00:20Z\", "
+         "\"timings\": {\"placing\": 2000, \"running\": 8000}, \"history\": [{\"attempt\": 1, "
+         "\"updated\": \"2026-11-28T10:00:05Z\", \"timings\": {\"placing\": 4000, "
+         "\"releasing\": 1000}}, {\"attempt\": 2, \"updated\": \"2026-11-28T10:00:10Z\", "
+         "\"timings\": {\"placing\": 5000, \"releasing\": 2000, \"running\": 3000}}]}",
+         {.waited_ms = 9000}},
         {"{}", {.not_led = true}},
     };
     struct trial_wait wait;
@@ -198,6 +212,7 @@ static void test_time_of_waiting(void **state)
         trial_wait_read(doc, &wait);
         assert_int_equal(wait.waits, table[i].wait.waits);
         assert_int_equal(wait.not_led, table[i].wait.not_led);
+        assert_int_equal(wait.unknown, table[i].wait.unknown);
         assert_int_equal(wait.waited_ms, table[i].wait.waited_ms);
         json_decref(doc);
     }
