@@ -91,6 +91,15 @@ def test_groups_that_have_ended_are_in_nobodys_way(spawn):
 
 
 @each_api
+def test_a_worker_gets_its_first_rank_after_a_group_has_ended(spawn):
+    """Its server starts then, and has nothing to say about that group."""
+    result = spawn("--workers", 2, "-n", 1, "--slots", 2, case=["later"]).ok()
+    found = re.findall(r"child (\d) of (\d) on (\d)", result.out)
+    assert sorted(found) == [("0", "1", "0"), ("0", "3", "0"), ("1", "3", "1"), ("2", "3", "1")], repr(result)
+    assert "drarun" not in result.err
+
+
+@each_api
 def test_children_are_ranks_of_the_job(spawn, tmp_path):
     """Numbered on in labels, files and the report."""
     result = spawn("-n", 2, "--slots", 4, "--label", "--report", tmp_path / "report", case=["once"]).ok()

@@ -75,6 +75,22 @@ static void again(int times)
     }
 }
 
+/* The first child has ended before more come than its worker has slots for. */
+static void later(void)
+{
+    char *first[] = {"child", "pid", NULL}, *more[] = {"child", NULL};
+    MPI_Comm inter = spawn(1, first, MPI_INFO_NULL);
+    int pid;
+    meet(inter);
+    MPI_Recv(&pid, 1, MPI_INT, 0, 0, inter, MPI_STATUS_IGNORE);
+    MPI_Comm_disconnect(&inter);
+    while (kill(pid, 0) == 0)
+        usleep(1000);
+    inter = spawn(3, more, MPI_INFO_NULL);
+    meet(inter);
+    MPI_Comm_disconnect(&inter);
+}
+
 static void multiple(void)
 {
     char *commands[] = {own, own};
@@ -184,6 +200,10 @@ static void child(const char *word)
         for (;;)
             pause();
     }
+    if (word && strcmp(word, "pid") == 0) {
+        int pid = getpid();
+        MPI_Send(&pid, 1, MPI_INT, 0, 0, parent);
+    }
     if (word && strcmp(word, "nested") == 0) {
         char *arguments[] = {"child", "grandchild", NULL};
         MPI_Comm inter, all;
@@ -223,6 +243,8 @@ int main(int argc, char **argv)
         once();
     else if (strcmp(name, "again") == 0)
         again(argc > 2 ? atoi(argv[2]) : 3);
+    else if (strcmp(name, "later") == 0)
+        later();
     else if (strcmp(name, "multiple") == 0)
         multiple();
     else if (strcmp(name, "nested") == 0)

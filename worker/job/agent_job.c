@@ -98,7 +98,7 @@ static int reserve(struct agent_job *job, uint32_t apps, uint32_t locals)
     struct rank_group **groups =
         realloc(job->groups, (job->group_count + 1u) * sizeof *job->groups);
     job->groups = groups ? groups : job->groups;
-    Drarun__Wire__App **list = realloc(job->apps, (job->map.apps + apps + 1u) * sizeof *list);
+    const Drarun__Wire__App **list = realloc(job->apps, (job->map.apps + apps + 1u) * sizeof *list);
     job->apps = list ? list : job->apps;
     uint32_t *local = realloc(job->local, (job->local_count + locals + 1u) * sizeof *local);
     job->local = local ? local : job->local;
@@ -228,8 +228,9 @@ int agent_job_drop_group(struct agent_job *job)
 
 void agent_job_release_group(struct agent_job *job, struct rank_group *group)
 {
+    static const Drarun__Wire__App forgotten = DRARUN__WIRE__APP__INIT;
     for (uint32_t i = 0; i < group->map.apps; i++)
-        job->apps[group->first_app + i] = NULL;
+        job->apps[group->first_app + i] = &forgotten;
     if (group->wire)
         drarun__wire__group__free_unpacked(TAKE_PTR(group->wire), NULL);
     group->released = true;

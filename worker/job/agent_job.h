@@ -20,9 +20,9 @@ struct agent_job {
     struct rankmap map;         /* all ranks and programs, of all groups */
     struct rank_group **groups; /* by index: the Launch's, then those that come later, and stay */
     uint32_t group_count;
-    uint32_t launched;        /* groups of the Launch, at least one */
-    Drarun__Wire__App **apps; /* by program of the job; borrowed from wire and groups; NULL where
-                                 the group is released */
+    uint32_t launched;              /* groups of the Launch, at least one */
+    const Drarun__Wire__App **apps; /* by program of the job; borrowed from wire and groups; without
+                                       words where the group is released */
     struct bind_policy bind;
     uint32_t worker; /* this agent's index */
     uint32_t *local; /* its ranks, ascending, of all groups */

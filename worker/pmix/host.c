@@ -341,7 +341,8 @@ int pmix_host_start(struct pmix_host *host, struct drarun_error *err)
     if (rc == 0)
         rc = start_library(host, err);
     for (uint32_t i = 0; rc == 0 && i < host->job->group_count; i++)
-        rc = pmix_register_group(host, host->job->groups[i], err);
+        if (!host->job->groups[i]->released)
+            rc = pmix_register_group(host, host->job->groups[i], err);
     if (rc == 0)
         upcall_watch_losses();
     pmix_host_announce(host);

@@ -390,7 +390,8 @@ static void a_released_group_keeps_its_numbers(void **state)
     assert_int_equal(receive_group(&g, &job, NULL), 0);
     agent_job_release_group(&job, job.groups[1]);
     assert_null(agent_job_group_named(&job, "drarun.0123abcd.2.s1.k7"));
-    assert_null(job.apps[2]);
+    assert_int_equal(job.apps[2]->n_argv, 0);
+    assert_string_equal(job.apps[2]->wd, "");
     g.group.index = 2;
     g.group.first = 7;
     g.group.parent = 6; /* which has ended since it asked */

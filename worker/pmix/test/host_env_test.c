@@ -108,6 +108,31 @@ static int tear_down(void **state)
     return session_remove(f->session);
 }
 
+/* A group that rank 0 asks for: one rank on worker 0. */
+static Drarun__Wire__Group *make_group(void)
+{
+    char argv0[] = "app", *argv[] = {argv0};
+    Drarun__Wire__App app = DRARUN__WIRE__APP__INIT, *apps[] = {&app};
+    Drarun__Wire__Block block = DRARUN__WIRE__BLOCK__INIT, *blocks[] = {&block};
+    Drarun__Wire__Group group = DRARUN__WIRE__GROUP__INIT;
+    app.argv = argv;
+    app.n_argv = 1;
+    block.count = 1;
+    group.index = 1;
+    group.first = 4;
+    group.apps = apps;
+    group.n_apps = 1;
+    group.blocks = blocks;
+    group.n_blocks = 1;
+    size_t length = drarun__wire__group__get_packed_size(&group);
+    uint8_t *bytes = malloc(length);
+    assert_non_null(bytes);
+    drarun__wire__group__pack(&group, bytes);
+    Drarun__Wire__Group *copy = drarun__wire__group__unpack(NULL, length, bytes);
+    free(bytes);
+    return copy;
+}
+
 /* Debian's library calls itself 5.0.7a1; a client reads the numbers only. */
 static void cut_version(char **env)
 {
@@ -115,6 +140,17 @@ static void cut_version(char **env)
     for (size_t i = 0; env && env[i]; i++)
         if (strncmp(env[i], known, strlen(known)) == 0)
             env[i][strlen(known) + strspn(env[i] + strlen(known), "0123456789.")] = '\0';
+}
+
+/* It comes and goes before the library is started. */
+static void release_a_group(struct fixture *f)
+{
+    struct drarun_error err = {0};
+    if (agent_job_add_group_take(&f->job, make_group(), &err) < 0 ||
+        pmix_host_add_group(f->host, &err) < 0)
+        fail_msg("%s", err.text);
+    pmix_host_release_group(f->host, f->job.groups[1]);
+    agent_job_release_group(&f->job, f->job.groups[1]);
 }
 
 static void same_as_the_library(void **state)
@@ -125,6 +161,7 @@ static void same_as_the_library(void **state)
     char **theirs = NULL;
     pmix_proc_t proc;
     pmix_host_rank_env(f->host, RANK, &ours);
+    release_a_group(f);
     assert_false(pmix_host_started(f->host));
     if (pmix_host_start(f->host, &err) < 0)
         fail_msg("%s", err.text);
@@ -147,6 +184,28 @@ static void same_as_the_library(void **state)
     PMIx_Argv_free(theirs);
 }
 
+static pmix_status_t look_up_size(const struct rank_group *group)
+{
+    pmix_proc_t all;
+    pmix_info_t here_only;
+    pmix_value_t *value = NULL;
+    PMIX_LOAD_PROCID(&all, group->nspace, PMIX_RANK_WILDCARD);
+    PMIX_INFO_LOAD(&here_only, PMIX_OPTIONAL, NULL, PMIX_BOOL);
+    pmix_status_t status = PMIx_Get(&all, PMIX_JOB_SIZE, &here_only, 1, &value);
+    if (status == PMIX_SUCCESS)
+        PMIX_VALUE_RELEASE(value);
+    return status;
+}
+
+/* The library is running, and was started after the second group had ended. */
+static void the_library_knows_no_released_group(void **state)
+{
+    struct fixture *f = *state;
+    assert_true(pmix_host_started(f->host));
+    assert_int_equal(look_up_size(f->job.groups[0]), PMIX_SUCCESS);
+    assert_int_not_equal(look_up_size(f->job.groups[1]), PMIX_SUCCESS);
+}
+
 static void version_is_the_library_s(void **state)
 {
     (void)state;
@@ -157,6 +216,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_as_the_library),
+        cmocka_unit_test(the_library_knows_no_released_group),
         cmocka_unit_test(version_is_the_library_s),
     };
     int failed = cmocka_run_group_tests(tests, set_up, tear_down);
