@@ -103,6 +103,14 @@ def test_logs_keep_their_place_among_the_output(client, where):
         assert [(int(number), len(rest)) for _, number, rest in numbers] == [(i, i % 300 + 1) for i in range(400)]
 
 
+@pytest.mark.matrix(1)
+def test_a_long_log_is_whole(client, where):
+    """Each rank waits for the answer to one request of 1.2 MB."""
+    result = client("log-long", where=where).ok()
+    assert len(re.findall("^x{1023}$", result.out, re.M)) == PLACES[where][-1] * 2 * 600
+    assert "drarun" not in result.err
+
+
 def memory_kib(job):
     """The most of drarun's own processes."""
     ours = [pid for pid, line in job.processes().items() if re.match(r"(\S*/)?drarun(-worker)?( |$)", line)]

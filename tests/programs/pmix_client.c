@@ -507,6 +507,19 @@ static void case_log_turns(void)
     }
 }
 
+/* Two texts in one request, which are together more than may wait. */
+static void case_log_long(void)
+{
+    static char text[600 * 1024 + 1];
+    pmix_info_t info[2];
+    memset(text, 'x', sizeof text - 1);
+    for (size_t i = 1023; i < sizeof text; i += 1024)
+        text[i] = '\n';
+    PMIX_INFO_LOAD(&info[0], PMIX_LOG_STDOUT, text, PMIX_STRING);
+    PMIX_INFO_LOAD(&info[1], PMIX_LOG_STDOUT, text, PMIX_STRING);
+    OK(PMIx_Log(info, 2, NULL, 0));
+}
+
 /* 64 MB. */
 static void case_log_flood(void)
 {
@@ -981,6 +994,7 @@ int main(int argc, char **argv)
         {"query", case_query},
         {"log", case_log},
         {"log-turns", case_log_turns},
+        {"log-long", case_log_long},
         {"log-flood", case_log_flood},
         {"log-unwaited", case_log_unwaited},
         {"control", case_control},

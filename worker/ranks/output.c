@@ -58,7 +58,8 @@ struct pipe_end {
     bool open;           /* the start of a line was passed on, its end was not: in open_lines */
     bool inside;         /* that line is the pipe's, and no text has broken it */
     STAILQ_HEAD(, text) texts;
-    size_t text_cost; /* of those */
+    size_t text_cost;   /* of those */
+    const void *newest; /* the token of the last of them */
     TAILQ_ENTRY(pipe_end) link;
     TAILQ_ENTRY(pipe_end) speaker; /* in speakers while it has texts */
 };
@@ -303,10 +304,12 @@ static void put_text(struct rank_output *out, struct pipe_end *end, struct text 
     if (STAILQ_EMPTY(&end->texts))
         TAILQ_INSERT_TAIL(&out->speakers, end, speaker);
     end->text_cost += text->length + TEXT_COST;
-    if (text->passed > 0)
+    if (text->passed > 0) {
         STAILQ_INSERT_HEAD(&end->texts, text, link);
-    else
+    } else {
         STAILQ_INSERT_TAIL(&end->texts, text, link);
+        end->newest = text->token;
+    }
 }
 
 static void end_text(struct rank_output *out, struct text *text)
@@ -393,10 +396,11 @@ static void say_texts(struct rank_output *out)
         event_active(out->silence, EV_TIMEOUT, 0); /* the next piece, after the pipes */
 }
 
-/* One text always fits. */
-static bool fits(const struct pipe_end *end, size_t length)
+/* One request always fits, and all of it does if its start did. */
+static bool fits(const struct pipe_end *end, size_t length, const void *token)
 {
-    return end->text_cost == 0 || end->text_cost + length + TEXT_COST <= RANKS_TEXT_MAX;
+    return STAILQ_EMPTY(&end->texts) || end->newest == token ||
+           end->text_cost + length + TEXT_COST <= RANKS_TEXT_MAX;
 }
 
 int rank_output_say(struct rank_output *out, size_t slot, enum rank_stream stream, const char *data,
@@ -404,7 +408,7 @@ int rank_output_say(struct rank_output *out, size_t slot, enum rank_stream strea
 {
     struct pipe_end *end = &out->slots[slot]->ends[stream - 1];
     int inside = 0;
-    if (!fits(end, length))
+    if (!fits(end, length, token))
         return -EDQUOT;
     struct text *text = malloc(sizeof *text);
     if (!text)

@@ -19,8 +19,8 @@ enum rank_stream { RANK_STDOUT = 1, RANK_STDERR = 2 };
 #define RANKS_OUTPUT_WINDOW (1024u * 1024)
 /* The longest line that is kept whole; a longer one is passed on in pieces. */
 #define RANKS_LINE_MAX (64u * 1024)
-/* What may wait of the texts that a rank says to one stream (ranks_say), besides one of any length.
- */
+/* What may wait of the texts that a rank says to one stream (ranks_say), besides those of one
+ * request, of any length. */
 #define RANKS_TEXT_MAX (1024u * 1024)
 
 struct rank_request {
@@ -123,8 +123,9 @@ void ranks_output_closed(struct ranks *ranks, enum rank_stream stream);
 
 /* Output of the rank that comes another way than by its pipes: it follows what is in the stream's
  * pipe now, waits for room as that does, and goes into none of its lines, unless the rest of the
- * line does not come within 1 s. text is borrowed until `said`, which may come at once. -ESRCH: the
- * rank was not started here; -EDQUOT: more than RANKS_TEXT_MAX would wait; -ENOMEM. */
+ * line does not come within 1 s. text is borrowed until `said`, which may come at once. token: the
+ * request; texts that follow one another with the same token are of one. -ESRCH: the rank was not
+ * started here; -EDQUOT: more than RANKS_TEXT_MAX would wait; -ENOMEM. */
 int ranks_say(struct ranks *ranks, uint32_t rank, enum rank_stream stream, const char *text,
               size_t length, void *token);
 

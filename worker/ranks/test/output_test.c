@@ -22,6 +22,7 @@
 #include "worker/ranks/tail.h"
 
 #define SLOTS 3
+#define REQUESTS 4096
 
 struct fixture {
     struct event_base *base;
@@ -34,6 +35,8 @@ struct fixture {
     size_t of_slot[SLOTS];
     size_t partial; /* pieces */
     int closed, said;
+    char request[REQUESTS]; /* their addresses stand for texts' requests */
+    size_t requests;
     size_t total_said; /* total at the last one */
 };
 
@@ -70,7 +73,8 @@ static void on_closed(void *arg)
 static void on_said(void *arg, void *token)
 {
     struct fixture *f = arg;
-    assert_ptr_equal(token, &f->said);
+    assert_in_range((uintptr_t)token, (uintptr_t)f->request,
+                    (uintptr_t)f->request + f->requests - 1);
     f->said++;
     f->total_said = f->total;
 }
@@ -453,10 +457,12 @@ static void stderr_has_a_tail(void **state)
 
 /* ---- texts, which come from a server ---- */
 
+/* A request of its own. */
 static int tell_bytes(struct fixture *f, size_t slot, enum rank_stream stream, const char *text,
                       size_t length)
 {
-    return rank_output_say(f->out, slot, stream, text, length, &f->said);
+    assert_true(f->requests < REQUESTS);
+    return rank_output_say(f->out, slot, stream, text, length, &f->request[f->requests++]);
 }
 
 static void tell(struct fixture *f, size_t slot, enum rank_stream stream, const char *text)
@@ -507,11 +513,12 @@ static void a_text_goes_into_no_line(void **state)
     turn_until(f, f->total + strlen("prompt"));
     buf_reset(&f->log);
     tell(f, 0, RANK_STDOUT, "text\n");
+    tell(f, 0, RANK_STDOUT, "more\n");
     turn(f);
     expect(f, "");
     say(f->fd[0][0], ", answer\n");
-    turn(f);
-    expect(f, "10.1:, answer\n|10.1:text\n|");
+    turn_until(f, f->total + strlen(", answer\ntext\nmore\n"));
+    expect(f, "10.1:, answer\n|10.1:text\n|10.1:more\n|");
 }
 
 static void a_text_breaks_a_line_that_does_not_end(void **state)
@@ -522,9 +529,9 @@ static void a_text_breaks_a_line_that_does_not_end(void **state)
     buf_reset(&f->log);
     int64_t start_us = clock_us();
     tell(f, 0, RANK_STDOUT, "text\n");
-    turn_until(f, f->total + strlen("text\n"));
+    tell(f, 0, RANK_STDOUT, "next\n"); /* then it is broken already */
+    turn_until(f, f->total + strlen("text\nnext\n"));
     assert_true(clock_us() - start_us > 500000);
-    tell(f, 0, RANK_STDOUT, "next\n"); /* which is broken already */
     expect(f, "10.1:text\n|10.1:next\n|");
     /* neither does one that grows and grows */
     tell(f, 0, RANK_STDOUT, "bar:");
@@ -587,6 +594,22 @@ static void texts_wait_for_room(void **state)
     assert_int_equal(f->of_slot[0], sizeof text + 2);
     assert_int_equal(f->partial, 0);
     tell(f, 0, RANK_STDOUT, "again\n");
+}
+
+static void a_request_is_taken_as_a_whole(void **state)
+{
+    struct fixture *f = *state;
+    static char text[RANKS_TEXT_MAX / 2];
+    char *request = &f->request[f->requests++];
+    fill_lines(text, sizeof text);
+    size_t sent = fill_window(f, f->fd[1][0]);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(rank_output_say(f->out, 0, RANK_STDOUT, text, sizeof text, request), 0);
+    assert_int_equal(tell_bytes(f, 0, RANK_STDOUT, "x\n", 2), -EDQUOT);
+    assert_int_equal(f->said, 0);
+    give_all_back(f);
+    turn_until(f, sent + 3 * sizeof text);
+    assert_int_equal(f->said, 3);
 }
 
 static void pipes_and_texts_take_turns(void **state)
@@ -675,6 +698,7 @@ int main(void)
         TEST(a_text_breaks_a_line_that_does_not_end),
         TEST(a_long_line_of_a_text_is_whole),
         TEST(texts_wait_for_room),
+        TEST(a_request_is_taken_as_a_whole),
         TEST(pipes_and_texts_take_turns),
         TEST(an_end_waits_for_its_texts),
         TEST(texts_end_with_their_reader),
