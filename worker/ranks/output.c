@@ -325,6 +325,17 @@ static void drop_texts(struct rank_output *out, struct pipe_end *end)
         end_text(out, take_text(out, end));
 }
 
+/* The rest of the rank's line does not come. Where all texts are of one request, the rank may be
+ * waiting for its answer, and would not end its line before. */
+static bool line_stays_open(const struct pipe_end *end)
+{
+    const struct text *text = first_text(end);
+    int64_t waited_us = clock_us() - text->said_us;
+    return waited_us >= (int64_t)OPEN_LINE_MS * 1000 || is_silent(end, OPEN_LINE_MS) ||
+           (text->token == end->newest && waited_us >= (int64_t)RANK_OUTPUT_SILENCE_MS * 1000 &&
+            is_silent(end, RANK_OUTPUT_SILENCE_MS));
+}
+
 /* The rank's own bytes that came before it are through, and it would not go into one of its lines:
  * unless the rest of that does not come. */
 static bool is_due(const struct pipe_end *end)
@@ -334,8 +345,7 @@ static bool is_due(const struct pipe_end *end)
         return true;
     if (end->read_bytes < text->behind)
         return false;
-    return !end->inside || is_silent(end, OPEN_LINE_MS) ||
-           text->said_us <= clock_us() - (int64_t)OPEN_LINE_MS * 1000;
+    return !end->inside || line_stays_open(end);
 }
 
 static bool may_say(const struct rank_output *out, const struct pipe_end *end)

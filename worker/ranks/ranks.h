@@ -123,9 +123,10 @@ void ranks_output_closed(struct ranks *ranks, enum rank_stream stream);
 
 /* Output of the rank that comes another way than by its pipes: it follows what is in the stream's
  * pipe now, waits for room as that does, and goes into none of its lines, unless the rest of the
- * line does not come within 1 s. text is borrowed until `said`, which may come at once. token: the
- * request; texts that follow one another with the same token are of one. -ESRCH: the rank was not
- * started here; -EDQUOT: more than RANKS_TEXT_MAX would wait; -ENOMEM. */
+ * line does not come within 1 s, or within 50 ms from a rank that writes nothing and has no other
+ * request. text is borrowed until `said`, which may come at once. token: the request; texts that
+ * follow one another with the same token are of one. -ESRCH: the rank was not started here;
+ * -EDQUOT: more than RANKS_TEXT_MAX would wait; -ENOMEM. */
 int ranks_say(struct ranks *ranks, uint32_t rank, enum rank_stream stream, const char *text,
               size_t length, void *token);
 

@@ -545,6 +545,24 @@ static void a_text_breaks_a_line_that_does_not_end(void **state)
     assert_true(clock_us() - start_us < 20000000);
 }
 
+/* Who waits for the answer does not end its line before. */
+static void a_rank_that_waits_is_not_waited_for(void **state)
+{
+    struct fixture *f = *state;
+    int64_t least_us = INT64_MAX;
+    for (int i = 0; i < 5; i++) {
+        say(f->fd[0][0], "step ");
+        turn_until(f, f->total + strlen("step "));
+        int64_t start_us = clock_us();
+        tell(f, 0, RANK_STDOUT, "text\n");
+        turn_until(f, f->total + strlen("text\n"));
+        int64_t took_us = clock_us() - start_us;
+        assert_true(took_us >= RANK_OUTPUT_SILENCE_MS * 1000);
+        least_us = took_us < least_us ? took_us : least_us;
+    }
+    assert_true(least_us < 500000);
+}
+
 static void a_long_line_of_a_text_is_whole(void **state)
 {
     struct fixture *f = *state;
@@ -696,6 +714,7 @@ int main(void)
         TEST(a_text_follows_what_was_written),
         TEST(a_text_goes_into_no_line),
         TEST(a_text_breaks_a_line_that_does_not_end),
+        TEST(a_rank_that_waits_is_not_waited_for),
         TEST(a_long_line_of_a_text_is_whole),
         TEST(texts_wait_for_room),
         TEST(a_request_is_taken_as_a_whole),
