@@ -372,13 +372,13 @@ int pmix_host_add_group(struct pmix_host *host, struct drarun_error *err)
 void pmix_host_drop_group(struct pmix_host *host)
 {
     if (host->started)
-        pmix_deregister_group(host->job->groups[host->job->group_count - 1]);
+        pmix_deregister_group(host, host->job->groups[host->job->group_count - 1]);
 }
 
 void pmix_host_release_group(struct pmix_host *host, const struct rank_group *group)
 {
     if (host->started)
-        pmix_deregister_group(group);
+        pmix_deregister_group(host, group);
     pmix_forget_collectives(host, group);
     pmix_forget_waiting(host, group);
     for (uint32_t i = group->local_first;

@@ -76,7 +76,7 @@ struct pmix_host {
 /* register.c: tells the library about a group of ranks, and that there is none. */
 int pmix_register_group(struct pmix_host *host, const struct rank_group *group,
                         struct drarun_error *err);
-void pmix_deregister_group(const struct rank_group *group);
+void pmix_deregister_group(const struct pmix_host *host, const struct rank_group *group);
 
 /* rank_proc.c: the rank of the job that a process is, -1: none of this job's. */
 int64_t pmix_rank_of(const struct pmix_host *host, const pmix_proc_t *proc);

@@ -2,6 +2,7 @@
 /* What the library is told about the job, and through it every rank (PMIx 4.1 section 16.2.3,
  * "Registering job-level information"; reference: which keys MPI libraries need). */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,6 +12,7 @@
 #include "lib/base/error.h"
 #include "lib/base/unconst.h"
 #include "lib/topo/cpus.h"
+#include "worker/host/session.h"
 #include "worker/pmix/host_private.h"
 #include "worker/pmix/info_list.h"
 
@@ -101,6 +103,42 @@ static void add_stop(const struct pmix_host *host, const struct rank_group *grou
     }
 }
 
+/* Open MPI 4 makes a directory there for each rank, named by its number in the group, and removes
+ * it in the end: so no two groups have the same. malloc'ed; NULL: out of memory. */
+static char *directory_of(const struct pmix_host *host, const struct rank_group *group)
+{
+    char suffix[16] = "", *path = NULL;
+    if (group->index > 0)
+        snprintf(suffix, sizeof suffix, "/s%u", group->index);
+    return asprintf(&path, "%s%s", host->session_dir, suffix) < 0 ? NULL : path;
+}
+
+/* The first group's is the session directory itself. */
+static int make_directory(const struct pmix_host *host, const struct rank_group *group,
+                          struct drarun_error *err)
+{
+    cleanup_free char *path = directory_of(host, group), *made = NULL;
+    if (!path)
+        return error_set(err, ENOMEM, "PMIx server: out of memory");
+    return group->index > 0 ? session_make(path, &made, err) : 0;
+}
+
+static void remove_directory(const struct pmix_host *host, const struct rank_group *group)
+{
+    cleanup_free char *path = group->index > 0 ? directory_of(host, group) : NULL;
+    if (path)
+        session_remove(path); /* what stays goes with the session directory */
+}
+
+static void add_directory(const struct pmix_host *host, const struct rank_group *group,
+                          struct info_list *list)
+{
+    cleanup_free char *path = directory_of(host, group);
+    if (path)
+        info_list_add_text(list, PMIX_NSDIR, path);
+    list->failed |= !path;
+}
+
 static void add_job(const struct pmix_host *host, const struct rank_group *group,
                     struct info_list *list)
 {
@@ -118,7 +156,7 @@ static void add_job(const struct pmix_host *host, const struct rank_group *group
     add_stop(host, group, list);
     add_u32(list, PMIX_SESSION_ID, 1);
     info_list_add_text(list, PMIX_TMPDIR, host->session_dir);
-    info_list_add_text(list, PMIX_NSDIR, host->session_dir);
+    add_directory(host, group, list);
     add_bool(list, PMIX_TDIR_RMCLEAN, true);
     add_topology(host, list);
 }
@@ -238,7 +276,7 @@ static int register_ranks(const struct pmix_host *host, const struct rank_group 
     return 0;
 }
 
-int pmix_register_group(struct pmix_host *host, const struct rank_group *group,
+static int register_all(const struct pmix_host *host, const struct rank_group *group,
                         struct drarun_error *err)
 {
     struct info_list list = info_list_new();
@@ -260,7 +298,20 @@ int pmix_register_group(struct pmix_host *host, const struct rank_group *group,
     return register_ranks(host, group, err);
 }
 
-void pmix_deregister_group(const struct rank_group *group)
+int pmix_register_group(struct pmix_host *host, const struct rank_group *group,
+                        struct drarun_error *err)
+{
+    int rc = make_directory(host, group, err);
+    if (rc < 0)
+        return rc;
+    rc = register_all(host, group, err);
+    if (rc < 0)
+        remove_directory(host, group); /* another group may get its number */
+    return rc;
+}
+
+void pmix_deregister_group(const struct pmix_host *host, const struct rank_group *group)
 {
     PMIx_server_deregister_nspace(group->nspace, NULL, NULL);
+    remove_directory(host, group);
 }

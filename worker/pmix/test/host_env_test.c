@@ -11,9 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <pmix.h>
 #include <pmix_server.h>
 
+#include "lib/base/cleanup.h"
 #include "worker/job/agent_job.h"
 #include "worker/pmix/host.h"
 #include "worker/tree/pmix_version.h"
@@ -109,7 +111,7 @@ static int tear_down(void **state)
 }
 
 /* A group that rank 0 asks for: one rank on worker 0. */
-static Drarun__Wire__Group *make_group(void)
+static Drarun__Wire__Group *make_group(uint32_t index)
 {
     char argv0[] = "app", *argv[] = {argv0};
     Drarun__Wire__App app = DRARUN__WIRE__APP__INIT, *apps[] = {&app};
@@ -118,8 +120,8 @@ static Drarun__Wire__Group *make_group(void)
     app.argv = argv;
     app.n_argv = 1;
     block.count = 1;
-    group.index = 1;
-    group.first = 4;
+    group.index = index;
+    group.first = 3 + index;
     group.apps = apps;
     group.n_apps = 1;
     group.blocks = blocks;
@@ -142,15 +144,19 @@ static void cut_version(char **env)
             env[i][strlen(known) + strspn(env[i] + strlen(known), "0123456789.")] = '\0';
 }
 
-/* It comes and goes before the library is started. */
-static void release_a_group(struct fixture *f)
+static struct rank_group *add_group(struct fixture *f)
 {
     struct drarun_error err = {0};
-    if (agent_job_add_group_take(&f->job, make_group(), &err) < 0 ||
+    if (agent_job_add_group_take(&f->job, make_group(f->job.group_count), &err) < 0 ||
         pmix_host_add_group(f->host, &err) < 0)
         fail_msg("%s", err.text);
-    pmix_host_release_group(f->host, f->job.groups[1]);
-    agent_job_release_group(&f->job, f->job.groups[1]);
+    return f->job.groups[f->job.group_count - 1];
+}
+
+static void release_group(struct fixture *f, struct rank_group *group)
+{
+    pmix_host_release_group(f->host, group);
+    agent_job_release_group(&f->job, group);
 }
 
 static void same_as_the_library(void **state)
@@ -161,7 +167,7 @@ static void same_as_the_library(void **state)
     char **theirs = NULL;
     pmix_proc_t proc;
     pmix_host_rank_env(f->host, RANK, &ours);
-    release_a_group(f);
+    release_group(f, add_group(f)); /* before the library is started */
     assert_false(pmix_host_started(f->host));
     if (pmix_host_start(f->host, &err) < 0)
         fail_msg("%s", err.text);
@@ -184,17 +190,19 @@ static void same_as_the_library(void **state)
     PMIx_Argv_free(theirs);
 }
 
-static pmix_status_t look_up_size(const struct rank_group *group)
+/* The group's directory, "" where the library does not know the group; malloc'ed. */
+static char *look_up_directory(const struct rank_group *group)
 {
     pmix_proc_t all;
     pmix_info_t here_only;
     pmix_value_t *value = NULL;
     PMIX_LOAD_PROCID(&all, group->nspace, PMIX_RANK_WILDCARD);
     PMIX_INFO_LOAD(&here_only, PMIX_OPTIONAL, NULL, PMIX_BOOL);
-    pmix_status_t status = PMIx_Get(&all, PMIX_JOB_SIZE, &here_only, 1, &value);
-    if (status == PMIX_SUCCESS)
-        PMIX_VALUE_RELEASE(value);
-    return status;
+    if (PMIx_Get(&all, PMIX_NSDIR, &here_only, 1, &value) != PMIX_SUCCESS)
+        return strdup("");
+    char *directory = strdup(value->data.string);
+    PMIX_VALUE_RELEASE(value);
+    return directory;
 }
 
 /* The library is running, and was started after the second group had ended. */
@@ -202,8 +210,28 @@ static void the_library_knows_no_released_group(void **state)
 {
     struct fixture *f = *state;
     assert_true(pmix_host_started(f->host));
-    assert_int_equal(look_up_size(f->job.groups[0]), PMIX_SUCCESS);
-    assert_int_not_equal(look_up_size(f->job.groups[1]), PMIX_SUCCESS);
+    cleanup_free char *first = look_up_directory(f->job.groups[0]);
+    cleanup_free char *second = look_up_directory(f->job.groups[1]);
+    assert_string_equal(first, f->session);
+    assert_string_equal(second, "");
+}
+
+static void each_group_has_its_directory(void **state)
+{
+    struct fixture *f = *state;
+    struct rank_group *one = add_group(f), *other = add_group(f);
+    cleanup_free char *of_one = look_up_directory(one), *of_other = look_up_directory(other);
+    cleanup_free char *rank_0 = NULL;
+    assert_true(asprintf(&rank_0, "%s/0", of_one) > 0);
+    assert_string_not_equal(of_one, f->session);
+    assert_string_not_equal(of_one, of_other);
+    assert_int_equal(mkdir(rank_0, 0700), 0);
+    assert_int_equal(access(of_other, W_OK), 0);
+    release_group(f, one);
+    assert_int_equal(access(of_one, F_OK), -1);
+    assert_int_equal(access(of_other, F_OK), 0);
+    pmix_host_drop_group(f->host);
+    assert_int_equal(access(of_other, F_OK), -1);
 }
 
 static void version_is_the_library_s(void **state)
@@ -217,6 +245,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_as_the_library),
         cmocka_unit_test(the_library_knows_no_released_group),
+        cmocka_unit_test(each_group_has_its_directory),
         cmocka_unit_test(version_is_the_library_s),
     };
     int failed = cmocka_run_group_tests(tests, set_up, tear_down);
