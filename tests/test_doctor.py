@@ -357,7 +357,7 @@ def test_colours_are_for_terminals(tmp_path, monkeypatch):
     def shown(*words, **environment):
         for name, value in {"TERM": "xterm", "NO_COLOR": "", **environment}.items():
             monkeypatch.setenv(name, value)
-        return on_terminal(DRARUN, *words, seconds=patience())[0].decode().replace("\r\n", "\n")
+        return on_terminal(DRARUN, *words)[0].decode().replace("\r\n", "\n")
     (tmp_path / "root").mkdir()
     words = "doctor", "--node", "--root", tmp_path / "root"
     painted = shown(*words)

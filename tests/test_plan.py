@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
-from support.build import SOURCE, patience
+from support.build import SOURCE
 from test_input import on_terminal
 
 RDMA = 'device.attributes["dra.net"].rdma == true'
@@ -989,7 +989,7 @@ def test_sentences_fit_a_terminal(drarun, machine, spec, monkeypatch):
     words = "plan", spec(2, 2, 2), *machine("a4-highgpu-8g", 2)
 
     def both(*words):
-        shown = on_terminal(drarun.program, *words, seconds=patience())[0].decode().replace("\r\n", "\n")
+        shown = on_terminal(drarun.program, *words)[0].decode().replace("\r\n", "\n")
         return shown, drarun(*words).ok().out
     shown, plain = both(*words)
     long = [line for line in shown.splitlines() if len(line) > 80]
