@@ -31,3 +31,10 @@ enum follow_end follow_end_judge(const struct follow_end_facts *facts)
         return FOLLOW_END_LOST;
     return FOLLOW_END_AWAITED;
 }
+
+int64_t follow_end_next_ms(int64_t silent_ms)
+{
+    if (silent_ms < FOLLOW_END_GONE_MS)
+        return FOLLOW_END_GONE_MS - silent_ms;
+    return silent_ms < FOLLOW_END_SILENT_MS ? FOLLOW_END_SILENT_MS - silent_ms : 0;
+}

@@ -32,5 +32,7 @@ struct follow_end_facts {
 };
 
 enum follow_end follow_end_judge(const struct follow_end_facts *facts);
+/* In how many ms more silence alone may be judged otherwise; 0: never. */
+int64_t follow_end_next_ms(int64_t silent_ms);
 
 #endif

@@ -47,13 +47,14 @@ struct follow {
     struct follow_output output;
     struct follow_awaited awaited;
     int64_t since_ms;
-    bool suspended;              /* the launcher's Job, at the last look */
-    int64_t resumed_ms;          /* since when it is no longer; 0: it was not */
-    int64_t running_ms;          /* options.running: since when the ranks run; 0: they do not */
-    int signo;                   /* our own */
-    bool cancel;                 /* the job is to be cancelled by the next turn */
-    enum follow_end end;         /* of the output, when it was over */
-    int64_t progress_ms;         /* when to tell what is awaited; 0: never */
+    bool suspended;      /* the launcher's Job, at the last look */
+    int64_t resumed_ms;  /* since when it is no longer; 0: it was not */
+    int64_t running_ms;  /* options.running: since when they run and the end of the following
+                          * waits for messages alone; 0: it waits for more */
+    int signo;           /* our own */
+    bool cancel;         /* the job is to be cancelled by the next turn */
+    enum follow_end end; /* of the output, when it was over */
+    int64_t progress_ms; /* when to tell what is awaited; 0: never */
     struct drarun_error trouble; /* why no launcher leads it, or its output cannot be written */
     bool unwritten;              /* that it is */
 };
@@ -383,10 +384,20 @@ static bool is_as_it_is(const struct follow *f, int64_t now)
     return !f->state.ended_ms && (f->log.closed || no_log || lost || silent);
 }
 
-/* The ranks run, which is all that is awaited. A job that is being cancelled is followed on. */
+/* A job that is being cancelled, or is suspended again, is followed on. */
+static void look_whether_it_runs(struct follow *f, int64_t now)
+{
+    bool runs = f->options.running && !f->signo && follow_state_is_running(&f->state);
+    if (!runs)
+        f->running_ms = 0;
+    else if (!f->running_ms)
+        f->running_ms = now;
+}
+
+/* The ranks run, which is all that is awaited. */
 static bool is_up(const struct follow *f, int64_t now)
 {
-    if (!f->running_ms || f->signo || !follow_state_is_running(&f->state))
+    if (!f->running_ms)
         return false;
     enum follow_end messages = judge_messages(f, now);
     if (messages == FOLLOW_END_LOST && !f->log.refused) /* that was said */
@@ -427,8 +438,7 @@ static void do_due(struct follow *f, int64_t *ret_until)
 {
     int64_t now = clock_ms();
     follow_state_choose(&f->state);
-    if (f->options.running && !f->running_ms && follow_state_is_running(&f->state))
-        f->running_ms = now;
+    look_whether_it_runs(f, now);
     int64_t log_ms = follow_log_do_due(&f->log, now);
     if (f->progress_ms && now >= f->progress_ms)
         tell_progress(f, now);
@@ -443,11 +453,9 @@ static void do_due(struct follow *f, int64_t *ret_until)
         sooner(ret_until, log_ms);
     if (f->progress_ms)
         sooner(ret_until, f->progress_ms);
-    if (f->state.ended_ms || f->options.once || f->running_ms)
-        sooner(ret_until, last_sign_ms(f) + FOLLOW_END_SILENT_MS);
-    if ((f->state.ended_ms || f->state.failed.code || f->running_ms) &&
-        now < last_sign_ms(f) + FOLLOW_END_GONE_MS)
-        sooner(ret_until, last_sign_ms(f) + FOLLOW_END_GONE_MS);
+    int64_t end_ms = follow_end_next_ms(now - last_sign_ms(f));
+    if (end_ms && (f->state.ended_ms || f->state.failed.code || f->options.once || f->running_ms))
+        sooner(ret_until, now + end_ms);
     if (f->options.timeout_ms)
         sooner(ret_until, f->since_ms + f->options.timeout_ms);
 }

@@ -63,8 +63,20 @@ static void test_judge(void **state)
             fail_msg("%s", rows[i].what);
 }
 
+/* Never at once: whoever sleeps until then would not sleep. */
+static void test_next(void **state)
+{
+    (void)state;
+    assert_int_equal(follow_end_next_ms(0), GONE);
+    assert_int_equal(follow_end_next_ms(GONE - 1), 1);
+    assert_int_equal(follow_end_next_ms(GONE), LATE - GONE);
+    assert_int_equal(follow_end_next_ms(LATE - 1), 1);
+    assert_int_equal(follow_end_next_ms(LATE), 0);
+    assert_int_equal(follow_end_next_ms(LATE + 1), 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_judge)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_judge), cmocka_unit_test(test_next)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
