@@ -133,9 +133,15 @@ def test_log_of_a_leader_that_was_killed_before_its_record(following):
     assert (result.rc, result.out) == (0, "of the leader\nand on\n"), result
 
 
-@pytest.mark.parametrize("lines,served,shown,missing", [
-    ({"lines": 2}, True, True, False), ({"lines": 2}, False, False, True), ({}, False, False, False)], ids=["late", "never", "older launcher"])
-def test_messages_from_before_an_allocation_is_up(drarun, tmp_path, lines, served, shown, missing):
+READING = "drarun: the workers are up; reading the log of job-a\n"
+
+
+@pytest.mark.parametrize("lines, log, says", [
+    ({"lines": 2}, "late", ["NIC_UNTRIED: worker 0 (job-w-0)\n"]),
+    ({"lines": 2}, "never", [READING, "messages of the launcher are missing: the log of job-a was not read: "]),
+    ({"lines": 2}, "refused", ["the registry says no"]),
+    ({}, "never", [])], ids=["late", "never", "refused", "older launcher"])
+def test_messages_from_before_an_allocation_is_up(drarun, tmp_path, lines, log, says):
     """Its document comes another way than its log, and may be ahead of it; it tells how many lines that has by then."""
     fabric = {"opened": {"nics": 0, "good": 0, "failed": 0, "unknown": 0, "matrix": [""]}}
     warning = json.dumps({"level": "note", "text": "NIC_UNTRIED: worker 0 (job-w-0)"}).encode() + b"\n"
@@ -148,14 +154,40 @@ def test_messages_from_before_an_allocation_is_up(drarun, tmp_path, lines, serve
             until(registry, lambda: "status.json" in registry.objects[MAP]["data"])
             time.sleep(0.5)
             yield warning
-        following.pod("job-a", "running", late if served else None)
+        registry.refused = {"log"} if log == "refused" else set()
+        following.pod("job-a", "running", None if log == "never" else late)
         following.tell("job-a", fabric=fabric, **lines)
         until(registry, lambda: annotation(registry, "drarun.dev/alloc") == "ended")
         registry.remove(path_of("pods", "job-w-0"))
         result = following.ended()
     assert json.loads(result.out) == fabric, result
-    assert ("drarun: NIC_UNTRIED: worker 0 (job-w-0)\n" in result.err) == shown, result
-    assert ("messages of the launcher are missing: the log of job-a was not read: " in result.err) == missing, result
+    for text in ("NIC_UNTRIED", "messages of the launcher are missing", "the registry says no"):
+        assert result.err.count(text) == any(text in each for each in says), result
+    assert all(each in result.err for each in says), result
+
+
+def test_interrupted_while_messages_are_awaited(drarun, tmp_path):
+    """The job is followed to its end."""
+    over = threading.Event()
+
+    def log():
+        yield b'{"event":"log","job":"job","lines":0}\n'
+        over.wait(patience())
+        yield record("job-a", status=130, lines=1)
+    with Registry().serving() as registry:
+        following = Following(drarun, registry, tmp_path, words=["alloc", job_file(tmp_path), "--", "echo", "up"])
+        following.pod("job-a", "running", log)
+        following.tell("job-a", lines=2)
+        assert next(line for line in following.job.process.stderr if "reading" in line) == READING
+        following.job.signal(signal.SIGINT)
+        until(registry, lambda: is_cancelled(registry))
+        following.tell("job-a", lines=3)
+        time.sleep(0.5)
+        assert following.job.process.poll() is None
+        over.set()
+        following.tell("job-a", exit=130)
+        result = following.ended()
+    assert (result.rc, result.out) == (130, "") and "are kept" not in result.err, result
 
 
 def test_leaders_pod_is_gone_with_its_log(following):

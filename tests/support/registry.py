@@ -40,10 +40,12 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def none(self):
         self.refuse(404, "NotFound", "not there")
 
-    def is_refused(self):
-        if self.command in self.server.refused:
+    def is_refused(self, what=None):
+        """what: the method by itself."""
+        refused = (what or self.command) in self.server.refused
+        if refused:
             self.refuse(403, "Forbidden", "the registry says no")
-        return self.command in self.server.refused
+        return refused
 
     def found(self, it):
         if it is None:
@@ -75,6 +77,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.answer(200, {"major": "1", "minor": "36"})
         elif path.endswith("/log"):
             log = self.server.logs.get(path.split("/")[-2])
+            if self.is_refused("log"):
+                return
             self.none() if log is None else self.stream(_stamped(log()))
         elif "watch" in query:
             self.stream(self.server.changes(path, query))
@@ -143,7 +147,7 @@ def _merge(into, patch):
 
 
 class Registry(http.server.ThreadingHTTPServer):
-    """.objects by path; .logs[pod]: a function that yields the pieces of its log, of whole lines, while the pod is there. .refused: methods, of "PATCH" and "PUT".
+    """.objects by path; .logs[pod]: a function that yields the pieces of its log, of whole lines, while the pod is there. .refused: of "PATCH", "PUT" and "log".
     .admit(path, object): changes an object before it is made, as a webhook.
     .reads[path]: how often an object was asked for.
     .groups: of the discovery's answer, beside what every API server has.

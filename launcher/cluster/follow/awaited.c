@@ -2,11 +2,18 @@
 #include "launcher/cluster/follow/awaited.h"
 
 #include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
 #include "lib/base/log.h"
 
 void follow_awaited_done(struct follow_awaited *awaited)
 {
     waiting_told_done(&awaited->told);
+}
+
+static bool is_long_reading(const struct follow_awaited *awaited)
+{
+    int64_t running_ms = *awaited->running_ms;
+    return running_ms && clock_ms() - running_ms >= FOLLOW_WAITED_MS;
 }
 
 void follow_awaited_words(const struct follow_awaited *awaited, struct buf *text)
@@ -15,6 +22,9 @@ void follow_awaited_words(const struct follow_awaited *awaited, struct buf *text
     const char *words = json_string_value(json_object_get(waiting, "text"));
     if (!awaited->state->ended_ms)
         follow_launcher_words(awaited->launcher, text);
+    if (!awaited->state->ended_ms && text->len == 0 && is_long_reading(awaited))
+        buf_printf(text, "the workers are up; reading the log of %s",
+                   follow_state_leader(awaited->state));
     if (awaited->state->ended_ms || follow_state_is_running(awaited->state) || text->len > 0)
         return;
     CLEANUP(waiting_launcher_done) struct waiting_launcher launcher;
@@ -50,22 +60,41 @@ static const char *reason_of(const struct follow_awaited *awaited)
     return json_string_value(json_object_get(json_array_get(reasons, 0), "text"));
 }
 
-int64_t follow_awaited_say(struct follow_awaited *awaited, int64_t since_ms, int64_t now)
+static void say(const struct follow_awaited *awaited)
 {
     struct buf text = BUF_INIT;
+    follow_awaited_words(awaited, &text);
+    if (text.data)
+        log_note("%s", text.data);
+    buf_done(&text);
+}
+
+/* Once, however often what was said before has changed. */
+static int64_t say_reading(struct follow_awaited *awaited)
+{
+    if (awaited->told_reading || awaited->launcher->silent)
+        return 0;
+    if (!is_long_reading(awaited))
+        return *awaited->running_ms + FOLLOW_WAITED_MS;
+    awaited->told_reading = true;
+    say(awaited);
+    return 0;
+}
+
+int64_t follow_awaited_say(struct follow_awaited *awaited, int64_t since_ms, int64_t now)
+{
     struct waiting_launcher launcher;
     int64_t next_ms = 0;
     if (now - since_ms < FOLLOW_WAITED_MS)
         return since_ms + FOLLOW_WAITED_MS;
+    if (*awaited->running_ms)
+        return say_reading(awaited);
     follow_pod_waits(&awaited->state->pod, &launcher);
     bool fails = launcher.fails;
     waiting_launcher_done(&launcher);
     if (fails || awaited->launcher->silent ||
         !waiting_tell(&awaited->told, reason_of(awaited), now, &next_ms))
         return next_ms;
-    follow_awaited_words(awaited, &text);
-    if (text.data)
-        log_note("%s", text.data);
-    buf_done(&text);
+    say(awaited);
     return 0;
 }

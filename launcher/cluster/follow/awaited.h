@@ -10,12 +10,14 @@
 struct follow_awaited {
     const struct follow_state *state; /* borrowed, as is launcher */
     const struct follow_launcher *launcher;
-    struct waiting_told told; /* by follow_awaited_say */
+    const int64_t *running_ms; /* borrowed: since when its messages alone are awaited; 0: more is */
+    struct waiting_told told;  /* by follow_awaited_say */
+    bool told_reading;         /* by it, too */
 };
 
 void follow_awaited_done(struct follow_awaited *awaited);
 
-/* Nothing while the ranks run. */
+/* Nothing while the ranks run, unless the launcher's messages until then are long in coming. */
 void follow_awaited_words(const struct follow_awaited *awaited, struct buf *text);
 /* Logs what is awaited since since_ms, once for each cause: for where no status line shows it. What
  * keeps the launcher from starting is said by itself. Returns when to say it again; 0: when

@@ -637,6 +637,7 @@ int follow_new(struct cluster *cluster, const struct follow_options *options, fo
     f->awaited = (struct follow_awaited){
         .state = &f->state,
         .launcher = &f->launcher,
+        .running_ms = &f->running_ms,
     };
     f->since_ms = options->since_ms ? options->since_ms : clock_ms();
     int rc = set_up(f, options, &first);
