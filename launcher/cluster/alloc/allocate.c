@@ -330,12 +330,11 @@ static int use(struct allocation *a, struct drarun_error *err)
     int rc = make_folder(a, err);
     if (rc < 0)
         return rc;
-    if (!a->options->argv[0])
-        log_note(
-            "%u worker%s of %s %s kept until this shell ends%s; drarun -n N PROGRAM runs there",
-            a->spec->workers, a->spec->workers == 1 ? "" : "s", a->spec->name,
-            a->spec->workers == 1 ? "is" : "are",
-            allocate_folder_is_far(a->folder) ? ", reached through the API server" : "");
+    const char *program = a->options->argv[0];
+    log_note("%u worker%s of %s %s kept until %s ends%s; drarun -n N PROGRAM runs there",
+             a->spec->workers, a->spec->workers == 1 ? "" : "s", a->spec->name,
+             a->spec->workers == 1 ? "is" : "are", program ? program : "this shell",
+             allocate_folder_is_far(a->folder) ? ", reached through the API server" : "");
     return run_shell(a, err);
 }
 
