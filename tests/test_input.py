@@ -144,7 +144,8 @@ def test_a_background_job_ends_with_its_terminal(drarun, tmp_path):
 
 def test_stop_and_continue(drarun, tmp_path):
     os.mkfifo(tmp_path / "go")
-    job = drarun.start("sh", "-c", f"echo start; cat {tmp_path}/go; echo end")
+    gate = os.open(tmp_path / "go", os.O_RDWR | os.O_NONBLOCK)  # so that nobody waits for the other end
+    job = drarun.start("sh", "-c", f"echo start; head -n 1 {tmp_path}/go; echo end")
     assert job.process.stdout.readline() == "start\n"
     job.signal(20)  # SIGTSTP
     deadline = time.monotonic() + patience()
@@ -155,10 +156,11 @@ def test_stop_and_continue(drarun, tmp_path):
     while not states or not states <= {"T", "D"}:  # D: in vfork, of a stopped child
         assert time.monotonic() < deadline, states
         time.sleep(0.01)
-        states = {state(pid) for pid, line in job.processes().items() if line.startswith(("sh", "cat"))}
+        states = {state(pid) for pid, line in job.processes().items() if line.startswith(("sh", "head"))}
     job.signal(18)  # SIGCONT
-    (tmp_path / "go").write_text("")
-    assert job.finish(timeout=10).ok().out == "end\n"
+    os.write(gate, b"go\n")
+    assert job.finish(timeout=10).ok().out == "go\nend\n"
+    os.close(gate)
 
 
 def state(pid):
