@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The fixtures that other tests rely on: each must notice what it is there to notice."""
 import ast
+import errno
 import json
 import os
 import re
 import runpy
+import socket
 import subprocess
 import sys
 
 import pytest
 
-from support import build, leftovers, run, sanitizer
+from support import build, leftovers, ports, run, sanitizer
 from support.build import BUILD, SOURCE, patience
 from support.run import Runner
 
@@ -369,6 +371,21 @@ def test_what_a_shell_has_set_decides_nothing(tmp_path):
     run = subprocess.run([sys.executable, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_plain.py"], cwd=tmp_path, env=env, umask=0o077,
                          capture_output=True, text=True)
     assert run.returncode == 0, run.stdout + run.stderr
+
+
+@pytest.mark.parametrize("first, end", [(32768, 32768), (20001, 20001), (1024, 20000), (60000, 32768)])
+def test_ports_below_the_kernels_own(first, end):
+    """Another network's may begin lower than this one's."""
+    assert ports._below(first) == end
+
+
+def test_ports_of_a_network_that_has_none_free():
+    class Taken(socket.socket):
+        def bind(self, _):
+            raise OSError(errno.EADDRINUSE, "taken")
+    with pytest.raises(OSError, match="taken"):
+        ports.free_ports(1, Taken)
+    assert len({*ports.free_ports(3)}) == 3
 
 
 # ---- SECURITY.md
