@@ -29,15 +29,20 @@ def heed_interrupts():
             signal.signal(signo, handler)
 
 
-# By these git works on the repository whose hook runs the tests, wherever it is called.
-GIT_PLACES = {"GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX"}
+# By these git works on the repository whose hook runs the tests, wherever it is called, or as the user has set it up for one command:
+# `git rev-parse --local-env-vars`, which is not asked, for a machine without git has tests to run.
+GIT_LOCAL = {f"GIT_{each}" for each in """
+    ALTERNATE_OBJECT_DIRECTORIES COMMON_DIR CONFIG CONFIG_COUNT CONFIG_PARAMETERS DIR GRAFT_FILE IMPLICIT_WORK_TREE INDEX_FILE
+    INTERNAL_SUPER_PREFIX NO_REPLACE_OBJECTS OBJECT_DIRECTORY PREFIX REPLACE_REF_BASE SHALLOW_FILE WORK_TREE""".split()}
+DROPPED = {"LANG", "LANGUAGE", *GIT_LOCAL}
+DROPPED_FAMILIES = ("LC_", "GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_")
 
 
 def have_plain_environment():
     """In another language, others' programs (readelf, ldd) say the same in other words, and with another umask what tests install or
     unpack is not for everybody."""
     for name in [*os.environ]:
-        if name in {"LANG", "LANGUAGE", *GIT_PLACES} or name.startswith("LC_"):
+        if name in DROPPED or name.startswith(DROPPED_FAMILIES):
             del os.environ[name]
     os.environ["LC_ALL"] = "C.UTF-8"
     os.umask(0o022)

@@ -358,7 +358,7 @@ def test_cases_that_assert_times(tmp_path, words, machine, passed, skipped):
 PLAIN = """
 import os
 def test_environment():
-    assert not {"GIT_DIR", "LANG", "LANGUAGE", "LC_MESSAGES"} & {*os.environ} and os.environ["LC_ALL"] == "C.UTF-8"
+    assert not {each for each in os.environ if each.startswith(("GIT_", "LANG", "LC_M"))} and os.environ["LC_ALL"] == "C.UTF-8"
     assert os.umask(0o022) == 0o022
 """
 
@@ -366,8 +366,11 @@ def test_environment():
 def test_what_a_shell_has_set_decides_nothing(tmp_path):
     (tmp_path / "conftest.py").symlink_to(SOURCE / "tests/conftest.py")
     (tmp_path / "test_plain.py").write_text(PLAIN)
-    env = {**os.environ, "PYTHONPATH": str(SOURCE / "tests"), "GIT_DIR": str(tmp_path), "LANG": "de_DE.UTF-8",
-           "LANGUAGE": "de", "LC_MESSAGES": "de_DE.UTF-8"}
+    local = subprocess.run(["git", "rev-parse", "--local-env-vars"], capture_output=True, text=True, check=True).stdout.split()
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    env = {**kept, **dict.fromkeys(local, str(tmp_path)),
+           "GIT_CONFIG_KEY_0": "core.hooksPath", "GIT_CONFIG_VALUE_0": str(tmp_path), "PYTHONPATH": str(SOURCE / "tests"),
+           "LANG": "de_DE.UTF-8", "LANGUAGE": "de", "LC_MESSAGES": "de_DE.UTF-8"}
     run = subprocess.run([sys.executable, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_plain.py"], cwd=tmp_path, env=env, umask=0o077,
                          capture_output=True, text=True)
     assert run.returncode == 0, run.stdout + run.stderr
