@@ -41,7 +41,8 @@ def ok(*command, **more):
 
 def commit(tree):
     ok("git", "add", "-A", cwd=tree)
-    ok("git", "-c", "user.name=test", "-c", "user.email=test@example.org", "-c", "commit.gpgsign=false", "commit", "-q", "-m", "tests: a tree", cwd=tree)
+    ok("git", "-c", "user.name=test", "-c", "user.email=test@example.org", "-c", "commit.gpgsign=false", "-c", "core.hooksPath=/dev/null",
+       "commit", "-q", "-m", "tests: a tree", cwd=tree)
 
 
 @pytest.fixture(scope="module")
