@@ -103,29 +103,27 @@ static void add_stop(const struct pmix_host *host, const struct rank_group *grou
     }
 }
 
-/* Open MPI 4 makes a directory there for each rank, named by its number in the group, and removes
- * it in the end: so no two groups have the same. malloc'ed; NULL: out of memory. */
+/* Open MPI 4 makes a directory there for each rank, named by its number in the group, and in the
+ * end removes this one with all that is in it: so no two groups have the same, and none the
+ * session's. malloc'ed; NULL: out of memory. */
 static char *directory_of(const struct pmix_host *host, const struct rank_group *group)
 {
-    char suffix[16] = "", *path = NULL;
-    if (group->index > 0)
-        snprintf(suffix, sizeof suffix, "/s%u", group->index);
-    return asprintf(&path, "%s%s", host->session_dir, suffix) < 0 ? NULL : path;
+    char *path = NULL;
+    return asprintf(&path, "%s/s%u", host->session_dir, group->index) < 0 ? NULL : path;
 }
 
-/* The first group's is the session directory itself. */
 static int make_directory(const struct pmix_host *host, const struct rank_group *group,
                           struct drarun_error *err)
 {
     cleanup_free char *path = directory_of(host, group), *made = NULL;
     if (!path)
         return error_set(err, ENOMEM, "PMIx server: out of memory");
-    return group->index > 0 ? session_make(path, &made, err) : 0;
+    return session_make(path, &made, err);
 }
 
 static void remove_directory(const struct pmix_host *host, const struct rank_group *group)
 {
-    cleanup_free char *path = group->index > 0 ? directory_of(host, group) : NULL;
+    cleanup_free char *path = directory_of(host, group);
     if (path)
         session_remove(path); /* what stays goes with the session directory */
 }
