@@ -71,6 +71,7 @@ static int source_get(const struct source *source, size_t index, json_t **ret_ma
 #define AGAIN_MIN_MS 50 /* between two looks at an object that is going; doubles */
 #define AGAIN_MAX_MS 1000
 #define UNDER_WAY_MAX (2 * KUBE_CALLS_MAX)
+#define BESIDE_MAX (KUBE_CALLS_MAX / 2) /* the same, where others' calls must not wait for them */
 #define WARNED_MAX 20 /* texts of a server, or of its webhooks, that may name the object */
 
 /* On the owner, by which a run knows its own again when the answer to its creation was lost. */
@@ -84,6 +85,9 @@ struct batch {
     const char *owner_uid;
     const char *namespace;
     const struct source *source;
+    struct item *items; /* count of them, of which those before next were begun */
+    size_t count, next;
+    size_t most; /* under way at once; 0: UNDER_WAY_MAX */
     bool keep_uid;
     const char *mark;    /* with keep_uid: MADE_BY of what this run makes */
     const char *dra_job; /* likewise: uid of its DraJob, or NULL */
@@ -427,31 +431,52 @@ static bool may_create(struct batch *batch)
     return false;
 }
 
-/* Side by side, in order; waits until all are answered. */
-static int create_all(struct batch *batch, const struct source *source)
+static void batch_begin(struct batch *batch, const struct source *source)
 {
-    size_t count = source_count(source);
-    struct item *items = calloc(count + 1, sizeof *items);
-    if (!items)
-        return error_set(batch->err, ENOMEM, "out of memory");
+    static const struct drarun_error no_memory = {.code = ENOMEM, .text = "out of memory"};
+    batch->count = source_count(source);
+    batch->items = calloc(batch->count + 1, sizeof *batch->items);
     batch->source = source;
     batch->refused = NULL;
+    batch->next = 0;
     batch->end_ms = clock_ms() + batch->going_ms;
-    for (size_t i = 0; i < count && batch->rc == 0 && may_create(batch); i++) {
+    if (!batch->items)
+        note_failure(batch, &no_memory);
+}
+
+/* Begins those that may be under way, in order. True: all that were begun are answered, and no
+ * others will be. */
+static bool batch_go_on(struct batch *batch)
+{
+    size_t most = batch->most ? batch->most : UNDER_WAY_MAX;
+    while (batch->rc == 0 && batch->next < batch->count && batch->left < most &&
+           may_create(batch)) {
         struct drarun_error local = {0};
-        items[i] = (struct item){.batch = batch, .index = i, .pause_ms = AGAIN_MIN_MS};
-        if (start(&items[i], &local) < 0)
+        struct item *item = &batch->items[batch->next];
+        *item = (struct item){.batch = batch, .index = batch->next++, .pause_ms = AGAIN_MIN_MS};
+        if (start(item, &local) < 0)
             note_failure(batch, &local);
         else
             batch->left++;
-        while (batch->left >= UNDER_WAY_MAX)
-            cluster_turn(batch->cluster, KUBE_CALL_MS);
     }
-    while (batch->left > 0)
-        cluster_turn(batch->cluster, KUBE_CALL_MS);
-    items_free(items, count);
+    return batch->left == 0;
+}
+
+static int batch_end(struct batch *batch)
+{
+    if (batch->items)
+        items_free(TAKE_PTR(batch->items), batch->count);
     batch->source = NULL;
     return batch->rc;
+}
+
+/* Side by side, in order; waits until all are answered. */
+static int create_all(struct batch *batch, const struct source *source)
+{
+    batch_begin(batch, source);
+    while (!batch_go_on(batch))
+        cluster_turn(batch->cluster, KUBE_CALL_MS);
+    return batch_end(batch);
 }
 
 static bool is_kind(const json_t *manifest, const char *const *kinds)
@@ -485,18 +510,41 @@ static json_t *choose(const json_t *list, const char *const *kinds, bool wanted)
 }
 
 /* What containers are started with must be the job's own by then, and not what an earlier job of
- * that name has left to be deleted. The policy is there by then. list:
- * of render_shared, or some of it. */
+ * that name has left to be deleted. The policy is there by then. */
+struct order {
+    struct source first, then;
+};
+
+/* list: of render_shared, or some of it. */
+static void order_init(struct order *order, const json_t *list, const struct job_spec *spec,
+                       const struct render_options *options)
+{
+    CLEANUP(json_decrefp) json_t *others = choose(list, policies, false);
+    order->first =
+        (struct source){.list = choose(others, starting, false), .spec = spec, .options = options};
+    order->then = (struct source){
+        .list = choose(others, starting, true), .spec = spec, .options = options, .pods = true};
+}
+
+static void order_done(struct order *order)
+{
+    json_decref(order->first.list);
+    json_decref(order->then.list);
+}
+
 static int create_in_order(struct batch *batch, const json_t *list, const struct job_spec *spec,
                            const struct render_options *options)
 {
-    CLEANUP(json_decrefp) json_t *others = choose(list, policies, false);
-    CLEANUP(json_decrefp) json_t *first = choose(others, starting, false);
-    CLEANUP(json_decrefp) json_t *then = choose(others, starting, true);
-    const struct source claims = {.list = first, .spec = spec, .options = options};
-    const struct source pods = {.list = then, .spec = spec, .options = options, .pods = true};
-    int rc = create_all(batch, &claims);
-    return rc < 0 ? rc : create_all(batch, &pods);
+    CLEANUP(order_done) struct order order;
+    order_init(&order, list, spec, options);
+    int rc = create_all(batch, &order.first);
+    return rc < 0 ? rc : create_all(batch, &order.then);
+}
+
+size_t create_count_of_workers(const struct job_spec *spec)
+{
+    const struct source claims = {.spec = spec}, pods = {.spec = spec, .pods = true};
+    return source_count(&claims) + source_count(&pods);
 }
 
 /* ---- a job ---- */
@@ -582,46 +630,128 @@ static void tell_unknown_gang(const struct cluster *cluster, const struct job_sp
                   kube_pod_groups.group, cluster->pod_groups_unknown);
 }
 
-int create_job(struct cluster *cluster, const struct job_spec *spec,
-               const struct render_options *options, int64_t going_ms, char **ret_uid,
-               struct drarun_error *err)
+struct creation {
+    const struct job_spec *spec;
+    struct render_options options; /* with the owner */
+    char *uid;                     /* the owner's */
+    struct strlist warned;
+    struct batch batch;
+    struct order order;
+    bool starts; /* what starts containers is being made */
+    struct drarun_error err;
+};
+
+static void creation_free(struct creation *creation)
 {
-    const char *namespace = object_namespace(spec, options);
-    struct render_options owned = *options;
-    CLEANUP(strlist_done) struct strlist warned = STRLIST_INIT;
+    batch_end(&creation->batch);
+    order_done(&creation->order);
+    strlist_done(&creation->warned);
+    free(creation->uid);
+    free(creation);
+}
+DEFINE_CLEANUP(struct creation, creation_free)
+
+/* The owner is there. */
+static int begin_rest(struct creation *c)
+{
     CLEANUP(json_decrefp) json_t *list = NULL;
-    cleanup_free char *uid = NULL;
+    int rc = create_policy(&c->batch, c->spec, &c->options);
+    if (rc == 0)
+        rc = render_shared(c->spec, &c->options, &list, &c->err);
+    if (rc < 0)
+        return rc;
+    json_array_remove(list, 0);
+    order_init(&c->order, list, c->spec, &c->options);
+    batch_begin(&c->batch, &c->order.first);
+    return 0;
+}
+
+int create_begin(struct cluster *cluster, const struct job_spec *spec,
+                 const struct render_options *options, int64_t going_ms,
+                 struct creation **ret_creation, struct drarun_error *err)
+{
+    CLEANUP(creation_freep) struct creation *c = calloc(1, sizeof *c);
+    CLEANUP(json_decrefp) json_t *list = NULL;
+    if (!c)
+        return error_set(err, ENOMEM, "out of memory");
+    c->spec = spec;
+    c->options = *options;
     tell_unknown_gang(cluster, spec, options);
     int rc = render_shared(spec, options, &list, err);
     if (rc == 0 && spec->claims == SPEC_CLAIMS_TEMPLATE)
         rc = dry_run_indexed(cluster, spec, options, err);
     if (rc == 0)
-        rc = create_owner(cluster, spec, options, going_ms, list, &warned, &uid, &owned.suspended,
-                          err);
+        rc = create_owner(cluster, spec, options, going_ms, list, &c->warned, &c->uid,
+                          &c->options.suspended, err);
     if (rc < 0)
         return rc;
-    owned.owner_uid = uid;
-    json_decref(TAKE_PTR(list));
-    struct batch batch = {.cluster = cluster,
-                          .job = spec->name,
-                          .owner_uid = uid,
-                          .namespace = namespace,
-                          .going_ms = going_ms,
-                          .warned = &warned,
-                          .err = err};
-    rc = create_policy(&batch, spec, &owned);
-    if (rc == 0)
-        rc = render_shared(spec, &owned, &list, err);
-    if (rc == 0 && json_array_remove(list, 0) == 0)
-        rc = create_in_order(&batch, list, spec, &owned);
-    if (rc < 0 && rc != -ECANCELED) {
-        struct drarun_error left = {0};
-        if (delete_job(cluster, spec->name, namespace, options->here, uid, &left) < 0)
-            log_error("%s; the objects of the job created so far remain", left.text);
+    c->options.owner_uid = c->uid;
+    c->batch = (struct batch){.cluster = cluster,
+                              .job = spec->name,
+                              .owner_uid = c->uid,
+                              .namespace = object_namespace(spec, options),
+                              .going_ms = going_ms,
+                              .warned = &c->warned,
+                              .err = &c->err};
+    rc = begin_rest(c);
+    if (rc < 0)
+        c->batch.rc = rc;
+    *ret_creation = TAKE_PTR(c);
+    return 0;
+}
+
+static bool creation_go_on(struct creation *c)
+{
+    if (!batch_go_on(&c->batch))
+        return false;
+    if (c->starts || c->batch.rc < 0)
+        return true;
+    batch_end(&c->batch);
+    c->starts = true;
+    batch_begin(&c->batch, &c->order.then);
+    return batch_go_on(&c->batch);
+}
+
+bool create_go_on(struct creation *creation)
+{
+    creation->batch.most = BESIDE_MAX;
+    return creation_go_on(creation);
+}
+
+/* Who may create nothing any more deletes nothing either: what was made is another's. */
+static void undo(struct creation *c)
+{
+    struct cluster *cluster = c->batch.cluster;
+    struct drarun_error left = {0};
+    if (cluster->may_create && !cluster->may_create(cluster->may_create_arg))
+        return;
+    if (delete_job(cluster, c->spec->name, c->batch.namespace, c->options.here, c->uid, &left) < 0)
+        log_error("%s; the objects of the job created so far remain", left.text);
+}
+
+int create_end(struct creation *creation_take, char **ret_uid, struct drarun_error *err)
+{
+    CLEANUP(creation_freep) struct creation *c = creation_take;
+    c->batch.most = UNDER_WAY_MAX;
+    while (!creation_go_on(c))
+        cluster_turn(c->batch.cluster, KUBE_CALL_MS);
+    int rc = c->batch.rc;
+    if (rc == 0) {
+        *ret_uid = TAKE_PTR(c->uid);
+        return 0;
     }
-    if (rc == 0)
-        *ret_uid = TAKE_PTR(uid);
-    return rc;
+    if (rc != -ECANCELED)
+        undo(c);
+    return error_kind(err, c->err.kind, c->err.code, "%s", c->err.text);
+}
+
+int create_job(struct cluster *cluster, const struct job_spec *spec,
+               const struct render_options *options, int64_t going_ms, char **ret_uid,
+               struct drarun_error *err)
+{
+    struct creation *creation = NULL;
+    int rc = create_begin(cluster, spec, options, going_ms, &creation, err);
+    return rc < 0 ? rc : create_end(creation, ret_uid, err);
 }
 
 /* What the owner owns of these kinds, or of others. */

@@ -19,6 +19,21 @@ int create_job(struct cluster *cluster, const struct job_spec *spec,
                const struct render_options *options, int64_t going_ms, char **ret_uid,
                struct drarun_error *err);
 
+/* The same, with the objects of the workers beside other work of the loop. create_begin creates the
+ * owner and runs the loop; what fails afterwards is an error of create_end. spec and options are
+ * borrowed until that. */
+struct creation;
+int create_begin(struct cluster *cluster, const struct job_spec *spec,
+                 const struct render_options *options, int64_t going_ms,
+                 struct creation **ret_creation, struct drarun_error *err);
+/* For each turn of the loop: creates more, and leaves calls to others. True: all is created, or
+ * will not be. */
+bool create_go_on(struct creation *creation);
+/* Creates what is left, running the loop. As create_job. */
+int create_end(struct creation *creation_take, char **ret_uid, struct drarun_error *err);
+/* How many objects a job has for its workers, each created by itself. Pure. */
+size_t create_count_of_workers(const struct job_spec *spec);
+
 /* The claims and pods of an attempt alone, for a job that exists; options->owner_uid is set. */
 int create_workers(struct cluster *cluster, const struct job_spec *spec,
                    const struct render_options *options, struct drarun_error *err);
