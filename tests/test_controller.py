@@ -12,6 +12,7 @@ from test_cluster_controller import API, DEPLOYMENT, KIND, Applied, controller, 
 
 MADE_S = 60
 WORKERS = 800  # 64 at a time are made
+LARGE = 300  # 32 at a time
 DELAY_S = 2
 
 
@@ -64,6 +65,36 @@ def test_lease_is_lost_while_a_large_job_is_made(applied, proxy):
         assert running.process.returncode == 70 and "Lease is lost" in said(running), said(running)
         assert "not all of its objects are made" in said(running) and len(pods()) < WORKERS
         assert not proxy.seen("DELETE") and cluster.api.get("batch/v1", "Job", "job", applied.namespace)
+
+
+def test_large_job_holds_up_no_other(applied, proxy):
+    """Nor do many of one namespace: one of them is made at a time."""
+    cluster = applied.cluster
+
+    def slow(exchange):
+        if b'"job-w-' in exchange.body:
+            time.sleep(DELAY_S)
+        exchange.forward()
+
+    def is_made(name):
+        return f"{applied.namespace}/{name}: its objects are made" in said(running)
+
+    def pods(name):
+        return sum(each["metadata"]["name"].startswith(f"{name}-w-") for each in cluster.api.get("v1", "Pod", namespace=applied.namespace))
+    with controller(applied, through=proxy) as running:
+        cluster.wait("it does not begin", lambda: "manages the DraJobs" in said(running), MADE_S)
+        proxy.fault(slow, lambda method, path: method == "POST" and "/pods?" in path, 10 ** 6)
+        assert applied.apply(workers=LARGE, command=["true"]) == ""
+        cluster.wait("it makes no pod", lambda: pods("job"), MADE_S)
+        assert applied.apply("second", workers=LARGE, command=["true"]) == ""
+        assert applied.apply("small", command=["true"]) == ""
+        cluster.wait("the small job waits", lambda: is_made("small"), MADE_S)
+        assert not is_made("job") and pods("job") < LARGE and not pods("second")
+        assert applied.get("small")["status"]["launcherUID"] and "launcherUID" not in applied.get()["status"]
+        for name in ("job", "second"):
+            cluster.wait(lambda: f"{name} is not made: {said(running)}", lambda: is_made(name), 4 * MADE_S)
+            assert pods(name) == LARGE
+        cluster.wait("its status does not say so", lambda: "launcherUID" in applied.get("second")["status"], MADE_S)
 
 
 def in_pages(exchange):

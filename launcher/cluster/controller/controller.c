@@ -23,14 +23,13 @@
 /* As long as an admission webhook may take by default: while one does not answer, the other DraJobs
  * wait so long for a job that it holds back, which is looked at again after a pause. */
 #define CREATE_MS 10000
-#define KEY_SIZE 512      /* NAMESPACE/NAME, each of at most 253 bytes */
 #define CONDITIONS_MAX 32 /* of a Job, which has up to five types of them */
 #define LOOK_MAX_MS                                                                                \
     600000 /* longer than all calls of a look without progress, with their deadlines */
 
 static void look_at(struct controller *c, const char *key)
 {
-    char copy[KEY_SIZE];
+    char copy[CONTROLLER_KEY_SIZE];
     bool fits = (size_t)snprintf(copy, sizeof copy, "%s", key) < sizeof copy;
     char *slash = fits ? strchr(copy, '/') : NULL;
     if (!slash) {
@@ -51,7 +50,8 @@ static void look_at(struct controller *c, const char *key)
 static bool may_create(void *arg)
 {
     struct controller *c = arg;
-    c->look_since = clock_ms();
+    if (c->look_since)
+        c->look_since = clock_ms();
     return !c->stop && !c->lost.code;
 }
 
@@ -224,6 +224,7 @@ static void serve(struct controller *c)
 {
     while (!c->stop && !c->lost.code) {
         int64_t at = 0;
+        controller_go_on_making(c);
         const char *key = controller_first_due(c, &at);
         int64_t left = key ? at - clock_ms() : TURN_MS;
         int64_t check = c->check_ms - clock_ms();
@@ -236,6 +237,7 @@ static void serve(struct controller *c)
         /* also between two that are due: the Lease, the watches and the heartbeat go on */
         cluster_turn(c->cluster, left <= 0 || check <= 0 ? 0 : left < TURN_MS ? left : TURN_MS);
     }
+    controller_stop_making(c);
 }
 
 static int begin(struct controller *c, struct drarun_error *err)
@@ -246,7 +248,8 @@ static int begin(struct controller *c, struct drarun_error *err)
     c->made = json_object();
     c->refused = json_object();
     c->silent = json_object();
-    if (!c->due || !c->outdated || !c->pauses || !c->made || !c->refused || !c->silent)
+    c->large = json_object();
+    if (!c->due || !c->outdated || !c->pauses || !c->made || !c->refused || !c->silent || !c->large)
         return error_set(err, ENOMEM, "out of memory");
     c->signals = signals_new(c->cluster->base, on_signal, c, err);
     int rc = c->signals ? begin_heartbeat(c, err) : -err->code;
@@ -295,6 +298,7 @@ static void done(struct controller *c)
     json_decref(c->made);
     json_decref(c->refused);
     json_decref(c->silent);
+    json_decref(c->large);
     json_decref(c->tally.ended);
 }
 

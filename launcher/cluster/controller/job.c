@@ -23,10 +23,12 @@
 #include "lib/child/bounded.h"
 #include "lib/doc/value.h"
 
-#define CLIENT_MS 60000   /* a client that makes the objects itself may take */
-#define GOING_MS 500      /* between two looks at what is to go */
-#define IN_WAY_MS 2000    /* for what is going; other DraJobs wait meanwhile */
-#define AGAIN_MIN_MS 1000 /* after what could not be made; doubles */
+#define CLIENT_MS 60000      /* a client that makes the objects itself may take */
+#define GOING_MS 500         /* between two looks at what is to go */
+#define TURN_MS 2000         /* between two looks whether a large job has its turn */
+#define LARGE KUBE_CALLS_MAX /* objects of workers: a job with more is created beside others */
+#define IN_WAY_MS 2000       /* for what is going; other DraJobs wait meanwhile */
+#define AGAIN_MIN_MS 1000    /* after what could not be made; doubles */
 #define AGAIN_MAX_MS 60000
 #define LOG_MS 10000    /* for reading the log of a launcher that failed */
 #define CONFLICT_MS 200 /* until the watch has brought what another one wrote */
@@ -315,23 +317,70 @@ static void not_made(const struct sight *s, const struct drarun_error *err)
     again(s, pause_ms(s));
 }
 
-static void make(const struct sight *s, const struct job_spec *spec)
+/* rc: of submission_end. */
+static void take_result(const struct sight *s, int rc, const char *uid,
+                        const struct drarun_error *err)
+{
+    if (rc == -ECANCELED) /* who leads next starts over */
+        log_note("%s/%s: %s", s->namespace, s->name, err->text);
+    else if (rc < 0)
+        not_made(s, err);
+    else
+        made(s, uid);
+}
+
+/* True: it waits for other large jobs, and is looked at again. */
+static bool waits_for_turn(const struct sight *s)
+{
+    if (controller_may_make(s->c, s->namespace))
+        return false;
+    again(s, TURN_MS);
+    return true;
+}
+
+static void make(const struct sight *s, struct job_spec *spec_take)
 {
     struct drarun_error err = {0};
+    struct submission *submission = NULL;
     cleanup_free char *uid = NULL;
     const struct submit_options options = {.namespace = s->namespace,
                                            .image = s->c->options->image,
                                            .dra_job = kube_uid(s->object),
                                            .going_ms = IN_WAY_MS};
+    bool large = create_count_of_workers(spec_take) > LARGE;
     if (!is_leader(s))
         return;
-    int rc = submit_objects(s->c->cluster, spec, &options, &uid, &err);
-    if (rc == -ECANCELED) /* who leads next starts over */
-        log_note("%s/%s: %s", s->namespace, s->name, err.text);
-    else if (rc < 0)
-        not_made(s, &err);
-    else
-        made(s, uid);
+    if (large)
+        note(s, s->c->large, json_true());
+    if (large && waits_for_turn(s))
+        return;
+    int rc = submission_begin(s->c->cluster, spec_take, &options, &submission, &err);
+    if (rc == 0 && large) {
+        controller_make(s->c, s->namespace, s->name, kube_uid(s->object), submission);
+        return;
+    }
+    if (rc == 0)
+        rc = submission_end(submission, &uid, &err);
+    take_result(s, rc, uid, &err);
+}
+
+/* True: its objects are being created, or what came of it has been taken. */
+static bool is_being_made(const struct sight *s)
+{
+    struct drarun_error err = {0};
+    cleanup_free char *uid = NULL;
+    struct making *making = controller_find_making(s->c, s->namespace, s->name);
+    if (!making)
+        return false;
+    if (!making->over) {
+        log_verbose("%s/%s: its objects are being created", s->namespace, s->name);
+        return true;
+    }
+    int rc = submission_end(TAKE_PTR(making->submission), &uid, &err);
+    if (!s->object || strcmp(kube_uid(s->object), making->uid) != 0)
+        return false; /* they were of one that is deleted, and are deleted with it */
+    take_result(s, rc, uid, &err);
+    return true;
 }
 
 static const char *told_reason(const struct sight *s)
@@ -477,6 +526,10 @@ static void begin(const struct sight *s)
     struct drarun_error err = {0};
     struct job_spec spec;
     if (drajob_is_refused(s->object))
+        return;
+    /* as its spec says, which need not be read for that again and again */
+    if (noted(s, s->c->large) && !s->own_job && !drajob_is_suspended(s->object) &&
+        waits_for_turn(s))
         return;
     int rc = read_spec(s, &spec, &err);
     if (rc < 0)
@@ -706,7 +759,8 @@ static void decide(const struct sight *s)
 
 static void forget(const struct sight *s)
 {
-    json_t *const books[] = {s->c->outdated, s->c->pauses, s->c->made, s->c->refused, s->c->silent};
+    json_t *const books[] = {s->c->outdated, s->c->pauses, s->c->made,
+                             s->c->refused,  s->c->silent, s->c->large};
     struct buf key = BUF_INIT;
     controller_key(s->namespace, s->name, &key);
     for (size_t i = 0; key.data && i < ARRAY_LEN(books); i++)
@@ -722,17 +776,23 @@ static void leave_alone(const struct sight *s, const char *manager)
     forget(s);
 }
 
+static void look(const struct sight *s)
+{
+    const char *manager = drajob_manager(s->object);
+    if (!s->object)
+        forget(s);
+    else if (manager)
+        leave_alone(s, manager);
+    else if (!is_going(s->object) && !is_noted(s, s->c->outdated, kube_resource_version(s->object)))
+        decide(s);
+}
+
 void controller_look(struct controller *c, const char *namespace, const char *name)
 {
     struct sight s = {.c = c, .namespace = namespace, .name = name};
     see(&s);
-    const char *manager = drajob_manager(s.object);
-    if (!s.object)
-        forget(&s);
-    else if (manager)
-        leave_alone(&s, manager);
-    else if (!is_going(s.object) && !is_noted(&s, c->outdated, kube_resource_version(s.object)))
-        decide(&s);
+    if (!is_being_made(&s))
+        look(&s);
     json_decref(s.object);
     json_decref(s.job);
     json_decref(s.map);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the controller share: controller.c (the Lease, the watches), queue.c, job.c
- * (one DraJob), silence.c and metrics.c. */
+ * (one DraJob), making.c (the objects of large ones), silence.c and metrics.c. */
 #ifndef DRARUN_LAUNCHER_CLUSTER_CONTROLLER_PRIVATE_H
 #define DRARUN_LAUNCHER_CLUSTER_CONTROLLER_PRIVATE_H
 
 #include "launcher/cluster/controller/controller.h"
 #include "launcher/cluster/client/lease.h"
+#include "launcher/cluster/submit/submit.h"
 #include "launcher/programs/signals.h"
 #include "jobs/status/drajob_metrics.h"
 #include "lib/base/buf.h"
@@ -14,6 +15,18 @@
 
 #define CONTROLLER_LABEL "drarun.dev/job" /* of the parts of a job */
 #define CONTROLLER_OWNERS_MAX 8           /* of an object: how many are looked at; a part has one */
+
+#define CONTROLLER_KEY_SIZE 512 /* NAMESPACE/NAME, each of at most 253 bytes */
+/* Jobs with many objects that are created at once. Each holds a spec, which anybody may make so
+ * large that the controller's memory has room for few. */
+#define CONTROLLER_MAKING_MAX 2
+
+struct making {
+    char key[CONTROLLER_KEY_SIZE];
+    char uid[64];                  /* of the DraJob */
+    struct submission *submission; /* NULL: this place is free */
+    bool over;                     /* nothing more is created: controller_look takes the result */
+};
 
 struct controller {
     struct cluster *cluster;
@@ -28,6 +41,8 @@ struct controller {
     json_t *made;     /* uid of the launcher Job that this process made last */
     json_t *refused;  /* why its objects could not be made, as its last Event says */
     json_t *silent;   /* {"since", "map", "text", "over"}: controller_check_launchers */
+    json_t *large;    /* true: it is, and may wait for its turn in making */
+    struct making making[CONTROLLER_MAKING_MAX];
     int64_t check_ms; /* when to look for such, milliseconds of clock_ms */
     unsigned events;  /* written so far: part of their names */
     int heartbeat;    /* descriptor, or -1 */
@@ -50,6 +65,22 @@ void controller_look(struct controller *c, const char *namespace, const char *na
  * of silent ones: since when (clock_ms), and the version of its document then; "text" once two
  * lists have confirmed it; "over": the launcher is lost for good, and its node with it. */
 void controller_check_launchers(struct controller *c);
+
+/* ---- making.c ---- */
+
+/* Whether the objects of another large job may be created now: of a namespace those of one at a
+ * time, so that its other jobs, and not those of others, wait for it. */
+bool controller_may_make(const struct controller *c, const char *namespace);
+/* Creates them from now on, between looks at other DraJobs. controller_may_make has said so. */
+void controller_make(struct controller *c, const char *namespace, const char *name, const char *uid,
+                     struct submission *submission_take);
+/* NULL: its objects are not being created. */
+struct making *controller_find_making(struct controller *c, const char *namespace,
+                                      const char *name);
+/* For each turn of the loop. */
+void controller_go_on_making(struct controller *c);
+/* The controller ends: waits for what it has asked of the API server. */
+void controller_stop_making(struct controller *c);
 
 /* At options->metrics_port; 0: nowhere. */
 int controller_serve_metrics(struct controller *c, struct drarun_error *err);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -176,57 +177,47 @@ static int name_in_copy(struct cluster *cluster, const struct job_spec **spec,
     return name_profile(cluster, named, err);
 }
 
+/* What is known of the cluster before anything is created. *spec: as name_in_copy. */
+static int prepare(struct cluster *cluster, const struct job_spec **spec, struct job_spec *named,
+                   struct render_options *render, struct drarun_error *err)
+{
+    CLEANUP(cluster_read_drop) struct cluster_read account = {0};
+    int rc = ask_account(cluster, render->namespace, &account, err);
+    if (rc == 0)
+        rc = cluster_discover(cluster, err);
+    if (rc == 0 && (claims_wanted(*spec) || claims_named(*spec)))
+        rc = cluster_need_claims(cluster, err);
+    if (rc == 0)
+        rc = name_in_copy(cluster, spec, named, err);
+    if (rc == 0)
+        offer_look(cluster, *spec);
+    set_render(cluster, render);
+    return rc == 0 ? ensure_install(cluster, render->namespace, &account, err) : rc;
+}
+
 /* key: of the job, 64 hexadecimal digits; own: NULL, or what becomes of its object. */
 static int submit(struct cluster *cluster, const struct job_spec *spec,
                   const struct submit_options *options, const char *key, struct client_job *own,
                   char **ret_uid, struct drarun_error *err)
 {
-    CLEANUP(cluster_read_drop) struct cluster_read account = {0};
     struct job_spec named = {0};
-    const char *namespace = options->namespace;
-    int64_t going_ms = options->going_ms ? options->going_ms : CREATE_GOING_MS;
     char secret[SUBMIT_SECRET_SIZE];
     struct render_options render = {.attempt = 1,
-                                    .namespace = namespace,
+                                    .namespace = options->namespace,
                                     .image = options->image,
                                     .key = key,
                                     .secret = secret,
-                                    .dra_job = options->dra_job,
-                                    .expires = options->dra_job,
                                     .keep_s = options->keep_s};
     int rc = submit_name_secret(spec->name, secret, err);
     if (rc == 0)
-        rc = ask_account(cluster, namespace, &account, err);
-    if (rc == 0)
-        rc = cluster_discover(cluster, err);
-    if (rc == 0 && (claims_wanted(spec) || claims_named(spec)))
-        rc = cluster_need_claims(cluster, err);
-    if (rc == 0)
-        rc = name_in_copy(cluster, &spec, &named, err);
-    if (rc == 0)
-        offer_look(cluster, spec);
-    set_render(cluster, &render);
-    if (rc == 0)
-        rc = ensure_install(cluster, namespace, &account, err);
+        rc = prepare(cluster, &spec, &named, &render, err);
     if (rc == 0 && own)
-        rc = client_job_make(cluster, spec, namespace, own, err);
-    if (own && own->uid)
+        rc = client_job_make(cluster, spec, options->namespace, own, err);
+    if (own)
         render.dra_job = own->uid;
     if (rc == 0)
-        rc = options->dra_job ? create_job(cluster, spec, &render, going_ms, ret_uid, err)
-                              : reap_create(cluster, spec, &render, ret_uid, err);
+        rc = reap_create(cluster, spec, &render, ret_uid, err);
     job_spec_done(&named);
-    return rc;
-}
-
-int submit_objects(struct cluster *cluster, const struct job_spec *spec,
-                   const struct submit_options *options, char **ret_uid, struct drarun_error *err)
-{
-    char key[SUBMIT_KEY_SIZE];
-    int rc = make_key(key, err);
-    if (rc == 0)
-        rc = submit(cluster, spec, options, key, NULL, ret_uid, err);
-    explicit_bzero(key, sizeof key);
     return rc;
 }
 
@@ -260,4 +251,105 @@ int submit_kept(struct cluster *cluster, const struct job_spec *spec, const char
     if (rc == 0)
         reap_abandoned(cluster, namespace);
     return rc;
+}
+
+/* ---- beside other work ---- */
+
+/* What the creation borrows: the next job has other answers of the cluster. */
+struct submission {
+    struct job_spec spec, named;
+    char *namespace, *image, *dra_job, *delivery;
+    char key[SUBMIT_KEY_SIZE], secret[SUBMIT_SECRET_SIZE];
+    struct agent_claim agent;
+    struct render_options render;
+    struct creation *creation;
+};
+
+static void submission_free(struct submission *submission)
+{
+    job_spec_done(&submission->spec);
+    job_spec_done(&submission->named);
+    free(submission->namespace);
+    free(submission->image);
+    free(submission->dra_job);
+    free(submission->delivery);
+    explicit_bzero(submission->key, sizeof submission->key);
+    free(submission);
+}
+DEFINE_CLEANUP(struct submission, submission_free)
+
+static char *copy_of(const char *text)
+{
+    return text ? strdup(text) : NULL;
+}
+
+/* Of what set_render borrows from the cluster. */
+static int keep_answers(struct submission *s, struct drarun_error *err)
+{
+    struct render_options *render = &s->render;
+    s->delivery = copy_of(render->delivery);
+    if (!s->delivery != !render->delivery)
+        return error_set(err, ENOMEM, "out of memory");
+    render->delivery = s->delivery;
+    if (!render->agent)
+        return 0;
+    s->agent = *render->agent;
+    render->agent = &s->agent;
+    return 0;
+}
+
+static int begin(struct submission *s, struct cluster *cluster,
+                 const struct submit_options *options, struct drarun_error *err)
+{
+    const struct job_spec *spec = &s->spec;
+    int64_t going_ms = options->going_ms ? options->going_ms : CREATE_GOING_MS;
+    s->namespace = copy_of(options->namespace);
+    s->image = copy_of(options->image);
+    s->dra_job = copy_of(options->dra_job);
+    if (!s->namespace || !s->image != !options->image || !s->dra_job)
+        return error_set(err, ENOMEM, "out of memory");
+    s->render = (struct render_options){.attempt = 1,
+                                        .namespace = s->namespace,
+                                        .image = s->image,
+                                        .key = s->key,
+                                        .secret = s->secret,
+                                        .dra_job = s->dra_job,
+                                        .expires = true,
+                                        .keep_s = options->keep_s};
+    int rc = make_key(s->key, err);
+    if (rc == 0)
+        rc = submit_name_secret(spec->name, s->secret, err);
+    if (rc == 0)
+        rc = prepare(cluster, &spec, &s->named, &s->render, err);
+    if (rc == 0)
+        rc = keep_answers(s, err);
+    return rc == 0 ? create_begin(cluster, spec, &s->render, going_ms, &s->creation, err) : rc;
+}
+
+int submission_begin(struct cluster *cluster, struct job_spec *spec_take,
+                     const struct submit_options *options, struct submission **ret_submission,
+                     struct drarun_error *err)
+{
+    CLEANUP(submission_freep) struct submission *s = calloc(1, sizeof *s);
+    if (!s) {
+        job_spec_done(spec_take);
+        return error_set(err, ENOMEM, "out of memory");
+    }
+    s->spec = *spec_take;
+    *spec_take = (struct job_spec){0};
+    int rc = begin(s, cluster, options, err);
+    if (rc == 0)
+        *ret_submission = TAKE_PTR(s);
+    return rc;
+}
+
+bool submission_go_on(struct submission *submission)
+{
+    return create_go_on(submission->creation);
+}
+
+int submission_end(struct submission *submission_take, char **ret_uid, struct drarun_error *err)
+{
+    CLEANUP(submission_freep) struct submission *s = submission_take;
+    return create_end(s->creation, ret_uid, err);
 }

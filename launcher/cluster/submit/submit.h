@@ -22,12 +22,20 @@ struct submit_options { /* borrowed */
     uint32_t keep_s;     /* see submit_kept; 0: the workers end with their ranks */
 };
 
-/* The objects of a job, and nothing else: errors as create_job's. */
-int submit_objects(struct cluster *cluster, const struct job_spec *spec,
-                   const struct submit_options *options, char **ret_uid, struct drarun_error *err);
+/* The objects of a job, and nothing else, in steps: those of its workers beside other work of the
+ * loop. options->dra_job is set. */
+struct submission;
+/* Takes the spec, which it leaves empty. Runs the loop until the job's owner is created. */
+int submission_begin(struct cluster *cluster, struct job_spec *spec_take,
+                     const struct submit_options *options, struct submission **ret_submission,
+                     struct drarun_error *err);
+/* As create_go_on. */
+bool submission_go_on(struct submission *submission);
+/* Runs the loop until all is created; *ret_uid is the launcher Job's. Errors as create_job's. */
+int submission_end(struct submission *submission_take, char **ret_uid, struct drarun_error *err);
 
-/* The same as a user does it: where DraJobs are served, and he may make them, with its DraJob as
- * the owner; and what killed launchers have left is taken away.
+/* The objects as a user creates them: where DraJobs are served, and he may make them, with its
+ * DraJob as the owner; and what killed launchers have left is taken away.
  *
  * image: of agent and launcher; NULL: the default. What a namespace needs once is made where it is
  * missing and we may. *ret_uid is the launcher Job's, which the caller frees. Errors as

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs with many objects, which are created between looks at other DraJobs. */
+#include <stdio.h>
+#include <string.h>
+
+#include "launcher/cluster/controller/private.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/log.h"
+
+/* name: NULL: of any. */
+static bool is_of(const struct making *making, const char *namespace, const char *name)
+{
+    size_t length = strlen(namespace);
+    return making->submission && strncmp(making->key, namespace, length) == 0 &&
+           making->key[length] == '/' && (!name || strcmp(making->key + length + 1, name) == 0);
+}
+
+bool controller_may_make(const struct controller *c, const char *namespace)
+{
+    bool place = false;
+    for (size_t i = 0; i < ARRAY_LEN(c->making); i++) {
+        if (is_of(&c->making[i], namespace, NULL))
+            return false;
+        place |= !c->making[i].submission;
+    }
+    return place;
+}
+
+void controller_make(struct controller *c, const char *namespace, const char *name, const char *uid,
+                     struct submission *submission_take)
+{
+    struct making *place = c->making;
+    while (place->submission)
+        place++;
+    *place = (struct making){.submission = submission_take};
+    snprintf(place->key, sizeof place->key, "%s/%s", namespace, name);
+    snprintf(place->uid, sizeof place->uid, "%s", uid);
+}
+
+struct making *controller_find_making(struct controller *c, const char *namespace, const char *name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(c->making); i++)
+        if (is_of(&c->making[i], namespace, name))
+            return &c->making[i];
+    return NULL;
+}
+
+void controller_go_on_making(struct controller *c)
+{
+    for (size_t i = 0; i < ARRAY_LEN(c->making); i++) {
+        struct making *making = &c->making[i];
+        if (!making->submission || making->over || !submission_go_on(making->submission))
+            continue;
+        making->over = true;
+        controller_again_key(c, making->key, 0);
+    }
+}
+
+void controller_stop_making(struct controller *c)
+{
+    for (size_t i = 0; i < ARRAY_LEN(c->making); i++) {
+        struct drarun_error err = {0};
+        cleanup_free char *uid = NULL;
+        if (c->making[i].submission &&
+            submission_end(TAKE_PTR(c->making[i].submission), &uid, &err) < 0)
+            log_note("%s: %s", c->making[i].key, err.text);
+    }
+}
