@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """drarun controller beside an API server without nodes: what one user's DraJobs and other objects may cost the others."""
+import signal
 import time
 import zlib
 
@@ -12,7 +13,7 @@ from test_cluster_controller import API, DEPLOYMENT, KIND, Applied, controller, 
 
 MADE_S = 60
 WORKERS = 800  # 64 at a time are made
-LARGE = 300  # 32 at a time
+LARGE = 200
 DELAY_S = 2
 
 
@@ -45,36 +46,40 @@ def proxy(served):
     made.close()
 
 
+def slow_pods(exchange):
+    """Those of workers of "job"."""
+    if b'"job-w-' in exchange.body:
+        time.sleep(DELAY_S)
+    exchange.forward()
+
+
+def is_of_pods(method, path):
+    return method == "POST" and "/pods?" in path
+
+
+def pods_asked(proxy):
+    return sum(is_of_pods(method, path) for _, method, path, _ in proxy.seen())
+
+
 def test_lease_is_lost_while_a_large_job_is_made(applied, proxy):
     """Who had it makes no further object, deletes none, and ends; who has it next starts over."""
     cluster = applied.cluster
 
-    def slow(exchange):
-        time.sleep(DELAY_S)
-        exchange.forward()
-
-    def pods():
-        return [path for _, _, path, _ in proxy.seen("POST") if path.partition("?")[0].endswith("/pods")]
     with controller(applied, through=proxy) as running:
         cluster.wait("it does not begin", lambda: "manages the DraJobs" in said(running), MADE_S)
-        proxy.fault(slow, lambda method, path: method == "POST" and "/pods?" in path, 10 ** 6)
+        proxy.fault(slow_pods, is_of_pods, 10 ** 6)
         assert applied.apply(workers=WORKERS, command=["true"]) == ""
-        cluster.wait("it makes no pod", pods, MADE_S)
+        cluster.wait("it makes no pod", lambda: pods_asked(proxy), MADE_S)
         proxy.fault(Exchange.drop, lambda method, path: method == "PUT" and "/leases/" in path, 10 ** 6)
         cluster.wait("it does not end", lambda: running.process.poll() is not None, 4 * MADE_S)
         assert running.process.returncode == 70 and "Lease is lost" in said(running), said(running)
-        assert "not all of its objects are made" in said(running) and len(pods()) < WORKERS
+        assert "not all of its objects are made" in said(running) and pods_asked(proxy) < WORKERS
         assert not proxy.seen("DELETE") and cluster.api.get("batch/v1", "Job", "job", applied.namespace)
 
 
 def test_large_job_holds_up_no_other(applied, proxy):
     """Nor do many of one namespace: one of them is made at a time."""
     cluster = applied.cluster
-
-    def slow(exchange):
-        if b'"job-w-' in exchange.body:
-            time.sleep(DELAY_S)
-        exchange.forward()
 
     def is_made(name):
         return f"{applied.namespace}/{name}: its objects are made" in said(running)
@@ -83,7 +88,7 @@ def test_large_job_holds_up_no_other(applied, proxy):
         return sum(each["metadata"]["name"].startswith(f"{name}-w-") for each in cluster.api.get("v1", "Pod", namespace=applied.namespace))
     with controller(applied, through=proxy) as running:
         cluster.wait("it does not begin", lambda: "manages the DraJobs" in said(running), MADE_S)
-        proxy.fault(slow, lambda method, path: method == "POST" and "/pods?" in path, 10 ** 6)
+        proxy.fault(slow_pods, is_of_pods, 10 ** 6)
         assert applied.apply(workers=LARGE, command=["true"]) == ""
         cluster.wait("it makes no pod", lambda: pods("job"), MADE_S)
         assert applied.apply("second", workers=LARGE, command=["true"]) == ""
@@ -95,6 +100,25 @@ def test_large_job_holds_up_no_other(applied, proxy):
             cluster.wait(lambda: f"{name} is not made: {said(running)}", lambda: is_made(name), 4 * MADE_S)
             assert pods(name) == LARGE
         cluster.wait("its status does not say so", lambda: "launcherUID" in applied.get("second")["status"], MADE_S)
+
+
+def test_end_after_the_last_object_of_a_large_job(applied, proxy):
+    """The controller records the job that it has completed, and the next one does not make it again."""
+    cluster = applied.cluster
+    with controller(applied, through=proxy) as running:
+        cluster.wait("it does not begin", lambda: "manages the DraJobs" in said(running), MADE_S)
+        proxy.fault(slow_pods, is_of_pods, 10 ** 6)
+        assert applied.apply(workers=LARGE, command=["true"]) == ""
+        cluster.wait("it makes not all pods", lambda: pods_asked(proxy) == LARGE, 4 * MADE_S)
+        running.signal(signal.SIGTERM)
+        assert running.finish(MADE_S).rc == 0
+    made = cluster.api.get("batch/v1", "Job", "job", applied.namespace)["metadata"]["uid"]
+    assert applied.get()["status"].get("launcherUID") == made
+    with controller(applied, "second") as running:
+        cluster.wait("it does not begin", lambda: "manages the DraJobs" in said(running), MADE_S)
+        assert applied.apply("small", command=["true"]) == ""
+        cluster.wait("it makes nothing", lambda: "small: its objects are made" in said(running), MADE_S)
+        assert cluster.api.get("batch/v1", "Job", "job", applied.namespace)["metadata"]["uid"] == made
 
 
 def in_pages(exchange):

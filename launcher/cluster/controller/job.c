@@ -321,7 +321,8 @@ static void not_made(const struct sight *s, const struct drarun_error *err)
 static void take_result(const struct sight *s, int rc, const char *uid,
                         const struct drarun_error *err)
 {
-    if (rc == -ECANCELED) /* who leads next starts over */
+    bool may_create = is_leader(s) && !s->c->stop;
+    if (rc == -ECANCELED || (rc < 0 && !may_create)) /* who leads next starts over */
         log_note("%s/%s: %s", s->namespace, s->name, err->text);
     else if (rc < 0)
         not_made(s, err);

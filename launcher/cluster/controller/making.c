@@ -4,8 +4,6 @@
 #include <string.h>
 
 #include "launcher/cluster/controller/private.h"
-#include "lib/base/cleanup.h"
-#include "lib/base/log.h"
 
 /* name: NULL: of any. */
 static bool is_of(const struct making *making, const char *namespace, const char *name)
@@ -52,17 +50,21 @@ void controller_go_on_making(struct controller *c)
         if (!making->submission || making->over || !submission_go_on(making->submission))
             continue;
         making->over = true;
-        controller_again_key(c, making->key, 0);
+        controller_first_key(c, making->key);
     }
 }
 
+/* A complete job that its status does not name would be deleted by the next leader. */
 void controller_stop_making(struct controller *c)
 {
     for (size_t i = 0; i < ARRAY_LEN(c->making); i++) {
-        struct drarun_error err = {0};
-        cleanup_free char *uid = NULL;
-        if (c->making[i].submission &&
-            submission_end(TAKE_PTR(c->making[i].submission), &uid, &err) < 0)
-            log_note("%s: %s", c->making[i].key, err.text);
+        char key[CONTROLLER_KEY_SIZE];
+        if (!c->making[i].submission)
+            continue;
+        c->making[i].over = true;
+        snprintf(key, sizeof key, "%s", c->making[i].key);
+        char *slash = strchr(key, '/');
+        *slash = '\0';
+        controller_look(c, key, slash + 1);
     }
 }

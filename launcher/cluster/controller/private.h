@@ -79,7 +79,7 @@ struct making *controller_find_making(struct controller *c, const char *namespac
                                       const char *name);
 /* For each turn of the loop. */
 void controller_go_on_making(struct controller *c);
-/* The controller ends: waits for what it has asked of the API server. */
+/* The controller ends: waits for what it has asked of the API server, and takes the results. */
 void controller_stop_making(struct controller *c);
 
 /* At options->metrics_port; 0: nowhere. */
@@ -89,6 +89,8 @@ void controller_key(const char *namespace, const char *name, struct buf *key);
 /* Looks at it again after this time at the latest. */
 void controller_again(struct controller *c, const char *namespace, const char *name, int64_t ms);
 void controller_again_key(struct controller *c, const char *key, int64_t ms);
+/* Looks at it next, before all that is due. */
+void controller_first_key(struct controller *c, const char *key);
 /* The one that is due first, or NULL; borrowed. */
 const char *controller_first_due(const struct controller *c, int64_t *ret_at);
 size_t controller_count_due(const struct controller *c); /* now */
