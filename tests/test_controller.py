@@ -121,6 +121,29 @@ def test_end_after_the_last_object_of_a_large_job(applied, proxy):
         assert cluster.api.get("batch/v1", "Job", "job", applied.namespace)["metadata"]["uid"] == made
 
 
+def copy_of(pod, name):
+    """The same as another process makes it."""
+    metadata = {key: pod["metadata"][key] for key in ("namespace", "labels", "annotations", "ownerReferences") if key in pod["metadata"]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, **metadata}, "spec": pod["spec"]}
+
+
+def test_large_job_that_its_launcher_completes(applied, proxy):
+    """The controller leaves the rest to it: these pods may be released before the controller has come to them."""
+    cluster = applied.cluster
+
+    def pods():
+        return [each for each in cluster.api.get("v1", "Pod", namespace=applied.namespace) if "-w-" in each["metadata"]["name"]]
+    with controller(applied, through=proxy) as running:
+        cluster.wait("it does not begin", lambda: "manages the DraJobs" in said(running), MADE_S)
+        proxy.fault(slow_pods, is_of_pods, 10 ** 6)
+        assert applied.apply(workers=LARGE, command=["true"]) == ""
+        cluster.wait("it makes no pod", pods, MADE_S)
+        cluster.api.make(copy_of(pods()[0], f"job-w-{LARGE // 2}"))
+        cluster.wait(lambda: f"it goes on: {said(running)}", lambda: "launcherUID" in applied.get()["status"], MADE_S)
+        assert "its objects are made" in said(running) and len(pods()) < LARGE
+        assert not proxy.seen("DELETE")
+
+
 def in_pages(exchange):
     exchange.answer(422, {"kind": "Status", "status": "Failure", "code": 422, "reason": "Invalid", "message": "sendInitialEvents is forbidden"})
 

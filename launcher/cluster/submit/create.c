@@ -88,6 +88,8 @@ struct batch {
     struct item *items; /* count of them, of which those before next were begun */
     size_t count, next;
     size_t most; /* under way at once; 0: UNDER_WAY_MAX */
+    bool yields; /* to another process that creates the same objects, once one of its is found */
+    bool yielded;
     bool keep_uid;
     const char *mark;    /* with keep_uid: MADE_BY of what this run makes */
     const char *dra_job; /* likewise: uid of its DraJob, or NULL */
@@ -110,6 +112,7 @@ struct item {
     struct kube_resource resource;
     struct kube_target target;
     struct event *again; /* an object of that name is on its way out */
+    bool lost;           /* an answer was: what is in the way may be this process's */
     char *owner_uid;     /* of what is in the way, while its owner is asked for; NULL: of any uid */
     int64_t pause_ms;
 };
@@ -154,9 +157,15 @@ static int describe(struct item *item, json_t *manifest, struct drarun_error *er
     return item->name ? 0 : error_set(err, ENOMEM, "out of memory");
 }
 
+/* Further objects may be created. */
+static bool is_open(const struct batch *batch)
+{
+    return batch->rc == 0 && !batch->yielded;
+}
+
 static void note_failure(struct batch *batch, const struct drarun_error *err)
 {
-    if (batch->rc == 0)
+    if (is_open(batch))
         batch->rc = error_kind(batch->err, err->kind, err->code, "%s", err->text);
 }
 
@@ -184,7 +193,7 @@ static void on_again(evutil_socket_t fd, short what, void *arg)
     struct item *item = arg;
     struct drarun_error err = {0};
     (void)fd, (void)what;
-    if (item->batch->rc == 0 && start(item, &err) == 0)
+    if (is_open(item->batch) && start(item, &err) == 0)
         return;
     if (err.code)
         note_failure(item->batch, &err);
@@ -195,7 +204,7 @@ static void on_again(evutil_socket_t fd, short what, void *arg)
 static bool try_later(struct item *item)
 {
     struct batch *batch = item->batch;
-    if (clock_ms() + item->pause_ms >= batch->end_ms)
+    if (!is_open(batch) || clock_ms() + item->pause_ms >= batch->end_ms)
         return false;
     if (!item->again)
         item->again = evtimer_new(batch->cluster->base, on_again, item);
@@ -339,6 +348,7 @@ static void on_found(const struct kube_answer *answer, const struct drarun_error
         note_failure(batch, err);
     else if (ours)
         keep_owner(batch, answer->body);
+    batch->yielded |= ours && batch->yields && !item->lost && batch->rc == 0;
     if (err || ours)
         return;
     say_in_the_way(item, answer->body, &other);
@@ -390,6 +400,7 @@ static void on_created(const struct kube_answer *answer, const struct drarun_err
     struct batch *batch = item->batch;
     struct drarun_error local = {0};
     bool exists = err && err->code == EEXIST;
+    item->lost |= answer->lost;
     tell_warnings(item, answer->warnings);
     if (exists && is_ours_unseen(item, answer)) {
         finish(item);
@@ -449,7 +460,7 @@ static void batch_begin(struct batch *batch, const struct source *source)
 static bool batch_go_on(struct batch *batch)
 {
     size_t most = batch->most ? batch->most : UNDER_WAY_MAX;
-    while (batch->rc == 0 && batch->next < batch->count && batch->left < most &&
+    while (is_open(batch) && batch->next < batch->count && batch->left < most &&
            may_create(batch)) {
         struct drarun_error local = {0};
         struct item *item = &batch->items[batch->next];
@@ -696,6 +707,7 @@ int create_begin(struct cluster *cluster, const struct job_spec *spec,
     rc = begin_rest(c);
     if (rc < 0)
         c->batch.rc = rc;
+    c->batch.yields = true;
     *ret_creation = TAKE_PTR(c);
     return 0;
 }
@@ -704,7 +716,7 @@ static bool creation_go_on(struct creation *c)
 {
     if (!batch_go_on(&c->batch))
         return false;
-    if (c->starts || c->batch.rc < 0)
+    if (c->starts || !is_open(&c->batch))
         return true;
     batch_end(&c->batch);
     c->starts = true;

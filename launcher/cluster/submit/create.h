@@ -11,7 +11,8 @@
 /* Creates all of them, the owner first, the others at once. options->owner_uid is not set; *ret_uid
  * is the owner's, which the caller frees. When one cannot be made, the owner is deleted again, and
  * with it the others. going_ms: how long to wait for objects of an earlier job of that name that
- * are being deleted.
+ * are being deleted. Once an object of the workers is found that another process created for this
+ * owner, the rest is left to that: its launcher has taken the job over.
  *
  * -EEXIST, kind DRARUN_ERR_CLUSTER: there is a job of that name.
  * -ECANCELED: cluster->may_create has said no; what was made stays, for who may go on. */
