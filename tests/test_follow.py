@@ -417,6 +417,27 @@ def test_launcher_takes_its_document_resumed(drarun, following, change, earlier)
     kill(registry, launcher)
 
 
+def test_job_that_is_still_being_made(drarun, tmp_path):
+    """Its launcher creates the rest itself once nobody else does any more."""
+    workers, asked = 10, []
+    pods = [path_of("pods", f"job-w-{i}") for i in range(workers)]
+    with Registry().serving() as registry:
+        following = Following(drarun, registry, tmp_path, words=["run", job_file(tmp_path, workers=workers)])
+        made = [registry.wait(path) for path in pods]
+        for path in pods[1:]:
+            registry.remove(path)
+        registry.admit = lambda path, each: asked.append(path)
+        launcher = replaced_launcher(drarun, following, written(following))
+        until(registry, lambda: launcher.process.poll() is not None or LEASE in registry.objects)
+        for path, each in list(zip(pods, made))[:-1]:
+            registry.put(path, each)
+            time.sleep(0.5)  # less than it waits for, and all of them more
+        assert not [path for path in asked if "/pods/" in path], asked
+        until(registry, lambda: launcher.process.poll() is not None or pods[-1] in asked)
+        assert [path for path in asked if "/pods/" in path] == pods[-1:]
+        kill(registry, launcher)
+
+
 def kill(registry, launcher):
     registry.remove(JOB)
     launcher.signal(signal.SIGKILL)

@@ -25,7 +25,7 @@
 
 #define SYNC_MS KUBE_CALL_MS
 #define FLUSH_MS 10000    /* of a document that is deleted next */
-#define HALF_MADE_MS 3000 /* the client that made the job may still be at it */
+#define HALF_MADE_MS 3000 /* without a further object: who made the job is not at it any more */
 #define OWN_END_MS 5000   /* for pods whose agents end; the kubelet tells it within 2 s */
 
 /* ---- signals and changes ---- */
@@ -110,14 +110,21 @@ static bool is_whole(struct lead *lead)
     return true;
 }
 
-/* The client made the owner; it may have died before it made the rest. What this pod was started
- * with is there: the Secret and the ConfigMap. */
+/* The client or the controller made the owner; it may have died before it made the rest, which is
+ * left to it as long as further objects appear. What this pod was started with is there: the Secret
+ * and the ConfigMap. */
 static int adopt(struct lead *lead, struct drarun_error *err)
 {
-    int64_t end = clock_ms() + (lead->doc ? 0 : HALF_MADE_MS);
-    while (!is_whole(lead) && clock_ms() < end)
+    int64_t pause = lead->doc ? 0 : HALF_MADE_MS, end = clock_ms() + pause;
+    size_t most = 0;
+    while (!is_whole(lead) && !lead_is_stopped(lead) && clock_ms() < end) {
         cluster_turn(lead->cluster, end - clock_ms());
-    if (is_whole(lead))
+        size_t there = board_remains(lead->board, true);
+        if (there > most)
+            end = clock_ms() + pause;
+        most = there > most ? there : most;
+    }
+    if (lead_is_stopped(lead) || is_whole(lead))
         return 0;
     int rc = board_sync(lead->board, SYNC_MS, err);
     if (rc < 0 || is_whole(lead))
