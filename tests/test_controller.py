@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """drarun controller beside an API server without nodes: what one user's DraJobs and other objects may cost the others."""
+import json
 import signal
 import time
 import zlib
@@ -142,6 +143,54 @@ def test_large_job_that_its_launcher_completes(applied, proxy):
         cluster.wait(lambda: f"it goes on: {said(running)}", lambda: "launcherUID" in applied.get()["status"], MADE_S)
         assert "its objects are made" in said(running) and len(pods()) < LARGE
         assert not proxy.seen("DELETE")
+
+
+def document_of(job):
+    """That of a launcher that has ended the job."""
+    return json.dumps({"apiVersion": API, "kind": "DraJobStatus", "name": "job", "uid": job["metadata"]["uid"], "phase": "failed",
+                       "result": "failed", "exit": 65, "report": {"status": 65, "cause": {"text": "bad image"}}})
+
+
+def test_large_job_that_ends_while_it_is_made(applied, proxy):
+    """No pod appears after that, and the job is not made again."""
+    cluster = applied.cluster
+    with controller(applied, through=proxy) as running:
+        cluster.wait("it does not begin", lambda: "manages the DraJobs" in said(running), MADE_S)
+        proxy.fault(slow_pods, is_of_pods, 10 ** 6)
+        assert applied.apply(workers=LARGE, command=["true"]) == ""
+        cluster.wait("it makes no pod", lambda: pods_asked(proxy), MADE_S)
+        job = cluster.api.get("batch/v1", "Job", "job", applied.namespace)
+        path = cluster.api.path("v1", "ConfigMap", applied.namespace, "job-status")
+        cluster.api.ok("PATCH", path, {"data": {"status.json": document_of(job)}}, content="application/merge-patch+json")
+        cluster.wait(lambda: f"it does not end: {applied.get()['status']}", lambda: applied.state() == "Failed", MADE_S)
+        asked = pods_asked(proxy)
+        assert asked < LARGE and not proxy.seen("DELETE")
+        time.sleep(2 * DELAY_S)
+        assert pods_asked(proxy) == asked
+
+
+@pytest.mark.parametrize("way", ["deleted", "suspended"])
+def test_large_job_that_nobody_wants_any_more(applied, proxy, way):
+    """The rest of it is not made."""
+    cluster = applied.cluster
+
+    def stands():
+        asked = pods_asked(proxy)
+        time.sleep(2 * DELAY_S)
+        return pods_asked(proxy) == asked
+    with controller(applied, through=proxy) as running:
+        cluster.wait("it does not begin", lambda: "manages the DraJobs" in said(running), MADE_S)
+        proxy.fault(slow_pods, is_of_pods, 10 ** 6)
+        assert applied.apply(workers=LARGE, command=["true"]) == ""
+        cluster.wait("it makes no pod", lambda: pods_asked(proxy), MADE_S)
+        if way == "deleted":
+            cluster.api.delete(API, KIND, "job", applied.namespace)
+        else:
+            applied.patch({"spec": {"suspend": True}})
+        cluster.wait("it goes on", stands, MADE_S)
+        assert pods_asked(proxy) < LARGE
+        if way == "suspended":
+            cluster.wait("it is not suspended", lambda: applied.state() == "Suspended", 4 * MADE_S)
 
 
 def in_pages(exchange):

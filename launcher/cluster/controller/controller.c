@@ -146,8 +146,11 @@ static void trim_drajob(json_t *object, void *arg)
     drajob_trim(object);
 }
 
-static const struct kube_watch_events drajob_events = {
-    .added = on_drajob, .changed = on_drajob_changed, .trouble = on_trouble, .trim = trim_drajob};
+static const struct kube_watch_events drajob_events = {.added = on_drajob,
+                                                       .changed = on_drajob_changed,
+                                                       .deleted = on_drajob,
+                                                       .trouble = on_trouble,
+                                                       .trim = trim_drajob};
 static const struct kube_watch_events part_events = {.added = on_part,
                                                      .changed = on_part_changed,
                                                      .deleted = on_part,

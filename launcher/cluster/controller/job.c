@@ -322,9 +322,10 @@ static void take_result(const struct sight *s, int rc, const char *uid,
                         const struct drarun_error *err)
 {
     bool may_create = is_leader(s) && !s->c->stop;
-    if (rc == -ECANCELED || (rc < 0 && !may_create)) /* who leads next starts over */
+    if (rc == -ECANCELED || (rc < 0 && !may_create)) { /* who leads next starts over */
         log_note("%s/%s: %s", s->namespace, s->name, err->text);
-    else if (rc < 0)
+        again(s, 0);
+    } else if (rc < 0)
         not_made(s, err);
     else
         made(s, uid);
@@ -363,25 +364,6 @@ static void make(const struct sight *s, struct job_spec *spec_take)
     if (rc == 0)
         rc = submission_end(submission, &uid, &err);
     take_result(s, rc, uid, &err);
-}
-
-/* True: its objects are being created, or what came of it has been taken. */
-static bool is_being_made(const struct sight *s)
-{
-    struct drarun_error err = {0};
-    cleanup_free char *uid = NULL;
-    struct making *making = controller_find_making(s->c, s->namespace, s->name);
-    if (!making)
-        return false;
-    if (!making->over) {
-        log_verbose("%s/%s: its objects are being created", s->namespace, s->name);
-        return true;
-    }
-    int rc = submission_end(TAKE_PTR(making->submission), &uid, &err);
-    if (!s->object || strcmp(kube_uid(s->object), making->uid) != 0)
-        return false; /* they were of one that is deleted, and are deleted with it */
-    take_result(s, rc, uid, &err);
-    return true;
 }
 
 static const char *told_reason(const struct sight *s)
@@ -786,6 +768,51 @@ static void look(const struct sight *s)
         leave_alone(s, manager);
     else if (!is_going(s->object) && !is_noted(s, s->c->outdated, kube_resource_version(s->object)))
         decide(s);
+}
+
+/* ---- what is being made ---- */
+
+/* Its launcher ends the job of which it has created the rest, or which is cancelled meanwhile. */
+static bool launcher_has_ended(const struct sight *s)
+{
+    struct drarun_error err = {0};
+    CLEANUP(json_decrefp) json_t *doc = NULL;
+    if (!s->own_map || read_document(s, kube_uid(s->job), &doc, &err) < 0)
+        return false; /* looked at again when it changes */
+    return doc && status_doc_exit(doc) >= 0;
+}
+
+/* Perhaps nobody wants the rest any more. */
+static void check_making(const struct sight *s, const struct making *making)
+{
+    bool gone = !s->object || is_going(s->object) || strcmp(kube_uid(s->object), making->uid) != 0;
+    if (gone)
+        submission_cancel(making->submission, "its DraJob was deleted");
+    else if (drajob_is_suspended(s->object))
+        submission_cancel(making->submission, "its DraJob was suspended");
+    else if (launcher_has_ended(s))
+        submission_leave(making->submission);
+    else
+        log_verbose("%s/%s: its objects are being created", s->namespace, s->name);
+}
+
+/* True: its objects are being created, or what came of it has been taken. */
+static bool is_being_made(const struct sight *s)
+{
+    struct drarun_error err = {0};
+    cleanup_free char *uid = NULL;
+    struct making *making = controller_find_making(s->c, s->namespace, s->name);
+    if (!making)
+        return false;
+    if (!making->over) {
+        check_making(s, making);
+        return true;
+    }
+    int rc = submission_end(TAKE_PTR(making->submission), &uid, &err);
+    if (!s->object || strcmp(kube_uid(s->object), making->uid) != 0)
+        return false; /* they were of one that is deleted, and are deleted with it */
+    take_result(s, rc, uid, &err);
+    return true;
 }
 
 void controller_look(struct controller *c, const char *namespace, const char *name)

@@ -429,16 +429,20 @@ static void items_free(struct item *items, size_t count)
     free(items);
 }
 
-static bool may_create(struct batch *batch)
+static void cancel(struct batch *batch, const char *why)
 {
     struct drarun_error local = {0};
+    error_kind(&local, DRARUN_ERR_CLUSTER, ECANCELED, "job %s: not all of its objects are made: %s",
+               batch->job, why);
+    note_failure(batch, &local);
+}
+
+static bool may_create(struct batch *batch)
+{
     const struct cluster *cluster = batch->cluster;
     if (!cluster->may_create || cluster->may_create(cluster->may_create_arg))
         return true;
-    error_kind(&local, DRARUN_ERR_CLUSTER, ECANCELED,
-               "job %s: not all of its objects are made: this process may make no more",
-               batch->job);
-    note_failure(batch, &local);
+    cancel(batch, "this process may make no more");
     return false;
 }
 
@@ -728,6 +732,16 @@ bool create_go_on(struct creation *creation)
 {
     creation->batch.most = BESIDE_MAX;
     return creation_go_on(creation);
+}
+
+void create_leave(struct creation *creation)
+{
+    creation->batch.yielded = true;
+}
+
+void create_cancel(struct creation *creation, const char *why)
+{
+    cancel(&creation->batch, why);
 }
 
 /* Who may create nothing any more deletes nothing either: what was made is another's. */

@@ -15,7 +15,7 @@
  * owner, the rest is left to that: its launcher has taken the job over.
  *
  * -EEXIST, kind DRARUN_ERR_CLUSTER: there is a job of that name.
- * -ECANCELED: cluster->may_create has said no; what was made stays, for who may go on. */
+ * -ECANCELED: cluster->may_create has said no, or create_cancel was called; what was made stays. */
 int create_job(struct cluster *cluster, const struct job_spec *spec,
                const struct render_options *options, int64_t going_ms, char **ret_uid,
                struct drarun_error *err);
@@ -30,6 +30,10 @@ int create_begin(struct cluster *cluster, const struct job_spec *spec,
 /* For each turn of the loop: creates more, and leaves calls to others. True: all is created, or
  * will not be. */
 bool create_go_on(struct creation *creation);
+/* Creates no more: the job is over, or whole for another reason. create_end returns 0. */
+void create_leave(struct creation *creation);
+/* Likewise; create_end returns -ECANCELED. why: "its DraJob was deleted". */
+void create_cancel(struct creation *creation, const char *why);
 /* Creates what is left, running the loop. As create_job. */
 int create_end(struct creation *creation_take, char **ret_uid, struct drarun_error *err);
 /* How many objects a job has for its workers, each created by itself. Pure. */

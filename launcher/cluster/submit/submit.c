@@ -348,6 +348,16 @@ bool submission_go_on(struct submission *submission)
     return create_go_on(submission->creation);
 }
 
+void submission_leave(struct submission *submission)
+{
+    create_leave(submission->creation);
+}
+
+void submission_cancel(struct submission *submission, const char *why)
+{
+    create_cancel(submission->creation, why);
+}
+
 int submission_end(struct submission *submission_take, char **ret_uid, struct drarun_error *err)
 {
     CLEANUP(submission_freep) struct submission *s = submission_take;

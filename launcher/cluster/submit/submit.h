@@ -31,6 +31,9 @@ int submission_begin(struct cluster *cluster, struct job_spec *spec_take,
                      struct drarun_error *err);
 /* As create_go_on. */
 bool submission_go_on(struct submission *submission);
+/* As create_leave, create_cancel. */
+void submission_leave(struct submission *submission);
+void submission_cancel(struct submission *submission, const char *why);
 /* Runs the loop until all is created; *ret_uid is the launcher Job's. Errors as create_job's. */
 int submission_end(struct submission *submission_take, char **ret_uid, struct drarun_error *err);
 
