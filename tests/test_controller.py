@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """drarun controller beside an API server without nodes: what one user's DraJobs and other objects may cost the others."""
+import contextlib
 import json
 import signal
+import threading
 import time
 import zlib
 
@@ -26,16 +28,28 @@ def served(control_plane):
     return control_plane
 
 
-@pytest.fixture
-def applied(served, drarun, tmp_path, request):
-    """Nothing of it runs: its pods get no node."""
-    name = f"test-{zlib.crc32(request.node.name.encode()):08x}"
-    jobs = Jobs(served, drarun, served.namespace(name), tmp_path)
+@contextlib.contextmanager
+def jobs_in(name, served, drarun, folder):
+    """Nothing of them runs: their pods get no node."""
+    jobs = Jobs(served, drarun, served.namespace(name), folder)
     served.kubectl("apply", "-f", "-", input=jobs.verb("install", "--namespace", name).ok().out)
     made = Applied(jobs)
     yield made
     for each in served.api.get(API, KIND, namespace=name):
         served.api.delete(API, KIND, each["metadata"]["name"], name)
+
+
+@pytest.fixture
+def applied(served, drarun, tmp_path, request):
+    with jobs_in(f"test-{zlib.crc32(request.node.name.encode()):08x}", served, drarun, tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def other(served, drarun, tmp_path, request):
+    """In another namespace."""
+    with jobs_in(f"other-{zlib.crc32(request.node.name.encode()):08x}", served, drarun, tmp_path) as made:
+        yield made
 
 
 @pytest.fixture
@@ -101,6 +115,26 @@ def test_large_job_holds_up_no_other(applied, proxy):
             cluster.wait(lambda: f"{name} is not made: {said(running)}", lambda: is_made(name), 4 * MADE_S)
             assert pods(name) == LARGE
         cluster.wait("its status does not say so", lambda: "launcherUID" in applied.get("second")["status"], MADE_S)
+
+
+def test_large_jobs_of_two_namespaces(applied, other, proxy):
+    """Half of the calls, which are 64, are left to other jobs."""
+    cluster, lock, now = applied.cluster, threading.Lock(), []
+
+    def slow(exchange):
+        with lock:
+            now.append((now[-1] if now else 0) + 1)
+        slow_pods(exchange)
+        with lock:
+            now.append(now[-1] - 1)
+    with controller(applied, through=proxy) as running:
+        cluster.wait("it does not begin", lambda: "manages the DraJobs" in said(running), MADE_S)
+        proxy.fault(slow, is_of_pods, 10 ** 6)
+        for each in (applied, other):
+            assert each.apply(workers=LARGE, command=["true"]) == ""
+        for each in (applied, other):
+            cluster.wait(lambda: f"it is not made: {said(running)}", lambda: f"{each.namespace}/job: its objects are made" in said(running), 4 * MADE_S)
+    assert 16 < max(now) <= 32
 
 
 def test_end_after_the_last_object_of_a_large_job(applied, proxy):

@@ -5,6 +5,9 @@
 
 #include "launcher/cluster/controller/private.h"
 
+/* Calls under way for each: half of them are left to others. */
+#define UNDER_WAY_MAX (KUBE_CALLS_MAX / 2 / CONTROLLER_MAKING_MAX)
+
 /* name: NULL: of any. */
 static bool is_of(const struct making *making, const char *namespace, const char *name)
 {
@@ -47,7 +50,8 @@ void controller_go_on_making(struct controller *c)
 {
     for (size_t i = 0; i < ARRAY_LEN(c->making); i++) {
         struct making *making = &c->making[i];
-        if (!making->submission || making->over || !submission_go_on(making->submission))
+        if (!making->submission || making->over ||
+            !submission_go_on(making->submission, UNDER_WAY_MAX))
             continue;
         making->over = true;
         controller_first_key(c, making->key);

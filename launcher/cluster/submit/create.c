@@ -71,7 +71,6 @@ static int source_get(const struct source *source, size_t index, json_t **ret_ma
 #define AGAIN_MIN_MS 50 /* between two looks at an object that is going; doubles */
 #define AGAIN_MAX_MS 1000
 #define UNDER_WAY_MAX (2 * KUBE_CALLS_MAX)
-#define BESIDE_MAX (KUBE_CALLS_MAX / 2) /* the same, where others' calls must not wait for them */
 #define WARNED_MAX 20 /* texts of a server, or of its webhooks, that may name the object */
 
 /* On the owner, by which a run knows its own again when the answer to its creation was lost. */
@@ -728,9 +727,9 @@ static bool creation_go_on(struct creation *c)
     return batch_go_on(&c->batch);
 }
 
-bool create_go_on(struct creation *creation)
+bool create_go_on(struct creation *creation, size_t most)
 {
-    creation->batch.most = BESIDE_MAX;
+    creation->batch.most = most;
     return creation_go_on(creation);
 }
 

@@ -27,9 +27,9 @@ struct creation;
 int create_begin(struct cluster *cluster, const struct job_spec *spec,
                  const struct render_options *options, int64_t going_ms,
                  struct creation **ret_creation, struct drarun_error *err);
-/* For each turn of the loop: creates more, and leaves calls to others. True: all is created, or
- * will not be. */
-bool create_go_on(struct creation *creation);
+/* For each turn of the loop: creates more, with at most so many calls under way. True: all is
+ * created, or will not be. */
+bool create_go_on(struct creation *creation, size_t most);
 /* Creates no more: the job is over, or whole for another reason. create_end returns 0. */
 void create_leave(struct creation *creation);
 /* Likewise; create_end returns -ECANCELED. why: "its DraJob was deleted". */

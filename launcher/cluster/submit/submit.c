@@ -343,9 +343,9 @@ int submission_begin(struct cluster *cluster, struct job_spec *spec_take,
     return rc;
 }
 
-bool submission_go_on(struct submission *submission)
+bool submission_go_on(struct submission *submission, size_t most)
 {
-    return create_go_on(submission->creation);
+    return create_go_on(submission->creation, most);
 }
 
 void submission_leave(struct submission *submission)

@@ -30,7 +30,7 @@ int submission_begin(struct cluster *cluster, struct job_spec *spec_take,
                      const struct submit_options *options, struct submission **ret_submission,
                      struct drarun_error *err);
 /* As create_go_on. */
-bool submission_go_on(struct submission *submission);
+bool submission_go_on(struct submission *submission, size_t most);
 /* As create_leave, create_cancel. */
 void submission_leave(struct submission *submission);
 void submission_cancel(struct submission *submission, const char *why);
