@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/cluster/client/worker_cache.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,6 +45,7 @@ struct worker_cache {
     uint32_t stale_count, changed_count;
     size_t counts[WORKER_OBJECT_COUNT];
     bool incomplete;
+    bool telling; /* worker_cache_each_changed goes through changed, which must not grow */
 };
 
 static bool is_direct(const struct worker_cache *cache)
@@ -55,6 +57,7 @@ static bool is_direct(const struct worker_cache *cache)
 
 static void mark(struct worker_cache *cache, uint32_t worker)
 {
+    assert(!cache->telling);
     if (worker >= cache->spec->workers || cache->of[worker].stale)
         return;
     cache->of[worker].stale = true;
@@ -360,6 +363,7 @@ void worker_cache_each_changed(struct worker_cache *cache, uint32_t attempt,
 {
     uint32_t kept = 0;
     refresh(cache, attempt);
+    cache->telling = true;
     for (uint32_t i = 0; i < cache->changed_count; i++) {
         uint32_t worker = cache->changed[i];
         bool done = fn(worker, &cache->states[worker], arg);
@@ -368,4 +372,5 @@ void worker_cache_each_changed(struct worker_cache *cache, uint32_t attempt,
             cache->changed[kept++] = worker;
     }
     cache->changed_count = kept;
+    cache->telling = false;
 }

@@ -5,6 +5,9 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "launcher/cluster/client/worker_cache.h"
@@ -240,6 +243,33 @@ static void test_events(void **state)
     assert_non_null(news_get(worker_cache_states(cache, 1)[1].news, NEWS_PULLING));
 }
 
+#ifndef NDEBUG
+static bool tell_the_cache(uint32_t worker, const struct pod_state *state, void *arg)
+{
+    (void)worker, (void)state;
+    put(arg, WORKER_POD, 1, pod("job-w-1", "owner", "1"));
+    return true;
+}
+
+/* As a callback that runs the loop would. */
+static void test_who_is_told_of_changes_makes_none(void **state)
+{
+    CLEANUP(worker_cache_freep) struct worker_cache *cache = new_cache(SPEC_CLAIMS_DIRECT, 2);
+    static const struct rlimit none;
+    int status = 0;
+    (void)state;
+    pid_t pid = fork();
+    if (pid == 0) {
+        setrlimit(RLIMIT_CORE, &none);
+        if (freopen("/dev/null", "w", stderr))
+            worker_cache_each_changed(cache, 1, tell_the_cache, cache);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFSIGNALED(status));
+}
+#endif
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -249,6 +279,9 @@ int main(void)
         cmocka_unit_test(test_vanished),
         cmocka_unit_test(test_claims_of_a_template),
         cmocka_unit_test(test_who_is_not_done_is_told_again),
+#ifndef NDEBUG
+        cmocka_unit_test(test_who_is_told_of_changes_makes_none),
+#endif
         cmocka_unit_test(test_events),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
