@@ -99,6 +99,9 @@ def test_large_job_holds_up_no_other(applied, proxy):
     def is_made(name):
         return f"{applied.namespace}/{name}: its objects are made" in said(running)
 
+    def message(name):
+        return ((applied.get(name) or {}).get("status") or {}).get("message", "")
+
     def pods(name):
         return sum(each["metadata"]["name"].startswith(f"{name}-w-") for each in cluster.api.get("v1", "Pod", namespace=applied.namespace))
     with controller(applied, through=proxy) as running:
@@ -107,10 +110,12 @@ def test_large_job_holds_up_no_other(applied, proxy):
         assert applied.apply(workers=LARGE, command=["true"]) == ""
         cluster.wait("it makes no pod", lambda: pods("job"), MADE_S)
         assert applied.apply("second", workers=LARGE, command=["true"]) == ""
+        cluster.wait("it does not say why", lambda: "waits for its turn" in message("second"), MADE_S)
         assert applied.apply("small", command=["true"]) == ""
         cluster.wait("the small job waits", lambda: is_made("small"), MADE_S)
         assert not is_made("job") and pods("job") < LARGE and not pods("second")
         assert applied.get("small")["status"]["launcherUID"] and "launcherUID" not in applied.get()["status"]
+        cluster.wait("it does not say that it has its turn", lambda: "are being made" in message("second"), 4 * MADE_S)
         for name in ("job", "second"):
             cluster.wait(lambda: f"{name} is not made: {said(running)}", lambda: is_made(name), 4 * MADE_S)
             assert pods(name) == LARGE

@@ -331,11 +331,26 @@ static void take_result(const struct sight *s, int rc, const char *uid,
         made(s, uid);
 }
 
+static const char *told_reason(const struct sight *s)
+{
+    return json_string_value(json_object_get(json_object_get(s->object, "status"), "reason"));
+}
+
+/* Of one that was accepted: why another try is needed stays reported. NULL: it has its turn. */
+static void tell_turn(const struct sight *s, const char *text)
+{
+    const char *reason = told_reason(s);
+    if (drajob_is_accepted(s->object) && reason &&
+        strcmp(reason, reason_name(REASON_ACCEPTED)) == 0)
+        tell_stage(s, DRAJOB_PENDING, NULL, text);
+}
+
 /* True: it waits for other large jobs, and is looked at again. */
 static bool waits_for_turn(const struct sight *s)
 {
     if (controller_may_make(s->c, s->namespace))
         return false;
+    tell_turn(s, "it waits for its turn: large jobs are created two at a time, one per namespace");
     again(s, TURN_MS);
     return true;
 }
@@ -359,16 +374,12 @@ static void make(const struct sight *s, struct job_spec *spec_take)
     int rc = submission_begin(s->c->cluster, spec_take, &options, &submission, &err);
     if (rc == 0 && large) {
         controller_make(s->c, s->namespace, s->name, kube_uid(s->object), submission);
+        tell_turn(s, NULL);
         return;
     }
     if (rc == 0)
         rc = submission_end(submission, &uid, &err);
     take_result(s, rc, uid, &err);
-}
-
-static const char *told_reason(const struct sight *s)
-{
-    return json_string_value(json_object_get(json_object_get(s->object, "status"), "reason"));
 }
 
 /* The objects in the way are remains of an attempt of ours, whose end or refusal stays reported.
