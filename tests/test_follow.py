@@ -438,6 +438,33 @@ def test_job_that_is_still_being_made(drarun, tmp_path):
         kill(registry, launcher)
 
 
+def test_job_that_is_cancelled_while_it_is_made(drarun, tmp_path):
+    """Its launcher ends it once no further pods appear: those would stay."""
+    workers = 10
+    pods = [path_of("pods", f"job-w-{i}") for i in range(workers)]
+    with Registry().serving() as registry:
+        following = Following(drarun, registry, tmp_path, words=["run", job_file(tmp_path, workers=workers)])
+        made = [registry.wait(path) for path in pods]
+        for path in pods[1:]:
+            registry.remove(path)
+        launcher = replaced_launcher(drarun, following, written(following))
+        until(registry, lambda: launcher.process.poll() is not None or LEASE in registry.objects)
+        job = registry.objects[JOB]
+        registry.put(JOB, {**job, "metadata": {**job["metadata"], "annotations": {"drarun.dev/cancel": "test"}}})
+        for path, each in zip(pods, made):
+            assert not is_told(registry), path
+            registry.put(path, each)
+            time.sleep(0.5)  # less than it waits for, and all of them more
+        until(registry, lambda: launcher.process.poll() is not None or is_told(registry))
+        assert is_told(registry)
+        kill(registry, launcher)
+
+
+def is_told(registry):
+    """The end of the job."""
+    return "exit" in json.loads(registry.objects[MAP].get("data", {}).get("status.json", "{}"))
+
+
 def kill(registry, launcher):
     registry.remove(JOB)
     launcher.signal(signal.SIGKILL)

@@ -110,14 +110,29 @@ static bool is_whole(struct lead *lead)
     return true;
 }
 
+/* A launcher in its pod that is told to go leaves the job to the next one; so does one that has
+ * lost it. */
+static bool is_left_to_others(const struct lead *lead)
+{
+    return lead->stop.lost.code ||
+           (!lead->options->here && lead->stop.signo == SIGTERM && !lead->stop.cancelled);
+}
+
+/* Nothing of it is deleted here: the next launcher has it as it is. */
+static bool stays_as_it_is(struct lead *lead)
+{
+    return lead->stop.lost.code ||
+           (is_left_to_others(lead) && !object_is_suspended(board_launcher_job(lead->board)));
+}
+
 /* The client or the controller made the owner; it may have died before it made the rest, which is
- * left to it as long as further objects appear. What this pod was started with is there: the Secret
- * and the ConfigMap. */
+ * left to it as long as further objects appear: also where all are deleted next, since what came
+ * later would stay. What this pod was started with is there: the Secret and the ConfigMap. */
 static int adopt(struct lead *lead, struct drarun_error *err)
 {
     int64_t pause = lead->doc ? 0 : HALF_MADE_MS, end = clock_ms() + pause;
     size_t most = 0;
-    while (!is_whole(lead) && !lead_is_stopped(lead) && clock_ms() < end) {
+    while (!is_whole(lead) && !stays_as_it_is(lead) && clock_ms() < end) {
         cluster_turn(lead->cluster, end - clock_ms());
         size_t there = board_remains(lead->board, true);
         if (there > most)
@@ -331,14 +346,6 @@ static int status_of(const struct lead *lead, int rc, const struct drarun_error 
     if (stop->signo && (rc < 0 || stop->cancelled))
         return 128 + (stop->signo < 0 ? -stop->signo : stop->signo);
     return rc < 0 ? error_exit_status(err->kind) : lead->status;
-}
-
-/* A launcher in its pod that is told to go leaves the job to the next one; so does one that has
- * lost it. */
-static bool is_left_to_others(const struct lead *lead)
-{
-    return lead->stop.lost.code ||
-           (!lead->options->here && lead->stop.signo == SIGTERM && !lead->stop.cancelled);
 }
 
 /* Who follows the job says its cause, of the last line of the log or of the document. */
