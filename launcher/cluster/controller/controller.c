@@ -223,6 +223,18 @@ static int take_lease(struct controller *c, struct drarun_error *err)
     return lease_take(c->cluster, manifest, c->options->holder, &owner, &c->lease, err);
 }
 
+/* A complete job that its status does not name would be deleted by the next leader. Waits for what
+ * was asked of the API server. */
+static void take_results(struct controller *c)
+{
+    for (size_t i = 0; i < ARRAY_LEN(c->making); i++) {
+        if (!c->making[i].submission)
+            continue;
+        c->making[i].over = true;
+        look_at(c, c->making[i].key);
+    }
+}
+
 static void serve(struct controller *c)
 {
     while (!c->stop && !c->lost.code) {
@@ -240,7 +252,7 @@ static void serve(struct controller *c)
         /* also between two that are due: the Lease, the watches and the heartbeat go on */
         cluster_turn(c->cluster, left <= 0 || check <= 0 ? 0 : left < TURN_MS ? left : TURN_MS);
     }
-    controller_stop_making(c);
+    take_results(c);
 }
 
 static int begin(struct controller *c, struct drarun_error *err)

@@ -57,18 +57,3 @@ void controller_go_on_making(struct controller *c)
         controller_first_key(c, making->key);
     }
 }
-
-/* A complete job that its status does not name would be deleted by the next leader. */
-void controller_stop_making(struct controller *c)
-{
-    for (size_t i = 0; i < ARRAY_LEN(c->making); i++) {
-        char key[CONTROLLER_KEY_SIZE];
-        if (!c->making[i].submission)
-            continue;
-        c->making[i].over = true;
-        snprintf(key, sizeof key, "%s", c->making[i].key);
-        char *slash = strchr(key, '/');
-        *slash = '\0';
-        controller_look(c, key, slash + 1);
-    }
-}

@@ -79,8 +79,6 @@ struct making *controller_find_making(struct controller *c, const char *namespac
                                       const char *name);
 /* For each turn of the loop. */
 void controller_go_on_making(struct controller *c);
-/* The controller ends: waits for what it has asked of the API server, and takes the results. */
-void controller_stop_making(struct controller *c);
 
 /* At options->metrics_port; 0: nowhere. */
 int controller_serve_metrics(struct controller *c, struct drarun_error *err);
