@@ -103,7 +103,7 @@ static const struct word domains[DOMAIN_DRIVER] = {
     [DOMAIN_DRANET] = WORD("dra.net"),
 };
 
-/* The index of a word; count when it is none of them. */
+/* Returns the index of the word, or count if it is not among the words. */
 static size_t find(const struct word *words, size_t count, const char *text, size_t length)
 {
     size_t i = 0;

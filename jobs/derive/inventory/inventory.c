@@ -22,7 +22,7 @@ static int missing_device(struct reading *r, const struct allocation_result *res
                              "%s/%s/%s: %s", result->driver, result->pool, result->device, why);
 }
 
-/* A driver's own word for what its device is stands, also where it is none that we know. */
+/* A driver's own name for the kind of its device is kept, even if that kind is unknown here. */
 static bool slice_type(const struct slice_device *slice)
 {
     return json_object_get(slice->attributes, "type") != NULL;

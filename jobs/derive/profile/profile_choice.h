@@ -13,7 +13,7 @@ struct profile_choice {
     const char *fact; /* what was seen that told it; in the notes */
 };
 
-/* -ENOENT: there is none of the name that was asked for. */
+/* -ENOENT: no profile has the name that was asked for. */
 int profile_choose(const struct plan_input *input, const struct inventory *inventory,
                    struct plan_notes *notes, struct profile_choice *ret_choice,
                    struct drarun_error *err);

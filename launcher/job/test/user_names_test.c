@@ -254,6 +254,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_directory_of_others, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_directory_of_the_login, set_up, tear_down),
     };
-    umask(022); /* whoever calls: modes are what is asked for */
+    umask(022); /* the tests compare modes, whatever umask the caller has */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

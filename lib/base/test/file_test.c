@@ -326,6 +326,6 @@ int main(void)
         IN_PLACE(test_tree_remove_of_what_it_may_not),
         IN_PLACE(test_flags),
     };
-    umask(022); /* whoever calls: modes are what is asked for */
+    umask(022); /* the tests compare modes, whatever umask the caller has */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

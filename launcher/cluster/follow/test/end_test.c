@@ -63,7 +63,7 @@ static void test_judge(void **state)
             fail_msg("%s", rows[i].what);
 }
 
-/* Never at once: whoever sleeps until then would not sleep. */
+/* The time is never in the past: a client that waits for it would spin. */
 static void test_next(void **state)
 {
     (void)state;
