@@ -11,7 +11,7 @@
 #include "lib/base/log.h"
 #include "lib/base/need_memory.h"
 #include "lib/doc/json_memory.h"
-#include "lib/wire/static_setup.h"
+#include "lib/program/static_setup.h"
 #include "plugin/verb.h"
 
 static const struct plugin_verb *const verbs[] = {&verb_discover, &verb_repaired, &verb_run};

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What CMake says of a libpmix that jobs would be exposed with, or that is missing."""
+"""What CMake says of a libpmix that jobs would be exposed with, or that is missing; what a part of the tree links."""
 import os
+import re
 import subprocess
 
 import pytest
@@ -54,3 +55,13 @@ def test_nothing_is_fetched(source, tmp_path):
     run = configure(source, tmp_path, f"-DDRARUN_PMIX_DIR={built}", DRARUN_CACHE=str(tmp_path / "cache"))
     assert run.returncode != 0 and "libcurl is missing; run scripts/fetch-curl" in sentence(run.stderr)
     assert not (tmp_path / "cache").exists()
+
+
+@pytest.mark.parametrize("without", [("LAUNCHER", "PLUGIN", "BENCH"), ("LAUNCHER", "PLUGIN"), ("LAUNCHER",), ("PLUGIN",), ("PLUGIN", "BENCH")], ids="-".join)
+def test_a_part_links_what_it_builds(source, tmp_path, without):
+    """A library of a part that is left out would be a name for the linker, which no configuration complains of."""
+    run = configure(source, tmp_path, *[f"-DDRARUN_{each}=OFF" for each in without])
+    assert run.returncode == 0, run.stderr
+    text = (tmp_path / "build/build.ninja").read_text()
+    assert set(re.findall(r"(?<=\s)-ldrarun\S*", text)) == set()
+    assert re.search(r"\blibdrarun_base\.a\b", text)

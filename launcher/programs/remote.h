@@ -47,7 +47,7 @@ struct remote_api {
 /* NULL in drarun. */
 const struct remote_api *remote_api(void);
 
-/* lib/wire/static_setup.h, in the programs that look up names or set up TLS. */
+/* lib/program/static_setup.h, in the programs that look up names or set up TLS. */
 void remote_setup(void);
 
 /* Replaces this process by drarun-remote with the same arguments; returns only to say why not. */

@@ -15,7 +15,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/wire/dial.h"
-#include "lib/wire/static_setup.h"
+#include "lib/program/static_setup.h"
 
 #define AGAIN_MS 50 /* first pause after a refused connection; doubles up to AGAIN_MAX_MS */
 #define AGAIN_MAX_MS 1000

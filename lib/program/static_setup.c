@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "lib/wire/static_setup.h"
+#include "lib/program/static_setup.h"
 
 #include <nss.h>
 #include <openssl/crypto.h>
