@@ -182,6 +182,39 @@ def test_exit_that_is_told_after_the_abort_that_it_caused(client, where):
     assert f"rank 1 on worker 0 ({socket.gethostname()}) exited with status 5" in result.err, repr(result)
 
 
+# MPICH 5 aborts when it connects to a process that is gone, and crashes as it leaves. Rank 2's end is told 200 ms late, as its child has its pipes.
+ABORT_AND_CRASH = """
+import os, pathlib, resource, signal, socket, subprocess, time
+
+def wait(ready):
+    while not ready():
+        time.sleep(0.001)
+
+server, rank = socket.socket(fileno=int(os.environ["PMI_FD"])), os.environ["RANK"]
+server.sendall(b"cmd=init pmi_version=1 pmi_subversion=1\\n")
+server.recv(4096)
+pathlib.Path(f"up.{rank}").touch()
+wait(lambda: all(pathlib.Path(f"up.{each}").exists() for each in range(3)))
+if rank == "2":
+    subprocess.Popen(["sleep", "2"])
+    pathlib.Path("new").write_text(str(os.getpid()))
+    pathlib.Path("new").rename("gone")
+    os._exit(7)
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+wait(pathlib.Path("gone").exists)
+wait(lambda: not pathlib.Path("/proc", pathlib.Path("gone").read_text()).exists())
+server.sendall(b"cmd=abort exitcode=15\\n")
+os.kill(os.getpid(), signal.SIGSEGV)
+"""
+
+
+def test_crashes_of_ranks_that_had_aborted(drarun, tmp_path):
+    """All of them are echoes of the exit, however many abort while it is not told yet."""
+    result = drarun("-n", 3, "/usr/bin/python3", "-c", ABORT_AND_CRASH, cwd=tmp_path, timeout=30)
+    assert result.rc == 7, repr(result)
+    assert f"rank 2 on worker 0 ({socket.gethostname()}) exited with status 7" in result.err and "SIGSEGV" not in result.err, repr(result)
+
+
 @pytest.mark.matrix(2)
 @pytest.mark.parametrize("bind", ["core", "0"])
 @pytest.mark.parametrize("cores", [True, False], ids=["cores", "no-cores"])

@@ -54,6 +54,7 @@ struct agent *agent_new(struct event_base *base, const struct agent_options *opt
     agent->options = *options;
     agent->state = AGENT_IDLE;
     agent->session.mark = -1;
+    late_aborts_init(&agent->late_aborts);
     agent->sigterm = evsignal_new(base, SIGTERM, on_sigterm, agent);
     int rc = agent->sigterm && evsignal_add(agent->sigterm, NULL) == 0
                  ? agent_open_connections(agent, err)
@@ -120,9 +121,9 @@ void agent_free(struct agent *agent)
     }
     free(agent->rank);
     free(agent->app_connected);
-    if (agent->late_abort.timer)
-        event_free(agent->late_abort.timer);
-    free(agent->late_abort.text);
+    if (agent->late_abort_clock)
+        event_free(agent->late_abort_clock);
+    late_aborts_done(&agent->late_aborts);
     strlist_done(&agent->environment);
     agent_job_done(&agent->job);
     free(agent);

@@ -12,6 +12,7 @@
 #include "lib/inspect/verbs_open.h"
 #include "lib/wire/channel.h"
 #include "worker/agent/agent.h"
+#include "worker/agent/late_aborts.h"
 #include "worker/job/agent_job.h"
 #include "worker/tree/coll.h"
 #include "worker/tree/listen.h"
@@ -64,16 +65,6 @@ struct agent_parent {
     Drarun__Wire__Launch *launch;         /* that it hands on; NULL: it has not yet */
     Drarun__Wire__Assignment *assignment; /* the launcher's word of our place; NULL: not yet */
     struct event *due;                    /* the deadline of the launch, from the assignment on */
-};
-
-/* The first abort that came while another rank was dying: most likely an echo, told after that end.
- */
-struct late_abort {
-    bool there;
-    uint32_t rank;
-    int status;
-    char *text;
-    struct event *timer; /* the latest moment */
 };
 
 /* Ranks that ranks ask for (spawn.c). */
@@ -154,7 +145,8 @@ struct agent {
     struct agent_spawns spawns;
     struct agent_rank *rank; /* by local index */
     bool *app_connected;     /* by program: the launcher was told */
-    struct late_abort late_abort;
+    struct late_aborts late_aborts;
+    struct event *late_abort_clock; /* their latest moment; NULL: there were none */
     struct other_users other_users;
     uint64_t output_bytes; /* of all ranks */
     struct agent_looks looks;

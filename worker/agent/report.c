@@ -242,8 +242,9 @@ void agent_user_refused(struct agent *agent, uid_t uid)
                  (unsigned)uid, (unsigned)geteuid());
 }
 
-static void send_abort(struct agent *agent, uint32_t rank, int status, const char *text)
+static void send_abort(void *arg, uint32_t rank, int status, const char *text)
 {
+    struct agent *agent = arg;
     Drarun__Wire__Abort message = DRARUN__WIRE__ABORT__INIT;
     message.rank = rank;
     message.status = status;
@@ -252,38 +253,33 @@ static void send_abort(struct agent *agent, uint32_t rank, int status, const cha
     agent_send(agent, &envelope);
 }
 
-static void send_late_abort(struct agent *agent)
+static void send_late_aborts(struct agent *agent)
 {
-    struct late_abort *late = &agent->late_abort;
-    if (late->there)
-        send_abort(agent, late->rank, late->status, late->text);
-    late->there = false;
-    free(TAKE_PTR(late->text));
+    late_aborts_tell(&agent->late_aborts, SIZE_MAX, send_abort, agent);
 }
 
 static void on_late_abort(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd, (void)what;
-    send_late_abort(arg);
+    send_late_aborts(arg);
+}
+
+/* False without memory. */
+static bool start_late_abort_clock(struct agent *agent)
+{
+    struct timeval latest = timeval_from_ms(LATE_ABORT_MS);
+    if (!agent->late_abort_clock)
+        agent->late_abort_clock = evtimer_new(agent->base, on_late_abort, agent);
+    return agent->late_abort_clock && (!late_aborts_empty(&agent->late_aborts) ||
+                                       evtimer_add(agent->late_abort_clock, &latest) == 0);
 }
 
 void agent_rank_abort(struct agent *agent, uint32_t rank, int status, const char *text)
 {
-    struct late_abort *late = &agent->late_abort;
-    struct timeval latest = timeval_from_ms(LATE_ABORT_MS);
-    if (late->there)
-        return; /* the first one counts */
     bool waits = agent->ranks && ranks_any_dying(agent->ranks, rank);
-    if (waits && !late->timer)
-        late->timer = evtimer_new(agent->base, on_late_abort, agent);
-    if (!waits || !late->timer || evtimer_add(late->timer, &latest) < 0) {
+    if (!waits || !start_late_abort_clock(agent) ||
+        late_aborts_add(&agent->late_aborts, rank, status, text, ranks_signs(agent->ranks)) < 0)
         send_abort(agent, rank, status, text);
-        return;
-    }
-    late->there = true;
-    late->rank = rank;
-    late->status = status;
-    late->text = strdup(text); /* without memory: an abort without words */
 }
 
 void agent_on_output(void *arg, uint32_t rank, enum rank_stream stream, const void *data,
@@ -361,16 +357,16 @@ void agent_on_ended(void *arg, const struct rank_result *result)
     message.stderr_tail.data = unconst(result->stderr_tail);
     message.stderr_tail.len = result->stderr_tail_length;
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(RANK_END, rank_end, &message);
+    late_aborts_tell_of(&agent->late_aborts, result->rank, send_abort, agent);
     agent_send(agent, &envelope);
     if (result->rank == 0)
         agent_mpirun_ended(agent);
-    if (agent->late_abort.there && !ranks_any_dying(agent->ranks, agent->late_abort.rank))
-        send_late_abort(agent);
+    late_aborts_tell(&agent->late_aborts, ranks_told(agent->ranks), send_abort, agent);
 }
 
 void agent_on_settled(void *arg)
 {
     struct agent *agent = arg;
-    send_late_abort(agent);
+    send_late_aborts(agent);
     agent_send_pong(agent, agent->launcher.asked);
 }

@@ -245,6 +245,16 @@ bool ranks_any_dying(const struct ranks *ranks, uint32_t but)
     return false;
 }
 
+size_t ranks_signs(const struct ranks *ranks)
+{
+    return ranks->queued;
+}
+
+size_t ranks_told(const struct ranks *ranks)
+{
+    return ranks->told;
+}
+
 static void tell_reaped(struct ranks *ranks, struct rank *rank, int status,
                         const struct rusage *use)
 {

@@ -140,6 +140,10 @@ int ranks_input(struct ranks *ranks, const void *data, size_t length);
 void ranks_dying(struct ranks *ranks, uint32_t rank);
 /* Some rank but this one is dying, or has ended and was not told yet. */
 bool ranks_any_dying(const struct ranks *ranks, uint32_t but);
+/* How many such signs there have been, and how many of them are dealt with: told by `ended`, which
+ * counts already while it is called, or no sign of an end. */
+size_t ranks_signs(const struct ranks *ranks);
+size_t ranks_told(const struct ranks *ranks);
 
 /* Looks which ranks have ended or are exiting, and calls `settled` once all of them were told, or
  * after about a second without an end. What has become of a rank that a fellow lost before this

@@ -198,7 +198,7 @@ static void fire(uint8_t index)
     struct agent *agent = rig.agent;
     struct event *const clocks[] = {agent->parent.due, agent->launcher.orphan_clock,
                                     agent->launcher.await_clock, agent->looks.library_clock,
-                                    agent->late_abort.timer};
+                                    agent->late_abort_clock};
     struct event *clock = clocks[index % ARRAY_LEN(clocks)];
     if (clock && event_pending(clock, EV_TIMEOUT, NULL))
         event_active(clock, EV_TIMEOUT, 0);
