@@ -663,9 +663,10 @@ def test_mig(derive):
 @pytest.mark.parametrize("gpus,cpuset,want", [
     (1, None, ["0-7,16-23"]), (2, None, ["0-3,16-19", "4-7,20-23"]),
     (3, None, ["0-1,16-17", "2-4,18-20", "5-7,21-23"]), (2, "2-5,20", ["2-3", "4-5,20"]), (2, "8-9", [None, None]),
+    (2, "0-3,16-19", ["0-1,16-17", "2-3,18-19"]), (2, "0,4,16,20", ["0,16", "4,20"]),
 ])
 def test_cpus(derive, gpus, cpuset, want):
-    """Each range in equal parts for the ranks of the NUMA node, within what the pod may use."""
+    """What the pod may use of the NUMA node, each range in equal parts for the ranks of the node."""
     world = World([gpu(i) for i in range(gpus)], [nic(0)])
     if cpuset:
         world.workers[0]["probe"]["cpuset"] = cpuset

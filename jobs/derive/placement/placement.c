@@ -60,7 +60,7 @@ static void cut_ranges(const char *list, uint32_t part, uint32_t parts, struct b
     }
 }
 
-/* Leaves what is in both lists, both ascending; all of it where nothing is. */
+/* Leaves what is in both lists, both ascending. */
 static void keep_allowed(struct buf *list, const char *allowed)
 {
     uint32_t *a = NULL, *b = NULL;
@@ -91,20 +91,18 @@ static const char *cpus_of(const struct probe *probe, const struct devices *devi
         part += i < g && devices->gpus[i].numa == numa;
         parts += devices->gpus[i].numa == numa;
     }
-    struct buf out = BUF_INIT;
-    const char *list = probe->numa_cpus[numa];
-    if (is_of_turns(list))
-        cut_turns(list, part, parts, &out);
-    else
-        cut_ranges(list, part, parts, &out);
-    if (out.len == 0) /* more ranks than CPUs: they share */
-        buf_add_str(&out, list);
-    if (out.data && probe->cpuset)
-        keep_allowed(&out, probe->cpuset);
-    const char *text = out.len ? plan_notes_text(notes, "%s", out.data) : NULL;
-    notes->pool.failed |= out.failed;
-    buf_done(&out);
-    return text;
+    CLEANUP(buf_done) struct buf list = BUF_INIT, out = BUF_INIT;
+    buf_add_str(&list, probe->numa_cpus[numa]);
+    if (list.data && probe->cpuset) /* first: the pod's CPUs are shared, not the node's */
+        keep_allowed(&list, probe->cpuset);
+    if (list.len > 0 && is_of_turns(list.data))
+        cut_turns(list.data, part, parts, &out);
+    else if (list.len > 0)
+        cut_ranges(list.data, part, parts, &out);
+    if (list.len > 0 && out.len == 0) /* more ranks than CPUs: they share */
+        buf_add_str(&out, list.data);
+    notes->pool.failed |= list.failed || out.failed;
+    return out.len ? plan_notes_text(notes, "%s", out.data) : NULL;
 }
 
 static int place_gpus(const struct inventory *inventory, const struct devices *devices,

@@ -100,6 +100,12 @@ static const struct cpus_row {
      "2-5,8-15",
      {0, 0, 1, 1},
      {"2-3", "4-5", "8-11", "12-15"}},
+    {"the CPUs that the kubelet gives a pod alone, in equal parts",
+     {"0-7,16-23", "8-15,24-31"},
+     "0-1,8,12,16-17,24,28",
+     {0, 0, 1, 1},
+     {"0,16", "1,17", "8,24", "12,28"}},
+    {"none of the node in the cpuset", {"0-7", "8-15"}, "0-3", {0, 1, 0, 1}, {"0-1", NULL, "2-3"}},
     {"more GPUs than CPUs share them", {"0-1", NULL}, NULL, {0, 0, 0, 0}, {"0-1", "0", "0-1", "1"}},
     {"a node that is not known", {"0-7", NULL}, NULL, {0, -1, 1, 0}, {"0-3", NULL, NULL, "4-7"}},
 };
