@@ -1,28 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks of pods to which the kubelet gives CPUs of their own (the CPU manager's static policy): they are bound to these, and MPI knows it. The launcher
-is outside: on a machine of two CPUs its pod has no room beside the worker's."""
+"""Ranks of pods to which the kubelet gives CPUs of their own (the CPU manager's static policy): they are bound to these, and MPI knows it.
+The launcher is outside: on a machine of two CPUs its pod has no room beside the worker's."""
 import os
+from pathlib import Path
 
 import pytest
 
 from support.cluster import Cluster
 from support.cluster_jobs import Running
-from support.cluster.programs import BASE, MPIS, _of_library, program
-from support.mpi import BY_NAME
+from support.cluster.programs import BASE, library_files, program
+from support.mpi import ALL
 
 CPUS = os.sched_getaffinity(0)
 RESERVED = min(CPUS)
 ALONE = min(2, len(CPUS) - 1)  # CPUs that a worker gets; one stays with the system
 RESOURCES = {each: {"cpu": ALONE, "memory": "512Mi"} for each in ("requests", "limits")}
 IMAGE = "localhost/mpi-bind:1"
+# CPUs of a process: what the kubelet gives the worker, of which the agent uses all, is the rank's parent's.
+CPUS_OF = "sed -n s/^Cpus_allowed_list://p /proc/{}/status"
+OWN = CPUS_OF.format("$PPID")
 
 
 @pytest.fixture(scope="session")
 def cluster():
     files = {}
-    for each in map(BY_NAME.get, MPIS):
+    for each in ALL:
         files[program(each.name, "mpi_bind")] = each.compile("mpi_bind.c")
-        files |= {} if each.debian else {str(path): path for path in _of_library(each.home())}
+        files |= library_files(each)
     with Cluster(nodes=1, images=("busybox", BASE), kubelet={"cpuManagerPolicy": "static", "reservedSystemCPUs": str(RESERVED)}) as made:
         made.image("mpi-bind", files=files, base=BASE)
         yield made
@@ -33,17 +37,33 @@ def cpus_of(text):
     return {cpu for part in text.split(",") for low, _, high in [part.partition("-")] for cpu in range(int(low), int(high or low) + 1)}
 
 
-def of_ranks(result):
-    """The sets that each rank has told, in the order of the lines."""
-    return [[cpus_of(word) for word in line.split()] for line in result.ok().out.splitlines()]
+def cores_of(cpus):
+    """Of each core that has some of these CPUs, those."""
+    files = (Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list") for cpu in cpus)
+    return {frozenset(cpus_of(each.read_text().strip()) & cpus) for each in files}
+
+
+def of_ranks(result, library=""):
+    """The sets that each rank has told, in the order of the lines, which end with this MPI library's name."""
+    lines = result.ok().out.splitlines()
+    assert all(library in line for line in lines), (library, lines)
+    return [[cpus_of(word) for word in line.split(": ")[0].split()] for line in lines]
+
+
+@pytest.fixture(scope="session")
+def seen():
+    """What the first worker of all got: the kubelet gives the same CPUs to the next one, as none is left between tests."""
+    return []
 
 
 @pytest.fixture
-def own(jobs):
+def own(jobs, seen):
     """The CPUs of a worker whose ranks are not bound."""
-    [[found]] = of_ranks(jobs.run("--here", name="unbound", resources=RESOURCES, command=["awk", "/^Cpus_allowed_list/{print $2}", "/proc/self/status"]))
-    assert len(found) == ALONE and RESERVED not in found, found
-    return found
+    if not seen:
+        [[found]] = of_ranks(jobs.run("--here", name="unbound", resources=RESOURCES, command=["sh", "-c", OWN]))
+        assert len(found) == ALONE and RESERVED not in found, found
+        seen.append(found)
+    return seen[0]
 
 
 def test_worker_keeps_its_class(jobs, own):
@@ -54,13 +74,20 @@ def test_worker_keeps_its_class(jobs, own):
     assert job.ended().rc == 130
 
 
-@pytest.mark.parametrize("name", MPIS)
-def test_bound_ranks(jobs, own, name):
-    """Each to a core of the worker's, before and after MPI_Init and as hwloc sees it."""
-    told = of_ranks(jobs.run("--here", image=IMAGE, command=["sh", "-c", f"{program(name, 'mpi_bind')} | cut -d' ' -f2-4"], bind="core",
-                             ranksPerWorker=ALONE, resources=RESOURCES))
-    assert len(told) == ALONE and all(len(set(map(frozenset, each))) == 1 for each in told), told
-    assert set().union(*(each[0] for each in told)) <= own, (told, own)
+def test_bound_ranks(jobs, own, mpi):
+    """Each within the worker's CPUs as was asked for, before and after MPI_Init and as hwloc sees it: to a core, to all of the node's, or to
+    one CPU of a list that two ranks share."""
+    script = f"{program(mpi.name, 'mpi_bind')} | {{ read _ before after hwloc _ library; echo $({OWN}) $before $after $hwloc: \"$library\"; }}"
+    for bind, ranks in (("core", ALONE), ("numa", ALONE), (str(max(own)), 2)):
+        told = of_ranks(jobs.run("--here", name=f"bind-{bind}", image=IMAGE, command=["sh", "-c", script], bind=bind, ranksPerWorker=ranks,
+                                 variables=mpi.env, resources=RESOURCES), mpi.version)
+        assert len(told) == ranks and all(worker == own for worker, *_ in told), (bind, told, own)
+        assert all(before == after == hwloc for _, before, after, hwloc in told), (bind, told)
+        bound = [before for _, before, *_ in told]
+        if bind == "core":
+            assert set(map(frozenset, bound)) == cores_of(own), (told, own)
+        else:
+            assert bound == [own if bind == "numa" else {max(own)}] * ranks, (bind, told, own)
 
 
 def test_list_beyond_the_worker_is_refused(jobs, own):

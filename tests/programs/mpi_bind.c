@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mpi_bind: each rank prints one line: the CPUs that it may run on before MPI_Init, after it, and
- * according to hwloc; and, with Open MPI, how many ranks share its core. */
+ * according to hwloc; with Open MPI, how many ranks share its core; and the library's name. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <hwloc.h>
@@ -69,8 +69,8 @@ static int ranks_on_this_core(void)
 
 int main(int argc, char **argv)
 {
-    static char before[1024], after[1024], hwloc[1024];
-    int rank, core = 0;
+    static char before[1024], after[1024], hwloc[1024], version[MPI_MAX_LIBRARY_VERSION_STRING];
+    int rank, core = 0, length;
     kernel_cpus(before, sizeof before);
     MPI_Init(&argc, &argv);
     kernel_cpus(after, sizeof after);
@@ -79,7 +79,9 @@ int main(int argc, char **argv)
 #ifdef OPEN_MPI
     core = ranks_on_this_core();
 #endif
-    printf("%d %s %s %s %d\n", rank, before, after, hwloc, core);
+    MPI_Get_library_version(version, &length);
+    version[strcspn(version, "\n")] = '\0';
+    printf("%d %s %s %s %d %s\n", rank, before, after, hwloc, core, version);
     MPI_Finalize();
     return 0;
 }

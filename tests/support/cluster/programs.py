@@ -7,7 +7,7 @@ from ..mpi import BY_NAME
 NAME, BASE = "mpi-programs", "mpi"
 PROGRAMS = {"allreduce": SOURCE / "examples" / "allreduce" / "allreduce.c", "mpi_check": "mpi_check.c",
             "mpi_spawn": "mpi_spawn.c"}
-MPIS = ("openmpi4", "openmpi5", "mpich5")  # mpich4 hangs: docs/design/002-mpi-libraries.md
+MPIS = ("openmpi4", "openmpi5", "mpich5")  # mpich4 hangs between pods: docs/design/002-mpi-libraries.md
 BENCH_MODULE = "/usr/local/lib/drarun/bench-mpi.so"  # Open MPI 4's, where drarun-bench looks for it
 PARTS = ("bin", "lib", "etc", "share")
 
@@ -23,12 +23,15 @@ def starter(mpi):
     return f"/usr/bin/mpirun.{found.debian}" if found.debian else str(found.home() / "bin" / "mpiexec")
 
 
-def _of_library(home):
-    """All of an environment but its Python."""
-    for part in PARTS:
-        for path in (home / part).rglob("*"):
-            if path.is_file() and "python" not in str(path.relative_to(home)):
-                yield path
+def library_files(mpi):
+    """{path in the image: file} of what the root "mpi" has not: all of an environment but its Python. Of Intel MPI, which is large, what a rank
+    needs."""
+    if mpi.debian:
+        return {}
+    if mpi.name == "impi":
+        return {str(path): path for path in (mpi.home() / "lib/libmpi.so.12", *(mpi.home() / "opt/mpi/etc").glob("tuning_generic_*.dat"))}
+    found = (path for part in PARTS for path in (mpi.home() / part).rglob("*"))
+    return {str(path): path for path in found if path.is_file() and "python" not in str(path.relative_to(mpi.home()))}
 
 
 def bench_files():
@@ -48,6 +51,5 @@ def files():
     for name in MPIS:
         mpi = BY_NAME[name]
         found |= {program(name, each): mpi.compile(source) for each, source in PROGRAMS.items()}
-        if not mpi.debian:
-            found |= {str(path): path for path in _of_library(mpi.home())}
+        found |= library_files(mpi)
     return found
