@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks of pods to which the kubelet gives CPUs of their own (the CPU manager's static policy): they are bound to these, and MPI knows it.
-The launcher is outside: on a machine of two CPUs its pod has no room beside the worker's."""
+"""Ranks of pods to which the kubelet gives CPUs of their own (the CPU manager's static policy): they are bound to these, and MPI knows it. And
+of pods that share what is left. The launcher is outside: on a machine of two CPUs its pod has no room beside the worker's."""
 import os
 from pathlib import Path
 
@@ -93,3 +93,11 @@ def test_bound_ranks(jobs, own, mpi):
 def test_list_beyond_the_worker_is_refused(jobs, own):
     result = jobs.run("--here", command=["true"], bind=str(RESERVED), resources=RESOURCES)
     assert result.rc not in (0, 70) and f"CPU {RESERVED}" in result.err, result
+
+
+def test_workers_that_share_their_cpus_take_turns(jobs):
+    """Without CPUs of their own, workers on one node have the same ones: their ranks are bound to different cores as long as there are enough."""
+    script = f"echo $({OWN}) $({CPUS_OF.format('self')})"
+    told = of_ranks(jobs.run("--here", workers=len(CPUS), placement={"spread": "none"}, bind="core", command=["sh", "-c", script]))
+    assert len(told) == len(CPUS) and all(worker == CPUS for worker, _ in told), told
+    assert {frozenset(bound) for _, bound in told} == cores_of(CPUS), told

@@ -299,3 +299,38 @@ int bind_cpus(const struct bind_policy *policy, const struct cpus *cpus, uint32_
     *ret_shared = shared;
     return 0;
 }
+
+/* ---- who shares CPUs ---- */
+
+static bool has_same_cpus(const struct bind_place *a, const struct bind_place *b)
+{
+    return strcmp(a->machine, b->machine) == 0 && strcmp(a->cpus, b->cpus) == 0;
+}
+
+/* Those with the same CPUs side by side, in the order of the workers. */
+static int compare_places(const void *a, const void *b)
+{
+    const struct bind_place *x = *(const struct bind_place *const *)a,
+                            *y = *(const struct bind_place *const *)b;
+    int order = strcmp(x->machine, y->machine);
+    if (order == 0)
+        order = strcmp(x->cpus, y->cpus);
+    return order != 0 ? order : (x > y) - (x < y);
+}
+
+int bind_number_cpus(const struct bind_place *places, uint32_t count, uint32_t *ret_numbers,
+                     struct drarun_error *err)
+{
+    cleanup_free const struct bind_place **sorted = calloc(count + 1u, sizeof *sorted);
+    if (!sorted)
+        return error_set(err, ENOMEM, "binding: out of memory");
+    for (uint32_t i = 0; i < count; i++)
+        sorted[i] = &places[i];
+    qsort(sorted, count, sizeof *sorted, compare_places);
+    for (uint32_t i = 0, first = 0; i < count; i++) {
+        if (!has_same_cpus(sorted[first], sorted[i]))
+            first = i;
+        ret_numbers[sorted[i] - places] = (uint32_t)(sorted[first] - places) + 1;
+    }
+    return 0;
+}

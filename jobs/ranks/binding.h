@@ -32,4 +32,15 @@ int bind_cpus(const struct bind_policy *policy, const struct cpus *cpus, uint32_
               uint32_t local_size, uint32_t **ret_ids, size_t *ret_count, bool *ret_shared,
               struct drarun_error *err);
 
+/* Where the ranks of a worker run. */
+struct bind_place {
+    const char *machine;
+    const char *cpus; /* the list of those that it may use there; "": the machine's */
+};
+
+/* The workers that have the same CPUs get the same number, from 1. Whether lists overlap in a part
+ * is not looked at. -ENOMEM. */
+int bind_number_cpus(const struct bind_place *places, uint32_t count, uint32_t *ret_numbers,
+                     struct drarun_error *err);
+
 #endif

@@ -82,7 +82,8 @@ int agents_new(struct job *job, struct drarun_error *err)
         struct agent *agent = &job->agents[i];
         *agent = (struct agent){.job = job, .index = i, .phase = AGENT_CONNECTING};
         agent->host = strdup("");
-        if (!agent->host)
+        agent->cpu_list = strdup("");
+        if (!agent->host || !agent->cpu_list)
             return error_set(err, ENOMEM, "out of memory");
         identity_session_dir(job->identity.uid, job->identity.attempt, i,
                              !request_is_elsewhere(request), agent->session_dir);
@@ -282,6 +283,7 @@ void agents_free(struct job *job)
         if (agent->linger)
             event_free(agent->linger);
         free(agent->host);
+        free(agent->cpu_list);
         json_decref(agent->inspection);
         if (!agent->pid || agent->reaped)
             continue;

@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/ranks/binding.h"
 #include "launcher/job/private.h"
 #include "launcher/job/master_port.h"
+#include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/wire/dial.h"
 
@@ -51,6 +53,37 @@ static int find_masters(struct job *job, struct drarun_error *err)
     return 0;
 }
 
+static const char *host_of(const struct job *job, const struct agent *agent)
+{
+    return request_is_here(job->request) ? job->identity.hostname : agent->host;
+}
+
+/* A node's pods have its CPUs, or those that the kubelet gives each alone. An agent of an older
+ * release does not say which its pod has, and counts as alone. */
+static struct bind_place place_of(const struct job *job, const struct agent *agent)
+{
+    const struct request_pods *pods = job->request->pods;
+    const char *node = pods && pods->nodes ? pods->nodes[agent->index] : NULL;
+    return node && agent->cpu_list[0] ? (struct bind_place){node, agent->cpu_list}
+                                      : (struct bind_place){host_of(job, agent), ""};
+}
+
+static int fill_workers(struct job *job, struct drarun_error *err)
+{
+    cleanup_free struct bind_place *places = calloc(job->count, sizeof *places);
+    cleanup_free uint32_t *cpus = calloc(job->count, sizeof *cpus);
+    if (!places || !cpus)
+        return error_set(err, ENOMEM, "out of memory");
+    for (uint32_t i = 0; i < job->count; i++)
+        places[i] = place_of(job, &job->agents[i]);
+    int rc = bind_number_cpus(places, job->count, cpus, err);
+    for (uint32_t i = 0; rc == 0 && i < job->count; i++) {
+        const struct agent *agent = &job->agents[i];
+        launch_message_worker(job->launch.message, i, host_of(job, agent), agent->address, cpus[i]);
+    }
+    return rc;
+}
+
 static int make_launch(struct job *job, struct drarun_error *err)
 {
     bool elsewhere = !request_is_here(job->request);
@@ -73,10 +106,9 @@ static int make_launch(struct job *job, struct drarun_error *err)
     job->launch.message = launch_message_new(&facts, err);
     if (!job->launch.message)
         return -err->code;
-    for (uint32_t i = 0; i < job->count; i++) {
-        const struct agent *agent = &job->agents[i];
-        const char *host = elsewhere ? agent->host : job->identity.hostname;
-        launch_message_worker(job->launch.message, i, host, agent->address);
+    if (fill_workers(job, err) < 0) {
+        launch_message_free(TAKE_PTR(job->launch.message));
+        return -err->code;
     }
     if (job->request->collect_env)
         launch_message_collect(job->launch.message, job->request->collect_env);

@@ -2,7 +2,6 @@
 #include "launcher/job/launch_message.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -143,18 +142,6 @@ static void fill_worlds(struct launch_message *m, const struct launch_master *ma
     m->wire.n_worlds = m->wire.n_apps;
 }
 
-static int list_cpus(struct buf *out)
-{
-    cpu_set_t own[CPUS_MAX / CPU_SETSIZE];
-    cleanup_free uint32_t *ids = NULL;
-    size_t count = 0;
-    if (sched_getaffinity(0, sizeof own, own) == 0 &&
-        cpulist_of_mask(own, sizeof own, &ids, &count, NULL) < 0)
-        return -ENOMEM;
-    cpulist_format(ids, count, out);
-    return out->failed ? -ENOMEM : 0;
-}
-
 /* The agents of an allocation on this machine began with what its shell had then. */
 static int fill_shell(struct launch_message *m, const struct launch_facts *facts)
 {
@@ -173,7 +160,7 @@ static int fill_shell(struct launch_message *m, const struct launch_facts *facts
     m->shell.soft = m->soft;
     m->shell.hard = m->hard;
     m->shell.n_soft = m->shell.n_hard = RLIM_NLIMITS;
-    if (list_cpus(&m->cpus) < 0)
+    if (cpulist_of_process(&m->cpus) < 0)
         return -ENOMEM;
     if (m->cpus.data)
         m->shell.cpus = m->cpus.data;
@@ -287,18 +274,19 @@ void launch_message_collect(struct launch_message *m, const char *variable)
 }
 
 void launch_message_worker(struct launch_message *m, uint32_t worker, const char *host,
-                           const char *address)
+                           const char *address, uint32_t cpus)
 {
     m->workers[worker].host = unconst(host);
     m->workers[worker].address = unconst(address);
+    m->workers[worker].cpus = cpus;
 }
 
-/* Ranks of earlier workers on the same machine: bindings continue after theirs. */
+/* Ranks of earlier workers on the same CPUs: bindings continue after theirs. */
 static uint32_t first_slot(const struct launch_message *m, uint32_t worker)
 {
     uint32_t slot = 0;
     for (uint32_t i = 0; i < worker; i++)
-        if (strcmp(m->workers[i].host, m->workers[worker].host) == 0)
+        if (m->workers[i].cpus == m->workers[worker].cpus)
             slot += m->map->local_sizes[i];
     return slot;
 }

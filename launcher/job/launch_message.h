@@ -53,9 +53,10 @@ int launch_message_plan(struct launch_message *message, const struct plan *plans
  */
 void launch_message_collect(struct launch_message *message, const char *variable);
 
-/* Where an agent is: for every worker, before launch_message_for. Both are borrowed. */
+/* Where an agent is: for every worker, before launch_message_for. Texts are borrowed. cpus: as
+ * bind_number_cpus has it. */
 void launch_message_worker(struct launch_message *message, uint32_t worker, const char *host,
-                           const char *address);
+                           const char *address, uint32_t cpus);
 /* Fills the envelope with the message for one agent: the launch itself for worker 0, which the
  * agents hand on among themselves, an assignment for the others. Valid until the next call. */
 void launch_message_for(struct launch_message *message, uint32_t worker, const char *session_dir,

@@ -42,13 +42,17 @@ static void on_hello(struct agent *agent, const Drarun__Wire__Hello *hello)
     struct job *job = agent->job;
     struct drarun_error err = {0};
     const char *pmix = "";
-    char *host = strdup(hello->host);
-    if (!host) {
+    char *host = strdup(hello->host), *cpu_list = strdup(hello->cpu_list);
+    if (!host || !cpu_list) {
+        free(host);
+        free(cpu_list);
         refuse(agent, "a hello when we were out of memory");
         return;
     }
     free(agent->host);
+    free(agent->cpu_list);
     agent->host = host;
+    agent->cpu_list = cpu_list;
     /* fence data of one libpmix means nothing to another: all must be as the first that came */
     for (uint32_t i = 0; i < job->count && !pmix[0]; i++)
         pmix = job->agents[i].pmix;

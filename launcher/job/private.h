@@ -55,6 +55,7 @@ struct agent {
     char *host;                        /* from its hello; "" before */
     char pmix[32];                     /* the same: version of its libpmix */
     uint32_t cpus;                     /* the same: that it may use; 0: not known */
+    char *cpu_list;                    /* the same, which they are; "": not known */
     char address[REMOTE_ADDRESS_SIZE]; /* where it is dialled; "" on a socketpair */
     char session_dir[IDENTITY_PATH_SIZE];
     pid_t pid; /* of a process of ours; 0: none */

@@ -110,6 +110,18 @@ int cpulist_of_mask(const cpu_set_t *mask, size_t size, uint32_t **ret_ids, size
     return 0;
 }
 
+int cpulist_of_process(struct buf *out)
+{
+    cpu_set_t own[CPUS_MAX / CPU_SETSIZE];
+    cleanup_free uint32_t *ids = NULL;
+    size_t count = 0;
+    if (sched_getaffinity(0, sizeof own, own) == 0 &&
+        cpulist_of_mask(own, sizeof own, &ids, &count, NULL) < 0)
+        return -ENOMEM;
+    cpulist_format(ids, count, out);
+    return out->failed ? -ENOMEM : 0;
+}
+
 void cpulist_format(const uint32_t *ids, size_t count, struct buf *out)
 {
     for (size_t i = 0; i < count; i++) {

@@ -478,15 +478,33 @@ static int read_own_cpus(struct cpus *cpus, struct drarun_error *err)
     return cpus_read(-1, own, sizeof own, cpus, err);
 }
 
-/* Of all workers whose agents are on this machine, as its slots are counted (local_first_slot). */
-static uint32_t ranks_of_machine(const struct agent_job *job)
+static bool is_of_host(const Drarun__Wire__Worker *own, const Drarun__Wire__Worker *other)
+{
+    return strcmp(own->host, other->host) == 0;
+}
+
+static bool shares_cpus(const Drarun__Wire__Worker *own, const Drarun__Wire__Worker *other)
+{
+    return own->cpus ? own->cpus == other->cpus : is_of_host(own, other);
+}
+
+/* Of all workers that have this in common with the agent's own. */
+static uint32_t count_ranks(const struct agent_job *job,
+                            bool (*match)(const Drarun__Wire__Worker *own,
+                                          const Drarun__Wire__Worker *other))
 {
     const Drarun__Wire__Launch *launch = job->wire;
     uint32_t ranks = 0;
     for (uint32_t w = 0; w < job->map.workers; w++)
-        if (strcmp(launch->workers[w]->host, launch->workers[job->worker]->host) == 0)
+        if (match(launch->workers[job->worker], launch->workers[w]))
             ranks += job->map.local_sizes[w];
     return ranks;
+}
+
+/* As its slots are counted (local_first_slot). */
+static uint32_t ranks_on_cpus(const struct agent_job *job)
+{
+    return count_ranks(job, shares_cpus);
 }
 
 /* The CPUs of the ranks here, all together; UINT32_MAX when they are not bound to some. */
@@ -501,7 +519,7 @@ static uint32_t count_bound_cpus(const struct agent *agent)
         return UINT32_MAX;
     if (read_own_cpus(&cpus, NULL) < 0)
         return UINT32_MAX;
-    uint32_t here = ranks_of_machine(job);
+    uint32_t here = ranks_on_cpus(job);
     for (uint32_t i = 0; i < job->local_count; i++) {
         cleanup_free uint32_t *ids = NULL;
         size_t count = 0;
@@ -562,8 +580,11 @@ int agent_prepare_take(struct agent *agent, Drarun__Wire__Launch *launch, struct
         rc = agent_take_shell(job->wire->shell, err);
     if (rc < 0)
         return rc;
-    uint32_t here = ranks_of_machine(job);
-    job->oversubscribed = !job->mpirun && agent_is_oversubscribed(agent, here);
+    /* pods on a node may share its CPUs, and each has a quota of its own */
+    uint32_t own = affinity_count();
+    uint32_t here = agent->options.pod ? job->local_count : count_ranks(job, is_of_host);
+    job->oversubscribed = !job->mpirun && (agent_is_oversubscribed(agent, here) ||
+                                           (own > 0 && ranks_on_cpus(job) > own));
     if (job->wire->inherit_env)
         strlist_add_all(&agent->environment, environ);
     agent->tree = (struct tree){job->worker, job->map.workers, job->wire->radix};
@@ -634,7 +655,7 @@ static int choose_cpus(struct agent *agent, const struct cpus *cpus, uint32_t in
     const struct bind_policy *policy = &agent_job_group_of(job, job->local[index])->bind;
     bool shared = false;
     uint32_t slot = job->wire->local_first_slot;
-    uint32_t here = ranks_of_machine(job);
+    uint32_t here = ranks_on_cpus(job);
     int rc = policy->kind == BIND_NONE
                  ? rank_setting_cpus(&settings, index, cpus, ret_ids, ret_count, err)
                  : bind_cpus(policy, cpus, slot + index, here, ret_ids, ret_count, &shared, err);

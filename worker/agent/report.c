@@ -12,6 +12,7 @@
 #include "lib/base/log.h"
 #include "lib/base/unconst.h"
 #include "lib/inspect/inspect.h"
+#include "lib/topo/cpus.h"
 #include "lib/wire/hello.h"
 #include "worker/agent/private.h"
 #include "worker/tree/pmix_version.h"
@@ -72,6 +73,7 @@ void agent_send_note(struct agent *agent, const char *text)
 void agent_send_hello(struct agent *agent)
 {
     char host[256] = "";
+    CLEANUP(buf_done) struct buf cpus = BUF_INIT;
     Drarun__Wire__Hello message = DRARUN__WIRE__HELLO__INIT;
     hello_fill(&message, DRARUN__WIRE__ROLE__ROLE_AGENT, pmix_version());
     gethostname(host, sizeof host - 1);
@@ -81,6 +83,8 @@ void agent_send_hello(struct agent *agent)
     if (agent->options.pod)
         message.job = unconst(agent->options.pod->job);
     message.cpus = affinity_count();
+    if (agent->options.pod && cpulist_of_process(&cpus) == 0 && cpus.data)
+        message.cpu_list = cpus.data;
     if (agent->options.pod && cgroup_cpu_quota() < message.cpus) /* the node's are not its own */
         message.cpus = cgroup_cpu_quota();
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(HELLO, hello, &message);

@@ -158,6 +158,20 @@ static void names_the_cpu_that_cannot_be_used(void **state)
     }
 }
 
+static void workers_that_have_the_same_cpus(void **state)
+{
+    static const struct bind_place places[] = {
+        {"node-b", "0-3"}, {"node-a", "0-3"}, {"node-b", "4-7"}, {"node-a", ""},
+        {"node-b", "0-3"}, {"w-5", ""},       {"node-a", ""},    {"node-b", "0-3"},
+    };
+    static const uint32_t wanted[] = {1, 2, 3, 4, 1, 6, 4, 1};
+    uint32_t numbers[ARRAY_LEN(places)] = {0};
+    (void)state;
+    assert_int_equal(bind_number_cpus(places, ARRAY_LEN(places), numbers, NULL), 0);
+    assert_memory_equal(numbers, wanted, sizeof wanted);
+    assert_int_equal(bind_number_cpus(places, 0, numbers, NULL), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -165,6 +179,7 @@ int main(void)
         cmocka_unit_test(refuses_what_is_no_policy),
         cmocka_unit_test(more_cores_than_there_are),
         cmocka_unit_test(names_the_cpu_that_cannot_be_used),
+        cmocka_unit_test(workers_that_have_the_same_cpus),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
