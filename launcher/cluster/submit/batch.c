@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/cluster/submit/batch.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jobs/manifests/objects.h"
+#include "jobs/manifests/pod_security.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/kube/discover.h"
+
+#define AGAIN_MIN_MS 50 /* between two looks at an object that is going; doubles */
+#define AGAIN_MAX_MS 1000
+#define UNDER_WAY_MAX (2 * KUBE_CALLS_MAX)
+#define WARNED_MAX 20 /* texts of a server, or of its webhooks, that may name the object */
+
+struct batch_item {
+    struct batch *batch;
+    size_t index; /* in the source */
+    char *name;
+    struct kube_resource resource;
+    struct kube_target target;
+    struct event *again; /* an object of that name is on its way out */
+    bool lost;           /* an answer was: what is in the way may be this process's */
+    char *owner_uid;     /* of what is in the way, while its owner is asked for; NULL: of any uid */
+    int64_t pause_ms;
+};
+
+/* ---- the source ---- */
+
+/* Whose workers have an object of the source each. */
+static bool is_of_source(const struct batch_source *source, const struct spec_role *role)
+{
+    return source->pods || claims_wanted_by(role);
+}
+
+size_t batch_count(const struct batch_source *source)
+{
+    size_t count = json_array_size(source->list);
+    bool each = source->spec && source->spec->claims != SPEC_CLAIMS_TEMPLATE;
+    for (uint32_t r = 0; each && r < source->spec->role_count; r++)
+        if (is_of_source(source, &source->spec->roles[r]))
+            count += source->spec->roles[r].workers;
+    return count;
+}
+
+/* The worker whose object is the index-th of the source's workers. */
+static uint32_t worker_at(const struct batch_source *source, uint32_t index)
+{
+    const struct spec_role *role = source->spec->roles;
+    for (; !is_of_source(source, role) || index >= role->workers; role++)
+        index -= is_of_source(source, role) ? role->workers : 0;
+    return role->first + index;
+}
+
+/* A new reference. */
+static int source_get(const struct batch_source *source, size_t index, json_t **ret_manifest,
+                      struct drarun_error *err)
+{
+    size_t listed = json_array_size(source->list);
+    if (index < listed) {
+        *ret_manifest = json_incref(json_array_get(source->list, index));
+        return 0;
+    }
+    uint32_t worker = worker_at(source, (uint32_t)(index - listed));
+    return source->pods ? render_pod(source->spec, source->options, worker, ret_manifest, err)
+                        : render_claim(source->spec, source->options, worker, ret_manifest, err);
+}
+
+/* ---- one object ---- */
+
+static void on_created(const struct kube_answer *answer, const struct drarun_error *err, void *arg);
+
+/* Kinds of which a cluster may serve another version than the one that we know them by. */
+static const struct kube_resource *find_versioned(const char *kind)
+{
+    static const struct kube_resource *const all[] = {&kube_pod_groups, &kube_resource_claims,
+                                                      &kube_resource_claim_templates};
+    for (size_t i = 0; kind && i < ARRAY_LEN(all); i++)
+        if (strcmp(kind, all[i]->kind) == 0)
+            return all[i];
+    return NULL;
+}
+
+/* The version that this cluster serves; NULL: there is one alone. */
+static const char *version_served(const struct cluster *cluster, const char *kind)
+{
+    if (strcmp(kind, "ResourceClaim") == 0 || strcmp(kind, "ResourceClaimTemplate") == 0)
+        return cluster_claims_version(cluster);
+    return strcmp(kind, kube_pod_groups.kind) == 0 ? cluster->pod_groups : NULL;
+}
+
+static int describe(struct batch_item *item, json_t *manifest, struct drarun_error *err)
+{
+    const char *version = json_string_value(json_object_get(manifest, "apiVersion"));
+    const char *kind = json_string_value(json_object_get(manifest, "kind"));
+    const struct kube_resource *found = kube_resource_find(version, kind);
+    if (!found)
+        found = find_versioned(kind);
+    if (!found)
+        return error_set(err, EINVAL, "internal error: no resource for %s %s", version, kind);
+    const char *served = version_served(item->batch->cluster, kind);
+    item->resource = *found;
+    if (served)
+        item->resource.version = served;
+    item->name = strdup(kube_name(manifest));
+    item->target = (struct kube_target){
+        .resource = &item->resource, .namespace_ = item->batch->namespace, .name = item->name};
+    return item->name ? 0 : error_set(err, ENOMEM, "out of memory");
+}
+
+bool batch_is_open(const struct batch *batch)
+{
+    return batch->rc == 0 && !batch->yielded;
+}
+
+static void note_failure(struct batch *batch, const struct drarun_error *err)
+{
+    if (batch_is_open(batch))
+        batch->rc = error_kind(batch->err, err->kind, err->code, "%s", err->text);
+}
+
+static void finish(struct batch_item *item)
+{
+    item->batch->left--;
+}
+
+static int start(struct batch_item *item, struct drarun_error *err)
+{
+    struct batch *batch = item->batch;
+    const struct kube_write again = {.repeat = true, .timeout_ms = batch->cluster->create_ms};
+    CLEANUP(json_decrefp) json_t *manifest = NULL;
+    int rc = source_get(batch->source, item->index, &manifest, err);
+    if (rc == 0 && !item->name)
+        rc = describe(item, manifest, err);
+    if (rc == 0)
+        rc = kube_create(batch->cluster->client, &item->target, manifest, &again, on_created, item,
+                         NULL, err);
+    return rc;
+}
+
+static void on_again(evutil_socket_t fd, short what, void *arg)
+{
+    struct batch_item *item = arg;
+    struct drarun_error err = {0};
+    (void)fd, (void)what;
+    if (batch_is_open(item->batch) && start(item, &err) == 0)
+        return;
+    if (err.code)
+        note_failure(item->batch, &err);
+    finish(item);
+}
+
+/* A pod takes its grace period to go, and its name with it. */
+static bool try_later(struct batch_item *item)
+{
+    struct batch *batch = item->batch;
+    if (!batch_is_open(batch) || clock_ms() + item->pause_ms >= batch->end_ms)
+        return false;
+    if (!item->again)
+        item->again = evtimer_new(batch->cluster->base, on_again, item);
+    struct timeval after = timeval_from_ms(item->pause_ms);
+    if (!item->again || evtimer_add(item->again, &after) < 0)
+        return false;
+    if (!batch->told && item->pause_ms == AGAIN_MAX_MS)
+        log_note("waiting for %s %s of an earlier job to go", item->target.resource->kind,
+                 item->target.name);
+    batch->told |= item->pause_ms == AGAIN_MAX_MS;
+    item->pause_ms = item->pause_ms * 2 < AGAIN_MAX_MS ? item->pause_ms * 2 : AGAIN_MAX_MS;
+    return true;
+}
+
+static bool is_deleted(const json_t *object)
+{
+    return json_object_get(json_object_get(object, "metadata"), "deletionTimestamp");
+}
+
+/* What goes with its owner, which is gone already, does not show a deletionTimestamp yet. */
+static bool is_going(const json_t *object)
+{
+    return is_deleted(object) ||
+           json_object_get(json_object_get(object, "metadata"), "ownerReferences");
+}
+
+static void say_in_the_way(const struct batch_item *item, const json_t *object,
+                           struct drarun_error *err)
+{
+    const char *job = item->batch->job, *namespace = item->target.namespace_;
+    const json_t *labels = json_object_get(json_object_get(object, "metadata"), "labels");
+    const char *theirs = json_string_value(json_object_get(labels, "drarun.dev/job"));
+    if (theirs && strcmp(theirs, job) == 0)
+        error_kind(
+            err, DRARUN_ERR_CLUSTER, EEXIST,
+            "there is a job \"%s\" in namespace %s already: drarun status %s shows it, drarun "
+            "cancel %s ends it, or deletes what remains of it (as does run --replace); or give "
+            "this one another name",
+            job, namespace, job, job);
+    else
+        error_kind(
+            err, DRARUN_ERR_CLUSTER, EEXIST,
+            "%s \"%s\" exists in namespace %s and belongs to no job: delete it, or give the job "
+            "another name",
+            item->target.resource->kind, item->target.name, namespace);
+}
+
+/* A DraJob of that name is ours: the one that owned this has gone. */
+static bool is_of_earlier_dra_job(const struct batch *batch, const json_t *object)
+{
+    const json_t *owners = json_object_get(json_object_get(object, "metadata"), "ownerReferences");
+    const char *kind = json_string_value(json_object_get(json_array_get(owners, 0), "kind"));
+    return batch->dra_job && kind && strcmp(kind, kube_dra_jobs.kind) == 0 &&
+           !kube_is_owned_by(object, batch->dra_job);
+}
+
+/* Who owns what is in the way of an owner: a job that is there, or one that has gone. */
+static void on_their_owner(const struct kube_answer *answer, const struct drarun_error *err,
+                           void *arg)
+{
+    struct batch_item *item = arg;
+    struct batch *batch = item->batch;
+    struct drarun_error other = {0};
+    const char *uid = err ? NULL : kube_uid(answer->body);
+    bool there = !err && !is_deleted(answer->body) &&
+                 (!item->owner_uid || (uid && strcmp(uid, item->owner_uid) == 0));
+    if (batch->rc == 0 && !there && try_later(item))
+        return;
+    finish(item);
+    if (there)
+        say_in_the_way(item, answer->body, &other);
+    note_failure(batch, there || !err ? &other : err);
+}
+
+static bool ask_for_their_owner(struct batch_item *item)
+{
+    struct drarun_error err = {0};
+    const struct kube_target job = {
+        .resource = &kube_jobs, .namespace_ = item->target.namespace_, .name = item->batch->job};
+    return kube_get(item->batch->cluster->client, &job, on_their_owner, item, NULL, &err) == 0;
+}
+
+/* Asks for the owner that the object names: while it exists, nobody deletes the object. */
+static bool ask_for_owner_of(struct batch_item *item, const json_t *object)
+{
+    static const struct kube_resource *const kinds[] = {&kube_jobs, &kube_config_maps};
+    struct drarun_error err = {0};
+    const json_t *owners = json_object_get(json_object_get(object, "metadata"), "ownerReferences");
+    const json_t *owner = json_array_get(owners, 0);
+    const char *kind = json_string_value(json_object_get(owner, "kind"));
+    const char *uid = json_string_value(json_object_get(owner, "uid"));
+    struct kube_target target = {.namespace_ = item->target.namespace_,
+                                 .name = json_string_value(json_object_get(owner, "name"))};
+    for (size_t i = 0; kind && i < ARRAY_LEN(kinds); i++)
+        if (strcmp(kind, kinds[i]->kind) == 0)
+            target.resource = kinds[i];
+    if (!target.resource || !target.name || !uid)
+        return false;
+    free(item->owner_uid);
+    item->owner_uid = strdup(uid);
+    return item->owner_uid &&
+           kube_get(item->batch->cluster->client, &target, on_their_owner, item, NULL, &err) == 0;
+}
+
+static bool is_made_by_us(const struct batch *batch, const json_t *object)
+{
+    const json_t *metadata = json_object_get(object, "metadata");
+    const char *mark =
+        json_string_value(json_object_get(json_object_get(metadata, "annotations"), BATCH_MADE_BY));
+    return batch->mark && mark && strcmp(mark, batch->mark) == 0;
+}
+
+static void keep_owner(struct batch *batch, const json_t *object)
+{
+    if (!batch->keep_uid || batch->made_uid)
+        return;
+    batch->made_uid = strdup(kube_uid(object));
+    batch->suspended = object_is_suspended(object);
+}
+
+/* What is in the way: ours, an earlier job's that is going, or somebody else's. */
+static void on_found(const struct kube_answer *answer, const struct drarun_error *err, void *arg)
+{
+    struct batch_item *item = arg;
+    struct batch *batch = item->batch;
+    struct drarun_error other = {0};
+    bool gone = err && err->code == ENOENT;
+    bool going = !err && is_going(answer->body);
+    bool ours =
+        !err && !is_deleted(answer->body) &&
+        (kube_is_owned_by(answer->body, batch->owner_uid) || is_made_by_us(batch, answer->body));
+    if (batch->rc == 0 && batch->keep_uid && !ours && going && !is_deleted(answer->body) &&
+        !is_of_earlier_dra_job(batch, answer->body) && ask_for_their_owner(item))
+        return;
+    if (batch->rc == 0 && !batch->keep_uid && !ours && going && !is_deleted(answer->body) &&
+        ask_for_owner_of(item, answer->body))
+        return;
+    if (batch->rc == 0 && !ours && (gone || going) && try_later(item))
+        return;
+    finish(item);
+    if (err)
+        note_failure(batch, err);
+    else if (ours)
+        keep_owner(batch, answer->body);
+    batch->yielded |= ours && batch->yields && !item->lost && batch->rc == 0;
+    if (err || ours)
+        return;
+    say_in_the_way(item, answer->body, &other);
+    note_failure(batch, &other);
+}
+
+/* A Secret's name is drawn for this run, and no Role of ours lets it be read. */
+static bool is_ours_unseen(const struct batch_item *item, const struct kube_answer *answer)
+{
+    return answer->lost && strcmp(item->resource.kind, kube_secrets.kind) == 0;
+}
+
+/* Of pods and templates of pods, which hold what the user wrote. What it says of one worker it says
+ * of all. */
+static void tell_warnings(const struct batch_item *item, const struct strlist *warnings)
+{
+    struct strlist *warned = item->batch->warned;
+    bool pods = strcmp(item->resource.kind, kube_pods.kind) == 0 ||
+                strcmp(item->resource.kind, kube_jobs.kind) == 0;
+    for (size_t i = 0; warned && pods && i < warnings->count; i++) {
+        const char *text = warnings->items[i];
+        if (warned->count >= WARNED_MAX || strlist_has(warned, text))
+            continue;
+        strlist_add(warned, text);
+        log_note("the API server warns of %s %s in namespace %s: %s", item->resource.kind,
+                 item->name, item->batch->namespace, text);
+    }
+}
+
+/* Of pods that Pod Security refuses the first one is told, whichever answer came first: a
+ * controller that tries again says the same again. */
+static void note_refusal(const struct batch_item *item, const struct kube_answer *answer,
+                         const struct drarun_error *err)
+{
+    struct batch *batch = item->batch;
+    struct drarun_error told = *err;
+    if (pod_security_explain(answer->body, batch->namespace, &told)) {
+        if (batch->refused && item->index < batch->refused->index)
+            batch->rc = 0;
+        if (batch->rc == 0)
+            batch->refused = item;
+    }
+    note_failure(batch, &told);
+}
+
+static void on_created(const struct kube_answer *answer, const struct drarun_error *err, void *arg)
+{
+    struct batch_item *item = arg;
+    struct batch *batch = item->batch;
+    struct drarun_error local = {0};
+    bool exists = err && err->code == EEXIST;
+    item->lost |= answer->lost;
+    tell_warnings(item, answer->warnings);
+    if (exists && is_ours_unseen(item, answer)) {
+        finish(item);
+        return;
+    }
+    if (exists &&
+        kube_get(batch->cluster->client, &item->target, on_found, item, NULL, &local) == 0)
+        return;
+    if (err && err->code == ENOENT) /* perhaps its API version is not served any more */
+        kube_discover_forget(batch->cluster->client);
+    if (err)
+        note_refusal(item, answer, err);
+    else
+        keep_owner(batch, answer->body);
+    finish(item);
+}
+
+/* ---- all of them ---- */
+
+static void items_free(struct batch_item *items, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (items[i].again)
+            event_free(items[i].again);
+        free(items[i].name);
+        free(items[i].owner_uid);
+    }
+    free(items);
+}
+
+void batch_cancel(struct batch *batch, const char *why)
+{
+    struct drarun_error local = {0};
+    error_kind(&local, DRARUN_ERR_CLUSTER, ECANCELED, "job %s: not all of its objects are made: %s",
+               batch->job, why);
+    note_failure(batch, &local);
+}
+
+static bool may_create(struct batch *batch)
+{
+    const struct cluster *cluster = batch->cluster;
+    if (!cluster->may_create || cluster->may_create(cluster->may_create_arg))
+        return true;
+    batch_cancel(batch, "this process may make no more");
+    return false;
+}
+
+void batch_begin(struct batch *batch, const struct batch_source *source)
+{
+    static const struct drarun_error no_memory = {.code = ENOMEM, .text = "out of memory"};
+    batch->count = batch_count(source);
+    batch->items = calloc(batch->count + 1, sizeof *batch->items);
+    batch->source = source;
+    batch->refused = NULL;
+    batch->next = 0;
+    batch->end_ms = clock_ms() + batch->going_ms;
+    if (!batch->items)
+        note_failure(batch, &no_memory);
+}
+
+bool batch_go_on(struct batch *batch)
+{
+    size_t most = batch->most ? batch->most : UNDER_WAY_MAX;
+    while (batch_is_open(batch) && batch->next < batch->count && batch->left < most &&
+           may_create(batch)) {
+        struct drarun_error local = {0};
+        struct batch_item *item = &batch->items[batch->next];
+        *item =
+            (struct batch_item){.batch = batch, .index = batch->next++, .pause_ms = AGAIN_MIN_MS};
+        if (start(item, &local) < 0)
+            note_failure(batch, &local);
+        else
+            batch->left++;
+    }
+    return batch->left == 0;
+}
+
+int batch_end(struct batch *batch)
+{
+    if (batch->items)
+        items_free(TAKE_PTR(batch->items), batch->count);
+    batch->source = NULL;
+    return batch->rc;
+}
+
+int batch_create(struct batch *batch, const struct batch_source *source)
+{
+    batch_begin(batch, source);
+    while (!batch_go_on(batch))
+        cluster_turn(batch->cluster, KUBE_CALL_MS);
+    return batch_end(batch);
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Objects of a job, created side by side. Loop thread only. */
+#ifndef DRARUN_LAUNCHER_CLUSTER_BATCH_H
+#define DRARUN_LAUNCHER_CLUSTER_BATCH_H
+
+#include "jobs/manifests/render.h"
+#include "launcher/cluster/client/cluster.h"
+#include "lib/base/strlist.h"
+
+/* On the owner, by which a run knows its own again when the answer to its creation was lost. */
+#define BATCH_MADE_BY "drarun.dev/made-by"
+
+/* Objects of a list, and behind them one for each worker, made when its turn comes: the manifests
+ * of 1,000 workers would be most of what a launcher holds. */
+struct batch_source {
+    json_t *list;
+    const struct job_spec *spec;          /* NULL: the list alone */
+    const struct render_options *options; /* of the workers' */
+    bool pods;                            /* else claims */
+};
+
+/* How many objects it has. Pure. */
+size_t batch_count(const struct batch_source *source);
+
+struct batch_item;
+
+/* One source after the other; the first error ends it. What is there and belongs to the owner stays
+ * as it is. */
+struct batch {
+    struct cluster *cluster;
+    const char *job;
+    const char *owner_uid;
+    const char *namespace;
+    const struct batch_source *source;
+    struct batch_item *items; /* count of them, of which those before next were begun */
+    size_t count, next;
+    size_t most; /* under way at once; 0: as many as the client takes, and as many in line */
+    bool yields; /* to another process that creates the same objects, once one of its is found */
+    bool yielded;
+    bool keep_uid;
+    const char *mark;    /* with keep_uid: BATCH_MADE_BY of what this run makes */
+    const char *dra_job; /* likewise: uid of its DraJob, or NULL */
+    char *made_uid;      /* with keep_uid of the last one; the caller frees it */
+    bool suspended;      /* likewise: by the spec, or by the cluster's admission */
+    int64_t going_ms;    /* how long an earlier job's object may take to go */
+    int64_t end_ms;
+    size_t left;
+    struct strlist *warned;           /* what the server has warned of; NULL: that is not told */
+    const struct batch_item *refused; /* whose pod err is about, where Pod Security refused it */
+    struct drarun_error *err;         /* the first */
+    int rc;
+    bool told;
+};
+
+/* source is borrowed until batch_end. */
+void batch_begin(struct batch *batch, const struct batch_source *source);
+/* Begins those that may be under way, in order. True: all that were begun are answered, and no
+ * others will be. */
+bool batch_go_on(struct batch *batch);
+/* Frees what batch_begin has made; after batch_go_on has returned true. Not begun is fine. */
+int batch_end(struct batch *batch);
+/* All of it; runs the loop until all are answered. */
+int batch_create(struct batch *batch, const struct batch_source *source);
+
+/* Further objects may be created. */
+bool batch_is_open(const struct batch *batch);
+/* No further one is: -ECANCELED. why: "its DraJob was deleted". */
+void batch_cancel(struct batch *batch, const char *why);
+
+#endif
