@@ -460,6 +460,26 @@ def test_job_that_is_cancelled_while_it_is_made(drarun, tmp_path):
         kill(registry, launcher)
 
 
+def test_pod_of_an_attempt_that_has_ended(drarun, tmp_path):
+    """A client that is slow creates it when the pods of its attempt are deleted already, under the name of the next attempt's."""
+    pods = [path_of("pods", f"job-w-{i}") for i in range(2)]
+    with Registry().serving() as registry:
+        following = Following(drarun, registry, tmp_path, words=["run", job_file(tmp_path, workers=2)])
+        late = registry.wait(pods[1])
+        found = registry.objects[MAP]
+        registry.put(MAP, {**found, "data": {**found["data"], "status.json": json.dumps({
+            "apiVersion": "drarun.dev/v1alpha1", "kind": "DraJobStatus", "name": "job", "uid": following.uid, "phase": "placing", "attempt": 2})}})
+        launcher = replaced_launcher(drarun, following, written(following))
+        until(registry, lambda: launcher.process.poll() is not None or all(attempt(registry, path) == "2" for path in pods))
+        assert [attempt(registry, path) for path in pods] == ["2", "2"], launcher.finish(5)
+        assert registry.objects[pods[1]]["metadata"]["uid"] != late["metadata"]["uid"]
+        kill(registry, launcher)
+
+
+def attempt(registry, pod):
+    return registry.objects.get(pod, {"metadata": {}})["metadata"].get("labels", {}).get("drarun.dev/attempt")
+
+
 def is_told(registry):
     """The end of the job."""
     return "exit" in json.loads(registry.objects[MAP].get("data", {}).get("status.json", "{}"))

@@ -82,7 +82,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.none() if log is None else self.stream(_stamped(log()))
         elif "watch" in query:
             self.stream(self.server.changes(path, query))
-        elif path.count("/") == 5 + path.startswith("/apis/"):
+        elif _is_collection(path):
             self.answer(200, {"kind": "List", "metadata": {"resourceVersion": str(self.server.version)},
                               "items": self.server.matching(path, query)})
         else:
@@ -132,7 +132,13 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def do_DELETE(self):
         self.body()
-        self.found(self.server.remove(self.path.partition("?")[0]))
+        path, _, query = self.path.partition("?")
+        if not _is_collection(path):
+            return self.found(self.server.remove(path))
+        query = {key: values[0] for key, values in urllib.parse.parse_qs(query).items()}
+        for each in self.server.matching(path, query):
+            self.server.remove(f"{path}/{each['metadata']['name']}")
+        self.answer(200, {"kind": "Status", "status": "Success"})
 
     def log_message(self, *_):
         pass
@@ -259,6 +265,10 @@ def _stamped(pieces):
 
 def _line(type, it):
     return json.dumps({"type": type, "object": it}).encode() + b"\n"
+
+
+def _is_collection(path):
+    return path.count("/") == 5 + path.startswith("/apis/")
 
 
 def _is_wanted(at, it, collection, query):

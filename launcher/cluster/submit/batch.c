@@ -2,15 +2,19 @@
 #include "launcher/cluster/submit/batch.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "jobs/manifests/objects.h"
 #include "jobs/manifests/pod_security.h"
+#include "jobs/spec/k8s_name.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/number.h"
 #include "lib/kube/discover.h"
 
 #define AGAIN_MIN_MS 50 /* between two looks at an object that is going; doubles */
@@ -280,6 +284,54 @@ static void keep_owner(struct batch *batch, const json_t *object)
     batch->suspended = object_is_suspended(object);
 }
 
+/* Of a pod, by its label; 0: it is of no earlier one than the batch's. */
+static int64_t earlier_attempt(const struct batch_item *item, const json_t *object)
+{
+    const json_t *labels = json_object_get(json_object_get(object, "metadata"), "labels");
+    const char *label = json_string_value(json_object_get(labels, "drarun.dev/attempt"));
+    int64_t attempt = 0;
+    if (!label || strcmp(item->resource.kind, kube_pods.kind) != 0 ||
+        number_parse("attempt", label, 1, UINT32_MAX, &attempt, NULL) < 0)
+        return 0;
+    return attempt < item->batch->attempt ? attempt : 0;
+}
+
+static void on_late_deleted(const struct kube_answer *answer, const struct drarun_error *err,
+                            void *arg)
+{
+    struct batch_item *item = arg;
+    struct batch *batch = item->batch;
+    struct drarun_error stays = {0};
+    (void)answer;
+    if (!err && try_later(item))
+        return;
+    finish(item);
+    error_kind(&stays, DRARUN_ERR_CLUSTER, ETIMEDOUT,
+               "pod %s of an earlier attempt of job %s still exists: its node may be lost",
+               item->name, batch->job);
+    note_failure(batch, err ? err : &stays);
+}
+
+/* The client or the controller may create one of the first pods when that attempt has ended, and
+ * its pods are deleted. A launcher's Role lets it delete pods by selectors alone. */
+static bool delete_late(struct batch_item *item, int64_t attempt)
+{
+    char labels[96 + K8S_LABEL_MAX], fields[32 + K8S_SUBDOMAIN_MAX];
+    struct drarun_error err = {0};
+    const struct batch *batch = item->batch;
+    const struct kube_target pods = {.resource = &kube_pods, .namespace_ = item->target.namespace_};
+    const struct kube_select select = {.labels = labels, .fields = fields};
+    if (attempt == 0)
+        return false;
+    snprintf(labels, sizeof labels, "drarun.dev/job=%s,drarun.dev/attempt=%" PRId64, batch->job,
+             attempt);
+    snprintf(fields, sizeof fields, "metadata.name=%s", item->name);
+    log_note("pod %s of attempt %" PRId64 " was created late: it is deleted for attempt %" PRIu32,
+             item->name, attempt, batch->attempt);
+    return kube_delete_all(batch->cluster->client, &pods, &select, NULL, on_late_deleted, item,
+                           NULL, &err) == 0;
+}
+
 /* What is in the way: ours, an earlier job's that is going, or somebody else's. */
 static void on_found(const struct kube_answer *answer, const struct drarun_error *err, void *arg)
 {
@@ -298,6 +350,8 @@ static void on_found(const struct kube_answer *answer, const struct drarun_error
         ask_for_owner_of(item, answer->body))
         return;
     if (batch->rc == 0 && !ours && (gone || going) && try_later(item))
+        return;
+    if (batch->rc == 0 && ours && delete_late(item, earlier_attempt(item, answer->body)))
         return;
     finish(item);
     if (err)

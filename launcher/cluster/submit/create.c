@@ -311,6 +311,7 @@ static int create_owned(struct cluster *cluster, const struct job_spec *spec,
                           .job = spec->name,
                           .owner_uid = options->owner_uid,
                           .namespace = object_namespace(spec, options),
+                          .attempt = options->attempt,
                           .going_ms = CREATE_GOING_MS,
                           .err = err};
     struct render_options owned = *options;
