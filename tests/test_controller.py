@@ -190,6 +190,13 @@ def document_of(job):
                        "result": "failed", "exit": 65, "report": {"status": 65, "cause": {"text": "bad image"}}})
 
 
+def end_job(applied):
+    """As its launcher does."""
+    job = applied.cluster.api.get("batch/v1", "Job", "job", applied.namespace)
+    path = applied.cluster.api.path("v1", "ConfigMap", applied.namespace, "job-status")
+    applied.cluster.api.ok("PATCH", path, {"data": {"status.json": document_of(job)}}, content="application/merge-patch+json")
+
+
 def test_large_job_that_ends_while_it_is_made(applied, proxy):
     """No pod appears after that, and the job is not made again."""
     cluster = applied.cluster
@@ -198,14 +205,31 @@ def test_large_job_that_ends_while_it_is_made(applied, proxy):
         proxy.fault(slow_pods, is_of_pods, 10 ** 6)
         assert applied.apply(workers=LARGE, command=["true"]) == ""
         cluster.wait("it makes no pod", lambda: pods_asked(proxy), MADE_S)
-        job = cluster.api.get("batch/v1", "Job", "job", applied.namespace)
-        path = cluster.api.path("v1", "ConfigMap", applied.namespace, "job-status")
-        cluster.api.ok("PATCH", path, {"data": {"status.json": document_of(job)}}, content="application/merge-patch+json")
+        end_job(applied)
         cluster.wait(lambda: f"it does not end: {applied.get()['status']}", lambda: applied.state() == "Failed", MADE_S)
         asked = pods_asked(proxy)
         assert asked < LARGE and not proxy.seen("DELETE")
         time.sleep(2 * DELAY_S)
         assert pods_asked(proxy) == asked
+
+
+def busy(exchange):
+    exchange.answer(429, {"kind": "Status", "status": "Failure", "code": 429, "reason": "TooManyRequests", "message": "later"}, [("Retry-After", "1")])
+
+
+def test_calls_under_way_when_a_large_job_ends(applied, proxy):
+    """They are not repeated: a pod that they created then would have no launcher."""
+    cluster = applied.cluster
+    with controller(applied, through=proxy) as running:
+        cluster.wait("it does not begin", lambda: "manages the DraJobs" in said(running), MADE_S)
+        proxy.fault(busy, is_of_pods, 10 ** 6)
+        assert applied.apply(workers=LARGE, command=["true"]) == ""
+        cluster.wait("it makes no pod", lambda: pods_asked(proxy), MADE_S)
+        end_job(applied)
+        ended = time.monotonic()
+        cluster.wait(lambda: f"it does not end: {applied.get()['status']}", lambda: applied.state() == "Failed", MADE_S)
+        last = [at for at, method, path, _ in proxy.seen() if is_of_pods(method, path)][-1]
+        assert last - ended < 2 * DELAY_S  # a call is repeated for 10 s
 
 
 @pytest.mark.parametrize("way", ["deleted", "suspended"])

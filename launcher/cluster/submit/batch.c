@@ -28,9 +28,10 @@ struct batch_item {
     char *name;
     struct kube_resource resource;
     struct kube_target target;
-    struct event *again; /* an object of that name is on its way out */
-    bool lost;           /* an answer was: what is in the way may be this process's */
-    char *owner_uid;     /* of what is in the way, while its owner is asked for; NULL: of any uid */
+    struct kube_call *call; /* NULL: none is under way */
+    struct event *again;    /* an object of that name is on its way out */
+    bool lost;              /* an answer was: what is in the way may be this process's */
+    char *owner_uid; /* of what is in the way, while its owner is asked for; NULL: of any uid */
     int64_t pause_ms;
 };
 
@@ -143,7 +144,7 @@ static int start(struct batch_item *item, struct drarun_error *err)
         rc = describe(item, manifest, err);
     if (rc == 0)
         rc = kube_create(batch->cluster->client, &item->target, manifest, &again, on_created, item,
-                         NULL, err);
+                         &item->call, err);
     return rc;
 }
 
@@ -176,6 +177,12 @@ static bool try_later(struct batch_item *item)
     batch->told |= item->pause_ms == AGAIN_MAX_MS;
     item->pause_ms = item->pause_ms * 2 < AGAIN_MAX_MS ? item->pause_ms * 2 : AGAIN_MAX_MS;
     return true;
+}
+
+static bool ask(struct batch_item *item, const struct kube_target *target, kube_call_fn fn)
+{
+    struct drarun_error err = {0};
+    return kube_get(item->batch->cluster->client, target, fn, item, &item->call, &err) == 0;
 }
 
 static bool is_deleted(const json_t *object)
@@ -228,6 +235,7 @@ static void on_their_owner(const struct kube_answer *answer, const struct drarun
     struct batch *batch = item->batch;
     struct drarun_error other = {0};
     const char *uid = err ? NULL : kube_uid(answer->body);
+    item->call = NULL;
     bool there = !err && !is_deleted(answer->body) &&
                  (!item->owner_uid || (uid && strcmp(uid, item->owner_uid) == 0));
     if (batch->rc == 0 && !there && try_later(item))
@@ -240,17 +248,15 @@ static void on_their_owner(const struct kube_answer *answer, const struct drarun
 
 static bool ask_for_their_owner(struct batch_item *item)
 {
-    struct drarun_error err = {0};
     const struct kube_target job = {
         .resource = &kube_jobs, .namespace_ = item->target.namespace_, .name = item->batch->job};
-    return kube_get(item->batch->cluster->client, &job, on_their_owner, item, NULL, &err) == 0;
+    return ask(item, &job, on_their_owner);
 }
 
 /* Asks for the owner that the object names: while it exists, nobody deletes the object. */
 static bool ask_for_owner_of(struct batch_item *item, const json_t *object)
 {
     static const struct kube_resource *const kinds[] = {&kube_jobs, &kube_config_maps};
-    struct drarun_error err = {0};
     const json_t *owners = json_object_get(json_object_get(object, "metadata"), "ownerReferences");
     const json_t *owner = json_array_get(owners, 0);
     const char *kind = json_string_value(json_object_get(owner, "kind"));
@@ -264,8 +270,7 @@ static bool ask_for_owner_of(struct batch_item *item, const json_t *object)
         return false;
     free(item->owner_uid);
     item->owner_uid = strdup(uid);
-    return item->owner_uid &&
-           kube_get(item->batch->cluster->client, &target, on_their_owner, item, NULL, &err) == 0;
+    return item->owner_uid && ask(item, &target, on_their_owner);
 }
 
 static bool is_made_by_us(const struct batch *batch, const json_t *object)
@@ -303,6 +308,7 @@ static void on_late_deleted(const struct kube_answer *answer, const struct draru
     struct batch *batch = item->batch;
     struct drarun_error stays = {0};
     (void)answer;
+    item->call = NULL;
     if (!err && try_later(item))
         return;
     finish(item);
@@ -329,7 +335,7 @@ static bool delete_late(struct batch_item *item, int64_t attempt)
     log_note("pod %s of attempt %" PRId64 " was created late: it is deleted for attempt %" PRIu32,
              item->name, attempt, batch->attempt);
     return kube_delete_all(batch->cluster->client, &pods, &select, NULL, on_late_deleted, item,
-                           NULL, &err) == 0;
+                           &item->call, &err) == 0;
 }
 
 /* What is in the way: ours, an earlier job's that is going, or somebody else's. */
@@ -338,6 +344,7 @@ static void on_found(const struct kube_answer *answer, const struct drarun_error
     struct batch_item *item = arg;
     struct batch *batch = item->batch;
     struct drarun_error other = {0};
+    item->call = NULL;
     bool gone = err && err->code == ENOENT;
     bool going = !err && is_going(answer->body);
     bool ours =
@@ -358,7 +365,8 @@ static void on_found(const struct kube_answer *answer, const struct drarun_error
         note_failure(batch, err);
     else if (ours)
         keep_owner(batch, answer->body);
-    batch->yielded |= ours && batch->yields && !item->lost && batch->rc == 0;
+    if (ours && batch->yields && !item->lost && batch->rc == 0)
+        batch_leave(batch);
     if (err || ours)
         return;
     say_in_the_way(item, answer->body, &other);
@@ -408,16 +416,15 @@ static void on_created(const struct kube_answer *answer, const struct drarun_err
 {
     struct batch_item *item = arg;
     struct batch *batch = item->batch;
-    struct drarun_error local = {0};
     bool exists = err && err->code == EEXIST;
+    item->call = NULL;
     item->lost |= answer->lost;
     tell_warnings(item, answer->warnings);
     if (exists && is_ours_unseen(item, answer)) {
         finish(item);
         return;
     }
-    if (exists &&
-        kube_get(batch->cluster->client, &item->target, on_found, item, NULL, &local) == 0)
+    if (exists && ask(item, &item->target, on_found))
         return;
     if (err && err->code == ENOENT) /* perhaps its API version is not served any more */
         kube_discover_forget(batch->cluster->client);
@@ -441,7 +448,7 @@ static void items_free(struct batch_item *items, size_t count)
     free(items);
 }
 
-void batch_cancel(struct batch *batch, const char *why)
+static void refuse(struct batch *batch, const char *why)
 {
     struct drarun_error local = {0};
     error_kind(&local, DRARUN_ERR_CLUSTER, ECANCELED, "job %s: not all of its objects are made: %s",
@@ -449,12 +456,39 @@ void batch_cancel(struct batch *batch, const char *why)
     note_failure(batch, &local);
 }
 
+/* Calls that are tried again, or are held up on the way, would create objects later. */
+static void drop_calls(struct batch *batch)
+{
+    for (size_t i = 0; batch->items && i < batch->next; i++) {
+        struct batch_item *item = &batch->items[i];
+        bool waits = item->again && evtimer_pending(item->again, NULL);
+        if (!item->call && !waits)
+            continue;
+        kube_call_cancel(TAKE_PTR(item->call));
+        if (waits)
+            evtimer_del(item->again);
+        finish(item);
+    }
+}
+
+void batch_leave(struct batch *batch)
+{
+    batch->yielded = true;
+    drop_calls(batch);
+}
+
+void batch_cancel(struct batch *batch, const char *why)
+{
+    refuse(batch, why);
+    drop_calls(batch);
+}
+
 static bool may_create(struct batch *batch)
 {
     const struct cluster *cluster = batch->cluster;
     if (!cluster->may_create || cluster->may_create(cluster->may_create_arg))
         return true;
-    batch_cancel(batch, "this process may make no more");
+    refuse(batch, "this process may make no more");
     return false;
 }
 

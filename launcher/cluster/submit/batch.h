@@ -65,7 +65,10 @@ int batch_create(struct batch *batch, const struct batch_source *source);
 
 /* Further objects may be created. */
 bool batch_is_open(const struct batch *batch);
-/* No further one is: -ECANCELED. why: "its DraJob was deleted". */
+/* No further one is, and calls under way are given up, which the API server may have processed all
+ * the same. batch_end returns 0; */
+void batch_leave(struct batch *batch);
+/* likewise, -ECANCELED. why: "its DraJob was deleted". */
 void batch_cancel(struct batch *batch, const char *why);
 
 #endif

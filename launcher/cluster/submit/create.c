@@ -258,7 +258,7 @@ bool create_go_on(struct creation *creation, size_t most)
 
 void create_leave(struct creation *creation)
 {
-    creation->batch.yielded = true;
+    batch_leave(&creation->batch);
 }
 
 void create_cancel(struct creation *creation, const char *why)

@@ -30,7 +30,8 @@ int create_begin(struct cluster *cluster, const struct job_spec *spec,
 /* For each turn of the loop: creates more, with at most so many calls under way. True: all is
  * created, or will not be. */
 bool create_go_on(struct creation *creation, size_t most);
-/* Creates no more: the job is over, or whole for another reason. create_end returns 0. */
+/* Creates no more, and gives up the calls under way: the job is over, or whole for another reason.
+ * create_end returns 0. */
 void create_leave(struct creation *creation);
 /* Likewise; create_end returns -ECANCELED. why: "its DraJob was deleted". */
 void create_cancel(struct creation *creation, const char *why);
