@@ -232,9 +232,9 @@ def test_calls_under_way_when_a_large_job_ends(applied, proxy):
         assert last - ended < 2 * DELAY_S  # a call is repeated for 10 s
 
 
-@pytest.mark.parametrize("way", ["deleted", "suspended"])
+@pytest.mark.parametrize("way", ["deleted", "suspended", "cancelled", "without its Job"])
 def test_large_job_that_nobody_wants_any_more(applied, proxy, way):
-    """The rest of it is not made."""
+    """The rest of it is not made. A launcher ends a job that is cancelled once no further pods appear."""
     cluster = applied.cluster
 
     def stands():
@@ -248,12 +248,50 @@ def test_large_job_that_nobody_wants_any_more(applied, proxy, way):
         cluster.wait("it makes no pod", lambda: pods_asked(proxy), MADE_S)
         if way == "deleted":
             cluster.api.delete(API, KIND, "job", applied.namespace)
-        else:
+        elif way == "suspended":
             applied.patch({"spec": {"suspend": True}})
+        elif way == "cancelled":
+            path = cluster.api.path("batch/v1", "Job", applied.namespace, "job")
+            cluster.api.ok("PATCH", path, {"metadata": {"annotations": {"drarun.dev/cancel": "now"}}}, content="application/merge-patch+json")
+        else:
+            cluster.api.delete("batch/v1", "Job", "job", applied.namespace)
         cluster.wait("it goes on", stands, MADE_S)
         assert pods_asked(proxy) < LARGE
-        if way == "suspended":
-            cluster.wait("it is not suspended", lambda: applied.state() == "Suspended", 4 * MADE_S)
+        if way in WANTED:
+            cluster.wait(lambda: f"it is not {WANTED[way]}: {applied.get()}", lambda: applied.state() == WANTED[way], 4 * MADE_S)
+        if way == "cancelled":
+            cluster.wait("it is not left to its launcher", lambda: applied.get()["status"].get("launcherUID"), MADE_S)
+            assert not proxy.seen("DELETE")
+
+
+WANTED = {"suspended": "Suspended", "without its Job": "Cancelled"}
+
+
+def test_large_job_is_suspended_during_a_slow_look(applied, proxy):
+    """The look at it comes after that at another job, and nothing of it is created before."""
+    cluster, gate = applied.cluster, threading.Event()
+
+    def jobs_asked():
+        return sum(method == "POST" and "/jobs?" in path for _, method, path, _ in proxy.seen())
+
+    def held(exchange):
+        gate.wait(MADE_S)
+        exchange.forward()
+    with controller(applied, through=proxy) as running:
+        cluster.wait("it does not begin", lambda: "manages the DraJobs" in said(running), MADE_S)
+        proxy.fault(slow_pods, is_of_pods, 10 ** 6)
+        assert applied.apply(workers=LARGE, command=["true"]) == ""
+        cluster.wait("it makes no pod", lambda: pods_asked(proxy), MADE_S)
+        proxy.fault(held, lambda method, path: method == "POST" and "/jobs?" in path)
+        assert applied.apply("small", command=["true"]) == ""
+        cluster.wait("it does not make the small one", lambda: jobs_asked() == 2, MADE_S)
+        time.sleep(1)  # what was begun before has come
+        asked = pods_asked(proxy)
+        applied.patch({"spec": {"suspend": True}})
+        time.sleep(2 * DELAY_S)  # it knows of that, and the calls under way are answered
+        gate.set()
+        cluster.wait("it is not suspended", lambda: applied.state() == "Suspended", 4 * MADE_S)
+        assert pods_asked(proxy) == asked + 1  # the small one's
 
 
 def in_pages(exchange):

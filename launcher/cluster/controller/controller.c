@@ -10,6 +10,7 @@
 #include "jobs/manifests/crd.h"
 #include "jobs/status/drajob.h"
 #include "launcher/cluster/controller/private.h"
+#include "launcher/cluster/submit/cancel.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
@@ -83,7 +84,7 @@ static int begin_heartbeat(struct controller *c, struct drarun_error *err)
 
 static void on_drajob(const json_t *object, void *arg)
 {
-    controller_again(arg, kube_namespace(object), kube_name(object), 0);
+    controller_note_change(arg, kube_namespace(object), kube_name(object));
 }
 
 static void on_drajob_changed(const json_t *object, const json_t *before, void *arg)
@@ -98,7 +99,7 @@ static void on_part(const json_t *object, void *arg)
     const json_t *labels = json_object_get(json_object_get(object, "metadata"), "labels");
     const char *job = json_string_value(json_object_get(labels, CONTROLLER_LABEL));
     if (job)
-        controller_again(arg, kube_namespace(object), job, 0);
+        controller_note_change(arg, kube_namespace(object), job);
 }
 
 static void on_part_changed(const json_t *object, const json_t *before, void *arg)
@@ -116,8 +117,8 @@ static void on_trouble(const struct drarun_error *err, void *arg)
         log_note("the API server answers again");
 }
 
-/* The spec of a job is in its DraJob, and of its Job only the conditions are read. Any account that
- * may create objects decides how large the rest is. */
+/* The spec of a job is in its DraJob, and of its Job only the conditions are read, and whether it
+ * is cancelled. Any account that may create objects decides how large the rest is. */
 static void trim_part(json_t *object, void *arg)
 {
     static const char *const metadata[] = {"name",
@@ -125,11 +126,13 @@ static void trim_part(json_t *object, void *arg)
                                            "uid",
                                            "resourceVersion",
                                            "labels",
+                                           "annotations",
                                            "ownerReferences",
                                            "deletionTimestamp",
                                            NULL};
-    static const char *const labels[] = {CONTROLLER_LABEL, NULL}, *const status[] = {"conditions",
-                                                                                     NULL};
+    static const char *const labels[] = {CONTROLLER_LABEL, NULL};
+    static const char *const annotations[] = {CANCEL_ANNOTATION, NULL};
+    static const char *const status[] = {"conditions", NULL};
     (void)arg;
     json_object_del(object, "spec");
     value_keep_at(object, "status", status);
@@ -137,6 +140,7 @@ static void trim_part(json_t *object, void *arg)
     value_keep_at(object, "metadata", metadata);
     json_t *of = json_object_get(object, "metadata");
     value_keep_at(of, "labels", labels);
+    value_keep_at(of, "annotations", annotations);
     value_cut_at(of, "ownerReferences", CONTROLLER_OWNERS_MAX);
 }
 
@@ -235,12 +239,25 @@ static void take_results(struct controller *c)
     }
 }
 
+/* A job that is being created goes first when it has changed: nothing more of it is created before
+ * that. Not twice in a row: its author may change it again and again. */
+static const char *next(struct controller *c, int64_t *ret_at)
+{
+    const char *due = controller_first_due(c, ret_at);
+    const char *making = c->made_first ? NULL : controller_first_making(c);
+    c->made_first = making;
+    if (!making)
+        return due;
+    *ret_at = 0;
+    return making;
+}
+
 static void serve(struct controller *c)
 {
     while (!c->stop && !c->lost.code) {
         int64_t at = 0;
         controller_go_on_making(c);
-        const char *key = controller_first_due(c, &at);
+        const char *key = next(c, &at);
         int64_t left = key ? at - clock_ms() : TURN_MS;
         int64_t check = c->check_ms - clock_ms();
         if (check <= 0)

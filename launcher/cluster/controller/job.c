@@ -13,6 +13,7 @@
 #include "launcher/cluster/client/job_clock.h"
 #include "launcher/cluster/client/job_map.h"
 #include "launcher/cluster/client/launcher_pod.h"
+#include "launcher/cluster/submit/cancel.h"
 #include "launcher/cluster/submit/create.h"
 #include "launcher/cluster/submit/submit.h"
 #include "lib/base/cleanup.h"
@@ -783,12 +784,22 @@ static void look(const struct sight *s)
 
 /* ---- what is being made ---- */
 
+/* `drarun cancel` asks its launcher for it. */
+static bool is_cancelled(const json_t *job)
+{
+    return json_object_get(json_object_get(metadata_of(job), "annotations"), CANCEL_ANNOTATION);
+}
+
 /* Its launcher ends the job of which it has created the rest, or which is cancelled meanwhile. */
-static bool launcher_has_ended(const struct sight *s)
+static bool is_ending(const struct sight *s, const char *launcher)
 {
     struct drarun_error err = {0};
     CLEANUP(json_decrefp) json_t *doc = NULL;
-    if (!s->own_map || read_document(s, kube_uid(s->job), &doc, &err) < 0)
+    if (!s->own_job || strcmp(kube_uid(s->job), launcher) != 0)
+        return is_gone(s, launcher);
+    if (is_going(s->job) || is_cancelled(s->job))
+        return true;
+    if (!s->own_map || read_document(s, launcher, &doc, &err) < 0)
         return false; /* looked at again when it changes */
     return doc && status_doc_exit(doc) >= 0;
 }
@@ -801,7 +812,7 @@ static void check_making(const struct sight *s, const struct making *making)
         submission_cancel(making->submission, "its DraJob was deleted");
     else if (drajob_is_suspended(s->object))
         submission_cancel(making->submission, "its DraJob was suspended");
-    else if (launcher_has_ended(s))
+    else if (is_ending(s, submission_launcher(making->submission)))
         submission_leave(making->submission);
     else
         log_verbose("%s/%s: its objects are being created", s->namespace, s->name);
@@ -816,9 +827,12 @@ static bool is_being_made(const struct sight *s)
     if (!making)
         return false;
     if (!making->over) {
+        making->changed = false;
         check_making(s, making);
-        return true;
+        controller_go_on(s->c, making);
     }
+    if (!making->over)
+        return true;
     int rc = submission_end(TAKE_PTR(making->submission), &uid, &err);
     if (!s->object || strcmp(kube_uid(s->object), making->uid) != 0)
         return false; /* they were of one that is deleted, and are deleted with it */

@@ -46,14 +46,37 @@ struct making *controller_find_making(struct controller *c, const char *namespac
     return NULL;
 }
 
+void controller_go_on(struct controller *c, struct making *making)
+{
+    if (making->over || !submission_go_on(making->submission, UNDER_WAY_MAX))
+        return;
+    making->over = true;
+    controller_again_key(c, making->key, 0);
+}
+
 void controller_go_on_making(struct controller *c)
 {
+    for (size_t i = 0; i < ARRAY_LEN(c->making); i++)
+        if (c->making[i].submission && !c->making[i].changed)
+            controller_go_on(c, &c->making[i]);
+}
+
+void controller_note_change(struct controller *c, const char *namespace, const char *name)
+{
+    struct making *making = controller_find_making(c, namespace, name);
+    if (making)
+        making->changed = true;
+    controller_again(c, namespace, name, 0);
+}
+
+const char *controller_first_making(const struct controller *c)
+{
+    const char *changed = NULL;
     for (size_t i = 0; i < ARRAY_LEN(c->making); i++) {
-        struct making *making = &c->making[i];
-        if (!making->submission || making->over ||
-            !submission_go_on(making->submission, UNDER_WAY_MAX))
-            continue;
-        making->over = true;
-        controller_first_key(c, making->key);
+        if (c->making[i].submission && c->making[i].over)
+            return c->making[i].key;
+        if (c->making[i].submission && c->making[i].changed)
+            changed = c->making[i].key;
     }
+    return changed;
 }

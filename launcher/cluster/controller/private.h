@@ -25,7 +25,8 @@ struct making {
     char key[CONTROLLER_KEY_SIZE];
     char uid[64];                  /* of the DraJob */
     struct submission *submission; /* NULL: this place is free */
-    bool over;                     /* nothing more is created: controller_look takes the result */
+    bool changed; /* since the last look: nothing more is created before the next */
+    bool over;    /* nothing more is created: controller_look takes the result */
 };
 
 struct controller {
@@ -43,6 +44,7 @@ struct controller {
     json_t *silent;   /* {"since", "map", "text", "over"}: controller_check_launchers */
     json_t *large;    /* true: it is, and may wait for its turn in making */
     struct making making[CONTROLLER_MAKING_MAX];
+    bool made_first;  /* the last look was at one of these, before all that was due */
     int64_t check_ms; /* when to look for such, milliseconds of clock_ms */
     unsigned events;  /* written so far: part of their names */
     int heartbeat;    /* descriptor, or -1 */
@@ -79,6 +81,12 @@ struct making *controller_find_making(struct controller *c, const char *namespac
                                       const char *name);
 /* For each turn of the loop. */
 void controller_go_on_making(struct controller *c);
+/* The same for one, which is wanted as it was just seen. */
+void controller_go_on(struct controller *c, struct making *making);
+/* There is another version of the DraJob, or of one of its objects: it is looked at. */
+void controller_note_change(struct controller *c, const char *namespace, const char *name);
+/* The key of one that is over, or has changed; NULL: there is none. Borrowed. */
+const char *controller_first_making(const struct controller *c);
 
 /* At options->metrics_port; 0: nowhere. */
 int controller_serve_metrics(struct controller *c, struct drarun_error *err);
@@ -87,8 +95,6 @@ void controller_key(const char *namespace, const char *name, struct buf *key);
 /* Looks at it again after this time at the latest. */
 void controller_again(struct controller *c, const char *namespace, const char *name, int64_t ms);
 void controller_again_key(struct controller *c, const char *key, int64_t ms);
-/* Looks at it next, before all that is due. */
-void controller_first_key(struct controller *c, const char *key);
 /* The one that is due first, or NULL; borrowed. */
 const char *controller_first_due(const struct controller *c, int64_t *ret_at);
 size_t controller_count_due(const struct controller *c); /* now */

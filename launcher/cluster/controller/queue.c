@@ -24,11 +24,6 @@ void controller_again(struct controller *c, const char *namespace, const char *n
     buf_done(&key);
 }
 
-void controller_first_key(struct controller *c, const char *key)
-{
-    json_object_set_new(c->due, key, json_integer(0));
-}
-
 const char *controller_first_due(const struct controller *c, int64_t *ret_at)
 {
     const char *first = NULL, *key;

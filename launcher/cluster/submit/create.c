@@ -250,6 +250,11 @@ static bool creation_go_on(struct creation *c)
     return batch_go_on(&c->batch);
 }
 
+const char *create_owner_uid(const struct creation *creation)
+{
+    return creation->uid;
+}
+
 bool create_go_on(struct creation *creation, size_t most)
 {
     creation->batch.most = most;

@@ -27,6 +27,8 @@ struct creation;
 int create_begin(struct cluster *cluster, const struct job_spec *spec,
                  const struct render_options *options, int64_t going_ms,
                  struct creation **ret_creation, struct drarun_error *err);
+/* The uid of its owner; borrowed until create_end. */
+const char *create_owner_uid(const struct creation *creation);
 /* For each turn of the loop: creates more, with at most so many calls under way. True: all is
  * created, or will not be. */
 bool create_go_on(struct creation *creation, size_t most);

@@ -343,6 +343,11 @@ int submission_begin(struct cluster *cluster, struct job_spec *spec_take,
     return rc;
 }
 
+const char *submission_launcher(const struct submission *submission)
+{
+    return create_owner_uid(submission->creation);
+}
+
 bool submission_go_on(struct submission *submission, size_t most)
 {
     return create_go_on(submission->creation, most);

@@ -29,6 +29,8 @@ struct submission;
 int submission_begin(struct cluster *cluster, struct job_spec *spec_take,
                      const struct submit_options *options, struct submission **ret_submission,
                      struct drarun_error *err);
+/* The launcher Job's uid; borrowed until submission_end. */
+const char *submission_launcher(const struct submission *submission);
 /* As create_go_on. */
 bool submission_go_on(struct submission *submission, size_t most);
 /* As create_leave, create_cancel. */
