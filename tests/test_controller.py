@@ -122,6 +122,27 @@ def test_large_job_holds_up_no_other(applied, proxy):
         cluster.wait("its status does not say so", lambda: "launcherUID" in applied.get("second")["status"], MADE_S)
 
 
+def test_large_job_is_resumed_while_another_one_is_made(applied, proxy):
+    """It says that it waits for its turn, and not that it is suspended."""
+    cluster = applied.cluster
+
+    def waits():
+        status = applied.get("second").get("status") or {}
+        return status.get("state") == "Pending" and "waits for its turn" in status["message"]
+    with controller(applied, through=proxy) as running:
+        cluster.wait("it does not begin", lambda: "manages the DraJobs" in said(running), MADE_S)
+        proxy.fault(slow_pods, is_of_pods, 10 ** 6)
+        assert applied.apply(workers=WORKERS, command=["true"]) == ""
+        cluster.wait("it makes no pod", lambda: pods_asked(proxy), MADE_S)
+        assert applied.apply("second", workers=LARGE, command=["true"]) == ""
+        cluster.wait("it does not say why", waits, MADE_S)
+        applied.patch({"spec": {"suspend": True}}, "second")
+        cluster.wait("it is not suspended", lambda: applied.state("second") == "Suspended", MADE_S)
+        applied.patch({"spec": {"suspend": False}}, "second")
+        cluster.wait(lambda: f"it says {applied.get('second')['status']}", waits, MADE_S)
+        assert not applied.get()["status"].get("launcherUID")
+
+
 def test_large_jobs_of_two_namespaces(applied, other, proxy):
     """Half of the calls, which are 64, are left to other jobs."""
     cluster, lock, now = applied.cluster, threading.Lock(), []

@@ -523,8 +523,8 @@ static void begin(const struct sight *s)
     if (drajob_is_refused(s->object))
         return;
     /* as its spec says, which need not be read for that again and again */
-    if (noted(s, s->c->large) && !s->own_job && !drajob_is_suspended(s->object) &&
-        waits_for_turn(s))
+    if (noted(s, s->c->large) && drajob_is_accepted(s->object) && !s->own_job &&
+        !drajob_is_suspended(s->object) && waits_for_turn(s))
         return;
     int rc = read_spec(s, &spec, &err);
     if (rc < 0)
