@@ -12,7 +12,7 @@ import pytest
 from support.api_proxy import ApiProxy, Exchange
 from support.cluster_jobs import Jobs
 from support.run import peak_memory_kib
-from test_cluster_controller import API, DEPLOYMENT, KIND, Applied, controller, manifests, said
+from test_cluster_controller import API, DEPLOYMENT, KIND, TAKE_OVER_S, Applied, controller, manifests, said
 
 MADE_S = 60
 WORKERS = 800  # 64 at a time are made
@@ -205,17 +205,33 @@ def test_large_job_that_its_launcher_completes(applied, proxy):
         assert not proxy.seen("DELETE")
 
 
-def document_of(job):
-    """That of a launcher that has ended the job."""
-    return json.dumps({"apiVersion": API, "kind": "DraJobStatus", "name": "job", "uid": job["metadata"]["uid"], "phase": "failed",
-                       "result": "failed", "exit": 65, "report": {"status": 65, "cause": {"text": "bad image"}}})
+def write_document(applied, **members):
+    """As the job's launcher does."""
+    uid = applied.cluster.api.get("batch/v1", "Job", "job", applied.namespace)["metadata"]["uid"]
+    document = {"apiVersion": API, "kind": "DraJobStatus", "name": "job", "uid": uid, **members}
+    path = applied.cluster.api.path("v1", "ConfigMap", applied.namespace, "job-status")
+    applied.cluster.api.ok("PATCH", path, {"data": {"status.json": json.dumps(document)}}, content="application/merge-patch+json")
+    return uid
 
 
 def end_job(applied):
-    """As its launcher does."""
-    job = applied.cluster.api.get("batch/v1", "Job", "job", applied.namespace)
-    path = applied.cluster.api.path("v1", "ConfigMap", applied.namespace, "job-status")
-    applied.cluster.api.ok("PATCH", path, {"data": {"status.json": document_of(job)}}, content="application/merge-patch+json")
+    write_document(applied, phase="failed", result="failed", exit=65, report={"status": 65, "cause": {"text": "bad image"}})
+
+
+def test_large_job_that_its_launcher_completes_without_a_controller(applied, proxy):
+    """The controller was killed meanwhile: the next one does not start it over."""
+    cluster = applied.cluster
+    with controller(applied, through=proxy) as running:
+        cluster.wait("it does not begin", lambda: "manages the DraJobs" in said(running), MADE_S)
+        proxy.fault(slow_pods, is_of_pods, 10 ** 6)
+        assert applied.apply(workers=LARGE, command=["true"]) == ""
+        cluster.wait("it makes no pod", lambda: pods_asked(proxy), MADE_S)
+        running.signal(signal.SIGKILL)
+        running.process.wait()
+    uid = write_document(applied, phase="placing")
+    with controller(applied, "second") as running:
+        cluster.wait(lambda: f"it does not take it: {said(running)}", lambda: applied.state() == "Placing", TAKE_OVER_S)
+        assert applied.get()["status"]["launcherUID"] == uid
 
 
 def test_large_job_that_ends_while_it_is_made(applied, proxy):

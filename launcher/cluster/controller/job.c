@@ -399,7 +399,7 @@ static bool is_own_rest(const struct sight *s)
 static bool is_clear(const struct sight *s)
 {
     struct drarun_error err = {0};
-    if (s->own_job && !is_going(s->job)) /* we died while it was made */
+    if (s->own_job && !is_going(s->job)) /* we died while it was made, before its launcher led */
         delete_job_of(s, kube_uid(s->job));
     int there = s->job || s->map ? 1 : pods_remain(s, &err);
     if (there == 0)
@@ -514,6 +514,43 @@ static void not_read(const struct sight *s, const struct drarun_error *err)
     again(s, pause_ms(s));
 }
 
+/* That of this run's launcher, as it is now; NULL: it has written none. false: it cannot be read,
+ * and another look tries it again. */
+static bool find_document(const struct sight *s, const char *launcher, json_t **ret_doc)
+{
+    struct drarun_error err = {0};
+    CLEANUP(json_decrefp) json_t *map = NULL;
+    int rc = job_map_get(s->c->cluster, s->name, s->namespace, &map, &err);
+    if (rc < 0 && rc != -ENOENT) {
+        log_note("%s/%s: cannot read its launcher's document, retrying: %s", s->namespace, s->name,
+                 err.text);
+        again(s, pause_ms(s));
+        return false;
+    }
+    const char *text = kube_is_owned_by(map, launcher) ? job_map_status(map) : NULL;
+    json_t *doc = NULL;
+    if (text && status_doc_parse(text, strlen(text), &doc, NULL) == 0)
+        *ret_doc = doc;
+    return true;
+}
+
+/* True: all is created of the job but its status, which is told here. A launcher that has written
+ * its document has taken the job over: what we have not created, since we died, it has. */
+static bool is_made(const struct sight *s)
+{
+    CLEANUP(json_decrefp) json_t *doc = NULL;
+    if (!s->own_job || is_going(s->job))
+        return false;
+    if (!is_noted(s, s->c->made, kube_uid(s->job))) {
+        if (!find_document(s, kube_uid(s->job), &doc))
+            return true;
+        if (!doc)
+            return false;
+    }
+    tell_launcher(s, kube_uid(s->job));
+    return true;
+}
+
 /* It is first told that the spec was accepted: with that the API server lets nobody change it, and
  * who changed it meanwhile makes this write fail. */
 static void begin(const struct sight *s)
@@ -537,9 +574,7 @@ static void begin(const struct sight *s)
         await_client(s);
     else if (!drajob_is_accepted(s->object))
         tell_stage(s, DRAJOB_PENDING, NULL, NULL);
-    else if (s->own_job && is_noted(s, s->c->made, kube_uid(s->job)))
-        tell_launcher(s, kube_uid(s->job)); /* what could not be told when it was made */
-    else if (is_clear(s))
+    else if (!is_made(s) && is_clear(s))
         make(s, &spec);
     job_spec_done(&spec);
 }
@@ -575,21 +610,6 @@ static bool is_gone(const struct sight *s, const char *uid)
     if (!gone)
         again(s, GOING_MS);
     return gone;
-}
-
-/* That of this run's launcher, as it is now; NULL: it has written none. */
-static int read_document(const struct sight *s, const char *launcher, json_t **ret_doc,
-                         struct drarun_error *err)
-{
-    CLEANUP(json_decrefp) json_t *map = NULL;
-    int rc = job_map_get(s->c->cluster, s->name, s->namespace, &map, err);
-    if (rc < 0)
-        return rc == -ENOENT ? 0 : rc;
-    const char *text = kube_is_owned_by(map, launcher) ? job_map_status(map) : NULL;
-    json_t *doc = NULL;
-    if (text && status_doc_parse(text, strlen(text), &doc, NULL) == 0)
-        *ret_doc = doc;
-    return 0;
 }
 
 static void lose(const struct sight *s, struct drajob_input *input, const char *failed)
@@ -699,19 +719,14 @@ static void delete_failed(const struct sight *s)
 
 static void follow(const struct sight *s, const char *launcher)
 {
-    struct drarun_error err = {0};
     CLEANUP(json_decrefp) json_t *doc = NULL;
     bool there = s->job && strcmp(kube_uid(s->job), launcher) == 0 && !is_going(s->job);
     const char *failed = there ? failure(s->job) : NULL;
     /* the launcher writes its job's end before it ends itself, and the watch of documents may be
      * behind that of Jobs: a job that is told to be lost is deleted */
     bool writes = failed || kube_is_owned_by(s->map, launcher);
-    if (writes && read_document(s, launcher, &doc, &err) < 0) {
-        log_note("%s/%s: cannot read its launcher's document, retrying: %s", s->namespace, s->name,
-                 err.text);
-        again(s, pause_ms(s));
+    if (writes && !find_document(s, launcher, &doc))
         return;
-    }
     struct drajob_input input = {.stage = DRAJOB_LED, .launcher = launcher, .doc = doc};
     if (doc && status_doc_exit(doc) >= 0)
         tell(s, &input);
@@ -793,15 +808,12 @@ static bool is_cancelled(const json_t *job)
 /* Its launcher ends the job of which it has created the rest, or which is cancelled meanwhile. */
 static bool is_ending(const struct sight *s, const char *launcher)
 {
-    struct drarun_error err = {0};
     CLEANUP(json_decrefp) json_t *doc = NULL;
     if (!s->own_job || strcmp(kube_uid(s->job), launcher) != 0)
         return is_gone(s, launcher);
     if (is_going(s->job) || is_cancelled(s->job))
         return true;
-    if (!s->own_map || read_document(s, launcher, &doc, &err) < 0)
-        return false; /* looked at again when it changes */
-    return doc && status_doc_exit(doc) >= 0;
+    return s->own_map && find_document(s, launcher, &doc) && doc && status_doc_exit(doc) >= 0;
 }
 
 /* Perhaps nobody wants the rest any more. */
