@@ -2,6 +2,7 @@
 """drarun controller beside an API server without nodes: what one user's DraJobs and other objects may cost the others."""
 import contextlib
 import json
+import re
 import signal
 import threading
 import time
@@ -17,6 +18,7 @@ from test_cluster_controller import API, DEPLOYMENT, KIND, TAKE_OVER_S, Applied,
 MADE_S = 60
 WORKERS = 800  # 64 at a time are made
 LARGE = 200
+SMALLEST_LARGE = 65
 DELAY_S = 2
 
 
@@ -120,6 +122,24 @@ def test_large_job_holds_up_no_other(applied, proxy):
             cluster.wait(lambda: f"{name} is not made: {said(running)}", lambda: is_made(name), 4 * MADE_S)
             assert pods(name) == LARGE
         cluster.wait("its status does not say so", lambda: "launcherUID" in applied.get("second")["status"], MADE_S)
+
+
+def test_large_jobs_wait_in_the_order_of_their_creation(applied, proxy):
+    cluster, names = applied.cluster, ["d", "c", "b", "a"]
+
+    def made():
+        return re.findall("/([a-z]+): its objects are made", said(running))
+    with controller(applied, through=proxy) as running:
+        cluster.wait("it does not begin", lambda: "manages the DraJobs" in said(running), MADE_S)
+        proxy.fault(slow_pods, is_of_pods, 10 ** 6)
+        assert applied.apply(workers=LARGE, command=["true"]) == ""
+        cluster.wait("it makes no pod", lambda: pods_asked(proxy), MADE_S)
+        for name in names:
+            assert applied.apply(name, workers=SMALLEST_LARGE, command=["true"]) == ""
+            time.sleep(1.1)  # the time of their creation has whole seconds
+        assert not made()
+        cluster.wait(lambda: f"they are not made: {said(running)}", lambda: len(made()) == 1 + len(names), 4 * MADE_S)
+        assert made() == ["job", *names]
 
 
 def test_large_job_is_resumed_while_another_one_is_made(applied, proxy):

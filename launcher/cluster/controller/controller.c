@@ -281,7 +281,9 @@ static int begin(struct controller *c, struct drarun_error *err)
     c->refused = json_object();
     c->silent = json_object();
     c->large = json_object();
-    if (!c->due || !c->outdated || !c->pauses || !c->made || !c->refused || !c->silent || !c->large)
+    c->waiting = json_object();
+    if (!c->due || !c->outdated || !c->pauses || !c->made || !c->refused || !c->silent ||
+        !c->large || !c->waiting)
         return error_set(err, ENOMEM, "out of memory");
     c->signals = signals_new(c->cluster->base, on_signal, c, err);
     int rc = c->signals ? begin_heartbeat(c, err) : -err->code;
@@ -331,6 +333,7 @@ static void done(struct controller *c)
     json_decref(c->refused);
     json_decref(c->silent);
     json_decref(c->large);
+    json_decref(c->waiting);
     json_decref(c->tally.ended);
 }
 

@@ -26,7 +26,6 @@
 
 #define CLIENT_MS 60000      /* a client that makes the objects itself may take */
 #define GOING_MS 500         /* between two looks at what is to go */
-#define TURN_MS 2000         /* between two looks whether a large job has its turn */
 #define LARGE KUBE_CALLS_MAX /* objects of workers: a job with more is created beside others */
 #define IN_WAY_MS 2000       /* for what is going; other DraJobs wait meanwhile */
 #define AGAIN_MIN_MS 1000    /* after what could not be made; doubles */
@@ -88,6 +87,15 @@ static void note(const struct sight *s, json_t *book, json_t *value_take)
         json_object_set_new(book, key.data, value_take);
     else
         json_decref(value_take);
+    buf_done(&key);
+}
+
+static void unnote(const struct sight *s, json_t *book)
+{
+    struct buf key = BUF_INIT;
+    controller_key(s->namespace, s->name, &key);
+    if (key.data)
+        json_object_del(book, key.data);
     buf_done(&key);
 }
 
@@ -346,13 +354,26 @@ static void tell_turn(const struct sight *s, const char *text)
         tell_stage(s, DRAJOB_PENDING, NULL, text);
 }
 
-/* True: it waits for other large jobs, and is looked at again. */
+/* By the server's clock; 0: not known. */
+static int64_t created_ms(const struct sight *s)
+{
+    int64_t created = 0;
+    const char *text =
+        json_string_value(json_object_get(metadata_of(s->object), "creationTimestamp"));
+    return text && timestamp_parse(text, &created) ? created : 0;
+}
+
+/* True: it waits for other large jobs, and is looked at when it is its turn: after those that wait
+ * longer. One that could not be created waits since then. */
 static bool waits_for_turn(const struct sight *s)
 {
-    if (controller_may_make(s->c, s->namespace))
+    int64_t created = created_ms(s), last = json_integer_value(noted(s, s->c->large));
+    note(s, s->c->waiting, json_integer(last > created ? last : created));
+    if (controller_may_make(s->c, s->namespace, s->name)) {
+        unnote(s, s->c->waiting);
         return false;
+    }
     tell_turn(s, "it waits for its turn: large jobs are created two at a time, one per namespace");
-    again(s, TURN_MS);
     return true;
 }
 
@@ -368,10 +389,12 @@ static void make(const struct sight *s, struct job_spec *spec_take)
     bool large = create_count_of_workers(spec_take) > LARGE;
     if (!is_leader(s))
         return;
-    if (large)
-        note(s, s->c->large, json_true());
+    if (large && !noted(s, s->c->large))
+        note(s, s->c->large, json_integer(0));
     if (large && waits_for_turn(s))
         return;
+    if (large)
+        note(s, s->c->large, json_integer(kube_client_now(s->c->cluster->client)));
     int rc = submission_begin(s->c->cluster, spec_take, &options, &submission, &err);
     if (rc == 0 && large) {
         controller_make(s->c, s->namespace, s->name, kube_uid(s->object), submission);
@@ -435,10 +458,8 @@ static bool is_clients(const struct sight *s)
 
 static bool is_young(const struct sight *s)
 {
-    int64_t created = 0, now = kube_client_now(s->c->cluster->client);
-    const char *text =
-        json_string_value(json_object_get(metadata_of(s->object), "creationTimestamp"));
-    return text && timestamp_parse(text, &created) && now - created < CLIENT_MS;
+    int64_t created = created_ms(s);
+    return created && kube_client_now(s->c->cluster->client) - created < CLIENT_MS;
 }
 
 /* It may have died on the way; or its job has ended, and is gone: it must not run twice. */
@@ -771,11 +792,8 @@ static void forget(const struct sight *s)
 {
     json_t *const books[] = {s->c->outdated, s->c->pauses, s->c->made,
                              s->c->refused,  s->c->silent, s->c->large};
-    struct buf key = BUF_INIT;
-    controller_key(s->namespace, s->name, &key);
-    for (size_t i = 0; key.data && i < ARRAY_LEN(books); i++)
-        json_object_del(books[i], key.data);
-    buf_done(&key);
+    for (size_t i = 0; i < ARRAY_LEN(books); i++)
+        unnote(s, books[i]);
 }
 
 /* Its controller makes it, reports it and deletes it. Its status may be another cluster's: a
@@ -855,6 +873,7 @@ static bool is_being_made(const struct sight *s)
 void controller_look(struct controller *c, const char *namespace, const char *name)
 {
     struct sight s = {.c = c, .namespace = namespace, .name = name};
+    unnote(&s, c->waiting); /* until this look has found that it does */
     see(&s);
     if (!is_being_made(&s))
         look(&s);

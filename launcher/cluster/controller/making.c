@@ -8,23 +8,53 @@
 /* Calls under way for each: half of them are left to others. */
 #define UNDER_WAY_MAX (KUBE_CALLS_MAX / 2 / CONTROLLER_MAKING_MAX)
 
-/* name: NULL: of any. */
-static bool is_of(const struct making *making, const char *namespace, const char *name)
+static bool is_in_namespace_of(const struct making *making, const char *key)
 {
-    size_t length = strlen(namespace);
-    return making->submission && strncmp(making->key, namespace, length) == 0 &&
-           making->key[length] == '/' && (!name || strcmp(making->key + length + 1, name) == 0);
+    return making->submission && strncmp(making->key, key, strcspn(key, "/") + 1) == 0;
 }
 
-bool controller_may_make(const struct controller *c, const char *namespace)
+static bool has_place(const struct controller *c)
 {
-    bool place = false;
-    for (size_t i = 0; i < ARRAY_LEN(c->making); i++) {
-        if (is_of(&c->making[i], namespace, NULL))
+    for (size_t i = 0; i < ARRAY_LEN(c->making); i++)
+        if (!c->making[i].submission)
+            return true;
+    return false;
+}
+
+static bool has_namespace_free(const struct controller *c, const char *key)
+{
+    for (size_t i = 0; i < ARRAY_LEN(c->making); i++)
+        if (is_in_namespace_of(&c->making[i], key))
             return false;
-        place |= !c->making[i].submission;
+    return true;
+}
+
+/* Whose turn it is; NULL: nobody's. */
+static const char *first_waiting(const struct controller *c)
+{
+    const char *first = NULL, *key;
+    int64_t first_ms = 0;
+    json_t *since;
+    if (!has_place(c))
+        return NULL;
+    json_object_foreach(c->waiting, key, since)
+    {
+        int64_t ms = json_integer_value(since);
+        bool before = !first || ms < first_ms || (ms == first_ms && strcmp(key, first) < 0);
+        if (!before || !has_namespace_free(c, key))
+            continue;
+        first = key;
+        first_ms = ms;
     }
-    return place;
+    return first;
+}
+
+bool controller_may_make(const struct controller *c, const char *namespace, const char *name)
+{
+    char key[CONTROLLER_KEY_SIZE];
+    const char *first = first_waiting(c);
+    snprintf(key, sizeof key, "%s/%s", namespace, name);
+    return first && strcmp(first, key) == 0;
 }
 
 void controller_make(struct controller *c, const char *namespace, const char *name, const char *uid,
@@ -40,8 +70,10 @@ void controller_make(struct controller *c, const char *namespace, const char *na
 
 struct making *controller_find_making(struct controller *c, const char *namespace, const char *name)
 {
+    char key[CONTROLLER_KEY_SIZE];
+    snprintf(key, sizeof key, "%s/%s", namespace, name);
     for (size_t i = 0; i < ARRAY_LEN(c->making); i++)
-        if (is_of(&c->making[i], namespace, name))
+        if (c->making[i].submission && strcmp(c->making[i].key, key) == 0)
             return &c->making[i];
     return NULL;
 }
@@ -59,6 +91,9 @@ void controller_go_on_making(struct controller *c)
     for (size_t i = 0; i < ARRAY_LEN(c->making); i++)
         if (c->making[i].submission && !c->making[i].changed)
             controller_go_on(c, &c->making[i]);
+    const char *next = first_waiting(c);
+    if (next)
+        controller_again_key(c, next, 0);
 }
 
 void controller_note_change(struct controller *c, const char *namespace, const char *name)

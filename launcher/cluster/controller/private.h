@@ -42,7 +42,8 @@ struct controller {
     json_t *made;     /* uid of the launcher Job that this process made last */
     json_t *refused;  /* why its objects could not be made, as its last Event says */
     json_t *silent;   /* {"since", "map", "text", "over"}: controller_check_launchers */
-    json_t *large;    /* true: it is, and may wait for its turn in making */
+    json_t *large;    /* when it had its turn in making last, by the server's clock; 0: not yet */
+    json_t *waiting;  /* for that turn: since when, likewise */
     struct making making[CONTROLLER_MAKING_MAX];
     bool made_first;  /* the last look was at one of these, before all that was due */
     int64_t check_ms; /* when to look for such, milliseconds of clock_ms */
@@ -70,9 +71,10 @@ void controller_check_launchers(struct controller *c);
 
 /* ---- making.c ---- */
 
-/* Whether the objects of another large job may be created now: of a namespace those of one at a
- * time, so that its other jobs, and not those of others, wait for it. */
-bool controller_may_make(const struct controller *c, const char *namespace);
+/* Whether the objects of this large job, which waits, may be created now: of a namespace those of
+ * one at a time, so that its other jobs, and not those of others, wait for it; and of those that
+ * may, the one that waits longest. */
+bool controller_may_make(const struct controller *c, const char *namespace, const char *name);
 /* Creates them from now on, between looks at other DraJobs. controller_may_make has said so. */
 void controller_make(struct controller *c, const char *namespace, const char *name, const char *uid,
                      struct submission *submission_take);

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+#include "launcher/cluster/controller/private.h"
+
+/* No function below looks into one. */
+static int anything;
+static struct submission *const submission = (void *)&anything;
+
+static void begin(struct controller *c, json_t *waiting_take)
+{
+    *c = (struct controller){.due = json_object(), .waiting = waiting_take};
+    assert_true(c->due && c->waiting);
+}
+
+static void done(struct controller *c)
+{
+    json_decref(c->due);
+    json_decref(c->waiting);
+}
+
+/* Of the jobs b/y, b/z, a/x, c/w the one that may be created. */
+static void assert_next(const struct controller *c, const char *expected)
+{
+    static const char *const jobs[][2] = {{"b", "y"}, {"b", "z"}, {"a", "x"}, {"c", "w"}};
+    char next[64] = "";
+    for (size_t i = 0; i < ARRAY_LEN(jobs); i++)
+        if (controller_may_make(c, jobs[i][0], jobs[i][1])) {
+            assert_string_equal(next, "");
+            snprintf(next, sizeof next, "%s/%s", jobs[i][0], jobs[i][1]);
+        }
+    assert_string_equal(next, expected);
+}
+
+static void test_the_one_that_waits_longest(void **state)
+{
+    struct controller c;
+    (void)state;
+    begin(&c, json_pack("{s:i, s:i, s:i}", "b/y", 2, "a/x", 3, "b/z", 1));
+    assert_next(&c, "b/z");
+    json_object_del(c.waiting, "b/z");
+    controller_make(&c, "b", "z", "uid", submission);
+    assert_next(&c, "a/x"); /* one of a namespace */
+    json_object_del(c.waiting, "a/x");
+    assert_next(&c, "");
+    c.making[0].submission = NULL;
+    assert_next(&c, "b/y");
+    done(&c);
+}
+
+static void test_names_that_begin_alike(void **state)
+{
+    struct controller c;
+    (void)state;
+    begin(&c, json_pack("{s:i, s:i}", "b/y", 1, "c/w", 1));
+    assert_next(&c, "b/y"); /* of the same age */
+    controller_make(&c, "b", "", "uid", submission);
+    assert_next(&c, "c/w");
+    done(&c);
+    begin(&c, json_pack("{s:i}", "b/y", 1));
+    controller_make(&c, "b-c", "y", "uid", submission);
+    assert_next(&c, "b/y");
+    assert_null(controller_find_making(&c, "b", "y"));
+    assert_null(controller_find_making(&c, "b-c", "y2"));
+    assert_ptr_equal(controller_find_making(&c, "b-c", "y"), &c.making[0]);
+    done(&c);
+}
+
+static void test_two_at_a_time(void **state)
+{
+    struct controller c;
+    (void)state;
+    begin(&c, json_pack("{s:i}", "c/w", 1));
+    controller_make(&c, "a", "x", "uid", submission);
+    assert_next(&c, "c/w");
+    controller_make(&c, "b", "y", "uid", submission);
+    assert_next(&c, "");
+    c.making[0].submission = NULL;
+    assert_next(&c, "c/w");
+    controller_make(&c, "c", "w", "uid", submission);
+    assert_string_equal(c.making[0].key, "c/w");
+    done(&c);
+}
+
+static void test_what_is_looked_at_first(void **state)
+{
+    struct controller c;
+    (void)state;
+    begin(&c, json_object());
+    controller_note_change(&c, "a", "x"); /* as any DraJob */
+    assert_null(controller_first_making(&c));
+    controller_make(&c, "a", "x", "uid", submission);
+    controller_make(&c, "b", "y", "uid", submission);
+    assert_null(controller_first_making(&c));
+    controller_note_change(&c, "a", "x");
+    controller_note_change(&c, "b", "z");
+    assert_string_equal(controller_first_making(&c), "a/x");
+    assert_true(c.making[0].changed && !c.making[1].changed);
+    c.making[1].over = true;
+    assert_string_equal(controller_first_making(&c), "b/y");
+    assert_int_equal(json_object_size(c.due), 2);
+    c.making[0].submission = c.making[1].submission = NULL;
+    assert_null(controller_first_making(&c));
+    done(&c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_the_one_that_waits_longest),
+                                       cmocka_unit_test(test_names_that_begin_alike),
+                                       cmocka_unit_test(test_two_at_a_time),
+                                       cmocka_unit_test(test_what_is_looked_at_first)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
