@@ -183,14 +183,21 @@ def test_large_jobs_of_two_namespaces(applied, other, proxy):
     assert 16 < max(now) <= 32
 
 
-def test_end_after_the_last_object_of_a_large_job(applied, proxy):
-    """The controller records the job that it has completed, and the next one does not make it again."""
+def conflict(exchange):
+    exchange.answer(409, {"kind": "Status", "status": "Failure", "code": 409, "reason": "Conflict", "message": "it was changed"})
+
+
+@pytest.mark.parametrize("conflicts", [0, 2])
+def test_end_after_the_last_object_of_a_large_job(applied, proxy, conflicts):
+    """The controller records the job that it has completed, and the next one does not make it again. conflicts: of others who change
+    the DraJob just then."""
     cluster = applied.cluster
     with controller(applied, through=proxy) as running:
         cluster.wait("it does not begin", lambda: "manages the DraJobs" in said(running), MADE_S)
         proxy.fault(slow_pods, is_of_pods, 10 ** 6)
         assert applied.apply(workers=LARGE, command=["true"]) == ""
         cluster.wait("it makes not all pods", lambda: pods_asked(proxy) == LARGE, 4 * MADE_S)
+        proxy.fault(conflict, lambda method, path: method == "PUT" and "/drajobs/job/status" in path, conflicts)
         running.signal(signal.SIGTERM)
         assert running.finish(MADE_S).rc == 0
     made = cluster.api.get("batch/v1", "Job", "job", applied.namespace)["metadata"]["uid"]

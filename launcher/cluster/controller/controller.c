@@ -25,6 +25,7 @@
  * wait so long for a job that it holds back, which is looked at again after a pause. */
 #define CREATE_MS 10000
 #define CONDITIONS_MAX 32 /* of a Job, which has up to five types of them */
+#define RECORD_MS 5000    /* at the end, for a status that could not be written at once */
 #define LOOK_MAX_MS                                                                                \
     600000 /* longer than all calls of a look without progress, with their deadlines */
 
@@ -227,6 +228,36 @@ static int take_lease(struct controller *c, struct drarun_error *err)
     return lease_take(c->cluster, manifest, c->options->holder, &owner, &c->lease, err);
 }
 
+/* Of those whose objects were made here, the one whose status is to be written again; NULL: none.
+ * Borrowed. */
+static const char *first_unrecorded(const struct controller *c, int64_t *ret_at)
+{
+    const char *key;
+    json_t *uid;
+    json_object_foreach(c->made, key, uid)
+    {
+        const json_t *at = json_object_get(c->due, key);
+        if (!at)
+            continue;
+        *ret_at = json_integer_value(at);
+        return key;
+    }
+    return NULL;
+}
+
+/* Another one may have changed the DraJob just before. */
+static void record_rest(struct controller *c)
+{
+    int64_t at = 0, end = clock_ms() + RECORD_MS;
+    const char *key;
+    while ((key = first_unrecorded(c, &at)) && clock_ms() < end && !c->lost.code) {
+        if (at <= clock_ms())
+            look_at(c, key);
+        else
+            cluster_turn(c->cluster, at - clock_ms());
+    }
+}
+
 /* A complete job that its status does not name would be deleted by the next leader. Waits for what
  * was asked of the API server. */
 static void take_results(struct controller *c)
@@ -237,6 +268,7 @@ static void take_results(struct controller *c)
         c->making[i].over = true;
         look_at(c, c->making[i].key);
     }
+    record_rest(c);
 }
 
 /* A job that is being created goes first when it has changed: nothing more of it is created before

@@ -227,6 +227,8 @@ static int delete_job_of(const struct sight *s, const char *uid)
     if (!is_leader(s))
         return -ECANCELED;
     int rc = cluster_delete(s->c->cluster, &target, &options, &err);
+    if (rc == 0)
+        unnote(s, s->c->made);
     if (rc < 0 && rc != -EBUSY)
         log_note("%s/%s: %s", s->namespace, s->name, err.text);
     again(s, rc < 0 ? pause_ms(s) : GOING_MS);
@@ -299,7 +301,10 @@ static void tell_refused(const struct sight *s, const struct drarun_error *err)
 static int tell_launcher(const struct sight *s, const char *uid)
 {
     const struct drajob_input input = {.stage = DRAJOB_LED, .launcher = uid};
-    return tell(s, &input);
+    int rc = tell(s, &input);
+    if (rc == 0)
+        unnote(s, s->c->made);
+    return rc;
 }
 
 static void made(const struct sight *s, const char *uid)
