@@ -483,6 +483,12 @@ def test_selectors(helm):
             assert {pod for pod, has in pods.items() if labels.items() <= has.items()} == {name}
 
 
+def test_time_for_the_last_work_of_the_controller(helm):
+    """A call that is not answered, and those that create objects."""
+    pod = helm.rendered()["Deployment", CONTROLLER]["spec"]["template"]["spec"]
+    assert pod["terminationGracePeriodSeconds"] >= 60 + 10
+
+
 def test_probes(helm):
     """They are commands, which no network policy is in the way of."""
     container = container_of(helm.rendered()["Deployment", CONTROLLER])
