@@ -8,8 +8,7 @@
 #include "jobs/status/reason.h"
 #include "jobs/spec/k8s_name.h"
 #include "jobs/status/status_doc.h"
-#include "launcher/cluster/client/api_event.h"
-#include "launcher/cluster/controller/private.h"
+#include "launcher/cluster/controller/sight.h"
 #include "launcher/cluster/client/job_clock.h"
 #include "launcher/cluster/client/job_map.h"
 #include "launcher/cluster/client/launcher_pod.h"
@@ -20,7 +19,6 @@
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/base/timestamp.h"
-#include "lib/base/unconst.h"
 #include "lib/child/bounded.h"
 #include "lib/doc/value.h"
 
@@ -28,11 +26,8 @@
 #define GOING_MS 500         /* between two looks at what is to go */
 #define LARGE KUBE_CALLS_MAX /* objects of workers: a job with more is created beside others */
 #define IN_WAY_MS 2000       /* for what is going; other DraJobs wait meanwhile */
-#define AGAIN_MIN_MS 1000    /* after what could not be made; doubles */
-#define AGAIN_MAX_MS 60000
-#define LOG_MS 10000    /* for reading the log of a launcher that failed */
-#define CONFLICT_MS 200 /* until the watch has brought what another one wrote */
-#define INTERRUPTED 130 /* as a cancelled job's */
+#define LOG_MS 10000         /* for reading the log of a launcher that failed */
+#define INTERRUPTED 130      /* as a cancelled job's */
 #define INFRASTRUCTURE 70
 #define LAUNCHER_LOST "LauncherLost" /* the cause, as a reason */
 
@@ -40,17 +35,6 @@
  * is read in a tenth of a second; the controller's own limit of memory is 512 MiB. */
 static const struct bounded_limits read_limits = {
     .cpu_s = 2, .wall_ms = 20000, .memory = (size_t)256 << 20};
-
-/* One DraJob, and what there is of it. */
-struct sight {
-    struct controller *c;
-    const char *namespace, *name;
-    json_t *object;        /* what drajob_trim leaves; references of our own: the watch may drop
-                            * them meanwhile */
-    json_t *job;           /* the launcher's Job of that name, whatever its owner; or NULL */
-    json_t *map;           /* metadata of NAME-status, whatever its owner; or NULL */
-    bool own_job, own_map; /* they are this DraJob's */
-};
 
 static const json_t *metadata_of(const json_t *object)
 {
@@ -62,160 +46,6 @@ static bool is_going(const json_t *object)
     return json_object_get(metadata_of(object), "deletionTimestamp");
 }
 
-static void again(const struct sight *s, int64_t ms)
-{
-    controller_again(s->c, s->namespace, s->name, ms);
-}
-
-/* ---- telling ---- */
-
-/* What is remembered of it in one of the controller's books; NULL: nothing. */
-static const json_t *noted(const struct sight *s, const json_t *book)
-{
-    struct buf key = BUF_INIT;
-    controller_key(s->namespace, s->name, &key);
-    const json_t *value = key.data ? json_object_get(book, key.data) : NULL;
-    buf_done(&key);
-    return value;
-}
-
-static void note(const struct sight *s, json_t *book, json_t *value_take)
-{
-    struct buf key = BUF_INIT;
-    controller_key(s->namespace, s->name, &key);
-    if (key.data)
-        json_object_set_new(book, key.data, value_take);
-    else
-        json_decref(value_take);
-    buf_done(&key);
-}
-
-static void unnote(const struct sight *s, json_t *book)
-{
-    struct buf key = BUF_INIT;
-    controller_key(s->namespace, s->name, &key);
-    if (key.data)
-        json_object_del(book, key.data);
-    buf_done(&key);
-}
-
-static bool is_noted(const struct sight *s, const json_t *book, const char *text)
-{
-    const char *value = json_string_value(noted(s, book));
-    return value && text && strcmp(value, text) == 0;
-}
-
-/* Every call runs the loop, and in one of them the Lease may have been lost: what there is to do is
- * another's then, and what we know may be out of date. */
-static bool is_leader(const struct sight *s)
-{
-    return s->c->lost.code == 0;
-}
-
-/* Until the watch brings what was written, the object that it has is out of date. */
-static int write_status(const struct sight *s, json_t *status_take, struct drarun_error *err)
-{
-    const struct kube_target target = {.resource = &kube_dra_jobs,
-                                       .namespace_ = s->namespace,
-                                       .name = s->name,
-                                       .subresource = "status"};
-    CLEANUP(json_decrefp) json_t *object = json_copy(s->object);
-    if (!object || json_object_set_new(object, "status", status_take) < 0)
-        return error_set(err, ENOMEM, "out of memory");
-    CLEANUP(json_decrefp) json_t *written = NULL;
-    if (!is_leader(s))
-        return error_set(err, ECANCELED, "%s", s->c->lost.text);
-    int rc = cluster_replace(s->c->cluster, &target, object, &written, err);
-    const char *before = kube_resource_version(s->object);
-    if (rc == 0 && strcmp(kube_resource_version(written), before) != 0)
-        note(s, s->c->outdated, json_string(before));
-    return rc;
-}
-
-/* A job that cannot be made is tried again and again, with other states between: told once. */
-static bool was_told(const struct sight *s, const struct drajob_event *what)
-{
-    if (strcmp(what->reason, reason_name(REASON_CANNOT_CREATE)) != 0)
-        return false;
-    if (is_noted(s, s->c->refused, what->text))
-        return true;
-    note(s, s->c->refused, json_string(what->text));
-    return false;
-}
-
-/* Of a status that was written, which happens once, whichever controller leads. */
-static void write_event(const struct sight *s, const json_t *status)
-{
-    struct drajob_event what;
-    if (!drajob_event(s->object, status, &what) || was_told(s, &what))
-        return;
-    CLEANUP(json_decrefp)
-    json_t *about =
-        json_pack("{s:s, s:s, s:s, s:s, s:s}", "apiVersion", SPEC_API_VERSION, "kind", SPEC_KIND,
-                  "name", s->name, "namespace", s->namespace, "uid", kube_uid(s->object));
-    const struct api_event event = {
-        .about = about,
-        .job = s->name,
-        .number = s->c->events++,
-        .reason = what.reason,
-        .message = what.text,
-        .warning = what.warning,
-        .controller = "drarun.dev/controller",
-        .instance = s->c->options->holder,
-    };
-    api_event_write(s->c->cluster, &event);
-}
-
-/* A job ends once: what has ended is only looked at for its time to live. */
-static void written(const struct sight *s, const json_t *status)
-{
-    if (drajob_status_has_ended(status))
-        drajob_tally_end(&s->c->tally, s->namespace, status);
-    write_event(s, status);
-}
-
-/* 0: the status is as it should be, or was written. What somebody else has changed meanwhile comes
- * by the watch, and is looked at then. */
-static int tell(const struct sight *s, const struct drajob_input *said)
-{
-    struct drarun_error err = {0};
-    struct drajob_input input = *said;
-    input.object = s->object;
-    input.now_ms = lead_now();
-    input.site_ttl_ms = s->c->options->site_ttl_ms;
-    CLEANUP(json_decrefp) json_t *status = drajob_status(&input);
-    if (status && json_equal(status, json_object_get(s->object, "status")))
-        return 0;
-    int rc = status ? write_status(s, json_incref(status), &err)
-                    : error_set(&err, ENOMEM, "out of memory");
-    if (rc == 0)
-        written(s, status);
-    if (rc == 0 || rc == -ENOENT)
-        return rc;
-    s->c->tally.not_written += rc != -EBUSY;
-    if (rc != -EBUSY)
-        log_note("%s/%s: cannot write its status: %s", s->namespace, s->name, err.text);
-    again(s, rc == -EBUSY ? CONFLICT_MS : AGAIN_MIN_MS);
-    return rc;
-}
-
-static int tell_stage(const struct sight *s, enum drajob_stage stage, const char *reason,
-                      const char *text)
-{
-    const struct drajob_input input = {.stage = stage, .reason = reason, .text = text};
-    return tell(s, &input);
-}
-
-/* The pause before the next try, which doubles. */
-static int64_t pause_ms(const struct sight *s)
-{
-    json_int_t last = json_integer_value(noted(s, s->c->pauses));
-    int64_t ms = last > 0 ? last * 2 : AGAIN_MIN_MS;
-    ms = ms < AGAIN_MAX_MS ? ms : AGAIN_MAX_MS;
-    note(s, s->c->pauses, json_integer(ms));
-    return ms;
-}
-
 /* ---- away with it ---- */
 
 static int delete_job_of(const struct sight *s, const char *uid)
@@ -224,14 +54,14 @@ static int delete_job_of(const struct sight *s, const char *uid)
     const struct kube_target target = {
         .resource = &kube_jobs, .namespace_ = s->namespace, .name = s->name};
     const struct kube_delete options = {.propagation = "Background", .uid = uid};
-    if (!is_leader(s))
+    if (!sight_is_leader(s))
         return -ECANCELED;
     int rc = cluster_delete(s->c->cluster, &target, &options, &err);
     if (rc == 0)
-        unnote(s, s->c->made);
+        sight_unnote(s, s->c->made);
     if (rc < 0 && rc != -EBUSY)
         log_note("%s/%s: %s", s->namespace, s->name, err.text);
-    again(s, rc < 0 ? pause_ms(s) : GOING_MS);
+    sight_again(s, rc < 0 ? sight_pause_ms(s) : GOING_MS);
     return rc;
 }
 
@@ -245,13 +75,14 @@ static bool is_dated(const struct sight *s)
         json_decref(status);
         return true;
     }
-    int rc = status ? write_status(s, status, &err) : error_set(&err, ENOMEM, "out of memory");
+    int rc =
+        status ? sight_write_status(s, status, &err) : error_set(&err, ENOMEM, "out of memory");
     if (rc == 0 || rc == -ENOENT)
         return false;
     if (rc != -EBUSY)
         log_note("%s/%s: cannot write the time of its deletion: %s", s->namespace, s->name,
                  err.text);
-    again(s, rc == -EBUSY ? CONFLICT_MS : pause_ms(s));
+    sight_again(s, rc == -EBUSY ? SIGHT_CONFLICT_MS : sight_pause_ms(s));
     return false;
 }
 
@@ -266,12 +97,12 @@ static void expire(const struct sight *s)
     const struct kube_delete options = {.propagation = "Background", .uid = kube_uid(s->object)};
     if (at == 0 || left > 0) {
         if (is_dated(s) && at != 0)
-            again(s, left);
+            sight_again(s, left);
         return;
     }
     if (cluster_delete(s->c->cluster, &target, &options, &err) < 0) {
         log_note("%s/%s has expired and cannot be deleted: %s", s->namespace, s->name, err.text);
-        again(s, pause_ms(s));
+        sight_again(s, sight_pause_ms(s));
         return;
     }
     s->c->tally.expired++;
@@ -295,23 +126,23 @@ static void tell_refused(const struct sight *s, const struct drarun_error *err)
 {
     log_note("%s/%s: its spec is invalid: %s", s->namespace, s->name, err->text);
     s->c->tally.refused++;
-    tell_stage(s, DRAJOB_INVALID_SPEC, NULL, err->text);
+    sight_tell_stage(s, DRAJOB_INVALID_SPEC, NULL, err->text);
 }
 
 static int tell_launcher(const struct sight *s, const char *uid)
 {
     const struct drajob_input input = {.stage = DRAJOB_LED, .launcher = uid};
-    int rc = tell(s, &input);
+    int rc = sight_tell(s, &input);
     if (rc == 0)
-        unnote(s, s->c->made);
+        sight_unnote(s, s->c->made);
     return rc;
 }
 
 static void made(const struct sight *s, const char *uid)
 {
-    note(s, s->c->pauses, json_null());
-    note(s, s->c->made, json_string(uid));
-    note(s, s->c->refused, json_null());
+    sight_note(s, s->c->pauses, json_null());
+    sight_note(s, s->c->made, json_string(uid));
+    sight_note(s, s->c->refused, json_null());
     log_note("%s/%s: its objects are made", s->namespace, s->name);
     s->c->tally.created++;
     tell_launcher(s, uid);
@@ -325,20 +156,20 @@ static void not_made(const struct sight *s, const struct drarun_error *err)
     }
     s->c->tally.not_created++;
     log_note("%s/%s: %s", s->namespace, s->name, err->text);
-    tell_stage(s, DRAJOB_PENDING,
-               reason_name(err->code == EEXIST ? REASON_NAME_IN_USE : REASON_CANNOT_CREATE),
-               err->text);
-    again(s, pause_ms(s));
+    sight_tell_stage(s, DRAJOB_PENDING,
+                     reason_name(err->code == EEXIST ? REASON_NAME_IN_USE : REASON_CANNOT_CREATE),
+                     err->text);
+    sight_again(s, sight_pause_ms(s));
 }
 
 /* rc: of submission_end. */
 static void take_result(const struct sight *s, int rc, const char *uid,
                         const struct drarun_error *err)
 {
-    bool may_create = is_leader(s) && !s->c->stop;
+    bool may_create = sight_is_leader(s) && !s->c->stop;
     if (rc == -ECANCELED || (rc < 0 && !may_create)) { /* who leads next starts over */
         log_note("%s/%s: %s", s->namespace, s->name, err->text);
-        again(s, 0);
+        sight_again(s, 0);
     } else if (rc < 0)
         not_made(s, err);
     else
@@ -356,7 +187,7 @@ static void tell_turn(const struct sight *s, const char *text)
     const char *reason = told_reason(s);
     if (drajob_is_accepted(s->object) && reason &&
         strcmp(reason, reason_name(REASON_ACCEPTED)) == 0)
-        tell_stage(s, DRAJOB_PENDING, NULL, text);
+        sight_tell_stage(s, DRAJOB_PENDING, NULL, text);
 }
 
 /* By the server's clock; 0: not known. */
@@ -372,10 +203,10 @@ static int64_t created_ms(const struct sight *s)
  * longer. One that could not be created waits since then. */
 static bool waits_for_turn(const struct sight *s)
 {
-    int64_t created = created_ms(s), last = json_integer_value(noted(s, s->c->large));
-    note(s, s->c->waiting, json_integer(last > created ? last : created));
+    int64_t created = created_ms(s), last = json_integer_value(sight_noted(s, s->c->large));
+    sight_note(s, s->c->waiting, json_integer(last > created ? last : created));
     if (controller_may_make(s->c, s->namespace, s->name)) {
-        unnote(s, s->c->waiting);
+        sight_unnote(s, s->c->waiting);
         return false;
     }
     tell_turn(s, "it waits for its turn: large jobs are created two at a time, one per namespace");
@@ -392,14 +223,14 @@ static void make(const struct sight *s, struct job_spec *spec_take)
                                            .dra_job = kube_uid(s->object),
                                            .going_ms = IN_WAY_MS};
     bool large = create_count_of_workers(spec_take) > LARGE;
-    if (!is_leader(s))
+    if (!sight_is_leader(s))
         return;
-    if (large && !noted(s, s->c->large))
-        note(s, s->c->large, json_integer(0));
+    if (large && !sight_noted(s, s->c->large))
+        sight_note(s, s->c->large, json_integer(0));
     if (large && waits_for_turn(s))
         return;
     if (large)
-        note(s, s->c->large, json_integer(kube_client_now(s->c->cluster->client)));
+        sight_note(s, s->c->large, json_integer(kube_client_now(s->c->cluster->client)));
     int rc = submission_begin(s->c->cluster, spec_take, &options, &submission, &err);
     if (rc == 0 && large) {
         controller_make(s->c, s->namespace, s->name, kube_uid(s->object), submission);
@@ -435,10 +266,11 @@ static bool is_clear(const struct sight *s)
     if (there < 0)
         log_note("%s/%s: %s", s->namespace, s->name, err.text);
     if (!is_own_rest(s))
-        tell_stage(s, DRAJOB_PENDING, reason_name(REASON_NAME_IN_USE),
-                   "objects of another job of that name still exist: waiting for their deletion");
+        sight_tell_stage(
+            s, DRAJOB_PENDING, reason_name(REASON_NAME_IN_USE),
+            "objects of another job of that name still exist: waiting for their deletion");
     if (!s->job && !s->map) /* their end is watched */
-        again(s, there < 0 ? pause_ms(s) : GOING_MS);
+        sight_again(s, there < 0 ? sight_pause_ms(s) : GOING_MS);
     return false;
 }
 
@@ -448,9 +280,9 @@ static void suspend(const struct sight *s)
     if (s->own_job && !is_going(s->job))
         delete_job_of(s, kube_uid(s->job));
     bool rest = s->own_job || s->own_map || pods_remain(s, &err) != 0;
-    tell_stage(s, rest ? DRAJOB_SUSPENDING : DRAJOB_SUSPENDED, NULL, NULL);
+    sight_tell_stage(s, rest ? DRAJOB_SUSPENDING : DRAJOB_SUSPENDED, NULL, NULL);
     if (rest)
-        again(s, GOING_MS);
+        sight_again(s, GOING_MS);
 }
 
 /* A client that wrote the object makes the rest of it; once it was suspended, that is ours. */
@@ -477,7 +309,7 @@ static void lose_client(const struct sight *s)
                 "DraJob, and submit it again to run it",
         .result = "failed",
         .exit = INFRASTRUCTURE};
-    tell(s, &input);
+    sight_tell(s, &input);
 }
 
 static void await_client(const struct sight *s)
@@ -486,9 +318,9 @@ static void await_client(const struct sight *s)
         tell_launcher(s, kube_uid(s->job));
     else if (!is_young(s))
         lose_client(s);
-    else if (tell_stage(s, DRAJOB_PENDING, reason_name(REASON_SUBMITTING),
-                        "its client makes its objects") == 0)
-        again(s, CLIENT_MS / 4);
+    else if (sight_tell_stage(s, DRAJOB_PENDING, reason_name(REASON_SUBMITTING),
+                              "its client makes its objects") == 0)
+        sight_again(s, CLIENT_MS / 4);
 }
 
 static int try_to_read(void *arg, struct drarun_error *err)
@@ -537,7 +369,7 @@ static void not_read(const struct sight *s, const struct drarun_error *err)
         return;
     }
     log_note("%s/%s: cannot read its spec, retrying: %s", s->namespace, s->name, err->text);
-    again(s, pause_ms(s));
+    sight_again(s, sight_pause_ms(s));
 }
 
 /* That of this run's launcher, as it is now; NULL: it has written none. false: it cannot be read,
@@ -550,7 +382,7 @@ static bool find_document(const struct sight *s, const char *launcher, json_t **
     if (rc < 0 && rc != -ENOENT) {
         log_note("%s/%s: cannot read its launcher's document, retrying: %s", s->namespace, s->name,
                  err.text);
-        again(s, pause_ms(s));
+        sight_again(s, sight_pause_ms(s));
         return false;
     }
     const char *text = kube_is_owned_by(map, launcher) ? job_map_status(map) : NULL;
@@ -567,7 +399,7 @@ static bool is_made(const struct sight *s)
     CLEANUP(json_decrefp) json_t *doc = NULL;
     if (!s->own_job || is_going(s->job))
         return false;
-    if (!is_noted(s, s->c->made, kube_uid(s->job))) {
+    if (!sight_is_noted(s, s->c->made, kube_uid(s->job))) {
         if (!find_document(s, kube_uid(s->job), &doc))
             return true;
         if (!doc)
@@ -586,7 +418,7 @@ static void begin(const struct sight *s)
     if (drajob_is_refused(s->object))
         return;
     /* as its spec says, which need not be read for that again and again */
-    if (noted(s, s->c->large) && drajob_is_accepted(s->object) && !s->own_job &&
+    if (sight_noted(s, s->c->large) && drajob_is_accepted(s->object) && !s->own_job &&
         !drajob_is_suspended(s->object) && waits_for_turn(s))
         return;
     int rc = read_spec(s, &spec, &err);
@@ -599,7 +431,7 @@ static void begin(const struct sight *s)
     else if (is_clients(s))
         await_client(s);
     else if (!drajob_is_accepted(s->object))
-        tell_stage(s, DRAJOB_PENDING, NULL, NULL);
+        sight_tell_stage(s, DRAJOB_PENDING, NULL, NULL);
     else if (!is_made(s) && is_clear(s))
         make(s, &spec);
     job_spec_done(&spec);
@@ -634,7 +466,7 @@ static bool is_gone(const struct sight *s, const char *uid)
     int rc = cluster_get(s->c->cluster, &target, &job, &err);
     bool gone = rc == -ENOENT || (rc == 0 && (strcmp(kube_uid(job), uid) != 0 || is_going(job)));
     if (!gone)
-        again(s, GOING_MS);
+        sight_again(s, GOING_MS);
     return gone;
 }
 
@@ -645,7 +477,7 @@ static void lose(const struct sight *s, struct drajob_input *input, const char *
     input->text = failed ? failed : "its launcher's Job was deleted";
     input->result = failed ? "failed" : "cancelled";
     input->exit = failed ? INFRASTRUCTURE : INTERRUPTED;
-    tell(s, input);
+    sight_tell(s, input);
 }
 
 /* What launcher_pod_add_end reads: anybody who may create pods may label them as the launcher's. */
@@ -695,7 +527,7 @@ static bool is_over(const struct sight *s, const json_t *doc)
     uint32_t used[FAILURE_COUNTS] = {0};
     struct job_spec spec;
     struct drarun_error err = {0};
-    const json_t *silent = noted(s, s->c->silent);
+    const json_t *silent = sight_noted(s, s->c->silent);
     const char *before = json_string_value(json_object_get(silent, "map"));
     bool same = !s->map || (before && strcmp(before, kube_resource_version(s->map)) == 0);
     if (!json_is_true(json_object_get(silent, "over")) || !same)
@@ -703,7 +535,7 @@ static bool is_over(const struct sight *s, const json_t *doc)
     int rc = read_spec(s, &spec, &err);
     if (rc < 0) {
         log_note("%s/%s: cannot read its spec, retrying: %s", s->namespace, s->name, err.text);
-        again(s, pause_ms(s));
+        sight_again(s, sight_pause_ms(s));
     }
     if (rc != 0)
         return false;
@@ -716,7 +548,7 @@ static bool is_over(const struct sight *s, const json_t *doc)
 /* With restarts left, the next launcher goes on once the pod of this one is gone. */
 static void tell_led(const struct sight *s, struct drajob_input *input)
 {
-    input->silence = json_string_value(json_object_get(noted(s, s->c->silent), "text"));
+    input->silence = json_string_value(json_object_get(sight_noted(s, s->c->silent), "text"));
     if (input->silence && is_over(s, input->doc)) {
         input->stage = DRAJOB_LOST;
         input->reason = LAUNCHER_LOST;
@@ -724,7 +556,7 @@ static void tell_led(const struct sight *s, struct drajob_input *input)
         input->result = "failed";
         input->exit = INFRASTRUCTURE;
     }
-    tell(s, input);
+    sight_tell(s, input);
 }
 
 /* Nobody leads the job any more, and its workers would hold their devices: agents that no launcher
@@ -738,7 +570,7 @@ static void delete_failed(const struct sight *s)
          strcmp(reason, LAUNCHER_LOST) != 0))
         return;
     if (left > 0)
-        again(s, left);
+        sight_again(s, left);
     else
         delete_job_of(s, kube_uid(s->job));
 }
@@ -755,7 +587,7 @@ static void follow(const struct sight *s, const char *launcher)
         return;
     struct drajob_input input = {.stage = DRAJOB_LED, .launcher = launcher, .doc = doc};
     if (doc && status_doc_exit(doc) >= 0)
-        tell(s, &input);
+        sight_tell(s, &input);
     else if (drajob_is_suspended(s->object))
         suspend(s);
     else if (failed)
@@ -764,22 +596,6 @@ static void follow(const struct sight *s, const char *launcher)
         lose(s, &input, NULL);
     else if (there)
         tell_led(s, &input);
-}
-
-static json_t *find(const struct kube_watch *watch, const char *namespace, const char *name)
-{
-    return json_incref(unconst(kube_watch_find(watch, namespace, name)));
-}
-
-static void see(struct sight *s)
-{
-    char map[K8S_LABEL_MAX + 8];
-    snprintf(map, sizeof map, "%s-status", s->name);
-    s->object = find(s->c->drajobs, s->namespace, s->name);
-    s->job = find(s->c->jobs, s->namespace, s->name);
-    s->map = find(s->c->maps, s->namespace, map);
-    s->own_job = s->job && kube_is_owned_by(s->job, kube_uid(s->object));
-    s->own_map = s->map && s->own_job && kube_is_owned_by(s->map, kube_uid(s->job));
 }
 
 static void decide(const struct sight *s)
@@ -793,30 +609,23 @@ static void decide(const struct sight *s)
         begin(s);
 }
 
-static void forget(const struct sight *s)
-{
-    json_t *const books[] = {s->c->outdated, s->c->pauses, s->c->made,
-                             s->c->refused,  s->c->silent, s->c->large};
-    for (size_t i = 0; i < ARRAY_LEN(books); i++)
-        unnote(s, books[i]);
-}
-
 /* Its controller makes it, reports it and deletes it. Its status may be another cluster's: a
  * launcherUID there is of no Job here. */
 static void leave_alone(const struct sight *s, const char *manager)
 {
     log_verbose("%s/%s: ignored, because %s manages it", s->namespace, s->name, manager);
-    forget(s);
+    sight_forget(s);
 }
 
 static void look(const struct sight *s)
 {
     const char *manager = drajob_manager(s->object);
     if (!s->object)
-        forget(s);
+        sight_forget(s);
     else if (manager)
         leave_alone(s, manager);
-    else if (!is_going(s->object) && !is_noted(s, s->c->outdated, kube_resource_version(s->object)))
+    else if (!is_going(s->object) &&
+             !sight_is_noted(s, s->c->outdated, kube_resource_version(s->object)))
         decide(s);
 }
 
@@ -877,12 +686,10 @@ static bool is_being_made(const struct sight *s)
 
 void controller_look(struct controller *c, const char *namespace, const char *name)
 {
-    struct sight s = {.c = c, .namespace = namespace, .name = name};
-    unnote(&s, c->waiting); /* until this look has found that it does */
-    see(&s);
+    struct sight s;
+    sight_see(c, namespace, name, &s);
+    sight_unnote(&s, c->waiting); /* until this look has found that it does */
     if (!is_being_made(&s))
         look(&s);
-    json_decref(s.object);
-    json_decref(s.job);
-    json_decref(s.map);
+    sight_done(&s);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the controller share: controller.c (the Lease, the watches), queue.c, job.c
- * (one DraJob), making.c (the objects of large ones), silence.c and metrics.c. */
+/* What the files of the controller share: controller.c (the Lease, the watches), queue.c, job.c and
+ * sight.c (one DraJob), making.c (the objects of large ones), silence.c and metrics.c. */
 #ifndef DRARUN_LAUNCHER_CLUSTER_CONTROLLER_PRIVATE_H
 #define DRARUN_LAUNCHER_CLUSTER_CONTROLLER_PRIVATE_H
 
