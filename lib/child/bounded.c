@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,6 +17,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
+#include "lib/child/forked.h"
 
 #define MIB ((size_t)1 << 20)
 
@@ -70,25 +70,11 @@ static int set_limits(const struct bounded_limits *limits)
     return rc;
 }
 
-/* Handlers of the parent would write into its descriptors. */
-static void reset_signals(void)
-{
-    sigset_t none;
-    for (int signo = 1; signo < NSIG; signo++)
-        signal(signo, SIG_DFL); /* of those that have no other action it fails */
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
 __attribute__((noreturn)) static void be_child(const struct bounded_limits *limits, bounded_fn fn,
-                                               void *arg, pid_t parent, int answer)
+                                               void *arg, int answer)
 {
     struct verdict verdict;
     memset(&verdict, 0, sizeof verdict);
-    reset_signals();
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
-        _exit(1);
     int rc = set_limits(limits);
     verdict.rc = rc < 0 ? error_kind(&verdict.err, DRARUN_ERR_INFRASTRUCTURE, -rc,
                                      "cannot set limits: %s", strerror(-rc))
@@ -122,21 +108,15 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
 static int start(struct bounded *b, const struct bounded_limits *limits, bounded_fn fn, void *arg)
 {
     int ends[2];
-    sigset_t all, before;
-    pid_t self = getpid();
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
         return -errno;
     b->answer = ends[0];
-    sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, &before);
-    pid_t pid = fork();
+    pid_t pid = forked_process(SIGKILL);
     if (pid == 0)
-        be_child(limits, fn, arg, self, ends[1]);
-    int code = errno;
-    sigprocmask(SIG_SETMASK, &before, NULL);
+        be_child(limits, fn, arg, ends[1]);
     close(ends[1]);
     if (pid < 0)
-        return -code;
+        return pid;
     b->pid = pid;
     b->pidfd = pidfd_open(pid, 0);
     return b->pidfd < 0 ? -errno : 0;
