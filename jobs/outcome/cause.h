@@ -182,5 +182,8 @@ void cause_explain(const struct cause *cause, bool typed, struct buf *out);
  * {"status","cause":null or {"kind","text",...},"ranks","ended"}, and "failed" and "failures" if
  * ranks have failed without ending the job. The caller adds its own keys. NULL without memory. */
 struct json_t *cause_json(const struct cause *cause);
+/* What kept the job from an end of its ranks, by the "cause" of such a report. NONE: they came to
+ * one, or the cluster ended a worker. */
+enum drarun_errkind cause_reported_error(const struct json_t *cause);
 
 #endif

@@ -487,3 +487,26 @@ struct json_t *cause_json(const struct cause *cause)
     }
     return report;
 }
+
+/* A kind of another release is one of infrastructure. */
+static enum drarun_errkind error_of_name(const char *name)
+{
+    for (int kind = DRARUN_ERR_USAGE; name && kind <= DRARUN_ERR_TIMEOUT; kind++)
+        if (strcmp(name, error_kind_name((enum drarun_errkind)kind)) == 0)
+            return (enum drarun_errkind)kind;
+    return DRARUN_ERR_INFRASTRUCTURE;
+}
+
+enum drarun_errkind cause_reported_error(const json_t *cause)
+{
+    const char *kind = json_string_value(json_object_get(cause, "kind"));
+    if (!kind)
+        return DRARUN_ERR_NONE;
+    if (strcmp(kind, kinds[CAUSE_TIMEOUT].name) == 0)
+        return DRARUN_ERR_TIMEOUT;
+    if (strcmp(kind, kinds[CAUSE_INTERRUPTED].name) == 0)
+        return DRARUN_ERR_INTERRUPTED;
+    if (strcmp(kind, kinds[CAUSE_FAILURE].name) == 0)
+        return error_of_name(json_string_value(json_object_get(cause, "error")));
+    return DRARUN_ERR_NONE;
+}

@@ -19,6 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "jobs/outcome/cause.h"
 #include "jobs/spec/spec_words.h"
 #include "launcher/files/api_options.h"
 #include "launcher/streams/frames.h"
@@ -317,14 +318,6 @@ int drarun_local_fd(const struct drarun_local *local)
 
 /* ---- its end ---- */
 
-static enum drarun_errkind kind_of_name(const char *name)
-{
-    for (int kind = DRARUN_ERR_USAGE; name && kind <= DRARUN_ERR_TIMEOUT; kind++)
-        if (strcmp(name, drarun_error_kind_name((enum drarun_errkind)kind)) == 0)
-            return (enum drarun_errkind)kind;
-    return DRARUN_ERR_INFRASTRUCTURE;
-}
-
 static int code_of(enum drarun_errkind kind)
 {
     return kind == DRARUN_ERR_TIMEOUT       ? ETIMEDOUT
@@ -332,19 +325,6 @@ static int code_of(enum drarun_errkind kind)
            : kind == DRARUN_ERR_NOT_FOUND   ? ENOENT
            : kind == DRARUN_ERR_USAGE       ? EINVAL
                                             : EIO;
-}
-
-/* What kept the job from an end of its ranks; NONE: nothing did. */
-static enum drarun_errkind kind_of_cause(const json_t *cause)
-{
-    const char *kind = json_string_value(json_object_get(cause, "kind"));
-    if (!kind)
-        return DRARUN_ERR_NONE;
-    return strcmp(kind, "timeout") == 0       ? DRARUN_ERR_TIMEOUT
-           : strcmp(kind, "interrupted") == 0 ? DRARUN_ERR_INTERRUPTED
-           : strcmp(kind, "failure") == 0
-               ? kind_of_name(json_string_value(json_object_get(cause, "error")))
-               : DRARUN_ERR_NONE;
 }
 
 /* drarun ended before there was a job: its words, and its own exit status. */
@@ -395,7 +375,7 @@ static int result(const struct drarun_local *local, int *ret_status, struct drar
     const char *text = json_string_value(json_object_get(cause, "text"));
     if (!json_is_integer(status))
         return no_report(local, err);
-    enum drarun_errkind kind = kind_of_cause(cause);
+    enum drarun_errkind kind = cause_reported_error(cause);
     if (local->refused)
         return error_kind(err, DRARUN_ERR_INTERRUPTED, ECANCELED,
                           "the job was ended by who gets its output");

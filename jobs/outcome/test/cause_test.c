@@ -709,6 +709,43 @@ static void others_may_fail_the_job(void **state)
     rankmap_done(&map);
 }
 
+/* Who has the report alone takes the error from it. */
+static void the_report_has_the_error(void **state)
+{
+    static const struct {
+        const char *cause;
+        enum drarun_errkind error;
+    } rows[] = {
+        {"null", DRARUN_ERR_NONE},
+        {"{}", DRARUN_ERR_NONE},
+        {"{\"kind\": 3}", DRARUN_ERR_NONE},
+        {"{\"kind\": \"exit\", \"exit\": 69}", DRARUN_ERR_NONE},
+        {"{\"kind\": \"pod\", \"end\": \"oom\"}", DRARUN_ERR_NONE},
+        {"{\"kind\": \"timeout\"}", DRARUN_ERR_TIMEOUT},
+        {"{\"kind\": \"interrupted\", \"signal\": 15}", DRARUN_ERR_INTERRUPTED},
+        {"{\"kind\": \"failure\"}", DRARUN_ERR_INFRASTRUCTURE},
+        {"{\"kind\": \"failure\", \"error\": \"of a later release\"}", DRARUN_ERR_INFRASTRUCTURE},
+    };
+    struct rankmap map;
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        json_t *cause = json_loads(rows[i].cause, JSON_DECODE_ANY, NULL);
+        assert_int_equal(cause_reported_error(cause), rows[i].error);
+        json_decref(cause);
+    }
+    assert_int_equal(rankmap_from_blocks(blocks, ARRAY_LEN(blocks), 2, &map, NULL), 0);
+    for (int kind = DRARUN_ERR_USAGE; kind <= DRARUN_ERR_TIMEOUT; kind++) {
+        const struct drarun_error err = {.kind = (enum drarun_errkind)kind, .code = 1, .text = "x"};
+        struct cause *cause = cause_new(&map);
+        assert_true(cause_failure(cause, &err));
+        json_t *report = cause_json(cause);
+        assert_int_equal(cause_reported_error(json_object_get(report, "cause")), kind);
+        json_decref(report);
+        cause_free(cause);
+    }
+    rankmap_done(&map);
+}
+
 static void every_kind_has_its_words(void **state)
 {
     (void)state;
@@ -736,6 +773,7 @@ int main(void)
         cmocka_unit_test(the_report_has_all_of_a_signal),
         cmocka_unit_test(the_agents_advice_is_told),
         cmocka_unit_test(ranks_that_come_later_count),
+        cmocka_unit_test(the_report_has_the_error),
         cmocka_unit_test(every_kind_has_its_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
