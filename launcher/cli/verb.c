@@ -127,13 +127,17 @@ void verb_add_json_take(json_t *json, struct buf *out)
     json_decref(json);
 }
 
-int verb_exit_status(const struct drarun_error *err)
+enum drarun_errkind verb_error_kind(const struct drarun_error *err)
 {
     bool unreachable = err->code == ECONNREFUSED || err->code == EHOSTUNREACH;
+    return err->kind == DRARUN_ERR_INFRASTRUCTURE && unreachable ? DRARUN_ERR_CLUSTER : err->kind;
+}
+
+int verb_exit_status(const struct drarun_error *err)
+{
     if (err->kind == DRARUN_ERR_USAGE && err->code == ENOENT)
         return EX_NOINPUT;
-    return error_exit_status(
-        err->kind == DRARUN_ERR_INFRASTRUCTURE && unreachable ? DRARUN_ERR_CLUSTER : err->kind);
+    return error_exit_status(verb_error_kind(err));
 }
 
 enum verb_format verb_format_of(const char *word)

@@ -69,6 +69,8 @@ int verb_parse_files(const struct verb *verb, int argc, char *const argv[], void
  * exist, as a job, a namespace, a kubeconfig; 69 where the API server cannot be reached; else that
  * of the error's kind. */
 int verb_exit_status(const struct drarun_error *err);
+/* The error's kind, or CLUSTER where the API server cannot be reached. */
+enum drarun_errkind verb_error_kind(const struct drarun_error *err);
 
 /* Of -o: what a verb that shows something prints. */
 enum verb_format {

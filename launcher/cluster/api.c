@@ -65,6 +65,15 @@ static int open_cluster(const struct cluster_choice *choice, struct cluster *ret
 
 /* ---- run ---- */
 
+static int fail_run(const struct cluster_run *run, const struct drarun_error *err)
+{
+    if (run->ret_end) {
+        run->ret_end->err = *err;
+        run->ret_end->err.kind = verb_error_kind(err);
+    }
+    return fail(err);
+}
+
 static bool is_in_pod(const struct cluster *cluster)
 {
     return getenv("KUBERNETES_SERVICE_HOST") &&
@@ -248,6 +257,7 @@ static int lead_here(struct cluster *cluster, const struct cluster_run *run,
         .reader = run->reader,
         .report_path = run->report_path,
         .ret_document = ret_document,
+        .ret_end = run->ret_end,
     };
     int status = lead_run(cluster, &options);
     return status == LEAD_LEFT ? error_exit_status(DRARUN_ERR_INFRASTRUCTURE) : status;
@@ -316,6 +326,7 @@ static int submit_and_follow(struct cluster *cluster, const struct cluster_run *
         .quiet = run->quiet,
         .rank = -1,
         .reader = run->reader,
+        .ret_end = run->ret_end,
     };
     struct submitting submitting = {.cluster = cluster, .job = spec->name};
     submitting.signals = signals_new(cluster->base, on_signal_meanwhile, &submitting, &err);
@@ -327,8 +338,8 @@ static int submit_and_follow(struct cluster *cluster, const struct cluster_run *
         options.signo = submitting.signo;
         return follow_job(cluster, &options);
     }
-    int status =
-        rc < 0 ? fail(&err) : leave_submitted(cluster, &submitting, namespace, uid, run->format);
+    int status = rc < 0 ? fail_run(run, &err)
+                        : leave_submitted(cluster, &submitting, namespace, uid, run->format);
     signals_free(submitting.signals);
     return status;
 }
@@ -368,28 +379,28 @@ static int run_spec(struct cluster *cluster, const struct cluster_run *run, stru
     const char *namespace = namespace_of(cluster, run, spec);
     /* the document is what reaches the launcher */
     if ((run->name || run->workers) && spec_change(spec, run->name, run->workers, &err) < 0)
-        return fail(&err);
+        return fail_run(run, &err);
     if (spec_need_own(spec, &err) < 0)
-        return fail(&err);
+        return fail_run(run, &err);
     bool here = is_led_here(cluster, run);
     if (!here && run->args && run->args->count > 0 && spec_give_args(spec, run->args, &err) < 0)
-        return fail(&err);
+        return fail_run(run, &err);
     if (!here && (run->json || run->report_path)) {
         error_kind(
             &err, DRARUN_ERR_USAGE, EINVAL,
             "--%s: the launcher writes the report, and it runs in the cluster: drarun status "
             "%s -o json shows it, or --here launches from this process",
             run->json ? "output json" : "report", spec->name);
-        return fail(&err);
+        return fail_run(run, &err);
     }
     if (run->dry_run)
         return try_on_server(cluster, run, spec, namespace);
     if (run->replace && cancel_ended(cluster, spec->name, namespace, &err) < 0)
-        return fail(&err);
+        return fail_run(run, &err);
     if (!here)
         return submit_and_follow(cluster, run, spec, namespace);
     if (cluster_discover(cluster, &err) < 0 || name_profile(cluster, spec, &err) < 0)
-        return fail(&err);
+        return fail_run(run, &err);
     return lead_here(cluster, run, spec, namespace, ret_document);
 }
 
@@ -442,7 +453,7 @@ static int run(const struct cluster_run *run)
         return status;
     if (open_cluster(&run->cluster, &cluster, &err) < 0) {
         offer_local(run, &err);
-        status = fail(&err);
+        status = fail_run(run, &err);
     } else {
         status = spec ? run_and_keep(&cluster, run, &spec->job) : lead_in_pod(&cluster, run);
         cluster_close(&cluster);

@@ -42,6 +42,13 @@ struct cluster_choice {
 struct drarun_spec;
 struct sink_reader;
 
+/* How a run has ended, for callers that are programs. */
+struct cluster_end {
+    struct drarun_error err; /* why it came to no end of a job; code 0: it did, and report tells */
+    json_t *report; /* {"status", "cause"} as in docs/design/006-ends.md, maybe with more; a
+                     * new reference; NULL: there is no end of a job, or no memory */
+};
+
 /* All borrowed. */
 struct cluster_run {
     struct cluster_choice cluster;
@@ -65,6 +72,9 @@ struct cluster_run {
      * (jobs/status/status_doc.h), if there is one and it can be read}; a new reference. NULL: not
      * wanted. */
     json_t **ret_kept;
+    /* Zeroed before. Everything was logged all the same, and findings in a file only that. NULL:
+     * not wanted. */
+    struct cluster_end *ret_end;
 };
 
 struct cluster_job { /* a verb on one job */

@@ -672,6 +672,9 @@ int follow_until_end(struct cluster *cluster, const struct follow_options *optio
         give_up(f);
     rc = f->over ? follow_result(f, ret_status, err)
                  : error_set(err, EINVAL, "the event loop ended before the job");
+    if (rc == 0 && options->ret_end)
+        options->ret_end->report =
+            json_pack("{s:i, s:O?}", "status", *ret_status, "cause", follow_state_cause(&f->state));
     follow_free(f);
     return rc;
 }
@@ -701,6 +704,8 @@ int follow_in_foreground(struct cluster *cluster, const struct follow_options *o
         signals_free(options->signals);
         rc = error_set(&err, ENOMEM, "out of memory");
     }
+    if (rc < 0 && options->ret_end)
+        options->ret_end->err = err;
     if (rc < 0)
         status = say_failure(&err, status);
     std_streams_end(foreground.streams);

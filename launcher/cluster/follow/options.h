@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "launcher/programs/cluster_api.h"
 #include "launcher/programs/signals.h"
 #include "launcher/streams/std_streams.h"
 
@@ -34,6 +35,7 @@ struct follow_options {
      * owner is set while it is followed. NULL: it is somebody else's. Borrowed. */
     struct std_streams *streams;
     const struct sink_reader *reader; /* follow_in_foreground: of the output; NULL: none */
+    struct cluster_end *ret_end;      /* follow_job: cluster_api.h; NULL: not wanted */
     struct signals *signals; /* with `streams`: taken over, also on failure; NULL: own ones */
     int signo;               /* that came before; 0: none */
     /* else: where output goes; and what is awaited, told once a second while it is; may be NULL */

@@ -338,12 +338,18 @@ static int run_course(struct lead *lead, struct drarun_error *err)
 
 /* ---- the end ---- */
 
+/* rc: of the last phase. */
+static bool is_interrupted(const struct lead *lead, int rc)
+{
+    return lead->stop.signo && (rc < 0 || lead->stop.cancelled);
+}
+
 static int status_of(const struct lead *lead, int rc, const struct drarun_error *err)
 {
     const struct lead_stop *stop = &lead->stop;
     if (stop->lost.code)
         return error_exit_status(stop->lost.kind);
-    if (stop->signo && (rc < 0 || stop->cancelled))
+    if (is_interrupted(lead, rc))
         return 128 + (stop->signo < 0 ? -stop->signo : stop->signo);
     return rc < 0 ? error_exit_status(err->kind) : lead->status;
 }
@@ -449,6 +455,20 @@ static void finish(struct lead *lead, int rc, const struct drarun_error *err)
     clean_up(lead);
 }
 
+static void report_end(const struct lead *lead, int rc, const struct drarun_error *err,
+                       struct cluster_end *ret_end)
+{
+    if (lead->stop.lost.code)
+        ret_end->err = lead->stop.lost;
+    else if (is_interrupted(lead, rc))
+        error_kind(&ret_end->err, DRARUN_ERR_INTERRUPTED, ECANCELED, "the job was %s",
+                   lead->stop.cancelled ? "cancelled" : "interrupted");
+    else if (rc < 0)
+        ret_end->err = *err;
+    else
+        ret_end->report = json_incref(lead->attempt.report);
+}
+
 static void done(struct lead *lead)
 {
     log_divert(NULL, NULL);
@@ -503,6 +523,8 @@ int lead_run(struct cluster *cluster, const struct lead_options *options)
         say_end(&lead);
     if (options->ret_document)
         *options->ret_document = json_incref(lead.doc);
+    if (options->ret_end)
+        report_end(&lead, rc, &err, options->ret_end);
     done(&lead);
     return is_left_to_others(&lead) ? LEAD_LEFT : lead.status;
 }

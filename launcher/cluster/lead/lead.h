@@ -10,6 +10,7 @@
 #include "jobs/spec/spec.h"
 #include "launcher/cluster/client/cluster.h"
 #include "launcher/cluster/client/job_clock.h"
+#include "launcher/programs/cluster_api.h"
 #include "launcher/streams/sink.h"
 #include "lib/wire/tls.h"
 
@@ -32,6 +33,7 @@ struct lead_options { /* all borrowed */
     /* The job's status document at its end (jobs/status/status_doc.h); a new reference, NULL where
      * there was no job. NULL: not wanted. */
     json_t **ret_document;
+    struct cluster_end *ret_end; /* launcher/programs/cluster_api.h; NULL: not wanted */
 };
 
 #define LEAD_LEFT (-1)
