@@ -114,8 +114,8 @@ def test_spec_that_is_wrong(jobs):
     assert result.rc == 65 and 'wrong.yaml:1:' in result.err and "wrkers" in result.err, result
 
 
-def on_one_node(jobs, command, *more):
-    return jobs.verb("accept", jobs.file(image="localhost/bench:1", command=command), "--records", jobs.folder / "records", "--here",
+def on_one_node(jobs, command, *more, here=("--here",)):
+    return jobs.verb("accept", jobs.file(image="localhost/bench:1", command=command), "--records", jobs.folder / "records", *here,
                      "--alone", "-l", "kubernetes.io/hostname=n0", *more, timeout=120)
 
 
@@ -180,6 +180,18 @@ def test_job_that_hangs(jobs):
     assert result.rc == 1 and "it had not ended after 15 s" in result.out, result
 
 
+def test_its_jobs_end_with_it(cluster, jobs):
+    """Also where it is killed."""
+    spec = jobs.file(image="localhost/bench:1", command=["sleep", "1000"])
+    process = jobs.drarun.start("accept", spec, "--records", jobs.folder / "records", "--here", "--alone", "-l", "kubernetes.io/hostname=n0",
+                                under=cluster.under, env=jobs.env)
+    pods = lambda: cluster.api.get("v1", "Pod", namespace=jobs.namespace.name)  # noqa: E731
+    cluster.wait("no pod runs", lambda: any(each["status"].get("phase") == "Running" for each in pods()), 60)
+    process.process.kill()
+    cluster.wait(lambda: f"left: {jobs.namespace.leftovers(0)}", lambda: not pods(), 60)
+    process.finish(30)
+
+
 def test_launcher_that_does_not_start(jobs):
     """It need not run on the node of the test, which is not at fault."""
     spec = jobs.file(image="localhost/bench:1", command=["true"], launcher={"nodeSelector": {"none": "such"}}, timeouts={"allocation": "1h"})
@@ -200,9 +212,15 @@ def test_errors_of_a_nodes_gpu(jobs):
     assert not any("notLookedAt" in each for each in json.loads(result.out)["nodes"])
 
 
-def test_benchmark_that_fails(jobs):
-    result = on_one_node(jobs, ["sh", "-c", "echo no GPU >&2; exit 1"])
+@pytest.mark.parametrize("here", [["--here"], []], ids=["here", "pod"])
+def test_benchmark_that_fails(jobs, here):
+    result = on_one_node(jobs, ["sh", "-c", "echo no GPU >&2; exit 1"], here=here)
     assert result.rc == 1 and "exited with status 1" in result.out and ": no GPU" in result.out, result
+
+
+def test_launcher_in_the_cluster(jobs):
+    result = on_one_node(jobs, COMMAND, here=())
+    assert result.rc == 0 and "1 passed" in result.out, result
 
 
 def test_wrong_options_of_the_benchmark_are_no_nodes_fault(jobs):

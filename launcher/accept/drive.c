@@ -2,7 +2,6 @@
 #include "launcher/accept/drive.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +13,6 @@
 #include "launcher/programs/signals.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
-#include "lib/base/file.h"
 #include "lib/base/log.h"
 
 struct slot {
@@ -35,7 +33,6 @@ struct drive {
     const struct strlist *names;
     struct accept *plan;
     struct record *record;
-    char dir[256];
 
     struct slot *slots;
     size_t next, running, failed;
@@ -137,8 +134,7 @@ static int start(struct slot *slot, struct drarun_error *err)
     if (!job)
         return error_set(err, ENOMEM, "out of memory");
     slot->tries++;
-    int rc =
-        trial_start(d->cluster->base, d->order, d->dir, job, on_answer, slot, &slot->trial, err);
+    int rc = trial_start(d->cluster->base, d->order, job, on_answer, slot, &slot->trial, err);
     d->running += rc == 0;
     return rc;
 }
@@ -259,11 +255,8 @@ int drive(struct cluster *cluster, const struct accept_order *order, const json_
                       .plan = plan,
                       .record = record,
                       .err = err};
-    int rc = dir_make_temporary("drarun-accept", d.dir, sizeof d.dir, err);
-    if (rc < 0)
-        return rc;
     d.slots = calloc(order->parallel, sizeof *d.slots);
-    rc = d.slots ? 0 : error_set(err, ENOMEM, "out of memory");
+    int rc = d.slots ? 0 : error_set(err, ENOMEM, "out of memory");
     struct signals *signals = rc == 0 ? signals_new(cluster->base, on_signal, &d, err) : NULL;
     if (rc == 0)
         rc = signals ? run_waves(&d) : -err->code;
@@ -273,6 +266,5 @@ int drive(struct cluster *cluster, const struct accept_order *order, const json_
         trial_free(d.slots[i].trial);
     }
     free(d.slots);
-    tree_remove(AT_FDCWD, d.dir);
     return rc;
 }

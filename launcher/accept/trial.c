@@ -2,39 +2,39 @@
 #include "launcher/accept/trial.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "jobs/gang/gang.h"
+#include "jobs/gang/pod_state.h"
+#include "jobs/outcome/cause.h"
+#include "launcher/files/spec_file.h"
+#include "launcher/streams/sink.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/file.h"
-#include "lib/base/program_find.h"
 #include "lib/base/timestamp.h"
 #include "lib/bench/runs.h"
-#include "lib/child/child.h"
+#include "lib/child/forked.h"
 
-#define MARK "drarun: "           /* of what drarun says */
-#define PULLING "is being pulled" /* an image: jobs/gang/waiting_worker.c */
-#define SAID_MAX ((size_t)4 << 20)
+#define OUTPUT_MAX ((size_t)1 << 20)
 #define STOP_MS 60000    /* from the first signal to the last */
 #define UNKNOWN_MS 30000 /* to the next look at a wait that is not known */
 #define UNKNOWN_MAX 6    /* looks */
 
 struct trial {
-    struct child *child;
+    const struct accept_order *order;
+    struct drarun_spec *spec;
+    struct forked *process; /* NULL: not started yet, or ended */
     struct event *timer;
     int64_t limit_ms, begin_ms; /* by clock_ms */
     bool is_due;                /* the caller is to decide */
     bool is_stopped, is_late;
-    struct trial_wait wait;    /* as it was when the time was over */
-    unsigned unknown;          /* looks in a row that found no more */
-    char path[512], said[520]; /* its files: the spec, its stderr */
+    struct trial_wait wait; /* as it was when the time was over */
+    unsigned unknown;       /* looks in a row that found no more */
     trial_fn fn;
     void *arg;
 };
@@ -43,13 +43,10 @@ void trial_free(struct trial *t)
 {
     if (!t)
         return;
-    child_free(t->child);
+    forked_free(t->process);
     if (t->timer)
         event_free(t->timer);
-    if (t->path[0])
-        unlink(t->path);
-    if (t->said[0])
-        unlink(t->said);
+    drarun_spec_free(t->spec);
     free(t);
 }
 
@@ -146,35 +143,36 @@ static int least(size_t a, int b)
     return a < (size_t)b ? (int)a : b;
 }
 
-static bool begins(const char *line, const char *words)
+/* The last line of a text that has any, and its length. */
+static const char *last_line(const char *text, int *ret_length)
 {
-    return strncmp(line, words, strlen(words)) == 0;
+    size_t end = text ? strlen(text) : 0, begin;
+    while (end > 0 && text[end - 1] == '\n')
+        end--;
+    for (begin = end; begin > 0 && text[begin - 1] != '\n';)
+        begin--;
+    *ret_length = (int)(end - begin);
+    return text ? text + begin : "";
 }
 
-/* The last report of drarun's, "rank 3 on worker 0 (x) exited with status 1 after 5 ms", and the
- * last line of the rank's that follows it. */
-static void take_reason(const char *said, char text[ACCEPT_REASON])
+/* "rank 3 on worker 0 (x) exited with status 1 after 5 ms", and the last line that the rank has
+ * written. */
+static void take_reason(const struct cluster_end *end, char text[ACCEPT_REASON])
 {
-    static const char rank[] = "    ";
-    const char *report = NULL, *word = NULL;
-    for (const char *line = said; line; line = strchr(line, '\n')) {
-        line += *line == '\n';
-        if (begins(line, MARK)) {
-            report = line + strlen(MARK);
-            word = NULL;
-        } else if (report && begins(line, rank)) {
-            word = line + strlen(rank);
-        }
-    }
-    if (!report)
+    const json_t *cause = end->err.code ? NULL : json_object_get(end->report, "cause");
+    const char *what =
+        end->err.code ? end->err.text : json_string_value(json_object_get(cause, "text"));
+    int length;
+    const char *word = last_line(json_string_value(json_object_get(cause, "stderr")), &length);
+    if (!what)
         snprintf(text, ACCEPT_REASON, "the job ended without a word");
     else
-        snprintf(text, ACCEPT_REASON, "%.*s%s%.*s", least(strcspn(report, "\n"), 160), report,
-                 word ? ": " : "", word ? least(strcspn(word, "\n"), 90) : 0, word ? word : "");
+        snprintf(text, ACCEPT_REASON, "%.*s%s%.*s", least(strcspn(what, "\n"), 160), what,
+                 length > 0 ? ": " : "", least((size_t)length, 90), word);
 }
 
 /* What the benchmark itself found wrong tells more than the status that it ended with. */
-static bool judge_words(const char *out, size_t length, struct accept_answer *ret)
+static bool judge_results(const char *out, size_t length, struct accept_answer *ret)
 {
     struct drarun_error unread = {0};
     CLEANUP(runs_done) struct runs runs = {0};
@@ -185,64 +183,57 @@ static bool judge_words(const char *out, size_t length, struct accept_answer *re
     return false;
 }
 
-/* Exit statuses: drarun(1). */
-int trial_judge(int status, const char *out, size_t length, const char *said,
+/* Of a rank: it does not understand its command line, as drarun-bench ends then. */
+static bool is_refused_by_rank(int status)
+{
+    return status == error_exit_status(DRARUN_ERR_USAGE) ||
+           status == error_exit_status(DRARUN_ERR_SPEC);
+}
+
+/* Of a rank: who ended it had no fault of its node in mind. */
+static bool is_ended_by_signal(int status)
+{
+    return status == 128 + SIGINT || status == 128 + SIGTERM;
+}
+
+int trial_judge(const struct cluster_end *end, const char *out, size_t length,
                 struct accept_answer *ret, struct drarun_error *fatal)
 {
+    bool ended = !end->err.code && end->report;
+    int status = (int)json_integer_value(json_object_get(end->report, "status"));
+    enum drarun_errkind kind =
+        end->err.code ? end->err.kind : cause_reported_error(json_object_get(end->report, "cause"));
+    bool of_rank = ended && kind == DRARUN_ERR_NONE;
     char why[ACCEPT_REASON];
-    if (status == 0) {
+    if (ended && status == 0) {
         judge_figures(out, length, ret);
         return 0;
     }
-    take_reason(said, why);
-    if (status == error_exit_status(DRARUN_ERR_USAGE) ||
-        status == error_exit_status(DRARUN_ERR_SPEC))
+    take_reason(end, why);
+    if (kind == DRARUN_ERR_USAGE || kind == DRARUN_ERR_SPEC ||
+        (of_rank && is_refused_by_rank(status)))
         return error_kind(fatal, DRARUN_ERR_SPEC, EINVAL, "the job of a test is refused: %s", why);
-    bool not_run = status == error_exit_status(DRARUN_ERR_CLUSTER) ||
-                   status == error_exit_status(DRARUN_ERR_CAPACITY) || status < 0 ||
-                   status == 128 + SIGINT || status == 128 + SIGTERM;
-    if (not_run || !judge_words(out, length, ret))
+    bool not_run = kind == DRARUN_ERR_CLUSTER || kind == DRARUN_ERR_CAPACITY ||
+                   kind == DRARUN_ERR_INTERRUPTED || (of_rank && is_ended_by_signal(status)) ||
+                   (!ended && !end->err.code);
+    if (not_run || !judge_results(out, length, ret))
         give(ret, not_run ? ACCEPT_NOT_RUN : ACCEPT_FAILED, why);
-    ret->refused = status == error_exit_status(DRARUN_ERR_PREFLIGHT);
+    ret->refused = kind == DRARUN_ERR_PREFLIGHT;
     return 0;
 }
 
-/* Of drarun's own lines the last that says what it waits for, behind its name; NULL: there is
- * none. */
-static const char *last_wait(const char *said)
-{
-    const char *last = NULL;
-    for (const char *line = said; line; line = strchr(line, '\n')) {
-        line += *line == '\n';
-        if (!begins(line, MARK))
-            continue;
-        const char *words = line + strlen(MARK);
-        if (begins(words, "waiting") || begins(words, "the launcher does not start: "))
-            last = words;
-    }
-    return last;
-}
-
-/* The wait that an image's pull was when the time was over; NULL: it was for something else, or a
- * rank had printed already. */
-static const char *last_pull(size_t length, const char *said)
-{
-    const char *wait = length == 0 ? last_wait(said) : NULL;
-    const char *at = wait ? strstr(wait, PULLING) : NULL;
-    return at && at < wait + strcspn(wait, "\n") ? wait : NULL;
-}
-
-void trial_judge_late(size_t length, const char *said, int64_t limit_ms, struct accept_answer *ret)
+void trial_judge_late(bool printed, const struct trial_wait *wait, int64_t limit_ms,
+                      struct accept_answer *ret)
 {
     char limit[32], text[ACCEPT_REASON];
-    const char *pull = last_pull(length, said);
+    bool pulls = wait->pulls && !printed;
     duration_format(limit_ms, limit, sizeof limit);
-    if (pull)
-        snprintf(text, sizeof text, "no rank had printed anything after %s: %.*s", limit,
-                 least(strcspn(pull, "\n"), 190), pull);
+    if (pulls)
+        snprintf(text, sizeof text, "no rank had printed anything after %s: %.180s", limit,
+                 wait->reason);
     else
         snprintf(text, sizeof text, "it had not ended after %s", limit);
-    give(ret, pull ? ACCEPT_NOT_RUN : ACCEPT_FAILED, text);
+    give(ret, pulls ? ACCEPT_NOT_RUN : ACCEPT_FAILED, text);
 }
 
 /* It may not have run at all. */
@@ -295,14 +286,33 @@ static bool goes_on(const json_t *earlier, const json_t *later)
            total_ms(later) > to - from + total_ms(earlier) / 2;
 }
 
+/* Of a worker whose image cannot be pulled the line has the reason. */
+static bool is_pulling(const json_t *doc)
+{
+    size_t i;
+    json_t *line;
+    json_array_foreach(json_object_get(json_object_get(doc, "workers"), "lines"), i, line)
+    {
+        const char *phase = json_string_value(json_object_get(line, "phase"));
+        if (phase && strcmp(phase, pod_phase_name(POD_PULLING)) == 0 &&
+            !json_object_get(line, "reason"))
+            return true;
+    }
+    return false;
+}
+
 void trial_wait_read(const json_t *doc, struct trial_wait *ret)
 {
     const char *phase = json_string_value(json_object_get(doc, "phase"));
+    const char *reason =
+        json_string_value(json_object_get(json_object_get(doc, "waiting"), "text"));
     const json_t *history = json_object_get(doc, "history");
     json_int_t earlier = json_integer_value(json_object_get(doc, "attempt")) - 1;
     const json_t *later = doc;
     size_t i;
-    *ret = (struct trial_wait){.not_led = !phase, .waited_ms = waited_ms(doc)};
+    *ret = (struct trial_wait){
+        .not_led = !phase, .waited_ms = waited_ms(doc), .pulls = is_pulling(doc)};
+    snprintf(ret->reason, sizeof ret->reason, "%s", reason ? reason : "");
     for (i = 0; phase && i < ARRAY_LEN(waiting_phases); i++)
         ret->waits |= strcmp(phase, gang_phase_name(waiting_phases[i])) == 0;
     for (i = json_array_size(history); i-- > 0;) {
@@ -355,7 +365,7 @@ static void on_time(evutil_socket_t fd, short what, void *arg)
     struct trial *t = arg;
     (void)fd, (void)what;
     if (t->is_stopped)
-        child_signal(t->child, SIGKILL);
+        forked_signal(t->process, SIGKILL);
     else
         t->is_due = true;
 }
@@ -365,104 +375,153 @@ void trial_stop(struct trial *t)
     t->is_stopped = true;
     t->is_due = false;
     set_timer(t, STOP_MS);
-    child_signal(t->child, SIGTERM);
+    forked_signal(t->process, SIGTERM);
 }
 
-/* ---- the child ---- */
+/* ---- its process ---- */
 
-static void on_end(const struct child_end *end, const struct drarun_error *err, void *arg)
+/* What it answers: this, then the report as JSON and the output. It is a copy of the process that
+ * reads it. */
+struct message {
+    struct drarun_error err; /* as in struct cluster_end */
+    bool too_much;           /* was printed */
+    size_t report, output;   /* bytes */
+};
+
+/* By the ranks, to their standard output. */
+struct printed {
+    struct buf text;
+    bool too_much;
+};
+
+/* What is longer is not kept, and ends the job as a user would. */
+static int on_read(void *arg, const char *data, size_t length, struct buf *shown)
+{
+    struct printed *printed = arg;
+    (void)shown;
+    if (printed->too_much)
+        return 0;
+    buf_add(&printed->text, data, length);
+    printed->too_much = printed->text.len > OUTPUT_MAX;
+    if (printed->too_much)
+        raise(SIGTERM);
+    return printed->text.failed ? -ENOMEM : 0;
+}
+
+static void on_read_end(void *arg, struct buf *shown)
+{
+    (void)arg, (void)shown;
+}
+
+static void write_message(const struct cluster_end *end, const struct printed *printed, int answer)
+{
+    struct message message;
+    char *report = end->report ? json_dumps(end->report, JSON_COMPACT) : NULL;
+    memset(&message, 0, sizeof message); /* what is between the members is written, too */
+    message.err = end->err;
+    message.too_much = printed->too_much;
+    message.report = report ? strlen(report) : 0;
+    message.output = printed->text.len;
+    fd_write_all(answer, &message, sizeof message);
+    fd_write_all(answer, report, message.report);
+    fd_write_all(answer, printed->text.data, message.output);
+}
+
+/* Of all that it has of ours it uses what is asked for. */
+static void run_job(void *arg, int answer)
+{
+    const struct trial *t = arg;
+    struct printed printed = {.text = BUF_INIT};
+    struct cluster_end end = {0};
+    const struct sink_reader reader = {.read = on_read, .end = on_read_end, .arg = &printed};
+    const struct cluster_run run = {
+        .cluster = t->order->cluster,
+        .spec = t->spec,
+        .image = t->order->image,
+        .here = t->order->here,
+        .quiet = true,
+        .reader = &reader,
+        .ret_end = &end,
+    };
+    cluster_api()->run(&run);
+    write_message(&end, &printed, answer);
+}
+
+/* False: the message is not whole. *ret_out: borrowed from the answer. */
+static bool read_message(const struct buf *answer, struct message *ret_message,
+                         struct cluster_end *ret_end, const char **ret_out)
+{
+    if (answer->failed || answer->len < sizeof *ret_message)
+        return false;
+    memcpy(ret_message, answer->data, sizeof *ret_message);
+    const char *report = answer->data + sizeof *ret_message;
+    if (answer->len != sizeof *ret_message + ret_message->report + ret_message->output)
+        return false;
+    ret_end->err = ret_message->err;
+    ret_end->report = json_loadb(report, ret_message->report, 0, NULL);
+    *ret_out = report + ret_message->report;
+    return true;
+}
+
+static void on_ended(const struct buf *text, void *arg)
 {
     struct trial *t = arg;
     struct accept_answer answer;
     struct drarun_error fatal = {0};
-    char text[128], limit[32];
-    struct drarun_error unread = {0};
-    CLEANUP(buf_done) struct buf said = BUF_INIT;
-    file_read(AT_FDCWD, t->said, SAID_MAX, &said, &unread);
-    const char *words = said.data ? said.data : unread.text;
-    t->child = NULL;
+    struct cluster_end end = {0};
+    struct message message = {0};
+    const char *out = "";
+    char reason[128], limit[32];
+    bool whole = read_message(text, &message, &end, &out);
+    t->process = NULL;
+    duration_format(t->limit_ms, limit, sizeof limit);
     if (t->wait.not_led || t->wait.unknown) {
         judge_no_run(t, &answer);
     } else if (t->is_late) {
-        trial_judge_late(end->out->len, words, t->limit_ms, &answer);
-    } else if (err) { /* EFBIG: it has no deadline but ours */
-        duration_format(t->limit_ms, limit, sizeof limit);
-        snprintf(text, sizeof text, "it printed too much within %s", limit);
-        give(&answer, ACCEPT_FAILED, text);
+        trial_judge_late(whole && message.output > 0, &t->wait, t->limit_ms, &answer);
+    } else if (!whole) {
+        give(&answer, ACCEPT_NOT_RUN, "the process that ran its job was killed");
+    } else if (message.too_much) { /* it has no deadline but ours */
+        snprintf(reason, sizeof reason, "it printed too much within %s", limit);
+        give(&answer, ACCEPT_FAILED, reason);
     } else {
-        trial_judge(end->known ? end->status : -SIGKILL, end->out->data ? end->out->data : "",
-                    end->out->len, words, &answer, &fatal);
+        trial_judge(&end, out, message.output, &answer, &fatal);
     }
+    json_decref(end.report);
     t->fn(&answer, fatal.code ? &fatal : NULL, t->arg);
     trial_free(t);
 }
 
-static void add(struct strlist *line, const char *option, const char *value)
+static int read_job(const json_t *job, struct drarun_spec **ret_spec, struct drarun_error *err)
 {
-    if (!value)
-        return;
-    strlist_add(line, option);
-    strlist_add(line, value);
-}
-
-static int write_job(struct trial *t, const char *dir, const json_t *job, struct drarun_error *err)
-{
-    const char *name = json_string_value(json_object_get(json_object_get(job, "metadata"), "name"));
-    char *text = json_dumps(job, JSON_INDENT(1));
+    const struct drarun_spec_options options = drarun_spec_options_init();
+    cleanup_free char *text = json_dumps(job, JSON_INDENT(1));
     if (!text)
         return error_set(err, ENOMEM, "out of memory");
-    snprintf(t->path, sizeof t->path, "%s/%s.json", dir, name);
-    snprintf(t->said, sizeof t->said, "%s/%s.err", dir, name);
-    int rc = file_write_atomic(t->path, text, strlen(text), 0600, err);
-    free(text);
-    return rc;
+    int rc = drarun_spec_parse("its spec", text, strlen(text), &options, ret_spec, NULL, err);
+    return rc < 0 ? error_prefix(err, "the job of a test is refused") : 0;
 }
 
-static int start_child(struct trial *t, struct event_base *base, const struct accept_order *order,
-                       struct drarun_error *err)
-{
-    char program[PATH_MAX];
-    CLEANUP(strlist_done) struct strlist line = STRLIST_INIT;
-    int rc = program_find("drarun", NULL, program, err);
-    if (rc < 0)
-        return rc;
-    strlist_add(&line, "/bin/sh"); /* for a stderr that is kept whole */
-    strlist_add(&line, "-c");
-    strlist_add(&line, "exec \"$@\" 2>\"$0\"");
-    strlist_add(&line, t->said);
-    strlist_add(&line, program);
-    strlist_add(&line, "run");
-    strlist_add(&line, t->path);
-    if (order->here)
-        strlist_add(&line, "--here");
-    add(&line, "--namespace", order->cluster.namespace);
-    add(&line, "--context", order->cluster.context);
-    add(&line, "--kubeconfig", order->cluster.kubeconfig);
-    add(&line, "--image", order->image);
-    if (line.failed)
-        return error_set(err, ENOMEM, "out of memory");
-    const struct child_program child = {.argv = line.items, .env = environ};
-    rc = child_start(base, &child, on_end, t, &t->child);
-    return rc < 0 ? error_set(err, -rc, "%s: %s", program, strerror(-rc)) : 0;
-}
-
-int trial_start(struct event_base *base, const struct accept_order *order, const char *dir,
-                const json_t *job, trial_fn fn, void *arg, struct trial **ret,
-                struct drarun_error *err)
+int trial_start(struct event_base *base, const struct accept_order *order, const json_t *job,
+                trial_fn fn, void *arg, struct trial **ret, struct drarun_error *err)
 {
     CLEANUP(trial_freep) struct trial *t = calloc(1, sizeof *t);
     if (!t)
         return error_set(err, ENOMEM, "out of memory");
-    *t =
-        (struct trial){.fn = fn, .arg = arg, .limit_ms = order->timeout_ms, .begin_ms = clock_ms()};
+    *t = (struct trial){.order = order,
+                        .fn = fn,
+                        .arg = arg,
+                        .limit_ms = order->timeout_ms,
+                        .begin_ms = clock_ms()};
     t->timer = evtimer_new(base, on_time, t);
     if (!t->timer || !set_timer(t, t->limit_ms))
         return error_set(err, ENOMEM, "out of memory");
-    int rc = write_job(t, dir, job, err);
-    if (rc == 0)
-        rc = start_child(t, base, order, err);
+    int rc = read_job(job, &t->spec, err);
     if (rc < 0)
         return rc;
+    rc = forked_start(base, run_job, on_ended, t, &t->process);
+    if (rc < 0)
+        return error_set(err, -rc, "the job of a test gets no process: %s", strerror(-rc));
     *ret = TAKE_PTR(t);
     return 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One test as a job: `drarun run` as a child, and what its output says. Loop thread only. */
+/* One test as a job, which a process of its own runs by the function of `drarun run`, and what its
+ * end says. Loop thread only. */
 #ifndef DRARUN_LAUNCHER_ACCEPT_TRIAL_H
 #define DRARUN_LAUNCHER_ACCEPT_TRIAL_H
 
@@ -8,24 +9,27 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "launcher/programs/accept_order.h"
+#include "launcher/programs/cluster_api.h"
 
 struct trial;
 
-/* fatal: the job can never run (the spec is wrong, drarun is missing): `answer` has no meaning
- * then. The trial is gone when fn returns. */
+/* fatal: the job can never run (the spec is wrong): `answer` has no meaning then. The trial is gone
+ * when fn returns. */
 typedef void (*trial_fn)(const struct accept_answer *answer, const struct drarun_error *fatal,
                          void *arg);
 
-/* job: the whole document. dir: for its file, with nobody else's. */
-int trial_start(struct event_base *base, const struct accept_order *order, const char *dir,
-                const json_t *job, trial_fn fn, void *arg, struct trial **ret,
-                struct drarun_error *err);
-/* How long a job has waited for its room: a queue, nodes, devices. That time is not the test's. */
+/* job: the whole document. Kind SPEC: it is not a job. */
+int trial_start(struct event_base *base, const struct accept_order *order, const json_t *job,
+                trial_fn fn, void *arg, struct trial **ret, struct drarun_error *err);
+/* How long a job has waited for its room: a queue, nodes, devices. That time is not the test's. And
+ * what it waits for. */
 struct trial_wait {
     bool waits;        /* it still does */
     bool not_led;      /* nothing leads it yet, wherever its launcher is to run */
     bool unknown;      /* waited_ms lacks something */
     int64_t waited_ms; /* for what it has found, in all attempts */
+    bool pulls;        /* a worker's image is being pulled, as far as is known without failing */
+    char reason[192];  /* what it waits for; "": nothing */
 };
 /* Of the job's status document; NULL: there is none yet. Pure. */
 void trial_wait_read(const json_t *doc, struct trial_wait *ret);
@@ -47,13 +51,14 @@ static inline void trial_freep(struct trial **trial)
     trial_free(*trial);
 }
 
-/* What a job's end says: its exit status (negative: a signal), its output, its stderr. Returns
- * -errno with fatal filled for what no other try would change. Pure. */
-int trial_judge(int status, const char *out, size_t length, const char *said,
+/* What a job's end says, and its output. Returns -errno with fatal filled for what no other try
+ * would change. Pure. */
+int trial_judge(const struct cluster_end *end, const char *out, size_t length,
                 struct accept_answer *ret, struct drarun_error *fatal);
 
-/* The same of one that had not ended in time, having printed so much. A job that still pulled its
- * image says nothing of its nodes: the next try finds what was pulled. Pure. */
-void trial_judge_late(size_t length, const char *said, int64_t limit_ms, struct accept_answer *ret);
+/* The same of one that had not ended in time. printed: a rank had written something. A job that
+ * still pulled its image says nothing of its nodes: the next try finds what was pulled. Pure. */
+void trial_judge_late(bool printed, const struct trial_wait *wait, int64_t limit_ms,
+                      struct accept_answer *ret);
 
 #endif

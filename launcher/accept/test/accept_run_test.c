@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -16,7 +17,11 @@
 #include "launcher/accept/record.h"
 #include "launcher/accept/show.h"
 #include "launcher/accept/trial.h"
+#include "launcher/files/spec_file.h"
+#include "launcher/programs/cluster_api.h"
+#include "launcher/streams/sink.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/error.h"
 #include "lib/base/file.h"
 
 #define TABLE(wrong)                                                                               \
@@ -32,18 +37,40 @@
     "    10.00    0.20    0.30      0\n"                                                           \
     "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 0.17\n"
 
-static struct accept_answer judge(int status, const char *out, const char *said)
+#define RANK(code, more)                                                                           \
+    "{\"status\": " #code ", \"cause\": {\"kind\": \"exit\", \"exit\": " #code                     \
+    ", \"text\": \"rank 3 on "                                                                     \
+    "worker 1 (x) exited with status " #code " after 5 ms\"" more "}}"
+#define FAILURE(code, error)                                                                       \
+    "{\"status\": " #code ", \"cause\": {\"kind\": \"failure\", \"error\": \"" error               \
+    "\", \"text\": \"what failed\"}}"
+
+static struct cluster_end end_of(const char *report)
 {
+    struct cluster_end end = {.report = json_loads(report, 0, NULL)};
+    assert_non_null(end.report);
+    return end;
+}
+
+static struct accept_answer judge(const char *report, const char *out)
+{
+    struct cluster_end end = end_of(report);
     struct accept_answer answer = {0};
     struct drarun_error fatal = {0};
-    assert_int_equal(trial_judge(status, out, strlen(out), said, &answer, &fatal), 0);
+    assert_int_equal(trial_judge(&end, out, strlen(out), &answer, &fatal), 0);
+    json_decref(end.report);
     return answer;
+}
+
+static struct accept_answer succeed(const char *out)
+{
+    return judge("{\"status\": 0, \"cause\": null}", out);
 }
 
 static void test_best_row_counts(void **state)
 {
     (void)state;
-    struct accept_answer answer = judge(0, TABLE("0"), "");
+    struct accept_answer answer = succeed(TABLE("0"));
     assert_int_equal(answer.outcome, ACCEPT_MEASURED);
     assert_true(answer.busbw > 0.299 && answer.busbw < 0.301);
 }
@@ -51,24 +78,21 @@ static void test_best_row_counts(void **state)
 static void test_wrong_data_fails(void **state)
 {
     (void)state;
-    struct accept_answer answer = judge(0, TABLE("7"), "");
+    struct accept_answer answer = succeed(TABLE("7"));
     assert_int_equal(answer.outcome, ACCEPT_FAILED);
     assert_string_equal(answer.reason, "its data was wrong");
-    answer =
-        judge(1, TABLE("7"), "drarun: rank 1 on worker 1 (b) exited with status 1 after 5 ms\n");
+    answer = judge(RANK(1, ""), TABLE("7"));
     assert_string_equal(answer.reason, "its data was wrong");
-    answer = judge(1,
-                   TABLE("7") "# Wrong data of        : rank 1 on b (NVIDIA B200 0000:8f:00): 7 "
-                              "elements\n",
-                   "drarun: rank 1 on worker 1 (b) exited with status 1 after 5 ms\n");
+    answer = judge(RANK(1, ""), TABLE("7") "# Wrong data of        : rank 1 on b (NVIDIA B200 "
+                                           "0000:8f:00): 7 elements\n");
     assert_string_equal(answer.reason, "its data was wrong: rank 1 on b (NVIDIA B200 0000:8f:00): "
                                        "7 elements");
     assert_true(answer.ran); /* the job is not to blame */
-    answer = judge(1, TABLE("0") "# Avg bus bandwidth    : 0.17 FAILED\n", "drarun: x\n");
+    answer = judge(RANK(1, ""), TABLE("0") "# Avg bus bandwidth    : 0.17 FAILED\n");
     assert_string_equal(answer.reason, "the average, 0.17 GB/s, is below what the benchmark was "
                                        "told to reach");
     assert_true(answer.ran);
-    answer = judge(0, "hello\n", "");
+    answer = succeed("hello\n");
     assert_int_equal(answer.outcome, ACCEPT_FAILED);
     assert_non_null(strstr(answer.reason, "no figure"));
     assert_false(answer.ran);
@@ -81,35 +105,33 @@ static void test_run_without_an_end_fails(void **state)
     char text[2 * sizeof died];
     (void)state;
     snprintf(text, sizeof text, "%.*s", (int)(strstr(died, end) - died), died);
-    struct accept_answer answer = judge(0, text, "");
+    struct accept_answer answer = succeed(text);
     assert_int_equal(answer.outcome, ACCEPT_FAILED);
     assert_non_null(strstr(answer.reason, "the run did not end, after 2 sizes"));
     snprintf(text, sizeof text, "%sb: Test NCCL failure x.cu:1 'internal error / '\n", died);
-    answer = judge(0, text, "");
+    answer = succeed(text);
     assert_int_equal(answer.outcome, ACCEPT_FAILED);
     assert_non_null(strstr(answer.reason, "the run failed on b: Test NCCL failure x.cu:1"));
     snprintf(text, sizeof text, "%.*s%s", (int)(strstr(died, end) - died), died, died);
-    assert_int_equal(judge(0, text, "").outcome, ACCEPT_FAILED); /* the last one is complete */
+    assert_int_equal(succeed(text).outcome, ACCEPT_FAILED); /* the last one is complete */
     snprintf(text, sizeof text, "%s%s", died, died);
-    assert_int_equal(judge(0, text, "").outcome, ACCEPT_MEASURED);
+    assert_int_equal(succeed(text).outcome, ACCEPT_MEASURED);
 }
 
 static void test_errors_of_devices(void **state)
 {
     (void)state;
     static const char looked[] = TABLE("0") "# Errors looked for on : RDMA ports: 2\n";
-    struct accept_answer answer = judge(0, looked, "");
+    struct accept_answer answer = succeed(looked);
     assert_int_equal(answer.outcome, ACCEPT_MEASURED);
     assert_string_equal(answer.not_looked, "");
-    answer = judge(0, TABLE("0"), "");
+    answer = succeed(TABLE("0"));
     assert_int_equal(answer.outcome, ACCEPT_MEASURED);
     assert_non_null(strstr(answer.not_looked, "output does not tell of them"));
-    answer = judge(0,
-                   TABLE("0") "# Errors looked for on : RDMA ports: 2\n"
-                              "# Errors not looked for : GPUs: no NVML in the image\n"
-                              "# Errors of devices : n1: mlx5_0 port 1 symbol_error +3\n"
-                              "# Errors of devices : n1: mlx5_1 port 1 symbol_error +9\n",
-                   "");
+    answer = succeed(TABLE("0") "# Errors looked for on : RDMA ports: 2\n"
+                                "# Errors not looked for : GPUs: no NVML in the image\n"
+                                "# Errors of devices : n1: mlx5_0 port 1 symbol_error +3\n"
+                                "# Errors of devices : n1: mlx5_1 port 1 symbol_error +9\n");
     assert_int_equal(answer.outcome, ACCEPT_FAILED);
     assert_string_equal(answer.reason, "errors were counted while it ran: n1: mlx5_0 port 1 "
                                        "symbol_error +3, and others");
@@ -120,58 +142,141 @@ static void test_errors_of_devices(void **state)
 static void test_end_of_a_job(void **state)
 {
     (void)state;
-    static const char said[] =
-        "drarun: waiting for 2 pods\nsome words\ndrarun: rank 3 on worker 1 (x) exited "
-        "with status 9 after 5 ms\n  its last lines on stderr:\n    first\n    NCCL WARN "
-        "cuda failure\n";
-    struct accept_answer answer = judge(9, "", said);
+    struct accept_answer answer =
+        judge(RANK(9, ", \"stderr\": \"first\\nNCCL WARN cuda failure\\n\""), "");
     assert_int_equal(answer.outcome, ACCEPT_FAILED);
     assert_string_equal(
         answer.reason,
         "rank 3 on worker 1 (x) exited with status 9 after 5 ms: NCCL WARN cuda failure");
-    assert_int_equal(judge(69, "", "drarun: quota\n").outcome, ACCEPT_NOT_RUN);
-    assert_int_equal(judge(75, "", "drarun: no room\n").outcome, ACCEPT_NOT_RUN);
-    assert_int_equal(judge(-9, "", "").outcome, ACCEPT_NOT_RUN);
-    assert_int_equal(judge(70, "", "drarun: worker 1 was lost\n").outcome, ACCEPT_FAILED);
+    answer = judge(FAILURE(70, "infrastructure"), "");
+    assert_int_equal(answer.outcome, ACCEPT_FAILED);
+    assert_string_equal(answer.reason, "what failed");
     assert_false(answer.refused);
-    answer = judge(76, "", "drarun: worker 0: its NIC is down\n");
+    answer = judge(FAILURE(76, "preflight"), "");
     assert_true(answer.outcome == ACCEPT_FAILED && answer.refused);
-    assert_string_equal(judge(1, "", "no mark").reason, "the job ended without a word");
+    assert_int_equal(judge(FAILURE(69, "cluster"), "").outcome, ACCEPT_NOT_RUN);
+    assert_int_equal(judge(FAILURE(75, "capacity"), "").outcome, ACCEPT_NOT_RUN);
+    answer = judge("{\"status\": 129, \"cause\": {\"kind\": \"interrupted\", \"signal\": 1}}", "");
+    assert_int_equal(answer.outcome, ACCEPT_NOT_RUN);
+    assert_string_equal(answer.reason, "the job ended without a word");
+    answer = judge("{\"status\": 137, \"cause\": {\"kind\": \"pod\", \"end\": \"oom\", \"text\": "
+                   "\"worker 0 was killed\"}}",
+                   "");
+    assert_int_equal(answer.outcome, ACCEPT_FAILED);
+}
+
+/* Its number is a rank's word, and no failure of ours. */
+static void test_status_of_a_rank(void **state)
+{
+    struct accept_answer answer = {0};
     struct drarun_error fatal = {0};
-    assert_int_equal(trial_judge(65, "", 0, "drarun: a.json:1: no\n", &answer, &fatal), -EINVAL);
-    assert_string_equal(fatal.text, "the job of a test is refused: a.json:1: no");
+    (void)state;
+    assert_int_equal(judge(RANK(69, ""), "").outcome, ACCEPT_FAILED);
+    assert_int_equal(judge(RANK(75, ""), "").outcome, ACCEPT_FAILED);
+    assert_false(judge(RANK(76, ""), "").refused);
+    assert_int_equal(judge(RANK(143, ""), "").outcome, ACCEPT_NOT_RUN); /* somebody ended it */
+    struct cluster_end end = end_of(RANK(64, ", \"stderr\": \"-b x: expected a size\""));
+    assert_int_equal(trial_judge(&end, "", 0, &answer, &fatal), -EINVAL);
+    assert_int_equal(fatal.kind, DRARUN_ERR_SPEC);
+    assert_string_equal(fatal.text, "the job of a test is refused: rank 3 on worker 1 (x) exited "
+                                    "with status 64 after 5 ms: -b x: expected a size");
+    json_decref(end.report);
+}
+
+/* There was no end of a job. */
+static void test_run_that_fails(void **state)
+{
+    static const struct {
+        struct drarun_error err;
+        int rc;
+        enum accept_outcome outcome;
+        const char *reason;
+    } rows[] = {
+        {{.code = EACCES, .kind = DRARUN_ERR_CLUSTER, .text = "quota"}, 0, ACCEPT_NOT_RUN, "quota"},
+        {{.code = ETIMEDOUT, .kind = DRARUN_ERR_CAPACITY, .text = "no room"},
+         0,
+         ACCEPT_NOT_RUN,
+         "no room"},
+        {{.code = ECANCELED, .kind = DRARUN_ERR_INTERRUPTED, .text = "the job was cancelled"},
+         0,
+         ACCEPT_NOT_RUN,
+         "the job was cancelled"},
+        {{.code = EIO, .kind = DRARUN_ERR_INFRASTRUCTURE, .text = "its output was not read"},
+         0,
+         ACCEPT_FAILED,
+         "its output was not read"},
+        {{.code = EINVAL, .kind = DRARUN_ERR_SPEC, .text = "image x: InvalidImageName"},
+         -EINVAL,
+         ACCEPT_MEASURED,
+         "the job of a test is refused: image x: InvalidImageName"},
+        {{.code = ENOENT, .kind = DRARUN_ERR_USAGE, .text = "no kubeconfig"},
+         -EINVAL,
+         ACCEPT_MEASURED,
+         "the job of a test is refused: no kubeconfig"},
+        {{0}, 0, ACCEPT_NOT_RUN, "the job ended without a word"},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        const struct cluster_end end = {.err = rows[i].err};
+        struct accept_answer answer = {0};
+        struct drarun_error fatal = {0};
+        assert_int_equal(trial_judge(&end, TABLE("0"), sizeof TABLE("0") - 1, &answer, &fatal),
+                         rows[i].rc);
+        assert_int_equal(answer.outcome, rows[i].outcome);
+        assert_string_equal(rows[i].rc ? fatal.text : answer.reason, rows[i].reason);
+    }
 }
 
 /* An image that is not there yet says nothing of its node. */
 static void test_end_that_comes_late(void **state)
 {
-    static const char pulls[] =
-        "drarun: waiting 2 s for 2 workers (0-1): its pod does not exist yet\n"
-        "drarun: waiting 9 s for 1 worker (1): image x:1 of the ranks is being pulled\n"
-        "drarun: interrupted: the job ended by SIGTERM\n";
+    const struct trial_wait pulls = {.pulls = true,
+                                     .reason = "waiting 9 s for 1 worker (1): image x:1 of the "
+                                               "ranks is being pulled; pods 1/2 running"},
+                            hangs = {.reason = "waiting 9 s for 1 worker (1): its node does not "
+                                               "answer"};
     struct accept_answer answer = {0};
     (void)state;
-    trial_judge_late(0, pulls, 900000, &answer);
+    trial_judge_late(false, &pulls, 900000, &answer);
     assert_int_equal(answer.outcome, ACCEPT_NOT_RUN);
     assert_string_equal(answer.reason,
                         "no rank had printed anything after 15 min: waiting 9 s for 1 worker "
-                        "(1): image x:1 of the ranks is being pulled");
-    trial_judge_late(0,
-                     "drarun: waiting for the launcher to start: image a:1 is being pulled\n"
-                     "drarun: the launcher does not start: image a:1 is being pulled\n",
-                     900000, &answer);
-    assert_int_equal(answer.outcome, ACCEPT_NOT_RUN);
-    trial_judge_late(0,
-                     "drarun: waiting 9 s for 1 worker (1): image x:1 of the ranks is being "
-                     "pulled\ndrarun: waiting: worker 1 (n1) does not answer\n",
-                     900000, &answer); /* it was pulled, and its agent hangs */
+                        "(1): image x:1 of the ranks is being pulled; pods 1/2 running");
+    trial_judge_late(false, &hangs, 900000, &answer); /* it was pulled, and its agent hangs */
     assert_int_equal(answer.outcome, ACCEPT_FAILED);
     assert_string_equal(answer.reason, "it had not ended after 15 min");
-    trial_judge_late(7, pulls, 900000, &answer); /* it was pulled, and the ranks hang */
+    trial_judge_late(true, &pulls, 900000, &answer); /* it was there for an earlier attempt */
     assert_int_equal(answer.outcome, ACCEPT_FAILED);
     assert_string_equal(answer.reason, "it had not ended after 15 min");
-    trial_judge_late(0, "drarun: waiting for 2 pods\n", 900000, &answer);
-    assert_int_equal(answer.outcome, ACCEPT_FAILED);
+}
+
+static void test_what_is_waited_for(void **state)
+{
+#define LINES(lines)                                                                               \
+    "{\"phase\": \"pulling\", \"workers\": {\"lines\": [" lines "]}, \"waiting\": {\"text\": "     \
+    "\"waiting: for it\"}}"
+    static const struct {
+        const char *doc;
+        bool pulls;
+    } rows[] = {
+        {LINES("{\"phase\": \"running\"}, {\"phase\": \"pulling\"}"), true},
+        {LINES("{\"phase\": \"running\"}, {\"phase\": \"bound\"}"), false},
+        {LINES("{\"phase\": \"pulling\", \"reason\": \"ErrImagePull\"}"), false},
+        {LINES("3"), false},
+    };
+    struct trial_wait wait;
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        json_t *doc = json_loads(rows[i].doc, 0, NULL);
+        assert_non_null(doc);
+        trial_wait_read(doc, &wait);
+        assert_int_equal(wait.pulls, rows[i].pulls);
+        assert_string_equal(wait.reason, "waiting: for it");
+        json_decref(doc);
+    }
+    trial_wait_read(NULL, &wait);
+    assert_false(wait.pulls);
+    assert_string_equal(wait.reason, "");
 }
 
 /* What a job waits for before it has its nodes is not the test's time. */
@@ -308,6 +413,105 @@ static void test_what_the_operator_says_stays(void **state)
     assert_null(json_object_get(json_object_get(pod, "affinity"), "podAntiAffinity"));
     json_decref(job);
     json_decref(base);
+}
+
+/* ---- the process of a job ---- */
+
+/* In the place of drarun-cluster's, by the name of the job. */
+static int run_job(const struct cluster_run *run)
+{
+    const char *name = run->spec->job.name;
+    size_t tables = strcmp(name, "talks") == 0 ? 10000 : 1;
+    struct buf shown = BUF_INIT;
+    if (!run->here || strcmp(run->image, "agent:1") != 0)
+        return error_kind(&run->ret_end->err, DRARUN_ERR_USAGE, EINVAL, "it is not as asked for");
+    if (strcmp(name, "killed") == 0)
+        raise(SIGKILL);
+    while (strcmp(name, "hangs") == 0)
+        pause();
+    if (strcmp(name, "no-api") == 0)
+        return error_kind(&run->ret_end->err, DRARUN_ERR_CLUSTER, EACCES, "no rights");
+    signal(SIGTERM, SIG_IGN); /* a job that is ended so comes to an end */
+    for (size_t i = 0; i < tables; i++)
+        run->reader->read(run->reader->arg, TABLE("0"), sizeof TABLE("0") - 1, &shown);
+    run->reader->end(run->reader->arg, &shown);
+    run->ret_end->report = json_pack("{s:i, s:n}", "status", 0, "cause");
+    return 0;
+}
+
+const struct cluster_api *cluster_api(void)
+{
+    static const struct cluster_api api = {.run = run_job};
+    return &api;
+}
+
+struct ended {
+    bool ended, fatal;
+    struct accept_answer answer;
+};
+
+static void on_answer(const struct accept_answer *answer, const struct drarun_error *fatal,
+                      void *arg)
+{
+    *(struct ended *)arg = (struct ended){true, fatal != NULL, *answer};
+}
+
+static const struct accept_order asked = {.image = "agent:1", .here = true, .timeout_ms = 60000};
+
+static void test_process_of_a_job(void **state)
+{
+    static const struct {
+        const char *name;
+        enum accept_outcome outcome;
+        const char *reason;
+        bool stop;
+    } rows[] = {
+        {"measures", ACCEPT_MEASURED, "", false},
+        {"no-api", ACCEPT_NOT_RUN, "no rights", false},
+        {"killed", ACCEPT_NOT_RUN, "the process that ran its job was killed", false},
+        {"hangs", ACCEPT_NOT_RUN, "the process that ran its job was killed", true},
+        {"talks", ACCEPT_FAILED, "it printed too much within 1 min", false},
+    };
+    struct event_base *loop = event_base_new();
+    json_t *base = base_of("{\"image\": \"i\", \"command\": [\"c\"]}");
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        const struct accept_place place = {
+            .name = rows[i].name, .run = "r", .nodes = {"a"}, .count = 1};
+        struct drarun_error err = {0};
+        struct ended ended = {0};
+        struct trial *trial = NULL;
+        json_t *job = accept_job_make(base, &place);
+        if (trial_start(loop, &asked, job, on_answer, &ended, &trial, &err) < 0)
+            fail_msg("%s: %s", rows[i].name, err.text);
+        json_decref(job);
+        if (rows[i].stop)
+            trial_stop(trial);
+        while (!ended.ended)
+            event_base_loop(loop, EVLOOP_ONCE);
+        assert_false(ended.fatal);
+        assert_string_equal(ended.answer.reason, rows[i].reason);
+        assert_int_equal(ended.answer.outcome, rows[i].outcome);
+    }
+    json_decref(base);
+    event_base_free(loop);
+}
+
+static void test_job_that_is_none(void **state)
+{
+    struct event_base *loop = event_base_new();
+    struct drarun_error err = {0};
+    struct ended ended = {0};
+    struct trial *trial = NULL;
+    json_t *job =
+        json_loads("{\"spec\": {\"image\": \"i\", \"command\": [\"c\"], \"wrkers\": 1}}", 0, NULL);
+    (void)state;
+    assert_true(trial_start(loop, &asked, job, on_answer, &ended, &trial, &err) < 0);
+    assert_int_equal(err.kind, DRARUN_ERR_SPEC);
+    assert_int_equal(strncmp(err.text, "the job of a test is refused: its spec:", 39), 0);
+    assert_non_null(strstr(err.text, "wrkers"));
+    json_decref(job);
+    event_base_free(loop);
 }
 
 /* ---- records ---- */
@@ -615,11 +819,16 @@ int main(void)
         cmocka_unit_test(test_run_without_an_end_fails),
         cmocka_unit_test(test_errors_of_devices),
         cmocka_unit_test(test_end_of_a_job),
+        cmocka_unit_test(test_status_of_a_rank),
+        cmocka_unit_test(test_run_that_fails),
         cmocka_unit_test(test_end_that_comes_late),
+        cmocka_unit_test(test_what_is_waited_for),
         cmocka_unit_test(test_time_of_waiting),
         cmocka_unit_test(test_time_that_is_left),
         cmocka_unit_test(test_job_is_put_on_its_nodes),
         cmocka_unit_test(test_what_the_operator_says_stays),
+        cmocka_unit_test(test_process_of_a_job),
+        cmocka_unit_test(test_job_that_is_none),
         cmocka_unit_test(test_record_goes_on),
         cmocka_unit_test(test_record_in_use),
         cmocka_unit_test(test_records_of_one_moment),
