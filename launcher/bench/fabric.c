@@ -13,6 +13,7 @@
 #include "launcher/programs/remote.h"
 #include "launcher/job/report.h"
 #include "launcher/job/request.h"
+#include "launcher/streams/console.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/unconst.h"
@@ -153,6 +154,9 @@ static int run(struct check *c, int *ret_status, struct drarun_error *err)
         .kept = true,
         .arg = c,
     };
+    CLEANUP(console_freep) struct console *console = console_new(&(struct console_options){0});
+    if (!console)
+        return error_set(err, ENOMEM, "out of memory");
     const struct job_request request = {
         .programs = &program,
         .program_count = 1,
@@ -165,7 +169,7 @@ static int run(struct check *c, int *ret_status, struct drarun_error *err)
         .kill_after_ms = KILL_AFTER_MS,
         .start_timeout_ms = c->order->start_timeout_ms,
     };
-    struct job *job = job_new(&request, NULL, err);
+    struct job *job = job_new(&request, console, NULL, err);
     if (!job)
         return -err->code;
     job_run(job);

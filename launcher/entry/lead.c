@@ -18,6 +18,7 @@
 #include "launcher/job/plan.h"
 #include "launcher/programs/remote.h"
 #include "launcher/job/report.h"
+#include "launcher/streams/console.h"
 #include "launcher/job/request.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
@@ -293,6 +294,10 @@ static int run_round(struct lead *l, bool *ret_again, int *ret_status, struct dr
         .all_tries_ms = left <= ROUND_MS ? o->start_timeout_ms : 0,
         .arg = l,
     };
+    const struct console_options console_options = {.label = o->label};
+    CLEANUP(console_freep) struct console *console = console_new(&console_options);
+    if (!console)
+        return error_set(err, ENOMEM, "out of memory");
     const struct job_request request = {
         .programs = &program,
         .program_count = 1,
@@ -305,11 +310,10 @@ static int run_round(struct lead *l, bool *ret_again, int *ret_status, struct dr
         .pods = &pods,
         .launch_env = l->spec.launch == SPEC_LAUNCH_ENV,
         .stdin_rank = REQUEST_STDIN_NONE,
-        .label = o->label,
         .kill_after_ms = KILL_AFTER_MS,
         .start_timeout_ms = limit > 1000 ? limit : 1000,
     };
-    struct job *job = job_new(&request, NULL, err);
+    struct job *job = job_new(&request, console, NULL, err);
     if (!job)
         return -err->code;
     job_run(job);

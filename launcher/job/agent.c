@@ -98,6 +98,6 @@ void job_say_notes(struct job *job)
 {
     event_del(job->notes.clock);
     if (job->notes.held.count > 0)
-        status_line_clear(job->status);
+        console_clear(job->console);
     notes_take(&job->notes.held, job_say_note, job);
 }

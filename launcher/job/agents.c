@@ -132,7 +132,7 @@ static void on_linger(evutil_socket_t fd, short what, void *arg)
     if (agent->awaits_pod) {
         agent->awaits_pod = false;
         agent_name(agent, name, sizeof name);
-        status_line_clear(job->status);
+        console_clear(job->console);
         log_note("%s: %s; waiting up to %d s for the cluster to report how its pod ended", name,
                  agent_why(agent), (int)agent_pod_ms(agent) / 1000);
         if (job_start_clock(agent->linger, agent_pod_ms(agent) - LINGER_TOLD_MS) == 0)

@@ -161,7 +161,7 @@ static void on_warn_clock(evutil_socket_t fd, short what, void *arg)
     double before_s = (double)request->warn_before_ms / 1000;
     if (job->state > JOB_RUNNING)
         return;
-    status_line_clear(job->status);
+    console_clear(job->console);
     if (job->state < JOB_RUNNING) {
         log_note("SIG%s is not sent: %g s before the job's timeout the ranks have not started",
                  name, before_s);

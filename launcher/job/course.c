@@ -17,7 +17,7 @@ void job_event(struct job *job, enum job_event event)
     if (job->state == JOB_ENDED)
         return;
     const struct job_step *step = job_step_find(job->state, event);
-    status_line_clear(job->status);
+    console_clear(job->console);
     if (!step) {
         /* our own bug; ending the job is better than going on in a state nobody thought of */
         log_error("internal error: \"%s\" while %s", job_event_name(event),

@@ -6,11 +6,9 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "jobs/preflight/fabric.h"
-#include "launcher/streams/framed.h"
 #include "launcher/job/private.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
@@ -21,7 +19,7 @@
 #define STATUS_AFTER_MS 2000
 #define FILES_MIN 24
 
-static void on_status(void *arg, struct buf *text)
+static void on_awaited(void *arg, struct buf *text)
 {
     const struct job *job = arg;
     int64_t waited = clock_ms() - job->state_since_ms;
@@ -52,26 +50,9 @@ static void on_output_idle(void *arg)
     job_look(arg);
 }
 
-static void on_log(void *arg, const struct log_line *line)
+static void on_reader_gone(void *arg)
 {
-    struct job *job = arg;
-    struct buf json = BUF_INIT;
-    if (job->request->framed)
-        log_json_line(&job->request->framed->who, line, &json);
-    bool framed = json.len > 0 && !json.failed;
-    output_say(job->output, framed ? json.data : line->text, framed ? json.len : line->length);
-    buf_done(&json);
-}
-
-static void on_written(void *arg, const char *data, size_t length)
-{
-    framed_count(((struct job *)arg)->request->framed, data, length);
-}
-
-static void on_output_before(void *arg)
-{
-    struct job *job = arg;
-    status_line_clear(job->status);
+    job_interrupt(arg, SIGTERM);
 }
 
 /* ---- making ---- */
@@ -163,54 +144,23 @@ static int map_ranks(struct job *job, struct drarun_error *err)
     return 0;
 }
 
-static void on_reader_gone(evutil_socket_t fd, short what, void *arg)
-{
-    struct job *job = arg;
-    (void)fd, (void)what;
-    event_del(job->reader);
-    log_verbose("the reader of our frames is gone");
-    job_interrupt(job, SIGTERM);
-}
-
-/* Of a pipe's end that is written to, epoll says so when its reader has gone. A file has none, and
- * epoll refuses it. */
-static void watch_reader(struct job *job)
-{
-    struct stat st;
-    if (!job->request->frames || fstat(STDOUT_FILENO, &st) < 0 ||
-        !(S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode)))
-        return;
-    job->reader = event_new(job->base, STDOUT_FILENO, EV_READ | EV_PERSIST, on_reader_gone, job);
-    if (job->reader && event_add(job->reader, NULL) < 0)
-        event_free(TAKE_PTR(job->reader));
-}
-
 static int make_streams(struct job *job, struct drarun_error *err)
 {
-    const struct job_request *request = job->request;
-    struct output_owner out = {
+    const struct console_owner out = {
         .credit = job_on_credit,
         .closed = job_on_output_closed,
         .failed = job_on_output_failed,
-        .before = on_output_before,
-        .written = request->framed ? on_written : NULL,
         .idle = on_output_idle,
+        .reader_gone = on_reader_gone,
+        .awaited = on_awaited,
         .arg = job,
     };
     struct input_owner in = {.data = job_on_input, .arg = job};
-    const struct output_options options = {
-        .form = request->framed  ? OUTPUT_FRAMED
-                : request->label ? OUTPUT_LABELLED
-                                 : OUTPUT_PLAIN,
-        .dir = request->output_dir,
-        .reader = request->reader,
-    };
-    job->output = output_new(job->base, job->map.ranks, &options, &out, err);
-    if (!job->output)
-        return -err->code;
-    log_divert(on_log, job);
-    watch_reader(job);
-    job->input.rank = input_is_there() ? request->stdin_rank : REQUEST_STDIN_NONE;
+    int rc = console_open(job->console, job->base, job->map.ranks, &out, err);
+    if (rc < 0)
+        return rc;
+    job->output = console_output(job->console);
+    job->input.rank = input_is_there() ? job->request->stdin_rank : REQUEST_STDIN_NONE;
     if (job->input.rank == REQUEST_STDIN_NONE)
         return 0;
     bool all = job->input.rank == REQUEST_STDIN_ALL;
@@ -282,13 +232,11 @@ static int make(struct job *job, struct drarun_error *err)
     if (!request_is_elsewhere(job->request))
         job->local.shm = shm_clean_begin();
     rc = agents_start(job, err);
-    if (rc == 0)
-        rc = job_make_clocks(job, err);
-    job->status = job->request->quiet ? NULL : status_line_new(job->base, on_status, job);
-    return rc;
+    return rc == 0 ? job_make_clocks(job, err) : rc;
 }
 
-struct job *job_new(const struct job_request *request, char *const env[], struct drarun_error *err)
+struct job *job_new(const struct job_request *request, struct console *console, char *const env[],
+                    struct drarun_error *err)
 {
     struct job *job = calloc(1, sizeof *job);
     if (!job) {
@@ -296,6 +244,7 @@ struct job *job_new(const struct job_request *request, char *const env[], struct
         return NULL;
     }
     job->request = request;
+    job->console = console;
     job->env = env;
     job->started_us = clock_us();
     job->state = JOB_CONNECTING;
@@ -319,7 +268,7 @@ void job_run(struct job *job)
     }
     job_await_dismissed(job);
     agents_remove_remains(job);
-    log_divert(NULL, NULL);
+    console_release_log(job->console);
     /* from here on a signal may end us: the report is written however slow its reader */
     signals_free(TAKE_PTR(job->signals));
     if (job->mpi_library_ranks > 0)
@@ -331,7 +280,7 @@ void job_free(struct job *job)
 {
     if (!job)
         return;
-    log_divert(NULL, NULL);
+    console_release_log(job->console);
     job_watch_free(job->liveness.watch);
     job_reach_free(job->preflight.reach);
     fabric_free(job->preflight.fabric);
@@ -339,11 +288,8 @@ void job_free(struct job *job)
     agents_free(job);
     job_spawn_free(job->spawning.requests);
     job_names_free(job->names);
-    status_line_free(job->status);
     input_free(job->input.source);
-    if (job->reader)
-        event_free(job->reader);
-    output_free(job->output);
+    console_close(job->console);
     signals_free(job->signals);
     launch_message_free(job->launch.message);
     free(job->launch.masters);

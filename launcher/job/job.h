@@ -11,6 +11,7 @@
 #include "jobs/derive/plan.h"
 #include "launcher/job/request.h"
 
+struct console;
 struct fabric; /* jobs/preflight/fabric.h */
 struct job;
 struct launch_message;
@@ -27,9 +28,11 @@ struct job_facts {
     uint64_t wire_bytes;  /* between us and the agents */
 };
 
-/* Checks the request for contradictions and starts the agents. request and env are borrowed; env
- * has what the ranks inherit, as "NAME=VALUE". */
-struct job *job_new(const struct job_request *request, char *const env[], struct drarun_error *err);
+/* Checks the request for contradictions and starts the agents. request, console and env are
+ * borrowed. console: where the job is shown, which it opens, and closes at its end
+ * (launcher/streams/console.h). env has what the ranks inherit, as "NAME=VALUE". */
+struct job *job_new(const struct job_request *request, struct console *console, char *const env[],
+                    struct drarun_error *err);
 /* Runs the job to its end; job_cause says how it ended. */
 void job_run(struct job *job);
 /* Ends agents that still run. */

@@ -6,7 +6,6 @@
 
 #include "jobs/derive/inventory/metadata.h"
 #include "launcher/job/private.h"
-#include "launcher/streams/framed.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
@@ -177,7 +176,7 @@ static void on_note(struct agent *agent, const Drarun__Wire__Note *note)
     if (hold_note(agent, note->text))
         return;
     job_say_notes(agent->job); /* what came before */
-    status_line_clear(agent->job->status);
+    console_clear(agent->job->console);
     job_say_note(&agent->index, 1, note->text, agent->job);
 }
 
@@ -211,7 +210,7 @@ static void tell_failed(struct job *job, uint32_t index)
     if (cause_ended(job->cause) == job->map.ranks)
         return; /* the report follows at once */
     cause_explain_failed(job->cause, index, &text);
-    status_line_clear(job->status);
+    console_clear(job->console);
     if (index < CAUSE_FAILED_SHOWN && text.data && !text.failed)
         log_note("%s; the other ranks continue", text.data);
     else if (index == CAUSE_FAILED_SHOWN)
@@ -253,17 +252,6 @@ static void on_rank_end(struct agent *agent, const Drarun__Wire__RankEnd *wire)
         tell_failed(job, failed);
 }
 
-/* A pod's log says from time to time how long it is. */
-static void mark_log(struct job *job)
-{
-    struct buf mark = BUF_INIT;
-    if (job->request->framed)
-        framed_mark(job->request->framed, &mark);
-    if (mark.len > 0 && !mark.failed)
-        output_say(job->output, mark.data, mark.len);
-    buf_done(&mark);
-}
-
 static void on_output(struct agent *agent, const Drarun__Wire__Output *output)
 {
     struct job *job = agent->job;
@@ -286,7 +274,7 @@ static void on_output(struct agent *agent, const Drarun__Wire__Output *output)
     agent->held += output->data.len;
     output_add(job->output, agent->index, output->rank, stream, output->data.data, output->data.len,
                output->partial);
-    mark_log(job);
+    console_mark(job->console);
 }
 
 static void on_abort(struct agent *agent, const Drarun__Wire__Abort *abort)

@@ -28,10 +28,10 @@
 #include "launcher/job/watch.h"
 #include "launcher/job/launch_message.h"
 #include "launcher/job/local_agent.h"
+#include "launcher/streams/console.h"
 #include "launcher/streams/output.h"
 #include "launcher/programs/remote.h"
 #include "launcher/programs/signals.h"
-#include "launcher/streams/status_line.h"
 #include "lib/base/clock.h"
 #include "lib/base/shm_clean.h"
 #include "lib/wire/channel.h"
@@ -237,11 +237,10 @@ struct job {
     struct remote *remote;
     struct job_launch launch;
 
-    struct output *output;
-    struct event *reader; /* of frames; NULL: it does not matter whether somebody reads */
+    struct console *console; /* borrowed */
+    struct output *output;   /* of it; NULL: it is not open yet */
     struct job_input input;
     struct signals *signals;
-    struct status_line *status;
     struct job_notes notes;
     struct job_files *files; /* NULL: what ranks leave is not kept */
 
@@ -274,7 +273,7 @@ void agents_free(struct job *job);
 
 /* ---- messages.c ---- */
 void agent_on_message(struct channel *channel, Drarun__Wire__Envelope *message, void *arg);
-/* For struct output_owner and struct input_owner. */
+/* For struct console_owner and struct input_owner. */
 void job_on_credit(void *arg, uint32_t index, size_t bytes);
 void job_on_output_closed(void *arg, enum output_stream stream);
 void job_on_output_failed(void *arg, const struct drarun_error *err);

@@ -31,8 +31,6 @@ struct request_program {
 
 struct event_base;
 struct job;
-struct framed; /* launcher/streams/framed.h */
-struct sink_reader;
 struct tls_key;
 struct Drarun__Wire__Vitals; /* lib/wire/wire.pb-c.h */
 
@@ -115,12 +113,6 @@ struct job_request {
     bool report_bindings;
     int32_t stdin_rank;
 
-    bool label;
-    bool frames;           /* all output for a program to read: sets framed */
-    struct framed *framed; /* as a pod's log, and this one; NULL: as it is */
-    const char *output_dir;
-    const struct sink_reader *reader; /* of the ranks' standard output (launcher/streams/sink.h),
-                                       * before it is written; NULL: none */
     bool json;
     const char *report_path;
     const char *collect_env; /* static: what ranks leave in the folder that this variable names is
@@ -135,8 +127,6 @@ struct job_request {
     int64_t agent_timeout_ms; /* how long an agent may be silent; 0: not said */
     int64_t start_timeout_ms; /* 0: not said */
     int64_t orphan_wait_ms;   /* how long agents keep ranks without a launcher */
-
-    bool quiet;
 };
 
 void request_done(struct job_request *request);

@@ -25,7 +25,7 @@ static void stop_now(struct job *job)
 {
     event_del(job->pause.clock);
     job->pause.undrained = 0;
-    status_line_clear(job->status);
+    console_clear(job->console);
     raise(SIGSTOP);
 }
 

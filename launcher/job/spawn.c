@@ -158,7 +158,7 @@ static void refuse(struct job_spawn *spawn, const struct drarun_error *why)
     refused.no_slots = why->code == ENOSPC;
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(SPAWN_REFUSED, spawn_refused, &refused);
     if (spawn->job->state == JOB_RUNNING) {
-        status_line_clear(spawn->job->status);
+        console_clear(spawn->job->console);
         log_about(&about, LOG_NORMAL, "rank %u: %s", ask->wire->rank, why->text);
     }
     agent_send(agent, &envelope);

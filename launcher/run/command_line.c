@@ -77,7 +77,7 @@ static int parse_program(int argc, char *const argv[], struct run_line *line, bo
 
 static int check_level(const struct run_line *line, struct drarun_error *err)
 {
-    if (line->request.quiet && line->verbose)
+    if (line->console.quiet && line->verbose)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "--quiet and --verbose: give one of them");
     return 0;
 }
@@ -142,8 +142,8 @@ int command_line_parse_spec(struct run_line *line, struct drarun_error *err)
     cluster->file = program->argv[0];
     cluster->args = &line->args;
     cluster->workers = request->workers;
-    cluster->label = request->label;
-    cluster->quiet = request->quiet;
+    cluster->label = line->console.label;
+    cluster->quiet = line->console.quiet;
     cluster->json = request->json;
     cluster->report_path = request->report_path;
     cluster->image = agent_image(cluster->image);

@@ -332,8 +332,9 @@ int foreign_explain(const char *shown, struct drarun_error *err)
 
 /* ---- variables ---- */
 
-static bool is_said(const struct job_request *request, enum foreign_said what)
+static bool is_said(const struct run_line *line, enum foreign_said what)
 {
+    const struct job_request *request = &line->request;
     switch (what) {
     case FOREIGN_SAID_RANKS:
         return request->programs[0].ranks > 0 || request->per_worker > 0;
@@ -343,7 +344,7 @@ static bool is_said(const struct job_request *request, enum foreign_said what)
     case FOREIGN_SAID_BIND:
         return request->bind != NULL;
     case FOREIGN_SAID_OUTPUT:
-        return request->label || request->output_dir;
+        return line->console.label || line->console.dir;
     case FOREIGN_SAID_TIMEOUT:
         return request->timeout_ms > 0;
     case FOREIGN_SAID_FAILURE:
@@ -384,7 +385,7 @@ int foreign_variables_use(const struct option_table *table, struct run_line *lin
         const char *value = value_of(request, variable->name);
         if (variable->from == FOREIGN_OPENMPI5 && strstr(variable->name, "mapping_policy"))
             request->oversubscribe |= says_oversubscribe(value);
-        if (!value || !value[0] || is_said(request, variable->unless) || is_spent(variable) ||
+        if (!value || !value[0] || is_said(line, variable->unless) || is_spent(variable) ||
             (variable->harmless && words_index(variable->harmless, value, strlen(value)) >= 0))
             continue;
         bool sets = strchr(variable->ours ? variable->ours : "", '=') != NULL;

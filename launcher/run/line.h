@@ -7,14 +7,16 @@
 #include "launcher/alloc/kept.h"
 #include "launcher/job/request.h"
 #include "launcher/programs/cluster_api.h"
+#include "launcher/streams/console.h"
 #include "lib/base/options.h"
 #include "lib/base/strlist.h"
 
 struct run_line {
     struct job_request request; /* the programs, or the one "program" that is a job spec's file */
-    struct cluster_run cluster; /* that file's job on a cluster, and --job */
-    struct strlist args;        /* behind that file and "--", for the ranks */
-    bool local;                 /* that file's ranks run here (local_spec.h) */
+    struct console_options console; /* how the programs, or the file's ranks, are shown */
+    struct cluster_run cluster;     /* that file's job on a cluster, and --job */
+    struct strlist args;            /* behind that file and "--", for the ranks */
+    bool local;                     /* that file's ranks run here (local_spec.h) */
     /* The first given option that does not apply to programs on the command line, to a job whose
      * ranks run here, to a cluster's job. NULL: none. */
     const struct option_spec *not_for_programs, *not_for_local, *not_for_cluster;

@@ -11,7 +11,6 @@
 #include "launcher/alloc/alloc.h"
 #include "launcher/run/command_line.h"
 #include "launcher/run/foreign.h"
-#include "launcher/streams/framed.h"
 #include "launcher/run/hosts.h"
 #include "launcher/job/job.h"
 #include "launcher/run/local_spec.h"
@@ -19,6 +18,7 @@
 #include "launcher/job/report.h"
 #include "launcher/run/options.h"
 #include "launcher/cli/verb.h"
+#include "launcher/streams/console.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/file.h"
@@ -52,7 +52,7 @@ static int show(const struct run_line *line)
 
 static void set_log_level(const struct run_line *line)
 {
-    enum log_level level = line->request.quiet  ? LOG_QUIET
+    enum log_level level = line->console.quiet  ? LOG_QUIET
                            : line->verbose == 0 ? LOG_NORMAL
                            : line->verbose == 1 ? LOG_VERBOSE
                                                 : LOG_DEBUG;
@@ -113,7 +113,7 @@ static const char *path_of(const struct job_request *request, char *const *env)
     return path;
 }
 
-static int run_framed(const struct job_request *request, json_t **ret_report)
+static int run_job(const struct job_request *request, struct console *console, json_t **ret_report)
 {
     CLEANUP(strlist_done) struct strlist kept = STRLIST_INIT;
     struct drarun_error err = {0};
@@ -122,7 +122,7 @@ static int run_framed(const struct job_request *request, json_t **ret_report)
         error_set(&err, ENOMEM, "out of memory");
         return fail(&err);
     }
-    struct job *job = job_new(request, env, &err);
+    struct job *job = job_new(request, console, env, &err);
     if (!job)
         return fail(&err);
     job_run(job);
@@ -139,13 +139,15 @@ static int run_framed(const struct job_request *request, json_t **ret_report)
     return status;
 }
 
-static int run_job(struct job_request *request, json_t **ret_report)
+static int run_on_console(const struct run_line *line, json_t **ret_report)
 {
-    struct framed framed = {0};
-    request->framed = request->frames ? &framed : NULL;
-    int status = run_framed(request, ret_report);
-    request->framed = NULL;
-    return status;
+    CLEANUP(console_freep) struct console *console = console_new(&line->console);
+    struct drarun_error err = {0};
+    if (!console) {
+        error_set(&err, ENOMEM, "out of memory");
+        return fail(&err);
+    }
+    return run_job(&line->request, console, ret_report);
 }
 
 static int run_on_cluster(char *const all[], const struct cluster_run *run)
@@ -175,7 +177,7 @@ static int run_request(char *const all[], struct run_line *line, const struct lo
     if (foreign_variables_use(&run_option_table, line, &err) < 0 ||
         request_check_warning(request, &err) < 0)
         return fail(&err);
-    return run_job(request, ret_report);
+    return run_on_console(line, ret_report);
 }
 
 int run_programs(char *const all[], struct run_line *line, json_t **ret_report)

@@ -8,6 +8,7 @@
 #include "launcher/cluster/lead/private.h"
 #include "launcher/cluster/lead/request.h"
 #include "launcher/job/report.h"
+#include "launcher/streams/console.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
@@ -174,11 +175,12 @@ static int64_t time_left(const struct lead *lead)
     return end > lead_now() ? end - lead_now() : 1;
 }
 
-static int run(struct lead *lead, struct ranks *ranks, struct drarun_error *err)
+static int run(struct lead *lead, struct ranks *ranks, struct console *console,
+               struct drarun_error *err)
 {
     signals_free(TAKE_PTR(lead->console.signals)); /* the engine has its own */
     status_line_free(TAKE_PTR(lead->console.line));
-    lead->job = job_new(&ranks->request, NULL, err);
+    lead->job = job_new(&ranks->request, console, NULL, err);
     if (!lead->job)
         return -err->code;
     int64_t began_ms = clock_ms();
@@ -223,22 +225,26 @@ int lead_run_ranks(struct lead *lead, struct drarun_error *err)
         .vitals = lead_take_vitals,
         .arg = lead,
     };
-    rc = ranks_build(&facts, &pods, &ranks, err);
+    const struct console_options console_options = {
+        .label = lead->options->label,
+        .framed = lead->options->framed ? &lead->log : NULL,
+        .reader = lead->options->reader,
+        .quiet = lead->options->quiet,
+    };
+    CLEANUP(console_freep) struct console *console = console_new(&console_options);
+    rc =
+        console ? ranks_build(&facts, &pods, &ranks, err) : error_set(err, ENOMEM, "out of memory");
     if (rc < 0)
         return rc;
     lead->attempt.ranks = count_ranks(&ranks);
     json_decref(lead->attempt.roles);
     lead->attempt.roles = roles_json(lead->spec, &ranks);
     lead->log.who.attempt = lead->render.attempt;
-    ranks.request.framed = lead->options->framed ? &lead->log : NULL;
-    ranks.request.label = lead->options->label;
-    ranks.request.reader = lead->options->reader;
-    ranks.request.quiet = lead->options->quiet;
     ranks.request.json = lead->options->json;
     ranks.request.report_path = lead->options->report_path;
     ranks.pods.total_ms = lead->spec->timeouts.total;
     ranks.request.timeout_ms = time_left(lead);
-    rc = run(lead, &ranks, err);
+    rc = run(lead, &ranks, console, err);
     ranks_done(&ranks);
     return rc;
 }

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "jobs/spec/spec.h"
-#include "launcher/streams/framed.h"
+#include "launcher/streams/console.h"
 #include "launcher/job/plan.h"
 #include "launcher/job/private.h"
 #include "launcher/alloc/kept.h"
@@ -340,7 +340,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char first[] = "first", second[] = "second", *argv[] = {first, second, NULL}, *env[] = {NULL};
     struct request_program programs[] = {{.ranks = 3, .argv = argv, .argc = 2},
                                          {.ranks = 2, .argv = argv + 1, .argc = 1}};
-    struct framed framed = {0};
+    const struct console_options console_options = {.frames = flags & FRAMED, .quiet = true};
+    struct console *console = console_new(&console_options);
     struct tls_key key = {{0}};
     struct drarun_error err = {0};
     struct request_pods in_pods = {
@@ -365,8 +366,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         .pods = kind == KIND_HAND ? NULL : &in_pods,
         .agents = kind == KIND_HAND ? "10.0.0.1:1,10.0.0.2:1,10.0.0.3:1" : NULL,
         .key_file = rig.key_file,
-        .framed = flags & FRAMED ? &framed : NULL,
-        .frames = flags & FRAMED,
         .stdin_rank = flags & STDIN_ALL ? REQUEST_STDIN_ALL : 0,
         .hang_after_ms = flags & WATCHED ? 600000 : 0,
         .timeout_ms = flags & WATCHED ? 600000 : 0,
@@ -376,17 +375,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         .slots = flags & SLOTS ? 4 : 0,
         .launch_mpirun = flags & MPIRUN,
         .kill_after_ms = 1000,
-        .quiet = true,
     };
     programs[0].ranks = flags & MPIRUN ? 0 : 3;
     in_pods.base = event_base_new();
     peer_streams_divert("some input\n", 11);
     const struct log_scope *before = log_scope_set(&scope);
-    struct job *job = in_pods.base ? job_new(&request, env, &err) : NULL;
+    struct job *job = in_pods.base && console ? job_new(&request, console, env, &err) : NULL;
     if (!job)
         abort();
     run(job, data + 1, size - 1);
     job_free(job);
+    console_free(console);
     log_scope_set(before);
     peer_streams_restore();
     event_base_free(in_pods.base);

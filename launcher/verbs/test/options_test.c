@@ -63,7 +63,7 @@ static void leaves_the_programs_arguments_alone(void **state)
     (void)state;
     assert_int_equal(parse(WORDS("-n", "2", "a", "-n", "--label", "--", "x"), &line, &err), 0);
     assert_int_equal(line.request.programs[0].argc, 5);
-    assert_false(line.request.label);
+    assert_false(line.console.label);
     run_line_done(&line);
     assert_int_equal(parse(WORDS("--", "-n"), &line, &err), 0);
     assert_string_equal(line.request.programs[0].argv[0], "-n");
