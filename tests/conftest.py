@@ -15,10 +15,12 @@ from support.cluster import Cluster, programs
 from support.cluster.machines import Machines
 from support.api_proxy import NodesProxy, kubeconfig
 from support.cluster_jobs import in_namespace
+from support.following import Following
 from support.matrix import chosen
 from support.mpi import ALL, BY_NAME
 from support.nodes import Nodes
 from support.pods import Pod
+from support.registry import Registry
 from support.run import Runner
 
 
@@ -257,6 +259,13 @@ def serving(jobs, tmp_path):
     yield start
     for each in made:
         each.close()
+
+
+@pytest.fixture
+def following(drarun, tmp_path):
+    """`drarun run` of a job on a registry of objects, whose launchers the test plays."""
+    with Registry().serving() as registry:
+        yield Following(drarun, registry, tmp_path)
 
 
 @pytest.fixture

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Launchers that do not start, fail, or are silent, as `drarun run` sees them: beside a registry of objects."""
+import datetime
+import json
+import re
+import signal
+import threading
+import time
+
+from support.build import patience
+from support.following import JOB, LEASE, OUTPUT, Following, job_file, record, until
+from support.registry import Registry, path_of
+
+
+def fail_job(registry):
+    found = registry.objects[JOB]
+    registry.put(JOB, {**found, "status": {"conditions": [
+        {"type": "Failed", "status": "True", "reason": "PodFailurePolicy", "message": "exit code 69"}]}})
+
+
+def test_launcher_job_fails_before_it_leads(following):
+    """Its workers would keep their devices: nobody else knows of them. What its launcher has said comes first."""
+    words = json.dumps({"level": "error", "text": "pods is forbidden: a Role must allow it"}).encode() + b"\n"
+
+    def late():
+        yield words
+    following.pod("job-a", "terminated", late, phase="Failed")
+    fail_job(following.registry)
+    result = following.ended()
+    assert result.rc == 70 and "the launcher Job job failed: exit code 69" in result.err, result
+    assert "a Role must allow it" in result.err and "is missing" not in result.err, result
+    assert JOB not in following.registry.objects
+
+
+def test_launcher_job_fails_without_a_pod(following):
+    fail_job(following.registry)
+    result = following.ended()
+    assert result.rc == 70 and "the launcher Job job failed: exit code 69" in result.err, result
+    assert JOB not in following.registry.objects
+
+
+def test_launcher_job_fails_before_its_document_is_seen(following):
+    """The watch of the document is behind: it has the job's end, and the job stays as it is."""
+    registry = following.registry
+    with registry.changed:
+        seen = registry.version
+        following.tell("job-a", exit=3)
+        registry.events = [each for each in registry.events if each[0] <= seen]
+    following.pod("job-a", "terminated", lambda: iter([OUTPUT]), phase="Failed")
+    fail_job(registry)
+    result = following.ended()
+    assert (result.rc, result.out) == (3, "of the leader\n"), result
+    assert JOB in registry.objects
+
+
+def test_queue_that_the_job_does_not_name(drarun, tmp_path):
+    """Kueue's webhook puts Jobs into it, suspended, where the namespace has a LocalQueue called default."""
+    def admit(path, made):
+        if path == JOB:
+            made["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "default"
+            made["spec"]["suspend"] = True
+    with Registry().serving() as registry:
+        registry.admit = admit
+        following = Following(drarun, registry, tmp_path)
+        assert registry.objects[path_of("pods", "job-w-0")]["spec"].get("schedulingGates") == [{"name": "drarun.dev/suspended"}]
+        said = next(line for line in following.job.process.stderr if "waiting for the launcher to start" in line)
+        assert said == "drarun: waiting for the launcher to start: queue default has not admitted it\n"
+        shown = drarun("status", "job", env=following.env).ok()
+        assert "queue default has not admitted it" in shown.out, shown
+        following.pod("job-a", "terminated", lambda: iter([OUTPUT, record("job-a")]))
+        following.tell("job-a", exit=0)
+        assert following.ended().rc == 0
+
+
+LIMIT_S = 8
+
+
+def test_time_of_a_suspended_job_is_no_time_of_its_launcher(drarun, tmp_path):
+    """The deadline for its start begins when the job is resumed, or when a queue admits it."""
+    words = ["run", job_file(tmp_path, suspend=True, timeouts={"allocation": f"{LIMIT_S}s"})]
+    with Registry().serving() as registry:
+        following = Following(drarun, registry, tmp_path, words=words)
+        time.sleep(LIMIT_S + 1)
+        found = registry.objects[JOB]
+        registry.put(JOB, {**found, "spec": {**found["spec"], "suspend": False}})
+        following.pod("job-a", "waiting", phase="Pending", conditions=[
+            {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes are available: 1 too small."}])
+        assert next(line for line in following.job.process.stderr if "the launcher does not start" in line)
+        following.pod("job-a", "terminated", lambda: iter([OUTPUT, record("job-a")]))
+        following.tell("job-a", exit=0)
+        result = following.ended()
+        assert (result.rc, result.out) == (0, "of the leader\n") and JOB in registry.objects, result
+
+
+def lease(registry, holder, seconds):
+    """Renewed so long ago."""
+    then = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(seconds=seconds)
+    registry.put(LEASE, {"metadata": {}, "spec": {
+        "holderIdentity": holder, "leaseDurationSeconds": 60, "renewTime": then.strftime("%Y-%m-%dT%H:%M:%S.%fZ")}})
+
+
+def lose_node(registry, pod):
+    """As the node controller tells of a node that does not answer."""
+    path = path_of("pods", pod)
+    found = registry.objects[path]
+    conditions = [{"type": "Ready", "status": "False"}, {"type": "ContainersReady", "status": "True"}]
+    registry.put(path, {**found, "spec": {"nodeName": "n7"}, "status": {**found["status"], "conditions": conditions}})
+
+
+def test_launcher_that_is_silent(drarun, tmp_path):
+    """A job without restarts ends where its launcher's node does not answer; of another the launcher is late alone."""
+    folders = [tmp_path / each for each in ("lost", "late")]
+    over = threading.Event()
+
+    def log():
+        yield b'{"event":"log","job":"job","lines":0}\n'
+        over.wait(patience())
+        yield record("job-aaaaa", status=130, lines=1)
+    with Registry().serving() as one, Registry().serving() as other:
+        for folder in folders:
+            folder.mkdir()
+        lost, late = Following(drarun, one, folders[0]), Following(drarun, other, folders[1])
+        for each in (lost, late):
+            each.pod("job-aaaaa", "running", log)
+            each.tell("job-aaaaa")
+        lose_node(one, "job-aaaaa")
+        lease(one, "job-aaaaa", 70)
+        lease(other, "job-aaaaa", 31)
+        result = lost.ended()
+        assert result.rc == 70, result
+        assert "drarun: launcher job-aaaaa on n7 has not renewed its Lease for 7" in result.err, result
+        assert "its node does not answer: job job is over" in result.err and JOB not in one.objects, result
+        until(other, lambda: other.reads[LEASE] >= 2)
+        lease(other, "job-aaaaa", 0)
+        before = other.reads[LEASE]
+        until(other, lambda: other.reads[LEASE] > before)
+        late.job.signal(signal.SIGINT)
+        until(other, lambda: "drarun.dev/cancel" in other.objects[JOB]["metadata"].get("annotations", {}))
+        over.set()
+        late.tell("job-aaaaa", exit=130)
+        result = late.ended()
+        assert re.search(r"drarun: launcher job-aaaaa has not renewed its Lease for 3\d s\n", result.err), result
+        assert "drarun: launcher job-aaaaa renews its Lease again\n" in result.err and result.rc == 130, result
+
+
+def test_launcher_that_could_not_renew_its_lease(following):
+    """As after an outage of the API server: old at the first look, on a node of which the same is said, and soon renewed."""
+    registry = following.registry
+
+    def log():
+        yield OUTPUT
+        until(registry, lambda: registry.reads[LEASE] >= 4)
+        yield record("job-aaaaa")
+    following.pod("job-aaaaa", "running", log)
+    following.tell("job-aaaaa")
+    lose_node(registry, "job-aaaaa")
+    lease(registry, "job-aaaaa", 70)
+    until(registry, lambda: registry.reads[LEASE] >= 3)
+    lease(registry, "job-aaaaa", 0)
+    result = following.ended()
+    assert (result.rc, result.out) == (0, "of the leader\n") and "renews its Lease again" in result.err, result
+    assert JOB in registry.objects

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A job's launcher in the cluster: beside a registry of objects, with what others have made or changed before it leads."""
+import json
+import signal
+import socket
+import time
+
+import pytest
+
+from support.following import JOB, LEASE, MAP, Following, job_file, until
+from support.registry import Registry, path_of
+
+
+def test_pod_of_an_earlier_job_leads_none(drarun, following):
+    """A Job that was deleted, and made again at once, may leave a pod that starts beside the new one's."""
+    registry, lease = following.registry, path_of("coordination.k8s.io/v1/leases", "job")
+    following.pod(socket.gethostname(), "running", owner="uid-old")
+    launcher = drarun.start("run", "--job", "job", env={**following.env, "DRARUN_KEY": "5a" * 32, "DRARUN_SECRET": "key"})
+    until(registry, lambda: launcher.process.poll() is not None or lease in registry.objects)
+    assert lease not in registry.objects
+    result = launcher.finish(20)
+    assert result.rc == 69 and "is of an earlier Job job, which was deleted: it does not lead this job" in result.err, result
+
+
+def replaced_launcher(drarun, following, document, earlier=False):
+    """A new launcher, after somebody who may write ConfigMaps but no pods has written that document."""
+    registry = following.registry
+    registry.remove(path_of("pods", "job-w-0"))
+    found = registry.objects[MAP]
+    registry.put(MAP, {**found, "data": {**found["data"], "job.json": json.dumps(document)}})
+    given = {each["name"]: each.get("value") for each in registry.objects[JOB]["spec"]["template"]["spec"]["containers"][0]["env"]}
+    names = {"DRARUN_SECRET", "DRARUN_DOCUMENT", "DRARUN_DOCUMENT_WORKERS"} - ({"DRARUN_DOCUMENT_WORKERS"} if earlier else set())
+    return drarun.start("run", "--job", "job", env={**following.env, "DRARUN_KEY": "5a" * 32, **{name: given[name] for name in names}})
+
+
+def written(following):
+    return json.loads(following.registry.objects[MAP]["data"]["job.json"])
+
+
+@pytest.mark.parametrize("change", [
+    {"image": "evil"}, {"command": ["sh"]}, {"restarts": 9}, {"workers": 2}, {"devices": {"gpus": {"count": 1, "class": "gpu.nvidia.com"}}},
+    {"image": None, "command": None, "template": {"spec": {
+        "serviceAccountName": "admin", "volumes": [{"name": "host", "hostPath": {"path": "/"}}], "containers": [
+            {"name": "worker", "image": "a", "command": ["sh"], "volumeMounts": [{"name": "host", "mountPath": "/host"}]}]}}}],
+    ids=["image", "command", "restarts", "workers", "devices", "template"])
+def test_launcher_refuses_a_document_that_its_job_was_not_made_with(drarun, following, change):
+    """It may make pods, and whoever may write the ConfigMap may not: it makes none, and says so on the Job."""
+    registry, document = following.registry, written(following)
+    document["spec"] = {key: value for key, value in {**document["spec"], **change}.items() if value is not None}
+    launcher = replaced_launcher(drarun, following, document)
+
+    def made():
+        return [path for path in registry.objects if "/pods/" in path or "/leases/" in path or "/resourceclaims/" in path]
+    until(registry, lambda: launcher.process.poll() is not None or made())
+    assert made() == []
+    result = launcher.finish(20)
+    assert result.rc == 65 and "ConfigMap job-status is not the document that Job job was made with" in result.err, result
+    event = next(each for path, each in registry.objects.items() if "/events/" in path)
+    assert (event["reason"], event["type"], event["involvedObject"]["uid"]) == ("DocumentRefused", "Warning", following.uid)
+    expected = "it has 2 workers, expected 1" if "workers" in change else "expected sha256:"
+    assert expected in event["message"] and "nothing was made" in event["message"]
+
+
+@pytest.mark.parametrize("change, earlier", [({}, False), ({"suspend": False}, False), ({}, True)], ids=["keys", "suspend", "earlier"])
+def test_launcher_takes_its_document_resumed(drarun, following, change, earlier):
+    """And with its keys in another order. earlier: of a Job that an earlier release has made, which does not tell how many workers."""
+    registry, document = following.registry, written(following)
+    document["spec"] = {**change, **dict(reversed(document["spec"].items())), **change}
+    launcher = replaced_launcher(drarun, following, dict(reversed(document.items())), earlier)
+    until(registry, lambda: launcher.process.poll() is not None or LEASE in registry.objects)
+    assert LEASE in registry.objects, launcher.finish(5)
+    kill(registry, launcher)
+
+
+def test_job_that_is_still_being_made(drarun, tmp_path):
+    """Its launcher creates the rest itself once nobody else does any more."""
+    workers, asked = 10, []
+    pods = [path_of("pods", f"job-w-{i}") for i in range(workers)]
+    with Registry().serving() as registry:
+        following = Following(drarun, registry, tmp_path, words=["run", job_file(tmp_path, workers=workers)])
+        made = [registry.wait(path) for path in pods]
+        for path in pods[1:]:
+            registry.remove(path)
+        registry.admit = lambda path, each: asked.append(path)
+        launcher = replaced_launcher(drarun, following, written(following))
+        until(registry, lambda: launcher.process.poll() is not None or LEASE in registry.objects)
+        for path, each in list(zip(pods, made))[:-1]:
+            registry.put(path, each)
+            time.sleep(0.5)  # less than it waits for, and all of them more
+        assert not [path for path in asked if "/pods/" in path], asked
+        until(registry, lambda: launcher.process.poll() is not None or pods[-1] in asked)
+        assert [path for path in asked if "/pods/" in path] == pods[-1:]
+        kill(registry, launcher)
+
+
+def test_job_that_is_cancelled_while_it_is_made(drarun, tmp_path):
+    """Its launcher ends it once no further pods appear: those would stay."""
+    workers = 10
+    pods = [path_of("pods", f"job-w-{i}") for i in range(workers)]
+    with Registry().serving() as registry:
+        following = Following(drarun, registry, tmp_path, words=["run", job_file(tmp_path, workers=workers)])
+        made = [registry.wait(path) for path in pods]
+        for path in pods[1:]:
+            registry.remove(path)
+        launcher = replaced_launcher(drarun, following, written(following))
+        until(registry, lambda: launcher.process.poll() is not None or LEASE in registry.objects)
+        job = registry.objects[JOB]
+        registry.put(JOB, {**job, "metadata": {**job["metadata"], "annotations": {"drarun.dev/cancel": "test"}}})
+        for path, each in zip(pods, made):
+            assert not is_told(registry), path
+            registry.put(path, each)
+            time.sleep(0.5)  # less than it waits for, and all of them more
+        until(registry, lambda: launcher.process.poll() is not None or is_told(registry))
+        assert is_told(registry)
+        kill(registry, launcher)
+
+
+def test_pod_of_an_attempt_that_has_ended(drarun, tmp_path):
+    """A client that is slow creates it when the pods of its attempt are deleted already, under the name of the next attempt's."""
+    pods = [path_of("pods", f"job-w-{i}") for i in range(2)]
+    with Registry().serving() as registry:
+        following = Following(drarun, registry, tmp_path, words=["run", job_file(tmp_path, workers=2)])
+        late = registry.wait(pods[1])
+        found = registry.objects[MAP]
+        registry.put(MAP, {**found, "data": {**found["data"], "status.json": json.dumps({
+            "apiVersion": "drarun.dev/v1alpha1", "kind": "DraJobStatus", "name": "job", "uid": following.uid, "phase": "placing", "attempt": 2})}})
+        launcher = replaced_launcher(drarun, following, written(following))
+        until(registry, lambda: launcher.process.poll() is not None or all(attempt(registry, path) == "2" for path in pods))
+        assert [attempt(registry, path) for path in pods] == ["2", "2"], launcher.finish(5)
+        assert registry.objects[pods[1]]["metadata"]["uid"] != late["metadata"]["uid"]
+        kill(registry, launcher)
+
+
+def attempt(registry, pod):
+    return registry.objects.get(pod, {"metadata": {}})["metadata"].get("labels", {}).get("drarun.dev/attempt")
+
+
+def is_told(registry):
+    """The end of the job."""
+    return "exit" in json.loads(registry.objects[MAP].get("data", {}).get("status.json", "{}"))
+
+
+def kill(registry, launcher):
+    registry.remove(JOB)
+    launcher.signal(signal.SIGKILL)
+    launcher.finish(20, clean=False)
+
+
+def owners(registry, path):
+    return [each["uid"] for each in registry.objects.get(path, {"metadata": {}})["metadata"].get("ownerReferences", [])]
+
+
+@pytest.mark.parametrize("holder, refused", [("", set()), ("other_1", set()), ("", {"PUT"})], ids=["free", "held", "refused"])
+def test_lease_that_an_earlier_job_left(drarun, following, holder, refused):
+    """The garbage collector is behind, and will delete it with its owner. refused: OwnerReferencesPermissionEnforcement."""
+    registry = following.registry
+    registry.put(LEASE, {"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "job-status", "uid": "uid-old"}]},
+                         "spec": {"holderIdentity": holder, "leaseDurationSeconds": 60, "leaseTransitions": 2}})
+    registry.refused = refused
+    launcher = replaced_launcher(drarun, following, written(following))
+
+    def taken():
+        return launcher.process.poll() is not None or owners(registry, LEASE) == [following.uid]
+    if holder or refused:
+        until(registry, lambda: registry.reads[LEASE] > 1 or taken())
+        assert registry.remove(LEASE)
+    until(registry, lambda: taken() or "status.json" in registry.objects[MAP]["data"])
+    assert owners(registry, LEASE) == [following.uid], launcher.finish(5)
+    kill(registry, launcher)
