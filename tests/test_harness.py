@@ -185,6 +185,35 @@ def test_a_skip_needs_a_permitted_reason(tmp_path):
     assert "FAILED dev: some::test_b: skipped for a reason that tests/skips.txt does not permit: no busybox" in run.stdout
 
 
+def test_a_skipped_case_in_c_gives_its_reason(tmp_path):
+    """As skip_for says it, also within what a case calls; skip() alone gives none."""
+    report = tmp_path / "build/tests/report"
+    report.mkdir(parents=True)
+    (report / "unit.ctest.xml").write_text("""<testsuite><testcase name="unit.a_test" status="run" time="1"><system-out>
+[==========] Running 4 test(s).
+[ RUN      ] as_root
+[  REASON  ] needs root, to make a device node
+[  SKIPPED ] as_root
+[ RUN      ] good
+[       OK ] good
+[ RUN      ] why
+[  SKIPPED ] why
+[ RUN      ] with_gpu
+[  REASON  ] no NVIDIA GPU with its driver on this machine
+[  SKIPPED ] with_gpu
+[==========] 4 test(s) run.
+[  SKIPPED ] 3 test(s), listed below:
+[  SKIPPED ] as_root
+[  SKIPPED ] why
+[  SKIPPED ] with_gpu
+</system-out></testcase></testsuite>""")
+    run = summary(tmp_path)
+    assert run.returncode == 1 and "1 passed    0 failed    3 skipped" in run.stdout, run.stdout
+    assert "skipped, 1: needs root, to make a device node\n    dev: unit.a_test::as_root\n" in run.stdout, run.stdout
+    assert [line for line in run.stdout.splitlines() if line.startswith("FAILED")] == [
+        "FAILED dev: unit.a_test::why: skipped for a reason that tests/skips.txt does not permit: no reason given"]
+
+
 def test_too_few_cases_are_a_failure(tmp_path):
     reported(tmp_path / "build/tests/report", "unit", good=True)
     run = summary(tmp_path, "gate")

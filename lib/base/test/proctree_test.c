@@ -15,6 +15,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "lib/base/test/skip.h"
+
 static bool no_memory;
 
 /* By the linker's --wrap. */
@@ -131,7 +133,7 @@ static void test_a_number_that_is_anothers_now(void **state)
     pid_t pid = sleeper();
     size_t signalled = proctree_signal(getpid(), SIGTERM, replace, NULL);
     if (!replaced)
-        skip(); /* not root: no process with a number of our choice */
+        skip_for("needs root, for a process with a number of our choice");
     assert_int_equal(signalled, 0);
     assert_int_equal(waitpid(pid, NULL, WNOHANG), 0); /* it lives */
     kill(pid, SIGKILL);

@@ -20,6 +20,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/file.h"
 #include "lib/base/shm_clean.h"
+#include "lib/base/test/skip.h"
 
 struct fixture {
     char dir[64];
@@ -162,7 +163,7 @@ static void leaves_what_others_own(void **state)
 {
     struct fixture *f = *state;
     if (geteuid() != 0)
-        skip();
+        skip_for("needs root");
     struct shm_clean *shm = shm_clean_begin_in(f->dir);
     make_left(f, "nccl-others");
     assert_int_equal(fchownat(f->fd, "nccl-others", 12345, 12345, 0), 0);

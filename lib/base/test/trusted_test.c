@@ -15,6 +15,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/file.h"
+#include "lib/base/test/skip.h"
 #include "lib/base/trusted.h"
 
 static char dir[64];
@@ -96,7 +97,7 @@ static void what_is_another_users(void **state)
     (void)state;
     struct drarun_error err = {0};
     if (geteuid() != 0)
-        skip();
+        skip_for("needs root");
     link_to("../ours/in", "sticky/theirs");
     assert_int_equal(dir_check_trusted(path_of("sticky/theirs"), NULL), 0);
     assert_int_equal(lchown(path_of("sticky/theirs"), 1234, 1234), 0);

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/test/skip.h"
 #include "lib/base/unconst.h"
 #include "lib/child/child.h"
 
@@ -115,7 +116,7 @@ static void left_behind(void **state)
         pid_t pid = (pid_t)atoi(talk.heard);
         assert_true(pid > 1);
         if (traced && ptrace(PTRACE_SEIZE, pid, NULL, PTRACE_O_TRACEEXIT) < 0)
-            skip(); /* some sandboxes do not allow it */
+            skip_for("ptrace(2) is not permitted here"); /* as in some sandboxes */
         int left = child_kill(talk.child);
         event_base_free(talk.base);
         assert_true((left >= 0) == traced);

@@ -14,6 +14,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/base/test/skip.h"
 #include "lib/wire/dial.h"
 
 #define PATIENCE_MS 60000
@@ -111,7 +112,7 @@ static void connected_both_ways(const char *at)
     char address[64];
     if (listen_on(at, &door, &port, &err) < 0) {
         if (err.code == EADDRNOTAVAIL || err.code == EAFNOSUPPORT)
-            skip(); /* no IPv6 here */
+            skip_for("no IPv6 on this machine");
         fail_msg("%s", err.text);
     }
     assert_true(port > 0);
@@ -145,7 +146,7 @@ static void all_addresses_are_those_of_both_families(void **state)
         char address[64];
         snprintf(address, sizeof address, "%s:0", hosts[i]);
         if (listen_on(address, &own, &port, NULL) < 0)
-            skip(); /* no IPv6 here */
+            skip_for("no IPv6 on this machine");
         if (listen_on(":0", &door, &port, &err) < 0)
             fail_msg("%s", err.text);
         snprintf(address, sizeof address, "%s:%u", hosts[i], port);

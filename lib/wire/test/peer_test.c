@@ -19,6 +19,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/base/test/skip.h"
 #include "lib/wire/dial.h"
 #include "lib/wire/peer.h"
 #include "lib/wire/test/no_netlink.h"
@@ -54,7 +55,7 @@ static struct visit visit_at(const char *listener, const char *address, uid_t ui
     uint16_t port;
     struct drarun_error err = {0};
     if (listen_on(listener, &v.listener, &port, &err) < 0)
-        skip(); /* a machine without IPv6 */
+        skip_for("no IPv6 on this machine");
     v.child = fork();
     if (v.child == 0) {
         char to[64];

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/test/skip.h"
 #include "plugin/attach/address.h"
 #include "plugin/attach/host_link.h"
 #include "plugin/attach/link.h"
@@ -46,7 +47,7 @@ static void device_is_read_as_it_is(void **state)
     struct ip_prefix addresses[2];
     struct attach_order order = {.config = NET_CONFIG_INIT};
     if (unshare(CLONE_NEWNET) < 0)
-        skip();
+        skip_for("needs root, with a network namespace of its own");
     must(netlink_open(&n, -1, NETLINK_ROUTE, &err), &err);
     assert_true(hw_addr_parse("02:00:00:00:00:31", &order.mac));
     make_veth(&n, "nic0", &order.mac);
@@ -80,7 +81,7 @@ static void missing_device_is_told(void **state)
     struct attach_order order = {
         .config = NET_CONFIG_INIT, .pci = "0000:01:00.0", .device = "nic-1"};
     if (unshare(CLONE_NEWNET) < 0)
-        skip();
+        skip_for("needs root, with a network namespace of its own");
     assert_int_equal(host_link_read(&order, &err), -ENODEV);
     assert_string_equal(err.text, "device nic-1 is not on this host");
     assert_int_equal(order.host.name[0], '\0');
@@ -99,7 +100,7 @@ static void device_without_its_function(void **state)
                                  .device = "nic-1",
                                  .host.name = "nic0"};
     if (unshare(CLONE_NEWNET) < 0)
-        skip();
+        skip_for("needs root, with a network namespace of its own");
     must(netlink_open(&n, -1, NETLINK_ROUTE, &err), &err);
     assert_true(hw_addr_parse("02:00:00:00:00:31", &order.mac));
     make_veth(&n, "nic0", &order.mac);

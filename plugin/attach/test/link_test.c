@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/test/skip.h"
 #include "plugin/attach/link.h"
 
 /* What a kernel before 5.14 says of a link: no parent. */
@@ -49,7 +50,7 @@ static void the_driver_names_the_parent(void **state)
     struct if_nameindex *all = if_nameindex();
     unsigned seen = 0;
     if (netlink_open(&n, -1, NETLINK_ROUTE, NULL) < 0 || !all)
-        skip();
+        skip_for("no netlink on this machine");
     int fd = nl_socket_get_fd(n.sock);
     for (const struct if_nameindex *i = all; i->if_index; i++) {
         struct link link, old;
@@ -69,7 +70,7 @@ static void the_driver_names_the_parent(void **state)
     }
     if_freenameindex(all);
     if (seen == 0)
-        skip();
+        skip_for("no network interface with hardware on this machine");
 }
 
 static void what_fits(void **state)

@@ -16,6 +16,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
+#include "lib/base/test/skip.h"
 #include "lib/base/unconst.h"
 #include "plugin/discover/inventory.h"
 
@@ -125,7 +126,7 @@ static void test_comes_and_goes(void **state)
     (void)state;
     struct watcher w;
     if (!is_isolated())
-        skip();
+        skip_for("needs root, with namespaces of its own");
     watch(&w);
     assert_null(device(&w, "rail0"));
     ip("link", "add", "rail0", "type", "veth", "peer", "name", "far0");
@@ -152,7 +153,7 @@ static void test_held(void **state)
     struct watcher w;
     struct drarun_error err = {0};
     if (!is_isolated())
-        skip();
+        skip_for("needs root, with namespaces of its own");
     ip("link", "add", "rail1", "type", "veth", "peer", "name", "far1");
     watch(&w);
     w.held = "rail1";
@@ -175,7 +176,7 @@ static void test_known_before(void **state)
     struct node_device known = {.kind = NODE_DEVICE_NIC, .name = "rail2", .pci.numa = -1};
     snprintf(known.netdev.name, sizeof known.netdev.name, "rail2");
     if (!is_isolated())
-        skip();
+        skip_for("needs root, with namespaces of its own");
     watch(&w);
     w.held = "rail2";
     assert_int_equal(inventory_know(w.inventory, &known, &err), 0);

@@ -7,6 +7,7 @@
 #include <sys/ptrace.h>
 #include <cmocka.h>
 
+#include "lib/base/test/skip.h"
 #include "lib/nvml/gpu_errors.h"
 #include "lib/topo/test/tree.h"
 #include "plugin/discover/device_json.h"
@@ -333,7 +334,7 @@ static void test_driver_that_keeps_a_process(void **state)
     if (ptrace(PTRACE_SEIZE, first, NULL, PTRACE_O_TRACEEXIT) < 0) {
         nvml_close(nvml);
         tree_drop(&tree);
-        skip(); /* some sandboxes do not allow it */
+        skip_for("ptrace(2) is not permitted here"); /* as in some sandboxes */
     }
     for (int i = 0; i < 5; i++)
         assert_int_equal(nvml_xids(nvml, xids, 8), 0);

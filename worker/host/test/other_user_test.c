@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lib/base/test/skip.h"
 #include "worker/host/other_user.h"
 
 #define NOBODY 65534u
@@ -81,7 +82,7 @@ static void end(pid_t root, pid_t child)
 static void need_root(void)
 {
     if (geteuid() != 0)
-        skip(); /* nobody else can become another user */
+        skip_for("needs root"); /* nobody else can become another user */
 }
 
 static void program_alone_has_changed_its_user(void **state)
@@ -111,7 +112,7 @@ static void program_is_in_another_user_namespace(void **state)
     pid_t child = 0, root = start(1000, &child);
     if (child < 0) {
         end(root, root);
-        skip(); /* no user namespaces here */
+        skip_for("no user namespaces here");
     }
     assert_true(other_user_explain(root, NOBODY, &text));
     snprintf(want, sizeof want,

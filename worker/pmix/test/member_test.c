@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "lib/base/proctree.h"
+#include "lib/base/test/skip.h"
 
 #define NOBODY 65534
 
@@ -161,7 +162,7 @@ static void unreadable_is_unknown(void **state)
     (void)state;
     int status = 0;
     if (geteuid() != 0)
-        skip();
+        skip_for("needs root");
     pid_t agent = fork();
     if (agent == 0) {
         if (setgid(NOBODY) < 0 || setuid(NOBODY) < 0)
@@ -224,7 +225,7 @@ static void others_are_no_neighbours(void **state)
     } others[] = {{become_another_user, 0}, {keep_a_number, 0}, {NULL, CLONE_NEWUSER}};
     (void)state;
     if (geteuid() != 0)
-        skip();
+        skip_for("needs root");
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         hold_socket_after(others[i].change, others[i].flags);
         assert_int_equal(shared->error, 0);

@@ -27,6 +27,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/test/skip.h"
 #include "lib/base/unconst.h"
 #include "lib/wire/dial.h"
 #include "lib/wire/hello.h"
@@ -344,7 +345,8 @@ static struct crowd *crowd_new(void)
     if (limit.rlim_cur >= 2200)
         return crowd;
     free(crowd);
-    skip(); /* ulimit -Hn is too low for this */
+    skip_for("the hard limit of open files is %llu: at least 2200 are needed",
+             (unsigned long long)limit.rlim_max);
     return NULL;
 }
 
@@ -486,7 +488,7 @@ static int make_other_addresses(void)
 static void crowd_of_one_address(void **state)
 {
     if (!has_other_addresses)
-        skip();
+        skip_for("needs root, with a network namespace of its own");
     assert_share(*state, "10.0.0.2", 200, "too many connections of its address");
 }
 
@@ -496,7 +498,7 @@ static void crowd_of_other_addresses(void **state)
     struct fixture *f = *state;
     char address[32];
     if (!has_other_addresses)
-        skip();
+        skip_for("needs root, with a network namespace of its own");
     struct crowd *crowd = crowd_new();
     int slow = dial_from(f, "10.0.0.2");
     for (size_t i = 0; i < 10; i++) {
@@ -555,7 +557,7 @@ static void crowd_of_another_user(void **state)
 {
     struct fixture *f = *state;
     if (geteuid() != 0)
-        skip();
+        skip_for("needs root");
     int slow = dial(f);
     pid_t crowd = strangers_come(f, 65534, 1, 150);
     until_log_says(f, "too many connections of user 65534 wait without a hello");
@@ -571,7 +573,7 @@ static void crowd_of_many_users(void **state)
 {
     struct fixture *f = *state;
     if (geteuid() != 0)
-        skip();
+        skip_for("needs root");
     int slow = dial(f);
     pid_t crowd = strangers_come(f, 60000, 200, 1);
     until_log_says(f, "too many connections wait without a hello");

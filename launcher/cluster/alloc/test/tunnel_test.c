@@ -19,6 +19,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
+#include "lib/base/test/skip.h"
 #include "lib/kube/config.h"
 #include "lib/wire/dial.h"
 
@@ -126,7 +127,7 @@ static void connection_of_another_user(void **state)
     struct fixture *f = *state;
     int status = 0;
     if (geteuid() != 0)
-        skip(); /* only root can be another user, too */
+        skip_for("needs root"); /* nobody else can be another user, too */
     pid_t child = fork();
     if (child == 0) {
         struct pollfd end = {.events = POLLIN};
