@@ -578,7 +578,7 @@ def test_ctrl_c_twice_does_not_wait_for_a_silent_server(python, silent, delay, t
 @pytest.fixture
 def registry(tmp_path):
     """On which no launcher ever starts."""
-    with Registry(delay=0.003).serving() as server:
+    with Registry(delay=0.01).serving() as server:
         server.config = server.kubeconfig(tmp_path)
         yield server
 

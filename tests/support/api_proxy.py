@@ -178,6 +178,8 @@ class ApiProxy:
                 connection, _ = listener.accept()
             except OSError:
                 return
+            # head and pieces go out one by one: each would wait 40 ms for the acknowledgement of the one before
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection):

@@ -24,6 +24,7 @@ def path_of(kind, name, namespace=NAMESPACE):
 
 class _Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # head and body go out one by one: the second would wait 40 ms for the first one's acknowledgement
     server: "Registry"
 
     def answer(self, code, body):
