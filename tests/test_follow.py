@@ -287,12 +287,12 @@ def test_who_only_looks_gives_a_dead_api_server_up_at_once(drarun, tmp_path):
 def test_who_waits_is_told_of_a_dead_api_server(drarun, tmp_path):
     with Registry(port=free_port()) as registry:
         env = environment(registry, tmp_path)
-    for words in (["wait", "job"], ["submit", job_file(tmp_path)], ["cancel", "job"]):
-        job = drarun.start(*words, env=env)
+    jobs = [drarun.start(*words, env=env) for words in (["wait", "job"], ["submit", job_file(tmp_path)], ["cancel", "job"])]
+    for job in jobs:
         line = job.process.stderr.readline()
         job.process.kill()
         job.finish(30)
-        assert line.startswith(UNANSWERED) and "Couldn't connect" in line, (words, line)
+        assert line.startswith(UNANSWERED) and "Couldn't connect" in line, (job.argv, line)
 
 
 def test_api_server_that_comes_back(drarun, tmp_path):
@@ -318,8 +318,9 @@ def test_arguments_of_the_command_line_reach_the_launcher(drarun, tmp_path, spec
     with Registry().serving() as registry:
         following = Following(drarun, registry, tmp_path, words=["run", path, "--", "$(RANK)", "$$"])
         told = json.loads(registry.objects[MAP]["data"]["job.json"])["spec"]
+        following.pod("job-a", "terminated", lambda: iter([OUTPUT, record("job-a")]))
         following.tell("job-a", exit=0)
-        following.ended()
+        assert following.ended().rc == 0
     containers = told.get("template", {}).get("spec", {}).get("containers", [])
     says = next((each for each in containers if each["name"] != "side"), told)
     assert says["args"] == ["$$(RANK)", "$$$"] and all(each["command"] == ["own"] for each in containers if each["name"] == "side"), told

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Launchers that do not start, fail, or are silent, as `drarun run` sees them: beside a registry of objects."""
 import datetime
+import functools
 import json
 import re
 import signal
@@ -110,26 +111,22 @@ def lose_node(registry, pod):
 def test_launcher_that_is_silent(drarun, tmp_path):
     """A job without restarts ends where its launcher's node does not answer; of another the launcher is late alone."""
     folders = [tmp_path / each for each in ("lost", "late")]
-    over = threading.Event()
+    over, never = threading.Event(), threading.Event()
 
-    def log():
+    def log(end):
         yield b'{"event":"log","job":"job","lines":0}\n'
-        over.wait(patience())
+        end.wait(patience())
         yield record("job-aaaaa", status=130, lines=1)
     with Registry().serving() as one, Registry().serving() as other:
         for folder in folders:
             folder.mkdir()
         lost, late = Following(drarun, one, folders[0]), Following(drarun, other, folders[1])
-        for each in (lost, late):
-            each.pod("job-aaaaa", "running", log)
+        for each, end in ((lost, never), (late, over)):
+            each.pod("job-aaaaa", "running", functools.partial(log, end))
             each.tell("job-aaaaa")
         lose_node(one, "job-aaaaa")
         lease(one, "job-aaaaa", 70)
         lease(other, "job-aaaaa", 31)
-        result = lost.ended()
-        assert result.rc == 70, result
-        assert "drarun: launcher job-aaaaa on n7 has not renewed its Lease for 7" in result.err, result
-        assert "its node does not answer: job job is over" in result.err and JOB not in one.objects, result
         until(other, lambda: other.reads[LEASE] >= 2)
         lease(other, "job-aaaaa", 0)
         before = other.reads[LEASE]
@@ -141,6 +138,10 @@ def test_launcher_that_is_silent(drarun, tmp_path):
         result = late.ended()
         assert re.search(r"drarun: launcher job-aaaaa has not renewed its Lease for 3\d s\n", result.err), result
         assert "drarun: launcher job-aaaaa renews its Lease again\n" in result.err and result.rc == 130, result
+        result = lost.ended()
+        assert result.rc == 70, result
+        assert "drarun: launcher job-aaaaa on n7 has not renewed its Lease for 7" in result.err, result
+        assert "its node does not answer: job job is over" in result.err and JOB not in one.objects, result
 
 
 def test_launcher_that_could_not_renew_its_lease(following):

@@ -14,6 +14,7 @@ from support.registry import Registry
 from support.run import peak_memory_kib
 
 PAUSED = 40000  # lines of a kilobyte: far more than the buffers on the way hold
+STILL_S = 0.5
 
 
 def line(number):
@@ -44,12 +45,13 @@ class Flood:
             yield record("job-a", self.status, lines=1 + len(self.others) + PAUSED)
 
     def wait_held_back(self):
-        """Until the buffers are full."""
-        end, before = time.monotonic() + patience(), -1
-        while self.sent != before or not self.sent:
+        """Until the buffers are full: nothing more goes for a while."""
+        end, before, since = time.monotonic() + patience(), 0, 0
+        while not before or time.monotonic() - since < STILL_S:
             assert time.monotonic() < end
-            before = self.sent
-            time.sleep(1)
+            if self.sent != before:
+                before, since = self.sent, time.monotonic()
+            time.sleep(0.02)
         assert self.sent < 0.8 * PAUSED, "nothing holds it back"
 
 

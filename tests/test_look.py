@@ -189,22 +189,29 @@ def test_waiting_for_devices_of_the_clusters_classes(jobs, classes):
     assert result.err.count(UNKNOWN) == (not classes), result
 
 
-@pytest.mark.parametrize("classes", [[GPU, "dranet"], []], ids=["known", "unknown"])
-def test_no_job_is_impossible_by_classes_that_are_not_known(jobs, tmp_path, classes):
-    """No step of its claims has room: it stays at the first, unless the cluster's classes might select other devices."""
+def test_no_job_is_impossible_by_classes_that_are_not_known(drarun, tmp_path):
+    """No step of its claims has room: it stays at the first, unless the cluster's classes might select other devices. Two clusters
+    beside each other: the classes of one can be read."""
     def admit(path, made):
         if "/pods/" in path:
             made["status"] = UNPLACED
-    jobs.registry.admit = admit
-    serve_devices(jobs.registry, *classes)
     file = tmp_path / "job.json"
     file.write_text(json.dumps({"metadata": {"name": "job"}, "spec": {
         "image": "a", "command": ["true"], "timeouts": {"allocation": "9s"},
         "devices": {"gpus": {"count": 1}, "nics": {"count": 1, "class": "dranet"}, "align": "preferred"}}}))
-    result = jobs.verb("run", "--here", file)
-    assert "waiting for worker 0: no device of class dranet: no node publishes one" in result.err, result
-    assert ("the next try follows at once with each GPU and a NIC of its NUMA node" in result.err) == (not classes), result
-    assert result.err.count(UNKNOWN) == (not classes), result
+    with Registry().serving() as one, Registry().serving() as other:
+        begun = []
+        for registry, classes in ((one, [GPU, "dranet"]), (other, [])):
+            registry.admit = admit
+            serve_devices(registry, *classes)
+            folder = tmp_path / f"{len(classes)} classes"
+            folder.mkdir()
+            begun.append((classes, drarun.start("run", "--here", file, env=Jobs(drarun, registry, folder).env)))
+        for classes, job in begun:
+            result = job.finish()
+            assert "waiting for worker 0: no device of class dranet: no node publishes one" in result.err, result
+            assert ("the next try follows at once with each GPU and a NIC of its NUMA node" in result.err) == (not classes), result
+            assert result.err.count(UNKNOWN) == (not classes), result
 
 
 def test_status_until_the_end(jobs):
