@@ -838,7 +838,8 @@ def test_large_objects_of_strangers(applied):
             "name": f"large-{i}", "namespace": namespace, "labels": {"drarun.dev/job": f"large-{i}"}, "annotations": {"it": "x" * 100_000}}} for i in numbers))
     add(range(40))
     for i in range(40):
-        assert applied.apply(f"ended-{i}", command=["true"], args=["x" * 200_000]) == ""
+        api.make({"apiVersion": API, "kind": KIND, "metadata": {"name": f"ended-{i}", "namespace": namespace},
+                  "spec": {"image": "localhost/busybox:1", "command": ["true"], "args": ["x" * 200_000]}})
         api.patch_status(API, KIND, f"ended-{i}", {"state": "Succeeded", "completionTime": "2026-11-27T00:00:00Z"}, namespace)
     with controller(applied) as running:
         applied.cluster.wait("it does not begin", lambda: "manages the DraJobs" in said(running), 30)

@@ -260,13 +260,13 @@ FARM = ["sh", "-c", 'trap "echo rank $RANK saved; exit 0" USR1; echo up; [ $RANK
 
 
 def test_rank_fails_alone_and_the_others_are_warned(jobs):
-    """45 s after the job began, which is long after its ranks did."""
+    """25 s after the job began, which is long after its ranks did."""
     job = Running(jobs, workers=2, ranksPerWorker=2, command=FARM, failurePolicy={"onRankFailure": "continue"},
-                  timeouts={"total": "10m", "signal": "SIGUSR1", "signalBefore": "9m15s", "agent": "30s"})
+                  timeouts={"total": "10m", "signal": "SIGUSR1", "signalBefore": "9m35s", "agent": "30s"})
     result = job.ended(120)
     assert result.rc == 3, result
     assert sorted(result.out.split("\n")) == ["", "rank 0 saved", "rank 2 saved", "rank 3 saved", *4 * ["up"]], result
-    assert "SIGUSR1 sent to the ranks: the job's timeout ends them in 555 s" in result.err, result
+    assert "SIGUSR1 sent to the ranks: the job's timeout ends them in 575 s" in result.err, result
     report = jobs.status()["report"]
     assert report["failed"] == 1 and [each["rank"] for each in report["failures"]] == [1] and report["cause"]["exit"] == 3, report
 
@@ -388,11 +388,14 @@ def test_name_of_an_expired_job_is_free(jobs):
     jobs.cluster.wait("it stays", lambda: "no jobs" in jobs.verb("list").ok().err, GONE_S, 0.5)
 
 
-@HERE_OR_POD
-def test_ended_job_is_shown_for_its_time_to_live(jobs, mode):
-    assert jobs.run(*mode, workers=1, command=["sh", "-c", "exit 3"], ttlSecondsAfterFinished=20).rc == 3
-    assert "failed" in jobs.verb("status", "job").ok().out and jobs.verb("wait", "job").rc == 3
-    assert "job" in jobs.verb("list").ok().out
+def test_ended_job_is_shown_for_its_time_to_live(jobs):
+    both = [Running(jobs, *mode, name=name, workers=1, command=["sh", "-c", "exit 3"], ttlSecondsAfterFinished=20)
+            for name, mode in (("here", ["--here"]), ("pod", []))]
+    for each in both:
+        assert each.ended().rc == 3
+    for name in ("here", "pod"):
+        assert "failed" in jobs.verb("status", name).ok().out and jobs.verb("wait", name).rc == 3
+        assert f"{name} " in jobs.verb("list").ok().out
 
     def gone():
         return "no jobs" in jobs.verb("list").ok().err and not what_is_left(jobs)
