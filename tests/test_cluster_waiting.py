@@ -202,7 +202,7 @@ def test_what_the_kubelet_cannot_do_for_a_pod(jobs, timed):
             if all(word in text for word in words):
                 told.setdefault(name, time.monotonic())
         return len(told) == len(CANNOT)
-    jobs.cluster.wait(lambda: f"only {told} are told of {came}", all_told, SAID_S)
+    jobs.cluster.wait(lambda: f"only {told} are told of {came}", all_told, SAID_S, 0.05)
     late = {name: told[name] - came[name] for name in CANNOT}
     assert not timed or all(each < 2 + SLACK_S for each in late.values()), late
     for name, (_, _, words) in CANNOT.items():

@@ -175,17 +175,22 @@ def _message(answer):
     return answer.get("message", answer) if isinstance(answer, dict) else answer
 
 
-def wait(what, condition, seconds, pause=0.05):
-    """condition()'s first true answer. what: a text, or what gives one when time is over: after patience(seconds)."""
+LOOK_S, LATER_S = 0.05, 0.25
+
+
+def wait(what, condition, seconds, pause=None):
+    """condition()'s first true answer. what: a text, or what gives one when time is over: after patience(seconds). pause: between two
+    looks; None: short at first, and longer later, since each look costs a request or more."""
     seconds = patience(seconds)
-    end = time.monotonic() + seconds
+    begin = time.monotonic()
     while True:
         answer = condition()
         if answer:
             return answer
-        if time.monotonic() > end:
+        waited = time.monotonic() - begin
+        if waited > seconds:
             raise AssertionError(f"after {seconds} s: {what() if callable(what) else what}")
-        time.sleep(pause)
+        time.sleep(pause or min(max(LOOK_S, waited / 20), LATER_S))
 
 
 def never(what, condition, seconds):
