@@ -33,6 +33,7 @@ def selection():
 @pytest.mark.parametrize("path,has,lacks", [
     ("jobs/gang/gang.c", "unit.gang_test unit.gang_play_test node.test_cluster_gang", "unit.spec_test unit.cel_test mpi.test_mpi worker.test_pmix"),
     ("jobs/gang/gang_private.h", "unit.gang_test", "unit.spec_test"),
+    ("launcher/cluster/follow/log.c", "cli.test_follow cli.test_follow_reader cli.test_lead node.test_cluster_faults", "unit.spec_test cli.test_output"),
     ("jobs/gang/test/gang_test.c", "unit.gang_test", "unit.gang_play_test cli.test_render"),
     ("lib/cel/fuzz/cel_fuzz.c", "fuzz.cel", "unit.cel_test"),
     ("worker/pmi1/kvs.c", "unit.pmi1_test fuzz.pmi1 worker.test_pmix mpi.test_mpi", "unit.gang_test plugin.test_attach"),

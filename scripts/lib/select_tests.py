@@ -29,7 +29,7 @@ PROGRAMS = {
     "lib/drarun/bench-mpi.so": r"mpi\.test_bench|node\.test_cluster_bench",
     "lib/drarun/bench-nccl.so": r"mpi\.test_bench_nccl|node\.test_cluster_bench",
     "lib/libdrarun.so": r"cli\.test_(libdrarun|library_local|python|install|ray|notebook|skew)|unit\.test_status_document|node\.test_cluster_(jobs|kfp)",
-    "libexec/drarun/drarun-cluster": r"(cluster|node)\.|cli\.test_(alloc|kfp|render)",
+    "libexec/drarun/drarun-cluster": r"(cluster|node)\.|cli\.test_(alloc|follow|kfp|large_job|lead|render)",
     "libexec/drarun/drarun-nvml": r"plugin\.|unit\.plugin_(nvml|xids)_test$|cluster\.test_plugin_slices|cli\.test_(install|plugin)",
     "libexec/drarun/drarun-remote": r"(worker|mpi|node)\.|cli\.test_(alloc|launcher_faults|signals)",
     "tests/failing/bin/drarun": r"worker\.test_memory_faults$",
