@@ -545,7 +545,6 @@ def test_sandbox_killed(cluster, claimed, plugins):
     assert (first.folder / f"{uid}.json").stat().st_mtime_ns == written
 
 
-@pytest.mark.skipif("DRARUN_STORM" not in os.environ, reason="half a minute of the kubelet's pauses: scripts/soak runs it")
 def test_node_rebooted(cluster, claimed, plugins):
     """/run is empty then and the checkpoint is there: the kubelet asks again, and the pod's container has its NIC again."""
     def make(*words):
