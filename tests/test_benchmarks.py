@@ -15,6 +15,7 @@ sys.path.insert(0, str(SOURCE))
 from benchmarks.harness.report import Report  # noqa: E402
 from benchmarks.harness.spread import Spread, midmean, ratio  # noqa: E402
 from benchmarks.harness.turns import in_turns, sampled  # noqa: E402
+from benchmarks.plugin import idle  # noqa: E402
 
 
 def run(*words, before=None):
@@ -49,6 +50,23 @@ def test_ratio_of_medians():
 
 def test_midmean_leaves_the_outer_quarters_out():
     assert midmean([0.2, 0.21, 0.21, 0.2, 0.21, 90, 0.21, 0.1]) == pytest.approx(0.2075) and midmean([3]) == 3
+
+
+def test_memory_is_told_by_what_lies_there():
+    lines = [("00401000-00890000 r-xp 00001000 fe:00 935181                             /usr/sbin/drarun-plugin", 4668, 2900, 0),
+             ("00890000-009ed000 r--p 00490000 fe:00 935181                             /usr/sbin/drarun-plugin", 1396, 704, 0),
+             ("009ed000-00a57000 r--p 005ed000 fe:00 935181                             /usr/sbin/drarun-plugin", 424, 424, 8),
+             ("00a57000-00a60000 rw-p 00657000 fe:00 935181                             /usr/sbin/drarun-plugin", 36, 36, 32),
+             ("00a60000-00a6a000 rw-p 00000000 00:00 0 ", 40, 24, 24),
+             ("0bd61000-0bee8000 rw-p 00000000 00:00 0                                  [heap]", 1564, 1072, 1072),
+             ("7fa0cfe00000-7fa0cfe28000 r-xp 00026000 fe:00 9123                       /usr/lib/x86_64-linux-gnu/libc.so.6", 160, 80, 0),
+             ("7fffa59db000-7fffa59fc000 rw-p 00000000 00:00 0                          [stack]", 132, 32, 32),
+             ("7f401ed03000-7f401ed05000 r-xp 00000000 00:00 0                          [vdso]", 8, 4, 0)]
+    told = "".join(f"{line}\nSize: {size:17} kB\nRss: {rss:17} kB\nPrivate_Clean: 0 kB\nPrivate_Dirty: {dirty:9} kB\nVmFlags: rd ex\n"
+                   for line, size, rss, dirty in lines)
+    found = {name: (each["Size"], each["Rss"], each["Private_Dirty"]) for name, each in idle.memory(told).items()}
+    assert found == {"code": (4668, 2900, 0), "constants": (1820, 1128, 8), "data": (76, 60, 56), "heap": (1564, 1072, 1072),
+                     "code of libraries": (160, 80, 0), "stack": (132, 32, 32), "the kernel's": (8, 4, 0)}
 
 
 def test_missed_goal_is_told(tmp_path, capsys):
