@@ -57,6 +57,19 @@ def test_no_loader_and_no_library(build, program):
     assert "INTERP" not in out and "NEEDED" not in out
 
 
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="cmake/code-order.ld is that of x86-64")
+@pytest.mark.parametrize("program", ["bin/drarun-plugin", "libexec/drarun/drarun-cluster"])
+def test_code_that_runs_lies_together(build, program):
+    """The kernel maps 64 KiB around what runs: strewn about, it makes all code of libraries resident."""
+    def read(*words):
+        return subprocess.run(["readelf", "-W", *words, build / program], capture_output=True, text=True, check=True).stdout
+    at, size = (int(word, 16) for word in re.search(r" \.text\.ran +PROGBITS +(\w+) \w+ (\w+)", read("-S")).groups())
+    where = {name: int(value, 16) for value, name in re.findall(r"^ +\d+: (\w+) +\w+ FUNC +\w+ +\w+ +\d+ (\S+)$", read("-s"), re.M)}
+    runs = {name for name, value in where.items() if at <= value < at + size}
+    assert {"SSL_connect", "EVP_DigestVerify", "RSA_verify", "curl_multi_socket_action", "nghttp2_session_mem_recv", "json_loadb", "malloc"} <= runs
+    assert {"Camellia_EncryptBlock", "SSL_accept", "yaml_emitter_emit", "d2i_PKCS7"} & set(where) - runs and size < 3 << 20
+
+
 def test_the_agent_is_small(build, tmp_path):
     subprocess.run(["strip", "-o", tmp_path / "worker", build / "bin" / "drarun-worker"], check=True)
     assert (tmp_path / "worker").stat().st_size < 9 << 20

@@ -12,10 +12,10 @@ NICS = 8
 
 
 class NodeBed:
-    """A context manager. cluster: one to use, its first node; without it one of one node is started."""
+    """A context manager. cluster: one to use, its first node; without it one of one node is started. under: words before the plugin."""
 
-    def __init__(self, cluster=None):
-        self.stack, self.cluster = contextlib.ExitStack(), cluster
+    def __init__(self, cluster=None, under=()):
+        self.stack, self.cluster, self.under = contextlib.ExitStack(), cluster, under
 
     def __enter__(self):
         with self.stack:
@@ -25,7 +25,7 @@ class NodeBed:
                 self.api.make(device_class())
             self.nics = Nics(self.node, NICS)
             self.nics.plug()
-            self.plugin = Plugin(self.node).start().wait(NICS)
+            self.plugin = Plugin(self.node, under=self.under).start().wait(NICS)
             self.stack.callback(self.plugin.stop)
             self.stack = self.stack.pop_all()
         return self
