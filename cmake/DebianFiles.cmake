@@ -32,7 +32,7 @@ endfunction()
 # The packages that the programs of a cross compiler need, for the variable of that name. dpkg-shlibdeps finds libraries
 # where the machine has its own; of the compiler's it names the architecture as well, which the package has anyway.
 function(foreign_depends folder variable)
-  file(GLOB_RECURSE files ${folder}/bin/* ${folder}/sbin/* ${folder}/libexec/*)
+  file(GLOB_RECURSE files ${folder}/bin/* ${folder}/lib/* ${folder}/sbin/* ${folder}/libexec/*)
   set(dynamic "")
   foreach(file IN LISTS files)
     execute_process(COMMAND ${CPACK_READELF_EXECUTABLE} -d ${file} OUTPUT_VARIABLE said COMMAND_ERROR_IS_FATAL ANY)
@@ -59,6 +59,7 @@ endfunction()
 
 set(package_Unspecified ${CPACK_PACKAGE_NAME})
 set(package_bench ${CPACK_PACKAGE_NAME}-bench)
+set(package_anywhere ${CPACK_PACKAGE_NAME}-bench)
 set(package_lib libdrarun0)
 set(package_dev libdrarun-dev)
 foreach(component IN LISTS CPACK_COMPONENTS_ALL)
@@ -79,6 +80,10 @@ endif()
 
 if(CPACK_DRARUN_SHLIBDEPS)
   foreign_depends(${staged}/Unspecified/usr CPACK_DEBIAN_UNSPECIFIED_PACKAGE_DEPENDS)
+  if(DEFINED overrides_anywhere)
+    foreign_depends(${staged}/anywhere/usr found)
+    string(APPEND CPACK_DEBIAN_ANYWHERE_PACKAGE_DEPENDS ", ${found}")
+  endif()
 endif()
 
 # Static, so that they run in any image and start without loading a library; libcurl is one with HTTP alone (scripts/fetch-curl)
@@ -102,6 +107,14 @@ ${CPACK_PACKAGE_NAME}: embedded-library zlib [usr/sbin/drarun-plugin]
 ${CPACK_PACKAGE_NAME}: initial-upload-closes-no-bugs *
 ")
 
+foreach(component IN ITEMS anywhere bench)
+  if(DEFINED overrides_${component})
+    file(WRITE ${overrides_${component}}
+"${CPACK_PACKAGE_NAME}-bench: initial-upload-closes-no-bugs *
+")
+  endif()
+endforeach()
+
 if(CPACK_DRARUN_LIBRARIES) # the others are not made
   return()
 endif()
@@ -111,8 +124,4 @@ libdrarun0: initial-upload-closes-no-bugs *
 ")
 file(WRITE ${overrides_dev}
 "libdrarun-dev: initial-upload-closes-no-bugs *
-")
-
-file(WRITE ${overrides_bench}
-"${CPACK_PACKAGE_NAME}-bench: initial-upload-closes-no-bugs *
 ")

@@ -25,13 +25,20 @@ if(DRARUN_SHLIBDEPS AND NOT CMAKE_CROSSCOMPILING)
   set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 endif()
 
-# drarun-bench is linked with an MPI, which whoever only launches jobs does not want
+# The drarun-bench that needs glibc 2.28 alone, and finds an MPI when it starts; where it is not built, the one that is linked with an MPI
 set(CPACK_DEB_COMPONENT_INSTALL ON)
-set(CPACK_COMPONENTS_ALL Unspecified bench lib dev)
+set(bench bench)
+if(TARGET bench_anywhere)
+  set(bench anywhere)
+endif()
+set(CPACK_COMPONENTS_ALL Unspecified ${bench} lib dev)
 if(CMAKE_CROSSCOMPILING)
-  # What the others are linked with, an MPI and shared libraries, is the machine's own. cpack takes the architecture
+  # What the others are linked with, shared libraries and maybe an MPI, is the machine's own. cpack takes the architecture
   # from the machine, and looks for libraries there: DebianFiles.cmake asks dpkg-shlibdeps about the compiler's.
   set(CPACK_COMPONENTS_ALL Unspecified)
+  if(TARGET bench_anywhere)
+    list(APPEND CPACK_COMPONENTS_ALL anywhere)
+  endif()
   set(debian_aarch64 arm64)
   set(debian_x86_64 amd64)
   set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE ${debian_${CMAKE_SYSTEM_PROCESSOR}})
@@ -46,8 +53,14 @@ set(CPACK_DEBIAN_UNSPECIFIED_DESCRIPTION
 "drarun starts the ranks of MPI and NCCL programs and gives them what their
 libraries ask of a launcher: PMIx, and PMI-1 for MPICH and Intel MPI. The
 agent drarun-worker is one static file that runs in any Linux image.")
-set(CPACK_DEBIAN_BENCH_PACKAGE_NAME drarun-bench)
-set(CPACK_DEBIAN_BENCH_PACKAGE_DEPENDS "drarun (= ${PROJECT_VERSION}-1)")
+foreach(component IN ITEMS ANYWHERE BENCH)
+  set(CPACK_DEBIAN_${component}_PACKAGE_NAME drarun-bench)
+  set(CPACK_DEBIAN_${component}_PACKAGE_DEPENDS "drarun (= ${PROJECT_VERSION}-1)")
+  set(CPACK_DEBIAN_${component}_PACKAGE_SUGGESTS "openmpi-bin | mpich")
+endforeach()
+set(CPACK_DEBIAN_ANYWHERE_DESCRIPTION
+"drarun-bench measures collectives of MPI and NCCL as nccl-tests does; it is
+what 'drarun bench' starts. It loads the MPI or the NCCL that it finds.")
 set(CPACK_DEBIAN_BENCH_DESCRIPTION
 "drarun-bench measures collectives of MPI and NCCL as nccl-tests does; it is
 what 'drarun bench' starts. Its module for MPI is of the MPI in its

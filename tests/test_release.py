@@ -371,7 +371,7 @@ RANKS_SAY = [f"rank {rank} of 4" for rank in range(4)]
 
 @in_roots("busybox", "bullseye", "bookworm", "trixie", "sid")
 def test_tarball_in_another_root(files, root):
-    """Unpacked, run and removed: nothing is left. Only what loads NVIDIA's library needs a C library."""
+    """Unpacked, run and removed: nothing is left. Only drarun-bench, and what loads NVIDIA's library, need a C library."""
     before = root.names()
     ok("tar", "-C", root.path / "opt", "-xf", files / TARBALL)
     top = f"/opt/drarun-{VERSION}"
@@ -379,6 +379,11 @@ def test_tarball_in_another_root(files, root):
     assert sorted(root(f"{top}/bin/drarun --workers 2 {RANKS}").splitlines()) == RANKS_SAY
     assert root(f"{top}/bin/drarun validate {top}/share/doc/drarun/examples/jobs/hello.yaml").endswith("hello.yaml: ok (job hello, 2 workers)\n")
     assert VERSION in root(f"{top}/sbin/drarun-plugin --version")
+    said = root(f"{top}/bin/drarun bench all_reduce -n 2 -b 8 -e 8 --iters 1 2>&1 || true")
+    if (root.path / "usr/bin/mpirun").is_symlink():  # in bullseye, with glibc 2.31
+        assert "# Out of bounds values : 0 OK" in said and "Open MPI v4.1.0" in said, said
+    elif root.path.joinpath("etc/packages").exists():
+        assert "backend mpi: no MPI library" in said, said
     if root.path.joinpath("etc/packages").exists() and libc_of(root) >= (2, 34):
         assert "cannot open shared object file" in root(f"! {top}/libexec/drarun/drarun-nvml")
     shutil.rmtree(root.path / f"opt/drarun-{VERSION}")
@@ -404,8 +409,13 @@ def tell_dpkg(root):
     (root.path / "var/log").mkdir(exist_ok=True)
     (root.path / "var/lib/dpkg/available").touch()
     (root.path / "var/lib/dpkg/status").write_text("\n".join(
-        f"Package: {name}\nStatus: install ok installed\nArchitecture: {arch}\nVersion: {version}\nMaintainer: nobody\nDescription: unpacked\n"
-        for name, version, arch in packages_of(root)))
+        f"Package: {name}\nStatus: install ok installed\nArchitecture: {arch}\nVersion: {version}\n{also_called(name, version)}Maintainer: nobody\n"
+        "Description: unpacked\n" for name, version, arch in packages_of(root)))
+
+
+def also_called(name, version):
+    """Since Debian 13 libraries whose ABI has times of 64 bits have another name; where nothing changed, they provide the former one."""
+    return f"Provides: {name.removesuffix('t64')} (= {version})\n" if name.endswith("t64") else ""
 
 
 @in_roots("bookworm", "trixie", "sid")
@@ -419,6 +429,42 @@ def test_package_in_another_root(files, root):
         assert VERSION in root(f"{program} --version"), program
     assert sorted(root(f"drarun {RANKS}").splitlines()) == RANKS_SAY
     ok("dpkg", f"--root={root.path}", "--purge", "drarun")
+    assert root.names() == before
+
+
+PACKAGES = "drarun", "drarun-bench", "libdrarun0", "libdrarun-dev"
+
+
+def of_an_older_version(files, folder):
+    """The packages again, as of version 0.0.9."""
+    found = []
+    for name in PACKAGES:
+        ok("dpkg-deb", "-R", files / deb(name), folder / name)
+        control = folder / name / "DEBIAN/control"
+        control.write_text(control.read_text().replace(f"{VERSION}-1", "0.0.9-1"))
+        ok("dpkg-deb", "--root-owner-group", "-b", folder / name, folder / f"{name}.deb")
+        found.append(folder / f"{name}.deb")
+    return found
+
+
+@in_roots("library", "library-trixie")
+def test_packages_in_another_root(files, root, tmp_path):
+    """All four: installed, also over an older version; drarun-bench and the library find what they load; purged, nothing is left."""
+    tell_dpkg(root)
+    (root.path / "usr/include").mkdir(exist_ok=True)
+    (root.path / "usr/include/others.h").touch()
+    root("ldconfig")  # as a package with a library makes dpkg do
+    before = root.names()
+
+    def versions():
+        return ok("dpkg-query", f"--admindir={root.path}/var/lib/dpkg", "-W", "-f", "${Package} ${Version} ${db:Status-Abbrev}\n", *PACKAGES).splitlines()
+
+    for packages, version in ((of_an_older_version(files, tmp_path), "0.0.9"), ([files / deb(name) for name in PACKAGES], VERSION)):
+        ok("dpkg", f"--root={root.path}", "-i", *packages)
+        assert sorted(versions()) == sorted(f"{name} {version}-1 ii " for name in PACKAGES)
+    assert "not found" not in root("ldd /usr/lib/libdrarun.so.0") and (root.path / "usr/include/drarun/drarun.h").exists()
+    assert "backend mpi: no MPI library" in root("drarun bench all_reduce -n 2 2>&1 || true")
+    ok("dpkg", f"--root={root.path}", "--purge", *PACKAGES)
     assert root.names() == before
 
 

@@ -124,7 +124,8 @@ def built_arm64(source):
         if missing.returncode != 0:
             pytest.skip(missing.stderr.strip())
     for command in (["cmake", "--preset", "arm64"],
-                    ["cmake", "--build", folder, "--target", "drarun", "drarun-worker", "drarun-attach", "drarun-nvml", "drarun-plugin"]):
+                    ["cmake", "--build", folder, "--target", "drarun", "drarun-worker", "drarun-attach", "drarun-nvml", "drarun-plugin",
+                     *(() if ANYWHERE_MISSING else ("bench_anywhere",))]):
         run = subprocess.run(command, cwd=source, capture_output=True, text=True, timeout=patience(400))
         assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-2000:]
     return folder
@@ -284,16 +285,23 @@ def field(package, name):
 
 
 def test_packages_for_both_architectures(packages):
-    """All four of this machine's, drarun of the other's; the same bytes twice; each is in the bill with the programs of its own build."""
+    """All four of this machine's; of the other's drarun and, where it is built, drarun-bench; the same bytes twice; each is in the bill with the
+    programs of its own build."""
     (release, files), (_, again) = packages
     version = f"{cached('CMAKE_PROJECT_VERSION')}-1"
-    assert {*files} == {*again} == {*(f"{name}_{version}_amd64.deb" for name in ("drarun", "drarun-bench", "libdrarun0", "libdrarun-dev")), f"drarun_{version}_arm64.deb"}
+    foreign = ("drarun",) if ANYWHERE_MISSING else ("drarun", "drarun-bench")
+    assert {*files} == {*again} == {*(f"{name}_{version}_amd64.deb" for name in ("drarun", "drarun-bench", "libdrarun0", "libdrarun-dev")),
+                                    *(f"{name}_{version}_arm64.deb" for name in foreign)}
     assert [name for name in files if files[name].read_bytes() != again[name].read_bytes()] == []
     held = {each.file.name: each for each in release.artefacts}
     for machine in ("amd64", "arm64"):
         name = f"drarun_{version}_{machine}.deb"
         assert field(files[name], "Architecture") == machine
         assert {each.machine for each in held[name].programs} == {machine} and "bin/drarun-plugin" in {each.path for each in held[name].programs}
+    if not ANYWHERE_MISSING:
+        held, package = held[f"drarun-bench_{version}_arm64.deb"], files[f"drarun-bench_{version}_arm64.deb"]
+        assert {(each.machine, each.path) for each in held.programs} >= {("arm64", "anywhere/bin/drarun-bench"), ("arm64", "anywhere/lib/drarun/bench-nccl.so")}
+        assert re.fullmatch(rf"drarun \(= {re.escape(version)}\), libc6 \(>= 2\.\d+\)", field(package, "Depends"))
 
 
 def test_package_for_arm64(packages, tmp_path):

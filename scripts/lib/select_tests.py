@@ -17,7 +17,7 @@ SOURCE = Path(__file__).resolve().parents[2]
 
 # Programs of the build, and the whole-program tests that run them, as patterns of ctest names.
 PROGRAMS = {
-    "anywhere/bin/drarun-bench": r"mpi\.test_bench(_nccl)?$|node\.test_cluster_mpi",
+    "anywhere/bin/drarun-bench": r"mpi\.test_bench(_nccl)?$|cli\.test_install|harness\.test_release|node\.test_cluster_mpi",
     "anywhere/lib/drarun/bench-mpi-mpich.so": r"mpi\.test_bench$",
     "anywhere/lib/drarun/bench-mpi-ompi.so": r"mpi\.test_bench$|node\.test_cluster_mpi",
     "anywhere/lib/drarun/bench-nccl.so": r"mpi\.test_bench_nccl",
