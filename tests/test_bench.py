@@ -8,6 +8,7 @@ import contextlib
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -376,6 +377,15 @@ def test_silent_agent_is_named(running):
             os.kill(agent, signal.SIGCONT)
     assert result.rc == 70
     assert re.search(r"worker 1 \(\S+\) was lost: no message from it for (?![0-3]\.)\d+\.\d s$", result.err, re.MULTILINE), result
+
+
+def test_without_the_program(drarun, tmp_path):
+    """As a wheel brings drarun: what to install is said."""
+    shutil.copy(BUILD / "bin/drarun", tmp_path)
+    result = drarun("bench", "all_reduce", "-n", "2", program=tmp_path / "drarun")
+    assert result.rc == 70 and result.err == (
+        f"drarun: bench: drarun-bench is neither in {tmp_path} nor in libexec/drarun beside it: install it, or set DRARUN_BENCH "
+        "(the Debian package drarun-bench and a release's tarball have it)\n"), result
 
 
 def test_rank_that_never_comes_is_named(drarun, tmp_path):

@@ -81,6 +81,17 @@ static int run_ranks(char *const all[], const struct bench_choice *choice,
     return status;
 }
 
+/* Neither a wheel nor the Debian package drarun has it: the message says what does. */
+static int find_program(char path[PATH_MAX], struct drarun_error *err)
+{
+    struct drarun_error own = {0};
+    int rc = program_find("drarun-bench", "DRARUN_BENCH", path, &own);
+    const char *where = " (the Debian package drarun-bench and a release's tarball have it)";
+    if (rc == 0)
+        return 0;
+    return error_kind(err, own.kind, -rc, "%s%s", own.text, rc == -ENOENT ? where : "");
+}
+
 int bench_local(char *const all[], const struct bench_choice *choice)
 {
     char program[PATH_MAX], results[64] = "";
@@ -88,7 +99,7 @@ int bench_local(char *const all[], const struct bench_choice *choice)
     struct drarun_error err = {0};
     CLEANUP(runs_done) struct runs runs = {0};
     CLEANUP(strlist_done) struct strlist words = STRLIST_INIT;
-    int rc = program_find("drarun-bench", "DRARUN_BENCH", program, &err);
+    int rc = find_program(program, &err);
     if (rc == 0 && !choice->no_verdict && !choice->files.lines && !choice->agents)
         rc = memory_file(&fd, results, sizeof results, &err);
     if (rc == 0)
