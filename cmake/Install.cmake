@@ -2,7 +2,9 @@
 # What the programs' own folders do not install, and the target "uninstall".
 include_guard(GLOBAL)
 
-install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md
+# The repository's own README is for a copy of the repository
+configure_file(cmake/README.in README.md @ONLY)
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_BINARY_DIR}/README.md
         DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 if(DRARUN_LAUNCHER)

@@ -76,6 +76,15 @@ def test_files(staged):
     assert [f for f in files if f.endswith(NOT)] == []
 
 
+def test_installed_readme(staged, source):
+    """For somebody who has the programs and not the repository: its links are to files of this version."""
+    text = (staged / "share/doc/drarun/README.md").read_text()
+    links = re.findall(r"\]\(([^)]+)\)", text)
+    start = f"https://github.com/drarun/drarun/blob/v{cached('CMAKE_PROJECT_VERSION')}/"
+    assert links and all(each.startswith(start) and (source / each.removeprefix(start)).exists() for each in links)
+    assert "scripts/" not in text and "build/" not in text and "@" not in text
+
+
 def test_installed_programs_run(staged, examples, tmp_path):
     """From another place: nothing points back into the source or build tree."""
     moved = tmp_path / "moved"

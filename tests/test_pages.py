@@ -10,6 +10,7 @@ import pytest
 import test_chart
 import test_cluster_tutorial
 import test_examples
+import test_release
 from support import pages
 from support.build import BUILD, SOURCE
 
@@ -41,7 +42,7 @@ def test_commands_print_what_is_shown(drarun, command):
 def test_every_command_is_run_or_left_out():
     """By one of the tests that read pages, or with its reason in the list of support/pages.py, which names nothing else."""
     found = {(each.page, each.text) for each in pages.all_commands()}
-    run = {(each.page, each.text) for each in (*COMMANDS, *test_chart.typed_of_pages(), *test_cluster_tutorial.typed())} | {*test_examples.typed()}
+    run = {(each.page, each.text) for each in (*COMMANDS, *test_chart.typed_of_pages(), *test_cluster_tutorial.typed(), *test_release.typed_of_page())} | {*test_examples.typed()}
     left = {(page, text) for page, texts in pages.LEFT_OUT.items() for text in texts}
     missing, stale, twice = found - run - left, (run | left) - found, run & left
     assert not missing, "run them in a test, or say in LEFT_OUT of support/pages.py why not"

@@ -15,11 +15,13 @@ from pathlib import Path
 
 import pytest
 
+from support import pages
 from support.build import BUILD, SOURCE, cached, patience
 from support.helm import Helm
 from support.run import Runner
 
-sys.path.insert(0, str(SOURCE / "scripts/lib"))
+sys.path[:0] = [str(SOURCE / "scripts/lib"), str(SOURCE / "python")]
+import absolute_links  # noqa: E402
 import sbom  # noqa: E402
 
 pytestmark = pytest.mark.plain("a release is of plain builds")
@@ -31,6 +33,14 @@ IMAGE = f"drarun-{VERSION}-image.tar"
 CHART = f"drarun-{VERSION}.tgz"
 BILL = f"drarun-{VERSION}.spdx.json"
 NOTES = f"drarun-{VERSION}-notes.md"
+PAGE = "docs/install.md"
+CHECKS = "gpg --verify SHA256SUMS.asc SHA256SUMS", "sha256sum --check --ignore-missing SHA256SUMS"
+
+
+def typed_of_page():
+    """The commands of PAGE that are run here as they stand there: of a folder with the files of a release."""
+    first = [each for each in pages.commands(PAGE) if each.text in CHECKS or each.text == f"export VERSION={VERSION}"]
+    return first + pages.commands(PAGE, "Tarball")
 
 
 def ok(*command, **more):
@@ -294,7 +304,9 @@ def test_chart(files, tmp_path):
     ok("tar", "-C", tmp_path, "-xf", files / CHART)
     inside, ours = ({str(path.relative_to(top)): path.read_bytes() for path in top.rglob("*") if path.is_file()}
                     for top in (tmp_path / "drarun", SOURCE / "deploy/chart"))
-    assert inside == ours and "Chart.yaml" in ours
+    page = absolute_links.absolute(ours["README.md"].decode(), "deploy/chart/README.md", VERSION)
+    assert f"(https://github.com/drarun/drarun/blob/v{VERSION}/docs/node-plugin.md)" in page and not absolute_links.RELATIVE.search(page)
+    assert inside == {**ours, "README.md": page.encode()} and "Chart.yaml" in ours
     assert Helm(tmp_path).rendered(chart=files / CHART) == Helm(tmp_path).rendered()
 
 
@@ -367,6 +379,16 @@ def in_roots(*names):
 
 RANKS = "-n 4 sh -c 'echo rank $RANK of $WORLD_SIZE'"
 RANKS_SAY = [f"rank {rank} of 4" for rank in range(4)]
+
+
+@in_roots("busybox")
+def test_tarball_by_the_page(files, root):
+    """Its commands, in a root that has nothing but busybox."""
+    shutil.copy(files / TARBALL, root.path / "opt")
+    commands = [each.text for each in typed_of_page() if each.text not in CHECKS]
+    assert len(commands) == 4
+    said = root("\n".join(["cd /opt", *commands]).replace("amd64", MACHINE))
+    assert sorted(said.splitlines()) == RANKS_SAY
 
 
 @in_roots("busybox", "bullseye", "bookworm", "trixie", "sid")
@@ -526,9 +548,11 @@ def key():
 
 
 def dated(copy):
-    """Gives the section of the version a date."""
+    """Gives the section of the version a date, and pages what they say when there is a release."""
     changelog = copy / "CHANGELOG.md"
     changelog.write_text(re.sub(rf"^## \[{re.escape(VERSION)}\].*$", f"## [{VERSION}] - 2026-01-31", changelog.read_text(), flags=re.M))
+    for page, says, instead in (("README.md", "first release | none yet", "first release | 2026"), ("MAINTAINERS.md", "Fingerprint: none yet.", "Fingerprint: 0000.")):
+        (copy / page).write_text((copy / page).read_text().replace(says, instead))
 
 
 def test_signature(copy, key, tmp_path):
@@ -537,10 +561,18 @@ def test_signature(copy, key, tmp_path):
     out = tmp_path / "out"
     run = release(copy, VERSION, "--build", BUILD, "--sign", "test@example.org", "--out", out, env=key)
     assert run.returncode == 0, run.stdout + run.stderr
-    ok("gpg", "--batch", "--verify", out / "SHA256SUMS.asc", out / "SHA256SUMS", env=key)
+    for command in CHECKS:
+        ok("sh", "-ec", command, cwd=out, env=key)
     with open(out / "SHA256SUMS", "a") as sums:
         sums.write("0" * 64 + "  more\n")
     assert subprocess.run(["gpg", "--batch", "--verify", out / "SHA256SUMS.asc", out / "SHA256SUMS"], env=key, capture_output=True).returncode != 0
+
+
+def before_the_first(copy):
+    """Dated, with a page that says that there is no release."""
+    dated(copy)
+    page = copy / "README.md"
+    page.write_text(page.read_text().replace("first release | 2026", "first release | none yet"))
 
 
 def without_section(copy):
@@ -571,6 +603,7 @@ def with_another_version(copy):
     (without_section, (), rf"CHANGELOG\.md has no section for {re.escape(VERSION)}, but Unreleased: expected a line '## \["),
     (with_an_empty_section, (), r"CHANGELOG\.md:3: the section for .* is empty"),
     (without_a_date, ("--sign", "test@example.org"), r"CHANGELOG\.md:3: a release that is signed has a date"),
+    (before_the_first, ("--sign", "test@example.org"), r"README\.md:\d+: says '\| first release \| none yet', which a release that is signed makes wrong"),
     (dated, ("--sign", "nobody@example.org"), r"gpg has no secret key nobody@example\.org"),
     (dated, ("--build", BUILD), rf"is for {MACHINE}, as is "),
     (dated, ("--build", "scripts"), r"scripts is no finished build with Ninja: it has no build\.ninja"),

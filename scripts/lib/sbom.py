@@ -292,7 +292,7 @@ def openpmix(archive):
 
 NOTICES = """drarun is under the Apache License 2.0. Its programs have the libraries below in them. Each is followed by the notice of its authors.
 
-Who wants a program with other versions of these libraries builds it from drarun's source, as README.md says: it takes what is installed, and
+Who wants a program with other versions of these libraries builds it from drarun's source, as docs/install.md says: it takes what is installed, and
 DRARUN_PMIX_DIR and DRARUN_CURL_DIR name a libpmix and a libcurl.
 """
 

@@ -17,6 +17,7 @@ PLACES = (
     ("deploy/chart/Chart.yaml", r"^appVersion: (\S+)"),
     ("deploy/controller.yaml", IMAGE),
     ("deploy/plugin.yaml", IMAGE),
+    ("docs/install.md", r"export VERSION=(\S+)"),
     ("docs/one-machine.md", r"drarun-bench version (\S+)"),
 )
 # Everything that users read or copy: where the image has a version, it must be this one.

@@ -12,8 +12,8 @@ WITHOUT_COMMANDS = ("docs/design/", "docs/measured/", "docs/verbs.md", "docs/gke
 # text: without its comment; shown: the lines of its output on the page
 Command = namedtuple("Command", "page text shown")
 
-PROGRAMS = ("cd", "cmake", "ctest", "ctr", "drarun", "drarun-plugin", "exit", "export", "gh", "git", "helm", "jupyter", "kind", "kubectl", "make", "mpicc", "pip",
-            "pps", "pre-commit", "python", "python3", "ray", "skopeo", "sudo")
+PROGRAMS = ("cd", "cmake", "ctest", "ctr", "drarun", "drarun-plugin", "exit", "export", "gh", "git", "gpg", "helm", "jupyter", "kind", "kubectl", "make", "mpicc",
+            "pip", "pps", "pre-commit", "python", "python3", "ray", "skopeo", "sudo", "tar")
 TYPED = re.compile(rf"(\w+=\S+ )*((\./|scripts/|build/)\S+|{'|'.join(map(re.escape, PROGRAMS))})(\s|$)")
 YAML = re.compile(r"[\w-]+:( |$)")
 # How other blocks begin that are not to be typed into a shell: a drawing, a message, C, Python, the file of an image.
@@ -89,6 +89,24 @@ LEFT_OUT = {
         "skopeo copy oci-archive:drarun.tar docker://REGISTRY/drarun:1": "needs a registry",
         "helm install drarun deploy/chart -n drarun-system --create-namespace --set-string image.repository=localhost/drarun,image.tag=1":
             "makes again what the commands before it have made; test_chart.py::test_life_of_a_release installs the chart",
+    },
+    "docs/install.md": {
+        "gpg --keyserver hkps://keys.openpgp.org --recv-keys FINGERPRINT": "loads the maintainers' key; test_release.py::test_signature has one of its own",
+        **dict.fromkeys(("sudo apt install ./drarun_$VERSION-1_amd64.deb", "sudo apt install ./drarun-bench_$VERSION-1_amd64.deb",
+                         "sudo apt install ./libdrarun0_$VERSION-1_amd64.deb ./libdrarun-dev_$VERSION-1_amd64.deb",
+                         "sudo apt purge drarun drarun-bench libdrarun0 libdrarun-dev"), "test_release.py::test_packages_in_another_root, with dpkg"),
+        **dict.fromkeys(("pip install drarun", "drarun -n 4 python app.py", "pip uninstall drarun"),
+                        "downloads a release; test_release.py::test_wheel_in_another_root, from a file"),
+        **dict.fromkeys(("drarun install -n NAMESPACE | kubectl apply --server-side -f -", "drarun install -n NAMESPACE | kubectl delete -f -"), ROLE),
+        "drarun doctor -n NAMESPACE": "test_doctor.py::test_cluster_with_devices",
+        **dict.fromkeys(("skopeo copy --all oci-archive:drarun-$VERSION-image.tar docker://REGISTRY/drarun:$VERSION", "export DRARUN_IMAGE=REGISTRY/drarun:$VERSION"),
+                        "needs a registry; test_release.py::test_image has what is in the archive"),
+        **dict.fromkeys(("helm install drarun oci://ghcr.io/drarun/charts/drarun --version $VERSION -n drarun-system --create-namespace",
+                         "helm upgrade drarun oci://ghcr.io/drarun/charts/drarun --version $VERSION -n drarun-system --reset-then-reuse-values",
+                         "helm uninstall drarun -n drarun-system"), "downloads a release; test_chart.py::test_commands_of_the_pages, with the chart of the source"),
+        **dict.fromkeys(("cmake --install build --prefix ~/.local", "cd build", "cpack", "cmake --build build --target uninstall"), "test_install.py, of the build under test"),
+        "DRARUN_BUILD=$PWD/build pip install ./python": "writes beside the source; test_python.py::test_wheel_has_the_library_and_its_types, from a copy",
+        "scripts/image localhost/drarun:1 drarun.tar": "test_install.py::test_image",
     },
     "docs/job-after-job.md": {
         "drarun alloc job.yaml": "has a shell in a terminal; test_cluster_alloc.py::test_jobs_on_kept_pods has a script in its place",
