@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts into the wheel what is not in this folder: the declarations of libdrarun's functions, the library, and the programs.
+"""Puts into the wheel what is not in this folder: the declarations of libdrarun's functions, the library, and the programs. Its page on PyPI
+is README.md, with links to the repository.
 
 Library and programs are those of a build tree: DRARUN_BUILD, else one made here by cmake. Where they are static, the wheel
 needs nothing of the machine but a C library of 2021 or newer."""
@@ -17,6 +18,7 @@ from wheel.bdist_wheel import bdist_wheel
 HERE = Path(__file__).resolve().parent
 SOURCE = HERE.parent
 sys.path.insert(0, str(HERE))
+import absolute_links  # noqa: E402
 import declarations  # noqa: E402
 
 MACHINES = {62: "x86_64", 183: "aarch64"}  # e_machine of an ELF file
@@ -78,4 +80,5 @@ class Binary(Distribution):
 
 
 version = re.search(r"project\(drarun VERSION (\S+)", (SOURCE / "CMakeLists.txt").read_text())
-setup(version=version[1], cmdclass={"build_py": Build, "bdist_wheel": Wheel}, distclass=Binary)
+setup(version=version[1], long_description=absolute_links.absolute((HERE / "README.md").read_text(), "python/README.md", version[1]),
+      long_description_content_type="text/markdown", cmdclass={"build_py": Build, "bdist_wheel": Wheel}, distclass=Binary)

@@ -321,7 +321,9 @@ def test_wheel(wheel, tmp_path):
     said = ok(sys.executable, "-B", "-c", "import drarun, drarun._library; print(drarun.__file__); print(open('/proc/self/maps').read())", cwd=tmp_path,
               env={**{name: value for name, value in os.environ.items() if name != "DRARUN_LIBRARY"}, "PYTHONPATH": str(tmp_path)})
     assert said.startswith(f"{tmp_path}/drarun/") and f"{tmp_path}/drarun/libdrarun.so.0" in said
-    assert "\nVersion: " + VERSION + "\n" in (tmp_path / f"drarun-{VERSION}.dist-info/METADATA").read_text()
+    about = (tmp_path / f"drarun-{VERSION}.dist-info/METADATA").read_text()
+    assert "\nVersion: " + VERSION + "\n" in about and "\nDescription-Content-Type: text/markdown\n" in about
+    assert f"(https://github.com/drarun/drarun/blob/v{VERSION}/docs/install.md)" in about and not absolute_links.RELATIVE.search(about)
     assert (tmp_path / f"drarun-{VERSION}.dist-info/LICENSE").read_text() == (SOURCE / "LICENSE").read_text()
 
 

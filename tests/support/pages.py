@@ -173,6 +173,9 @@ LEFT_OUT = {
         "kubectl logs -f train-0": "test_cluster_mpi.py::test_a_statefulset_as_a_job",
     },
     "python/README.md": {
+        **dict.fromkeys(("pip install drarun", "drarun -n 4 python app.py"), "downloads a release; test_release.py::test_wheel_in_another_root, from a file"),
+        "drarun init torchrun > job.yaml": "test_init.py::test_kinds",
+        "drarun run job.yaml --namespace train": "needs a cluster; test_cluster_tutorial.py::test_the_page, with another job",
         "DRARUN_BUILD=$PWD/build pip install ./python": "writes beside the source; test_python.py::test_wheel_has_the_library_and_its_types, from a copy",
     },
 }
