@@ -145,8 +145,8 @@ def test_checksums(files):
 
 def test_notes_are_the_section_of_the_changelog(files):
     title, empty, *lines = (files / NOTES).read_text().splitlines()
-    changelog = (SOURCE / "CHANGELOG.md").read_text()
-    assert (title, empty) == (f"# drarun {VERSION}", "") and lines
+    changelog = absolute_links.absolute((SOURCE / "CHANGELOG.md").read_text(), "CHANGELOG.md", VERSION)
+    assert (title, empty) == (f"# drarun {VERSION}", "") and lines and "](docs/" not in changelog
     assert "\n".join(lines) in changelog.partition(f"## [{VERSION}]")[2] and not any(line.startswith("## ") for line in lines)
 
 
@@ -589,6 +589,10 @@ def without_a_date(copy):
     (copy / "CHANGELOG.md").write_text(f"# Changelog\n\n## [{VERSION}]\n\nMore.\n")
 
 
+def with_something_unreleased(copy):
+    (copy / "CHANGELOG.md").write_text(f"# Changelog\n\n## [Unreleased]\n\n- More.\n\n## [{VERSION}]\n\nMore.\n")
+
+
 def with_another_version_in_the_chart(copy):
     file = copy / "deploy/chart/Chart.yaml"
     file.write_text(file.read_text().replace(f"appVersion: {VERSION}", "appVersion: 9.9.9"))
@@ -604,8 +608,9 @@ def with_another_version(copy):
     (with_another_version_in_the_chart, (), r"deploy/chart/Chart\.yaml:7: has version 9\.9\.9, expected .*version\.py --write"),
     (without_section, (), rf"CHANGELOG\.md has no section for {re.escape(VERSION)}, but Unreleased: expected a line '## \["),
     (with_an_empty_section, (), r"CHANGELOG\.md:3: the section for .* is empty"),
-    (without_a_date, ("--sign", "test@example.org"), r"CHANGELOG\.md:3: a release that is signed has a date"),
-    (before_the_first, ("--sign", "test@example.org"), r"README\.md:\d+: says '\| first release \| none yet', which a release that is signed makes wrong"),
+    (without_a_date, ("--sign", "test@example.org"), r"CHANGELOG\.md:3: a release that is signed or tagged has a date"),
+    (with_something_unreleased, (), r"CHANGELOG\.md:3: the notes of .* would leave out what is under Unreleased: move it"),
+    (before_the_first, ("--sign", "test@example.org"), r"README\.md:\d+: says '\| first release \| none yet', which is wrong once there is a release"),
     (dated, ("--sign", "nobody@example.org"), r"gpg has no secret key nobody@example\.org"),
     (dated, ("--build", BUILD), rf"is for {MACHINE}, as is "),
     (dated, ("--build", "scripts"), r"scripts is no finished build with Ninja: it has no build\.ninja"),
@@ -616,6 +621,14 @@ def test_refused(copy, tmp_path, change, options, says):
     run = release(copy, VERSION, "--build", BUILD, "--out", tmp_path / "out", *options, cwd=copy)
     assert run.returncode == 1 and re.search(f"^release: .*{says}", run.stderr), run
     assert {path.name for path in tmp_path.iterdir()} == {"copy"}
+
+
+def test_tag_without_a_date_is_refused(copy, tmp_path):
+    without_a_date(copy)
+    commit(copy)
+    ok("git", "tag", f"v{VERSION}", cwd=copy)
+    run = release(copy, VERSION, "--build", BUILD, "--out", tmp_path / "out")
+    assert run.returncode == 1 and run.stderr.startswith("release: CHANGELOG.md:3: a release that is signed or tagged has a date: expected "), run
 
 
 def test_changes_that_no_commit_has_are_refused(copy, tmp_path):
