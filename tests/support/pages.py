@@ -35,6 +35,11 @@ LEFT_OUT = {
         "scripts/test": "runs this test",
         "kind load image-archive drarun.tar": "needs kind and Docker; an import into containerd is run in its place, on each node",
     },
+    "CHANGELOG.md": {
+        "drarun -n 4 sh -c 'echo rank $RANK of $WORLD_SIZE'": "test_release.py::test_tarball_by_the_page has it, of docs/install.md",
+        "drarun init mpi > job.yaml": "test_init.py::test_kinds",
+        "drarun run job.yaml --namespace train": "needs a cluster; test_cluster_tutorial.py::test_the_page, with another job",
+    },
     "CONTRIBUTING.md": {
         "scripts/test": "runs this test",
         "scripts/test --for PATH...": "runs tests; test_tools.py::test_selected has its choice",
