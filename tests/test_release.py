@@ -300,6 +300,16 @@ def test_image(files):
     assert top["annotations"]["io.containerd.image.name"] in (SOURCE / "deploy/plugin.yaml").read_text()
 
 
+@pytest.mark.parametrize("machine", ["amd64", "arm64"])
+@pytest.mark.parametrize("library", ["pmix", "curl"])
+def test_library_does_not_name_its_cache(library, machine):
+    fetched = subprocess.run([SOURCE / f"scripts/fetch-{library}", "--cached", machine], capture_output=True, text=True)
+    if fetched.returncode != 0:
+        pytest.skip(fetched.stderr.strip())
+    folder = Path(fetched.stdout.split()[0])
+    assert os.fsencode(folder.parent) not in (folder / f"lib/lib{library}.a").read_bytes()
+
+
 def test_chart(files, tmp_path):
     ok("tar", "-C", tmp_path, "-xf", files / CHART)
     inside, ours = ({str(path.relative_to(top)): path.read_bytes() for path in top.rglob("*") if path.is_file()}
