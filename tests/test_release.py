@@ -608,6 +608,10 @@ def with_another_version_in_the_chart(copy):
     file.write_text(file.read_text().replace(f"appVersion: {VERSION}", "appVersion: 9.9.9"))
 
 
+def with_a_version_that_is_released(copy):
+    (copy / "tests/base-release").write_text(f"{VERSION} {'0' * 40}\n")
+
+
 def with_another_version(copy):
     file = copy / "CMakeLists.txt"
     file.write_text(file.read_text().replace(f"VERSION {VERSION} ", "VERSION 9.9.9 "))
@@ -616,6 +620,7 @@ def with_another_version(copy):
 @pytest.mark.parametrize("change,options,says", [
     (with_another_version, (), rf"CMakeLists\.txt has version 9\.9\.9, expected {re.escape(VERSION)}: change it there"),
     (with_another_version_in_the_chart, (), r"deploy/chart/Chart\.yaml:7: has version 9\.9\.9, expected .*version\.py --write"),
+    (with_a_version_that_is_released, (), rf"CMakeLists\.txt has version {re.escape(VERSION)}, and {re.escape(VERSION)} is released \(tests/base-release\): set a greater one"),
     (without_section, (), rf"CHANGELOG\.md has no section for {re.escape(VERSION)}, but Unreleased: expected a line '## \["),
     (with_an_empty_section, (), r"CHANGELOG\.md:3: the section for .* is empty"),
     (without_a_date, ("--sign", "test@example.org"), r"CHANGELOG\.md:3: a release that is signed or tagged has a date"),

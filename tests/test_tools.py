@@ -208,6 +208,16 @@ def test_new_version_goes_everywhere(versioned):
     assert version.version(versioned) == "9.8.7" and version.others(versioned) == []
 
 
+@pytest.mark.parametrize("base,last", [
+    ("0.9.10-candidate", None), ("0.9.9", None), ("0.9.10", "0.9.10"), ("0.10.0", "0.10.0"), ("1.0.0", "1.0.0"),
+])
+def test_version_after_a_release_is_above_it(versioned, base, last):
+    change(versioned / "CMakeLists.txt", f"VERSION {version.version()} ", "VERSION 0.9.10 ")
+    (versioned / "tests").mkdir()
+    (versioned / version.RELEASED).write_text(f"# 9.9.9 in a comment\n{base} {BASE}\n")
+    assert version.released(versioned) == last
+
+
 def test_file_that_lost_its_version_is_named(versioned):
     change(versioned / "deploy/plugin.yaml", f"ghcr.io/drarun/drarun:{version.version()}", "ghcr.io/drarun/drarun")
     with pytest.raises(version.Missing, match=r"^deploy/plugin\.yaml: expected the version "):

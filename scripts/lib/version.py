@@ -1,8 +1,8 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: Apache-2.0
 """version.py [--check | --write]: prints the version of drarun, which CMakeLists.txt has. Programs, libraries, packages and the wheel take
-it from there; a few files for users spell it out. --check prints each line of these that has another one, and ends with 1 if there is one;
---write puts the version there."""
+it from there; a few files for users spell it out. --check prints each line of these that has another one, and CMakeLists.txt where its
+version is released already, and ends with 1 if there is one; --write puts the version there."""
 import argparse
 import re
 import sys
@@ -20,6 +20,7 @@ PLACES = (
     ("docs/install.md", r"export VERSION=(\S+)"),
     ("docs/one-machine.md", r"drarun-bench version (\S+)"),
 )
+RELEASED = "tests/base-release"  # names the last release; -candidate behind the version: not released yet
 # Everything that users read or copy: where the image has a version, it must be this one.
 READ = ("deploy", "docs", "examples", "python")
 
@@ -34,6 +35,17 @@ def version(source=SOURCE):
     if not found:
         raise Missing(f"{source / 'CMakeLists.txt'}: expected project(drarun VERSION X.Y.Z ...)")
     return found[1]
+
+
+def released(source=SOURCE):
+    """The released version that CMakeLists.txt should be above and is not, else None. What is built after a release must not call itself that release: its
+    image would be another's, and agents of both would take each other for the same."""
+    found = re.search(r"^(\d+\.\d+\.\d+) ", (source / RELEASED).read_text(), re.M)
+    return found[1] if found and numbers(version(source)) <= numbers(found[1]) else None
+
+
+def numbers(text):
+    return tuple(map(int, text.split(".")))
 
 
 def places(source):
@@ -81,7 +93,10 @@ def main():
             wrong = sorted({*others()})
             for path, line, has in wrong:
                 print(f"{path.relative_to(SOURCE)}:{line}: has version {has}, expected {version()}, that of CMakeLists.txt: scripts/lib/version.py --write")
-            return 1 if wrong else 0
+            last = released()
+            if last:
+                print(f"CMakeLists.txt: has version {version()}, and {last} is released ({RELEASED}): set the next version, then scripts/lib/version.py --write")
+            return 1 if wrong or last else 0
         else:
             print(version())
     except Missing as error:
