@@ -11,12 +11,13 @@ import sys
 import tarfile
 import tempfile
 import urllib.parse
+import zipfile
 from pathlib import Path
 
 import pytest
 
 from support import pages
-from support.build import BUILD, SOURCE, cached, patience
+from support.build import ANYWHERE_MISSING, BUILD, SOURCE, cached, patience
 from support.helm import Helm
 from support.run import Runner
 
@@ -240,7 +241,7 @@ def test_bill_has_the_versions_that_programs_say(bill, unpacked):
     said = json.loads(ok(top / "bin/drarun", "version", "-o", "json"))
     assert said["version"] == VERSION == packages[program]["versionInfo"]
     libraries = {{"libc": "glibc", "libpmix": "openpmix"}.get(name, name): version for name, version in said["libraries"].items()}
-    assert {*libraries} == {*linked} - {"gcc-12"}  # parts of the compiler, which are no library that somebody chose
+    assert {*libraries} == {*linked} - {"gcc-12", "ziglang"}  # parts of compilers, which are no library that somebody chose
     for name, version in libraries.items():
         assert re.match(r"(\d+:)?" + re.escape(version) + r"(?!\w|\.\d)", linked[name]), (name, version, linked[name])
     linked = {packages[each]["name"]: packages[each]["versionInfo"] for each in related[agent, "STATIC_LINK"]}
@@ -283,6 +284,17 @@ def test_notices_of_all_that_is_linked_in(bill, files, unpacked, tmp_path):
     wheel, = files.glob("*.whl")
     assert ok(sys.executable, "-c", "import sys, zipfile; sys.stdout.write(zipfile.ZipFile(sys.argv[1]).read(sys.argv[2]).decode())", wheel,
               f"drarun-{VERSION}.data/data/share/doc/drarun/THIRD-PARTY") == text
+
+
+@pytest.mark.skipif(bool(ANYWHERE_MISSING), reason=ANYWHERE_MISSING)
+def test_bill_has_the_compiler_of_programs_for_other_images(bill, unpacked):
+    """It links in a runtime of its own."""
+    _, packages, related = bill
+    for path, ident in programs_in(bill, IMAGE).items():
+        compilers = {packages[each]["versionInfo"] for each in related[ident, "STATIC_LINK"] if packages[each]["name"] == "ziglang"}
+        assert compilers == ({"0.13.0"} if path.startswith("anywhere/") else set()), path
+    text = (next(unpacked.iterdir()) / "share/doc/drarun/THIRD-PARTY").read_text()
+    assert "Copyright (c) Zig contributors" in text and "Regents of the University of California" in text
 
 
 def test_bill_has_all_licences(bill):
@@ -585,6 +597,19 @@ def before_the_first(copy):
     dated(copy)
     page = copy / "README.md"
     page.write_text(page.read_text().replace("first release | 2026", "first release | none yet"))
+
+
+def test_compiler_of_another_hash_is_refused(tmp_path):
+    """What it links is shipped: another file of the same name and version is not used."""
+    (tmp_path / "wheels").mkdir()
+    with zipfile.ZipFile(tmp_path / f"wheels/ziglang-0.13.0-py3-none-manylinux_2_17_{os.uname().machine}.whl", "w") as wheel:
+        wheel.writestr("ziglang/zig", "another")
+        wheel.writestr("ziglang-0.13.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: ziglang\nVersion: 0.13.0\n")
+        wheel.writestr("ziglang-0.13.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: py3-none-any\n")
+    env = {**os.environ, "DRARUN_CACHE": str(tmp_path / "cache"), "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path / "wheels")}
+    run = subprocess.run([SOURCE / "scripts/fetch-zig"], env=env, capture_output=True, text=True)
+    assert run.returncode == 1 and run.stdout == "" and "DO NOT MATCH THE HASHES" in run.stderr and "could not download ziglang==0.13.0" in run.stderr, run
+    assert not list((tmp_path / "cache").glob("zig-*"))
 
 
 def without_section(copy):

@@ -38,10 +38,12 @@ LICENCES = {
     "pmix": "BSD-3-Clause-Open-MPI",
     "protobuf-c": "BSD-2-Clause",
     "rdma-core": "(Linux-OpenIB OR GPL-2.0-only) AND (BSD-2-Clause OR GPL-2.0-only)",
+    "ziglang": "MIT AND LGPL-2.1-or-later",  # its own runtime, and glibc's begin of programs
     "zlib": "Zlib",
 }
-# Archives that scripts/fetch-* have built, and the file beside their folder that says so.
-BUILT = {"libcurl.a": "version", "libpmix.a": "include/pmix_version.h"}
+# What scripts/fetch-* have put into the cache: the file beside its folder that says so, and those with the notices.
+BUILT = {"libcurl.a": "version", "libpmix.a": "include/pmix_version.h", "compiler_rt.zig": "zig"}
+BUILT_NOTICES = {"libcurl.a": ("COPYING",), "libpmix.a": ("LICENSE",), "compiler_rt.zig": ("LICENSE", "lib/libc/glibc/LICENSES")}
 # The same code in packages for cross compilers.
 CROSS = {"cross-toolchain-base": "glibc", "gcc-12-cross": "gcc-12"}
 
@@ -133,7 +135,7 @@ class Build:
         symbols = self.symbols(file)
         found = [Path(path) for path in sorted(listed) if not symbols or symbols & self.symbols(Path(path))]
         if program.path.startswith("anywhere/"):
-            return found  # by another compiler, whose own part is in stubs of the C library
+            return [*found, self.of_zig(program, line)]
         found.append(self.of_compiler("libgcc.a"))
         if not self.needed(file):
             found.append(self.of_compiler("libc.a"))
@@ -154,6 +156,14 @@ class Build:
         if not path.is_absolute():
             raise Unknown(f"{self.tools}gcc has no {name}")
         return path.resolve()
+
+    @staticmethod
+    def of_zig(program, line):
+        """The source of which Zig's compiler makes the runtime that it links in."""
+        zig = re.search(r"(?<!\S)(/\S+)/zig cc ", line)
+        if not zig:
+            raise Unknown(f"{program.path}: its link line has no zig")
+        return Path(zig[1]) / "lib/compiler_rt.zig"
 
     def needed(self, file):
         """The shared libraries that the ELF header asks for."""
@@ -261,8 +271,8 @@ def from_list(fields, listed):
     raise Unknown(f"{listed}: expected the package {fields['package']}")
 
 
-def built_by_us(archive):
-    return {"libpmix.a": openpmix, "libcurl.a": curl}[archive.name](archive)
+def built_by_us(file):
+    return {"libpmix.a": openpmix, "libcurl.a": curl, "compiler_rt.zig": zig}[file.name](file)
 
 
 def arch_of(archive):
@@ -286,6 +296,14 @@ def openpmix(archive):
     return Part("openpmix", version, "libpmix", arch_of(archive), f"pkg:github/openpmix/openpmix@v{version}",
                 f"{source['source_folder']} of {source['source_package']}_{source['source_version']}.orig.tar.xz (SHA-256 {source['source_sha256']}), "
                 "with cmake/patches/pmix of drarun")
+
+
+def zig(runtime):
+    """The compiler of scripts/fetch-zig, which holds the hashes of what it fetches."""
+    version = output(runtime.parents[1] / "zig", "version").strip()
+    hashes = re.search(r"^hashes=\((.*?)\)", (SOURCE / "scripts/fetch-zig").read_text(), re.M | re.S)[1]
+    return Part("ziglang", version, "ziglang", "all", f"pkg:pypi/ziglang@{version}",
+                f"ziglang {version} of PyPI (SHA-256 {' or '.join(re.findall('[0-9a-f]{64}', hashes))}), which has the source of this runtime")
 
 
 # ---- what their authors want to be said ----
@@ -316,12 +334,13 @@ def chapter(title, text):
 
 def notice_of(part, file):
     if file.name in BUILT:
-        path = file.parents[1] / {"libcurl.a": "COPYING", "libpmix.a": "LICENSE"}[file.name]
+        paths = [file.parents[1] / name for name in BUILT_NOTICES[file.name]]
     else:
-        path = Path("/usr/share/doc") / part.package / "copyright"
-    if not path.exists():
-        raise Unknown(f"no {path}, the notice of {part.name}, which goes along with programs that have it in them: install {part.package} with its documentation")
-    return path.read_text(errors="replace")
+        paths = [Path("/usr/share/doc") / part.package / "copyright"]
+    for path in paths:
+        if not path.exists():
+            raise Unknown(f"no {path}, the notice of {part.name}, which goes along with programs that have it in them: install {part.package} with its documentation")
+    return "\n\n".join(path.read_text(errors="replace").strip() for path in paths)
 
 
 # ---- the document ----
