@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What scripts/release makes, of the programs of this build: the same bytes twice, and files that work where nothing else is."""
 import hashlib
+import io
 import json
 import os
 import re
@@ -34,6 +35,7 @@ IMAGE = f"drarun-{VERSION}-image.tar"
 CHART = f"drarun-{VERSION}.tgz"
 BILL = f"drarun-{VERSION}.spdx.json"
 NOTES = f"drarun-{VERSION}-notes.md"
+CACHE = Path(os.environ.get("DRARUN_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "drarun")
 PAGE = "docs/install.md"
 CHECKS = "gpg --verify SHA256SUMS.asc SHA256SUMS", "sha256sum --check --ignore-missing SHA256SUMS"
 
@@ -120,6 +122,20 @@ def unpacked(files, tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="module")
+def image(files, tmp_path_factory):
+    """(the archive's entry, its manifest, its config, a folder with what it holds)"""
+    folder = tmp_path_factory.mktemp("image")
+    with tarfile.open(files / IMAGE) as tar:
+        def blob(of):
+            return tar.extractfile(f"blobs/{of['digest'].replace(':', '/')}").read()
+        top, = json.load(tar.extractfile("index.json"))["manifests"]
+        manifest = json.loads(blob(top))
+        with tarfile.open(fileobj=io.BytesIO(blob(manifest["layers"][0]))) as layer:
+            layer.extractall(folder)
+        return top, manifest, json.loads(blob(manifest["config"])), folder
+
+
 def deb(name):
     return f"{name}_{VERSION}-1_{MACHINE}.deb"
 
@@ -144,11 +160,13 @@ def test_checksums(files):
     assert listed == {path.name for path in files.iterdir()} - {"SHA256SUMS"}
 
 
-def test_notes_are_the_section_of_the_changelog(files):
-    title, empty, *lines = (files / NOTES).read_text().splitlines()
+def test_notes_are_the_section_of_the_changelog_and_the_digest(files, image):
+    section, _, about = (files / NOTES).read_text().partition("\n\n### Image\n\n")
+    title, empty, *lines = section.splitlines()
     changelog = absolute_links.absolute((SOURCE / "CHANGELOG.md").read_text(), "CHANGELOG.md", VERSION)
     assert (title, empty) == (f"# drarun {VERSION}", "") and lines and "](docs/" not in changelog
     assert "\n".join(lines) in changelog.partition(f"## [{VERSION}]")[2] and not any(line.startswith("## ") for line in lines)
+    assert re.findall(r"sha256:[0-9a-f]+", about) == [image[0]["digest"]] * 2 and f"ghcr.io/drarun/drarun:{VERSION}" in about
 
 
 # ---- the tarball ----
@@ -305,11 +323,30 @@ def test_bill_has_all_licences(bill):
 
 # ---- image, chart, wheel, packages ----
 
-def test_image(files):
-    with tarfile.open(files / IMAGE) as tar:
-        top, = json.load(tar.extractfile("index.json"))["manifests"]
+def test_image(image, tree):
+    top, manifest, config, _ = image
     assert top["annotations"]["io.containerd.image.name"] == f"ghcr.io/drarun/drarun:{VERSION}"
     assert top["annotations"]["io.containerd.image.name"] in (SOURCE / "deploy/plugin.yaml").read_text()
+    labels = {name.removeprefix("org.opencontainers.image."): value for name, value in config["config"]["Labels"].items()}
+    assert labels.pop("licenses").startswith("Apache-2.0 AND ")
+    assert labels == {"source": "https://github.com/drarun/drarun", "version": VERSION, "revision": ok("git", "rev-parse", "HEAD", cwd=tree).strip()}
+    assert manifest["annotations"] == config["config"]["Labels"]
+
+
+def test_image_has_the_programs_of_the_tarball(image, unpacked):
+    """Without symbols, which nobody needs there, and compressed as a registry has it, so that its digest stays."""
+    _, manifest, _, root = image
+    assert [each["mediaType"] for each in manifest["layers"]] == ["application/vnd.oci.image.layer.v1.tar+gzip"]
+    top, = unpacked.iterdir()
+    for inside, there in (("bin/drarun", "bin/drarun"), ("bin/drarun-worker", "bin/drarun-worker"), ("bin/drarun-attach", "sbin/drarun-attach"),
+                          ("bin/drarun-plugin", "sbin/drarun-plugin"), *((f"libexec/drarun/drarun-{name}",) * 2 for name in ("cluster", "nvml", "remote"))):
+        assert (root / inside).read_bytes() == (top / there).read_bytes(), inside
+
+
+def test_no_program_names_the_cache(image, unpacked):
+    """Other machines have it elsewhere."""
+    for path in (*image[3].rglob("*"), *unpacked.rglob("*")):
+        assert path.is_symlink() or not path.is_file() or os.fsencode(CACHE) not in path.read_bytes(), path
 
 
 @pytest.mark.parametrize("machine", ["amd64", "arm64"])

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The agent is one file without needs: it runs in any root, and the launcher loads next to nothing."""
+import gzip
 import hashlib
 import http.server
 import importlib.machinery
@@ -179,9 +180,11 @@ def test_one_image_for_both_architectures(source, build, built_arm64, tmp_path):
         for each in listed:
             manifest = json.loads(blob(tar, each))
             about, (layer,) = json.loads(blob(tar, manifest["config"])), manifest["layers"]
-            assert about["architecture"] == each["platform"]["architecture"] and about["rootfs"]["diff_ids"] == [layer["digest"]]
+            inside = gzip.decompress(blob(tar, layer))
+            assert layer["mediaType"].endswith(".tar+gzip") and about["architecture"] == each["platform"]["architecture"]
+            assert about["rootfs"]["diff_ids"] == [f"sha256:{hashlib.sha256(inside).hexdigest()}"]
             root = tmp_path / about["architecture"]
-            with tarfile.open(fileobj=io.BytesIO(blob(tar, layer))) as content:
+            with tarfile.open(fileobj=io.BytesIO(inside)) as content:
                 content.extractall(root)
     for name, machine in (("amd64", "Advanced Micro Devices X86-64"), ("arm64", "AArch64")):
         for program in ("bin/drarun", "bin/drarun-worker", "bin/drarun-attach", "bin/drarun-plugin", "libexec/drarun/drarun-remote",

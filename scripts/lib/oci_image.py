@@ -38,25 +38,38 @@ def write(packed, name, root, config, below=()):
     """Writes the OCI archive `packed` of an image that is called name and holds the directory root. below: layers of
     an image that it lies on, which are not in this archive."""
     with tempfile.TemporaryDirectory(prefix="making-", dir=packed.parent) as work:
-        blobs = Blobs(Path(work))
+        blobs = Blobs(Path(work), compress=False)
         blobs.finish(packed, name, blobs.manifest(own_machine(), root, config, below))
 
 
-def write_index(packed, name, roots, config):
-    """The same for several machines, roots: {architecture: directory}; a node takes the one of its own."""
+def publish(packed, name, roots, config, labels=None):
+    """The same as registries hold it: layers are compressed, so that a copy there keeps its digest. roots: {architecture: directory}; where there are several,
+    a node takes the one of its own. labels: {name: value} about the whole."""
+    about = {"annotations": labels} if labels else {}
+    config = {**config, **({"Labels": labels} if labels else {})}
     with tempfile.TemporaryDirectory(prefix="making-", dir=packed.parent) as work:
-        blobs = Blobs(Path(work))
-        manifests = [{**blobs.manifest(machine, root, config), "platform": {"architecture": machine, "os": "linux"}}
-                     for machine, root in roots.items()]
-        index = {"schemaVersion": 2, "mediaType": f"{OCI}.index.v1+json", "manifests": manifests}
-        blobs.finish(packed, name, blobs.put("index", index))
+        blobs = Blobs(Path(work), compress=True)
+        if len(roots) == 1:
+            (machine, root), = roots.items()
+            top = blobs.manifest(machine, root, config, more=about)
+        else:
+            manifests = [{**blobs.manifest(machine, root, config), "platform": {"architecture": machine, "os": "linux"}}
+                         for machine, root in roots.items()]
+            top = blobs.put("index", {"schemaVersion": 2, "mediaType": f"{OCI}.index.v1+json", "manifests": manifests, **about})
+        blobs.finish(packed, name, top)
+
+
+def digest(packed):
+    """Of the image in an archive, as a registry names it."""
+    with tarfile.open(packed) as tar:
+        return json.load(tar.extractfile("index.json"))["manifests"][0]["digest"]
 
 
 class Blobs:
-    """What an archive is made of, as it comes."""
+    """What an archive is made of, as it comes. compress: its layers."""
 
-    def __init__(self, work):
-        self.work, self.contents, self.layers = work, {}, {}
+    def __init__(self, work, compress):
+        self.work, self.compress, self.contents, self.layers = work, compress, {}, {}
 
     def put(self, kind, document):
         """Its descriptor."""
@@ -66,19 +79,24 @@ class Blobs:
         return {"mediaType": f"{OCI}.{kind}.v1+json", "digest": f"sha256:{found}", "size": len(content)}
 
     def layer(self, root):
+        """Its descriptor, and the digest of the layer before it was compressed."""
         made = self.work / f"layer-{len(self.layers)}"
         subprocess.run(["tar", "-C", root, "--sort=name", "--owner=0", "--group=0", "--numeric-owner",
                         "--mtime=@0", "-cf", made, "."], check=True)
-        with open(made, "rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        self.layers[digest] = made
-        return {"mediaType": f"{OCI}.layer.v1.tar", "digest": f"sha256:{digest}", "size": made.stat().st_size}
+        kind, inside = f"{OCI}.layer.v1.tar", _sha256(made)
+        if self.compress:
+            subprocess.run(["gzip", "-6n", made], check=True)
+            kind, made = f"{kind}+gzip", made.with_name(f"{made.name}.gz")
+        found = _sha256(made)
+        self.layers[found] = made
+        return {"mediaType": kind, "digest": f"sha256:{found}", "size": made.stat().st_size}, f"sha256:{inside}"
 
-    def manifest(self, machine, root, config, below=()):
-        layers = [*below, self.layer(root)]
+    def manifest(self, machine, root, config, below=(), more=None):
+        """Its descriptor. below: layers that are not compressed."""
+        layer, inside = self.layer(root)
         about = self.put("config", {"architecture": machine, "os": "linux", "config": config, "rootfs": {
-            "type": "layers", "diff_ids": [each["digest"] for each in layers]}})
-        return self.put("manifest", {"schemaVersion": 2, "mediaType": f"{OCI}.manifest.v1+json", "config": about, "layers": layers})
+            "type": "layers", "diff_ids": [*(each["digest"] for each in below), inside]}})
+        return self.put("manifest", {"schemaVersion": 2, "mediaType": f"{OCI}.manifest.v1+json", "config": about, "layers": [*below, layer], **(more or {})})
 
     def finish(self, packed, name, top):
         index = {"schemaVersion": 2, "manifests": [{**top, "annotations": {
@@ -92,6 +110,11 @@ class Blobs:
             for found, file in self.layers.items():
                 tar.add(file, f"blobs/sha256/{found}", filter=_nobodys)
         made.rename(packed)
+
+
+def _sha256(path):
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _nobodys(info):
@@ -166,9 +189,10 @@ def beside_c_library(needed):
             for name in FOR_NVML if Path(here).with_name(name).exists()}
 
 
-def drarun(build, plugin=False):
+def drarun(build, plugin=False, strip=False):
     """A directory with our programs and what they are linked with; the caller removes it. It is what launchers and
-    node plugins run, and agents and hooks come from. plugin: what a node plugin runs and hands out alone."""
+    node plugins run, and agents and hooks come from. plugin: what a node plugin runs and hands out alone. strip: without
+    symbols and debugging information, as packages have them."""
     names = ("drarun-worker", "drarun-plugin", "drarun-attach", *(() if plugin else ("drarun",)))
     machine = machine_of(build / "bin/drarun-worker")
     foreign = machine != own_machine()
@@ -181,4 +205,7 @@ def drarun(build, plugin=False):
     root = copied({**beside_c_library(needed), **needed, **ours, **bench})
     (root / "tmp").mkdir()
     (root / "tmp").chmod(0o1777)
+    if strip:
+        tool = f"{TRIPLETS[machine]}-strip" if foreign else "strip"
+        subprocess.run([tool, *(root / path.lstrip("/") for path in ours)], check=True)
     return root

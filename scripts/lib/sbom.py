@@ -306,6 +306,15 @@ def zig(runtime):
                 f"ziglang {version} of PyPI (SHA-256 {' or '.join(re.findall('[0-9a-f]{64}', hashes))}), which has the source of this runtime")
 
 
+def licences(builds, programs, carried):
+    """The SPDX expression for an image with these programs and shared libraries. builds: {machine: Build}"""
+    origins = Origins()
+    parts = {*origins.of(carried).values()}
+    for program in programs:
+        parts |= {*origins.of(builds[program.machine].archives(program)).values()}
+    return " AND ".join(dict.fromkeys(["Apache-2.0", *sorted(part.licence for part in parts)]))
+
+
 # ---- what their authors want to be said ----
 
 NOTICES = """drarun is under the Apache License 2.0. Its programs have the libraries below in them. Each is followed by the notice of its authors.
