@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What scripts/release makes, of the programs of this build: the same bytes twice, and files that work where nothing else is."""
+import contextlib
 import hashlib
 import io
 import json
@@ -35,6 +36,7 @@ IMAGE = f"drarun-{VERSION}-image.tar"
 CHART = f"drarun-{VERSION}.tgz"
 BILL = f"drarun-{VERSION}.spdx.json"
 NOTES = f"drarun-{VERSION}-notes.md"
+PACKAGES = "drarun", "drarun-bench", "libdrarun0", "libdrarun-dev"
 CACHE = Path(os.environ.get("DRARUN_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "drarun")
 PAGE = "docs/install.md"
 CHECKS = "gpg --verify SHA256SUMS.asc SHA256SUMS", "sha256sum --check --ignore-missing SHA256SUMS"
@@ -82,19 +84,29 @@ def release(tree, *options, **more):
     return subprocess.run([tree / "scripts/release", *map(str, options)], capture_output=True, text=True, timeout=patience(300), **more)
 
 
+@contextlib.contextmanager
+def other_file_system():
+    """A folder of one in memory, where there is room: folders have another size there."""
+    memory = "/dev/shm"
+    room = os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 2**30
+    with tempfile.TemporaryDirectory(prefix="dt-release-", dir=memory if room else None) as folder:
+        yield Path(folder)
+
+
 @pytest.fixture(scope="module")
 def made(tree, tmp_path_factory):
-    """The folders of two runs: from two clones, in two places, with two umasks and time zones."""
+    """The folders of two runs: from two clones, on two file systems, with two umasks and time zones."""
     found = []
-    for name, mask, zone in (("one", 0o022, "UTC"), ("other", 0o077, "Asia/Tokyo")):
-        clone, out = tmp_path_factory.mktemp(name) / "clone", tmp_path_factory.mktemp(name) / "below/out"
-        ok("git", "clone", "-q", "--shared", tree, clone)
-        run = release(clone, VERSION, "--build", BUILD, "--out", out, umask=mask, env={**os.environ, "TZ": zone})
-        assert run.returncode == 0, run.stdout + run.stderr
-        assert f"{out}: drarun {VERSION} of commit " in run.stdout
-        assert [path.name for path in out.parent.iterdir()] == ["out"]
-        found.append(out)
-    return found
+    with other_file_system() as other:
+        for folder, mask, more in ((tmp_path_factory.mktemp("one"), 0o022, {"TZ": "UTC"}), (other, 0o077, {"TZ": "Asia/Tokyo"})):
+            clone, out = folder / "clone", folder / "below/out"
+            ok("git", "clone", "-q", "--shared", tree, clone)
+            run = release(clone, VERSION, "--build", BUILD, "--out", out, umask=mask, env={**os.environ, **more})
+            assert run.returncode == 0, run.stdout + run.stderr
+            assert f"{out}: drarun {VERSION} of commit " in run.stdout
+            assert [path.name for path in out.parent.iterdir()] == ["out"]
+            found.append(out)
+        yield found
 
 
 @pytest.fixture(scope="module")
@@ -150,7 +162,7 @@ def test_two_runs_give_the_same_bytes(made):
 
 def test_files(files):
     wheel = f"drarun-{VERSION}-py3-none-manylinux_2_34_{os.uname().machine}.whl"
-    described = {TARBALL, IMAGE, CHART, wheel, deb("drarun"), deb("drarun-bench"), deb("libdrarun0"), deb("libdrarun-dev")}
+    described = {TARBALL, IMAGE, CHART, wheel, *map(deb, PACKAGES)}
     assert {path.name for path in files.iterdir()} == {BILL, NOTES, "SHA256SUMS", *described, *(f"{name}.spdx.json" for name in described)}
 
 
@@ -384,6 +396,23 @@ def test_wheel(wheel, tmp_path):
     assert "\nVersion: " + VERSION + "\n" in about and "\nDescription-Content-Type: text/markdown\n" in about
     assert f"(https://github.com/drarun/drarun/blob/v{VERSION}/docs/install.md)" in about and not absolute_links.RELATIVE.search(about)
     assert (tmp_path / f"drarun-{VERSION}.dist-info/LICENSE").read_text() == (SOURCE / "LICENSE").read_text()
+
+
+def test_wheel_has_the_modes_of_every_user(wheel):
+    """Root's tar would keep those that git gives an archive, which are others."""
+    with zipfile.ZipFile(wheel) as content:
+        modes = {each.filename: each.external_attr >> 16 & 0o777 for each in content.infolist()}
+    assert {mode for name, mode in modes.items() if not name.endswith("/RECORD")} == {0o644, 0o755}  # RECORD: always 0664
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_size_of_a_package_is_that_of_its_files(files, name):
+    size = 0
+    for line in ok("dpkg-deb", "-c", files / deb(name)).splitlines():
+        mode, _, length, _, _, path, *_ = line.split()
+        if path != "./":
+            size += (int(length) + 1023) // 1024 if mode.startswith("-") else 1
+    assert int(ok("dpkg-deb", "-f", files / deb(name), "Installed-Size")) == size
 
 
 def test_wheel_goes_with_the_c_libraries_that_its_name_says(wheel, tmp_path):
