@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import runpy
 import shutil
 import socket
 import subprocess
@@ -146,6 +147,12 @@ def image(files, tmp_path_factory):
         with tarfile.open(fileobj=io.BytesIO(blob(manifest["layers"][0]))) as layer:
             layer.extractall(folder)
         return top, manifest, json.loads(blob(manifest["config"])), folder
+
+
+@pytest.fixture(scope="module")
+def script():
+    """What scripts/release defines."""
+    return runpy.run_path(str(SOURCE / "scripts/release"))
 
 
 def deb(name):
@@ -646,8 +653,11 @@ def dated(copy):
 
 
 def test_signature(copy, key, tmp_path):
+    """Also where git shows signatures of commits, and this one has one."""
     dated(copy)
     commit(copy)
+    ok("git", "-c", "user.name=test", "-c", "user.email=test@example.org", "-c", "core.hooksPath=/dev/null", "commit", "-q", "--amend", "--no-edit", "-Stest@example.org", cwd=copy, env=key)
+    ok("git", "config", "log.showSignature", "true", cwd=copy)
     out = tmp_path / "out"
     run = release(copy, VERSION, "--build", BUILD, "--sign", "test@example.org", "--out", out, env=key)
     assert run.returncode == 0, run.stdout + run.stderr
@@ -663,6 +673,26 @@ def before_the_first(copy):
     dated(copy)
     page = copy / "README.md"
     page.write_text(page.read_text().replace("first release | 2026", "first release | none yet"))
+
+
+def test_key_that_does_not_sign(copy, key, tmp_path):
+    """Before anything is made."""
+    home = Path(key["GNUPGHOME"])
+    (home / "gpg-agent.conf").write_text("pinentry-program /bin/false\n")
+    ok("gpg", "--batch", "--quiet", "--pinentry-mode", "loopback", "--passphrase", "secret", "--quick-generate-key", "locked@example.org", "ed25519", "sign", "never", env=key)
+    ok("gpgconf", "--kill", "gpg-agent", env=key)  # which knows the passphrase
+    dated(copy)
+    commit(copy)
+    run = release(copy, VERSION, "--build", BUILD, "--sign", "locked@example.org", "--out", tmp_path / "out", env=key)
+    assert run.returncode == 1 and re.search(r"^release: gpg cannot sign with the key locked@example\.org: .*; unlock the key", run.stderr, re.S), run
+    assert run.stdout == "" and not (tmp_path / "out").exists()
+
+
+def test_files_stay_where_the_key_is_gone_at_the_end(script, key, monkeypatch, tmp_path):
+    monkeypatch.setenv("GNUPGHOME", key["GNUPGHOME"])
+    (tmp_path / "SHA256SUMS").touch()
+    with pytest.raises(script["Failed"], match=r"has all files but the signature: (?s:.*)\nTo sign them: gpg --armor --local-user nobody@example.org --detach-sign /"):
+        script["sign_sums"](tmp_path, "nobody@example.org")
 
 
 def test_compiler_of_another_hash_is_refused(tmp_path):
