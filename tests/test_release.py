@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 import os
+import platform
 import re
 import runpy
 import shutil
@@ -37,6 +38,7 @@ IMAGE = f"drarun-{VERSION}-image.tar"
 CHART = f"drarun-{VERSION}.tgz"
 BILL = f"drarun-{VERSION}.spdx.json"
 NOTES = f"drarun-{VERSION}-notes.md"
+BUILDINFO = f"drarun-{VERSION}.buildinfo"
 PACKAGES = "drarun", "drarun-bench", "libdrarun0", "libdrarun-dev"
 CACHE = Path(os.environ.get("DRARUN_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "drarun")
 PAGE = "docs/install.md"
@@ -170,7 +172,7 @@ def test_two_runs_give_the_same_bytes(made):
 def test_files(files):
     wheel = f"drarun-{VERSION}-py3-none-manylinux_2_34_{os.uname().machine}.whl"
     described = {TARBALL, IMAGE, CHART, wheel, *map(deb, PACKAGES)}
-    assert {path.name for path in files.iterdir()} == {BILL, NOTES, "SHA256SUMS", *described, *(f"{name}.spdx.json" for name in described)}
+    assert {path.name for path in files.iterdir()} == {BILL, NOTES, BUILDINFO, "SHA256SUMS", *described, *(f"{name}.spdx.json" for name in described)}
 
 
 def test_checksums(files):
@@ -186,6 +188,18 @@ def test_notes_are_the_section_of_the_changelog_and_the_digest(files, image):
     assert (title, empty) == (f"# drarun {VERSION}", "") and lines and "](docs/" not in changelog
     assert "\n".join(lines) in changelog.partition(f"## [{VERSION}]")[2] and not any(line.startswith("## ") for line in lines)
     assert re.findall(r"sha256:[0-9a-f]+", about) == [image[0]["digest"]] * 2 and f"ghcr.io/drarun/drarun:{VERSION}" in about
+
+
+def test_buildinfo(files):
+    """The packages of the machine, compilers and archivers among them, in the versions that it has."""
+    text = (files / BUILDINFO).read_text()
+    listed = dict(re.findall(r"^ ([a-z0-9.+-]+) \(= (\S+)\),?$", text, re.M))
+    assert {"binutils", "cmake", "dpkg", "gcc-12", "gzip", "libc6", "libssl-dev", "libssl3", "python3-wheel", "zlib1g"} <= {*listed}
+    shown = ok("dpkg-query", "-W", "-f", "${Package} ${Version}\n", *listed).splitlines()
+    assert {f"{name} {version}" for name, version in listed.items()} <= {*shown}
+    for name in PACKAGES:
+        assert f" {hashlib.sha256((files / deb(name)).read_bytes()).hexdigest()} {(files / deb(name)).stat().st_size} {deb(name)}\n" in text
+    assert f"\nVersion: {VERSION}-1\n" in text and "Build-Date" not in text
 
 
 # ---- the tarball ----
@@ -239,7 +253,7 @@ def test_bill_is_whole(bill, files):
         assert re.fullmatch(r"SPDXRef-[A-Za-z0-9.-]+", ident)
     described = {packages[each]["name"]: packages[each]["checksums"] for each in related["SPDXRef-DOCUMENT", "DESCRIBES"]}
     assert described == {path.name: [{"algorithm": "SHA256", "checksumValue": hashlib.sha256(path.read_bytes()).hexdigest()}]
-                         for path in files.iterdir() if path.name not in (NOTES, "SHA256SUMS") and path.suffix != ".json"}
+                         for path in files.iterdir() if path.name not in (NOTES, BUILDINFO, "SHA256SUMS") and path.suffix != ".json"}
 
 
 def test_bill_of_each_file(bill, files):
@@ -693,6 +707,12 @@ def test_files_stay_where_the_key_is_gone_at_the_end(script, key, monkeypatch, t
     (tmp_path / "SHA256SUMS").touch()
     with pytest.raises(script["Failed"], match=r"has all files but the signature: (?s:.*)\nTo sign them: gpg --armor --local-user nobody@example.org --detach-sign /"):
         script["sign_sums"](tmp_path, "nobody@example.org")
+
+
+def test_another_system(script, monkeypatch):
+    monkeypatch.setattr(platform, "freedesktop_os_release", lambda: {"ID": "debian", "VERSION_ID": "13", "PRETTY_NAME": "Debian GNU/Linux 13 (trixie)"})
+    with pytest.raises(script["Failed"], match=r"^this machine has Debian GNU/Linux 13 \(trixie\), and a release is built on Debian 12: "):
+        script["check_system"]()
 
 
 def test_compiler_of_another_hash_is_refused(tmp_path):
