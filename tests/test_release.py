@@ -96,12 +96,16 @@ def other_file_system():
         yield Path(folder)
 
 
+# of the caller's environment, that builds and archivers heed
+VARIABLES = {"CFLAGS": "-O0", "DESTDIR": "/nonexistent", "GZIP": "-1", "TAR_OPTIONS": "--mode=a+rwX", "PYTHONPATH": "/nonexistent"}
+
+
 @pytest.fixture(scope="module")
 def made(tree, tmp_path_factory):
-    """The folders of two runs: from two clones, on two file systems, with two umasks and time zones."""
+    """The folders of two runs: from two clones, on two file systems, with two umasks, time zones and environments."""
     found = []
     with other_file_system() as other:
-        for folder, mask, more in ((tmp_path_factory.mktemp("one"), 0o022, {"TZ": "UTC"}), (other, 0o077, {"TZ": "Asia/Tokyo"})):
+        for folder, mask, more in ((tmp_path_factory.mktemp("one"), 0o022, {"TZ": "UTC"}), (other, 0o077, {"TZ": "Asia/Tokyo", **VARIABLES})):
             clone, out = folder / "clone", folder / "below/out"
             ok("git", "clone", "-q", "--shared", tree, clone)
             run = release(clone, VERSION, "--build", BUILD, "--out", out, umask=mask, env={**os.environ, **more})
@@ -709,10 +713,65 @@ def test_files_stay_where_the_key_is_gone_at_the_end(script, key, monkeypatch, t
         script["sign_sums"](tmp_path, "nobody@example.org")
 
 
+# ---- what a release is made of, which no test fetches: packages, libraries ----
+
+def test_machine_with_an_older_package(script, monkeypatch):
+    newer = "bash 5.2.15-2 5.2.15-3\nlibssl-dev 3.0.19-1 3.0.22-1\nzlib1g-dev 1:1.2.12 1:1.2.13\n"
+    names = script["check_newest"].__globals__
+    monkeypatch.setitem(names, "run", lambda program, *words: newer if program == "bash" else "bash\nlibssl-dev\nzlib1g-dev\n")
+    with pytest.raises(script["Failed"], match=r"^libssl-dev 3\.0\.19-1, one of 2 packages, is older than Debian's 3\.0\.22-1: "):
+        script["check_newest"]()
+    newer = "bash 5.2.15-2 5.2.15-3\n"
+    script["check_newest"]()
+
+
+def test_packages_of_which_there_are_newer_ones(tmp_path):
+    """By the archive's lists of the day, not by the machine's."""
+    apt = tmp_path / "apt-get"
+    apt.write_text("""#!/bin/sh
+case "$*" in
+*indextargets*) echo "Packages main $(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release) http://example.org/debian" ;;
+*"-s upgrade"*)
+    grep -q '^Package: libc6$' "$(sed -n 's/^Dir::State::status "\\(.*\\)";/\\1/p' "$3")" || exit 9
+    echo 'Inst libssl-dev [3.0.19-1~deb12u2] (3.0.22-1~deb12u2 Debian-Security:12/oldstable-security [amd64]) []'
+    echo 'Inst libssl3 [3.0.19-1~deb12u2] (3.0.22-1~deb12u2 Debian-Security:12/oldstable-security [amd64])'
+    echo 'Inst new (1.0 Debian:12.15/oldstable [amd64])'
+    echo 'Conf libssl3 (3.0.22-1~deb12u2 Debian-Security:12/oldstable-security [amd64])'
+    ;;
+esac
+""")
+    apt.chmod(0o755)
+    said = ok("bash", SOURCE / "scripts/lib/outdated.sh", env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "DRARUN_CACHE": str(tmp_path / "cache")})
+    assert said == "libssl-dev 3.0.19-1~deb12u2 3.0.22-1~deb12u2\nlibssl3 3.0.19-1~deb12u2 3.0.22-1~deb12u2\n"
+
+
+def test_architectures_with_different_libraries(script):
+    alike = {"curl": {"amd64": "7.88.1-10", "arm64": "7.88.1-10"}, "gcc-12": {"amd64": "12.2.0-14"}}
+    script["check_alike"](alike)
+    with pytest.raises(script["Failed"], match=r"different versions of openssl in them, 3\.0\.19-1 for amd64, 3\.0\.22-1 for arm64: run apt-get update"):
+        script["check_alike"]({**alike, "openssl": {"arm64": "3.0.22-1", "amd64": "3.0.19-1"}})
+
+
+def test_versions_of_what_is_linked(bill):
+    """What the architectures are compared by is what the bill names."""
+    _, packages, related = bill
+    inside = {packages[each]["name"] for (_, kind), others in related.items() if kind == "STATIC_LINK" for each in others}
+    found = sbom.versions([sbom.Build(BUILD)])
+    assert {*found} == inside
+    assert not [each for each in found.values() if re.search(r"\+b\d+$", each[MACHINE])]  # what Debian has built again has another number on each architecture
+
+
 def test_another_system(script, monkeypatch):
     monkeypatch.setattr(platform, "freedesktop_os_release", lambda: {"ID": "debian", "VERSION_ID": "13", "PRETTY_NAME": "Debian GNU/Linux 13 (trixie)"})
     with pytest.raises(script["Failed"], match=r"^this machine has Debian GNU/Linux 13 \(trixie\), and a release is built on Debian 12: "):
         script["check_system"]()
+
+
+def test_program_that_names_the_folder_of_its_run(script, tmp_path):
+    built = sbom.Build(BUILD)
+    script["check_paths"](built, tmp_path)
+    with pytest.raises(script["Failed"], match=r" contains lib/base, the folder of this run, and would differ with every run"):
+        script["check_paths"](built, "lib/base")
 
 
 def test_compiler_of_another_hash_is_refused(tmp_path):

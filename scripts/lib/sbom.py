@@ -19,6 +19,7 @@ BENCH = "bin/drarun-bench", "lib/drarun/*.so"
 LIBRARY = ("lib/libdrarun.so.0",)
 WHEEL = "bin/drarun", "bin/drarun-worker", "libexec/drarun/drarun-cluster", "libexec/drarun/drarun-remote", "lib/alone/libdrarun.so.0"
 ANYWHERE = "anywhere/bin/*", "anywhere/lib/drarun/*.so"
+ALL = tuple(dict.fromkeys((*CORE, *BENCH, *ANYWHERE, *LIBRARY, *WHEEL)))
 
 # By Debian's source packages: the licence of the libraries, as their authors and debian/copyright name it. What is linked or carried must be here.
 LICENCES = {
@@ -304,6 +305,16 @@ def zig(runtime):
     hashes = re.search(r"^hashes=\((.*?)\)", (SOURCE / "scripts/fetch-zig").read_text(), re.M | re.S)[1]
     return Part("ziglang", version, "ziglang", "all", f"pkg:pypi/ziglang@{version}",
                 f"ziglang {version} of PyPI (SHA-256 {' or '.join(re.findall('[0-9a-f]{64}', hashes))}), which has the source of this runtime")
+
+
+def versions(builds):
+    """{source package: {machine: the version, without its number of a rebuild}} of what is in the programs of these builds."""
+    origins, found = Origins(), {}
+    for build in builds:
+        for program in build.programs(ALL):
+            for part in origins.of(build.archives(program)).values():
+                found.setdefault(part.name, {})[build.machine] = re.sub(r"\+b\d+$", "", part.version)
+    return found
 
 
 def licences(builds, programs, carried):

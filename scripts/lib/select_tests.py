@@ -45,7 +45,7 @@ FOLDERS = (
     (r"tests/(mutants-|builds\.txt|unsteady\.md|skips\.txt|least-cases\.json|costs\.json)", r"harness\."),
     (r"launcher/(api|cluster|verbs)/without_bench\.c$", r"harness\.test_components"),
     (r"scripts/(docs|fetch-mkdocs|site-pictures|lib/(mkdocs\.txt|site_(links|markdown)\.py))$|docs/site/", r"harness\.test_docs"),
-    (r"scripts/release$|scripts/lib/sbom\.py|python/absolute_links\.py|(CHANGELOG|MAINTAINERS|docs/install|python/README)\.md",
+    (r"scripts/release$|scripts/lib/(sbom\.py|outdated\.sh)|python/absolute_links\.py|(CHANGELOG|MAINTAINERS|docs/install|python/README)\.md",
      r"harness\.test_release|cli\.test_(pages|python)|worker\.test_static"),
     (r"scripts/tidy$|\.clang-tidy$", r"harness\.test_(tidy|tools)"),
     (r"README\.md|docs/first-job\.md|examples/jobs/hello\.yaml", r"cli\.test_(pages|import)|node\.test_cluster_(examples|tutorial)"),
