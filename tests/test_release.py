@@ -569,9 +569,6 @@ def test_package_in_another_root(files, root):
     assert root.names() == before
 
 
-PACKAGES = "drarun", "drarun-bench", "libdrarun0", "libdrarun-dev"
-
-
 def of_an_older_version(files, folder):
     """The packages again, as of version 0.0.9."""
     found = []
