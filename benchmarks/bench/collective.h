@@ -24,13 +24,12 @@ struct check { /* one rank's part */
 };
 
 struct collective {
-    const char *name;  /* "all_reduce" */
-    const char *title; /* "AllReduce" */
-    bool reduces;      /* has an operation */
-    bool rooted;       /* has a root */
-    bool in_place;     /* can be checked there */
-    bool apart;        /* has no form in place: the call is measured twice as it is */
-    bool bare;         /* moves nothing: one row of 0 bytes */
+    const char *name; /* "all_reduce" */
+    bool reduces;     /* has an operation */
+    bool rooted;      /* has a root */
+    bool in_place;    /* can be checked there */
+    bool apart;       /* has no form in place: the call is measured twice as it is */
+    bool bare;        /* moves nothing: one row of 0 bytes */
     void (*layout)(size_t count, size_t size, unsigned ranks, struct layout *ret_layout);
     /* Bytes that algbw counts, and busbw's factor of it. */
     double (*bytes)(size_t count, size_t size, unsigned ranks);

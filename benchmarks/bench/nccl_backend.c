@@ -66,7 +66,6 @@ static int find_own(struct nccl_hello *hello, struct drarun_error *err)
         return cuda_failed(code, "cudaSetDevice", err);
     cuda.cudaDeviceGetPCIBusId(hello->address, sizeof hello->address, hello->device);
     hello->nccl = nccl.version;
-    hello->cuda = cuda.version;
     if (meet.rank == 0 && (code = nccl.ncclGetUniqueId(&hello->id)) != NCCL_SUCCESS)
         return nccl_failed(code, "ncclGetUniqueId", err);
     return 0;

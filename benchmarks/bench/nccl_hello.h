@@ -9,7 +9,7 @@
 struct nccl_hello {
     int code;          /* an errno value: this rank cannot take part */
     char problem[512]; /* why */
-    int nccl, cuda;    /* versions, as the libraries say them */
+    int nccl;          /* its version, as the library says it */
     int device;
     char address[16]; /* of the device on PCI: 0000:3b:00.0 */
     char host[65];

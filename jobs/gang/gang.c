@@ -624,14 +624,8 @@ int gang_decide(struct gang *gang, const struct gang_input *input,
     struct gang next = *gang;
     if (input->steps > 0 && next.step >= input->steps) /* from the document of another version */
         next.step = input->steps - 1;
-    struct gang_decision decision = {.action = GANG_WAIT,
-                                     .event = event_names[GANG_EVENT_NONE],
-                                     .worker = GANG_NOBODY,
-                                     .wanted = facts.claims,
-                                     .allocated = facts.allocated,
-                                     .bound = facts.placed,
-                                     .running = facts.up,
-                                     .holding = facts.holding};
+    struct gang_decision decision = {
+        .action = GANG_WAIT, .event = event_names[GANG_EVENT_NONE], .worker = GANG_NOBODY};
     bool more = facts.present > next.seen;
     bool missing = note_missing(&next, &facts, input->suspended);
     tick_phase(&next, &facts, input->now_ms);

@@ -124,8 +124,6 @@ struct gang_decision {
     enum gang_clock clock;     /* whose deadline next_ms is; NONE: a grace time or pause */
     struct drarun_error error; /* GANG_FAIL */
     uint32_t worker; /* the worker that the error or the release is about; UINT32_MAX: none */
-    /* counts, for the status line */
-    uint32_t wanted, allocated, bound, running, holding;
 };
 
 /* seed: gang_seed of the job's uid and the attempt. */

@@ -31,7 +31,9 @@ __attribute__((format(printf, 4, 5))) static void set_fatal(struct gang_facts *f
     facts->fatal_kind = kind;
 }
 
-bool gang_end_is_final(enum pod_end end)
+/* The end of a worker before the ranks: is it its own doing, so that another try would end alike?
+ */
+static bool is_final(enum pod_end end)
 {
     return end == POD_END_EXIT || end == POD_END_OOM || end == POD_END_START ||
            end == POD_END_DEADLINE;
@@ -40,7 +42,7 @@ bool gang_end_is_final(enum pod_end end)
 /* Before its ranks have started a worker runs only the agent. */
 static void fatal_end(const struct pod_state *w, uint32_t i, struct gang_facts *facts)
 {
-    if (w->phase != POD_ENDED || w->deleting || !gang_end_is_final(w->end))
+    if (w->phase != POD_ENDED || w->deleting || !is_final(w->end))
         return;
     const char *container = w->container ? w->container : "?";
     if (w->message && strstr(w->message, "exec format error"))
@@ -193,7 +195,6 @@ static bool is_fatal(const struct pod_state *w)
 uint32_t gang_marks(const struct pod_state *w)
 {
     const bool has[GANG_MARK_COUNT] = {
-        [GANG_MARK_CLAIMS] = w->claim != CLAIM_NONE,
         [GANG_MARK_CLAIMED] = w->claim >= CLAIM_PENDING,
         [GANG_MARK_ALLOCATED] = w->claim == CLAIM_ALLOCATED,
         [GANG_MARK_PRESENT] = w->phase != POD_ABSENT,
@@ -272,7 +273,6 @@ void gang_facts(const struct gang_input *input, struct gang_facts *ret_facts)
         look_at_all(input, &look);
     struct gang_facts facts = {
         .count = input->count,
-        .claims = look.having[GANG_MARK_CLAIMS],
         .allocated = look.having[GANG_MARK_ALLOCATED],
         .placed = look.having[GANG_MARK_PLACED],
         .up = look.having[GANG_MARK_UP],

@@ -31,7 +31,7 @@ bool gang_image_is_lost(const struct pod_state *pod, struct drarun_error *err);
 
 /* The workers at one look. */
 struct gang_facts {
-    uint32_t count, claims, allocated, placed, up, holding, present;
+    uint32_t count, allocated, placed, up, holding, present;
     uint32_t claimed; /* claims that exist, allocated or not */
     uint32_t pending; /* cannot get theirs: no node, and the scheduler has looked */
     bool queued;      /* suspended or gated by somebody else */
@@ -50,9 +50,5 @@ struct gang_facts {
 };
 
 void gang_facts(const struct gang_input *input, struct gang_facts *ret_facts);
-
-/* The end of a worker before the ranks: is it its own doing, so that another try would end alike?
- */
-bool gang_end_is_final(enum pod_end end);
 
 #endif

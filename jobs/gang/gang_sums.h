@@ -9,8 +9,7 @@
 
 /* A worker has any number of them. */
 enum gang_mark {
-    GANG_MARK_CLAIMS = 0, /* it has a claim, or should have one */
-    GANG_MARK_CLAIMED,    /* its claim exists */
+    GANG_MARK_CLAIMED = 0, /* its claim exists */
     GANG_MARK_ALLOCATED,
     GANG_MARK_PRESENT, /* its pod exists */
     GANG_MARK_PLACED,

@@ -69,15 +69,6 @@ static int64_t condition_time(const struct object *pod, const char *type)
 
 /* ---- the claim ---- */
 
-static const char *claim_node(const json_t *allocation)
-{
-    const json_t *terms =
-        json_object_get(json_object_get(allocation, "nodeSelector"), "nodeSelectorTerms");
-    const json_t *fields = json_object_get(json_array_get(terms, 0), "matchFields");
-    const json_t *field = entry_of(fields, "key", "metadata.name");
-    return json_string_value(json_array_get(json_object_get(field, "values"), 0));
-}
-
 /* Why there is none yet: the controller that makes claims of templates says so by Events only. */
 static void read_no_claim(bool wanted, struct pod_state *state)
 {
@@ -105,12 +96,10 @@ static void read_claim(const json_t *value, bool wanted, struct pod_state *state
     struct object claim = object_of(value);
     const json_t *allocation = json_object_get(claim.status, "allocation");
     int64_t allocated = time_at(allocation, "allocationTimestamp");
-    state->claim_name = text_at(claim.metadata, "name");
     state->claim_since_ms = time_at(claim.metadata, "creationTimestamp");
     state->claim = CLAIM_PENDING;
     if (json_is_object(allocation)) {
         state->claim = CLAIM_ALLOCATED;
-        state->claim_node = claim_node(allocation);
         state->claim_since_ms = allocated ? allocated : state->claim_since_ms;
         state->devices = (uint32_t)json_array_size(
             json_object_get(json_object_get(allocation, "devices"), "results"));
@@ -447,9 +436,7 @@ static void read_gates(const struct object *pod, struct pod_state *state)
     json_t *gate;
     json_array_foreach(state->gates, i, gate)
     {
-        bool ours = text_is(text_at(gate, "name"), GATE_SUSPENDED);
-        state->suspended |= ours;
-        state->foreign_gate |= !ours;
+        state->suspended |= text_is(text_at(gate, "name"), GATE_SUSPENDED);
     }
     take_reason(entry_of(pod->conditions, "type", "PodScheduled"), state);
     set_phase(state, POD_GATED, time_at(pod->metadata, "creationTimestamp"));

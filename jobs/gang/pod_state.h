@@ -64,7 +64,7 @@ enum claim_phase {
     CLAIM_REFUSED,     /* it cannot be made: quota, admission (claim_message) */
     CLAIM_PENDING,
     CLAIM_ALLOCATED,
-    CLAIM_DELETING, /* with its devices still held when claim_node or devices say so */
+    CLAIM_DELETING, /* its devices are still held where `devices` counts some */
 };
 
 /* Texts are borrowed from the objects and the news, NULL where unknown. Times in milliseconds since
@@ -76,7 +76,6 @@ struct pod_state {
     const char *group;     /* the PodGroup that it names, or NULL */
     const json_t *gates;   /* the list of POD_GATED: [{"name"}] */
     bool suspended;        /* one of them is our own drarun.dev/suspended */
-    bool foreign_gate;     /* one of them is somebody else's, such as Kueue's */
     const char *container; /* the one that the reason is about */
     const char *image;     /* that is awaited, as the pod's spec has it; else the container's */
     enum pod_image image_of;
@@ -99,7 +98,7 @@ struct pod_state {
 
     enum claim_phase claim;
     int64_t claim_since_ms;
-    const char *claim_name, *claim_node, *claim_message;
+    const char *claim_message;
     uint32_t devices; /* allocated */
 
     const struct news *news; /* as given; NULL: none of this pod's, or there is no pod */

@@ -9,11 +9,10 @@
 
 struct term {
     struct import_affinity *a;
-    const struct reader_node *node; /* with labelSelector */
-    json_t *copy;                   /* of ours */
-    const char *foreign;            /* the first such label */
-    const char *why_not;            /* it cannot be rewritten */
-    bool matches;                   /* the template's own labels satisfy the others */
+    json_t *copy;        /* of ours */
+    const char *foreign; /* the first such label */
+    const char *why_not; /* it cannot be rewritten */
+    bool matches;        /* the template's own labels satisfy the others */
 };
 
 static bool ends_in(const char *text, const char *end)
@@ -133,7 +132,7 @@ static void rewrite(struct term *t, const struct reader_node *selector)
 /* False: the term has to go. */
 static bool keep_term(struct import_affinity *a, const struct reader_node *node, json_t *copy)
 {
-    struct term t = {.a = a, .node = node, .copy = copy, .matches = true};
+    struct term t = {.a = a, .copy = copy, .matches = true};
     struct reader_node selector;
     if (!reader_get(node, "labelSelector", &selector) || !json_is_object(selector.value))
         return true;

@@ -7,7 +7,7 @@
 #include "lib/doc/value.h"
 
 struct claim { /* one entry of the pod's resourceClaims */
-    struct reader_node entry, template, devices, requests;
+    struct reader_node entry, template, devices;
     struct reader_node outer, inner; /* spec, spec.spec: what devices stands in */
     const char *name;                /* in the pod */
     json_t *spec;                    /* of the job */

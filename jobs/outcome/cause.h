@@ -23,7 +23,6 @@ struct cause_end {
     int signo;
     bool core; /* it dumped core */
     bool oom;  /* the kernel's OOM killer ended it */
-    uint32_t pid;
     int64_t ran_us;
     enum cause_api api; /* what it connected to */
     bool finalized;     /* it left that API in order */

@@ -35,7 +35,7 @@ struct drive {
     struct record *record;
 
     struct slot *slots;
-    size_t next, running, failed;
+    size_t next, running;
     bool stopping;
     int rc; /* the first error ends all */
     struct drarun_error *err;
@@ -82,7 +82,6 @@ static void finish(struct drive *d, size_t test, const struct accept_answer *ans
     struct drarun_error err = {0};
     names_of(d, test, names);
     accept_answer(d->plan, test, answer);
-    d->failed += answer->outcome == ACCEPT_FAILED;
     if (record_add(d->record, accept_wave_number(d->plan), names, answer, &err) < 0)
         break_off(d, &err);
 }
@@ -209,7 +208,7 @@ static int run_wave(struct drive *d)
     size_t count;
     accept_wave(d->plan, &count);
     log_note("%s: %zu test%s", accept_wave_name(d->plan), count, count == 1 ? "" : "s");
-    d->next = d->failed = 0;
+    d->next = 0;
     for (fill_slots(d); d->running > 0; fill_slots(d)) {
         if (event_base_loop(d->cluster->base, EVLOOP_ONCE) != 0)
             return error_set(d->err, EINVAL, "the event loop ended in the middle of a wave");

@@ -237,7 +237,6 @@ static void on_rank_end(struct agent *agent, const Drarun__Wire__RankEnd *wire)
         .signo = (int)wire->signo,
         .core = wire->core,
         .oom = wire->oom,
-        .pid = wire->pid,
         .ran_us = (int64_t)wire->ran_us,
         .api = api_of(wire->api),
         .finalized = wire->finalized,

@@ -73,7 +73,6 @@ struct agent {
     uint64_t held;    /* bytes of its output here */
     uint64_t unsaid;  /* bytes written of which it has not been told */
     uint32_t settled; /* the last question of job.settling.asked that it has answered */
-    uint32_t ranks_left;
 };
 
 /* ---- the parts of a job's state ---- */

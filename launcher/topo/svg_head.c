@@ -4,19 +4,15 @@
 
 #include "launcher/topo/svg_private.h"
 
-/* Nodes are those of consecutive workers. */
-struct node_span {
-    uint32_t first, count; /* workers */
-};
-
-static struct node_span node_at(const struct view_job *job, uint32_t worker)
+/* Of the node of a worker, which is that of consecutive ones. */
+static uint32_t count_workers(const struct view_job *job, uint32_t worker)
 {
-    struct node_span span = {worker, 1};
+    uint32_t count = 1;
     const char *node = job->nodes[worker];
-    while (node && worker + span.count < job->workers && job->nodes[worker + span.count] &&
-           strcmp(job->nodes[worker + span.count], node) == 0)
-        span.count++;
-    return span;
+    while (node && worker + count < job->workers && job->nodes[worker + count] &&
+           strcmp(job->nodes[worker + count], node) == 0)
+        count++;
+    return count;
 }
 
 static uint32_t count_different(const char *const *names, uint32_t count, bool *ret_all_known)
@@ -47,9 +43,9 @@ void svg_job_words(const struct view_job *job, struct buf *out)
                    domains_known ? "" : " or more");
 }
 
-static int chips_width(const struct node_span *span)
+static int chips_width(uint32_t workers)
 {
-    int chips = (int)(span->count < 8 ? span->count : 8) * CHIP_W + 8;
+    int chips = (int)(workers < 8 ? workers : 8) * CHIP_W + 8;
     return chips < 76 ? 76 : chips;
 }
 
@@ -61,8 +57,8 @@ static int add_nodes(struct picture *p, int y, bool draw)
     int x = MARGIN, height = LINE + CHIP_H + 6;
     uint32_t shown = 0, w = 0;
     for (; w < job->workers && shown < NODES_MAX; shown++) {
-        struct node_span span = node_at(job, w);
-        int width = chips_width(&span), limit = p->width - MARGIN;
+        uint32_t count = count_workers(job, w);
+        int width = chips_width(count), limit = p->width - MARGIN;
         char name[64];
         if (x > MARGIN && x + width > limit) {
             x = MARGIN;
@@ -74,17 +70,17 @@ static int add_nodes(struct picture *p, int y, bool draw)
             svg_rect(p, x, y, width, height, "node-box");
             svg_text(p, x + 6, y + 13, job->nodes[w] ? "small" : "small dim", name);
         }
-        for (uint32_t i = 0; draw && i < span.count && i < 8; i++) {
+        for (uint32_t i = 0; draw && i < count && i < 8; i++) {
             bool here = w + i == job->worker;
             char number[16];
-            snprintf(number, sizeof number, i == 7 && span.count > 8 ? "..." : "%u", w + i);
+            snprintf(number, sizeof number, i == 7 && count > 8 ? "..." : "%u", w + i);
             int left = x + 4 + (int)i * CHIP_W;
             svg_rect(p, left + 1, y + LINE, CHIP_W - 2, CHIP_H, here ? "chip-here" : "chip");
             svg_text(p, left + CHIP_W / 2, y + LINE + 14,
                      here ? "small mid chip-text-here" : "small mid", number);
         }
         x += width + 8;
-        w += span.count;
+        w += count;
     }
     y += height;
     if (w < job->workers) {

@@ -110,7 +110,6 @@ static bool connection(struct nccl_log *log, const struct result *ranks, const c
     if ((to = after(line, length, " via NET/"))) {
         network_connection(log, ranks, line, to, end);
     } else if ((to = after(line, length, " via COLLNET/"))) {
-        log->in_network++;
         network_connection(log, ranks, line, to, end);
     } else if (after(line, length, " via P2P/MNNVL")) {
         log->nvlink_hosts++;
@@ -160,8 +159,6 @@ bool nccl_log_line(struct nccl_log *log, const struct result *ranks, const char 
     nccl_within_reasons(&log->within, line, length);
     if ((at = after(line, length, "NET/IB : Using ")))
         take_nics(log, at, end);
-    else if (after(line, length, "Connected NVLS"))
-        log->nvls = true;
     return true;
 }
 

@@ -30,8 +30,6 @@ struct nccl_log {
     struct nccl_log_net nets[NCCL_LOG_NETS]; /* others than those of within */
     size_t net_count, net_ranks;             /* net_ranks: no rank in nets has as high a number */
     struct nccl_layers layers;
-    size_t in_network;            /* reduced by the network (SHARP) */
-    bool nvls;                    /* reduced by NVSwitch */
     char nics[NCCL_LOG_NICS][24]; /* "mlx5_0:1/RoCE" */
     size_t nic_count;
 };

@@ -25,7 +25,7 @@ struct cells {
 
 /* What the heading says of the columns. */
 struct columns {
-    bool known, op, root, cpu_time, wrong_is_delta;
+    bool known, root, cpu_time, wrong_is_delta;
     size_t half; /* cells of a half: 4, with -I 8 */
 };
 
@@ -272,7 +272,6 @@ static void finish_row(struct parse *p)
         p->failed = true;
         return;
     }
-    row->line = p->row_line;
     whole(c->list[0], &row->bytes);
     whole(c->list[1], &row->count);
     snprintf(row->type, sizeof row->type, "%.15s", c->list[2]);
@@ -371,7 +370,6 @@ static bool number_after(const char *line, const char *end, const char *word, ui
 static void columns_line(struct parse *p, const char *line, const char *end)
 {
     struct columns c = {.known = true, .half = find(line, end, "i_min") ? 8 : 4};
-    c.op = find(line, end, "redop") != NULL;
     c.root = find(line, end, " root ") != NULL;
     c.cpu_time = find(line, end, "cputime") != NULL;
     c.wrong_is_delta = find(line, end, " error") != NULL;

@@ -49,7 +49,6 @@ struct result_half {
 };
 
 struct result_row {
-    unsigned line; /* of the text that it came from; 0 */
     uint64_t bytes, count;
     char type[16];
     char op[16];    /* "none" */

@@ -295,7 +295,6 @@ static int row(struct reading *r, const json_t *object)
         return no_memory(r);
     if (!json_is_object(object) || !json_is_integer(json_object_get(object, "size")))
         return wrong(r, "size", "a whole number that is not negative");
-    to->line = r->line;
     int rc = whole(r, object, "size", &to->bytes);
     rc = rc < 0 ? rc : whole(r, object, "count", &to->count);
     rc = rc < 0 ? rc : words(r, object, "type", to->type, sizeof to->type);

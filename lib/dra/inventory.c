@@ -69,7 +69,6 @@ static void add_devices(struct predict_inventory *inv, size_t part, struct predi
     for (size_t i = 0; i < json_array_size(from->devices); i++) {
         struct predict_device *device = &inv->devices[inv->device_count++];
         *device = read_device(from, json_array_get(from->devices, i));
-        device->part = part;
         device->current = from->generation == inv->slices->parts[pool->first].generation;
         pool->consumes = pool->consumes || device->consumes;
         inv->binding = inv->binding || device->binds;

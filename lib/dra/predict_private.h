@@ -99,7 +99,6 @@ enum { /* how an allocated claim holds a device */
 struct predict_device {
     struct slice_device slice;
     const json_t *body;
-    size_t part;            /* index into slices->parts */
     bool current;           /* of its pool's newest generation */
     bool multiple;          /* allowMultipleAllocations */
     bool binds;             /* has bindingConditions, so that its pool comes after those without */
@@ -208,7 +207,6 @@ struct predict_use {
 struct predict_view_pool {
     size_t pool;        /* of the inventory */
     const char *broken; /* why none of its devices may be given; NULL */
-    bool incomplete;    /* and that is since slices are missing */
     int64_t generation;
     bool all; /* all slices of the generation are looked at for counters */
     size_t first_counter, counter_count;

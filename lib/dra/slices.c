@@ -133,12 +133,10 @@ static void keep_newest(struct slices *slices, struct reading *r)
         bool first = slices->pool_count == 0 || !same_pool(&r->list[i - 1], raw);
         if (first)
             slices->pools[slices->pool_count++] =
-                (struct slice_pool){raw->driver, raw->pool, raw->generation, raw->expected, 0, 0};
+                (struct slice_pool){raw->driver, raw->pool, raw->generation, raw->expected, 0};
         struct slice_pool *pool = &slices->pools[slices->pool_count - 1];
-        if (raw->generation < pool->generation) {
-            pool->outdated++;
+        if (raw->generation < pool->generation)
             continue;
-        }
         if (first || strcmp(r->list[i - 1].name, raw->name) != 0)
             pool->seen++;
         /* what is compared with its predecessor stays in place: moving down keeps the order */

@@ -25,7 +25,6 @@ struct slice_pool {
     int64_t generation; /* the newest */
     int64_t expected;   /* slices that the pool says it has */
     int64_t seen;       /* of that generation */
-    size_t outdated;    /* slices of older generations, left out */
 };
 
 /* One slice as it is, of whatever generation. */

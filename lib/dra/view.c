@@ -197,7 +197,6 @@ static int add_pool(struct predict_view *view, size_t at, bool only_binding,
         .pool = at, .all = all, .generation = inv->slices->parts[parts[0]].generation};
     if (whole == 1)
         return fill_pool(view, made, parts, (size_t)count, err);
-    made->incomplete = true;
     made->broken = "is being updated: not all of its slices are there";
     return 0;
 }

@@ -18,7 +18,6 @@
 /* A connection. evhttp does not tell when it lets go of one; our own reference keeps the descriptor
  * from being closed, and so from being another's, before we have seen that. */
 struct guest {
-    struct metrics_server *server;
     struct bufferevent *bev; /* NULL: the place is free */
     struct event *end;
 };
@@ -173,7 +172,6 @@ static bool make_places(struct metrics_server *server)
     bool made = true;
     for (size_t i = 0; i < METRICS_GUESTS; i++) {
         struct guest *guest = &server->guests[i];
-        guest->server = server;
         guest->end = evtimer_new(server->base, on_end, guest);
         made &= guest->end != NULL;
     }

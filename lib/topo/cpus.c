@@ -255,11 +255,9 @@ static void arrange(struct cpus *cpus)
     uint32_t core = 0, numa = 0;
     for (size_t i = 0; i < cpus->count; i++) {
         struct cpu *cpu = &cpus->list[i];
-        bool new_numa = i == 0 || cpu->numa != numa;
-        bool new_core = new_numa || cpu->core != core;
+        bool new_core = i == 0 || cpu->numa != numa || cpu->core != core;
         core = cpu->core;
         numa = cpu->numa;
-        cpus->numas += new_numa;
         cpus->cores += new_core;
         cpu->core = (uint32_t)cpus->cores - 1;
     }

@@ -22,7 +22,6 @@ struct cpus {
     struct cpu *list; /* usable ones, by NUMA node, core, id */
     size_t count;
     size_t cores;
-    size_t numas;
 };
 
 /* rootfd: a directory that holds sys/devices/system/cpu and node; -1 means "/".

@@ -47,8 +47,8 @@ int rdma_facts_read(struct discovery *d, const struct topo_rdma *rdma, uint32_t 
 
 /* Adds a character device of the tree with its numbers, when it is there. dev: its "MAJ:MIN" file
  * in sysfs, NULL: from the node itself. */
-void chardev_add(struct discovery *d, const char *path, const char *dev, bool shared,
-                 struct node_chardev *list, size_t *count);
+void chardev_add(struct discovery *d, const char *path, const char *dev, struct node_chardev *list,
+                 size_t *count);
 
 int discover_gpus(struct discovery *d);
 int discover_nics(struct discovery *d);

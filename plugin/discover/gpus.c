@@ -25,9 +25,9 @@ static void read_nodes(struct discovery *d, struct node_device *device)
     if (device->gpu.minor < 0)
         return;
     snprintf(path, sizeof path, "/dev/nvidia%d", device->gpu.minor);
-    chardev_add(d, path, NULL, false, device->chardevs, &device->chardev_count);
+    chardev_add(d, path, NULL, device->chardevs, &device->chardev_count);
     for (size_t i = 0; i < ARRAY_LEN(shared); i++)
-        chardev_add(d, shared[i], NULL, true, device->chardevs, &device->chardev_count);
+        chardev_add(d, shared[i], NULL, device->chardevs, &device->chardev_count);
 }
 
 /* Where no driver is bound a GPU serves nobody, or a virtual machine. A captured tree may show no
@@ -67,11 +67,11 @@ static void read_mig_nodes(struct discovery *d, struct node_device *device)
     for (size_t i = 0; i < count; i++) {
         snprintf(path, sizeof path, "/dev/nvidia-caps/nvidia-cap%u", minors[i]);
         size_t before = device->chardev_count;
-        chardev_add(d, path, NULL, false, device->chardevs, &device->chardev_count);
+        chardev_add(d, path, NULL, device->chardevs, &device->chardev_count);
         if (device->chardev_count > before || before >= NODE_CHARDEVS_MAX)
             continue;
         struct node_chardev *node = &device->chardevs[device->chardev_count++];
-        *node = (struct node_chardev){.shared = false}; /* in a pod's own /dev it is not there */
+        *node = (struct node_chardev){0}; /* in a pod's own /dev it is not there */
         snprintf(node->path, sizeof node->path, "%s", path);
     }
 }

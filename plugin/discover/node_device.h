@@ -24,7 +24,6 @@ enum node_device_kind { NODE_DEVICE_GPU = 1, NODE_DEVICE_MIG, NODE_DEVICE_NIC };
 struct node_chardev {
     char path[64];         /* "/dev/infiniband/uverbs0", the same in a container */
     uint32_t major, minor; /* as sysfs says; both 0: not known */
-    bool shared;           /* not this device's alone: rdma_cm, nvidiactl */
 };
 
 struct node_gpu {
@@ -85,7 +84,7 @@ struct node_pci {
     char root[PCI_ROOT_TEXT];        /* "pci0000:8c"; "": not known */
     char pcie_switch[PCI_ADDR_TEXT]; /* the upstream port of the nearest switch; "": none */
     int32_t numa;                    /* as sysfs says, -1: not known */
-    uint32_t vendor, device, subsystem_vendor, subsystem_device;
+    uint32_t vendor, device;
     char driver[32]; /* kernel driver, "mlx5_core"; "": not known, or none */
     enum node_sriov sriov;
     char pf[PCI_ADDR_TEXT]; /* of a VF: its PF */

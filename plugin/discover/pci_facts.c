@@ -108,8 +108,6 @@ void pci_facts_read(struct discovery *d, size_t index, struct node_pci *ret_pci)
     ret_pci->numa = pci->place.numa;
     ret_pci->vendor = pci->vendor;
     ret_pci->device = pci->device;
-    ret_pci->subsystem_vendor = pci->subsystem_vendor;
-    ret_pci->subsystem_device = pci->subsystem_device;
     pci_addr_format(pci->place.addr, ret_pci->bus_id);
     read_root(d, ret_pci);
     read_switch(&pci->place, ret_pci);

@@ -13,8 +13,8 @@
 
 #define NODES_MAX 1024u /* in one class of character devices */
 
-void chardev_add(struct discovery *d, const char *path, const char *dev, bool shared,
-                 struct node_chardev *list, size_t *count)
+void chardev_add(struct discovery *d, const char *path, const char *dev, struct node_chardev *list,
+                 size_t *count)
 {
     char text[32];
     unsigned major = 0, minor = 0;
@@ -32,7 +32,7 @@ void chardev_add(struct discovery *d, const char *path, const char *dev, bool sh
         minor = minor(st.st_rdev);
     }
     struct node_chardev *node = &list[(*count)++];
-    *node = (struct node_chardev){.major = major, .minor = minor, .shared = shared};
+    *node = (struct node_chardev){.major = major, .minor = minor};
     snprintf(node->path, sizeof node->path, "%s", path);
 }
 
@@ -62,7 +62,7 @@ static int add_nodes(struct discovery *d, const char *folder, struct node_rdma *
             continue;
         snprintf(path, sizeof path, "/dev/infiniband/%s", name);
         snprintf(dev, sizeof dev, "%s/%s/dev", folder, name);
-        chardev_add(d, path, dev, false, rdma->chardevs, &rdma->chardev_count);
+        chardev_add(d, path, dev, rdma->chardevs, &rdma->chardev_count);
     }
     strlist_done(&names);
     return rc == -ENOMEM ? discover_nomem(d) : 0;
@@ -84,7 +84,7 @@ static int read_nodes(struct discovery *d, const struct topo_rdma *rdma, struct 
         if (rc < 0)
             return rc;
     }
-    chardev_add(d, "/dev/infiniband/rdma_cm", "sys/class/misc/rdma_cm/dev", true, out->chardevs,
+    chardev_add(d, "/dev/infiniband/rdma_cm", "sys/class/misc/rdma_cm/dev", out->chardevs,
                 &out->chardev_count);
     return 0;
 }

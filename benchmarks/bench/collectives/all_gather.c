@@ -15,7 +15,6 @@ static int run(const struct backend *b, const struct backend_world *world, const
 
 const struct collective collective_all_gather = {
     .name = "all_gather",
-    .title = "AllGather",
     .in_place = true,
     .layout = layout_gathered,
     .bytes = bytes_of_all,

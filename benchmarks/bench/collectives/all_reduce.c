@@ -21,7 +21,6 @@ static int run(const struct backend *b, const struct backend_world *world, const
 
 const struct collective collective_all_reduce = {
     .name = "all_reduce",
-    .title = "AllReduce",
     .reduces = true,
     .in_place = true,
     .layout = layout_even,

@@ -21,7 +21,6 @@ static int run(const struct backend *b, const struct backend_world *world, const
 
 const struct collective collective_alltoall = {
     .name = "alltoall",
-    .title = "AlltoAll",
     .layout = layout,
     .bytes = bytes_of_all,
     .factor = factor_others,

@@ -79,7 +79,6 @@ static int run(const struct backend *b, const struct backend_world *world, const
 
 const struct collective collective_alltoallv = {
     .name = "alltoallv",
-    .title = "AlltoAllv",
     .apart = true,
     .refuses = refuses,
     .layout = layout,

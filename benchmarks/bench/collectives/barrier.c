@@ -16,7 +16,6 @@ static int run(const struct backend *b, const struct backend_world *world, const
 
 const struct collective collective_barrier = {
     .name = "barrier",
-    .title = "Barrier",
     .bare = true,
     .apart = true,
     .layout = layout,

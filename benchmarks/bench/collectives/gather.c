@@ -17,7 +17,6 @@ static int run(const struct backend *b, const struct backend_world *world, const
 
 const struct collective collective_gather = {
     .name = "gather",
-    .title = "Gather",
     .rooted = true,
     .in_place = true,
     .layout = layout_gathered,

@@ -39,7 +39,6 @@ static int run(const struct backend *b, const struct backend_world *world, const
 
 const struct collective collective_hypercube = {
     .name = "hypercube",
-    .title = "HyperCube",
     .in_place = true,
     .refuses = refuses,
     .layout = layout_gathered,

@@ -19,7 +19,6 @@ static int run(const struct backend *b, const struct backend_world *world, const
 
 const struct collective collective_reduce = {
     .name = "reduce",
-    .title = "Reduce",
     .reduces = true,
     .rooted = true,
     .in_place = true,

@@ -16,7 +16,6 @@ static int run(const struct backend *b, const struct backend_world *world, const
 
 const struct collective collective_reduce_scatter = {
     .name = "reduce_scatter",
-    .title = "ReduceScatter",
     .reduces = true,
     .in_place = true,
     .layout = layout_scattered,

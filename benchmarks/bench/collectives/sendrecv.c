@@ -19,7 +19,6 @@ static int run(const struct backend *b, const struct backend_world *world, const
 
 const struct collective collective_sendrecv = {
     .name = "sendrecv",
-    .title = "SendRecv",
     .layout = layout_even,
     .bytes = bytes_once,
     .factor = factor_one,

@@ -30,7 +30,6 @@ static void add_network_data(const json_t *devices, struct allocation_result *re
             continue;
         const json_t *data = json_object_get(entry, "networkData");
         result->pod_name = value_text(data, "interfaceName");
-        result->hardware = value_text(data, "hardwareAddress");
         result->ips = json_object_get(data, "ips");
         return;
     }

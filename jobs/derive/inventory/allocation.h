@@ -15,7 +15,6 @@ struct allocation_result { /* borrowed from the claim */
     const char *request;   /* "nic", or "nic/fast" where a firstAvailable chose */
     const char *driver, *pool, *device;
     const char *pod_name; /* status.devices: its interface in the pod; NULL */
-    const char *hardware; /* MAC address, or NULL */
     const json_t *ips;    /* array of CIDR texts, or NULL */
 };
 

@@ -31,12 +31,10 @@ void gid_table_read(const struct topo_port *port, struct gid_table *ret_table)
 {
     struct gid_table table = {.ipv4 = -1, .ipv6 = -1, .local = -1};
     const struct topo_gid *local = NULL;
-    size_t unknown = 0;
     for (size_t i = 0; i < port->gid_count; i++) {
         const struct topo_gid *gid = &port->gids[i];
         bool ipv4 = is_ipv4(gid->bytes);
         table.known |= gid->type != TOPO_GID_UNKNOWN;
-        unknown += gid->type == TOPO_GID_UNKNOWN;
         if (gid->type != TOPO_GID_ROCE2)
             continue;
         if (!is_link_local(gid->bytes))
@@ -44,7 +42,6 @@ void gid_table_read(const struct topo_port *port, struct gid_table *ret_table)
         else if (!local || (ipv4 && !is_ipv4(local->bytes)))
             local = gid;
     }
-    table.foreign = table.known && unknown > 0;
     if (local) {
         table.local = (int32_t)local->index;
         gid_format(local->bytes, table.local_text);

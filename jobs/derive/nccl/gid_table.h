@@ -12,7 +12,6 @@ struct gid_table {
     int32_t ipv4, ipv6; /* the first RoCE v2 entry of an address that routers forward; -1: none */
     int32_t local;      /* the first RoCE v2 entry of a link-local address, IPv4 before IPv6; -1 */
     char local_text[48];
-    bool foreign; /* it has entries of other network namespaces */
 };
 
 void gid_table_read(const struct topo_port *port, struct gid_table *ret_table);

@@ -58,7 +58,6 @@ static struct pod_state worker_of(char letter)
         return w;
     case 'g': /* gated by somebody */
         w.phase = POD_GATED;
-        w.foreign_gate = true;
         w.claim = CLAIM_PENDING;
         return w;
     case 'n': /* the scheduler has not looked */

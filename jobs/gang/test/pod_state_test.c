@@ -42,13 +42,12 @@ static json_t *news_json(const struct news *news, enum news_kind kind)
 static json_t *state_json(const struct pod_state *s)
 {
     json_t *o = json_pack(
-        "{s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:i, s:i}", "phase",
+        "{s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:i, s:i}", "phase",
         pod_phase_name(s->phase), "end", pod_end_name(s->end), "claim", claim_phase_name(s->claim),
-        "suspended", s->suspended, "foreignGate", s->foreign_gate, "unschedulable",
-        s->unschedulable, "nodeComes", s->node_comes, "imageComes", s->image_comes, "failing",
-        s->failing, "notReady", s->not_ready, "deleting", s->deleting, "disrupted", s->disrupted,
-        "holds", pod_state_holds(s), "placed", pod_state_placed(s), "exitCode", s->exit_code,
-        "devices", (int)s->devices);
+        "suspended", s->suspended, "unschedulable", s->unschedulable, "nodeComes", s->node_comes,
+        "imageComes", s->image_comes, "failing", s->failing, "notReady", s->not_ready, "deleting",
+        s->deleting, "disrupted", s->disrupted, "holds", pod_state_holds(s), "placed",
+        pod_state_placed(s), "exitCode", s->exit_code, "devices", (int)s->devices);
     json_object_set_new(o, "since", time_json(s->since_ms));
     json_object_set_new(o, "deletingSince", time_json(s->deleting_since_ms));
     json_object_set_new(o, "ordered", time_json(s->ordered_ms));
@@ -60,7 +59,6 @@ static json_t *state_json(const struct pod_state *s)
     json_object_set_new(o, "image", text_json(s->image));
     json_object_set_new(o, "reason", text_json(s->reason));
     json_object_set_new(o, "message", text_json(s->message));
-    json_object_set_new(o, "claimNode", text_json(s->claim_node));
     json_object_set_new(o, "news",
                         json_pack("{s:o, s:o}", "prepare", news_json(s->news, NEWS_PREPARE_FAILED),
                                   "scheduling", news_json(s->news, NEWS_SCHEDULING_FAILED)));

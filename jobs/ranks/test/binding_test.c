@@ -13,18 +13,18 @@
 /* Two NUMA nodes of two cores with two threads each. */
 static struct cpu machine[] = {{0, 0, 0}, {4, 0, 0}, {1, 1, 0}, {5, 1, 0},
                                {2, 2, 1}, {6, 2, 1}, {3, 3, 1}, {7, 3, 1}};
-static const struct cpus two_nodes = {machine, ARRAY_LEN(machine), 4, 2};
+static const struct cpus two_nodes = {machine, ARRAY_LEN(machine), 4};
 
 /* An affinity mask left three cores on one node and one on the other. */
 static struct cpu rest[] = {{1, 0, 0}, {2, 1, 0}, {3, 2, 0}, {9, 3, 8}};
-static const struct cpus uneven = {rest, ARRAY_LEN(rest), 4, 2};
+static const struct cpus uneven = {rest, ARRAY_LEN(rest), 4};
 
 static struct cpu six[] = {{0, 0, 0}, {1, 1, 0}, {2, 2, 0}, {3, 3, 1}, {4, 4, 1}, {5, 5, 1}};
-static const struct cpus three_each = {six, ARRAY_LEN(six), 6, 2};
+static const struct cpus three_each = {six, ARRAY_LEN(six), 6};
 
 static struct cpu four_each[] = {{0, 0, 0}, {1, 1, 0}, {2, 2, 0}, {3, 3, 0},
                                  {4, 4, 1}, {5, 5, 1}, {6, 6, 1}, {7, 7, 1}};
-static const struct cpus eight = {four_each, ARRAY_LEN(four_each), 8, 2};
+static const struct cpus eight = {four_each, ARRAY_LEN(four_each), 8};
 
 /* CPUs of the ranks in order, "/" between them; "*" behind those that share. */
 static const struct {

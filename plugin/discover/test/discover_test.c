@@ -198,8 +198,7 @@ static void test_gpu_and_nic(void **state)
     assert_int_equal(gpu->gpu.minor, 3);
     assert_int_equal(gpu->chardev_count, 2);
     assert_string_equal(gpu->chardevs[0].path, "/dev/nvidia3");
-    assert_false(gpu->chardevs[0].shared);
-    assert_true(gpu->chardevs[1].shared);
+    assert_string_equal(gpu->chardevs[1].path, "/dev/nvidiactl");
     assert_string_equal(nic->pci.pcie_switch, "0000:8d:00.0");
     assert_string_equal(nic->pci.driver, "mlx5_core");
     assert_int_equal(nic->pci.numa, 1);

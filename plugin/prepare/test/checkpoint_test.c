@@ -281,7 +281,7 @@ static void a_specification_has_nodes_and_hook(void **state)
 {
     (void)state;
     struct node_device device = {.kind = NODE_DEVICE_NIC, .name = "a"};
-    device.rdma.chardevs[0] = (struct node_chardev){"/dev/infiniband/uverbs0", 231, 192, false};
+    device.rdma.chardevs[0] = (struct node_chardev){"/dev/infiniband/uverbs0", 231, 192};
     device.rdma.chardev_count = 1;
     json_t *spec = cdi_spec_new("nic.drarun.dev");
     assert_true(cdi_spec_add(spec, "u-1", &device, NULL));
