@@ -12,11 +12,6 @@ static const struct collective *const all[] = {
     &collective_hypercube,  &collective_alltoallv,  &collective_barrier,
 };
 
-const struct collective *collective_at(unsigned i)
-{
-    return i < ARRAY_LEN(all) ? all[i] : NULL;
-}
-
 const struct collective *collective_find(const char *name)
 {
     for (size_t i = 0; i < ARRAY_LEN(all); i++) {

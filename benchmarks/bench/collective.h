@@ -52,7 +52,6 @@ extern const struct collective collective_all_reduce, collective_all_gather,
 
 /* By its name, or nccl-tests' program (all_reduce_perf); NULL. */
 const struct collective *collective_find(const char *name);
-const struct collective *collective_at(unsigned i); /* NULL behind the last */
 
 /* What several share: collective_shape.c. */
 void layout_even(size_t count, size_t size, unsigned ranks, struct layout *ret);

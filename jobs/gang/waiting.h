@@ -63,8 +63,6 @@ void waiting_done(struct waiting *waiting);
 
 /* One line without its newline: the reason, then the counts. */
 void waiting_line(const struct waiting *waiting, struct buf *out);
-/* For `drarun status`: the counts, then a line for each reason. */
-void waiting_text(const struct waiting *waiting, struct buf *out);
 /* {"text", "reasons": [{"text", "node", "workers": "0-3,7", "count", "since", "stuck"}]}; at most
  * 20 reasons, then "more". NULL without memory. */
 json_t *waiting_json(const struct waiting *waiting);

@@ -10,7 +10,7 @@
 #include "lib/base/timestamp.h"
 
 #define RANGES_MAX 8        /* in a line */
-#define REASONS_MAX 20      /* in a text or document */
+#define REASONS_MAX 20      /* in a document */
 #define RANGES_JSON_MAX 100 /* in a document */
 
 static void add_counts(const struct waiting *w, struct buf *out)
@@ -107,36 +107,6 @@ void waiting_told_done(struct waiting_told *told)
 {
     free(told->reason);
     *told = (struct waiting_told){0};
-}
-
-static void add_reason(const struct waiting *waiting, const struct waiting_reason *reason,
-                       struct buf *out)
-{
-    struct buf head = BUF_INIT;
-    if (!reason->whole) {
-        buf_printf(&head, "%s ", reason->count == 1 ? "worker" : "workers");
-        worker_ranges(reason->workers, reason->count, RANGES_MAX, &head);
-        if (reason->count > 2)
-            buf_printf(&head, " (%u)", reason->count);
-        if (reason->node)
-            buf_printf(&head, " on %s", reason->node);
-    } else {
-        buf_add_str(&head, "the job");
-    }
-    add_since(waiting, reason, &head);
-    buf_printf(out, "  %s: %s\n", head.data ? head.data : "", reason->text);
-    out->failed |= head.failed;
-    buf_done(&head);
-}
-
-void waiting_text(const struct waiting *waiting, struct buf *out)
-{
-    add_counts(waiting, out);
-    buf_add_str(out, waiting->count > 0 ? "; waiting:\n" : "\n");
-    for (uint32_t r = 0; r < waiting->count && r < REASONS_MAX; r++)
-        add_reason(waiting, &waiting->reasons[r], out);
-    if (waiting->count > REASONS_MAX)
-        buf_printf(out, "  and %u other reasons\n", waiting->count - REASONS_MAX);
 }
 
 /* ---- as JSON ---- */

@@ -128,15 +128,13 @@ bool cause_launcher_lost(struct cause *cause, const char *pod, const char *node,
 /* What follows from a first cause for the next attempt. */
 struct cause_restart {
     bool retry;      /* another try may end otherwise: `restarts` counts it */
-    bool avoid_node; /* the node is not to be used again: cause_node */
+    bool avoid_node; /* the node is not to be used again */
     bool new_claims; /* the claims do not fit any more; else they are kept where possible */
 };
 struct cause_restart cause_restart(const struct cause *cause);
 /* The same of a pod's end that cause_json told as "cause"; of others nothing but retry is known. */
 struct json_t;
 struct cause_restart cause_restart_told(const struct json_t *cause);
-/* The node that the first cause names, NULL without; borrowed from the cause. */
-const char *cause_node(const struct cause *cause);
 
 /* ---- what it came to ---- */
 

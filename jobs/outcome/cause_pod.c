@@ -244,8 +244,3 @@ struct cause_restart cause_restart_told(const json_t *cause)
             return rows[i].restart;
     return (struct cause_restart){.retry = true};
 }
-
-const char *cause_node(const struct cause *cause)
-{
-    return cause->first.host;
-}

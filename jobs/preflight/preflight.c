@@ -142,20 +142,3 @@ int preflight_result(const struct preflight *preflight, struct drarun_error *err
     buf_done(&line);
     return -EPERM;
 }
-
-json_t *preflight_json(const struct preflight *preflight)
-{
-    json_t *list = json_array();
-    for (size_t i = 0; i < preflight->count; i++) {
-        const struct preflight_finding *f = &preflight->list[i];
-        json_t *item =
-            json_pack("{s:s, s:b, s:i, s:i, s:s, s:s, s:s}", "code", preflight_name(f->code),
-                      "refusal", f->refusal, "worker", (int)f->worker, "others", (int)f->others,
-                      "where", f->where, "text", f->text, "cure", f->cure);
-        if (json_array_append_new(list, item) < 0) {
-            json_decref(list);
-            return NULL;
-        }
-    }
-    return list;
-}

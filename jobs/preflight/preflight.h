@@ -92,8 +92,5 @@ void preflight_line(const struct preflight_finding *finding, struct buf *out);
 /* 0 without a refusal; else -EPERM with kind DRARUN_ERR_PREFLIGHT and the first one's line, "and N
  * more". */
 int preflight_result(const struct preflight *preflight, struct drarun_error *err);
-/* [{code, refusal, worker, others, where, text, cure}], for the status document; NULL: no memory.
- */
-json_t *preflight_json(const struct preflight *preflight);
 
 #endif

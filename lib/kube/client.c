@@ -85,11 +85,6 @@ void kube_client_free(struct kube_client *client)
     free(client);
 }
 
-const struct kube_config *kube_client_config(const struct kube_client *client)
-{
-    return client->config;
-}
-
 int64_t kube_client_now(const struct kube_client *client)
 {
     return client->date_ms ? client->date_ms + clock_ms() - client->dated_ms : 0;

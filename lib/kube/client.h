@@ -47,7 +47,6 @@ void kube_client_tell_unanswered(struct kube_client *client, kube_unanswered_fn 
  * once where nobody takes the connection. */
 void kube_client_limit_reads(struct kube_client *client, int64_t ms);
 
-const struct kube_config *kube_client_config(const struct kube_client *client);
 /* The server's clock, milliseconds since 1970, as it was told with the last answer (whole seconds)
  * and has gone on since; 0: no answer has come. */
 int64_t kube_client_now(const struct kube_client *client);

@@ -44,7 +44,7 @@ struct publisher {
     bool deleted;          /* a slice, since the Node was read: perhaps because it is another one */
     struct pool_step step; /* of the call */
     char awaited[64];      /* WAIT_ECHO: resourceVersion of what was written; "": a deletion */
-    bool settled;
+    bool settled;    /* the API server holds what was last wanted, as far as the watch has told */
     unsigned failed; /* writes in a row */
     unsigned fights; /* restorations in a row */
     int64_t fought_ms;
@@ -444,11 +444,6 @@ void publisher_held_changed(struct publisher *p)
         look(p);
     else if (rc < 0)
         log_error("%s", err.text);
-}
-
-bool publisher_is_settled(const struct publisher *p)
-{
-    return p->settled;
 }
 
 void publisher_count(const struct publisher *p, struct publisher_counts *ret_counts)

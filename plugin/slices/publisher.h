@@ -40,8 +40,6 @@ int publisher_want(struct publisher *publisher, const struct node_devices *devic
                    struct drarun_error *err);
 /* A claim has got or given back devices: what is wanted may depend on that. */
 void publisher_held_changed(struct publisher *publisher);
-/* The API server holds what was last wanted, as far as the watch has told. */
-bool publisher_is_settled(const struct publisher *publisher);
 void publisher_count(const struct publisher *publisher, struct publisher_counts *ret_counts);
 
 #endif

@@ -198,14 +198,6 @@ const char *publishing_version(const struct publishing *publishing)
     return publishing->version;
 }
 
-bool publishing_is_settled(const struct publishing *p)
-{
-    bool settled = p->count > 0;
-    for (size_t i = 0; i < p->count; i++)
-        settled &= publisher_is_settled(p->publishers[i]);
-    return settled;
-}
-
 void publishing_count(const struct publishing *p, struct publisher_counts *ret_counts)
 {
     struct publisher_counts sum = {0}, one;

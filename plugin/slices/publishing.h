@@ -34,7 +34,6 @@ int publishing_want(struct publishing *publishing, const struct node_devices *de
 void publishing_held_changed(struct publishing *publishing);
 /* Of resource.k8s.io, "v1beta2": borrowed; "" until the API server has said what it serves. */
 const char *publishing_version(const struct publishing *publishing);
-bool publishing_is_settled(const struct publishing *publishing);
 /* The sum over both drivers. */
 void publishing_count(const struct publishing *publishing, struct publisher_counts *ret_counts);
 

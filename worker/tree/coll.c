@@ -332,12 +332,3 @@ int coll_message(struct coll *coll, uint32_t from, const Drarun__Wire__Collectiv
     return message->up ? message_up(coll, from, message, err)
                        : message_down(coll, from, message, err);
 }
-
-void coll_describe(const struct coll *coll, struct buf *out)
-{
-    struct coll_op *op;
-    LIST_FOREACH (op, &coll->ops, entry)
-        buf_printf(out, "%s: own part %s, %u children missing%s\n", op->key,
-                   op->entered || !op->member ? "there" : "missing", op->awaited,
-                   op->sent_up ? ", waiting for the parent" : "");
-}

@@ -44,8 +44,4 @@ int coll_enter(struct coll *coll, const char *key, const struct coll_range *rang
 int coll_message(struct coll *coll, uint32_t from, const Drarun__Wire__Collective *message,
                  struct drarun_error *err);
 
-/* Text for people: the collectives that wait, and for whom ("" when none). */
-struct buf;
-void coll_describe(const struct coll *coll, struct buf *out);
-
 #endif

@@ -46,7 +46,6 @@ static void explain(json_t *document, const struct pod_state workers[2], const s
     struct buf text = BUF_INIT;
     if (waiting_build(&input, &waiting, NULL) < 0)
         return;
-    waiting_text(&waiting, &text);
     waiting_line(&waiting, &text);
     json_decref(waiting_json(&waiting));
     buf_done(&text);

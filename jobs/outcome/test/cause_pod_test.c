@@ -167,13 +167,13 @@ static void every_end(void **state)
         assert_int_equal(restart.retry, s->restart.retry);
         assert_int_equal(restart.avoid_node, s->restart.avoid_node);
         assert_int_equal(restart.new_claims, s->restart.new_claims);
-        assert_string_equal(cause_node(cause), "node-b");
         CLEANUP(json_decrefp) json_t *report = cause_json(cause);
         const json_t *inner = json_object_get(report, "cause");
         assert_string_equal(json_string_value(json_object_get(inner, "kind")), "pod");
         assert_string_equal(json_string_value(json_object_get(inner, "end")),
                             pod_end_name(s->pod.end));
         assert_int_equal(json_integer_value(json_object_get(inner, "worker")), 1);
+        assert_string_equal(json_string_value(json_object_get(inner, "host")), "node-b");
         restart = cause_restart_told(inner);
         assert_int_equal(restart.retry, s->restart.retry);
         assert_int_equal(restart.avoid_node, s->restart.avoid_node);

@@ -84,7 +84,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static const uint32_t counts[] = {RANKS};
     struct rig rig = {.tree = {.self = 1, .size = WORKERS, .radix = 2}};
     struct rankmap map;
-    struct buf waiting = BUF_INIT;
     if (rankmap_build(counts, 1, WORKERS, 2, &map, NULL) < 0)
         abort();
     rig.coll = coll_new(&rig.tree, &map, on_send, &rig);
@@ -92,9 +91,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         play(&rig, data, size);
     if (rig.done > rig.entered)
         abort();
-    if (rig.coll)
-        coll_describe(rig.coll, &waiting);
-    buf_done(&waiting);
     coll_free(rig.coll);
     rankmap_done(&map);
     return 0;
