@@ -157,8 +157,9 @@ static struct nodes_profile by_nodes(const struct spec_role *role, const struct 
 
 /* ---- both ---- */
 
-struct nodes_profile job_profile_find(const struct job_spec *spec, const struct profiles *profiles,
-                                      const struct job_profile_cluster *cluster)
+static struct nodes_profile find_profile(const struct job_spec *spec,
+                                         const struct profiles *profiles,
+                                         const struct job_profile_cluster *cluster)
 {
     struct nodes_profile result = by_selector(spec_role_pod(&spec->roles[0]), profiles);
     if (result.found)
@@ -190,7 +191,7 @@ int job_profile_settle(struct job_spec *spec, const struct profiles *profiles,
     struct nodes_profile found = {0};
     int rc = 0;
     if (job_profile_is_open(spec))
-        found = job_profile_find(spec, profiles, cluster);
+        found = find_profile(spec, profiles, cluster);
     if (found.found && found.found->machine)
         rc = write_name(spec, profiles, found.found->name, err);
     if (rc == 0 && ret_found)

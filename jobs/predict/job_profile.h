@@ -25,14 +25,12 @@ struct job_profile_cluster {
 /* Whether it matters: NICs are asked for, claimed or of a device plugin, and the profile is auto.
  * Of a document with roles each is to name its own. */
 bool job_profile_is_open(const struct job_spec *spec);
-/* Of a job that is open. Devices that others hold, taints and cordons count for nothing: they pass.
- * cluster NULL: nodeSelector alone. */
-struct nodes_profile job_profile_find(const struct job_spec *spec, const struct profiles *profiles,
-                                      const struct job_profile_cluster *cluster);
 
 /* Finds it, and writes its name into spec.nccl.profile, also of the document, where the profile has
- * rules for claims and pods; ret_found may be NULL. No change for a job that is not open, and for
- * one whose machine is not known. The spec's document must be its own. -ENOMEM. */
+ * rules for claims and pods; ret_found may be NULL. Devices that others hold, taints and cordons
+ * count for nothing: they pass. cluster NULL: by nodeSelector alone. No change for a job that is
+ * not open, and for one whose machine is not known. The spec's document must be its own. -ENOMEM.
+ */
 int job_profile_settle(struct job_spec *spec, const struct profiles *profiles,
                        const struct job_profile_cluster *cluster, struct nodes_profile *ret_found,
                        struct drarun_error *err);

@@ -317,7 +317,8 @@ const char *profile_rule(const struct profiles *profiles, const char *id)
 
 /* ---- detection ---- */
 
-bool profile_match(const char *pattern, const char *text)
+/* Shell-like pattern with * alone, without regard to case. */
+static bool matches(const char *pattern, const char *text)
 {
     const char *star = NULL, *mark = NULL;
     while (*text) {
@@ -346,7 +347,7 @@ bool profile_match_any(const char *text, const void *patterns)
     json_array_foreach(patterns, i, entry)
     {
         const char *pattern = json_string_value(entry);
-        if (pattern && text && profile_match(pattern, text))
+        if (pattern && text && matches(pattern, text))
             return true;
     }
     return false;

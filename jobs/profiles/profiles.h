@@ -80,9 +80,8 @@ struct profile_size {
 };
 struct profile_size profile_size(const struct profile *profile, const char *instance_type);
 
-/* Shell-like pattern with * alone, without regard to case. */
-bool profile_match(const char *pattern, const char *text);
-/* Any of a JSON array of patterns; false for a text of NULL. */
+/* Any of a JSON array of shell-like patterns with * alone, without regard to case; false for a text
+ * of NULL. */
 bool profile_match_any(const char *text, const void *patterns);
 /* Adds the absolute paths whose presence in a pod the profiles ask for, each once. */
 void profiles_files(const struct profiles *profiles, struct strlist *paths);

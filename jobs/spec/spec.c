@@ -27,7 +27,7 @@ static void devices_done(struct spec_devices *d)
     json_decref(d->config);
 }
 
-void spec_role_done(struct spec_role *role)
+static void role_done(struct spec_role *role)
 {
     devices_done(&role->gpus);
     devices_done(&role->nics);
@@ -92,7 +92,7 @@ int64_t job_spec_grace_ms(const struct job_spec *spec)
 void job_spec_done(struct job_spec *spec)
 {
     for (uint32_t r = 0; r < spec->role_count; r++)
-        spec_role_done(&spec->roles[r]);
+        role_done(&spec->roles[r]);
     free(spec->roles);
     json_decref(spec->labels);
     json_decref(spec->annotations);
@@ -177,7 +177,7 @@ int spec_read(struct reader *reader, size_t document, const char *default_name,
         for (uint32_t r = 0; rc == 0 && r < raw.s.role_count; r++)
             rc = machine_builtin(raw.s.roles[r].nccl_profile, &raw.s.roles[r].machine, err);
     }
-    spec_role_done(&raw.above);
+    role_done(&raw.above);
     if (rc < 0)
         job_spec_done(&raw.s);
     else

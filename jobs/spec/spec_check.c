@@ -186,7 +186,8 @@ static void check_claims_of_role(const struct spec_role_nodes *at,
                         "applies to the whole job: put it into spec.devices.claims");
 }
 
-void spec_check_devices(const struct spec_role_nodes *at, struct spec_role *role)
+/* Fills in class and config_driver. */
+static void check_devices(const struct spec_role_nodes *at, struct spec_role *role)
 {
     struct reader_node devices;
     if (!spec_role_get(at, "devices", &devices) || !json_is_object(devices.value))
@@ -400,7 +401,7 @@ static void check_role(const struct spec_role_nodes *at, const struct job_spec *
                        struct spec_role *role)
 {
     check_slots(at, s, role);
-    spec_check_devices(at, role);
+    check_devices(at, role);
     spec_check_template(at, role);
     check_labels(spec_role_holder(at, "labels"), "labels", true);
     check_labels(spec_role_holder(at, "annotations"), "annotations", false);

@@ -37,13 +37,8 @@ void spec_read_failure_rules(const struct reader_node *node, void *field);
 /* Those of failurePolicy as a whole; fills in restarts. */
 void spec_check_failure_policy(const struct reader_node *spec, struct spec_raw *raw);
 
-/* Those of devices; fills in class and config_driver. */
-void spec_check_devices(const struct spec_role_nodes *at, struct spec_role *role);
-
 /* Those of the pod; makes its template of the short form and what is written as template. */
 void spec_check_template(const struct spec_role_nodes *at, struct spec_role *role);
-
-void spec_role_done(struct spec_role *role);
 
 /* Of the short form (jobs/spec/spec_short.c); the field is not written, as the template is made of
  * the document. */

@@ -92,9 +92,6 @@ enum nccl_report_verdict {
 };
 enum nccl_report_verdict nccl_report_verdict(const struct nccl_report *report);
 
-/* What to do about TCP, missing GPUDirect, and what the log does not say. */
-void nccl_report_hints(const struct nccl_report *report, struct strlist *hints);
-
 void nccl_report_text(const struct nccl_report *report, struct buf *out);
 /* A new reference; NULL without memory. */
 json_t *nccl_report_json(const struct nccl_report *report);

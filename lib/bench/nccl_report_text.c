@@ -88,7 +88,8 @@ static void hint_within(const struct nccl_within *within, struct strlist *hints)
     buf_done(&why);
 }
 
-void nccl_report_hints(const struct nccl_report *r, struct strlist *hints)
+/* What to do about TCP, missing GPUDirect, and what the log does not say. */
+static void add_hints(const struct nccl_report *r, struct strlist *hints)
 {
     enum nccl_report_verdict verdict = nccl_report_verdict(r);
     if (verdict == NCCL_REPORT_UNPROVEN)
@@ -218,7 +219,7 @@ static void verdict_line(const struct nccl_report *r, struct buf *out)
 void nccl_report_text(const struct nccl_report *r, struct buf *out)
 {
     struct strlist hints = STRLIST_INIT;
-    nccl_report_hints(r, &hints);
+    add_hints(r, &hints);
     head(r, out);
     sums(r, out);
     for (size_t i = 0; i < r->host_count; i++)
@@ -277,7 +278,7 @@ json_t *nccl_report_json(const struct nccl_report *r)
     struct strlist hints = STRLIST_INIT;
     json_t *hosts = json_array();
     int rc = hosts ? 0 : -1;
-    nccl_report_hints(r, &hints);
+    add_hints(r, &hints);
     for (size_t i = 0; rc == 0 && i < r->host_count; i++)
         rc = json_array_append_new(hosts, host_json(&r->hosts[i]));
     json_t *o =

@@ -51,8 +51,6 @@ struct cel_node {
     const struct cel_regex *regex;       /* compiled when the pattern is constant */
 };
 
-/* A place as people count: "line 2, column 7" or, on one line, "column 7". */
-const char *cel_place(const char *text, uint32_t offset, char out[48]);
 /* "column 7: ..." with kind SPEC and EINVAL. */
 int cel_error_at(struct drarun_error *err, const char *text, uint32_t offset, const char *format,
                  ...) __attribute__((format(printf, 4, 5)));

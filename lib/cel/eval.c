@@ -23,7 +23,8 @@ struct cel_value cel_stop(struct cel_eval *eval, const char *text)
     return cel_error(text);
 }
 
-void cel_spend(struct cel_eval *eval, uint64_t cost)
+/* From the limit on, everything ends. */
+static void spend(struct cel_eval *eval, uint64_t cost)
 {
     eval->cost += cost;
     if (eval->cost > eval->limit || eval->arena->failed)
@@ -176,7 +177,7 @@ static struct chain test_field(struct cel_eval *eval, struct chain chain,
         return chain;
     }
     if (found || !chain.optional)
-        cel_spend(eval, 1);
+        spend(eval, 1);
     chain.value = cel_bool(found);
     chain.optional = false;
     return chain;
@@ -203,7 +204,7 @@ static struct chain follow(struct cel_eval *eval, const struct cel_node *node)
     chain.value = qualify(eval, &chain.value, &key, chain.optional, &found);
     chain.absent = chain.optional && !found;
     if (!chain.optional || (found && chain.value.kind != CEL_ERROR))
-        cel_spend(eval, 1);
+        spend(eval, 1);
     return chain;
 }
 
@@ -249,7 +250,7 @@ static struct cel_value eval_attribute(struct cel_eval *eval, const struct cel_n
     struct cel_value value = resolve(eval, node);
 
     if (!node->test_only && !rooted_in_ternary(node))
-        cel_spend(eval, 1);
+        spend(eval, 1);
     else if (node->test_only && rooted_in_ternary(node) && eval->cost)
         eval->cost--; // upstream takes back what it never counted here
     return value;
@@ -430,7 +431,7 @@ static struct cel_value eval_call(struct cel_eval *eval, const struct cel_node *
     }
     if (result.kind != CEL_ERROR || strcmp(node->name, "@not_strictly_false") == 0)
         result = node->overload->fn(eval, node, args, node->count);
-    cel_spend(eval, cel_call_cost(node, args, &result));
+    spend(eval, cel_call_cost(node, args, &result));
     return result;
 }
 
@@ -456,7 +457,7 @@ struct cel_value cel_eval_node(struct cel_eval *eval, const struct cel_node *nod
     case CEL_NODE_LIST:
     case CEL_NODE_MAP:
         value = node->kind == CEL_NODE_LIST ? build_list(eval, node) : build_map(eval, node);
-        cel_spend(eval, node->kind == CEL_NODE_LIST ? LIST_COST : MAP_COST);
+        spend(eval, node->kind == CEL_NODE_LIST ? LIST_COST : MAP_COST);
         return value;
     case CEL_NODE_FOLD:
         return eval_fold(eval, node);

@@ -20,8 +20,6 @@ struct cel_eval {
     bool over;    /* it was the limit */
 };
 
-/* Adds to the cost; from the limit on, everything ends. */
-void cel_spend(struct cel_eval *eval, uint64_t cost);
 /* An error that && and || do not absorb. */
 struct cel_value cel_stop(struct cel_eval *eval, const char *text);
 

@@ -19,7 +19,8 @@ struct lexer {
     struct drarun_error *err;
 };
 
-const char *cel_place(const char *text, uint32_t offset, char out[48])
+/* A place as people count: "line 2, column 7" or, on one line, "column 7". */
+static const char *place_of(const char *text, uint32_t offset, char out[48])
 {
     unsigned line = 1;
     uint32_t start = 0;
@@ -48,7 +49,7 @@ int cel_error_at(struct drarun_error *err, const char *text, uint32_t offset, co
     va_start(args, format);
     vsnprintf(what, sizeof(what), format, args);
     va_end(args);
-    return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s: %s", cel_place(text, offset, place), what);
+    return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s: %s", place_of(text, offset, place), what);
 }
 
 static char peek(const struct lexer *l, uint32_t ahead)

@@ -5,7 +5,7 @@
 
 #include "lib/kube/config_private.h"
 
-void exec_spec_free(struct exec_spec *spec)
+static void free_exec(struct exec_spec *spec)
 {
     if (!spec)
         return;
@@ -34,7 +34,7 @@ void kube_config_free(struct kube_config *config)
     free(config->as);
     free(config->as_uid);
     strlist_done(&config->as_groups);
-    exec_spec_free(config->exec);
+    free_exec(config->exec);
     free(config);
 }
 

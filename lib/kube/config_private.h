@@ -34,6 +34,4 @@ struct kube_config {
     int64_t exec_ms;        /* its deadline; 0: the usual one */
 };
 
-void exec_spec_free(struct exec_spec *spec);
-
 #endif

@@ -16,7 +16,7 @@
 #define SCOPE_LINK 253         /* RT_SCOPE_LINK */
 #define PRIORITY_MAX 32767
 
-bool net_name_valid(const char *name)
+static bool is_name(const char *name)
 {
     size_t length = strlen(name);
     for (const char *p = name; *p; p++)
@@ -30,7 +30,7 @@ int net_name_read(const struct reader_node *node, char *name)
     const char *text = NULL;
     if (reader_text(node, &text) < 0)
         return -EINVAL;
-    if (!net_name_valid(text))
+    if (!is_name(text))
         return reader_expected(node, "an interface's name of 1 to 15 letters, digits, \"-\", "
                                      "\"_\" and \".\"");
     memcpy(name, text, strlen(text) + 1);

@@ -20,7 +20,7 @@ bool net_put_hw(json_t *object, const char *key, const struct hw_addr *hw)
     return hw->len == 0 || net_put_take(object, key, json_string(hw_addr_text(hw, text)));
 }
 
-json_t *net_prefixes_json(const struct ip_prefix *list, size_t count)
+static json_t *prefixes_json(const struct ip_prefix *list, size_t count)
 {
     CLEANUP(json_decrefp) json_t *array = json_array();
     char text[IP_PREFIX_TEXT];
@@ -32,7 +32,7 @@ json_t *net_prefixes_json(const struct ip_prefix *list, size_t count)
 
 bool net_put_prefixes(json_t *object, const char *key, const struct ip_prefix *list, size_t count)
 {
-    return count == 0 || net_put_take(object, key, net_prefixes_json(list, count));
+    return count == 0 || net_put_take(object, key, prefixes_json(list, count));
 }
 
 bool net_put_switches(json_t *object, const char *key, const json_t *switches)

@@ -43,8 +43,8 @@ static json_t *device_of(const struct checkpoint_device *device, const char *dri
     return entry;
 }
 
-json_t *claim_status_object(const struct checkpoint *checkpoint, const char *version,
-                            const char *now)
+/* For server-side apply; now: "2026-11-21T15:24:42Z". NULL: out of memory. */
+static json_t *object_of(const struct checkpoint *checkpoint, const char *version, const char *now)
 {
     char api[64];
     json_t *devices = json_array();
@@ -68,7 +68,7 @@ int claim_status_write(struct kube_client *client, const struct kube_resource *c
     struct timespec ts;
     clock_gettime(CLOCK_REALTIME, &ts);
     timestamp_format((int64_t)ts.tv_sec * 1000, now, sizeof now);
-    CLEANUP(json_decrefp) json_t *object = claim_status_object(checkpoint, claims->version, now);
+    CLEANUP(json_decrefp) json_t *object = object_of(checkpoint, claims->version, now);
     const struct kube_target target = {.resource = claims,
                                        .namespace_ = checkpoint->namespace_,
                                        .name = checkpoint->name,

@@ -8,10 +8,6 @@
 #include "lib/kube/object.h"
 #include "plugin/prepare/checkpoint.h"
 
-/* The object for server-side apply; now: "2026-11-21T15:24:42Z". Pure; NULL: out of memory. */
-json_t *claim_status_object(const struct checkpoint *checkpoint, const char *version,
-                            const char *now);
-
 /* networkData of a NIC as its order has it; NULL for one without an interface. A new reference. */
 json_t *claim_status_network(const json_t *order);
 

@@ -32,7 +32,8 @@ static bool is_cap_of(const struct node_device *device, const char *path)
     return false;
 }
 
-bool nvidia_cdi_gives(const json_t *entry, const struct node_device *device)
+/* Whether a device of a specification gives this GPU and nothing of another. */
+static bool is_entry_of(const json_t *entry, const struct node_device *device)
 {
     const json_t *edits = json_object_get(entry, "containerEdits"), *node;
     char own[64];
@@ -71,7 +72,7 @@ static void look_at(struct hunt *h, const char *file, const json_t *entry)
     if (!name || strlen(NVIDIA_CDI_KIND "=") + strlen(name) >= h->size)
         return;
     bool by_uuid = h->device->gpu.uuid[0] && strcmp(name, h->device->gpu.uuid) == 0;
-    if (nvidia_cdi_gives(entry, h->device)) {
+    if (is_entry_of(entry, h->device)) {
         bool other = !by_uuid && h->device->gpu.uuid[0] &&
                      (strncmp(name, "GPU-", 4) == 0 || strncmp(name, "MIG-", 4) == 0);
         if (!other && (!h->found || (by_uuid && !h->by_uuid))) {

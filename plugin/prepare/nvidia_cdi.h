@@ -16,9 +16,6 @@
 
 #define NVIDIA_CDI_KIND "nvidia.com/gpu"
 
-/* Whether a device of a specification gives this GPU and nothing of another. Pure. */
-bool nvidia_cdi_gives(const json_t *entry, const struct node_device *device);
-
 struct nvidia_cdi;
 
 /* Reads those in /etc/cdi, /run/cdi and /var/run/cdi below the host's root; what is none, or cannot

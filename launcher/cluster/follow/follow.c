@@ -657,8 +657,8 @@ static void on_ended(void *arg)
     (void)arg; /* over tells */
 }
 
-int follow_until_end(struct cluster *cluster, const struct follow_options *options, int *ret_status,
-                     struct drarun_error *err)
+static int run_until_end(struct cluster *cluster, const struct follow_options *options,
+                         int *ret_status, struct drarun_error *err)
 {
     struct follow *f = NULL;
     int rc = follow_new(cluster, options, on_ended, NULL, &f, err);
@@ -714,5 +714,5 @@ int follow_in_foreground(struct cluster *cluster, const struct follow_options *o
 
 int follow_job(struct cluster *cluster, const struct follow_options *options)
 {
-    return follow_in_foreground(cluster, options, follow_until_end);
+    return follow_in_foreground(cluster, options, run_until_end);
 }

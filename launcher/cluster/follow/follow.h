@@ -25,13 +25,10 @@ void follow_look(struct follow *follow);
  * of a signal), or what cannot be had. */
 int follow_result(const struct follow *follow, int *ret_status, struct drarun_error *err);
 
-/* Both at once: runs the loop until it is over. */
-int follow_until_end(struct cluster *cluster, const struct follow_options *options, int *ret_status,
-                     struct drarun_error *err);
 typedef int (*follow_until_fn)(struct cluster *cluster, const struct follow_options *options,
                                int *ret_status, struct drarun_error *err);
 /* In the foreground (options->streams are made) until the job ends, with what cannot be had said;
- * returns the exit status when all is written. until_end: follow_until_end, or another. */
+ * returns the exit status when all is written. until_end runs the loop until it is over. */
 int follow_in_foreground(struct cluster *cluster, const struct follow_options *options,
                          follow_until_fn until_end);
 int follow_job(struct cluster *cluster, const struct follow_options *options);
