@@ -196,17 +196,17 @@ static bool is_at(const void *a, const void *b, size_t count, enum element type)
     return (const char *)a == (const char *)b + (size_t)rank * count * element_size(type);
 }
 
-static int check_count(const struct transfer *t, size_t factor, struct drarun_error *err)
+static int check_count(const struct transfer *t, struct drarun_error *err)
 {
-    if (t->count * factor <= INT_MAX)
+    if (t->count <= INT_MAX)
         return 0;
     return error_set(err, EOVERFLOW, "%zu elements are more than a count of MPI 3 holds (%d)",
-                     t->count * factor, INT_MAX);
+                     t->count, INT_MAX);
 }
 
 static int all_reduce(const struct transfer *t, struct drarun_error *err)
 {
-    int rc = check_count(t, 1, err);
+    int rc = check_count(t, err);
     if (rc < 0)
         return rc;
     int code = MPI_Allreduce(t->send == t->recv ? MPI_IN_PLACE : t->send, t->recv, (int)t->count,
@@ -216,7 +216,7 @@ static int all_reduce(const struct transfer *t, struct drarun_error *err)
 
 static int all_gather(const struct transfer *t, struct drarun_error *err)
 {
-    int rc = check_count(t, 1, err);
+    int rc = check_count(t, err);
     if (rc < 0)
         return rc;
     MPI_Datatype type = type_of(t->type);
@@ -230,7 +230,7 @@ static int all_gather(const struct transfer *t, struct drarun_error *err)
 /* MPI's result in place is at the buffer's begin, NCCL's at the rank's part: it is copied there. */
 static int reduce_scatter(const struct transfer *t, struct drarun_error *err)
 {
-    int rc = check_count(t, 1, err);
+    int rc = check_count(t, err);
     if (rc < 0)
         return rc;
     bool in_place = is_at(t->recv, t->send, t->count, t->type);
@@ -244,7 +244,7 @@ static int reduce_scatter(const struct transfer *t, struct drarun_error *err)
 
 static int broadcast(const struct transfer *t, struct drarun_error *err)
 {
-    int rc = check_count(t, 1, err);
+    int rc = check_count(t, err);
     if (rc < 0)
         return rc;
     if ((unsigned)rank == t->root && t->send != t->recv)
@@ -255,7 +255,7 @@ static int broadcast(const struct transfer *t, struct drarun_error *err)
 
 static int reduce(const struct transfer *t, struct drarun_error *err)
 {
-    int rc = check_count(t, 1, err);
+    int rc = check_count(t, err);
     if (rc < 0)
         return rc;
     bool root = (unsigned)rank == t->root;
@@ -267,7 +267,7 @@ static int reduce(const struct transfer *t, struct drarun_error *err)
 
 static int alltoall(const struct transfer *t, struct drarun_error *err)
 {
-    int rc = check_count(t, 1, err);
+    int rc = check_count(t, err);
     if (rc < 0)
         return rc;
     MPI_Datatype type = type_of(t->type);
@@ -311,7 +311,7 @@ static int alltoallv(const struct transfer *t, const struct transfer_part *with,
 
 static int gather(const struct transfer *t, struct drarun_error *err)
 {
-    int rc = check_count(t, 1, err);
+    int rc = check_count(t, err);
     if (rc < 0)
         return rc;
     MPI_Datatype type = type_of(t->type);
@@ -324,7 +324,7 @@ static int gather(const struct transfer *t, struct drarun_error *err)
 
 static int scatter(const struct transfer *t, struct drarun_error *err)
 {
-    int rc = check_count(t, 1, err);
+    int rc = check_count(t, err);
     if (rc < 0)
         return rc;
     MPI_Datatype type = type_of(t->type);
@@ -337,7 +337,7 @@ static int scatter(const struct transfer *t, struct drarun_error *err)
 
 static int sendrecv(const struct transfer *t, unsigned to, unsigned from, struct drarun_error *err)
 {
-    int rc = check_count(t, 1, err);
+    int rc = check_count(t, err);
     if (rc < 0)
         return rc;
     MPI_Datatype type = type_of(t->type);

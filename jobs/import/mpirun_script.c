@@ -225,9 +225,9 @@ static void assign(struct mpirun *m, const char *word, bool is_exported)
     strlist_done(&fields);
 }
 
-static void export_names(struct mpirun *m, const struct shell_command *command, size_t first)
+static void export_names(struct mpirun *m, const struct shell_command *command)
 {
-    for (size_t i = first; i < command->words.count; i++) {
+    for (size_t i = 1; i < command->words.count; i++) {
         const char *word = command->words.items[i];
         if (is_assignment(word)) {
             assign(m, word, true);
@@ -339,7 +339,7 @@ static void before_line(struct mpirun *m, const struct shell_command *command)
             assign(m, command->words.items[i], v && v->is_exported);
         }
     } else if (is_in(exporters, first)) {
-        export_names(m, command, 1);
+        export_names(m, command);
     } else if (strcmp(first, "cd") == 0 && command->words.count == 2) {
         struct strlist fields = STRLIST_INIT;
         enum shell_worth worth =

@@ -122,8 +122,8 @@ const char *cause_pod_cure(enum pod_end end);
 int cause_pod_end_status(enum pod_end end);
 /* What often leads to a signal that drarun did not send. NULL: nothing is known. */
 const char *cause_signal_advice(int signo);
-/* The agents waited so long for a launcher. pod and node of the one that was lost may be NULL. */
-bool cause_launcher_lost(struct cause *cause, const char *pod, const char *node, int64_t waited_ms);
+/* No launcher came in time, so the agents ended the ranks. pod: of the one that was lost; NULL. */
+bool cause_launcher_lost(struct cause *cause, const char *pod);
 
 /* What follows from a first cause for the next attempt. */
 struct cause_restart {

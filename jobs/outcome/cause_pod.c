@@ -145,12 +145,9 @@ bool cause_worker_failure(struct cause *cause, uint32_t worker, const char *node
     return cause_tell_take(cause, &story);
 }
 
-bool cause_launcher_lost(struct cause *cause, const char *pod, const char *node, int64_t waited_ms)
+bool cause_launcher_lost(struct cause *cause, const char *pod)
 {
-    struct cause_story story = {.kind = CAUSE_LAUNCHER,
-                                .limit_ms = waited_ms,
-                                .pod = cause_clean_text(pod),
-                                .host = cause_clean_text(node)};
+    struct cause_story story = {.kind = CAUSE_LAUNCHER, .pod = cause_clean_text(pod)};
     return cause_tell_take(cause, &story);
 }
 

@@ -13,7 +13,7 @@ struct cause_story {
     int code, signo;
     bool core, oom;
     int64_t ran_us;            /* 0: not known */
-    int64_t limit_ms;          /* CAUSE_TIMEOUT, CAUSE_LAUNCHER */
+    int64_t limit_ms;          /* CAUSE_TIMEOUT */
     enum drarun_errkind error; /* CAUSE_FAILURE */
     enum pod_end end;          /* CAUSE_POD */
     bool of_worker;            /* CAUSE_FAILURE: worker is set */

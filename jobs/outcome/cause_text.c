@@ -155,15 +155,7 @@ static void add_launcher(const struct cause_story *story, struct buf *out)
     buf_add_str(out, "the launcher");
     if (story->pod)
         buf_printf(out, " %s", story->pod);
-    if (story->host)
-        buf_printf(out, " on %s", story->host);
-    if (story->limit_ms == 0) { /* the one that followed cannot know for how long */
-        buf_add_str(out, " was lost, and its ranks were ended");
-        return;
-    }
-    buf_add_str(out, " was lost, and after ");
-    add_duration(story->limit_ms * 1000, out);
-    buf_add_str(out, " without another launcher the agents ended their ranks");
+    buf_add_str(out, " was lost, and its ranks were ended");
 }
 
 /* One sentence without its newline. */

@@ -388,17 +388,12 @@ static int result(const struct drarun_local *local, int *ret_status, struct drar
     return 0;
 }
 
-static void wait_a_while(const struct drarun_local *local, int ms)
-{
-    struct pollfd ready = {.fd = local->epoll, .events = POLLIN};
-    poll(&ready, 1, ms);
-}
-
 int drarun_local_wait(struct drarun_local *local, int *ret_status, struct drarun_error *err)
 {
     int rc;
+    struct pollfd ready = {.fd = local->epoll, .events = POLLIN};
     while ((rc = drarun_local_dispatch(local, err)) == 0)
-        wait_a_while(local, -1);
+        poll(&ready, 1, -1);
     if (rc < 0)
         return rc;
     return result(local, ret_status, err);

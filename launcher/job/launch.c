@@ -123,7 +123,7 @@ struct launch_message *job_launch(struct job *job, struct drarun_error *err)
 int job_use_plans(struct job *job, const struct plan *plans, size_t count, struct drarun_error *err)
 {
     int rc = job->launch.message ? 0 : make_launch(job, err);
-    if (rc == 0 && launch_message_plan(job->launch.message, plans, count, true) < 0)
+    if (rc == 0 && launch_message_plan(job->launch.message, plans, count) < 0)
         rc = error_set(err, ENOMEM, "out of memory");
     return rc;
 }

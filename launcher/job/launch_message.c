@@ -257,9 +257,9 @@ void launch_message_free(struct launch_message *m)
     free(m);
 }
 
-int launch_message_plan(struct launch_message *m, const struct plan *plans, size_t count, bool bind)
+int launch_message_plan(struct launch_message *m, const struct plan *plans, size_t count)
 {
-    struct launch_plan *made = launch_plan_new(plans, count, m->map, bind);
+    struct launch_plan *made = launch_plan_new(plans, count, m->map);
     if (!made)
         return -ENOMEM;
     launch_plan_free(m->plan);

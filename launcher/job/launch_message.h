@@ -44,10 +44,9 @@ struct launch_message *launch_message_new(const struct launch_facts *facts,
 void launch_message_free(struct launch_message *message);
 
 /* What the plans derived for the ranks goes along: their workers are the job's in order, one plan
- * for each role. bind: a rank is bound to the CPUs of its GPU, unless Launch.bind says otherwise.
- * Nothing of the plans is kept. -ENOMEM. */
-int launch_message_plan(struct launch_message *message, const struct plan *plans, size_t count,
-                        bool bind);
+ * for each role. A rank is bound to the CPUs of its GPU, unless Launch.bind says otherwise. Nothing
+ * of the plans is kept. -ENOMEM. */
+int launch_message_plan(struct launch_message *message, const struct plan *plans, size_t count);
 
 /* Agents set this variable to folders of theirs, and send the files in them at the end. Borrowed.
  */

@@ -128,7 +128,7 @@ static void environment_done(struct environment *env)
 
 /* ---- levels ---- */
 
-static bool fill_rank(const struct plan_worker *from, uint32_t place, bool bind, struct rank *rank)
+static bool fill_rank(const struct plan_worker *from, uint32_t place, struct rank *rank)
 {
     drarun__wire__rank_setting__init(&rank->wire);
     rank->wire.local_rank = place;
@@ -139,7 +139,7 @@ static bool fill_rank(const struct plan_worker *from, uint32_t place, bool bind,
     if (!seal(&rank->env))
         return false;
     rank->wire.env = &rank->env.wire;
-    if (!bind || !from->gpus[place].cpus)
+    if (!from->gpus[place].cpus)
         return true;
     rank->cpus = strdup(from->gpus[place].cpus);
     if (rank->cpus)
@@ -148,8 +148,7 @@ static bool fill_rank(const struct plan_worker *from, uint32_t place, bool bind,
 }
 
 static bool fill_worker(const struct plans *plans, const struct plan *plan,
-                        const struct plan_worker *from, uint32_t ranks, bool bind,
-                        struct worker *worker)
+                        const struct plan_worker *from, uint32_t ranks, struct worker *worker)
 {
     drarun__wire__worker_setting__init(&worker->wire);
     add_whole(plans, plan, false, &worker->env);
@@ -165,7 +164,7 @@ static bool fill_worker(const struct plans *plans, const struct plan *plan,
         return false;
     for (uint32_t i = 0; i < ranks; i++) {
         worker->count++;
-        if (!fill_rank(from, i, bind, &worker->ranks[i]))
+        if (!fill_rank(from, i, &worker->ranks[i]))
             return false;
         worker->pointers[i] = &worker->ranks[i].wire;
     }
@@ -174,8 +173,7 @@ static bool fill_worker(const struct plans *plans, const struct plan *plan,
     return true;
 }
 
-static bool fill(struct launch_plan *p, const struct plans *plans, const struct rankmap *map,
-                 bool bind)
+static bool fill(struct launch_plan *p, const struct plans *plans, const struct rankmap *map)
 {
     size_t w = 0;
     p->workers = calloc(map->workers, sizeof *p->workers);
@@ -187,18 +185,17 @@ static bool fill(struct launch_plan *p, const struct plans *plans, const struct 
     for (size_t i = 0; i < plans->count; i++) {
         const struct plan *plan = &plans->list[i];
         for (size_t k = 0; good && k < plan->worker_count && w < p->count; k++, w++)
-            good = fill_worker(plans, plan, &plan->workers[k], map->local_sizes[w], bind,
-                               &p->workers[w]);
+            good = fill_worker(plans, plan, &plan->workers[k], map->local_sizes[w], &p->workers[w]);
     }
     return good;
 }
 
 struct launch_plan *launch_plan_new(const struct plan *plans, size_t count,
-                                    const struct rankmap *map, bool bind)
+                                    const struct rankmap *map)
 {
     const struct plans all = {plans, count};
     struct launch_plan *p = calloc(1, sizeof *p);
-    if (p && !fill(p, &all, map, bind)) {
+    if (p && !fill(p, &all, map)) {
         launch_plan_free(p);
         return NULL;
     }

@@ -15,9 +15,9 @@ struct launch_plan;
 
 /* The plans' workers are the map's, in its order; nothing of either is kept. What all plans say
  * alike is said to all ranks once. A rank's own part is there for workers that have as many ranks
- * as the plan says. bind: ranks are bound to the CPUs of their GPU. NULL: out of memory. */
+ * as the plan says. NULL: out of memory. */
 struct launch_plan *launch_plan_new(const struct plan *plans, size_t count,
-                                    const struct rankmap *map, bool bind);
+                                    const struct rankmap *map);
 void launch_plan_free(struct launch_plan *plan);
 
 /* Both belong to the plan. */

@@ -112,7 +112,7 @@ static int fetch(struct attaching *a, int64_t until_ms, struct drarun_error *err
         return note_place(a, &a->link, true, err);
     if (rc != 0)
         return rc < 0 ? rc : 0;
-    rc = link_await(&a->host, -1, &wanted, until_ms, &link, err);
+    rc = link_await(&a->host, &wanted, until_ms, &link, err);
     if (rc < 0)
         return rc;
     if (rc == 0)

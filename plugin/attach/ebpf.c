@@ -103,12 +103,7 @@ static bool is_any(uint32_t hook, int index)
     return rc == -EPERM || (rc == 0 && query.count > 0);
 }
 
-bool ebpf_is_there(int ns, const struct link *link)
+bool ebpf_is_there(const struct link *link)
 {
-    int back = -1;
-    if (link->xdp || netns_enter(ns, &back, NULL) < 0)
-        return true;
-    bool any = is_any(TCX_INGRESS, link->index) || is_any(TCX_EGRESS, link->index);
-    netns_leave(back);
-    return any;
+    return link->xdp || is_any(TCX_INGRESS, link->index) || is_any(TCX_EGRESS, link->index);
 }

@@ -10,7 +10,7 @@
  * kernel lets only the link's owner do so, which is an error. */
 int ebpf_remove(struct netlink *n, int ns, const struct link *link, struct drarun_error *err);
 
-/* Whether there are any; true too where we may not ask. */
-bool ebpf_is_there(int ns, const struct link *link);
+/* Whether there are any; true too where we may not ask. link is in our own network namespace. */
+bool ebpf_is_there(const struct link *link);
 
 #endif

@@ -49,7 +49,7 @@ int host_link_read(struct attach_order *order, struct drarun_error *err)
     memcpy(host.name, link.name, sizeof host.name);
     host.mtu = link.mtu;
     host.up = link.up;
-    host.ebpf = ebpf_is_there(-1, &link);
+    host.ebpf = ebpf_is_there(&link);
     host.hw = link.hw;
     host.gso = link.gso;
     host.gro = link.gro;

@@ -227,14 +227,14 @@ static int await(struct netlink *n, struct netlink *news, const struct link_want
     return rc;
 }
 
-int link_await(struct netlink *n, int ns, const struct link_wanted *wanted, int64_t until_ms,
+int link_await(struct netlink *n, const struct link_wanted *wanted, int64_t until_ms,
                struct link *ret, struct drarun_error *err)
 {
     struct netlink news = {0};
     int rc = link_find(n, wanted, ret, err);
     if (rc != 0)
         return rc;
-    rc = netlink_open(&news, ns, NETLINK_ROUTE, err);
+    rc = netlink_open(&news, -1, NETLINK_ROUTE, err);
     if (rc == 0)
         rc = await(n, &news, wanted, until_ms, ret, err);
     netlink_done(&news);

@@ -43,8 +43,9 @@ int link_find(struct netlink *n, const struct link_wanted *wanted, struct link *
 int link_by_name(struct netlink *n, const char *name, struct link *ret, struct drarun_error *err);
 int link_by_index(struct netlink *n, int index, struct link *ret, struct drarun_error *err);
 
-/* Waits until a time of clock_ms() for it to appear; as link_find. ns: n's, or -1. */
-int link_await(struct netlink *n, int ns, const struct link_wanted *wanted, int64_t until_ms,
+/* Waits until a time of clock_ms() for it to appear; as link_find. n speaks to our own network
+ * namespace. */
+int link_await(struct netlink *n, const struct link_wanted *wanted, int64_t until_ms,
                struct link *ret, struct drarun_error *err);
 
 struct link_change {

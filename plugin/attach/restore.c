@@ -258,7 +258,7 @@ static int bring_home(struct taking *taking, int64_t until_ms, struct link *ret,
     struct netlink *n = &taking->host;
     int64_t alone = 0; /* first without waiting: a pod that was deleted by force runs on */
     for (;;) {
-        int rc = link_await(n, -1, &wanted, alone < until_ms ? alone : until_ms, ret, err);
+        int rc = link_await(n, &wanted, alone < until_ms ? alone : until_ms, ret, err);
         if (rc != 0)
             return rc;
         rc = netns_each_other(pull_from, taking, err);

@@ -36,7 +36,7 @@ static void on_sigterm(evutil_socket_t fd, short what, void *arg)
     if (evicted)
         return;
     error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, ESHUTDOWN, "the agent got SIGTERM");
-    agent_send_failure(agent, &err, -1);
+    agent_send_failure(agent, &err);
     agent_end_ranks(agent, false);
     if (agent->state == AGENT_DONE && agent->launcher.lost)
         agent_leave(agent, 70);

@@ -90,7 +90,7 @@ void agent_end_ranks(struct agent *agent, bool at_once)
 
 void agent_fail(struct agent *agent, const struct drarun_error *err)
 {
-    agent_send_failure(agent, err, -1);
+    agent_send_failure(agent, err);
     agent_end_ranks(agent, true);
 }
 

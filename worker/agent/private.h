@@ -281,7 +281,7 @@ void agent_send_vitals(struct agent *agent, bool ranks);
 /* There is one who can answer, and no other is about to take his place. */
 bool agent_has_launcher(const struct agent *agent);
 void agent_send(struct agent *agent, const Drarun__Wire__Envelope *message);
-void agent_send_failure(struct agent *agent, const struct drarun_error *failure, int64_t rank);
+void agent_send_failure(struct agent *agent, const struct drarun_error *failure);
 void agent_send_note(struct agent *agent, const char *text);
 void agent_send_hello(struct agent *agent);
 /* At once, or when the NICs have been opened. */

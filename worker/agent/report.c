@@ -51,13 +51,13 @@ void agent_send(struct agent *agent, const Drarun__Wire__Envelope *message)
         log_error("message to the launcher not sent: %s", strerror(-rc));
 }
 
-void agent_send_failure(struct agent *agent, const struct drarun_error *failure, int64_t rank)
+void agent_send_failure(struct agent *agent, const struct drarun_error *failure)
 {
     Drarun__Wire__Failure message = DRARUN__WIRE__FAILURE__INIT;
     message.kind = failure->kind;
     message.code = failure->code;
     message.text = unconst(failure->text);
-    message.rank = (int32_t)rank;
+    message.rank = -1; /* of all */
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(FAILURE, failure, &message);
     agent_send(agent, &envelope);
 }
@@ -97,7 +97,7 @@ static void send_document(struct agent *agent)
     cleanup_free char *text = json_dumps(agent->inspection.document, JSON_COMPACT);
     if (!text) {
         error_set(&err, ENOMEM, "inspection: out of memory");
-        agent_send_failure(agent, &err, -1);
+        agent_send_failure(agent, &err);
         return;
     }
     Drarun__Wire__Inspection message = DRARUN__WIRE__INSPECTION__INIT;
@@ -161,7 +161,7 @@ void agent_send_inspection(struct agent *agent, const Drarun__Wire__Hello *hello
     struct drarun_error err = {0};
     agent_drop_inspection(agent); /* of a launcher before */
     if (inspect_here(hello, &agent->inspection.document, &err) < 0) {
-        agent_send_failure(agent, &err, -1);
+        agent_send_failure(agent, &err);
         return;
     }
     if (hello->fabric == DRARUN__WIRE__FABRIC__FABRIC_OPEN)

@@ -141,7 +141,7 @@ static void answer_lookup(struct upcall *upcall, const Drarun__Wire__DataReply *
     if (status == PMIX_ERR_NOMEM)
         upcall_answer(upcall, status);
     else if (used > 0)
-        upcall_answer_pdata(upcall, PMIX_SUCCESS, found, used);
+        upcall_answer_pdata(upcall, found, used);
     else
         upcall_answer(upcall, PMIX_ERR_NOT_FOUND);
     if (found)

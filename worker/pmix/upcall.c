@@ -117,11 +117,11 @@ void upcall_answer_data(struct upcall *upcall, pmix_status_t status, const void 
     upcall_free(upcall);
 }
 
-void upcall_answer_pdata(struct upcall *upcall, pmix_status_t status, pmix_pdata_t *pdata,
-                         size_t count)
+void upcall_answer_pdata(struct upcall *upcall, pmix_pdata_t *pdata, size_t count)
 {
     upcall->answered = true;
-    upcall->lookup_cb(status, pdata, count, upcall->cbdata); /* the library copies it inside */
+    /* the library copies it inside */
+    upcall->lookup_cb(PMIX_SUCCESS, pdata, count, upcall->cbdata);
     upcall_free(upcall);
 }
 

@@ -69,8 +69,7 @@ struct upcall {
 void upcall_answer(struct upcall *upcall, pmix_status_t status); /* any form, without data */
 void upcall_answer_data(struct upcall *upcall, pmix_status_t status, const void *data,
                         size_t length);
-void upcall_answer_pdata(struct upcall *upcall, pmix_status_t status, pmix_pdata_t *pdata,
-                         size_t count);
+void upcall_answer_pdata(struct upcall *upcall, pmix_pdata_t *pdata, size_t count);
 void upcall_answer_spawn(struct upcall *upcall, const char *nspace);
 void upcall_answer_tool(struct upcall *upcall, const pmix_proc_t *name);
 /* Takes the array, made by PMIx_Info_list_convert or PMIX_INFO_CREATE. */

@@ -476,7 +476,7 @@ char *board_launcher_waits(const struct board *board)
     struct waiting_launcher launcher;
     if (!job)
         return NULL;
-    const json_t *pod = launcher_pod_find(board->sources[KIND_PODS].watch, kube_uid(job), NULL);
+    const json_t *pod = launcher_pod_find(board->sources[KIND_PODS].watch, kube_uid(job));
     waiting_of_launcher(pod, &board->launcher_news, news_about(&board->owner_news, kube_uid(job)),
                         &launcher);
     char *words = launcher.fails ? TAKE_PTR(launcher.text) : NULL;

@@ -36,16 +36,14 @@ bool launcher_pod_has_begun(const json_t *pod)
 }
 
 struct looking {
-    const char *uid, *name;
+    const char *uid;
     const json_t *begun, *coming;
 };
 
 static void look(const json_t *pod, void *arg)
 {
     struct looking *l = arg;
-    bool own = !l->uid || kube_is_owned_by(pod, l->uid) ||
-               (l->name && strcmp(kube_name(pod), l->name) == 0);
-    if (!own || !launcher_pod_is_one(pod))
+    if ((l->uid && !kube_is_owned_by(pod, l->uid)) || !launcher_pod_is_one(pod))
         return;
     if (launcher_pod_has_begun(pod))
         l->begun = pod;
@@ -53,9 +51,9 @@ static void look(const json_t *pod, void *arg)
         l->coming = pod;
 }
 
-const json_t *launcher_pod_find(const struct kube_watch *pods, const char *uid, const char *name)
+const json_t *launcher_pod_find(const struct kube_watch *pods, const char *uid)
 {
-    struct looking l = {.uid = uid, .name = name};
+    struct looking l = {.uid = uid};
     kube_watch_each(pods, look, &l);
     return l.begun ? l.begun : l.coming;
 }

@@ -17,7 +17,7 @@ void follow_pod_done(struct follow_pod *chosen)
 int follow_pod_judge(const struct follow_pod *chosen, const struct spec_timeouts *timeouts,
                      int64_t waited_ms, int64_t *ret_limit_ms, struct drarun_error *err)
 {
-    const json_t *pod = launcher_pod_find(chosen->pods, chosen->uid, NULL);
+    const json_t *pod = launcher_pod_find(chosen->pods, chosen->uid);
     struct pod_state state;
     pod_state_read(pod, NULL, false, &chosen->news, &state);
     *ret_limit_ms = 0;
@@ -84,7 +84,7 @@ void follow_pod_hear(struct follow_pod *chosen, const json_t *event)
 
 void follow_pod_waits(const struct follow_pod *chosen, struct waiting_launcher *ret_launcher)
 {
-    const json_t *pod = launcher_pod_find(chosen->pods, chosen->uid, NULL);
+    const json_t *pod = launcher_pod_find(chosen->pods, chosen->uid);
     const struct news *of_job = &chosen->job_news;
     *ret_launcher = (struct waiting_launcher){0};
     if (!kube_watch_synced(chosen->pods))

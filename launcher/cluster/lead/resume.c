@@ -95,7 +95,7 @@ int lead_take_orphans(struct lead *lead, struct drarun_error *err)
         return rc;
     struct cause *cause = cause_new(&map);
     if (cause) {
-        cause_launcher_lost(cause, pod, NULL, 0);
+        cause_launcher_lost(cause, pod);
         lead->status = cause_status(cause);
         lead->attempt.report = cause_json(cause);
         lead_note_end(lead, lead->attempt.report, cause_restart(cause));

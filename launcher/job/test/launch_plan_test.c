@@ -83,7 +83,7 @@ static void levels(void **state)
     (void)state;
     struct parts p;
     fill(&p, 5); /* 2, 2 and 1 */
-    struct launch_plan *made = launch_plan_new(&p.plan, 1, &p.map, true);
+    struct launch_plan *made = launch_plan_new(&p.plan, 1, &p.map);
     assert_non_null(made);
     const Drarun__Wire__Environment *all = launch_plan_all(made);
     has(all->defaults, all->n_defaults, 1, "NCCL_NET=IB");
@@ -105,17 +105,6 @@ static void levels(void **state)
     drop(&p);
 }
 
-static void unbound(void **state)
-{
-    (void)state;
-    struct parts p;
-    fill(&p, 5);
-    struct launch_plan *made = launch_plan_new(&p.plan, 1, &p.map, false);
-    assert_string_equal(launch_plan_worker(made, 0)->ranks[0]->cpus, "");
-    launch_plan_free(made);
-    drop(&p);
-}
-
 static void mig_ranks_are_first(void **state)
 {
     (void)state;
@@ -123,7 +112,7 @@ static void mig_ranks_are_first(void **state)
     fill(&p, 5);
     p.mig_env[0].list[0].value = "0";
     p.rank_env[1].list[1].value = "0"; /* a rank that sees its device alone */
-    struct launch_plan *made = launch_plan_new(&p.plan, 1, &p.map, true);
+    struct launch_plan *made = launch_plan_new(&p.plan, 1, &p.map);
     const Drarun__Wire__RankSetting *rank = launch_plan_worker(made, 0)->ranks[1];
     has(rank->env->set, rank->env->n_set, 1, "LOCAL_RANK=0");
     launch_plan_free(made);
@@ -144,7 +133,7 @@ static void what_plans_say_apart(void **state)
     second.plan.env.list[0].value = "Socket";
     second.plan.prepend.list[0].value = "/other";
     const struct plan both[] = {first.plan, second.plan};
-    struct launch_plan *made = launch_plan_new(both, 2, &first.map, true);
+    struct launch_plan *made = launch_plan_new(both, 2, &first.map);
     assert_non_null(made);
     const Drarun__Wire__Environment *all = launch_plan_all(made);
     has(all->set, all->n_set, 1, "NCCL_DEBUG=INFO");
@@ -168,7 +157,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(levels),
-        cmocka_unit_test(unbound),
         cmocka_unit_test(mig_ranks_are_first),
         cmocka_unit_test(what_plans_say_apart),
     };
