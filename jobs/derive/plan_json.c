@@ -60,7 +60,7 @@ static void add_uses(json_t *rank, const struct plan_worker *worker, size_t g)
     json_t *nics = json_array(), *path = json_array(), *gdr = json_array(), *rails = json_array();
     for (size_t i = 0; worker->result && i < worker->result->count[g]; i++) {
         const struct nccl_use *use = &worker->result->use[g][i];
-        json_array_append_new(nics, json_string(worker->nics[use->nic].label));
+        json_array_append_new(nics, json_string(worker->nics[use->nic].found.label));
         json_array_append_new(path, json_string(nccl_path_name(use->path)));
         json_array_append_new(gdr, json_boolean(use->gdr));
         json_array_append_new(rails, json_integer(worker->nics[use->nic].rail));
@@ -118,7 +118,7 @@ static json_t *nics_json(const struct plan_worker *worker)
 {
     json_t *list = json_array();
     for (size_t n = 0; n < worker->nic_count; n++)
-        json_array_append_new(list, json_string(worker->nics[n].label));
+        json_array_append_new(list, json_string(worker->nics[n].found.label));
     return list;
 }
 

@@ -22,10 +22,10 @@ static bool is_down(const struct plan_left_nic *left)
     return left->use == NIC_USE_DOWN && left->claimed;
 }
 
-static size_t add_nic(const struct plan_nic *nic, struct fabric_rail *list)
+static size_t add_nic(const struct inventory_nic *nic, struct fabric_rail *list)
 {
     const struct topo_port *ports[DATA_NIC_PORTS_MAX];
-    size_t count = plan_nic_ports(nic, ports);
+    size_t count = inventory_nic_ports(nic, ports);
     list[0] = (struct fabric_rail){.nic = nic};
     for (size_t i = 0; i < count; i++)
         list[i] = (struct fabric_rail){.nic = nic, .port = ports[i]};
@@ -41,11 +41,11 @@ int fabric_rails(const struct plan_worker *worker, struct fabric_rail **ret_rail
     if (!list)
         return -ENOMEM;
     for (size_t n = 0, l = 0; rdma && (n < worker->nic_count || l < worker->left_count);) {
-        bool left =
-            n == worker->nic_count ||
-            (l < worker->left_count && worker->left[l].device.pci < worker->nics[n].device.pci);
+        bool left = n == worker->nic_count ||
+                    (l < worker->left_count &&
+                     worker->left[l].device.pci < worker->nics[n].found.device.pci);
         if (!left)
-            count += add_nic(&worker->nics[n++], &list[count]);
+            count += add_nic(&worker->nics[n++].found, &list[count]);
         else if (is_down(&worker->left[l++]))
             list[count++] = (struct fabric_rail){.left = &worker->left[l - 1]};
     }

@@ -18,7 +18,7 @@
 /* A rail of a worker: a port that carries data, or a claimed NIC whose link is down, which keeps
  * its place so that the workers' other rails stay opposite each other. */
 struct fabric_rail {
-    const struct plan_nic *nic;       /* NULL: the link is down */
+    const struct inventory_nic *nic;  /* NULL: the link is down */
     const struct plan_left_nic *left; /* then */
     const struct topo_port *port;     /* NULL: not known */
 };

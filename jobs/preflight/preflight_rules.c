@@ -128,7 +128,7 @@ static void check_device(struct look *look, const json_t *verbs, const struct de
     nic_check(&check);
 }
 
-static void miss_nic(struct look *look, const struct plan_nic *nic)
+static void miss_nic(struct look *look, const struct inventory_nic *nic)
 {
     char text[160];
     snprintf(text, sizeof text, "its claimed NIC %s has no RDMA device in the pod", nic->label);
@@ -137,7 +137,7 @@ static void miss_nic(struct look *look, const struct plan_nic *nic)
     refuse(look, PREFLIGHT_NIC_MISSING, NIC_CURE, "%s", text);
 }
 
-static void check_planned_nic(struct look *look, const struct plan_nic *nic)
+static void check_planned_nic(struct look *look, const struct inventory_nic *nic)
 {
     const struct device *device = &nic->device;
     const json_t *netdevs = json_object_get(look->document, "netdevs");
@@ -168,7 +168,7 @@ static void check_nics(struct look *look)
     json_t *verbs;
     if (look->planned) {
         for (i = 0; i < look->planned->nic_count; i++)
-            check_planned_nic(look, &look->planned->nics[i]);
+            check_planned_nic(look, &look->planned->nics[i].found);
         check_left_nics(look);
         if (look->rdma && look->planned->unread_nics > look->planned->nic_count)
             refuse(look, PREFLIGHT_NIC_MISSING, NIC_CURE, "it has %zu RDMA devices of %u NICs",
@@ -307,7 +307,7 @@ static bool is_planned(const struct look *look, uint64_t pci)
         if (planned->gpus[i].device.pci == pci)
             return true;
     for (size_t i = 0; i < planned->nic_count; i++)
-        if (planned->nics[i].device.pci == pci)
+        if (planned->nics[i].found.device.pci == pci)
             return true;
     return false;
 }

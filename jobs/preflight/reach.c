@@ -212,7 +212,7 @@ static bool is_inferred(const json_t *verbs)
 static int add_port(struct reach *reach, uint32_t worker, const struct plan *plan,
                     const struct fabric_rail *rail, const json_t *verbs)
 {
-    const struct plan_nic *nic = rail->nic;
+    const struct inventory_nic *nic = rail->nic;
     const struct topo_port *port = rail->port;
     const char *device = fabric_device(rail);
     bool ethernet = nic && strcmp(nic->link_layer, "Ethernet") == 0;

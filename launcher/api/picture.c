@@ -49,7 +49,7 @@ static bool link_of(const struct topo_view *view, const struct plan_worker *work
                     const struct nccl_use *use, struct view_link *ret_link)
 {
     struct view_link link = {gpu_at(view, worker->gpus[gpu].device.pci),
-                             nic_at(view, worker->nics[use->nic].device.pci),
+                             nic_at(view, worker->nics[use->nic].found.device.pci),
                              path_named(nccl_path_name(use->path))};
     if (link.gpu == TOPO_NONE || link.nic == TOPO_NONE)
         return false;

@@ -217,7 +217,7 @@ static void add_rank(struct table *table, const struct plan_worker *worker, size
     bool gdr = worker->result && worker->result->count[gpu] > 0;
     for (size_t i = 0; worker->result && i < worker->result->count[gpu]; i++) {
         const struct nccl_use *use = &worker->result->use[gpu][i];
-        buf_printf(&nics, "%s%s", i ? "," : "", worker->nics[use->nic].label);
+        buf_printf(&nics, "%s%s", i ? "," : "", worker->nics[use->nic].found.label);
         buf_printf(&paths, "%s%s", i ? "," : "",
                    nccl_model_path_name(worker->model, gpu, use->nic, (enum nccl_path)use->path));
         gdr = gdr && use->gdr;
@@ -328,14 +328,15 @@ static void nics(const struct plan *plan, struct buf *out)
         for (size_t n = 0; plan->workers[w].plugin_gpus > 0 && n < plan->workers[w].nic_count;
              n++) {
             const struct plan_nic *nic = &plan->workers[w].nics[n];
+            const struct device *device = &nic->found.device;
             char pci[24] = "-";
-            if (nic->device.pci != PCI_NONE)
-                pci_format(nic->device.pci, pci, sizeof pci);
+            if (device->pci != PCI_NONE)
+                pci_format(device->pci, pci, sizeof pci);
             strlist_addf(&table.cells, "%zu", w);
-            strlist_add(&table.cells, nic->label);
+            strlist_add(&table.cells, nic->found.label);
             strlist_add(&table.cells, pci);
-            if (nic->device.numa >= 0)
-                strlist_addf(&table.cells, "%d", nic->device.numa);
+            if (device->numa >= 0)
+                strlist_addf(&table.cells, "%d", device->numa);
             else
                 strlist_add(&table.cells, "-");
             strlist_addf(&table.cells, "%d", nic->rail);

@@ -66,20 +66,9 @@ static int32_t position(const struct settling *s, const struct device *device)
 static struct plan_nic nic_of(const struct settling *s, const struct inventory_nic *nic,
                               double nominal_gbs)
 {
-    struct plan_nic settled = {
-        .device = nic->device,
-        .label = nic->label,
-        .ibdev = nic->ibdev,
-        .link_layer = nic->link_layer,
-        .ports = nic->ports,
-        .port_count = nic->port_count,
-        .data_ports = nic->data_ports,
-        .gid = nic->gid,
-        .named_rail = number_in(nic->device.ifname),
-        .speed_known = nic->mbps > 0,
-    };
+    struct plan_nic settled = {.found = *nic, .named_rail = number_in(nic->device.ifname)};
     settled.rail = settled.named_rail >= 0 ? settled.named_rail : position(s, &nic->device);
-    settled.gbs = settled.speed_known ? nic->mbps / 8000.0 : nominal_gbs > 0 ? nominal_gbs : 50.0;
+    settled.gbs = nic->mbps > 0 ? nic->mbps / 8000.0 : nominal_gbs > 0 ? nominal_gbs : 50.0;
     return settled;
 }
 
@@ -104,18 +93,13 @@ static void take_nics(struct settling *s)
     buf_done(&unfit);
 }
 
-size_t plan_nic_ports(const struct plan_nic *nic, const struct topo_port **ret_ports)
-{
-    return inventory_data_ports(nic->ports, nic->port_count, nic->data_ports, ret_ports);
-}
-
 /* ---- NUMA nodes of the GPUs ---- */
 
 /* Where there are no slices, the claimed NICs are all that is known of the node. */
 static int32_t numa_of_own_root(const struct devices *devices, const char *root)
 {
     for (size_t n = 0; root && n < devices->nic_count; n++) {
-        const struct device *d = &devices->nics[n].device;
+        const struct device *d = &devices->nics[n].found.device;
         if (d->numa >= 0 && d->root && strcmp(d->root, root) == 0)
             return d->numa;
     }
@@ -215,8 +199,8 @@ static void warn_unknown(struct settling *s)
         if (devices->gpus[g].numa < 0)
             buf_printf(&gpus, "%s%s", gpus.len ? "," : "", devices->gpus[g].name);
     for (size_t n = 0; n < devices->nic_count; n++)
-        if (!devices->nics[n].ibdev && s->profile->data == PROFILE_RDMA)
-            buf_printf(&nics, "%s%s", nics.len ? "," : "", devices->nics[n].device.name);
+        if (!devices->nics[n].found.ibdev && s->profile->data == PROFILE_RDMA)
+            buf_printf(&nics, "%s%s", nics.len ? "," : "", devices->nics[n].found.device.name);
     if (gpus.len)
         warnings_add(&s->notes->warnings, WARN_NUMA_UNKNOWN, (int32_t)s->worker,
                      "%s: NUMA node not known: no CPUs are chosen, and NICs count as far away "

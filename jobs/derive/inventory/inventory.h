@@ -73,9 +73,8 @@ const char *inventory_hip_number(const struct inventory *inventory, size_t gpu);
 /* All GPUs have one. */
 bool inventory_has_hip_numbers(const struct inventory *inventory);
 
-/* Of the ports of a NIC those in the mask, at most DATA_NIC_PORTS_MAX. */
-size_t inventory_data_ports(const struct topo_port *ports, size_t count, uint32_t mask,
-                            const struct topo_port **ret_ports);
+/* The ports of a NIC that carry data, at most DATA_NIC_PORTS_MAX; 0: not known, so its first. */
+size_t inventory_nic_ports(const struct inventory_nic *nic, const struct topo_port **ret_ports);
 /* The order of devices: by PCI address, without one by index. */
 bool inventory_comes_before(const struct device *a, const struct device *b);
 

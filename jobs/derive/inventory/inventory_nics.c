@@ -40,13 +40,12 @@ static const char *link_layer(const struct probe_ibdev *ib, const struct device 
 
 /* ---- what a NIC is ---- */
 
-size_t inventory_data_ports(const struct topo_port *ports, size_t count, uint32_t mask,
-                            const struct topo_port **ret_ports)
+size_t inventory_nic_ports(const struct inventory_nic *nic, const struct topo_port **ret_ports)
 {
     size_t found = 0;
-    for (size_t i = 0; i < count && i < DATA_NIC_PORTS_MAX; i++)
-        if (mask & 1u << i)
-            ret_ports[found++] = &ports[i];
+    for (size_t i = 0; i < nic->port_count && i < DATA_NIC_PORTS_MAX; i++)
+        if (nic->data_ports & 1u << i)
+            ret_ports[found++] = &nic->ports[i];
     return found;
 }
 
@@ -61,7 +60,7 @@ static void describe(const struct inventory *inv, struct inventory_nic *nic)
     nic->ports = ib ? ib->ports : NULL;
     nic->port_count = ib ? ib->port_count : 0;
     nic->gid = ib ? ib->gid : -1;
-    size_t count = inventory_data_ports(nic->ports, nic->port_count, nic->data_ports, ports);
+    size_t count = inventory_nic_ports(nic, ports);
     nic->link_layer = link_layer(ib, &nic->device, count ? ports[0] : NULL);
     for (size_t i = 0; i < count; i++)
         nic->mbps += ports[i]->rate_mbps;

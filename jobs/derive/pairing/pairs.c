@@ -85,7 +85,7 @@ static enum nccl_path seen_class(const struct pairs_input *p, const struct devic
 static enum nccl_path class_of(const struct pairs_input *p, const struct device *gpu,
                                const struct plan_nic *nic, enum pair_fact *ret_fact)
 {
-    const struct device *d = &nic->device;
+    const struct device *d = &nic->found.device;
     enum nccl_path seen = seen_class(p, gpu, d);
     bool rooted = gpu->root && d->root;
     if (topology_file_pair(p, gpu, d)) {
@@ -218,7 +218,7 @@ static void fill_model(const struct pairs_input *p, struct nccl_model *m)
             enum pair_fact fact;
             m->classes[g][n] = (uint8_t)class_of(p, &devices->gpus[g], &devices->nics[n], &fact);
             m->facts[g][n] = (uint8_t)fact;
-            m->nodes[g][n] = is_node(p, &devices->gpus[g], &devices->nics[n].device, fact);
+            m->nodes[g][n] = is_node(p, &devices->gpus[g], &devices->nics[n].found.device, fact);
         }
     }
 }
@@ -237,7 +237,7 @@ static const char *c2c_obstacle(const struct pairs_input *p, const struct nccl_m
 static void warn_use(const struct pairs_input *p, const struct nccl_model *m, size_t g,
                      const struct nccl_use *use, struct plan_notes *notes)
 {
-    const char *gpu = p->devices->gpus[g].name, *nic = p->devices->nics[use->nic].label;
+    const char *gpu = p->devices->gpus[g].name, *nic = p->devices->nics[use->nic].found.label;
     struct warnings *out = &notes->warnings;
     int32_t w = (int32_t)p->worker;
     bool c2c_path =
@@ -271,7 +271,7 @@ static void warn_unused(const struct pairs_input *p, const bool *used, struct pl
     struct buf names = BUF_INIT;
     for (size_t n = 0; n < p->devices->nic_count; n++)
         if (!used[n])
-            buf_printf(&names, "%s%s", names.len ? "," : "", p->devices->nics[n].label);
+            buf_printf(&names, "%s%s", names.len ? "," : "", p->devices->nics[n].found.label);
     if (names.len)
         warnings_add(&notes->warnings, WARN_NIC_UNUSED_P2P, (int32_t)p->worker, "%s", names.data);
     buf_done(&names);
@@ -300,7 +300,7 @@ static void warn_speeds(const struct pairs_input *p, struct plan_notes *notes)
     double least = 0, most = 0;
     for (size_t n = 0; n < p->devices->nic_count; n++) {
         double gbs = p->devices->nics[n].gbs;
-        if (!p->devices->nics[n].speed_known)
+        if (p->devices->nics[n].found.mbps == 0)
             return;
         least = n == 0 || gbs < least ? gbs : least;
         most = n == 0 || gbs > most ? gbs : most;
@@ -317,8 +317,9 @@ static void warn_extra(const struct pairs_input *p, struct plan_notes *notes)
     for (size_t v = 0; v < inventory->probe.visible.count; v++) {
         bool claimed = false;
         for (size_t n = 0; n < p->devices->nic_count; n++)
-            claimed |= p->devices->nics[n].ibdev &&
-                       strcmp(p->devices->nics[n].ibdev, inventory->probe.visible.items[v]) == 0;
+            claimed |=
+                p->devices->nics[n].found.ibdev &&
+                strcmp(p->devices->nics[n].found.ibdev, inventory->probe.visible.items[v]) == 0;
         for (size_t n = 0; n < inventory->left_count; n++) /* NIC_LEFT_OUT names it */
             claimed |= strcmp(inventory->left[n].ibdev, inventory->probe.visible.items[v]) == 0;
         if (!claimed)

@@ -66,7 +66,7 @@ static void add_interfaces(const struct making *m, struct buf *out)
 {
     const struct devices *devices = &m->devices[0];
     for (size_t n = 0; n < devices->nic_count; n++) {
-        const struct device *d = &devices->nics[n].device;
+        const struct device *d = &devices->nics[n].found.device;
         const char *name = d->pod_name ? d->pod_name : d->ifname;
         buf_printf(out, "%s%s", n ? "," : "", name ? name : d->name);
     }
@@ -374,7 +374,7 @@ static void set_common(struct making *m)
 static bool all_named(const struct devices *devices)
 {
     for (size_t n = 0; n < devices->nic_count; n++)
-        if (!devices->nics[n].ibdev)
+        if (!devices->nics[n].found.ibdev)
             return false;
     return devices->nic_count > 0;
 }
@@ -383,11 +383,11 @@ static bool all_named(const struct devices *devices)
 static void add_ports(const struct plan_nic *nic, const char *separator, struct buf *out)
 {
     const struct topo_port *ports[DATA_NIC_PORTS_MAX];
-    size_t count = plan_nic_ports(nic, ports);
+    size_t count = inventory_nic_ports(&nic->found, ports);
     if (count == 0)
-        buf_printf(out, "%s%s:1", separator, nic->ibdev);
+        buf_printf(out, "%s%s:1", separator, nic->found.ibdev);
     for (size_t i = 0; i < count; i++)
-        buf_printf(out, "%s%s:%u", i ? "," : separator, nic->ibdev, ports[i]->number);
+        buf_printf(out, "%s%s:%u", i ? "," : separator, nic->found.ibdev, ports[i]->number);
 }
 
 static const char *device_list(struct making *m, const struct devices *devices, const char *prefix)
@@ -418,11 +418,12 @@ static void set_merge(struct making *m, const struct devices *devices, struct pl
         return;
     for (size_t n = 1; n < devices->nic_count; n++) {
         const struct plan_nic *a = &devices->nics[n - 1], *b = &devices->nics[n];
-        if (a->device.pci == PCI_NONE || a->device.pci >> 3 != b->device.pci >> 3 ||
-            a->named_rail < 0 || a->named_rail == b->named_rail)
+        if (a->found.device.pci == PCI_NONE ||
+            a->found.device.pci >> 3 != b->found.device.pci >> 3 || a->named_rail < 0 ||
+            a->named_rail == b->named_rail)
             continue;
         making_set_own(m, env, level ? "NCCL_NET_MERGE_LEVEL" : "NCCL_IB_MERGE_NICS",
-                       level ? "LOC" : "0", "merge-rails", b->device.name);
+                       level ? "LOC" : "0", "merge-rails", b->found.device.name);
         return;
     }
 }

@@ -32,14 +32,14 @@ static bool is_wanted(const struct making *m)
 /* A probe of the older shape tells one index, which is that of an IPv4 address. */
 static struct gid_port port_of(const struct plan_nic *nic, const struct topo_port *port)
 {
-    struct gid_port found = {.device = nic->ibdev ? nic->ibdev : nic->label,
+    struct gid_port found = {.device = nic->found.ibdev ? nic->found.ibdev : nic->found.label,
                              .table = {.ipv4 = -1, .ipv6 = -1, .local = -1}};
     if (port && port->gid_count > 0) {
         found.port = port;
         gid_table_read(port, &found.table);
-    } else if (nic->gid >= 0) {
+    } else if (nic->found.gid >= 0) {
         found.table.known = true;
-        found.table.ipv4 = nic->gid;
+        found.table.ipv4 = nic->found.gid;
     }
     return found;
 }
@@ -51,8 +51,8 @@ static void read_ports(const struct devices *devices, struct gid_ports *ret_port
     for (size_t n = 0; n < devices->nic_count; n++) {
         const struct plan_nic *nic = &devices->nics[n];
         const struct topo_port *data[DATA_NIC_PORTS_MAX];
-        size_t count = plan_nic_ports(nic, data);
-        ret_ports->known &= strcmp(nic->link_layer, "Ethernet") == 0 && count > 0;
+        size_t count = inventory_nic_ports(&nic->found, data);
+        ret_ports->known &= strcmp(nic->found.link_layer, "Ethernet") == 0 && count > 0;
         for (size_t i = 0; i < count && ret_ports->count < PORTS_MAX; i++) {
             struct gid_port port = port_of(nic, data[i]);
             ret_ports->known &= port.table.known;

@@ -24,13 +24,14 @@ static void set_up(struct rig *m)
 {
     *m = (struct rig){
         .ports = {{.number = 1}, {.number = 2}},
-        .nics = {{.ibdev = "mlx5_0", .device.pci = 0x100},
-                 {.ibdev = "mlx5_1", .device.pci = 0x200, .data_ports = 3, .port_count = 2},
-                 {.ibdev = "mlx5_3", .device.pci = 0x400}},
+        .nics =
+            {{.found = {.ibdev = "mlx5_0", .device.pci = 0x100}},
+             {.found = {.ibdev = "mlx5_1", .device.pci = 0x200, .data_ports = 3, .port_count = 2}},
+             {.found = {.ibdev = "mlx5_3", .device.pci = 0x400}}},
         .left = {{.ibdev = "mlx5_2", .device.pci = 0x300, .use = NIC_USE_DOWN, .claimed = true},
                  {.ibdev = "mlx5_4", .device.pci = 0x500, .use = NIC_USE_UPLINK, .claimed = true}},
         .profile = {.data = PROFILE_RDMA}};
-    m->nics[1].ports = m->ports;
+    m->nics[1].found.ports = m->ports;
     m->worker = (struct plan_worker){
         .nics = m->nics, .nic_count = 3, .left = m->left, .left_count = 2, .profile = &m->profile};
 }

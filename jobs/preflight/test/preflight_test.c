@@ -331,8 +331,8 @@ static void claimed_nics(void **state)
     (void)state;
     struct setting s;
     struct profile profile = {.name = "rdma", .data = PROFILE_RDMA};
-    struct plan_nic nics[2] = {{.label = "mlx5_0", .ibdev = "mlx5_0"},
-                               {.label = "gpu1rdma0", .ibdev = "mlx5_9"}};
+    struct plan_nic nics[2] = {{.found = {.label = "mlx5_0", .ibdev = "mlx5_0"}},
+                               {.found = {.label = "gpu1rdma0", .ibdev = "mlx5_9"}}};
     struct plan_worker workers[WORKERS] = {{.nics = nics, .nic_count = 2, .profile = &profile},
                                            {.nics = nics, .nic_count = 1, .profile = &profile},
                                            {.nics = nics, .nic_count = 1, .profile = &profile}};
@@ -346,8 +346,8 @@ static void claimed_nics(void **state)
                         "its claimed NIC gpu1rdma0 has no RDMA device in the pod");
     preflight_done(&result);
     profile.data = PROFILE_NETDEV;
-    nics[0].device.pod_name = "eth0";
-    nics[1].device.pod_name = "eth7";
+    nics[0].found.device.pod_name = "eth0";
+    nics[1].found.device.pod_name = "eth7";
     result = check(&s, &plan);
     assert_int_equal(result.count, 1);
     assert_string_equal(result.list[0].text,
@@ -439,7 +439,8 @@ static void speed_as_published(void **state)
     struct profile profile = {.name = "rdma", .data = PROFILE_RDMA};
     json_t *attributes = json_loads("{\"drarun.dev/speed\": {\"int\": 400000}}", 0, NULL);
     struct slice_device slice = {.attributes = attributes};
-    struct plan_nic nic = {.label = "mlx5_0", .ibdev = "mlx5_0", .device = {.slice = &slice}};
+    struct plan_nic nic = {
+        .found = {.label = "mlx5_0", .ibdev = "mlx5_0", .device = {.slice = &slice}}};
     struct plan_worker workers[WORKERS];
     for (int i = 0; i < WORKERS; i++)
         workers[i] = (struct plan_worker){.nics = &nic, .nic_count = 1, .profile = &profile};
@@ -489,7 +490,7 @@ static void claimed_nics_that_are_down(void **state)
     (void)state;
     struct setting s;
     struct profile profile = {.name = "rdma", .data = PROFILE_RDMA};
-    struct plan_nic nics[1] = {{.label = "mlx5_0", .ibdev = "mlx5_0"}};
+    struct plan_nic nics[1] = {{.found = {.label = "mlx5_0", .ibdev = "mlx5_0"}}};
     struct plan_left_nic left[1] = {{.ibdev = "mlx5_1", .use = NIC_USE_DOWN, .claimed = true}};
     struct plan_worker workers[WORKERS] = {
         {.nics = nics, .nic_count = 1, .profile = &profile},
@@ -556,9 +557,9 @@ static void noted_by_rail(void **state)
 {
     static const enum spec_network networks[] = {SPEC_NETWORK_RDMA, SPEC_NETWORK_ANY};
     static const struct profile profile = {.data = PROFILE_RDMA};
-    struct plan_nic nics[3] = {{.label = "mlx5_0", .ibdev = "mlx5_0"},
-                               {.label = "mlx5_1", .ibdev = "mlx5_1"},
-                               {.label = "mlx5_7", .ibdev = "mlx5_7"}};
+    struct plan_nic nics[3] = {{.found = {.label = "mlx5_0", .ibdev = "mlx5_0"}},
+                               {.found = {.label = "mlx5_1", .ibdev = "mlx5_1"}},
+                               {.found = {.label = "mlx5_7", .ibdev = "mlx5_7"}}};
     struct plan_worker workers[WORKERS] = {{.nics = nics, .nic_count = 2, .profile = &profile},
                                            {.nics = nics, .nic_count = 2, .profile = &profile},
                                            {.nics = &nics[1], .nic_count = 2, .profile = &profile}};

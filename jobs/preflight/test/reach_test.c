@@ -349,8 +349,8 @@ static void known_from_sysfs_only(void **state)
 {
     struct sent sent = {0};
     struct preflight found;
-    struct plan_nic nics[2] = {{.ibdev = "mlx5_0", .link_layer = "Ethernet", .gid = 3},
-                               {.ibdev = "mlx5_0", .link_layer = "Ethernet", .gid = 3}};
+    struct plan_nic nics[2] = {{.found = {.ibdev = "mlx5_0", .link_layer = "Ethernet", .gid = 3}},
+                               {.found = {.ibdev = "mlx5_0", .link_layer = "Ethernet", .gid = 3}}};
     static const struct profile rdma = {.data = PROFILE_RDMA};
     struct plan_worker plan_workers[2] = {{.nics = &nics[0], .nic_count = 1, .profile = &rdma},
                                           {.nics = &nics[1], .nic_count = 1, .profile = &rdma}};
@@ -385,8 +385,8 @@ static void known_from_sysfs_only(void **state)
 static void roles(void **state)
 {
     static const struct profile rdma = {.data = PROFILE_RDMA};
-    static struct plan_nic nics[2] = {{.ibdev = "mlx5_0", .link_layer = "InfiniBand"},
-                                      {.ibdev = "mlx5_1", .link_layer = "InfiniBand"}};
+    static struct plan_nic nics[2] = {{.found = {.ibdev = "mlx5_0", .link_layer = "InfiniBand"}},
+                                      {.found = {.ibdev = "mlx5_1", .link_layer = "InfiniBand"}}};
     static struct plan_worker none[1] = {{.profile = &rdma}};
     static struct plan_worker two[2] = {{.nics = nics, .nic_count = 2, .profile = &rdma},
                                         {.nics = nics, .nic_count = 2, .profile = &rdma}};
@@ -453,8 +453,8 @@ static void roles(void **state)
 static void fewer_rails_in_a_role(void **state)
 {
     static const struct profile rdma = {.data = PROFILE_RDMA};
-    static struct plan_nic nics[2] = {{.ibdev = "mlx5_0", .link_layer = "InfiniBand"},
-                                      {.ibdev = "mlx5_1", .link_layer = "InfiniBand"}};
+    static struct plan_nic nics[2] = {{.found = {.ibdev = "mlx5_0", .link_layer = "InfiniBand"}},
+                                      {.found = {.ibdev = "mlx5_1", .link_layer = "InfiniBand"}}};
     static struct plan_worker uneven[2] = {{.nics = nics, .nic_count = 2, .profile = &rdma},
                                            {.nics = nics, .nic_count = 1, .profile = &rdma}};
     static struct plan_worker other[1] = {{.nics = nics, .nic_count = 2, .profile = &rdma}};

@@ -52,7 +52,7 @@ static void nics_that_the_profile_uses(void **state)
     (void)state;
     assert_int_equal(settle(&inventory, &rdma, SPEC_NETWORK_RDMA, &notes, &devices), 0);
     assert_int_equal(devices.nic_count, 1);
-    assert_string_equal(devices.nics[0].label, "eth1");
+    assert_string_equal(devices.nics[0].found.label, "eth1");
     assert_true(warnings_have(&notes.warnings, WARN_NIC_NOT_RDMA, 0));
     devices_done(&devices);
     plan_notes_done(&notes);
@@ -71,8 +71,8 @@ static void speeds(void **state)
     (void)state;
     nics[0].mbps = 400000;
     assert_int_equal(settle(&inventory, &rdma, SPEC_NETWORK_RDMA, &notes, &devices), 0);
-    assert_true(devices.nics[0].speed_known && devices.nics[0].gbs == 50);
-    assert_true(!devices.nics[1].speed_known && devices.nics[1].gbs == 25); /* the profile's */
+    assert_true(devices.nics[0].found.mbps > 0 && devices.nics[0].gbs == 50);
+    assert_true(devices.nics[1].found.mbps == 0 && devices.nics[1].gbs == 25); /* the profile's */
     devices_done(&devices);
     plan_notes_done(&notes);
 }

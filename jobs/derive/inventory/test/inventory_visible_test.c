@@ -88,7 +88,7 @@ static void test_what_the_pod_shows(void **state)
     assert_int_equal(f.plan.refusal.code, WARNING_NONE);
     assert_int_equal(worker->gpu_count, 2);
     assert_int_equal(worker->nic_count, 2);
-    assert_string_equal(worker->nics[1].ibdev, "mlx5_3");
+    assert_string_equal(worker->nics[1].found.ibdev, "mlx5_3");
     assert_int_equal(f.plan.world_size, 2);
     const struct plan_var *list = plan_vars_find(&worker->env, "NCCL_IB_HCA");
     assert_non_null(list);

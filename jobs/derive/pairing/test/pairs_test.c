@@ -61,12 +61,12 @@ static void check(const struct row *row)
                          .root = row->gpu_root,
                          .numa = row->gpu_numa,
                          .index = 0};
-    struct plan_nic nic = {.device = {.kind = DEVICE_NIC,
-                                      .name = "nic",
-                                      .pci = NIC,
-                                      .root = row->nic_root,
-                                      .numa = row->nic_numa},
-                           .label = "nic",
+    struct plan_nic nic = {.found = {.device = {.kind = DEVICE_NIC,
+                                                .name = "nic",
+                                                .pci = NIC,
+                                                .root = row->nic_root,
+                                                .numa = row->nic_numa},
+                                     .label = "nic"},
                            .gbs = 50,
                            .named_rail = row->rail};
     const struct profile profile = {.name = "p", .gke_naming = row->rail >= 0};
