@@ -48,6 +48,20 @@ static const struct row {
      false},
 };
 
+static void make(const struct plan_input *plan, const struct inventory *inventory,
+                 const struct devices *devices, const struct profile *profile,
+                 struct plan_notes *notes, struct pairs *ret_pairs)
+{
+    static const struct variables variables = {0};
+    const struct pairs_input input = {.plan = plan,
+                                      .inventory = inventory,
+                                      .devices = devices,
+                                      .profile = profile,
+                                      .variables = &variables,
+                                      .version = NCCL_VERSION_NEWEST};
+    assert_int_equal(pairs_make(&input, notes, ret_pairs, NULL), 0);
+}
+
 static void check(const struct row *row)
 {
     char text[64];
@@ -78,16 +92,9 @@ static void check(const struct row *row)
                   .visible_gpus = -1,
                   .nested_switch = row->nested ? PROBE_YES : PROBE_UNKNOWN}};
     const struct devices devices = {.gpus = &gpu, .gpu_count = 1, .nics = &nic, .nic_count = 1};
-    const struct variables variables = {0};
-    const struct pairs_input input = {.plan = &plan,
-                                      .inventory = &inventory,
-                                      .devices = &devices,
-                                      .profile = &profile,
-                                      .variables = &variables,
-                                      .version = NCCL_VERSION_NEWEST};
     struct plan_notes notes = {0};
     struct pairs pairs;
-    assert_int_equal(pairs_make(&input, &notes, &pairs, NULL), 0);
+    make(&plan, &inventory, &devices, &profile, &notes, &pairs);
     if (pairs.model->classes[0][0] != row->path || pairs.model->facts[0][0] != row->fact ||
         pairs.model->nodes[0][0] != row->node)
         fail_msg("%s: class %s by fact %d", row->says,
@@ -114,17 +121,10 @@ static void nothing_to_pair(void **state)
     const struct inventory inventory = {0};
     const struct devices devices = {.gpus = &gpu, .gpu_count = 1};
     const struct profile profile = {.name = "p"};
-    const struct variables variables = {0};
-    const struct pairs_input input = {.plan = &plan,
-                                      .inventory = &inventory,
-                                      .devices = &devices,
-                                      .profile = &profile,
-                                      .variables = &variables,
-                                      .version = NCCL_VERSION_NEWEST};
     struct plan_notes notes = {0};
     struct pairs pairs;
     (void)state;
-    assert_int_equal(pairs_make(&input, &notes, &pairs, NULL), 0);
+    make(&plan, &inventory, &devices, &profile, &notes, &pairs);
     assert_null(pairs.model);
     assert_null(pairs.result);
     assert_true(pairs.score < 0);
