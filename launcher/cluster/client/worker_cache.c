@@ -204,22 +204,27 @@ void worker_cache_put(struct worker_cache *cache, enum worker_object kind, int64
         cache->incomplete = true;
 }
 
+/* From 1; 0: no label says which. */
+static uint32_t attempt_of(const json_t *object)
+{
+    const json_t *labels = json_object_get(json_object_get(object, "metadata"), "labels");
+    const char *label = json_string_value(json_object_get(labels, "drarun.dev/attempt"));
+    int64_t attempt = 0;
+    number_parse("attempt", label ? label : "", 0, UINT32_MAX, &attempt, NULL);
+    return (uint32_t)attempt;
+}
+
 void worker_cache_delete(struct worker_cache *cache, enum worker_object kind, int64_t worker,
                          const json_t *object)
 {
     const json_t *metadata = json_object_get(object, "metadata");
     const json_t *owners = json_object_get(metadata, "ownerReferences");
     const char *owner = json_string_value(json_object_get(json_array_get(owners, 0), "uid"));
-    const char *label = json_string_value(
-        json_object_get(json_object_get(metadata, "labels"), "drarun.dev/attempt"));
-    int64_t attempt = 0;
     worker_cache_remove(cache, kind, worker, object);
     if (worker < 0 || worker >= cache->spec->workers)
         return;
     struct deleted *deleted = &cache->of[worker].deleted[kind];
-    if (label)
-        number_parse("attempt", label, 0, UINT32_MAX, &attempt, NULL);
-    deleted->attempt = (uint32_t)attempt;
+    deleted->attempt = attempt_of(object);
     snprintf(deleted->owner, sizeof deleted->owner, "%s", owner ? owner : "");
 }
 
@@ -238,15 +243,6 @@ size_t worker_cache_count(const struct worker_cache *cache, enum worker_object k
 
 /* ---- the state of a worker ---- */
 
-static bool is_of_attempt(const json_t *object, uint32_t attempt)
-{
-    const json_t *labels = json_object_get(json_object_get(object, "metadata"), "labels");
-    const char *label = json_string_value(json_object_get(labels, "drarun.dev/attempt"));
-    int64_t number = 0;
-    return number_parse("attempt", label ? label : "", 0, UINT32_MAX, &number, NULL) == 0 &&
-           number == attempt;
-}
-
 /* An Indexed Job may have replaced it: the one that is not on its way out. */
 static const json_t *choose_pod(const struct worker_cache *cache, const struct worker *worker)
 {
@@ -256,7 +252,7 @@ static const json_t *choose_pod(const struct worker_cache *cache, const struct w
     json_array_foreach(worker->objects[WORKER_POD], i, pod)
     {
         const json_t *metadata = json_object_get(pod, "metadata");
-        if (is_of_attempt(pod, cache->attempt) && is_owned(cache, pod) &&
+        if (attempt_of(pod) == cache->attempt && is_owned(cache, pod) &&
             (!chosen || !json_object_get(metadata, "deletionTimestamp")))
             chosen = pod;
     }
