@@ -151,7 +151,7 @@ def test_programs_of_every_kind_stop(drarun):
 
 def test_what_cannot_wait(drarun):
     result = drarun("--stop-at", "init", "--launch", "env", "true")
-    assert result.rc == 64 and "--launch env has no PMIx" in result.err, repr(result)
+    assert result.rc == 64 and "launch mode env has no PMIx" in result.err, repr(result)
     result = drarun("--stop-at", "exec", "--launch", "mpirun", "true")
     assert result.rc == 64 and "your mpirun starts the ranks" in result.err, repr(result)
     result = drarun("--stop-at", "exec", "-n", 2, "/nonexistent/program")

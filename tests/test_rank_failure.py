@@ -108,6 +108,13 @@ def test_others_could_wait(drarun, client, where, case, status, said):
     result = drarun("--on-rank-failure", "continue", *PLACES[where], client, *case.split(), timeout=30)
     assert result.rc == status and re.search(f"drarun: rank 1 .*{said}", result.err), result
     assert ("could wait for it, so it ended the job" in result.err) == (status in (5, 139)), result
+    assert ("(--on-rank-failure continue)" in result.err) == (status in (5, 139)), result
+
+
+def test_advice_names_the_key(drarun, client, tmp_path):
+    """And not an option that nobody has typed."""
+    result = drarun("run", "--local", job_file(tmp_path, [client, "leave", "exit5"], onRankFailure="continue"), timeout=30)
+    assert result.rc == 5 and "ranks may only fail (failurePolicy.onRankFailure: continue) without" in result.err, result
 
 
 # As an MPI program that begins a second session: rank 0 then waits for the others in a barrier, and they leave.

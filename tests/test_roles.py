@@ -182,6 +182,14 @@ def test_limit_is_named_as_it_was_given(drarun, job, words, said):
     assert result.rc == 124 and re.search(f"^drarun: the job did not end within {re.escape(said)}$", result.err, re.M), result
 
 
+def test_signal_is_named_as_it_was_given(drarun, job):
+    spec = job(role("a", "exec sleep 1000"), timeouts={"total": "10m", "signal": "SIGUSR1"})
+    result = drarun("run", "--local", spec, "--timeout", "30s")
+    assert result.rc == 64 and "timeouts.signal USR1@60s: --timeout is 30 s" in result.err, result
+    result = drarun("run", "--local", spec, "--signal", "USR2@15m")
+    assert result.rc == 64 and "--signal USR2@900s: timeouts.total is 600 s" in result.err and "a longer timeouts.total" in result.err, result
+
+
 @pytest.mark.gate
 @pytest.mark.parametrize("words,said", [
     (["--workers", 2], "--workers 2: the job job has roles, each of which says how many workers it has"),

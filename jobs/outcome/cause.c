@@ -80,9 +80,9 @@ void cause_decide_by(struct cause *cause, uint32_t first, uint32_t count)
     cause->decisive_left = count;
 }
 
-void cause_continue(struct cause *cause)
+void cause_continue(struct cause *cause, const char *asked)
 {
-    cause->continues = true;
+    cause->continues = asked;
 }
 
 /* The rank has ended, and not the job: were it and its like all that the job was for? */

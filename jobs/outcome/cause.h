@@ -81,8 +81,9 @@ void cause_decide_by(struct cause *cause, uint32_t first, uint32_t count);
 
 /* The ranks are independent: one that fails does not end the job, unless others may wait for it.
  * They may if it has connected and not finalized, and if it has not connected but ranks of its
- * program do. Its end is then recorded, and cause_conclude makes the first one the cause. */
-void cause_continue(struct cause *cause);
+ * program do. Its end is then recorded, and cause_conclude makes the first one the cause. asked:
+ * the option or the key that says so, for the advice; static. NULL: a rank that fails ends it. */
+void cause_continue(struct cause *cause, const char *asked);
 
 /* Each returns true when this event is the job's first cause, that is, when the job must now be
  * ended (false for orderly ends and for everything after the first cause). Ranks that the map does

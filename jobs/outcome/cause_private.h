@@ -40,9 +40,9 @@ struct cause {
     uint32_t decisive_left;                  /* of them, that have not ended in order */
     int warned_signo;                        /* cause_warned; 0: not yet */
     int64_t warned_ms;                       /* so long before the timeout */
-    bool pods;      /* the workers are pods, and their ends become known late */
-    bool continues; /* cause_continue */
-    bool needed;    /* the first cause: other ranks could wait for its rank */
+    bool pods;             /* the workers are pods, and their ends become known late */
+    const char *continues; /* cause_continue: asked; NULL: a rank that fails ends the job */
+    bool needed;           /* the first cause: other ranks could wait for its rank */
     bool ran_to_end;
     bool settled;               /* a stronger end no longer takes the first's place */
     struct cause_story *failed; /* ranks that have failed without ending the job, in this order */

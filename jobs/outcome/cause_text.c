@@ -288,8 +288,10 @@ static void add_advice(const struct cause *cause, struct buf *out)
         buf_add_str(out, cause_pod_advice(first->end));
     if (out->len == 0 && cause->needed &&
         (first->kind == CAUSE_EXIT || first->kind == CAUSE_SIGNAL))
-        buf_add_str(out, "other ranks could wait for it, so it ended the job: ranks may only fail "
-                         "(--on-rank-failure continue) without MPI_Init or after MPI_Finalize");
+        buf_printf(out,
+                   "other ranks could wait for it, so it ended the job: ranks may only fail (%s) "
+                   "without MPI_Init or after MPI_Finalize",
+                   cause->continues);
 }
 
 /* ---- for people ---- */

@@ -232,8 +232,7 @@ static void fill(struct kept *k, struct job_request *request)
     if (!request->slots)
         request->slots = k->role->slots;
     request->oversubscribe |= k->spec.oversubscribe;
-    if (!request->on_rank_failure && k->spec.failure.on_rank_failure == FAILURE_OF_RANK_CONTINUE)
-        request->on_rank_failure = "continue";
+    request_decide_failure(request, &k->spec);
 }
 
 /* Each job of the allocation has a name of its own behind the allocation's. */

@@ -78,8 +78,9 @@ static void on_start_clock(evutil_socket_t fd, short what, void *arg)
     job_describe_awaited(job, &text);
     const struct request_pods *pods = job->request->pods;
     int64_t limit = pods && pods->all_tries_ms ? pods->all_tries_ms : job_start_limit_ms(job);
+    const char *set_by = request_is_of_spec(job->request) ? "timeouts.start" : "--start-timeout";
     error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, ETIMEDOUT, "%s after %" PRId64 " s (%s)%s",
-               text.data ? text.data : "an agent is awaited", limit / 1000, "--start-timeout",
+               text.data ? text.data : "an agent is awaited", limit / 1000, set_by,
                refused ? "; is drarun-worker --listen running there?" : "");
     buf_done(&text);
     job_fail(job, &err);

@@ -67,8 +67,8 @@ static int map_mpirun(struct job *job, struct drarun_error *err)
                           "processes to your mpirun (-n)");
     if (request_continues(request))
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "--on-rank-failure continue: your mpirun starts the ranks: use its own "
-                          "option for this");
+                          "%s: your mpirun starts the ranks: use its own option for this",
+                          request_continues(request));
     return rankmap_build(&job->count, 1, job->count, 1, &job->map, err);
 }
 
@@ -109,7 +109,7 @@ static int check_stop(const struct job_request *request, struct drarun_error *er
     if (request->launch_env && request->stop_at != DRARUN__WIRE__STOP_AT__STOP_AT_EXEC)
         return error_kind(
             err, DRARUN_ERR_USAGE, EINVAL,
-            "--stop-at: --launch env has no PMIx in which ranks could wait: use --stop-at exec");
+            "--stop-at: launch mode env has no PMIx in which ranks could wait: use --stop-at exec");
     log_note("ranks will wait for a debugger: kill -CONT %d lets them go on", (int)getpid());
     return 0;
 }
@@ -137,8 +137,7 @@ static int map_ranks(struct job *job, struct drarun_error *err)
         return error_set(err, ENOMEM, "out of memory");
     if (job_expects_words(job))
         cause_expect_pods(job->cause);
-    if (request_continues(request))
-        cause_continue(job->cause);
+    cause_continue(job->cause, request_continues(request));
     if (request->success_count > 0)
         cause_decide_by(job->cause, request->success_first, request->success_count);
     return 0;

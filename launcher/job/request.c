@@ -36,27 +36,41 @@ void request_decide_success(struct job_request *request, const struct job_spec *
     request->success_count = request->programs[spec->success_role].ranks;
 }
 
+void request_decide_failure(struct job_request *request, const struct job_spec *spec)
+{
+    if (request->on_rank_failure || spec->failure.on_rank_failure != FAILURE_OF_RANK_CONTINUE)
+        return;
+    request->on_rank_failure = "continue";
+    request->failure_of_spec = true;
+}
+
 int request_check_warning(const struct job_request *request, struct drarun_error *err)
 {
     double before_s = (double)request->warn_before_ms / 1000;
     if (request->warn_signo == 0)
         return 0;
     const char *name = sigabbrev_np(request->warn_signo);
+    const char *signal = request->signal_of_spec ? "timeouts.signal" : "--signal";
+    const char *timeout = request->timeout_of_spec ? "timeouts.total" : "--timeout";
     if (request->timeout_ms <= 0)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "--signal %s@%gs: it is sent before --timeout TIME: give that, too", name,
                           before_s);
     if (request->warn_before_ms >= request->timeout_ms)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "--signal %s@%gs: --timeout is %g s, so the signal cannot come %g s "
-                          "before it: give a shorter time or a longer --timeout",
-                          name, before_s, (double)request->timeout_ms / 1000, before_s);
+                          "%s %s@%gs: %s is %g s, so the signal cannot come %g s before it: give a "
+                          "shorter time or a longer %s",
+                          signal, name, before_s, timeout, (double)request->timeout_ms / 1000,
+                          before_s, timeout);
     return 0;
 }
 
-bool request_continues(const struct job_request *request)
+const char *request_continues(const struct job_request *request)
 {
-    return request->on_rank_failure && strcmp(request->on_rank_failure, "continue") == 0;
+    if (!request->on_rank_failure || strcmp(request->on_rank_failure, "continue") != 0)
+        return NULL;
+    return request->failure_of_spec ? "failurePolicy.onRankFailure: continue"
+                                    : "--on-rank-failure continue";
 }
 
 uint32_t request_slots(const struct job_request *request, uint32_t worker)

@@ -106,6 +106,7 @@ struct job_request {
     /* Ranks whose success is the job's, success_count of them from success_first; 0: all. */
     uint32_t success_first, success_count;
     const char *on_rank_failure; /* "end" or "continue"; NULL: not said */
+    bool failure_of_spec;        /* the spec says so, and no option */
     const char *bind;            /* NULL: not said */
     uint32_t cores;              /* mpirun's slot:PE=N, which then makes it core:N; 0: not said */
     char bind_cores[16];
@@ -121,6 +122,7 @@ struct job_request {
     int64_t timeout_ms;     /* 0: none */
     bool timeout_of_spec;   /* no option has set it */
     int warn_signo;         /* that ranks get before timeout_ms is over; 0: none */
+    bool signal_of_spec;    /* no option has set it */
     int64_t warn_before_ms; /* so long before it */
     int64_t kill_after_ms;
     int64_t hang_after_ms;    /* 0: nobody looks */
@@ -137,9 +139,11 @@ int request_check_warning(const struct job_request *request, struct drarun_error
 struct job_spec;
 /* Whose success is the job's, of programs that are the spec's roles with their ranks. */
 void request_decide_success(struct job_request *request, const struct job_spec *spec);
+/* What the spec says of ranks that fail, unless an option has. */
+void request_decide_failure(struct job_request *request, const struct job_spec *spec);
 
-/* A rank that fails does not end the job (cause_continue). */
-bool request_continues(const struct job_request *request);
+/* What says that a rank that fails does not end the job (cause_continue): static; NULL: it does. */
+const char *request_continues(const struct job_request *request);
 /* Slots that were said for a worker; 0: none. */
 uint32_t request_slots(const struct job_request *request, uint32_t worker);
 /* Slots were said for a worker, or that there may be more ranks than slots. */

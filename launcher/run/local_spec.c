@@ -274,11 +274,11 @@ static void fill_request(const struct job_spec *spec, struct job_request *reques
     if (request->warn_signo == 0) {
         request->warn_signo = spec->timeouts.signal;
         request->warn_before_ms = spec->timeouts.signal_before;
+        request->signal_of_spec = true;
     }
     if (request->hang_after_ms == 0 && spec->on_hang == SPEC_FALLBACK_FAIL)
         request->hang_after_ms = spec->hang_after;
-    if (!request->on_rank_failure && spec->failure.on_rank_failure == FAILURE_OF_RANK_CONTINUE)
-        request->on_rank_failure = "continue";
+    request_decide_failure(request, spec);
     request_decide_success(request, spec);
 }
 

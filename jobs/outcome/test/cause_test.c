@@ -564,7 +564,7 @@ static struct cause *make_continuing(struct rankmap *ret_map)
 {
     assert_int_equal(rankmap_from_blocks(blocks, ARRAY_LEN(blocks), 2, ret_map, NULL), 0);
     struct cause *cause = cause_new(ret_map);
-    cause_continue(cause);
+    cause_continue(cause, "failurePolicy.onRankFailure: continue");
     return cause;
 }
 
@@ -622,7 +622,7 @@ static void ranks_that_are_needed_end_the_job(void **state)
 {
     static const char advice[] =
         "  other ranks could wait for it, so it ended the job: ranks may only fail "
-        "(--on-rank-failure continue) without MPI_Init or after MPI_Finalize\n";
+        "(failurePolicy.onRankFailure: continue) without MPI_Init or after MPI_Finalize\n";
     static const struct {
         struct event before;
         struct cause_end end;

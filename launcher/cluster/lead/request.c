@@ -143,9 +143,8 @@ int ranks_build(const struct ranks_facts *facts, const struct request_pods *pods
         .timeout_of_spec = true,
         .warn_signo = facts->spec->timeouts.signal,
         .warn_before_ms = facts->spec->timeouts.signal_before,
-        .on_rank_failure =
-            facts->spec->failure.on_rank_failure == FAILURE_OF_RANK_CONTINUE ? "continue" : NULL,
     };
+    request_decide_failure(&r->request, facts->spec);
     request_decide_success(&r->request, facts->spec);
     return 0;
 }
