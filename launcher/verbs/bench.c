@@ -27,7 +27,7 @@ enum { TO_CLUSTER = 1 };
 
 static const char ranks[] = "The ranks";
 static const char on_cluster[] =
-    "A job of a cluster (--gpus, --nics, --image, --job or one of the last three)";
+    "On a cluster (--gpus, --nics, --sweep, --image, --job or one of the last four)";
 
 /* A command line of nccl-tests has an -n of its own, which would silently be another number of
  * ranks. */
