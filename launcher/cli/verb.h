@@ -29,6 +29,13 @@
         .name = "quiet", .letter = 'q', .group = "Others", .kind = OPTION_CALL,                    \
         .set = verb_set_quiet, .help = "log only errors"                                           \
     }
+
+#define VERB_PROFILES_OPTION(of_group, at)                                                         \
+    {                                                                                              \
+        .name = "profiles", .value = "FILE", .choices = "FILE", .group = of_group,                 \
+        .kind = OPTION_TEXT, .offset = at, .help = "file of the site's own profiles, tried first"  \
+    }
+
 int verb_set_verbose(void *target, const char *shown, const char *value, struct drarun_error *err);
 int verb_set_quiet(void *target, const char *shown, const char *value, struct drarun_error *err);
 

@@ -39,6 +39,29 @@ struct cluster_choice {
         .help = "default: $KUBECONFIG, else ~/.kube/config, else\nthe pod's service account"       \
     }
 
+/* of_group, to: group and applies of the options; at: the offset of a struct cluster_choice, or of
+ * the image. */
+#define CLUSTER_CONTEXT_OPTIONS(of_group, to, at)                                                  \
+    {.name = "context",                                                                            \
+     .value = "NAME",                                                                              \
+     .group = of_group,                                                                            \
+     .applies = to,                                                                                \
+     .kind = OPTION_TEXT,                                                                          \
+     .offset = (at) + offsetof(struct cluster_choice, context),                                    \
+     .help = "context of the kubeconfig (default: the current one)"},                              \
+    {                                                                                              \
+        .name = "kubeconfig", .value = "FILE", .choices = "FILE", .group = of_group,               \
+        .applies = to, .kind = OPTION_TEXT,                                                        \
+        .offset = (at) + offsetof(struct cluster_choice, kubeconfig),                              \
+        .help = "default: $KUBECONFIG, else ~/.kube/config"                                        \
+    }
+
+#define CLUSTER_IMAGE_OPTION(of_group, to, at)                                                     \
+    {                                                                                              \
+        .name = "image", .value = "IMAGE", .group = of_group, .applies = to, .kind = OPTION_TEXT,  \
+        .offset = at, .help = "image of agent and launcher (default: $DRARUN_IMAGE)"               \
+    }
+
 struct drarun_spec;
 struct sink_reader;
 

@@ -95,12 +95,7 @@ static const struct option_spec option_list[] = {
      .kind = OPTION_TEXT,
      .offset = FIELD(name),
      .help = "name of the job (default: fabric- and a number)"},
-    {.name = "image",
-     .value = "IMAGE",
-     .group = job,
-     .kind = OPTION_TEXT,
-     .offset = FIELD(image),
-     .help = "image of agent and launcher (default: $DRARUN_IMAGE)"},
+    CLUSTER_IMAGE_OPTION(job, 0, FIELD(image)),
     CLUSTER_OPTIONS(struct options),
     VERB_HELP_OPTION(struct options),
 };
