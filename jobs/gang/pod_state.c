@@ -7,6 +7,7 @@
 #include "jobs/manifests/pod_merge.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/timestamp.h"
+#include "lib/doc/value.h"
 
 #define GATE_SUSPENDED "drarun.dev/suspended"
 
@@ -30,19 +31,6 @@ static bool text_is(const char *text, const char *word)
     return text && word && strcmp(text, word) == 0;
 }
 
-/* The list's entry whose key has the value. */
-static const json_t *entry_of(const json_t *list, const char *key, const char *value)
-{
-    size_t i;
-    json_t *entry;
-    json_array_foreach(list, i, entry)
-    {
-        if (text_is(text_at(entry, key), value))
-            return entry;
-    }
-    return NULL;
-}
-
 struct object {
     const json_t *metadata, *spec, *status, *conditions;
 };
@@ -59,12 +47,12 @@ static struct object object_of(const json_t *value)
 /* "True", "False", "Unknown", or NULL without the condition. */
 static const char *condition_status(const struct object *pod, const char *type)
 {
-    return text_at(entry_of(pod->conditions, "type", type), "status");
+    return text_at(value_find(pod->conditions, "type", type), "status");
 }
 
 static int64_t condition_time(const struct object *pod, const char *type)
 {
-    return time_at(entry_of(pod->conditions, "type", type), "lastTransitionTime");
+    return time_at(value_find(pod->conditions, "type", type), "lastTransitionTime");
 }
 
 /* ---- the claim ---- */
@@ -166,7 +154,7 @@ static void take_reason(const json_t *object, struct pod_state *state)
 /* A DisruptionTarget condition comes before the end, and stays after it. */
 static bool read_disruption(const struct object *pod, struct pod_state *state)
 {
-    const json_t *condition = entry_of(pod->conditions, "type", "DisruptionTarget");
+    const json_t *condition = value_find(pod->conditions, "type", "DisruptionTarget");
     if (!text_is(text_at(condition, "status"), "True"))
         return false;
     state->disrupted = true;
@@ -220,7 +208,7 @@ struct container {
 static struct container container_of(const json_t *spec, const json_t *statuses)
 {
     const json_t *status =
-        entry_of(statuses, "name", json_string_value(json_object_get(spec, "name")));
+        value_find(statuses, "name", json_string_value(json_object_get(spec, "name")));
     const json_t *state = json_object_get(status, "state");
     return (struct container){.spec = spec,
                               .waiting = json_object_get(state, "waiting"),
@@ -288,8 +276,8 @@ static bool mounts_agent_image(const struct object *pod, const struct container 
 {
     const json_t *volumes = json_object_get(pod->spec, "volumes");
     const json_t *mounts = json_object_get(container->spec, "volumeMounts");
-    return json_object_get(entry_of(volumes, "name", POD_MERGE_AGENT_VOLUME), "image") &&
-           entry_of(mounts, "name", POD_MERGE_AGENT_VOLUME);
+    return json_object_get(value_find(volumes, "name", POD_MERGE_AGENT_VOLUME), "image") &&
+           value_find(mounts, "name", POD_MERGE_AGENT_VOLUME);
 }
 
 static void name_container(const struct object *pod, const struct container *container,
@@ -438,13 +426,13 @@ static void read_gates(const struct object *pod, struct pod_state *state)
     {
         state->suspended |= text_is(text_at(gate, "name"), GATE_SUSPENDED);
     }
-    take_reason(entry_of(pod->conditions, "type", "PodScheduled"), state);
+    take_reason(value_find(pod->conditions, "type", "PodScheduled"), state);
     set_phase(state, POD_GATED, time_at(pod->metadata, "creationTimestamp"));
 }
 
 static void read_unscheduled(const struct object *pod, struct pod_state *state)
 {
-    const json_t *scheduled = entry_of(pod->conditions, "type", "PodScheduled");
+    const json_t *scheduled = value_find(pod->conditions, "type", "PodScheduled");
     int64_t since = time_at(scheduled, "lastTransitionTime");
     take_reason(scheduled, state);
     state->unschedulable = text_is(state->reason, "Unschedulable");

@@ -9,6 +9,7 @@
 #include "jobs/manifests/pod_merge.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/timestamp.h"
+#include "lib/doc/value.h"
 
 #define QUEUE_WAIT "queue %s has not admitted it"
 #define MESSAGE_MAX 300 /* bytes of a foreign message; a runtime's may be kilobytes */
@@ -391,15 +392,8 @@ void worker_wait(const struct waiting_input *input, uint32_t worker, const char 
 
 static const json_t *condition_of(const json_t *object, const char *type)
 {
-    size_t i;
-    json_t *entry;
-    json_array_foreach(json_object_get(json_object_get(object, "status"), "conditions"), i, entry)
-    {
-        const char *name = json_string_value(json_object_get(entry, "type"));
-        if (name && strcmp(name, type) == 0)
-            return entry;
-    }
-    return NULL;
+    const json_t *status = json_object_get(object, "status");
+    return value_find(json_object_get(status, "conditions"), "type", type);
 }
 
 static const char *text_at(const json_t *object, const char *key)

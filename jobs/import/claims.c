@@ -168,17 +168,13 @@ static void take_constraint(struct claim *c, const struct reader_node *item)
 /* Some container must list the claim: the others get no CDI edit. */
 static void check_listed(const struct claim *c, const struct reader_node *pod)
 {
-    json_t *containers = json_object_get(pod->value, "containers"), *container = NULL, *item = NULL;
-    size_t i = 0, k = 0;
+    json_t *containers = json_object_get(pod->value, "containers"), *container = NULL;
+    size_t i = 0;
     json_array_foreach(containers, i, container)
     {
         json_t *claims = json_object_get(json_object_get(container, "resources"), "claims");
-        json_array_foreach(claims, k, item)
-        {
-            const char *name = json_string_value(json_object_get(item, "name"));
-            if (name && strcmp(name, c->name) == 0)
-                return;
-        }
+        if (value_find(claims, "name", c->name))
+            return;
     }
     reader_fail(&c->entry,
                 "no container lists the claim %s under resources.claims, so none would "
@@ -208,13 +204,9 @@ static void each(struct claim *c, const char *key,
 static void share(struct claim *c, const char *claim)
 {
     json_t *devices = import_child(c->spec, "devices");
-    json_t *list = json_object_get(devices, "shared"), *each;
-    size_t i;
-    json_array_foreach(list, i, each)
-    {
-        if (strcmp(value_text_or(each, "claim", ""), claim) == 0)
-            return;
-    }
+    json_t *list = json_object_get(devices, "shared");
+    if (value_find(list, "claim", claim))
+        return;
     if (!list)
         json_object_set_new(devices, "shared", list = json_array());
     json_array_append_new(list, json_pack("{s:s}", "claim", claim));

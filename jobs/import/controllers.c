@@ -9,6 +9,7 @@
 #include "jobs/import/parts.h"
 #include "lib/base/nearest.h"
 #include "lib/base/unconst.h"
+#include "lib/doc/value.h"
 
 #define EXCLUSIVE_TOPOLOGY "/exclusive-topology" /* of JobSet and LeaderWorkerSet */
 
@@ -170,19 +171,6 @@ static const char *find_host(const char *text, const char *service, size_t *ret_
     return NULL;
 }
 
-static bool has_variable(const json_t *container, const char *name)
-{
-    size_t i;
-    const json_t *each;
-    json_array_foreach(json_object_get(container, "env"), i, each)
-    {
-        const char *own = json_string_value(json_object_get(each, "name"));
-        if (own && strcmp(own, name) == 0)
-            return true;
-    }
-    return false;
-}
-
 /* The variable that a controller gives its pods, where a job can give it too; NULL: it cannot. */
 static json_t *make_variable(const char *name, enum foreign kind,
                              const struct import_controller *of)
@@ -220,7 +208,8 @@ static void take_text(const struct reader_node *node, json_t *container,
                     (int)length, host);
     for (size_t i = 0; text && i < ARRAY_LEN(variables); i++) {
         const char *name = variables[i].name;
-        if (!has_name(text, name) || is_given(of->queued, name) || has_variable(container, name))
+        if (!has_name(text, name) || is_given(of->queued, name) ||
+            value_find(json_object_get(container, "env"), "name", name))
             continue;
         json_t *own = make_variable(name, variables[i].kind, of);
         if (own)

@@ -16,6 +16,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/nearest.h"
+#include "lib/doc/value.h"
 
 static json_t *volumes_of(json_t *pod)
 {
@@ -57,17 +58,13 @@ static void take_volumes(const struct import *im, json_t *pod)
 static bool is_mounted(const json_t *pod, const char *volume)
 {
     static const char *const lists[] = {"containers", "initContainers"};
-    const json_t *container, *mount;
-    size_t i, k;
+    const json_t *container;
+    size_t i;
     for (size_t l = 0; l < ARRAY_LEN(lists); l++)
         json_array_foreach(json_object_get(pod, lists[l]), i, container)
         {
-            json_array_foreach(json_object_get(container, "volumeMounts"), k, mount)
-            {
-                const char *name = json_string_value(json_object_get(mount, "name"));
-                if (name && strcmp(name, volume) == 0)
-                    return true;
-            }
+            if (value_find(json_object_get(container, "volumeMounts"), "name", volume))
+                return true;
         }
     return false;
 }

@@ -8,6 +8,7 @@
 #include "lib/base/expand.h"
 #include "lib/base/nearest.h"
 #include "lib/base/unconst.h"
+#include "lib/doc/value.h"
 
 /* ---- variables ---- */
 
@@ -154,32 +155,11 @@ void launcher_env_done(struct launcher_env *env)
 
 /* ---- scripts ---- */
 
-static const json_t *named(const json_t *list, const char *name)
-{
-    json_t *item = NULL;
-    size_t i;
-    json_array_foreach(list, i, item)
-    {
-        const char *text = json_string_value(json_object_get(item, "name"));
-        if (text && strcmp(text, name) == 0)
-            return item;
-    }
-    return NULL;
-}
-
 /* The key of a ConfigMap that stands at `inner` of a volume's directory. */
 static const char *key_at(const json_t *config_map, const char *inner)
 {
     const json_t *items = json_object_get(config_map, "items");
-    json_t *item = NULL;
-    size_t i;
-    json_array_foreach(items, i, item)
-    {
-        const char *path = json_string_value(json_object_get(item, "path"));
-        if (path && strcmp(path, inner) == 0)
-            return json_string_value(json_object_get(item, "key"));
-    }
-    return items ? NULL : inner;
+    return items ? value_text(value_find(items, "path", inner), "key") : inner;
 }
 
 /* Where in the mounted directory the path is; NULL: elsewhere. */
@@ -209,7 +189,7 @@ const char *launcher_file(const struct import_objects *objects, const struct rea
         const char *name = json_string_value(json_object_get(mount, "name"));
         const char *inner = inner_path(mount, path);
         const json_t *volume =
-            name && inner ? named(json_object_get(pod->value, "volumes"), name) : NULL;
+            inner ? value_find(json_object_get(pod->value, "volumes"), "name", name) : NULL;
         const json_t *map = json_object_get(volume, "configMap");
         const char *map_name = json_string_value(json_object_get(map, "name"));
         const char *key = map_name ? key_at(map, inner) : NULL;

@@ -4,6 +4,7 @@
 
 #include "jobs/import/parts.h"
 #include "lib/base/buf.h"
+#include "lib/doc/value.h"
 
 static const char *const probes[] = {"livenessProbe", "readinessProbe", "startupProbe"};
 static const char *const hooks[] = {"postStart", "preStop"};
@@ -33,15 +34,8 @@ static void take_ports(const struct reader_node *container, json_t *copy)
 /* A probe may name a port of the container. */
 static bool is_ports_name(const struct reader_node *container, const char *name)
 {
-    size_t i;
-    const json_t *port;
-    json_array_foreach(json_object_get(container->value, "ports"), i, port)
-    {
-        const char *own = json_string_value(json_object_get(port, "name"));
-        if (own && strcmp(own, name) == 0)
-            return is_port(json_integer_value(json_object_get(port, "containerPort")));
-    }
-    return false;
+    const json_t *port = value_find(json_object_get(container->value, "ports"), "name", name);
+    return port && is_port(json_integer_value(json_object_get(port, "containerPort")));
 }
 
 /* Whether a command starts sshd, or asks for it. */
@@ -68,7 +62,7 @@ static bool is_about_sshd(const struct reader_node *container, const json_t *han
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
         const json_t *port = json_object_get(json_object_get(handler, kinds[i]), "port");
         const char *name = json_string_value(port);
-        if (is_port(json_integer_value(port)) || (name && is_ports_name(container, name)))
+        if (is_port(json_integer_value(port)) || is_ports_name(container, name))
             return true;
     }
     return names_sshd(json_object_get(json_object_get(handler, "exec"), "command"));

@@ -10,6 +10,7 @@
 #include "lib/dra/predict.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/doc/value.h"
 
 #define GPU_DRIVER "gpu.drarun.dev"
 #define NIC_DRIVER "nic.drarun.dev"
@@ -50,15 +51,7 @@ void agent_claim_text(const struct agent_claim *claim, char ret_text[AGENT_CLAIM
 static const json_t *lists_claim(const json_t *container)
 {
     const json_t *claims = json_object_get(json_object_get(container, "resources"), "claims");
-    size_t i;
-    const json_t *claim;
-    json_array_foreach(claims, i, claim)
-    {
-        const char *name = json_string_value(json_object_get(claim, "name"));
-        if (name && strcmp(name, POD_MERGE_CLAIM) == 0)
-            return claim;
-    }
-    return NULL;
+    return value_find(claims, "name", POD_MERGE_CLAIM);
 }
 
 static bool fits(const struct spec_role *role)
@@ -201,15 +194,8 @@ bool agent_claim_find(const struct job_spec *spec, const struct slices *slices,
 
 static bool mounts_shm(const struct spec_role *role)
 {
-    const json_t *first = spec_role_container(role), *mount;
-    size_t i;
-    json_array_foreach(json_object_get(first, "volumeMounts"), i, mount)
-    {
-        const char *path = json_string_value(json_object_get(mount, "mountPath"));
-        if (path && strcmp(path, "/dev/shm") == 0)
-            return true;
-    }
-    return false;
+    const json_t *mounts = json_object_get(spec_role_container(role), "volumeMounts");
+    return value_find(mounts, "mountPath", "/dev/shm") != NULL;
 }
 
 /* Keys in their order: 010. */

@@ -13,15 +13,7 @@
 /* Of a list of the pod's specification; NULL: there is none of that name. */
 static const json_t *find(const json_t *pod, const char *list, const char *name)
 {
-    const json_t *item;
-    size_t i;
-    json_array_foreach(json_object_get(json_object_get(pod, "spec"), list), i, item)
-    {
-        const char *text = json_string_value(json_object_get(item, "name"));
-        if (text && strcmp(text, name) == 0)
-            return item;
-    }
-    return NULL;
+    return value_find(json_object_get(json_object_get(pod, "spec"), list), "name", name);
 }
 
 void agent_way_text(const json_t *pod, struct buf *out)

@@ -59,19 +59,6 @@ static int member(struct merge *m, json_t *parent, const char *path, const char 
 #define POD_PATH "spec.template.spec"
 #define FIRST_PATH POD_PATH ".containers[0]"
 
-static json_t *find_named(const json_t *list, const char *key, const char *value)
-{
-    size_t i;
-    json_t *item;
-    json_array_foreach(list, i, item)
-    {
-        const char *text = json_string_value(json_object_get(item, key));
-        if (text && strcmp(text, value) == 0)
-            return item;
-    }
-    return NULL;
-}
-
 /* Adds an item that the list of `holder` may not have yet: its `key` is ours. */
 static int add_take(struct merge *m, json_t *holder, const char *path, const char *list_key,
                     const char *key, json_t *item_take, bool at_front)
@@ -84,7 +71,7 @@ static int add_take(struct merge *m, json_t *holder, const char *path, const cha
     if (rc < 0)
         return rc;
     const char *value = json_string_value(json_object_get(item, key));
-    if (value && find_named(list, key, value))
+    if (value_find(list, key, value))
         return refuse(m, "%s.%s: drarun adds an entry with %s \"%s\"; rename or drop yours", path,
                       list_key, key, value);
     rc = at_front ? json_array_insert(list, 0, item) : json_array_append(list, item);
@@ -346,7 +333,7 @@ static bool is_listed(const json_t *pod, const char *name)
         json_array_foreach(json_object_get(pod, lists[l]), i, container)
         {
             const json_t *resources = json_object_get(container, "resources");
-            if (find_named(json_object_get(resources, "claims"), "name", name))
+            if (value_find(json_object_get(resources, "claims"), "name", name))
                 return true;
         }
     }
@@ -360,7 +347,7 @@ static int list_claim(struct merge *m, const char *name)
     if (rc == 0)
         rc = member(m, resources, FIRST_PATH ".resources", "claims", JSON_ARRAY, &list);
     /* the user may have listed ours already, perhaps with the one request that he wants */
-    if (rc < 0 || find_named(list, "name", name))
+    if (rc < 0 || value_find(list, "name", name))
         return rc;
     return json_array_append_new(list, json_pack("{s:s}", "name", name)) < 0 ? no_memory(m) : 0;
 }
@@ -396,7 +383,7 @@ static int merge_shared(struct merge *m)
         const char *claim = m->role->shared.items[i];
         char name[32];
         snprintf(name, sizeof name, POD_MERGE_SHARED "%zu", i);
-        if (find_named(list, "resourceClaimName", claim))
+        if (value_find(list, "resourceClaimName", claim))
             return refuse(
                 m, POD_PATH ".resourceClaims: %s is also in spec.devices.shared: drop one", claim);
         rc = add_claim(m, name, "resourceClaimName", json_string(claim));
@@ -599,7 +586,7 @@ static int merge_ipc_lock(struct merge *m)
 static int merge_shm(struct merge *m)
 {
     if (m->options->agent ||
-        find_named(json_object_get(m->first, "volumeMounts"), "mountPath", "/dev/shm"))
+        value_find(json_object_get(m->first, "volumeMounts"), "mountPath", "/dev/shm"))
         return 0;
     int rc = add_volume_take(m, json_pack("{s:s, s:{s:s}}", "name", POD_MERGE_SHM_VOLUME,
                                           "emptyDir", "medium", "Memory"));
@@ -622,7 +609,7 @@ static int merge_machine(struct merge *m)
     for (size_t i = 0; rc == 0 && i < MACHINE_MOUNTS_MAX; i++) {
         const struct machine_mount *mount = &m->role->machine.mounts[i];
         if (!mount->name ||
-            find_named(json_object_get(m->first, "volumeMounts"), "mountPath", mount->pod))
+            value_find(json_object_get(m->first, "volumeMounts"), "mountPath", mount->pod))
             continue;
         rc = add_volume_take(m, json_pack("{s:s, s:{s:s, s:s}}", "name", mount->name, "hostPath",
                                           "path", mount->host, "type", "Directory"));

@@ -131,14 +131,8 @@ static void read_autoscaler(const json_t *config_maps, struct pools *pools)
 
 static bool is_not_ready(const json_t *pool)
 {
-    size_t i;
-    json_t *condition;
-    json_array_foreach(json_object_get(json_object_get(pool, "status"), "conditions"), i, condition)
-    {
-        if (strcmp(value_text_or(condition, "type", ""), "Ready") == 0)
-            return strcmp(value_text_or(condition, "status", ""), "False") == 0;
-    }
-    return false;
+    const json_t *list = json_object_get(json_object_get(pool, "status"), "conditions");
+    return strcmp(value_text_or(value_find(list, "type", "Ready"), "status", ""), "False") == 0;
 }
 
 /* One with replicas does not follow pods. */

@@ -599,15 +599,8 @@ static int order_ranks(const struct preview_input *in, struct preview *p, struct
 
 static bool is_mounted(const struct spec_role *role, const char *path)
 {
-    const json_t *first = spec_role_container(role);
-    size_t i;
-    json_t *mount;
-    json_array_foreach(json_object_get(first, "volumeMounts"), i, mount)
-    {
-        if (strcmp(value_text_or(mount, "mountPath", ""), path) == 0)
-            return true;
-    }
-    return false;
+    const json_t *mounts = json_object_get(spec_role_container(role), "volumeMounts");
+    return value_find(mounts, "mountPath", path) != NULL;
 }
 
 /* The machine is known here, but not yet when the pods are made, since others of another could take

@@ -103,19 +103,6 @@ static bool is_routable(const char *address)
     return strcmp(address, "::1") != 0;
 }
 
-/* NULL: it is not in the pod. */
-static const json_t *netdev_of(const struct nic_check *check, const char *interface)
-{
-    size_t i;
-    json_t *netdev;
-    json_array_foreach(check->netdevs, i, netdev)
-    {
-        if (strcmp(value_text_or(netdev, "name", ""), interface) == 0)
-            return netdev;
-    }
-    return NULL;
-}
-
 /* The type of the GID that is the address: "RoCE v2" where one of them has it; NULL: there is none.
  */
 static const char *type_of(const json_t *table, const char *address)
@@ -140,8 +127,9 @@ static void check_interface(const struct nic_check *check, const json_t *port,
     size_t i;
     json_t *item;
     const json_t *table = json_object_get(port, "gidTable");
+    const json_t *netdev = value_find(check->netdevs, "name", interface);
     const char *missing = NULL, *other = NULL, *of = NULL;
-    json_array_foreach(json_object_get(netdev_of(check, interface), "addresses"), i, item)
+    json_array_foreach(json_object_get(netdev, "addresses"), i, item)
     {
         const char *address = json_string_value(item);
         if (!address || !is_routable(address))
@@ -199,7 +187,7 @@ static bool all_elsewhere(const struct nic_check *check, const json_t *port)
         const char *interface = value_text_or(gid, "netdev", "");
         if (!interface[0])
             continue;
-        if (netdev_of(check, interface))
+        if (value_find(check->netdevs, "name", interface))
             return false;
         named = true;
     }

@@ -57,18 +57,6 @@ static bool number_at(const json_t *object, const char *key, int64_t *ret_value)
 
 /* ---- NICs ---- */
 
-static const json_t *find_named(const json_t *list, const char *key, const char *name)
-{
-    size_t i;
-    json_t *item;
-    json_array_foreach(list, i, item)
-    {
-        if (strcmp(value_text_or(item, key, ""), name) == 0)
-            return item;
-    }
-    return NULL;
-}
-
 #define NIC_CURE                                                                                   \
     "does the container list its claim, and does the NIC's driver put the device into the pod "    \
     "(kubectl describe resourceclaim, the driver's log on the node)?"
@@ -141,12 +129,12 @@ static void check_planned_nic(struct look *look, const struct inventory_nic *nic
 {
     const struct device *device = &nic->device;
     const json_t *netdevs = json_object_get(look->document, "netdevs");
-    const json_t *found = nic->ibdev ? find_named(look->verbs, "device", nic->ibdev) : NULL;
+    const json_t *found = value_find(look->verbs, "device", nic->ibdev);
     if (look->rdma && found)
         check_device(look, found, device);
     else if (look->rdma)
         miss_nic(look, nic);
-    else if (device->pod_name && netdevs && !find_named(netdevs, "name", device->pod_name))
+    else if (device->pod_name && netdevs && !value_find(netdevs, "name", device->pod_name))
         refuse(look, PREFLIGHT_NIC_MISSING, NIC_CURE,
                "its claimed NIC %s has no interface %s in the pod", nic->label, device->pod_name);
 }
@@ -156,7 +144,7 @@ static void check_left_nics(struct look *look)
 {
     for (size_t i = 0; look->rdma && i < look->planned->left_count; i++) {
         const struct plan_left_nic *left = &look->planned->left[i];
-        const json_t *found = find_named(look->verbs, "device", left->ibdev);
+        const json_t *found = value_find(look->verbs, "device", left->ibdev);
         if (left->use == NIC_USE_DOWN && left->claimed && found)
             check_device(look, found, &left->device);
     }

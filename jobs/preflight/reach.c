@@ -149,19 +149,6 @@ int reach_add_rail(struct reach *reach, uint32_t worker, const char *device, uin
 
 /* ---- of a plan ---- */
 
-/* An entry of `verbs` (018); NULL: it says nothing of the device. */
-static const json_t *verbs_of(const json_t *inspection, const char *device)
-{
-    size_t i;
-    json_t *item;
-    json_array_foreach(json_object_get(inspection, "verbs"), i, item)
-    {
-        if (strcmp(value_text_or(item, "device", ""), device) == 0)
-            return item;
-    }
-    return NULL;
-}
-
 static bool is_local(const char *address)
 {
     return strncmp(address, "fe80:", 5) == 0 || strncmp(address, "169.254.", 8) == 0;
@@ -249,11 +236,12 @@ int reach_add_plan(struct reach *reach, uint32_t first, uint32_t role, const str
     for (uint32_t w = 0; rc == 0 && w < plan->worker_count; w++) {
         cleanup_free struct fabric_rail *rails = NULL;
         size_t count = 0;
+        const json_t *verbs = json_object_get(inspections[first + w], "verbs"); /* 018 */
         reach->workers[first + w].role = role;
         rc = fabric_rails(&plan->workers[w], &rails, &count);
         for (size_t r = 0; rc == 0 && r < count; r++)
             rc = add_port(reach, first + w, plan, &rails[r],
-                          verbs_of(inspections[first + w], fabric_device(&rails[r])));
+                          value_find(verbs, "device", fabric_device(&rails[r])));
     }
     return rc;
 }

@@ -296,15 +296,10 @@ const struct profile *profiles_find(const struct profiles *profiles, const char 
 
 bool profiles_is_of_site(const struct profiles *profiles, const char *name)
 {
-    size_t i;
-    json_t *entry;
     for (size_t d = 0; d + 1 < json_array_size(profiles->documents); d++) {
         const json_t *document = json_array_get(profiles->documents, d);
-        json_array_foreach(json_object_get(document, "profiles"), i, entry)
-        {
-            if (strcmp(value_text_or(entry, "name", ""), name) == 0)
-                return true;
-        }
+        if (value_find(json_object_get(document, "profiles"), "name", name))
+            return true;
     }
     return false;
 }

@@ -9,6 +9,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/timestamp.h"
 #include "lib/base/unconst.h"
+#include "lib/doc/value.h"
 
 #define MESSAGE_MAX 1000
 #define BY_SPEC "Spec"        /* status.expirationReason */
@@ -79,20 +80,19 @@ static json_int_t generation_of(const json_t *object)
     return json_integer_value(json_object_get(json_object_get(object, "metadata"), "generation"));
 }
 
+static const json_t *condition_of(const json_t *object, const char *type)
+{
+    return value_find(json_object_get(status_of(object), "conditions"), "type", type);
+}
+
 /* The status of another manager may be of its own copy, which has other generations. */
 static bool is_judged(const json_t *object, bool accepted)
 {
-    size_t i;
-    const json_t *each;
-    json_array_foreach(json_object_get(status_of(object), "conditions"), i, each)
-    {
-        if (is(text_of(each, "type"), "Accepted"))
-            return is(text_of(each, "status"), accepted ? "True" : "False") &&
-                   (drajob_manager(object) ||
-                    json_integer_value(json_object_get(each, "observedGeneration")) ==
-                        generation_of(object));
-    }
-    return false;
+    const json_t *condition = condition_of(object, "Accepted");
+    return condition && is(text_of(condition, "status"), accepted ? "True" : "False") &&
+           (drajob_manager(object) ||
+            json_integer_value(json_object_get(condition, "observedGeneration")) ==
+                generation_of(object));
 }
 
 bool drajob_is_accepted(const json_t *object)
@@ -298,22 +298,10 @@ static void look(struct view *v, const struct drajob_input *in)
 
 /* ---- conditions ---- */
 
-static const json_t *condition_before(const json_t *object, const char *type)
-{
-    size_t i;
-    const json_t *each;
-    json_array_foreach(json_object_get(status_of(object), "conditions"), i, each)
-    {
-        if (is(text_of(each, "type"), type))
-            return each;
-    }
-    return NULL;
-}
-
 static void add_word(const struct drajob_input *in, json_t *list, const char *type,
                      const char *word, const char *reason, const char *text)
 {
-    const json_t *before = condition_before(in->object, type);
+    const json_t *before = condition_of(in->object, type);
     json_t *since = is(text_of(before, "status"), word)
                         ? json_incref(json_object_get(before, "lastTransitionTime"))
                         : seconds(in->now_ms);

@@ -21,17 +21,12 @@ static const char *text_at(const json_t *object, const char *key)
 /* NULL: it can be tested. */
 static const char *why_not(const json_t *node)
 {
-    const json_t *status = json_object_get(node, "status");
-    size_t i;
-    json_t *condition;
+    const json_t *ready = kube_condition(node, "Ready");
     if (json_is_true(json_object_get(json_object_get(node, "spec"), "unschedulable")))
         return "it is cordoned";
-    json_array_foreach(json_object_get(status, "conditions"), i, condition)
-    {
-        if (strcmp(text_at(condition, "type"), "Ready") == 0)
-            return strcmp(text_at(condition, "status"), "True") == 0 ? NULL : "it is not ready";
-    }
-    return "it has never been ready";
+    if (!ready)
+        return "it has never been ready";
+    return strcmp(text_at(ready, "status"), "True") == 0 ? NULL : "it is not ready";
 }
 
 static int by_name(const void *a, const void *b)

@@ -15,6 +15,19 @@ const char *value_text_or(const json_t *object, const char *key, const char *oth
     return text && text[0] ? text : otherwise;
 }
 
+json_t *value_find(const json_t *list, const char *key, const char *text)
+{
+    size_t i;
+    json_t *entry;
+    json_array_foreach(list, i, entry)
+    {
+        const char *own = value_text(entry, key);
+        if (own && text && strcmp(own, text) == 0)
+            return entry;
+    }
+    return NULL;
+}
+
 json_t *value_of_text(const char *text)
 {
     return text && text[0] ? json_string(text) : json_null();

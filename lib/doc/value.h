@@ -21,6 +21,10 @@ static inline json_t *value_unconst(const json_t *value)
 const char *value_text(const json_t *object, const char *key);
 /* `otherwise` also where the text is empty. */
 const char *value_text_or(const json_t *object, const char *key, const char *otherwise);
+/* The list's first entry whose member has this text; borrowed. NULL: there is none, or text is
+ * NULL.
+ */
+json_t *value_find(const json_t *list, const char *key, const char *text);
 /* Deletes the members of the object whose keys are not in the list, which NULL ends. */
 void value_keep(json_t *object, const char *const *keys);
 /* The same for the object that is a member; with the table, too, that one of many members has. */

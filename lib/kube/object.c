@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lib/base/error.h"
+#include "lib/doc/value.h"
 
 static const struct kube_write plain_write;
 static const struct kube_delete plain_delete;
@@ -226,14 +227,12 @@ const char *kube_resource_version(const json_t *object)
 
 bool kube_is_owned_by(const json_t *object, const char *uid)
 {
-    size_t i;
-    json_t *owner;
     const json_t *metadata = json_object_get(object, "metadata");
-    json_array_foreach(json_object_get(metadata, "ownerReferences"), i, owner)
-    {
-        const char *text = json_string_value(json_object_get(owner, "uid"));
-        if (text && uid && strcmp(text, uid) == 0)
-            return true;
-    }
-    return false;
+    return value_find(json_object_get(metadata, "ownerReferences"), "uid", uid) != NULL;
+}
+
+const json_t *kube_condition(const json_t *object, const char *type)
+{
+    const json_t *status = json_object_get(object, "status");
+    return value_find(json_object_get(status, "conditions"), "type", type);
 }

@@ -69,13 +69,13 @@ static int read_results(const json_t *status, struct allocation *a, struct draru
 /* matchFields on metadata.name, which a node-local allocation carries. */
 static const char *node_of(const json_t *selector)
 {
-    size_t t, f;
-    json_t *term, *field;
-    json_array_foreach(json_object_get(selector, "nodeSelectorTerms"), t, term)
-        json_array_foreach(json_object_get(term, "matchFields"), f, field)
+    size_t i;
+    json_t *term;
+    json_array_foreach(json_object_get(selector, "nodeSelectorTerms"), i, term)
     {
-        const char *key = value_text(field, "key");
-        if (key && strcmp(key, "metadata.name") == 0)
+        const json_t *field =
+            value_find(json_object_get(term, "matchFields"), "key", "metadata.name");
+        if (field)
             return json_string_value(json_array_get(json_object_get(field, "values"), 0));
     }
     return NULL;

@@ -12,6 +12,7 @@
 #include "lib/base/error.h"
 #include "lib/base/number.h"
 #include "lib/base/unconst.h"
+#include "lib/doc/value.h"
 #include "lib/kube/object.h"
 
 #define UID_SIZE 64
@@ -262,17 +263,9 @@ static const json_t *choose_pod(const struct worker_cache *cache, const struct w
 /* Claims made of a template are called by the pod's status. */
 static const json_t *claim_of_pod(const struct worker_cache *cache, const json_t *pod)
 {
-    size_t i;
-    json_t *status;
     const json_t *list = json_object_get(json_object_get(pod, "status"), "resourceClaimStatuses");
-    json_array_foreach(list, i, status)
-    {
-        const char *name = json_string_value(json_object_get(status, "name"));
-        const char *claim = json_string_value(json_object_get(status, "resourceClaimName"));
-        if (name && claim && strcmp(name, "devices") == 0)
-            return cache->claims.find(cache->claims.arg, claim);
-    }
-    return NULL;
+    const char *claim = value_text(value_find(list, "name", "devices"), "resourceClaimName");
+    return claim ? cache->claims.find(cache->claims.arg, claim) : NULL;
 }
 
 static const json_t *choose_claim(const struct worker_cache *cache, const struct worker *worker)

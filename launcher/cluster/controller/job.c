@@ -443,17 +443,11 @@ static void begin(const struct sight *s)
  */
 static const char *failure(const json_t *job)
 {
-    size_t i;
-    const json_t *each;
-    json_array_foreach(json_object_get(json_object_get(job, "status"), "conditions"), i, each)
-    {
-        const char *type = json_string_value(json_object_get(each, "type"));
-        const char *status = json_string_value(json_object_get(each, "status"));
-        const char *message = json_string_value(json_object_get(each, "message"));
-        if (type && status && strcmp(type, "Failed") == 0 && strcmp(status, "True") == 0)
-            return message ? message : "its launcher's Job failed";
-    }
-    return NULL;
+    const json_t *failed = kube_condition(job, "Failed");
+    const char *message = value_text(failed, "message");
+    if (strcmp(value_text_or(failed, "status", ""), "True") != 0)
+        return NULL;
+    return message ? message : "its launcher's Job failed";
 }
 
 /* The watches do not keep step: a Job that was just made may not be seen yet. */

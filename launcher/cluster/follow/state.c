@@ -12,6 +12,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/doc/value.h"
 
 static void tell_changed(struct follow_state *s)
 {
@@ -211,18 +212,11 @@ static void note_failed(struct follow_state *s, const json_t *job, const char *m
 static void take_job(const json_t *job, void *arg)
 {
     struct follow_state *s = arg;
-    size_t i;
-    json_t *condition;
+    const json_t *failed = kube_condition(job, "Failed");
     if (s->uid && strcmp(kube_uid(job), s->uid) != 0)
         return;
-    json_array_foreach(json_object_get(json_object_get(job, "status"), "conditions"), i, condition)
-    {
-        const char *type = json_string_value(json_object_get(condition, "type"));
-        const char *status = json_string_value(json_object_get(condition, "status"));
-        const char *message = json_string_value(json_object_get(condition, "message"));
-        if (type && status && strcmp(type, "Failed") == 0 && strcmp(status, "True") == 0)
-            note_failed(s, job, message);
-    }
+    if (strcmp(value_text_or(failed, "status", ""), "True") == 0)
+        note_failed(s, job, value_text(failed, "message"));
 }
 
 static void on_job(const json_t *job, void *arg)

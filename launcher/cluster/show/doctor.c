@@ -467,12 +467,7 @@ static void check_account(struct look *l)
 
 static bool is_ready(const json_t *pod)
 {
-    size_t i;
-    json_t *condition;
-    json_array_foreach(at(at(pod, "status"), "conditions"), i,
-                       condition) if (strcmp(text(condition, "type"), "Ready") ==
-                                      0) return strcmp(text(condition, "status"), "True") == 0;
-    return false;
+    return strcmp(text(kube_condition(pod, "Ready"), "status"), "True") == 0;
 }
 
 /* How many pods of the plugin there are; -1: that cannot be read. */

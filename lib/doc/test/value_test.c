@@ -25,6 +25,19 @@ static void texts(void **unused)
     json_decref(object);
 }
 
+static void entries(void **unused)
+{
+    json_t *list = json_pack("[i, {s:i}, {s:s}, {s:s, s:i}, {s:s}]", 1, "name", 1, "name", "a",
+                             "name", "b", "n", 1, "name", "b");
+    (void)unused;
+    assert_ptr_equal(value_find(list, "name", "b"), json_array_get(list, 3));
+    assert_null(value_find(list, "name", "c"));
+    assert_null(value_find(list, "other", "b"));
+    assert_null(value_find(list, "name", NULL));
+    assert_null(value_find(NULL, "name", "b"));
+    json_decref(list);
+}
+
 static void of_text(void **unused)
 {
     json_t *text = value_of_text("x"), *empty = value_of_text(""), *none = value_of_text(NULL);
@@ -73,10 +86,8 @@ static void counted_values(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts),
-        cmocka_unit_test(of_text),
-        cmocka_unit_test(kept_members),
-        cmocka_unit_test(counted_values),
+        cmocka_unit_test(texts),        cmocka_unit_test(entries),        cmocka_unit_test(of_text),
+        cmocka_unit_test(kept_members), cmocka_unit_test(counted_values),
     };
     return cmocka_run_group_tests_name("value", tests, NULL, NULL);
 }
