@@ -396,29 +396,25 @@ static const json_t *condition_of(const json_t *object, const char *type)
     return value_find(json_object_get(status, "conditions"), "type", type);
 }
 
-static const char *text_at(const json_t *object, const char *key)
-{
-    return json_string_value(json_object_get(object, key));
-}
-
 /* Kueue says on its Workload why it does not admit: QuotaReserved, else Evicted or Inactive. */
 static bool queue_wait(const struct waiting_input *input, struct worker_wait *wait)
 {
     const char *queue = object_queue(input->worker_job), *others = queue_of_launcher(input);
     const json_t *reserved = condition_of(input->workload, "QuotaReserved");
-    const char *status = text_at(reserved, "status");
+    const char *status = value_text(reserved, "status");
     const struct news_item *pending = news_get(input->job_news, NEWS_QUEUED);
     if (!queue && others)
         say(wait, false, NULL, QUEUE_WAIT, others);
     if (!queue)
         return others != NULL;
     const json_t *evicted = condition_of(input->workload, "Evicted");
-    const char *message = status && strcmp(status, "True") != 0 ? text_at(reserved, "message")
+    const char *message = status && strcmp(status, "True") != 0 ? value_text(reserved, "message")
                           : pending                             ? pending->text
                                                                 : NULL;
-    if (text_at(evicted, "status") && strcmp(text_at(evicted, "status"), "True") == 0 && !message)
-        message = text_at(evicted, "message");
-    timestamp_parse(text_at(reserved, "lastTransitionTime"), &wait->since_ms);
+    if (value_text(evicted, "status") && strcmp(value_text(evicted, "status"), "True") == 0 &&
+        !message)
+        message = value_text(evicted, "message");
+    timestamp_parse(value_text(reserved, "lastTransitionTime"), &wait->since_ms);
     say(wait, false, message, QUEUE_WAIT, queue);
     return true;
 }
@@ -457,8 +453,9 @@ bool job_wait(const struct waiting_input *input, struct worker_wait *ret_wait)
     struct worker_wait wait = {.text = BUF_INIT};
     bool waits = watch_wait(input, &wait) || pause_wait(input, &wait);
     if (!waits && object_is_suspended(input->worker_job)) {
-        timestamp_parse(text_at(condition_of(input->worker_job, "Suspended"), "lastTransitionTime"),
-                        &wait.since_ms);
+        timestamp_parse(
+            value_text(condition_of(input->worker_job, "Suspended"), "lastTransitionTime"),
+            &wait.since_ms);
         waits = true;
         if (!queue_wait(input, &wait))
             say(&wait, false, NULL, "the job is suspended");

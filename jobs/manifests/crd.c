@@ -9,6 +9,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/unconst.h"
+#include "lib/doc/value.h"
 
 #define PRESERVE "x-kubernetes-preserve-unknown-fields"
 
@@ -39,15 +40,10 @@ static void put(struct maker *m, json_t *object, const char *key, json_t *value_
         m->rc = error_set(m->err, ENOMEM, "out of memory");
 }
 
-static const char *text_of(const json_t *object, const char *key)
-{
-    return json_string_value(json_object_get(object, key));
-}
-
 /* A new reference: the node with what its $ref names, itself winning. */
 static json_t *resolved(struct maker *m, const json_t *node, const char *path)
 {
-    const char *ref = text_of(node, "$ref");
+    const char *ref = value_text(node, "$ref");
     if (!ref)
         return json_copy(unconst(node));
     const json_t *named = json_object_get(m->defs, strrchr(ref, '/') + 1);
@@ -95,7 +91,7 @@ static void copy_required(struct maker *m, const json_t *from, json_t *to)
  * the job, and not written into objects. */
 static void describe(struct maker *m, const json_t *from, json_t *to)
 {
-    const char *words = text_of(from, "description");
+    const char *words = value_text(from, "description");
     if (m->quiet)
         return;
     const json_t *fallback = json_object_get(from, "default");
@@ -116,7 +112,7 @@ static void add_alternative(struct maker *m, const json_t *node, json_t *to, uns
                             const char *path)
 {
     CLEANUP(json_decrefp) json_t *one = resolved(m, node, path);
-    const char *constant = text_of(one, "const"), *type = text_of(one, "type");
+    const char *constant = value_text(one, "const"), *type = value_text(one, "type");
     if (constant)
         put(m, to, "pattern", json_sprintf("^%s$", constant));
     *types |= constant || (type && strcmp(type, "string") == 0) ? 1U
@@ -196,7 +192,7 @@ static void add_items(struct maker *m, const json_t *from, json_t *to, const cha
 static bool is_at(const json_t *rule, const char *path)
 {
     static const char top[] = "spec.", role[] = "spec.roles[].";
-    const char *at = text_of(rule, "at");
+    const char *at = value_text(rule, "at");
     bool of_role = strncmp(path, role, strlen(role)) == 0;
     if (at && of_role && strncmp(at, top, strlen(top)) == 0)
         return strcmp(at + strlen(top), path + strlen(role)) == 0;
@@ -232,7 +228,7 @@ static void add_bound(struct maker *m, json_t *to, const char *path)
     const json_t *bound;
     json_array_foreach(m->bounds, i, bound)
     {
-        if (strcmp(text_of(bound, "at"), path) == 0)
+        if (strcmp(value_text(bound, "at"), path) == 0)
             put(m, to, "maxProperties", json_incref(json_object_get(bound, "maxProperties")));
     }
 }
@@ -259,7 +255,7 @@ static void keep_selector_from_resource(struct maker *m, const json_t *from, jso
 /* A type of the API's, as scripts/pod-schema writes it. */
 static bool is_foreign(const json_t *node)
 {
-    const char *ref = text_of(node, "$ref");
+    const char *ref = value_text(node, "$ref");
     return ref && isupper((unsigned char)strrchr(ref, '/')[1]);
 }
 

@@ -20,11 +20,6 @@ static const json_t *status_of(const json_t *object)
     return json_object_get(object, "status");
 }
 
-static const char *text_of(const json_t *object, const char *key)
-{
-    return json_string_value(json_object_get(object, key));
-}
-
 static bool is(const char *text, const char *other)
 {
     return text && strcmp(text, other) == 0;
@@ -39,7 +34,7 @@ static bool is_end(const char *state)
 
 bool drajob_status_has_ended(const json_t *status)
 {
-    return is_end(text_of(status, "state"));
+    return is_end(value_text(status, "state"));
 }
 
 bool drajob_has_ended(const json_t *object)
@@ -50,7 +45,7 @@ bool drajob_has_ended(const json_t *object)
 int64_t drajob_end_ms(const json_t *object)
 {
     int64_t at = 0;
-    const char *text = text_of(status_of(object), "completionTime");
+    const char *text = value_text(status_of(object), "completionTime");
     return text && timestamp_parse(text, &at) ? at : 0;
 }
 
@@ -72,7 +67,7 @@ int64_t drajob_expiration_ms(const json_t *object, int64_t site_ttl_ms)
 
 const char *drajob_launcher(const json_t *object)
 {
-    return text_of(status_of(object), "launcherUID");
+    return value_text(status_of(object), "launcherUID");
 }
 
 static json_int_t generation_of(const json_t *object)
@@ -89,7 +84,7 @@ static const json_t *condition_of(const json_t *object, const char *type)
 static bool is_judged(const json_t *object, bool accepted)
 {
     const json_t *condition = condition_of(object, "Accepted");
-    return condition && is(text_of(condition, "status"), accepted ? "True" : "False") &&
+    return condition && is(value_text(condition, "status"), accepted ? "True" : "False") &&
            (drajob_manager(object) ||
             json_integer_value(json_object_get(condition, "observedGeneration")) ==
                 generation_of(object));
@@ -217,7 +212,7 @@ static void see(struct view *v, const char *state, const char *reason, const cha
 
 static const char *phase_of(const json_t *doc)
 {
-    const char *phase = text_of(doc, "phase");
+    const char *phase = value_text(doc, "phase");
     return phase && *phase ? phase : "created";
 }
 
@@ -225,7 +220,7 @@ static const char *phase_of(const json_t *doc)
 static void see_end(struct view *v, const char *result, const char *text)
 {
     char reason[64] = "";
-    reason_of_words(text_of(v->cause, "kind"), reason, sizeof reason);
+    reason_of_words(value_text(v->cause, "kind"), reason, sizeof reason);
     reason_of_words(result ? result : "failed", v->state, sizeof v->state);
     snprintf(v->reason, sizeof v->reason, "%s", reason[0] ? reason : v->state);
     v->text = text;
@@ -245,18 +240,18 @@ static void see_led(struct view *v, const struct drajob_input *in)
                     json_integer_value(json_object_get(workers, "allocated")) ==
                         json_integer_value(json_object_get(workers, "claims")));
     if (status_doc_exit(in->doc) >= 0) {
-        const char *text = text_of(v->cause, "text");
+        const char *text = value_text(v->cause, "text");
         v->exit = status_doc_exit(in->doc);
-        see_end(v, text_of(in->doc, "result"), text ? text : "all ranks have ended");
+        see_end(v, value_text(in->doc, "result"), text ? text : "all ranks have ended");
         v->allocated = v->running = false;
         return;
     }
     v->cause = NULL;
     reason_of_words(is(phase, "created") ? "pending" : phase, v->state, sizeof v->state);
     snprintf(v->reason, sizeof v->reason, "%s", v->state);
-    v->text = v->running                 ? "the ranks run"
-              : text_of(waiting, "text") ? text_of(waiting, "text")
-                                         : "the launcher has not told yet why it waits";
+    v->text = v->running                    ? "the ranks run"
+              : value_text(waiting, "text") ? value_text(waiting, "text")
+                                            : "the launcher has not told yet why it waits";
     v->silent = in->silence;
     if (!v->silent)
         return;
@@ -302,7 +297,7 @@ static void add_word(const struct drajob_input *in, json_t *list, const char *ty
                      const char *word, const char *reason, const char *text)
 {
     const json_t *before = condition_of(in->object, type);
-    json_t *since = is(text_of(before, "status"), word)
+    json_t *since = is(value_text(before, "status"), word)
                         ? json_incref(json_object_get(before, "lastTransitionTime"))
                         : seconds(in->now_ms);
     json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:o, s:s, s:o}", "type", type, "status",
@@ -384,7 +379,7 @@ static void add_end(const struct drajob_input *in, const struct view *v, json_t 
 {
     int64_t at = 0;
     /* without the launcher's own word of the end, its last one may be long ago */
-    const char *told = status_doc_exit(v->doc) >= 0 ? text_of(v->doc, "updated") : NULL;
+    const char *told = status_doc_exit(v->doc) >= 0 ? value_text(v->doc, "updated") : NULL;
     if (!v->ended)
         return;
     keep(status, status_of(in->object), "completionTime");
@@ -421,23 +416,23 @@ json_t *drajob_status(const struct drajob_input *input)
 
 static bool becomes(const json_t *before, const json_t *next, const char *key, const char *value)
 {
-    return is(text_of(next, key), value) && !is(text_of(before, key), value);
+    return is(value_text(next, key), value) && !is(value_text(before, key), value);
 }
 
 static bool is_suspended(const json_t *status)
 {
-    const char *state = text_of(status, "state");
+    const char *state = value_text(status, "state");
     return is(state, "Suspended") || is(state, "Suspending");
 }
 
 static struct drajob_event step(const json_t *before, const json_t *next)
 {
-    const char *state = text_of(next, "state"), *text = text_of(next, "message");
-    bool reworded = !is(text_of(before, "message"), text ? text : "");
-    if (is_end(state) && !is_end(text_of(before, "state")))
+    const char *state = value_text(next, "state"), *text = value_text(next, "message");
+    bool reworded = !is(value_text(before, "message"), text ? text : "");
+    if (is_end(state) && !is_end(value_text(before, "state")))
         return (struct drajob_event){state, text, !is(state, "Succeeded")};
-    if (is(text_of(next, "reason"), reason_name(REASON_INVALID_SPEC)) &&
-        (reworded || !is(text_of(before, "reason"), reason_name(REASON_INVALID_SPEC))))
+    if (is(value_text(next, "reason"), reason_name(REASON_INVALID_SPEC)) &&
+        (reworded || !is(value_text(before, "reason"), reason_name(REASON_INVALID_SPEC))))
         return (struct drajob_event){reason_name(REASON_INVALID_SPEC), text, true};
     if (becomes(before, next, "reason", reason_name(REASON_CANNOT_CREATE)))
         return (struct drajob_event){reason_name(REASON_CANNOT_CREATE), text, true};
@@ -445,7 +440,7 @@ static struct drajob_event step(const json_t *before, const json_t *next)
         return (struct drajob_event){reason_name(REASON_LAUNCHER_SILENT), text, true};
     if (becomes(before, next, "state", "Suspended"))
         return (struct drajob_event){state, text, false};
-    if (text_of(next, "launcherUID") && !text_of(before, "launcherUID"))
+    if (value_text(next, "launcherUID") && !value_text(before, "launcherUID"))
         return (struct drajob_event){reason_name(REASON_CREATED), "the job's objects are made",
                                      false};
     if (is_suspended(before) && !is_suspended(next))
@@ -469,7 +464,7 @@ bool drajob_event(const json_t *object, const json_t *next, struct drajob_event 
 static json_t *phase_word(const json_t *object)
 {
     char word[64] = "created";
-    const char *state = text_of(status_of(object), "state");
+    const char *state = value_text(status_of(object), "state");
     if (state)
         snprintf(word, sizeof word, "%s", drajob_has_ended(object) ? "ended" : state);
     for (char *at = word; *at; at++)
@@ -481,7 +476,7 @@ static void add_result(const json_t *object, json_t *doc)
 {
     char result[64];
     const json_t *status = status_of(object);
-    snprintf(result, sizeof result, "%s", text_of(status, "state"));
+    snprintf(result, sizeof result, "%s", value_text(status, "state"));
     result[0] = (char)tolower((unsigned char)result[0]);
     json_object_set_new(doc, "result", json_string(result));
     json_object_set(doc, "exit", json_object_get(status, "exitStatus"));
@@ -510,7 +505,7 @@ static void add_reported(const json_t *object, json_t *doc)
 
 const char *drajob_words(const json_t *object)
 {
-    const char *words = text_of(status_of(object), "message");
+    const char *words = value_text(status_of(object), "message");
     if (words)
         return words;
     return drajob_manager(object) ? "it has reported no status yet"
@@ -520,13 +515,13 @@ const char *drajob_words(const json_t *object)
 json_t *drajob_doc(const json_t *object)
 {
     const json_t *status = status_of(object), *metadata = json_object_get(object, "metadata");
-    const char *created = text_of(metadata, "creationTimestamp");
-    const char *words = drajob_words(object), *end = text_of(status, "completionTime");
+    const char *created = value_text(metadata, "creationTimestamp");
+    const char *words = drajob_words(object), *end = value_text(status, "completionTime");
     bool ended = drajob_has_ended(object);
     json_t *doc = json_pack(
         "{s:s, s:s, s:s*, s:s*, s:s*, s:s*, s:o, s:i, s:{s:I}, s:o}", "kind", STATUS_DOC_KIND,
-        "name", text_of(metadata, "name") ? text_of(metadata, "name") : "?", "namespace",
-        text_of(metadata, "namespace"), "created", created, "phaseSince", end ? end : created,
+        "name", value_text(metadata, "name") ? value_text(metadata, "name") : "?", "namespace",
+        value_text(metadata, "namespace"), "created", created, "phaseSince", end ? end : created,
         "updated", end ? end : created, "phase", phase_word(object), "attempt", 1, "workers",
         "count", asked_workers(object), "devices", drajob_devices(object));
     if (doc)
@@ -543,12 +538,12 @@ void drajob_date_doc(const json_t *object, int64_t ttl_s, json_t *doc)
 {
     char text[TIMESTAMP_SIZE];
     int64_t end = 0;
-    const char *time = text_of(status_of(object), "expirationTime"), *reason = "spec";
+    const char *time = value_text(status_of(object), "expirationTime"), *reason = "spec";
     if (status_doc_exit(doc) < 0 || drajob_manager(object)) /* drarun does not delete it */
         return;
     if (time) {
-        reason = is(text_of(status_of(object), "expirationReason"), BY_SITE) ? "site" : reason;
-    } else if (ttl_s >= 0 && timestamp_parse(text_of(doc, "phaseSince"), &end)) {
+        reason = is(value_text(status_of(object), "expirationReason"), BY_SITE) ? "site" : reason;
+    } else if (ttl_s >= 0 && timestamp_parse(value_text(doc, "phaseSince"), &end)) {
         timestamp_format(end + ttl_s * 1000, text, sizeof text);
         time = text;
     }

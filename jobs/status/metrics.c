@@ -7,22 +7,17 @@
 #include "jobs/gang/gang.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/timestamp.h"
+#include "lib/doc/value.h"
 #include "lib/metrics/metrics_text.h"
-
-static const char *text_at(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
 
 /* label: NULL for none. */
 static void add_value(const json_t *doc, const char *name, const char *label, const char *value,
                       double number, struct buf *out)
 {
     buf_printf(out, "%s{namespace=\"", name);
-    metrics_add_escaped(out, text_at(doc, "namespace"));
+    metrics_add_escaped(out, value_text_or(doc, "namespace", ""));
     buf_add_str(out, "\",job=\"");
-    metrics_add_escaped(out, text_at(doc, "name"));
+    metrics_add_escaped(out, value_text_or(doc, "name", ""));
     if (label) {
         buf_printf(out, "\",%s=\"", label);
         metrics_add_escaped(out, value);
@@ -32,7 +27,7 @@ static void add_value(const json_t *doc, const char *name, const char *label, co
 
 static void add_phase(const json_t *doc, struct buf *out)
 {
-    const char *phase = text_at(doc, "phase");
+    const char *phase = value_text_or(doc, "phase", "");
     metrics_add_head(out, "drarun_job_phase", "gauge", "1 for the phase that the job is in.");
     for (int p = GANG_QUEUED; p <= GANG_ENDED; p++) {
         const char *name = gang_phase_name((enum gang_phase)p);
@@ -97,7 +92,7 @@ static void add_waiting(const json_t *doc, int64_t now_ms, struct buf *out)
     json_t *reason;
     json_array_foreach(json_object_get(json_object_get(doc, "waiting"), "reasons"), i, reason)
     {
-        if (timestamp_parse(text_at(reason, "since"), &since) && now_ms - since > longest)
+        if (timestamp_parse(value_text_or(reason, "since", ""), &since) && now_ms - since > longest)
             longest = now_ms - since;
     }
     metrics_add_head(out, "drarun_job_waiting_seconds", "gauge",
@@ -112,7 +107,7 @@ void metrics_text(const json_t *doc, int64_t now_ms, struct buf *out)
     add_timings(doc, out);
     add_numbers(doc, out);
     add_waiting(doc, now_ms, out);
-    if (timestamp_parse(text_at(doc, "created"), &created)) {
+    if (timestamp_parse(value_text_or(doc, "created", ""), &created)) {
         metrics_add_head(out, "drarun_job_created_timestamp_seconds", "gauge",
                          "When the job was created.");
         add_value(doc, "drarun_job_created_timestamp_seconds", NULL, NULL, (double)created / 1000,

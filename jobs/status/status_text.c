@@ -9,11 +9,7 @@
 #include "jobs/status/status_doc.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/timestamp.h"
-
-static const char *text_at(const json_t *object, const char *key)
-{
-    return json_string_value(json_object_get(object, key));
-}
+#include "lib/doc/value.h"
 
 static json_int_t number_at(const json_t *object, const char *key)
 {
@@ -29,7 +25,7 @@ static const char *or_dash(const char *text)
 static void ago(const json_t *object, const char *key, int64_t now_ms, char *text, size_t size)
 {
     int64_t at;
-    if (timestamp_parse(text_at(object, key), &at) && at <= now_ms)
+    if (timestamp_parse(value_text(object, key), &at) && at <= now_ms)
         duration_format(now_ms - at, text, size);
     else
         snprintf(text, size, "-");
@@ -40,9 +36,9 @@ static void ago(const json_t *object, const char *key, int64_t now_ms, char *tex
 static void add_state(const json_t *doc, struct buf *out)
 {
     int exit = status_doc_exit(doc);
-    const char *result = text_at(doc, "result");
-    const char *waiting = text_at(json_object_get(doc, "waiting"), "text");
-    const char *silence = text_at(json_object_get(doc, "silence"), "text");
+    const char *result = value_text(doc, "result");
+    const char *waiting = value_text(json_object_get(doc, "waiting"), "text");
+    const char *silence = value_text(json_object_get(doc, "silence"), "text");
     if (silence && !result)
         waiting = silence; /* what the launcher said is not so any more */
     if (result)
@@ -57,13 +53,13 @@ static void add_state(const json_t *doc, struct buf *out)
 
 static void add_wide(const json_t *doc, struct buf *out)
 {
-    const char *pod = text_at(json_object_get(doc, "launcher"), "pod");
+    const char *pod = value_text(json_object_get(doc, "launcher"), "pod");
     const json_t *devices = json_object_get(doc, "devices");
     if (!doc)
         buf_printf(out, "%6s %7s %7s  %-30s ", "RANKS", "GPUS", "NICS", "LAUNCHER");
     else
         buf_printf(out, "%6" JSON_INTEGER_FORMAT " %7s %7s  %-30s ", number_at(doc, "ranks"),
-                   or_dash(text_at(devices, "gpus")), or_dash(text_at(devices, "nics")),
+                   or_dash(value_text(devices, "gpus")), or_dash(value_text(devices, "nics")),
                    or_dash(pod));
 }
 
@@ -72,7 +68,7 @@ void status_doc_row(const json_t *doc, bool all_namespaces, bool wide, int64_t n
 {
     char age[40], workers[40];
     if (all_namespaces)
-        buf_printf(out, "%-24s ", doc ? or_dash(text_at(doc, "namespace")) : "NAMESPACE");
+        buf_printf(out, "%-24s ", doc ? or_dash(value_text(doc, "namespace")) : "NAMESPACE");
     if (!doc) {
         buf_printf(out, "%-24s %-10s %9s %8s %14s  ", "NAME", "PHASE", "WORKERS", "RESTARTS",
                    "AGE");
@@ -86,13 +82,13 @@ void status_doc_row(const json_t *doc, bool all_namespaces, bool wide, int64_t n
     snprintf(workers, sizeof workers, "%" JSON_INTEGER_FORMAT "/%" JSON_INTEGER_FORMAT,
              number_at(counts, "running"), number_at(counts, "count"));
     buf_printf(out, "%-24s %-10s %9s %8" JSON_INTEGER_FORMAT " %14s  ",
-               or_dash(text_at(doc, "name")), or_dash(text_at(doc, "phase")), workers,
+               or_dash(value_text(doc, "name")), or_dash(value_text(doc, "phase")), workers,
                number_at(doc, "restarts"), age);
     if (wide)
         add_wide(doc, out);
     add_state(doc, out);
-    if (text_at(doc, "managedBy"))
-        buf_printf(out, " (managed by %s)", text_at(doc, "managedBy"));
+    if (value_text(doc, "managedBy"))
+        buf_printf(out, " (managed by %s)", value_text(doc, "managedBy"));
     buf_add_str(out, "\n");
 }
 
@@ -109,12 +105,12 @@ void status_doc_end(const json_t *doc, int64_t now_ms, struct buf *out)
 static void add_heading(const json_t *doc, int64_t now_ms, struct buf *out)
 {
     char since[40];
-    const char *namespace = text_at(doc, "namespace");
-    const char *phase = text_at(doc, "phase");
+    const char *namespace = value_text(doc, "namespace");
+    const char *phase = value_text(doc, "phase");
     ago(doc, "phaseSince", now_ms, since, sizeof since);
     buf_printf(out, "%s%s%s: ", namespace ? namespace : "", namespace ? "/" : "",
-               or_dash(text_at(doc, "name")));
-    if (text_at(doc, "result")) {
+               or_dash(value_text(doc, "name")));
+    if (value_text(doc, "result")) {
         status_doc_end(doc, now_ms, out);
     } else {
         buf_printf(out, "%s for %s", or_dash(phase), since);
@@ -130,7 +126,7 @@ static void add_heading(const json_t *doc, int64_t now_ms, struct buf *out)
 
 static void add_manager(const json_t *doc, struct buf *out)
 {
-    const char *manager = text_at(doc, "managedBy");
+    const char *manager = value_text(doc, "managedBy");
     if (manager)
         buf_printf(out,
                    "  managed by %s, not by drarun's controller: what follows is what it reports\n",
@@ -139,19 +135,19 @@ static void add_manager(const json_t *doc, struct buf *out)
 
 static void add_silence(const json_t *doc, struct buf *out)
 {
-    const char *silence = text_at(json_object_get(doc, "silence"), "text");
+    const char *silence = value_text(json_object_get(doc, "silence"), "text");
     if (silence)
         buf_printf(out, "  %s; what follows is what it knew; drarun cancel %s ends the job\n",
-                   silence, or_dash(text_at(doc, "name")));
+                   silence, or_dash(value_text(doc, "name")));
 }
 
 static void add_cause(const json_t *doc, struct buf *out)
 {
     const json_t *cause = json_object_get(json_object_get(doc, "report"), "cause");
-    if (text_at(cause, "text"))
-        buf_printf(out, "  %s\n", text_at(cause, "text"));
-    if (text_at(cause, "advice"))
-        buf_printf(out, "    %s\n", text_at(cause, "advice"));
+    if (value_text(cause, "text"))
+        buf_printf(out, "  %s\n", value_text(cause, "text"));
+    if (value_text(cause, "advice"))
+        buf_printf(out, "    %s\n", value_text(cause, "advice"));
 }
 
 /* "will be deleted in 59 min (the site's default time to live)" */
@@ -159,7 +155,7 @@ static void add_expiration(const json_t *doc, int64_t now_ms, struct buf *out)
 {
     static const char by_site[] = "the site's default time to live, drarun controller --ttl";
     const json_t *expiration = json_object_get(doc, "expiration");
-    const char *time = text_at(expiration, "time"), *reason = text_at(expiration, "reason");
+    const char *time = value_text(expiration, "time"), *reason = value_text(expiration, "reason");
     char left[40];
     int64_t at;
     if (!timestamp_parse(time, &at))
@@ -178,13 +174,13 @@ static void add_waiting(const json_t *doc, int64_t now_ms, struct buf *out)
     json_array_foreach(json_object_get(waiting, "reasons"), i, reason)
     {
         char since[40];
-        const char *workers = text_at(reason, "workers"), *node = text_at(reason, "node");
+        const char *workers = value_text(reason, "workers"), *node = value_text(reason, "node");
         ago(reason, "since", now_ms, since, sizeof since);
         buf_add_str(out, i == 0 ? "waiting:\n" : "");
         buf_printf(out, "  %s%s%s%s%s, %s: %s\n", workers ? "workers " : "the job",
                    workers ? workers : "", node ? " on " : "", node ? node : "",
                    json_is_true(json_object_get(reason, "stuck")) ? " (stuck)" : "", since,
-                   or_dash(text_at(reason, "text")));
+                   or_dash(value_text(reason, "text")));
     }
     if (number_at(waiting, "more") > 0)
         buf_printf(out, "  and %" JSON_INTEGER_FORMAT " other reasons\n",
@@ -210,7 +206,7 @@ static void add_line(const json_t *line, json_int_t last, int64_t now_ms, struct
 {
     char which[48], since[40];
     json_int_t first = number_at(line, "index");
-    const char *folded = text_at(line, "workers"), *reason = text_at(line, "reason");
+    const char *folded = value_text(line, "workers"), *reason = value_text(line, "reason");
     if (last > first)
         snprintf(which, sizeof which, "%" JSON_INTEGER_FORMAT "-%" JSON_INTEGER_FORMAT, first,
                  last);
@@ -218,8 +214,8 @@ static void add_line(const json_t *line, json_int_t last, int64_t now_ms, struct
         snprintf(which, sizeof which, "%" JSON_INTEGER_FORMAT, first);
     ago(line, "since", now_ms, since, sizeof since);
     buf_printf(out, "  %-9s %-20s %-12s %12s  %-10s %s", folded ? folded : which,
-               or_dash(text_at(line, "node")), or_dash(text_at(line, "phase")), since,
-               or_dash(text_at(line, "claim")), or_dash(text_at(line, "devices")));
+               or_dash(value_text(line, "node")), or_dash(value_text(line, "phase")), since,
+               or_dash(value_text(line, "claim")), or_dash(value_text(line, "devices")));
     if (reason)
         buf_printf(out, "  %s", reason);
     if (json_is_integer(json_object_get(line, "exit")))
@@ -242,8 +238,8 @@ static void add_workers(const json_t *doc, int64_t now_ms, struct buf *out)
             ;
         add_line(line, number_at(json_array_get(lines, i + n - 1), "index"), now_ms, out);
     }
-    if (text_at(workers, "dropped"))
-        buf_printf(out, "  (%s)\n", text_at(workers, "dropped"));
+    if (value_text(workers, "dropped"))
+        buf_printf(out, "  (%s)\n", value_text(workers, "dropped"));
 }
 
 static void add_cliques(const json_t *doc, struct buf *out)
@@ -265,7 +261,7 @@ static void add_fabric(const json_t *doc, bool verbose, struct buf *out)
         return;
     }
     fabric_line(fabric, out);
-    buf_printf(out, "; drarun status -v %s shows which\n", or_dash(text_at(doc, "name")));
+    buf_printf(out, "; drarun status -v %s shows which\n", or_dash(value_text(doc, "name")));
 }
 
 static void add_timings(const json_t *doc, struct buf *out)
@@ -294,7 +290,7 @@ static void add_history(const json_t *doc, struct buf *out)
     json_array_foreach(json_object_get(doc, "history"), i, chapter)
     {
         buf_printf(out, "attempt %" JSON_INTEGER_FORMAT ": %s\n", number_at(chapter, "attempt"),
-                   or_dash(text_at(json_object_get(chapter, "cause"), "text")));
+                   or_dash(value_text(json_object_get(chapter, "cause"), "text")));
     }
 }
 
@@ -308,7 +304,7 @@ static void add_roles(const json_t *doc, struct buf *out)
         json_int_t first = number_at(role, "first"), count = number_at(role, "workers");
         json_int_t ranks = number_at(role, "ranks");
         buf_printf(out, "%s%s (worker%s %" JSON_INTEGER_FORMAT,
-                   i ? ", " : "roles: ", or_dash(text_at(role, "name")), count > 1 ? "s" : "",
+                   i ? ", " : "roles: ", or_dash(value_text(role, "name")), count > 1 ? "s" : "",
                    first);
         if (count > 1)
             buf_printf(out, "-%" JSON_INTEGER_FORMAT, first + count - 1);
@@ -320,7 +316,7 @@ static void add_roles(const json_t *doc, struct buf *out)
 /* "devices asked for: 16 GPUs, 8 NICs", of all workers. */
 static void add_asked(const json_t *devices, struct buf *out)
 {
-    const char *gpus = text_at(devices, "gpus"), *nics = text_at(devices, "nics");
+    const char *gpus = value_text(devices, "gpus"), *nics = value_text(devices, "nics");
     if (!gpus && !nics)
         return;
     buf_add_str(out, "devices asked for: ");
@@ -347,7 +343,7 @@ void status_doc_render(const json_t *doc, bool verbose, int64_t now_ms, struct b
     add_silence(doc, out);
     add_cause(doc, out);
     add_expiration(doc, now_ms, out);
-    if (!text_at(doc, "result")) /* else there are none any more */
+    if (!value_text(doc, "result")) /* else there are none any more */
         add_counts(json_object_get(doc, "workers"), out);
     add_roles(doc, out);
     add_asked(json_object_get(doc, "devices"), out);

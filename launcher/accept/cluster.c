@@ -10,13 +10,8 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/doc/value.h"
 #include "lib/kube/list.h"
-
-static const char *text_at(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
 
 /* NULL: it can be tested. */
 static const char *why_not(const json_t *node)
@@ -26,7 +21,7 @@ static const char *why_not(const json_t *node)
         return "it is cordoned";
     if (!ready)
         return "it has never been ready";
-    return strcmp(text_at(ready, "status"), "True") == 0 ? NULL : "it is not ready";
+    return strcmp(value_text_or(ready, "status", ""), "True") == 0 ? NULL : "it is not ready";
 }
 
 static int by_name(const void *a, const void *b)
@@ -90,7 +85,7 @@ static json_t *taints_but_ours(const json_t *node, bool *ret_ours)
     *ret_ours = false;
     json_array_foreach(json_object_get(json_object_get(node, "spec"), "taints"), i, taint)
     {
-        if (strcmp(text_at(taint, "key"), ACCEPT_TAINT) == 0)
+        if (strcmp(value_text_or(taint, "key", ""), ACCEPT_TAINT) == 0)
             *ret_ours = true;
         else
             json_array_append(kept, taint);

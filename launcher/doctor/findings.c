@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/doc/value.h"
 
 static const char *const names[] = {"", "ok", "warning", "failed", "unknown"};
 
@@ -36,21 +37,15 @@ void findings_add(struct findings *findings, const char *check, enum finding sta
     findings->count[state]++;
 }
 
-static const char *text_of(const json_t *finding, const char *key)
-{
-    const char *text = json_string_value(json_object_get(finding, key));
-    return text ? text : "";
-}
-
 void findings_text(const struct findings *findings, struct buf *out)
 {
     size_t i;
     json_t *finding;
     json_array_foreach(findings->list, i, finding)
     {
-        const char *change = text_of(finding, "change");
-        buf_printf(out, "%-8s %-20s %s\n", text_of(finding, "state"), text_of(finding, "check"),
-                   text_of(finding, "seen"));
+        const char *change = value_text_or(finding, "change", "");
+        buf_printf(out, "%-8s %-20s %s\n", value_text_or(finding, "state", ""),
+                   value_text_or(finding, "check", ""), value_text_or(finding, "seen", ""));
         if (*change)
             buf_printf(out, "%-8s %-20s change: %s\n", "", "", change);
     }

@@ -7,6 +7,7 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
+#include "lib/doc/value.h"
 
 struct holder {
     const char *namespace, *name; /* of the claim; all of it borrowed */
@@ -19,12 +20,6 @@ struct usable {
     const struct slices *slices;
     bool *marks; /* by device of the slices */
 };
-
-static const char *text_at(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
 
 static void mark(const struct slice_device *device, void *arg)
 {
@@ -44,8 +39,8 @@ static void count_devices(const json_t *status, const struct usable *usable, str
     json_array_foreach(results, i, result)
     {
         const struct slice_device *device =
-            slices_find(usable->slices, text_at(result, "driver"), text_at(result, "pool"),
-                        text_at(result, "device"));
+            slices_find(usable->slices, value_text_or(result, "driver", ""),
+                        value_text_or(result, "pool", ""), value_text_or(result, "device", ""));
         bool admin = json_is_true(json_object_get(result, "adminAccess"));
         if (!device || admin || !usable->marks[device - usable->slices->devices])
             continue;
@@ -60,10 +55,10 @@ static void find_pod(const json_t *status, struct holder *holder)
     size_t i;
     json_array_foreach(json_object_get(status, "reservedFor"), i, consumer)
     {
-        if (strcmp(text_at(consumer, "resource"), "pods") != 0)
+        if (strcmp(value_text_or(consumer, "resource", ""), "pods") != 0)
             continue;
         if (holder->pods++ == 0)
-            holder->pod = text_at(consumer, "name");
+            holder->pod = value_text_or(consumer, "name", "");
     }
 }
 
@@ -118,8 +113,8 @@ char *predict_holders(const json_t *claim, const struct predict_cluster *cluster
     {
         const json_t *metadata = json_object_get(other, "metadata");
         const json_t *status = json_object_get(other, "status");
-        struct holder holder = {.namespace = text_at(metadata, "namespace"),
-                                .name = text_at(metadata, "name")};
+        struct holder holder = {.namespace = value_text_or(metadata, "namespace", ""),
+                                .name = value_text_or(metadata, "name", "")};
         count_devices(status, &usable, &holder);
         find_pod(status, &holder);
         if (holder.devices > 0)

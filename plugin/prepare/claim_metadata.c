@@ -6,20 +6,16 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/doc/value.h"
 #include "plugin/discover/device_json.h"
 #include "plugin/prepare/claim_status.h"
 
 #define FOLDER "/var/run/kubernetes.io/dra-device-attributes"
 
-static const char *text(const json_t *object, const char *key)
-{
-    return json_string_value(json_object_get(object, key));
-}
-
 /* The part of a subrequest is not in the path. */
 static bool is_request(const json_t *entry, const char *request)
 {
-    const char *name = text(entry, "request");
+    const char *name = value_text(entry, "request");
     size_t main = strcspn(request, "/");
     return name && strlen(name) == main && strncmp(name, request, main) == 0;
 }

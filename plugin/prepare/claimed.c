@@ -8,16 +8,12 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/doc/value.h"
 #include "plugin/prepare/agent_config.h"
 
 static const json_t *at(const json_t *object, const char *key)
 {
     return json_object_get(object, key);
-}
-
-static const char *text(const json_t *object, const char *key)
-{
-    return json_string_value(at(object, key));
 }
 
 static bool is(const char *a, const char *b)
@@ -55,10 +51,10 @@ static void find_configs(const json_t *configs, const char *driver, struct claim
     json_array_foreach(configs, i, config)
     {
         const json_t *opaque = at(config, "opaque"), *parameters = at(opaque, "parameters");
-        if (!is(text(opaque, "driver"), driver) || !is_meant(config, device->request) ||
+        if (!is(value_text(opaque, "driver"), driver) || !is_meant(config, device->request) ||
             agent_config_is(parameters))
             continue;
-        if (is(text(config, "source"), "FromClass"))
+        if (is(value_text(config, "source"), "FromClass"))
             device->of_class = parameters;
         else
             device->config = parameters;
@@ -73,9 +69,9 @@ static int find_agent(const json_t *configs, const char *driver, struct claimed 
     json_array_foreach(configs, i, config)
     {
         const json_t *parameters = at(at(config, "opaque"), "parameters");
-        if (!is(text(at(config, "opaque"), "driver"), driver) || !agent_config_is(parameters))
+        if (!is(value_text(at(config, "opaque"), "driver"), driver) || !agent_config_is(parameters))
             continue;
-        if (is(text(config, "source"), "FromClass"))
+        if (is(value_text(config, "source"), "FromClass"))
             return error_set(err, EINVAL,
                              "its class asks for " AGENT_OFFER_KIND
                              ", which is a job's claim's alone to do");
@@ -97,12 +93,12 @@ static int read_result(const json_t *result, const json_t *configs, const char *
                        const char *pool, struct claimed *claimed, struct drarun_error *err)
 {
     struct claimed_device *device = &claimed->devices[claimed->count];
-    if (!is(text(result, "driver"), driver))
+    if (!is(value_text(result, "driver"), driver))
         return 0;
     *device = (struct claimed_device){
-        .request = text(result, "request"),
-        .pool = text(result, "pool"),
-        .device = text(result, "device"),
+        .request = value_text(result, "request"),
+        .pool = value_text(result, "pool"),
+        .device = value_text(result, "device"),
         .admin = json_is_true(at(result, "adminAccess")),
     };
     if (!device->request || !device->pool || !device->device)
@@ -146,12 +142,12 @@ static int read_holders(const json_t *claim, struct claimed *claimed, struct dra
     size_t i;
     json_array_foreach(at(at(claim, "status"), "reservedFor"), i, holder)
     {
-        const char *group = text(holder, "apiGroup");
-        if ((group && *group) || !is(text(holder, "resource"), "pods"))
+        const char *group = value_text(holder, "apiGroup");
+        if ((group && *group) || !is(value_text(holder, "resource"), "pods"))
             continue;
         if (claimed->pod_count++ == 0) {
-            claimed->pod = text(holder, "name");
-            claimed->pod_uid = text(holder, "uid");
+            claimed->pod = value_text(holder, "name");
+            claimed->pod_uid = value_text(holder, "uid");
         }
     }
     return claimed->pod && claimed->pod_uid ? 0
@@ -163,9 +159,9 @@ int claimed_read(const json_t *claim, const char *uid, const char *driver, const
 {
     const json_t *metadata = at(claim, "metadata");
     struct claimed claimed = {
-        .namespace_ = text(metadata, "namespace"),
-        .name = text(metadata, "name"),
-        .uid = text(metadata, "uid"),
+        .namespace_ = value_text(metadata, "namespace"),
+        .name = value_text(metadata, "name"),
+        .uid = value_text(metadata, "uid"),
     };
     int rc = 0;
     if (!claimed.namespace_ || !claimed.name || !claimed.uid)
@@ -191,12 +187,12 @@ static const char *find_entry(const json_t *pod, const char *claim)
 {
     const json_t *item;
     size_t i;
-    json_array_foreach(at(at(pod, "status"), "resourceClaimStatuses"), i,
-                       item) if (is(text(item, "resourceClaimName"), claim)) return text(item,
-                                                                                         "name");
-    json_array_foreach(at(at(pod, "spec"), "resourceClaims"), i,
-                       item) if (is(text(item, "resourceClaimName"), claim)) return text(item,
-                                                                                         "name");
+    json_array_foreach(
+        at(at(pod, "status"), "resourceClaimStatuses"), i,
+        item) if (is(value_text(item, "resourceClaimName"), claim)) return value_text(item, "name");
+    json_array_foreach(
+        at(at(pod, "spec"), "resourceClaims"), i,
+        item) if (is(value_text(item, "resourceClaimName"), claim)) return value_text(item, "name");
     return NULL;
 }
 
@@ -206,8 +202,8 @@ static bool container_lists(const json_t *container, const char *entry, const ch
     size_t i, main = strcspn(request, "/");
     json_array_foreach(at(at(container, "resources"), "claims"), i, item)
     {
-        const char *only = text(item, "request");
-        if (is(text(item, "name"), entry) &&
+        const char *only = value_text(item, "request");
+        if (is(value_text(item, "name"), entry) &&
             (!only || (strlen(only) == main && strncmp(only, request, main) == 0)))
             return true;
     }
@@ -229,9 +225,9 @@ static bool is_from_template(const json_t *pod, const char *entry)
 {
     const json_t *item;
     size_t i;
-    json_array_foreach(
-        at(at(pod, "spec"), "resourceClaims"), i,
-        item) if (is(text(item, "name"), entry)) return text(item, "resourceClaimTemplateName");
+    json_array_foreach(at(at(pod, "spec"), "resourceClaims"), i,
+                       item) if (is(value_text(item, "name"),
+                                    entry)) return value_text(item, "resourceClaimTemplateName");
     return false;
 }
 
@@ -239,8 +235,8 @@ int claimed_check_pod(struct claimed *claimed, const json_t *pod, const char *no
                       struct drarun_error *err)
 {
     const json_t *extended = at(at(pod, "status"), "extendedResourceClaimStatus");
-    const char *uid = text(at(pod, "metadata"), "uid");
-    const char *where = text(at(pod, "spec"), "nodeName");
+    const char *uid = value_text(at(pod, "metadata"), "uid");
+    const char *where = value_text(at(pod, "spec"), "nodeName");
     claimed->host_network = json_is_true(at(at(pod, "spec"), "hostNetwork"));
     claimed->user_namespace = json_is_false(at(at(pod, "spec"), "hostUsers"));
     if (!is(uid, claimed->pod_uid))
@@ -253,7 +249,7 @@ int claimed_check_pod(struct claimed *claimed, const json_t *pod, const char *no
         return error_set(err, EINVAL, "pod %s/%s, which holds claim %s, is on node %s, not on %s",
                          claimed->namespace_, claimed->pod, claimed->name, where ? where : "-",
                          node);
-    if (is(text(extended, "resourceClaimName"), claimed->name))
+    if (is(value_text(extended, "resourceClaimName"), claimed->name))
         return 0; /* the kubelet maps its requests to containers itself */
     const char *entry = find_entry(pod, claimed->name);
     if (!entry)
