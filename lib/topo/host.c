@@ -68,7 +68,7 @@ const struct topo_netdev *host_netdev_of(const struct topo_host *host, const str
     return NULL;
 }
 
-static bool has_gid_of(const struct topo_rdma *rdma, const char *netdev)
+bool host_has_gid_of(const struct topo_rdma *rdma, const char *netdev)
 {
     for (size_t p = 0; p < rdma->port_count; p++)
         for (size_t g = 0; g < rdma->ports[p].gid_count; g++)
@@ -82,7 +82,8 @@ const char *host_uplink_of(const struct topo_host *host, const struct topo_rdma 
 {
     for (size_t i = 0; i < host->netdev_count; i++) {
         const struct topo_netdev *net = &host->netdevs[i];
-        bool own = (rdma->pci != TOPO_NONE && net->pci == rdma->pci) || has_gid_of(rdma, net->name);
+        bool own =
+            (rdma->pci != TOPO_NONE && net->pci == rdma->pci) || host_has_gid_of(rdma, net->name);
         if (net->uplink[0] && own)
             return net->uplink;
     }

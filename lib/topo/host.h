@@ -167,6 +167,8 @@ size_t host_find_pci(const struct topo_host *host, struct pci_addr addr);
 /* The netdev on the same function as an RDMA device, first by name; NULL: none, or not visible. */
 const struct topo_netdev *host_netdev_of(const struct topo_host *host,
                                          const struct topo_rdma *rdma);
+/* One of its GIDs is of the interface. */
+bool host_has_gid_of(const struct topo_rdma *rdma, const char *netdev);
 /* The uplink that the interface of an RDMA device is, or is a part of; NULL: none is known. */
 const char *host_uplink_of(const struct topo_host *host, const struct topo_rdma *rdma);
 /* The NUMA node of a function; where that is not known, the only one of the machine; -1: unknown.

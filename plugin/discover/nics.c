@@ -47,15 +47,6 @@ static void collect_netdevs(struct discovery *d, struct function *function)
     }
 }
 
-static bool has_gid_of(const struct topo_rdma *rdma, const char *netdev)
-{
-    for (size_t p = 0; p < rdma->port_count; p++)
-        for (size_t g = 0; g < rdma->ports[p].gid_count; g++)
-            if (strcmp(rdma->ports[p].gids[g].netdev, netdev) == 0)
-                return true;
-    return false;
-}
-
 /* Software RDMA (rxe, siw) has no function; it names the interface below it. */
 static const struct topo_rdma *software_rdma_on(struct discovery *d, const char *netdev)
 {
@@ -66,7 +57,7 @@ static const struct topo_rdma *software_rdma_on(struct discovery *d, const char 
             continue;
         snprintf(path, sizeof path, "sys/class/infiniband/%s/parent", rdma->name);
         bool named = root_read(d->root, path, parent, sizeof parent) > 0;
-        if (named ? strcmp(parent, netdev) == 0 : has_gid_of(rdma, netdev))
+        if (named ? strcmp(parent, netdev) == 0 : host_has_gid_of(rdma, netdev))
             return rdma;
     }
     return NULL;
