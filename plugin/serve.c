@@ -10,7 +10,6 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
-#include "lib/base/file.h"
 #include "lib/base/heartbeat_file.h"
 #include "lib/base/log.h"
 #include "lib/kube/client.h"

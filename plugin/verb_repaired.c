@@ -12,7 +12,6 @@
 #include "lib/base/file.h"
 #include "lib/base/log.h"
 #include "lib/topo/pci.h"
-#include "plugin/discover/inventory.h"
 #include "plugin/discover/xids.h"
 #include "plugin/prepare/preparer.h"
 #include "plugin/verb.h"

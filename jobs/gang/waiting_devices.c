@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the slices lack, in one clause. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "jobs/gang/waiting_private.h"

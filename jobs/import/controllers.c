@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "jobs/import/import.h"
 #include "jobs/import/parts.h"
 #include "lib/base/nearest.h"
 #include "lib/base/unconst.h"

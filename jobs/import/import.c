@@ -2,7 +2,6 @@
 #include "jobs/import/import.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 

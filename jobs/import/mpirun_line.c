@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mpirun's line: its options, the ranks that they ask for, and the program behind them. */
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "jobs/foreign/options.h"
 #include "jobs/import/mpirun.h"
-#include "lib/base/error.h"
 #include "lib/base/nearest.h"
 
 const char *mpirun_base_name(const char *path)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the workloads of several kinds share, and what is left out of them. */
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 

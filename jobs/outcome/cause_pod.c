@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Workers that the cluster ended: what it is called, and what follows for the next attempt. */
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "jobs/outcome/cause.h"

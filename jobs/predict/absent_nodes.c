@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/predict/absent_nodes.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/buf.h"

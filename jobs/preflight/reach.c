@@ -2,7 +2,6 @@
 #include "jobs/preflight/reach.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

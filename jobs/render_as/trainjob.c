@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "jobs/spec/k8s_name.h"
-#include "jobs/manifests/objects.h"
 #include "jobs/render_as/parts.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"

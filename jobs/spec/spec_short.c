@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/spec/spec_short.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "jobs/spec/k8s_name.h"
 #include "jobs/spec/pod_schema.h"
 #include "jobs/spec/spec_fields.h"
-#include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 
 static const char *const of_container[] = {"image",   "command",   "args", "workingDir",

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pod of a worker: the short form with the template over it, and what the API server, or a
  * kubelet, would refuse of it once the job is made. */
-#include <errno.h>
 #include <string.h>
 
 #include "jobs/spec/pod_schema.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/status/metrics.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "jobs/gang/gang.h"

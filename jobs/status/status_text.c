@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A status document for people. */
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -11,7 +11,6 @@
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/doc/value.h"
-#include "lib/kube/list.h"
 
 /* NULL: it can be tested. */
 static const char *why_not(const json_t *node)

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "jobs/derive/inventory/allocation.h"
-#include "jobs/derive/plan.h"
 #include "jobs/ranks/rankenv.h"
 #include "launcher/job/identity.h"
 #include "launcher/job/plan.h"

@@ -4,7 +4,6 @@
 #include <errno.h>
 
 #include "benchmarks/bench/options.h"
-#include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 
 void bench_choice_done(struct bench_choice *choice)

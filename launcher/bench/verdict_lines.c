@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "launcher/cli/verb.h"
-#include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <fcntl.h>
-#include <unistd.h>
 
 #include "launcher/doctor/node_checks.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
-#include "lib/topo/root.h"
 
 static const node_check_fn checks[] = {
     check_kubelet,    check_cdi,       check_links,     check_port_errors, check_mtu,

@@ -2,7 +2,6 @@
 /* The kubelet and the container runtime. Sources: kubelet 1.36 pkg/kubelet/pluginmanager
  * (registry); containerd docs/cri/config.md (enable_cdi and cdi_spec_dirs: on from 2.0, off in 1.7;
  * version = 3 is 2.0's form); CRI-O's crio.conf(5) (CDI is on). */
-#include <ctype.h>
 #include <string.h>
 
 #include "launcher/doctor/node_checks.h"

@@ -6,7 +6,6 @@
 #include <sys/random.h>
 
 #include "jobs/manifests/job_check.h"
-#include "jobs/spec/k8s_name.h"
 #include "jobs/spec/spec_short.h"
 #include "jobs/spec/spec_words.h"
 #include "launcher/files/api_options.h"

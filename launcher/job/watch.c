@@ -2,7 +2,6 @@
 #include "launcher/job/watch.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 

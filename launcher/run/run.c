@@ -21,7 +21,6 @@
 #include "launcher/streams/console.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
-#include "lib/base/file.h"
 #include "lib/base/log.h"
 
 static int fail(const struct drarun_error *err)

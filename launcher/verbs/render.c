@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/verbs/render.h"
 
-#include <errno.h>
 #include <stddef.h>
 #include <string.h>
 

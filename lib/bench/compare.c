@@ -2,14 +2,12 @@
 #include "lib/bench/compare.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/bench/differences.h"
-#include "lib/bench/verdict.h"
 
 #define RESAMPLES 1000u
 #define CALLS_MAX 2000u /* of a half that are looked at */

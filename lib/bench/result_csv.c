@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/bench/result_csv.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 

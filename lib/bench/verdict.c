@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/bench/verdict.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "lib/base/cleanup.h"

@@ -8,7 +8,6 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/cel/function.h"
-#include "lib/cel/utf8.h"
 
 #define UNBOUNDED UINT64_MAX
 #define TRAVERSAL 0.1 // of one character or byte

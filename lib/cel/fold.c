@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/cel/fold.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "lib/base/cleanup.h"
-#include "lib/base/error.h"
 #include "lib/cel/eval.h"
 #include "lib/cel/function.h"
 #include "lib/cel/regex.h"

@@ -3,7 +3,6 @@
  * dynamicresources reads it, and the taints that DeviceTaintRules add
  * (k8s.io/dynamic-resource-allocation/resourceslice/tracker). */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "lib/dra/predict_private.h"

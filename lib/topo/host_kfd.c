@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* AMD's GPUs as ROCm counts them: in the order of the KFD's nodes, whatever their addresses are,
  * and only those whose render node can be opened. A GPU that is partitioned has several nodes. */
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>

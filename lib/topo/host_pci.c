@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
-#include "lib/base/error.h"
 #include "lib/topo/host_private.h"
 
 #define BUS "sys/bus/pci/devices"

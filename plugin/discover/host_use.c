@@ -4,10 +4,8 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "lib/base/buf.h"
 #include "lib/base/error.h"
 #include "lib/base/cleanup.h"
 #include "lib/topo/default_route.h"

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/base/log.h"
 #include "lib/base/unconst.h"
 #include "plugin/kubelet/dra.pb-c.h"
 #include "plugin/kubelet/dra_private.h"

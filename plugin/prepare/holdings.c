@@ -8,7 +8,6 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
-#include "lib/base/file.h"
 #include "lib/base/log.h"
 #include "plugin/prepare/preparer_private.h"
 #include "plugin/prepare/salvage.h"

@@ -2,7 +2,6 @@
 /* NodePrepareResources for one claim. */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/clock.h"

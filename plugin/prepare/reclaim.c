@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "lib/base/clock.h"
-#include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/base/unconst.h"
 #include "lib/kube/object.h"

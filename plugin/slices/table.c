@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "lib/base/cleanup.h"
-
 #define COLUMNS 9u
 #define CELL 64u
 

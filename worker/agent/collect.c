@@ -13,7 +13,6 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
-#include "lib/base/file.h"
 #include "lib/wire/frame.h"
 #include "worker/agent/private.h"
 

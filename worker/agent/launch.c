@@ -16,7 +16,6 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/expand.h"
-#include "lib/base/file.h"
 #include "lib/base/shm_clean.h"
 #include "lib/base/unconst.h"
 #include "lib/topo/cpus.h"

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `launch: mpirun`: rank 0 is the user's mpirun, every other worker's rank is the server that
  * starts what it asks for (remote.h). */
-#include <errno.h>
 
-#include "lib/base/error.h"
 #include "worker/agent/private.h"
 #include "worker/mpirun/remote.h"
 

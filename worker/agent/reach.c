@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
-#include "lib/base/log.h"
 #include "lib/base/plain.h"
 #include "lib/base/unconst.h"
 #include "worker/agent/private.h"

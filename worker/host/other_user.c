@@ -2,7 +2,6 @@
 #include "worker/host/other_user.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -10,7 +10,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "lib/base/error.h"
 #include "lib/base/file.h"
 #include "lib/base/log.h"
 

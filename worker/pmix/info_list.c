@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/pmix/info_list.h"
 
-#include "lib/base/cleanup.h"
-
 static bool is_whole_array(const pmix_data_array_t *array);
 
 static bool is_whole(const pmix_value_t *value)

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "lib/base/cleanup.h"
-#include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/wire/acceptor.h"

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
-#include "lib/base/log.h"
 #include "worker/host/mpi_library.h"
 #include "worker/pmix/host_private.h"
 

@@ -3,7 +3,6 @@
  * debuggers. Who may be one is decided where connections are accepted (host.c). */
 #include <arpa/inet.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -2,7 +2,6 @@
 #include "worker/pmix/upcall.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

@@ -12,7 +12,6 @@
 #include <cmocka.h>
 
 #include "benchmarks/bench/room.h"
-#include "lib/base/error.h"
 
 #define MIB 1048576.0
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Workers that the cluster ended: sentences, statuses, and which of several events is the first
  * cause. */
-#include <errno.h>
 #include <jansson.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -13,7 +12,6 @@
 
 #include "jobs/outcome/cause.h"
 #include "lib/base/cleanup.h"
-#include "lib/base/error.h"
 
 /* Ranks 0 and 1 on worker 0, ranks 2 and 3 on worker 1. */
 static const struct rank_block blocks[] = {{0, 2, 0, 0}, {2, 2, 1, 0}};

@@ -9,7 +9,6 @@
 
 #include "jobs/predict/job_profile.h"
 #include "lib/base/cleanup.h"
-#include "lib/base/error.h"
 #include "lib/doc/value.h"
 
 static const char *fixtures;

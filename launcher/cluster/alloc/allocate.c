@@ -2,7 +2,6 @@
 #include "launcher/cluster/alloc/allocate.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

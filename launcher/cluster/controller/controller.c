@@ -2,12 +2,9 @@
 #include "launcher/cluster/controller/controller.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "jobs/manifests/crd.h"
 #include "jobs/status/drajob.h"
 #include "launcher/cluster/controller/private.h"
 #include "launcher/cluster/submit/cancel.h"

@@ -8,7 +8,6 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
-#include "lib/base/error.h"
 #include "lib/base/log.h"
 
 #define AGAIN_MS 500  /* after a log that broke off */

@@ -2,7 +2,6 @@
 #include "launcher/cluster/lead/lead.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +19,6 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
-#include "lib/base/file.h"
 #include "lib/base/log.h"
 
 #define SYNC_MS KUBE_CALL_MS

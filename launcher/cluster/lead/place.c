@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
 #include <time.h>
 
@@ -11,8 +10,6 @@
 #include "launcher/cluster/submit/create.h"
 #include "launcher/cluster/lead/private.h"
 #include "lib/base/cleanup.h"
-#include "lib/base/clock.h"
-#include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/base/timestamp.h"
 

@@ -4,7 +4,6 @@
 #include "launcher/cluster/lead/private.h"
 #include "launcher/cluster/lead/gates.h"
 #include "lib/base/cleanup.h"
-#include "lib/base/error.h"
 #include "lib/base/log.h"
 
 bool lead_is_suspended(const struct lead *lead)

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "jobs/gang/silence.h"
-#include "jobs/gang/waiting.h"
 #include "jobs/ranks/worker_ranges.h"
 #include "launcher/cluster/lead/private.h"
 #include "lib/base/cleanup.h"

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/spec/k8s_name.h"
 #include "jobs/status/status_doc.h"
 #include "launcher/cluster/submit/create.h"
 #include "launcher/cluster/client/dra_job.h"

@@ -6,7 +6,6 @@
 #include "jobs/manifests/agent_way.h"
 #include "jobs/predict/job_profile.h"
 #include "lib/base/cleanup.h"
-#include "lib/base/error.h"
 #include "lib/base/log.h"
 
 /* NULL: they may not be read, or are not served. */

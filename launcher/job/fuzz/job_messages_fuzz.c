@@ -3,7 +3,6 @@
  * socketpairs. The first byte of the input says what kind of job it is; a step of up to WORKERS is
  * a message of that agent, a larger one something else that happens to a job. Steps as text:
  * tests/fuzz/encode_steps. */
-#include <errno.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>

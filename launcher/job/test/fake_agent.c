@@ -7,7 +7,6 @@
  *
  * FAKE_AGENT: garbage, half, huge, silent, major, close, crash, deaf, greedy, stranger, early-done,
  * never-ready, never-done, twice. */
-#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>

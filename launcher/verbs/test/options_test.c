@@ -17,7 +17,6 @@
 #include "launcher/run/foreign.h"
 #include "launcher/run/options.h"
 #include "lib/base/cleanup.h"
-#include "lib/base/error.h"
 #include "lib/base/nearest.h"
 #include "lib/base/unconst.h"
 

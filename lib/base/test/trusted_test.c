@@ -13,7 +13,6 @@
 #include <cmocka.h>
 
 #include "lib/base/cleanup.h"
-#include "lib/base/error.h"
 #include "lib/base/file.h"
 #include "lib/base/test/skip.h"
 #include "lib/base/trusted.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names of files in it are looked for beside a folder that does not exist. */
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "lib/kube/kubeconfig.h"

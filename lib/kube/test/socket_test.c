@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "lib/base/cleanup.h"
-#include "lib/base/file.h"
 #include "lib/kube/config.h"
 #include "lib/kube/socket.h"
 

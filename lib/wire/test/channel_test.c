@@ -14,7 +14,6 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
-#include "lib/base/error.h"
 #include "lib/base/file.h"
 #include "lib/base/unconst.h"
 #include "lib/wire/channel.h"

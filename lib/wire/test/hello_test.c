@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
-#include "lib/base/error.h"
 #include "lib/base/unconst.h"
 #include "lib/wire/hello.h"
 

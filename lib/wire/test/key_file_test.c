@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "lib/base/cleanup.h"
-#include "lib/base/error.h"
 #include "lib/base/file.h"
 #include "lib/wire/key_file.h"
 

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
-#include "lib/base/error.h"
 #include "plugin/discover/config.h"
 #include "plugin/discover/config_edits.h"
 

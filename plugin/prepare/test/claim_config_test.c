@@ -8,7 +8,6 @@
 #include <cmocka.h>
 
 #include "lib/base/cleanup.h"
-#include "plugin/attach/net_config.h"
 #include "plugin/discover/config.h"
 #include "plugin/prepare/claim_config.h"
 

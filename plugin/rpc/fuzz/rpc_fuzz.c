@@ -3,7 +3,6 @@
  * first byte says so. Methods answer at once, later, never while the client is there, or stream. */
 #include <signal.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>

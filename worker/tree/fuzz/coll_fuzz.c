@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "jobs/ranks/rankmap.h"
-#include "lib/base/buf.h"
 #include "worker/tree/coll.h"
 
 #define WORKERS 7u

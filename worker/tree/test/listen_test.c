@@ -7,7 +7,6 @@
 #include <cmocka.h>
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <grp.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -25,7 +24,6 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
-#include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/base/test/skip.h"
 #include "lib/base/unconst.h"

@@ -8,7 +8,6 @@
 #include <cmocka.h>
 
 #include "launcher/cluster/client/pod_group.h"
-#include "lib/base/cleanup.h"
 
 #define NOW_MS INT64_C(1700000100000)
 
