@@ -382,7 +382,7 @@ int cause_status(const struct cause *cause)
     case CAUSE_TIMEOUT:
         return error_exit_status(DRARUN_ERR_TIMEOUT);
     case CAUSE_POD:
-        return cause_pod_status(first);
+        return cause_pod_end_status(first->end);
     case CAUSE_LAUNCHER:
         return error_exit_status(DRARUN_ERR_INFRASTRUCTURE);
     }

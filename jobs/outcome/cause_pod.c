@@ -120,11 +120,6 @@ int cause_pod_end_status(enum pod_end end)
     return status ? status : error_exit_status(DRARUN_ERR_INFRASTRUCTURE);
 }
 
-int cause_pod_status(const struct cause_story *story)
-{
-    return cause_pod_end_status(story->end);
-}
-
 /* ---- events ---- */
 
 void cause_expect_pods(struct cause *cause)

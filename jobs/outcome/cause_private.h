@@ -67,9 +67,8 @@ bool cause_tell_take(struct cause *cause, struct cause_story *story);
 /* The first cause may be what a pod's end looks like before it is known. */
 bool cause_pod_may_follow(const struct cause *cause);
 
-/* CAUSE_POD: what stands behind the worker, the advice or NULL, the exit status. */
+/* CAUSE_POD: what stands behind the worker, the advice or NULL. */
 void cause_pod_sentence(const struct cause_story *story, struct buf *out);
 const char *cause_pod_advice(enum pod_end end);
-int cause_pod_status(const struct cause_story *story);
 
 #endif

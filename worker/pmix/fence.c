@@ -198,18 +198,8 @@ void pmix_drop_failed(struct pmix_host *host)
     }
 }
 
-static void on_collective(struct pmix_host *host, struct upcall *upcall)
+void pmix_on_collective(struct pmix_host *host, struct upcall *upcall)
 {
     if (local_status(upcall) == PMIX_SUCCESS || !hold_back(host, upcall))
         enter(host, upcall);
-}
-
-void pmix_on_fence(struct pmix_host *host, struct upcall *upcall)
-{
-    on_collective(host, upcall);
-}
-
-void pmix_on_connect(struct pmix_host *host, struct upcall *upcall)
-{
-    on_collective(host, upcall);
 }

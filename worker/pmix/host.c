@@ -445,11 +445,9 @@ static void handle(struct upcall *upcall, void *arg)
         on_abort(host, upcall);
         break;
     case UPCALL_FENCE:
-        pmix_on_fence(host, upcall);
-        break;
     case UPCALL_CONNECT:
     case UPCALL_DISCONNECT:
-        pmix_on_connect(host, upcall);
+        pmix_on_collective(host, upcall);
         break;
     case UPCALL_GROUP:
         pmix_on_group(host, upcall);

@@ -84,8 +84,7 @@ int64_t pmix_rank_of(const struct pmix_host *host, const pmix_proc_t *proc);
 pmix_proc_t pmix_proc_of(const struct pmix_host *host, uint32_t rank);
 
 /* fence.c */
-void pmix_on_fence(struct pmix_host *host, struct upcall *upcall);
-void pmix_on_connect(struct pmix_host *host, struct upcall *upcall); /* and disconnect */
+void pmix_on_collective(struct pmix_host *host, struct upcall *upcall); /* (dis)connect, too */
 void pmix_drop_failed(struct pmix_host *host); /* answers what is still held back */
 pmix_status_t pmix_collective_status(int status);
 /* It cannot be entered; why: NULL for lack of memory, which ends the job. Takes the upcall. */
