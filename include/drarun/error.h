@@ -21,7 +21,7 @@ enum drarun_errkind {
     DRARUN_ERR_INTERRUPTED,    /* the user ended it: 130 */
     DRARUN_ERR_NOT_FOUND,      /* the program does not exist: 127, as in a shell */
     DRARUN_ERR_NOT_EXECUTABLE, /* the program cannot be executed: 126 */
-    DRARUN_ERR_TIMEOUT,        /* --timeout ended the job: 124, as with timeout(1) */
+    DRARUN_ERR_TIMEOUT,        /* the job's timeout ended it: 124, as with timeout(1) */
 };
 
 /* The caller owns it, inline: filling it never allocates and never fails. Initialize it with {0}. A

@@ -8,10 +8,6 @@
 #include <jansson.h>
 #include "drarun/error.h"
 
-#define CRD_GROUP "drarun.dev"
-#define CRD_VERSION "v1alpha1"
-#define CRD_PLURAL "drajobs"
-
 /* The CustomResourceDefinition; the caller's. -ENOTSUP: the schema says something for which there
  * is neither a counterpart nor a rule. */
 int crd_manifest(json_t **ret_crd, struct drarun_error *err);

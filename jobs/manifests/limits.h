@@ -11,11 +11,9 @@
 #define LIMIT_CLAIM_RESULTS 32u /* devices that one claim can hold */
 #define LIMIT_CLAIM_REQUESTS 32u
 #define LIMIT_CLAIM_CONSTRAINTS 32u
-#define LIMIT_CLAIM_CONFIGS 32u
 #define LIMIT_SELECTORS 32u
 #define LIMIT_CEL_BYTES 10240u
 #define LIMIT_OPAQUE_BYTES 10240u
-#define LIMIT_SLICE_DEVICES 128u
 #define LIMIT_DRIVER_NAME 63u
 #define LIMIT_LABEL 63u      /* bytes of a DNS label, a label's value, a pod's host name */
 #define LIMIT_SUBDOMAIN 253u /* bytes of a class's or an object's name */

@@ -40,7 +40,7 @@ enum cause_kind {
     CAUSE_NO_FINALIZE, /* exited 0 having connected and not left in order: 1 */
     CAUSE_NO_INIT,     /* exited 0 without connecting, while others did: they would wait: 1 */
     CAUSE_FAILURE,     /* no rank's doing: an agent, a connection, the program not found */
-    CAUSE_TIMEOUT,     /* --timeout: 124 */
+    CAUSE_TIMEOUT,     /* the job's timeout: 124 */
     CAUSE_INTERRUPTED, /* the user's signal: 128 + signo */
     CAUSE_POD,         /* the cluster ended a worker: cause_pod.end */
     CAUSE_LAUNCHER,    /* the launcher was gone for too long, and the agents ended the ranks */

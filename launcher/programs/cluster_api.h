@@ -152,8 +152,8 @@ struct findings;
 
 /* Functions that return an exit status have logged their errors. */
 struct cluster_api {
-    /* Reads objects as they are now (cluster/snapshot.h). ret_minor: the minor version of
-     * Kubernetes, 0 if it is not known; NULL: not wanted. 0 or -errno. */
+    /* Reads objects as they are now (launcher/cluster/public/snapshot.h). ret_minor: the minor
+     * version of Kubernetes, 0 if it is not known; NULL: not wanted. 0 or -errno. */
     int (*read)(const struct cluster_choice *choice, const struct cluster_kind *kinds, size_t count,
                 unsigned *ret_minor, struct drarun_error *err);
     /* Checks the cluster and appends its findings (doctor/findings.h): 0 or -errno. */

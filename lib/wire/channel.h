@@ -31,7 +31,7 @@ typedef void (*channel_closed_fn)(struct channel *channel, const struct drarun_e
 /* Takes a connected descriptor (also on failure). NULL when out of memory. */
 struct channel *channel_new_take(struct event_base *base, int fd, channel_message_fn on_message,
                                  channel_closed_fn on_closed, void *arg);
-/* Takes a bufferevent that owns its descriptor, such as tls_open's. */
+/* Takes a bufferevent that owns its descriptor, such as tls_open_take's. */
 struct channel *channel_from_bufferevent_take(struct bufferevent *bev,
                                               channel_message_fn on_message,
                                               channel_closed_fn on_closed, void *arg);

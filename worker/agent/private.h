@@ -119,7 +119,7 @@ struct agent_session {
     bool out_of_order;     /* they may have left some; never false again */
 };
 
-struct agent_collect; /* agent_collect.c */
+struct agent_collect; /* collect.c */
 
 struct agent {
     struct event_base *base;

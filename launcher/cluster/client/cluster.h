@@ -64,7 +64,7 @@ const char *cluster_claims_version(const struct cluster *cluster);
 /* An error where it is not served at all. */
 int cluster_need_claims(const struct cluster *cluster, struct drarun_error *err);
 
-/* One call, with the loop run until its answer is there (kube_call.h has the deadline). The
+/* One call, with the loop run until its answer is there (lib/kube/call.h has the deadline). The
  * callbacks of others run meanwhile. ret_body may be NULL; the caller owns it. Errors as
  * kube_call_fn's. */
 int cluster_get(struct cluster *cluster, const struct kube_target *target, json_t **ret_body,
