@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/array.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/expand.h"
 #include "lib/base/nearest.h"
@@ -22,14 +23,10 @@ struct launcher_variable *launcher_env_find(const struct launcher_env *env, cons
 
 static struct launcher_variable *add_variable(struct launcher_env *env, const char *name)
 {
-    if (env->count == env->cap) {
-        size_t cap = env->cap ? 2 * env->cap : 16;
-        struct launcher_variable *more = realloc(env->list, cap * sizeof *more);
-        if (!more)
-            return NULL;
-        env->list = more;
-        env->cap = cap;
-    }
+    struct launcher_variable *more = array_room(env->list, env->count, &env->cap, sizeof *more);
+    if (!more)
+        return NULL;
+    env->list = more;
     struct launcher_variable *v = &env->list[env->count];
     *v = (struct launcher_variable){.name = strdup(name)};
     if (!v->name)

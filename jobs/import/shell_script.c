@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/array.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/nearest.h"
 
@@ -89,16 +90,12 @@ static struct shell_command *begin(struct parser *p)
     struct shell_script *s = p->script;
     if (p->command)
         return p->command;
-    if (s->count == s->cap) {
-        size_t cap = s->cap ? 2 * s->cap : 8;
-        struct shell_command *more = realloc(s->commands, cap * sizeof *more);
-        if (!more) {
-            s->failed = true;
-            return NULL;
-        }
-        s->commands = more;
-        s->cap = cap;
+    struct shell_command *more = array_room(s->commands, s->count, &s->cap, sizeof *more);
+    if (!more) {
+        s->failed = true;
+        return NULL;
     }
+    s->commands = more;
     p->command = &s->commands[s->count++];
     *p->command = (struct shell_command){.join = p->join, .depth = p->depth};
     return p->command;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "jobs/preflight/preflight_private.h"
+#include "lib/base/array.h"
 
 const char *preflight_name(enum preflight_code code)
 {
@@ -37,13 +38,10 @@ void preflight_add(struct preflight_run *run, enum preflight_code code, bool ref
     if (n < 0)
         finding.text = NULL;
     finding.cure = strdup(cure);
-    if (run->count == run->cap) {
-        size_t cap = run->cap ? 2 * run->cap : 16;
-        struct preflight_finding *grown = reallocarray(run->list, cap, sizeof *grown);
-        run->list = grown ? grown : run->list;
-        run->cap = grown ? cap : run->cap;
-    }
-    if (!finding.text || !finding.cure || run->count == run->cap) {
+    struct preflight_finding *grown = array_room(run->list, run->count, &run->cap, sizeof *grown);
+    if (grown)
+        run->list = grown;
+    if (!finding.text || !finding.cure || !grown) {
         preflight_finding_done(&finding);
         run->failed = true;
         return;

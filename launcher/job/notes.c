@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/array.h"
 #include "lib/base/cleanup.h"
 
 struct note {
@@ -20,14 +21,10 @@ int notes_add(struct notes *notes, uint32_t worker, const char *text)
     size_t length = strlen(text);
     if (notes->count == NOTES_MAX || notes->bytes + length > NOTES_BYTES_MAX)
         return -ENOSPC;
-    if (notes->count == notes->cap) {
-        size_t cap = notes->cap ? 2 * notes->cap : 16;
-        struct note *list = reallocarray(notes->list, cap, sizeof *list);
-        if (!list)
-            return -ENOMEM;
-        notes->list = list;
-        notes->cap = cap;
-    }
+    struct note *list = array_room(notes->list, notes->count, &notes->cap, sizeof *list);
+    if (!list)
+        return -ENOMEM;
+    notes->list = list;
     char *copy = strdup(text);
     if (!copy)
         return -ENOMEM;

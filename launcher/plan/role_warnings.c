@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/array.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/strlist.h"
 
@@ -23,16 +24,12 @@ struct collection {
 static void take(const struct warning *warning, const char *workers, void *arg)
 {
     struct collection *c = arg;
-    if (c->count == c->cap) {
-        size_t cap = c->cap ? 2 * c->cap : 16;
-        struct entry *list = reallocarray(c->list, cap, sizeof *list);
-        if (!list) {
-            c->failed = true;
-            return;
-        }
-        c->list = list;
-        c->cap = cap;
+    struct entry *list = array_room(c->list, c->count, &c->cap, sizeof *list);
+    if (!list) {
+        c->failed = true;
+        return;
     }
+    c->list = list;
     c->list[c->count] = (struct entry){*warning, c->count};
     c->count++;
     if (workers[0])

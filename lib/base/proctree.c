@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/base/array.h"
 #include "lib/base/proctree.h"
 
 #include <errno.h>
@@ -99,13 +100,10 @@ static struct process *read_processes(int proc, size_t *ret_count)
     cleanup_free struct process *list = NULL;
     struct process process;
     while (next_process(&entries, &process)) {
-        if (count == cap) {
-            cap = cap ? cap * 2 : 256;
-            struct process *grown = realloc(list, cap * sizeof *list);
-            if (!grown)
-                return NULL;
-            list = grown;
-        }
+        struct process *grown = array_room(list, count, &cap, sizeof *grown);
+        if (!grown)
+            return NULL;
+        list = grown;
         list[count++] = process;
     }
     *ret_count = count;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/base/array.h"
 #include "lib/base/shm_clean.h"
 
 #include <errno.h>
@@ -79,13 +80,10 @@ static bool note_old(struct shm_clean *shm)
     for (const char *name; list >= 0 && (name = dir_entries_next(&entries, &rc));) {
         if (!is_known_name(name) || fstatat(shm->dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
             continue;
-        if (shm->old_count == cap) {
-            cap = cap ? cap * 2 : 64;
-            ino_t *grown = realloc(shm->old, cap * sizeof *grown);
-            if (!grown)
-                return false;
-            shm->old = grown;
-        }
+        ino_t *grown = array_room(shm->old, shm->old_count, &cap, sizeof *grown);
+        if (!grown)
+            return false;
+        shm->old = grown;
         shm->old[shm->old_count++] = st.st_ino;
     }
     return rc == 0;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/base/array.h"
 #include "lib/bench/nccl_report.h"
 
 #include <ctype.h>
@@ -94,14 +95,11 @@ static bool enlarge_table(struct nccl_report *r)
 
 static struct nccl_report_host *add_host(struct nccl_report *r, struct span name)
 {
-    if (r->host_count == r->host_room) {
-        size_t room = r->host_room ? 2 * r->host_room : 16;
-        struct nccl_report_host *hosts = reallocarray(r->hosts, room, sizeof *hosts);
-        if (!hosts)
-            return NULL;
-        r->hosts = hosts;
-        r->host_room = room;
-    }
+    struct nccl_report_host *hosts =
+        array_room(r->hosts, r->host_count, &r->host_room, sizeof *hosts);
+    if (!hosts)
+        return NULL;
+    r->hosts = hosts;
     struct nccl_report_host *host = &r->hosts[r->host_count];
     *host = (struct nccl_report_host){.name = strndup(name.at, (size_t)(name.end - name.at))};
     if (host->name)
@@ -168,16 +166,13 @@ static void take_devices(struct nccl_report *r, struct span text, const char *un
 
 static void add_link(struct nccl_report *r, const struct nccl_report_link *link)
 {
-    if (r->link_count == r->link_room) {
-        size_t room = r->link_room ? 2 * r->link_room : 256;
-        struct nccl_report_link *links = reallocarray(r->links, room, sizeof *links);
-        if (!links) {
-            r->failed = true;
-            return;
-        }
-        r->links = links;
-        r->link_room = room;
+    struct nccl_report_link *links =
+        array_room(r->links, r->link_count, &r->link_room, sizeof *links);
+    if (!links) {
+        r->failed = true;
+        return;
     }
+    r->links = links;
     r->links[r->link_count++] = *link;
 }
 

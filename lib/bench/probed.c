@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/base/array.h"
 #include "lib/bench/probed.h"
 
 #include <stdlib.h>
@@ -16,14 +17,10 @@ void probed_done(struct probed *p)
 
 struct probed_slow *probed_add(struct probed *p)
 {
-    if (p->slow_count == p->slow_cap) {
-        size_t cap = p->slow_cap ? 2 * p->slow_cap : 8;
-        struct probed_slow *larger = reallocarray(p->slow, cap, sizeof *larger);
-        if (!larger)
-            return NULL;
-        p->slow = larger;
-        p->slow_cap = cap;
-    }
+    struct probed_slow *larger = array_room(p->slow, p->slow_count, &p->slow_cap, sizeof *larger);
+    if (!larger)
+        return NULL;
+    p->slow = larger;
     struct probed_slow *slow = &p->slow[p->slow_count++];
     *slow = (struct probed_slow){.at = {.rank = -1, .rail = -1}, .other = {.rank = -1, .rail = -1}};
     return slow;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/base/array.h"
 #include "lib/bench/result.h"
 
 #include <stdlib.h>
@@ -33,20 +34,9 @@ void result_done(struct result *r)
     result_init(r);
 }
 
-static void *grow(void *list, size_t count, size_t *cap, size_t size)
-{
-    size_t wanted = *cap ? 2 * *cap : 16;
-    if (count < *cap)
-        return list;
-    void *larger = reallocarray(list, wanted, size);
-    if (larger)
-        *cap = wanted;
-    return larger;
-}
-
 struct result_rank *result_add_rank(struct result *r)
 {
-    void *list = grow(r->ranks, r->rank_count, &r->rank_cap, sizeof *r->ranks);
+    void *list = array_room(r->ranks, r->rank_count, &r->rank_cap, sizeof *r->ranks);
     if (!list)
         return NULL;
     r->ranks = list;
@@ -57,7 +47,7 @@ struct result_rank *result_add_rank(struct result *r)
 struct result_row *result_add_row(struct result *r)
 {
     const struct result_half unknown = {.seconds = -1, .wrong = -1};
-    void *list = grow(r->rows, r->row_count, &r->row_cap, sizeof *r->rows);
+    void *list = array_room(r->rows, r->row_count, &r->row_cap, sizeof *r->rows);
     if (!list)
         return NULL;
     r->rows = list;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/base/array.h"
 #include "lib/bench/runs.h"
 
 #include <stdio.h>
@@ -18,14 +19,10 @@ void runs_done(struct runs *runs)
 
 struct run *runs_add(struct runs *runs)
 {
-    if (runs->count == runs->cap) {
-        size_t cap = runs->cap ? 2 * runs->cap : 4;
-        struct run **list = reallocarray(runs->list, cap, sizeof(struct run *));
-        if (!list)
-            return NULL;
-        runs->list = list;
-        runs->cap = cap;
-    }
+    struct run **list = array_room(runs->list, runs->count, &runs->cap, sizeof *list);
+    if (!list)
+        return NULL;
+    runs->list = list;
     struct run *run = calloc(1, sizeof *run);
     if (!run)
         return NULL;

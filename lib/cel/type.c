@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "lib/base/array.h"
 #include "lib/cel/type.h"
 
 #include <stdlib.h>
@@ -61,16 +62,13 @@ const struct cel_type *cel_type_variable(struct cel_bindings *bindings)
 
 static void bind(struct cel_bindings *bindings, uint32_t number, const struct cel_type *type)
 {
-    if (bindings->trail_count == bindings->trail_cap) {
-        size_t cap = bindings->trail_cap ? 2 * bindings->trail_cap : 64;
-        void *grown = realloc(bindings->trail, cap * sizeof(*bindings->trail));
-        if (!grown) {
-            bindings->arena->failed = bindings->arena->no_memory = true;
-            return;
-        }
-        bindings->trail = grown;
-        bindings->trail_cap = cap;
+    void *grown = array_room(bindings->trail, bindings->trail_count, &bindings->trail_cap,
+                             sizeof *bindings->trail);
+    if (!grown) {
+        bindings->arena->failed = bindings->arena->no_memory = true;
+        return;
     }
+    bindings->trail = grown;
     bindings->trail[bindings->trail_count++] = (struct cel_trail){number, bindings->bound[number]};
     bindings->bound[number] = type;
 }

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/base/array.h"
 #include "lib/dra/predict_private.h"
 #include "lib/dra/quantity_read.h"
 #include "lib/base/cleanup.h"
@@ -258,14 +259,11 @@ static int permitted(const struct predict_rules *rules, const json_t *policy,
 int predict_shares_add(struct predict_shares *shares, size_t device, const char *capacity,
                        const struct cel_quantity *quantity)
 {
-    if (shares->count == shares->cap) {
-        size_t cap = shares->cap ? 2 * shares->cap : 32;
-        struct predict_share *list = reallocarray(shares->list, cap, sizeof *list);
-        if (!list)
-            return -ENOMEM;
-        shares->list = list;
-        shares->cap = cap;
-    }
+    struct predict_share *list =
+        array_room(shares->list, shares->count, &shares->cap, sizeof *list);
+    if (!list)
+        return -ENOMEM;
+    shares->list = list;
     shares->list[shares->count++] = (struct predict_share){device, capacity, *quantity};
     return 0;
 }

@@ -6,21 +6,12 @@
 #include <errno.h>
 #include <string.h>
 
+#include "lib/base/array.h"
 #include "lib/dra/predict_private.h"
 #include "lib/dra/quantity_read.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/doc/value.h"
-
-static void *grown(void *list, size_t count, size_t *cap, size_t size)
-{
-    if (count < *cap)
-        return list;
-    size_t more = *cap ? 2 * *cap : 64;
-    void *bigger = reallocarray(list, more, size);
-    *cap = bigger ? more : *cap;
-    return bigger;
-}
 
 static struct predict_counter *find(struct predict_view *view, const struct predict_view_pool *pool,
                                     const char *set, const char *name)
@@ -41,7 +32,7 @@ static int add_counter(struct predict_view *view, struct predict_view_pool *pool
     if (rc < 0)
         return rc;
     void *list =
-        grown(view->counters, view->counter_count, &view->counter_cap, sizeof *view->counters);
+        array_room(view->counters, view->counter_count, &view->counter_cap, sizeof *view->counters);
     if (!list)
         return error_set(err, ENOMEM, "out of memory");
     view->counters = list;
@@ -123,7 +114,7 @@ static int subtract(struct predict_view *view, struct predict_counter *counter,
 static int add_use(struct predict_view *view, struct predict_counter *counter,
                    const struct cel_quantity *quantity)
 {
-    void *list = grown(view->uses, view->use_count, &view->use_cap, sizeof *view->uses);
+    void *list = array_room(view->uses, view->use_count, &view->use_cap, sizeof *view->uses);
     if (!list)
         return -ENOMEM;
     view->uses = list;

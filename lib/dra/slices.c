@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/base/array.h"
 #include "lib/dra/slices.h"
 
 #include <errno.h>
@@ -51,14 +52,10 @@ static int add_slice(struct reading *r, const json_t *item, struct drarun_error 
                           "ResourceSlice %s: spec.devices: expected an array", raw.name);
     if (r->count == SLICES_MAX)
         return error_kind(err, DRARUN_ERR_SPEC, E2BIG, "more than %u ResourceSlices", SLICES_MAX);
-    if (r->count == r->cap) {
-        size_t cap = r->cap ? 2 * r->cap : 64;
-        struct slice_part *list = reallocarray(r->list, cap, sizeof *list);
-        if (!list)
-            return error_set(err, ENOMEM, "slices: out of memory");
-        r->list = list;
-        r->cap = cap;
-    }
+    struct slice_part *list = array_room(r->list, r->count, &r->cap, sizeof *list);
+    if (!list)
+        return error_set(err, ENOMEM, "slices: out of memory");
+    r->list = list;
     r->list[r->count++] = raw;
     return 0;
 }

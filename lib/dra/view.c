@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/array.h"
 #include "lib/dra/node_selector.h"
 #include "lib/dra/predict_private.h"
 #include "lib/base/cleanup.h"
@@ -93,14 +94,11 @@ static int add_candidates(struct predict_view *view, size_t at, struct drarun_er
                        : 1;
         if (here < 0)
             return here;
-        if (view->count == view->candidate_cap) {
-            size_t cap = view->candidate_cap ? 2 * view->candidate_cap : 64;
-            void *list = reallocarray(view->candidates, cap, sizeof *view->candidates);
-            if (!list)
-                return error_set(err, ENOMEM, "out of memory");
-            view->candidates = list;
-            view->candidate_cap = cap;
-        }
+        void *list = array_room(view->candidates, view->count, &view->candidate_cap,
+                                sizeof *view->candidates);
+        if (!list)
+            return error_set(err, ENOMEM, "out of memory");
+        view->candidates = list;
         view->candidates[view->count++] = (struct predict_candidate){.device = d, .here = here};
     }
     return 0;
@@ -184,14 +182,10 @@ static int add_pool(struct predict_view *view, size_t at, bool only_binding,
                 binding || (!is(view, parts[i], PREDICT_PART_COUNTERS) && inv->devices[d].binds);
     if (whole < 0 || binding != only_binding)
         return 0;
-    if (view->pool_count == view->pool_cap) {
-        size_t cap = view->pool_cap ? 2 * view->pool_cap : 16;
-        void *list = reallocarray(view->pools, cap, sizeof *view->pools);
-        if (!list)
-            return error_set(err, ENOMEM, "out of memory");
-        view->pools = list;
-        view->pool_cap = cap;
-    }
+    void *list = array_room(view->pools, view->pool_count, &view->pool_cap, sizeof *view->pools);
+    if (!list)
+        return error_set(err, ENOMEM, "out of memory");
+    view->pools = list;
     struct predict_view_pool *made = &view->pools[view->pool_count++];
     *made = (struct predict_view_pool){
         .pool = at, .all = all, .generation = inv->slices->parts[parts[0]].generation};

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/base/array.h"
 #include "lib/inspect/error_counts.h"
 
 #include <inttypes.h>
@@ -21,16 +22,13 @@ void error_counts_done(struct error_counts *counts)
 void error_counts_add(struct error_counts *counts, uint64_t value, const char *format, ...)
 {
     va_list arguments;
-    if (counts->count == counts->cap) {
-        size_t cap = counts->cap ? 2 * counts->cap : 64;
-        struct error_counter *list = reallocarray(counts->list, cap, sizeof *list);
-        if (!list) {
-            counts->failed = true;
-            return;
-        }
-        counts->list = list;
-        counts->cap = cap;
+    struct error_counter *list =
+        array_room(counts->list, counts->count, &counts->cap, sizeof *list);
+    if (!list) {
+        counts->failed = true;
+        return;
     }
+    counts->list = list;
     struct error_counter *counter = &counts->list[counts->count++];
     counter->value = value;
     va_start(arguments, format);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/base/array.h"
 #include "lib/topo/route_text.h"
 
 #include <errno.h>
@@ -74,13 +75,10 @@ static bool add_all(const char *text, bool ipv6, struct topo_routes *routes)
     for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
         if (!route_parse(line, ipv6, &route) || !leads_somewhere(&route))
             continue;
-        if (routes->count == cap) {
-            cap = cap ? cap * 2 : 64;
-            struct topo_route *more = realloc(routes->list, cap * sizeof *more);
-            if (!more)
-                return false;
-            routes->list = more;
-        }
+        struct topo_route *more = array_room(routes->list, routes->count, &cap, sizeof *more);
+        if (!more)
+            return false;
+        routes->list = more;
         routes->list[routes->count++] = route;
     }
     return true;

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
+#include "lib/base/array.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 
@@ -88,14 +89,10 @@ static int seen_add(struct seen *seen, ino_t inode, struct drarun_error *err)
     for (size_t i = 0; i < seen->count; i++)
         if (seen->list[i] == inode)
             return 0;
-    if (seen->count == seen->cap) {
-        size_t cap = seen->cap ? 2 * seen->cap : 64;
-        ino_t *list = realloc(seen->list, cap * sizeof *list);
-        if (!list)
-            return error_set(err, ENOMEM, "network namespaces: out of memory");
-        seen->list = list;
-        seen->cap = cap;
-    }
+    ino_t *list = array_room(seen->list, seen->count, &seen->cap, sizeof *list);
+    if (!list)
+        return error_set(err, ENOMEM, "network namespaces: out of memory");
+    seen->list = list;
     seen->list[seen->count++] = inode;
     return 1;
 }

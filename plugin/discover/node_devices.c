@@ -5,18 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/array.h"
 #include "lib/base/error.h"
 
 struct node_device *node_devices_add(struct node_devices *devices)
 {
-    if (devices->count == devices->cap) {
-        size_t cap = devices->cap ? devices->cap * 2 : 16;
-        struct node_device *more = realloc(devices->list, cap * sizeof *more);
-        if (!more)
-            return NULL;
-        devices->list = more;
-        devices->cap = cap;
-    }
+    struct node_device *more =
+        array_room(devices->list, devices->count, &devices->cap, sizeof *more);
+    if (!more)
+        return NULL;
+    devices->list = more;
     struct node_device *device = &devices->list[devices->count++];
     *device = (struct node_device){0};
     return device;

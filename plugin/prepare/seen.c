@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "lib/base/array.h"
 #include "lib/base/error.h"
 #include "lib/base/strlist.h"
 #include "plugin/prepare/checkpoint.h"
@@ -27,14 +28,10 @@ static struct seen_file *find(const struct seen *seen, const char *uid)
 
 static struct seen_file *add(struct seen *seen, const char *uid)
 {
-    if (seen->count == seen->cap) {
-        size_t cap = seen->cap ? 2 * seen->cap : 16;
-        struct seen_file *list = realloc(seen->list, cap * sizeof *list);
-        if (!list)
-            return NULL;
-        seen->list = list;
-        seen->cap = cap;
-    }
+    struct seen_file *list = array_room(seen->list, seen->count, &seen->cap, sizeof *list);
+    if (!list)
+        return NULL;
+    seen->list = list;
     struct seen_file *file = &seen->list[seen->count++];
     *file = (struct seen_file){0};
     snprintf(file->uid, sizeof file->uid, "%s", uid);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/array.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/fnv.h"
@@ -103,14 +104,10 @@ static int make_room(struct pmi1_kvs *kvs)
 {
     if (kvs->count >= UINT32_MAX - 1)
         return -ENOMEM;
-    if (kvs->count == kvs->cap) {
-        size_t cap = kvs->cap ? kvs->cap * 2 : 32;
-        struct entry *entries = reallocarray(kvs->entries, cap, sizeof *entries);
-        if (!entries)
-            return -ENOMEM;
-        kvs->entries = entries;
-        kvs->cap = cap;
-    }
+    struct entry *entries = array_room(kvs->entries, kvs->count, &kvs->cap, sizeof *entries);
+    if (!entries)
+        return -ENOMEM;
+    kvs->entries = entries;
     return (kvs->count + 1) * 2 > kvs->slot_count ? grow_slots(kvs) : 0;
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/array.h"
 #include "lib/base/unconst.h"
 
 const struct plan_var *plan_vars_find(const struct plan_vars *vars, const char *name)
@@ -26,16 +27,12 @@ void plan_vars_set(struct plan_vars *vars, struct plan_var var)
         *there = var;
         return;
     }
-    if (vars->count == vars->cap) {
-        size_t cap = vars->cap ? 2 * vars->cap : 8;
-        struct plan_var *list = reallocarray(vars->list, cap, sizeof *list);
-        if (!list) {
-            vars->failed = true;
-            return;
-        }
-        vars->list = list;
-        vars->cap = cap;
+    struct plan_var *list = array_room(vars->list, vars->count, &vars->cap, sizeof *list);
+    if (!list) {
+        vars->failed = true;
+        return;
     }
+    vars->list = list;
     vars->list[vars->count++] = var;
 }
 

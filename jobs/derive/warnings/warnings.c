@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/array.h"
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/topo/cpus.h"
@@ -34,17 +35,14 @@ void warnings_add(struct warnings *warnings, enum warning_code code, int32_t wor
         warnings->failed = true;
         return;
     }
-    if (warnings->count == warnings->cap) {
-        size_t cap = warnings->cap ? 2 * warnings->cap : 16;
-        struct warning *list = reallocarray(warnings->list, cap, sizeof *list);
-        if (!list) {
-            free(detail);
-            warnings->failed = true;
-            return;
-        }
-        warnings->list = list;
-        warnings->cap = cap;
+    struct warning *list =
+        array_room(warnings->list, warnings->count, &warnings->cap, sizeof *list);
+    if (!list) {
+        free(detail);
+        warnings->failed = true;
+        return;
     }
+    warnings->list = list;
     warnings->list[warnings->count++] = (struct warning){code, worker, detail};
 }
 
