@@ -132,8 +132,10 @@ static int tell(struct run *r, struct drarun_error *err)
     return written ? written : accept_verdict_status(verdict);
 }
 
-int accept_run(struct cluster *cluster, const struct accept_order *order)
+int accept_run(struct cluster *cluster, const struct accept_order *asked, cluster_run_fn run)
 {
+    struct accept_order whole = *asked, *order = &whole;
+    order->run = run;
     CLEANUP(run_done)
     struct run r = {.cluster = cluster, .order = order, .left_out = json_object()};
     struct drarun_error err = {0};

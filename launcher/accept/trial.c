@@ -443,7 +443,7 @@ static void run_job(void *arg, int answer)
         .reader = &reader,
         .ret_end = &end,
     };
-    cluster_api()->run(&run);
+    t->order->run(&run);
     write_message(&end, &printed, answer);
 }
 

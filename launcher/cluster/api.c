@@ -674,7 +674,7 @@ static int test_nodes(const struct cluster_choice *choice, const struct accept_o
     struct drarun_error err = {0};
     if (open_cluster(choice, &cluster, &err) < 0)
         return fail(&err);
-    int status = accept_run(&cluster, order);
+    int status = accept_run(&cluster, order, run);
     cluster_close(&cluster);
     return status;
 }

@@ -19,6 +19,7 @@ struct accept_order {
     int64_t timeout_ms; /* of one */
     const char *format; /* of the verdicts: text, json, junit or html; NULL: text */
     bool here, again, taint;
+    cluster_run_fn run; /* runs the job of a test; accept_run sets it */
 };
 
 #endif

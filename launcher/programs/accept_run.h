@@ -4,10 +4,12 @@
 #ifndef DRARUN_LAUNCHER_ACCEPT_RUN_H
 #define DRARUN_LAUNCHER_ACCEPT_RUN_H
 
-struct accept_order;
+#include "launcher/programs/cluster_api.h"
+
 struct cluster;
 
-/* Prints the verdicts to stdout; returns the exit status, having said everything. */
-int accept_run(struct cluster *cluster, const struct accept_order *order);
+/* Prints the verdicts to stdout; returns the exit status, having said everything. run: for the job
+ * of each test. */
+int accept_run(struct cluster *cluster, const struct accept_order *order, cluster_run_fn run);
 
 #endif

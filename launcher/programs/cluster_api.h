@@ -150,6 +150,9 @@ struct accept_order;
 struct cluster_kind;
 struct findings;
 
+/* As `drarun run` in a cluster. Returns the exit status, and has logged its errors. */
+typedef int (*cluster_run_fn)(const struct cluster_run *run);
+
 /* Functions that return an exit status have logged their errors. */
 struct cluster_api {
     /* Reads objects as they are now (launcher/cluster/public/snapshot.h). ret_minor: the minor
@@ -159,7 +162,7 @@ struct cluster_api {
     /* Checks the cluster and appends its findings (doctor/findings.h): 0 or -errno. */
     int (*doctor)(const struct cluster_choice *choice, struct findings *findings,
                   struct drarun_error *err);
-    int (*run)(const struct cluster_run *run);
+    cluster_run_fn run;
     int (*list)(const struct cluster_job *job);
     int (*status)(const struct cluster_job *job);
     int (*describe)(const struct cluster_job *job);

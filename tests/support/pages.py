@@ -52,6 +52,7 @@ LEFT_OUT = {
         "scripts/docs": "test_docs.py::test_site, into a folder of its own",
         "scripts/site-pictures FOLDER": "test_docs.py::test_pages_in_a_browser, of a site of its own",
         "scripts/release VERSION": "test_release.py::test_two_runs_give_the_same_bytes, of programs that are built",
+        "scripts/code-order": MINUTES + "test_static.py and test_plugin_slices.py have what its list does",
         "scripts/format": "changes the source; scripts/lint checks the same in each run of the tests",
         "scripts/tidy [FILE...]": MINUTES + "test_tidy.py::test_a_finding_fails_each_time, on files of its own",
         "scripts/check-commits": "needs a branch; test_tools.py::test_range_is_that_of_the_branch, in a repository of its own",

@@ -439,12 +439,6 @@ static int run_job(const struct cluster_run *run)
     return 0;
 }
 
-const struct cluster_api *cluster_api(void)
-{
-    static const struct cluster_api api = {.run = run_job};
-    return &api;
-}
-
 struct ended {
     bool ended, fatal;
     struct accept_answer answer;
@@ -456,7 +450,8 @@ static void on_answer(const struct accept_answer *answer, const struct drarun_er
     *(struct ended *)arg = (struct ended){true, fatal != NULL, *answer};
 }
 
-static const struct accept_order asked = {.image = "agent:1", .here = true, .timeout_ms = 60000};
+static const struct accept_order asked = {
+    .image = "agent:1", .here = true, .timeout_ms = 60000, .run = run_job};
 
 static void test_process_of_a_job(void **state)
 {
