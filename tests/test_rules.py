@@ -664,9 +664,12 @@ def test_mig(derive):
     (1, None, ["0-7,16-23"]), (2, None, ["0-3,16-19", "4-7,20-23"]),
     (3, None, ["0-1,16-17", "2-4,18-20", "5-7,21-23"]), (2, "2-5,20", ["2-3", "4-5,20"]), (2, "8-9", [None, None]),
     (2, "0-3,16-19", ["0-1,16-17", "2-3,18-19"]), (2, "0,4,16,20", ["0,16", "4,20"]),
+    (2, "0,2,4-5,16,18,20-21", ["0,2,16,18", "4-5,20-21"]), (4, "1,3-5,17,19-21", ["1,17", "3,19", "4,20", "5,21"]),
+    (4, "0,2,4,6-7,16,18,20,22-23", ["0,16", "2,18", "4,20", "6-7,22-23"]),
+    (4, "1,3,17,19", ["1", "17", "3", "19"]), (4, "1,17", ["1,17"] * 4),
 ])
 def test_cpus(derive, gpus, cpuset, want):
-    """What the pod may use of the NUMA node, each range in equal parts for the ranks of the node."""
+    """The cores of the NUMA node that the pod may use, in equal parts for the ranks of the node."""
     world = World([gpu(i) for i in range(gpus)], [nic(0)])
     if cpuset:
         world.workers[0]["probe"]["cpuset"] = cpuset

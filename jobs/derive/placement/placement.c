@@ -13,95 +13,142 @@ DEFINE_CLEANUP(struct placement, placement_done)
 
 /* ---- the CPUs of each GPU: those of its NUMA node, in equal shares ---- */
 
+struct thread {
+    uint32_t cpu;
+    size_t core; /* from 0, of its node */
+};
+
+/* A share of a node's CPUs. */
+struct share {
+    uint32_t part, parts;
+};
+
+static int by_core(const void *a, const void *b)
+{
+    const struct thread *x = a, *y = b;
+    if (x->core != y->core)
+        return x->core < y->core ? -1 : 1;
+    return x->cpu < y->cpu ? -1 : x->cpu > y->cpu;
+}
+
+static int by_cpu(const void *a, const void *b)
+{
+    const struct thread *x = a, *y = b;
+    return x->cpu < y->cpu ? -1 : x->cpu > y->cpu;
+}
+
 /* "0,2,4,6": machines that number their CPUs in turns over the NUMA nodes. */
-static bool is_of_turns(const char *list)
+static bool are_in_turns(const uint32_t *ids, size_t count)
 {
-    return strchr(list, ',') && !strchr(list, '-');
+    for (size_t i = 1; i < count; i++)
+        if (ids[i] == ids[i - 1] + 1)
+            return false;
+    return true;
 }
 
-/* The same share of both halves of such a list: the second half are the second hardware threads of
- * the cores of the first, where the cores have two. */
-static void cut_turns(const char *list, uint32_t part, uint32_t parts, struct buf *out)
+/* The end of the run of CPUs that begins here: a range, or a half of those in turns. */
+static size_t end_of_run(const uint32_t *ids, size_t count, bool in_turns, size_t begin)
 {
-    uint32_t *all = NULL;
-    size_t count = 0, kept = 0;
-    if (cpulist_parse(list, &all, &count, NULL) < 0)
-        return;
-    const size_t half = count / 2, begins[] = {0, half}, counts[] = {half, count - half};
-    for (size_t h = 0; h < ARRAY_LEN(begins); h++) {
-        size_t from = counts[h] * part / parts, to = counts[h] * (part + 1) / parts;
-        for (size_t i = from; i < to; i++)
-            all[kept++] = all[begins[h] + i];
+    if (in_turns)
+        return begin < count / 2 ? count / 2 : count;
+    size_t end = begin + 1;
+    while (end < count && ids[end] == ids[end - 1] + 1)
+        end++;
+    return end;
+}
+
+/* All CPUs of a node: each run of them is one hardware thread of all cores. A run that is shorter
+ * than others, where CPUs are offline, is spread over the cores. */
+static void number_cores(const uint32_t *ids, size_t count, struct thread *ret_threads)
+{
+    bool in_turns = are_in_turns(ids, count);
+    size_t cores = 0;
+    for (size_t begin = 0, end; begin < count; begin = end) {
+        end = end_of_run(ids, count, in_turns, begin);
+        cores = end - begin > cores ? end - begin : cores;
     }
-    cpulist_format(all, kept, out);
-    free(all);
-}
-
-/* Part `part` of `parts` of each range of the list: the ranges are the hardware threads of the same
- * cores, so that a share keeps both threads of its cores. */
-static void cut_ranges(const char *list, uint32_t part, uint32_t parts, struct buf *out)
-{
-    while (*list) {
-        char *end = NULL;
-        unsigned long first = strtoul(list, &end, 10), last = first;
-        if (end == list)
-            return;
-        if (*end == '-')
-            last = strtoul(end + 1, &end, 10);
-        unsigned long count = last < first || last > CPUS_MAX ? 0 : last - first + 1;
-        unsigned long from = first + count * part / parts, to = first + count * (part + 1) / parts;
-        if (to > from + 1)
-            buf_printf(out, "%s%lu-%lu", out->len ? "," : "", from, to - 1);
-        else if (to == from + 1)
-            buf_printf(out, "%s%lu", out->len ? "," : "", from);
-        list = *end == ',' ? end + 1 : end;
-        if (*end != ',' && *end != '\0')
-            return;
+    for (size_t begin = 0, end; begin < count; begin = end) {
+        end = end_of_run(ids, count, in_turns, begin);
+        for (size_t i = begin; i < end; i++)
+            ret_threads[i] = (struct thread){ids[i], (i - begin) * cores / (end - begin)};
     }
 }
 
-/* Leaves what is in both lists, both ascending. */
-static void keep_allowed(struct buf *list, const char *allowed)
+/* Leaves those that are allowed; both ascend by CPU. */
+static size_t keep_allowed(struct thread *threads, size_t count, const uint32_t *allowed,
+                           size_t allowed_count)
 {
-    uint32_t *a = NULL, *b = NULL;
-    size_t na = 0, nb = 0, kept = 0;
-    if (cpulist_parse(list->data, &a, &na, NULL) == 0 &&
-        cpulist_parse(allowed, &b, &nb, NULL) == 0) {
-        for (size_t i = 0, j = 0; i < na; i++) {
-            while (j < nb && b[j] < a[i])
-                j++;
-            if (j < nb && b[j] == a[i])
-                a[kept++] = a[i];
-        }
-        buf_reset(list);
-        cpulist_format(a, kept, list);
+    size_t kept = 0;
+    for (size_t i = 0, j = 0; i < count; i++) {
+        while (j < allowed_count && allowed[j] < threads[i].cpu)
+            j++;
+        if (j < allowed_count && allowed[j] == threads[i].cpu)
+            threads[kept++] = threads[i];
     }
-    free(a);
-    free(b);
+    return kept;
+}
+
+/* Leaves a share: of the cores, of the threads if there are fewer cores than shares, or all if
+ * there are fewer threads, too. */
+static size_t keep_share(struct thread *threads, size_t count, struct share share)
+{
+    size_t cores = 0, unit = 0, kept = 0;
+    if (count < share.parts)
+        return count;
+    qsort(threads, count, sizeof *threads, by_core);
+    for (size_t i = 0; i < count; i++)
+        cores += i == 0 || threads[i].core != threads[i - 1].core;
+    size_t units = cores < share.parts ? count : cores;
+    size_t from = units * share.part / share.parts, to = units * (share.part + 1) / share.parts;
+    size_t last = threads[0].core;
+    for (size_t i = 0; i < count; i++) {
+        unit += i > 0 && (units == count || threads[i].core != last);
+        last = threads[i].core; /* the place of threads[i - 1] may be taken */
+        if (unit >= from && unit < to)
+            threads[kept++] = threads[i];
+    }
+    qsort(threads, kept, sizeof *threads, by_cpu);
+    return kept;
+}
+
+/* The share of those CPUs of the list that are in allowed, too; of all if that is NULL or no list.
+ * Nothing if the list is none. -ENOMEM. */
+static int cut(const char *list, const char *allowed, struct share share, struct buf *out)
+{
+    cleanup_free uint32_t *ids = NULL, *allowed_ids = NULL;
+    size_t count = 0, allowed_count = 0;
+    int rc = cpulist_parse(list, &ids, &count, NULL);
+    if (rc < 0 || count == 0)
+        return rc == -ENOMEM ? rc : 0;
+    cleanup_free struct thread *threads = calloc(count, sizeof *threads);
+    if (!threads)
+        return -ENOMEM;
+    number_cores(ids, count, threads);
+    rc = allowed ? cpulist_parse(allowed, &allowed_ids, &allowed_count, NULL) : -EINVAL;
+    if (rc == -ENOMEM)
+        return rc;
+    if (rc == 0)
+        count = keep_allowed(threads, count, allowed_ids, allowed_count);
+    count = keep_share(threads, count, share);
+    for (size_t i = 0; i < count; i++)
+        ids[i] = threads[i].cpu;
+    cpulist_format(ids, count, out);
+    return out->failed ? -ENOMEM : 0;
 }
 
 static const char *cpus_of(const struct probe *probe, const struct devices *devices, size_t g,
                            struct plan_notes *notes)
 {
     int32_t numa = devices->gpus[g].numa;
-    uint32_t part = 0, parts = 0;
+    struct share share = {0};
     if (numa < 0 || numa >= (int32_t)PROBE_NUMAS || !probe->numa_cpus[numa])
         return NULL;
     for (size_t i = 0; i < devices->gpu_count; i++) {
-        part += i < g && devices->gpus[i].numa == numa;
-        parts += devices->gpus[i].numa == numa;
+        share.part += i < g && devices->gpus[i].numa == numa;
+        share.parts += devices->gpus[i].numa == numa;
     }
-    CLEANUP(buf_done) struct buf list = BUF_INIT, out = BUF_INIT;
-    buf_add_str(&list, probe->numa_cpus[numa]);
-    if (list.data && probe->cpuset) /* first: the pod's CPUs are shared, not the node's */
-        keep_allowed(&list, probe->cpuset);
-    if (list.len > 0 && is_of_turns(list.data))
-        cut_turns(list.data, part, parts, &out);
-    else if (list.len > 0)
-        cut_ranges(list.data, part, parts, &out);
-    if (list.len > 0 && out.len == 0) /* more ranks than CPUs: they share */
-        buf_add_str(&out, list.data);
-    notes->pool.failed |= list.failed || out.failed;
+    CLEANUP(buf_done) struct buf out = BUF_INIT;
+    notes->pool.failed |= cut(probe->numa_cpus[numa], probe->cpuset, share, &out) < 0;
     return out.len ? plan_notes_text(notes, "%s", out.data) : NULL;
 }
 
