@@ -58,11 +58,11 @@ static int prepare(struct agent *agent, const struct rank_group *group, struct d
         return error_kind(err, DRARUN_ERR_INTERRUPTED, ESHUTDOWN,
                           "worker %u takes no more ranks: those that it had have ended",
                           job->worker);
-    uint32_t here = (uint32_t)ranks_running(agent->ranks) + group->local_count;
+    uint32_t own = (uint32_t)ranks_running(agent->ranks) + group->local_count;
     int rc = agent_check_programs(agent, group, err);
     if (rc == 0)
         rc = agent_check_room(agent, group->local_count, group->map.ranks, err);
-    if (rc == 0 && group->local_count > 0 && agent_is_oversubscribed(agent, here))
+    if (rc == 0 && group->local_count > 0 && agent_is_oversubscribed(agent, own))
         job->oversubscribed = true;
     if (rc == 0)
         rc = agent_bind_group(agent, group, err);

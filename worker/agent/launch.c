@@ -477,35 +477,6 @@ static int read_own_cpus(struct cpus *cpus, struct drarun_error *err)
     return cpus_read(-1, own, sizeof own, cpus, err);
 }
 
-static bool is_of_host(const Drarun__Wire__Worker *own, const Drarun__Wire__Worker *other)
-{
-    return strcmp(own->host, other->host) == 0;
-}
-
-static bool shares_cpus(const Drarun__Wire__Worker *own, const Drarun__Wire__Worker *other)
-{
-    return own->cpus ? own->cpus == other->cpus : is_of_host(own, other);
-}
-
-/* Of all workers that have this in common with the agent's own. */
-static uint32_t count_ranks(const struct agent_job *job,
-                            bool (*match)(const Drarun__Wire__Worker *own,
-                                          const Drarun__Wire__Worker *other))
-{
-    const Drarun__Wire__Launch *launch = job->wire;
-    uint32_t ranks = 0;
-    for (uint32_t w = 0; w < job->map.workers; w++)
-        if (match(launch->workers[job->worker], launch->workers[w]))
-            ranks += job->map.local_sizes[w];
-    return ranks;
-}
-
-/* As its slots are counted (local_first_slot). */
-static uint32_t ranks_on_cpus(const struct agent_job *job)
-{
-    return count_ranks(job, shares_cpus);
-}
-
 /* The CPUs of the ranks here, all together; UINT32_MAX when they are not bound to some. */
 static uint32_t count_bound_cpus(const struct agent *agent)
 {
@@ -518,7 +489,7 @@ static uint32_t count_bound_cpus(const struct agent *agent)
         return UINT32_MAX;
     if (read_own_cpus(&cpus, NULL) < 0)
         return UINT32_MAX;
-    uint32_t here = ranks_on_cpus(job);
+    uint32_t here = agent_job_ranks_on_cpus(job);
     for (uint32_t i = 0; i < job->local_count; i++) {
         cleanup_free uint32_t *ids = NULL;
         size_t count = 0;
@@ -535,14 +506,16 @@ static uint32_t count_bound_cpus(const struct agent *agent)
     return some_unbound ? UINT32_MAX : (uint32_t)CPU_COUNT_S(sizeof all, all);
 }
 
-/* Fewer CPUs than ranks: on this machine, in our cgroup's quota, or among those that the ranks are
- * bound to. */
-bool agent_is_oversubscribed(const struct agent *agent, uint32_t ranks)
+bool agent_is_oversubscribed(const struct agent *agent, uint32_t own)
 {
-    uint32_t own = affinity_count();
-    if (own > 0 && ranks > own)
+    const struct agent_job *job = &agent->job;
+    uint32_t cpus = affinity_count();
+    /* pods on a node may share its CPUs, and each has a quota of its own */
+    uint32_t here = own + (agent->options.pod ? 0 : agent_job_others_on_host(job));
+    uint32_t sharing = own + agent_job_others_on_cpus(job);
+    if (cpus > 0 && (here > cpus || sharing > cpus))
         return true;
-    return ranks > cgroup_cpu_quota() || agent->job.local_count > count_bound_cpus(agent);
+    return here > cgroup_cpu_quota() || job->local_count > count_bound_cpus(agent);
 }
 
 int agent_reserve_ranks(struct agent *agent, uint32_t first)
@@ -579,11 +552,7 @@ int agent_prepare_take(struct agent *agent, Drarun__Wire__Launch *launch, struct
         rc = agent_take_shell(job->wire->shell, err);
     if (rc < 0)
         return rc;
-    /* pods on a node may share its CPUs, and each has a quota of its own */
-    uint32_t own = affinity_count();
-    uint32_t here = agent->options.pod ? job->local_count : count_ranks(job, is_of_host);
-    job->oversubscribed = !job->mpirun && (agent_is_oversubscribed(agent, here) ||
-                                           (own > 0 && ranks_on_cpus(job) > own));
+    job->oversubscribed = !job->mpirun && agent_is_oversubscribed(agent, job->local_count);
     if (job->wire->inherit_env)
         strlist_add_all(&agent->environment, environ);
     agent->tree = (struct tree){job->worker, job->map.workers, job->wire->radix};
@@ -654,7 +623,7 @@ static int choose_cpus(struct agent *agent, const struct cpus *cpus, uint32_t in
     const struct bind_policy *policy = &agent_job_group_of(job, job->local[index])->bind;
     bool shared = false;
     uint32_t slot = job->wire->local_first_slot;
-    uint32_t here = ranks_on_cpus(job);
+    uint32_t here = agent_job_ranks_on_cpus(job);
     int rc = policy->kind == BIND_NONE
                  ? rank_setting_cpus(&settings, index, cpus, ret_ids, ret_count, err)
                  : bind_cpus(policy, cpus, slot + index, here, ret_ids, ret_count, &shared, err);

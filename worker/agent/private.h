@@ -223,7 +223,9 @@ int agent_start_group(struct agent *agent, const struct rank_group *group,
                       struct drarun_error *err);
 /* The user lets ranks go on that wait for a debugger, and those that would. */
 void agent_release_ranks(struct agent *agent);
-bool agent_is_oversubscribed(const struct agent *agent, uint32_t ranks_here);
+/* Fewer CPUs than ranks, `own` here and those of other workers: on this machine, among those that
+ * the workers share, in our cgroup's quota, or among those that the ranks are bound to. */
+bool agent_is_oversubscribed(const struct agent *agent, uint32_t own);
 
 /* shell.c */
 /* Makes this process, which serves one job, as the launcher is; ranks inherit it. */

@@ -269,6 +269,56 @@ const struct rank_group *agent_job_group_named(const struct agent_job *job, cons
     return NULL;
 }
 
+/* ---- workers that share ---- */
+
+typedef bool match_fn(const Drarun__Wire__Worker *own, const Drarun__Wire__Worker *other);
+
+static bool is_of_host(const Drarun__Wire__Worker *own, const Drarun__Wire__Worker *other)
+{
+    return strcmp(own->host, other->host) == 0;
+}
+
+static bool shares_cpus(const Drarun__Wire__Worker *own, const Drarun__Wire__Worker *other)
+{
+    return own->cpus ? own->cpus == other->cpus : is_of_host(own, other);
+}
+
+/* Of the other workers that have this in common with the agent's own. */
+static uint32_t count_others(const struct agent_job *job, const struct rankmap *map,
+                             match_fn *match)
+{
+    Drarun__Wire__Worker *const *workers = job->wire->workers;
+    uint32_t ranks = 0;
+    for (uint32_t w = 0; w < map->workers; w++)
+        if (w != job->worker && match(workers[job->worker], workers[w]))
+            ranks += map->local_sizes[w];
+    return ranks;
+}
+
+static uint32_t count_others_left(const struct agent_job *job, match_fn *match)
+{
+    uint32_t ranks = 0;
+    for (uint32_t i = 0; i < job->group_count; i++)
+        if (!job->groups[i]->released)
+            ranks += count_others(job, &job->groups[i]->map, match);
+    return ranks;
+}
+
+uint32_t agent_job_ranks_on_cpus(const struct agent_job *job)
+{
+    return job->local_count + count_others(job, &job->map, shares_cpus);
+}
+
+uint32_t agent_job_others_on_cpus(const struct agent_job *job)
+{
+    return count_others_left(job, shares_cpus);
+}
+
+uint32_t agent_job_others_on_host(const struct agent_job *job)
+{
+    return count_others_left(job, is_of_host);
+}
+
 /* ---- life ---- */
 
 int agent_job_init_take(struct agent_job *job, Drarun__Wire__Launch *launch,

@@ -50,6 +50,13 @@ int agent_job_drop_group(struct agent_job *job);
 void agent_job_release_group(struct agent_job *job, struct rank_group *group);
 /* The ranks of the Launch. */
 uint32_t agent_job_launched_ranks(const struct agent_job *job);
+/* Ranks of all workers on this one's CPUs (Worker.cpus), also those that have ended: as their slots
+ * are counted (Launch.local_first_slot). */
+uint32_t agent_job_ranks_on_cpus(const struct agent_job *job);
+/* Ranks of the other workers on this one's CPUs, or of its host, without groups whose ranks have
+ * all ended. */
+uint32_t agent_job_others_on_cpus(const struct agent_job *job);
+uint32_t agent_job_others_on_host(const struct agent_job *job);
 /* How many ranks the user has allowed in all. */
 uint32_t agent_job_universe(const struct agent_job *job);
 /* The group of a rank of the job. */

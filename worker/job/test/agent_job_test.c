@@ -405,6 +405,47 @@ static void a_released_group_keeps_its_numbers(void **state)
     agent_job_done(&job);
 }
 
+/* 3 and 2 ranks of the Launch, then 1 and 1. */
+static void ranks_of_workers_that_share(void **state)
+{
+    static const struct {
+        const char *hosts[2];
+        uint32_t cpus[2];
+        uint32_t on_cpus[2], others_on_cpus[2], others_on_host[2]; /* at first, then */
+    } cases[] = {
+        {{"node", "another"}, {1, 2}, {2, 3}, {0, 0}, {0, 0}},
+        {{"node", "node"}, {0, 0}, {5, 7}, {3, 4}, {3, 4}},
+        {{"node", "another"}, {0, 0}, {2, 3}, {0, 0}, {0, 0}},
+        {{"pod", "other"}, {1, 1}, {5, 7}, {3, 4}, {0, 0}}, /* pods on one node */
+        {{"node", "node"}, {1, 2}, {2, 3}, {0, 0}, {3, 4}},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct parts p;
+        struct group_parts g;
+        struct agent_job job;
+        fill(&p);
+        fill_group(&g);
+        for (size_t w = 0; w < 2; w++) {
+            p.worker[w].host = unconst(cases[i].hosts[w]);
+            p.worker[w].cpus = cases[i].cpus[w];
+        }
+        assert_int_equal(receive(&p, &job, NULL), 0);
+        for (size_t spawned = 0; spawned < 2; spawned++) {
+            if (spawned)
+                assert_int_equal(receive_group(&g, &job, NULL), 0);
+            assert_int_equal(agent_job_ranks_on_cpus(&job), cases[i].on_cpus[spawned]);
+            assert_int_equal(agent_job_others_on_cpus(&job), cases[i].others_on_cpus[spawned]);
+            assert_int_equal(agent_job_others_on_host(&job), cases[i].others_on_host[spawned]);
+        }
+        agent_job_release_group(&job, job.groups[1]);
+        assert_int_equal(agent_job_ranks_on_cpus(&job), cases[i].on_cpus[1]);
+        assert_int_equal(agent_job_others_on_cpus(&job), cases[i].others_on_cpus[0]);
+        assert_int_equal(agent_job_others_on_host(&job), cases[i].others_on_host[0]);
+        agent_job_done(&job);
+    }
+}
+
 static void group_other_first_rank(struct group_parts *p)
 {
     p->group.first = 6;
@@ -480,6 +521,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_is_refused),
         cmocka_unit_test(groups_come_and_go),
         cmocka_unit_test(a_released_group_keeps_its_numbers),
+        cmocka_unit_test(ranks_of_workers_that_share),
         cmocka_unit_test(a_group_that_cannot_be_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "lib/base/affinity.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/unconst.h"
+#include "worker/agent/private.h"
+#include "worker/host/pod.h"
+
+#define WORKERS 2
+
+static const struct pod pod;
+static uint32_t cpus, quota;
+
+uint32_t __wrap_affinity_count(void);
+uint32_t __wrap_affinity_count(void)
+{
+    return cpus;
+}
+
+uint32_t __wrap_cgroup_cpu_quota(void);
+uint32_t __wrap_cgroup_cpu_quota(void)
+{
+    return quota;
+}
+
+/* `ranks` on each of two workers; this is the first. */
+static void take_job(struct agent_job *job, uint32_t ranks, const char *const *hosts,
+                     const uint32_t *shared)
+{
+    Drarun__Wire__Launch launch = DRARUN__WIRE__LAUNCH__INIT;
+    Drarun__Wire__App app = DRARUN__WIRE__APP__INIT, *apps[] = {&app};
+    Drarun__Wire__Worker worker[WORKERS], *workers[WORKERS];
+    Drarun__Wire__Block block[WORKERS], *blocks[WORKERS];
+    char *argv[] = {unconst("program")};
+    app.argv = argv;
+    app.n_argv = 1;
+    for (uint32_t w = 0; w < WORKERS; w++) {
+        drarun__wire__worker__init(workers[w] = &worker[w]);
+        drarun__wire__block__init(blocks[w] = &block[w]);
+        worker[w].host = unconst(hosts[w]);
+        worker[w].cpus = shared[w];
+        block[w].first = w * ranks;
+        block[w].count = ranks;
+        block[w].worker = w;
+    }
+    launch.uid = unconst("0123abcd");
+    launch.radix = 8;
+    launch.apps = apps;
+    launch.n_apps = 1;
+    launch.blocks = blocks;
+    launch.n_blocks = WORKERS;
+    launch.workers = workers;
+    launch.n_workers = WORKERS;
+    launch.mode = DRARUN__WIRE__LAUNCH_MODE__LAUNCH_PMIX;
+    launch.session_dir = unconst("/tmp/x");
+    size_t length = drarun__wire__launch__get_packed_size(&launch);
+    cleanup_free uint8_t *bytes = malloc(length);
+    assert_non_null(bytes);
+    drarun__wire__launch__pack(&launch, bytes);
+    Drarun__Wire__Launch *wire = drarun__wire__launch__unpack(NULL, length, bytes);
+    assert_non_null(wire);
+    assert_int_equal(agent_job_init_take(job, wire, NULL), 0);
+}
+
+static void counts_the_ranks_that_share(void **state)
+{
+    static const struct {
+        const char *says, *hosts[WORKERS];
+        bool pod;
+        uint32_t shared[WORKERS], cpus, quota, own, others;
+        bool want;
+    } cases[] = {
+        {"enough", {"a", "b"}, true, {1, 1}, 6, UINT32_MAX, 3, 3, false},
+        {"pods on a node", {"a", "b"}, true, {1, 1}, 5, UINT32_MAX, 3, 3, true},
+        {"each has a quota", {"a", "b"}, true, {1, 1}, 6, 3, 3, 3, false},
+        {"pods with CPUs of their own", {"a", "b"}, true, {1, 2}, 3, UINT32_MAX, 3, 3, false},
+        {"this one alone", {"a", "b"}, true, {1, 2}, 2, UINT32_MAX, 3, 1, true},
+        {"agents of a host", {"a", "a"}, false, {1, 1}, 5, UINT32_MAX, 3, 3, true},
+        {"their quota", {"a", "a"}, false, {1, 1}, 6, 5, 3, 3, true},
+        {"other hosts", {"a", "b"}, false, {1, 2}, 3, 3, 3, 3, false},
+        {"not known", {"a", "a"}, false, {0, 0}, 0, UINT32_MAX, 3, 3, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct agent agent = {.options.pod = cases[i].pod ? &pod : NULL};
+        cpus = cases[i].cpus;
+        quota = cases[i].quota;
+        take_job(&agent.job, cases[i].others, cases[i].hosts, cases[i].shared);
+        if (agent_is_oversubscribed(&agent, cases[i].own) != cases[i].want)
+            fail_msg("%s: want %d", cases[i].says, cases[i].want);
+        agent_job_done(&agent.job);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(counts_the_ranks_that_share)};
+    return cmocka_run_group_tests_name("agent_oversubscribed", tests, NULL, NULL);
+}
