@@ -224,6 +224,30 @@ def test_interrupted_twice_while_it_is_submitted(drarun, tmp_path):
         assert job.finish(20).rc in (-signal.SIGINT, -signal.SIGTERM)
 
 
+def offer_node(registry):
+    ready = {"metadata": {"name": "n0"}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+    registry.objects["/api/v1/nodes"] = {"kind": "NodeList", "metadata": {"resourceVersion": "1"}, "items": [ready]}
+
+
+def test_accept_that_is_killed_while_it_ends_a_job_that_is_submitted(drarun, tmp_path):
+    """Nobody but the process of the job can cancel it, and that one gets a signal for each of the two."""
+    with Registry().serving() as registry:
+        jobs = lambda: [path for path in registry.objects if "/jobs/accept-" in path]  # noqa: E731
+        offer_node(registry)
+        registry.admit = lambda path, made: "/jobs/" in path and registry.answering.clear()
+        accept = drarun.start("accept", job_file(tmp_path), "--records", tmp_path / "records", "--alone", "--priority-class", "",
+                              env=environment(registry, tmp_path))
+        until(registry, jobs)
+        accept.signal(signal.SIGTERM)
+        assert any("ending 1 jobs" in line for line in accept.process.stderr)
+        time.sleep(0.5)  # so that they are two
+        accept.process.kill()
+        accept.process.wait()
+        registry.answering.set()
+        until(registry, lambda: not jobs())
+        accept.finish(20)
+
+
 NOT_SUBMITTED = "drarun: job was not submitted: the API server has not answered\n"
 
 

@@ -372,6 +372,8 @@ static void on_time(evutil_socket_t fd, short what, void *arg)
 
 void trial_stop(struct trial *t)
 {
+    if (t->is_stopped)
+        return;
     t->is_stopped = true;
     t->is_due = false;
     set_timer(t, STOP_MS);
@@ -440,6 +442,7 @@ static void run_job(void *arg, int answer)
         .image = t->order->image,
         .here = t->order->here,
         .quiet = true,
+        .by_program = true,
         .reader = &reader,
         .ret_end = &end,
     };

@@ -42,7 +42,8 @@ int64_t trial_left(const struct trial_wait *wait, int64_t limit_ms, int64_t age_
 bool trial_is_due(const struct trial *trial);
 /* Goes on for what the wait has left of its time, or ends the job as trial_stop does. */
 void trial_go_on(struct trial *trial, const struct trial_wait *wait);
-/* Asks the job to end, and kills its client if it takes too long; fn is still called. */
+/* Asks the job to end, and kills its client if it takes too long; fn is still called. Does nothing
+ * the second time. */
 void trial_stop(struct trial *trial);
 /* Kills it; fn is not called. NULL is fine. */
 void trial_free(struct trial *trial);

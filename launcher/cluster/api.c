@@ -269,6 +269,7 @@ static int lead_here(struct cluster *cluster, const struct cluster_run *run,
 struct submitting {
     const struct cluster *cluster;
     const char *job;
+    bool by_program; /* as in struct cluster_run */
     struct signals *signals;
     int signo; /* the first that came; 0: none */
 };
@@ -279,6 +280,8 @@ static void on_signal_meanwhile(void *arg, int signo)
     if (signo == SIGTSTP)
         raise(SIGSTOP);
     if (signo != SIGINT && signo != SIGTERM && signo != SIGHUP && signo != SIGQUIT)
+        return;
+    if (s->signo && s->by_program)
         return;
     bool none_made = kube_client_now(s->cluster->client) == 0; /* it has not answered at all */
     if (none_made && !s->signo)
@@ -322,13 +325,15 @@ static int submit_and_follow(struct cluster *cluster, const struct cluster_run *
         .namespace = namespace,
         .output = true,
         .cancel = true,
+        .by_program = run->by_program,
         .label = run->label,
         .quiet = run->quiet,
         .rank = -1,
         .reader = run->reader,
         .ret_end = run->ret_end,
     };
-    struct submitting submitting = {.cluster = cluster, .job = spec->name};
+    struct submitting submitting = {
+        .cluster = cluster, .job = spec->name, .by_program = run->by_program};
     submitting.signals = signals_new(cluster->base, on_signal_meanwhile, &submitting, &err);
     int rc = submitting.signals ? submit_job(cluster, spec, namespace, run->image, &uid, &err)
                                 : -err.code;

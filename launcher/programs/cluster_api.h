@@ -86,6 +86,7 @@ struct cluster_run {
     bool detach;                /* submit: do not follow */
     bool dry_run;               /* submit: let the server check the objects, and create none */
     bool replace;               /* delete an ended job with that name first */
+    bool by_program;            /* not by a user: only the first signal that ends it counts */
     int format;                 /* submit: enum verb_format of the output */
     bool label, quiet, json;
     const char *report_path;

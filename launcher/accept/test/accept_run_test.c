@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -417,6 +418,28 @@ static void test_what_the_operator_says_stays(void **state)
 
 /* ---- the process of a job ---- */
 
+/* Of the process of a job, in memory that it shares with us. */
+struct stops {
+    volatile sig_atomic_t signals, over;
+};
+static struct stops *stops;
+
+static void on_stop(int signo)
+{
+    (void)signo;
+    stops->signals++;
+}
+
+static void count_stops(void)
+{
+    struct sigaction count = {.sa_handler = on_stop};
+    sigaction(SIGTERM, &count, NULL);
+    stops->signals = 0;
+    stops->over = -1; /* it counts */
+    while (stops->over != 1)
+        usleep(1000);
+}
+
 /* In the place of drarun-cluster's, by the name of the job. */
 static int run_job(const struct cluster_run *run)
 {
@@ -429,6 +452,8 @@ static int run_job(const struct cluster_run *run)
         raise(SIGKILL);
     while (strcmp(name, "hangs") == 0)
         pause();
+    if (strcmp(name, "counts") == 0)
+        count_stops();
     if (strcmp(name, "no-api") == 0)
         return error_kind(&run->ret_end->err, DRARUN_ERR_CLUSTER, EACCES, "no rights");
     signal(SIGTERM, SIG_IGN); /* a job that is ended so comes to an end */
@@ -488,6 +513,38 @@ static void test_process_of_a_job(void **state)
         assert_string_equal(ended.answer.reason, rows[i].reason);
         assert_int_equal(ended.answer.outcome, rows[i].outcome);
     }
+    json_decref(base);
+    event_base_free(loop);
+}
+
+/* A second signal would mean that the job is left as it is. */
+static void test_stopped_twice(void **state)
+{
+    struct event_base *loop = event_base_new();
+    json_t *base = base_of("{\"image\": \"i\", \"command\": [\"c\"]}");
+    const struct accept_place place = {.name = "counts", .run = "r", .nodes = {"a"}, .count = 1};
+    struct drarun_error err = {0};
+    struct ended ended = {0};
+    struct trial *trial = NULL;
+    json_t *job = accept_job_make(base, &place);
+    (void)state;
+    stops = mmap(NULL, sizeof *stops, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(stops != MAP_FAILED);
+    if (trial_start(loop, &asked, job, on_answer, &ended, &trial, &err) < 0)
+        fail_msg("%s", err.text);
+    while (stops->over == 0)
+        usleep(1000);
+    trial_stop(trial);
+    while (stops->signals == 0)
+        usleep(1000);
+    trial_stop(trial);
+    stops->over = 1;
+    while (!ended.ended)
+        event_base_loop(loop, EVLOOP_ONCE);
+    assert_int_equal(ended.answer.outcome, ACCEPT_MEASURED);
+    assert_int_equal(stops->signals, 1);
+    munmap(stops, sizeof *stops);
+    json_decref(job);
     json_decref(base);
     event_base_free(loop);
 }
@@ -823,6 +880,7 @@ int main(void)
         cmocka_unit_test(test_job_is_put_on_its_nodes),
         cmocka_unit_test(test_what_the_operator_says_stays),
         cmocka_unit_test(test_process_of_a_job),
+        cmocka_unit_test(test_stopped_twice),
         cmocka_unit_test(test_job_that_is_none),
         cmocka_unit_test(test_record_goes_on),
         cmocka_unit_test(test_record_in_use),

@@ -244,6 +244,8 @@ static void on_signal(void *arg, int signo)
     if (signo != SIGINT && signo != SIGTERM && signo != SIGHUP && signo != SIGQUIT)
         return;
     bool again = f->signo != 0;
+    if (again && f->options.by_program)
+        return;
     f->signo = signo;
     follow_look(f);
     if (!f->options.cancel || again || f->closing_ms)

@@ -20,6 +20,7 @@ struct follow_options {
     const char *uid; /* of its launcher Job: an earlier job of that name is not it; NULL: any */
     bool output;     /* the ranks' output and the launcher's own lines are shown */
     bool cancel;     /* a signal ends the job; else it ends the following alone */
+    bool by_program; /* with `cancel`: a second signal does not end the following */
     bool label, quiet;
     bool *running;      /* set, and the following ends, once the ranks run and what the launcher
                          * has said until then is shown; NULL: it goes on */
