@@ -16,8 +16,6 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 
-#define KILLED_MS 1000 /* for the end of a process that was killed */
-
 struct output {
     struct child *child;
     int fd;
@@ -76,7 +74,7 @@ void child_signal(struct child *child, int signo)
         kill(child->own_group ? -child->pid : child->pid, signo);
 }
 
-static bool has_ended(int pidfd, int ms)
+bool child_has_ended(int pidfd, int ms)
 {
     struct pollfd end = {.fd = pidfd, .events = POLLIN};
     int rc;
@@ -91,7 +89,7 @@ bool child_is_left(int *pidfd)
     siginfo_t info = {0};
     if (*pidfd < 0)
         return false;
-    if (!has_ended(*pidfd, 0))
+    if (!child_has_ended(*pidfd, 0))
         return true;
     waitid(P_PIDFD, (id_t)*pidfd, &info, WEXITED | WNOHANG);
     close_fd(pidfd);
@@ -107,7 +105,7 @@ int child_kill(struct child *child)
         if (child->own_group)
             kill(-child->pid, SIGKILL);
         pidfd_send_signal(child->pidfd, SIGKILL, NULL, 0);
-        if (has_ended(child->pidfd, KILLED_MS))
+        if (child_has_ended(child->pidfd, CHILD_KILLED_MS))
             reap(child, WNOHANG);
         else
             left = take_fd(&child->pidfd);

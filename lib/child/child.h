@@ -54,6 +54,10 @@ int child_kill(struct child *child);
 /* Whether that process is still there: once it has ended, its descriptor is closed and set to -1.
  * False of -1. */
 bool child_is_left(int *pidfd);
+
+#define CHILD_KILLED_MS 1000 /* for the end of a process that was killed */
+/* Whether a process has ended, or does so within that time. */
+bool child_has_ended(int pidfd, int ms);
 DEFINE_CLEANUP(struct child, child_free)
 
 #endif

@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lib/child/child.h"
+
 #define ANSWER_FD (STDERR_FILENO + 1)
 
 struct forked {
@@ -81,8 +83,8 @@ __attribute__((noreturn)) static void be_child(forked_fn fn, void *arg, int answ
 
 static void reap(struct forked *f)
 {
-    if (f->pid)
-        waitpid(f->pid, NULL, 0);
+    while (f->pid && waitpid(f->pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
     f->pid = 0;
 }
 
@@ -131,7 +133,8 @@ void forked_free(struct forked *forked)
         return;
     if (forked->pid) /* our child still, so that its number is no other's */
         kill(forked->pid, SIGKILL);
-    reap(forked);
+    if (forked->pidfd < 0 || !forked->pid || child_has_ended(forked->pidfd, CHILD_KILLED_MS))
+        reap(forked);
     if (forked->exited)
         event_free(forked->exited);
     if (forked->readable)

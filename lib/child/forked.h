@@ -26,7 +26,8 @@ int forked_start(struct event_base *base, forked_fn fn, forked_ended_fn ended, v
                  struct forked **ret_forked);
 /* NULL is fine. */
 void forked_signal(struct forked *forked, int signo);
-/* Kills it; ended is not called. NULL is fine. */
+/* Kills it; ended is not called. NULL is fine. One that a driver's call keeps from being killed is
+ * left behind. */
 void forked_free(struct forked *forked);
 DEFINE_CLEANUP(struct forked, forked_free)
 

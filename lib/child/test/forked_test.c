@@ -10,8 +10,10 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -152,6 +154,37 @@ static void test_freed_before_its_end(void **state)
     event_base_free(base);
 }
 
+static void on_alarm(int signo)
+{
+    (void)signo;
+}
+
+/* Its pages keep it from ending at once. */
+static void test_signals_while_it_is_freed(void **state)
+{
+    const size_t size = (size_t)64 << 20;
+    const struct itimerval often = {{0, 100}, {0, 100}}, never = {{0, 0}, {0, 0}};
+    struct sigaction interrupt = {.sa_handler = on_alarm}, before;
+    struct event_base *base = event_base_new();
+    struct call call = {.fn = sleeps};
+    char *pages = malloc(size);
+    (void)state;
+    assert_non_null(pages);
+    memset(pages, 'x', size);
+    sigaction(SIGALRM, &interrupt, &before);
+    setitimer(ITIMER_REAL, &often, NULL);
+    for (int i = 0; i < 10; i++) {
+        struct forked *forked = NULL;
+        assert_int_equal(forked_start(base, call.fn, on_ended, &call, &forked), 0);
+        forked_free(forked);
+        assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    }
+    setitimer(ITIMER_REAL, &never, NULL);
+    sigaction(SIGALRM, &before, NULL);
+    free(pages);
+    event_base_free(base);
+}
+
 /* One whose caller is killed does not go on for nobody. */
 static void test_caller_that_ends(void **state)
 {
@@ -180,6 +213,7 @@ int main(void)
         cmocka_unit_test(test_long_answer),
         cmocka_unit_test(test_signal_ends_it),
         cmocka_unit_test(test_freed_before_its_end),
+        cmocka_unit_test(test_signals_while_it_is_freed),
         cmocka_unit_test(test_caller_that_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
