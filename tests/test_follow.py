@@ -248,6 +248,17 @@ def test_accept_that_is_killed_while_it_ends_a_job_that_is_submitted(drarun, tmp
         accept.finish(20)
 
 
+@pytest.mark.parametrize("words", [["submit"], ["run"], ["accept", "--alone", "--priority-class", ""]], ids=lambda words: words[0])
+def test_empty_image_is_that_of_this_version(drarun, tmp_path, words):
+    with Registry().serving() as registry:
+        offer_node(registry)
+        made = lambda: [each for path, each in registry.objects.items() if "/jobs/" in path]  # noqa: E731
+        drarun.start(*words, job_file(tmp_path), "--image", "", env=environment(registry, tmp_path) | {"XDG_STATE_HOME": tmp_path})
+        until(registry, made)
+        image = made()[0]["spec"]["template"]["spec"]["containers"][0]["image"]
+        assert image.startswith("ghcr.io/"), image
+
+
 NOT_SUBMITTED = "drarun: job was not submitted: the API server has not answered\n"
 
 

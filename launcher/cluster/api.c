@@ -30,6 +30,7 @@
 #include "launcher/cluster/public/snapshot.h"
 #include "launcher/cluster/submit/submit.h"
 #include "launcher/programs/accept_run.h"
+#include "launcher/programs/agent_image.h"
 #include "launcher/programs/signals.h"
 #include "launcher/files/spec_file.h"
 #include "launcher/cli/verb.h"
@@ -447,8 +448,10 @@ static void offer_local(const struct cluster_run *run, struct drarun_error *err)
                    said.text, run->file);
 }
 
-static int run(const struct cluster_run *run)
+static int run(const struct cluster_run *asked)
 {
+    struct cluster_run whole = *asked, *run = &whole;
+    run->image = agent_image(run->image);
     struct cluster cluster;
     struct drarun_error err = {0};
     struct drarun_spec *own = NULL;

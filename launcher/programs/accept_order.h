@@ -10,7 +10,7 @@ struct accept_order {
     struct cluster_choice cluster;
     const char *file;           /* the job of one test */
     const char *selector;       /* of nodes, as kubectl's -l; NULL: all */
-    const char *image;          /* of drarun; NULL: $DRARUN_IMAGE */
+    const char *image;          /* of drarun, as agent_image takes it */
     const char *priority_class; /* "": none; NULL: ours, made where it is missing */
     const char *records;        /* directory; NULL: of the user's state */
     struct accept_options options;

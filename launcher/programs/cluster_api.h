@@ -75,11 +75,11 @@ struct cluster_end {
 /* All borrowed. */
 struct cluster_run {
     struct cluster_choice cluster;
-    const char *file;         /* the job spec; NULL with job and spec */
-    const char *job;          /* for the launcher in its pod: the job that it runs */
-    struct drarun_spec *spec; /* as the file's, and changed as this says; NULL: the file */
-    const char *name;         /* replaces the spec's; NULL: does not */
-    const char *image;
+    const char *file;           /* the job spec; NULL with job and spec */
+    const char *job;            /* for the launcher in its pod: the job that it runs */
+    struct drarun_spec *spec;   /* as the file's, and changed as this says; NULL: the file */
+    const char *name;           /* replaces the spec's; NULL: does not */
+    const char *image;          /* of drarun, as agent_image takes it */
     const struct strlist *args; /* replace the command's arguments; NULL or empty: do not */
     uint32_t workers;           /* replaces the spec's; 0: does not */
     bool here;                  /* launch from this process, without a launcher Job */

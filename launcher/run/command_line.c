@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/programs/agent_image.h"
 #include "launcher/run/options.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -146,7 +145,6 @@ int command_line_parse_spec(struct run_line *line, struct drarun_error *err)
     cluster->quiet = line->console.quiet;
     cluster->json = request->json;
     cluster->report_path = request->report_path;
-    cluster->image = agent_image(cluster->image);
     return line->args.failed ? error_set(err, ENOMEM, "out of memory") : 0;
 }
 

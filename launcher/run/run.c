@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/programs/agent_image.h"
 #include "launcher/programs/cluster_api.h"
 #include "launcher/alloc/alloc.h"
 #include "launcher/run/command_line.h"
@@ -212,10 +211,8 @@ static int dispatch(char *const all[], struct run_line *line, struct local_spec 
     if (line->help || line->version)
         return show(line);
     set_log_level(line);
-    if (line->cluster.job) {
-        line->cluster.image = agent_image(NULL);
+    if (line->cluster.job)
         return run_on_cluster(all, &line->cluster);
-    }
     if (is_job_spec(&line->request))
         return run_spec(all, line, ret_spec);
     return run_programs(all, line, NULL);

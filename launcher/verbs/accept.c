@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "launcher/programs/accept_order.h"
-#include "launcher/programs/agent_image.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
@@ -145,9 +144,7 @@ static const struct option_table options_table = {option_list, ARRAY_LEN(option_
 
 static int run(int argc, char *const argv[])
 {
-    struct options options = {
-        .order = {
-            .image = agent_image(NULL), .parallel = 16, .tries = 3, .timeout_ms = 15 * 60 * 1000}};
+    struct options options = {.order = {.parallel = 16, .tries = 3, .timeout_ms = 15 * 60 * 1000}};
     struct drarun_error err = {0};
     struct buf out = BUF_INIT;
     if (verb_parse_file(&verb_accept, argc, argv, &options, &options.help, &options.order.file,

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "jobs/ranks/rankmap.h"
-#include "launcher/programs/agent_image.h"
 #include "launcher/bench/choice.h"
 #include "launcher/bench/local.h"
 #include "launcher/bench/on_cluster.h"
@@ -308,7 +307,6 @@ static int run(int argc, char *const argv[])
     struct bench_choice choice = {
         .hang_after = "4s",
         .asked = BENCH_ASKED_INIT,
-        .agent_image = agent_image(NULL),
     };
     struct drarun_error err = {0};
     const struct verb *part = argc > 0 ? verb_part(&verb_bench, argv[0]) : NULL;

@@ -5,7 +5,6 @@
 #include <stddef.h>
 
 #include "jobs/spec/spec.h"
-#include "launcher/programs/agent_image.h"
 #include "launcher/programs/cluster_api.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -74,7 +73,7 @@ static int check(const struct options *options, struct drarun_error *err)
 
 static int run(int argc, char *const argv[])
 {
-    struct options options = {.image = agent_image(NULL)};
+    struct options options = {0};
     struct drarun_error err = {0};
     struct buf out = BUF_INIT;
     const char *file = NULL;
