@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from support.following import JOB, LEASE, MAP, Following, job_file, until
+from support.following import JOB, LEASE, MAP, Following, environment, job_file, until
 from support.registry import Registry, path_of
 
 
@@ -133,6 +133,34 @@ def test_pod_of_an_attempt_that_has_ended(drarun, tmp_path):
 
 def attempt(registry, pod):
     return registry.objects.get(pod, {"metadata": {}})["metadata"].get("labels", {}).get("drarun.dev/attempt")
+
+
+def test_signal_between_placing_and_running(drarun, tmp_path):
+    """While the claims are read that the workers' pods name: the ranks are not started."""
+    named = {"resourceClaims": [{"name": "c", "resourceClaimName": "shared"}],
+             "containers": [{"name": "worker", "image": "a", "command": ["true"], "resources": {"claims": [{"name": "c"}]}}]}
+    pod, group = path_of("pods", "job-w-0"), "resource.k8s.io"
+    with Registry().serving() as registry:
+        registry.groups = [{"metadata": {"name": group}, "versions": [{"version": "v1", "resources": [
+            {"resource": "resourceclaims", "responseKind": {"group": group, "version": "v1", "kind": "ResourceClaim"}, "scope": "Namespaced",
+             "verbs": ["list"]}]}]}]
+        listed = registry.matching
+
+        def interrupt(path, query):
+            if path.endswith("/resourceclaims") and "watch" not in query and "status" in registry.objects[pod]:
+                lead.signal(signal.SIGTERM)
+            return listed(path, query)
+        registry.matching = interrupt
+        spec = tmp_path / "job.json"
+        spec.write_text(json.dumps({"metadata": {"name": "job"}, "spec": {"workers": 1, "template": {"spec": named}}}))
+        lead = drarun.start("run", "--here", spec, env=environment(registry, tmp_path))
+        made = registry.wait(pod)
+        registry.put(pod, {**made, "spec": {**made["spec"], "nodeName": "n0"}, "status": {
+            "phase": "Running", "podIP": "127.0.0.1", "podIPs": [{"ip": "127.0.0.1"}],
+            "conditions": [{"type": "PodScheduled", "status": "True"}, {"type": "Ready", "status": "True"}],
+            "containerStatuses": [{"name": "worker", "state": {"running": {}}, "ready": True, "started": True}]}})
+        result = lead.finish(30)
+        assert result.rc == 128 + signal.SIGTERM and MAP not in registry.objects, result
 
 
 def is_told(registry):

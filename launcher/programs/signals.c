@@ -24,13 +24,17 @@ struct signals {
     struct sigaction old_pipe, old_ttin;
 };
 
+void signals_take(struct signals *s)
+{
+    struct signalfd_siginfo info;
+    while (read(s->fd, &info, sizeof info) == (ssize_t)sizeof info)
+        s->fn(s->arg, (int)info.ssi_signo);
+}
+
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
-    struct signals *s = arg;
-    struct signalfd_siginfo info;
-    (void)what;
-    while (read(fd, &info, sizeof info) == (ssize_t)sizeof info)
-        s->fn(s->arg, (int)info.ssi_signo);
+    (void)fd, (void)what;
+    signals_take(arg);
 }
 
 /* Blocked signals reach a signalfd even when they are ignored, so those are left out. */

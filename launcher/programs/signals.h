@@ -18,6 +18,8 @@ struct signals *signals_new(struct event_base *base, signals_fn fn, void *arg,
                             struct drarun_error *err);
 /* From now on it is this fn that gets them; none is lost between. */
 void signals_redirect(struct signals *signals, signals_fn fn, void *arg);
+/* Calls fn now for those that have come. */
+void signals_take(struct signals *signals);
 /* Puts everything back. */
 void signals_free(struct signals *signals);
 

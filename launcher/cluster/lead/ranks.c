@@ -178,6 +178,9 @@ static int64_t time_left(const struct lead *lead)
 static int run(struct lead *lead, struct ranks *ranks, struct console *console,
                struct drarun_error *err)
 {
+    signals_take(lead->console.signals); /* since the last turn of the loop */
+    if (lead_is_stopped(lead))
+        return -EINTR;
     signals_free(TAKE_PTR(lead->console.signals)); /* the engine has its own */
     status_line_free(TAKE_PTR(lead->console.line));
     lead->job = job_new(&ranks->request, console, NULL, err);
