@@ -183,5 +183,7 @@ struct json_t *cause_json(const struct cause *cause);
 /* What kept the job from an end of its ranks, by the "cause" of such a report. NONE: they came to
  * one, or the cluster ended a worker. */
 enum drarun_errkind cause_reported_error(const struct json_t *cause);
+/* Whether a rank's own end is that cause: the report's status is the rank's then. */
+bool cause_reported_rank(const struct json_t *cause);
 
 #endif

@@ -504,3 +504,14 @@ enum drarun_errkind cause_reported_error(const json_t *cause)
         return error_of_name(json_string_value(json_object_get(cause, "error")));
     return DRARUN_ERR_NONE;
 }
+
+bool cause_reported_rank(const json_t *cause)
+{
+    static const enum cause_kind of_ranks[] = {CAUSE_EXIT, CAUSE_SIGNAL, CAUSE_ABORT,
+                                               CAUSE_NO_FINALIZE, CAUSE_NO_INIT};
+    const char *kind = json_string_value(json_object_get(cause, "kind"));
+    for (size_t i = 0; kind && i < ARRAY_LEN(of_ranks); i++)
+        if (strcmp(kind, kinds[of_ranks[i]].name) == 0)
+            return true;
+    return false;
+}

@@ -201,9 +201,9 @@ int trial_judge(const struct cluster_end *end, const char *out, size_t length,
 {
     bool ended = !end->err.code && end->report;
     int status = (int)json_integer_value(json_object_get(end->report, "status"));
-    enum drarun_errkind kind =
-        end->err.code ? end->err.kind : cause_reported_error(json_object_get(end->report, "cause"));
-    bool of_rank = ended && kind == DRARUN_ERR_NONE;
+    const json_t *cause = json_object_get(end->report, "cause");
+    enum drarun_errkind kind = end->err.code ? end->err.kind : cause_reported_error(cause);
+    bool of_rank = ended && cause_reported_rank(cause);
     char why[ACCEPT_REASON];
     if (ended && status == 0) {
         judge_figures(out, length, ret);

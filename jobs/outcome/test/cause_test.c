@@ -746,6 +746,32 @@ static void the_report_has_the_error(void **state)
     rankmap_done(&map);
 }
 
+static void the_report_has_whose_end_it_is(void **state)
+{
+    static const struct {
+        const char *cause;
+        bool rank;
+    } rows[] = {
+        {"null", false},
+        {"{\"kind\": 3}", false},
+        {"{\"kind\": \"exit\", \"exit\": 143}", true},
+        {"{\"kind\": \"signal\", \"signal\": 15}", true},
+        {"{\"kind\": \"abort\"}", true},
+        {"{\"kind\": \"no-finalize\"}", true},
+        {"{\"kind\": \"no-init\"}", true},
+        {"{\"kind\": \"pod\", \"end\": \"failed\"}", false},
+        {"{\"kind\": \"launcher-lost\"}", false},
+        {"{\"kind\": \"failure\"}", false},
+        {"{\"kind\": \"timeout\"}", false},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        json_t *cause = json_loads(rows[i].cause, JSON_DECODE_ANY, NULL);
+        assert_int_equal(cause_reported_rank(cause), rows[i].rank);
+        json_decref(cause);
+    }
+}
+
 static void every_kind_has_its_words(void **state)
 {
     (void)state;
@@ -774,6 +800,7 @@ int main(void)
         cmocka_unit_test(the_agents_advice_is_told),
         cmocka_unit_test(ranks_that_come_later_count),
         cmocka_unit_test(the_report_has_the_error),
+        cmocka_unit_test(the_report_has_whose_end_it_is),
         cmocka_unit_test(every_kind_has_its_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -164,6 +164,9 @@ static void test_end_of_a_job(void **state)
                    "\"worker 0 was killed\"}}",
                    "");
     assert_int_equal(answer.outcome, ACCEPT_FAILED);
+    answer = judge("{\"status\": 65, \"cause\": {\"kind\": \"pod\", \"text\": \"it is lost\"}}",
+                   ""); /* which no rank has said */
+    assert_int_equal(answer.outcome, ACCEPT_FAILED);
 }
 
 /* Its number is a rank's word, and no failure of ours. */
