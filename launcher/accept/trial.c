@@ -10,6 +10,7 @@
 #include "jobs/gang/gang.h"
 #include "jobs/gang/pod_state.h"
 #include "jobs/outcome/cause.h"
+#include "launcher/cli/verb.h"
 #include "launcher/files/spec_file.h"
 #include "launcher/streams/sink.h"
 #include "lib/base/cleanup.h"
@@ -196,13 +197,20 @@ static bool is_ended_by_signal(int status)
     return status == 128 + SIGINT || status == 128 + SIGTERM;
 }
 
+/* A run's own connections are to the API server: those to agents are told of by the report. */
+static enum drarun_errkind kind_of_run(const struct drarun_error *err)
+{
+    bool lost = err->kind == DRARUN_ERR_INFRASTRUCTURE && err->code == ECONNRESET;
+    return lost ? DRARUN_ERR_CLUSTER : verb_error_kind(err);
+}
+
 int trial_judge(const struct cluster_end *end, const char *out, size_t length,
                 struct accept_answer *ret, struct drarun_error *fatal)
 {
     bool ended = !end->err.code && end->report;
     int status = (int)json_integer_value(json_object_get(end->report, "status"));
     const json_t *cause = json_object_get(end->report, "cause");
-    enum drarun_errkind kind = end->err.code ? end->err.kind : cause_reported_error(cause);
+    enum drarun_errkind kind = end->err.code ? kind_of_run(&end->err) : cause_reported_error(cause);
     bool of_rank = ended && cause_reported_rank(cause);
     char why[ACCEPT_REASON];
     if (ended && status == 0) {
