@@ -296,6 +296,21 @@ def test_calls_under_way_when_a_large_job_ends(applied, proxy):
         assert last - ended < 2 * DELAY_S  # a call is repeated for 10 s
 
 
+def stop_wanting(applied, way):
+    api = applied.cluster.api
+    if way == "deleted":
+        api.delete(API, KIND, "job", applied.namespace)
+    elif way == "suspended":
+        applied.patch({"spec": {"suspend": True}})
+    elif way == "cancelled":
+        path = api.path("batch/v1", "Job", applied.namespace, "job")
+        api.ok("PATCH", path, {"metadata": {"annotations": {"drarun.dev/cancel": "now"}}}, content="application/merge-patch+json")
+    elif way == "ended":
+        end_job(applied)
+    else:
+        api.delete("batch/v1", "Job", "job", applied.namespace)
+
+
 @pytest.mark.parametrize("way", ["deleted", "suspended", "cancelled", "without its Job"])
 def test_large_job_that_nobody_wants_any_more(applied, proxy, way):
     """The rest of it is not made. A launcher ends a job that is cancelled once no further pods appear."""
@@ -310,15 +325,7 @@ def test_large_job_that_nobody_wants_any_more(applied, proxy, way):
         proxy.fault(slow_pods, is_of_pods, 10 ** 6)
         assert applied.apply(workers=LARGE, command=["true"]) == ""
         cluster.wait("it makes no pod", lambda: pods_asked(proxy), MADE_S)
-        if way == "deleted":
-            cluster.api.delete(API, KIND, "job", applied.namespace)
-        elif way == "suspended":
-            applied.patch({"spec": {"suspend": True}})
-        elif way == "cancelled":
-            path = cluster.api.path("batch/v1", "Job", applied.namespace, "job")
-            cluster.api.ok("PATCH", path, {"metadata": {"annotations": {"drarun.dev/cancel": "now"}}}, content="application/merge-patch+json")
-        else:
-            cluster.api.delete("batch/v1", "Job", "job", applied.namespace)
+        stop_wanting(applied, way)
         cluster.wait("it goes on", stands, MADE_S)
         assert pods_asked(proxy) < LARGE
         if way in WANTED:
@@ -328,7 +335,39 @@ def test_large_job_that_nobody_wants_any_more(applied, proxy, way):
             assert not proxy.seen("DELETE")
 
 
-WANTED = {"suspended": "Suspended", "without its Job": "Cancelled"}
+def over_quota(exchange):
+    exchange.answer(403, {"kind": "Status", "status": "Failure", "code": 403, "reason": "Forbidden", "message": "exceeded quota: few"})
+
+
+@pytest.mark.parametrize("way", ["suspended", "cancelled", "ended", "without its Job"])
+def test_large_job_that_nobody_wants_any_more_after_a_failure(applied, proxy, way):
+    """One of its pods was refused, others are under way: the job is not made again."""
+    cluster, gate = applied.cluster, threading.Event()
+
+    def held(exchange):
+        if b'"job-w-' in exchange.body:
+            gate.wait(MADE_S)
+            exchange.drop()
+        exchange.forward()
+
+    def jobs_asked():
+        return sum(method == "POST" and "/jobs?" in path for _, method, path, _ in proxy.seen())
+    with controller(applied, through=proxy) as running:
+        cluster.wait("it does not begin", lambda: "manages the DraJobs" in said(running), MADE_S)
+        proxy.fault(over_quota, is_of_pods)
+        proxy.fault(held, is_of_pods, 10 ** 6)
+        assert applied.apply(workers=LARGE, command=["true"]) == ""
+        cluster.wait("it makes no pods", lambda: pods_asked(proxy) > 1, MADE_S)
+        stop_wanting(applied, way)
+        if way == "cancelled":
+            cluster.wait(lambda: f"it is not left to its launcher: {said(running)}", lambda: applied.get()["status"].get("launcherUID"), MADE_S)
+        else:
+            cluster.wait(lambda: f"it is not {WANTED[way]}: {applied.get()}", lambda: applied.state() == WANTED[way], MADE_S)
+        assert jobs_asked() == 1 and "exceeded quota" not in said(running)
+        gate.set()
+
+
+WANTED = {"suspended": "Suspended", "ended": "Failed", "without its Job": "Cancelled"}
 
 
 def test_large_job_is_suspended_during_a_slow_look(applied, proxy):

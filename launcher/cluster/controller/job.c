@@ -664,11 +664,10 @@ static bool is_being_made(const struct sight *s)
     struct making *making = controller_find_making(s->c, s->namespace, s->name);
     if (!making)
         return false;
-    if (!making->over) {
-        making->changed = false;
+    making->changed = false;
+    if (!s->c->stop) /* when it stops, the result is wanted at once */
         check_making(s, making);
-        controller_go_on(s->c, making);
-    }
+    controller_go_on(s->c, making);
     if (!making->over)
         return true;
     int rc = submission_end(TAKE_PTR(making->submission), &uid, &err);

@@ -450,10 +450,8 @@ static void items_free(struct batch_item *items, size_t count)
 
 static void refuse(struct batch *batch, const char *why)
 {
-    struct drarun_error local = {0};
-    error_kind(&local, DRARUN_ERR_CLUSTER, ECANCELED, "job %s: not all of its objects are made: %s",
-               batch->job, why);
-    note_failure(batch, &local);
+    batch->rc = error_kind(batch->err, DRARUN_ERR_CLUSTER, ECANCELED,
+                           "job %s: not all of its objects are made: %s", batch->job, why);
 }
 
 /* Calls that are tried again, or are held up on the way, would create objects later. */
@@ -474,6 +472,7 @@ static void drop_calls(struct batch *batch)
 void batch_leave(struct batch *batch)
 {
     batch->yielded = true;
+    batch->rc = 0;
     drop_calls(batch);
 }
 

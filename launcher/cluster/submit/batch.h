@@ -66,7 +66,7 @@ int batch_create(struct batch *batch, const struct batch_source *source);
 /* Further objects may be created. */
 bool batch_is_open(const struct batch *batch);
 /* No further one is, and calls under way are given up, which the API server may have processed all
- * the same. batch_end returns 0; */
+ * the same. batch_end returns 0, even if one failed before; */
 void batch_leave(struct batch *batch);
 /* likewise, -ECANCELED. why: "its DraJob was deleted". */
 void batch_cancel(struct batch *batch, const char *why);

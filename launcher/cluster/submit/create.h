@@ -33,7 +33,7 @@ const char *create_owner_uid(const struct creation *creation);
  * created, or will not be. */
 bool create_go_on(struct creation *creation, size_t most);
 /* Creates no more, and gives up the calls under way: the job is over, or whole for another reason.
- * create_end returns 0. */
+ * create_end returns 0, even if one failed before. */
 void create_leave(struct creation *creation);
 /* Likewise; create_end returns -ECANCELED. why: "its DraJob was deleted". */
 void create_cancel(struct creation *creation, const char *why);
