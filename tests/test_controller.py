@@ -190,13 +190,24 @@ def conflict(exchange):
 @pytest.mark.parametrize("conflicts", [0, 2])
 def test_end_after_the_last_object_of_a_large_job(applied, proxy, conflicts):
     """The controller records the job that it has completed, and the next one does not make it again. conflicts: of others who change
-    the DraJob just then."""
-    cluster = applied.cluster
+    the DraJob just then. An earlier job, of which an answer was lost, is not before it."""
+    cluster, lost = applied.cluster, []
+
+    def lose_record(exchange):
+        if b"launcherUID" in exchange.body and not lost:
+            lost.append(exchange.path)
+            exchange.lose()
+        exchange.forward()
     with controller(applied, through=proxy) as running:
         cluster.wait("it does not begin", lambda: "manages the DraJobs" in said(running), MADE_S)
+        proxy.fault(lose_record, lambda method, path: method == "PUT" and "/drajobs/small/status" in path, 10 ** 6)
+        assert applied.apply("small", command=["true"], ttlSecondsAfterFinished=86400) == ""
+        cluster.wait("it does not record the small one", lambda: lost and applied.get("small")["status"].get("launcherUID"), MADE_S)
+        end_job(applied, "small")
+        cluster.wait("the small one does not end", lambda: applied.state("small") == "Failed", MADE_S)
         proxy.fault(slow_pods, is_of_pods, 10 ** 6)
         assert applied.apply(workers=LARGE, command=["true"]) == ""
-        cluster.wait("it makes not all pods", lambda: pods_asked(proxy) == LARGE, 4 * MADE_S)
+        cluster.wait("it makes not all pods", lambda: pods_asked(proxy) == 1 + LARGE, 4 * MADE_S)
         proxy.fault(conflict, lambda method, path: method == "PUT" and "/drajobs/job/status" in path, conflicts)
         running.signal(signal.SIGTERM)
         assert running.finish(MADE_S).rc == 0
@@ -204,8 +215,8 @@ def test_end_after_the_last_object_of_a_large_job(applied, proxy, conflicts):
     assert applied.get()["status"].get("launcherUID") == made
     with controller(applied, "second") as running:
         cluster.wait("it does not begin", lambda: "manages the DraJobs" in said(running), MADE_S)
-        assert applied.apply("small", command=["true"]) == ""
-        cluster.wait("it makes nothing", lambda: "small: its objects are made" in said(running), MADE_S)
+        assert applied.apply("next", command=["true"]) == ""
+        cluster.wait("it makes nothing", lambda: "next: its objects are made" in said(running), MADE_S)
         assert cluster.api.get("batch/v1", "Job", "job", applied.namespace)["metadata"]["uid"] == made
 
 
@@ -232,17 +243,17 @@ def test_large_job_that_its_launcher_completes(applied, proxy):
         assert not proxy.seen("DELETE")
 
 
-def write_document(applied, **members):
+def write_document(applied, name="job", **members):
     """As the job's launcher does."""
-    uid = applied.cluster.api.get("batch/v1", "Job", "job", applied.namespace)["metadata"]["uid"]
-    document = {"apiVersion": API, "kind": "DraJobStatus", "name": "job", "uid": uid, **members}
-    path = applied.cluster.api.path("v1", "ConfigMap", applied.namespace, "job-status")
+    uid = applied.cluster.api.get("batch/v1", "Job", name, applied.namespace)["metadata"]["uid"]
+    document = {"apiVersion": API, "kind": "DraJobStatus", "name": name, "uid": uid, **members}
+    path = applied.cluster.api.path("v1", "ConfigMap", applied.namespace, f"{name}-status")
     applied.cluster.api.ok("PATCH", path, {"data": {"status.json": json.dumps(document)}}, content="application/merge-patch+json")
     return uid
 
 
-def end_job(applied):
-    write_document(applied, phase="failed", result="failed", exit=65, report={"status": 65, "cause": {"text": "bad image"}})
+def end_job(applied, name="job"):
+    write_document(applied, name, phase="failed", result="failed", exit=65, report={"status": 65, "cause": {"text": "bad image"}})
 
 
 def test_large_job_that_its_launcher_completes_without_a_controller(applied, proxy):

@@ -225,21 +225,21 @@ static int take_lease(struct controller *c, struct drarun_error *err)
     return lease_take(c->cluster, manifest, c->options->holder, &owner, &c->lease, err);
 }
 
-/* Of those whose objects were made here, the one whose status is to be written again; NULL: none.
- * Borrowed. */
+/* Of those whose objects were made here, the one whose status is to be written again first; NULL:
+ * none. Borrowed. */
 static const char *first_unrecorded(const struct controller *c, int64_t *ret_at)
 {
-    const char *key;
+    const char *first = NULL, *key;
     json_t *uid;
     json_object_foreach(c->made, key, uid)
     {
         const json_t *at = json_object_get(c->due, key);
-        if (!at)
+        if (!at || (first && json_integer_value(at) >= *ret_at))
             continue;
+        first = key;
         *ret_at = json_integer_value(at);
-        return key;
     }
-    return NULL;
+    return first;
 }
 
 /* Another one may have changed the DraJob just before. */
@@ -248,10 +248,11 @@ static void record_rest(struct controller *c)
     int64_t at = 0, end = clock_ms() + RECORD_MS;
     const char *key;
     while ((key = first_unrecorded(c, &at)) && clock_ms() < end && !c->lost.code) {
-        if (at <= clock_ms())
+        int64_t left = (at < end ? at : end) - clock_ms();
+        if (left <= 0)
             look_at(c, key);
         else
-            cluster_turn(c->cluster, at - clock_ms());
+            cluster_turn(c->cluster, left);
     }
 }
 

@@ -595,6 +595,8 @@ static void follow(const struct sight *s, const char *launcher)
 static void decide(const struct sight *s)
 {
     const char *launcher = drajob_launcher(s->object);
+    if (sight_is_noted(s, s->c->made, launcher)) /* the answer to that write may have been lost */
+        sight_unnote(s, s->c->made);
     if (drajob_has_ended(s->object))
         delete_failed(s), expire(s);
     else if (launcher)
