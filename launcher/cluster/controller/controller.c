@@ -274,7 +274,7 @@ static void take_results(struct controller *c)
 static const char *next(struct controller *c, int64_t *ret_at)
 {
     const char *due = controller_first_due(c, ret_at);
-    const char *making = c->made_first ? NULL : controller_first_making(c);
+    const char *making = c->made_first ? NULL : controller_next_making(c);
     c->made_first = making;
     if (!making)
         return due;

@@ -104,14 +104,19 @@ void controller_note_change(struct controller *c, const char *namespace, const c
     controller_again(c, namespace, name, 0);
 }
 
-const char *controller_first_making(const struct controller *c)
+const char *controller_next_making(struct controller *c)
 {
-    const char *changed = NULL;
-    for (size_t i = 0; i < ARRAY_LEN(c->making); i++) {
-        if (c->making[i].submission && c->making[i].over)
-            return c->making[i].key;
-        if (c->making[i].submission && c->making[i].changed)
-            changed = c->making[i].key;
+    const struct making *next = NULL;
+    for (size_t i = 1; i <= ARRAY_LEN(c->making); i++) {
+        const struct making *each = &c->making[(c->made_last + i) % ARRAY_LEN(c->making)];
+        bool over = each->submission && each->over;
+        if (over || (!next && each->submission && each->changed))
+            next = each;
+        if (over)
+            break;
     }
-    return changed;
+    if (!next)
+        return NULL;
+    c->made_last = (size_t)(next - c->making);
+    return next->key;
 }

@@ -45,7 +45,8 @@ struct controller {
     json_t *large;    /* when it had its turn in making last, by the server's clock; 0: not yet */
     json_t *waiting;  /* for that turn: since when, likewise */
     struct making making[CONTROLLER_MAKING_MAX];
-    bool made_first;  /* the last look was at one of these, before all that was due */
+    size_t made_last; /* the one that was looked at last, before all that was due */
+    bool made_first;  /* so was the last look */
     int64_t check_ms; /* when to look for such, milliseconds of clock_ms */
     unsigned events;  /* written so far: part of their names */
     int heartbeat;    /* descriptor, or -1 */
@@ -87,8 +88,9 @@ void controller_go_on_making(struct controller *c);
 void controller_go_on(struct controller *c, struct making *making);
 /* There is another version of the DraJob, or of one of its objects: it is looked at. */
 void controller_note_change(struct controller *c, const char *namespace, const char *name);
-/* The key of one that is over, or has changed; NULL: there is none. Borrowed. */
-const char *controller_first_making(const struct controller *c);
+/* The key of one that is over, or has changed, of several in turn; NULL: there is none. Borrowed.
+ */
+const char *controller_next_making(struct controller *c);
 
 /* At options->metrics_port; 0: nowhere. */
 int controller_serve_metrics(struct controller *c, struct drarun_error *err);

@@ -93,19 +93,36 @@ static void test_what_is_looked_at_first(void **state)
     (void)state;
     begin(&c, json_object());
     controller_note_change(&c, "a", "x"); /* as any DraJob */
-    assert_null(controller_first_making(&c));
+    assert_null(controller_next_making(&c));
     controller_make(&c, "a", "x", "uid", submission);
     controller_make(&c, "b", "y", "uid", submission);
-    assert_null(controller_first_making(&c));
+    assert_null(controller_next_making(&c));
     controller_note_change(&c, "a", "x");
     controller_note_change(&c, "b", "z");
-    assert_string_equal(controller_first_making(&c), "a/x");
+    assert_string_equal(controller_next_making(&c), "a/x");
     assert_true(c.making[0].changed && !c.making[1].changed);
     c.making[1].over = true;
-    assert_string_equal(controller_first_making(&c), "b/y");
+    assert_string_equal(controller_next_making(&c), "b/y");
     assert_int_equal(json_object_size(c.due), 2);
     c.making[0].submission = c.making[1].submission = NULL;
-    assert_null(controller_first_making(&c));
+    assert_null(controller_next_making(&c));
+    done(&c);
+}
+
+/* Authors who change theirs again and again hold up no other. */
+static void test_changed_ones_in_turn(void **state)
+{
+    static const char *const expected[] = {"b/y", "a/x", "b/y", "a/x"};
+    struct controller c;
+    (void)state;
+    begin(&c, json_object());
+    controller_make(&c, "a", "x", "uid", submission);
+    controller_make(&c, "b", "y", "uid", submission);
+    for (size_t i = 0; i < ARRAY_LEN(expected); i++) {
+        controller_note_change(&c, "a", "x");
+        controller_note_change(&c, "b", "y");
+        assert_string_equal(controller_next_making(&c), expected[i]);
+    }
     done(&c);
 }
 
@@ -114,6 +131,7 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_the_one_that_waits_longest),
                                        cmocka_unit_test(test_names_that_begin_alike),
                                        cmocka_unit_test(test_two_at_a_time),
-                                       cmocka_unit_test(test_what_is_looked_at_first)};
+                                       cmocka_unit_test(test_what_is_looked_at_first),
+                                       cmocka_unit_test(test_changed_ones_in_turn)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
