@@ -408,6 +408,31 @@ def test_large_job_is_suspended_during_a_slow_look(applied, proxy):
         assert pods_asked(proxy) == asked + 1  # the small one's
 
 
+def test_large_job_is_suspended_during_the_look_at_it(applied, proxy):
+    """Which asks for the document of its launcher."""
+    cluster, gate, asked = applied.cluster, threading.Event(), []
+
+    def held(exchange):
+        asked.append(exchange.path)
+        gate.wait(MADE_S)
+        exchange.forward()
+    with controller(applied, through=proxy) as running:
+        cluster.wait("it does not begin", lambda: "manages the DraJobs" in said(running), MADE_S)
+        proxy.fault(slow_pods, is_of_pods, 10 ** 6)
+        assert applied.apply(workers=LARGE, command=["true"]) == ""
+        cluster.wait("it makes no pod", lambda: pods_asked(proxy), MADE_S)
+        proxy.fault(held, lambda method, path: method == "GET" and "/configmaps/job-status" in path)
+        write_document(applied, phase="placing")
+        cluster.wait("it does not read the document", lambda: asked, MADE_S)
+        time.sleep(1)  # what was begun before has come
+        made = pods_asked(proxy)
+        applied.patch({"spec": {"suspend": True}})
+        time.sleep(2 * DELAY_S)  # it knows of that, and the calls under way are answered
+        gate.set()
+        cluster.wait("it is not suspended", lambda: applied.state() == "Suspended", 4 * MADE_S)
+        assert pods_asked(proxy) == made
+
+
 def in_pages(exchange):
     exchange.answer(422, {"kind": "Status", "status": "Failure", "code": 422, "reason": "Invalid", "message": "sendInitialEvents is forbidden"})
 

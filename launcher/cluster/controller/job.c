@@ -644,15 +644,24 @@ static bool is_ending(const struct sight *s, const char *launcher)
     return s->own_map && find_document(s, launcher, &doc) && doc && status_doc_exit(doc) >= 0;
 }
 
-/* Perhaps nobody wants the rest any more. */
+/* Why nobody wants the rest any more; NULL: it is wanted. */
+static const char *unwanted(const json_t *object, const struct making *making)
+{
+    if (!object || is_going(object) || strcmp(kube_uid(object), making->uid) != 0)
+        return "its DraJob was deleted";
+    return drajob_is_suspended(object) ? "its DraJob was suspended" : NULL;
+}
+
+/* A call of is_ending takes its time, in which the DraJob may change. */
 static void check_making(const struct sight *s, const struct making *making)
 {
-    bool gone = !s->object || is_going(s->object) || strcmp(kube_uid(s->object), making->uid) != 0;
-    if (gone)
-        submission_cancel(making->submission, "its DraJob was deleted");
-    else if (drajob_is_suspended(s->object))
-        submission_cancel(making->submission, "its DraJob was suspended");
-    else if (is_ending(s, submission_launcher(making->submission)))
+    const char *why = unwanted(s->object, making);
+    bool ending = !why && is_ending(s, submission_launcher(making->submission));
+    if (!why && !ending)
+        why = unwanted(kube_watch_find(s->c->drajobs, s->namespace, s->name), making);
+    if (why)
+        submission_cancel(making->submission, why);
+    else if (ending)
         submission_leave(making->submission);
     else
         log_verbose("%s/%s: its objects are being created", s->namespace, s->name);
