@@ -28,16 +28,17 @@ def environment(registry, folder):
 
 
 class Following:
-    """`drarun run`, or other words, of a job whose launchers the test plays. shell: a command of bash, in which {} is that."""
+    """`drarun run`, or other words, of a job whose launchers the test plays. shell: a command of bash, in which {} is that. last: of the
+    objects that are created."""
 
-    def __init__(self, drarun, registry, folder, shell=None, words=None):
+    def __init__(self, drarun, registry, folder, shell=None, words=None, last=path_of("pods", "job-w-0")):
         self.registry = registry
         self.env = environment(registry, folder)
         words = words or ["run", job_file(folder)]
         if shell:
             words = ["-c", shell.format(" ".join(map(str, [drarun.program, *words])))]
         self.job = drarun.start(*words, env=self.env, program="bash" if shell else None)
-        registry.wait(path_of("pods", "job-w-0"))  # the last one
+        registry.wait(last)
         self.uid = registry.objects[JOB]["metadata"]["uid"]
 
     def pod(self, name, state, log=None, owner=None, phase="Running", **status):

@@ -93,10 +93,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         time.sleep(self.server.delay)
         made = self.body()
-        path = f"{self.path.partition('?')[0]}/{made['metadata']['name']}"
+        path, _, query = self.path.partition("?")
+        path = f"{path}/{made['metadata']['name']}"
         with self.server.changed:
             exists = path in self.server.objects
-            if not exists:
+            if not exists and "dryRun=" not in query:
                 self.server.admit(path, made)
                 made = self.server.put(path, made)
         if exists:

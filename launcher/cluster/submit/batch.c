@@ -289,14 +289,18 @@ static void keep_owner(struct batch *batch, const json_t *object)
     batch->suspended = object_is_suspended(object);
 }
 
-/* Of a pod, by its label; 0: it is of no earlier one than the batch's. */
+/* Of what no attempt takes over, by its label; 0: it is of no earlier one than the batch's. */
 static int64_t earlier_attempt(const struct batch_item *item, const json_t *object)
 {
+    static const struct kube_resource *const kinds[] = {&kube_pods, &kube_jobs,
+                                                        &kube_resource_claim_templates};
+    bool replaced = false;
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+        replaced |= strcmp(item->resource.kind, kinds[i]->kind) == 0;
     const json_t *labels = json_object_get(json_object_get(object, "metadata"), "labels");
     const char *label = json_string_value(json_object_get(labels, "drarun.dev/attempt"));
     int64_t attempt = 0;
-    if (!label || strcmp(item->resource.kind, kube_pods.kind) != 0 ||
-        number_parse("attempt", label, 1, UINT32_MAX, &attempt, NULL) < 0)
+    if (!replaced || !label || number_parse("attempt", label, 1, UINT32_MAX, &attempt, NULL) < 0)
         return 0;
     return attempt < item->batch->attempt ? attempt : 0;
 }
@@ -309,33 +313,50 @@ static void on_late_deleted(const struct kube_answer *answer, const struct draru
     struct drarun_error stays = {0};
     (void)answer;
     item->call = NULL;
-    if (!err && try_later(item))
+    bool gone = err && (err->code == ENOENT || err->code == EBUSY); /* or is another one by now */
+    if ((!err || gone) && try_later(item))
         return;
     finish(item);
     error_kind(&stays, DRARUN_ERR_CLUSTER, ETIMEDOUT,
-               "pod %s of an earlier attempt of job %s still exists: its node may be lost",
-               item->name, batch->job);
-    note_failure(batch, err ? err : &stays);
+               "%s %s of an earlier attempt of job %s still exists: its node may be lost",
+               item->resource.kind, item->name, batch->job);
+    note_failure(batch, err && !gone ? err : &stays);
 }
 
-/* The client or the controller may create one of the first pods when that attempt has ended, and
- * its pods are deleted. A launcher's Role lets it delete pods by selectors alone. */
-static bool delete_late(struct batch_item *item, int64_t attempt)
+/* A launcher's Role lets it delete pods by selectors alone. */
+static int delete_pod(struct batch_item *item, int64_t attempt, struct drarun_error *err)
 {
     char labels[96 + K8S_LABEL_MAX], fields[32 + K8S_SUBDOMAIN_MAX];
-    struct drarun_error err = {0};
-    const struct batch *batch = item->batch;
     const struct kube_target pods = {.resource = &kube_pods, .namespace_ = item->target.namespace_};
     const struct kube_select select = {.labels = labels, .fields = fields};
+    snprintf(labels, sizeof labels, "drarun.dev/job=%s,drarun.dev/attempt=%" PRId64,
+             item->batch->job, attempt);
+    snprintf(fields, sizeof fields, "metadata.name=%s", item->name);
+    return kube_delete_all(item->batch->cluster->client, &pods, &select, NULL, on_late_deleted,
+                           item, &item->call, err);
+}
+
+/* The client or the controller may create one of the first objects when that attempt has ended, and
+ * its objects are deleted. */
+static bool delete_late(struct batch_item *item, const json_t *object)
+{
+    struct batch *batch = item->batch;
+    struct drarun_error err = {0};
+    const struct kube_delete options = {.propagation = "Background", .uid = kube_uid(object)};
+    int64_t attempt = earlier_attempt(item, object);
     if (attempt == 0)
         return false;
-    snprintf(labels, sizeof labels, "drarun.dev/job=%s,drarun.dev/attempt=%" PRId64, batch->job,
-             attempt);
-    snprintf(fields, sizeof fields, "metadata.name=%s", item->name);
-    log_note("pod %s of attempt %" PRId64 " was created late: it is deleted for attempt %" PRIu32,
-             item->name, attempt, batch->attempt);
-    return kube_delete_all(batch->cluster->client, &pods, &select, NULL, on_late_deleted, item,
-                           &item->call, &err) == 0;
+    log_note("%s %s of attempt %" PRId64 " was created late: it is deleted for attempt %" PRIu32,
+             item->resource.kind, item->name, attempt, batch->attempt);
+    int rc = strcmp(item->resource.kind, kube_pods.kind) == 0
+                 ? delete_pod(item, attempt, &err)
+                 : kube_delete(batch->cluster->client, &item->target, &options, on_late_deleted,
+                               item, &item->call, &err);
+    if (rc < 0) {
+        note_failure(batch, &err);
+        finish(item);
+    }
+    return true;
 }
 
 /* What is in the way: ours, an earlier job's that is going, or somebody else's. */
@@ -358,7 +379,7 @@ static void on_found(const struct kube_answer *answer, const struct drarun_error
         return;
     if (batch->rc == 0 && !ours && (gone || going) && try_later(item))
         return;
-    if (batch->rc == 0 && ours && delete_late(item, earlier_attempt(item, answer->body)))
+    if (batch->rc == 0 && ours && delete_late(item, answer->body))
         return;
     finish(item);
     if (err)

@@ -31,7 +31,7 @@ struct batch {
     const char *job;
     const char *owner_uid;
     const char *namespace;
-    uint32_t attempt; /* pods of earlier ones are replaced; 0: there are none */
+    uint32_t attempt; /* pods and templates of earlier ones are replaced; 0: none */
     const struct batch_source *source;
     struct batch_item *items; /* count of them, of which those before next were begun */
     size_t count, next;

@@ -43,13 +43,14 @@ int create_end(struct creation *creation_take, char **ret_uid, struct drarun_err
 size_t create_count_of_workers(const struct job_spec *spec);
 
 /* The claims and pods of an attempt alone, for a job that exists; options->owner_uid is set. Pods
- * of earlier attempts that are in their way are deleted. */
+ * of earlier attempts that are in their way are deleted, as are their Job and template of claims;
+ * claims stay. */
 int create_workers(struct cluster *cluster, const struct job_spec *spec,
                    const struct render_options *options, struct drarun_error *err);
 
 /* What a job needs that exists, with Secret and document, and whose client may have died on the
  * way; options->owner_uid is set. What is there and belongs to that owner stays as it is, but for
- * pods of earlier attempts. */
+ * what create_workers deletes. */
 int create_missing(struct cluster *cluster, const struct job_spec *spec,
                    const struct render_options *options, struct drarun_error *err);
 
