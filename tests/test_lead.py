@@ -115,11 +115,16 @@ def test_job_that_is_cancelled_while_it_is_made(drarun, tmp_path):
         kill(registry, launcher)
 
 
-def test_pod_of_an_attempt_that_has_ended(drarun, tmp_path):
-    """A client that is slow creates it when the pods of its attempt are deleted already, under the name of the next attempt's."""
+@pytest.mark.parametrize("silent", [False, True], ids=["", "silent"])
+def test_pod_of_an_attempt_that_has_ended(drarun, tmp_path, silent):
+    """A client that is slow creates it when the pods of its attempt are deleted already, under the name of the next attempt's. silent:
+    its node does not answer."""
+    document = job_file(tmp_path, workers=2, template={"spec": {"terminationGracePeriodSeconds": 1}})
     pods = [path_of("pods", f"job-w-{i}") for i in range(2)]
     with Registry().serving() as registry:
-        following = Following(drarun, registry, tmp_path, words=["run", job_file(tmp_path, workers=2)])
+        following = Following(drarun, registry, tmp_path, words=["run", document])
+        if silent:
+            registry.silent.add("job-w-1")
         late = registry.wait(pods[1])
         found = registry.objects[MAP]
         registry.put(MAP, {**found, "data": {**found["data"], "status.json": json.dumps({

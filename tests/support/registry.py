@@ -133,13 +133,17 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.none()
 
     def do_DELETE(self):
-        self.body()
+        now = self.body().get("gracePeriodSeconds") == 0
         path, _, query = self.path.partition("?")
         if not _is_collection(path):
             return self.found(self.server.remove(path))
         query = {key: values[0] for key, values in urllib.parse.parse_qs(query).items()}
         for each in self.server.matching(path, query):
-            self.server.remove(f"{path}/{each['metadata']['name']}")
+            name = each["metadata"]["name"]
+            if name in self.server.silent and not now:
+                self.server.put(f"{path}/{name}", {**each, "metadata": {**each["metadata"], "deletionTimestamp": "2026-11-21T15:24:42Z"}})
+            else:
+                self.server.remove(f"{path}/{name}")
         self.answer(200, {"kind": "Status", "status": "Success"})
 
     def log_message(self, *_):
@@ -158,6 +162,7 @@ class Registry(http.server.ThreadingHTTPServer):
     """.objects by path; .logs[pod]: a function that yields the pieces of its log, of whole lines, while the pod is there. .refused: of "PATCH", "PUT" and "log".
     .admit(path, object): changes an object before it is made, as a webhook.
     .reads[path]: how often an object was asked for.
+    .silent: names of pods whose node does not answer: they stay until they are deleted without it.
     .groups: of the discovery's answer, beside what every API server has.
     .answering: cleared, what is made is there and its maker does not know."""
 
@@ -168,7 +173,7 @@ class Registry(http.server.ThreadingHTTPServer):
         self.delay, self.version, self.closed, self.refused = delay, 1, False, set()
         self.objects, self.logs, self.events, self.changed = {}, {}, [], threading.Condition()
         self.reads = collections.Counter()
-        self.groups = []
+        self.groups, self.silent = [], set()
         self.admit = lambda path, made: None
         self.answering = threading.Event()
         self.answering.set()

@@ -19,6 +19,7 @@
 
 #define AGAIN_MIN_MS 50 /* between two looks at an object that is going; doubles */
 #define AGAIN_MAX_MS 1000
+#define BEYOND_GRACE_MS 10000 /* of a deleted pod, and for what has no grace period */
 #define UNDER_WAY_MAX (2 * KUBE_CALLS_MAX)
 #define WARNED_MAX 20 /* texts of a server, or of its webhooks, that may name the object */
 
@@ -32,6 +33,9 @@ struct batch_item {
     struct event *again;    /* an object of that name is on its way out */
     bool lost;              /* an answer was: what is in the way may be this process's */
     char *owner_uid; /* of what is in the way, while its owner is asked for; NULL: of any uid */
+    int64_t late;    /* the earlier attempt of what is in the way, which is deleted; 0: none */
+    int64_t late_ms; /* until when that may go */
+    bool forced;     /* its node is not waited for any more */
     int64_t pause_ms;
 };
 
@@ -164,7 +168,8 @@ static void on_again(evutil_socket_t fd, short what, void *arg)
 static bool try_later(struct batch_item *item)
 {
     struct batch *batch = item->batch;
-    if (!batch_is_open(batch) || clock_ms() + item->pause_ms >= batch->end_ms)
+    int64_t end_ms = item->late ? item->late_ms : batch->end_ms;
+    if (!batch_is_open(batch) || clock_ms() + item->pause_ms >= end_ms)
         return false;
     if (!item->again)
         item->again = evtimer_new(batch->cluster->base, on_again, item);
@@ -172,8 +177,8 @@ static bool try_later(struct batch_item *item)
     if (!item->again || evtimer_add(item->again, &after) < 0)
         return false;
     if (!batch->told && item->pause_ms == AGAIN_MAX_MS)
-        log_note("waiting for %s %s of an earlier job to go", item->target.resource->kind,
-                 item->target.name);
+        log_note("waiting for %s %s of an earlier %s to go", item->target.resource->kind,
+                 item->target.name, item->late ? "attempt" : "job");
     batch->told |= item->pause_ms == AGAIN_MAX_MS;
     item->pause_ms = item->pause_ms * 2 < AGAIN_MAX_MS ? item->pause_ms * 2 : AGAIN_MAX_MS;
     return true;
@@ -305,6 +310,18 @@ static int64_t earlier_attempt(const struct batch_item *item, const json_t *obje
     return attempt < item->batch->attempt ? attempt : 0;
 }
 
+static bool is_pod(const struct batch_item *item)
+{
+    return strcmp(item->resource.kind, kube_pods.kind) == 0;
+}
+
+static void say_stays(const struct batch_item *item, struct drarun_error *err)
+{
+    error_kind(err, DRARUN_ERR_CLUSTER, ETIMEDOUT,
+               "%s %s of an earlier attempt of job %s still exists: its node may be lost",
+               item->resource.kind, item->name, item->batch->job);
+}
+
 static void on_late_deleted(const struct kube_answer *answer, const struct drarun_error *err,
                             void *arg)
 {
@@ -317,45 +334,67 @@ static void on_late_deleted(const struct kube_answer *answer, const struct draru
     if ((!err || gone) && try_later(item))
         return;
     finish(item);
-    error_kind(&stays, DRARUN_ERR_CLUSTER, ETIMEDOUT,
-               "%s %s of an earlier attempt of job %s still exists: its node may be lost",
-               item->resource.kind, item->name, batch->job);
+    say_stays(item, &stays);
     note_failure(batch, err && !gone ? err : &stays);
 }
 
 /* A launcher's Role lets it delete pods by selectors alone. */
-static int delete_pod(struct batch_item *item, int64_t attempt, struct drarun_error *err)
+static int delete_pod(struct batch_item *item, struct drarun_error *err)
 {
     char labels[96 + K8S_LABEL_MAX], fields[32 + K8S_SUBDOMAIN_MAX];
     const struct kube_target pods = {.resource = &kube_pods, .namespace_ = item->target.namespace_};
     const struct kube_select select = {.labels = labels, .fields = fields};
+    const struct kube_delete options = {.now = item->forced};
     snprintf(labels, sizeof labels, "drarun.dev/job=%s,drarun.dev/attempt=%" PRId64,
-             item->batch->job, attempt);
+             item->batch->job, item->late);
     snprintf(fields, sizeof fields, "metadata.name=%s", item->name);
-    return kube_delete_all(item->batch->cluster->client, &pods, &select, NULL, on_late_deleted,
+    return kube_delete_all(item->batch->cluster->client, &pods, &select, &options, on_late_deleted,
                            item, &item->call, err);
+}
+
+static void begin_deletion(struct batch_item *item, const char *uid)
+{
+    struct batch *batch = item->batch;
+    struct drarun_error err = {0};
+    const struct kube_delete options = {.propagation = "Background", .uid = uid};
+    const struct job_spec *spec = batch->source->spec;
+    int64_t grace_ms = is_pod(item) && !item->forced && spec ? job_spec_grace_ms(spec) : 0;
+    item->late_ms = clock_ms() + grace_ms + BEYOND_GRACE_MS;
+    item->pause_ms = AGAIN_MIN_MS;
+    int rc = is_pod(item) ? delete_pod(item, &err)
+                          : kube_delete(batch->cluster->client, &item->target, &options,
+                                        on_late_deleted, item, &item->call, &err);
+    if (rc == 0)
+        return;
+    note_failure(batch, &err);
+    finish(item);
 }
 
 /* The client or the controller may create one of the first objects when that attempt has ended, and
  * its objects are deleted. */
 static bool delete_late(struct batch_item *item, const json_t *object)
 {
-    struct batch *batch = item->batch;
-    struct drarun_error err = {0};
-    const struct kube_delete options = {.propagation = "Background", .uid = kube_uid(object)};
     int64_t attempt = earlier_attempt(item, object);
     if (attempt == 0)
         return false;
     log_note("%s %s of attempt %" PRId64 " was created late: it is deleted for attempt %" PRIu32,
-             item->resource.kind, item->name, attempt, batch->attempt);
-    int rc = strcmp(item->resource.kind, kube_pods.kind) == 0
-                 ? delete_pod(item, attempt, &err)
-                 : kube_delete(batch->cluster->client, &item->target, &options, on_late_deleted,
-                               item, &item->call, &err);
-    if (rc < 0) {
-        note_failure(batch, &err);
-        finish(item);
-    }
+             item->resource.kind, item->name, attempt, item->batch->attempt);
+    item->late = attempt;
+    item->forced = false;
+    begin_deletion(item, kube_uid(object));
+    return true;
+}
+
+/* Of what has not gone in time; its node may be lost. */
+static bool force_late(struct batch_item *item)
+{
+    if (!item->late || item->forced || !is_pod(item))
+        return false;
+    log_note("pod %s of attempt %" PRId64
+             " still exists: it is deleted from the API without waiting for its node",
+             item->name, item->late);
+    item->forced = true;
+    begin_deletion(item, NULL);
     return true;
 }
 
@@ -381,6 +420,8 @@ static void on_found(const struct kube_answer *answer, const struct drarun_error
         return;
     if (batch->rc == 0 && ours && delete_late(item, answer->body))
         return;
+    if (batch_is_open(batch) && !err && is_deleted(answer->body) && force_late(item))
+        return;
     finish(item);
     if (err)
         note_failure(batch, err);
@@ -390,7 +431,10 @@ static void on_found(const struct kube_answer *answer, const struct drarun_error
         batch_leave(batch);
     if (err || ours)
         return;
-    say_in_the_way(item, answer->body, &other);
+    if (item->late && is_deleted(answer->body))
+        say_stays(item, &other);
+    else
+        say_in_the_way(item, answer->body, &other);
     note_failure(batch, &other);
 }
 
