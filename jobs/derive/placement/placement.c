@@ -88,6 +88,21 @@ static size_t keep_allowed(struct thread *threads, size_t count, const uint32_t 
     return kept;
 }
 
+/* What is left of a node whose own list is one run: its cores have one thread, or their second
+ * threads follow the first ones without a gap. CPUs in two halves with the same distances are taken
+ * for threads of the same cores. */
+static void number_halves(struct thread *threads, size_t count)
+{
+    size_t half = count / 2;
+    if (count % 2 || threads[count - 1].cpu - threads[0].cpu == count - 1)
+        return;
+    for (size_t i = 1; i < half; i++)
+        if (threads[half + i].cpu - threads[i].cpu != threads[half].cpu - threads[0].cpu)
+            return;
+    for (size_t i = 0; i < count; i++)
+        threads[i].core = i % half;
+}
+
 /* Leaves a share: of the cores, of the threads if there are fewer cores than shares, or all if
  * there are fewer threads, too. */
 static size_t keep_share(struct thread *threads, size_t count, struct share share)
@@ -127,8 +142,11 @@ static int cut(const char *list, const char *allowed, struct share share, struct
     rc = allowed ? cpulist_parse(allowed, &allowed_ids, &allowed_count, NULL) : -EINVAL;
     if (rc == -ENOMEM)
         return rc;
+    bool one_run = ids[count - 1] - ids[0] == count - 1;
     if (rc == 0)
         count = keep_allowed(threads, count, allowed_ids, allowed_count);
+    if (one_run && count > 0)
+        number_halves(threads, count);
     count = keep_share(threads, count, share);
     for (size_t i = 0; i < count; i++)
         ids[i] = threads[i].cpu;
