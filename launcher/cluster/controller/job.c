@@ -676,7 +676,7 @@ static bool is_being_made(const struct sight *s)
     if (!making)
         return false;
     making->changed = false;
-    if (!s->c->stop) /* when it stops, the result is wanted at once */
+    if (!s->c->stop && sight_is_leader(s)) /* else the result is wanted at once */
         check_making(s, making);
     controller_go_on(s->c, making);
     if (!making->over)
