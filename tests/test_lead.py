@@ -136,9 +136,10 @@ def test_pod_of_an_attempt_that_has_ended(drarun, tmp_path, silent):
         kill(registry, launcher)
 
 
-def test_worker_job_of_an_attempt_that_has_ended(drarun, tmp_path):
-    """With claims: template, a client that is slow creates both under the names of the next attempt's: that would wait for pods
-    that are of none of its workers."""
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+def test_worker_job_of_an_attempt_that_has_ended(drarun, tmp_path, when):
+    """With claims: template, a client that is slow creates both under the names of the next attempt's, before its launcher looks or
+    while it creates its own: that would wait for pods that are of none of its workers."""
     late = [path_of("batch/v1/jobs", "job-w"), path_of("resource.k8s.io/v1/resourceclaimtemplates", "job-w")]
     document = job_file(tmp_path, workers=2, devices={"claims": "template", "gpus": {"count": 1, "class": "gpu.nvidia.com"}})
     with Registry().serving() as registry:
@@ -148,9 +149,10 @@ def test_worker_job_of_an_attempt_that_has_ended(drarun, tmp_path):
         found = registry.objects[MAP]
         registry.put(MAP, {**found, "data": {**found["data"], "status.json": json.dumps({
             "apiVersion": "drarun.dev/v1alpha1", "kind": "DraJobStatus", "name": "job", "uid": following.uid, "phase": "placing", "attempt": 2})}})
-        registry.remove(late[0])
-        registry.admit = lambda path, _: registry.put(*late_job.pop()) if path == late[1] else None
-        late_job = [(late[0], made[0])]
+        late_job = [(late[0], made[0])] if when == "meanwhile" else []
+        if late_job:
+            registry.remove(late[0])
+            registry.admit = lambda path, _: registry.put(*late_job.pop()) if path == late[1] else None
         launcher = replaced_launcher(drarun, following, written(following))
         until(registry, lambda: launcher.process.poll() is not None or all(attempt(registry, path) == "2" for path in late))
         assert [attempt(registry, path) for path in late] == ["2", "2"] and not late_job, launcher.finish(5)

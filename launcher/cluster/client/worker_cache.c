@@ -205,8 +205,7 @@ void worker_cache_put(struct worker_cache *cache, enum worker_object kind, int64
         cache->incomplete = true;
 }
 
-/* From 1; 0: no label says which. */
-static uint32_t attempt_of(const json_t *object)
+uint32_t worker_cache_attempt_of(const json_t *object)
 {
     const json_t *labels = json_object_get(json_object_get(object, "metadata"), "labels");
     const char *label = json_string_value(json_object_get(labels, "drarun.dev/attempt"));
@@ -225,7 +224,7 @@ void worker_cache_delete(struct worker_cache *cache, enum worker_object kind, in
     if (worker < 0 || worker >= cache->spec->workers)
         return;
     struct deleted *deleted = &cache->of[worker].deleted[kind];
-    deleted->attempt = attempt_of(object);
+    deleted->attempt = worker_cache_attempt_of(object);
     snprintf(deleted->owner, sizeof deleted->owner, "%s", owner ? owner : "");
 }
 
@@ -253,7 +252,7 @@ static const json_t *choose_pod(const struct worker_cache *cache, const struct w
     json_array_foreach(worker->objects[WORKER_POD], i, pod)
     {
         const json_t *metadata = json_object_get(pod, "metadata");
-        if (attempt_of(pod) == cache->attempt && is_owned(cache, pod) &&
+        if (worker_cache_attempt_of(pod) == cache->attempt && is_owned(cache, pod) &&
             (!chosen || !json_object_get(metadata, "deletionTimestamp")))
             chosen = pod;
     }

@@ -67,4 +67,7 @@ void worker_cache_each_changed(struct worker_cache *cache, uint32_t attempt,
  */
 size_t worker_cache_count(const struct worker_cache *cache, enum worker_object kind);
 
+/* Of an object of a worker, or of all of them, by its label, from 1; 0: none says which. Pure. */
+uint32_t worker_cache_attempt_of(const json_t *object);
+
 #endif

@@ -12,6 +12,7 @@
 #include "launcher/cluster/submit/cancel.h"
 #include "launcher/cluster/submit/create.h"
 #include "launcher/cluster/client/expire.h"
+#include "launcher/cluster/client/worker_cache.h"
 #include "launcher/cluster/lead/course.h"
 #include "launcher/cluster/lead/private.h"
 #include "launcher/cluster/submit/offer.h"
@@ -101,7 +102,7 @@ static bool is_whole(struct lead *lead)
 {
     const struct pod_state *workers = board_workers(lead->board, lead->render.attempt);
     if (lead->spec->claims == SPEC_CLAIMS_TEMPLATE)
-        return board_worker_job(lead->board) != NULL;
+        return worker_cache_attempt_of(board_worker_job(lead->board)) >= lead->render.attempt;
     for (uint32_t i = 0; i < lead->spec->workers; i++)
         if (workers[i].phase == POD_ABSENT || workers[i].claim == CLAIM_ABSENT)
             return false;

@@ -10,11 +10,11 @@
 #include "jobs/manifests/objects.h"
 #include "jobs/manifests/pod_security.h"
 #include "jobs/spec/k8s_name.h"
+#include "launcher/cluster/client/worker_cache.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
-#include "lib/base/number.h"
 #include "lib/kube/discover.h"
 
 #define AGAIN_MIN_MS 50 /* between two looks at an object that is going; doubles */
@@ -302,12 +302,8 @@ static int64_t earlier_attempt(const struct batch_item *item, const json_t *obje
     bool replaced = false;
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
         replaced |= strcmp(item->resource.kind, kinds[i]->kind) == 0;
-    const json_t *labels = json_object_get(json_object_get(object, "metadata"), "labels");
-    const char *label = json_string_value(json_object_get(labels, "drarun.dev/attempt"));
-    int64_t attempt = 0;
-    if (!replaced || !label || number_parse("attempt", label, 1, UINT32_MAX, &attempt, NULL) < 0)
-        return 0;
-    return attempt < item->batch->attempt ? attempt : 0;
+    uint32_t attempt = worker_cache_attempt_of(object);
+    return replaced && attempt < item->batch->attempt ? attempt : 0;
 }
 
 static bool is_pod(const struct batch_item *item)
