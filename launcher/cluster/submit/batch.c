@@ -19,6 +19,7 @@
 
 #define AGAIN_MIN_MS 50 /* between two looks at an object that is going; doubles */
 #define AGAIN_MAX_MS 1000
+#define GRACE_MAX_MS 60000    /* of what is late: nobody is told of anything meanwhile */
 #define BEYOND_GRACE_MS 10000 /* of a deleted pod, and for what has no grace period */
 #define UNDER_WAY_MAX (2 * KUBE_CALLS_MAX)
 #define WARNED_MAX 20 /* texts of a server, or of its webhooks, that may name the object */
@@ -355,6 +356,7 @@ static void begin_deletion(struct batch_item *item, const char *uid)
     const struct kube_delete options = {.propagation = "Background", .uid = uid};
     const struct job_spec *spec = batch->source->spec;
     int64_t grace_ms = is_pod(item) && !item->forced && spec ? job_spec_grace_ms(spec) : 0;
+    grace_ms = grace_ms < GRACE_MAX_MS ? grace_ms : GRACE_MAX_MS;
     item->late_ms = clock_ms() + grace_ms + BEYOND_GRACE_MS;
     item->pause_ms = AGAIN_MIN_MS;
     int rc = is_pod(item) ? delete_pod(item, &err)
