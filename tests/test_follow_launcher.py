@@ -101,7 +101,7 @@ def lease(registry, holder, seconds):
 
 
 def lose_node(registry, pod):
-    """As the node controller tells of a node that does not answer."""
+    """The pod's node does not answer: the node controller has set its Ready condition to False."""
     path = path_of("pods", pod)
     found = registry.objects[path]
     conditions = [{"type": "Ready", "status": "False"}, {"type": "ContainersReady", "status": "True"}]

@@ -44,7 +44,8 @@ def written(following):
             {"name": "worker", "image": "a", "command": ["sh"], "volumeMounts": [{"name": "host", "mountPath": "/host"}]}]}}}],
     ids=["image", "command", "restarts", "workers", "devices", "template"])
 def test_launcher_refuses_a_document_that_its_job_was_not_made_with(drarun, following, change):
-    """It may make pods, and whoever may write the ConfigMap may not: it makes none, and says so on the Job."""
+    """A launcher may create pods, which whoever can write the ConfigMap need not be allowed to do. It creates none, and writes an Event
+    of the Job."""
     registry, document = following.registry, written(following)
     document["spec"] = {key: value for key, value in {**document["spec"], **change}.items() if value is not None}
     launcher = replaced_launcher(drarun, following, document)

@@ -45,12 +45,12 @@ struct batch {
     bool suspended;      /* likewise: by the spec, or by the cluster's admission */
     int64_t going_ms;    /* how long an earlier job's object may take to go */
     int64_t end_ms;
-    size_t left;
+    size_t left;                      /* begun and not answered */
     struct strlist *warned;           /* what the server has warned of; NULL: that is not told */
     const struct batch_item *refused; /* whose pod err is about, where Pod Security refused it */
     struct drarun_error *err;         /* the first */
     int rc;
-    bool told;
+    bool told; /* that an earlier object takes long to go */
 };
 
 /* source is borrowed until batch_end. */
@@ -65,10 +65,10 @@ int batch_create(struct batch *batch, const struct batch_source *source);
 
 /* Further objects may be created. */
 bool batch_is_open(const struct batch *batch);
-/* No further one is, and calls under way are given up, which the API server may have processed all
- * the same. batch_end returns 0, even if one failed before; */
+/* Creates no further object and gives up the calls under way, which the API server may have
+ * processed already. batch_end then returns 0, even if a call had failed before. */
 void batch_leave(struct batch *batch);
-/* likewise, -ECANCELED. why: "its DraJob was deleted". */
+/* As batch_leave, but batch_end returns -ECANCELED. why: "its DraJob was deleted". */
 void batch_cancel(struct batch *batch, const char *why);
 
 #endif
