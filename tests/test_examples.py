@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The examples that run on this machine: the commands of their READMEs as they stand there, and other numbers of ranks, workers and hosts."""
+import json
 import os
 import re
 import shutil
@@ -173,3 +174,15 @@ def test_mpi4py(drarun, source, mpi_named, name):
 def test_torch_with_a_process_a_rank(drarun, source, torch):
     result = drarun("--launch", "env", "--workers", 2, "-n", 4, PYTHON, source / "examples/torchrun/train.py").ok()
     assert re.fullmatch(TRAINED.format(2), result.out)
+
+
+def test_torchrun_behind_a_shell(drarun, torch, tmp_path):
+    """One job, not one for each worker; also as a spec, where nothing says how many ranks a worker has."""
+    line = f"{PYTHON} -m torch.distributed.run --nproc_per_node 2 {SOURCE}/examples/torchrun/train.py"
+    settings = {"PET_REDIRECTS": "9:1", "PET_TEE": "9:1"}  # Debian's torchrun fails without them
+    result = drarun("--workers", 2, "--", "bash", "-c", f"echo begin && {line}", env=settings, leaves=["torchelastic_*"]).ok()
+    assert len(re.findall(TRAINED.format(2).strip(), result.out)) == 1, result
+    job = tmp_path / "job.yaml"
+    job.write_text(json.dumps({"workers": 2, "image": "i", "launch": "env", "devices": {"gpus": {"count": 2}}, "command": ["bash", "-c", line]}))
+    again = drarun("run", "--local", job, env=settings, leaves=["torchelastic_*"]).ok()
+    assert re.search(TRAINED.format(2).strip(), again.out), again

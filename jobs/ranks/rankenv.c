@@ -107,10 +107,9 @@ static const char *const foreign_names[] = {
 static const struct {
     const char *marker, *name;
 } with_marker[] = {
-    {"TORCHELASTIC_RUN_ID", "MASTER_ADDR"},
-    {"TORCHELASTIC_RUN_ID", "MASTER_PORT"},
-    {"DRARUN_JOB", "MASTER_ADDR"},
-    {"DRARUN_JOB", "MASTER_PORT"},
+    {"TORCHELASTIC_RUN_ID", "MASTER_ADDR"}, {"TORCHELASTIC_RUN_ID", "MASTER_PORT"},
+    {"DRARUN_JOB", "MASTER_ADDR"},          {"DRARUN_JOB", "MASTER_PORT"},
+    {"DRARUN_JOB", "PET_NODE_RANK"},
 };
 
 static bool has_prefix(const char *entry, const char *const prefixes[], size_t count)
@@ -309,11 +308,9 @@ static void add_torch(struct strlist *env, const struct rankenv_job *job, const 
 
 /* The defaults of torchrun's options. Its static rendezvous stays the default, since that alone
  * keeps ranks in the order of the workers; endpoint and id are for programs that ask for c10d. */
-static void add_torchrun(struct strlist *env, const struct rankenv_job *job,
-                         const struct rankmap *map, const struct rank_place *place)
+static void add_torchrun_options(struct strlist *env, const struct rankenv_job *job,
+                                 const struct rankmap *map, const struct rank_place *place)
 {
-    for (size_t i = 0; i < ARRAY_LEN(place_names); i++)
-        env_unset(env, place_names[i]);
     default_text(env, "MASTER_ADDR", job->master_addr);
     default_number(env, "MASTER_PORT", job->master_port);
     set_number(env, "PET_NODE_RANK", nodes_below(map, place->worker));
@@ -322,6 +319,22 @@ static void add_torchrun(struct strlist *env, const struct rankenv_job *job,
     default_text(env, "PET_MASTER_PORT", env_get(env, "MASTER_PORT"));
     default_endpoint(env, "PET_RDZV_ENDPOINT");
     rankenv_default(env, "PET_RDZV_ID", "%s.%u", job->uid, job->attempt);
+}
+
+static void add_torchrun(struct strlist *env, const struct rankenv_job *job,
+                         const struct rankmap *map, const struct rank_place *place)
+{
+    for (size_t i = 0; i < ARRAY_LEN(place_names); i++)
+        env_unset(env, place_names[i]);
+    add_torchrun_options(env, job, map, place);
+}
+
+/* Several workers of one rank each: such a rank may be a script that starts torchrun. Without its
+ * options each of these would be a job of its own, and nobody would notice. */
+static bool may_start_torchrun(const struct rankenv_job *job, const struct rankmap *map)
+{
+    return (!job->pmix || job->starts_torchrun) && map->ranks > 1 &&
+           nodes_below(map, map->workers) == map->ranks;
 }
 
 /* How each MPI library lets a waiting rank give its CPU to the others. Without this a rank spins
@@ -389,6 +402,8 @@ void rankenv_add(struct strlist *env, const struct rankenv_job *job, const struc
     else {
         add_torch(env, job, map, place);
         add_jax(env, map, place);
+        if (may_start_torchrun(job, map))
+            add_torchrun_options(env, job, map, place);
     }
     if (job->pmix)
         add_mpi(env, job, map, place);
@@ -433,4 +448,52 @@ bool rankenv_is_torchrun(char *const argv[])
     if (strncmp(program, "python", strlen("python")) == 0)
         return python_runs_torchrun(argv);
     return strcmp(program, "torchrun") == 0;
+}
+
+static bool is_shell(const char *program)
+{
+    static const char *const shells[] = {"sh", "bash", "dash", "ash", "ksh", "zsh"};
+    for (size_t i = 0; i < ARRAY_LEN(shells); i++)
+        if (strcmp(program, shells[i]) == 0)
+            return true;
+    return false;
+}
+
+/* What "sh -c" runs; NULL: a file, or what comes on standard input. */
+static const char *shell_line(char *const argv[])
+{
+    for (size_t i = 1; argv[i] && (argv[i][0] == '-' || argv[i][0] == '+'); i++) {
+        if (argv[i][0] == '-' && argv[i][1] != '-' && strchr(argv[i], 'c'))
+            return argv[i + 1];
+        bool takes_value = argv[i][1] == 'o' || argv[i][1] == 'O';
+        if (takes_value && argv[i][2] == '\0' && argv[i + 1])
+            i++;
+    }
+    return NULL;
+}
+
+/* A word of the line, as far as quotes and the shell's own signs: to choose a default by. */
+static bool line_has_torchrun(const char *line)
+{
+    static const char between[] = " \t\n;&|()<>{}\"'`";
+    while (*(line += strspn(line, between))) {
+        size_t length = strcspn(line, between);
+        if (*line == '#') {
+            line += strcspn(line, "\n");
+            continue;
+        }
+        cleanup_free char *word = strndup(line, length);
+        if (word && (strcmp(base_name(word), "torchrun") == 0 || is_torch_module(word)))
+            return true;
+        line += length;
+    }
+    return false;
+}
+
+bool rankenv_starts_torchrun(char *const argv[])
+{
+    if (rankenv_is_torchrun(argv))
+        return true;
+    const char *line = argv && argv[0] && is_shell(base_name(argv[0])) ? shell_line(argv) : NULL;
+    return line && line_has_torchrun(line);
 }

@@ -15,12 +15,13 @@ struct rankenv_job {
     uint32_t attempt;
     const char *master_addr; /* where rank 0 can listen */
     uint32_t master_port;
-    bool pmix;           /* launch: pmix, with PMI-1 beside it; else launch: env */
-    bool mpirun;         /* launch: mpirun: what it starts are the ranks, so nothing says "rank" */
-    bool torchrun;       /* the program is torchrun itself: NNODES, NODE_RANK, PET_* */
-    bool oversubscribed; /* more ranks than CPUs for them: a waiting rank must leave its CPU */
-    const char *host;    /* of this worker */
-    const char *node;    /* of Kubernetes; NULL: none */
+    bool pmix;            /* launch: pmix, with PMI-1 beside it; else launch: env */
+    bool mpirun;          /* launch: mpirun: what it starts are the ranks, so nothing says "rank" */
+    bool torchrun;        /* the program is torchrun itself: NNODES, NODE_RANK, PET_* */
+    bool starts_torchrun; /* or a shell's line that has it among its words */
+    bool oversubscribed;  /* more ranks than CPUs for them: a waiting rank must leave its CPU */
+    const char *host;     /* of this worker */
+    const char *node;     /* of Kubernetes; NULL: none */
 };
 
 /* Adds to env for the rank at place; what the user set in env already always wins, except for what
@@ -34,9 +35,12 @@ struct rankenv_job {
  *     MPI_LOCALRANKID MPI_LOCALNRANKS, and Open MPI's defaults for a direct launch
  *     (OMPI_MCA_schizo=^orte, orte_externally_bound, hwloc_base_binding_policy,
  *     reachable=^netlink) and for hwloc (HWLOC_LIBXML_IMPORT=0), each only where the user has not
- * set it with torchrun: NNODES, NODE_RANK, PET_NNODES, PET_NODE_RANK, PET_MASTER_ADDR,
- * PET_MASTER_PORT, PET_RDZV_*, and no RANK/LOCAL_RANK/WORLD_SIZE (torchrun sets them itself), no
- * JAX_* NODE_RANK and NNODES count the workers that have ranks. PMI_FD and the other PMI_* are the
+ *     set it
+ *   with torchrun: NNODES, NODE_RANK, PET_NNODES, PET_NODE_RANK, PET_MASTER_ADDR, PET_MASTER_PORT,
+ *     PET_RDZV_*, and no RANK/LOCAL_RANK/WORLD_SIZE (torchrun sets them itself), no JAX_*
+ *   with starts_torchrun, and without pmix for every program, where each of several workers has one
+ *     rank: PET_* beside the others
+ * NODE_RANK and NNODES count the workers that have ranks. PMI_FD and the other PMI_* are the
  * agent's. */
 void rankenv_add(struct strlist *env, const struct rankenv_job *job, const struct rankmap *map,
                  const struct rank_place *place);
@@ -74,5 +78,9 @@ void rankenv_clean(struct strlist *env);
 
 /* True when argv is torchrun itself: "torchrun ..." or "python -m torch.distributed.run ...". */
 bool rankenv_is_torchrun(char *const argv[]);
+
+/* Or a shell's line ("bash -c ...") that has torchrun among its words: such a program wants to be
+ * started once on each worker, too. A script in a file is not read. */
+bool rankenv_starts_torchrun(char *const argv[]);
 
 #endif

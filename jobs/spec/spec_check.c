@@ -492,7 +492,7 @@ static bool runs_torchrun(const struct spec_role *role)
         if (json_is_string(word))
             strlist_add(&argv, json_string_value(word));
     }
-    return argv.count > 0 && !argv.failed && rankenv_is_torchrun(argv.items);
+    return argv.count > 0 && !argv.failed && rankenv_starts_torchrun(argv.items);
 }
 
 static bool same_priority(const struct spec_role *a, const struct spec_role *b)

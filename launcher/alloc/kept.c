@@ -164,8 +164,9 @@ static uint32_t ranks_per_worker(const struct kept *k, const struct job_request 
     CLEANUP(json_decrefp)
     json_t *own = json_pack("[O*]", json_array_get(k->workers[0].claims, 0));
     uint32_t gpus = k->role->gpus.all ? allocation_count_gpus(own) : k->role->gpus.count;
-    bool starts_others = request->launch_mpirun ||
-                         (request->launch_env && rankenv_is_torchrun(request->programs[0].argv));
+    bool starts_others =
+        request->launch_mpirun ||
+        (request->launch_env && rankenv_starts_torchrun(request->programs[0].argv));
     if (k->role->ranks_per_worker > 0)
         return k->role->ranks_per_worker;
     return starts_others || gpus == 0 ? 1 : gpus;

@@ -74,7 +74,8 @@ static json_t *spec_json(const struct lead *l, uint32_t gpus, bool rdma)
     json_t *command = json_array();
     for (char *const *word = o->argv; *word; word++)
         json_array_append_new(command, spec_words_literal(*word));
-    bool starts_others = o->launch && strcmp(o->launch, "env") == 0 && rankenv_is_torchrun(o->argv);
+    bool starts_others =
+        o->launch && strcmp(o->launch, "env") == 0 && rankenv_starts_torchrun(o->argv);
     uint32_t each = o->per_worker ? o->per_worker : starts_others || !gpus ? 1 : gpus;
     json_t *spec = json_pack("{s:i, s:i, s:s, s:o, s:s, s:s}", "workers", (int)l->count,
                              "ranksPerWorker", (int)each, "image", "none", "command", command,

@@ -216,7 +216,7 @@ static uint32_t ranks_per_worker(const struct job_spec *spec, const struct spec_
                                  const struct strlist *argv)
 {
     bool starts_others = spec->launch == SPEC_LAUNCH_MPIRUN ||
-                         (spec->launch == SPEC_LAUNCH_ENV && rankenv_is_torchrun(argv->items));
+                         (spec->launch == SPEC_LAUNCH_ENV && rankenv_starts_torchrun(argv->items));
     if (role->ranks_per_worker > 0)
         return role->ranks_per_worker;
     return starts_others || role->gpus.count == 0 ? 1 : role->gpus.count;

@@ -342,7 +342,7 @@ static void add_setting(const struct agent *agent, uint32_t local_rank, struct s
     strlist_done(&files);
 }
 
-static void rank_environment(const struct agent *agent, uint32_t rank, bool torchrun,
+static void rank_environment(const struct agent *agent, uint32_t rank, char *const argv[],
                              struct strlist *env)
 {
     const struct agent_job *job = &agent->job;
@@ -360,7 +360,8 @@ static void rank_environment(const struct agent *agent, uint32_t rank, bool torc
         .master_addr = world ? world->master_addr : job->wire->master_addr,
         .master_port = world ? world->master_port : job->wire->master_port,
         .pmix = job->pmix,
-        .torchrun = torchrun,
+        .torchrun = rankenv_is_torchrun(argv),
+        .starts_torchrun = rankenv_starts_torchrun(argv),
         .mpirun = job->mpirun,
         .oversubscribed = job->oversubscribed,
         .host = job->host,
@@ -637,7 +638,6 @@ struct program {
     uint32_t app;
     char **argv;
     struct strlist env;
-    bool torchrun;
 };
 
 static void program_done(struct program *program)
@@ -655,7 +655,6 @@ static int program_use(struct agent *agent, uint32_t app, struct program *progra
     base_environment(agent, app, &program->env);
     if (!program->argv || program->env.failed)
         return -ENOMEM;
-    program->torchrun = rankenv_is_torchrun(program->argv);
     return 0;
 }
 
@@ -672,7 +671,7 @@ static int start_rank(struct agent *agent, uint32_t index, struct program *progr
     if (program_use(agent, place.app, program) < 0)
         return error_set(err, ENOMEM, "out of memory");
     strlist_add_all(&env, program->env.items);
-    rank_environment(agent, rank, program->torchrun, &env);
+    rank_environment(agent, rank, program->argv, &env);
     int rc = 0;
     if (agent_pmi1(agent, rank))
         rc = pmi1_host_open(agent_pmi1(agent, rank), rank, &env, &pmi_fd, err);

@@ -325,6 +325,51 @@ static void clean_drops_the_defaults_of_an_outer_drarun(void **state)
     strlist_done(&env);
 }
 
+/* Two workers of one rank, as scripts for Kubeflow's operators expect. */
+static void a_script_can_start_torchrun(void **state)
+{
+    static const struct rank_block one_each[] = {{0, 1, 0, 0}, {1, 1, 1, 0}},
+                                   two[] = {{0, 2, 0, 0}, {2, 1, 1, 0}};
+    static const struct expectation options[] = {
+        {"RANK", "1"},
+        {"WORLD_SIZE", "2"},
+        {"PET_NNODES", "2"},
+        {"PET_NODE_RANK", "1"},
+        {"PET_MASTER_ADDR", "10.0.0.1"},
+        {"PET_MASTER_PORT", "29500"},
+        {"PET_RDZV_ENDPOINT", "10.0.0.1:29500"},
+        {"PET_RDZV_BACKEND", NULL},
+    };
+    static const struct expectation none[] = {{"PET_NNODES", NULL}, {"PET_NODE_RANK", NULL}};
+    static const struct {
+        const struct rank_block *blocks;
+        bool pmix, line;
+        bool options;
+    } cases[] = {
+        {one_each, false, false, true},
+        {one_each, true, false, false},
+        {one_each, true, true, true},
+        {two, false, true, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct rankmap map;
+        struct strlist env = STRLIST_INIT;
+        assert_int_equal(rankmap_from_blocks(cases[i].blocks, 2, 2, &map, NULL), 0);
+        struct rank_place place = rankmap_place(&map, 1);
+        struct rankenv_job mine = job;
+        mine.pmix = cases[i].pmix;
+        mine.starts_torchrun = cases[i].line;
+        rankenv_add(&env, &mine, &map, &place);
+        if (cases[i].options)
+            check(&env, options, ARRAY_LEN(options));
+        else
+            check(&env, none, ARRAY_LEN(none));
+        strlist_done(&env);
+        rankmap_done(&map);
+    }
+}
+
 static const struct {
     const char *argv[6];
     bool torchrun;
@@ -354,6 +399,36 @@ static void knows_torchrun(void **state)
         memcpy(argv, programs[i].argv, sizeof programs[i].argv);
         if (rankenv_is_torchrun(argv) != programs[i].torchrun)
             fail_msg("program %zu", i);
+        if (programs[i].torchrun && !rankenv_starts_torchrun(argv))
+            fail_msg("program %zu starts none", i);
+    }
+}
+
+static const struct {
+    const char *argv[6];
+    bool torchrun;
+} shells[] = {
+    {{"bash", "-c", "pip install -e . && torchrun --nproc-per-node=8 train.py"}, true},
+    {{"/bin/sh", "-ec", "cd /app\n/opt/venv/bin/torchrun train.py"}, true},
+    {{"bash", "-o", "pipefail", "-c", "(python3 -m torch.distributed.run t.py) | tee log"}, true},
+    {{"bash", "-lc", "NAME=\"$(torchrun --help)\""}, true},
+    {{"bash", "-c", "# torchrun does this\npython3 train.py"}, false},
+    {{"bash", "-c", "./mytorchrun train.py; cat torchrun.log"}, false},
+    {{"bash", "train.sh", "-c", "torchrun"}, false},
+    {{"bash", "--norc"}, false},
+    {{"bash", "-c"}, false},
+    {{"fish", "-c", "torchrun train.py"}, false},
+    {{NULL}, false},
+};
+
+static void knows_a_line_with_torchrun(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(shells); i++) {
+        char *argv[ARRAY_LEN(shells[i].argv) + 1] = {NULL};
+        memcpy(argv, shells[i].argv, sizeof shells[i].argv);
+        if (rankenv_starts_torchrun(argv) != shells[i].torchrun)
+            fail_msg("line %zu", i);
     }
 }
 
@@ -370,6 +445,8 @@ int main(void)
         cmocka_unit_test(clean_drops_the_master_of_another_job),
         cmocka_unit_test(clean_drops_the_defaults_of_an_outer_drarun),
         cmocka_unit_test(knows_torchrun),
+        cmocka_unit_test(knows_a_line_with_torchrun),
+        cmocka_unit_test(a_script_can_start_torchrun),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

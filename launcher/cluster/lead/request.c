@@ -64,7 +64,7 @@ static uint32_t ranks_per_worker(const struct ranks_facts *facts, const struct s
     uint32_t gpus = facts->gpus[role - facts->spec->roles];
     bool starts_others =
         facts->spec->launch == SPEC_LAUNCH_MPIRUN ||
-        (facts->spec->launch == SPEC_LAUNCH_ENV && rankenv_is_torchrun(argv->items));
+        (facts->spec->launch == SPEC_LAUNCH_ENV && rankenv_starts_torchrun(argv->items));
     if (role->ranks_per_worker > 0)
         return role->ranks_per_worker;
     return starts_others || gpus == 0 ? 1 : gpus;
