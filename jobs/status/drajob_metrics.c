@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "jobs/status/drajob.h"
+#include "lib/base/cleanup.h"
 #include "lib/base/timestamp.h"
 #include "lib/doc/value.h"
 #include "lib/metrics/metrics_text.h"
@@ -108,12 +109,41 @@ static void add_counter(const char *name, const char *help, uint64_t value, stru
     buf_printf(out, "%s %" PRIu64 "\n", name, value);
 }
 
-static void add_tally(const struct drajob_tally *tally, struct buf *out)
+static bool add_zeros(json_t *table, const char *namespace)
+{
+    static const char *const ends[] = {"Succeeded", "Failed", "Cancelled"};
+    json_t *states = json_object_get(table, namespace);
+    if (!states && json_object_set_new(table, namespace, states = json_object()) < 0)
+        return false;
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++)
+        if (!json_object_get(states, ends[i]) &&
+            json_object_set_new(states, ends[i], json_integer(0)) < 0)
+            return false;
+    return true;
+}
+
+/* Also zeros, for each namespace with a job: Prometheus sees no increase in a series that begins
+ * with 1, so that an alert would miss a namespace's first failure. */
+static void add_ended(const struct drajob_metrics *metrics, struct buf *out)
 {
     static const char ended[] = "drarun_controller_ended_total";
-    static const char seconds[] = "drarun_controller_look_seconds_total";
+    const json_t *counted = metrics->tally->ended;
+    CLEANUP(json_decrefp) json_t *table = counted ? json_deep_copy(counted) : json_object();
+    const char *namespace;
+    json_t *states;
+    bool failed = !table;
+    json_object_foreach(table, namespace, states) failed |= !add_zeros(table, namespace);
+    if (metrics->census)
+        json_object_foreach(metrics->census->states, namespace, states) failed |=
+            !add_zeros(table, namespace);
     metrics_add_head(out, ended, "counter", "Jobs whose end was written, by state.");
-    add_table(tally->ended, ended, out);
+    add_table(table, ended, out);
+    out->failed |= failed;
+}
+
+static void add_tally(const struct drajob_tally *tally, struct buf *out)
+{
+    static const char seconds[] = "drarun_controller_look_seconds_total";
     add_counter("drarun_controller_created_total", "Jobs whose objects were made.", tally->created,
                 out);
     add_counter("drarun_controller_refused_total", "Specs that were refused.", tally->refused, out);
@@ -146,5 +176,6 @@ void drajob_metrics_text(const struct drajob_metrics *metrics, struct buf *out)
         add_jobs(metrics, out);
     if (metrics->census && metrics->census->failed)
         out->failed = true;
+    add_ended(metrics, out);
     add_tally(metrics->tally, out);
 }
