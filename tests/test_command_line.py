@@ -261,6 +261,17 @@ def test_variables_of_other_launchers(drarun):
     assert "OMPI_MCA_orte_tag_output=1" in drarun("--mca", "orte_tag_output", 1, "true").ok().err
 
 
+def test_hosts_of_a_batch_system(drarun, tmp_path):
+    """mpirun would start ranks on all of them."""
+    hosts = tmp_path / "hosts"
+    hosts.write_text("a\na\nb\nb\n")
+    said = f"drarun: PBS_NODEFILE={hosts}: 2 hosts, and the ranks start on this one: for the others start drarun-worker --listen :7173 on them, and give --agents HOST:7173,...\n"
+    assert drarun("true", env={"PBS_NODEFILE": hosts}).ok().err == said
+    assert drarun("--workers", 2, "true", env={"PBS_NODEFILE": hosts}).ok().err == ""
+    hosts.write_text("a\na\n")
+    assert drarun("true", env={"PBS_NODEFILE": hosts}).ok().err == ""
+
+
 def test_environment_of_agents_by_hand(drarun, agents):
     agents = agents(1)
     result = drarun(*agents.options, "-x", "PASSED", "sh", "-c", 'echo "${SEEN-unset} $PASSED"',

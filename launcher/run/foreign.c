@@ -16,6 +16,7 @@
 #include "lib/base/nearest.h"
 #include "lib/base/number.h"
 #include "lib/topo/cpus.h"
+#include "launcher/run/batch_hosts.h"
 
 #define SHOWN_MAX NEAREST_WORD_MAX
 
@@ -374,12 +375,24 @@ static bool is_spent(const struct foreign_variable *variable)
     return variable->from == FOREIGN_SRUN && getenv("SLURM_STEP_ID");
 }
 
+/* mpirun would start ranks on all of them. */
+static void tell_batch_hosts(const struct run_line *line)
+{
+    const char *variable = NULL;
+    uint32_t count = is_said(line, FOREIGN_SAID_WORKERS) ? 0 : batch_hosts_count(&variable);
+    if (count > 1)
+        log_note("%s=%s: %u hosts, and the ranks start on this one: for the others start "
+                 "drarun-worker --listen :7173 on them, and give --agents HOST:7173,...",
+                 variable, getenv(variable), count);
+}
+
 int foreign_variables_use(const struct option_table *table, struct run_line *line,
                           struct drarun_error *err)
 {
     struct job_request *request = &line->request;
     if (request->launch_mpirun)
         return 0; /* they are for that one */
+    tell_batch_hosts(line);
     for (size_t i = 0; i < foreign_variable_count; i++) {
         const struct foreign_variable *variable = &foreign_variables[i];
         const char *value = value_of(request, variable->name);
