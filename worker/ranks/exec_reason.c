@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -89,6 +90,22 @@ static int no_permission(int dir, const char *path, const struct exec_head *head
     return refuse(err, EACCES, path, "permission denied");
 }
 
+/* A relative path is looked up in the ranks' directory, which is the agent's where its user thinks
+ * of another one. */
+static int not_found(int dir, const char *path, int code, struct drarun_error *err)
+{
+    char link[64] = "/proc/self/cwd", wd[PATH_MAX];
+    ssize_t length = -1;
+    if (dir != AT_FDCWD)
+        snprintf(link, sizeof link, "/proc/self/fd/%d", dir);
+    if (path[0] != '/')
+        length = readlink(link, wd, sizeof wd - 1);
+    if (length < 0)
+        return error_kind(err, DRARUN_ERR_NOT_FOUND, code, "no program %s", path);
+    wd[length] = '\0';
+    return error_kind(err, DRARUN_ERR_NOT_FOUND, code, "no program %s in %s", path, wd);
+}
+
 int exec_reason(int dir, const char *path, int code, struct drarun_error *err)
 {
     struct exec_head head;
@@ -99,7 +116,7 @@ int exec_reason(int dir, const char *path, int code, struct drarun_error *err)
     case ENOTDIR:
         if (fstatat(dir, path, &st, 0) == 0 && head.interpreter[0])
             return no_interpreter(&head, path, err);
-        return error_kind(err, DRARUN_ERR_NOT_FOUND, code, "no program %s", path);
+        return not_found(dir, path, code, err);
     case EACCES:
     case EPERM:
         return no_permission(dir, path, &head, err);

@@ -115,8 +115,13 @@ static void unknown_program(void **state)
 {
     (void)state;
     struct drarun_error err;
+    char said[PATH_MAX + 32];
     assert_int_equal(start(NULL, "/no/such", "/bin", &err), -ENOENT);
     assert_int_equal(err.kind, DRARUN_ERR_NOT_FOUND);
+    assert_string_equal(err.text, "no program /no/such");
+    assert_int_equal(start(dir, "./no-such", "/bin", &err), -ENOENT);
+    snprintf(said, sizeof said, "no program ./no-such in %s", dir);
+    assert_string_equal(err.text, said);
     assert_int_equal(start(NULL, "no-such", "/bin:/nowhere", &err), -ENOENT);
     assert_int_equal(err.kind, DRARUN_ERR_NOT_FOUND);
     assert_string_equal(err.text, "no program no-such in PATH");
