@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from support import pages
 from support.agents import Agents
 from support.build import BUILD, patience
 from support.timed import and_timed
@@ -667,3 +668,25 @@ def test_network_goes_away(drarun, nodes, agents, timed):
         time.sleep(0.2)
     still_serve(drarun, some, under=machines.head.enter)
     stop(some)
+
+
+def test_page_of_several_machines(drarun, nodes, tmp_path):
+    """Its commands as they stand there, with an ssh that enters a machine made of namespaces."""
+    machines = nodes(2)
+    hosts = tmp_path / "hosts"
+    hosts.write_text("".join(f"{node.address} {node.name}\n" for node in machines))
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for node in (machines.head, *machines):
+        node.run("mount", "--bind", hosts, "/etc/hosts")
+        (tmp_path / node.name).mkdir()
+        (tools / f"on-{node.name}").write_text("#!/bin/sh\nexec " + " ".join(node.enter) + ' "$@"\n')
+    (tools / "ssh").write_text(f'#!/bin/sh\nhost=$1; shift\nexec {tools}/on-$host sh -c "cd {tmp_path}/$host && $*"\n')
+    (tools / "scp").write_text(f'#!/bin/sh\n[ "$1" = -p ] && exec cp -p "$2" "{tmp_path}/${{3%:}}/"\n')
+    for tool in tools.iterdir():
+        tool.chmod(0o755)
+    lines = [each.text for title in ("A key", "Agents", "Ranks") for each in pages.commands("docs/machines.md", title)]
+    assert len(lines) == 7
+    path = f"{tools}:{BUILD}/bin:{os.environ['PATH']}"
+    result = drarun("-c", "\n".join(["set -e", f"cd {tmp_path}/head", *lines]), program="/bin/bash", under=machines.head.enter, env={"PATH": path}).ok()
+    assert sorted(result.out.splitlines()) == ["[0] rank 0 on node0", "[1] rank 1 on node0", "[2] rank 2 on node1", "[3] rank 3 on node1"], result

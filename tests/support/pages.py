@@ -12,8 +12,8 @@ WITHOUT_COMMANDS = ("docs/design/", "docs/measured/", "docs/verbs.md", "docs/gke
 # text: without its comment; shown: the lines of its output on the page
 Command = namedtuple("Command", "page text shown")
 
-PROGRAMS = ("cd", "cmake", "ctest", "ctr", "drarun", "drarun-plugin", "exit", "export", "gh", "git", "gpg", "helm", "jupyter", "kind", "kubectl", "make", "mpicc",
-            "pip", "pps", "pre-commit", "python", "python3", "ray", "skopeo", "sudo", "tar")
+PROGRAMS = ("cd", "cmake", "ctest", "ctr", "drarun", "drarun-plugin", "exit", "export", "for", "gh", "git", "gpg", "helm", "jupyter", "kind", "kubectl", "make", "mpicc",
+            "openssl", "pip", "pps", "pre-commit", "python", "python3", "ray", "skopeo", "srun", "ssh", "sudo", "tar")
 TYPED = re.compile(rf"(\w+=\S+ )*((\./|scripts/|build/)\S+|{'|'.join(map(re.escape, PROGRAMS))})(\s|$)")
 YAML = re.compile(r"[\w-]+:( |$)")
 # How other blocks begin that are not to be typed into a shell: a drawing, a message, C, Python, the file of an image.
@@ -118,6 +118,21 @@ LEFT_OUT = {
         "drarun alloc job.yaml": "has a shell in a terminal; test_cluster_alloc.py::test_jobs_on_kept_pods has a script in its place",
         "drarun -n 16 /programs/allreduce": "needs an allocation of 16 GPUs; test_cluster_alloc.py::test_the_example",
         "exit": "ends the shell of the allocation",
+    },
+    "docs/machines.md": {
+        **dict.fromkeys((
+            "openssl rand -hex 32 > drarun.key", "chmod 600 drarun.key", "scp -p drarun.key node0:", "scp -p drarun.key node1:",
+            *(f"ssh node{i} 'nohup drarun-worker --listen :7173 --key-file drarun.key --once > agent.log 2>&1 &'" for i in range(2)),
+            "drarun --agents node0:7173,node1:7173 --key-file drarun.key -n 4 -l sh -c 'echo rank $RANK on $(hostname)'"),
+            "needs two machines; test_agents.py::test_page_of_several_machines, with an ssh of its own"),
+        **dict.fromkeys((
+            "srun --ntasks-per-node=1 --overlap drarun-worker --listen :7173 --key-file drarun.key &",
+            "agents=$(scontrol show hostnames | sed 's/$/:7173/' | paste -sd,)",
+            "drarun --agents $agents --key-file drarun.key --wd $PWD -n 16 ./a.out", "kill %1"), "needs an allocation of Slurm; the page says that it was not run"),
+        **dict.fromkeys((
+            "agents=$(sort -u $PBS_NODEFILE | sed 's/$/:7173/' | paste -sd,)",
+            'for host in $(sort -u $PBS_NODEFILE); do ssh $host "cd $PWD; nohup drarun-worker --listen :7173 --key-file drarun.key --once > agent.$host.log 2>&1 &"; done',
+            "drarun --agents $agents --key-file drarun.key -n 16 ./a.out"), "needs an allocation of PBS; the page says that it was not run"),
     },
     "docs/node-plugin.md": {
         "drarun-plugin discover": "test_plugin_discover.py::test_live, with devices",
