@@ -11,6 +11,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/topo/test/tree.h"
+#include "plugin/discover/faults.h"
 #include "plugin/discover/xids.h"
 
 #define GPU "0000:00:05.0"
@@ -108,6 +109,34 @@ static void test_known_to_the_next_instance(void **state)
     node_done(&node);
 }
 
+/* The GPU at the address and its MIG devices, and not a NIC's, should one have the same. */
+static void test_faults_of_the_gpu_alone(void **state)
+{
+    static const struct discover_config config = {.xid = FAULT_NO_SCHEDULE,
+                                                  .lost = FAULT_NO_EXECUTE};
+    (void)state;
+    struct node node = node_new();
+    take_all(&node);
+    add_gpu(&node, GPU, "MIG-a");
+    add_gpu(&node, GPU, "");
+    add_gpu(&node, "0000:00:07.0", "GPU-c");
+    node.devices.list[2].kind = NODE_DEVICE_MIG;
+    node.devices.list[3].kind = NODE_DEVICE_NIC;
+    struct xids next = loaded(&node, BOOT);
+    xids_apply(&next, &config, &node.devices);
+    const struct node_device *device = node.devices.list;
+    const size_t faults[] = {2, 1, 2, 0, 0};
+    for (size_t i = 0; i < ARRAY_LEN(faults); i++)
+        assert_int_equal(device[i].fault_count, faults[i]);
+    assert_string_equal(device[0].faults[0].key, FAULT_XID);
+    assert_string_equal(device[0].faults[0].value, "79");
+    assert_false(device[0].faults[0].execute);
+    assert_string_equal(device[0].faults[1].key, FAULT_LOST);
+    assert_true(device[0].faults[1].execute);
+    assert_string_equal(device[1].faults[0].value, "48");
+    node_done(&node);
+}
+
 static void test_of_an_earlier_boot(void **state)
 {
     (void)state;
@@ -201,6 +230,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_known_to_the_next_instance),
+        cmocka_unit_test(test_faults_of_the_gpu_alone),
         cmocka_unit_test(test_of_an_earlier_boot),
         cmocka_unit_test(test_another_gpu_at_the_address),
         cmocka_unit_test(test_repaired_while_no_plugin_runs),
