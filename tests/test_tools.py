@@ -17,6 +17,7 @@ sys.path.insert(0, str(SOURCE / "scripts/lib"))
 import borders  # noqa: E402
 import components  # noqa: E402
 import coverage_table  # noqa: E402
+import executed  # noqa: E402
 import mutants  # noqa: E402
 import select_tests  # noqa: E402
 import version  # noqa: E402
@@ -116,6 +117,42 @@ static int f(const char *p, int n)
 def test_mutants_change_code_and_nothing_else():
     found = {(CODE[start:end], new) for start, end, replacements in mutants.sites(CODE) for new in replacements}
     assert found == {('(f("a < b", n & 1))', '(!(f(       , n & 1)))'), ("&", "|"), ("1", "2"), ("1", "0"), ("++", "--"), ("n - 1", "0"), ("-", "+")}
+
+
+COUNTED = """\
+#include <stdlib.h>
+static int twice(int n)
+{
+    return n
+           + n;
+}
+int main(int argc, char **argv)
+{
+    if (argc > 1)
+        return twice(atoi(argv[1]));
+    return 0;
+}
+"""
+
+
+def test_lines_that_a_test_executes(tmp_path):
+    """By its own counts alone; a line without code belongs to the one before it."""
+    (tmp_path / "build").mkdir()
+    (tmp_path / "twice.c").write_text(COUNTED)
+    subprocess.run(["gcc", "--coverage", "-O0", "-c", tmp_path / "twice.c", "-o", "twice.c.o"], cwd=tmp_path / "build", check=True)
+    subprocess.run(["gcc", "--coverage", "twice.c.o", "-o", "twice"], cwd=tmp_path / "build", check=True)
+    for name, arguments in ("with", ["0"]), ("without", []):
+        subprocess.run([tmp_path / "build/twice", *arguments], check=True)
+        (tmp_path / "counts" / name).mkdir(parents=True)
+        (tmp_path / "build/twice.c.gcda").rename(tmp_path / "counts" / name / "twice.c.gcda")
+    (tmp_path / "counts/neither").mkdir()
+    found = executed.Executed(tmp_path / "counts", tmp_path / "build")
+    names = ["with", "without", "neither"]
+    assert found.tests_of(names, ["twice.c.o"], "src/twice.c", 9) == {"with", "without"}
+    assert found.tests_of(names, ["twice.c.o"], "src/twice.c", 4) == {"with"}
+    assert found.tests_of(names, ["twice.c.o"], "src/twice.c", 5) == {"with"}
+    assert found.tests_of(names, ["twice.c.o"], "src/twice.c", 11) == {"without"}
+    assert found.tests_of(names, ["other.c.o"], "src/twice.c", 9) == set()
 
 
 def test_mutants_are_the_same_for_a_seed():
