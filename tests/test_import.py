@@ -292,6 +292,26 @@ def test_claims_that_are_elsewhere(imported):
     assert notes.count("the ResourceClaim team is not among these manifests: all workers share it by its name") == 1, notes
 
 
+def test_claims_of_a_template_that_is_elsewhere(imported):
+    """As DraNet publishes its jobs, beside their templates: the cluster has those, and so each worker gets its claim of it."""
+    claims = [{"name": "c", "resourceClaimTemplateName": "t"}, {"name": "nics", "resourceClaimTemplateName": "two-nics"}]
+    listed = [{"name": "c"}, {"name": "nics", "request": "nic"}]
+    template = changed(TRAIN, resources={"claims": listed})
+    template["spec"]["resourceClaims"] = claims
+    job = of_kind("Job", {"template": template})
+    gpus = {"kind": "ResourceClaimTemplate", "metadata": {"name": "t"}, "spec": {"spec": {"devices": {"requests": SHAPES["v1"][:1]}}}}
+    for text, left, devices in ((job, 0, None), (job + "---\n" + yaml.safe_dump(gpus), 1, {"gpus": {"count": 4, "class": "gpu.nvidia.com"}})):
+        spec, notes = imported(text)
+        assert spec["template"]["spec"]["resourceClaims"] == claims[left:] and first(spec)["resources"]["claims"] == listed[left:], spec
+        assert spec.get("devices") == devices and "request: left out" not in notes, notes
+        assert "resourceClaims[1]: stays as it is, since the ResourceClaimTemplate two-nics is not among these manifests" in notes
+        assert "give it, too (kubectl get resourceclaimtemplate two-nics -o yaml)" in notes
+    del claims[1]["resourceClaimTemplateName"]
+    spec, notes = imported(of_kind("Job", {"template": template}))
+    assert "resourceClaims[1]: left out: it names neither a claim nor a template of one" in notes, notes
+    assert spec["template"]["spec"]["resourceClaims"] == claims[:1] and first(spec)["resources"]["claims"] == listed[:1]
+
+
 MPIJOB = """
 apiVersion: kubeflow.org/v2beta1
 kind: MPIJob

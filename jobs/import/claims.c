@@ -11,6 +11,7 @@ struct claim { /* one entry of the pod's resourceClaims */
     struct reader_node outer, inner; /* spec, spec.spec: what devices stands in */
     const char *name;                /* in the pod */
     json_t *spec;                    /* of the job */
+    json_t *stay;                    /* names of the claims that stay in the pod */
     const struct import_objects *objects;
 };
 
@@ -216,6 +217,18 @@ static void share(struct claim *c, const char *claim)
                 claim);
 }
 
+/* The cluster has the template: each worker gets a claim of it as the manifest's pods do. */
+static void keep(struct claim *c, const char *template)
+{
+    if (json_array_append_new(c->stay, json_string(c->name)) < 0)
+        reader_fail_memory(&c->entry);
+    reader_fail(&c->entry,
+                "stays as it is, since the ResourceClaimTemplate %s is not among these manifests: "
+                "its devices are known once the workers run; give it, too (kubectl get "
+                "resourceclaimtemplate %s -o yaml), and spec.devices has them",
+                template, template);
+}
+
 /* Finds the claim's devices: of a template, or of a claim. */
 static bool find_devices(struct claim *c)
 {
@@ -232,10 +245,12 @@ static bool find_devices(struct claim *c)
         share(c, claim);
         return false;
     }
+    if (!found && !*template) {
+        reader_fail(&c->entry, "left out: it names neither a claim nor a template of one");
+        return false;
+    }
     if (!found) {
-        reader_fail(&c->entry,
-                    "left out: the ResourceClaimTemplate %s is not among these manifests",
-                    template);
+        keep(c, template);
         return false;
     }
     c->template = *found;
@@ -262,7 +277,7 @@ static bool find_devices(struct claim *c)
 }
 
 /* A container that sees one request of a claim sees all of them here. */
-static void explain_listed(const struct reader_node *pod)
+static void explain_listed(const struct reader_node *pod, const json_t *stay)
 {
     struct reader_node containers, resources, claims;
     if (!reader_get(pod, "containers", &containers))
@@ -275,21 +290,32 @@ static void explain_listed(const struct reader_node *pod)
             continue;
         for (size_t k = 0; k < json_array_size(claims.value); k++) {
             struct reader_node item = reader_item(&claims, k);
-            if (json_is_object(item.value))
+            if (json_is_object(item.value) && !has_name(stay, import_text(&item, "name")))
                 import_rest(&item, "name", "the container gets all devices of the claim");
         }
     }
 }
 
-static void remove_claims(json_t *template)
+/* Entries of the list at key by other names; a list that is empty goes, too. */
+static void remove_others(json_t *holder, const char *key, const json_t *names)
+{
+    json_t *list = json_object_get(holder, key);
+    for (size_t i = json_array_size(list); i-- > 0;)
+        if (!has_name(names, value_text_or(json_array_get(list, i), "name", "")))
+            json_array_remove(list, i);
+    if (json_array_size(list) == 0)
+        json_object_del(holder, key);
+}
+
+static void remove_claims(json_t *template, const json_t *stay)
 {
     json_t *pod = json_object_get(template, "spec"), *container = NULL;
     size_t i = 0;
-    json_object_del(pod, "resourceClaims");
+    remove_others(pod, "resourceClaims", stay);
     json_array_foreach(json_object_get(pod, "containers"), i, container)
     {
         json_t *resources = json_object_get(container, "resources");
-        json_object_del(resources, "claims");
+        remove_others(resources, "claims", stay);
         if (json_is_object(resources) && json_object_size(resources) == 0)
             json_object_del(container, "resources");
     }
@@ -301,8 +327,9 @@ void import_claims(const struct import_objects *o, const struct reader_node *pod
     struct reader_node list;
     if (!reader_get(pod, "resourceClaims", &list))
         return;
+    json_t *stay = json_array();
     for (size_t i = 0; i < json_array_size(list.value); i++) {
-        struct claim c = {.entry = reader_item(&list, i), .spec = spec, .objects = o};
+        struct claim c = {.entry = reader_item(&list, i), .spec = spec, .stay = stay, .objects = o};
         if (!json_is_object(c.entry.value))
             continue;
         c.name = import_text(&c.entry, "name");
@@ -313,6 +340,7 @@ void import_claims(const struct import_objects *o, const struct reader_node *pod
         each(&c, "config", take_config);
         each(&c, "constraints", take_constraint);
     }
-    explain_listed(pod);
-    remove_claims(template);
+    explain_listed(pod, stay);
+    remove_claims(template, stay);
+    json_decref(stay);
 }

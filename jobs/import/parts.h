@@ -145,7 +145,8 @@ struct import_affinity {
 void import_affinity(struct import_affinity *a, const struct reader_node *pod, json_t *template);
 
 /* devices and computeDomain of spec from the pod's claims; pod: the node of a PodTemplateSpec's
- * spec. template: our copy of the PodTemplateSpec, which loses its claims. */
+ * spec. template: our copy of the PodTemplateSpec, which loses them, and keeps those whose template
+ * is not among the objects. */
 void import_claims(const struct import_objects *o, const struct reader_node *pod, json_t *template,
                    json_t *spec);
 
