@@ -497,7 +497,7 @@ def test_nothing_is_loaded(drarun):
 @pytest.mark.parametrize("words", [
     ["help"], ["completion", "bash"], ["topo"], ["plan", "{jobs}/two-by-two.yaml"], ["plan", "--help"],
     ["validate", "{jobs}/two-by-two.yaml"], ["render", "{jobs}/two-by-two.yaml", "--format", "json"],
-    ["env", "--network", "any"], ["import", "{seeds}/gpu-2x2.yaml"],
+    ["env", "--network", "any"], ["import", "{seeds}/mpijob-1x1.yaml"],
 ], ids=lambda words: words[0])
 def test_full_disk_behind_stdout(drarun, source, words):
     """What cannot be written is said."""

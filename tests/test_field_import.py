@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from support.build import SOURCE
+from support.imports import complete
 from support.short_form import in_template
 
 REGRESS = SOURCE / "tests/regress"
@@ -20,9 +21,9 @@ def imported(drarun, tmp_path):
         if isinstance(what, str):
             file = tmp_path / "in.yaml"
             file.write_text(what)
-        result = drarun("import", file, *(["--", *program] if program else [])).ok()
+        result = drarun("import", file, *(["--", *program] if program else []))
         out = tmp_path / "out.yaml"
-        out.write_text(result.out)
+        out.write_text(complete(result))
         drarun("validate", out).ok()
         drarun("render", out).ok()
         job = next(yaml.safe_load_all(result.out))

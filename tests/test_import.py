@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from support.build import SOURCE
+from support.imports import complete
 from support.short_form import in_template
 
 SEEDS = SOURCE / "tests/data/seeds"
@@ -13,15 +14,16 @@ SEEDS = SOURCE / "tests/data/seeds"
 
 @pytest.fixture
 def imported(drarun, tmp_path):
-    """imported(text or file, *program): (spec, notes), the result having been validated; all of the pod is in the spec's template."""
+    """imported(text or file, *program): (spec, notes), the result having been validated, if need be with a program; all of the pod is
+    in the spec's template."""
     def run(what, *program):
         file = what
         if isinstance(what, str):
             file = tmp_path / "in.yaml"
             file.write_text(what)
-        result = drarun("import", file, *(["--", *program] if program else [])).ok()
+        result = drarun("import", file, *(["--", *program] if program else []))
         out = tmp_path / "out.yaml"
-        out.write_text(result.out)
+        out.write_text(complete(result))
         drarun("validate", out).ok()
         assert "containers:" in drarun("render", out).ok().out
         return in_template(next(yaml.safe_load_all(result.out))["spec"]), result.err
@@ -349,8 +351,27 @@ def test_mpirun(imported, launcher, command, env):
         assert word in notes
     assert first(spec)["command"] == command
     assert {v["name"]: v["value"] for v in first(spec).get("env", [])} == env
-    if command == ["PROGRAM"]:
-        assert "in place of PROGRAM" in notes
+    assert ("in place of PROGRAM" in notes) == (command == ["PROGRAM"])
+
+
+@pytest.mark.parametrize("launcher,program", [(["deepspeed", "--hostfile", "/etc/mpi/hostfile", "train.py"], ["train"]),
+                                              (["bash", "/scripts/launcher.sh"], ["train", "PROGRAM"])])
+def test_a_program_that_is_still_to_be_given(drarun, tmp_path, launcher, program):
+    """Such a job would claim its devices to say that there is no such program: it is printed, and refused."""
+    file = tmp_path / "job.yaml"
+    manifest = MPIJOB.replace("COMMAND", json.dumps(launcher))
+    run = drarun("import", "-", input=manifest)
+    assert run.rc == 65 and "  command:\n  - PROGRAM\n" in run.out, repr(run)
+    line = run.out.splitlines().index("  - PROGRAM") + 1
+    assert f"<stdout>:{line}:3: spec.command: PROGRAM stands in place of the ranks' program, which drarun import did not find" in run.err
+    assert "no mpirun with a program was found here: put the ranks' program in place of PROGRAM" in run.err
+    assert run.err.endswith("the imported job is printed, but not complete: mend the 1 error in it\n")
+    file.write_text(run.out)
+    for verb in ("validate", "render", "plan"):
+        refused = drarun(verb, file)
+        assert refused.rc == 65 and "command: PROGRAM stands in place" in refused.out + refused.err, repr(refused)
+    file.write_text(drarun("import", "-", "--", *program, input=manifest).ok().out)
+    drarun("validate", file).ok()
 
 
 def test_mpiruns_variables_are_taken_as_those_of_the_container(imported):
@@ -1312,7 +1333,7 @@ def test_files_that_cannot_be_joined(drarun, tmp_path):
 def test_list_of_kubectl(drarun):
     objects = list(yaml.safe_load_all((SEEDS / "rdma-8x8.yaml").read_text()))
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
-    spec = next(yaml.safe_load_all(drarun("import", "-", input=text).ok().out))["spec"]
+    spec = next(yaml.safe_load_all(complete(drarun("import", "-", input=text))))["spec"]
     assert spec["devices"]["nics"]["count"] == 8
 
 

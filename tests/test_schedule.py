@@ -12,6 +12,7 @@ import yaml
 
 from support.build import SOURCE
 from support.cluster.machines import RDMA, value_of
+from support.imports import complete
 
 SEED = int(os.environ.get("DRARUN_SEED", 1))
 CASES = int(os.environ.get("DRARUN_SCHEDULES", 24))
@@ -304,7 +305,7 @@ def test_two_node_scenarios_are_on_two_nodes(bench, seed):
         if node["metadata"]["name"] == "fake1":
             node["spec"] = {"taints": [{"key": "test/worse", "effect": "PreferNoSchedule"}]}
     bench.cluster.fake_nodes(2, "a4-highgpu-8g", resources={"nvidia.com/gpu": "8"}, alter=worse)
-    documents = list(yaml.safe_load_all(bench.drarun("import", SEEDS / f"{seed}.yaml").ok().out))
+    documents = list(yaml.safe_load_all(complete(bench.drarun("import", SEEDS / f"{seed}.yaml"))))
     job, classes = documents[0], [each for each in documents[1:] if each["metadata"]["name"] not in ("dranet", "gpu.nvidia.com")]
     job["spec"].update(SCENARIOS[seed])
     job["metadata"]["name"] = "job"

@@ -237,7 +237,7 @@ static void take_one_process(struct import *im, const json_t *template)
     const char *program =
         json_string_value(json_array_get(json_object_get(container, "command"), 0));
     if (!count || json_integer_value(count) == 1 || !program ||
-        strcmp(program, IMPORT_PROGRAM) == 0 || json_object_get(im->job, "ranksPerWorker") ||
+        strcmp(program, SPEC_PLACEHOLDER) == 0 || json_object_get(im->job, "ranksPerWorker") ||
         import_runs_mpirun(template) || runs_torchrun(container))
         return;
     json_object_set_new(im->job, "ranksPerWorker", json_integer(1));
@@ -298,8 +298,8 @@ static int take_program(struct import *im, char *const program[], json_t *templa
     if (rc != 0)
         return rc < 0 ? rc : 0;
     reader_fail(&im->launcher, "no mpirun with a program was found here: put the ranks' program "
-                               "in place of " IMPORT_PROGRAM);
-    json_object_set_new(container, "command", json_pack("[s]", IMPORT_PROGRAM));
+                               "in place of " SPEC_PLACEHOLDER);
+    json_object_set_new(container, "command", json_pack("[s]", SPEC_PLACEHOLDER));
     json_object_del(container, "args");
     return 0;
 }

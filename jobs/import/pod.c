@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/import/import.h"
 #include "jobs/import/parts.h"
 #include "jobs/import/shell_script.h"
+#include "jobs/spec/spec.h"
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/nearest.h"
@@ -420,14 +420,14 @@ void import_command(const struct reader_node *pod, json_t *template)
         script = last_text(&first, "command");
     if (!reader_get(&first, "command", &node)) {
         reader_fail(&first, "the image's own entrypoint is not known here: put the ranks' program "
-                            "in place of " IMPORT_PROGRAM);
+                            "in place of " SPEC_PLACEHOLDER);
     } else if (sleeps(script) && reader_get(&first, key, &node)) {
         explain_script(&node, script);
         reader_fail(&node, "the ranks' program is not in the manifest: give it behind the file, or "
-                           "in place of " IMPORT_PROGRAM);
+                           "in place of " SPEC_PLACEHOLDER);
     } else {
         return;
     }
-    json_object_set_new(copy, "command", json_pack("[s]", IMPORT_PROGRAM));
+    json_object_set_new(copy, "command", json_pack("[s]", SPEC_PLACEHOLDER));
     json_object_del(copy, "args");
 }

@@ -26,8 +26,9 @@
 /* drarun-bench as it comes with the agent, for the first container's command: such a job's pods get
  * it, whatever their image has */
 #define SPEC_BENCH "/.drarun/bin/drarun-bench"
-#define SPEC_CONTAINER "worker" /* the container's name in a template made of the short form */
-#define SPEC_ROLE "worker"      /* the role's name in a document without roles */
+#define SPEC_CONTAINER "worker"    /* the container's name in a template made of the short form */
+#define SPEC_PLACEHOLDER "PROGRAM" /* alone in command: the ranks' program is still to be given */
+#define SPEC_ROLE "worker"         /* the role's name in a document without roles */
 #define SPEC_ROLES_MAX 16
 #define SPEC_ROLE_NAME_MAX 40
 

@@ -45,6 +45,8 @@ void spec_check_template(const struct spec_role_nodes *at, struct spec_role *rol
 void spec_read_text(const struct reader_node *node, void *field);
 void spec_read_words(const struct reader_node *node, void *field);
 void spec_read_command(const struct reader_node *node, void *field);
+/* A finding where the command is what import writes for a program that it has not found. */
+void spec_check_placeholder(const struct reader_node *command);
 void spec_read_env(const struct reader_node *node, void *field);
 void spec_read_env_from(const struct reader_node *node, void *field);
 void spec_read_resources(const struct reader_node *node, void *field);

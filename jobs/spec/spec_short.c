@@ -49,10 +49,21 @@ void spec_read_words(const struct reader_node *node, void *field)
     pod_schema_check(node, "[string]");
 }
 
+void spec_check_placeholder(const struct reader_node *command)
+{
+    const char *program = json_string_value(json_array_get(command->value, 0));
+    if (program && json_array_size(command->value) == 1 && strcmp(program, SPEC_PLACEHOLDER) == 0)
+        reader_fail(command, SPEC_PLACEHOLDER " stands in place of the ranks' program, which "
+                                              "drarun import did not find: write that program "
+                                              "here");
+}
+
 void spec_read_command(const struct reader_node *node, void *field)
 {
-    if (reader_list(node, 1) == 0)
-        spec_read_words(node, field);
+    if (reader_list(node, 1) < 0)
+        return;
+    spec_read_words(node, field);
+    spec_check_placeholder(node);
 }
 
 static void read_variable(const struct reader_node *map, const char *name)

@@ -73,8 +73,8 @@ static void check_command(const struct reader_node *at, const json_t *container,
     else if (!command)
         reader_missing(at, "command is missing: the ranks' program must be named, since the agent "
                            "takes the place of the image's entrypoint");
-    else if (reader_get(at, "command", &node))
-        reader_list(&node, 1);
+    else if (reader_get(at, "command", &node) && reader_list(&node, 1) == 0)
+        spec_check_placeholder(&node);
 }
 
 /* first: its first container runs the ranks. */
