@@ -135,6 +135,20 @@ def test_several_programs_that_cannot_be_shown(refused, words):
     assert "give the ranks' program behind the file" in refused(mpijob(["mpirun", *words]))
 
 
+@pytest.mark.parametrize("script,programs", [
+    ("mpirun -np 4 ./prep && mpirun -np 4 ./run -x", ["./prep", "./run -x"]),
+    ("cd /a; timeout 60 mpirun --tag-output -x A=b -N 4 ./prep 'a b' | tee l\nsleep 1\nmpiexec -n4 ./run; mpirun ./third", ["./prep 'a b'", "./run"]),
+    ("mpirun hostname\nif test -e x; then mpirun $OPTIONS ./run; fi", ["hostname", "$OPTIONS ./run"]),
+    ("mpirun ./a\nmpirun --no-such ./b", ["./a", "mpirun --no-such ./b"]),
+])
+def test_several_runs_are_refused(refused, script, programs):
+    """Which of the programs would be the job's?"""
+    reason = refused(mpijob(script))
+    one, other = programs
+    assert f'<stdin>:15: the launcher\'s script runs mpirun more than once, for "{one}" and then for "{other}", and a job runs one' in reason
+    assert "drarun import FILE -- PROGRAM" in reason
+
+
 @pytest.mark.parametrize("words", [
     ["mpirun", "--app", "file"], ["mpiexec.hydra", "-configfile", "f", "x"], ["srun", "--multi-prog", "f"]])
 def test_programs_in_a_file_are_refused(refused, words):
@@ -481,7 +495,6 @@ def test_variables_of_the_launcher(imported):
     assert env(job) == {"LD_LIBRARY_PATH": "/opt/lib:/usr/lib", "OMPI_MCA_pml": "^cm"}
     assert first(job)["command"][0] == "/opt/all_reduce_perf"
     assert "the launcher's init container wait is left out" in notes
-    assert '"mpirun -np 16 -npernode 8 /opt/all_gather_perf' in notes and "a job runs one program" in notes
 
 
 SECRET = {"secretKeyRef": {"name": "s", "key": "k"}}

@@ -74,6 +74,9 @@ void mpirun_change_directory(struct mpirun *m, const char *path);
  * not given. Returns the place of its first word, m->count where it is not known or has another
  * option. */
 size_t mpirun_past_options(struct mpirun *m, size_t i, uint64_t *ret_ranks);
+/* The place of the program's first word among those of a line, from words[i] on; words->count where
+ * it is not known. */
+size_t mpirun_find_program(struct mpirun *m, const struct strlist *words, size_t i);
 
 /* Hosts as a list; in a file, which is the operator's own (slotsPerWorker says its slots), of a
  * ConfigMap among the manifests, or not at hand. */

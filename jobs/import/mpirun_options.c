@@ -452,3 +452,18 @@ size_t mpirun_past_options(struct mpirun *m, size_t i, uint64_t *ret_ranks)
     }
     return i;
 }
+
+size_t mpirun_find_program(struct mpirun *m, const struct strlist *words, size_t i)
+{
+    unsigned int prefer = m->prefer; /* of the line that is taken */
+    while (i < words->count && words->items[i][0] == '-') {
+        char name[64];
+        const char *value = NULL;
+        const struct foreign_option *option =
+            find_option(m, words->items[i], name, sizeof name, &value);
+        i = option ? i + 1 + option->values_after - (value && option->values_after ? 1u : 0u)
+                   : words->count;
+    }
+    m->prefer = prefer;
+    return i < words->count ? i : words->count;
+}

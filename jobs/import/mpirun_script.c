@@ -239,11 +239,16 @@ static void export_names(struct mpirun *m, const struct shell_command *command)
     }
 }
 
-static void show_command(const struct shell_command *command, struct buf *out)
+static void show_words(const struct shell_command *command, size_t first, struct buf *out)
 {
     buf_add(out, "", 0);
-    for (size_t i = 0; i < command->words.count; i++)
-        buf_printf(out, "%s%s", i ? " " : "", command->words.items[i]);
+    for (size_t i = first; i < command->words.count; i++)
+        buf_printf(out, "%s%s", i > first ? " " : "", command->words.items[i]);
+}
+
+static void show_command(const struct shell_command *command, struct buf *out)
+{
+    show_words(command, 0, out);
 }
 
 static void leave_out(struct mpirun *m, const struct shell_command *command, const char *why)
@@ -435,6 +440,34 @@ static int check_run(const struct mpirun *m, const struct shell_script *script, 
     return 0;
 }
 
+/* The whole command where it is not known at which word the program begins. */
+static void show_program(struct mpirun *m, const struct shell_command *run, struct buf *out)
+{
+    size_t launcher = mpirun_past_wrappers(NULL, &run->words);
+    size_t program = mpirun_find_program(m, &run->words, launcher + 1);
+    show_words(run, program < run->words.count ? program : launcher, out);
+}
+
+/* A job runs one program, and which of several is meant is not known. */
+static int check_one_run(struct mpirun *m, const struct shell_script *script, size_t at)
+{
+    size_t next = at + 1;
+    CLEANUP(buf_done) struct buf first = BUF_INIT;
+    CLEANUP(buf_done) struct buf second = BUF_INIT;
+    while (next < script->count && !is_run(&script->commands[next]))
+        next++;
+    if (next >= script->count)
+        return 0;
+    show_program(m, &script->commands[at], &first);
+    show_program(m, &script->commands[next], &second);
+    return mpirun_refuse(m,
+                         "the launcher's script runs mpirun more than once, for \"%.60s\" and then "
+                         "for \"%.60s\", and a job runs one program: import each as a job of its "
+                         "own (drarun import FILE -- PROGRAM), or run the launcher's command as it "
+                         "is with launch: mpirun",
+                         first.data ? first.data : "", second.data ? second.data : "");
+}
+
 static int take_commands(struct mpirun *m, const struct shell_script *script)
 {
     size_t at = 0;
@@ -449,16 +482,17 @@ static int take_commands(struct mpirun *m, const struct shell_script *script)
     mpirun_find_launcher(m, run->words.items[mpirun_past_wrappers(NULL, &run->words)]);
     m->name = mpirun_base_name(run->words.items[mpirun_past_wrappers(NULL, &run->words)]);
     int rc = check_run(m, script, at);
+    if (rc == 0)
+        rc = check_one_run(m, script, at);
     for (size_t i = 0; rc == 0 && i < at; i++)
         rc = take_command(m, &script->commands[i]);
     if (rc == 0)
         rc = mpirun_take_line(m, &run->words, mpirun_past_wrappers(m, &run->words) + 1);
     for (size_t i = at + 1; rc > 0 && i < script->count; i++)
-        leave_out(
-            m, &script->commands[i],
-            is_run(&script->commands[i]) ? "a job runs one program; import this one as another job"
-            : script->commands[i].join == SHELL_JOIN_PIPE ? "what ranks print is the job's log"
-                                                          : "there is no launcher pod's script");
+        leave_out(m, &script->commands[i],
+                  script->commands[i].join == SHELL_JOIN_PIPE
+                      ? "what ranks print is the job's log"
+                      : "there is no launcher pod's script");
     return rc;
 }
 
