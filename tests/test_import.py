@@ -961,18 +961,38 @@ def test_retries_of_a_jobs_pods(imported):
     assert "backoffLimit" not in imported(jobset(replicated("w", TRAIN)))[1]
 
 
+IN_A_QUEUE = ("name: s\n", "name: s\n  labels: {kueue.x-k8s.io/queue-name: q}\n")
+
+
 def test_a_job_that_no_verb_would_take(drarun):
     """It is printed, since the findings are about it."""
     pod = changed(TRAIN)
     pod["spec"]["hostNetwork"] = True
     text = of_kind("Job", {"parallelism": 2, "completions": 2, "template": pod})
     assert "hostNetwork: true" in drarun("import", "-", input=text).ok().out
-    queued = text.replace("name: s\n", "name: s\n  labels: {kueue.x-k8s.io/queue-name: q}\n", 1)
+    pod["spec"].update(away("podAffinity", matchLabels={"a": "b"}))
+    queued = of_kind("Job", {"parallelism": 2, "completions": 2, "template": pod}).replace(*IN_A_QUEUE, 1)
     run = drarun("import", "-", input=queued)
-    line = next(line for line in run.err.splitlines() if "drop hostNetwork, or the queue" in line)
+    line = next(line for line in run.err.splitlines() if "requires all workers to be on one node" in line)
     at = int(line.split("<stdout>:")[1].split(":")[0])
-    assert run.rc == 65 and "hostNetwork: true" in run.out.splitlines()[at - 1], repr(run)
+    assert run.rc == 65 and "spread: node" in run.out.splitlines()[at - 1], repr(run)
     assert run.err.endswith("the imported job is printed, but not complete: mend the 1 error in it\n")
+
+
+@pytest.mark.parametrize("workers,pod,queued,spread,said", [
+    (2, {}, True, {"spread": "node"}, True),
+    (1, {}, True, None, False),
+    (2, {}, False, None, False),
+    (2, {"hostNetwork": False}, True, None, False),
+    (2, away(matchLabels={"a": "b"}), True, None, False)])
+def test_queued_workers_of_the_hosts_network(imported, workers, pod, queued, spread, said):
+    """As published tests of networks are: there sshd's port keeps them apart, and here the agent's."""
+    template = changed(TRAIN)
+    template["spec"].update({"hostNetwork": True, **pod})
+    text = of_kind("Job", {"parallelism": workers, "completions": workers, "template": template})
+    spec, notes = imported(text.replace(*IN_A_QUEUE, 1) if queued else text)
+    assert spec.get("placement") == spread and ("queue" in spec) == queued
+    assert ("spec.hostNetwork: each of the 2 workers gets a node of its own (placement: {spread: node})" in notes) == said, notes
 
 
 def test_all_that_is_wrong_with_an_imported_job(drarun):

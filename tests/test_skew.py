@@ -315,7 +315,7 @@ def test_imported_specs(both):
     assert len(found) >= 10
     for path in found:
         first, second = (each("import", path) for each in both)
-        assert first.rc == second.rc, (first, second)
+        assert second.rc in (0, first.rc), (first, second)  # what the base refused may be taken now
         if first.rc == 0:
             assert not list(differences(*([*yaml.safe_load_all(each.out)] for each in (first, second)))), (first, second)
             for each in both:

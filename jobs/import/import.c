@@ -385,6 +385,7 @@ static json_t *in_order(json_t *job)
                                        "ranksPerWorker",
                                        "launch",
                                        "devices",
+                                       "placement",
                                        "computeDomain",
                                        "network",
                                        "nccl",
@@ -425,8 +426,19 @@ static void take_affinity(struct import *im, json_t *template)
     import_affinity(&affinity, &im->pod, template);
 }
 
+/* All workers of an Indexed Job listen on one port, which those of the host's network share. */
+static void spread_by_port(struct import *im, uint32_t workers)
+{
+    json_object_set_new(im->job, "placement", json_pack("{s:s}", "spread", "node"));
+    reader_fail_key(&im->pod, "hostNetwork",
+                    "each of the %u workers gets a node of its own (placement: {spread: node}), "
+                    "since all workers of a queue listen on one port, here of their nodes; without "
+                    "hostNetwork, or without the queue, several can share a node",
+                    workers);
+}
+
 /* What runs on one node there may want several here. */
-static void explain_spread(const struct import *im, json_t *template)
+static void take_spread(struct import *im, json_t *template)
 {
     const json_t *devices = json_object_get(im->job, "devices");
     const json_t *gpus = json_object_get(json_object_get(devices, "gpus"), "count");
@@ -442,7 +454,11 @@ static void explain_spread(const struct import *im, json_t *template)
         .workers = (uint32_t)json_integer_value(json_object_get(im->job, "workers")),
         .claims = import_queue(im) ? SPEC_CLAIMS_TEMPLATE : SPEC_CLAIMS_DIRECT,
     };
-    if (node_spread_of(&spec, &role, false, NULL) == NODE_SPREAD_BY_SPEC)
+    int spread = node_spread_of(&spec, &role, false, NULL);
+    bool on_host = json_is_true(json_object_get(spec_role_pod(&role), "hostNetwork"));
+    if (spread == NODE_SPREAD_NONE && spec.workers > 1 && on_host && import_queue(im))
+        spread_by_port(im, spec.workers);
+    else if (spread == NODE_SPREAD_BY_SPEC)
         reader_fail(im->workload,
                     "each of the %u workers gets a node of its own, since they ask for %s, and the "
                     "manifest says nothing of nodes: placement: {spread: none} lets them share "
@@ -571,7 +587,7 @@ static int build(struct import *im, char *const program[], json_t **ret_job,
         return rc;
     }
     import_probes(&im->pod, template);
-    explain_spread(im, template);
+    take_spread(im, template);
     import_vendor_script(im->has_launcher ? &im->launcher : &im->pod, template);
     explain_others(im, template);
     json_object_set_new(im->job, "template", template);
