@@ -906,6 +906,25 @@ def test_what_other_controllers_give_their_pods(imported, replicas, queue):
         assert "INDEX will be empty" in notes and reads + "each rank has NODE_RANK instead" in notes
 
 
+@pytest.mark.parametrize("label", ["training.kubeflow.org/replica-index", "replica-index"])
+@pytest.mark.parametrize("queue,path,key", [(None, WORKER, "drarun.dev/worker"), ("q", INDEX, "batch.kubernetes.io/job-completion-index")])
+def test_the_number_of_a_pytorchjobs_pod(drarun, imported, label, queue, path, key):
+    """It is the worker's where there are Workers alone; a Master has the number of the first of them."""
+    template = changed(TRAIN, command=["sh", "-c", "[ $REPLICA_INDEX = 0 ]"], env=[field("REPLICA_INDEX", f"metadata.labels['{label}']")])
+    labels = {"labels": {"kueue.x-k8s.io/queue-name": queue}} if queue else {}
+
+    def text(**replicas):
+        return yaml.safe_dump({"kind": "PyTorchJob", "metadata": {"name": "s", **labels}, "spec": {"pytorchReplicaSpecs": {
+            name: {"replicas": count, "template": template} for name, count in replicas.items()}}})
+    for replicas in ({"Worker": 2}, {"Master": 1}):
+        spec, notes = imported(text(**replicas))
+        assert field("REPLICA_INDEX", path) in first(spec)["env"], spec
+        assert f"REPLICA_INDEX is now from {key}, since {label} is of another controller's pods" in notes, notes
+    run = drarun("import", "-", input=text(Master=1, Worker=2))
+    assert run.rc == 65 and run.out == "", repr(run)
+    assert f"the variable REPLICA_INDEX is from {label}, which counts the Master and the Workers each from 0" in run.err, run.err
+
+
 @pytest.mark.parametrize("program,env,said", [
     (["serve", "$(LWS_GROUP_SIZE)"], [{"name": "LWS_GROUP_SIZE", "value": "4"}], "args[1]: the program reads LWS_GROUP_SIZE, which another "
      "controller sets: it is a variable of the job now; each rank has it as NNODES, too"),

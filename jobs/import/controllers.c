@@ -2,10 +2,12 @@
 /* What other controllers give their pods, or do for them by an annotation: where a job can give it
  * too, it does; elsewhere a remark says what a program that counts on it has instead. */
 #include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "jobs/import/parts.h"
+#include "lib/base/error.h"
 #include "lib/base/nearest.h"
 #include "lib/base/unconst.h"
 #include "lib/doc/value.h"
@@ -37,10 +39,23 @@ static const struct {
     {"LWS_WORKER_INDEX", FOREIGN_INDEX, "NODE_RANK"},
 };
 
-/* Labels and annotations that say which of the pods it is, and ours. */
+/* Labels and annotations that say which of the pods it is, and ours: a queue's workers are pods of
+ * an Indexed Job. */
 static const char indices[] = "batch.kubernetes.io/job-completion-index apps.kubernetes.io/"
-                              "pod-index leaderworkerset.sigs.k8s.io/worker-index";
-#define WORKER_FIELD "metadata.labels['drarun.dev/worker']"
+                              "pod-index leaderworkerset.sigs.k8s.io/worker-index "
+                              "training.kubeflow.org/replica-index replica-index";
+#define WORKER_LABEL "drarun.dev/worker"
+#define JOB_INDEX "batch.kubernetes.io/job-completion-index"
+
+static const char *index_key(const struct import_controller *of)
+{
+    return of->queued ? JOB_INDEX : WORKER_LABEL;
+}
+
+static json_t *index_field(const struct import_controller *of)
+{
+    return json_sprintf("metadata.%s['%s']", of->queued ? "annotations" : "labels", index_key(of));
+}
 
 bool import_is_foreign(const char *key)
 {
@@ -113,9 +128,23 @@ static bool has_own(const json_t *template, const char *key)
            json_object_get(json_object_get(metadata, "annotations"), key);
 }
 
+/* -EINVAL: the pods are counted from 0 twice, and workers once. */
+static int check_count(const struct reader_node *variable, const char *key,
+                       const struct import_controller *of, struct drarun_error *err)
+{
+    if (!of->has_master || !strstr(key, "replica-index"))
+        return 0;
+    return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
+                      "%s:%u: the variable %s is from %s, which counts the Master and the Workers "
+                      "each from 0, and workers of a job have one count: let the program read "
+                      "NODE_RANK, which each rank has, and take the variable out",
+                      doc_name(variable->reader->doc), import_place(variable).line,
+                      import_text(variable, "name"), key);
+}
+
 /* A variable from another controller's label or annotation: ours, where it is the pod's number. */
-static void take_source(const struct reader_node *variable, json_t *kept, const json_t *template,
-                        const struct import_controller *of)
+static int take_source(const struct reader_node *variable, json_t *kept, const json_t *template,
+                       const struct import_controller *of, struct drarun_error *err)
 {
     struct reader_node from, field;
     const char *name = import_text(variable, "name");
@@ -123,17 +152,19 @@ static void take_source(const struct reader_node *variable, json_t *kept, const 
     if (!import_object(variable, "valueFrom", &from) || !import_object(&from, "fieldRef", &field) ||
         !read_key(import_text(&field, "fieldPath"), key, sizeof key) || !import_is_foreign(key) ||
         is_given(of->queued, key) || has_own(template, key))
-        return;
+        return 0;
+    int rc = check_count(variable, key, of, err);
+    if (rc < 0)
+        return rc;
     json_t *source = json_object_get(json_object_get(kept, "valueFrom"), "fieldRef");
     if (of->index_is_worker && words_index(indices, key, strlen(key)) >= 0) {
-        json_object_set_new(source, "fieldPath", json_string(WORKER_FIELD));
-        reader_fail(variable,
-                    "%s is now from drarun.dev/worker, since %s is of another "
-                    "controller's pods",
-                    name, key);
+        json_object_set_new(source, "fieldPath", index_field(of));
+        reader_fail(variable, "%s is now from %s, since %s is of another controller's pods", name,
+                    index_key(of), key);
     } else {
         reader_fail(variable, "%s will be empty: %s is of another controller's pods", name, key);
     }
+    return 0;
 }
 
 static bool is_part_of_name(char c)
@@ -178,8 +209,8 @@ static json_t *make_variable(const char *name, enum foreign kind,
         return json_pack("{s:s, s:o}", "name", name, "value",
                          json_sprintf("%" JSON_INTEGER_FORMAT, of->workers));
     if (kind == FOREIGN_INDEX && of->index_is_worker)
-        return json_pack("{s:s, s:{s:{s:s}}}", "name", name, "valueFrom", "fieldRef", "fieldPath",
-                         WORKER_FIELD);
+        return json_pack("{s:s, s:{s:{s:o}}}", "name", name, "valueFrom", "fieldRef", "fieldPath",
+                         index_field(of));
     return NULL;
 }
 
@@ -222,40 +253,42 @@ static void take_text(const struct reader_node *node, json_t *container,
     }
 }
 
-static void take_variables(const struct reader_node *container, json_t *template,
-                           const struct import_controller *of)
+static int take_variables(const struct reader_node *container, json_t *template,
+                          const struct import_controller *of, struct drarun_error *err)
 {
+    int rc = 0;
     json_t *copy = import_first_container(template), *kept;
     struct reader_node env, value;
     size_t k;
     if (!reader_get(container, "env", &env) || !json_is_array(env.value))
-        return;
-    for (size_t i = 0; i < json_array_size(env.value); i++) {
+        return 0;
+    for (size_t i = 0; rc == 0 && i < json_array_size(env.value); i++) {
         struct reader_node item = reader_item(&env, i);
         json_array_foreach(json_object_get(copy, "env"), k, kept)
         {
             if (!json_is_object(item.value) || !json_equal(item.value, kept))
                 continue;
-            take_source(&item, kept, template, of);
+            rc = take_source(&item, kept, template, of, err);
             if (reader_get(&item, "value", &value))
                 take_text(&value, copy, of);
             break;
         }
     }
+    return rc;
 }
 
-void import_take_foreign(const struct reader_node *pod, json_t *template,
-                         const struct import_controller *of)
+int import_take_foreign(const struct reader_node *pod, json_t *template,
+                        const struct import_controller *of, struct drarun_error *err)
 {
     static const char *const keys[] = {"command", "args"};
     json_t *copy = import_first_container(template);
     struct reader_node containers, first, words;
     if (!reader_get(pod, "containers", &containers) || json_array_size(containers.value) == 0)
-        return;
+        return 0;
     first = reader_item(&containers, import_ranks_container(pod->value));
     if (!json_is_object(first.value))
-        return;
-    take_variables(&first, template, of);
+        return 0;
+    int rc = take_variables(&first, template, of, err);
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
         if (!reader_get(&first, keys[i], &words) ||
             !json_equal(words.value, json_object_get(copy, keys[i])))
@@ -265,6 +298,7 @@ void import_take_foreign(const struct reader_node *pod, json_t *template,
             take_text(&word, copy, of);
         }
     }
+    return rc;
 }
 
 bool import_is_exclusive(const char *annotation)

@@ -245,12 +245,17 @@ static void take_one_process(struct import *im, const json_t *template)
                           "without it drarun starts one rank for each GPU");
 }
 
-static void take_controller(const struct import *im, json_t *template)
+static bool has_replicas(const struct import *im, const char *type)
+{
+    return json_is_object(json_object_get(im->a.value, type));
+}
+
+static int take_controller(const struct import *im, json_t *template, struct drarun_error *err)
 {
     const json_t *workers = json_object_get(im->job, "workers");
     struct import_controller of = {
         .queued = import_queue(im) != NULL,
-        .index_is_worker = !import_queue(im),
+        .index_is_worker = true,
         .workers = workers ? json_integer_value(workers) : 1,
         .service = "",
     };
@@ -260,14 +265,16 @@ static void take_controller(const struct import *im, json_t *template)
         of.service = import_text(&im->spec, "serviceName");
     } else if (strcmp(kind, "JobSet") == 0) {
         const json_t *replicas = json_object_get(im->jobs[0].item.value, "replicas");
-        of.index_is_worker &= !replicas || json_integer_value(replicas) == 1;
+        of.index_is_worker = !replicas || json_integer_value(replicas) == 1;
         of.service = im->name;
         if (import_object(&im->spec, "network", &network) && *import_text(&network, "subdomain"))
             of.service = import_text(&network, "subdomain");
     } else {
         of.service = import_text(&im->pod, "subdomain");
+        of.has_master = strcmp(kind, "PyTorchJob") == 0 && has_replicas(im, "Master") &&
+                        has_replicas(im, "Worker");
     }
-    import_take_foreign(&im->pod, template, &of);
+    return import_take_foreign(&im->pod, template, &of, err);
 }
 
 static int take_program(struct import *im, char *const program[], json_t *template,
@@ -291,8 +298,7 @@ static int take_program(struct import *im, char *const program[], json_t *templa
         take_own_mpirun(im, template);
         take_one_process(im, template);
         tell_torchrun(im, template);
-        take_controller(im, template);
-        return 0;
+        return take_controller(im, template, err);
     }
     int rc = import_mpirun(im, template, err);
     if (rc != 0)

@@ -183,13 +183,15 @@ bool import_is_exclusive(const char *annotation);
 struct import_controller {
     bool queued;          /* workers are pods of an Indexed Job here, too */
     bool index_is_worker; /* its pods counted as workers do */
+    bool has_master;      /* beside Workers, which it counted for themselves */
     json_int_t workers;
     const char *service; /* in which its pods had names in DNS; "": none */
 };
 /* What the ranks' container, where it is kept so, takes from its controller (labels and annotations
- * of pods, variables, names in DNS): as the job's own, or a remark. */
-void import_take_foreign(const struct reader_node *pod, json_t *template,
-                         const struct import_controller *of);
+ * of pods, variables, names in DNS): as the job's own, or a remark. -EINVAL, kind SPEC: it reads
+ * its number, and several pods have the same one. */
+int import_take_foreign(const struct reader_node *pod, json_t *template,
+                        const struct import_controller *of, struct drarun_error *err);
 
 /* A remark where the kept command sources the fabric vendor's script. */
 void import_vendor_script(const struct reader_node *pod, const json_t *template);
