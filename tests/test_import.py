@@ -384,12 +384,25 @@ def test_mpiruns_variables_are_taken_as_those_of_the_container(imported):
     assert "mpirun's JAX_PROCESS_ID=1 is left out: each rank gets its own" in notes
 
 
-@pytest.mark.parametrize("option,key", [
-    ("--continuous", "failurePolicy: {onRankFailure: continue} lets ranks fail alone"),
-    ("--timeout 600", "timeouts: {total: TIME} ends the job after it")])
-def test_options_for_which_a_job_has_a_key(imported, option, key):
+@pytest.mark.parametrize("option,said", [
+    ("--continuous", "; failurePolicy: {onRankFailure: continue} lets ranks fail alone"),
+    ("--rank-by node", "; ranks are numbered worker after worker, which may change their order"),
+    ("--rank-by slot", ", not needed"),
+    ("--byslot", ", not needed"),
+    ("--output-filename /logs", "; what ranks print is the job's log: drarun run --output-dir DIR also keeps a file for each rank"),
+    ("--output tag", "; what ranks print is the job's log: drarun run --output-dir DIR"),
+    ("--allow-run-as-root", ", not needed")])
+def test_options_that_are_not_carried_over(imported, option, said):
+    """Only what a job has no need of is said to be of none."""
     _, notes = imported(MPIJOB.replace("COMMAND", json.dumps(["mpirun", "-np", "6", *option.split(), "app"])))
-    assert f"mpirun {option}: not carried over; {key}" in notes
+    assert f"mpirun {option}: not carried over{said}" in notes, notes
+
+
+@pytest.mark.parametrize("deadline,total", [(None, "600s"), (3600, "600s"), (60, "60s")])
+def test_a_time_limit_of_mpirun(imported, deadline, total):
+    text = MPIJOB.replace("COMMAND", json.dumps(["mpirun", "-np", "6", "--timeout", "600", "app"]))
+    spec, notes = imported(text.replace("backoffLimit: 4", f"backoffLimit: 4, activeDeadlineSeconds: {deadline}") if deadline else text)
+    assert spec["timeouts"] == {"total": total} and "mpirun --timeout 600 is now timeouts.total" in notes, notes
 
 
 def test_a_launcher_that_is_a_worker(drarun, imported):

@@ -2,6 +2,7 @@
 /* mpirun's options, and those of its like. */
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,6 +34,7 @@ enum option_role { /* what becomes of an option; 0: nothing, which a remark says
                    ROLE_INHERIT_NONE,
                    ROLE_PATH,
                    ROLE_PREFIX,
+                   ROLE_TIMEOUT,
                    ROLE_REFUSED,
 };
 
@@ -70,6 +72,7 @@ static const struct {
     {FOREIGN_SRUN, "export", ROLE_INHERIT_LIST, NULL},
     {FOREIGN_MPI, "path gpath", ROLE_PATH, NULL},
     {FOREIGN_MPIRUN, "prefix", ROLE_PREFIX, NULL},
+    {FOREIGN_MPIRUN, "timeout", ROLE_TIMEOUT, NULL},
     {FOREIGN_MPI, "rankfile rf rankmap rr-list npersocket max-vm-size cpus-per-proc cpus-per-rank",
      ROLE_REFUSED, "places ranks in a way that a job of equal workers does not have"},
     {FOREIGN_SRUN, "ntasks-per-socket ntasks-per-core ntasks-per-gpu", ROLE_REFUSED,
@@ -244,17 +247,44 @@ static int take_its_variable(struct mpirun *m, const struct foreign_option *foun
     return rc;
 }
 
-/* What a job has for an option that is not carried over. */
-static const char *instead_of(const struct foreign_option *found)
+/* Seconds; the shorter time where the workload has a deadline, too. */
+static int take_timeout(struct mpirun *m, const char *option, const struct field *value)
 {
+    uint64_t seconds = 0;
+    int rc = mpirun_need_number(m, option, value, &seconds);
+    if (rc < 0)
+        return rc;
+    json_t *timeouts = import_child(m->im->job, "timeouts");
+    const char *total = json_string_value(json_object_get(timeouts, "total"));
+    if (!total || strtoull(total, NULL, 10) > seconds)
+        json_object_set_new(timeouts, "total", json_sprintf("%" PRIu64 "s", seconds));
+    reader_fail(m->node,
+                "%s %s %" PRIu64 " is now timeouts.total, which counts from the start of the job, "
+                "its pods' included",
+                m->name, option, seconds);
+    return 0;
+}
+
+/* What a job has for an option that is not carried over. */
+static const char *instead_of(const struct foreign_option *found, const struct field *value)
+{
+    static const char files[] = "; what ranks print is the job's log: drarun run --output-dir DIR "
+                                "also keeps a file for each rank, --label tags its lines";
     static const struct {
         const char *ours, *text;
     } list[] = {
         {"--on-rank-failure", "; failurePolicy: {onRankFailure: continue} lets ranks fail alone"},
         {"--timeout", "; timeouts: {total: TIME} ends the job after it"},
         {"--signal", "; timeouts: {total: TIME, signal: SIGUSR1} sends one before the end"},
+        {"--output-dir", files},
+        {"--output json prints the report; --output-dir", files},
+        {"--output is the form of the report", files},
+        {"ranks fill a worker before the next one",
+         "; ranks are numbered worker after worker, which may change their order"},
     };
-    for (size_t i = 0; i < ARRAY_LEN(list); i++)
+    bool is_so = found->way == FOREIGN_SO &&
+                 (!found->values || (value->text && is_in(found->values, value->text)));
+    for (size_t i = 0; !is_so && i < ARRAY_LEN(list); i++)
         if (strncmp(found->text, list[i].ours, strlen(list[i].ours)) == 0)
             return list[i].text;
     return ", not needed";
@@ -339,12 +369,14 @@ static int use_option(struct mpirun *m, const char *option, const struct foreign
                     "its MPI library by it alone needs LD_LIBRARY_PATH",
                     m->name, option, values[0].raw);
         return 0;
+    case ROLE_TIMEOUT:
+        return take_timeout(m, option, &values[0]);
     case ROLE_REFUSED:
         return mpirun_refuse(m, "%s %s %s; " MPIRUN_INSTEAD, m->name, option, roles[at].text);
     default:
         reader_fail(m->node, "%s %s%s%s: not carried over%s", m->name, option,
                     values[0].raw ? " " : "", values[0].raw ? values[0].raw : "",
-                    instead_of(found));
+                    instead_of(found, &values[0]));
         return 0;
     }
 }
