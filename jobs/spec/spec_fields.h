@@ -54,8 +54,8 @@ void spec_read_volumes(const struct reader_node *node, void *field);
 void spec_read_tolerations(const struct reader_node *node, void *field);
 void spec_read_text_map(const struct reader_node *node, void *field);
 void spec_read_pull_secrets(const struct reader_node *node, void *field);
-/* Adds the finding for a key that `spec` does not have: where Kubernetes has it in a pod. False: a
- * pod has no such key, and nothing was added. */
+/* Adds the finding for a key that `spec` does not have: what a DraJob calls that of another job, or
+ * where Kubernetes has it in a pod. False: neither knows the key, and nothing was added. */
 bool spec_explain_key(const struct reader_node *spec, const char *key);
 
 #endif

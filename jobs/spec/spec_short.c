@@ -242,8 +242,30 @@ void spec_read_volumes(const struct reader_node *node, void *field)
     }
 }
 
+/* Keys of a Job, an MPIJob, a PyTorchJob, a TrainJob or a JobSet, and where a DraJob has them. */
+static const struct {
+    const char *theirs, *ours;
+} elsewhere[] = {
+    {"activeDeadlineSeconds", "timeouts: {total: 600s}"},
+    {"backoffLimit", "restarts"},
+    {"completions", "workers"},
+    {"maxRestarts", "restarts"},
+    {"nprocPerNode", "ranksPerWorker"},
+    {"numNodes", "workers"},
+    {"numProcPerNode", "ranksPerWorker"},
+    {"parallelism", "workers"},
+    {"replicas", "workers"},
+    {"slotsPerWorker", "ranksPerWorker"},
+};
+
 bool spec_explain_key(const struct reader_node *spec, const char *key)
 {
+    for (size_t i = 0; i < ARRAY_LEN(elsewhere); i++) {
+        if (strcmp(elsewhere[i].theirs, key) != 0)
+            continue;
+        reader_unknown_key(spec, key, "unknown key; in a DraJob it is %s", elsewhere[i].ours);
+        return true;
+    }
     bool pod = pod_schema_has("PodSpec", key), container = pod_schema_has("Container", key);
     if (strcmp(key, "volumeMounts") == 0)
         reader_unknown_key(spec, key,

@@ -431,6 +431,12 @@ static void test_refused(void **state)
         {JOB("volumeMounts: []"), "job.yaml:5:3: spec.volumeMounts: a mount is part of its volume"},
         {JOB("hostNetwork: true"), "spec.hostNetwork: not part of the short form: put it into "
                                    "template.spec.hostNetwork"},
+        {JOB("backoffLimit: 3"),
+         "job.yaml:5:3: spec.backoffLimit: unknown key; in a DraJob it is restarts"},
+        {JOB("activeDeadlineSeconds: 600"),
+         "spec.activeDeadlineSeconds: unknown key; in a DraJob it is timeouts: {total: 600s}"},
+        {JOB("replicas: 2"), "spec.replicas: unknown key; in a DraJob it is workers"},
+        {JOB("slotsPerWorker: 2"), "unknown key; in a DraJob it is ranksPerWorker"},
         {JOB("livenessProbe: {}"), "put it into template.spec.containers[0].livenessProbe"},
         {JOB("securityContext: {}"),
          "put it into template.spec.containers[0].securityContext (for the container) or "
@@ -868,6 +874,8 @@ static void test_refused_roles(void **state)
         {"roles: [{name: a, image: i}]", "roles[0].image: command is missing beside it"},
         {TWO("", "workerz: 2", "workers: 1"),
          "job.yaml:5:13: roles[0].workerz: unknown key; did you mean workers?"},
+        {TWO("", "numNodes: 2", "workers: 1"),
+         "roles[0].numNodes: unknown key; in a DraJob it is workers"},
         {TWO("", "restarts: 2", "workers: 1"),
          "roles[0].restarts: applies to the whole job: put it into spec.restarts"},
         {TWO("", "hostNetwork: true", "workers: 1"), "put it into template.spec.hostNetwork"},
