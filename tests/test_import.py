@@ -579,6 +579,10 @@ HOSTS = "NUM_GPUS=4\nNUM_HOSTS={}\n"
     (HOSTS.format("$(sed -n '$=' /etc/mpi/hostfile)") + "NP=$(($NUM_HOSTS*$NUM_GPUS))\nmpirun -np $NP -npernode $NUM_GPUS app", 4),
     (HOSTS.format("$(wc -l < /etc/mpi/hostfile)") + 'NP="$(( (NUM_HOSTS + 1) * ${NUM_GPUS} - 4 ))"\nmpirun -np "$NP" app', 4),
     (HOSTS.format("$(cat /etc/mpi/hostfile | wc -l)") + "export NP=$((NUM_HOSTS*NUM_GPUS/2*2))\nmpirun -np $NP app", 4),
+    *[(HOSTS.format(f"$({count})") + "NP=$((NUM_HOSTS * NUM_GPUS))\nmpirun -np $NP app", 4) for count in [
+        "awk 'NF {print $1}' /etc/mpi/hostfile | sort -u | wc -l", "awk '{print $1}' /etc/mpi/hostfile|sort|uniq|grep -c .",
+        "cut -d' ' -f1 < /etc/mpi/hostfile | sort -u | sed -n '$='", "grep -c '' /etc/mpi/hostfile", "wc -l</etc/mpi/hostfile",
+        "awk 'END {print NR}' \"$OMPI_MCA_orte_default_hostfile\"", "sort -u /etc/mpi/hostfile | wc -l"]],
 ])
 def test_numbers_that_the_launchers_script_computes(imported, script, ranks):
     """From the hostfile, which has a line for each worker, and by arithmetic: as OCI's tests are published."""
@@ -587,8 +591,11 @@ def test_numbers_that_the_launchers_script_computes(imported, script, ranks):
     assert "the launcher's NUM_HOSTS=$(" in notes and " is 3" in notes
 
 
-@pytest.mark.parametrize("value", ["$(grep -v x /etc/mpi/hostfile | wc -l)", "$(hostname)", "$((UNKNOWN*2))", "$((1/0))", "$((2**3))",
-                                   "$((010))", "$((9999999999))", "$((99999*99999))", "$((2)", "$(nproc)"])
+@pytest.mark.parametrize("value", [
+    "$(grep -v x /etc/mpi/hostfile | wc -l)", "$(wc -l /etc/mpi/hostfile)", "$(wc -l <<< /etc/mpi/hostfile)", "$(cat /etc/mpi/hostfile)",
+    "$(wc -l < /etc/mpi/hostfile > x)", "$(cat /etc/mpi/hostfile | sort; wc -l)", "$(cat /a | wc -l)",
+    "$(cat /etc/mpi/hostfile | sort /b | wc -l)", "$(cat x /etc/mpi/hostfile | wc -l)",
+    "$(hostname)", "$((UNKNOWN*2))", "$((1/0))", "$((2**3))", "$((010))", "$((9999999999))", "$((99999*99999))", "$((2)", "$(nproc)"])
 def test_numbers_that_only_the_launcher_can_compute(drarun, value):
     run = drarun("import", "-", input=MPIJOB.replace("COMMAND", json.dumps(["bash", "-c", f"NP={value}\nmpirun -np $NP app"])))
     assert (run.rc == 65 and "the value $NP is known to the launcher's shell alone" in run.err) or "no mpirun with a program" in run.err, run

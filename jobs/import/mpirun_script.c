@@ -135,25 +135,92 @@ static long long sum_of(struct sum *s)
     return value;
 }
 
-/* How many lines the operator's hostfile has: one a worker. text: of a command's substitution. */
-static bool counts_hosts(const char *text)
+static bool is_one_of(const char *const list[], size_t count, const char *text)
 {
-    static const char *const forms[][2] = {
-        {"sed -n '$=' ", ""}, {"wc -l < ", ""},   {"wc -l <", ""},
-        {"cat ", " | wc -l"}, {"cat ", "|wc -l"}, {"grep -c . ", ""},
-    };
-    static const char file[] = "hostfile";
-    for (size_t i = 0; i < ARRAY_LEN(forms); i++) {
-        size_t begin = strlen(forms[i][0]), end = strlen(forms[i][1]), length = strlen(text);
-        if (length < begin + end + strlen(file) || strncmp(text, forms[i][0], begin) != 0 ||
-            strcmp(text + length - end, forms[i][1]) != 0)
-            continue;
-        const char *name = text + begin, *last = text + length - end;
-        if (!memchr(name, ' ', (size_t)(last - name)) &&
-            strncmp(last - strlen(file), file, strlen(file)) == 0)
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(list[i], text) == 0)
             return true;
-    }
     return false;
+}
+
+/* A line of the operator's hostfile stays one line. */
+static bool passes_lines(const char *command)
+{
+    static const char *const list[] = {
+        "cat",
+        "sort",
+        "sort -u",
+        "uniq",
+        "awk {print $1}",
+        "awk NF {print $1}",
+        "awk NF{print $1}",
+        "cut -d  -f1",
+        "cut -d  -f 1",
+    };
+    return is_one_of(list, ARRAY_LEN(list), command);
+}
+
+/* Of a file, wc prints the name, too: it is the last. */
+static bool counts_lines(const char *command, bool of_file)
+{
+    static const char *const list[] = {
+        "sed -n $=", "grep -c .", "grep -c ", "awk END {print NR}", "awk END{print NR}", "wc -l",
+    };
+    return is_one_of(list, ARRAY_LEN(list) - (of_file ? 1u : 0u), command);
+}
+
+/* failed: set without memory. */
+static bool is_hostfile(const char *word, bool *failed)
+{
+    static const char end[] = "hostfile";
+    CLEANUP(buf_done) struct buf path = BUF_INIT;
+    shell_unquote(word, &path);
+    *failed |= path.failed;
+    return !path.failed && path.len >= strlen(end) && !strpbrk(path.data, " \t") &&
+           strcmp(path.data + path.len - strlen(end), end) == 0;
+}
+
+/* A stage of a pipe: its words without quotes, and without the file that the first one reads.
+ * False: it reads something else than the hostfile, or than the stage before it. */
+static bool read_stage(const struct shell_command *command, bool is_first, struct buf *out,
+                       bool *ret_of_file)
+{
+    const struct strlist *words = &command->words, *inputs = &command->inputs;
+    const char *input = inputs->count > 0 ? inputs->items[0] : NULL; /* "< file" */
+    bool has_input = input && input[0] == '<' && input[1] != '<' &&
+                     is_hostfile(input + 1 + strspn(input + 1, " \t"), &out->failed);
+    *ret_of_file = is_first && !input && words->count > 1 &&
+                   is_hostfile(words->items[words->count - 1], &out->failed);
+    size_t count = words->count - (*ret_of_file ? 1u : 0u);
+    buf_add(out, "", 0);
+    for (size_t i = 0; i < count; i++) {
+        CLEANUP(buf_done) struct buf plain = BUF_INIT;
+        shell_unquote(words->items[i], &plain);
+        buf_printf(out, "%s%s", i ? " " : "", plain.data ? plain.data : "");
+        out->failed |= plain.failed;
+    }
+    return command->depth == 0 && command->outputs.count == 0 && inputs->count < 2 &&
+           (is_first ? has_input || *ret_of_file : !input);
+}
+
+/* Whether a command's substitution prints how many lines the operator's hostfile has: one a worker.
+ */
+static bool counts_hosts(struct mpirun *m, const char *text)
+{
+    struct shell_script script;
+    bool counts = shell_parse(text, &script) && script.count > 0;
+    for (size_t i = 0; counts && i < script.count; i++) {
+        CLEANUP(buf_done) struct buf command = BUF_INIT;
+        bool of_file = false, is_last = i + 1 == script.count;
+        const struct shell_command *stage = &script.commands[i];
+        counts = read_stage(stage, i == 0, &command, &of_file) && command.data &&
+                 (i == 0 || stage->join == SHELL_JOIN_PIPE) &&
+                 (is_last ? counts_lines(command.data, of_file) : passes_lines(command.data));
+        m->env.failed |= command.failed;
+    }
+    m->env.failed |= script.failed;
+    shell_script_done(&script);
+    return counts;
 }
 
 /* $((..)), or $(..) of the hostfile; -1: not to be told. */
@@ -178,7 +245,7 @@ static long long computed(struct mpirun *m, const char *word)
             value = -1;
     } else if (!plain.failed && text[last] == ')') {
         text[last] = '\0';
-        if (counts_hosts(text + 2))
+        if (counts_hosts(m, text + 2))
             value = workers ? json_integer_value(workers) : 1;
     }
     buf_done(&plain);
