@@ -844,7 +844,8 @@ def test_sets(imported, text, workers, command, more):
 
 @pytest.mark.parametrize("text,error", [
     (jobset(replicated("a", TRAIN), replicated("b", TRAIN)), "a second ReplicatedJob, and neither is a launcher"),
-    (jobset(*[replicated(x, TRAIN) for x in "abc"]), "a third ReplicatedJob"),
+    (jobset(*[replicated(x, TRAIN) for x in "abc"]), "a third ReplicatedJob, beside workers and a launcher: import makes workers of one kind; "
+     "import one of them by --only NAME (a, b, c), and add others to the job as roles"),
     (jobset({"name": "x"}), "template.spec.template is missing"),
     (of_kind("JobSet", {"x": 1}), "spec.replicatedJobs is missing"),
     (lws().replace("replicas: 1", "replicas: 2"), "<stdin>:5: spec.replicas: each group is a job of its own"),
@@ -858,6 +859,23 @@ def test_sets(imported, text, workers, command, more):
 def test_sets_that_are_no_job(drarun, text, error):
     run = drarun("import", "-", input=text)
     assert run.rc == 65 and run.out == "" and error in run.err and "drarun: <stdin>:" in run.err, repr(run)
+
+
+def test_one_of_several_replicated_jobs(drarun):
+    text = jobset(replicated("a", TRAIN), replicated("b", changed(TRAIN, command=["serve"]), 2, 3), replicated("l", MPIRUN), suspend=True)
+    for name, workers, command in (("a", 1, ["torchrun", "train.py"]), ("b", 6, ["serve"])):
+        run = drarun("import", "--only", name, "-", input=text).ok()
+        job = yaml.safe_load(run.out)
+        assert job["metadata"]["name"] == f"s-{name}" and job["spec"]["command"] == command
+        assert (job["spec"]["workers"], job["spec"]["restarts"], job["spec"]["suspend"]) == (workers, 3, True)
+        assert run.err.count(f"left out: --only {name} imports another") == 2 and "replicatedJobs[2]: left out" in run.err, run.err
+    given = drarun("import", "--only=l", "-", "--", "app", input=text).ok()
+    assert yaml.safe_load(given.out)["spec"]["command"] == ["app"]
+    for source, only, said in (
+            (text, "c", "<stdin>:6: no ReplicatedJob is called c: import makes workers of one kind; import one of them by --only NAME (a, b, l)"),
+            (lws(), "a", "<stdin>:1: the LeaderWorkerSet s has no ReplicatedJobs, of which --only a takes one")):
+        run = drarun("import", "--only", only, "-", input=source)
+        assert run.rc == 65 and run.out == "" and said in run.err, repr(run)
 
 
 GPUS = {"limits": {"nvidia.com/gpu": 8}}

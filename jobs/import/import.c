@@ -512,7 +512,9 @@ static json_t *document(const struct import *im)
 {
     json_t *from = json_object_get(im->workload->value, "metadata"), *metadata = json_object();
     json_t *queue = import_queue(im);
-    json_object_set_new(metadata, "name", json_string(im->name));
+    json_object_set_new(metadata, "name",
+                        im->only ? json_sprintf("%s-%s", im->name, im->only)
+                                 : json_string(im->name));
     if (json_object_get(from, "namespace"))
         json_object_set(metadata, "namespace", json_object_get(from, "namespace"));
     take_metadata(im, metadata);
@@ -565,7 +567,7 @@ static json_t *take_classes(const struct import_objects *o)
     return list;
 }
 
-static int build(struct import *im, char *const program[], json_t **ret_job,
+static int build(struct import *im, char *const *program, json_t **ret_job,
                  struct drarun_error *err)
 {
     int rc = import_workload(im, err);
@@ -603,17 +605,20 @@ static int build(struct import *im, char *const program[], json_t **ret_job,
     return *ret_job ? 0 : error_set(err, ENOMEM, "out of memory");
 }
 
-int import_job(struct reader *files, size_t count, char *const program[], json_t **ret_job,
-               json_t **ret_classes, struct drarun_error *err)
+int import_job(struct reader *files, size_t count, const struct import_options *options,
+               json_t **ret_job, json_t **ret_classes, struct drarun_error *err)
 {
     cleanup_free struct import_objects *objects = calloc(1, sizeof *objects);
-    struct import im = {
-        .files = files, .file_count = count, .objects = objects, .job = json_object()};
+    struct import im = {.files = files,
+                        .file_count = count,
+                        .objects = objects,
+                        .only = options->only,
+                        .job = json_object()};
     int rc = objects && im.job ? 0 : error_set(err, ENOMEM, "no memory");
     for (size_t i = 0; rc == 0 && i < count; i++)
         rc = import_collect(&files[i], objects, err);
     if (rc == 0)
-        rc = build(&im, program, ret_job, err);
+        rc = build(&im, options->program, ret_job, err);
     for (size_t i = 0; rc == 0 && i < count; i++)
         if (files[i].texts.failed || im.own.failed) {
             json_decref(TAKE_PTR(*ret_job));

@@ -11,13 +11,17 @@
 #include "drarun/error.h"
 #include "lib/doc/reader.h"
 
+struct import_options {
+    char *const *program; /* of the ranks, in place of the manifest's; NULL-terminated, or NULL */
+    const char *only;     /* the ReplicatedJob of a JobSet; NULL: the JobSet */
+};
+
 /* files: tolerant readers of the manifests, at least one; what one file names may stand in another.
- * They get a finding for everything that was left out or changed. program: the ranks' program in
- * place of the manifest's, NULL-terminated, or NULL. ret_job: a DraJob document, the caller's, with
- * SPEC_PLACEHOLDER as its command where nothing names the program.
- * ret_classes: an array of the DeviceClasses among the manifests, the caller's. -EINVAL with kind
- * DRARUN_ERR_SPEC when there is no workload to import, or more than one. */
-int import_job(struct reader *files, size_t count, char *const program[], json_t **ret_job,
-               json_t **ret_classes, struct drarun_error *err);
+ * They get a finding for everything that was left out or changed. ret_job: a DraJob document, the
+ * caller's, with SPEC_PLACEHOLDER as its command where nothing names the program. ret_classes: an
+ * array of the DeviceClasses among the manifests, the caller's. -EINVAL with kind DRARUN_ERR_SPEC
+ * when there is no workload to import, or more than one. */
+int import_job(struct reader *files, size_t count, const struct import_options *options,
+               json_t **ret_job, json_t **ret_classes, struct drarun_error *err);
 
 #endif

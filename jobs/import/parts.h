@@ -35,7 +35,8 @@ struct import {
     struct import_objects *objects;
     const struct reader_node *workload;      /* of several Pods the first */
     struct strlist own;                      /* where Pods differ */
-    char name[IMPORT_NAME_ROOM];             /* of the job */
+    char name[IMPORT_NAME_ROOM];             /* of the workload */
+    const char *only;                        /* of import_options */
     struct reader_node spec;                 /* of the workload */
     struct reader_node a, b, c;              /* on the way to the template */
     struct reader_node template, pod;        /* the workers' */

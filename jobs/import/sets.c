@@ -2,9 +2,11 @@
 /* JobSet (jobset.x-k8s.io/v1alpha2), LeaderWorkerSet (v1) and PyTorchJob (kubeflow.org/v1): workers
  * of one kind, with or without a leader that is one of them, or a launcher that runs mpirun. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "jobs/import/parts.h"
+#include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 
@@ -83,6 +85,56 @@ int import_open_replicated(const struct reader_node *item, struct import_job *jo
     return 0;
 }
 
+/* at: the ReplicatedJob that is too many. text: which it is. */
+static int refuse_jobs(const struct import *im, size_t at, const char *text,
+                       struct drarun_error *err)
+{
+    struct reader_node item = reader_item(&im->a, at);
+    CLEANUP(buf_done) struct buf names = BUF_INIT;
+    for (size_t i = 0; i < json_array_size(im->a.value); i++) {
+        struct reader_node each = reader_item(&im->a, i);
+        buf_printf(&names, "%s%s", i ? ", " : "",
+                   json_is_object(each.value) ? import_text(&each, "name") : "");
+    }
+    return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
+                      "%s:%u: %s: import makes workers of one kind; import one of them by --only "
+                      "NAME (%.120s), and add others to the job as roles (spec.roles)",
+                      doc_name(item.reader->doc), import_place(&item).line, text,
+                      names.data ? names.data : "");
+}
+
+static void open_alone(struct import *im, json_int_t pods)
+{
+    im->template = im->jobs[0].template;
+    set_workers(im, pods);
+    import_policy(im, &im->jobs[0].spec);
+}
+
+static int open_only(struct import *im, struct drarun_error *err)
+{
+    json_int_t pods = 0;
+    bool found = false;
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < json_array_size(im->a.value); i++) {
+        struct reader_node item = reader_item(&im->a, i);
+        const char *name = json_is_object(item.value) ? import_text(&item, "name") : "";
+        if (found || strcmp(name, im->only) != 0) {
+            reader_fail(&item, "left out: --only %.63s imports another", im->only);
+            continue;
+        }
+        found = true;
+        rc = import_open_replicated(&item, &im->jobs[0], &pods, err);
+    }
+    if (rc == 0 && !found) {
+        char text[128];
+        snprintf(text, sizeof text, "no ReplicatedJob is called %.63s", im->only);
+        rc = refuse_jobs(im, 0, text, err);
+    }
+    if (rc == 0)
+        open_alone(im, pods);
+    return rc;
+}
+
 /* Two ReplicatedJobs: one of them may be a pod that runs mpirun. */
 static int open_two(struct import *im, const json_int_t pods[2], struct drarun_error *err)
 {
@@ -95,10 +147,8 @@ static int open_two(struct import *im, const json_int_t pods[2], struct drarun_e
             import_policy(im, &jobs[1 - i].spec);
             return 0;
         }
-    return refuse_at(&jobs[1].item, err,
-                     "a second ReplicatedJob, and neither is a launcher that runs mpirun: import "
-                     "makes workers of one kind; import one of them, and add the other to the job "
-                     "as a role (spec.roles)");
+    return refuse_jobs(im, 1, "a second ReplicatedJob, and neither is a launcher that runs mpirun",
+                       err);
 }
 
 /* A Job's own backoffLimit is of its pods; the JobSet restarts as a whole, as jobs here do. */
@@ -135,22 +185,18 @@ int import_open_jobset(struct import *im, struct drarun_error *err)
     if (!reader_get(&im->spec, "replicatedJobs", &im->a) || json_array_size(im->a.value) == 0)
         return missing(&im->spec, err, "spec.replicatedJobs");
     size_t count = json_array_size(im->a.value);
-    for (size_t i = 0; rc == 0 && i < count; i++) {
+    if (count > 2 && !im->only)
+        return refuse_jobs(im, 2, "a third ReplicatedJob, beside workers and a launcher", err);
+    for (size_t i = 0; rc == 0 && i < count && !im->only; i++) {
         struct reader_node item = reader_item(&im->a, i);
-        if (i == 2)
-            return refuse_at(
-                &item, err,
-                "a third ReplicatedJob: import makes workers of one kind, and takes one launcher; "
-                "import the workers alone, and add others to the job as roles (spec.roles)");
         rc = import_open_replicated(&item, &im->jobs[i], &pods[i], err);
     }
-    if (rc == 0 && count == 2) {
+    if (rc == 0 && im->only)
+        rc = open_only(im, err);
+    else if (rc == 0 && count == 2)
         rc = open_two(im, pods, err);
-    } else if (rc == 0) {
-        im->template = im->jobs[0].template;
-        set_workers(im, pods[0]);
-        import_policy(im, &im->jobs[0].spec);
-    }
+    else if (rc == 0)
+        open_alone(im, pods[0]);
     if (rc == 0)
         import_take_set_policy(im, &im->spec);
     return rc;

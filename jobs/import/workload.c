@@ -316,6 +316,9 @@ static int open_template(struct import *im, struct drarun_error *err)
 {
     const char *kind = import_text(im->workload, "kind");
     bool found = true;
+    if (im->only && strcmp(kind, "JobSet") != 0)
+        return import_refuse(im->workload, err,
+                             "has no ReplicatedJobs, of which --only %.63s takes one", im->only);
     if (import_is_pod(im->workload)) {
         im->template = *im->workload;
     } else if (!import_object(im->workload, "spec", &im->spec)) {

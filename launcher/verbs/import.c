@@ -20,10 +20,17 @@
 #include "lib/doc/yaml_write.h"
 
 struct options {
+    const char *only;
     bool help;
 };
 
 static const struct option_spec option_list[] = {
+    {.name = "only",
+     .value = "NAME",
+     .group = "Options",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(struct options, only),
+     .help = "import this ReplicatedJob of a JobSet alone, as the job\nJOBSET-NAME"},
     VERB_LEVEL_OPTIONS,
     VERB_HELP_OPTION(struct options),
 };
@@ -222,8 +229,8 @@ static void tell_findings(const struct reader *reader)
         log_note("%s: %zu more", doc_name(reader->doc), reader->findings - reader->texts.count);
 }
 
-static int import_files(const struct strlist *files, char *const program[], struct buf *out,
-                        struct drarun_error *err)
+static int import_files(const struct strlist *files, const struct import_options *how,
+                        struct buf *out, struct drarun_error *err)
 {
     cleanup_free struct reader *readers = calloc(files->count + 1, sizeof *readers);
     json_t *job = NULL, *classes = NULL;
@@ -231,7 +238,7 @@ static int import_files(const struct strlist *files, char *const program[], stru
     int rc =
         readers ? load_files(files, readers, &count, err) : error_set(err, ENOMEM, "out of memory");
     if (rc == 0)
-        rc = import_job(readers, count, program, &job, &classes, err);
+        rc = import_job(readers, count, how, &job, &classes, err);
     if (rc == 0)
         rc = write_job(job, classes, out, err);
     for (size_t i = 0; i < count; i++) {
@@ -246,14 +253,13 @@ static int import_files(const struct strlist *files, char *const program[], stru
     return rc;
 }
 
-/* program: NULL for that of the files. */
-static int import_words(const struct strlist *words, char *const program[], struct buf *out,
-                        struct drarun_error *err)
+static int import_words(const struct strlist *words, const struct import_options *how,
+                        struct buf *out, struct drarun_error *err)
 {
     struct strlist files = STRLIST_INIT;
     int rc = find_files(words->items, words->count, &files, err);
     if (rc == 0)
-        rc = import_files(&files, program, out, err);
+        rc = import_files(&files, how, out, err);
     strlist_done(&files);
     return rc;
 }
@@ -276,12 +282,16 @@ static int run(int argc, char *const argv[])
     int own = count_own(argc, argv);
     if (verb_parse_files(&verb_import, own, argv, &options, &words, &err) < 0)
         return usage(err.text);
+    const struct import_options how = {
+        .program = own + 1 < argc ? argv + own + 1 : NULL,
+        .only = options.only,
+    };
     if (options.help)
         verb_help(&verb_import, &out);
     else if (words.count == 0)
         return usage("expected a file: drarun import FILE... [-- PROGRAM [ARGUMENTS]]");
     else
-        import_words(&words, own + 1 < argc ? argv + own + 1 : NULL, &out, &err);
+        import_words(&words, &how, &out, &err);
     if (err.code)
         log_error("%s", err.text);
     int written = verb_write("import", &out);

@@ -12,12 +12,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct doc *doc = NULL;
     struct reader notes;
     struct drarun_error err = {0};
+    const struct import_options options = {0};
     json_t *job = NULL, *classes = NULL;
     if (doc_parse("fuzz", (const char *)data, size, DOC_FORMAT_GUESS, NULL, &doc, NULL) < 0)
         return 0;
     reader_init(&notes, doc, true);
     notes.max = READER_MAX;
-    if (import_job(&notes, 1, NULL, &job, &classes, &err) < 0 ? !err.text[0] : !json_is_object(job))
+    int rc = import_job(&notes, 1, &options, &job, &classes, &err);
+    if (rc < 0 ? !err.text[0] : !json_is_object(job))
         abort();
     json_decref(job);
     json_decref(classes);
