@@ -1067,6 +1067,17 @@ def test_all_that_is_wrong_with_an_imported_job(drarun):
         assert run.rc == 65 and wrong and all(": fill in the manifest's variables first" in line for line in wrong), run.err
 
 
+def test_keys_without_a_value(drarun, imported):
+    """As NVIDIA's and Google's manifests have them: to an API server they are not there, and a volume of no kind is an emptyDir."""
+    pod = changed(TRAIN, env=None, volumeMounts=[{"name": "v", "mountPath": "/v"}, {"name": "h", "mountPath": "/h"}])
+    pod["spec"].update(nodeSelector=None, volumes=[{"name": "v", "emptyDir": None}, {"name": "h", "hostPath": {"path": "/h"}, "emptyDir": None}])
+    spec, _ = imported(of_kind("Job", {"template": pod}))
+    assert "env" not in first(spec) and "nodeSelector" not in spec["template"]["spec"]
+    assert spec["template"]["spec"]["volumes"] == [{"name": "v", "emptyDir": {}}, {"name": "h", "hostPath": {"path": "/h"}}], spec
+    run = drarun("import", "-", input=of_kind("Job", {"template": changed(TRAIN, resources={"limits": {"nvidia.com/gpu": None}})}))
+    assert run.rc == 65 and 'limits["nvidia.com/gpu"]: expected a quantity' in run.err, repr(run)
+
+
 def test_a_script_is_no_manifest(drarun, tmp_path):
     file = tmp_path / "train.sbatch"
     for text in ("export A=1\nsrun app\n", "srun bash -c 'echo a: b'\n", "", "if true; then\n  srun a\nfi\n"):  # YAML, and none

@@ -143,6 +143,40 @@ static void leave_groups(const struct import *im, json_t *pod)
                             "left out: drarun places all workers or none itself");
 }
 
+/* A key without a value is none to an API server. An amount stays, as it is still to be filled in.
+ */
+static void drop_nulls(json_t *value)
+{
+    const char *key = NULL;
+    json_t *inner = NULL;
+    void *next = NULL;
+    size_t i;
+    json_array_foreach(value, i, inner)
+    {
+        drop_nulls(inner);
+    }
+    json_object_foreach_safe(value, next, key, inner)
+    {
+        if (json_is_null(inner))
+            json_object_del(value, key);
+        else if (strcmp(key, "resources") != 0)
+            drop_nulls(inner);
+    }
+}
+
+/* A volume without a source is an emptyDir. */
+static void drop_nulls_of_pod(json_t *pod)
+{
+    json_t *volume;
+    size_t i;
+    drop_nulls(pod);
+    json_array_foreach(json_object_get(pod, "volumes"), i, volume)
+    {
+        if (json_object_get(volume, "name") && json_object_size(volume) == 1)
+            json_object_set_new(volume, "emptyDir", json_object());
+    }
+}
+
 static json_t *copy_template(const struct import *im)
 {
     json_t *copy = json_object();
@@ -156,6 +190,7 @@ static json_t *copy_template(const struct import *im)
     if (json_object_size(kept) > 0)
         json_object_set(copy, "metadata", kept);
     json_decref(kept);
+    drop_nulls_of_pod(pod);
     if (pod && json_object_get(pod, "restartPolicy"))
         json_object_del(pod, "restartPolicy"); /* the job restarts as a whole */
     json_object_set_new(copy, "spec", pod);
