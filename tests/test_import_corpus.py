@@ -24,17 +24,19 @@ HEAD = """# Imported manifests
 `mpirun -x`; beside it stands what `drarun plan` derives for the job on the two a4-highgpu-8g nodes of `examples/clusters`, with the reason
 that it gives. No GPU took part. Written by `tests/test_import_corpus.py`, and the last section, for which a real API server answers, by `tests/test_dry_run.py`.
 
-Read as published, on 2026-11-25, one file at a time, by hand: "taken" says that import and `drarun validate` end with 0.
+Read as published, on 2026-11-29: the files that hold a workload, one at a time and unchanged. "Taken" says that import and `drarun validate` end with 0,
+"without a program" that they do once the program is given in place of `PROGRAM`, since the pods sleep or their script is in another file.
 
-| repository | manifests | taken | not taken |
-|---|---|---|---|
-| GoogleCloudPlatform/container-engine-accelerators, gpudirect-* | 18 | 17 | tcpxo/nccl-test: one Pod of two has a mount more |
-| oracle-quickstart/oci-hpc-oke, nccl-tests | 19 | 19 | |
-| coreweave/nccl-tests, mpi-operator | 18 | 18 | |
-| kubeflow/mpi-operator, examples | 5 | 5 | |
-| kubernetes-sigs/dranet, examples and tests | 27 | 25 | two tests of routing tables |
-| NVIDIA/k8s-dra-driver-gpu, demo/specs/imex | 6 | 6 | |
-| Azure/aks-rdma-infiniband, tests | 5 | 1 | four are templates, and no YAML yet |
+| repository | manifests | taken | without a program | not taken |
+|---|---|---|---|---|
+| GoogleCloudPlatform/container-engine-accelerators, gpudirect-* | 18 | 1 | 16 | tcpxo/nccl-test: one Pod of two has a mount more |
+| oracle-quickstart/oci-hpc-oke, nccl-tests and rccl-tests | 24 | 24 | 0 | |
+| coreweave/nccl-tests, mpi-operator | 18 | 18 | 0 | |
+| kubeflow/mpi-operator, examples | 5 | 5 | 0 | |
+| kubernetes-sigs/dranet, examples and tests | 27 | 10 | 15 | two tests of routing tables |
+| kubernetes-sigs/jobset, site/static/examples | 31 | 6 | 5 | 18 with several ReplicatedJobs, two whose image is to be filled in |
+| NVIDIA/k8s-dra-driver-gpu, demo/specs/imex | 6 | 6 | 0 | |
+| Azure/aks-rdma-infiniband, tests | 5 | 1 | 0 | four are templates, and no YAML yet |
 
 | manifest | kinds | result | remarks |
 |---|---|---|---|
