@@ -55,7 +55,7 @@ static const struct golden_case cases[] = {
     {&verb_topo, TOPO "nccl-xml", OURS "topo-xml.txt", 64},
     {&verb_validate, "examples/jobs/two-by-two.yaml", OURS "validate.txt", 0},
     {&verb_validate, "examples/jobs/README.md", OURS "validate-refused.txt", 65},
-    {&verb_import, "tests/data/seeds/gpu-nic-2x2.yaml", OURS "import-job.yaml", 0},
+    {&verb_import, "tests/data/seeds/gpu-nic-2x2.yaml", OURS "import-job.yaml", 65},
     {&verb_import, "tests/data/seeds/mpijob-1x1.yaml", OURS "import-mpijob.yaml", 0},
     {&verb_import, "tests/data/seeds/ray-all-nic.yaml", OURS "import-refused.txt", 65},
     {&verb_install, "-n train", OURS "install.yaml", 0},
