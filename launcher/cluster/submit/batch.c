@@ -229,8 +229,8 @@ static bool is_of_earlier_dra_job(const struct batch *batch, const json_t *objec
 {
     const json_t *owners = json_object_get(json_object_get(object, "metadata"), "ownerReferences");
     const char *kind = json_string_value(json_object_get(json_array_get(owners, 0), "kind"));
-    return batch->dra_job && kind && strcmp(kind, kube_dra_jobs.kind) == 0 &&
-           !kube_is_owned_by(object, batch->dra_job);
+    const char *ours = batch->owner->dra_job;
+    return ours && kind && strcmp(kind, kube_dra_jobs.kind) == 0 && !kube_is_owned_by(object, ours);
 }
 
 /* Who owns what is in the way of an owner: a job that is there, or one that has gone. */
@@ -284,15 +284,16 @@ static bool is_made_by_us(const struct batch *batch, const json_t *object)
     const json_t *metadata = json_object_get(object, "metadata");
     const char *mark =
         json_string_value(json_object_get(json_object_get(metadata, "annotations"), BATCH_MADE_BY));
-    return batch->mark && mark && strcmp(mark, batch->mark) == 0;
+    return batch->owner && mark && strcmp(mark, batch->owner->mark) == 0;
 }
 
 static void keep_owner(struct batch *batch, const json_t *object)
 {
-    if (!batch->keep_uid || batch->made_uid)
+    struct batch_owner *owner = batch->owner;
+    if (!owner || owner->uid)
         return;
-    batch->made_uid = strdup(kube_uid(object));
-    batch->suspended = object_is_suspended(object);
+    owner->uid = strdup(kube_uid(object));
+    owner->suspended = object_is_suspended(object);
 }
 
 /* Of what no attempt takes over, by its label; 0: it is of no earlier one than the batch's. */
@@ -408,10 +409,10 @@ static void on_found(const struct kube_answer *answer, const struct drarun_error
     bool ours =
         !err && !is_deleted(answer->body) &&
         (kube_is_owned_by(answer->body, batch->owner_uid) || is_made_by_us(batch, answer->body));
-    if (batch->rc == 0 && batch->keep_uid && !ours && going && !is_deleted(answer->body) &&
+    if (batch->rc == 0 && batch->owner && !ours && going && !is_deleted(answer->body) &&
         !is_of_earlier_dra_job(batch, answer->body) && ask_for_their_owner(item))
         return;
-    if (batch->rc == 0 && !batch->keep_uid && !ours && going && !is_deleted(answer->body) &&
+    if (batch->rc == 0 && !batch->owner && !ours && going && !is_deleted(answer->body) &&
         ask_for_owner_of(item, answer->body))
         return;
     if (batch->rc == 0 && !ours && (gone || going) && try_later(item))

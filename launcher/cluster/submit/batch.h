@@ -24,12 +24,23 @@ size_t batch_count(const struct batch_source *source);
 
 struct batch_item;
 
+/* The owner of a job's other objects, which is created by a batch of its own. uid is set once: when
+ * that object exists and is this run's, whether its creation was answered or it was found by its
+ * mark. suspended is valid once uid is set. */
+struct batch_owner {
+    const char *mark;    /* BATCH_MADE_BY of what this run makes */
+    const char *dra_job; /* uid of its DraJob, or NULL */
+    char *uid;           /* the caller frees it */
+    bool suspended;      /* by the spec, or by the cluster's admission */
+};
+
 /* One source after the other; the first error ends it. What is there and belongs to the owner stays
- * as it is. */
+ * as it is. Exactly one of owner and owner_uid is set. */
 struct batch {
     struct cluster *cluster;
     const char *job;
-    const char *owner_uid;
+    struct batch_owner *owner; /* that the batch creates; borrowed */
+    const char *owner_uid;     /* of the owner that exists */
     const char *namespace;
     uint32_t attempt; /* pods and templates of earlier ones are replaced; 0: none */
     const struct batch_source *source;
@@ -38,12 +49,7 @@ struct batch {
     size_t most; /* under way at once; 0: as many as the client takes, and as many in line */
     bool yields; /* to another process that creates the same objects, once one of its is found */
     bool yielded;
-    bool keep_uid;
-    const char *mark;    /* with keep_uid: BATCH_MADE_BY of what this run makes */
-    const char *dra_job; /* likewise: uid of its DraJob, or NULL */
-    char *made_uid;      /* with keep_uid of the last one; the caller frees it */
-    bool suspended;      /* likewise: by the spec, or by the cluster's admission */
-    int64_t going_ms;    /* how long an earlier job's object may take to go */
+    int64_t going_ms; /* how long an earlier job's object may take to go */
     int64_t end_ms;
     size_t left;                      /* begun and not answered */
     struct strlist *warned;           /* what the server has warned of; NULL: that is not told */

@@ -105,12 +105,11 @@ static int create_owner(struct cluster *cluster, const struct job_spec *spec,
                         struct strlist *warned, char **ret_uid, bool *ret_suspended,
                         struct drarun_error *err)
 {
+    struct batch_owner made = {.mark = options->secret, .dra_job = options->dra_job};
     struct batch batch = {.cluster = cluster,
                           .job = spec->name,
+                          .owner = &made,
                           .namespace = object_namespace(spec, options),
-                          .keep_uid = true,
-                          .mark = options->secret,
-                          .dra_job = options->dra_job,
                           .going_ms = going_ms,
                           .warned = warned,
                           .err = err};
@@ -118,13 +117,13 @@ static int create_owner(struct cluster *cluster, const struct job_spec *spec,
     json_t *owner = json_pack("[o]", marked(json_array_get(list, 0), options->secret));
     const struct batch_source source = {.list = owner};
     int rc = owner ? batch_create(&batch, &source) : error_set(err, ENOMEM, "out of memory");
-    if (rc == 0 && !batch.made_uid)
+    if (rc == 0 && !made.uid)
         rc = error_set(err, ENOMEM, "out of memory");
     if (rc == 0) {
-        *ret_uid = TAKE_PTR(batch.made_uid);
-        *ret_suspended = batch.suspended;
+        *ret_uid = TAKE_PTR(made.uid);
+        *ret_suspended = made.suspended;
     }
-    free(batch.made_uid);
+    free(made.uid);
     return rc;
 }
 
