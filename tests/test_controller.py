@@ -74,19 +74,54 @@ def is_of_pods(method, path):
     return method == "POST" and "/pods?" in path
 
 
+def is_of_jobs(method, path):
+    return method == "POST" and "/jobs?" in path
+
+
 def pods_asked(proxy):
     return sum(is_of_pods(method, path) for _, method, path, _ in proxy.seen())
+
+
+def jobs_asked(proxy):
+    return sum(is_of_jobs(method, path) for _, method, path, _ in proxy.seen())
+
+
+class Gate:
+    """A fault: what is asked waits until it is opened."""
+
+    def __init__(self, then=Exchange.forward):
+        self.then, self.asked, self.opened = then, [], threading.Event()
+
+    def __call__(self, exchange):
+        self.asked.append(exchange.path)
+        self.opened.wait(MADE_S)
+        self.then(exchange)
+
+    def open(self):
+        self.opened.set()
+
+
+@contextlib.contextmanager
+def managing(applied, *words, **how):
+    """A controller that has begun."""
+    with controller(applied, *words, **how) as running:
+        applied.cluster.wait("it does not begin", lambda: "manages the DraJobs" in said(running), MADE_S)
+        yield running
+
+
+def begin_large(applied, proxy, workers=LARGE, pods=slow_pods):
+    """The controller has begun to create them. pods: what the proxy does with the calls."""
+    proxy.fault(pods, is_of_pods, 10 ** 6)
+    assert applied.apply(workers=workers, command=["true"]) == ""
+    applied.cluster.wait("it makes no pod", lambda: pods_asked(proxy), MADE_S)
 
 
 def test_lease_is_lost_while_a_large_job_is_made(applied, proxy):
     """Who had it makes no further object, deletes none, and ends; who has it next starts over."""
     cluster = applied.cluster
 
-    with controller(applied, through=proxy) as running:
-        cluster.wait("it does not begin", lambda: "manages the DraJobs" in said(running), MADE_S)
-        proxy.fault(slow_pods, is_of_pods, 10 ** 6)
-        assert applied.apply(workers=WORKERS, command=["true"]) == ""
-        cluster.wait("it makes no pod", lambda: pods_asked(proxy), MADE_S)
+    with managing(applied, through=proxy) as running:
+        begin_large(applied, proxy, WORKERS)
         proxy.fault(Exchange.drop, lambda method, path: method == "PUT" and "/leases/" in path, 10 ** 6)
         cluster.wait("it does not end", lambda: running.process.poll() is not None, 4 * MADE_S)
         assert running.process.returncode == 70 and "Lease is lost" in said(running), said(running)
@@ -106,10 +141,8 @@ def test_large_job_holds_up_no_other(applied, proxy):
 
     def pods(name):
         return sum(each["metadata"]["name"].startswith(f"{name}-w-") for each in cluster.api.get("v1", "Pod", namespace=applied.namespace))
-    with controller(applied, through=proxy) as running:
-        cluster.wait("it does not begin", lambda: "manages the DraJobs" in said(running), MADE_S)
-        proxy.fault(slow_pods, is_of_pods, 10 ** 6)
-        assert applied.apply(workers=LARGE, command=["true"]) == ""
+    with managing(applied, through=proxy) as running:
+        begin_large(applied, proxy)
         cluster.wait("it makes no pod", lambda: pods("job"), MADE_S)
         assert applied.apply("second", workers=LARGE, command=["true"]) == ""
         cluster.wait("it does not say why", lambda: "waits for its turn" in message("second"), MADE_S)
@@ -129,11 +162,8 @@ def test_large_jobs_wait_in_the_order_of_their_creation(applied, proxy):
 
     def made():
         return re.findall("/([a-z]+): its objects are made", said(running))
-    with controller(applied, through=proxy) as running:
-        cluster.wait("it does not begin", lambda: "manages the DraJobs" in said(running), MADE_S)
-        proxy.fault(slow_pods, is_of_pods, 10 ** 6)
-        assert applied.apply(workers=LARGE, command=["true"]) == ""
-        cluster.wait("it makes no pod", lambda: pods_asked(proxy), MADE_S)
+    with managing(applied, through=proxy) as running:
+        begin_large(applied, proxy)
         for name in names:
             assert applied.apply(name, workers=SMALLEST_LARGE, command=["true"]) == ""
             time.sleep(1.1)  # the time of their creation has whole seconds
@@ -149,11 +179,8 @@ def test_large_job_is_resumed_while_another_one_is_made(applied, proxy):
     def waits():
         status = applied.get("second").get("status") or {}
         return status.get("state") == "Pending" and "waits for its turn" in status["message"]
-    with controller(applied, through=proxy) as running:
-        cluster.wait("it does not begin", lambda: "manages the DraJobs" in said(running), MADE_S)
-        proxy.fault(slow_pods, is_of_pods, 10 ** 6)
-        assert applied.apply(workers=WORKERS, command=["true"]) == ""
-        cluster.wait("it makes no pod", lambda: pods_asked(proxy), MADE_S)
+    with managing(applied, through=proxy):
+        begin_large(applied, proxy, WORKERS)
         assert applied.apply("second", workers=LARGE, command=["true"]) == ""
         cluster.wait("it does not say why", waits, MADE_S)
         applied.patch({"spec": {"suspend": True}}, "second")
@@ -173,8 +200,7 @@ def test_large_jobs_of_two_namespaces(applied, other, proxy):
         slow_pods(exchange)
         with lock:
             now.append(now[-1] - 1)
-    with controller(applied, through=proxy) as running:
-        cluster.wait("it does not begin", lambda: "manages the DraJobs" in said(running), MADE_S)
+    with managing(applied, through=proxy) as running:
         proxy.fault(slow, is_of_pods, 10 ** 6)
         for each in (applied, other):
             assert each.apply(workers=LARGE, command=["true"]) == ""
@@ -198,8 +224,7 @@ def test_end_after_the_last_object_of_a_large_job(applied, proxy, conflicts):
             lost.append(exchange.path)
             exchange.lose()
         exchange.forward()
-    with controller(applied, through=proxy) as running:
-        cluster.wait("it does not begin", lambda: "manages the DraJobs" in said(running), MADE_S)
+    with managing(applied, through=proxy) as running:
         proxy.fault(lose_record, lambda method, path: method == "PUT" and "/drajobs/small/status" in path, 10 ** 6)
         assert applied.apply("small", command=["true"], ttlSecondsAfterFinished=86400) == ""
         cluster.wait("it does not record the small one", lambda: lost and applied.get("small")["status"].get("launcherUID"), MADE_S)
@@ -213,8 +238,7 @@ def test_end_after_the_last_object_of_a_large_job(applied, proxy, conflicts):
         assert running.finish(MADE_S).rc == 0
     made = cluster.api.get("batch/v1", "Job", "job", applied.namespace)["metadata"]["uid"]
     assert applied.get()["status"].get("launcherUID") == made
-    with controller(applied, "second") as running:
-        cluster.wait("it does not begin", lambda: "manages the DraJobs" in said(running), MADE_S)
+    with managing(applied, "second") as running:
         assert applied.apply("next", command=["true"]) == ""
         cluster.wait("it makes nothing", lambda: "next: its objects are made" in said(running), MADE_S)
         assert cluster.api.get("batch/v1", "Job", "job", applied.namespace)["metadata"]["uid"] == made
@@ -232,10 +256,8 @@ def test_large_job_that_its_launcher_completes(applied, proxy):
 
     def pods():
         return [each for each in cluster.api.get("v1", "Pod", namespace=applied.namespace) if "-w-" in each["metadata"]["name"]]
-    with controller(applied, through=proxy) as running:
-        cluster.wait("it does not begin", lambda: "manages the DraJobs" in said(running), MADE_S)
-        proxy.fault(slow_pods, is_of_pods, 10 ** 6)
-        assert applied.apply(workers=LARGE, command=["true"]) == ""
+    with managing(applied, through=proxy) as running:
+        begin_large(applied, proxy)
         cluster.wait("it makes no pod", pods, MADE_S)
         cluster.api.make(copy_of(pods()[0], f"job-w-{LARGE // 2}"))
         cluster.wait(lambda: f"it goes on: {said(running)}", lambda: "launcherUID" in applied.get()["status"], MADE_S)
@@ -259,11 +281,8 @@ def end_job(applied, name="job"):
 def test_large_job_that_its_launcher_completes_without_a_controller(applied, proxy):
     """The controller was killed meanwhile: the next one does not start it over."""
     cluster = applied.cluster
-    with controller(applied, through=proxy) as running:
-        cluster.wait("it does not begin", lambda: "manages the DraJobs" in said(running), MADE_S)
-        proxy.fault(slow_pods, is_of_pods, 10 ** 6)
-        assert applied.apply(workers=LARGE, command=["true"]) == ""
-        cluster.wait("it makes no pod", lambda: pods_asked(proxy), MADE_S)
+    with managing(applied, through=proxy) as running:
+        begin_large(applied, proxy)
         running.signal(signal.SIGKILL)
         running.process.wait()
     uid = write_document(applied, phase="placing")
@@ -275,11 +294,8 @@ def test_large_job_that_its_launcher_completes_without_a_controller(applied, pro
 def test_large_job_that_ends_while_it_is_made(applied, proxy):
     """No pod appears after that, and the job is not made again."""
     cluster = applied.cluster
-    with controller(applied, through=proxy) as running:
-        cluster.wait("it does not begin", lambda: "manages the DraJobs" in said(running), MADE_S)
-        proxy.fault(slow_pods, is_of_pods, 10 ** 6)
-        assert applied.apply(workers=LARGE, command=["true"]) == ""
-        cluster.wait("it makes no pod", lambda: pods_asked(proxy), MADE_S)
+    with managing(applied, through=proxy):
+        begin_large(applied, proxy)
         end_job(applied)
         cluster.wait(lambda: f"it does not end: {applied.get()['status']}", lambda: applied.state() == "Failed", MADE_S)
         asked = pods_asked(proxy)
@@ -295,11 +311,8 @@ def busy(exchange):
 def test_calls_under_way_when_a_large_job_ends(applied, proxy):
     """They are not repeated: a pod that they created then would have no launcher."""
     cluster = applied.cluster
-    with controller(applied, through=proxy) as running:
-        cluster.wait("it does not begin", lambda: "manages the DraJobs" in said(running), MADE_S)
-        proxy.fault(busy, is_of_pods, 10 ** 6)
-        assert applied.apply(workers=LARGE, command=["true"]) == ""
-        cluster.wait("it makes no pod", lambda: pods_asked(proxy), MADE_S)
+    with managing(applied, through=proxy):
+        begin_large(applied, proxy, pods=busy)
         end_job(applied)
         ended = time.monotonic()
         cluster.wait(lambda: f"it does not end: {applied.get()['status']}", lambda: applied.state() == "Failed", MADE_S)
@@ -331,11 +344,8 @@ def test_large_job_that_nobody_wants_any_more(applied, proxy, way):
         asked = pods_asked(proxy)
         time.sleep(2 * DELAY_S)
         return pods_asked(proxy) == asked
-    with controller(applied, through=proxy) as running:
-        cluster.wait("it does not begin", lambda: "manages the DraJobs" in said(running), MADE_S)
-        proxy.fault(slow_pods, is_of_pods, 10 ** 6)
-        assert applied.apply(workers=LARGE, command=["true"]) == ""
-        cluster.wait("it makes no pod", lambda: pods_asked(proxy), MADE_S)
+    with managing(applied, through=proxy):
+        begin_large(applied, proxy)
         stop_wanting(applied, way)
         cluster.wait("it goes on", stands, MADE_S)
         assert pods_asked(proxy) < LARGE
@@ -353,29 +363,18 @@ def over_quota(exchange):
 @pytest.mark.parametrize("way", ["suspended", "cancelled", "ended", "without its Job"])
 def test_large_job_that_nobody_wants_any_more_after_a_failure(applied, proxy, way):
     """One of its pods was refused, others are under way: the job is not made again."""
-    cluster, gate = applied.cluster, threading.Event()
-
-    def held(exchange):
-        if b'"job-w-' in exchange.body:
-            gate.wait(MADE_S)
-            exchange.drop()
-        exchange.forward()
-
-    def jobs_asked():
-        return sum(method == "POST" and "/jobs?" in path for _, method, path, _ in proxy.seen())
-    with controller(applied, through=proxy) as running:
-        cluster.wait("it does not begin", lambda: "manages the DraJobs" in said(running), MADE_S)
+    cluster, gate = applied.cluster, Gate(Exchange.drop)
+    with managing(applied, through=proxy) as running:
         proxy.fault(over_quota, is_of_pods)
-        proxy.fault(held, is_of_pods, 10 ** 6)
-        assert applied.apply(workers=LARGE, command=["true"]) == ""
+        begin_large(applied, proxy, pods=gate)
         cluster.wait("it makes no pods", lambda: pods_asked(proxy) > 1, MADE_S)
         stop_wanting(applied, way)
         if way == "cancelled":
             cluster.wait(lambda: f"it is not left to its launcher: {said(running)}", lambda: applied.get()["status"].get("launcherUID"), MADE_S)
         else:
             cluster.wait(lambda: f"it is not {WANTED[way]}: {applied.get()}", lambda: applied.state() == WANTED[way], MADE_S)
-        assert jobs_asked() == 1 and "exceeded quota" not in said(running)
-        gate.set()
+        assert jobs_asked(proxy) == 1 and "exceeded quota" not in said(running)
+        gate.open()
 
 
 WANTED = {"suspended": "Suspended", "ended": "Failed", "without its Job": "Cancelled"}
@@ -383,52 +382,34 @@ WANTED = {"suspended": "Suspended", "ended": "Failed", "without its Job": "Cance
 
 def test_large_job_is_suspended_during_a_slow_look(applied, proxy):
     """The look at it comes after that at another job, and nothing of it is created before."""
-    cluster, gate = applied.cluster, threading.Event()
-
-    def jobs_asked():
-        return sum(method == "POST" and "/jobs?" in path for _, method, path, _ in proxy.seen())
-
-    def held(exchange):
-        gate.wait(MADE_S)
-        exchange.forward()
-    with controller(applied, through=proxy) as running:
-        cluster.wait("it does not begin", lambda: "manages the DraJobs" in said(running), MADE_S)
-        proxy.fault(slow_pods, is_of_pods, 10 ** 6)
-        assert applied.apply(workers=LARGE, command=["true"]) == ""
-        cluster.wait("it makes no pod", lambda: pods_asked(proxy), MADE_S)
-        proxy.fault(held, lambda method, path: method == "POST" and "/jobs?" in path)
+    cluster, gate = applied.cluster, Gate()
+    with managing(applied, through=proxy):
+        begin_large(applied, proxy)
+        proxy.fault(gate, is_of_jobs)
         assert applied.apply("small", command=["true"]) == ""
-        cluster.wait("it does not make the small one", lambda: jobs_asked() == 2, MADE_S)
+        cluster.wait("it does not make the small one", lambda: gate.asked, MADE_S)
         time.sleep(1)  # what was begun before has come
         asked = pods_asked(proxy)
         applied.patch({"spec": {"suspend": True}})
         time.sleep(2 * DELAY_S)  # it knows of that, and the calls under way are answered
-        gate.set()
+        gate.open()
         cluster.wait("it is not suspended", lambda: applied.state() == "Suspended", 4 * MADE_S)
         assert pods_asked(proxy) == asked + 1  # the small one's
 
 
 def test_large_job_is_suspended_during_the_look_at_it(applied, proxy):
     """Which asks for the document of its launcher."""
-    cluster, gate, asked = applied.cluster, threading.Event(), []
-
-    def held(exchange):
-        asked.append(exchange.path)
-        gate.wait(MADE_S)
-        exchange.forward()
-    with controller(applied, through=proxy) as running:
-        cluster.wait("it does not begin", lambda: "manages the DraJobs" in said(running), MADE_S)
-        proxy.fault(slow_pods, is_of_pods, 10 ** 6)
-        assert applied.apply(workers=LARGE, command=["true"]) == ""
-        cluster.wait("it makes no pod", lambda: pods_asked(proxy), MADE_S)
-        proxy.fault(held, lambda method, path: method == "GET" and "/configmaps/job-status" in path)
+    cluster, gate = applied.cluster, Gate()
+    with managing(applied, through=proxy):
+        begin_large(applied, proxy)
+        proxy.fault(gate, lambda method, path: method == "GET" and "/configmaps/job-status" in path)
         write_document(applied, phase="placing")
-        cluster.wait("it does not read the document", lambda: asked, MADE_S)
+        cluster.wait("it does not read the document", lambda: gate.asked, MADE_S)
         time.sleep(1)  # what was begun before has come
         made = pods_asked(proxy)
         applied.patch({"spec": {"suspend": True}})
         time.sleep(2 * DELAY_S)  # it knows of that, and the calls under way are answered
-        gate.set()
+        gate.open()
         cluster.wait("it is not suspended", lambda: applied.state() == "Suspended", 4 * MADE_S)
         assert pods_asked(proxy) == made
 
@@ -452,8 +433,7 @@ def test_many_small_values_of_strangers(applied, proxy, way):
                     "name": f"owned-{i}", "namespace": namespace, "labels": {"drarun.dev/job": f"owned-{i}"}, "ownerReferences": owners}})
     if way == "in pages":
         proxy.fault(in_pages, lambda method, path: "sendInitialEvents" in path, 10 ** 6)
-    with controller(applied, through=proxy) as running:
-        cluster.wait("it does not begin", lambda: "manages the DraJobs" in said(running), MADE_S)
+    with managing(applied, through=proxy) as running:
         assert applied.apply(command=["true"]) == ""
         cluster.wait("it makes nothing", lambda: "job: its objects are made" in said(running), MADE_S)
         cluster.wait("it reads no large one", lambda: applied.state("large-0"), MADE_S)

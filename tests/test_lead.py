@@ -16,7 +16,7 @@ def test_pod_of_an_earlier_job_leads_none(drarun, following):
     registry, lease = following.registry, path_of("coordination.k8s.io/v1/leases", "job")
     following.pod(socket.gethostname(), "running", owner="uid-old")
     launcher = drarun.start("run", "--job", "job", env={**following.env, "DRARUN_KEY": "5a" * 32, "DRARUN_SECRET": "key"})
-    until(registry, lambda: launcher.process.poll() is not None or lease in registry.objects)
+    until_led(registry, launcher, lambda: lease in registry.objects)
     assert lease not in registry.objects
     result = launcher.finish(20)
     assert result.rc == 69 and "is of an earlier Job job, which was deleted: it does not lead this job" in result.err, result
@@ -37,6 +37,29 @@ def written(following):
     return json.loads(following.registry.objects[MAP]["data"]["job.json"])
 
 
+def continues(following, attempt=2, **members):
+    """What an earlier launcher has written of the job: the next one goes on from there."""
+    found = following.registry.objects[MAP]
+    document = {"apiVersion": "drarun.dev/v1alpha1", "kind": "DraJobStatus", "name": "job", "uid": following.uid, "phase": "placing",
+                "attempt": attempt, **members}
+    following.registry.put(MAP, {**found, "data": {**found["data"], "status.json": json.dumps(document)}})
+
+
+def until_led(registry, launcher, there):
+    """Until the launcher has done so, or has ended."""
+    until(registry, lambda: launcher.process.poll() is not None or there())
+
+
+def half_made(drarun, registry, folder, workers=10):
+    """A job of which only worker 0's pod is there; the pods as they were created, by path."""
+    following = Following(drarun, registry, folder, words=["run", job_file(folder, workers=workers)])
+    paths = [path_of("pods", f"job-w-{i}") for i in range(workers)]
+    made = {path: registry.wait(path) for path in paths}
+    for path in paths[1:]:
+        registry.remove(path)
+    return following, made
+
+
 @pytest.mark.parametrize("change", [
     {"image": "evil"}, {"command": ["sh"]}, {"restarts": 9}, {"workers": 2}, {"devices": {"gpus": {"count": 1, "class": "gpu.nvidia.com"}}},
     {"image": None, "command": None, "template": {"spec": {
@@ -52,7 +75,7 @@ def test_launcher_refuses_a_document_that_its_job_was_not_made_with(drarun, foll
 
     def made():
         return [path for path in registry.objects if "/pods/" in path or "/leases/" in path or "/resourceclaims/" in path]
-    until(registry, lambda: launcher.process.poll() is not None or made())
+    until_led(registry, launcher, made)
     assert made() == []
     result = launcher.finish(20)
     assert result.rc == 65 and "ConfigMap job-status is not the document that Job job was made with" in result.err, result
@@ -68,50 +91,41 @@ def test_launcher_takes_its_document_resumed(drarun, following, change, earlier)
     registry, document = following.registry, written(following)
     document["spec"] = {**change, **dict(reversed(document["spec"].items())), **change}
     launcher = replaced_launcher(drarun, following, dict(reversed(document.items())), earlier)
-    until(registry, lambda: launcher.process.poll() is not None or LEASE in registry.objects)
+    until_led(registry, launcher, lambda: LEASE in registry.objects)
     assert LEASE in registry.objects, launcher.finish(5)
     kill(registry, launcher)
 
 
 def test_job_that_is_still_being_made(drarun, tmp_path):
     """Its launcher creates the rest itself once nobody else does any more."""
-    workers, asked = 10, []
-    pods = [path_of("pods", f"job-w-{i}") for i in range(workers)]
+    asked = []
     with Registry().serving() as registry:
-        following = Following(drarun, registry, tmp_path, words=["run", job_file(tmp_path, workers=workers)])
-        made = [registry.wait(path) for path in pods]
-        for path in pods[1:]:
-            registry.remove(path)
+        following, made = half_made(drarun, registry, tmp_path)
         registry.admit = lambda path, each: asked.append(path)
         launcher = replaced_launcher(drarun, following, written(following))
-        until(registry, lambda: launcher.process.poll() is not None or LEASE in registry.objects)
-        for path, each in list(zip(pods, made))[:-1]:
-            registry.put(path, each)
+        until_led(registry, launcher, lambda: LEASE in registry.objects)
+        *others, last = made
+        for path in others:
+            registry.put(path, made[path])
             time.sleep(0.5)  # less than it waits for, and all of them more
         assert not [path for path in asked if "/pods/" in path], asked
-        until(registry, lambda: launcher.process.poll() is not None or pods[-1] in asked)
-        assert [path for path in asked if "/pods/" in path] == pods[-1:]
+        until_led(registry, launcher, lambda: last in asked)
+        assert [path for path in asked if "/pods/" in path] == [last]
         kill(registry, launcher)
 
 
 def test_job_that_is_cancelled_while_it_is_made(drarun, tmp_path):
     """Its launcher ends it once no further pods appear: those would stay."""
-    workers = 10
-    pods = [path_of("pods", f"job-w-{i}") for i in range(workers)]
     with Registry().serving() as registry:
-        following = Following(drarun, registry, tmp_path, words=["run", job_file(tmp_path, workers=workers)])
-        made = [registry.wait(path) for path in pods]
-        for path in pods[1:]:
-            registry.remove(path)
+        following, made = half_made(drarun, registry, tmp_path)
         launcher = replaced_launcher(drarun, following, written(following))
-        until(registry, lambda: launcher.process.poll() is not None or LEASE in registry.objects)
-        job = registry.objects[JOB]
-        registry.put(JOB, {**job, "metadata": {**job["metadata"], "annotations": {"drarun.dev/cancel": "test"}}})
-        for path, each in zip(pods, made):
+        until_led(registry, launcher, lambda: LEASE in registry.objects)
+        cancel(registry)
+        for path, each in made.items():
             assert not is_told(registry), path
             registry.put(path, each)
             time.sleep(0.5)  # less than it waits for, and all of them more
-        until(registry, lambda: launcher.process.poll() is not None or is_told(registry))
+        until_led(registry, launcher, lambda: is_told(registry))
         assert is_told(registry)
         kill(registry, launcher)
 
@@ -127,14 +141,15 @@ def test_pod_of_an_attempt_that_has_ended(drarun, tmp_path, silent):
         if silent:
             registry.silent.add("job-w-1")
         late = registry.wait(pods[1])
-        found = registry.objects[MAP]
-        registry.put(MAP, {**found, "data": {**found["data"], "status.json": json.dumps({
-            "apiVersion": "drarun.dev/v1alpha1", "kind": "DraJobStatus", "name": "job", "uid": following.uid, "phase": "placing", "attempt": 2})}})
+        continues(following)
         launcher = replaced_launcher(drarun, following, written(following))
-        until(registry, lambda: launcher.process.poll() is not None or all(attempt(registry, path) == "2" for path in pods))
+        until_led(registry, launcher, lambda: all(attempt(registry, path) == "2" for path in pods))
         assert [attempt(registry, path) for path in pods] == ["2", "2"], launcher.finish(5)
         assert registry.objects[pods[1]]["metadata"]["uid"] != late["metadata"]["uid"]
         kill(registry, launcher)
+
+
+CLAIMS_SERVED = [{"metadata": {"name": "resource.k8s.io"}, "versions": [{"version": "v1", "resources": [{"resource": "resourceclaims"}]}]}]
 
 
 @pytest.mark.parametrize("when", ["before", "meanwhile"])
@@ -144,18 +159,16 @@ def test_worker_job_of_an_attempt_that_has_ended(drarun, tmp_path, when):
     late = [path_of("batch/v1/jobs", "job-w"), path_of("resource.k8s.io/v1/resourceclaimtemplates", "job-w")]
     document = job_file(tmp_path, workers=2, devices={"claims": "template", "gpus": {"count": 1, "class": "gpu.nvidia.com"}})
     with Registry().serving() as registry:
-        registry.groups = [{"metadata": {"name": "resource.k8s.io"}, "versions": [{"version": "v1", "resources": [{"resource": "resourceclaims"}]}]}]
+        registry.groups = CLAIMS_SERVED
         following = Following(drarun, registry, tmp_path, words=["run", document], last=late[0])
         made = [registry.wait(path) for path in late]
-        found = registry.objects[MAP]
-        registry.put(MAP, {**found, "data": {**found["data"], "status.json": json.dumps({
-            "apiVersion": "drarun.dev/v1alpha1", "kind": "DraJobStatus", "name": "job", "uid": following.uid, "phase": "placing", "attempt": 2})}})
+        continues(following)
         late_job = [(late[0], made[0])] if when == "meanwhile" else []
         if late_job:
             registry.remove(late[0])
             registry.admit = lambda path, _: registry.put(*late_job.pop()) if path == late[1] else None
         launcher = replaced_launcher(drarun, following, written(following))
-        until(registry, lambda: launcher.process.poll() is not None or all(attempt(registry, path) == "2" for path in late))
+        until_led(registry, launcher, lambda: all(attempt(registry, path) == "2" for path in late))
         assert [attempt(registry, path) for path in late] == ["2", "2"] and not late_job, launcher.finish(5)
         assert not {registry.objects[path]["metadata"]["uid"] for path in late} & {each["metadata"]["uid"] for each in made}
         kill(registry, launcher)
@@ -191,6 +204,11 @@ def test_signal_between_placing_and_running(drarun, tmp_path):
             "containerStatuses": [{"name": "worker", "state": {"running": {}}, "ready": True, "started": True}]}})
         result = lead.finish(30)
         assert result.rc == 128 + signal.SIGTERM and MAP not in registry.objects, result
+
+
+def cancel(registry):
+    job = registry.objects[JOB]
+    registry.put(JOB, {**job, "metadata": {**job["metadata"], "annotations": {"drarun.dev/cancel": "test"}}})
 
 
 def is_told(registry):
