@@ -174,6 +174,29 @@ def test_worker_job_of_an_attempt_that_has_ended(drarun, tmp_path, when):
         kill(registry, launcher)
 
 
+@pytest.mark.parametrize("step, shared, replaced", [(1, "numaNode", True), (0, "pcieRoot", False)], ids=["another step", "a restart"])
+def test_claims_of_an_attempt_that_has_ended(drarun, tmp_path, step, shared, replaced):
+    """A client that is slow creates those of the first step, where NICs share the root of their GPU, when the gang goes on with weaker
+    ones because no node has room: it would wait for that node. A restart keeps its claims."""
+    devices = {"align": "preferred", "gpus": {"count": 1, "class": "gpu.nvidia.com"}, "nics": {"count": 1, "class": "nic.example.com"}}
+    names = [f"job-w-{i}" for i in range(2)]
+    claims = [path_of("resource.k8s.io/v1/resourceclaims", name) for name in names]
+    pods = [path_of("pods", name) for name in names]
+    with Registry().serving() as registry:
+        registry.groups = CLAIMS_SERVED
+        following = Following(drarun, registry, tmp_path, words=["run", job_file(tmp_path, workers=2, devices=devices)], last=pods[-1])
+        late = [registry.wait(path) for path in claims]
+        continues(following, step=step, gang={"phase": "placing", "step": step})
+        launcher = replaced_launcher(drarun, following, written(following))
+        until_led(registry, launcher, lambda: all(attempt(registry, path) == "2" for path in pods))
+        made = [registry.objects[path] for path in claims]
+        assert [attempt(registry, path) for path in claims] == ["2" if replaced else "1"] * 2, launcher.finish(5)
+        assert [each["metadata"]["uid"] != before["metadata"]["uid"] for each, before in zip(made, late)] == [replaced] * 2
+        for each in made:
+            assert each["spec"]["devices"]["constraints"][0]["matchAttribute"] == f"resource.kubernetes.io/{shared}"
+        kill(registry, launcher)
+
+
 def attempt(registry, pod):
     return registry.objects.get(pod, {"metadata": {}})["metadata"].get("labels", {}).get("drarun.dev/attempt")
 

@@ -470,6 +470,30 @@ int claims_spec(const struct spec_role *role, enum claims_api api, unsigned step
     return 0;
 }
 
+/* What GPU and NIC of the first pair share, as those of each other one do; NULL: nothing. The
+ * user's own constraints come behind it. */
+static const char *pair_attribute(const json_t *claim_spec)
+{
+    const json_t *devices = json_object_get(claim_spec, "devices"), *constraint;
+    size_t i;
+    json_array_foreach(json_object_get(devices, "constraints"), i, constraint)
+    {
+        const json_t *requests = json_object_get(constraint, "requests");
+        const char *gpu = json_string_value(json_array_get(requests, 0));
+        const char *nic = json_string_value(json_array_get(requests, 1));
+        if (json_array_size(requests) == 2 && gpu && nic && strcmp(gpu, "gpu-0") == 0 &&
+            strcmp(nic, "nic-0") == 0)
+            return json_string_value(json_object_get(constraint, "matchAttribute"));
+    }
+    return NULL;
+}
+
+bool claims_same_step(const json_t *claim_spec, const json_t *other)
+{
+    const char *one = pair_attribute(claim_spec), *two = pair_attribute(other);
+    return one && two ? strcmp(one, two) == 0 : one == two;
+}
+
 /* ---- the NVLink domain ---- */
 
 int claims_compute_domain(const struct job_spec *spec, json_t **ret_domain_spec,

@@ -75,6 +75,10 @@ const struct spec_role *claims_aligned_role(const struct job_spec *spec);
 int claims_spec(const struct spec_role *role, enum claims_api api, unsigned step,
                 json_t **ret_claim_spec, struct drarun_error *err);
 
+/* Whether these two claims of a role are of one step of its ladder: their GPUs and NICs share the
+ * same. Their `spec`s; either may be as the API server returns it. */
+bool claims_same_step(const json_t *claim_spec, const json_t *other);
+
 /* The ComputeDomain's `spec`: the user's fields over numNodes 0 and channel template NAME-channel.
  * *ret_template is the name of that template, a text that the caller owns. */
 int claims_compute_domain(const struct job_spec *spec, json_t **ret_domain_spec,

@@ -129,6 +129,29 @@ static void test_ladder(void **state)
     expect(&spec, 0, "gpu*2 nic*2");
 }
 
+/* A job that goes on to another step finds claims of an earlier one. match: the user's own
+ * constraint, which is over all of them in each step. */
+static void test_step_of_a_claim(void **state)
+{
+    static const char *const matches[] = {NULL, CLAIMS_NUMA_ATTRIBUTE};
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(matches); i++) {
+        struct job_spec spec = job(1, 1, SPEC_ALIGN_PREFERRED);
+        json_t *claims[3];
+        if (matches[i])
+            strlist_add(&spec.roles[0].match, matches[i]);
+        for (unsigned step = 0; step < ARRAY_LEN(claims); step++)
+            assert_int_equal(claims_spec(&spec.roles[0], CLAIMS_API_V1, step, &claims[step], NULL),
+                             0);
+        for (unsigned a = 0; a < ARRAY_LEN(claims); a++)
+            for (unsigned b = 0; b < ARRAY_LEN(claims); b++)
+                assert_int_equal(claims_same_step(claims[a], claims[b]), a == b);
+        for (unsigned step = 0; step < ARRAY_LEN(claims); step++)
+            json_decref(claims[step]);
+        strlist_done(&spec.roles[0].match);
+    }
+}
+
 /* Where the machine has no common root, the NUMA node is the nearest that can be had. */
 static void test_no_common_root(void **state)
 {
@@ -415,17 +438,12 @@ static void test_api_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pairs),
-        cmocka_unit_test(test_ladder),
-        cmocka_unit_test(test_aligned_in_pod),
-        cmocka_unit_test(test_one_kind),
-        cmocka_unit_test(test_first_available),
-        cmocka_unit_test(test_capacity),
-        cmocka_unit_test(test_cpus),
-        cmocka_unit_test(test_match),
-        cmocka_unit_test(test_config_and_selectors),
-        cmocka_unit_test(test_compute_domain),
-        cmocka_unit_test(test_api_names),
+        cmocka_unit_test(test_pairs),           cmocka_unit_test(test_ladder),
+        cmocka_unit_test(test_step_of_a_claim), cmocka_unit_test(test_aligned_in_pod),
+        cmocka_unit_test(test_one_kind),        cmocka_unit_test(test_first_available),
+        cmocka_unit_test(test_capacity),        cmocka_unit_test(test_cpus),
+        cmocka_unit_test(test_match),           cmocka_unit_test(test_config_and_selectors),
+        cmocka_unit_test(test_compute_domain),  cmocka_unit_test(test_api_names),
         cmocka_unit_test(test_no_common_root),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/manifests/claims.h"
 #include "jobs/manifests/objects.h"
 #include "jobs/manifests/pod_security.h"
 #include "jobs/spec/k8s_name.h"
@@ -296,28 +297,47 @@ static void keep_owner(struct batch *batch, const json_t *object)
     owner->suspended = object_is_suspended(object);
 }
 
-/* Of what no attempt takes over, by its label; 0: it is of no earlier one than the batch's. */
+static bool is_kind(const struct batch_item *item, const struct kube_resource *resource)
+{
+    return strcmp(item->resource.kind, resource->kind) == 0;
+}
+
+/* A restart goes on with the claims that it finds; they are of its step. */
+static bool is_of_other_step(const struct batch_item *item, const json_t *claim)
+{
+    struct drarun_error err = {0};
+    CLEANUP(json_decrefp) json_t *own = NULL;
+    return source_get(item->batch->source, item->index, &own, &err) == 0 &&
+           !claims_same_step(json_object_get(claim, "spec"), json_object_get(own, "spec"));
+}
+
+/* Of what this attempt does not take over, by its label; 0: it is of no earlier one than the
+ * batch's, or stays. */
 static int64_t earlier_attempt(const struct batch_item *item, const json_t *object)
 {
     static const struct kube_resource *const kinds[] = {&kube_pods, &kube_jobs,
                                                         &kube_resource_claim_templates};
-    bool replaced = false;
-    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-        replaced |= strcmp(item->resource.kind, kinds[i]->kind) == 0;
     uint32_t attempt = worker_cache_attempt_of(object);
-    return replaced && attempt < item->batch->attempt ? attempt : 0;
+    if (attempt >= item->batch->attempt)
+        return 0;
+    bool replaced = is_kind(item, &kube_resource_claims) && is_of_other_step(item, object);
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+        replaced |= is_kind(item, kinds[i]);
+    return replaced ? attempt : 0;
 }
 
 static bool is_pod(const struct batch_item *item)
 {
-    return strcmp(item->resource.kind, kube_pods.kind) == 0;
+    return is_kind(item, &kube_pods);
 }
 
 static void say_stays(const struct batch_item *item, struct drarun_error *err)
 {
     error_kind(err, DRARUN_ERR_CLUSTER, ETIMEDOUT,
-               "%s %s of an earlier attempt of job %s still exists: its node may be lost",
-               item->resource.kind, item->name, item->batch->job);
+               "%s %s of an earlier attempt of job %s still exists: %s", item->resource.kind,
+               item->name, item->batch->job,
+               is_kind(item, &kube_resource_claims) ? "a pod may still use it"
+                                                    : "its node may be lost");
 }
 
 static void on_late_deleted(const struct kube_answer *answer, const struct drarun_error *err,
@@ -336,17 +356,23 @@ static void on_late_deleted(const struct kube_answer *answer, const struct draru
     note_failure(batch, err && !gone ? err : &stays);
 }
 
-/* A launcher's Role lets it delete pods by selectors alone. */
-static int delete_pod(struct batch_item *item, struct drarun_error *err)
+/* A launcher's Role lets it delete pods and claims by selectors alone. */
+static bool is_deleted_by_selectors(const struct batch_item *item)
+{
+    return is_pod(item) || is_kind(item, &kube_resource_claims);
+}
+
+static int delete_by_selectors(struct batch_item *item, struct drarun_error *err)
 {
     char labels[96 + K8S_LABEL_MAX], fields[32 + K8S_SUBDOMAIN_MAX];
-    const struct kube_target pods = {.resource = &kube_pods, .namespace_ = item->target.namespace_};
+    const struct kube_target all = {.resource = &item->resource,
+                                    .namespace_ = item->target.namespace_};
     const struct kube_select select = {.labels = labels, .fields = fields};
     const struct kube_delete options = {.now = item->forced};
     snprintf(labels, sizeof labels, "drarun.dev/job=%s,drarun.dev/attempt=%" PRId64,
              item->batch->job, item->late);
     snprintf(fields, sizeof fields, "metadata.name=%s", item->name);
-    return kube_delete_all(item->batch->cluster->client, &pods, &select, &options, on_late_deleted,
+    return kube_delete_all(item->batch->cluster->client, &all, &select, &options, on_late_deleted,
                            item, &item->call, err);
 }
 
@@ -360,9 +386,10 @@ static void begin_deletion(struct batch_item *item, const char *uid)
     grace_ms = grace_ms < GRACE_MAX_MS ? grace_ms : GRACE_MAX_MS;
     item->late_ms = clock_ms() + grace_ms + BEYOND_GRACE_MS;
     item->pause_ms = AGAIN_MIN_MS;
-    int rc = is_pod(item) ? delete_pod(item, &err)
-                          : kube_delete(batch->cluster->client, &item->target, &options,
-                                        on_late_deleted, item, &item->call, &err);
+    int rc = is_deleted_by_selectors(item)
+                 ? delete_by_selectors(item, &err)
+                 : kube_delete(batch->cluster->client, &item->target, &options, on_late_deleted,
+                               item, &item->call, &err);
     if (rc == 0)
         return;
     note_failure(batch, &err);
@@ -440,7 +467,7 @@ static void on_found(const struct kube_answer *answer, const struct drarun_error
 /* A Secret's name is drawn for this run, and no Role of ours lets it be read. */
 static bool is_ours_unseen(const struct batch_item *item, const struct kube_answer *answer)
 {
-    return answer->lost && strcmp(item->resource.kind, kube_secrets.kind) == 0;
+    return answer->lost && is_kind(item, &kube_secrets);
 }
 
 /* Of pods and templates of pods, which hold what the user wrote. What it says of one worker it says
@@ -448,8 +475,7 @@ static bool is_ours_unseen(const struct batch_item *item, const struct kube_answ
 static void tell_warnings(const struct batch_item *item, const struct strlist *warnings)
 {
     struct strlist *warned = item->batch->warned;
-    bool pods = strcmp(item->resource.kind, kube_pods.kind) == 0 ||
-                strcmp(item->resource.kind, kube_jobs.kind) == 0;
+    bool pods = is_pod(item) || is_kind(item, &kube_jobs);
     for (size_t i = 0; warned && pods && i < warnings->count; i++) {
         const char *text = warnings->items[i];
         if (warned->count >= WARNED_MAX || strlist_has(warned, text))

@@ -42,7 +42,8 @@ struct batch {
     struct batch_owner *owner; /* that the batch creates; borrowed */
     const char *owner_uid;     /* of the owner that exists */
     const char *namespace;
-    uint32_t attempt; /* pods and templates of earlier ones are replaced; 0: none */
+    uint32_t attempt; /* pods and templates of earlier ones are replaced, and claims of another
+                       * step; 0: none */
     const struct batch_source *source;
     struct batch_item *items; /* count of them, of which those before next were begun */
     size_t count, next;

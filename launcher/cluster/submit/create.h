@@ -43,8 +43,8 @@ int create_end(struct creation *creation_take, char **ret_uid, struct drarun_err
 size_t create_count_of_workers(const struct job_spec *spec);
 
 /* The claims and pods of an attempt alone, for a job that exists; options->owner_uid is set. Pods
- * of earlier attempts that are in their way are deleted, as are their Job and template of claims;
- * claims stay. */
+ * of earlier attempts that are in their way are deleted, as are their Job, their template of claims
+ * and claims of another step of the ladder; other claims stay. */
 int create_workers(struct cluster *cluster, const struct job_spec *spec,
                    const struct render_options *options, struct drarun_error *err);
 
