@@ -95,6 +95,11 @@ def documents_read(proxy):
     return sum(is_of_document(method, path) for _, method, path, _ in proxy.seen())
 
 
+def workers_of(applied, name="job"):
+    """Their pods."""
+    return [each for each in applied.cluster.api.get("v1", "Pod", namespace=applied.namespace) if each["metadata"]["name"].startswith(f"{name}-w-")]
+
+
 class Gate:
     """A fault: what is asked waits until it is opened."""
 
@@ -149,7 +154,7 @@ def test_large_job_holds_up_no_other(applied, proxy):
         return ((applied.get(name) or {}).get("status") or {}).get("message", "")
 
     def pods(name):
-        return sum(each["metadata"]["name"].startswith(f"{name}-w-") for each in cluster.api.get("v1", "Pod", namespace=applied.namespace))
+        return len(workers_of(applied, name))
     with managing(applied, through=proxy) as running:
         begin_large(applied, proxy)
         cluster.wait("it makes no pod", lambda: pods("job"), MADE_S)
@@ -262,15 +267,12 @@ def copy_of(pod, name):
 def test_large_job_that_its_launcher_completes(applied, proxy):
     """The controller leaves the rest to it: these pods may be released before the controller has come to them."""
     cluster = applied.cluster
-
-    def pods():
-        return [each for each in cluster.api.get("v1", "Pod", namespace=applied.namespace) if "-w-" in each["metadata"]["name"]]
     with managing(applied, through=proxy) as running:
         begin_large(applied, proxy)
-        cluster.wait("it makes no pod", pods, MADE_S)
-        cluster.api.make(copy_of(pods()[0], f"job-w-{LARGE // 2}"))
+        cluster.wait("it makes no pod", lambda: workers_of(applied), MADE_S)
+        cluster.api.make(copy_of(workers_of(applied)[0], f"job-w-{LARGE // 2}"))
         cluster.wait(lambda: f"it goes on: {said(running)}", lambda: "launcherUID" in applied.get()["status"], MADE_S)
-        assert "its objects are made" in said(running) and len(pods()) < LARGE
+        assert "its objects are made" in said(running) and len(workers_of(applied)) < LARGE
         assert not proxy.seen("DELETE")
 
 
@@ -330,6 +332,20 @@ def test_calls_under_way_when_a_large_job_ends(applied, proxy):
         cluster.wait(lambda: f"it does not end: {applied.get()['status']}", lambda: applied.state() == "Failed", MADE_S)
         time.sleep(2 * DELAY_S)  # more than the answer asks for
         assert pods_asked(proxy) == UNDER_WAY
+
+
+def test_pod_that_is_created_after_the_end_of_a_large_job(applied, proxy):
+    """The API server had the call already when the controller gave it up, and its launcher has ended: it goes with the Job."""
+    cluster, gate = applied.cluster, Gate()
+    with managing(applied, through=proxy) as running:
+        begin_large(applied, proxy, pods=gate)
+        end_job(applied)
+        cluster.wait(lambda: f"it does not end: {applied.get()['status']}", lambda: applied.state() == "Failed", MADE_S)
+        gate.open()
+        cluster.wait("no pod is created", lambda: workers_of(applied), MADE_S)
+        cluster.wait(lambda: f"they stay: {said(running)}", lambda: not workers_of(applied), 4 * MADE_S)
+        assert re.search(r"/job: \d+ of its pods were created after its end: its Job is deleted", said(running))
+        assert not cluster.api.get("batch/v1", "Job", "job", applied.namespace) and applied.state() == "Failed"
 
 
 def stop_wanting(applied, way):

@@ -312,8 +312,9 @@ static int begin(struct controller *c, struct drarun_error *err)
     c->silent = json_object();
     c->large = json_object();
     c->waiting = json_object();
+    c->late = json_object();
     if (!c->due || !c->outdated || !c->pauses || !c->made || !c->refused || !c->silent ||
-        !c->large || !c->waiting)
+        !c->large || !c->waiting || !c->late)
         return error_set(err, ENOMEM, "out of memory");
     c->signals = signals_new(c->cluster->base, on_signal, c, err);
     int rc = c->signals ? begin_heartbeat(c, err) : -err->code;
@@ -364,6 +365,7 @@ static void done(struct controller *c)
     json_decref(c->silent);
     json_decref(c->large);
     json_decref(c->waiting);
+    json_decref(c->late);
     json_decref(c->tally.ended);
 }
 

@@ -26,7 +26,8 @@
 #define GOING_MS 500         /* between two looks at what is to go */
 #define LARGE KUBE_CALLS_MAX /* objects of workers: a job with more is created beside others */
 #define IN_WAY_MS 2000       /* for what is going; other DraJobs wait meanwhile */
-#define LOG_MS 10000         /* for reading the log of a launcher that failed */
+#define LOG_MS 10000         /* for reading the log of a launcher whose Job is deleted then */
+#define LATE_MS 120000       /* after its end no call that created its pods is processed any more */
 #define INTERRUPTED 130      /* as a cancelled job's */
 #define INFRASTRUCTURE 70
 #define LAUNCHER_LOST "LauncherLost" /* the cause, as a reason */
@@ -569,6 +570,59 @@ static void delete_failed(const struct sight *s)
         delete_job_of(s, kube_uid(s->job));
 }
 
+static bool is_late_pod(const struct sight *s, const json_t *pod)
+{
+    return !is_going(pod) && kube_is_owned_by(pod, kube_uid(s->job));
+}
+
+/* Of its workers, those that are not being deleted. */
+static int count_late_pods(const struct sight *s, struct drarun_error *err)
+{
+    char labels[64 + K8S_LABEL_MAX];
+    const struct kube_target target = {.resource = &kube_pods, .namespace_ = s->namespace};
+    const struct kube_select select = {.labels = labels, .metadata_only = true};
+    CLEANUP(json_decrefp) json_t *list = NULL;
+    json_t *pod;
+    size_t i;
+    int count = 0;
+    snprintf(labels, sizeof labels, CONTROLLER_LABEL "=%s,drarun.dev/worker", s->name);
+    int rc = cluster_list(s->c->cluster, &target, &select, &list, err);
+    json_array_foreach(json_object_get(list, "items"), i, pod) count += is_late_pod(s, pod);
+    return rc < 0 ? rc : count;
+}
+
+/* The launcher has deleted the workers of a job that ended while they were created here. A call
+ * that was under way may have created one after that: it would hold its devices, and neither
+ * launcher nor controller would delete it. With the launcher's Job it goes. */
+static void delete_late(const struct sight *s)
+{
+    struct drarun_error err = {0};
+    json_int_t after = json_integer_value(sight_noted(s, s->c->late));
+    int64_t left = drajob_end_ms(s->object) + after - lead_now();
+    if (after == 0 || !s->own_job || is_going(s->job))
+        return;
+    if (left > 0) {
+        sight_again(s, left);
+        return;
+    }
+    int late = count_late_pods(s, &err);
+    if (late < 0) {
+        log_note("%s/%s: cannot look for pods that were created after its end, retrying: %s",
+                 s->namespace, s->name, err.text);
+        sight_again(s, sight_pause_ms(s));
+    } else if (late > 0) {
+        log_note("%s/%s: %d of its pods were created after its end: its Job is deleted, and "
+                 "they with it",
+                 s->namespace, s->name, late);
+        delete_job_of(s, kube_uid(s->job));
+    } else if (after < LATE_MS) {
+        sight_note(s, s->c->late, json_integer(2 * after));
+        sight_again(s, after);
+    } else {
+        sight_unnote(s, s->c->late);
+    }
+}
+
 static void follow(const struct sight *s, const char *launcher)
 {
     CLEANUP(json_decrefp) json_t *doc = NULL;
@@ -598,7 +652,7 @@ static void decide(const struct sight *s)
     if (sight_is_noted(s, s->c->made, launcher)) /* the answer to that write may have been lost */
         sight_unnote(s, s->c->made);
     if (drajob_has_ended(s->object))
-        delete_failed(s), expire(s);
+        delete_failed(s), delete_late(s), expire(s);
     else if (launcher)
         follow(s, launcher);
     else
@@ -652,6 +706,12 @@ static const char *unwanted(const json_t *object, const struct making *making)
     return drajob_is_suspended(object) ? "its DraJob was suspended" : NULL;
 }
 
+static void leave_making(const struct sight *s, const struct making *making)
+{
+    submission_leave(making->submission);
+    sight_note(s, s->c->late, json_integer(LOG_MS));
+}
+
 /* A call of is_ending takes its time, in which the DraJob may change. */
 static void check_making(const struct sight *s, const struct making *making)
 {
@@ -662,7 +722,7 @@ static void check_making(const struct sight *s, const struct making *making)
     if (why)
         submission_cancel(making->submission, why);
     else if (ending)
-        submission_leave(making->submission);
+        leave_making(s, making);
     else
         log_verbose("%s/%s: its objects are being created", s->namespace, s->name);
 }

@@ -44,6 +44,8 @@ struct controller {
     json_t *silent;   /* {"since", "map", "text", "over"}: controller_check_launchers */
     json_t *large;    /* when it had its turn in making last, by the server's clock; 0: not yet */
     json_t *waiting;  /* for that turn: since when, likewise */
+    json_t *late;     /* of jobs that ended while they were made: when to look for pods that were
+                       * created after that, milliseconds from the end */
     struct making making[CONTROLLER_MAKING_MAX];
     size_t made_last; /* the one that was looked at last, before all that was due */
     bool made_first;  /* so was the last look */
