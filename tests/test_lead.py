@@ -201,6 +201,37 @@ def attempt(registry, pod):
     return registry.objects.get(pod, {"metadata": {}})["metadata"].get("labels", {}).get("drarun.dev/attempt")
 
 
+@pytest.mark.parametrize("way, exit, ended", [("refused", 3, "failed"), ("cancelled", 130, "cancelled")])
+def test_attempt_that_none_follows(drarun, tmp_path, way, exit, ended):
+    """It has failed, and its pods cannot be deleted, or the job is cancelled before they are gone. Document, log and launcher say the
+    same of the job's end."""
+    failure = {"status": 3, "cause": {"kind": "exit", "exit": 3, "rank": 0, "worker": 0, "text": "rank 0 on worker 0 (a) exited with status 3"}}
+    pod = path_of("pods", "job-w-1")
+    with Registry().serving() as registry:
+        following = Following(drarun, registry, tmp_path, words=["run", job_file(tmp_path, workers=2, restarts=1)], last=pod)
+        continues(following, attempt=1, phase="running", report=failure)
+        if way == "refused":
+            registry.refused.add("DELETE")
+        else:
+            registry.silent.add("job-w-1")
+        launcher = replaced_launcher(drarun, following, written(following))
+        if way == "cancelled":
+            until_led(registry, launcher, lambda: "deletionTimestamp" in registry.objects[pod]["metadata"])
+            cancel(registry)
+        result = launcher.finish(30)
+        said = "attempt 2 cannot be started: delete pods in namespace default: 403: the registry says no; the job ends as attempt 1 did"
+        assert result.rc == (exit if exit < 128 else 1) and (said in result.out) == (way == "refused"), result
+        assert [each["status"] for each in map(json.loads, result.out.splitlines()) if each.get("event") == "ended"] == [exit]
+        document = last_document(registry)
+        assert (document["exit"], document["result"], document["report"]["cause"]) == (exit, ended, failure["cause"])
+
+
+def last_document(registry):
+    """The status of the job that was written last, though it may be deleted by now."""
+    texts = [each.get("data", {}).get("status.json") for _, path, _, each in registry.events if path == MAP]
+    return json.loads([text for text in texts if text][-1])
+
+
 def test_signal_between_placing_and_running(drarun, tmp_path):
     """While the claims are read that the workers' pods name: the ranks are not started."""
     named = {"resourceClaims": [{"name": "c", "resourceClaimName": "shared"}],

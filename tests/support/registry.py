@@ -134,6 +134,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def do_DELETE(self):
         now = self.body().get("gracePeriodSeconds") == 0
+        if self.is_refused():
+            return None
         path, _, query = self.path.partition("?")
         if not _is_collection(path):
             return self.found(self.server.remove(path))
@@ -159,7 +161,7 @@ def _merge(into, patch):
 
 
 class Registry(http.server.ThreadingHTTPServer):
-    """.objects by path; .logs[pod]: a function that yields the pieces of its log, of whole lines, while the pod is there. .refused: of "PATCH", "PUT" and "log".
+    """.objects by path; .logs[pod]: a function that yields the pieces of its log, of whole lines, while the pod is there. .refused: of "PATCH", "PUT", "DELETE" and "log".
     .admit(path, object): changes an object before it is made, as a webhook.
     .reads[path]: how often an object was asked for.
     .silent: names of pods whose node does not answer: they stay until they are deleted without it.

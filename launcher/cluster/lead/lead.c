@@ -343,21 +343,24 @@ static bool is_interrupted(const struct lead *lead, int rc)
     return lead->stop.signo && (rc < 0 || lead->stop.cancelled);
 }
 
+/* The first cause counts: an attempt that is over, and that no other one could follow. */
 static int status_of(const struct lead *lead, int rc, const struct drarun_error *err)
 {
     const struct lead_stop *stop = &lead->stop;
+    const json_t *over = json_object_get(lead->attempt.report, "status");
     if (stop->lost.code)
         return error_exit_status(stop->lost.kind);
     if (is_interrupted(lead, rc))
         return 128 + (stop->signo < 0 ? -stop->signo : stop->signo);
+    if (rc < 0 && over)
+        return (int)json_integer_value(over);
     return rc < 0 ? error_exit_status(err->kind) : lead->status;
 }
 
 /* Who follows the job says its cause, of the last line of the log or of the document. */
 static bool is_in_record(const struct lead *lead)
 {
-    return lead->options->framed && lead->owner_uid && !lead->attempt.report &&
-           !is_left_to_others(lead);
+    return lead->options->framed && lead->owner_uid && !is_left_to_others(lead);
 }
 
 /* The last line of the log: before the job's objects are gone, which the user need not await. */
@@ -421,13 +424,32 @@ static void clean_up(struct lead *lead)
                   lead->spec->name);
 }
 
+/* Why the last phase failed: the record of an attempt that is over does not have it. */
+static void say_failure(const struct lead *lead, const struct drarun_error *err)
+{
+    if (lead->attempt.report && !is_left_to_others(lead))
+        log_error("attempt %u cannot be started: %s; the job ends as attempt %u did",
+                  lead->render.attempt + 1, err->text, lead->render.attempt);
+    else if (!is_in_record(lead))
+        log_error("%s", err->text);
+}
+
+/* A job that is stopped between two attempts does not end as the last of them. */
+static void take_report(struct lead *lead, const struct drarun_error *err)
+{
+    if (!lead->attempt.report)
+        lead->attempt.report = lead_failure_report(lead, err);
+    else
+        json_object_set_new(lead->attempt.report, "status", json_integer(lead->status));
+}
+
 static void finish(struct lead *lead, int rc, const struct drarun_error *err)
 {
     struct drarun_error local = {0};
     catch_signals(lead, &local); /* what is to be taken back is */
     lead->status = status_of(lead, rc, err);
-    if (rc < 0 && rc != -EINTR && !is_in_record(lead))
-        log_error("%s", err->text);
+    if (rc < 0 && rc != -EINTR)
+        say_failure(lead, err);
     if (lead->stop.lost.code)
         log_error("%s", lead->stop.lost.text);
     if (!lead->owner_uid)
@@ -437,8 +459,8 @@ static void finish(struct lead *lead, int rc, const struct drarun_error *err)
         status_writer_flush(lead->writer, FLUSH_MS, &local);
         return;
     }
-    if (rc < 0 && !lead->attempt.report)
-        lead->attempt.report = lead_failure_report(lead, err);
+    if (rc < 0)
+        take_report(lead, err);
     gang_end(&lead->gang, lead_now());
     const char *result = lead->stop.cancelled ? "cancelled"
                          : lead->status == 0  ? "succeeded"
