@@ -483,14 +483,14 @@ static void say_deadline(const struct gang *gang, const struct gang_input *input
     char limit[40];
     duration_format(limit_of(input->timeouts, clock), limit, sizeof limit);
     if (clock == GANG_CLOCK_TOTAL) {
-        error_kind(err, DRARUN_ERR_TIMEOUT, ETIMEDOUT,
-                   "the job did not end within %s (timeouts.total)", limit);
+        error_kind(err, DRARUN_ERR_TIMEOUT, ETIME, "the job did not end within %s (timeouts.total)",
+                   limit);
         return;
     }
     uint32_t late = clock == GANG_CLOCK_START ? GANG_NOBODY : laggard(input, clock);
     cleanup_free char *why = reason_of(input, late, clock);
     bool before = !why && clock == GANG_CLOCK_ALLOCATION && gang->reason[0];
-    error_kind(err, deadline_texts[clock].kind, ETIMEDOUT,
+    error_kind(err, deadline_texts[clock].kind, ETIME,
                "%u of %u workers %s within %s (timeouts.%s)%s%s%s", done_until(input, facts, clock),
                facts->count, deadline_texts[clock].text, limit, clock_names[clock],
                why || before ? ": " : "",
@@ -659,7 +659,7 @@ int gang_judge_launcher(const struct pod_state *pod, const struct spec_timeouts 
     if (*ret_limit_ms == 0 || waited_ms < *ret_limit_ms)
         return 0;
     duration_format(*ret_limit_ms, limit, sizeof limit);
-    return error_kind(err, deadline_texts[clock].kind, ETIMEDOUT,
+    return error_kind(err, deadline_texts[clock].kind, ETIME,
                       "the launcher has not started within %s (timeouts.%s)", limit,
                       clock_names[clock]);
 }

@@ -122,7 +122,7 @@ struct gang_decision {
     unsigned step;    /* the claims to create */
     int64_t next_ms;  /* when to ask again at the latest; INT64_MAX: when something changes */
     enum gang_clock clock;     /* whose deadline next_ms is; NONE: a grace time or pause */
-    struct drarun_error error; /* GANG_FAIL */
+    struct drarun_error error; /* GANG_FAIL; code ETIME: a clock has run down */
     uint32_t worker; /* the worker that the error or the release is about; UINT32_MAX: none */
 };
 
@@ -140,7 +140,7 @@ int gang_decide(struct gang *gang, const struct gang_input *input,
 /* The ranks have ended, or the job is cancelled: claims and pods go and do not come again. */
 void gang_end(struct gang *gang, int64_t now_ms);
 
-/* A launcher's pod that has not started for so long. -ECANCELED: no waiting cures it; -ETIMEDOUT: a
+/* A launcher's pod that has not started for so long. -ECANCELED: no waiting cures it; -ETIME: a
  * clock of the timeouts has run down, as it does for workers. 0: it may come; *ret_limit_ms: how
  * long it may take, 0: without limit, as with timeouts NULL. */
 int gang_judge_launcher(const struct pod_state *pod, const struct spec_timeouts *timeouts,

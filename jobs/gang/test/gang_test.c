@@ -878,12 +878,12 @@ static void launcher_has_the_same_clocks(void **state)
         const char *text;
     } cases[] = {
         {'u', 39999, 40000, 0, 0, ""},
-        {'u', 40000, 40000, -ETIMEDOUT, DRARUN_ERR_CAPACITY,
+        {'u', 40000, 40000, -ETIME, DRARUN_ERR_CAPACITY,
          "the launcher has not started within 40 s (timeouts.allocation)"},
         {'U', 49999, 50000, 0, 0, ""},
-        {'U', 50000, 50000, -ETIMEDOUT, DRARUN_ERR_CAPACITY,
+        {'U', 50000, 50000, -ETIME, DRARUN_ERR_CAPACITY,
          "the launcher has not started within 50 s (timeouts.nodes)"},
-        {'p', 30000, 30000, -ETIMEDOUT, DRARUN_ERR_INFRASTRUCTURE,
+        {'p', 30000, 30000, -ETIME, DRARUN_ERR_INFRASTRUCTURE,
          "the launcher has not started within 30 s (timeouts.imagePull)"},
         {'i', 0, 30000, -ECANCELED, DRARUN_ERR_SPEC,
          "image example/app:1 of the ranks is not a valid name"},

@@ -83,8 +83,8 @@ static int judge(struct follow_launcher *launcher, const struct spec_timeouts *t
     int rc = follow_pod_judge(launcher->pod, timeouts, now - since_ms, &limit, &why);
     if (rc == 0)
         *ret_again_ms = limit ? since_ms + limit : 0;
-    else if (rc == -ETIMEDOUT)
-        return error_kind(err, why.kind, ETIMEDOUT, "%s: %s", why.text, waits.text);
+    else if (rc == -ETIME)
+        return error_kind(err, why.kind, ETIME, "%s: %s", why.text, waits.text);
     else
         return error_kind(err, why.kind, ECHILD, "%s", why.text);
     return 0;
