@@ -45,6 +45,11 @@ struct kube_answer {
     const struct strlist *warnings; /* of the server, for people; as body */
 };
 
+/* Of the error of a call: no connection to the API server came about, or it broke, or no answer
+ * came in time. No error of anything else may have such a code and the kind
+ * DRARUN_ERR_INFRASTRUCTURE, where the two must be told apart. Pure. */
+bool kube_is_away(const struct drarun_error *err);
+
 /* err is NULL for a 2xx with a readable body. Else its code is
  *   EACCES 401, 403   ENOENT 404   EEXIST 409 AlreadyExists   EBUSY 409 else   ESTALE 410
  *   EINVAL 400, 422   EAGAIN 429   EIO other statuses   ETIMEDOUT deadline   EPROTO no JSON

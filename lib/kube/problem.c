@@ -7,6 +7,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/doc/value.h"
+#include "lib/kube/call.h"
 
 const char *problem_reason(const json_t *object)
 {
@@ -85,4 +86,11 @@ int problem_from_curl(CURLcode code, const char *text, const char *server, struc
     enum drarun_errkind kind =
         problem_is_hopeless(code) ? DRARUN_ERR_CLUSTER : DRARUN_ERR_INFRASTRUCTURE;
     return error_kind(err, kind, code_of_curl(code), "%s: %s", server, text);
+}
+
+bool kube_is_away(const struct drarun_error *err)
+{
+    return err->kind == DRARUN_ERR_INFRASTRUCTURE &&
+           (err->code == EHOSTUNREACH || err->code == ECONNREFUSED || err->code == ECONNRESET ||
+            err->code == ETIMEDOUT);
 }

@@ -536,6 +536,8 @@ int lead_run(struct cluster *cluster, const struct lead_options *options)
         rc = begin(&lead, &err);
     if (rc == 0 && !lead.inherited.ended)
         rc = run_course(&lead, &err);
+    if (rc < 0 && kube_is_away(&err)) /* who judges nodes by the report must not blame one */
+        err.kind = DRARUN_ERR_CLUSTER;
     if (lead.inherited.ended)
         clean_up(&lead);
     else

@@ -11,6 +11,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/kube/base64.h"
+#include "lib/kube/call.h"
 #include "lib/kube/exec_answer.h"
 #include "lib/kube/problem.h"
 #include "lib/kube/resource.h"
@@ -90,6 +91,24 @@ static void test_problems(void **state)
     assert_string_equal(err.text, "502");
     assert_true(problem_is_hopeless(CURLE_PEER_FAILED_VERIFICATION));
     assert_false(problem_is_hopeless(CURLE_COULDNT_CONNECT));
+}
+
+static void test_server_that_is_away(void **state)
+{
+    static const struct {
+        CURLcode code;
+        bool away;
+    } rows[] = {{CURLE_COULDNT_RESOLVE_HOST, true}, {CURLE_COULDNT_CONNECT, true},
+                {CURLE_OPERATION_TIMEDOUT, true},   {CURLE_RECV_ERROR, true},
+                {CURLE_OUT_OF_MEMORY, false},       {CURLE_PEER_FAILED_VERIFICATION, false}};
+    const struct drarun_error clock = {.code = ETIME, .kind = DRARUN_ERR_INFRASTRUCTURE};
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct drarun_error err = {0};
+        problem_from_curl(rows[i].code, "no answer", "https://a", &err);
+        assert_int_equal(kube_is_away(&err), rows[i].away);
+    }
+    assert_false(kube_is_away(&clock)); /* as of a wait for workers */
 }
 
 static void test_warnings(void **state)
@@ -318,6 +337,7 @@ int main(void)
         cmocka_unit_test(test_retry),
         cmocka_unit_test(test_pauses),
         cmocka_unit_test(test_problems),
+        cmocka_unit_test(test_server_that_is_away),
         cmocka_unit_test(test_warnings),
         cmocka_unit_test(test_paths),
         cmocka_unit_test(test_served),
