@@ -185,5 +185,7 @@ struct json_t *cause_json(const struct cause *cause);
 enum drarun_errkind cause_reported_error(const struct json_t *cause);
 /* Whether a rank's own end is that cause: the report's status is the rank's then. */
 bool cause_reported_rank(const struct json_t *cause);
+/* Whether the loss of the launcher is that cause, which says nothing of the workers. */
+bool cause_reported_launcher(const struct json_t *cause);
 
 #endif

@@ -491,16 +491,19 @@ static enum drarun_errkind error_of_name(const char *name)
     return DRARUN_ERR_INFRASTRUCTURE;
 }
 
+static bool is_reported(const json_t *cause, enum cause_kind kind)
+{
+    const char *name = json_string_value(json_object_get(cause, "kind"));
+    return name && strcmp(name, kinds[kind].name) == 0;
+}
+
 enum drarun_errkind cause_reported_error(const json_t *cause)
 {
-    const char *kind = json_string_value(json_object_get(cause, "kind"));
-    if (!kind)
-        return DRARUN_ERR_NONE;
-    if (strcmp(kind, kinds[CAUSE_TIMEOUT].name) == 0)
+    if (is_reported(cause, CAUSE_TIMEOUT))
         return DRARUN_ERR_TIMEOUT;
-    if (strcmp(kind, kinds[CAUSE_INTERRUPTED].name) == 0)
+    if (is_reported(cause, CAUSE_INTERRUPTED))
         return DRARUN_ERR_INTERRUPTED;
-    if (strcmp(kind, kinds[CAUSE_FAILURE].name) == 0)
+    if (is_reported(cause, CAUSE_FAILURE))
         return error_of_name(json_string_value(json_object_get(cause, "error")));
     return DRARUN_ERR_NONE;
 }
@@ -509,9 +512,13 @@ bool cause_reported_rank(const json_t *cause)
 {
     static const enum cause_kind of_ranks[] = {CAUSE_EXIT, CAUSE_SIGNAL, CAUSE_ABORT,
                                                CAUSE_NO_FINALIZE, CAUSE_NO_INIT};
-    const char *kind = json_string_value(json_object_get(cause, "kind"));
-    for (size_t i = 0; kind && i < ARRAY_LEN(of_ranks); i++)
-        if (strcmp(kind, kinds[of_ranks[i]].name) == 0)
+    for (size_t i = 0; i < ARRAY_LEN(of_ranks); i++)
+        if (is_reported(cause, of_ranks[i]))
             return true;
     return false;
+}
+
+bool cause_reported_launcher(const json_t *cause)
+{
+    return is_reported(cause, CAUSE_LAUNCHER);
 }

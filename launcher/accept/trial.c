@@ -10,7 +10,6 @@
 #include "jobs/gang/gang.h"
 #include "jobs/gang/pod_state.h"
 #include "jobs/outcome/cause.h"
-#include "launcher/cli/verb.h"
 #include "launcher/files/spec_file.h"
 #include "launcher/streams/sink.h"
 #include "lib/base/cleanup.h"
@@ -197,11 +196,14 @@ static bool is_ended_by_signal(int status)
     return status == 128 + SIGINT || status == 128 + SIGTERM;
 }
 
-/* A run's own connections are to the API server: those to agents are told of by the report. */
-static enum drarun_errkind kind_of_run(const struct drarun_error *err)
+/* What kept the job from an end of its ranks says something of a node only where a report blames
+ * its workers: an error without one is of the API server, of the launcher or its Lease. */
+static bool is_no_test(bool ended, int status, const json_t *cause)
 {
-    bool lost = err->kind == DRARUN_ERR_INFRASTRUCTURE && err->code == ECONNRESET;
-    return lost ? DRARUN_ERR_CLUSTER : verb_error_kind(err);
+    enum drarun_errkind kind = cause_reported_error(cause);
+    return !ended || kind == DRARUN_ERR_CLUSTER || kind == DRARUN_ERR_CAPACITY ||
+           kind == DRARUN_ERR_INTERRUPTED || cause_reported_launcher(cause) ||
+           (cause_reported_rank(cause) && is_ended_by_signal(status));
 }
 
 int trial_judge(const struct cluster_end *end, const char *out, size_t length,
@@ -209,9 +211,8 @@ int trial_judge(const struct cluster_end *end, const char *out, size_t length,
 {
     bool ended = !end->err.code && end->report;
     int status = (int)json_integer_value(json_object_get(end->report, "status"));
-    const json_t *cause = json_object_get(end->report, "cause");
-    enum drarun_errkind kind = end->err.code ? kind_of_run(&end->err) : cause_reported_error(cause);
-    bool of_rank = ended && cause_reported_rank(cause);
+    const json_t *cause = ended ? json_object_get(end->report, "cause") : NULL;
+    enum drarun_errkind kind = end->err.code ? end->err.kind : cause_reported_error(cause);
     char why[ACCEPT_REASON];
     if (ended && status == 0) {
         judge_figures(out, length, ret);
@@ -219,14 +220,12 @@ int trial_judge(const struct cluster_end *end, const char *out, size_t length,
     }
     take_reason(end, why);
     if (kind == DRARUN_ERR_USAGE || kind == DRARUN_ERR_SPEC ||
-        (of_rank && is_refused_by_rank(status)))
+        (cause_reported_rank(cause) && is_refused_by_rank(status)))
         return error_kind(fatal, DRARUN_ERR_SPEC, EINVAL, "the job of a test is refused: %s", why);
-    bool not_run = kind == DRARUN_ERR_CLUSTER || kind == DRARUN_ERR_CAPACITY ||
-                   kind == DRARUN_ERR_INTERRUPTED || (of_rank && is_ended_by_signal(status)) ||
-                   (!ended && !end->err.code);
+    bool not_run = is_no_test(ended, status, cause);
     if (not_run || !judge_results(out, length, ret))
         give(ret, not_run ? ACCEPT_NOT_RUN : ACCEPT_FAILED, why);
-    ret->refused = kind == DRARUN_ERR_PREFLIGHT;
+    ret->refused = ended && kind == DRARUN_ERR_PREFLIGHT;
     return 0;
 }
 

@@ -67,7 +67,9 @@ struct sink_reader;
 
 /* How a run has ended, for callers that are programs. */
 struct cluster_end {
-    struct drarun_error err; /* why it came to no end of a job; code 0: it did, and report tells */
+    /* Why it came to no end of a job that is known: something of the cluster, of the launcher, its
+     * Lease and its log, or of the spec, and nothing of the job's workers. Code 0: report tells. */
+    struct drarun_error err;
     json_t *report; /* {"status", "cause"} as in docs/design/006-ends.md, maybe with more; a
                      * new reference; NULL: there is no end of a job, or no memory */
 };

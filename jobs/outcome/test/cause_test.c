@@ -750,7 +750,7 @@ static void the_report_has_whose_end_it_is(void **state)
 {
     static const struct {
         const char *cause;
-        bool rank;
+        bool rank, launcher;
     } rows[] = {
         {"null", false},
         {"{\"kind\": 3}", false},
@@ -760,7 +760,7 @@ static void the_report_has_whose_end_it_is(void **state)
         {"{\"kind\": \"no-finalize\"}", true},
         {"{\"kind\": \"no-init\"}", true},
         {"{\"kind\": \"pod\", \"end\": \"failed\"}", false},
-        {"{\"kind\": \"launcher-lost\"}", false},
+        {"{\"kind\": \"launcher-lost\"}", false, true},
         {"{\"kind\": \"failure\"}", false},
         {"{\"kind\": \"timeout\"}", false},
     };
@@ -768,6 +768,7 @@ static void the_report_has_whose_end_it_is(void **state)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         json_t *cause = json_loads(rows[i].cause, JSON_DECODE_ANY, NULL);
         assert_int_equal(cause_reported_rank(cause), rows[i].rank);
+        assert_int_equal(cause_reported_launcher(cause), rows[i].launcher);
         json_decref(cause);
     }
 }

@@ -167,6 +167,12 @@ static void test_end_of_a_job(void **state)
     answer = judge("{\"status\": 65, \"cause\": {\"kind\": \"pod\", \"text\": \"it is lost\"}}",
                    ""); /* which no rank has said */
     assert_int_equal(answer.outcome, ACCEPT_FAILED);
+    answer =
+        judge("{\"status\": 70, \"cause\": {\"kind\": \"launcher-lost\", \"text\": \"launcher a "
+              "was lost\"}}",
+              ""); /* its Lease, or its node */
+    assert_int_equal(answer.outcome, ACCEPT_NOT_RUN);
+    assert_string_equal(answer.reason, "launcher a was lost");
 }
 
 /* Its number is a rank's word, and no failure of ours. */
@@ -207,8 +213,22 @@ static void test_run_that_fails(void **state)
          "the job was cancelled"},
         {{.code = EIO, .kind = DRARUN_ERR_INFRASTRUCTURE, .text = "its output was not read"},
          0,
-         ACCEPT_FAILED,
+         ACCEPT_NOT_RUN,
          "its output was not read"},
+        {{.code = ETIMEDOUT, .kind = DRARUN_ERR_INFRASTRUCTURE, .text = "no answer within 60 s"},
+         0,
+         ACCEPT_NOT_RUN,
+         "no answer within 60 s"},
+        {{.code = EBUSY, .kind = DRARUN_ERR_INFRASTRUCTURE, .text = "the job's Lease is lost"},
+         0,
+         ACCEPT_NOT_RUN,
+         "the job's Lease is lost"},
+        {{.code = ETIME,
+          .kind = DRARUN_ERR_INFRASTRUCTURE,
+          .text = "the launcher has not started within 5 min (timeouts.imagePull)"},
+         0,
+         ACCEPT_NOT_RUN,
+         "the launcher has not started within 5 min (timeouts.imagePull)"},
         {{.code = ECONNREFUSED, .kind = DRARUN_ERR_INFRASTRUCTURE, .text = "no API server"},
          0,
          ACCEPT_NOT_RUN,

@@ -484,7 +484,7 @@ static void report_end(const struct lead *lead, int rc, const struct drarun_erro
     else if (is_interrupted(lead, rc))
         error_kind(&ret_end->err, DRARUN_ERR_INTERRUPTED, ECANCELED, "the job was %s",
                    lead->stop.cancelled ? "cancelled" : "interrupted");
-    else if (rc < 0)
+    else if (rc < 0 && !lead->attempt.report)
         ret_end->err = *err;
     else
         ret_end->report = json_incref(lead->attempt.report);
