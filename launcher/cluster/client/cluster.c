@@ -36,6 +36,14 @@ static int loop_ended(struct drarun_error *err)
     return error_set(err, EINVAL, "the event loop ended before an answer came");
 }
 
+int cluster_await(struct cluster *cluster, const bool *done, struct drarun_error *err)
+{
+    while (!*done)
+        if (cluster_loop(cluster) != 0 && !*done)
+            return loop_ended(err);
+    return 0;
+}
+
 void cluster_turn(struct cluster *cluster, int64_t ms)
 {
     struct timeval after = timeval_from_ms(ms > 0 ? ms : 0);
@@ -105,9 +113,8 @@ static void on_answer(const struct kube_answer *answer, const struct drarun_erro
 /* rc: of the function that started the call. With -errno too w->body may be there. */
 static int await(struct waited *w, int rc)
 {
-    while (rc == 0 && !w->done)
-        if (cluster_loop(w->cluster) != 0 && !w->done)
-            return loop_ended(w->err);
+    if (rc == 0)
+        rc = cluster_await(w->cluster, &w->done, w->err);
     return rc < 0 ? rc : w->rc;
 }
 
@@ -387,10 +394,7 @@ int cluster_discover(struct cluster *cluster, struct drarun_error *err)
     int rc = ask_version(cluster, &version, err);
     if (rc == 0)
         rc = kube_discover(cluster->client, on_served, &w, NULL, err);
-    while (rc == 0 && !w.done)
-        if (cluster_loop(cluster) != 0 && !w.done)
-            return loop_ended(err);
-    rc = rc < 0 ? rc : w.rc;
+    rc = await(&w, rc);
     if (rc < 0)
         return rc;
     cluster->api = claims_served(w.served);

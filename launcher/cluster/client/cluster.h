@@ -54,6 +54,8 @@ void cluster_tell_unanswered(struct cluster *cluster);
 int cluster_loop(struct cluster *cluster);
 /* The same, at most ms. */
 void cluster_turn(struct cluster *cluster, int64_t ms);
+/* Runs the loop until a callback has set *done. */
+int cluster_await(struct cluster *cluster, const bool *done, struct drarun_error *err);
 
 /* Asks what is served; runs the loop until the answer is there. */
 int cluster_discover(struct cluster *cluster, struct drarun_error *err);

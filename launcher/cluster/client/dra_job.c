@@ -39,21 +39,6 @@ json_t *dra_job_list(struct cluster *cluster, const char *namespace, const char 
     return json_is_array(items) ? json_incref(items) : json_array();
 }
 
-int dra_job_delete(struct cluster *cluster, const char *name, const char *namespace,
-                   struct drarun_error *err)
-{
-    const struct kube_target target = target_of(name, namespace);
-    CLEANUP(json_decrefp) json_t *object = NULL;
-    struct drarun_error local = {0};
-    if (cluster_get(cluster, &target, &object, &local) < 0) {
-        log_verbose("%s", local.text);
-        return 0;
-    }
-    const struct kube_delete this = {.propagation = "Background", .uid = kube_uid(object)};
-    int rc = cluster_delete(cluster, &target, &this, err);
-    return rc < 0 ? rc : 1;
-}
-
 /* ---- what is made of it ---- */
 
 static const json_t *status_of(const json_t *object)

@@ -14,9 +14,6 @@ int dra_job_get(struct cluster *cluster, const char *name, const char *namespace
 /* Those of the namespace (NULL: of all), an array; empty where there are none, or they may not be
  * read. NULL without memory. */
 json_t *dra_job_list(struct cluster *cluster, const char *namespace, const char *selector);
-/* 1: it was there, and is deleted with all it owns; 0: it was not, or this user may not. */
-int dra_job_delete(struct cluster *cluster, const char *name, const char *namespace,
-                   struct drarun_error *err);
 
 enum dra_job_state {
     DRA_JOB_AWAITED = 1, /* nothing is made of it yet */

@@ -32,6 +32,11 @@ bool launcher_silence_of_lease(const json_t *lease, int64_t now_ms,
     return ret_silence->holder && ret_silence->silent_ms >= LAUNCHER_SILENT_MS;
 }
 
+bool launcher_silence_has_pod(const struct launcher_silence *silence)
+{
+    return !strchr(silence->holder, '_'); /* HOST_PID */
+}
+
 bool launcher_silence_has_lost_node(const json_t *pod)
 {
     struct pod_state state;
@@ -82,8 +87,7 @@ bool launcher_silence_look_at(struct cluster *cluster, const json_t *lease,
     }
     const struct kube_target target = {
         .resource = &kube_pods, .namespace_ = kube_namespace(lease), .name = ret_silence->holder};
-    bool has_pod = !strchr(ret_silence->holder, '_'); /* HOST_PID has none */
-    if (has_pod && cluster_get(cluster, &target, &pod, &err) == 0)
+    if (launcher_silence_has_pod(ret_silence) && cluster_get(cluster, &target, &pod, &err) == 0)
         launcher_silence_add_pod(ret_silence, pod);
     return true;
 }

@@ -26,6 +26,8 @@ void launcher_silence_done(struct launcher_silence *silence);
 /* False: the Lease is renewed, or nobody holds it; silent_ms says how long ago it was renewed. */
 bool launcher_silence_of_lease(const json_t *lease, int64_t now_ms,
                                struct launcher_silence *ret_silence);
+/* Its holder is a pod, and no process of run --here. */
+bool launcher_silence_has_pod(const struct launcher_silence *silence);
 /* What its holder's pod says of the node; NULL: there is none. */
 void launcher_silence_add_pod(struct launcher_silence *silence, const json_t *pod);
 

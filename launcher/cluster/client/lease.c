@@ -428,15 +428,6 @@ int lease_take(struct cluster *cluster, const json_t *manifest, const char *hold
     return 0;
 }
 
-bool lease_is_held(struct cluster *cluster, const char *job, const char *namespace)
-{
-    struct drarun_error err = {0};
-    struct kube_target target = {.resource = &kube_leases, .namespace_ = namespace, .name = job};
-    CLEANUP(json_decrefp) json_t *object = NULL;
-    return cluster_get(cluster, &target, &object, &err) == 0 &&
-           kube_client_now(cluster->client) - lease_life_sign(object) < LEASE_S * 1000;
-}
-
 static int give_back(struct lease *lease, struct drarun_error *err)
 {
     struct kube_target target = target_of(lease->object);

@@ -28,8 +28,6 @@ struct lease_owner {
  * loop. */
 int lease_take(struct cluster *cluster, const json_t *manifest, const char *holder,
                const struct lease_owner *owner, struct lease **ret_lease, struct drarun_error *err);
-/* Has a launcher said within LEASE_S that it is there? By the API server's clock. */
-bool lease_is_held(struct cluster *cluster, const char *job, const char *namespace);
 /* Nobody holds it any more, so that another one need not wait. Runs the loop. */
 void lease_give_back(struct lease *lease);
 /* Stops renewing; the Lease goes with its owner. */

@@ -7,28 +7,283 @@
 #include <string.h>
 
 #include "jobs/status/status_doc.h"
-#include "launcher/cluster/submit/create.h"
-#include "launcher/cluster/client/dra_job.h"
 #include "launcher/cluster/client/job_clock.h"
 #include "launcher/cluster/client/job_map.h"
 #include "launcher/cluster/client/launcher_silence.h"
 #include "launcher/cluster/client/lease.h"
+#include "launcher/cluster/client/lease_life.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/kube/list.h"
 
-/* Malloc'ed; NULL: nobody holds its Lease, or that is not known. */
-static char *holder_of(struct cluster *cluster, const char *name, const char *namespace)
+/* Each but the last has one call under way. */
+enum cancel_phase {
+    CANCEL_DOCUMENT = 1, /* the job's document is read: it may have ended */
+    CANCEL_JOB,          /* the wish is written to the launcher Job */
+    CANCEL_MAP,          /* or, where there is none, to the ConfigMap of run --here */
+    CANCEL_LAUNCHERS,    /* the pods of the launcher Job are listed */
+    CANCEL_LEASE,        /* the launcher's Lease is read */
+    CANCEL_HOLDER,       /* and the pod of a launcher that is silent */
+    CANCEL_OBJECT,       /* the DraJob is read */
+    CANCEL_OBJECT_GOES,  /* and deleted */
+    CANCEL_OWNER_GOES,   /* the launcher Job, or the ConfigMap, is deleted */
+    CANCEL_PODS,         /* the job's pods are listed */
+    CANCEL_POD_GOES,     /* and those of lost nodes deleted, one after the other */
+    CANCEL_OVER,
+};
+
+enum cancel_event {
+    CANCEL_DONE = 1, /* the phase has done what it is for */
+    CANCEL_ABSENT,   /* there is no such object */
+    CANCEL_ENDED,    /* the job had ended before */
+    CANCEL_ALONE,    /* nobody leads the job who would end it */
+    CANCEL_SILENT,   /* its launcher is silent */
+    CANCEL_ENOUGH,   /* there is nothing more to do */
+    CANCEL_FAILED,   /* in any phase: as err says */
+};
+
+struct cancel_step {
+    enum cancel_phase phase;
+    enum cancel_event event;
+    enum cancel_phase next;
+};
+
+static const struct cancel_step steps[] = {
+    {CANCEL_DOCUMENT, CANCEL_ENDED, CANCEL_OBJECT},
+    {CANCEL_DOCUMENT, CANCEL_DONE, CANCEL_JOB},
+    {CANCEL_DOCUMENT, CANCEL_ENOUGH, CANCEL_OVER},
+
+    {CANCEL_JOB, CANCEL_DONE, CANCEL_LAUNCHERS},
+    {CANCEL_JOB, CANCEL_ABSENT, CANCEL_MAP},
+
+    {CANCEL_MAP, CANCEL_DONE, CANCEL_LEASE},
+    {CANCEL_MAP, CANCEL_ABSENT, CANCEL_OBJECT},
+
+    {CANCEL_LAUNCHERS, CANCEL_DONE, CANCEL_LEASE},
+
+    {CANCEL_LEASE, CANCEL_ENOUGH, CANCEL_OVER},
+    {CANCEL_LEASE, CANCEL_ALONE, CANCEL_OWNER_GOES},
+    {CANCEL_LEASE, CANCEL_SILENT, CANCEL_HOLDER},
+
+    {CANCEL_HOLDER, CANCEL_DONE, CANCEL_OWNER_GOES},
+
+    {CANCEL_OBJECT, CANCEL_DONE, CANCEL_OBJECT_GOES},
+    {CANCEL_OBJECT, CANCEL_ABSENT, CANCEL_OWNER_GOES},
+
+    {CANCEL_OBJECT_GOES, CANCEL_DONE, CANCEL_OWNER_GOES},
+    {CANCEL_OBJECT_GOES, CANCEL_ENOUGH, CANCEL_OVER},
+
+    {CANCEL_OWNER_GOES, CANCEL_DONE, CANCEL_PODS},
+    {CANCEL_OWNER_GOES, CANCEL_ENOUGH, CANCEL_OVER},
+
+    {CANCEL_PODS, CANCEL_DONE, CANCEL_POD_GOES},
+    {CANCEL_PODS, CANCEL_ENOUGH, CANCEL_OVER},
+
+    {CANCEL_POD_GOES, CANCEL_DONE, CANCEL_POD_GOES},
+    {CANCEL_POD_GOES, CANCEL_ENOUGH, CANCEL_OVER},
+};
+
+static const char *const event_names[] = {
+    [CANCEL_DONE] = "done",     [CANCEL_ABSENT] = "absent", [CANCEL_ENDED] = "ended",
+    [CANCEL_ALONE] = "alone",   [CANCEL_SILENT] = "silent", [CANCEL_ENOUGH] = "enough",
+    [CANCEL_FAILED] = "failed",
+};
+
+struct cancel {
+    struct cluster *cluster;
+    const char *name, *namespace;
+    bool ended_only; /* a job that goes on is left alone */
+    cancel_fn fn;
+    void *arg;
+    enum cancel_phase phase;
+    struct kube_call *call;          /* what is asked: one of the two */
+    struct kube_listing *listing;    /* the other is NULL */
+    json_t *doc;                     /* of a job that had ended before; else NULL */
+    bool here;                       /* the owner is the ConfigMap */
+    char *owner_uid, *object_uid;    /* of what is deleted; NULL: of any uid */
+    json_t *pods;                    /* as they were listed last */
+    size_t next;                     /* of them: the one to delete */
+    bool silent;                     /* its launcher is, as follows */
+    struct launcher_silence silence; /* of the Lease */
+    struct drarun_error err;         /* code 0: none */
+};
+
+static void on_answer(const struct kube_answer *answer, const struct drarun_error *err, void *arg);
+
+static enum cancel_event fail(struct cancel *c, const struct drarun_error *err)
+{
+    c->err = *err;
+    return CANCEL_FAILED;
+}
+
+/* What is not there is deleted. */
+static bool is_deleted(const struct drarun_error *err)
+{
+    return !err || err->code == ENOENT;
+}
+
+static int get_one(struct cancel *c, const struct kube_resource *resource, const char *name)
 {
     const struct kube_target target = {
-        .resource = &kube_leases, .namespace_ = namespace, .name = name};
-    struct drarun_error err = {0};
-    CLEANUP(json_decrefp) json_t *lease = NULL;
-    if (cluster_get(cluster, &target, &lease, &err) < 0)
+        .resource = resource, .namespace_ = c->namespace, .name = name};
+    return kube_get(c->cluster->client, &target, on_answer, c, &c->call, &c->err);
+}
+
+static int delete_one(struct cancel *c, const struct kube_resource *resource, const char *name,
+                      const struct kube_delete *options)
+{
+    const struct kube_target target = {
+        .resource = resource, .namespace_ = c->namespace, .name = name};
+    return kube_delete(c->cluster->client, &target, options, on_answer, c, &c->call, &c->err);
+}
+
+static int list_pods(struct cancel *c, const char *label)
+{
+    char selector[96];
+    const struct kube_target target = {.resource = &kube_pods, .namespace_ = c->namespace};
+    const struct kube_select select = {.labels = selector};
+    snprintf(selector, sizeof selector, "%s=%s", label, c->name);
+    return kube_list(c->cluster->client, &target, &select, on_answer, c, &c->listing, &c->err);
+}
+
+static void keep_pods(struct cancel *c, const struct kube_answer *answer)
+{
+    json_decref(c->pods);
+    c->pods = json_incref(json_object_get(answer->body, "items"));
+    c->next = 0;
+}
+
+/* ---- a job that had ended before ---- */
+
+static int ask_document(struct cancel *c)
+{
+    char name[JOB_MAP_NAME_SIZE];
+    job_map_name(c->name, name);
+    return get_one(c, &kube_config_maps, name);
+}
+
+static json_t *end_in(const json_t *map)
+{
+    json_t *doc = NULL;
+    const char *text = job_map_status(map);
+    if (!text || status_doc_parse(text, strlen(text), &doc, NULL) < 0)
         return NULL;
-    const char *holder =
-        json_string_value(json_object_get(json_object_get(lease, "spec"), "holderIdentity"));
-    return holder ? strdup(holder) : NULL;
+    if (status_doc_exit(doc) < 0)
+        json_decref(TAKE_PTR(doc));
+    return doc;
+}
+
+static enum cancel_event take_document(struct cancel *c, const struct kube_answer *answer,
+                                       const struct drarun_error *err)
+{
+    if (err && err->kind == DRARUN_ERR_INFRASTRUCTURE) /* there is nobody to be asked more */
+        return fail(c, err);
+    const json_t *map = err ? NULL : answer->body;
+    c->doc = end_in(map);
+    if (!c->doc)
+        return c->ended_only ? CANCEL_ENOUGH : CANCEL_DONE;
+    c->here = !json_object_get(json_object_get(map, "metadata"), "ownerReferences");
+    c->owner_uid = c->here ? strdup(kube_uid(map)) : NULL;
+    return CANCEL_ENDED;
+}
+
+static void say_end(const struct cancel *c)
+{
+    struct buf how = BUF_INIT;
+    status_doc_end(c->doc, lead_now(), &how);
+    log_note("job %s had ended before: %s; its remaining objects are deleted", c->name,
+             how.data ? how.data : "?");
+    buf_done(&how);
+}
+
+/* ---- its DraJob: also of one of which nothing is made yet, or nothing is left ---- */
+
+static int ask_object(struct cancel *c)
+{
+    return get_one(c, &kube_dra_jobs, c->name);
+}
+
+static enum cancel_event take_object(struct cancel *c, const struct kube_answer *answer,
+                                     const struct drarun_error *err)
+{
+    if (!err) {
+        c->object_uid = strdup(kube_uid(answer->body));
+        return CANCEL_DONE;
+    }
+    log_verbose("%s", err->text);
+    if (c->doc)
+        return CANCEL_ABSENT;
+    error_kind(&c->err, DRARUN_ERR_USAGE, ENOENT, "there is no job %s in namespace %s", c->name,
+               c->namespace);
+    return CANCEL_FAILED;
+}
+
+static int ask_object_away(struct cancel *c)
+{
+    const struct kube_delete this = {.propagation = "Background", .uid = c->object_uid};
+    return delete_one(c, &kube_dra_jobs, c->name, &this);
+}
+
+static enum cancel_event take_object_away(struct cancel *c, const struct kube_answer *answer,
+                                          const struct drarun_error *err)
+{
+    (void)answer;
+    if (!is_deleted(err))
+        return fail(c, err);
+    return c->doc ? CANCEL_DONE : CANCEL_ENOUGH;
+}
+
+/* ---- one that goes on: its launcher is asked ---- */
+
+static int write_wish(struct cancel *c, const struct kube_resource *resource, const char *name)
+{
+    static const struct kube_write again = {.repeat = true};
+    const struct kube_target owner = {
+        .resource = resource, .namespace_ = c->namespace, .name = name};
+    CLEANUP(json_decrefp)
+    json_t *patch = json_pack("{s:{s:{s:s}}}", "metadata", "annotations", CANCEL_ANNOTATION, "now");
+    return patch ? kube_merge_patch(c->cluster->client, &owner, patch, &again, on_answer, c,
+                                    &c->call, &c->err)
+                 : error_set(&c->err, ENOMEM, "out of memory");
+}
+
+static int ask_job(struct cancel *c)
+{
+    return write_wish(c, &kube_jobs, c->name);
+}
+
+static int ask_map(struct cancel *c)
+{
+    char name[JOB_MAP_NAME_SIZE];
+    job_map_name(c->name, name);
+    c->here = true;
+    return write_wish(c, &kube_config_maps, name);
+}
+
+static enum cancel_event take_wish(struct cancel *c, const struct kube_answer *answer,
+                                   const struct drarun_error *err)
+{
+    (void)answer;
+    if (!err)
+        return CANCEL_DONE;
+    return err->code == ENOENT ? CANCEL_ABSENT : fail(c, err);
+}
+
+/* ---- whether it may do it ---- */
+
+static int ask_launchers(struct cancel *c)
+{
+    return list_pods(c, "batch.kubernetes.io/job-name");
+}
+
+static enum cancel_event take_launchers(struct cancel *c, const struct kube_answer *answer,
+                                        const struct drarun_error *err)
+{
+    if (err)
+        return fail(c, err);
+    keep_pods(c, answer);
+    return CANCEL_DONE;
 }
 
 static bool has_phase(const json_t *pod, const char *phase)
@@ -45,176 +300,275 @@ static bool is_running(const json_t *pod, const char *holder)
     return has_phase(pod, "Running") || (holds && !over);
 }
 
-static int list_pods(struct cluster *cluster, const char *namespace, const char *label,
-                     const char *value, json_t **ret_list, struct drarun_error *err)
-{
-    char selector[96];
-    const struct kube_target target = {.resource = &kube_pods, .namespace_ = namespace};
-    const struct kube_select select = {.labels = selector};
-    snprintf(selector, sizeof selector, "%s=%s", label, value);
-    return cluster_list(cluster, &target, &select, ret_list, err);
-}
-
-/* 1: a pod of the launcher Job runs. */
-static int launcher_runs(struct cluster *cluster, const char *name, const char *namespace,
-                         struct drarun_error *err)
+/* A pod of the launcher Job runs. */
+static bool has_launcher(const struct cancel *c, const json_t *lease)
 {
     size_t i;
     json_t *pod;
-    CLEANUP(json_decrefp) json_t *list = NULL;
-    int rc = list_pods(cluster, namespace, "batch.kubernetes.io/job-name", name, &list, err);
-    if (rc < 0)
-        return rc;
-    cleanup_free char *holder = holder_of(cluster, name, namespace);
-    json_array_foreach(json_object_get(list, "items"), i, pod)
+    const char *holder =
+        json_string_value(json_object_get(json_object_get(lease, "spec"), "holderIdentity"));
+    json_array_foreach(c->pods, i, pod)
     {
         if (is_running(pod, holder))
-            return 1;
+            return true;
     }
-    return 0;
+    return false;
 }
 
-static void say_end(const char *name, const json_t *doc)
+static int ask_lease(struct cancel *c)
 {
-    struct buf how = BUF_INIT;
-    status_doc_end(doc, lead_now(), &how);
-    log_note("job %s had ended before: %s; its remaining objects are deleted", name,
-             how.data ? how.data : "?");
-    buf_done(&how);
+    return get_one(c, &kube_leases, c->name);
 }
 
-int cancel_ended(struct cluster *cluster, const char *name, const char *namespace,
-                 struct drarun_error *err)
+static bool is_held(const json_t *lease, int64_t now)
 {
-    CLEANUP(json_decrefp) json_t *map = NULL, *doc = NULL;
-    const char *text = NULL;
-    struct drarun_error none = {0};
-    int found = job_map_get(cluster, name, namespace, &map, &none);
-    if (found < 0 && none.kind == DRARUN_ERR_INFRASTRUCTURE) /* there is nobody to be asked more */
-        return error_kind(err, none.kind, none.code, "%s", none.text);
-    if (found == 0)
-        text = job_map_status(map);
-    if (!text || status_doc_parse(text, strlen(text), &doc, NULL) < 0 || status_doc_exit(doc) < 0)
-        return 0;
-    bool here = !json_object_get(json_object_get(map, "metadata"), "ownerReferences");
-    int rc = dra_job_delete(cluster, name, namespace, err);
-    if (rc >= 0)
-        rc = delete_job(cluster, name, namespace, here, here ? kube_uid(map) : NULL, err);
-    if (rc < 0)
-        return rc;
-    say_end(name, doc);
-    return 1;
+    return lease && now - lease_life_sign(lease) < LEASE_S * 1000;
+}
+
+/* A Lease that cannot be read tells of nobody. */
+static enum cancel_event take_lease(struct cancel *c, const struct kube_answer *answer,
+                                    const struct drarun_error *err)
+{
+    const json_t *lease = err ? NULL : answer->body;
+    int64_t now = kube_client_now(c->cluster->client);
+    if (!c->here && !has_launcher(c, lease))
+        return CANCEL_ALONE;
+    c->silent = lease && now && launcher_silence_of_lease(lease, now, &c->silence);
+    if (c->silent)
+        return launcher_silence_has_pod(&c->silence) ? CANCEL_SILENT : CANCEL_ALONE;
+    return c->here && !is_held(lease, now) ? CANCEL_ALONE : CANCEL_ENOUGH;
+}
+
+static int ask_holder(struct cancel *c)
+{
+    return get_one(c, &kube_pods, c->silence.holder);
+}
+
+static enum cancel_event take_holder(struct cancel *c, const struct kube_answer *answer,
+                                     const struct drarun_error *err)
+{
+    if (!err)
+        launcher_silence_add_pod(&c->silence, answer->body);
+    return CANCEL_DONE;
 }
 
 /* ---- without its launcher ---- */
 
-static void delete_now(struct cluster *cluster, const json_t *pod)
+static void say_silent(const struct cancel *c)
 {
-    const struct kube_target target = {
-        .resource = &kube_pods, .namespace_ = kube_namespace(pod), .name = kube_name(pod)};
-    const struct kube_delete options = {.uid = kube_uid(pod), .now = true};
-    struct drarun_error err = {0};
-    if (cluster_delete(cluster, &target, &options, &err) < 0)
-        log_note("pod %s and what it claims stay until its node answers or is deleted: %s",
-                 kube_name(pod), err.text);
+    struct buf text = BUF_INIT;
+    launcher_silence_text(&c->silence, &text);
+    log_note("%s; job %s is cancelled without it: its pods, claims and status are deleted",
+             text.data ? text.data : "its launcher is silent", c->name);
+    buf_done(&text);
+}
+
+static int ask_owner_away(struct cancel *c)
+{
+    const struct kube_delete options = {.propagation = "Background", .uid = c->owner_uid};
+    char map[JOB_MAP_NAME_SIZE];
+    job_map_name(c->name, map);
+    if (c->silent)
+        say_silent(c);
+    return delete_one(c, c->here ? &kube_config_maps : &kube_jobs, c->here ? map : c->name,
+                      &options);
+}
+
+static enum cancel_event take_owner_away(struct cancel *c, const struct kube_answer *answer,
+                                         const struct drarun_error *err)
+{
+    (void)answer;
+    if (!is_deleted(err))
+        return fail(c, err);
+    if (c->doc)
+        say_end(c);
+    return c->silent ? CANCEL_DONE : CANCEL_ENOUGH;
+}
+
+static int ask_pods(struct cancel *c)
+{
+    return list_pods(c, "drarun.dev/job");
 }
 
 /* A lost node has no kubelet that would confirm the deletion: their pods are deleted by force. */
-static int delete_pods_of_lost_nodes(struct cluster *cluster, const char *name,
-                                     const char *namespace, const struct launcher_silence *silence,
-                                     struct drarun_error *err)
+static enum cancel_event find_lost(struct cancel *c)
 {
-    size_t i;
-    json_t *pod;
-    CLEANUP(json_decrefp) json_t *list = NULL;
-    int rc = list_pods(cluster, namespace, "drarun.dev/job", name, &list, err);
-    json_array_foreach(json_object_get(list, "items"), i, pod)
-    {
-        if (strcmp(kube_name(pod), silence->holder) == 0 || launcher_silence_has_lost_node(pod))
-            delete_now(cluster, pod);
+    for (; c->next < json_array_size(c->pods); c->next++) {
+        const json_t *pod = json_array_get(c->pods, c->next);
+        if (strcmp(kube_name(pod), c->silence.holder) == 0 || launcher_silence_has_lost_node(pod))
+            return CANCEL_DONE;
     }
-    return rc;
+    return CANCEL_ENOUGH;
 }
 
-/* here: its owner is the ConfigMap. */
-static int cancel_silent(struct cluster *cluster, const char *name, const char *namespace,
-                         bool here, const struct launcher_silence *silence,
-                         struct drarun_error *err)
+static enum cancel_event take_pods(struct cancel *c, const struct kube_answer *answer,
+                                   const struct drarun_error *err)
 {
-    struct buf text = BUF_INIT;
-    launcher_silence_text(silence, &text);
-    log_note("%s; job %s is cancelled without it: its pods, claims and status are deleted",
-             text.data ? text.data : "its launcher is silent", name);
-    buf_done(&text);
-    int rc = delete_job(cluster, name, namespace, here, NULL, err);
-    return rc < 0 ? rc : delete_pods_of_lost_nodes(cluster, name, namespace, silence, err);
+    if (err)
+        return fail(c, err);
+    keep_pods(c, answer);
+    return find_lost(c);
 }
 
-/* A launcher in its pod; the owner is its Job. */
-static int cancel_led(struct cluster *cluster, const char *name, const char *namespace,
-                      struct drarun_error *err)
+static int ask_pod_away(struct cancel *c)
 {
-    CLEANUP(launcher_silence_done) struct launcher_silence silence = {0};
-    int rc = launcher_runs(cluster, name, namespace, err);
-    if (rc <= 0)
-        return rc < 0 ? rc : delete_job(cluster, name, namespace, false, NULL, err);
-    return launcher_silence_look(cluster, name, namespace, &silence)
-               ? cancel_silent(cluster, name, namespace, false, &silence, err)
-               : 0;
+    const json_t *pod = json_array_get(c->pods, c->next);
+    const struct kube_delete options = {.uid = kube_uid(pod), .now = true};
+    return delete_one(c, &kube_pods, kube_name(pod), &options);
 }
 
-/* The owner is the ConfigMap, which has the wish. */
-static int cancel_here(struct cluster *cluster, const char *name, const char *namespace,
-                       struct drarun_error *err)
+static enum cancel_event take_pod_away(struct cancel *c, const struct kube_answer *answer,
+                                       const struct drarun_error *err)
 {
-    CLEANUP(launcher_silence_done) struct launcher_silence silence = {0};
-    if (launcher_silence_look(cluster, name, namespace, &silence))
-        return cancel_silent(cluster, name, namespace, true, &silence, err);
-    bool alone = !lease_is_held(cluster, name, namespace);
-    return alone ? delete_job(cluster, name, namespace, true, NULL, err) : 0;
+    (void)answer;
+    if (!is_deleted(err))
+        log_note("pod %s and what it claims stay until its node answers or is deleted: %s",
+                 kube_name(json_array_get(c->pods, c->next)), err->text);
+    c->next++;
+    return find_lost(c);
 }
 
-/* Nothing is made of it yet, or nothing is left. */
-static int cancel_dra_job(struct cluster *cluster, const char *name, const char *namespace,
-                          struct drarun_error *err)
+/* ---- from one phase to the next ---- */
+
+static const struct {
+    const char *name;
+    int (*ask)(struct cancel *c); /* fails as c->err says */
+    enum cancel_event (*take)(struct cancel *c, const struct kube_answer *answer,
+                              const struct drarun_error *err);
+} phases[] = {
+    [CANCEL_DOCUMENT] = {"document", ask_document, take_document},
+    [CANCEL_JOB] = {"job", ask_job, take_wish},
+    [CANCEL_MAP] = {"map", ask_map, take_wish},
+    [CANCEL_LAUNCHERS] = {"launchers", ask_launchers, take_launchers},
+    [CANCEL_LEASE] = {"lease", ask_lease, take_lease},
+    [CANCEL_HOLDER] = {"holder", ask_holder, take_holder},
+    [CANCEL_OBJECT] = {"object", ask_object, take_object},
+    [CANCEL_OBJECT_GOES] = {"object goes", ask_object_away, take_object_away},
+    [CANCEL_OWNER_GOES] = {"owner goes", ask_owner_away, take_owner_away},
+    [CANCEL_PODS] = {"pods", ask_pods, take_pods},
+    [CANCEL_POD_GOES] = {"pod goes", ask_pod_away, take_pod_away},
+    [CANCEL_OVER] = {"over", NULL, NULL},
+};
+
+void cancel_free(struct cancel *cancel)
 {
-    int rc = dra_job_delete(cluster, name, namespace, err);
-    if (rc != 0)
-        return rc < 0 ? rc : 0;
-    return error_kind(err, DRARUN_ERR_USAGE, ENOENT, "there is no job %s in namespace %s", name,
-                      namespace);
+    if (!cancel)
+        return;
+    kube_call_cancel(cancel->call);
+    kube_list_cancel(cancel->listing);
+    launcher_silence_done(&cancel->silence);
+    json_decref(cancel->doc);
+    json_decref(cancel->pods);
+    free(cancel->owner_uid);
+    free(cancel->object_uid);
+    free(cancel);
 }
 
-/* -ENOENT: there is no such owner. */
-static int ask(struct cluster *cluster, const struct kube_target *owner, struct drarun_error *err)
+static void end(struct cancel *c)
 {
-    struct drarun_error local = {0};
-    CLEANUP(json_decrefp)
-    json_t *patch = json_pack("{s:{s:{s:s}}}", "metadata", "annotations", CANCEL_ANNOTATION, "now");
-    if (!patch)
+    const struct drarun_error err = c->err;
+    int rc = err.code ? -err.code : c->doc != NULL;
+    cancel_fn fn = c->fn;
+    void *arg = c->arg;
+    cancel_free(c);
+    fn(rc, rc < 0 ? &err : NULL, arg);
+}
+
+static enum cancel_phase find_next(struct cancel *c, enum cancel_event event)
+{
+    if (event == CANCEL_FAILED)
+        return CANCEL_OVER;
+    for (size_t i = 0; i < ARRAY_LEN(steps); i++)
+        if (steps[i].phase == c->phase && steps[i].event == event)
+            return steps[i].next;
+    error_set(&c->err, EINVAL, "internal error: \"%s\" while a job is cancelled (%s)",
+              event_names[event], phases[c->phase].name);
+    return CANCEL_OVER;
+}
+
+static void on_answer(const struct kube_answer *answer, const struct drarun_error *err, void *arg)
+{
+    struct cancel *c = arg;
+    c->call = NULL;
+    c->listing = NULL;
+    enum cancel_event event = phases[c->phase].take(c, answer, err);
+    enum cancel_phase next = find_next(c, event);
+    log_verbose("cancelling job %s: %s -> %s (%s)", c->name, phases[c->phase].name,
+                phases[next].name, event_names[event]);
+    c->phase = next;
+    if (next == CANCEL_OVER || phases[next].ask(c) < 0)
+        end(c);
+}
+
+static int start(struct cluster *cluster, const char *name, const char *namespace, bool ended_only,
+                 cancel_fn fn, void *arg, struct cancel **ret_cancel, struct drarun_error *err)
+{
+    struct cancel *c = calloc(1, sizeof *c);
+    if (!c)
         return error_set(err, ENOMEM, "out of memory");
-    int rc = cluster_merge_patch(cluster, owner, patch, &local);
-    if (rc < 0 && rc != -ENOENT)
-        error_kind(err, local.kind, local.code, "%s", local.text);
-    return rc;
+    *c = (struct cancel){.cluster = cluster,
+                         .name = name,
+                         .namespace = namespace,
+                         .ended_only = ended_only,
+                         .fn = fn,
+                         .arg = arg,
+                         .phase = CANCEL_DOCUMENT};
+    int rc = ask_document(c);
+    if (rc < 0) {
+        error_kind(err, c->err.kind, c->err.code, "%s", c->err.text);
+        cancel_free(c);
+        return rc;
+    }
+    *ret_cancel = c;
+    return 0;
+}
+
+int cancel_start(struct cluster *cluster, const char *name, const char *namespace, cancel_fn fn,
+                 void *arg, struct cancel **ret_cancel, struct drarun_error *err)
+{
+    return start(cluster, name, namespace, false, fn, arg, ret_cancel, err);
+}
+
+/* ---- and the loop ---- */
+
+struct waited {
+    bool done;
+    int rc;
+    struct drarun_error *err;
+};
+
+static void on_done(int rc, const struct drarun_error *err, void *arg)
+{
+    struct waited *w = arg;
+    w->done = true;
+    w->rc = rc;
+    if (err)
+        error_kind(w->err, err->kind, err->code, "%s", err->text);
+}
+
+static int run(struct cluster *cluster, const char *name, const char *namespace, bool ended_only,
+               struct drarun_error *err)
+{
+    struct waited w = {.err = err};
+    struct cancel *c = NULL;
+    int rc = start(cluster, name, namespace, ended_only, on_done, &w, &c, err);
+    if (rc < 0)
+        return rc;
+    rc = cluster_await(cluster, &w.done, err);
+    if (rc < 0)
+        cancel_free(c);
+    return rc < 0 ? rc : w.rc;
 }
 
 int cancel_job(struct cluster *cluster, const char *name, const char *namespace,
                struct drarun_error *err)
 {
-    char status[JOB_MAP_NAME_SIZE];
-    job_map_name(name, status);
-    const struct kube_target job = {.resource = &kube_jobs, .namespace_ = namespace, .name = name};
-    const struct kube_target map = {
-        .resource = &kube_config_maps, .namespace_ = namespace, .name = status};
-    int rc = cancel_ended(cluster, name, namespace, err);
-    if (rc != 0)
-        return rc < 0 ? rc : 0;
-    rc = ask(cluster, &job, err);
-    if (rc != -ENOENT)
-        return rc < 0 ? rc : cancel_led(cluster, name, namespace, err);
-    rc = ask(cluster, &map, err);
-    if (rc != -ENOENT)
-        return rc < 0 ? rc : cancel_here(cluster, name, namespace, err);
-    return cancel_dra_job(cluster, name, namespace, err);
+    int rc = run(cluster, name, namespace, false, err);
+    return rc < 0 ? rc : 0;
+}
+
+int cancel_ended(struct cluster *cluster, const char *name, const char *namespace,
+                 struct drarun_error *err)
+{
+    return run(cluster, name, namespace, true, err);
 }
