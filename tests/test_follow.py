@@ -224,6 +224,30 @@ def test_interrupted_twice_while_it_is_submitted(drarun, tmp_path):
         assert job.finish(20).rc in (-signal.SIGINT, -signal.SIGTERM)
 
 
+def test_interrupted_twice_while_it_is_being_cancelled(following):
+    """The API server is slow with what cancels the job. Output comes all the same, and the second signal is not kept waiting."""
+    registry, asked = following.registry, threading.Event()
+
+    def log():
+        yield OUTPUT
+        asked.wait(patience())
+        yield b"[0] and on\n"
+        until(registry, lambda: False)  # it goes on
+    following.pod("job-a", "running", log)
+    following.tell("job-a")
+    assert next(following.job.process.stdout) == "of the leader\n"
+    held = registry.hold("PATCH", JOB)
+    following.job.signal(signal.SIGINT)
+    until(registry, lambda: held.count)
+    asked.set()
+    assert next(following.job.process.stdout) == "and on\n"
+    following.job.signal(signal.SIGINT)
+    result = following.ended()
+    assert result.rc == 130 and not is_cancelled(registry), result
+    assert held.count == 1, "it was asked for again, after half a minute"
+    assert "cancelling job; interrupt again to leave it at once" in result.err, result
+
+
 def offer_node(registry):
     ready = {"metadata": {"name": "n0"}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}
     registry.objects["/api/v1/nodes"] = {"kind": "NodeList", "metadata": {"resourceVersion": "1"}, "items": [ready]}

@@ -40,6 +40,20 @@ def test_launcher_job_fails_without_a_pod(following):
     assert JOB not in following.registry.objects
 
 
+def test_interrupted_while_a_job_without_a_launcher_is_deleted(following):
+    """The API server is slow with that: the first signal asks for nothing more, and the second one leaves the job as it is."""
+    registry = following.registry
+    held = registry.hold("DELETE", JOB)
+    fail_job(registry)
+    until(registry, lambda: held.count)
+    following.job.signal(signal.SIGINT)
+    assert next(line for line in following.job.process.stderr if "interrupt again" in line)
+    following.job.signal(signal.SIGINT)
+    result = following.ended()
+    assert result.rc == 70 and "the launcher Job job failed: exit code 69" in result.err and JOB in registry.objects, result
+    assert held.count == 1, "it was asked for again, after half a minute"
+
+
 def test_launcher_job_fails_before_its_document_is_seen(following):
     """The watch of the document is behind: it has the job's end, and the job stays as it is."""
     registry = following.registry

@@ -27,6 +27,14 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     disable_nagle_algorithm = True  # head and body go out one by one: the second would wait 40 ms for the first one's acknowledgement
     server: "Registry"
 
+    def parse_request(self):
+        parsed = super().parse_request()
+        held = parsed and self.server.held.get((self.command, self.path.partition("?")[0]))
+        if held:
+            held.count += 1
+            held.wait(patience())
+        return parsed
+
     def answer(self, code, body):
         data = json.dumps(body).encode()
         self.send_response(code)
@@ -160,6 +168,14 @@ def _merge(into, patch):
             into[key] = value
 
 
+class Held(threading.Event):
+    """Of requests that wait until it is set. .count: of those that have come."""
+
+    def __init__(self):
+        super().__init__()
+        self.count = 0
+
+
 class Registry(http.server.ThreadingHTTPServer):
     """.objects by path; .logs[pod]: a function that yields the pieces of its log, of whole lines, while the pod is there. .refused: of "PATCH", "PUT", "DELETE" and "log".
     .admit(path, object): changes an object before it is made, as a webhook.
@@ -174,12 +190,16 @@ class Registry(http.server.ThreadingHTTPServer):
         super().__init__(("127.0.0.1", port), _Handler)
         self.delay, self.version, self.closed, self.refused = delay, 1, False, set()
         self.objects, self.logs, self.events, self.changed = {}, {}, [], threading.Condition()
-        self.reads = collections.Counter()
+        self.reads, self.held = collections.Counter(), {}
         self.groups, self.silent = [], set()
         self.admit = lambda path, made: None
         self.answering = threading.Event()
         self.answering.set()
         self.put(path_of("serviceaccounts", "drarun-launcher"), {"metadata": {}})
+
+    def hold(self, method, path):
+        """From now on such requests are neither processed nor answered until what this returns is set."""
+        return self.held.setdefault((method, path), Held())
 
     def put(self, path, made):
         """Adds it, or changes it."""
@@ -248,6 +268,8 @@ class Registry(http.server.ThreadingHTTPServer):
         finally:
             self.closed = True
             self.answering.set()
+            for each in self.held.values():
+                each.set()
             with self.changed:
                 self.changed.notify_all()
             self.shutdown()

@@ -47,14 +47,15 @@ struct follow {
     struct follow_output output;
     struct follow_awaited awaited;
     int64_t since_ms;
-    bool suspended;      /* the launcher's Job, at the last look */
-    int64_t resumed_ms;  /* since when it is no longer; 0: it was not */
-    int64_t running_ms;  /* options.running: since when they run and the end of the following
-                          * waits for messages alone; 0: it waits for more */
-    int signo;           /* our own */
-    bool cancel;         /* the job is to be cancelled by the next turn */
-    enum follow_end end; /* of the output, when it was over */
-    int64_t progress_ms; /* when to tell what is awaited; 0: never */
+    bool suspended;            /* the launcher's Job, at the last look */
+    int64_t resumed_ms;        /* since when it is no longer; 0: it was not */
+    int64_t running_ms;        /* options.running: since when they run and the end of the following
+                                * waits for messages alone; 0: it waits for more */
+    int signo;                 /* our own */
+    bool cancel;               /* the job is to be cancelled */
+    struct cancel *cancelling; /* it is being cancelled; NULL: it is not */
+    enum follow_end end;       /* of the output, when it was over */
+    int64_t progress_ms;       /* when to tell what is awaited; 0: never */
     struct drarun_error trouble; /* why no launcher leads it, or its output cannot be written */
     bool unwritten;              /* that it is */
 };
@@ -138,6 +139,11 @@ static void take_streams(struct follow *f)
 static bool has_dropped(const struct follow *f)
 {
     return f->options.streams && std_streams_has_dropped(f->options.streams);
+}
+
+static bool is_written(const struct follow *f)
+{
+    return !f->options.streams || std_streams_is_idle(f->options.streams);
 }
 
 /* ---- the launcher's log ---- */
@@ -236,6 +242,11 @@ static const struct drarun_error *trouble_of(const struct follow *f)
     return !f->state.trouble.code && has_no_launcher(f) ? &f->state.failed : &f->state.trouble;
 }
 
+static void say_cancelling(const struct follow *f)
+{
+    log_note("cancelling %s; interrupt again to leave it at once", f->options.job);
+}
+
 static void on_signal(void *arg, int signo)
 {
     struct follow *f = arg;
@@ -248,29 +259,41 @@ static void on_signal(void *arg, int signo)
         return;
     f->signo = signo;
     follow_look(f);
-    if (!f->options.cancel || again || f->closing_ms)
+    if (!f->options.cancel || again || (f->closing_ms && !f->cancelling))
         return;
     f->signo = -signo; /* what follows is the job's own end */
-    f->cancel = true;
+    if (f->cancelling) /* since nobody leads it */
+        say_cancelling(f);
+    else
+        f->cancel = true;
+}
+
+static void on_cancelled(int rc, const struct drarun_error *err, void *arg)
+{
+    struct follow *f = arg;
+    f->cancelling = NULL;
+    if (rc < 0) {
+        log_error("%s", err->text);
+        f->signo = abs(f->signo);
+    }
+    follow_look(f);
+}
+
+/* Beside what comes from the job meanwhile. */
+static void start_cancelling(struct follow *f)
+{
+    struct drarun_error err = {0};
+    int rc = cancel_start(f->cluster, f->options.job, f->options.namespace, on_cancelled, f,
+                          &f->cancelling, &err);
+    if (rc < 0)
+        on_cancelled(rc, &err, f);
 }
 
 static void cancel(struct follow *f)
 {
-    struct drarun_error err = {0};
     f->cancel = false;
-    log_note("cancelling %s; interrupt again to leave it at once", f->options.job);
-    if (cancel_job(f->cluster, f->options.job, f->options.namespace, &err) == 0)
-        return;
-    log_error("%s", err.text);
-    f->signo = abs(f->signo);
-    follow_look(f);
-}
-
-static void give_up(struct follow *f)
-{
-    struct drarun_error err = {0};
-    if (cancel_job(f->cluster, f->options.job, f->options.namespace, &err) < 0)
-        log_error("%s", err.text);
+    say_cancelling(f);
+    start_cancelling(f);
 }
 
 /* ---- its launcher ---- */
@@ -350,6 +373,8 @@ static void on_status_line(void *arg, struct buf *text)
 {
     struct follow *f = arg;
     struct buf words = BUF_INIT;
+    if (f->closing_ms && is_written(f))
+        return;
     if (f->closing_ms) {
         buf_printf(text, "drarun: waiting %" PRId64 " s for someone to read our output",
                    (clock_ms() - f->closing_ms) / 1000);
@@ -410,10 +435,23 @@ static bool is_up(const struct follow *f, int64_t now)
     return messages != FOLLOW_END_AWAITED;
 }
 
+static bool is_left(const struct follow *f)
+{
+    return f->signo > 0 || f->output.refused || is_stopped(f);
+}
+
+/* What is being deleted goes in steps, of which the job's end may be the first. */
+static bool awaits_cancelling(const struct follow *f)
+{
+    return f->cancelling && !is_left(f);
+}
+
 /* 1: it is over. */
 static bool is_over(struct follow *f)
 {
     int64_t now = clock_ms();
+    if (awaits_cancelling(f))
+        return false;
     if (is_up(f, now)) {
         *f->options.running = true;
         return true;
@@ -424,8 +462,7 @@ static bool is_over(struct follow *f)
         return true;
     if (f->options.once && is_as_it_is(f, now))
         return true;
-    return (gone && !f->state.ended_ms && !f->options.once) || trouble_of(f)->code ||
-           f->signo > 0 || f->output.refused || is_stopped(f) ||
+    return (gone && !f->state.ended_ms && !f->options.once) || trouble_of(f)->code || is_left(f) ||
            (f->options.timeout_ms && now - f->since_ms >= f->options.timeout_ms);
 }
 
@@ -460,11 +497,15 @@ static void do_due(struct follow *f, int64_t *ret_until)
         sooner(ret_until, now + end_ms);
     if (f->options.timeout_ms)
         sooner(ret_until, f->since_ms + f->options.timeout_ms);
+    if (f->cancel && !f->cancelling)
+        cancel(f);
 }
 
-static bool is_left(const struct follow *f)
+/* Nobody leads the job any more: its workers would keep their devices. */
+static bool gives_up(const struct follow *f)
 {
-    return f->signo > 0 || f->output.refused || is_stopped(f);
+    bool no_launcher = trouble_of(f) == &f->state.failed;
+    return f->options.cancel && (f->given_up || no_launcher) && !is_left(f);
 }
 
 static void stop_reading(struct follow *f)
@@ -472,6 +513,8 @@ static void stop_reading(struct follow *f)
     f->closing_ms = clock_ms();
     follow_log_stop(&f->log);
     follow_output_end(&f->output);
+    if (gives_up(f))
+        start_cancelling(f);
 }
 
 /* Who cancels a job waits for its end, and no longer for a reader. */
@@ -482,11 +525,6 @@ static void limit_writing(const struct follow *f)
         std_streams_discard(streams);
     else if (f->signo < 0 && (f->state.ended_ms || f->closing_ms))
         std_streams_limit(streams, STALL_MS);
-}
-
-static bool is_written(const struct follow *f)
-{
-    return !f->options.streams || std_streams_is_idle(f->options.streams);
 }
 
 static void on_look(evutil_socket_t fd, short what, void *arg)
@@ -503,7 +541,7 @@ static void on_look(evutil_socket_t fd, short what, void *arg)
         stop_reading(f);
     if (f->options.streams)
         limit_writing(f);
-    f->over = f->closing_ms && is_written(f);
+    f->over = f->closing_ms && is_written(f) && !awaits_cancelling(f);
     int64_t left = until - clock_ms();
     struct timeval after = timeval_from_ms(left > 0 ? left : 0);
     if (f->over)
@@ -543,6 +581,7 @@ static void release(struct follow *f)
 {
     if (f->options.streams)
         std_streams_set_owner(f->options.streams, NULL);
+    cancel_free(f->cancelling);
     follow_output_done(&f->output);
     signals_free(f->signals);
     follow_log_done(&f->log);
@@ -667,11 +706,7 @@ static int run_until_end(struct cluster *cluster, const struct follow_options *o
     if (rc < 0)
         return rc;
     while (!f->over && cluster_loop(cluster) == 0)
-        if (f->cancel)
-            cancel(f);
-    bool no_launcher = f->over && trouble_of(f) == &f->state.failed;
-    if ((f->given_up || no_launcher) && f->options.cancel)
-        give_up(f);
+        ;
     rc = f->over ? follow_result(f, ret_status, err)
                  : error_set(err, EINVAL, "the event loop ended before the job");
     if (rc == 0 && options->ret_end)
