@@ -260,6 +260,28 @@ def test_signal_between_placing_and_running(drarun, tmp_path):
         assert result.rc == 128 + signal.SIGTERM and MAP not in registry.objects, result
 
 
+def test_signal_while_workers_are_created(drarun, tmp_path):
+    """Those that were begun are created, and the others are left to the next launcher."""
+    workers = 200
+    pods = [path_of("pods", f"job-w-{i}") for i in range(workers)]
+    with Registry().serving() as registry:
+        following = Following(drarun, registry, tmp_path, words=["run", job_file(tmp_path, workers=workers)])
+        for path in pods:
+            registry.wait(path)
+        for path in pods:
+            registry.remove(path)
+        registry.admit = lambda path, made: "/pods/" in path and registry.answering.clear()
+        launcher = replaced_launcher(drarun, following, written(following))
+        until(registry, lambda: launcher.process.poll() is not None or sum(path in registry.objects for path in pods) > 20)
+        launcher.signal(signal.SIGTERM)
+        time.sleep(0.5)  # until it has seen that
+        registry.admit = lambda path, made: None
+        registry.answering.set()
+        result = launcher.finish(20)
+        assert result.rc == 128 + signal.SIGTERM, result
+        assert 20 < sum(path in registry.objects for path in pods) < workers, result
+
+
 def cancel(registry):
     job = registry.objects[JOB]
     registry.put(JOB, {**job, "metadata": {**job["metadata"], "annotations": {"drarun.dev/cancel": "test"}}})

@@ -185,6 +185,7 @@ class Registry(http.server.ThreadingHTTPServer):
     .answering: cleared, what is made is there and its maker does not know."""
 
     daemon_threads = True
+    request_queue_size = 128  # a launcher opens 64 connections at once; one that is not taken is tried again after half a minute
 
     def __init__(self, delay=0.0, port=0):
         super().__init__(("127.0.0.1", port), _Handler)

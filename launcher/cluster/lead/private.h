@@ -169,9 +169,9 @@ const struct prediction *lead_prediction(const struct lead *lead);
 
 /* ---- create.c ---- */
 
-/* Creates the workers of the present attempt. What may pass (create_may_pass) is no error: then
- * lead->refused says why not, and lead_place releases what there is of them and tries again, until
- * timeouts.allocation. */
+/* Creates the workers of the present attempt; -EINTR if lead_is_stopped meanwhile. What may pass
+ * (create_may_pass) is no error: then lead->refused says why not, and lead_place releases what
+ * there is of them and tries again, until timeouts.allocation. */
 int lead_create(struct lead *lead, struct drarun_error *err);
 
 /* ---- place.c ---- */
