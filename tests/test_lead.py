@@ -232,20 +232,27 @@ def last_document(registry):
     return json.loads([text for text in texts if text][-1])
 
 
-def test_signal_between_placing_and_running(drarun, tmp_path):
-    """While the claims are read that the workers' pods name: the ranks are not started."""
+CLAIMS = {"metadata": {"name": "resource.k8s.io"}, "versions": [{"version": "v1", "resources": [
+    {"resource": "resourceclaims", "responseKind": {"group": "resource.k8s.io", "version": "v1", "kind": "ResourceClaim"},
+     "scope": "Namespaced", "verbs": ["list"]}]}]}
+
+
+@pytest.mark.parametrize("slow", [False, True], ids=["", "slow"])
+def test_signal_between_placing_and_running(drarun, tmp_path, slow):
+    """While the claims are read that the workers' pods name: the ranks are not started. slow: the API server answers when it is too
+    late."""
     named = {"resourceClaims": [{"name": "c", "resourceClaimName": "shared"}],
              "containers": [{"name": "worker", "image": "a", "command": ["true"], "resources": {"claims": [{"name": "c"}]}}]}
-    pod, group = path_of("pods", "job-w-0"), "resource.k8s.io"
+    pod = path_of("pods", "job-w-0")
     with Registry().serving() as registry:
-        registry.groups = [{"metadata": {"name": group}, "versions": [{"version": "v1", "resources": [
-            {"resource": "resourceclaims", "responseKind": {"group": group, "version": "v1", "kind": "ResourceClaim"}, "scope": "Namespaced",
-             "verbs": ["list"]}]}]}]
-        listed = registry.matching
+        registry.groups = [CLAIMS]
+        listed, asked = registry.matching, []
 
         def interrupt(path, query):
             if path.endswith("/resourceclaims") and "watch" not in query and "status" in registry.objects[pod]:
+                asked.append(path)
                 lead.signal(signal.SIGTERM)
+                until(registry, lambda: not slow or lead.process.poll() is not None)
             return listed(path, query)
         registry.matching = interrupt
         spec = tmp_path / "job.json"
@@ -258,6 +265,7 @@ def test_signal_between_placing_and_running(drarun, tmp_path):
             "containerStatuses": [{"name": "worker", "state": {"running": {}}, "ready": True, "started": True}]}})
         result = lead.finish(30)
         assert result.rc == 128 + signal.SIGTERM and MAP not in registry.objects, result
+        assert len(asked) == 1, "it was asked for again, after half a minute"
 
 
 def test_signal_while_workers_are_created(drarun, tmp_path):

@@ -93,9 +93,14 @@ void facts_free(struct facts *facts)
     free(facts);
 }
 
+bool facts_are_read(const struct facts *facts)
+{
+    return !facts->slices_call && !facts->nodes_call;
+}
+
 void facts_wait(struct facts *facts)
 {
-    while (facts->slices_call || facts->nodes_call)
+    while (!facts_are_read(facts))
         cluster_turn(facts->cluster, KUBE_CALL_MS);
 }
 

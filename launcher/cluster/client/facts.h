@@ -16,7 +16,9 @@ int facts_new(struct cluster *cluster, struct facts **ret_facts, struct drarun_e
 void facts_free(struct facts *facts);
 DEFINE_CLEANUP(struct facts, facts_free)
 
-/* Runs the loop until both are answered. */
+/* Both are answered. */
+bool facts_are_read(const struct facts *facts);
+/* Runs the loop until they are. */
 void facts_wait(struct facts *facts);
 
 /* NULL: not to be had, and facts_missing says why. Borrowed. */

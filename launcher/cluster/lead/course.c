@@ -6,10 +6,15 @@
 #include "lib/base/cleanup.h"
 
 static const struct course_step steps[] = {
-    {COURSE_PLACING, COURSE_DONE, COURSE_RUNNING},
+    {COURSE_PLACING, COURSE_DONE, COURSE_READING},
     {COURSE_PLACING, COURSE_TAKEN_BACK, COURSE_QUEUEING},
     {COURSE_PLACING, COURSE_RESTART, COURSE_RESTARTING},
     {COURSE_PLACING, COURSE_END, COURSE_OVER},
+
+    {COURSE_READING, COURSE_DONE, COURSE_RUNNING},
+    {COURSE_READING, COURSE_TAKEN_BACK, COURSE_QUEUEING},
+    {COURSE_READING, COURSE_RESTART, COURSE_RESTARTING},
+    {COURSE_READING, COURSE_END, COURSE_OVER},
 
     {COURSE_RUNNING, COURSE_CHECKED, COURSE_KEEPING},
     {COURSE_RUNNING, COURSE_TAKEN_BACK, COURSE_QUEUEING},
@@ -38,10 +43,11 @@ static const struct course_step steps[] = {
 };
 
 static const char *const phase_names[] = {
-    [COURSE_PLACING] = "placing",       [COURSE_RUNNING] = "running",
-    [COURSE_KEEPING] = "keeping",       [COURSE_ORPHANED] = "orphaned",
-    [COURSE_RELEASING] = "releasing",   [COURSE_QUEUEING] = "queueing",
-    [COURSE_RESTARTING] = "restarting", [COURSE_OVER] = "over",
+    [COURSE_PLACING] = "placing",   [COURSE_READING] = "reading",
+    [COURSE_RUNNING] = "running",   [COURSE_KEEPING] = "keeping",
+    [COURSE_ORPHANED] = "orphaned", [COURSE_RELEASING] = "releasing",
+    [COURSE_QUEUEING] = "queueing", [COURSE_RESTARTING] = "restarting",
+    [COURSE_OVER] = "over",
 };
 
 static const char *const event_names[] = {

@@ -8,6 +8,7 @@
 
 enum course_phase {
     COURSE_PLACING = 1, /* until the workers are up */
+    COURSE_READING,     /* until what else their ranks need has been read */
     COURSE_RUNNING,     /* until the ranks have ended, or an allocation's workers are checked */
     COURSE_KEEPING,     /* an allocation's workers, until its shell ends */
     COURSE_ORPHANED,    /* the ranks of a lost launcher are given up */

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "jobs/derive/inventory/plan_input.h"
 #include "jobs/derive/placement/cliques.h"
-#include "jobs/spec/k8s_name.h"
 #include "launcher/cluster/lead/private.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
-#include "lib/base/log.h"
 
 /* The worker whose pod the claim is reserved for; -1: none of ours. */
 static int64_t worker_of(const struct lead *lead, const struct pod_state *workers,
@@ -51,23 +48,6 @@ static int add(const struct lead *lead, const struct pod_state *workers, json_t 
     return 0;
 }
 
-int lead_read_named_claims(struct lead *lead, struct drarun_error *err)
-{
-    struct kube_resource resource = kube_resource_claims;
-    const struct kube_target target = {.resource = &resource,
-                                       .namespace_ = lead->options->namespace};
-    CLEANUP(json_decrefp) json_t *body = NULL;
-    if (!claims_named(lead->spec) || !lead->cluster->api)
-        return 0;
-    resource.version = cluster_claims_version(lead->cluster);
-    int rc = cluster_list(lead->cluster, &target, NULL, &body, err);
-    if (rc < 0)
-        return error_prefix(err, "the claims that the workers' pods name");
-    json_decref(lead->domain.claims);
-    lead->domain.claims = json_incref(json_object_get(body, "items"));
-    return 0;
-}
-
 int lead_add_named_claims(struct lead *lead, json_t *claims, struct drarun_error *err)
 {
     const struct pod_state *workers = board_workers(lead->board, lead->render.attempt);
@@ -83,18 +63,11 @@ int lead_add_named_claims(struct lead *lead, json_t *claims, struct drarun_error
 
 /* ---- cliques ---- */
 
-/* NVIDIA's controller tells the cliques of the nodes that its domain has, to whom Nodes are not
- * shown too. */
-static void read_domain(struct lead *lead)
+void lead_forget_order(struct lead *lead)
 {
-    char name[K8S_LABEL_MAX + 8];
-    struct drarun_error err = {0};
-    const struct kube_target target = {
-        .resource = &kube_compute_domains, .namespace_ = lead->options->namespace, .name = name};
-    snprintf(name, sizeof name, "%s-domain", lead->spec->name);
+    free(TAKE_PTR(lead->domain.cliques));
+    free(TAKE_PTR(lead->domain.rank_order));
     json_decref(TAKE_PTR(lead->domain.object));
-    if (cluster_get(lead->cluster, &target, &lead->domain.object, &err) < 0)
-        log_note("NVLink cliques are not known, ranks are in the order of workers: %s", err.text);
 }
 
 static const char *clique_told(const json_t *domain, const char *node)
@@ -116,16 +89,11 @@ int lead_order_ranks(struct lead *lead, struct drarun_error *err)
 {
     const json_t *labels = lead->facts ? facts_node_labels(lead->facts) : NULL;
     uint32_t count = lead->spec->workers;
-    free(TAKE_PTR(lead->domain.cliques));
-    free(TAKE_PTR(lead->domain.rank_order));
     if (!lead->spec->compute_domain)
         return 0;
     lead->domain.cliques = calloc(count, sizeof *lead->domain.cliques);
     if (!lead->domain.cliques)
         return error_set(err, ENOMEM, "out of memory");
-    if (!labels)
-        read_domain(lead);
-    /* after read_domain, which runs the loop: the workers are borrowed until then */
     const struct pod_state *workers = board_workers(lead->board, lead->render.attempt);
     for (uint32_t i = 0; i < count; i++) {
         const json_t *own = workers[i].node ? json_object_get(labels, workers[i].node) : NULL;

@@ -285,10 +285,10 @@ static int restart(struct lead *lead, struct drarun_error *err)
 }
 
 static int (*const phases[COURSE_OVER])(struct lead *lead, struct drarun_error *err) = {
-    [COURSE_PLACING] = place_workers,       [COURSE_RUNNING] = lead_run_ranks,
-    [COURSE_KEEPING] = keep_workers,        [COURSE_ORPHANED] = take_orphans,
-    [COURSE_RELEASING] = lead_next_attempt, [COURSE_QUEUEING] = queue_again,
-    [COURSE_RESTARTING] = restart,
+    [COURSE_PLACING] = place_workers,  [COURSE_READING] = lead_read,
+    [COURSE_RUNNING] = lead_run_ranks, [COURSE_KEEPING] = keep_workers,
+    [COURSE_ORPHANED] = take_orphans,  [COURSE_RELEASING] = lead_next_attempt,
+    [COURSE_QUEUEING] = queue_again,   [COURSE_RESTARTING] = restart,
 };
 
 static enum course_phase first_phase(const struct lead *lead)

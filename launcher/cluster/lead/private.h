@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of this folder share. lead.c runs a job from start to end, as course.c says.
  * place.c creates an attempt's workers and waits until they are up; queue.c waits while the job is
- * suspended. ranks.c runs the ranks, or keep.c holds the workers of an allocation; plan.c derives
- * what ranks get, and vitals.c detects ranks that hang. restart.c begins the next attempt, resume.c
- * continues after an earlier launcher. status.c, events.c and metrics.c report. state.c answers the
- * questions that all of these ask. */
+ * suspended; read.c reads what else the ranks need. ranks.c runs the ranks, or keep.c holds the
+ * workers of an allocation; plan.c derives what ranks get, and vitals.c detects ranks that hang.
+ * restart.c begins the next attempt, resume.c continues after an earlier launcher. status.c,
+ * events.c and metrics.c report. state.c answers the questions that all of these ask. */
 #ifndef DRARUN_LAUNCHER_CLUSTER_LEAD_PRIVATE_H
 #define DRARUN_LAUNCHER_CLUSTER_LEAD_PRIVATE_H
 
@@ -52,8 +52,8 @@ struct lead_restarts {
     struct strlist silent;            /* nodes that do not answer */
 };
 
-/* Claims that the job did not create, and NVLink cliques. Only domain.c changes them: it reads them
- * for each attempt when the workers are up. */
+/* Claims that the job did not create, and NVLink cliques. Only read.c and domain.c change them, for
+ * each attempt when the workers are up. */
 struct lead_domain {
     json_t *claims;       /* of the namespace; NULL: pods name no claims besides their own */
     json_t *object;       /* the ComputeDomain, if its status has the cliques; or NULL */
@@ -181,6 +181,12 @@ int lead_place(struct lead *lead, struct drarun_error *err);
 /* Sets lead->decision: the gang's next action, or GANG_WAIT when no phase follows any more. */
 int lead_decide(struct lead *lead, uint32_t inspected, struct drarun_error *err);
 
+/* ---- read.c ---- */
+
+/* When the workers are up: reads what their ranks get besides the job's own objects, lead->domain
+ * and lead->facts. -EINTR if lead_is_stopped before all of it has come. */
+int lead_read(struct lead *lead, struct drarun_error *err);
+
 /* ---- queue.c ---- */
 
 /* The worker Job is suspended, by a queue or by a user. */
@@ -261,13 +267,11 @@ int lead_plan(struct lead *lead, struct job *job, struct drarun_error *err);
 
 /* ---- domain.c ---- */
 
-/* When the workers are up: reads the claims that their pods name and that have no label of ours,
- * which are channels of a compute domain (NVIDIA's controller creates them) and the user's claims.
- * Runs the loop. */
-int lead_read_named_claims(struct lead *lead, struct drarun_error *err);
-/* Sets cliques and rank_order of lead->domain from the nodes of this attempt. If a clique cannot be
- * read, ranks follow the workers' numbers. Runs the loop. */
+/* Sets cliques and rank_order of lead->domain from the nodes of this attempt, as lead_read has
+ * found them. If a clique is not known, ranks follow the workers' numbers. */
 int lead_order_ranks(struct lead *lead, struct drarun_error *err);
+/* Before it is read again: that of the attempt before. */
+void lead_forget_order(struct lead *lead);
 /* claims: an array of claims for each worker. Adds the claims that the worker's pod names. */
 int lead_add_named_claims(struct lead *lead, json_t *claims, struct drarun_error *err);
 

@@ -199,12 +199,7 @@ static int run(struct lead *lead, struct ranks *ranks, struct console *console,
 int lead_run_ranks(struct lead *lead, struct drarun_error *err)
 {
     struct ranks ranks;
-    int rc = lead_read_named_claims(lead, err);
-    if (rc < 0)
-        return rc;
-    if (lead->facts)
-        facts_wait(lead->facts);
-    rc = lead_order_ranks(lead, err);
+    int rc = lead_order_ranks(lead, err);
     if (rc < 0)
         return rc;
     uint32_t gpus[SPEC_ROLES_MAX];

@@ -21,10 +21,10 @@ static void follow(enum course_phase phase, const enum course_event *events, siz
 
 static void test_courses(void **state)
 {
-    const enum course_event plain[] = {COURSE_DONE, COURSE_END};
-    const enum course_event again[] = {COURSE_DONE, COURSE_RESTART,    COURSE_DONE,
-                                       COURSE_DONE, COURSE_TAKEN_BACK, COURSE_DONE};
-    const enum course_event kept[] = {COURSE_DONE, COURSE_CHECKED, COURSE_END};
+    const enum course_event plain[] = {COURSE_DONE, COURSE_DONE, COURSE_END};
+    const enum course_event again[] = {COURSE_DONE, COURSE_DONE, COURSE_RESTART,    COURSE_DONE,
+                                       COURSE_DONE, COURSE_DONE, COURSE_TAKEN_BACK, COURSE_DONE};
+    const enum course_event kept[] = {COURSE_DONE, COURSE_DONE, COURSE_CHECKED, COURSE_END};
     const enum course_event resumed[] = {COURSE_RESTART, COURSE_END};
     (void)state;
     follow(COURSE_PLACING, plain, ARRAY_LEN(plain), COURSE_OVER);
