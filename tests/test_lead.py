@@ -290,6 +290,35 @@ def test_signal_while_workers_are_created(drarun, tmp_path):
         assert 20 < sum(path in registry.objects for path in pods) < workers, result
 
 
+def test_slices_that_are_slow_to_read(drarun, tmp_path):
+    """No node has room, and the API server keeps what would say why. The job goes on all the same, and a signal ends it."""
+    pod, claim = path_of("pods", "job-w-0"), path_of("resource.k8s.io/v1/resourceclaims", "job-w-0")
+    spec = job_file(tmp_path, devices={"gpus": {"count": 1, "class": "gpu.nvidia.com"}})
+    with Registry().serving() as registry:
+        registry.groups = [CLAIMS]
+        lead = drarun.start("run", "--here", spec, env=environment(registry, tmp_path))
+        made, asked = registry.wait(pod), registry.wait(claim)
+        held = registry.hold("GET", "/apis/resource.k8s.io/v1/resourceslices")
+        registry.put(pod, {**made, "status": {"phase": "Pending", "conditions": [
+            {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes are available: 1 too small."}]}})
+        until(registry, lambda: held.count)
+        registry.put(claim, {**asked, "status": {"allocation": {"devices": {"results": [
+            {"request": "gpu", "driver": "gpu.nvidia.com", "pool": "n0", "device": "gpu-0"}]}}}})
+        registry.put(pod, {**made, "spec": {**made["spec"], "nodeName": "n0"}, "status": {
+            "phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "True"}],
+            "containerStatuses": [{"name": "worker", "state": {"waiting": {"reason": "ContainerCreating"}}}]}})
+        until(registry, lambda: told(registry).get("phase") == "pulling")
+        lead.signal(signal.SIGTERM)
+        result = lead.finish(30)
+        assert result.rc == 128 + signal.SIGTERM and MAP not in registry.objects, result
+        assert held.count == 1, "they were asked for again, after half a minute"
+
+
+def told(registry):
+    """The status document."""
+    return json.loads(registry.objects[MAP].get("data", {}).get("status.json", "{}"))
+
+
 def cancel(registry):
     job = registry.objects[JOB]
     registry.put(JOB, {**job, "metadata": {**job["metadata"], "annotations": {"drarun.dev/cancel": "test"}}})
@@ -297,7 +326,7 @@ def cancel(registry):
 
 def is_told(registry):
     """The end of the job."""
-    return "exit" in json.loads(registry.objects[MAP].get("data", {}).get("status.json", "{}"))
+    return "exit" in told(registry)
 
 
 def kill(registry, launcher):

@@ -268,7 +268,8 @@ static enum gang_event placing_event(const struct gang *gang, const struct gang_
     /* of a group the scheduler holds a part only while it places all of it */
     int64_t grace =
         input->scheduler_waits && facts->holding > 0 ? GANG_GROUP_GRACE_MS : GANG_GRACE_MS;
-    bool over = gang->blocked_ms && input->now_ms - gang->blocked_ms >= grace;
+    bool over = gang->blocked_ms && input->now_ms - gang->blocked_ms >= grace &&
+                input->forecast != GANG_FORECAST_AWAITED;
     bool never = gang->blocked_ms && input->forecast == GANG_FORECAST_NEVER;
     /* what others hold is not there for the next step either, and nobody is kept from it by us */
     bool held_back =

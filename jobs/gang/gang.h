@@ -61,6 +61,7 @@ enum gang_forecast {
     GANG_FORECAST_FITS,        /* with what is free now */
     GANG_FORECAST_FULL,        /* only once others give something back */
     GANG_FORECAST_NEVER,       /* not even an empty cluster has it */
+    GANG_FORECAST_AWAITED,     /* they are being read: nothing is known yet */
 };
 
 struct waiting_group;

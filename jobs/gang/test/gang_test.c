@@ -324,6 +324,16 @@ static const struct scene {
      .kind = DRARUN_ERR_CAPACITY,
      .text = "0 of 4 workers have claims and nodes within 40 s (timeouts.allocation): 4 nodes: 4 "
              "cannot allocate all claims"},
+    {.name = "no next step while the slices are being read",
+     .steps = 2,
+     .forecast = GANG_FORECAST_AWAITED,
+     .looks = {{0, "nnnn", "placing", GANG_WAIT, "admitted", 0, "allocation", 0},
+               {500, "ruuu", "placing", GANG_WAIT, "none", 5500, "none", 0},
+               {5500, "ruuu", "placing", GANG_WAIT, "none", 40000, "allocation", 0},
+               {40000, "ruuu", "ended", GANG_FAIL, "deadline", -1, "none", 0}},
+     .kind = DRARUN_ERR_CAPACITY,
+     .text = "1 of 4 workers have claims and nodes within 40 s (timeouts.allocation): 4 nodes: 4 "
+             "cannot allocate all claims"},
     {.name = "the ladder's next step after the grace time, then a retry",
      .steps = 2,
      .looks = {{0, "nnnn", "placing", GANG_WAIT, "admitted", 0, "allocation", 0},

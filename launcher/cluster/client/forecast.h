@@ -24,10 +24,16 @@ int forecast_new(struct cluster *cluster, const struct job_spec *spec, const cha
 void forecast_free(struct forecast *forecast);
 DEFINE_CLEANUP(struct forecast, forecast_free)
 
-/* Reads and evaluates, for this step of the ladder; runs the loop. What cannot be read or evaluated
- * is logged and leaves the forecast unknown. */
-void forecast_look(struct forecast *forecast, unsigned step, int64_t now_ms);
-/* When to look again; INT64_MAX: the slices may not be read. */
+/* Begins a look for this step of the ladder, which reads and then evaluates; none goes on. Until it
+ * is over the last one's results stay. What cannot be read or evaluated is logged and leaves the
+ * forecast unknown. looked is called when it is over; without memory, at once. */
+void forecast_start(struct forecast *forecast, unsigned step, void (*looked)(void *arg), void *arg);
+bool forecast_is_looking(const struct forecast *forecast);
+/* Of a look that goes on, if there is one, nobody wants the results: looked is not called. */
+void forecast_stop(struct forecast *forecast);
+/* A whole look; runs the loop. */
+void forecast_look(struct forecast *forecast, unsigned step);
+/* When to look again; INT64_MAX: the slices may not be read, or a look goes on. */
 int64_t forecast_due(const struct forecast *forecast, unsigned step);
 
 enum gang_forecast forecast_outlook(const struct forecast *forecast, unsigned step);
@@ -36,7 +42,7 @@ enum gang_forecast forecast_outlook(const struct forecast *forecast, unsigned st
 unsigned forecast_next_step(const struct forecast *forecast, unsigned step);
 /* Of the job's, that the last look did not find; NULL: none, or not known. */
 const char *forecast_missing_class(const struct forecast *forecast);
-/* Of the last look; NULL when there is none, or of another step. Borrowed until the next. */
+/* Of the last look; NULL when there is none, or of another step. Borrowed until the loop runs. */
 const struct prediction *forecast_prediction(const struct forecast *forecast, unsigned step);
 
 #endif

@@ -76,12 +76,18 @@ static int64_t look_ms(const struct lead *lead)
                : INT64_MAX;
 }
 
+static void on_answered(void *arg)
+{
+    struct lead *lead = arg;
+    lead->dirty = true;
+}
+
 static void look_ahead(struct lead *lead)
 {
     if (lead_now() < look_ms(lead))
         return;
-    forecast_look(lead->forecast, lead->gang.step, lead_now());
-    lead->dirty = true;
+    lead->asked_ms = lead_now();
+    forecast_start(lead->forecast, lead->gang.step, on_answered, lead);
 }
 
 /* When the PodGroup is to be read: while workers have no other reason, in time for the first word.
@@ -176,7 +182,7 @@ static int64_t later(int64_t a, int64_t b)
  * often than people read. The reasons of all workers are not compared at each change of one. */
 static int64_t tell_ms(const struct lead *lead)
 {
-    int64_t first = lead->gang.phase_since_ms + TELL_WAITING_MS;
+    int64_t first = later(lead->gang.phase_since_ms + TELL_WAITING_MS, lead_answer_ms(lead));
     int64_t compare = later(first, lead->told.compared_ms + LEAD_WORDS_MS);
     return lead->told.words ? later(compare, lead->told.words_ms + TELL_WAITING_MS) : compare;
 }
@@ -220,10 +226,8 @@ static void wait_for_news(struct lead *lead)
     cluster_turn(lead->cluster, until > now ? until - now : 0);
 }
 
-int lead_place(struct lead *lead, struct drarun_error *err)
+static int place(struct lead *lead, struct drarun_error *err)
 {
-    free(TAKE_PTR(lead->told.words));
-    lead->dirty = true;
     while (!lead_is_stopped(lead)) {
         lead_look_for_shell(lead);
         int64_t now = lead_now();
@@ -245,4 +249,14 @@ int lead_place(struct lead *lead, struct drarun_error *err)
         look_at_group(lead);
     }
     return -EINTR;
+}
+
+int lead_place(struct lead *lead, struct drarun_error *err)
+{
+    free(TAKE_PTR(lead->told.words));
+    lead->dirty = true;
+    int rc = place(lead, err);
+    if (lead->forecast)
+        forecast_stop(lead->forecast);
+    return rc;
 }

@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/cluster/lead/private.h"
 
+#define ANSWER_MS 2000 /* most come within a tenth of a second */
+
 bool lead_is_stopped(const struct lead *lead)
 {
     return lead->stop.signo || lead->stop.lost.code;
+}
+
+int64_t lead_answer_ms(const struct lead *lead)
+{
+    bool reading = lead->forecast && forecast_is_looking(lead->forecast);
+    return reading ? lead->asked_ms + ANSWER_MS : 0;
 }
 
 const struct prediction *lead_prediction(const struct lead *lead)

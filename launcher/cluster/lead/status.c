@@ -62,6 +62,8 @@ int64_t lead_say_waiting(struct lead *lead)
         return INT64_MAX;
     if (first < lead->told.said_ms + LEAD_WORDS_MS)
         first = lead->told.said_ms + LEAD_WORDS_MS;
+    if (first < lead_answer_ms(lead))
+        first = lead_answer_ms(lead);
     if (lead_now() < first)
         return first;
     lead->told.said_ms = lead_now();

@@ -290,7 +290,7 @@ static int look_ahead(struct cluster *cluster, const struct job_spec *spec, cons
         return 0;
     int rc = forecast_new(cluster, spec, namespace, ret_forecast, err);
     if (rc == 0)
-        forecast_look(*ret_forecast, step, lead_now());
+        forecast_look(*ret_forecast, step);
     return rc;
 }
 
