@@ -237,6 +237,11 @@ CLAIMS = {"metadata": {"name": "resource.k8s.io"}, "versions": [{"version": "v1"
      "scope": "Namespaced", "verbs": ["list"]}]}]}
 
 
+POD_GROUPS = {"metadata": {"name": "scheduling.k8s.io"}, "versions": [{"version": "v1alpha3", "resources": [
+    {"resource": "podgroups", "responseKind": {"group": "scheduling.k8s.io", "version": "v1alpha3", "kind": "PodGroup"},
+     "scope": "Namespaced", "verbs": ["get"]}]}]}
+
+
 @pytest.mark.parametrize("slow", [False, True], ids=["", "slow"])
 def test_signal_between_placing_and_running(drarun, tmp_path, slow):
     """While the claims are read that the workers' pods name: the ranks are not started. slow: the API server answers when it is too
@@ -304,14 +309,38 @@ def test_slices_that_are_slow_to_read(drarun, tmp_path):
         until(registry, lambda: held.count)
         registry.put(claim, {**asked, "status": {"allocation": {"devices": {"results": [
             {"request": "gpu", "driver": "gpu.nvidia.com", "pool": "n0", "device": "gpu-0"}]}}}})
-        registry.put(pod, {**made, "spec": {**made["spec"], "nodeName": "n0"}, "status": {
-            "phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "True"}],
-            "containerStatuses": [{"name": "worker", "state": {"waiting": {"reason": "ContainerCreating"}}}]}})
-        until(registry, lambda: told(registry).get("phase") == "pulling")
-        lead.signal(signal.SIGTERM)
-        result = lead.finish(30)
-        assert result.rc == 128 + signal.SIGTERM and MAP not in registry.objects, result
+        place(registry, pod, made)
+        assert_goes_on_and_ends(registry, lead)
         assert held.count == 1, "they were asked for again, after half a minute"
+
+
+def test_pod_group_that_is_slow_to_read(drarun, tmp_path):
+    """As slices: of workers that wait for a node without a reason of their own it is read."""
+    pods = [path_of("pods", f"job-w-{i}") for i in range(2)]
+    with Registry().serving() as registry:
+        registry.groups = [POD_GROUPS]
+        held = registry.hold("GET", path_of("scheduling.k8s.io/v1alpha3/podgroups", "job-w"))
+        lead = drarun.start("run", "--here", job_file(tmp_path, workers=2), env=environment(registry, tmp_path))
+        made = [registry.wait(path) for path in pods]
+        until(registry, lambda: held.count)
+        for path, each in zip(pods, made):
+            place(registry, path, each)
+        assert_goes_on_and_ends(registry, lead)
+        assert held.count == 1, "it was asked for again, after half a minute"
+
+
+def place(registry, pod, made):
+    """On a node that has not started it yet."""
+    registry.put(pod, {**made, "spec": {**made["spec"], "nodeName": "n0"}, "status": {
+        "phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "True"}],
+        "containerStatuses": [{"name": "worker", "state": {"waiting": {"reason": "ContainerCreating"}}}]}})
+
+
+def assert_goes_on_and_ends(registry, lead):
+    until(registry, lambda: told(registry).get("phase") == "pulling")
+    lead.signal(signal.SIGTERM)
+    result = lead.finish(30)
+    assert result.rc == 128 + signal.SIGTERM and MAP not in registry.objects, result
 
 
 def told(registry):

@@ -105,8 +105,8 @@ static void look_at_group(struct lead *lead)
 {
     if (lead_now() < group_ms(lead))
         return;
-    pod_group_look(&lead->group, lead->cluster, lead->options->namespace, lead_now());
-    lead->dirty = true;
+    lead->asked_ms = lead_now();
+    pod_group_start(&lead->group, lead->cluster, lead->options->namespace, on_answered, lead);
 }
 
 /* ---- what a decision asks for ---- */
@@ -258,5 +258,6 @@ int lead_place(struct lead *lead, struct drarun_error *err)
     int rc = place(lead, err);
     if (lead->forecast)
         forecast_stop(lead->forecast);
+    pod_group_stop(&lead->group);
     return rc;
 }

@@ -130,8 +130,8 @@ struct lead {
     struct metrics_server *metrics; /* NULL: metrics are not served */
     struct facts *facts;            /* NULL: the job has no devices */
     struct forecast *forecast;      /* NULL: the same */
-    int64_t asked_ms;               /* when it was last asked for */
     struct pod_group group;         /* why the scheduler does not place the gang */
+    int64_t asked_ms;               /* when forecast or group was last asked for */
     struct framed log;              /* of our pod */
     struct lead_console console;
 
@@ -165,8 +165,8 @@ struct lead {
 
 /* It got a signal, was cancelled, or lost its Lease. */
 bool lead_is_stopped(const struct lead *lead);
-/* Until when the words for why the job waits are held back, since the forecast that is being made
- * may change them; 0: they are not. */
+/* Until when the words for why the job waits are held back, since what is being read of forecast
+ * and group may change them; 0: they are not. */
 int64_t lead_answer_ms(const struct lead *lead);
 /* What the slices have for the claims of this attempt; NULL: not known. */
 const struct prediction *lead_prediction(const struct lead *lead);

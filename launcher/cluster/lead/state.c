@@ -10,7 +10,8 @@ bool lead_is_stopped(const struct lead *lead)
 
 int64_t lead_answer_ms(const struct lead *lead)
 {
-    bool reading = lead->forecast && forecast_is_looking(lead->forecast);
+    bool reading = (lead->forecast && forecast_is_looking(lead->forecast)) ||
+                   pod_group_is_reading(&lead->group);
     return reading ? lead->asked_ms + ANSWER_MS : 0;
 }
 

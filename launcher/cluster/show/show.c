@@ -314,7 +314,7 @@ static void look_at_group(struct cluster *cluster, const struct job_spec *spec,
 {
     pod_group_want(group, waiting_group(workers, spec->workers));
     if (lead_now() >= pod_group_due(group))
-        pod_group_look(group, cluster, namespace, lead_now());
+        pod_group_look(group, cluster, namespace);
 }
 
 /* Why it waits at this moment, from the API alone: the launcher may not be up yet. What the

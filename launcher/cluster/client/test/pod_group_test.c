@@ -60,7 +60,7 @@ static void never_where_the_cluster_has_none(void **state)
     struct cluster cluster = {.pod_groups = NULL};
     (void)state;
     pod_group_want(&group, "a-w");
-    pod_group_look(&group, &cluster, "train", NOW_MS);
+    pod_group_look(&group, &cluster, "train");
     assert_true(group.refused);
     assert_true(pod_group_due(&group) == INT64_MAX);
     pod_group_done(&group);
