@@ -442,6 +442,28 @@ def test_large_job_is_suspended_during_the_look_at_it(applied, proxy):
         assert pods_asked(proxy) == made
 
 
+def test_slow_list_of_leases_holds_up_no_job(applied, proxy):
+    """Of the launchers of jobs that run, which is asked for now and then."""
+    cluster, gate, asked = applied.cluster, threading.Event(), []
+
+    def held(exchange):
+        asked.append(exchange.path)
+        gate.wait(MADE_S)
+        exchange.forward()
+
+    def is_led(name):
+        return (applied.get(name).get("status") or {}).get("launcherUID")
+    with controller(applied, through=proxy) as running:
+        cluster.wait("it does not begin", lambda: "manages the DraJobs" in said(running), MADE_S)
+        proxy.fault(held, lambda method, path: method == "GET" and "/leases?" in path, 10 ** 6)
+        assert applied.apply(command=["true"]) == ""
+        cluster.wait("it does not look for silent launchers", lambda: asked, MADE_S)
+        assert applied.apply("second", command=["true"]) == ""
+        cluster.wait("the second job waits", lambda: is_led("second"), MADE_S)
+        assert len(asked) == 1, "it was asked for again, after half a minute"
+        gate.set()
+
+
 def in_pages(exchange):
     exchange.answer(422, {"kind": "Status", "status": "Failure", "code": 422, "reason": "Invalid", "message": "sendInitialEvents is forbidden"})
 

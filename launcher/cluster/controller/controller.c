@@ -287,17 +287,16 @@ static void serve(struct controller *c)
     while (!c->stop && !c->lost.code) {
         int64_t at = 0;
         controller_go_on_making(c);
+        controller_check_launchers(c);
         const char *key = next(c, &at);
         int64_t left = key ? at - clock_ms() : TURN_MS;
-        int64_t check = c->check_ms - clock_ms();
-        if (check <= 0)
-            controller_check_launchers(c);
-        else if (left <= 0)
+        int64_t check = controller_check_due(c) - clock_ms();
+        if (left <= 0)
             look_at(c, key);
         else
             left = left < check ? left : check;
         /* also between two that are due: the Lease, the watches and the heartbeat go on */
-        cluster_turn(c->cluster, left <= 0 || check <= 0 ? 0 : left < TURN_MS ? left : TURN_MS);
+        cluster_turn(c->cluster, left < TURN_MS ? left : TURN_MS);
     }
     take_results(c);
 }
@@ -346,6 +345,7 @@ static int begin(struct controller *c, struct drarun_error *err)
 
 static void done(struct controller *c)
 {
+    controller_stop_checking(c);
     metrics_server_free(c->metrics);
     kube_watch_free(c->drajobs);
     kube_watch_free(c->jobs);

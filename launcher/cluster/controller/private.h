@@ -5,6 +5,7 @@
 #define DRARUN_LAUNCHER_CLUSTER_CONTROLLER_PRIVATE_H
 
 #include "launcher/cluster/controller/controller.h"
+#include "launcher/cluster/client/launcher_silence.h"
 #include "launcher/cluster/client/lease.h"
 #include "launcher/cluster/submit/submit.h"
 #include "launcher/programs/signals.h"
@@ -29,6 +30,19 @@ struct making {
     bool over;    /* nothing more is created: controller_look takes the result */
 };
 
+/* One check of the launchers' Leases. */
+struct silence_check {
+    struct kube_listing *listing;    /* NULL: they have come, or none goes on */
+    struct drarun_error unread;      /* why they have not; code 0: nothing */
+    json_t *leases;                  /* NULL: not yet */
+    size_t next;                     /* of them: which is looked at */
+    struct launcher_silence silence; /* of that one, */
+    struct cluster_read pod;         /* whose launcher's pod is being read */
+    bool asked;                      /* it was asked for */
+    json_t *found;                   /* what the book will have; NULL: no check goes on */
+    bool confirm;                    /* a launcher is silent for the first time */
+};
+
 struct controller {
     struct cluster *cluster;
     const struct controller_options *options;
@@ -50,8 +64,9 @@ struct controller {
     size_t made_last; /* the one that was looked at last, before all that was due */
     bool made_first;  /* so was the last look */
     int64_t check_ms; /* when to look for such, milliseconds of clock_ms */
-    unsigned events;  /* written so far: part of their names */
-    int heartbeat;    /* descriptor, or -1 */
+    struct silence_check check;
+    unsigned events; /* written so far: part of their names */
+    int heartbeat;   /* descriptor, or -1 */
     struct event *beat;
     struct metrics_server *metrics; /* NULL: none are served */
     struct drajob_tally tally;
@@ -67,10 +82,15 @@ struct controller {
  * controller_again where no change of an object will. Runs the loop. */
 void controller_look(struct controller *c, const char *namespace, const char *name);
 
-/* Looks for launchers that do not renew their Leases; runs the loop. What it finds is in the book
- * of silent ones: since when (clock_ms), and the version of its document then; "text" once two
- * lists have confirmed it; "over": the launcher is lost for good, and its node with it. */
+/* Looks for launchers that do not renew their Leases; for each turn of the loop, which goes on
+ * meanwhile. What it finds is in the book of silent ones, which it changes only here: since when
+ * (clock_ms), and the version of its document then; "text" once two lists have confirmed it;
+ * "over": the launcher is lost for good, and its node with it. */
 void controller_check_launchers(struct controller *c);
+/* When to call that next, by clock_ms, if the loop does not turn before. */
+int64_t controller_check_due(const struct controller *c);
+/* Gives up the check that goes on, if there is one. */
+void controller_stop_checking(struct controller *c);
 
 /* ---- making.c ---- */
 

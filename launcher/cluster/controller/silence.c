@@ -11,6 +11,7 @@
 #include "lib/base/log.h"
 #include "lib/base/timestamp.h"
 #include "lib/doc/value.h"
+#include "lib/kube/list.h"
 
 #define MANAGERS_MAX 64 /* of a Lease: how many are looked at */
 #define CHECK_MS 15000  /* between two lists of the Leases */
@@ -66,26 +67,6 @@ static json_t *silent_entry(const json_t *lease, const struct launcher_silence *
                      over);
 }
 
-/* true: its launcher is silent for the first time, and another list decides. */
-static bool take_lease(struct controller *c, const json_t *lease, json_t *fresh)
-{
-    struct launcher_silence silence = {0};
-    struct buf key = BUF_INIT;
-    const char *namespace = kube_namespace(lease), *name = kube_name(lease);
-    bool first = false;
-    controller_key(namespace, name, &key);
-    if (key.data && is_led(kube_watch_find(c->drajobs, namespace, name)) &&
-        launcher_silence_look_at(c->cluster, lease, &silence)) {
-        const json_t *before = json_object_get(c->silent, key.data);
-        first = !before;
-        json_object_set_new(fresh, key.data,
-                            first ? new_entry(c, lease) : silent_entry(lease, &silence, before));
-    }
-    launcher_silence_done(&silence);
-    buf_done(&key);
-    return first;
-}
-
 /* Those of which the book says something else than before are reconciled. */
 static void announce(struct controller *c, json_t *before, const json_t *after)
 {
@@ -121,25 +102,126 @@ static void trim_lease(json_t *lease)
         value_keep(entry, of_manager);
 }
 
-void controller_check_launchers(struct controller *c)
+/* ---- a check ---- */
+
+static void on_leases(const struct kube_answer *answer, const struct drarun_error *err, void *arg)
 {
-    size_t led = 0, i;
-    struct drarun_error err = {0};
+    struct silence_check *check = arg;
+    check->listing = NULL;
+    if (err)
+        check->unread = *err;
+    else
+        check->leases = json_incref(json_object_get(answer->body, "items"));
+}
+
+static void begin(struct controller *c)
+{
+    size_t led = 0;
+    struct silence_check *check = &c->check;
     const struct kube_target target = {.resource = &kube_leases,
                                        .namespace_ = c->options->namespace};
     const struct kube_select select = {.labels = CONTROLLER_LABEL, .trim = trim_lease};
-    CLEANUP(json_decrefp) json_t *list = NULL, *fresh = json_object();
-    json_t *lease;
-    bool confirm = false;
+    c->check_ms = clock_ms() + CHECK_MS;
+    check->found = json_object();
     kube_watch_each(c->drajobs, count_led, &led);
-    int rc = led > 0 && fresh ? cluster_list(c->cluster, &target, &select, &list, &err) : 0;
-    if (rc < 0)
-        log_verbose("cannot check whether launchers renew their Leases: %s", err.text);
-    json_array_foreach(json_object_get(list, "items"), i, lease)
-    {
-        confirm |= take_lease(c, lease, fresh);
+    if (led > 0 && check->found)
+        kube_list(c->cluster->client, &target, &select, on_leases, check, &check->listing,
+                  &check->unread);
+}
+
+void controller_stop_checking(struct controller *c)
+{
+    struct silence_check *check = &c->check;
+    kube_list_cancel(check->listing);
+    cluster_read_drop(&check->pod);
+    launcher_silence_done(&check->silence);
+    json_decref(check->leases);
+    json_decref(check->found);
+    *check = (struct silence_check){0};
+}
+
+static bool is_silent(struct controller *c, const json_t *lease)
+{
+    int64_t now = kube_client_now(c->cluster->client);
+    launcher_silence_done(&c->check.silence);
+    return is_led(kube_watch_find(c->drajobs, kube_namespace(lease), kube_name(lease))) && now &&
+           launcher_silence_of_lease(lease, now, &c->check.silence);
+}
+
+/* False: it has none, or cannot be asked for. */
+static bool ask_for_pod(struct controller *c, const json_t *lease)
+{
+    struct drarun_error err = {0};
+    struct silence_check *check = &c->check;
+    const struct kube_target target = {
+        .resource = &kube_pods, .namespace_ = kube_namespace(lease), .name = check->silence.holder};
+    check->asked = launcher_silence_has_pod(&check->silence) &&
+                   cluster_read_start(c->cluster, &target, &check->pod, &err) == 0;
+    return check->asked;
+}
+
+/* A launcher that is silent for the first time is one once another list has confirmed it. */
+static void note_silent(struct controller *c, const json_t *lease)
+{
+    struct silence_check *check = &c->check;
+    struct buf key = BUF_INIT;
+    controller_key(kube_namespace(lease), kube_name(lease), &key);
+    const json_t *before = key.data ? json_object_get(c->silent, key.data) : NULL;
+    if (key.data)
+        json_object_set_new(check->found, key.data,
+                            before ? silent_entry(lease, &check->silence, before)
+                                   : new_entry(c, lease));
+    check->confirm |= key.data && !before;
+    buf_done(&key);
+}
+
+/* What the pod of a silent launcher says of its node has come. */
+static void take_pod(struct silence_check *check)
+{
+    if (check->asked && check->pod.body)
+        launcher_silence_add_pod(&check->silence, check->pod.body);
+    cluster_read_drop(&check->pod);
+    check->asked = false;
+}
+
+/* One after the other; false: an answer is awaited. */
+static bool look_at_leases(struct controller *c)
+{
+    struct silence_check *check = &c->check;
+    for (; check->next < json_array_size(check->leases); check->next++) {
+        const json_t *lease = json_array_get(check->leases, check->next);
+        if (check->pod.call)
+            return false;
+        if (!check->asked && !is_silent(c, lease))
+            continue;
+        if (!check->asked && ask_for_pod(c, lease))
+            return false;
+        take_pod(check);
+        note_silent(c, lease);
     }
-    c->check_ms = clock_ms() + (confirm ? CONFIRM_MS : CHECK_MS);
-    if (fresh && rc == 0)
-        replace_book(c, TAKE_PTR(fresh));
+    return true;
+}
+
+static void end(struct controller *c)
+{
+    struct silence_check *check = &c->check;
+    c->check_ms = clock_ms() + (check->confirm ? CONFIRM_MS : CHECK_MS);
+    if (check->unread.code)
+        log_verbose("cannot check whether launchers renew their Leases: %s", check->unread.text);
+    else
+        replace_book(c, TAKE_PTR(check->found));
+    controller_stop_checking(c);
+}
+
+void controller_check_launchers(struct controller *c)
+{
+    if (!c->check.found && clock_ms() >= c->check_ms)
+        begin(c);
+    if (c->check.found && !c->check.listing && look_at_leases(c))
+        end(c);
+}
+
+int64_t controller_check_due(const struct controller *c)
+{
+    return c->check.found ? INT64_MAX : c->check_ms;
 }
