@@ -368,6 +368,22 @@ def owners(registry, path):
     return [each["uid"] for each in registry.objects.get(path, {"metadata": {}})["metadata"].get("ownerReferences", [])]
 
 
+def test_signal_while_another_launcher_holds_the_lease(drarun, following):
+    """It changes nothing of the job, which may be suspended: the other one knows of that."""
+    registry, pod = following.registry, path_of("pods", "job-w-0")
+    made = registry.wait(pod)
+    registry.put(LEASE, {"metadata": {}, "spec": {"holderIdentity": "other_1", "leaseDurationSeconds": 60, "leaseTransitions": 0}})
+    launcher = replaced_launcher(drarun, following, written(following))
+    registry.put(pod, made)
+    until(registry, lambda: registry.reads[LEASE] > 1 or launcher.process.poll() is not None)
+    job = registry.objects[JOB]
+    registry.put(JOB, {**job, "spec": {**job["spec"], "suspend": True}})
+    launcher.signal(signal.SIGTERM)
+    result = launcher.finish(20)
+    assert result.rc == 128 + signal.SIGTERM and result.seconds < 40, result
+    assert pod in registry.objects and "status.json" not in registry.objects[MAP]["data"]
+
+
 @pytest.mark.parametrize("holder, refused", [("", set()), ("other_1", set()), ("", {"PUT"})], ids=["free", "held", "refused"])
 def test_lease_that_an_earlier_job_left(drarun, following, holder, refused):
     """The garbage collector is behind, and will delete it with its owner. refused: OwnerReferencesPermissionEnforcement."""

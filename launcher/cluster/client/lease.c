@@ -332,7 +332,7 @@ static int try(struct lease *lease, const char **seen, int64_t *seen_ms, struct 
 
 static bool is_stopped(const struct lease *lease)
 {
-    return lease->owner.stop && *lease->owner.stop;
+    return lease->owner.stopped && lease->owner.stopped(lease->owner.arg);
 }
 
 static int give_up(const struct lease *lease, struct drarun_error *err)
@@ -365,7 +365,7 @@ static int try_on(struct lease *lease, const char **seen, int64_t *seen_ms, bool
 {
     struct drarun_error local = {0};
     int rc = try(lease, seen, seen_ms, &local);
-    bool is_away = rc < 0 && lease->owner.stop && is_outage(&local);
+    bool is_away = rc < 0 && lease->owner.patient && is_outage(&local);
     if (is_away && !*away)
         log_note("waiting for the API server: %s", local.text);
     *away = is_away;
@@ -379,7 +379,7 @@ static void say_wait(const struct lease *lease)
     if (is_of_earlier_job(lease))
         log_note("waiting up to %" PRId64 " s for Lease %s of an earlier job to go",
                  patience_ms(lease) / 1000, kube_name(lease->object));
-    else if (lease->owner.stop)
+    else if (lease->owner.patient)
         log_note("%s holds %s: waiting until it ends", holder_in(lease->object), what(lease));
     else
         log_note("another launcher (%s) holds %s: waiting up to %" PRId64 " s for its end",
@@ -393,7 +393,7 @@ static int wait_for_it(struct lease *lease, struct drarun_error *err)
     bool said = false, away = false;
     int rc;
     while ((rc = try_on(lease, &seen, &seen_ms, &away, err)) == 0) {
-        if (is_stopped(lease) || (!lease->owner.stop && clock_ms() >= deadline)) {
+        if (is_stopped(lease) || (!lease->owner.patient && clock_ms() >= deadline)) {
             rc = give_up(lease, err);
             break;
         }

@@ -18,7 +18,9 @@ struct lease_owner {
     const char *what; /* for messages; NULL: "the job's Lease" */
     int64_t life_s;   /* without renewal it is anybody's; 0: LEASE_S */
     bool timed;       /* lost also when its life is over, before anybody has taken it */
-    const bool *stop; /* waits without limit until this is set (-ECANCELED); NULL: for its life */
+    bool patient;     /* waits without limit for the end of another one; else for its life */
+    bool (*stopped)(void *arg); /* true ends that wait (-ECANCELED) after the call that goes on;
+                                   NULL: nothing does */
 };
 
 /* Takes it, and waits for its end where a launcher that may be alive holds it: one in a pod that is

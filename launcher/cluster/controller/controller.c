@@ -207,6 +207,11 @@ static void on_lost(void *arg, const struct drarun_error *why)
     c->lost = *why;
 }
 
+static bool is_stopped(void *arg)
+{
+    return ((const struct controller *)arg)->stop;
+}
+
 static int take_lease(struct controller *c, struct drarun_error *err)
 {
     const struct lease_owner owner = {.lost = on_lost,
@@ -214,7 +219,8 @@ static int take_lease(struct controller *c, struct drarun_error *err)
                                       .what = "the controller's Lease",
                                       .life_s = LIFE_S,
                                       .timed = true,
-                                      .stop = &c->stop};
+                                      .patient = true,
+                                      .stopped = is_stopped};
     CLEANUP(json_decrefp)
     json_t *manifest = json_pack("{s:s, s:s, s:{s:s, s:s, s:{s:s}}}", "apiVersion",
                                  "coordination.k8s.io/v1", "kind", "Lease", "metadata", "name",

@@ -87,15 +87,23 @@ static int take_key(struct lead *lead, struct drarun_error *err)
     return 0;
 }
 
+/* The end of a cancelled job is for the launcher that leads it: the others wait for that. */
+static bool is_told_to_go(void *arg)
+{
+    const struct lead *lead = arg;
+    return lead->stop.signo && !lead->stop.cancelled;
+}
+
 static int make_lease(struct lead *lead, struct drarun_error *err)
 {
-    const struct lease_owner owner = {.lost = on_lease_lost, .arg = lead};
+    const struct lease_owner owner = {.lost = on_lease_lost, .stopped = is_told_to_go, .arg = lead};
     CLEANUP(json_decrefp)
     json_t *manifest = object_new(lead->spec, &lead->render, "coordination.k8s.io/v1", "Lease",
                                   json_string(lead->spec->name), true);
     if (!manifest)
         return error_set(err, ENOMEM, "out of memory");
-    return lease_take(lead->cluster, manifest, lead->options->holder, &owner, &lead->lease, err);
+    int rc = lease_take(lead->cluster, manifest, lead->options->holder, &owner, &lead->lease, err);
+    return rc == -ECANCELED ? -EINTR : rc;
 }
 
 static bool is_whole(struct lead *lead)
@@ -452,7 +460,8 @@ static void finish(struct lead *lead, int rc, const struct drarun_error *err)
         say_failure(lead, err);
     if (lead->stop.lost.code)
         log_error("%s", lead->stop.lost.text);
-    if (!lead->owner_uid)
+    bool waited = rc == -EINTR && !lead->lease; /* for another launcher, which leads the job */
+    if (!lead->owner_uid || (waited && !lead->options->here))
         return;
     if (is_left_to_others(lead)) {
         lead_give_back_suspended(lead);
