@@ -2,8 +2,8 @@
 /* What the files of the agent share. Each calls those below it alone: agent.c (life), door.c (who
  * may speak to it), control.c (what the launcher says), neighbours.c (the tree), group.c (ranks
  * that come later), launch.c (from a launch message to running ranks), shell.c (what it takes over
- * from the launcher), spawn.c (what ranks ask for), end.c (how ranks and agent end), and what
- * report.c and its like tell the launcher. */
+ * from the launcher), servers.c (PMIx and PMI-1), spawn.c (what ranks ask for), end.c (how ranks
+ * and agent end), and what report.c and its like tell the launcher. */
 #ifndef DRARUN_WORKER_AGENT_PRIVATE_H
 #define DRARUN_WORKER_AGENT_PRIVATE_H
 
@@ -89,9 +89,9 @@ struct agent_reach {
     bool begun;          /* for this launcher */
 };
 
-/* What serves the ranks here. launch.c opens it before they start, and a later group's PMI-1 server
- * before that group does; all else stays until the agent ends. Without pmix the next two are not
- * used. */
+/* What serves the ranks here. servers.c opens it before they start, and a later group's PMI-1
+ * server before that group does; all else stays until the agent ends. Without pmix the next two are
+ * not used. */
 struct agent_servers {
     struct pmix_host *pmix;    /* NULL: the job has no PMIx */
     struct pmi1_host **pmi1;   /* by group; NULL: not served, or nobody of it is here */
@@ -209,20 +209,10 @@ int agent_check_room(const struct agent *agent, uint32_t ranks, uint32_t all,
                      struct drarun_error *err);
 /* What is kept of ranks and programs, for the groups from this one on. */
 int agent_reserve_ranks(struct agent *agent, uint32_t first);
-/* A group's servers: one of the launch's, before the servers start, or the last. */
-int agent_open_group(struct agent *agent, const struct rank_group *group, struct drarun_error *err);
-void agent_close_group(struct agent *agent, const struct rank_group *group);
 /* Decides its ranks' CPUs, which the PMIx server is to know before its group is added. */
 int agent_bind_group(struct agent *agent, const struct rank_group *group, struct drarun_error *err);
-/* The server of the rank's group; NULL: none. */
-static inline struct pmi1_host *agent_pmi1(const struct agent *agent, uint32_t rank)
-{
-    return agent->servers.pmi1[agent_job_group_of(&agent->job, rank)->index];
-}
 int agent_start_group(struct agent *agent, const struct rank_group *group,
                       struct drarun_error *err);
-/* The user lets ranks go on that wait for a debugger, and those that would. */
-void agent_release_ranks(struct agent *agent);
 /* Fewer CPUs than ranks, `own` here and those of other workers: on this machine, among those that
  * the workers share, in our cgroup's quota, or among those that the ranks are bound to. */
 bool agent_is_oversubscribed(const struct agent *agent, uint32_t own);
@@ -230,6 +220,22 @@ bool agent_is_oversubscribed(const struct agent *agent, uint32_t own);
 /* shell.c */
 /* Makes this process, which serves one job, as the launcher is; ranks inherit it. */
 int agent_take_shell(const Drarun__Wire__Shell *shell, struct drarun_error *err);
+
+/* servers.c */
+/* Those of the launch's groups. */
+int agent_open_servers(struct agent *agent, struct drarun_error *err);
+/* A group's servers: one of the launch's, before the servers start, or the last. */
+int agent_open_group(struct agent *agent, const struct rank_group *group, struct drarun_error *err);
+void agent_close_group(struct agent *agent, const struct rank_group *group);
+/* The server of the rank's group; NULL: none. */
+static inline struct pmi1_host *agent_pmi1(const struct agent *agent, uint32_t rank)
+{
+    return agent->servers.pmi1[agent_job_group_of(&agent->job, rank)->index];
+}
+/* The user lets ranks go on that wait for a debugger, and those that would. */
+void agent_release_ranks(struct agent *agent);
+/* Tells people: a rank waits for a debugger. Also for the servers' owners. */
+void agent_rank_waits(void *arg, uint32_t rank);
 
 /* spawn.c */
 /* For the servers' owners. request is borrowed; token is the PMIx server's, NULL for PMI-1. */
