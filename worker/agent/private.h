@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the agent share. Each calls those below it alone: agent.c (life), door.c (who
  * may speak to it), control.c (what the launcher says), neighbours.c (the tree), group.c (ranks
- * that come later), launch.c (from a launch message to running ranks), shell.c (what it takes over
- * from the launcher), servers.c (PMIx and PMI-1), spawn.c (what ranks ask for), end.c (how ranks
- * and agent end), and what report.c and its like tell the launcher. */
+ * that come later), launch.c (from a launch message to running ranks), binding.c (their CPUs),
+ * shell.c (what it takes over from the launcher), servers.c (PMIx and PMI-1), spawn.c (what ranks
+ * ask for), end.c (how ranks and agent end), and what report.c and its like tell the launcher. */
 #ifndef DRARUN_WORKER_AGENT_PRIVATE_H
 #define DRARUN_WORKER_AGENT_PRIVATE_H
 
@@ -21,6 +21,7 @@
 #include "worker/pmi1/host.h"
 #include "worker/pmix/host.h"
 #include "worker/ranks/ranks.h"
+#include "worker/ranks/setting.h"
 #include "worker/tree/tree.h"
 #include "worker/host/vendor_env.h"
 
@@ -197,6 +198,12 @@ void agent_on_all_ended(void *arg); /* for struct ranks_owner */
 bool agent_wait_for_heir(struct agent *agent);
 bool agent_is_orphan(const struct agent *agent);
 
+/* What the plan derived for the ranks here. */
+static inline struct rank_settings agent_settings(const struct agent *agent)
+{
+    return (struct rank_settings){agent->job.wire->derived, agent->setting};
+}
+
 /* launch.c */
 int agent_prepare_take(struct agent *agent, Drarun__Wire__Launch *launch, struct drarun_error *err);
 void agent_start(struct agent *agent);
@@ -209,10 +216,12 @@ int agent_check_room(const struct agent *agent, uint32_t ranks, uint32_t all,
                      struct drarun_error *err);
 /* What is kept of ranks and programs, for the groups from this one on. */
 int agent_reserve_ranks(struct agent *agent, uint32_t first);
-/* Decides its ranks' CPUs, which the PMIx server is to know before its group is added. */
-int agent_bind_group(struct agent *agent, const struct rank_group *group, struct drarun_error *err);
 int agent_start_group(struct agent *agent, const struct rank_group *group,
                       struct drarun_error *err);
+
+/* binding.c */
+/* Decides its ranks' CPUs, which the PMIx server is to know before its group is added. */
+int agent_bind_group(struct agent *agent, const struct rank_group *group, struct drarun_error *err);
 /* Fewer CPUs than ranks, `own` here and those of other workers: on this machine, among those that
  * the workers share, in our cgroup's quota, or among those that the ranks are bound to. */
 bool agent_is_oversubscribed(const struct agent *agent, uint32_t own);

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The CPUs of the ranks here: which each is bound to, and whether they are enough. */
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+
+#include "lib/base/affinity.h"
+#include "lib/base/cgroup.h"
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/topo/cpus.h"
+#include "worker/agent/private.h"
+
+/* Those that this process may use, which a cpuset of the container may limit. */
+static int read_own_cpus(struct cpus *cpus, struct drarun_error *err)
+{
+    cpu_set_t own[CPUS_MAX / CPU_SETSIZE];
+    if (sched_getaffinity(0, sizeof own, own) < 0)
+        return error_set(err, errno, "sched_getaffinity: %s", strerror(errno));
+    return cpus_read(-1, own, sizeof own, cpus, err);
+}
+
+/* The CPUs of the ranks here, all together; UINT32_MAX when they are not bound to some. */
+static uint32_t count_bound_cpus(const struct agent *agent)
+{
+    const struct agent_job *job = &agent->job;
+    const struct rank_settings settings = agent_settings(agent);
+    struct cpus cpus = {0};
+    cpu_set_t all[CPUS_MAX / CPU_SETSIZE] = {0};
+    bool some_unbound = false, shared;
+    if (job->bind.kind != BIND_LIST && !rank_setting_binds(&settings))
+        return UINT32_MAX;
+    if (read_own_cpus(&cpus, NULL) < 0)
+        return UINT32_MAX;
+    uint32_t here = agent_job_ranks_on_cpus(job);
+    for (uint32_t i = 0; i < job->local_count; i++) {
+        cleanup_free uint32_t *ids = NULL;
+        size_t count = 0;
+        if (job->bind.kind == BIND_NONE)
+            rank_setting_cpus(&settings, i, &cpus, &ids, &count, NULL);
+        else
+            bind_cpus(&job->bind, &cpus, job->wire->local_first_slot + i, here, &ids, &count,
+                      &shared, NULL);
+        some_unbound |= count == 0; /* also after an error, which the start reports */
+        for (size_t j = 0; j < count; j++)
+            CPU_SET_S(ids[j], sizeof all, all);
+    }
+    cpus_done(&cpus);
+    return some_unbound ? UINT32_MAX : (uint32_t)CPU_COUNT_S(sizeof all, all);
+}
+
+bool agent_is_oversubscribed(const struct agent *agent, uint32_t own)
+{
+    const struct agent_job *job = &agent->job;
+    uint32_t cpus = affinity_count();
+    /* pods on a node may share its CPUs, and each has a quota of its own */
+    uint32_t here = own + (agent->options.pod ? 0 : agent_job_others_on_host(job));
+    uint32_t sharing = own + agent_job_others_on_cpus(job);
+    if (cpus > 0 && (here > cpus || sharing > cpus))
+        return true;
+    return here > cgroup_cpu_quota() || job->local_count > count_bound_cpus(agent);
+}
+
+/* ---- binding ---- */
+
+static void report_binding(struct agent *agent, uint32_t rank, const uint32_t *ids, size_t count,
+                           bool shared)
+{
+    struct buf text = BUF_INIT;
+    buf_printf(&text, "rank %u on %s: ", rank, agent->job.host);
+    if (count == 0)
+        buf_add_str(&text, "not bound");
+    else
+        buf_add_str(&text, "CPUs ");
+    cpulist_format(ids, count, &text);
+    if (shared)
+        buf_add_str(&text, " (shared with other ranks)");
+    if (text.data)
+        agent_send_note(agent, text.data);
+    buf_done(&text);
+}
+
+/* ids for one rank; the array is the caller's. */
+static int choose_cpus(struct agent *agent, const struct cpus *cpus, uint32_t index,
+                       uint32_t **ret_ids, size_t *ret_count, struct drarun_error *err)
+{
+    const struct agent_job *job = &agent->job;
+    const struct rank_settings settings = agent_settings(agent);
+    const struct bind_policy *policy = &agent_job_group_of(job, job->local[index])->bind;
+    bool shared = false;
+    uint32_t slot = job->wire->local_first_slot;
+    uint32_t here = agent_job_ranks_on_cpus(job);
+    int rc = policy->kind == BIND_NONE
+                 ? rank_setting_cpus(&settings, index, cpus, ret_ids, ret_count, err)
+                 : bind_cpus(policy, cpus, slot + index, here, ret_ids, ret_count, &shared, err);
+    if (rc == 0 && job->wire->report_bindings)
+        report_binding(agent, job->local[index], *ret_ids, *ret_count, shared);
+    return rc;
+}
+
+int agent_bind_group(struct agent *agent, const struct rank_group *group, struct drarun_error *err)
+{
+    const struct rank_settings settings = agent_settings(agent);
+    struct cpus cpus = {0};
+    int rc = 0;
+    if (group->bind.kind == BIND_NONE && !rank_setting_binds(&settings) &&
+        !agent->job.wire->report_bindings)
+        return 0;
+    rc = read_own_cpus(&cpus, err);
+    for (uint32_t i = 0; rc == 0 && i < group->local_count; i++) {
+        uint32_t index = group->local_first + i;
+        struct agent_rank *rank = &agent->rank[index];
+        rc = choose_cpus(agent, &cpus, index, &rank->cpus, &rank->cpu_count, err);
+        if (rc == 0 && agent->servers.pmix && rank->cpu_count > 0)
+            rc = pmix_host_set_cpus(agent->servers.pmix, agent->job.local[index], rank->cpus,
+                                    rank->cpu_count);
+    }
+    cpus_done(&cpus);
+    return rc;
+}
