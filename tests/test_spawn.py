@@ -100,6 +100,15 @@ def test_a_worker_gets_its_first_rank_after_a_group_has_ended(spawn):
 
 
 @each_api
+def test_ranks_that_have_ended_need_no_cpu(spawn):
+    """Children of a crowd yield theirs while they wait; one that comes when that is gone does not."""
+    cpus = sorted(os.sched_getaffinity(0))[:2]
+    result = spawn("-n", 1, "--oversubscribe", case=["later", 2, 1], under=["taskset", "-c", ",".join(map(str, cpus))]).ok()
+    found = re.findall(r"child \d of (\d) on 0 in \S+ on CPUs \S+?( yielding)? with", result.out)
+    assert sorted(found) == [("1", "" if len(cpus) == 2 else " yielding"), ("2", " yielding"), ("2", " yielding")], repr(result)
+
+
+@each_api
 def test_children_are_ranks_of_the_job(spawn, tmp_path):
     """Numbered on in labels, files and the report."""
     result = spawn("-n", 2, "--slots", 4, "--label", "--report", tmp_path / "report", case=["once"]).ok()

@@ -75,18 +75,20 @@ static void again(int times)
     }
 }
 
-/* The first child has ended before more come than its worker has slots for. */
-static void later(void)
+/* The first children have ended before others come. */
+static void later(int before, int after)
 {
     char *first[] = {"child", "pid", NULL}, *more[] = {"child", NULL};
-    MPI_Comm inter = spawn(1, first, MPI_INFO_NULL);
-    int pid;
+    MPI_Comm inter = spawn(before, first, MPI_INFO_NULL);
+    int pids[64];
     meet(inter);
-    MPI_Recv(&pid, 1, MPI_INT, 0, 0, inter, MPI_STATUS_IGNORE);
+    for (int i = 0; rank == 0 && i < before; i++)
+        MPI_Recv(&pids[i], 1, MPI_INT, i, 0, inter, MPI_STATUS_IGNORE);
     MPI_Comm_disconnect(&inter);
-    while (kill(pid, 0) == 0)
-        usleep(1000);
-    inter = spawn(3, more, MPI_INFO_NULL);
+    for (int i = 0; rank == 0 && i < before; i++)
+        while (kill(pids[i], 0) == 0)
+            usleep(1000);
+    inter = spawn(after, more, MPI_INFO_NULL);
     meet(inter);
     MPI_Comm_disconnect(&inter);
 }
@@ -174,8 +176,9 @@ static void tell_child(const char *word)
         sscanf(line, "Cpus_allowed_list: %1023s", cpus);
     if (status)
         fclose(status);
-    printf("child %d of %d on %s in %s on CPUs %s with %s=%s%s%s\n", rank, size, host ? host : "?",
-           getcwd(where, sizeof where), cpus, "SPAWN_VARIABLE",
+    printf("child %d of %d on %s in %s on CPUs %s%s with %s=%s%s%s\n", rank, size,
+           host ? host : "?", getcwd(where, sizeof where), cpus,
+           getenv("OMPI_MCA_mpi_yield_when_idle") ? " yielding" : "", "SPAWN_VARIABLE",
            getenv("SPAWN_VARIABLE") ? getenv("SPAWN_VARIABLE") : "", word ? " as " : "",
            word ? word : "");
     fflush(stdout);
@@ -244,7 +247,7 @@ int main(int argc, char **argv)
     else if (strcmp(name, "again") == 0)
         again(argc > 2 ? atoi(argv[2]) : 3);
     else if (strcmp(name, "later") == 0)
-        later();
+        later(argc > 2 ? atoi(argv[2]) : 1, argc > 3 ? atoi(argv[3]) : 3);
     else if (strcmp(name, "multiple") == 0)
         multiple();
     else if (strcmp(name, "nested") == 0)

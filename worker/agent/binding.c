@@ -20,27 +20,59 @@ static int read_own_cpus(struct cpus *cpus, struct drarun_error *err)
     return cpus_read(-1, own, sizeof own, cpus, err);
 }
 
-/* The CPUs of the ranks here, all together; UINT32_MAX when they are not bound to some. */
-static uint32_t count_bound_cpus(const struct agent *agent)
+/* ids for one rank; the array is the caller's. */
+static int choose_cpus(const struct agent *agent, const struct cpus *cpus, uint32_t index,
+                       uint32_t **ret_ids, size_t *ret_count, bool *ret_shared,
+                       struct drarun_error *err)
 {
     const struct agent_job *job = &agent->job;
     const struct rank_settings settings = agent_settings(agent);
+    const struct bind_policy *policy = &agent_job_group_of(job, job->local[index])->bind;
+    uint32_t slot = job->wire->local_first_slot + index;
+    *ret_shared = false;
+    if (policy->kind == BIND_NONE)
+        return rank_setting_cpus(&settings, index, cpus, ret_ids, ret_count, err);
+    return bind_cpus(policy, cpus, slot, agent_job_ranks_on_cpus(job), ret_ids, ret_count,
+                     ret_shared, err);
+}
+
+/* ---- are they enough? ---- */
+
+/* It runs, or is to be started. */
+static bool is_live(const struct agent *agent, uint32_t rank)
+{
+    struct rank_result result;
+    bool runs = true;
+    return !agent->ranks || !ranks_find(agent->ranks, rank, &result, &runs) || runs;
+}
+
+/* Ranks are bound to CPUs that somebody has listed, which may be fewer than there are. */
+static bool some_have_lists(const struct agent *agent)
+{
+    const struct agent_job *job = &agent->job;
+    const struct rank_settings settings = agent_settings(agent);
+    bool some = rank_setting_binds(&settings);
+    for (uint32_t g = 0; g < job->group_count && !some; g++)
+        some = !job->groups[g]->released && job->groups[g]->bind.kind == BIND_LIST;
+    return some;
+}
+
+/* The CPUs of the live ranks here, all together; UINT32_MAX when they are not bound to some. */
+static uint32_t count_bound_cpus(const struct agent *agent)
+{
+    const struct agent_job *job = &agent->job;
     struct cpus cpus = {0};
     cpu_set_t all[CPUS_MAX / CPU_SETSIZE] = {0};
     bool some_unbound = false, shared;
-    if (job->bind.kind != BIND_LIST && !rank_setting_binds(&settings))
+    if (!some_have_lists(agent) || read_own_cpus(&cpus, NULL) < 0)
         return UINT32_MAX;
-    if (read_own_cpus(&cpus, NULL) < 0)
-        return UINT32_MAX;
-    uint32_t here = agent_job_ranks_on_cpus(job);
     for (uint32_t i = 0; i < job->local_count; i++) {
         cleanup_free uint32_t *ids = NULL;
         size_t count = 0;
-        if (job->bind.kind == BIND_NONE)
-            rank_setting_cpus(&settings, i, &cpus, &ids, &count, NULL);
-        else
-            bind_cpus(&job->bind, &cpus, job->wire->local_first_slot + i, here, &ids, &count,
-                      &shared, NULL);
+        uint32_t rank = job->local[i];
+        if (agent_job_group_of(job, rank)->released || !is_live(agent, rank))
+            continue;
+        choose_cpus(agent, &cpus, i, &ids, &count, &shared, NULL);
         some_unbound |= count == 0; /* also after an error, which the start reports */
         for (size_t j = 0; j < count; j++)
             CPU_SET_S(ids[j], sizeof all, all);
@@ -58,7 +90,7 @@ bool agent_is_oversubscribed(const struct agent *agent, uint32_t own)
     uint32_t sharing = own + agent_job_others_on_cpus(job);
     if (cpus > 0 && (here > cpus || sharing > cpus))
         return true;
-    return here > cgroup_cpu_quota() || job->local_count > count_bound_cpus(agent);
+    return here > cgroup_cpu_quota() || own > count_bound_cpus(agent);
 }
 
 /* ---- binding ---- */
@@ -80,24 +112,6 @@ static void report_binding(struct agent *agent, uint32_t rank, const uint32_t *i
     buf_done(&text);
 }
 
-/* ids for one rank; the array is the caller's. */
-static int choose_cpus(struct agent *agent, const struct cpus *cpus, uint32_t index,
-                       uint32_t **ret_ids, size_t *ret_count, struct drarun_error *err)
-{
-    const struct agent_job *job = &agent->job;
-    const struct rank_settings settings = agent_settings(agent);
-    const struct bind_policy *policy = &agent_job_group_of(job, job->local[index])->bind;
-    bool shared = false;
-    uint32_t slot = job->wire->local_first_slot;
-    uint32_t here = agent_job_ranks_on_cpus(job);
-    int rc = policy->kind == BIND_NONE
-                 ? rank_setting_cpus(&settings, index, cpus, ret_ids, ret_count, err)
-                 : bind_cpus(policy, cpus, slot + index, here, ret_ids, ret_count, &shared, err);
-    if (rc == 0 && job->wire->report_bindings)
-        report_binding(agent, job->local[index], *ret_ids, *ret_count, shared);
-    return rc;
-}
-
 int agent_bind_group(struct agent *agent, const struct rank_group *group, struct drarun_error *err)
 {
     const struct rank_settings settings = agent_settings(agent);
@@ -110,7 +124,10 @@ int agent_bind_group(struct agent *agent, const struct rank_group *group, struct
     for (uint32_t i = 0; rc == 0 && i < group->local_count; i++) {
         uint32_t index = group->local_first + i;
         struct agent_rank *rank = &agent->rank[index];
-        rc = choose_cpus(agent, &cpus, index, &rank->cpus, &rank->cpu_count, err);
+        bool shared;
+        rc = choose_cpus(agent, &cpus, index, &rank->cpus, &rank->cpu_count, &shared, err);
+        if (rc == 0 && agent->job.wire->report_bindings)
+            report_binding(agent, agent->job.local[index], rank->cpus, rank->cpu_count, shared);
         if (rc == 0 && agent->servers.pmix && rank->cpu_count > 0)
             rc = pmix_host_set_cpus(agent->servers.pmix, agent->job.local[index], rank->cpus,
                                     rank->cpu_count);

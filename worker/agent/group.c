@@ -47,7 +47,7 @@ static void release(struct agent *agent, uint32_t index)
 }
 
 /* Everything but the job's own list of groups. */
-static int prepare(struct agent *agent, const struct rank_group *group, struct drarun_error *err)
+static int prepare(struct agent *agent, struct rank_group *group, struct drarun_error *err)
 {
     struct agent_job *job = &agent->job;
     if (agent_reserve_ranks(agent, group->index) < 0)
@@ -62,10 +62,10 @@ static int prepare(struct agent *agent, const struct rank_group *group, struct d
     int rc = agent_check_programs(agent, group, err);
     if (rc == 0)
         rc = agent_check_room(agent, group->local_count, group->map.ranks, err);
-    if (rc == 0 && group->local_count > 0 && agent_is_oversubscribed(agent, own))
-        job->oversubscribed = true;
-    if (rc == 0)
+    if (rc == 0) {
+        group->oversubscribed = group->local_count > 0 && agent_is_oversubscribed(agent, own);
         rc = agent_bind_group(agent, group, err);
+    }
     if (rc == 0)
         rc = agent_open_group(agent, group, err);
     if (rc == 0 && ranks_add(agent->ranks, group->local_count) < 0) {

@@ -113,7 +113,7 @@ static void rank_environment(const struct agent *agent, uint32_t rank, char *con
         .torchrun = rankenv_is_torchrun(argv),
         .starts_torchrun = rankenv_starts_torchrun(argv),
         .mpirun = job->mpirun,
-        .oversubscribed = job->oversubscribed,
+        .oversubscribed = group->oversubscribed,
         .host = job->host,
         .node = pod && pod->node[0] ? pod->node : NULL,
     };
@@ -266,7 +266,9 @@ int agent_prepare_take(struct agent *agent, Drarun__Wire__Launch *launch, struct
         rc = agent_take_shell(job->wire->shell, err);
     if (rc < 0)
         return rc;
-    job->oversubscribed = !job->mpirun && agent_is_oversubscribed(agent, job->local_count);
+    bool oversubscribed = !job->mpirun && agent_is_oversubscribed(agent, job->local_count);
+    for (uint32_t i = 0; i < job->launched; i++)
+        job->groups[i]->oversubscribed = oversubscribed;
     if (job->wire->inherit_env)
         strlist_add_all(&agent->environment, environ);
     agent->tree = (struct tree){job->worker, job->map.workers, job->wire->radix};

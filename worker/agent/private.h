@@ -222,8 +222,8 @@ int agent_start_group(struct agent *agent, const struct rank_group *group,
 /* binding.c */
 /* Decides its ranks' CPUs, which the PMIx server is to know before its group is added. */
 int agent_bind_group(struct agent *agent, const struct rank_group *group, struct drarun_error *err);
-/* Fewer CPUs than ranks, `own` here and those of other workers: on this machine, among those that
- * the workers share, in our cgroup's quota, or among those that the ranks are bound to. */
+/* Fewer CPUs than live ranks, `own` here and those of other workers: on this machine, among those
+ * that the workers share, in our cgroup's quota, or among those that the ranks are bound to. */
 bool agent_is_oversubscribed(const struct agent *agent, uint32_t own);
 
 /* shell.c */

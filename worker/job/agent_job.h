@@ -27,11 +27,10 @@ struct agent_job {
     uint32_t worker; /* this agent's index */
     uint32_t *local; /* its ranks, ascending, of all groups */
     uint32_t local_count;
-    bool pmix;           /* PMIx and PMI-1 are served */
-    bool mpirun;         /* rank 0 is the user's mpirun */
-    bool oversubscribed; /* fewer CPUs than ranks; set by the agent */
-    const char *host;    /* this worker's, borrowed from wire */
-    char **nodes;        /* by worker: its host, made unique, since to PMIx each worker is a node */
+    bool pmix;        /* PMIx and PMI-1 are served */
+    bool mpirun;      /* rank 0 is the user's mpirun */
+    const char *host; /* this worker's, borrowed from wire */
+    char **nodes;     /* by worker: its host, made unique, since to PMIx each worker is a node */
 };
 
 /* Takes the message in either case. -EPROTO for what cannot be, kind DRARUN_ERR_SPEC. */

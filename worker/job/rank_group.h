@@ -3,7 +3,7 @@
  * worlds (docs/design/039-roles.md), or those that a rank asked for later
  * (docs/design/037-spawn.md). Within the job, ranks and programs are numbered
  * on through all groups; within its group each counts from 0, and that is what the MPI libraries
- * see. Read-only after building, but for its release. */
+ * see. Read-only after building, but for `oversubscribed` and its release. */
 #ifndef DRARUN_WORKER_RANK_GROUP_H
 #define DRARUN_WORKER_RANK_GROUP_H
 
@@ -27,7 +27,9 @@ struct rank_group {
     bool spawned;                 /* a rank asked for it */
     uint32_t parent;              /* rank of the job that asked; where spawned */
     Drarun__Wire__Group *wire;    /* owned; NULL where not spawned, or released */
-    bool released; /* all its ranks have ended, and its names mean nothing any more */
+    bool oversubscribed; /* fewer CPUs here than ranks with these: they leave theirs while they
+                          * wait; set by the agent before they start */
+    bool released;       /* all its ranks have ended, and its names mean nothing any more */
 };
 
 /* From blocks that came over the wire, which are checked. -EPROTO, -ENOMEM. */

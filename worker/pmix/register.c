@@ -201,7 +201,7 @@ static void add_node(const struct pmix_host *host, const struct rank_group *grou
     add_u32(&part, PMIX_LOCAL_SIZE, map->local_sizes[worker]);
     add_rank(&part, PMIX_LOCALLDR, first_rank_of(map, worker));
     info_list_add_buf(&part, PMIX_LOCAL_PEERS, &peers);
-    if (worker == host->job->worker && host->job->oversubscribed)
+    if (worker == host->job->worker && group->oversubscribed)
         add_bool(&part, PMIX_NODE_OVERSUBSCRIBED, true);
     info_list_add_part_take(list, PMIX_NODE_INFO_ARRAY, &part);
 }

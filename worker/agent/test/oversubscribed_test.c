@@ -3,6 +3,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <cmocka.h>
 
@@ -31,7 +33,7 @@ uint32_t __wrap_cgroup_cpu_quota(void)
 
 /* `ranks` on each of two workers; this is the first. */
 static void take_job(struct agent_job *job, uint32_t ranks, const char *const *hosts,
-                     const uint32_t *shared)
+                     const uint32_t *shared, const char *bind)
 {
     Drarun__Wire__Launch launch = DRARUN__WIRE__LAUNCH__INIT;
     Drarun__Wire__App app = DRARUN__WIRE__APP__INIT, *apps[] = {&app};
@@ -58,6 +60,7 @@ static void take_job(struct agent_job *job, uint32_t ranks, const char *const *h
     launch.workers = workers;
     launch.n_workers = WORKERS;
     launch.mode = DRARUN__WIRE__LAUNCH_MODE__LAUNCH_PMIX;
+    launch.bind = unconst(bind);
     launch.session_dir = unconst("/tmp/x");
     size_t length = drarun__wire__launch__get_packed_size(&launch);
     cleanup_free uint8_t *bytes = malloc(length);
@@ -91,15 +94,79 @@ static void counts_the_ranks_that_share(void **state)
         struct agent agent = {.options.pod = cases[i].pod ? &pod : NULL};
         cpus = cases[i].cpus;
         quota = cases[i].quota;
-        take_job(&agent.job, cases[i].others, cases[i].hosts, cases[i].shared);
+        take_job(&agent.job, cases[i].others, cases[i].hosts, cases[i].shared, "none");
         if (agent_is_oversubscribed(&agent, cases[i].own) != cases[i].want)
             fail_msg("%s: want %d", cases[i].says, cases[i].want);
         agent_job_done(&agent.job);
     }
 }
 
+/* One more rank here. */
+static void add_group(struct agent_job *job)
+{
+    Drarun__Wire__Group group = DRARUN__WIRE__GROUP__INIT;
+    Drarun__Wire__App app = DRARUN__WIRE__APP__INIT, *apps[] = {&app};
+    Drarun__Wire__Block block = DRARUN__WIRE__BLOCK__INIT, *blocks[] = {&block};
+    char *argv[] = {unconst("program")};
+    app.argv = argv;
+    app.n_argv = 1;
+    block.count = 1;
+    group.index = job->group_count;
+    group.first = job->map.ranks;
+    group.apps = apps;
+    group.n_apps = 1;
+    group.blocks = blocks;
+    group.n_blocks = 1;
+    size_t length = drarun__wire__group__get_packed_size(&group);
+    cleanup_free uint8_t *bytes = malloc(length);
+    assert_non_null(bytes);
+    drarun__wire__group__pack(&group, bytes);
+    Drarun__Wire__Group *wire = drarun__wire__group__unpack(NULL, length, bytes);
+    assert_non_null(wire);
+    assert_int_equal(agent_job_add_group_take(job, wire, NULL), 0);
+}
+
+/* Two CPUs of this machine, for every rank. */
+static bool name_two(char *text, size_t size)
+{
+    cpu_set_t set;
+    int found[2], count = 0;
+    assert_int_equal(sched_getaffinity(0, sizeof set, &set), 0);
+    for (int cpu = 0; cpu < CPU_SETSIZE && count < 2; cpu++)
+        if (CPU_ISSET(cpu, &set))
+            found[count++] = cpu;
+    if (count == 2)
+        snprintf(text, size, "%d,%d;%d,%d", found[0], found[1], found[0], found[1]);
+    return count == 2;
+}
+
+/* Also where ranks are bound to CPUs that were listed. */
+static void ended_groups_need_no_cpus(void **state)
+{
+    static const char *const hosts[] = {"a", "b"};
+    static const uint32_t shared[] = {1, 2};
+    struct agent agent = {.options.pod = &pod};
+    char list[64];
+    (void)state;
+    if (!name_two(list, sizeof list))
+        skip();
+    cpus = 64;
+    quota = UINT32_MAX;
+    take_job(&agent.job, 1, hosts, shared, list);
+    add_group(&agent.job);
+    assert_false(agent_is_oversubscribed(&agent, 2));
+    add_group(&agent.job);
+    assert_true(agent_is_oversubscribed(&agent, 3));
+    agent_job_release_group(&agent.job, agent.job.groups[1]);
+    assert_false(agent_is_oversubscribed(&agent, 2));
+    agent_job_done(&agent.job);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(counts_the_ranks_that_share)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(counts_the_ranks_that_share),
+        cmocka_unit_test(ended_groups_need_no_cpus),
+    };
     return cmocka_run_group_tests_name("agent_oversubscribed", tests, NULL, NULL);
 }
