@@ -592,6 +592,19 @@ def test_binding_counts_the_ranks_of_a_machine(drarun, agents):
     assert sorted(by_hand.splitlines()) == sorted(drarun("--workers", 2, *show).ok().out.splitlines())
 
 
+def test_report_of_bindings(drarun, agents, tmp_path):
+    """What the kernel lets each rank use, also of one that is not bound: its agent may have fewer CPUs than the machine."""
+    host, cpus = socket.gethostname(), sorted(os.sched_getaffinity(0))[:2]
+    some = Agents(drarun, tmp_path / "key", [("127.0.0.1", ["taskset", "-c", str(cpu)]) for cpu in cpus])
+    result = drarun(*some.options, "-n", len(cpus), "--report-bindings", "true").ok()
+    assert sorted(result.err.splitlines()) == [
+        f"drarun: worker {i}: rank {i} on {host}: CPUs {cpu} (not bound)" for i, cpu in enumerate(cpus)]
+    show = "echo $RANK $(sed -n 's/^Cpus_allowed_list://p' /proc/self/status)"
+    result = drarun(*agents(2).options, "-n", 2, "--bind", "core", "--report-bindings", "sh", "-c", show).ok()
+    told = re.findall(rf"^drarun: worker (\d): rank \1 on {re.escape(host)}: CPUs (\S+)(?: \(shared with other ranks\))?$", result.err, re.M)
+    assert sorted(told) == sorted(tuple(line.split()) for line in result.out.splitlines()) and len(told) == 2, result
+
+
 @pytest.mark.parametrize("name", ["openmpi4", "mpich5"])
 def test_agent_is_killed_under_mpi(drarun, nodes, agents, mpi_named, name):
     """With shared memory and sockets of the library in use."""

@@ -160,7 +160,7 @@ static int fill_shell(struct launch_message *m, const struct launch_facts *facts
     m->shell.soft = m->soft;
     m->shell.hard = m->hard;
     m->shell.n_soft = m->shell.n_hard = RLIM_NLIMITS;
-    if (cpulist_of_process(&m->cpus) < 0)
+    if (cpulist_of_process(0, &m->cpus) < 0)
         return -ENOMEM;
     if (m->cpus.data)
         m->shell.cpus = m->cpus.data;

@@ -110,13 +110,13 @@ int cpulist_of_mask(const cpu_set_t *mask, size_t size, uint32_t **ret_ids, size
     return 0;
 }
 
-int cpulist_of_process(struct buf *out)
+int cpulist_of_process(pid_t pid, struct buf *out)
 {
-    cpu_set_t own[CPUS_MAX / CPU_SETSIZE];
+    cpu_set_t mask[CPUS_MAX / CPU_SETSIZE];
     cleanup_free uint32_t *ids = NULL;
     size_t count = 0;
-    if (sched_getaffinity(0, sizeof own, own) == 0 &&
-        cpulist_of_mask(own, sizeof own, &ids, &count, NULL) < 0)
+    if (sched_getaffinity(pid, sizeof mask, mask) == 0 &&
+        cpulist_of_mask(mask, sizeof mask, &ids, &count, NULL) < 0)
         return -ENOMEM;
     cpulist_format(ids, count, out);
     return out->failed ? -ENOMEM : 0;

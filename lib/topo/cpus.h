@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include "drarun/error.h"
 #include "lib/base/buf.h"
 
@@ -41,9 +42,9 @@ int cpulist_parse(const char *text, uint32_t **ret_ids, size_t *ret_count,
 /* The ids of an affinity mask (size bytes), as cpulist_parse gives them. -ENOMEM. */
 int cpulist_of_mask(const cpu_set_t *mask, size_t size, uint32_t **ret_ids, size_t *ret_count,
                     struct drarun_error *err);
-/* The CPUs that the calling process may use, as a list; nothing when the kernel does not tell.
- * -ENOMEM. */
-int cpulist_of_process(struct buf *out);
+/* The CPUs that a process may use (0: the calling one), as a list; nothing when the kernel does not
+ * tell. -ENOMEM. */
+int cpulist_of_process(pid_t pid, struct buf *out);
 /* ids ascending. */
 void cpulist_format(const uint32_t *ids, size_t count, struct buf *out);
 

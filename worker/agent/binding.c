@@ -95,43 +95,43 @@ bool agent_is_oversubscribed(const struct agent *agent, uint32_t own)
 
 /* ---- binding ---- */
 
-static void report_binding(struct agent *agent, uint32_t rank, const uint32_t *ids, size_t count,
-                           bool shared)
-{
-    struct buf text = BUF_INIT;
-    buf_printf(&text, "rank %u on %s: ", rank, agent->job.host);
-    if (count == 0)
-        buf_add_str(&text, "not bound");
-    else
-        buf_add_str(&text, "CPUs ");
-    cpulist_format(ids, count, &text);
-    if (shared)
-        buf_add_str(&text, " (shared with other ranks)");
-    if (text.data)
-        agent_send_note(agent, text.data);
-    buf_done(&text);
-}
-
 int agent_bind_group(struct agent *agent, const struct rank_group *group, struct drarun_error *err)
 {
     const struct rank_settings settings = agent_settings(agent);
     struct cpus cpus = {0};
     int rc = 0;
-    if (group->bind.kind == BIND_NONE && !rank_setting_binds(&settings) &&
-        !agent->job.wire->report_bindings)
+    if (group->bind.kind == BIND_NONE && !rank_setting_binds(&settings))
         return 0;
     rc = read_own_cpus(&cpus, err);
     for (uint32_t i = 0; rc == 0 && i < group->local_count; i++) {
         uint32_t index = group->local_first + i;
         struct agent_rank *rank = &agent->rank[index];
-        bool shared;
-        rc = choose_cpus(agent, &cpus, index, &rank->cpus, &rank->cpu_count, &shared, err);
-        if (rc == 0 && agent->job.wire->report_bindings)
-            report_binding(agent, agent->job.local[index], rank->cpus, rank->cpu_count, shared);
+        rc = choose_cpus(agent, &cpus, index, &rank->cpus, &rank->cpu_count, &rank->cpus_shared,
+                         err);
         if (rc == 0 && agent->servers.pmix && rank->cpu_count > 0)
             rc = pmix_host_set_cpus(agent->servers.pmix, agent->job.local[index], rank->cpus,
                                     rank->cpu_count);
     }
     cpus_done(&cpus);
     return rc;
+}
+
+/* What the kernel says of its process, which a cpuset may narrow. */
+void agent_report_binding(struct agent *agent, uint32_t index)
+{
+    const struct agent_rank *known = &agent->rank[index];
+    const struct pod *pod = agent->options.pod;
+    uint32_t rank = agent->job.local[index];
+    CLEANUP(buf_done) struct buf text = BUF_INIT;
+    CLEANUP(buf_done) struct buf cpus = BUF_INIT;
+    bool found = cpulist_of_process(ranks_pid(agent->ranks, rank), &cpus) == 0 && cpus.data;
+    buf_printf(&text, "rank %u on %s", rank, agent->job.host);
+    if (pod && pod->node[0] && strcmp(pod->node, agent->job.host) != 0)
+        buf_printf(&text, " (node %s)", pod->node);
+    buf_printf(&text, ": CPUs %s%s", found ? cpus.data : "not known",
+               known->cpu_count == 0 ? " (not bound)"
+               : known->cpus_shared  ? " (shared with other ranks)"
+                                     : "");
+    if (!text.failed)
+        agent_send_note(agent, text.data);
 }

@@ -429,8 +429,11 @@ int agent_start_group(struct agent *agent, const struct rank_group *group, struc
 {
     struct program program = {0};
     int rc = 0;
-    for (uint32_t i = 0; rc == 0 && i < group->local_count; i++)
+    for (uint32_t i = 0; rc == 0 && i < group->local_count; i++) {
         rc = start_rank(agent, group->local_first + i, &program, err);
+        if (rc == 0 && agent->job.wire->report_bindings)
+            agent_report_binding(agent, group->local_first + i);
+    }
     program_done(&program);
     if (rc == 0 && group->stop_at == DRARUN__WIRE__STOP_AT__STOP_AT_EXEC)
         tell_stopped(agent, group);

@@ -41,6 +41,7 @@ struct agent_rank {
     char *refusal;  /* why its connection to PMIx was refused; NULL: it was not */
     uint32_t *cpus; /* that it is bound to; NULL: none */
     size_t cpu_count;
+    bool cpus_shared; /* with other ranks, which are more than the CPUs are enough for */
 };
 
 /* The one launcher that the agent serves: the newest. door.c sets it with each that comes;
@@ -225,6 +226,8 @@ int agent_bind_group(struct agent *agent, const struct rank_group *group, struct
 /* Fewer CPUs than live ranks, `own` here and those of other workers: on this machine, among those
  * that the workers share, in our cgroup's quota, or among those that the ranks are bound to. */
 bool agent_is_oversubscribed(const struct agent *agent, uint32_t own);
+/* Tells people the CPUs of a local rank that has just been started. */
+void agent_report_binding(struct agent *agent, uint32_t index);
 
 /* shell.c */
 /* Makes this process, which serves one job, as the launcher is; ranks inherit it. */

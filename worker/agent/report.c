@@ -83,7 +83,7 @@ void agent_send_hello(struct agent *agent)
     if (agent->options.pod)
         message.job = unconst(agent->options.pod->job);
     message.cpus = affinity_count();
-    if (agent->options.pod && cpulist_of_process(&cpus) == 0 && cpus.data)
+    if (agent->options.pod && cpulist_of_process(0, &cpus) == 0 && cpus.data)
         message.cpu_list = cpus.data;
     if (agent->options.pod && cgroup_cpu_quota() < message.cpus) /* the node's are not its own */
         message.cpus = cgroup_cpu_quota();

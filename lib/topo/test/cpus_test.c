@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "lib/base/cleanup.h"
@@ -239,12 +244,46 @@ static void reads_this_machine(void **state)
     cpus_done(&cpus);
 }
 
+static void knows_those_of_a_process(void **state)
+{
+    (void)state;
+    CLEANUP(buf_done) struct buf own = BUF_INIT;
+    CLEANUP(buf_done) struct buf bound = BUF_INIT;
+    CLEANUP(buf_done) struct buf none = BUF_INIT;
+    char first[16], byte;
+    cpu_set_t set;
+    int ready[2];
+    assert_int_equal(cpulist_of_process(0, &own), 0);
+    snprintf(first, sizeof first, "%u", (unsigned)strtoul(own.data, NULL, 10));
+    assert_int_equal(pipe(ready), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        CPU_ZERO(&set);
+        CPU_SET(strtoul(first, NULL, 10), &set);
+        ssize_t n = sched_setaffinity(0, sizeof set, &set) == 0 ? write(ready[1], "x", 1) : -1;
+        if (n == 1)
+            pause();
+        _exit(1);
+    }
+    assert_true(pid > 0);
+    close(ready[1]);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    assert_int_equal(cpulist_of_process(pid, &bound), 0);
+    kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_string_equal(bound.data, first);
+    assert_int_equal(cpulist_of_process(pid, &none), 0);
+    assert_int_equal(none.len, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parses_lists),
         cmocka_unit_test(reads_trees),
         cmocka_unit_test(reads_this_machine),
+        cmocka_unit_test(knows_those_of_a_process),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
