@@ -2,6 +2,7 @@
 """Ranks of pods to which the kubelet gives CPUs of their own (the CPU manager's static policy): they are bound to these, and MPI knows it. And
 of pods that share what is left. The launcher is outside: on a machine of two CPUs its pod has no room beside the worker's."""
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,25 @@ def test_bound_ranks(jobs, own, mpi):
             assert set(map(frozenset, bound)) == cores_of(own), (told, own)
         else:
             assert bound == [own if bind == "numa" else {max(own)}] * ranks, (bind, told, own)
+
+
+def test_report_of_bindings(jobs, own):
+    """What the kernel says of the rank, bound or not, with its pod and node."""
+    node = jobs.cluster.nodes[0].name
+    for bind, says in (("none", " (not bound)"), ("core", "")):
+        name = f"report-{bind}"
+        result = jobs.run("--here", "--report-bindings", name=name, command=["sh", "-c", CPUS_OF.format("self")], bind=bind, resources=RESOURCES)
+        [[cpus]] = of_ranks(result)
+        found = re.search(rf"worker 0: rank 0 on {name}-w-0 \(node {re.escape(node)}\): CPUs (\S+){re.escape(says)}$", result.err, re.M)
+        assert found and cpus_of(found[1]) == cpus and cpus <= own, (result, own)
+
+
+def test_report_of_bindings_by_a_launcher_pod(jobs):
+    """It learns from the job's document that it is wanted."""
+    result = jobs.run("--report-bindings", command=["sh", "-c", CPUS_OF.format("self")])
+    [[cpus]] = of_ranks(result)
+    found = re.findall(rf"worker 0: rank 0 on job-w-0 \(node {re.escape(jobs.cluster.nodes[0].name)}\): CPUs (\S+) \(not bound\)$", result.err, re.M)
+    assert [cpus_of(each) for each in found] == [cpus], result
 
 
 def test_list_beyond_the_worker_is_refused(jobs, own):

@@ -386,6 +386,7 @@ def test_mpiruns_variables_are_taken_as_those_of_the_container(imported):
 
 @pytest.mark.parametrize("option,said", [
     ("--continuous", "; failurePolicy: {onRankFailure: continue} lets ranks fail alone"),
+    ("--report-bindings", "; reportBindings: true reports where each rank runs"),
     ("--rank-by node", "; ranks are numbered worker after worker, which may change their order"),
     ("--rank-by slot", ", not needed"),
     ("--byslot", ", not needed"),

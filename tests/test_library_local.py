@@ -116,6 +116,11 @@ assert [each.text for each in seen] == ["0 $(RANK) ab\\n"] * 2 + ["$(RANK) $$\\n
 seen.clear()
 own = drarun.Job({"spec": {"launch": "mpirun", "slots": 3, "image": "i", "command": ["sh", "-c", "cat $DRARUN_HOSTFILE"]}})
 assert drarun.run_local(own, program=PROGRAM, output=seen.append) == 0 and " slots=3\\n" in seen[0].text, seen
+own = drarun.Job({"spec": {"reportBindings": True, "bind": "core", "image": "i", "command": ["true"]}})
+for options in ({}, {"ranks": 1}):
+    told.clear()
+    assert drarun.run_local(own, program=PROGRAM, log=lambda level, text: told.append((level, text)), **options) == 0
+    assert [text.startswith("rank 0 on ") and "CPUs " in text for level, text in told] == [True], told
 try:
     drarun.run_local("nowhere.yaml")
     assert False, "it ran"

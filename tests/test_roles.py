@@ -80,6 +80,13 @@ def test_without_roles_there_is_one(drarun, tmp_path):
     assert sorted(result.out.splitlines()) == ["0 0 []", "1 0 []", "2 1 []", "3 1 []"]
 
 
+@pytest.mark.parametrize("keys,options", [({"reportBindings": True}, ()), ({}, ("--report-bindings",))], ids=["key", "option"])
+def test_where_the_ranks_of_a_job_run(drarun, job, keys, options):
+    result = drarun("run", "--local", job(role("a", "true"), role("b", "true", workers=2), **keys), *options).ok()
+    assert sorted(re.findall(r"^drarun: worker (\d): rank (\d) on \S+: CPUs [0-9,-]+ \(not bound\)$", result.err, re.M)) == [
+        ("0", "0"), ("1", "1"), ("2", "2")], result
+
+
 INSPECTED = """test "$NCCL_INSPECTOR_ENABLE$NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS" = 11000000 || exit 9
 echo $NCCL_PROFILER_PLUGIN >$NCCL_INSPECTOR_DUMP_DIR/$RANK.log"""
 OFF = "test -z $NCCL_INSPECTOR_ENABLE$NCCL_INSPECTOR_DUMP_DIR"

@@ -25,6 +25,7 @@ spec:
   slots: 10
   oversubscribe: false
   bind: core
+  reportBindings: true
   devices:
     gpus: {count: 8, class: gpu.nvidia.com, capacity: {memory: 79Gi}, tolerations: [{key: x.y/z, operator: Exists, effect: NoExecute, tolerationSeconds: 60}]}
     nics: {count: 8, class: dranet, selector: ['1 < 2', '2 < 3'], match: [dra.net/rail], config: {a: 1}, driver: dra.net, capacity: {x.y/a: 2, b: 1.5e3},

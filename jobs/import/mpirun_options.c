@@ -275,6 +275,7 @@ static const char *instead_of(const struct foreign_option *found, const struct f
     } list[] = {
         {"--on-rank-failure", "; failurePolicy: {onRankFailure: continue} lets ranks fail alone"},
         {"--timeout", "; timeouts: {total: TIME} ends the job after it"},
+        {"--report-bindings", "; reportBindings: true reports where each rank runs"},
         {"--signal", "; timeouts: {total: TIME, signal: SIGUSR1} sends one before the end"},
         {"--output-dir", files},
         {"--output json prints the report; --output-dir", files},

@@ -47,6 +47,7 @@ const struct left_out left_out_fields[] = {
     {"spec.slots", WHY(processes, spawns, processes)},
     {"spec.oversubscribe", WHY(processes, spawns, processes), "false"},
     {"spec.bind", WHY(processes, unbound, processes), "none"},
+    {"spec.reportBindings", WHY(processes, unbound, processes), "false"},
     {"spec.devices.gpus.count", CARRIED},
     {"spec.devices.gpus.class", CARRIED},
     {"spec.devices.gpus.profile", CARRIED},

@@ -137,6 +137,7 @@ struct job_spec {
     bool own_worlds;         /* each role is an MPI_COMM_WORLD of its own */
     bool oversubscribe;      /* ranks may start more than there are slots */
     const char *bind;        /* as --bind (jobs/ranks/binding.h) */
+    bool report_bindings;    /* as --report-bindings */
     enum spec_spread spread; /* 0: left out; jobs/spec/node_spread.h says what holds then */
     enum spec_claims claims;
     json_t *compute_domain; /* an object where wanted, else NULL */

@@ -520,6 +520,7 @@ static const struct field spec_list[] = {
     {"world", FIELD_CALL, AT(s.own_worlds), .fallback = "shared", .read = read_world},
     {"oversubscribe", FIELD_BOOL, AT(s.oversubscribe), .fallback = "false"},
     {"bind", FIELD_CALL, AT(s.bind), .fallback = "none", .read = read_bind},
+    {"reportBindings", FIELD_BOOL, AT(s.report_bindings), .fallback = "false"},
     {"placement", FIELD_GROUP, 0, .group = &placement_fields},
     {"computeDomain", FIELD_CALL, AT(s.compute_domain), .read = read_domain},
     {"network", FIELD_CHOICE, AT(s.network), .choices = "rdma any"}, /* see spec_check */

@@ -232,6 +232,7 @@ static void fill(struct kept *k, struct job_request *request)
     if (!request->slots)
         request->slots = k->role->slots;
     request->oversubscribe |= k->spec.oversubscribe;
+    request->report_bindings |= k->spec.report_bindings;
     request_decide_failure(request, &k->spec);
 }
 

@@ -174,11 +174,14 @@ static void add_spec_words(const struct job_spec *job, struct strlist *words)
     words->failed |= own.failed;
 }
 
-static void add_slots(const struct job_spec *job, struct strlist *words)
+/* What no member of the options is for. */
+static void add_rank_options(const struct job_spec *job, struct strlist *words)
 {
     add_number(words, "--slots", job->roles[0].slots);
     if (job->oversubscribe)
         strlist_add(words, "--oversubscribe");
+    if (job->report_bindings)
+        strlist_add(words, "--report-bindings");
 }
 
 static void make_words(const char *program, const char *const *command,
@@ -194,7 +197,7 @@ static void make_words(const char *program, const char *const *command,
     add_number(words, "-n", o->ranks ? o->ranks : o->workers);
     add_number(words, "--workers", o->workers);
     if (o->spec && !whole)
-        add_slots(&o->spec->job, words);
+        add_rank_options(&o->spec->job, words);
     add_text(words, "--launch", o->launch);
     add_text(words, "--bind", o->bind);
     add_text(words, "--wd", o->directory);

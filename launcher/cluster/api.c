@@ -386,6 +386,8 @@ static int run_spec(struct cluster *cluster, const struct cluster_run *run, stru
     /* the document is what reaches the launcher */
     if ((run->name || run->workers) && spec_change(spec, run->name, run->workers, &err) < 0)
         return fail_run(run, &err);
+    if (run->report_bindings && spec_report_bindings(spec, &err) < 0)
+        return fail_run(run, &err);
     if (spec_need_own(spec, &err) < 0)
         return fail_run(run, &err);
     bool here = is_led_here(cluster, run);

@@ -342,6 +342,18 @@ int spec_change(struct job_spec *spec, const char *name, uint32_t workers, struc
     return rc;
 }
 
+int spec_report_bindings(struct job_spec *spec, struct drarun_error *err)
+{
+    CLEANUP(json_decrefp) json_t *document = json_deep_copy(spec->document);
+    struct job_spec changed;
+    if (json_object_set_new(json_object_get(document, "spec"), "reportBindings", json_true()) < 0)
+        return error_set(err, ENOMEM, "out of memory");
+    int rc = parse_changed(document, &changed, err);
+    if (rc == 0)
+        replace(spec, &changed);
+    return rc;
+}
+
 /* Where the document says what the ranks run: the template's container of their name, or the short
  * form, which the template lies over. */
 static json_t *holder_of_args(const struct job_spec *spec, const json_t *document)

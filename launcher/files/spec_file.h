@@ -31,6 +31,8 @@ int spec_again(const struct job_spec *spec, const struct profiles *profiles, con
 int spec_change(struct job_spec *spec, const char *name, uint32_t workers,
                 struct drarun_error *err);
 
+/* The same: with reportBindings. */
+int spec_report_bindings(struct job_spec *spec, struct drarun_error *err);
 /* The same: these arguments, word for word, in place of the job's own. Not of a job with roles. */
 int spec_give_args(struct job_spec *spec, const struct strlist *args, struct drarun_error *err);
 

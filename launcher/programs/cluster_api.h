@@ -84,6 +84,7 @@ struct cluster_run {
     const char *image;          /* of drarun, as agent_image takes it */
     const struct strlist *args; /* replace the command's arguments; NULL or empty: do not */
     uint32_t workers;           /* replaces the spec's; 0: does not */
+    bool report_bindings;       /* as if the spec said so */
     bool here;                  /* launch from this process, without a launcher Job */
     bool detach;                /* submit: do not follow */
     bool dry_run;               /* submit: let the server check the objects, and create none */

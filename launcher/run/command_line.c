@@ -141,6 +141,7 @@ int command_line_parse_spec(struct run_line *line, struct drarun_error *err)
     cluster->file = program->argv[0];
     cluster->args = &line->args;
     cluster->workers = request->workers;
+    cluster->report_bindings = request->report_bindings;
     cluster->label = line->console.label;
     cluster->quiet = line->console.quiet;
     cluster->json = request->json;

@@ -262,6 +262,7 @@ static void fill_request(const struct job_spec *spec, struct job_request *reques
     if (!request->bind)
         request->bind = spec->bind;
     request->oversubscribe |= spec->oversubscribe;
+    request->report_bindings |= spec->report_bindings;
     request->own_worlds = spec->own_worlds;
     request->launch_env = spec->launch == SPEC_LAUNCH_ENV;
     request->launch_mpirun = spec->launch == SPEC_LAUNCH_MPIRUN;

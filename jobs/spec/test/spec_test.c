@@ -32,6 +32,7 @@ static void test_short_form(void **state)
     assert_int_equal(s.roles[0].ranks_per_worker, 0);
     assert_int_equal(s.roles[0].slots, 0);
     assert_false(s.oversubscribe);
+    assert_false(s.report_bindings);
     assert_int_equal(s.roles[0].gpus.count + s.roles[0].nics.count, 0);
     assert_int_equal(s.roles[0].align, SPEC_ALIGN_PREFERRED);
     assert_int_equal(s.claims, SPEC_CLAIMS_DIRECT);
@@ -747,11 +748,13 @@ static void test_parts_of_gpus(void **state)
 static void test_failure_policy(void **state)
 {
     struct job_spec s =
-        read_good("image: i\ncommand: [c]\nbind: core\nfailurePolicy:\n  restarts: 2\n  rules:\n"
+        read_good("image: i\ncommand: [c]\nbind: core\nreportBindings: true\nfailurePolicy:\n  "
+                  "restarts: 2\n  rules:\n"
                   "  - {\"on\": {exitCodes: [3, 255]}, action: restart, node: avoid, scope: job}\n"
                   "  - {\"on\": {cause: node-lost}, action: ignore}\n");
     (void)state;
     assert_string_equal(s.bind, "core");
+    assert_true(s.report_bindings);
     assert_int_equal(s.restarts, 2);
     assert_false(s.failure.apart);
     assert_int_equal(s.failure.count, 2);
@@ -889,6 +892,8 @@ static void test_refused_roles(void **state)
          "roles[0].slots: 3 slots are fewer than the 4 ranks"},
         {TWO("", "oversubscribe: true", "workers: 1"),
          "roles[0].oversubscribe: applies to the whole job: put it into spec.oversubscribe"},
+        {TWO("", "reportBindings: true", "workers: 1"),
+         "roles[0].reportBindings: applies to the whole job: put it into spec.reportBindings"},
         {TWO("", "devices: {claims: direct}", "workers: 1"),
          "roles[0].devices.claims: applies to the whole job: put it into spec.devices.claims"},
         {TWO("success: c", "workers: 1", "workers: 1"),

@@ -131,6 +131,7 @@ int ranks_build(const struct ranks_facts *facts, const struct request_pods *pods
         .radix = RADIX,
         .oversubscribe = facts->spec->oversubscribe,
         .bind = facts->spec->bind,
+        .report_bindings = facts->spec->report_bindings,
         .own_worlds = facts->spec->own_worlds,
         .pods = &r->pods,
         .launch_env = facts->spec->launch == SPEC_LAUNCH_ENV,

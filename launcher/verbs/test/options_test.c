@@ -366,6 +366,22 @@ static void names_the_option_that_does_not_apply(void **state)
     }
 }
 
+/* Also of a job whose ranks run in pods. */
+static void reports_bindings_of_a_job(void **state)
+{
+    static const char *const lines[][WORDS_MAX] = {{"--report-bindings", "job.yaml"},
+                                                   {"job.yaml", "--report-bindings", "--", "a"}};
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+        struct run_line line;
+        struct drarun_error err = {0};
+        if (parse(lines[i], &line, &err) < 0 || command_line_parse_spec(&line, &err) < 0)
+            fail_msg("line %zu: %s", i, err.text);
+        assert_true(line.cluster.report_bindings);
+        run_line_done(&line);
+    }
+}
+
 /* As srun takes it, too. */
 static void takes_a_signal_before_the_end(void **state)
 {
@@ -631,6 +647,7 @@ int main(void)
         cmocka_unit_test(binds_to_cores),
         cmocka_unit_test(binds_a_jobs_ranks_to_cores),
         cmocka_unit_test(names_the_option_that_does_not_apply),
+        cmocka_unit_test(reports_bindings_of_a_job),
         cmocka_unit_test(takes_a_signal_before_the_end),
         cmocka_unit_test(others_let_ranks_fail),
         cmocka_unit_test(other_launchers_variables),
