@@ -120,6 +120,17 @@ def test_ranks_that_ranks_start(pods, mpi_named):
     assert "rank 0: spawn: 2 ranks are asked for, 0 slots are free: --slots N gives each worker N" in refused.err, refused
 
 
+def test_report_of_bindings(pods):
+    """With the pod's name, and that of its node where the pod knows it."""
+    made = pods(2)
+    words = ("--workers", 2, "--report-bindings", "--", "sh", "-c", "sed -n 's/^Cpus_allowed_list:.//p' /proc/self/status")
+    first, second = finish([made.start(0, *words), made.start(1, *words, DRARUN_NODE="node-7")])
+    cpus = first.ok().out.split()[0]
+    assert first.out.split() == [cpus, cpus] and "CPUs" not in second.err, (first, second)
+    for line in (f"worker 0: rank 0 on web-0: CPUs {cpus} (not bound)", f"worker 1: rank 1 on web-1 (node node-7): CPUs {cpus} (not bound)"):
+        assert first.err.count(line) == 1, first
+
+
 def test_the_status_is_every_pods(pods):
     first, second = pods(2).run("--workers", 2, "--", "sh", "-c", "test $DRARUN_RANK = 0 && sleep 1000; exit 9")
     assert (first.rc, second.rc) == (9, 9)

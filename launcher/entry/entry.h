@@ -13,7 +13,7 @@ struct entry_options { /* borrowed */
     int64_t index;                /* -1: not said */
     uint32_t workers, per_worker; /* 0: not said */
     uint32_t slots;               /* as --slots of drarun; 0: not said */
-    bool oversubscribe;
+    bool oversubscribe, report_bindings;
     uint32_t port;
     int64_t start_timeout_ms;
     bool label, verbose;

@@ -308,6 +308,7 @@ static int run_round(struct lead *l, bool *ret_again, int *ret_status, struct dr
         .on_rank_failure = o->on_rank_failure,
         .radix = RADIX,
         .bind = o->bind ? o->bind : "none",
+        .report_bindings = o->report_bindings,
         .pods = &pods,
         .launch_env = l->spec.launch == SPEC_LAUNCH_ENV,
         .stdin_rank = REQUEST_STDIN_NONE,
