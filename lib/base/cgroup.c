@@ -33,42 +33,62 @@ static int open_in(const char *hierarchy, const char *group, const char *file)
     return -ENOENT;
 }
 
-static bool lists(const char *controllers, const char *name)
+/* list: words with "," between, length bytes. */
+static bool lists(const char *list, size_t length, const char *name)
 {
-    size_t length = strlen(name);
-    for (const char *at = controllers; (at = strstr(at, name)); at += length)
-        if ((at == controllers || at[-1] == ',') && (at[length] == ',' || at[length] == '\0'))
+    size_t size = strlen(name);
+    for (size_t at = 0, word; at < length; at += word + 1) {
+        const char *comma = memchr(list + at, ',', length - at);
+        word = comma ? (size_t)(comma - list) - at : length - at;
+        if (word == size && memcmp(list + at, name, size) == 0)
             return true;
+    }
     return false;
 }
 
-/* cgroups(7), /proc/PID/cgroup: "hierarchy-ID:controller-list:cgroup-path"; version 2 is "0::". */
-static int open_by_line(char *line, const char *controller, const char *v2_file,
-                        const char *v1_file)
+/* "hierarchy-ID:controller-list:cgroup-path"; version 2 is "0::". */
+static bool read_line(const char *line, size_t length, const char *controller,
+                      struct cgroup_place *place)
 {
-    char hierarchy[64];
-    char *controllers = strchr(line, ':');
-    char *group = controllers ? strchr(controllers + 1, ':') : NULL;
+    const char *end = line + length;
+    const char *list = memchr(line, ':', length);
+    const char *group = list ? memchr(list + 1, ':', (size_t)(end - list) - 1) : NULL;
     if (!group)
-        return -ENOENT;
-    *group++ = '\0';
-    controllers++;
-    if (*controllers == '\0')
-        return open_in("", group, v2_file);
-    if (!lists(controllers, controller))
-        return -ENOENT;
-    snprintf(hierarchy, sizeof hierarchy, "/%s", controller);
-    return open_in(hierarchy, group, v1_file);
+        return false;
+    list++;
+    place->v2 = list == group;
+    size_t size = (size_t)(end - ++group);
+    if ((!place->v2 && !lists(list, (size_t)(group - list) - 1, controller)) ||
+        size >= sizeof place->group)
+        return false;
+    snprintf(place->hierarchy, sizeof place->hierarchy, "%s%s", place->v2 ? "" : "/",
+             place->v2 ? "" : controller);
+    memcpy(place->group, group, size);
+    place->group[size] = '\0';
+    return true;
+}
+
+const char *cgroup_next_place(const char *table, const char *controller,
+                              struct cgroup_place *ret_place)
+{
+    for (const char *line = table; line && *line;) {
+        size_t length = strcspn(line, "\n");
+        const char *next = line + length + (line[length] == '\n');
+        if (read_line(line, length, controller, ret_place))
+            return next;
+        line = next;
+    }
+    return NULL;
 }
 
 int cgroup_open(const char *controller, const char *v2_file, const char *v1_file)
 {
     CLEANUP(buf_done) struct buf table = BUF_INIT;
+    struct cgroup_place place;
     if (file_read(AT_FDCWD, "/proc/self/cgroup", MEMBERSHIP_MAX, &table, NULL) < 0)
         return -ENOENT;
-    char *rest = NULL;
-    for (char *line = strtok_r(table.data, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
-        int fd = open_by_line(line, controller, v2_file, v1_file);
+    for (const char *at = table.data; (at = cgroup_next_place(at, controller, &place));) {
+        int fd = open_in(place.hierarchy, place.group, place.v2 ? v2_file : v1_file);
         if (fd >= 0)
             return fd;
     }
@@ -135,36 +155,25 @@ static int open_dir(const char *path)
     return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
-static void walk(const char *hierarchy, const char *group, bool v2, cgroup_level_fn fn, void *arg)
+static void walk(const struct cgroup_place *place, cgroup_level_fn fn, void *arg)
 {
     char path[PATH_MAX];
-    for (unsigned int level = 0; level_path(hierarchy, group, level, path); level++) {
+    for (unsigned int level = 0; level_path(place->hierarchy, place->group, level, path); level++) {
         cleanup_close int dir = open_dir(path);
         if (dir < 0)
             continue; /* a container without a group namespace: its own group is the mount's root */
-        fn(dir, v2, arg);
+        fn(dir, place->v2, arg);
     }
 }
 
 void cgroup_each_level(const char *controller, cgroup_level_fn fn, void *arg)
 {
     CLEANUP(buf_done) struct buf table = BUF_INIT;
-    if (file_read(AT_FDCWD, "/proc/self/cgroup", MEMBERSHIP_MAX, &table, NULL) < 0 || !table.data)
+    struct cgroup_place place;
+    if (file_read(AT_FDCWD, "/proc/self/cgroup", MEMBERSHIP_MAX, &table, NULL) < 0)
         return;
-    char *rest = NULL, hierarchy[64];
-    for (char *line = strtok_r(table.data, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
-        char *controllers = strchr(line, ':');
-        char *group = controllers ? strchr(controllers + 1, ':') : NULL;
-        if (!group)
-            continue;
-        *group++ = '\0';
-        controllers++;
-        bool v2 = *controllers == '\0';
-        if (!v2 && !lists(controllers, controller))
-            continue;
-        snprintf(hierarchy, sizeof hierarchy, "%s%s", v2 ? "" : "/", v2 ? "" : controller);
-        walk(hierarchy, group, v2, fn, arg);
-    }
+    for (const char *at = table.data; (at = cgroup_next_place(at, controller, &place));)
+        walk(&place, fn, arg);
 }
 
 /* ---- memory ---- */

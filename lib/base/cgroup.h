@@ -8,6 +8,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define CGROUP_PATH_MAX 4096
+
+/* A group of a process, as a line of /proc/PID/cgroup tells it (cgroups(7)). */
+struct cgroup_place {
+    bool v2;
+    char hierarchy[64]; /* its folder where groups are mounted: "" (version 2), "/cpuset" */
+    char group[CGROUP_PATH_MAX]; /* in that: "/kubepods/...", which a container may not see */
+};
+
+/* The next line of such a file that tells of a controller; that of version 2 tells of all. Returns
+ * what follows it, for the next call; NULL: there is none. table: may be NULL. */
+const char *cgroup_next_place(const char *table, const char *controller,
+                              struct cgroup_place *ret_place);
+
 /* Opens a file of the version 2 group, or of the version 1 group of a controller. A descriptor, or
  * -ENOENT when there is none. */
 int cgroup_open(const char *controller, const char *v2_file, const char *v1_file);
