@@ -382,6 +382,8 @@ def test_this_machine(both):
     (_, old), (_, new) = (told(each, "topo", "-o", "json") for each in both)
     for each in old, new:  # other tests create and delete virtual interfaces meanwhile
         each["netdevs"] = [netdev for netdev in each["netdevs"] if netdev["pciBusID"]]
+    unknown = [name for name, value in old["limits"].items() if value is None]  # as those of control groups of version 1 once were
+    new["limits"] |= dict.fromkeys(unknown)
     assert not list(differences(old, new))
     held(both, "doctor", "--node", "-o", "json", values=False)
 

@@ -10,8 +10,12 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
+#include "lib/base/cgroup.h"
 #include "lib/base/cleanup.h"
 #include "lib/topo/host_private.h"
+
+/* Version 1 has a number above this one where there is no limit. */
+#define MEMORY_UNLIMITED ((uint64_t)INT64_MAX / 2)
 
 /* "Max locked memory         8388608              8388608              bytes" */
 static void read_memlock(struct facts_reader *r)
@@ -87,24 +91,40 @@ static bool parse_bytes(const char *text, uint64_t *ret_value)
     return *end == '\0';
 }
 
-/* One file of our cgroup v2; a container's is the root of what it sees. */
-static int read_cgroup_file(struct facts_reader *r, const char *cgroup, const char *file,
-                            char **ret_text)
+struct cgroup_file {
+    const char *controller, *v2, *v1; /* its name in each version */
+};
+
+static int read_below(struct facts_reader *r, const char *hierarchy, const char *group,
+                      const char *name, char **ret_text)
 {
-    char path[1024];
-    snprintf(path, sizeof path, "sys/fs/cgroup/%s/%s", cgroup, file);
-    int rc = facts_text(r, path, ret_text);
-    if (rc < 0 || *ret_text)
-        return rc;
-    snprintf(path, sizeof path, "sys/fs/cgroup/%s", file);
+    char path[CGROUP_PATH_MAX + 128];
+    snprintf(path, sizeof path, "sys/fs/cgroup%s%s/%s", hierarchy, group, name);
     return facts_text(r, path, ret_text);
 }
 
-/* "150000 100000": microseconds of CPU time in each period of so many; "max 100000". */
+/* A file of our group; a container's is the root of what it sees. table: proc/self/cgroup. */
+static int read_cgroup_file(struct facts_reader *r, const char *table,
+                            const struct cgroup_file *file, char **ret_text)
+{
+    struct cgroup_place place;
+    int rc = 0;
+    for (const char *at = table; (at = cgroup_next_place(at, file->controller, &place));) {
+        const char *name = place.v2 ? file->v2 : file->v1;
+        if (rc == 0 && !*ret_text)
+            rc = read_below(r, place.hierarchy, place.group, name, ret_text);
+        if (rc == 0 && !*ret_text)
+            rc = read_below(r, place.hierarchy, "", name, ret_text);
+    }
+    return rc;
+}
+
+/* "150000 100000": microseconds of CPU time in each period of so many; "max 100000", "-1 100000".
+ */
 static void parse_cpu_max(const char *text, struct topo_limits *limits)
 {
     uint64_t quota, period;
-    if (strncmp(text, "max", 3) == 0) {
+    if (strncmp(text, "max", 3) == 0 || text[0] == '-') {
         limits->cpu_limited = TOPO_NO;
     } else if (sscanf(text, "%" SCNu64 " %" SCNu64, &quota, &period) == 2 && period > 0 &&
                quota < UINT32_MAX) {
@@ -113,28 +133,58 @@ static void parse_cpu_max(const char *text, struct topo_limits *limits)
     }
 }
 
+static int read_cpu_max(struct facts_reader *r, const char *table)
+{
+    static const struct cgroup_file both = {"cpu", "cpu.max", "cpu.cfs_quota_us"};
+    static const struct cgroup_file second = {"cpu", "cpu.max", "cpu.cfs_period_us"};
+    cleanup_free char *text = NULL, *period = NULL;
+    char line[64];
+    int rc = read_cgroup_file(r, table, &both, &text);
+    if (rc == 0 && text && !strchr(text, ' ')) { /* version 1: a file for each */
+        rc = read_cgroup_file(r, table, &second, &period);
+        snprintf(line, sizeof line, "%.20s %.20s", text, period ? period : "");
+        parse_cpu_max(line, &r->host->limits);
+    } else if (rc == 0 && text) {
+        parse_cpu_max(text, &r->host->limits);
+    }
+    return rc;
+}
+
+static int read_memory_max(struct facts_reader *r, const char *table)
+{
+    static const struct cgroup_file file = {"memory", "memory.max", "memory.limit_in_bytes"};
+    struct topo_limits *limits = &r->host->limits;
+    cleanup_free char *text = NULL;
+    uint64_t bytes = 0;
+    int rc = read_cgroup_file(r, table, &file, &text);
+    if (!text)
+        return rc;
+    bool known = parse_bytes(text, &bytes);
+    if (strcmp(text, "max") == 0 || (known && bytes >= MEMORY_UNLIMITED)) {
+        limits->memory_limited = TOPO_NO;
+    } else if (known) {
+        limits->memory_limited = TOPO_YES;
+        limits->memory_max = bytes;
+    }
+    return rc;
+}
+
 static int read_cgroup(struct facts_reader *r)
 {
-    char text[ROOT_TEXT_MAX], cgroup[512] = "";
-    cleanup_free char *memory = NULL, *cpu = NULL;
-    struct topo_limits *limits = &r->host->limits;
-    if (root_read(r->root, "proc/self/cgroup", text, sizeof text) > 0) {
-        const char *line = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
-        line = line ? strstr(line, "::") + 2 : "";
-        snprintf(cgroup, sizeof cgroup, "%.*s", (int)strcspn(line, "\n"), line);
-    }
-    int rc = read_cgroup_file(r, cgroup, "cpuset.cpus.effective", &limits->cpuset);
+    /* version 1 has the second one where the first is missing, before Linux 3.17 */
+    static const struct cgroup_file cpusets[] = {
+        {"cpuset", "cpuset.cpus.effective", "cpuset.effective_cpus"},
+        {"cpuset", "cpuset.cpus.effective", "cpuset.cpus"},
+    };
+    char table[ROOT_TEXT_MAX * 4]; /* version 1 has a line for each hierarchy */
+    int rc = 0;
+    if (root_read(r->root, "proc/self/cgroup", table, sizeof table) <= 0)
+        snprintf(table, sizeof table, "0::/");
+    for (size_t i = 0; rc == 0 && !r->host->limits.cpuset && i < ARRAY_LEN(cpusets); i++)
+        rc = read_cgroup_file(r, table, &cpusets[i], &r->host->limits.cpuset);
     if (rc == 0)
-        rc = read_cgroup_file(r, cgroup, "memory.max", &memory);
-    if (rc == 0)
-        rc = read_cgroup_file(r, cgroup, "cpu.max", &cpu);
-    if (cpu)
-        parse_cpu_max(cpu, limits);
-    if (memory && strcmp(memory, "max") == 0)
-        limits->memory_limited = TOPO_NO;
-    else if (memory && parse_bytes(memory, &limits->memory_max))
-        limits->memory_limited = TOPO_YES;
-    return rc;
+        rc = read_memory_max(r, table);
+    return rc == 0 ? read_cpu_max(r, table) : rc;
 }
 
 int read_limits(struct facts_reader *r)

@@ -228,6 +228,68 @@ static void reads_a_pod(void **state)
     tree_drop(&tree);
 }
 
+static const char container_table[] =
+    "9:cpuset:/kubepods/pod1/c1\n8:cpu,cpuacct:/kubepods/pod1/c1\n7:memory:/kubepods/pod1/c1\n"
+    "1:name=systemd:/kubepods/pod1/c1\n0::/system.slice/kubelet.service\n";
+
+/* A container sees its own groups as roots, and others by their paths on the host. */
+static void reads_groups_of_version_1(void **state)
+{
+    static const struct {
+        const char *files[5][2];
+        const char *cpuset;
+        enum topo_tri memory_limited, cpu_limited;
+        uint64_t memory_max, cpu_millis;
+    } rows[] = {
+        {{{"cpuset/cpuset.cpus", "0-3\n"},
+          {"cpuset/cpuset.effective_cpus", "1-3\n"},
+          {"memory/memory.limit_in_bytes", "1073741824\n"},
+          {"cpu/cpu.cfs_quota_us", "150000\n"},
+          {"cpu/cpu.cfs_period_us", "100000\n"}},
+         "1-3",
+         TOPO_YES,
+         TOPO_YES,
+         1073741824,
+         1500},
+        {{{"cpuset/cpuset.cpus", "0-7\n"},
+          {"cpuset/kubepods/pod1/c1/cpuset.cpus", "2,4\n"},
+          {"memory/kubepods/pod1/c1/memory.limit_in_bytes", "9223372036854771712\n"},
+          {"cpu/kubepods/pod1/c1/cpu.cfs_quota_us", "-1\n"},
+          {"cpu/kubepods/pod1/c1/cpu.cfs_period_us", "100000\n"}},
+         "2,4",
+         TOPO_NO,
+         TOPO_NO,
+         0,
+         0},
+        {{{"cpuset/kubepods/pod2/cpuset.cpus", "2\n"}, {"cpu/cpu.cfs_quota_us", "5\n"}},
+         NULL,
+         TOPO_UNKNOWN,
+         TOPO_UNKNOWN,
+         0,
+         0},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct tree tree = tree_new();
+        char path[256];
+        tree_file(&tree, "proc/self/cgroup", container_table);
+        for (size_t k = 0; k < ARRAY_LEN(rows[i].files) && rows[i].files[k][0]; k++) {
+            snprintf(path, sizeof path, "sys/fs/cgroup/%s", rows[i].files[k][0]);
+            tree_file(&tree, path, rows[i].files[k][1]);
+        }
+        struct topo_host host = read_host(&tree);
+        const struct topo_limits *limits = &host.limits;
+        assert_string_equal(limits->cpuset ? limits->cpuset : "not known",
+                            rows[i].cpuset ? rows[i].cpuset : "not known");
+        assert_int_equal(limits->memory_limited, rows[i].memory_limited);
+        assert_int_equal(limits->memory_max, rows[i].memory_max);
+        assert_int_equal(limits->cpu_limited, rows[i].cpu_limited);
+        assert_int_equal(limits->cpu_millis, rows[i].cpu_millis);
+        host_done(&host);
+        tree_drop(&tree);
+    }
+}
+
 static bool warned(const struct topo_host *host, const char *part)
 {
     for (size_t i = 0; i < host->warnings.count; i++)
@@ -425,6 +487,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_a_pod),
+        cmocka_unit_test(reads_groups_of_version_1),
         cmocka_unit_test(finds_nodes_of_software_rdma),
         cmocka_unit_test(tells_what_the_uplink_is_made_of),
         cmocka_unit_test(survives_hostile_trees),
