@@ -405,6 +405,8 @@ def test_machines_of_a_site(judge, tmp_path):
                        ("machines:\n- {name: x}\n", "machines[0]: expected name, gpu and gpus"),
                        ("machines:\n- {name: x, gpu: g1, gpus: 8, nicGbit: fast}\n", "machines[0].nicGbit: expected a number above 0"),
                        ("machines:\n- {name: x, gpu: g1, gpus: 8, nicGbits: 5}\n", "nicGbits"),
+                       ("machines:\n- {name: x, gpu: g1, gpus: 8, nvlinkBetweenNodes: true}\n",
+                        "machines[0].nvlinkBetweenNodes: has no effect: NCCL's log of a run shows whether its hosts are connected by NVLink"),
                        ("machines:\n- {name: x, gpu: g1, gpus: 8, seen: [{collective: z}]}\n", "seen[0]: expected collective, nodes"),
                        *[(f"machines:\n- {{name: x, gpu: g1, gpus: 8, seen: [{{collective: all_reduce, nodes: 1, gpus: 8, source: s, {bad}}}]}}\n",
                           "source, and busbw or low and high") for bad in ("low: 5", "high: 5", "low: 5, high: 4", "busbw: 5, low: 4, high: 6")]]:

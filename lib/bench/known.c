@@ -25,7 +25,6 @@ struct machine_fields {
     const char *name, *title, *gpu;
     uint32_t gpus, nics;
     double nic_gbit, nvlink_gbs;
-    bool nvlink_between;
     json_t *seen; /* borrowed */
 };
 
@@ -80,12 +79,23 @@ static const struct field machine_list[] = {
     COUNT("nics", machine_fields, nics, 0, 1024),
     BY("nicGbit", machine_fields, nic_gbit, read_positive),
     BY("nvlinkGBs", machine_fields, nvlink_gbs, read_positive),
-    {"nvlinkBetweenNodes", FIELD_BOOL, offsetof(struct machine_fields, nvlink_between), 0, 0, NULL,
-     NULL, NULL, NULL},
     BY("seen", machine_fields, seen, read_list),
 };
-static const struct field_table machine_table = {machine_list,
-                                                 sizeof machine_list / sizeof *machine_list};
+
+/* A machine may have NVLink between nodes, and a run on it none: without a channel (IMEX), or on
+ * nodes of different domains. */
+static bool explain_machine_key(const struct reader_node *machine, const char *key)
+{
+    if (strcmp(key, "nvlinkBetweenNodes") != 0)
+        return false;
+    reader_unknown_key(machine, key,
+                       "has no effect: NCCL's log of a run shows whether its hosts are connected "
+                       "by NVLink: take it out");
+    return true;
+}
+
+static const struct field_table machine_table = {
+    machine_list, sizeof machine_list / sizeof *machine_list, explain_machine_key};
 
 static void take_seen(const struct reader_node *node, struct known_machine *machine)
 {
@@ -121,11 +131,8 @@ static int take_machine(const struct reader_node *node, struct known_machine *to
         return 0;
     if (!f.name || !f.gpu || !f.gpus)
         return reader_fail(node, "expected name, gpu and gpus");
-    *to = (struct known_machine){.gpus = f.gpus,
-                                 .nics = f.nics,
-                                 .nic_gbit = f.nic_gbit,
-                                 .nvlink_gbs = f.nvlink_gbs,
-                                 .nvlink_between = f.nvlink_between};
+    *to = (struct known_machine){
+        .gpus = f.gpus, .nics = f.nics, .nic_gbit = f.nic_gbit, .nvlink_gbs = f.nvlink_gbs};
     snprintf(to->name, sizeof to->name, "%s", f.name);
     snprintf(to->title, sizeof to->title, "%s", f.title ? f.title : f.name);
     snprintf(to->gpu, sizeof to->gpu, "%s", f.gpu);

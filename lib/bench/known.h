@@ -24,7 +24,6 @@ struct known_machine {
     char name[64], title[128], gpu[64]; /* gpu: its name, whatever the case */
     uint32_t gpus, nics;                /* of a node */
     double nic_gbit, nvlink_gbs;        /* of one, each direction; 0: none */
-    bool nvlink_between;                /* NVLink leads to other nodes (MNNVL) */
     struct known_seen *seen;
     size_t seen_count;
 };
