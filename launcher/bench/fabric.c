@@ -165,11 +165,10 @@ static int run(struct check *c, int *ret_status, struct drarun_error *err)
         .bind = "none",
         .agents = c->order->agents,
         .pods = &pods,
-        .stdin_rank = REQUEST_STDIN_NONE,
         .kill_after_ms = KILL_AFTER_MS,
         .start_timeout_ms = c->order->start_timeout_ms,
     };
-    struct job *job = job_new(&request, console, NULL, err);
+    struct job *job = job_new(&request, console, -1, NULL, err);
     if (!job)
         return -err->code;
     job_run(job);

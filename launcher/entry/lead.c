@@ -311,11 +311,10 @@ static int run_round(struct lead *l, bool *ret_again, int *ret_status, struct dr
         .report_bindings = o->report_bindings,
         .pods = &pods,
         .launch_env = l->spec.launch == SPEC_LAUNCH_ENV,
-        .stdin_rank = REQUEST_STDIN_NONE,
         .kill_after_ms = KILL_AFTER_MS,
         .start_timeout_ms = limit > 1000 ? limit : 1000,
     };
-    struct job *job = job_new(&request, console, NULL, err);
+    struct job *job = job_new(&request, console, -1, NULL, err);
     if (!job)
         return -err->code;
     job_run(job);

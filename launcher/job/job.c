@@ -143,7 +143,7 @@ static int map_ranks(struct job *job, struct drarun_error *err)
     return 0;
 }
 
-static int make_streams(struct job *job, struct drarun_error *err)
+static int make_streams(struct job *job, int input, struct drarun_error *err)
 {
     const struct console_owner out = {
         .credit = job_on_credit,
@@ -159,12 +159,12 @@ static int make_streams(struct job *job, struct drarun_error *err)
     if (rc < 0)
         return rc;
     job->output = console_output(job->console);
-    job->input.rank = input_is_there() ? job->request->stdin_rank : REQUEST_STDIN_NONE;
+    job->input.rank = input >= 0 ? job->request->stdin_rank : REQUEST_STDIN_NONE;
     if (job->input.rank == REQUEST_STDIN_NONE)
         return 0;
     bool all = job->input.rank == REQUEST_STDIN_ALL;
     job->input.left = all ? job->map.ranks : 1;
-    job->input.source = input_new(job->base, all ? job->count : 1, &in);
+    job->input.source = input_new(job->base, input, all ? job->count : 1, &in);
     return job->input.source ? 0 : error_set(err, ENOMEM, "out of memory");
 }
 
@@ -211,7 +211,7 @@ static int make_files(struct job *job, struct drarun_error *err)
     return request_check_report(job->request, err);
 }
 
-static int make(struct job *job, struct drarun_error *err)
+static int make(struct job *job, int input, struct drarun_error *err)
 {
     int rc = make_identity(job, err);
     if (rc == 0)
@@ -219,7 +219,7 @@ static int make(struct job *job, struct drarun_error *err)
     if (rc == 0)
         rc = map_ranks(job, err);
     if (rc == 0)
-        rc = make_streams(job, err);
+        rc = make_streams(job, input, err);
     if (rc == 0)
         rc = make_files(job, err);
     if (rc < 0)
@@ -234,8 +234,8 @@ static int make(struct job *job, struct drarun_error *err)
     return rc == 0 ? job_make_clocks(job, err) : rc;
 }
 
-struct job *job_new(const struct job_request *request, struct console *console, char *const env[],
-                    struct drarun_error *err)
+struct job *job_new(const struct job_request *request, struct console *console, int input,
+                    char *const env[], struct drarun_error *err)
 {
     struct job *job = calloc(1, sizeof *job);
     if (!job) {
@@ -248,7 +248,7 @@ struct job *job_new(const struct job_request *request, struct console *console, 
     job->started_us = clock_us();
     job->state = JOB_CONNECTING;
     job->state_since_ms = clock_ms();
-    if (make(job, err) < 0) {
+    if (make(job, input, err) < 0) {
         job_free(job);
         return NULL;
     }

@@ -28,11 +28,12 @@ struct job_facts {
     uint64_t wire_bytes;  /* between us and the agents */
 };
 
-/* Checks the request for contradictions and starts the agents. request, console and env are
+/* Checks the request for contradictions and starts the agents. request, console, input and env are
  * borrowed. console: where the job is shown, which it opens, and closes at its end
- * (launcher/streams/console.h). env has what the ranks inherit, as "NAME=VALUE". */
-struct job *job_new(const struct job_request *request, struct console *console, char *const env[],
-                    struct drarun_error *err);
+ * (launcher/streams/console.h). input: a descriptor, from which the ranks of request.stdin_rank get
+ * their standard input; -1: none. env has what the ranks inherit, as "NAME=VALUE". */
+struct job *job_new(const struct job_request *request, struct console *console, int input,
+                    char *const env[], struct drarun_error *err);
 /* Runs the job to its end; job_cause says how it ended. */
 void job_run(struct job *job);
 /* Ends agents that still run. */

@@ -102,10 +102,10 @@ struct job_launch {
     struct launch_master *masters;  /* by world */
 };
 
-/* Our standard input, on its way to ranks. job_new sets it; afterwards only `left` changes. It
- * falls with each of its ranks that ends, and at 0 nothing is read any more. */
+/* The standard input that ranks get. job_new sets it; afterwards only `left` changes. It falls with
+ * each of its ranks that ends, and at 0 nothing is read any more. */
 struct job_input {
-    struct input *source; /* NULL: no rank wants it, and rank is REQUEST_STDIN_NONE */
+    struct input *source; /* NULL: there is none, and rank is REQUEST_STDIN_NONE */
     int32_t rank;         /* or REQUEST_STDIN_ALL */
     uint32_t left;        /* ranks that want it and have not ended */
 };

@@ -112,7 +112,7 @@ struct job_request {
     char bind_cores[16];
     Drarun__Wire__StopAt stop_at; /* where ranks wait for a debugger */
     bool report_bindings;
-    int32_t stdin_rank;
+    int32_t stdin_rank; /* that gets the input of job_new */
 
     bool json;
     const char *report_path;

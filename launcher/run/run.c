@@ -18,6 +18,7 @@
 #include "launcher/run/options.h"
 #include "launcher/cli/verb.h"
 #include "launcher/streams/console.h"
+#include "launcher/streams/input.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
@@ -115,12 +116,13 @@ static int run_job(const struct job_request *request, struct console *console, j
 {
     CLEANUP(strlist_done) struct strlist kept = STRLIST_INIT;
     struct drarun_error err = {0};
+    int input = input_is_there(STDIN_FILENO) ? STDIN_FILENO : -1;
     char **env = inherited(request, &kept);
     if (!env) {
         error_set(&err, ENOMEM, "out of memory");
         return fail(&err);
     }
-    struct job *job = job_new(request, console, env, &err);
+    struct job *job = job_new(request, console, input, env, &err);
     if (!job)
         return fail(&err);
     job_run(job);

@@ -31,14 +31,14 @@ struct input {
     char piece[INPUT_PIECE];
 };
 
-bool input_is_there(void)
+bool input_is_there(int fd)
 {
     struct stat st;
-    if (fstat(STDIN_FILENO, &st) < 0)
+    if (fstat(fd, &st) < 0)
         return false;
     bool null = S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3);
     /* opened for writing only, as when a shell closed it and something else took its number */
-    int flags = fcntl(STDIN_FILENO, F_GETFL);
+    int flags = fcntl(fd, F_GETFL);
     return !null && flags >= 0 && (flags & O_ACCMODE) != O_WRONLY;
 }
 
@@ -127,21 +127,22 @@ static void classify(struct input *input)
     input->own = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
 }
 
-struct input *input_new(struct event_base *base, uint32_t agents, const struct input_owner *owner)
+struct input *input_new(struct event_base *base, int fd, uint32_t agents,
+                        const struct input_owner *owner)
 {
     struct input *input = calloc(1, sizeof *input);
     if (!input)
         return NULL;
     input->owner = *owner;
-    input->fd = STDIN_FILENO;
+    input->fd = fd;
     input->own = -1;
     input->agents = agents;
     classify(input);
     input->underway = calloc(agents + 1, sizeof *input->underway);
-    int fd = !input->pollable ? -1 : input->own >= 0 ? input->own : input->fd;
-    input->event = event_new(base, fd, EV_READ, on_readable, input);
+    int polled = !input->pollable ? -1 : input->own >= 0 ? input->own : fd;
+    input->event = event_new(base, polled, EV_READ, on_readable, input);
     if (input->terminal)
-        input->news = event_new(base, fd, EV_READ | EV_ET | EV_PERSIST, on_news, input);
+        input->news = event_new(base, polled, EV_READ | EV_ET | EV_PERSIST, on_news, input);
     if (!input->underway || !input->event || (input->terminal && !input->news)) {
         input_free(input);
         return NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Our standard input on its way to a rank, or to all: read only as fast as the agents pass it on,
- * only while somebody wants it, and never from a terminal that belongs to another job of the shell.
- * Loop thread only. */
+/* A descriptor, of most programs their standard input, on its way to a rank, or to all: read only
+ * as fast as the agents pass it on, only while somebody wants it, and never from a terminal that
+ * belongs to another job of the shell. Loop thread only. */
 #ifndef DRARUN_LAUNCHER_INPUT_H
 #define DRARUN_LAUNCHER_INPUT_H
 
@@ -18,11 +18,13 @@ struct input_owner {
 
 struct input;
 
-/* False when standard input is closed or /dev/null: then no rank needs a pipe. */
-bool input_is_there(void);
+/* False when it is closed or /dev/null: then no rank needs a pipe. */
+bool input_is_there(int fd);
 
-/* agents: how many take part. NULL without memory. Nothing is read before input_start. */
-struct input *input_new(struct event_base *base, uint32_t agents, const struct input_owner *owner);
+/* fd is borrowed, and its flags stay as they are. agents: how many take part. NULL without memory.
+ * Nothing is read before input_start. */
+struct input *input_new(struct event_base *base, int fd, uint32_t agents,
+                        const struct input_owner *owner);
 void input_free(struct input *input);
 
 void input_start(struct input *input);

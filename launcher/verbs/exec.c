@@ -69,7 +69,7 @@ static int parse_beside(int argc, char *const argv[], struct options *options,
         return usage(err, "-t: standard input is not a terminal");
     exec->cluster = options->cluster;
     exec->tty = options->tty;
-    exec->input = (options->stdin_ || options->tty) && input_is_there();
+    exec->input = (options->stdin_ || options->tty) && input_is_there(STDIN_FILENO);
     return 0;
 }
 

@@ -183,7 +183,7 @@ static int run(struct lead *lead, struct ranks *ranks, struct console *console,
         return -EINTR;
     signals_free(TAKE_PTR(lead->console.signals)); /* the engine has its own */
     status_line_free(TAKE_PTR(lead->console.line));
-    lead->job = job_new(&ranks->request, console, NULL, err);
+    lead->job = job_new(&ranks->request, console, -1, NULL, err);
     if (!lead->job)
         return -err->code;
     int64_t began_ms = clock_ms();

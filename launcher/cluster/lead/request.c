@@ -136,7 +136,6 @@ int ranks_build(const struct ranks_facts *facts, const struct request_pods *pods
         .pods = &r->pods,
         .launch_env = facts->spec->launch == SPEC_LAUNCH_ENV,
         .launch_mpirun = facts->spec->launch == SPEC_LAUNCH_MPIRUN,
-        .stdin_rank = REQUEST_STDIN_NONE,
         .kill_after_ms = KILL_AFTER_MS,
         .hang_after_ms = facts->spec->on_hang == SPEC_FALLBACK_FAIL ? facts->spec->hang_after : 0,
         .start_timeout_ms = facts->spec->timeouts.start,

@@ -312,7 +312,7 @@ static int open_input(struct exec *e, struct cluster *cluster, struct drarun_err
     const struct input_owner owner = {.data = on_input, .arg = e};
     if (!e->options->input)
         return 0;
-    e->input = input_new(cluster->base, 1, &owner);
+    e->input = input_new(cluster->base, STDIN_FILENO, 1, &owner);
     return e->input ? 0 : error_set(err, ENOMEM, "out of memory");
 }
 

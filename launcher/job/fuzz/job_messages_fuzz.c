@@ -23,6 +23,7 @@
 #include "tests/fuzz/peer.h"
 
 #define WORKERS 3u
+#define INPUT "some input\n"
 #define KEY "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f\n"
 
 enum kind { /* two bits of the first byte */
@@ -74,6 +75,7 @@ static struct rig {
     struct job_spec spec;
     struct plan_worker_input workers[WORKERS];
     char key_file[64];
+    int input; /* of the ranks */
 } rig = {.peers = {{-1}, {-1}, {-1}}};
 
 static struct remote *fuzz_open(struct event_base *base, const struct tls_key *key, uint32_t agents,
@@ -214,6 +216,9 @@ static void set_up(void)
         rig.workers[i] = (struct plan_worker_input){.pod = pods[i], .node = nodes[i]};
     if (setenv("TMPDIR", peer_folder(), 1) < 0 || unsetenv("XDG_RUNTIME_DIR") < 0)
         abort(); /* where names are published */
+    rig.input = memfd_create("input", MFD_CLOEXEC);
+    if (rig.input < 0 || write(rig.input, INPUT, sizeof INPUT - 1) != sizeof INPUT - 1)
+        abort();
 }
 
 static struct event *clock_at(const struct job *job, uint8_t index)
@@ -377,15 +382,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     };
     programs[0].ranks = flags & MPIRUN ? 0 : 3;
     in_pods.base = event_base_new();
-    peer_streams_divert("some input\n", 11);
+    if (lseek(rig.input, 0, SEEK_SET) < 0)
+        abort();
+    peer_streams_divert(INPUT, sizeof INPUT - 1);
     const struct log_scope *before = log_scope_set(&scope);
-    struct job *job = in_pods.base && console ? job_new(&request, console, env, &err) : NULL;
+    struct job *job =
+        in_pods.base && console ? job_new(&request, console, rig.input, env, &err) : NULL;
     if (!job)
         abort();
     run(job, data + 1, size - 1);
     job_free(job);
     console_free(console);
     log_scope_set(before);
+    if (lseek(STDIN_FILENO, 0, SEEK_CUR) != 0) /* it reads what it is given */
+        abort();
     peer_streams_restore();
     event_base_free(in_pods.base);
     return 0;
