@@ -401,6 +401,16 @@ def test_rank_that_never_comes_is_named(drarun, tmp_path):
     assert result.rc == 0 and "hang" not in result.err
 
 
+def test_leaves_standard_input_alone(drarun, tmp_path):
+    """No rank reads it: a shell's `while read` loop may run it."""
+    given = tmp_path / "given"
+    given.write_text("next\n")
+    with open(given, encoding="ascii") as stdin:
+        result = drarun("bench", "all_reduce", "-n", "2", "-b", "8", "-e", "8", "--iters", "1", "-c", "0", "-w", "0", "--no-verdict", stdin=stdin,
+                        env={"DRARUN_BENCH_MODULE": str(SLEEP), "SLEEP_FILE": str(tmp_path / "ranks"), "SLEEP_US": "10000"})
+        assert result.ok() and os.lseek(stdin.fileno(), 0, os.SEEK_CUR) == 0
+
+
 # ---- who is slow ----
 
 SLOW_RUNS = int(os.environ.get("DRARUN_SLOW_RUNS", 1))

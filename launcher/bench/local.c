@@ -41,6 +41,7 @@ static void write_line(const struct bench_choice *choice, const char *program, c
     add(line, "--key-file", choice->key_file);
     add(line, "--bind", choice->bind);
     add(line, "--hang-after", choice->hang_after);
+    add(line, "--stdin", "none"); /* no rank reads it: who reads next may */
     for (size_t i = 0; i < choice->env.count; i++)
         add(line, "--env", choice->env.items[i]);
     add(line, "--", program);
