@@ -1,23 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Descriptors 1 and 2 are this process's own: each test puts pipes in their place for a while. */
-#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <cmocka.h>
 
 #include "launcher/streams/console.h"
+#include "launcher/streams/test/std_pipes.h"
 #include "lib/base/log.h"
 
 struct bed {
     struct event_base *base;
     struct console *console;
-    int saved[3];     /* what 1 and 2 were */
-    int read_ends[3]; /* of what they are */
+    struct std_pipes pipes;
     char got[3][512]; /* what was read of them */
     size_t credit;
     int gone, failed;
@@ -67,27 +64,19 @@ static int open_it(struct bed *b, struct drarun_error *err)
     return console_open(b->console, b->base, 2, &owner, err);
 }
 
-/* Nothing may be asserted from here to `done`, which puts 1 and 2 back: cmocka writes there. */
 static void begin(struct bed *b, const struct console_options *options)
 {
     *b = (struct bed){.base = event_base_new(), .console = console_new(options)};
-    for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++) {
-        int ends[2] = {-1, -1};
-        b->saved[fd] = fcntl(fd, F_DUPFD_CLOEXEC, 10);
-        if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
-            abort();
-        b->read_ends[fd] = fcntl(ends[0], F_DUPFD_CLOEXEC, 10);
-        dup2(ends[1], fd);
-        close(ends[0]);
-        close(ends[1]);
-    }
+    std_pipes_begin(&b->pipes);
+    std_pipes_put(&b->pipes, STDOUT_FILENO);
+    std_pipes_put(&b->pipes, STDERR_FILENO);
 }
 
 static void take(struct bed *b)
 {
     for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++) {
         size_t at = strlen(b->got[fd]);
-        ssize_t n = read(b->read_ends[fd], b->got[fd] + at, sizeof b->got[fd] - 1 - at);
+        ssize_t n = read(b->pipes.read_ends[fd], b->got[fd] + at, sizeof b->got[fd] - 1 - at);
         (void)n;
     }
 }
@@ -95,12 +84,7 @@ static void take(struct bed *b)
 static void done(struct bed *b)
 {
     console_free(b->console);
-    for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++) {
-        dup2(b->saved[fd], fd);
-        close(b->saved[fd]);
-        if (b->read_ends[fd] >= 0)
-            close(b->read_ends[fd]);
-    }
+    std_pipes_done(&b->pipes);
     event_base_free(b->base);
 }
 
@@ -146,8 +130,7 @@ static void frames_for_a_program(void **state)
     take(&b);
     event_base_loop(b.base, EVLOOP_NONBLOCK);
     int early = b.gone;
-    close(b.read_ends[STDOUT_FILENO]);
-    b.read_ends[STDOUT_FILENO] = -1;
+    close_fd(&b.pipes.read_ends[STDOUT_FILENO]);
     for (int turn = 0; turn < 3; turn++)
         event_base_loop(b.base, EVLOOP_NONBLOCK);
     done(&b);

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Descriptors 1 and 2 are this process's own: each test puts pipes in their place for a while. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -14,13 +13,13 @@
 #include <cmocka.h>
 
 #include "launcher/streams/std_streams.h"
+#include "launcher/streams/test/std_pipes.h"
 #include "lib/base/log.h"
 
 struct bed {
     struct event_base *base;
     struct std_streams *streams;
-    int saved[3];     /* what 1 and 2 were */
-    int read_ends[3]; /* of what they are; -1: none */
+    struct std_pipes pipes;
     int pauses, resumes, idles, befores, failures;
     int code; /* of the last failure */
 };
@@ -59,34 +58,9 @@ static void make(struct bed *b)
     std_streams_set_owner(b->streams, &owner);
 }
 
-/* Nothing may be asserted from here to `done`, which puts 1 and 2 back: cmocka writes there. */
-static void begin(struct bed *b)
-{
-    *b = (struct bed){.read_ends = {-1, -1, -1}};
-    for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++)
-        b->saved[fd] = fcntl(fd, F_DUPFD_CLOEXEC, 10);
-}
-
-static void put_pipe(struct bed *b, int fd)
-{
-    int ends[2] = {-1, -1};
-    if (pipe2(ends, O_CLOEXEC) < 0)
-        abort();
-    fcntl(ends[0], F_SETFL, O_NONBLOCK);
-    b->read_ends[fd] = fcntl(ends[0], F_DUPFD_CLOEXEC, 10);
-    dup2(ends[1], fd);
-    close(ends[0]);
-    close(ends[1]);
-}
-
 static void done(struct bed *b)
 {
-    for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++) {
-        dup2(b->saved[fd], fd);
-        close(b->saved[fd]);
-        if (b->read_ends[fd] >= 0)
-            close(b->read_ends[fd]);
-    }
+    std_pipes_done(&b->pipes);
     event_base_free(b->base);
 }
 
@@ -114,7 +88,8 @@ static bool take(const struct bed *b, int fd, size_t max, size_t *at)
 {
     static char got[4096];
     ssize_t n;
-    while (max > 0 && (n = read(b->read_ends[fd], got, max < sizeof got ? max : sizeof got)) > 0) {
+    while (max > 0 &&
+           (n = read(b->pipes.read_ends[fd], got, max < sizeof got ? max : sizeof got)) > 0) {
         max -= (size_t)n;
         for (ssize_t i = 0; i < n; i++)
             if (got[i] != byte_at((*at)++))
@@ -125,12 +100,12 @@ static bool take(const struct bed *b, int fd, size_t max, size_t *at)
 
 static void reader_that_pauses(void **state)
 {
-    struct bed b;
+    struct bed b = {0};
     size_t at = 0;
     bool right = true, resumed_early = false;
     (void)state;
-    begin(&b);
-    put_pipe(&b, STDOUT_FILENO);
+    std_pipes_begin(&b.pipes);
+    std_pipes_put(&b.pipes, STDOUT_FILENO);
     make(&b);
     size_t total = fill(&b, STDOUT_FILENO);
     bool full = std_streams_is_full(b.streams);
@@ -157,7 +132,7 @@ static void reader_that_pauses(void **state)
 
 static size_t read_text(const struct bed *b, int fd, char *text, size_t size)
 {
-    ssize_t n = read(b->read_ends[fd], text, size - 1);
+    ssize_t n = read(b->pipes.read_ends[fd], text, size - 1);
     text[n > 0 ? n : 0] = '\0';
     return n > 0 ? (size_t)n : 0;
 }
@@ -165,12 +140,12 @@ static size_t read_text(const struct bed *b, int fd, char *text, size_t size)
 /* The log is a stream of its own, and goes on. */
 static void stalled_reader_is_given_up(void **state)
 {
-    struct bed b;
+    struct bed b = {0};
     char note[200], later[200];
     (void)state;
-    begin(&b);
-    put_pipe(&b, STDOUT_FILENO);
-    put_pipe(&b, STDERR_FILENO);
+    std_pipes_begin(&b.pipes);
+    std_pipes_put(&b.pipes, STDOUT_FILENO);
+    std_pipes_put(&b.pipes, STDERR_FILENO);
     make(&b);
     fill(&b, STDOUT_FILENO);
     bool before = std_streams_has_dropped(b.streams);
@@ -197,13 +172,13 @@ static void stalled_reader_is_given_up(void **state)
 /* A process that says its last words must not wait for that reader either. */
 static void stalled_standard_error(void **state)
 {
-    struct bed b;
+    struct bed b = {0};
     char text[100];
     size_t at = 0;
     (void)state;
-    begin(&b);
-    put_pipe(&b, STDOUT_FILENO);
-    put_pipe(&b, STDERR_FILENO);
+    std_pipes_begin(&b.pipes);
+    std_pipes_put(&b.pipes, STDOUT_FILENO);
+    std_pipes_put(&b.pipes, STDERR_FILENO);
     make(&b);
     fill(&b, STDERR_FILENO);
     std_streams_discard(b.streams);
@@ -228,12 +203,12 @@ static void stalled_standard_error(void **state)
 /* "2>&1": what waits in the queue stays ahead of what comes later on the other descriptor. */
 static void both_are_one_file(void **state)
 {
-    struct bed b;
+    struct bed b = {0};
     size_t at = 0;
     char text[100] = "";
     (void)state;
-    begin(&b);
-    put_pipe(&b, STDOUT_FILENO);
+    std_pipes_begin(&b.pipes);
+    std_pipes_put(&b.pipes, STDOUT_FILENO);
     dup2(STDOUT_FILENO, STDERR_FILENO);
     make(&b);
     size_t total = fill(&b, STDOUT_FILENO);
@@ -253,9 +228,9 @@ static void both_are_one_file(void **state)
 
 static void full_disk(void **state)
 {
-    struct bed b;
+    struct bed b = {0};
     (void)state;
-    begin(&b);
+    std_pipes_begin(&b.pipes);
     int fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
     dup2(fd, STDOUT_FILENO);
     close(fd);
@@ -278,11 +253,11 @@ static void reader_that_is_gone(void **state)
         int status = -1;
         pid_t child = fork();
         if (child == 0) {
-            struct bed b;
-            begin(&b);
-            put_pipe(&b, fd);
+            struct bed b = {0};
+            std_pipes_begin(&b.pipes);
+            std_pipes_put(&b.pipes, fd);
             make(&b);
-            close(b.read_ends[fd]);
+            close(b.pipes.read_ends[fd]);
             std_streams_write(b.streams, fd, "x", 1);
             std_streams_end(b.streams);
             _exit(b.failures);
@@ -303,18 +278,18 @@ static pid_t start_late_reader(const struct bed *b, size_t total)
         return child;
     size_t at = 0;
     usleep(50000);
-    fcntl(b->read_ends[STDOUT_FILENO], F_SETFL, 0);
+    fcntl(b->pipes.read_ends[STDOUT_FILENO], F_SETFL, 0);
     bool right = take(b, STDOUT_FILENO, total, &at);
     _exit(right && at == total ? 0 : 1);
 }
 
 static void end_waits_for_the_rest(void **state)
 {
-    struct bed b;
+    struct bed b = {0};
     int status = -1;
     (void)state;
-    begin(&b);
-    put_pipe(&b, STDOUT_FILENO);
+    std_pipes_begin(&b.pipes);
+    std_pipes_put(&b.pipes, STDOUT_FILENO);
     make(&b);
     size_t total = fill(&b, STDOUT_FILENO);
     pid_t child = start_late_reader(&b, total);
