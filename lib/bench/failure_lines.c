@@ -6,19 +6,11 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/bench/nccl_record.h"
-
-struct span {
-    const char *at, *end;
-};
-
-static const char *find(struct span s, const char *word)
-{
-    return memmem(s.at, (size_t)(s.end - s.at), word, strlen(word));
-}
+#include "lib/bench/span.h"
 
 static void copy(char *to, size_t size, struct span s)
 {
-    snprintf(to, size, "%.*s", (int)(s.end - s.at), s.at);
+    snprintf(to, size, "%.*s", (int)span_length(s), s.at);
     result_clean_text(to);
 }
 
@@ -46,7 +38,7 @@ static struct failure_warning *warning_of(struct failure_lines *lines, const cha
 /* "host:12:34 [2] graph/xml.h:101 NCCL WARN Attribute arch of node cpu not found" */
 static bool take_warning(struct failure_lines *lines, struct span line)
 {
-    const char *mark = find(line, "NCCL WARN");
+    const char *mark = span_find(line, "NCCL WARN");
     struct span host = {line.at, line.at}, where = {line.at, mark};
     char name[sizeof lines->warnings->host], text[sizeof lines->warnings->text - 64], place[60];
     if (!mark)
@@ -55,7 +47,7 @@ static bool take_warning(struct failure_lines *lines, struct span line)
     copy(name, sizeof name, host);
     copy(text, sizeof text, trimmed((struct span){mark + strlen("NCCL WARN"), line.end}));
     where = trimmed(where);
-    const char *close = memrchr(where.at, ']', (size_t)(where.end - where.at));
+    const char *close = memrchr(where.at, ']', span_length(where));
     copy(place, sizeof place, trimmed((struct span){close ? close + 1 : where.end, where.end}));
     struct failure_warning *to = warning_of(lines, name);
     snprintf(to->host, sizeof to->host, "%s", name);
@@ -114,13 +106,14 @@ static const struct mark {
  */
 static bool is_echo(struct span text)
 {
-    return find(text, "remote process exited") || find(text, "Connection closed by remote peer");
+    return span_find(text, "remote process exited") ||
+           span_find(text, "Connection closed by remote peer");
 }
 
 static const struct mark *mark_of(struct span line, const char **ret_at)
 {
     for (size_t i = 0; i < ARRAY_LEN(marks); i++)
-        if ((*ret_at = find(line, marks[i].words)))
+        if ((*ret_at = span_find(line, marks[i].words)))
             return &marks[i];
     return NULL;
 }
@@ -138,14 +131,14 @@ static void name_host(struct span line, const char *mark, const struct result *r
                       size_t size)
 {
     struct span name = {line.at, mark};
-    const char *pid = find(name, " pid ");
+    const char *pid = span_find(name, " pid ");
     while (name.end > name.at && (name.end[-1] == ' ' || name.end[-1] == ':'))
         name.end--;
     name.end = pid ? pid : name.end;
     name.at = name.end;
     while (name.at > line.at && nccl_record_is_host(name.at[-1]))
         name.at--;
-    size_t length = (size_t)(name.end - name.at), longest = 0;
+    size_t length = span_length(name), longest = 0;
     for (size_t i = 0; i < r->rank_count; i++) {
         size_t of = strlen(r->ranks[i].host);
         if (of > longest && of <= length && memcmp(name.end - of, r->ranks[i].host, of) == 0)

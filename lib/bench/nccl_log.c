@@ -5,40 +5,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- words in a line that has no end ---- */
-
-static const char *after(const char *line, size_t length, const char *word)
-{
-    const char *at = memmem(line, length, word, strlen(word));
-    return at ? at + strlen(word) : NULL;
-}
-
-static void copy(char *to, size_t size, const char *from, const char *end, const char *until)
-{
-    size_t length = 0;
-    while (from + length < end && length + 1 < size && !strchr(until, from[length]))
-        length++;
-    for (size_t i = 0; i < length; i++)
-        to[i] = from[i] >= ' ' && from[i] <= '~' ? from[i] : '?';
-    to[length] = '\0';
-}
+#include "lib/bench/span.h"
 
 /* ---- connections ---- */
 
 /* "host:12:34 [0] NCCL INFO Channel 02/0 : 2[2] -> 10[2]": whose it is. */
-static void name_rank(const char *line, const char *end, char *ret, size_t size)
+static void name_rank(struct span line, char *ret, size_t size)
 {
     char host[40], rank[12];
-    const char *channel = after(line, (size_t)(end - line), " : ");
-    copy(host, sizeof host, line, end, ": \t");
-    copy(rank, sizeof rank, channel ? channel : end, end, "[ ");
+    const char *channel = span_after(line, " : ");
+    span_copy(line, ": \t", host, sizeof host);
+    span_copy(span_from(line, channel ? channel : line.end), "[ ", rank, sizeof rank);
     snprintf(ret, size, "%s rank %s", host, rank);
 }
 
-static struct nccl_log_net *net_of(struct nccl_log *log, const char *to, const char *end)
+static struct nccl_log_net *net_of(struct nccl_log *log, struct span to)
 {
     char name[sizeof log->nets->name];
-    copy(name, sizeof name, to, end, "/\r\t");
+    span_copy(to, "/\r\t", name, sizeof name);
     for (size_t i = 0; i < log->net_count; i++)
         if (strcmp(log->nets[i].name, name) == 0)
             return &log->nets[i];
@@ -60,21 +44,21 @@ static const char *host_of(const struct result *r, uint64_t rank)
     return "";
 }
 
-static bool rank_at(const char *at, const char *end, uint64_t *ret)
+static bool rank_at(struct span at, uint64_t *ret)
 {
     char digits[10];
-    copy(digits, sizeof digits, at, end, "[ ");
+    span_copy(at, "[ ", digits, sizeof digits);
     char *behind;
     *ret = strtoull(digits, &behind, 10);
     return digits[0] >= '0' && digits[0] <= '9' && !*behind;
 }
 
 /* "Channel 00/0 : 0[0] -> 1[1] [send]" */
-static bool both_ranks(const char *line, const char *end, uint64_t ret[2])
+static bool both_ranks(struct span line, uint64_t ret[2])
 {
-    const char *from = after(line, (size_t)(end - line), " : ");
-    const char *to = after(line, (size_t)(end - line), " -> ");
-    return from && to && rank_at(from, end, &ret[0]) && rank_at(to, end, &ret[1]);
+    const char *from = span_after(line, " : "), *to = span_after(line, " -> ");
+    return from && to && rank_at(span_from(line, from), &ret[0]) &&
+           rank_at(span_from(line, to), &ret[1]);
 }
 
 static bool is_within(const struct result *ranks, const uint64_t of[2])
@@ -83,39 +67,38 @@ static bool is_within(const struct result *ranks, const uint64_t of[2])
     return host[0] && strcmp(host, host_of(ranks, of[1])) == 0;
 }
 
-static void network_connection(struct nccl_log *log, const struct result *ranks, const char *line,
-                               const char *to, const char *end)
+/* to: behind "via NET/", to the line's end. */
+static void network_connection(struct nccl_log *log, const struct result *ranks, struct span line,
+                               struct span to)
 {
     uint64_t of[2] = {UINT32_MAX, UINT32_MAX}; /* not known */
-    if (both_ranks(line, end, of) && is_within(ranks, of)) {
+    if (both_ranks(line, of) && is_within(ranks, of)) {
         log->within.net++;
         return;
     }
-    struct nccl_log_net *net = net_of(log, to, end);
+    struct nccl_log_net *net = net_of(log, to);
     for (size_t i = 0; i < 2; i++)
         log->net_ranks = of[i] >= log->net_ranks ? of[i] + 1 : log->net_ranks;
     net->count++;
-    if (after(to, (size_t)(end - to), "GDRDMA"))
+    if (span_find(to, "GDRDMA"))
         net->gpu++;
     else if (!net->host_gpu_off[0])
-        name_rank(line, end, net->host_gpu_off, sizeof net->host_gpu_off);
+        name_rank(line, net->host_gpu_off, sizeof net->host_gpu_off);
 }
 
 /* True when the line says how two ranks are connected. */
-static bool connection(struct nccl_log *log, const struct result *ranks, const char *line,
-                       const char *end)
+static bool connection(struct nccl_log *log, const struct result *ranks, struct span line)
 {
-    size_t length = (size_t)(end - line);
     const char *to;
-    if ((to = after(line, length, " via NET/"))) {
-        network_connection(log, ranks, line, to, end);
-    } else if ((to = after(line, length, " via COLLNET/"))) {
-        network_connection(log, ranks, line, to, end);
-    } else if (after(line, length, " via P2P/MNNVL")) {
+    if ((to = span_after(line, " via NET/"))) {
+        network_connection(log, ranks, line, span_from(line, to));
+    } else if ((to = span_after(line, " via COLLNET/"))) {
+        network_connection(log, ranks, line, span_from(line, to));
+    } else if (span_find(line, " via P2P/MNNVL")) {
         log->nvlink_hosts++;
-    } else if (after(line, length, " via P2P/")) {
+    } else if (span_find(line, " via P2P/")) {
         log->within.p2p++;
-    } else if (after(line, length, " via SHM")) {
+    } else if (span_find(line, " via SHM")) {
         log->within.shm++;
     } else {
         return false;
@@ -126,39 +109,39 @@ static bool connection(struct nccl_log *log, const struct result *ranks, const c
 /* ---- what there is ---- */
 
 /* "[0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE [RO]; OOB eth0:10.0.0.1<0>": each once, of all ranks. */
-static void take_nics(struct nccl_log *log, const char *from, const char *end)
+static void take_nics(struct nccl_log *log, struct span list)
 {
-    const char *stop = after(from, (size_t)(end - from), ";");
-    end = stop ? stop - 1 : end;
-    for (const char *at = from; (at = memchr(at, '[', (size_t)(end - at)));) {
+    const char *stop = span_find(list, ";");
+    list.end = stop ? stop : list.end;
+    while ((list.at = span_find(list, "["))) {
         char name[sizeof *log->nics];
         size_t i = 0;
-        const char *close = memchr(at, ']', (size_t)(end - at));
+        const char *close = span_find(list, "]");
         if (!close)
             break;
-        copy(name, sizeof name, close + 1, end, " \t");
+        span_copy(span_from(list, close + 1), " \t", name, sizeof name);
         while (i < log->nic_count && strcmp(log->nics[i], name) != 0)
             i++;
         if (strchr(name, '/') && i == log->nic_count && log->nic_count < NCCL_LOG_NICS)
             memcpy(log->nics[log->nic_count++], name, sizeof name);
-        at = close;
+        list.at = close;
     }
 }
 
 bool nccl_log_line(struct nccl_log *log, const struct result *ranks, const char *line,
                    size_t length)
 {
-    const char *end = line + length;
+    const struct span all = {line, line + length};
     const char *at;
     nccl_layers_line(&log->layers, line, length);
-    if (!after(line, length, "NCCL INFO ") && !after(line, length, "NCCL WARN "))
+    if (!span_find(all, "NCCL INFO ") && !span_find(all, "NCCL WARN "))
         return false;
     log->lines++;
-    if (connection(log, ranks, line, end))
+    if (connection(log, ranks, all))
         return true;
     nccl_within_reasons(&log->within, line, length);
-    if ((at = after(line, length, "NET/IB : Using ")))
-        take_nics(log, at, end);
+    if ((at = span_after(all, "NET/IB : Using ")))
+        take_nics(log, span_from(all, at));
     return true;
 }
 

@@ -6,27 +6,12 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
-
-struct span {
-    const char *at, *end;
-};
-
-static const char *after(struct span s, const char *word)
-{
-    const char *at = memmem(s.at, (size_t)(s.end - s.at), word, strlen(word));
-    return at ? at + strlen(word) : NULL;
-}
-
-static bool is(struct span word, const char *name)
-{
-    size_t length = strlen(name);
-    return (size_t)(word.end - word.at) == length && memcmp(word.at, name, length) == 0;
-}
+#include "lib/bench/span.h"
 
 static bool is_one(struct span word, const char *const names[], size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (is(word, names[i]))
+        if (span_is(word, names[i]))
             return true;
     return false;
 }
@@ -41,10 +26,7 @@ static void see(struct nccl_layer *layer, enum nccl_net_kind kind, struct span w
     layer->other = layer->other || kind == NCCL_NET_UNPROVEN;
     if (!first && !(was_rdma && kind != NCCL_NET_RDMA))
         return;
-    size_t length = 0;
-    for (; words.at < words.end && length + 1 < sizeof layer->words; words.at++)
-        layer->words[length++] = *words.at >= ' ' && *words.at <= '~' ? *words.at : '?';
-    layer->words[length] = '\0';
+    span_copy(words, "", layer->words, sizeof layer->words);
 }
 
 static enum nccl_net_kind layer_kind(const struct nccl_layer *layer)
@@ -76,7 +58,7 @@ static void take_provider(struct nccl_layers *layers, struct span line)
     const char *at = NULL;
     size_t i = 0;
     for (; !at && i < ARRAY_LEN(words); i++)
-        at = after(line, words[i]);
+        at = span_after(line, words[i]);
     if (!at)
         return;
     bool is_variable = i == ARRAY_LEN(words);
@@ -107,7 +89,7 @@ static enum nccl_net_kind transport_kind(struct span word)
         "rocm", "rocm_copy", "rocm_ipc"};
     if (is_one(word, rdma, ARRAY_LEN(rdma)))
         return NCCL_NET_RDMA;
-    if (is(word, "tcp"))
+    if (span_is(word, "tcp"))
         return NCCL_NET_TCP;
     return is_one(word, within, ARRAY_LEN(within)) ? 0 : NCCL_NET_UNPROVEN;
 }
@@ -147,9 +129,9 @@ static void take_allowed(struct nccl_layers *layers, struct span list)
 
 static void take_ucx(struct nccl_layers *layers, struct span line)
 {
-    const char *at = after(line, "UCX_TLS");
+    const char *at = span_after(line, "UCX_TLS");
     if (at) {
-        const char *value = after((struct span){at, line.end}, "set by environment to ");
+        const char *value = span_after(span_from(line, at), "set by environment to ");
         value = value ? value : at < line.end && *at == '=' ? at + 1 : NULL;
         struct span list = {value, value};
         while (value && list.end < line.end &&
@@ -158,7 +140,7 @@ static void take_ucx(struct nccl_layers *layers, struct span line)
         if (value && list.end > list.at)
             take_allowed(layers, list);
     }
-    if (after(line, "inter-node cfg") || after(line, "ep_cfg["))
+    if (span_after(line, "inter-node cfg") || span_after(line, "ep_cfg["))
         take_lanes(layers, line);
 }
 

@@ -10,34 +10,10 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/base/fnv.h"
 #include "lib/bench/nccl_record.h"
 #include "lib/bench/plain_text.h"
-
-struct span {
-    const char *at, *end;
-};
-
-/* ---- words of a span ---- */
-
-static const char *after(struct span s, const char *word)
-{
-    const char *at = memmem(s.at, (size_t)(s.end - s.at), word, strlen(word));
-    return at ? at + strlen(word) : NULL;
-}
-
-static struct span from(struct span s, const char *at)
-{
-    return (struct span){at, s.end};
-}
-
-/* Up to one of these; nothing that a terminal would take for more than text. */
-static void copy(char *to, size_t size, struct span s, const char *until)
-{
-    size_t length = 0;
-    for (; s.at < s.end && length + 1 < size && !strchr(until, *s.at); s.at++)
-        to[length++] = *s.at >= ' ' && *s.at <= '~' ? *s.at : '?';
-    to[length] = '\0';
-}
+#include "lib/bench/span.h"
 
 /* Takes the digits at *at; false: there are none, or too many. */
 static bool number(const char **at, const char *end, uint32_t *ret)
@@ -62,16 +38,13 @@ static void list_once(struct strlist *list, const char *text)
 
 static size_t hash(struct span name)
 {
-    uint64_t value = 14695981039346656037u; /* FNV-1a */
-    for (; name.at < name.end; name.at++)
-        value = (value ^ (unsigned char)*name.at) * 1099511628211u;
+    uint64_t value = fnv1a_64(name.at, span_length(name));
     return (size_t)(value ^ value >> 32);
 }
 
 static bool is_named(const struct nccl_report_host *host, struct span name)
 {
-    size_t length = (size_t)(name.end - name.at);
-    return strncmp(host->name, name.at, length) == 0 && host->name[length] == '\0';
+    return span_is(name, host->name);
 }
 
 static bool enlarge_table(struct nccl_report *r)
@@ -101,7 +74,7 @@ static struct nccl_report_host *add_host(struct nccl_report *r, struct span name
         return NULL;
     r->hosts = hosts;
     struct nccl_report_host *host = &r->hosts[r->host_count];
-    *host = (struct nccl_report_host){.name = strndup(name.at, (size_t)(name.end - name.at))};
+    *host = (struct nccl_report_host){.name = strndup(name.at, span_length(name))};
     if (host->name)
         r->host_count++;
     return host->name ? host : NULL;
@@ -158,7 +131,7 @@ static void take_devices(struct nccl_report *r, struct span text, const char *un
         rest.at++;
         if (number(&rest.at, rest.end, &index) && rest.at < rest.end && *rest.at == ']' &&
             index < NCCL_REPORT_NICS)
-            copy((*devices)[index], NCCL_REPORT_TEXT, from(rest, rest.at + 1), until);
+            span_copy(span_from(rest, rest.at + 1), until, (*devices)[index], NCCL_REPORT_TEXT);
     }
 }
 
@@ -179,17 +152,17 @@ static void add_link(struct nccl_report *r, const struct nccl_report_link *link)
 /* "Channel 02/0 : 2[2] -> 10[2] [send]", "Ring 00 : 7 -> 8 [receive]": whose it is. */
 static void read_ends(struct span s, struct nccl_report_link *link)
 {
-    const char *colon = after(s, " : "), *arrow = after(s, " -> "), *at;
-    const char *channel = after(s, "Channel ");
+    const char *colon = span_after(s, " : "), *arrow = span_after(s, " -> "), *at;
+    const char *channel = span_after(s, "Channel ");
     uint32_t value;
-    channel = channel ? channel : after(s, "Ring ");
+    channel = channel ? channel : span_after(s, "Ring ");
     if ((at = channel) && number(&at, s.end, &value))
         link->channel = (uint16_t)value;
     if ((at = colon))
         number(&at, s.end, &link->from);
     if ((at = arrow))
         number(&at, s.end, &link->to);
-    link->direction = after(s, " [send]") ? 's' : after(s, " [receive]") ? 'r' : 0;
+    link->direction = span_after(s, " [send]") ? 's' : span_after(s, " [receive]") ? 'r' : 0;
 }
 
 static uint8_t net_of(struct nccl_report *r, const char *network)
@@ -213,11 +186,11 @@ static void take_network(struct nccl_report *r, struct nccl_report_host *host, s
     char network[NCCL_REPORT_TEXT];
     struct nccl_report_link link = {.host = (uint32_t)(host - r->hosts)};
     uint32_t index;
-    copy(network, sizeof network, to, "/\r\t\033");
+    span_copy(to, "/\r\t\033", network, sizeof network);
     const char *slash = memchr(to.at, '/', (size_t)(to.end - to.at)),
                *at = slash ? slash + 1 : to.end;
     link.net = net_of(r, network);
-    link.gpu = after(to, "GDRDMA") != NULL;
+    link.gpu = span_after(to, "GDRDMA") != NULL;
     read_ends((struct span){record.at, to.at}, &link);
     add_link(r, &link);
     struct nccl_report_nic *nic =
@@ -233,16 +206,16 @@ static bool take_connection(struct nccl_report *r, struct nccl_report_host *host
                             struct span record)
 {
     const char *to;
-    if ((to = after(record, " via NET/"))) {
-        take_network(r, host, record, from(record, to));
-    } else if (after(record, " via COLLNET/")) {
+    if ((to = span_after(record, " via NET/"))) {
+        take_network(r, host, record, span_from(record, to));
+    } else if (span_after(record, " via COLLNET/")) {
         r->in_network++;
-    } else if (after(record, " via P2P/MNNVL")) {
+    } else if (span_after(record, " via P2P/MNNVL")) {
         r->nvlink_hosts++;
-    } else if (after(record, " via P2P/")) {
+    } else if (span_after(record, " via P2P/")) {
         r->within.p2p++;
         host->p2p++;
-    } else if (after(record, " via SHM")) {
+    } else if (span_after(record, " via SHM")) {
         r->within.shm++;
         host->shm++;
     } else {
@@ -281,11 +254,11 @@ static bool is_listed(const struct strlist *list, const char *name)
 static void take_plugin(struct nccl_report *r, struct span record)
 {
     for (size_t i = 0; i < ARRAY_LEN(plugin_marks); i++) {
-        const char *at = after(record, plugin_marks[i].mark);
+        const char *at = span_after(record, plugin_marks[i].mark);
         char name[NCCL_REPORT_TEXT], text[2 * NCCL_REPORT_TEXT];
         if (!at)
             continue;
-        copy(name, sizeof name, from(record, at), " \r\t\033[");
+        span_copy(span_from(record, at), " \r\t\033[", name, sizeof name);
         snprintf(text, sizeof text, "%s%s", plugin_marks[i].as, name);
         if (strcmp(name, "IB") != 0 && strcmp(name, "Socket") != 0 && /* NCCL's own */
             !is_listed(&r->plugins, text))
@@ -298,41 +271,42 @@ static void take_facts(struct nccl_report *r, const struct nccl_report_host *hos
 {
     const char *at;
     uint32_t value;
-    if ((at = after(record, "Using network "))) {
+    if ((at = span_after(record, "Using network "))) {
         char network[NCCL_REPORT_TEXT];
-        copy(network, sizeof network, from(record, at), "\r\t\033[");
+        span_copy(span_from(record, at), "\r\t\033[", network, sizeof network);
         for (size_t n = strlen(network); n > 0 && network[n - 1] == ' '; n--)
             network[n - 1] = '\0';
         list_once(&r->networks, network);
     }
-    if ((at = after(record, " nranks ")) && number(&at, record.end, &value) && value > r->ranks)
+    if ((at = span_after(record, " nranks ")) && number(&at, record.end, &value) &&
+        value > r->ranks)
         r->ranks = value;
-    if (after(record, "Connected NVLS"))
+    if (span_after(record, "Connected NVLS"))
         r->nvls = true;
-    if (after(record, "NCCL_IB_DISABLE set by environment to 1"))
+    if (span_after(record, "NCCL_IB_DISABLE set by environment to 1"))
         r->ib_disabled = true;
-    if (after(record, "NCCL_NET set by environment to Socket"))
+    if (span_after(record, "NCCL_NET set by environment to Socket"))
         r->socket_chosen = true;
-    if (after(record, "Failed to open libibverbs.so"))
+    if (span_after(record, "Failed to open libibverbs.so"))
         r->no_verbs = true;
-    if (after(record, "NET/OFI") &&
-        (after(record, "fi_getinfo() call failed") || after(record, "Could not find any optimal")))
+    if (span_after(record, "NET/OFI") && (span_after(record, "fi_getinfo() call failed") ||
+                                          span_after(record, "Could not find any optimal")))
         r->plugin_failed = true;
-    if (after(record, "NET/IB : No device found") && !r->no_device[0])
+    if (span_after(record, "NET/IB : No device found") && !r->no_device[0])
         snprintf(r->no_device, sizeof r->no_device, "%s", host->name[0] ? host->name : "a host");
-    if (after(record, "GPU Direct RDMA Disabled for HCA"))
+    if (span_after(record, "GPU Direct RDMA Disabled for HCA"))
         r->gpu_off_device++;
-    else if (after(record, "GPU Direct RDMA Disabled for GPU"))
+    else if (span_after(record, "GPU Direct RDMA Disabled for GPU"))
         r->gpu_off_far++;
 }
 
 /* "NET/IB : Using [0]...", "NET/gIB : Using [0]...", "NET/Socket : Using [0]..." */
 static void take_nics(struct nccl_report *r, struct nccl_report_host *host, struct span record)
 {
-    const char *net = after(record, "NET/"), *using = after(record, " : Using [");
+    const char *net = span_after(record, "NET/"), *using = span_after(record, " : Using [");
     if (!net || !using || using < net)
         return;
-    struct span list = from(record, using - 1);
+    struct span list = span_from(record, using - 1);
     if (strncmp(net, "Socket", strlen("Socket")) == 0)
         take_devices(r, list, ":\r\t ", &host->interfaces);
     else
@@ -342,7 +316,7 @@ static void take_nics(struct nccl_report *r, struct nccl_report_host *host, stru
 static void take_warning(struct nccl_report *r, struct span text)
 {
     if (r->warnings++ == 0)
-        copy(r->warning, sizeof r->warning, text, "\r\033");
+        span_copy(text, "\r\033", r->warning, sizeof r->warning);
 }
 
 /* ---- records ---- */
@@ -350,7 +324,7 @@ static void take_warning(struct nccl_report *r, struct span text)
 /* The next mark of NCCL in the line; its length is 9. */
 static const char *next_mark(struct span s, bool *ret_warning)
 {
-    const char *info = after(s, "NCCL INFO"), *warning = after(s, "NCCL WARN");
+    const char *info = span_after(s, "NCCL INFO"), *warning = span_after(s, "NCCL WARN");
     *ret_warning = warning && (!info || warning < info);
     return *ret_warning ? warning : info;
 }
@@ -377,20 +351,20 @@ static void take_record(struct nccl_report *r, struct span head, struct span tex
 
 static void take_version(struct nccl_report *r, struct span line)
 {
-    const char *at = after(line, "NCCL version ");
+    const char *at = span_after(line, "NCCL version ");
     char version[NCCL_REPORT_TEXT];
     if (!at || at == line.end || !isdigit((unsigned char)*at))
         return;
-    copy(version, sizeof version, from(line, at), " \r\t\033");
+    span_copy(span_from(line, at), " \r\t\033", version, sizeof version);
     list_once(&r->versions, version);
 }
 
 /* Ray leaves out lines that are alike: "[repeated 6x across cluster]". */
 static void take_folded(struct nccl_report *r, struct span line)
 {
-    const char *at = after(line, "[repeated ");
+    const char *at = span_after(line, "[repeated ");
     uint32_t count;
-    if (at && number(&at, line.end, &count) && after(from(line, at), "x across cluster]"))
+    if (at && number(&at, line.end, &count) && span_after(span_from(line, at), "x across cluster]"))
         r->folded += count;
 }
 
@@ -400,7 +374,7 @@ static void take_line(struct nccl_report *r, struct span line)
     size_t before = r->lines;
     const char *text = next_mark(line, &warning), *head = line.at;
     while (text) {
-        const char *next = next_mark(from(line, text), &next_is_warning);
+        const char *next = next_mark(span_from(line, text), &next_is_warning);
         const char *end = next ? next - strlen("NCCL INFO") : line.end;
         take_record(r, (struct span){head, text - strlen("NCCL INFO")}, (struct span){text, end},
                     warning);

@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/bench/nccl_within.h"
 
-#include <string.h>
-
-static const char *after(const char *line, size_t length, const char *word)
-{
-    const char *at = memmem(line, length, word, strlen(word));
-    return at ? at + strlen(word) : NULL;
-}
+#include "lib/bench/span.h"
 
 /* "NAME set by environment to VALUE": the value; NULL. */
-static const char *set_to(const char *line, size_t length, const char *name)
+static const char *set_to(struct span line, const char *name)
 {
-    const char *at = after(line, length, name);
-    return at ? after(at, (size_t)(line + length - at), "set by environment to ") : NULL;
+    const char *at = span_after(line, name);
+    return at ? span_after(span_from(line, at), "set by environment to ") : NULL;
 }
 
 static bool is_on(const char *value, const char *end)
@@ -23,17 +17,17 @@ static bool is_on(const char *value, const char *end)
 
 void nccl_within_reasons(struct nccl_within *within, const char *line, size_t length)
 {
-    const char *end = line + length;
-    const char *level = set_to(line, length, "NCCL_P2P_LEVEL ");
-    if (is_on(set_to(line, length, "NCCL_P2P_DISABLE "), end))
+    const struct span all = {line, line + length};
+    const char *level = set_to(all, "NCCL_P2P_LEVEL ");
+    if (is_on(set_to(all, "NCCL_P2P_DISABLE "), all.end))
         within->p2p_disabled = true;
-    if (is_on(set_to(line, length, "NCCL_SHM_DISABLE "), end))
+    if (is_on(set_to(all, "NCCL_SHM_DISABLE "), all.end))
         within->shm_disabled = true;
-    if (level && level < end &&
-        (*level == '0' || after(level, (size_t)(end - level), "LOC") == level + 3))
+    if (level && level < all.end &&
+        (*level == '0' || span_find(span_from(all, level), "LOC") == level))
         within->p2p_level = true;
-    if (after(line, length, "P2P is disabled between ") ||
-        after(line, length, "Could not enable P2P between "))
+    if (span_find(all, "P2P is disabled between ") ||
+        span_find(all, "Could not enable P2P between "))
         within->refused = true;
 }
 
