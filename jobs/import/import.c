@@ -382,8 +382,8 @@ static bool is_named(json_t *value, const char *key, const char *name)
     }
     json_object_foreach(value, inner, item)
     {
-        bool may = words_index(direct, inner, strlen(inner)) >= 0 ||
-                   (strcmp(inner, "name") == 0 && words_index(holders, key, strlen(key)) >= 0);
+        bool may =
+            words_has(direct, inner) || (strcmp(inner, "name") == 0 && words_has(holders, key));
         found |= may && json_is_string(item) && strcmp(json_string_value(item), name) == 0;
         found |= is_named(item, inner, name);
     }
@@ -404,16 +404,14 @@ static void explain_others(struct import *im, json_t *template)
         else if (strcmp(kind, "Kustomization") == 0)
             reader_fail(object, "the Kustomization is left out: kubectl kustomize DIRECTORY | "
                                 "drarun import - imports what it makes");
-        else if (words_index(used, kind, strlen(kind)) >= 0 &&
-                 is_named(template, "", import_name(object)))
+        else if (words_has(used, kind) && is_named(template, "", import_name(object)))
             reader_fail(object,
                         "the %s %s is left out, and the job's pods name it: make it by kubectl "
                         "apply",
                         kind, import_name(object));
         else if (object != im->workload && object != im->runtime.object &&
                  !(import_is_pod(object) && import_is_pod(im->workload)) &&
-                 words_index("DeviceClass ResourceClaim ResourceClaimTemplate", kind,
-                             strlen(kind)) < 0)
+                 !words_has("DeviceClass ResourceClaim ResourceClaimTemplate", kind))
             reader_fail(object, "the %s %s is left out", *kind ? kind : "object without kind",
                         import_name(object));
     }

@@ -224,7 +224,7 @@ static void explain_keys(const struct reader_node *from, const json_t *worker, c
     json_t *value = NULL;
     json_object_foreach(from->value, key, value)
     {
-        if (words_index(known, key, strlen(key)) < 0 && !json_is_null(value) &&
+        if (!words_has(known, key) && !json_is_null(value) &&
             !json_equal(value, json_object_get(worker, key)))
             reader_fail_key(from, key,
                             "the launcher's %s is left out: workers have what their own template "

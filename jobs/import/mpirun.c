@@ -11,11 +11,6 @@
 #include "lib/base/error.h"
 #include "lib/base/nearest.h"
 
-static bool is_in(const char *words, const char *text)
-{
-    return words_index(words, text, strlen(text)) >= 0;
-}
-
 /* The script of "bash -lc SCRIPT ARG0 ARG1", whose arguments are $0, $1, ...; NULL: there is none.
  */
 static const char *find_script(struct mpirun *m, const struct strlist *words, size_t at)
@@ -89,7 +84,8 @@ static int take_container(struct mpirun *m, const struct reader_node *pod,
         return error_set(m->err, ENOMEM, "out of memory");
     }
     size_t at = mpirun_past_wrappers(NULL, &words);
-    if (at < words.count && is_in("sh bash dash ash ksh zsh", mpirun_base_name(words.items[at]))) {
+    if (at < words.count &&
+        words_has("sh bash dash ash ksh zsh", mpirun_base_name(words.items[at]))) {
         const char *script = find_script(m, &words, at);
         rc = script ? mpirun_take_script(m, script) : take_file(m, pod, container, &words, at + 1);
     } else {

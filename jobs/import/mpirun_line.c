@@ -70,19 +70,14 @@ static int take_ranks(struct mpirun *m)
 
 /* ---- the line ---- */
 
-static bool is_in(const char *words, const char *text)
-{
-    return words_index(words, text, strlen(text)) >= 0;
-}
-
 unsigned int mpirun_known(const char *path)
 {
     const char *name = mpirun_base_name(path);
-    if (is_in("mpirun mpiexec", name))
+    if (words_has("mpirun mpiexec", name))
         return FOREIGN_MPI;
-    if (is_in("orterun prterun mpirun.openmpi mpiexec.openmpi", name))
+    if (words_has("orterun prterun mpirun.openmpi mpiexec.openmpi", name))
         return FOREIGN_MPIRUN;
-    if (is_in("mpiexec.hydra mpirun.mpich mpiexec.mpich mpirun.hydra", name))
+    if (words_has("mpiexec.hydra mpirun.mpich mpiexec.mpich mpirun.hydra", name))
         return FOREIGN_HYDRA;
     if (strcmp(name, "horovodrun") == 0)
         return FOREIGN_HOROVOD;

@@ -22,11 +22,6 @@ static const struct wrapper {
     {"sudo", 0, "-u -g"},
 };
 
-static bool is_in(const char *words, const char *text)
-{
-    return words_index(words, text, strlen(text)) >= 0;
-}
-
 static bool is_assignment(const char *word)
 {
     size_t n = strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
@@ -352,20 +347,20 @@ static bool are_assignments(const struct shell_command *command)
 
 static bool is_test(const struct shell_command *command)
 {
-    return command->words.count > 0 && is_in("test [ [[", command->words.items[0]);
+    return command->words.count > 0 && words_has("test [ [[", command->words.items[0]);
 }
 
 /* Variables that a command sets, or may set, to what only the script's run can tell. */
 static void forget_names(struct mpirun *m, const struct shell_command *command)
 {
     const char *first = command->words.count ? command->words.items[0] : "";
-    bool is_export = is_in(exporters, first);
+    bool is_export = words_has(exporters, first);
     bool is_set = is_export || are_assignments(command);
     for (size_t i = 0; i < command->words.count; i++) {
         const char *word = command->words.items[i];
         cleanup_free char *name = strndup(word, strcspn(word, "="));
         bool is_read = strcmp(first, "read") == 0 && i > 0 && word[0] != '-';
-        bool is_loop = is_in("for select", first) && i == 1;
+        bool is_loop = words_has("for select", first) && i == 1;
         m->env.failed |= !name;
         if (!name || !((is_set && is_assignment(word)) || is_read || is_loop))
             continue;
@@ -381,7 +376,7 @@ static int take_conditional(struct mpirun *m, const struct shell_command *comman
     const char *first = command->words.count ? command->words.items[0] : "";
     const struct shell_command *before = command - 1;
     struct buf line = BUF_INIT;
-    if (command->depth == 0 && command->join == SHELL_JOIN_AND && is_in(inherited, first)) {
+    if (command->depth == 0 && command->join == SHELL_JOIN_AND && words_has(inherited, first)) {
         show_command(before, &line);
         buf_add_str(&line, " && ");
         show_command(command, &line);
@@ -410,7 +405,7 @@ static void before_line(struct mpirun *m, const struct shell_command *command)
             v = name ? launcher_env_find(&m->env, name) : NULL;
             assign(m, command->words.items[i], v && v->is_exported);
         }
-    } else if (is_in(exporters, first)) {
+    } else if (words_has(exporters, first)) {
         export_names(m, command);
     } else if (strcmp(first, "cd") == 0 && command->words.count == 2) {
         struct strlist fields = STRLIST_INIT;
@@ -421,10 +416,10 @@ static void before_line(struct mpirun *m, const struct shell_command *command)
         else
             keep_line(m, command);
         strlist_done(&fields);
-    } else if (is_in("source .", first) && command->words.count > 1 &&
+    } else if (words_has("source .", first) && command->words.count > 1 &&
                strstr(command->words.items[1], "set_nccl_env")) {
         leave_out(m, command, "drarun runs that script itself where the image has it");
-    } else if (is_in(inherited, first)) {
+    } else if (words_has(inherited, first)) {
         keep_line(m, command);
     } else if (strcmp(first, "set") != 0) {
         forget_names(m, command);
@@ -456,9 +451,9 @@ size_t mpirun_past_wrappers(struct mpirun *m, const struct strlist *words)
             continue;
         }
         for (size_t k = 0; k < ARRAY_LEN(wrappers); k++)
-            if (is_in(wrappers[k].names, name)) {
+            if (words_has(wrappers[k].names, name)) {
                 for (i++; i < words->count && words->items[i][0] == '-'; i++)
-                    i += is_in(wrappers[k].valued, words->items[i]);
+                    i += words_has(wrappers[k].valued, words->items[i]);
                 i += wrappers[k].words;
                 more = true;
                 break;

@@ -12,11 +12,6 @@
 static const char launcher_mca[] =
     "routed plm oob ess odls rmaps ras grpcomm rml iof state errmgr filem orte prte rtc schizo";
 
-static bool is_in(const char *words, const char *text)
-{
-    return words_index(words, text, strlen(text)) >= 0;
-}
-
 /* The one that the launcher hands on takes the place of the container's own. */
 static void set_entry(json_t *container, json_t *entry)
 {
@@ -72,7 +67,7 @@ void mpirun_take_mca(const struct mpirun *m, const char *key, const char *value)
 {
     char framework[64], name[128];
     snprintf(framework, sizeof framework, "%.*s", (int)strcspn(key, "_"), key);
-    if (is_in(launcher_mca, framework)) {
+    if (words_has(launcher_mca, framework)) {
         reader_fail(m->node, "mpirun --mca %s %s: a parameter of mpirun's own daemons, not needed",
                     key, value);
         return;
@@ -90,7 +85,7 @@ void mpirun_hand_on(struct mpirun *m, struct launcher_variable *v)
         char framework[64];
         const char *key = v->name + strlen("OMPI_MCA_");
         snprintf(framework, sizeof framework, "%.*s", (int)strcspn(key, "_"), key);
-        if (is_in(launcher_mca, framework))
+        if (words_has(launcher_mca, framework))
             reader_fail(m->node, "the launcher's %s is left out: mpirun's own daemons read it",
                         v->name);
         else

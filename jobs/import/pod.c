@@ -123,10 +123,10 @@ static void take_gpus(const struct reader_node *resources, json_t *container, js
 
 enum import_variable import_variable(const char *name, const char *value)
 {
-    bool is_path = value && strchr(value, '/') && words_index(plugins, name, strlen(name)) >= 0;
-    if (words_index(derived, name, strlen(name)) >= 0)
+    bool is_path = value && strchr(value, '/') && words_has(plugins, name);
+    if (words_has(derived, name))
         return is_path ? IMPORT_VARIABLE_OTHER : IMPORT_VARIABLE_DERIVED;
-    bool own = words_index(rendezvous, name, strlen(name)) >= 0;
+    bool own = words_has(rendezvous, name);
     return own ? IMPORT_VARIABLE_OWN : IMPORT_VARIABLE_OTHER;
 }
 

@@ -136,7 +136,7 @@ static void explain_request(const struct reader_node *request)
     json_t *value = NULL;
     json_object_foreach(request->value, key, value)
     {
-        if (words_index(known, key, strlen(key)) >= 0 || json_is_null(value) ||
+        if (words_has(known, key) || json_is_null(value) ||
             (strcmp(key, "adminAccess") == 0 && !json_is_true(value)))
             continue;
         reader_fail_key(request, key, "left out: devices of a job have no such setting");

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the workloads of several kinds share, and what is left out of them. */
 #include <stdio.h>
-#include <string.h>
 
 #include "jobs/import/parts.h"
 #include "lib/base/cleanup.h"
@@ -46,7 +45,7 @@ void import_rest(const struct reader_node *object, const char *known, const char
     json_t *value = NULL;
     json_object_foreach(object->value, key, value)
     {
-        if (words_index(known, key, strlen(key)) < 0 && !json_is_null(value))
+        if (!words_has(known, key) && !json_is_null(value))
             reader_fail_key(object, key, "left out: %s", why);
     }
 }
@@ -87,8 +86,7 @@ static void explain_restarts(const struct reader_node *holder)
 {
     struct reader_node policy;
     const char *text = import_text(holder, "restartPolicy");
-    if (reader_get(holder, "restartPolicy", &policy) &&
-        words_index("OnFailure ExitCode", text, strlen(text)) >= 0)
+    if (reader_get(holder, "restartPolicy", &policy) && words_has("OnFailure ExitCode", text))
         reader_fail(&policy, "left out: a rank that fails ends the attempt; spec.restarts says how "
                              "often the job starts again");
 }

@@ -73,7 +73,7 @@ static bool is_workload(const struct reader_node *object)
     if (strcmp(kind, "Job") == 0 && strchr(version, '/') &&
         strncmp(version, "batch/", strlen("batch/")) != 0)
         return false;
-    return words_index(kinds, kind, strlen(kind)) >= 0;
+    return words_has(kinds, kind);
 }
 
 /* An object that its author takes for a workload; NULL: all are what workloads use. */
@@ -86,7 +86,7 @@ static const struct reader_node *find_other(const struct import_objects *objects
         "ResourceSlice ComputeDomain Kustomization TrainingRuntime ClusterTrainingRuntime";
     for (size_t i = 0; i < objects->count; i++) {
         const char *kind = import_text(&objects->nodes[i], "kind");
-        if (*kind && words_index(used, kind, strlen(kind)) < 0)
+        if (*kind && !words_has(used, kind))
             return &objects->nodes[i];
     }
     return NULL;

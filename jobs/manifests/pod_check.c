@@ -80,7 +80,7 @@ static size_t count_members(const json_t *object, const char *words)
     size_t count = 0;
     value_foreach(object, key, value)
     {
-        count += words_index(words, key, strlen(key)) >= 0;
+        count += words_has(words, key);
     }
     return count;
 }
@@ -193,9 +193,8 @@ static bool is_native(const char *name)
 
 static bool is_resource(const char *name)
 {
-    return k8s_is_qualified(name) &&
-           (strchr(name, '/') || pod_amount_is_huge_pages(name) ||
-            words_index("cpu memory ephemeral-storage", name, strlen(name)) >= 0);
+    return k8s_is_qualified(name) && (strchr(name, '/') || pod_amount_is_huge_pages(name) ||
+                                      words_has("cpu memory ephemeral-storage", name));
 }
 
 /* False: what we cannot compare. */

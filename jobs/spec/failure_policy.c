@@ -2,7 +2,6 @@
 #include "jobs/spec/failure_policy.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "jobs/spec/spec_fields.h"
 #include "lib/base/nearest.h"
@@ -38,7 +37,7 @@ static void read_cause(const struct reader_node *node, struct failure_rule *rule
 static bool is_later(const struct reader_node *node, const char *words)
 {
     const char *text = json_string_value(node->value);
-    if (!text || words_index(words, text, strlen(text)) < 0)
+    if (!text || !words_has(words, text))
         return false;
     reader_fail(node, "%s is not supported yet", text);
     return true;
@@ -46,7 +45,7 @@ static bool is_later(const struct reader_node *node, const char *words)
 
 static bool explain_condition(const struct reader_node *on, const char *key)
 {
-    if (words_index("hang fabric notice", key, strlen(key)) < 0)
+    if (!words_has("hang fabric notice", key))
         return false;
     reader_unknown_key(on, key, "%s is not supported yet: exitCodes or cause", key);
     return true;

@@ -186,7 +186,7 @@ static void check_object(const struct reader_node *node, const char *type)
     for (void *it = json_object_iter(node->value); it && !known.failed;
          it = json_object_iter_next(node->value, it)) {
         const char *key = json_object_iter_key(it);
-        if (words_index(known.data, key, strlen(key)) < 0)
+        if (!words_has(known.data, key))
             refuse_key(node, type, key, known.data);
     }
     buf_done(&known);

@@ -552,7 +552,7 @@ static bool explain_added(const struct reader_node *object, const char *key)
     static const char added[] =
         "uid resourceVersion generation creationTimestamp managedFields selfLink ownerReferences "
         "finalizers deletionTimestamp deletionGracePeriodSeconds status";
-    if (words_index(added, key, strlen(key)) < 0)
+    if (!words_has(added, key))
         return false;
     reader_unknown_key(object, key, "the cluster sets this in a DraJob that is there: take it out");
     return true;

@@ -157,7 +157,7 @@ static int check_so(const struct typed *typed, const char *word, struct drarun_e
             return rc;
         left = rest;
     }
-    if (!so || (left && words_index(so, left, strlen(left)) >= 0))
+    if (!so || (left && words_has(so, left)))
         return 0;
     if (value)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "%s %s is not possible here: %s",
@@ -399,7 +399,7 @@ int foreign_variables_use(const struct option_table *table, struct run_line *lin
         if (variable->from == FOREIGN_OPENMPI5 && strstr(variable->name, "mapping_policy"))
             request->oversubscribe |= says_oversubscribe(value);
         if (!value || !value[0] || is_said(line, variable->unless) || is_spent(variable) ||
-            (variable->harmless && words_index(variable->harmless, value, strlen(value)) >= 0))
+            (variable->harmless && words_has(variable->harmless, value)))
             continue;
         bool sets = strchr(variable->ours ? variable->ours : "", '=') != NULL;
         if (!variable->ours || (sets && !is_one_of(variable->text, value))) {

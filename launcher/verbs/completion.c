@@ -421,7 +421,7 @@ static void add_fish(struct buf *out)
 int completion_script(const char *shell, struct buf *out)
 {
     bool zsh = strcmp(shell, "zsh") == 0;
-    if (words_index(SHELLS, shell, strlen(shell)) < 0)
+    if (!words_has(SHELLS, shell))
         return -EINVAL;
     if (strcmp(shell, "fish") == 0) {
         add_fish(out);

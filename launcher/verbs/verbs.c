@@ -59,7 +59,7 @@ int verb_globals(int argc, char *const argv[])
         const char *word = argv[at];
         size_t length = strcspn(word, "=");
         bool value = words_index(valued, word, length) >= 0;
-        if (!value && words_index(flags, word, strlen(word)) < 0)
+        if (!value && !words_has(flags, word))
             break;
         at += value && !word[length] ? 2 : 1;
     }
@@ -100,7 +100,7 @@ static const struct {
 static const char *hint_of(const char *word)
 {
     for (size_t i = 0; i < ARRAY_LEN(others); i++)
-        if (words_index(others[i].words, word, strlen(word)) >= 0)
+        if (words_has(others[i].words, word))
             return others[i].hint;
     return NULL;
 }

@@ -24,6 +24,11 @@ int words_index(const char *words, const char *text, size_t length)
     return -1;
 }
 
+bool words_has(const char *words, const char *text)
+{
+    return words_index(words, text, strlen(text)) >= 0;
+}
+
 /* Edits (Levenshtein, with swaps of neighbours) between two words shorter than NEAREST_WORD_MAX. */
 static unsigned int distance(const char *a, size_t na, const char *b, size_t nb)
 {

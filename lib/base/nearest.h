@@ -13,6 +13,7 @@ const char *words_next(const char **at, size_t *ret_length);
 
 /* Where in the list of words separated by spaces text stands, from 0; -1 when it does not. */
 int words_index(const char *words, const char *text, size_t length);
+bool words_has(const char *words, const char *text);
 
 /* The one of the words (separated by spaces) that is nearest to text, or false when none is near.
  */

@@ -92,7 +92,7 @@ static int check_choice(const struct option_spec *spec, const char *shown, const
                         struct drarun_error *err)
 {
     if (!spec->choices || spec->kind == OPTION_CALL || strcmp(spec->choices, "FILE") == 0 ||
-        strcmp(spec->choices, "DIR") == 0 || words_index(spec->choices, value, strlen(value)) >= 0)
+        strcmp(spec->choices, "DIR") == 0 || words_has(spec->choices, value))
         return 0;
     return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "%s: expected one of \"%s\", got \"%s\"",
                       shown, spec->choices, value);

@@ -457,7 +457,7 @@ void reader_known_or(const struct reader_node *object, const char *words,
     for (void *it = json_object_iter(object->value); it;
          it = json_object_iter_next(object->value, it)) {
         const char *key = json_object_iter_key(it);
-        if (words_index(words, key, strlen(key)) >= 0 || (explain && explain(object, key)))
+        if (words_has(words, key) || (explain && explain(object, key)))
             continue;
         if (nearest_word(key, words, nearest, sizeof nearest))
             reader_unknown_key(object, key, "unknown key; did you mean %s?", nearest);
