@@ -10,6 +10,7 @@
 #include "jobs/manifests/pod_amounts.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/base/order.h"
 #include "lib/doc/value.h"
 #include "lib/dra/extended_resource.h"
 
@@ -160,11 +161,6 @@ static void read_users(const json_t *pod, struct user *users, size_t initial, si
     }
 }
 
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 int extended_claim(const json_t *pod, const struct extended_cluster *cluster, json_t **ret_requests,
                    json_t *resources, struct strlist *notes, struct drarun_error *err)
 {
@@ -189,7 +185,7 @@ int extended_claim(const json_t *pod, const struct extended_cluster *cluster, js
             names[name_count++] = name;
     }
     if (rc == 0)
-        qsort(names, name_count, sizeof *names, compare_names);
+        qsort(names, name_count, sizeof *names, order_texts);
     for (size_t i = 0; rc == 0 && i < name_count; i++) {
         enum extended_source source;
         const char *class;

@@ -10,6 +10,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/order.h"
 #include "lib/doc/value.h"
 
 /* NULL: it can be tested. */
@@ -21,11 +22,6 @@ static const char *why_not(const json_t *node)
     if (!ready)
         return "it has never been ready";
     return strcmp(value_text_or(ready, "status", ""), "True") == 0 ? NULL : "it is not ready";
-}
-
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
 int accept_list_nodes(struct cluster *cluster, const char *selector, struct strlist *ret_names,
@@ -49,7 +45,7 @@ int accept_list_nodes(struct cluster *cluster, const char *selector, struct strl
     }
     if (ret_names->failed)
         return error_set(err, ENOMEM, "out of memory");
-    qsort(ret_names->items, ret_names->count, sizeof *ret_names->items, by_name);
+    qsort(ret_names->items, ret_names->count, sizeof *ret_names->items, order_texts);
     return 0;
 }
 

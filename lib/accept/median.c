@@ -3,11 +3,7 @@
 
 #include <stdlib.h>
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
+#include "lib/base/order.h"
 
 void median_of(const struct accept_test *tests, size_t count, double slower, double floor,
                double *scratch, struct median *ret)
@@ -20,7 +16,7 @@ void median_of(const struct accept_test *tests, size_t count, double slower, dou
     bool few = measured < MEDIAN_LEAST;
     if (few && (measured < 2 || floor > 0))
         return;
-    qsort(scratch, measured, sizeof *scratch, by_value);
+    qsort(scratch, measured, sizeof *scratch, order_doubles);
     ret->usual =
         measured == 2 ? scratch[1] : (scratch[measured / 2] + scratch[(measured - 1) / 2]) / 2;
     if (few && slower < MEDIAN_PLAIN)

@@ -7,6 +7,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/base/order.h"
 #include "lib/bench/differences.h"
 
 #define RESAMPLES 1000u
@@ -23,15 +24,9 @@ static uint64_t next(uint64_t *state)
     return *state * 2685821657736338717u;
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
 static double median(double *values, size_t count)
 {
-    qsort(values, count, sizeof *values, compare_doubles);
+    qsort(values, count, sizeof *values, order_doubles);
     return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }
 
@@ -73,7 +68,7 @@ static int interval(const struct result_half *a, const struct result_half *b, st
             return 0;
         changes[i] = 100 * (second / first - 1);
     }
-    qsort(changes, RESAMPLES, sizeof *changes, compare_doubles);
+    qsort(changes, RESAMPLES, sizeof *changes, order_doubles);
     c->has_interval = true;
     c->least = changes[RESAMPLES * 25 / 1000];
     c->most = changes[RESAMPLES * 975 / 1000];

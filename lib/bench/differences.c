@@ -8,6 +8,7 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/order.h"
 #include "lib/doc/value.h"
 
 #define SHOWN_MAX 8u /* different values of ranks or workers */
@@ -53,11 +54,6 @@ static void differ_environment(struct strlist *list, const struct strlist *first
 
 /* ---- what many have ---- */
 
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 /* "PIX on 6, NODE on 2"; one value of all stands without its count. Of sorted values. */
 static char *summary(const struct strlist *values, size_t max)
 {
@@ -83,8 +79,8 @@ static void differ_many(struct strlist *list, const char *what, struct strlist *
 {
     if (first->count == 0 || second->count == 0)
         return;
-    qsort(first->items, first->count, sizeof *first->items, by_text);
-    qsort(second->items, second->count, sizeof *second->items, by_text);
+    qsort(first->items, first->count, sizeof *first->items, order_texts);
+    qsort(second->items, second->count, sizeof *second->items, order_texts);
     cleanup_free char *all = summary(first, SIZE_MAX), *other = summary(second, SIZE_MAX);
     cleanup_free char *short_one = summary(first, SHOWN_MAX), *then = summary(second, SHOWN_MAX);
     if (!all || !other || !short_one || !then || strcmp(all, other) == 0)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/order.h"
 #include "lib/bench/plot_private.h"
 
 #define LEFT 64 /* of the plot's area */
@@ -368,16 +369,10 @@ static const struct result_half *with_ranks(const struct result_row *row, size_t
     return NULL;
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
 static double median_of(const struct result_half *half, double *room)
 {
     memcpy(room, half->ranks, half->rank_count * sizeof *room);
-    qsort(room, half->rank_count, sizeof *room, compare_doubles);
+    qsort(room, half->rank_count, sizeof *room, order_doubles);
     return room[half->rank_count / 2];
 }
 

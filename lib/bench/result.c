@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/order.h"
 
 void result_init(struct result *r)
 {
@@ -207,11 +208,6 @@ const struct result_half *result_peak(const struct result *r, const struct resul
     return peak;
 }
 
-static int compare_hosts(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 double result_busbw_at(const struct result *r, uint64_t bytes)
 {
     double best = -1;
@@ -233,7 +229,7 @@ size_t result_hosts(const struct result *r)
     for (size_t i = 0; i < r->rank_count; i++)
         if (r->ranks[i].host[0])
             hosts[known++] = r->ranks[i].host;
-    qsort(hosts, known, sizeof *hosts, compare_hosts);
+    qsort(hosts, known, sizeof *hosts, order_texts);
     for (size_t i = 0; i < known; i++)
         different += i == 0 || strcmp(hosts[i], hosts[i - 1]) != 0;
     return different;

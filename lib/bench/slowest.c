@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/order.h"
 
 /* A rank is named when it lies so many spreads of the others above their median. The spread is the
  * median absolute deviation, which half of the ranks may spoil before it tells; 1.4826 makes a
@@ -18,16 +19,10 @@
 #define FEW_EXCESS 0.20
 #define PAIR_EXCESS 0.5 /* one measurement has no spread of its own: only what is plain */
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Sorts; q from 0 to 1, the lower neighbour. */
 static double quantile(double *values, size_t count, double q)
 {
-    qsort(values, count, sizeof *values, compare);
+    qsort(values, count, sizeof *values, order_doubles);
     return values[(size_t)((double)(count - 1) * q)];
 }
 

@@ -4,11 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-static int compare(const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
+#include "lib/base/order.h"
 
 static double percentile(const double *sorted, size_t count, size_t percent)
 {
@@ -18,7 +14,7 @@ static double percentile(const double *sorted, size_t count, size_t percent)
 void spread_of(double *times, size_t count, struct spread *ret_spread)
 {
     double sum = 0, squares = 0;
-    qsort(times, count, sizeof *times, compare);
+    qsort(times, count, sizeof *times, order_doubles);
     for (size_t i = 0; i < count; i++)
         sum += times[i];
     double mean = sum / (double)count;

@@ -6,6 +6,7 @@
 
 #include "lib/dra/predict_private.h"
 #include "lib/base/error.h"
+#include "lib/base/order.h"
 #include "lib/doc/value.h"
 
 static int no_memory(struct drarun_error *err)
@@ -132,11 +133,6 @@ static int by_node(const void *a, const void *b)
     return order ? order : (x->pool > y->pool) - (x->pool < y->pool);
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static bool any_spread(const struct predict_inventory *inv)
 {
     for (size_t p = 0; p < inv->pool_count; p++)
@@ -165,7 +161,7 @@ static int name_nodes(struct predict_inventory *inv, struct drarun_error *err)
     json_t *labels;
     if (known)
         value_foreach(inv->node_labels, name, labels) inv->nodes[inv->node_count++] = name;
-    qsort(inv->nodes, inv->node_count, sizeof *inv->nodes, by_name);
+    qsort(inv->nodes, inv->node_count, sizeof *inv->nodes, order_texts);
     for (size_t i = 0; i < inv->node_count; i++)
         if (i == 0 || strcmp(inv->nodes[i], inv->nodes[i - 1]) != 0)
             inv->nodes[kept++] = inv->nodes[i];

@@ -10,6 +10,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/base/order.h"
 #include "lib/doc/value.h"
 
 #define CLOSED_MAX 4 /* reasons that are told; nodes with others count under "other" */
@@ -273,11 +274,6 @@ static int place(struct placing *placing, struct drarun_error *err)
     return rc < 0 ? rc : 0;
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* The same for pods that claim nothing, on all nodes that are known. */
 static int place_unclaimed(struct placing *placing, const json_t *node_labels,
                            struct drarun_error *err)
@@ -290,7 +286,7 @@ static int place_unclaimed(struct placing *placing, const json_t *node_labels,
     if (!nodes)
         return error_set(err, ENOMEM, "out of memory");
     value_foreach(node_labels, name, labels) nodes[count++] = name;
-    qsort(nodes, count, sizeof *nodes, by_name);
+    qsort(nodes, count, sizeof *nodes, order_texts);
     for (size_t n = 0; n < count && p->placed < p->count; n++) {
         char why[PREDICT_WHY] = "";
         uint32_t room = room_of(placing, nodes[n], why);

@@ -11,6 +11,7 @@
 #include "lib/dra/predict_private.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/base/order.h"
 
 /* What chooses nodes, a slice or one of its devices, and whether it chooses this one; < 0: an
  * error. Labels that are not known are noted and match nothing. */
@@ -61,11 +62,6 @@ static int relevant(struct predict_view *view, size_t at, struct drarun_error *e
     return rc;
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static int check_names(const struct predict_view *view, struct predict_view_pool *pool,
                        size_t first, struct drarun_error *err)
 {
@@ -75,7 +71,7 @@ static int check_names(const struct predict_view *view, struct predict_view_pool
         return error_set(err, ENOMEM, "out of memory");
     for (size_t i = 0; i < count; i++)
         names[i] = view->inventory->devices[view->candidates[first + i].device].slice.name;
-    qsort(names, count, sizeof *names, by_name);
+    qsort(names, count, sizeof *names, order_texts);
     for (size_t i = 1; i < count; i++)
         if (strcmp(names[i], names[i - 1]) == 0)
             pool->broken = "has two devices of one name";
