@@ -21,8 +21,7 @@
 #include "lib/wire/key_file.h"
 
 #define FILE_MAX (64u << 20)
-#define WORD 6         /* letters that tell the jobs of an allocation apart */
-#define REPORT_MS 2000 /* of a pod's grace, for the report of the end */
+#define WORD 6 /* letters that tell the jobs of an allocation apart */
 
 struct kept {
     json_t *doc;
@@ -197,12 +196,6 @@ static int on_prepare(void *arg, struct job *job, struct drarun_error *err)
     return job_plan(job, &input, err);
 }
 
-static int64_t grace_ms(const struct job_spec *spec)
-{
-    int64_t ms = job_spec_grace_ms(spec);
-    return ms > 2 * REPORT_MS ? ms - REPORT_MS : ms / 2;
-}
-
 static void fill(struct kept *k, struct job_request *request)
 {
     k->request = (struct request_pods){
@@ -216,7 +209,7 @@ static void fill(struct kept *k, struct job_request *request)
         .pods = strlist_items(&k->pods),
         .nodes = strlist_items(&k->nodes),
         .rank_order = k->rank_order,
-        .grace_ms = grace_ms(&k->spec),
+        .grace_ms = request_grace_ms(&k->spec),
         .prepare = on_prepare,
         .kept = true,
         .arg = k,

@@ -12,6 +12,8 @@
 #include "jobs/spec/spec.h"
 #include "lib/base/error.h"
 
+#define REPORT_MS 2000 /* of a pod's grace, for the report of the end */
+
 void request_done(struct job_request *request)
 {
     for (size_t i = 0; i < request->program_count; i++)
@@ -42,6 +44,12 @@ void request_decide_failure(struct job_request *request, const struct job_spec *
         return;
     request->on_rank_failure = "continue";
     request->failure_of_spec = true;
+}
+
+int64_t request_grace_ms(const struct job_spec *spec)
+{
+    int64_t ms = job_spec_grace_ms(spec);
+    return ms > 2 * REPORT_MS ? ms - REPORT_MS : ms / 2;
 }
 
 int request_check_warning(const struct job_request *request, struct drarun_error *err)

@@ -16,7 +16,6 @@
 #define RADIX 8
 #define KILL_AFTER_MS 5000
 #define ORPHAN_WAIT_MS 60000 /* for the next launcher, where this one is lost */
-#define REPORT_MS 2000
 
 /* command and args of the container, as the kubelet would run them. */
 static int make_argv(const struct ranks_facts *facts, const struct spec_role *role,
@@ -49,13 +48,6 @@ static int add_workers(const struct ranks_facts *facts, struct ranks *ranks,
     bool failed = ranks->addresses.failed || ranks->names.failed || ranks->nodes.failed ||
                   ranks->hosts.failed;
     return failed ? error_set(err, ENOMEM, "out of memory") : 0;
-}
-
-/* What is left of the pods' own, so that the report of the end still gets out. */
-static int64_t grace_of_ranks(const struct job_spec *spec)
-{
-    int64_t ms = job_spec_grace_ms(spec);
-    return ms > 2 * REPORT_MS ? ms - REPORT_MS : ms / 2;
 }
 
 static uint32_t ranks_per_worker(const struct ranks_facts *facts, const struct spec_role *role,
@@ -121,7 +113,7 @@ int ranks_build(const struct ranks_facts *facts, const struct request_pods *pods
     r->pods.nodes = (const char *const *)r->nodes.items;
     if (claims_wanted(facts->spec) && facts->spec->claims == SPEC_CLAIMS_DIRECT)
         r->pods.claims = r->pods.pods; /* each is called as its pod */
-    r->pods.grace_ms = grace_of_ranks(facts->spec);
+    r->pods.grace_ms = request_grace_ms(facts->spec);
     uint32_t per_worker = r->request.per_worker;
     r->request = (struct job_request){
         .programs = r->programs,
