@@ -11,7 +11,6 @@
 #include "jobs/foreign/variables.h"
 #include "launcher/programs/remote.h"
 #include "launcher/verbs/completion.h"
-#include "launcher/verbs/overview.h"
 #include "launcher/run/run.h"
 #include "launcher/cli/paint.h"
 #include "launcher/cli/verb.h"
@@ -69,7 +68,7 @@ static int show_help(int argc, char *const argv[])
     struct drarun_error err = {0};
     struct buf text = BUF_INIT;
     if (argc == 0) {
-        overview(&text);
+        verbs_overview(&text);
         return verb_write("help", &text);
     }
     const struct verb *verb = verb_find(argv[0]);
@@ -141,7 +140,7 @@ static int run_word(const struct verb *verb, int argc, char *words[], int at)
 static int show_nothing_to_do(void)
 {
     struct buf text = BUF_INIT;
-    overview(&text);
+    verbs_overview(&text);
     if (!text.failed)
         fd_write_all(STDERR_FILENO, text.data, text.len);
     buf_done(&text);

@@ -31,4 +31,7 @@ int verb_check_program(const char *word, struct drarun_error *err);
 /* The same error for a word that must be a verb. Returns -err->code. */
 int verb_unknown(const char *word, struct drarun_error *err);
 
+/* What bare `drarun` and `drarun --help` show: at most 24 lines of 80 columns. */
+void verbs_overview(struct buf *out);
+
 #endif
