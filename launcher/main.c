@@ -25,12 +25,6 @@
 #include "lib/base/need_memory.h"
 #include "lib/doc/json_memory.h"
 
-static int fail(const struct drarun_error *err)
-{
-    log_error("%s", err->text);
-    return error_exit_status(err->kind);
-}
-
 static int show_completion(int argc, char *const argv[])
 {
     struct buf text = BUF_INIT;
@@ -84,7 +78,7 @@ static int show_help(int argc, char *const argv[])
         return verb_write_prose("help", &text);
     if (!verb) {
         verb_unknown(argv[0], &err);
-        return fail(&err);
+        return verb_fail(NULL, &err);
     }
     /* as if --help were typed behind it: a verb may have more to say than its table */
     char option[] = "--help", program[] = "drarun";
@@ -132,7 +126,7 @@ static int run_word(const struct verb *verb, int argc, char *words[], int at)
     struct drarun_error err = {0};
     if (!moved) {
         error_set(&err, ENOMEM, "out of memory");
-        return fail(&err);
+        return verb_fail(NULL, &err);
     }
     return verb->run(argc - 2, moved + 2);
 }
@@ -168,7 +162,7 @@ static int run_words(int argc, char *argv[])
     if (verb)
         return run_word(verb, argc, argv, at);
     if (word[0] && word[0] != '-' && verb_check_program(word, &err) < 0)
-        return fail(&err);
+        return verb_fail(NULL, &err);
     return run_verb(argv, argc - 1, argv + 1);
 }
 

@@ -11,10 +11,10 @@
 #include "jobs/spec/spec_short.h"
 #include "jobs/spec/spec_words.h"
 #include "launcher/bench/measured_roles.h"
+#include "launcher/cli/verb.h"
 #include "launcher/files/spec_file.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
-#include "lib/base/log.h"
 #include "lib/bench/marked.h"
 #include "lib/doc/value.h"
 
@@ -92,8 +92,7 @@ json_t *bench_job_base(const struct bench_choice *choice, int *ret_status)
         rc = error_set(&err, ENOMEM, "out of memory");
     if (rc == 0)
         return TAKE_PTR(base);
-    log_error("bench: %s", err.text);
-    *ret_status = error_exit_status(err.kind);
+    *ret_status = verb_fail("bench", &err);
     return NULL;
 }
 

@@ -9,6 +9,7 @@
 
 #include "launcher/bench/failure.h"
 #include "launcher/bench/results.h"
+#include "launcher/cli/verb.h"
 #include "launcher/run/command_line.h"
 #include "launcher/run/run.h"
 #include "lib/base/cleanup.h"
@@ -70,12 +71,10 @@ static int run_ranks(char *const all[], const struct bench_choice *choice,
     CLEANUP(json_decrefp) json_t *report = NULL;
     bool lines = choice->files.lines && !choice->agents;
     int status;
-    if (command_line_parse((int)words->count, words->items, &line, &err) < 0) {
-        log_error("%s", err.text);
-        status = error_exit_status(err.kind);
-    } else {
+    if (command_line_parse((int)words->count, words->items, &line, &err) < 0)
+        status = verb_fail(NULL, &err);
+    else
         status = run_programs(all, &line, lines ? &report : NULL);
-    }
     run_line_done(&line);
     if (failure_append(report, choice->files.lines, &err) < 0)
         log_error("bench: %s", err.text);
@@ -107,10 +106,8 @@ int bench_local(char *const all[], const struct bench_choice *choice)
         write_line(choice, program, results[0] ? results : NULL, &words);
     if (rc == 0 && words.failed)
         rc = error_set(&err, ENOMEM, "out of memory");
-    if (rc < 0) {
-        log_error("bench: %s", err.text);
-        return error_exit_status(err.kind);
-    }
+    if (rc < 0)
+        return verb_fail("bench", &err);
     int status = run_ranks(all, choice, &words);
     const char *file = results[0] ? results : choice->agents ? NULL : choice->files.lines;
     if (status > 1 || choice->no_verdict || !file)

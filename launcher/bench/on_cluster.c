@@ -9,6 +9,7 @@
 #include "launcher/bench/bench_job.h"
 #include "launcher/bench/output.h"
 #include "launcher/bench/results.h"
+#include "launcher/cli/verb.h"
 #include "launcher/files/cluster_files.h"
 #include "launcher/files/spec_file.h"
 #include "launcher/programs/cluster_api.h"
@@ -128,12 +129,6 @@ static void bench_job_done(struct bench_job *job)
     drarun_spec_free(job->spec);
 }
 
-static int failed(const struct drarun_error *err)
-{
-    log_error("bench: %s", err->text);
-    return error_exit_status(err->kind);
-}
-
 int bench_on_cluster(const struct bench_choice *choice, struct verdict_figures *ret_figures)
 {
     CLEANUP(bench_job_done) struct bench_job job = {0};
@@ -144,12 +139,12 @@ int bench_on_cluster(const struct bench_choice *choice, struct verdict_figures *
         return status;
     cleanup_free char *text = write_spec(choice, base, &err);
     if (!text)
-        return failed(&err);
+        return verb_fail("bench", &err);
     status = spec_text_load("the job of drarun bench", text, strlen(text), &job.spec);
     if (status)
         return status;
     if (keep_begin(&choice->files, choice->more, &job.keep, &err) < 0)
-        return failed(&err);
+        return verb_fail("bench", &err);
     bench_output_init(&job.output);
     const struct sink_reader reader = bench_output_reader(&job.output);
     const struct cluster_run run = {
@@ -163,6 +158,6 @@ int bench_on_cluster(const struct bench_choice *choice, struct verdict_figures *
     status = cluster_api()->run(&run);
     int judged = judge(choice, base, &job.output.text, status, ret_figures);
     if (keep_end(&job.keep, &job.output.text, job.kept, &err) < 0 && !judged)
-        return failed(&err);
+        return verb_fail("bench", &err);
     return judged;
 }

@@ -79,10 +79,8 @@ int sweep_run(const struct bench_choice *choice)
     struct buf out = BUF_INIT;
     size_t count = 0;
     int status = 0;
-    if (sweep_read(&choice->sweep, &sweep, &err) < 0) {
-        log_error("bench: %s", err.text);
-        return error_exit_status(err.kind);
-    }
+    if (sweep_read(&choice->sweep, &sweep, &err) < 0)
+        return verb_fail("bench", &err);
     while (count < sweep.cases && !is_the_end(status)) {
         run_case(choice, &sweep, count, &reached[count]);
         status = status && !is_the_end(reached[count].status) ? status : reached[count].status;

@@ -133,6 +133,12 @@ enum drarun_errkind verb_error_kind(const struct drarun_error *err)
     return err->kind == DRARUN_ERR_INFRASTRUCTURE && unreachable ? DRARUN_ERR_CLUSTER : err->kind;
 }
 
+int verb_fail(const char *verb, const struct drarun_error *err)
+{
+    log_error("%s%s%s", verb ? verb : "", verb ? ": " : "", err->text);
+    return error_exit_status(err->kind);
+}
+
 int verb_exit_status(const struct drarun_error *err)
 {
     if (err->kind == DRARUN_ERR_USAGE && err->code == ENOENT)

@@ -72,6 +72,9 @@ int verb_parse_file(const struct verb *verb, int argc, char *const argv[], void 
 int verb_parse_files(const struct verb *verb, int argc, char *const argv[], void *options,
                      struct strlist *files, struct drarun_error *err);
 
+/* Logs the error, behind the verb's name (NULL: alone). Returns the exit status of its kind. */
+int verb_fail(const char *verb, const struct drarun_error *err);
+
 /* The exit status of a verb that talks to a cluster: 66 where something that was named does not
  * exist, as a job, a namespace, a kubeconfig; 69 where the API server cannot be reached; else that
  * of the error's kind. */

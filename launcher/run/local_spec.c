@@ -12,6 +12,7 @@
 #include "jobs/spec/spec_words.h"
 #include "launcher/job/role_env.h"
 #include "launcher/files/spec_file.h"
+#include "launcher/cli/verb.h"
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -305,12 +306,6 @@ static int fill(struct local_spec *own, struct run_line *line, const struct requ
     return rc;
 }
 
-static int fail(const struct drarun_error *err)
-{
-    log_error("%s", err->text);
-    return error_exit_status(err->kind);
-}
-
 /* Standard input is the spec, which this program and one that it becomes each read. */
 static int keep_input(struct job_request *request, struct drarun_error *err)
 {
@@ -341,7 +336,8 @@ int local_spec_use(struct run_line *line, struct local_spec **ret_spec)
     }
     bool input = strcmp(line->cluster.file, "-") == 0;
     int rc = input ? keep_input(request, &err) : 0;
-    int status = rc < 0 ? fail(&err) : spec_file_load(line->cluster.file, NULL, &own->file);
+    int status =
+        rc < 0 ? verb_fail(NULL, &err) : spec_file_load(line->cluster.file, NULL, &own->file);
     if (status != 0)
         return status;
     if (input)
@@ -355,7 +351,7 @@ int local_spec_use(struct run_line *line, struct local_spec **ret_spec)
     strlist_done(&given->env);
     free(given);
     if (rc < 0)
-        return fail(&err);
+        return verb_fail(NULL, &err);
     *ret_spec = TAKE_PTR(own);
     return 0;
 }

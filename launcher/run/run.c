@@ -23,12 +23,6 @@
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 
-static int fail(const struct drarun_error *err)
-{
-    log_error("%s", err->text);
-    return error_exit_status(err->kind);
-}
-
 static int show_help(void)
 {
     struct buf text = BUF_INIT;
@@ -120,11 +114,11 @@ static int run_job(const struct job_request *request, struct console *console, j
     char **env = inherited(request, &kept);
     if (!env) {
         error_set(&err, ENOMEM, "out of memory");
-        return fail(&err);
+        return verb_fail(NULL, &err);
     }
     struct job *job = job_new(request, console, input, env, &err);
     if (!job)
-        return fail(&err);
+        return verb_fail(NULL, &err);
     job_run(job);
     int status = cause_status(job_cause(job));
     if (status == error_exit_status(DRARUN_ERR_NOT_FOUND) && !request->agents && !request->pods)
@@ -145,7 +139,7 @@ static int run_on_console(const struct run_line *line, json_t **ret_report)
     struct drarun_error err = {0};
     if (!console) {
         error_set(&err, ENOMEM, "out of memory");
-        return fail(&err);
+        return verb_fail(NULL, &err);
     }
     return run_job(&line->request, console, ret_report);
 }
@@ -164,19 +158,19 @@ static int run_request(char *const all[], struct run_line *line, const struct lo
     cleanup_close int turn = -1; /* in the allocation, until the job has ended */
     if (!remote_api() && alloc_is_of_pods(request)) {
         remote_become(all, &err);
-        return fail(&err);
+        return verb_fail(NULL, &err);
     }
     if (alloc_use(request, &turn, &err) < 0 || hosts_use(request, &err) < 0)
-        return fail(&err);
+        return verb_fail(NULL, &err);
     if (request_is_remote(request) && !remote_api()) {
         remote_become(all, &err);
-        return fail(&err);
+        return verb_fail(NULL, &err);
     }
     if (spec && local_spec_tell(spec, &err) < 0)
-        return fail(&err);
+        return verb_fail(NULL, &err);
     if (foreign_variables_use(&run_option_table, line, &err) < 0 ||
         request_check_warning(request, &err) < 0)
-        return fail(&err);
+        return verb_fail(NULL, &err);
     return run_on_console(line, ret_report);
 }
 
@@ -184,7 +178,7 @@ int run_programs(char *const all[], struct run_line *line, json_t **ret_report)
 {
     struct drarun_error err = {0};
     if (command_line_check_program(line, &err) < 0)
-        return fail(&err);
+        return verb_fail(NULL, &err);
     return run_request(all, line, NULL, ret_report);
 }
 
@@ -194,7 +188,7 @@ static int run_spec(char *const all[], struct run_line *line, struct local_spec 
 {
     struct drarun_error err = {0};
     if (command_line_parse_spec(line, &err) < 0)
-        return fail(&err);
+        return verb_fail(NULL, &err);
     if (line->help || line->version) /* behind the file */
         return show(line);
     set_log_level(line); /* -v and -q may stand behind the file */
@@ -204,7 +198,7 @@ static int run_spec(char *const all[], struct run_line *line, struct local_spec 
     }
     /* now, and not after a wait for pods */
     if (request_check_report(&line->request, &err) < 0)
-        return fail(&err);
+        return verb_fail(NULL, &err);
     return run_on_cluster(all, &line->cluster);
 }
 
@@ -225,8 +219,8 @@ int run_verb(char *const all[], int argc, char *const argv[])
     CLEANUP(local_spec_freep) struct local_spec *spec = NULL;
     struct run_line line;
     struct drarun_error err = {0};
-    int status =
-        command_line_parse(argc, argv, &line, &err) < 0 ? fail(&err) : dispatch(all, &line, &spec);
+    int status = command_line_parse(argc, argv, &line, &err) < 0 ? verb_fail(NULL, &err)
+                                                                 : dispatch(all, &line, &spec);
     run_line_done(&line);
     return status;
 }

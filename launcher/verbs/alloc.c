@@ -240,8 +240,7 @@ static int run(int argc, char *const argv[])
         rc = allocate(&options, argv + at, &status, &err);
     if (rc == 0)
         return status;
-    log_error("alloc: %s", err.text);
-    return error_exit_status(err.kind);
+    return verb_fail("alloc", &err);
 }
 
 const struct verb verb_alloc = {"alloc",

@@ -16,7 +16,6 @@
 #include "launcher/verbs/bench_report.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
-#include "lib/base/log.h"
 #include "lib/base/number.h"
 
 #define FIELD(name) offsetof(struct bench_choice, name)
@@ -320,10 +319,8 @@ static int run(int argc, char *const argv[])
     bool here = !bench_on_cluster_wanted(&choice);
     if (rc == 0 && here)
         rc = check_here(&choice, &err);
-    if (rc < 0) {
-        log_error("bench: %s", err.text);
-        return error_exit_status(err.kind);
-    }
+    if (rc < 0)
+        return verb_fail("bench", &err);
     if (here)
         return bench_local(argv - 2, &choice);
     if (!cluster_api())

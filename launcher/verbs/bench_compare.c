@@ -7,7 +7,6 @@
 #include "launcher/bench/results.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
-#include "lib/base/log.h"
 #include "lib/base/strlist.h"
 #include "lib/bench/compare.h"
 
@@ -110,8 +109,7 @@ static int run(int argc, char *const argv[])
     strlist_done(&files);
     if (rc < 0) {
         buf_done(&out);
-        log_error("bench compare: %s", err.text);
-        return error_exit_status(err.kind);
+        return verb_fail("bench compare", &err);
     }
     int status = verb_write("bench compare", &out);
     return status ? status : rc;

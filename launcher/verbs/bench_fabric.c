@@ -251,8 +251,7 @@ static int run(int argc, char *const argv[])
                          : fabric_check_agents(&options.order, &status, &fabric, &err);
     if (rc == 0)
         return conclude(&options, status, fabric);
-    log_error("bench fabric: %s", err.text);
-    return error_exit_status(err.kind);
+    return verb_fail("bench fabric", &err);
 }
 
 const struct verb verb_bench_fabric = {

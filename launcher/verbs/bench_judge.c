@@ -5,8 +5,6 @@
 
 #include "launcher/bench/asked.h"
 #include "lib/base/cleanup.h"
-#include "lib/base/error.h"
-#include "lib/base/log.h"
 
 struct options {
     struct bench_asked asked; /* first, for its options */
@@ -101,8 +99,7 @@ static int run(int argc, char *const argv[])
     bench_machine_done(&options.asked.machine);
     if (rc < 0) {
         buf_done(&out);
-        log_error("bench judge: %s", err.text);
-        return error_exit_status(err.kind);
+        return verb_fail("bench judge", &err);
     }
     bool json = options.output && strcmp(options.output, "json") == 0;
     int status = json || options.help ? verb_write("bench judge", &out)

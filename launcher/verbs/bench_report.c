@@ -253,8 +253,7 @@ static int run(int argc, char *const argv[])
     bench_machine_done(&options.machine);
     if (rc < 0) {
         buf_done(&out);
-        log_error("bench report: %s", err.text);
-        return error_exit_status(err.kind);
+        return verb_fail("bench report", &err);
     }
     int status = verb_write("bench report", &out);
     return status == 0 && failed ? 1 : status;

@@ -10,7 +10,6 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/heartbeat_file.h"
-#include "lib/base/log.h"
 
 struct options {
     struct cluster_controller how;
@@ -81,8 +80,7 @@ static int check(const char *heartbeat)
     struct drarun_error err = {0};
     if (heartbeat_file_check(heartbeat, clock_ms(), &err) == 0)
         return 0;
-    log_error("controller: %s", err.text);
-    return error_exit_status(err.kind);
+    return verb_fail("controller", &err);
 }
 
 static int run(int argc, char *const argv[])
@@ -93,10 +91,8 @@ static int run(int argc, char *const argv[])
     int rc = options_parse(&options_table, argc, argv, false, &options, &err);
     if (rc >= 0 && rc < argc)
         rc = error_kind(&err, DRARUN_ERR_USAGE, EINVAL, "unexpected argument \"%s\"", argv[rc]);
-    if (rc < 0) {
-        log_error("controller: %s", err.text);
-        return error_exit_status(err.kind);
-    }
+    if (rc < 0)
+        return verb_fail("controller", &err);
     if (options.help) {
         verb_help(&verb_controller, &out);
         return verb_write("controller", &out);

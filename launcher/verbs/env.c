@@ -219,8 +219,7 @@ static int run(int argc, char *const argv[])
     if (rc == 0)
         return verb_write("env", &out);
     buf_done(&out);
-    log_error("env: %s", err.text);
-    return error_exit_status(err.kind);
+    return verb_fail("env", &err);
 }
 
 const struct verb verb_env = {

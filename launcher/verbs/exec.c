@@ -10,7 +10,6 @@
 #include "launcher/verbs/join.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
-#include "lib/base/log.h"
 #include "lib/base/number.h"
 
 struct options {
@@ -84,10 +83,8 @@ static int run(int argc, char *const argv[])
     int at = options_parse(&options_table, argc, argv, false, &options, &err);
     int rc =
         at < 0 || options.help ? at : parse_beside(argc - at, argv + at, &options, &exec, &err);
-    if (rc < 0) {
-        log_error("exec: %s", err.text);
-        return error_exit_status(err.kind);
-    }
+    if (rc < 0)
+        return verb_fail("exec", &err);
     if (options.help) {
         verb_help(&verb_exec, &out);
         return verb_write("exec", &out);

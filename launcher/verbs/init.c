@@ -8,7 +8,6 @@
 #include "jobs/profiles/machine.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
-#include "lib/base/log.h"
 #include "lib/base/nearest.h"
 
 #define KINDS "mpi torchrun nccl-tests ray cpu"
@@ -177,10 +176,8 @@ static int run(int argc, char *const argv[])
                         "%s asks for no devices: leave --machine out", name);
     else if (kind)
         rc = find_machine(options.machine, &machine, &err);
-    if (rc < 0) {
-        log_error("init: %s", err.text);
-        return error_exit_status(err.kind);
-    }
+    if (rc < 0)
+        return verb_fail("init", &err);
     if (kind)
         write_spec(kind, &machine, options.machine, &out);
     machine_done(&machine);

@@ -10,7 +10,6 @@
 #include "launcher/cli/manifests.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
-#include "lib/base/log.h"
 
 struct options {
     const char *namespace, *format;
@@ -156,8 +155,7 @@ static int run(int argc, char *const argv[])
     if (rc >= 0)
         return verb_write("install", &out);
     buf_done(&out);
-    log_error("install: %s", err.text);
-    return error_exit_status(err.kind);
+    return verb_fail("install", &err);
 }
 
 const struct verb verb_install = {

@@ -160,19 +160,13 @@ static int parse(int argc, char *const argv[], struct options *options, struct d
                : 0;
 }
 
-static int fail(const struct drarun_error *err)
-{
-    log_error("join: %s", err->text);
-    return error_exit_status(err->kind);
-}
-
 static int run(int argc, char *const argv[])
 {
     struct options options = {0};
     struct drarun_error err = {0};
     struct buf out = BUF_INIT;
     if (parse(argc, argv, &options, &err) < 0)
-        return fail(&err);
+        return verb_fail("join", &err);
     if (options.help) {
         verb_help(&verb_join, &out);
         return verb_write("join", &out);
@@ -182,7 +176,7 @@ static int run(int argc, char *const argv[])
     if (remote_api())
         return entry_run(&options.entry);
     remote_become(argv - 2, &err); /* names and TLS are its */
-    return fail(&err);
+    return verb_fail("join", &err);
 }
 
 bool verb_join_is_meant(int argc, char *const argv[])

@@ -165,10 +165,8 @@ static int write_plan(const struct drarun_plan *plan, const struct options *opti
     cleanup_free char *text = NULL;
     bool prose = false;
     if (is_svg(options)) {
-        if (draw(plan, options, &text, &err) < 0) {
-            log_error("plan: %s", err.text);
-            return error_exit_status(err.kind);
-        }
+        if (draw(plan, options, &text, &err) < 0)
+            return verb_fail("plan", &err);
     } else if (options->output && strcmp(options->output, "json") == 0) {
         text = drarun_plan_json(plan, options->explain);
     } else {
@@ -262,8 +260,7 @@ static int run(int argc, char *const argv[])
     int status;
     if (verb_parse_file(&verb_plan, argc, argv, &options, &options.help, &file, &err) < 0 ||
         check(&options, &err) < 0) {
-        log_error("plan: %s", err.text);
-        status = error_exit_status(err.kind);
+        status = verb_fail("plan", &err);
     } else if (options.help) {
         struct buf out = BUF_INIT;
         verb_help(&verb_plan, &out);

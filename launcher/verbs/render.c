@@ -166,10 +166,8 @@ static int run(int argc, char *const argv[])
     struct drarun_error err = {0};
     struct buf out = BUF_INIT;
     const char *file = NULL;
-    if (verb_parse_file(&verb_render, argc, argv, &options, &options.help, &file, &err) < 0) {
-        log_error("render: %s", err.text);
-        return error_exit_status(err.kind);
-    }
+    if (verb_parse_file(&verb_render, argc, argv, &options, &options.help, &file, &err) < 0)
+        return verb_fail("render", &err);
     if (options.help) {
         verb_help(&verb_render, &out);
         return verb_write("render", &out);

@@ -8,7 +8,6 @@
 #include "launcher/programs/cluster_api.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
-#include "lib/base/log.h"
 
 struct options {
     struct cluster_choice cluster;
@@ -78,10 +77,8 @@ static int run(int argc, char *const argv[])
     struct buf out = BUF_INIT;
     const char *file = NULL;
     if (verb_parse_file(&verb_submit, argc, argv, &options, &options.help, &file, &err) < 0 ||
-        check(&options, &err) < 0) {
-        log_error("submit: %s", err.text);
-        return error_exit_status(err.kind);
-    }
+        check(&options, &err) < 0)
+        return verb_fail("submit", &err);
     if (options.help) {
         verb_help(&verb_submit, &out);
         return verb_write("submit", &out);

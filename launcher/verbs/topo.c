@@ -151,8 +151,7 @@ static int run(int argc, char *const argv[])
     if (rc == 0)
         return verb_write("topo", &out);
     buf_done(&out);
-    log_error("topo: %s", err.text);
-    return error_exit_status(err.kind);
+    return verb_fail("topo", &err);
 }
 
 const struct verb verb_topo = {

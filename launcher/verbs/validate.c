@@ -98,10 +98,8 @@ static int run(int argc, char *const argv[])
     int rc = verb_parse_files(&verb_validate, argc, argv, &options, &files, &err);
     if (rc == 0 && files.count == 0 && !options.help)
         rc = error_kind(&err, DRARUN_ERR_USAGE, EINVAL, "expected a file: drarun validate FILE...");
-    if (rc < 0) {
-        log_error("validate: %s", err.text);
-        return error_exit_status(err.kind);
-    }
+    if (rc < 0)
+        return verb_fail("validate", &err);
     bool json = options.output && strcmp(options.output, "json") == 0;
     json_t *results = json ? json_array() : NULL;
     if (options.help)

@@ -17,7 +17,6 @@
 #include "launcher/cli/verb.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
-#include "lib/base/log.h"
 #include "lib/doc/yaml_write.h"
 
 struct shown {
@@ -59,10 +58,8 @@ int version_show(int count, char *const words[])
     if (used >= 0 && used < count)
         used =
             error_kind(&err, DRARUN_ERR_USAGE, EINVAL, "unexpected argument \"%s\"", words[used]);
-    if (used < 0) {
-        log_error("version: %s", err.text);
-        return error_exit_status(err.kind);
-    }
+    if (used < 0)
+        return verb_fail("version", &err);
     enum verb_format format = verb_format_of(shown.output);
     if (format == VERB_TEXT)
         buf_printf(&text, "drarun %s\n", DRARUN_VERSION);
