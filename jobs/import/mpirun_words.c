@@ -15,8 +15,7 @@ int mpirun_refuse(const struct mpirun *m, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    return error_kind(m->err, DRARUN_ERR_SPEC, EINVAL, "%s:%u: %s", doc_name(m->node->reader->doc),
-                      import_place(m->node).line, text);
+    return import_refuse_at(m->node, m->err, "%s", text);
 }
 
 void mpirun_add_line_take(struct mpirun *m, struct buf *line)
@@ -72,7 +71,7 @@ int mpirun_need_text(const struct mpirun *m, const char *option, const struct fi
 int mpirun_need_number(const struct mpirun *m, const char *option, const struct field *value,
                        uint64_t *ret_number)
 {
-    const char *text = NULL;
+    const char *text = "";
     char *end = NULL;
     int rc = mpirun_need_text(m, option, value, &text);
     if (rc < 0)

@@ -63,6 +63,18 @@ bool import_is_pod(const struct reader_node *object)
     return strcmp(import_text(object, "kind"), "Pod") == 0;
 }
 
+int import_refuse_at(const struct reader_node *node, struct drarun_error *err, const char *format,
+                     ...)
+{
+    char text[sizeof err->text];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s:%u: %s", doc_name(node->reader->doc),
+                      import_place(node).line, text);
+}
+
 int import_refuse(const struct reader_node *object, struct drarun_error *err, const char *format,
                   ...)
 {
@@ -71,7 +83,6 @@ int import_refuse(const struct reader_node *object, struct drarun_error *err, co
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s:%u: the %s %s %s",
-                      doc_name(object->reader->doc), import_place(object).line,
-                      import_text(object, "kind"), import_name(object), text);
+    return import_refuse_at(object, err, "the %s %s %s", import_text(object, "kind"),
+                            import_name(object), text);
 }

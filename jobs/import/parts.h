@@ -106,7 +106,10 @@ const struct reader_node *import_find(const struct import_objects *o, const char
 const char *import_name(const struct reader_node *object); /* metadata.name, "" when none */
 struct doc_place import_place(const struct reader_node *node);
 bool import_is_pod(const struct reader_node *object);
-/* An error at an object: its file and line, and what it is. */
+/* An error at any value: its file and line. */
+int import_refuse_at(const struct reader_node *node, struct drarun_error *err, const char *format,
+                     ...) __attribute__((format(printf, 3, 4)));
+/* The same at an object, and what it is. */
 int import_refuse(const struct reader_node *object, struct drarun_error *err, const char *format,
                   ...) __attribute__((format(printf, 3, 4)));
 

@@ -14,12 +14,6 @@
 #define ANCESTOR "trainer.kubeflow.org/trainjob-ancestor-step"
 #define NODE "node" /* the container of the program, and MPI's job of workers */
 
-static int refuse_at(const struct reader_node *node, struct drarun_error *err, const char *text)
-{
-    return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s:%u: %s", doc_name(node->reader->doc),
-                      import_place(node).line, text);
-}
-
 /* ---- the runtime ---- */
 
 static int find_runtime(struct import *im, struct drarun_error *err)
@@ -31,7 +25,7 @@ static int find_runtime(struct import *im, struct drarun_error *err)
         kind = *import_text(&ref, "kind") ? import_text(&ref, "kind") : kind;
     }
     if (!*name)
-        return refuse_at(&im->spec, err, "spec.runtimeRef.name is missing");
+        return import_refuse_at(&im->spec, err, "spec.runtimeRef.name is missing");
     im->runtime.object = import_find(im->objects, kind, name);
     if (im->runtime.object)
         return 0;
@@ -90,7 +84,7 @@ static int open_runtime(struct import *im, struct drarun_error *err)
         !import_object(&r->spec, "template", &r->template) ||
         !import_object(&r->template, "spec", &r->set) ||
         !reader_get(&r->set, "replicatedJobs", &r->jobs))
-        return refuse_at(r->object, err, "spec.template.spec.replicatedJobs is missing");
+        return import_refuse_at(r->object, err, "spec.template.spec.replicatedJobs is missing");
     import_leave_out(&r->spec, unused, ARRAY_LEN(unused));
     import_rest(&r->spec, "mlPolicy template podGroupPolicy", "a job has no such setting");
     return 0;
@@ -451,7 +445,7 @@ static int check_policy(const struct reader_node *policy, struct drarun_error *e
     };
     for (size_t i = 0; i < ARRAY_LEN(others); i++)
         if (json_object_get(policy->value, others[i][0]))
-            return refuse_at(policy, err, others[i][1]);
+            return import_refuse_at(policy, err, "%s", others[i][1]);
     import_rest(policy, "numNodes torch mpi jax", "a job has no such policy");
     return 0;
 }
@@ -484,8 +478,8 @@ int import_open_trainjob(struct import *im, struct drarun_error *err)
     if (rc < 0)
         return rc;
     if (!trainer->template.value)
-        return refuse_at(im->runtime.object, err,
-                         "no job of the runtime has the label " ANCESTOR ": trainer");
+        return import_refuse_at(im->runtime.object, err,
+                                "no job of the runtime has the label " ANCESTOR ": trainer");
     if (import_object(&im->runtime.spec, "mlPolicy", &policy))
         rc = check_policy(&policy, err);
     else
