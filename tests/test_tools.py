@@ -513,6 +513,14 @@ def test_files_call_in_one_direction():
     assert found == CIRCLES, "one that is gone leaves the list"
 
 
+def test_functions_have_their_own_names():
+    """Not that of an attribute before them, or of a macro that defines them."""
+    tree = runpy.run_path(str(SOURCE / "scripts/tree"))
+    text = ("CEL_FUNCTION(cel_to_bool)\n{\n}\n\n__attribute__((format(printf, 2, 3))) static int say(int a,\n    const char *format, ...)\n"
+            "{\n    int x;\n}\n\nstatic const int list[] =\n{\n};\n")
+    assert list(tree["functions"](text)) == [("cel_to_bool", 2), ("say", 3)]
+
+
 def function_text(name, lines=8):
     return "\n".join([f"int {name}(void)", "{", *(f"    call_of_{name}({i});" for i in range(lines)), "}", ""])
 
