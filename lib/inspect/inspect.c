@@ -15,34 +15,16 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/inspect/device_metadata.h"
+#include "lib/inspect/members.h"
 #include "lib/inspect/probe_json.h"
 #include "lib/inspect/verbs_json.h"
 #include "lib/topo/root.h"
 
 #define UNLIMITED (-1)
 
-/* Builds in which every failure is one of memory; an object that failed is NULL, and setting a
- * member of NULL fails too. */
-static void set(json_t *object, const char *key, json_t *value_take)
-{
-    json_object_set_new(object, key, value_take);
-}
-
-static void set_text(json_t *object, const char *key, const char *text)
-{
-    if (text && text[0])
-        set(object, key, json_string(text));
-}
-
-static void set_tri(json_t *object, const char *key, enum topo_tri tri)
-{
-    if (tri != TOPO_UNKNOWN)
-        set(object, key, json_boolean(tri == TOPO_YES));
-}
-
 static void set_bytes(json_t *object, const char *key, uint64_t bytes)
 {
-    set(object, key, json_integer(bytes > INT64_MAX ? UNLIMITED : (json_int_t)bytes));
+    member_set(object, key, json_integer(bytes > INT64_MAX ? UNLIMITED : (json_int_t)bytes));
 }
 
 /* ---- limits ---- */
@@ -52,22 +34,22 @@ static json_t *limits_json(const struct topo_limits *limits)
     json_t *object = json_object();
     if (limits->memlock_known == TOPO_YES)
         set_bytes(object, "memlock", limits->memlock);
-    set_tri(object, "ipcLock", limits->ipc_lock);
+    member_tri(object, "ipcLock", limits->ipc_lock);
     if (limits->uid >= 0)
-        set(object, "uid", json_integer(limits->uid));
+        member_set(object, "uid", json_integer(limits->uid));
     if (limits->shm_mounted == TOPO_YES) {
         set_bytes(object, "shm", limits->shm_bytes);
         set_bytes(object, "shmFree", limits->shm_free);
-        set(object, "shmInMemory", json_boolean(limits->shm_memory));
+        member_set(object, "shmInMemory", json_boolean(limits->shm_memory));
     }
-    set_text(object, "cpuset", limits->cpuset);
+    member_text(object, "cpuset", limits->cpuset);
     if (limits->memory_limited != TOPO_UNKNOWN)
         set_bytes(object, "memory",
                   limits->memory_limited == TOPO_YES ? limits->memory_max : UINT64_MAX);
     if (limits->cpu_limited != TOPO_UNKNOWN)
-        set(object, "cpuMillis",
-            json_integer(limits->cpu_limited == TOPO_YES ? (json_int_t)limits->cpu_millis
-                                                         : UNLIMITED));
+        member_set(object, "cpuMillis",
+                   json_integer(limits->cpu_limited == TOPO_YES ? (json_int_t)limits->cpu_millis
+                                                                : UNLIMITED));
     return object;
 }
 
@@ -86,10 +68,10 @@ static int try_access(int root, const char *path)
 
 static void set_opens(json_t *object, const char *path, int rc)
 {
-    set_text(object, "path", path);
-    set(object, "opens", json_boolean(rc == 0));
+    member_text(object, "path", path);
+    member_set(object, "opens", json_boolean(rc == 0));
     if (rc < 0)
-        set_text(object, "why", strerror(-rc));
+        member_text(object, "why", strerror(-rc));
 }
 
 /* Those alone whose node is here or not known to be missing: sysfs shows the whole node's devices
@@ -127,12 +109,12 @@ static void add_narrow(json_t *list, const struct topo_host *host, size_t pci, b
         return;
     json_t *object = json_object();
     pci_addr_format(function->place.addr, address);
-    set_text(object, "pci", address);
-    set_text(object, "kind", gpu ? "GPU" : "NIC");
-    set(object, "lanes", json_integer(function->width));
-    set(object, "maxLanes", json_integer(function->max_width));
-    set(object, "mts", json_integer(function->speed_mts));
-    set(object, "maxMts", json_integer(function->max_speed_mts));
+    member_text(object, "pci", address);
+    member_text(object, "kind", gpu ? "GPU" : "NIC");
+    member_set(object, "lanes", json_integer(function->width));
+    member_set(object, "maxLanes", json_integer(function->max_width));
+    member_set(object, "mts", json_integer(function->speed_mts));
+    member_set(object, "maxMts", json_integer(function->max_speed_mts));
     json_array_append_new(list, object);
 }
 
@@ -176,11 +158,11 @@ static json_t *netdevs_json(const struct topo_host *host, bool here)
     for (size_t i = 0; i < host->netdev_count; i++) {
         const struct topo_netdev *netdev = &host->netdevs[i];
         json_t *object = json_object();
-        set_text(object, "name", netdev->name);
-        set_tri(object, "up", netdev->up);
-        set(object, "mtu", json_integer(netdev->mtu));
+        member_text(object, "name", netdev->name);
+        member_tri(object, "up", netdev->up);
+        member_set(object, "mtu", json_integer(netdev->mtu));
         if (here)
-            set(object, "addresses", addresses_json(addresses, netdev->name));
+            member_set(object, "addresses", addresses_json(addresses, netdev->name));
         json_array_append_new(list, object);
     }
     if (addresses)
@@ -196,7 +178,7 @@ static json_t *session_json(const char *dir)
     json_t *object = json_object();
     if (!dir)
         return object;
-    set_text(object, "dir", dir);
+    member_text(object, "dir", dir);
     if (statvfs(dir, &fs) == 0)
         set_bytes(object, "free", (uint64_t)fs.f_bavail * fs.f_frsize);
     return object;
@@ -227,10 +209,10 @@ static json_t *environment_json(char *const *environ)
 static json_t *versions_json(const struct inspect_options *options, const struct topo_host *host)
 {
     json_t *object = json_object();
-    set_text(object, "drarun", options->build);
-    set_text(object, "pmix", options->pmix);
-    set_text(object, "kernel", host->kernel);
-    set_text(object, "driver", host->driver);
+    member_text(object, "drarun", options->build);
+    member_text(object, "pmix", options->pmix);
+    member_text(object, "kernel", host->kernel);
+    member_text(object, "driver", host->driver);
     return object;
 }
 
@@ -242,17 +224,17 @@ static json_t *document(const struct inspect_options *options, const struct topo
     json_t *probe = probe_json(host, root, options->files ? options->files : &none);
     if (probe && device_metadata_read(root, NULL, probe) < 0)
         json_decref(TAKE_PTR(probe));
-    set(all, "probe", probe);
-    set(all, "limits", limits_json(&host->limits));
-    set(all, "verbs", all_verbs(host, root));
-    set(all, "gpuNodes", gpu_nodes(host, root));
-    set(all, "narrow", narrow_json(host));
-    set(all, "netdevs", netdevs_json(host, !options->root));
-    set(all, "session", session_json(options->session_dir));
-    set(all, "versions", versions_json(options, host));
+    member_set(all, "probe", probe);
+    member_set(all, "limits", limits_json(&host->limits));
+    member_set(all, "verbs", all_verbs(host, root));
+    member_set(all, "gpuNodes", gpu_nodes(host, root));
+    member_set(all, "narrow", narrow_json(host));
+    member_set(all, "netdevs", netdevs_json(host, !options->root));
+    member_set(all, "session", session_json(options->session_dir));
+    member_set(all, "versions", versions_json(options, host));
     if (options->environ)
-        set(all, "environment", environment_json(options->environ));
-    set_text(all, "arch", host->arch);
+        member_set(all, "environment", environment_json(options->environ));
+    member_text(all, "arch", host->arch);
     return all;
 }
 

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/inspect/port_json.h"
 
+#include "lib/inspect/members.h"
 #include "lib/topo/rdma_text.h"
-
-static void set(json_t *object, const char *key, json_t *value_take)
-{
-    json_object_set_new(object, key, value_take);
-}
 
 static json_t *text_or_null(const char *text, bool known)
 {
@@ -18,10 +14,10 @@ static json_t *gid_json(const struct topo_gid *gid)
     char text[48];
     json_t *object = json_object();
     gid_format(gid->bytes, text);
-    set(object, "index", json_integer(gid->index));
-    set(object, "address", json_string(text));
-    set(object, "type", text_or_null(topo_gid_type_name(gid->type), gid->type));
-    set(object, "netdev", text_or_null(gid->netdev, gid->netdev[0]));
+    member_set(object, "index", json_integer(gid->index));
+    member_set(object, "address", json_string(text));
+    member_set(object, "type", text_or_null(topo_gid_type_name(gid->type), gid->type));
+    member_set(object, "netdev", text_or_null(gid->netdev, gid->netdev[0]));
     return object;
 }
 
@@ -38,10 +34,10 @@ json_t *gids_json(const struct topo_port *port, size_t others_max)
 json_t *port_json(const struct topo_port *port, size_t others_max)
 {
     json_t *object = json_object();
-    set(object, "number", json_integer(port->number));
-    set(object, "state", text_or_null(port->state, port->state[0]));
-    set(object, "linkLayer", text_or_null(topo_link_name(port->link), port->link));
-    set(object, "rateMbps", port->rate_mbps ? json_integer(port->rate_mbps) : json_null());
-    set(object, "gids", gids_json(port, others_max));
+    member_set(object, "number", json_integer(port->number));
+    member_set(object, "state", text_or_null(port->state, port->state[0]));
+    member_set(object, "linkLayer", text_or_null(topo_link_name(port->link), port->link));
+    member_set(object, "rateMbps", port->rate_mbps ? json_integer(port->rate_mbps) : json_null());
+    member_set(object, "gids", gids_json(port, others_max));
     return object;
 }

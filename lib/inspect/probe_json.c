@@ -6,21 +6,10 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/inspect/members.h"
 #include "lib/inspect/port_json.h"
 #include "lib/topo/default_route.h"
 #include "lib/topo/root.h"
-
-static void set_text(json_t *object, const char *key, const char *text)
-{
-    if (text && text[0])
-        json_object_set_new(object, key, json_string(text));
-}
-
-static void set_flag(json_t *object, const char *key, enum topo_tri tri)
-{
-    if (tri != TOPO_UNKNOWN)
-        json_object_set_new(object, key, json_boolean(tri == TOPO_YES));
-}
 
 static void set_place(json_t *object, const struct topo_host *host, size_t pci)
 {
@@ -29,8 +18,8 @@ static void set_place(json_t *object, const struct topo_host *host, size_t pci)
     const struct pci_place *place = &host->pci[pci].place;
     char text[PCI_ADDR_TEXT];
     pci_addr_format(place->addr, text);
-    set_text(object, "pci", text);
-    set_text(object, "root", place->root);
+    member_text(object, "pci", text);
+    member_text(object, "root", place->root);
     if (place->numa >= 0)
         json_object_set_new(object, "numa", json_integer(place->numa));
 }
@@ -46,8 +35,8 @@ static json_t *ibdev_json(const struct topo_host *host, const struct topo_rdma *
     json_t *object = json_object(), *ports = json_array();
     set_place(object, host, rdma->pci);
     if (netdev)
-        set_text(object, "netdev", netdev->name);
-    set_text(object, "uplink", host_uplink_of(host, rdma));
+        member_text(object, "netdev", netdev->name);
+    member_text(object, "uplink", host_uplink_of(host, rdma));
     for (size_t i = 0; i < rdma->port_count; i++)
         json_array_append_new(ports, port_json(&rdma->ports[i], OTHERS_MAX));
     json_object_set_new(object, "ports", ports);
@@ -110,10 +99,10 @@ static void add_gpus(json_t *probe, const struct topo_host *host, int root)
             continue;
         json_t *object = json_object();
         set_place(object, host, gpu->pci);
-        set_text(object, "uuid", gpu->uuid);
-        set_text(object, "product", gpu->product);
-        set_text(object, "vendor", gpu->vendor);
-        set_text(object, "hip", gpu->hip);
+        member_text(object, "uuid", gpu->uuid);
+        member_text(object, "product", gpu->product);
+        member_text(object, "vendor", gpu->vendor);
+        member_text(object, "hip", gpu->hip);
         if (gpu->usable == TOPO_YES) /* no others but those of which it is not known */
             json_object_set_new(object, "usable", json_true());
         json_array_append_new(gpus, object);
@@ -136,7 +125,7 @@ static void add_paths(json_t *probe, const struct topo_host *host)
             if (pci == TOPO_NONE || path == TOPO_PATH_UNKNOWN || path == TOPO_PATH_ROOT)
                 continue;
             pci_addr_format(host->pci[pci].place.addr, nic);
-            set_text(row, nic, topo_path_name(path));
+            member_text(row, nic, topo_path_name(path));
         }
         json_object_set_new(paths, gpu, row);
         if (place->numa >= 0)
@@ -155,10 +144,10 @@ static void add_cpus(json_t *probe, const struct topo_host *host)
         char key[16];
         snprintf(key, sizeof key, "%u", host->numas[i].id);
         if (host->numas[i].id < 64)
-            set_text(numas, key, host->numas[i].cpulist);
+            member_text(numas, key, host->numas[i].cpulist);
     }
     json_object_set_new(probe, "numaCpus", numas);
-    set_text(probe, "cpuset", host->limits.cpuset);
+    member_text(probe, "cpuset", host->limits.cpuset);
 }
 
 /* Mirrors NCCL's constants (src/graph/topo.h) for the CPUs that it tells apart. */
@@ -183,7 +172,7 @@ static void add_pod_interface(json_t *probe, int root)
     if (default_routes_read(root, false, &names, NULL) == 0 && names.count == 0)
         default_routes_read(root, true, &names, NULL);
     if (names.count == 1)
-        set_text(probe, "podInterface", names.items[0]);
+        member_text(probe, "podInterface", names.items[0]);
     strlist_done(&names);
 }
 
@@ -217,8 +206,8 @@ json_t *probe_json(const struct topo_host *host, int root, const struct strlist 
     add_imex_channels(probe, host);
     add_pod_interface(probe, root);
     add_files(probe, root, files);
-    set_flag(gdr, "peermem", host->peermem);
-    set_flag(gdr, "dmabuf", host->dmabuf);
+    member_tri(gdr, "peermem", host->peermem);
+    member_tri(gdr, "dmabuf", host->dmabuf);
     json_object_set_new(probe, "gdr", gdr);
     if (host->nvswitch_count > 0)
         json_object_set_new(probe, "nvlink", json_true());

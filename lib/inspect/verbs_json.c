@@ -8,25 +8,14 @@
 #include <sys/stat.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/inspect/members.h"
 #include "lib/inspect/port_json.h"
 #include "lib/topo/root.h"
-
-/* As in inspect.c: every failure is one of memory. */
-static void set(json_t *object, const char *key, json_t *value_take)
-{
-    json_object_set_new(object, key, value_take);
-}
-
-static void set_text(json_t *object, const char *key, const char *text)
-{
-    if (text && text[0])
-        set(object, key, json_string(text));
-}
 
 static void set_number(json_t *object, const char *key, uint64_t number)
 {
     if (number > 0)
-        set(object, key, json_integer(number > INT64_MAX ? INT64_MAX : (json_int_t)number));
+        member_set(object, key, json_integer(number > INT64_MAX ? INT64_MAX : (json_int_t)number));
 }
 
 /* 0, or -errno: what a rank would be told that opens the node. Nothing but a device is opened, and
@@ -61,22 +50,21 @@ static uint64_t count_elsewhere(const struct topo_port *port)
 static json_t *verbs_port_json(const struct topo_port *port)
 {
     json_t *object = json_object();
-    set(object, "number", json_integer(port->number));
-    set_text(object, "state", port->state);
-    if (port->active != TOPO_UNKNOWN)
-        set(object, "active", json_boolean(port->active == TOPO_YES));
-    set_text(object, "physState", port->phys_state);
+    member_set(object, "number", json_integer(port->number));
+    member_text(object, "state", port->state);
+    member_tri(object, "active", port->active);
+    member_text(object, "physState", port->phys_state);
     if (port->link != TOPO_LINK_UNKNOWN)
-        set_text(object, "linkLayer", topo_link_name(port->link));
+        member_text(object, "linkLayer", topo_link_name(port->link));
     set_number(object, "rateMbps", port->rate_mbps);
     set_number(object, "lanes", port->lanes);
-    set_text(object, "laneSpeed", port->lane_speed);
+    member_text(object, "laneSpeed", port->lane_speed);
     set_number(object, "mtu", port->mtu);
     set_number(object, "maxMtu", port->max_mtu);
     set_number(object, "lid", port->lid);
-    set(object, "gids", json_integer((json_int_t)port->gid_count));
+    member_set(object, "gids", json_integer((json_int_t)port->gid_count));
     set_number(object, "gidsElsewhere", count_elsewhere(port));
-    set(object, "gidTable", gids_json(port, OTHER_GIDS_MAX));
+    member_set(object, "gidTable", gids_json(port, OTHER_GIDS_MAX));
     return object;
 }
 
@@ -95,10 +83,11 @@ static json_t *limits_json(const struct topo_rdma_limits *limits)
 static json_t *step_json(const struct nic_step_result *step)
 {
     json_t *object = json_object();
-    set(object, "done",
-        step->done == NIC_DONE_UNKNOWN ? json_null() : json_boolean(step->done == NIC_DONE_YES));
+    member_set(object, "done",
+               step->done == NIC_DONE_UNKNOWN ? json_null()
+                                              : json_boolean(step->done == NIC_DONE_YES));
     set_number(object, "code", (uint64_t)step->code);
-    set_text(object, "why", step->why);
+    member_text(object, "why", step->why);
     return object;
 }
 
@@ -107,7 +96,7 @@ static json_t *steps_json(const struct nic_open *open)
     json_t *object = json_object();
     for (enum nic_step step = NIC_STEP_OPEN; step < NIC_STEPS; step++)
         if (open->step[step].done != NIC_DONE_UNKNOWN || open->step[step].why[0])
-            set(object, nic_step_name(step), step_json(&open->step[step]));
+            member_set(object, nic_step_name(step), step_json(&open->step[step]));
     return object;
 }
 
@@ -116,10 +105,10 @@ static void set_opens(json_t *object, const char *path, int root, const struct n
 {
     const struct nic_step_result *step = open ? &open->step[NIC_STEP_OPEN] : NULL;
     int rc = step && step->done != NIC_DONE_UNKNOWN ? -step->code : try_open(root, path);
-    set_text(object, "path", path);
-    set(object, "opens", json_boolean(rc == 0));
+    member_text(object, "path", path);
+    member_set(object, "opens", json_boolean(rc == 0));
     if (rc < 0)
-        set_text(object, "why", strerror(-rc));
+        member_text(object, "why", strerror(-rc));
 }
 
 /* Whether the device has told of itself; else why sysfs must do. */
@@ -127,34 +116,34 @@ static void set_source(json_t *object, const struct nic_open *open)
 {
     for (enum nic_step step = NIC_STEP_OPEN; open && step <= NIC_STEP_QUERY; step++)
         if (open->step[step].done != NIC_DONE_YES) {
-            set_text(object, "inferred", open->step[step].why);
+            member_text(object, "inferred", open->step[step].why);
             return;
         }
     if (!open)
-        set_text(object, "inferred", "it was not opened");
+        member_text(object, "inferred", "it was not opened");
 }
 
 json_t *verbs_json(const struct topo_rdma *rdma, int root, const struct nic_open *open)
 {
     char path[128];
     json_t *object = json_object(), *ports = json_array();
-    set_text(object, "device", rdma->name);
+    member_text(object, "device", rdma->name);
     if (rdma->uverbs[0]) {
         snprintf(path, sizeof path, "/dev/infiniband/%s", rdma->uverbs);
         set_opens(object, path, root, open);
     }
     set_source(object, open);
     if (open)
-        set(object, "steps", steps_json(open));
-    set_text(object, "firmware", rdma->firmware);
-    set_text(object, "board", rdma->board);
-    set_text(object, "nodeGuid", rdma->node_guid);
+        member_set(object, "steps", steps_json(open));
+    member_text(object, "firmware", rdma->firmware);
+    member_text(object, "board", rdma->board);
+    member_text(object, "nodeGuid", rdma->node_guid);
     if (rdma->iwarp)
-        set(object, "iwarp", json_true());
-    set(object, "limits", limits_json(&rdma->limits));
+        member_set(object, "iwarp", json_true());
+    member_set(object, "limits", limits_json(&rdma->limits));
     for (size_t i = 0; i < rdma->port_count; i++)
         json_array_append_new(ports, verbs_port_json(&rdma->ports[i]));
-    set(object, "ports", ports);
+    member_set(object, "ports", ports);
     return object;
 }
 
