@@ -124,7 +124,8 @@ struct cluster_exec {
     const char *job;
     uint32_t rank;
     char *const *argv; /* empty: a shell */
-    bool input, tty;
+    int input;         /* a descriptor, with tty of a terminal; -1: the command gets none */
+    bool tty;
 };
 
 struct cluster_controller {

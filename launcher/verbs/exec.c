@@ -68,7 +68,8 @@ static int parse_beside(int argc, char *const argv[], struct options *options,
         return usage(err, "-t: standard input is not a terminal");
     exec->cluster = options->cluster;
     exec->tty = options->tty;
-    exec->input = (options->stdin_ || options->tty) && input_is_there(STDIN_FILENO);
+    bool wanted = options->stdin_ || options->tty;
+    exec->input = wanted && input_is_there(STDIN_FILENO) ? STDIN_FILENO : -1;
     return 0;
 }
 

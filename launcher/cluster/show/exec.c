@@ -47,18 +47,18 @@ struct exec {
 static void set_raw(struct exec *e)
 {
     struct termios raw;
-    if (!e->options->tty || tcgetattr(STDIN_FILENO, &e->terminal) < 0)
+    if (!e->options->tty || tcgetattr(e->options->input, &e->terminal) < 0)
         return;
     raw = e->terminal;
     cfmakeraw(&raw);
-    e->raw = tcsetattr(STDIN_FILENO, TCSANOW, &raw) == 0;
+    e->raw = tcsetattr(e->options->input, TCSANOW, &raw) == 0;
 }
 
 static void send_size(struct exec *e)
 {
     struct winsize size;
     char text[64];
-    if (!e->options->tty || ioctl(STDIN_FILENO, TIOCGWINSZ, &size) < 0)
+    if (!e->options->tty || ioctl(e->options->input, TIOCGWINSZ, &size) < 0)
         return;
     int n = snprintf(text, sizeof text, "{\"Width\":%u,\"Height\":%u}", size.ws_col, size.ws_row);
     kube_socket_send(e->socket, KUBE_CHANNEL_RESIZE, text, (size_t)n);
@@ -310,9 +310,9 @@ static int command_of(const struct cluster_exec *exec, struct strlist *command)
 static int open_input(struct exec *e, struct cluster *cluster, struct drarun_error *err)
 {
     const struct input_owner owner = {.data = on_input, .arg = e};
-    if (!e->options->input)
+    if (e->options->input < 0)
         return 0;
-    e->input = input_new(cluster->base, STDIN_FILENO, 1, &owner);
+    e->input = input_new(cluster->base, e->options->input, 1, &owner);
     return e->input ? 0 : error_set(err, ENOMEM, "out of memory");
 }
 
@@ -333,7 +333,7 @@ static int start(struct exec *e, struct cluster *cluster, struct drarun_error *e
                                    .pod = kube_name(pod),
                                    .container = container_of(pod),
                                    .command = &command,
-                                   .stdin_ = e->options->input,
+                                   .stdin_ = e->options->input >= 0,
                                    .tty = e->options->tty};
     if (rc == 0)
         rc = kube_exec_open(cluster->client, &exec, &events, e, &e->socket, err);
@@ -362,7 +362,7 @@ static void run(struct exec *e, struct cluster *cluster)
         cluster_turn(cluster, TURN_MS);
     write_rest(e, cluster);
     if (e->raw)
-        tcsetattr(STDIN_FILENO, TCSANOW, &e->terminal);
+        tcsetattr(e->options->input, TCSANOW, &e->terminal);
     signals_free(e->signals);
 }
 
