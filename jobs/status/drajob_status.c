@@ -148,7 +148,7 @@ json_t *drajob_devices(const json_t *object)
 /* ---- words ---- */
 
 /* Cut between characters. */
-static json_t *message(const char *text)
+static json_t *message_json(const char *text)
 {
     size_t length = text ? strlen(text) : 0;
     if (length > MESSAGE_MAX)
@@ -158,7 +158,7 @@ static json_t *message(const char *text)
 }
 
 /* metav1.Time has no fraction. */
-static json_t *seconds(int64_t ms)
+static json_t *seconds_json(int64_t ms)
 {
     char text[TIMESTAMP_SIZE];
     timestamp_format(ms, text, sizeof text);
@@ -169,7 +169,7 @@ static json_t *seconds(int64_t ms)
 /* ---- when it goes ---- */
 
 /* Of a status with an end. */
-static void date(const json_t *object, int64_t site_ttl_ms, json_t *status)
+static void set_expiration(const json_t *object, int64_t site_ttl_ms, json_t *status)
 {
     json_t *ended =
         json_pack("{s:O?, s:O}", "spec", json_object_get(object, "spec"), "status", status);
@@ -177,7 +177,7 @@ static void date(const json_t *object, int64_t site_ttl_ms, json_t *status)
     json_object_del(status, "expirationTime");
     json_object_del(status, "expirationReason");
     if (at > 0) {
-        json_object_set_new(status, "expirationTime", seconds(at));
+        json_object_set_new(status, "expirationTime", seconds_json(at));
         json_object_set_new(status, "expirationReason",
                             json_string(ttl_of(object) ? BY_SPEC : BY_SITE));
     }
@@ -188,7 +188,7 @@ json_t *drajob_dated_status(const json_t *object, int64_t site_ttl_ms)
 {
     json_t *status = json_copy(unconst(status_of(object)));
     if (status)
-        date(object, site_ttl_ms, status);
+        set_expiration(object, site_ttl_ms, status);
     return status;
 }
 
@@ -203,7 +203,7 @@ struct view {
     json_int_t exit;
 };
 
-static void see(struct view *v, const char *state, const char *reason, const char *text)
+static void view_set(struct view *v, const char *state, const char *reason, const char *text)
 {
     snprintf(v->state, sizeof v->state, "%s", state);
     snprintf(v->reason, sizeof v->reason, "%s", reason);
@@ -217,7 +217,7 @@ static const char *phase_of(const json_t *doc)
 }
 
 /* "succeeded", "failed" or "cancelled". */
-static void see_end(struct view *v, const char *result, const char *text)
+static void view_end(struct view *v, const char *result, const char *text)
 {
     char reason[64] = "";
     reason_of_words(value_text(v->cause, "kind"), reason, sizeof reason);
@@ -227,7 +227,7 @@ static void see_end(struct view *v, const char *result, const char *text)
     v->ended = true;
 }
 
-static void see_led(struct view *v, const struct drajob_input *in)
+static void view_led(struct view *v, const struct drajob_input *in)
 {
     const char *phase = phase_of(in->doc);
     const json_t *workers = json_object_get(in->doc, "workers");
@@ -242,7 +242,7 @@ static void see_led(struct view *v, const struct drajob_input *in)
     if (status_doc_exit(in->doc) >= 0) {
         const char *text = value_text(v->cause, "text");
         v->exit = status_doc_exit(in->doc);
-        see_end(v, value_text(in->doc, "result"), text ? text : "all ranks have ended");
+        view_end(v, value_text(in->doc, "result"), text ? text : "all ranks have ended");
         v->allocated = v->running = false;
         return;
     }
@@ -259,31 +259,31 @@ static void see_led(struct view *v, const struct drajob_input *in)
     v->text = in->silence;
 }
 
-static void look(struct view *v, const struct drajob_input *in)
+static void view_make(struct view *v, const struct drajob_input *in)
 {
     const char *text = in->text, *reason = in->reason;
     *v = (struct view){.accepted = in->stage != DRAJOB_INVALID_SPEC};
     switch (in->stage) {
     case DRAJOB_INVALID_SPEC:
-        see(v, "Invalid", reason_name(REASON_INVALID_SPEC), text);
+        view_set(v, "Invalid", reason_name(REASON_INVALID_SPEC), text);
         break;
     case DRAJOB_PENDING:
-        see(v, "Pending", reason ? reason : reason_name(REASON_ACCEPTED),
-            text ? text : "the objects of the job are being made");
+        view_set(v, "Pending", reason ? reason : reason_name(REASON_ACCEPTED),
+                 text ? text : "the objects of the job are being made");
         break;
     case DRAJOB_SUSPENDED:
-        see(v, "Suspended", reason_name(REASON_SUSPENDED), "spec.suspend: it holds nothing");
+        view_set(v, "Suspended", reason_name(REASON_SUSPENDED), "spec.suspend: it holds nothing");
         v->suspended = true;
         break;
     case DRAJOB_SUSPENDING:
-        see(v, "Suspending", reason_name(REASON_SUSPENDING),
-            "spec.suspend: its pods and claims are going");
+        view_set(v, "Suspending", reason_name(REASON_SUSPENDING),
+                 "spec.suspend: its pods and claims are going");
         break;
     case DRAJOB_LED:
-        see_led(v, in);
+        view_led(v, in);
         break;
     case DRAJOB_LOST:
-        see_end(v, in->result, text);
+        view_end(v, in->result, text);
         snprintf(v->reason, sizeof v->reason, "%s", reason ? reason : v->state);
         v->exit = in->exit;
         v->doc = in->doc;
@@ -293,54 +293,55 @@ static void look(struct view *v, const struct drajob_input *in)
 
 /* ---- conditions ---- */
 
-static void add_word(const struct drajob_input *in, json_t *list, const char *type,
-                     const char *word, const char *reason, const char *text)
+static void add_condition_word(const struct drajob_input *in, json_t *list, const char *type,
+                               const char *word, const char *reason, const char *text)
 {
     const json_t *before = condition_of(in->object, type);
     json_t *since = is(value_text(before, "status"), word)
                         ? json_incref(json_object_get(before, "lastTransitionTime"))
-                        : seconds(in->now_ms);
+                        : seconds_json(in->now_ms);
     json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:o, s:s, s:o}", "type", type, "status",
                                           word, "observedGeneration", generation_of(in->object),
                                           "lastTransitionTime", since, "reason", reason, "message",
-                                          message(text)));
+                                          message_json(text)));
 }
 
-static void add(const struct drajob_input *in, json_t *list, const char *type, bool holds,
-                const char *reason, const char *text)
+static void add_condition(const struct drajob_input *in, json_t *list, const char *type, bool holds,
+                          const char *reason, const char *text)
 {
-    add_word(in, list, type, holds ? "True" : "False", reason, text);
+    add_condition_word(in, list, type, holds ? "True" : "False", reason, text);
 }
 
-static json_t *conditions(const struct drajob_input *in, const struct view *v)
+static json_t *conditions_json(const struct drajob_input *in, const struct view *v)
 {
     json_t *list = json_array();
     const char *why = v->reason;
     if (!v->accepted) {
-        add(in, list, "Accepted", false, reason_name(REASON_INVALID_SPEC), v->text);
+        add_condition(in, list, "Accepted", false, reason_name(REASON_INVALID_SPEC), v->text);
         return list;
     }
-    add(in, list, "Accepted", true, reason_name(REASON_CHECKED), "the spec was checked");
-    add(in, list, "Suspended", v->suspended,
-        reason_name(v->suspended ? REASON_SUSPENDED : REASON_NOT_SUSPENDED),
-        v->suspended ? v->text : "");
-    add(in, list, "Allocated", v->allocated, v->allocated ? reason_name(REASON_ALLOCATED) : why,
-        v->allocated ? "every worker has its devices and its node" : v->text);
+    add_condition(in, list, "Accepted", true, reason_name(REASON_CHECKED), "the spec was checked");
+    add_condition(in, list, "Suspended", v->suspended,
+                  reason_name(v->suspended ? REASON_SUSPENDED : REASON_NOT_SUSPENDED),
+                  v->suspended ? v->text : "");
+    add_condition(in, list, "Allocated", v->allocated,
+                  v->allocated ? reason_name(REASON_ALLOCATED) : why,
+                  v->allocated ? "every worker has its devices and its node" : v->text);
     if (v->silent)
-        add_word(in, list, "Running", "Unknown", why, v->text);
+        add_condition_word(in, list, "Running", "Unknown", why, v->text);
     else
-        add(in, list, "Running", v->running, v->running ? reason_name(REASON_RUNNING) : why,
-            v->text);
+        add_condition(in, list, "Running", v->running,
+                      v->running ? reason_name(REASON_RUNNING) : why, v->text);
     if (!v->ended)
         return list;
-    add(in, list, "Succeeded", is(v->state, "Succeeded"), why, v->text);
-    add(in, list, "Failed", !is(v->state, "Succeeded"), why, v->text);
+    add_condition(in, list, "Succeeded", is(v->state, "Succeeded"), why, v->text);
+    add_condition(in, list, "Failed", !is(v->state, "Succeeded"), why, v->text);
     return list;
 }
 
 /* ---- the whole ---- */
 
-static json_t *workers(const json_t *object, const json_t *doc)
+static json_t *workers_json(const json_t *object, const json_t *doc)
 {
     const json_t *told = json_object_get(doc, "workers");
     const json_t *count = json_object_get(told, "count");
@@ -350,7 +351,7 @@ static json_t *workers(const json_t *object, const json_t *doc)
                      json_integer_value(json_object_get(told, "running")));
 }
 
-static void keep(json_t *status, const json_t *before, const char *key)
+static void keep_member(json_t *status, const json_t *before, const char *key)
 {
     if (json_object_get(before, key))
         json_object_set(status, key, json_object_get(before, key));
@@ -364,14 +365,14 @@ static void add_course(const struct drajob_input *in, const struct view *v, json
     if (!in->launcher)
         return;
     json_object_set_new(status, "launcherUID", json_string(in->launcher));
-    keep(status, before, "startTime");
+    keep_member(status, before, "startTime");
     if (!json_object_get(status, "startTime"))
-        json_object_set_new(status, "startTime", seconds(in->now_ms));
+        json_object_set_new(status, "startTime", seconds_json(in->now_ms));
     for (const char *const *key = counts; *key; key++) {
         if (json_is_integer(json_object_get(v->doc, *key)))
             json_object_set(status, *key, json_object_get(v->doc, *key));
         else
-            keep(status, before, *key);
+            keep_member(status, before, *key);
     }
 }
 
@@ -382,28 +383,28 @@ static void add_end(const struct drajob_input *in, const struct view *v, json_t 
     const char *told = status_doc_exit(v->doc) >= 0 ? value_text(v->doc, "updated") : NULL;
     if (!v->ended)
         return;
-    keep(status, status_of(in->object), "completionTime");
+    keep_member(status, status_of(in->object), "completionTime");
     if (!json_object_get(status, "completionTime"))
         json_object_set_new(status, "completionTime",
-                            seconds(told && timestamp_parse(told, &at) ? at : in->now_ms));
+                            seconds_json(told && timestamp_parse(told, &at) ? at : in->now_ms));
     json_object_set_new(status, "exitStatus", json_integer(v->exit));
     if (json_is_object(v->cause))
         json_object_set(status, "cause", unconst(v->cause));
-    date(in->object, in->site_ttl_ms, status);
+    set_expiration(in->object, in->site_ttl_ms, status);
 }
 
 json_t *drajob_status(const struct drajob_input *input)
 {
     struct view v;
-    look(&v, input);
-    json_t *all = workers(input->object, v.doc);
+    view_make(&v, input);
+    json_t *all = workers_json(input->object, v.doc);
     json_t *status = json_pack(
         "{s:s, s:s, s:o, s:I, s:o, s:o, s:o, s:o}", "state", v.state, "reason", v.reason, "message",
-        message(v.text), "observedGeneration", generation_of(input->object), "ready",
+        message_json(v.text), "observedGeneration", generation_of(input->object), "ready",
         json_sprintf("%lld/%lld", (long long)json_integer_value(json_object_get(all, "ready")),
                      (long long)json_integer_value(json_object_get(all, "count"))),
         "workers", json_incref(all), "devices", drajob_devices(input->object), "conditions",
-        conditions(input, &v));
+        conditions_json(input, &v));
     json_decref(all);
     if (!status)
         return NULL;
@@ -425,7 +426,7 @@ static bool is_suspended(const json_t *status)
     return is(state, "Suspended") || is(state, "Suspending");
 }
 
-static struct drajob_event step(const json_t *before, const json_t *next)
+static struct drajob_event event_of(const json_t *before, const json_t *next)
 {
     const char *state = value_text(next, "state"), *text = value_text(next, "message");
     bool reworded = !is(value_text(before, "message"), text ? text : "");
@@ -451,7 +452,7 @@ static struct drajob_event step(const json_t *before, const json_t *next)
 
 bool drajob_event(const json_t *object, const json_t *next, struct drajob_event *ret_event)
 {
-    const struct drajob_event event = step(status_of(object), next);
+    const struct drajob_event event = event_of(status_of(object), next);
     if (!event.reason || !event.text)
         return false;
     *ret_event = event;
@@ -497,7 +498,7 @@ static void add_reported(const json_t *object, json_t *doc)
         return;
     json_object_set_new(doc, "managedBy", json_string(drajob_manager(object)));
     for (const char *const *key = counts; *key; key++)
-        keep(doc, status, *key);
+        keep_member(doc, status, *key);
     if (json_object_get(workers, "ready"))
         json_object_set(json_object_get(doc, "workers"), "running",
                         json_object_get(workers, "ready"));

@@ -36,7 +36,8 @@ static int no_memory(const struct reading *r)
 
 /* ---- members: a missing one leaves the value as it is ---- */
 
-static int number(const struct reading *r, const json_t *object, const char *key, double *value)
+static int read_number(const struct reading *r, const json_t *object, const char *key,
+                       double *value)
 {
     const json_t *json = json_object_get(object, key);
     if (!json || json_is_null(json))
@@ -47,7 +48,8 @@ static int number(const struct reading *r, const json_t *object, const char *key
     return 0;
 }
 
-static int whole(const struct reading *r, const json_t *object, const char *key, uint64_t *value)
+static int read_whole(const struct reading *r, const json_t *object, const char *key,
+                      uint64_t *value)
 {
     const json_t *json = json_object_get(object, key);
     if (!json || json_is_null(json))
@@ -58,7 +60,7 @@ static int whole(const struct reading *r, const json_t *object, const char *key,
     return 0;
 }
 
-static int small(const struct reading *r, const json_t *object, const char *key, int *value)
+static int read_small(const struct reading *r, const json_t *object, const char *key, int *value)
 {
     const json_t *json = json_object_get(object, key);
     if (!json || json_is_null(json))
@@ -70,8 +72,8 @@ static int small(const struct reading *r, const json_t *object, const char *key,
     return 0;
 }
 
-static int words(const struct reading *r, const json_t *object, const char *key, char *text,
-                 size_t size)
+static int read_text(const struct reading *r, const json_t *object, const char *key, char *text,
+                     size_t size)
 {
     const json_t *json = json_object_get(object, key);
     if (!json || json_is_null(json))
@@ -83,7 +85,7 @@ static int words(const struct reading *r, const json_t *object, const char *key,
 }
 
 /* nccl-tests writes "true" and "false". */
-static int truth(const struct reading *r, const json_t *object, const char *key, bool *value)
+static int read_flag(const struct reading *r, const json_t *object, const char *key, bool *value)
 {
     const json_t *json = json_object_get(object, key);
     const char *text = json_string_value(json);
@@ -96,7 +98,7 @@ static int truth(const struct reading *r, const json_t *object, const char *key,
     return 0;
 }
 
-static int seconds_list(const struct reading *r, const json_t *object, const char *key,
+static int read_seconds(const struct reading *r, const json_t *object, const char *key,
                         double **ret_list, size_t *ret_count)
 {
     const json_t *json = json_object_get(object, key);
@@ -122,8 +124,8 @@ static int seconds_list(const struct reading *r, const json_t *object, const cha
     return 0;
 }
 
-static int texts(const struct reading *r, const json_t *object, const char *key,
-                 struct strlist *list, bool allowed_only)
+static int read_texts(const struct reading *r, const json_t *object, const char *key,
+                      struct strlist *list, bool allowed_only)
 {
     const json_t *json = json_object_get(object, key);
     if (json && !json_is_null(json) && !json_is_array(json))
@@ -138,7 +140,7 @@ static int texts(const struct reading *r, const json_t *object, const char *key,
 
 /* ---- begin ---- */
 
-static int device(struct reading *r, const json_t *object)
+static int read_device(struct reading *r, const json_t *object)
 {
     uint64_t rank = r->item, group = 0;
     struct result_rank *to = result_add_rank(r->to);
@@ -146,28 +148,28 @@ static int device(struct reading *r, const json_t *object)
         return no_memory(r);
     if (!json_is_object(object))
         return wrong(r, "rank", "an object");
-    int rc = whole(r, object, "rank", &rank);
-    rc = rc < 0 ? rc : whole(r, object, "group", &group);
-    rc = rc < 0 ? rc : small(r, object, "pid", &to->pid);
-    rc = rc < 0 ? rc : small(r, object, "device", &to->device);
-    rc = rc < 0 ? rc : words(r, object, "hostname", to->host, sizeof to->host);
-    rc = rc < 0 ? rc : words(r, object, "node", to->node, sizeof to->node);
-    rc = rc < 0 ? rc : words(r, object, "device_info", to->model, sizeof to->model);
-    rc = rc < 0 ? rc : words(r, object, "device_hex", to->address, sizeof to->address);
-    rc = rc < 0 ? rc : words(r, object, "nic", to->nic, sizeof to->nic);
-    rc = rc < 0 ? rc : words(r, object, "nic_nearest", to->nearest, sizeof to->nearest);
-    rc = rc < 0 ? rc : small(r, object, "numa", &to->numa);
-    rc = rc < 0 ? rc : words(r, object, "nic_path", to->path, sizeof to->path);
-    rc = rc < 0 ? rc : words(r, object, "kernel", to->kernel, sizeof to->kernel);
-    rc = rc < 0 ? rc : words(r, object, "driver", to->driver, sizeof to->driver);
-    rc = rc < 0 ? rc : number(r, object, "nic_gbit", &to->nic_gbit);
-    rc = rc < 0 ? rc : number(r, object, "copy_gbs", &to->copy_gbs);
+    int rc = read_whole(r, object, "rank", &rank);
+    rc = rc < 0 ? rc : read_whole(r, object, "group", &group);
+    rc = rc < 0 ? rc : read_small(r, object, "pid", &to->pid);
+    rc = rc < 0 ? rc : read_small(r, object, "device", &to->device);
+    rc = rc < 0 ? rc : read_text(r, object, "hostname", to->host, sizeof to->host);
+    rc = rc < 0 ? rc : read_text(r, object, "node", to->node, sizeof to->node);
+    rc = rc < 0 ? rc : read_text(r, object, "device_info", to->model, sizeof to->model);
+    rc = rc < 0 ? rc : read_text(r, object, "device_hex", to->address, sizeof to->address);
+    rc = rc < 0 ? rc : read_text(r, object, "nic", to->nic, sizeof to->nic);
+    rc = rc < 0 ? rc : read_text(r, object, "nic_nearest", to->nearest, sizeof to->nearest);
+    rc = rc < 0 ? rc : read_small(r, object, "numa", &to->numa);
+    rc = rc < 0 ? rc : read_text(r, object, "nic_path", to->path, sizeof to->path);
+    rc = rc < 0 ? rc : read_text(r, object, "kernel", to->kernel, sizeof to->kernel);
+    rc = rc < 0 ? rc : read_text(r, object, "driver", to->driver, sizeof to->driver);
+    rc = rc < 0 ? rc : read_number(r, object, "nic_gbit", &to->nic_gbit);
+    rc = rc < 0 ? rc : read_number(r, object, "copy_gbs", &to->copy_gbs);
     to->rank = (unsigned)rank;
     to->group = (unsigned)group;
     return rc;
 }
 
-static int config(struct reading *r, const json_t *object)
+static int read_config(struct reading *r, const json_t *object)
 {
     struct result_config *c = &r->to->config;
     const struct {
@@ -188,34 +190,34 @@ static int config(struct reading *r, const json_t *object)
                    {"unalign", &c->unaligned},
                    {"blocking", &c->blocking}};
     const json_t *devices = json_object_get(object, "devices");
-    int rc = truth(r, object, "per_iter_timing", &c->per_iteration);
-    rc = rc < 0 ? rc : truth(r, object, "parallel_init", &c->parallel_init);
+    int rc = read_flag(r, object, "per_iter_timing", &c->per_iteration);
+    rc = rc < 0 ? rc : read_flag(r, object, "parallel_init", &c->parallel_init);
     for (size_t i = 0; rc == 0 && i < sizeof numbers / sizeof *numbers; i++)
-        rc = whole(r, object, numbers[i].key, numbers[i].to);
+        rc = read_whole(r, object, numbers[i].key, numbers[i].to);
     c->known = json_object_get(object, "iterations") != NULL;
     if (rc == 0 && devices && !json_is_array(devices))
         return wrong(r, "config.devices", "a list");
     r->list = "config.devices";
     for (r->item = 0; rc == 0 && r->item < json_array_size(devices); r->item++)
-        rc = device(r, json_array_get(devices, r->item));
+        rc = read_device(r, json_array_get(devices, r->item));
     r->list = NULL;
     return rc;
 }
 
-static int begin(struct reading *r, const json_t *object)
+static int read_begin(struct reading *r, const json_t *object)
 {
     struct result *to = r->to;
     const json_t *settings = json_object_get(object, "config");
     const json_t *about = json_object_get(object, "about");
     uint64_t nccl = 0;
-    int rc = words(r, object, "program", to->program, sizeof to->program);
-    rc = rc < 0 ? rc : words(r, object, "collective", to->collective, sizeof to->collective);
-    rc = rc < 0 ? rc : words(r, object, "library", to->library, sizeof to->library);
-    rc = rc < 0 ? rc : words(r, object, "start_time", to->start, sizeof to->start);
-    rc = rc < 0 ? rc : whole(r, object, "nccl_version", &nccl);
-    rc = rc < 0 ? rc : truth(r, object, "stand_in", &to->stand_in);
-    rc = rc < 0 ? rc : texts(r, object, "args", &to->args, false);
-    rc = rc < 0 ? rc : texts(r, object, "env", &to->env, true);
+    int rc = read_text(r, object, "program", to->program, sizeof to->program);
+    rc = rc < 0 ? rc : read_text(r, object, "collective", to->collective, sizeof to->collective);
+    rc = rc < 0 ? rc : read_text(r, object, "library", to->library, sizeof to->library);
+    rc = rc < 0 ? rc : read_text(r, object, "start_time", to->start, sizeof to->start);
+    rc = rc < 0 ? rc : read_whole(r, object, "nccl_version", &nccl);
+    rc = rc < 0 ? rc : read_flag(r, object, "stand_in", &to->stand_in);
+    rc = rc < 0 ? rc : read_texts(r, object, "args", &to->args, false);
+    rc = rc < 0 ? rc : read_texts(r, object, "env", &to->env, true);
     if (rc == 0 && nccl > 0 && !to->library[0])
         result_name_nccl(to, (unsigned)nccl);
     for (size_t i = 0; rc == 0 && !to->collective[0] && i < to->args.count; i++)
@@ -224,12 +226,12 @@ static int begin(struct reading *r, const json_t *object)
         to->about = json_deep_copy(about);
     if (rc == 0 && settings && !json_is_object(settings))
         return wrong(r, "config", "an object");
-    return rc < 0 || !settings ? rc : config(r, settings);
+    return rc < 0 || !settings ? rc : read_config(r, settings);
 }
 
 /* ---- rows ---- */
 
-static int spread(struct reading *r, const json_t *object, struct result_half *to)
+static int read_spread(struct reading *r, const json_t *object, struct result_half *to)
 {
     uint64_t skipped = 0;
     double *const fields[] = {&to->spread.least,    &to->spread.most, &to->spread.mean,
@@ -237,14 +239,14 @@ static int spread(struct reading *r, const json_t *object, struct result_half *t
                               &to->spread.deviation};
     static const char *const keys[] = {"min_us", "max_us", "avg_us",  "p50_us",
                                        "p95_us", "p99_us", "stdev_us"};
-    int rc = whole(r, object, "skipped_iterations", &skipped);
+    int rc = read_whole(r, object, "skipped_iterations", &skipped);
     for (size_t i = 0; rc == 0 && i < sizeof keys / sizeof *keys; i++) {
-        rc = number(r, object, keys[i], fields[i]);
+        rc = read_number(r, object, keys[i], fields[i]);
         *fields[i] /= 1e6;
     }
     to->skipped = (size_t)skipped;
     to->has_spread = true;
-    return rc < 0 ? rc : seconds_list(r, object, "times_us", &to->calls, &to->call_count);
+    return rc < 0 ? rc : read_seconds(r, object, "times_us", &to->calls, &to->call_count);
 }
 
 static bool not_a_number(const json_t *object, const char *key)
@@ -253,8 +255,8 @@ static bool not_a_number(const json_t *object, const char *key)
     return text && strstr(text, "nan");
 }
 
-static int half(struct reading *r, const json_t *row, const char *key, const char *spread_key,
-                struct result_half *to)
+static int read_half(struct reading *r, const json_t *row, const char *key, const char *spread_key,
+                     struct result_half *to)
 {
     const json_t *object = json_object_get(row, key), *calls = json_object_get(row, spread_key);
     double time = -1, algbw = -1, busbw = -1;
@@ -265,28 +267,28 @@ static int half(struct reading *r, const json_t *row, const char *key, const cha
         return wrong(r, key, "an object or null");
     r->half = key;
     to->cpu_time = json_object_get(object, "cpu_time") != NULL;
-    int rc = number(r, object, "nwrong", &to->wrong);
+    int rc = read_number(r, object, "nwrong", &to->wrong);
     if (rc < 0 || not_a_number(object, "time") || not_a_number(object, "bus_bw")) {
         r->half = NULL;
         return rc; /* theirs, of what was not measured */
     }
-    rc = number(r, object, to->cpu_time ? "cpu_time" : "time", &time);
-    rc = rc < 0 ? rc : number(r, object, "alg_bw", &algbw);
-    rc = rc < 0 ? rc : number(r, object, "bus_bw", &busbw);
-    rc = rc < 0 ? rc : seconds_list(r, object, "per_rank_times_us", &to->ranks, &to->rank_count);
+    rc = read_number(r, object, to->cpu_time ? "cpu_time" : "time", &time);
+    rc = rc < 0 ? rc : read_number(r, object, "alg_bw", &algbw);
+    rc = rc < 0 ? rc : read_number(r, object, "bus_bw", &busbw);
+    rc = rc < 0 ? rc : read_seconds(r, object, "per_rank_times_us", &to->ranks, &to->rank_count);
     to->seconds = time < 0 ? -1 : time / 1e6;
     to->algbw = algbw;
     to->busbw = busbw;
     to->measured = busbw >= 0 && algbw >= 0;
     if (rc == 0 && json_is_object(calls)) {
         r->half = spread_key;
-        rc = spread(r, calls, to);
+        rc = read_spread(r, calls, to);
     }
     r->half = NULL;
     return rc;
 }
 
-static int row(struct reading *r, const json_t *object)
+static int read_row(struct reading *r, const json_t *object)
 {
     const json_t *root = json_object_get(object, "root");
     struct result_row *to = result_add_row(r->to);
@@ -294,50 +296,52 @@ static int row(struct reading *r, const json_t *object)
         return no_memory(r);
     if (!json_is_object(object) || !json_is_integer(json_object_get(object, "size")))
         return wrong(r, "size", "a whole number that is not negative");
-    int rc = whole(r, object, "size", &to->bytes);
-    rc = rc < 0 ? rc : whole(r, object, "count", &to->count);
-    rc = rc < 0 ? rc : words(r, object, "type", to->type, sizeof to->type);
-    rc = rc < 0 ? rc : words(r, object, "redop", to->op, sizeof to->op);
+    int rc = read_whole(r, object, "size", &to->bytes);
+    rc = rc < 0 ? rc : read_whole(r, object, "count", &to->count);
+    rc = rc < 0 ? rc : read_text(r, object, "type", to->type, sizeof to->type);
+    rc = rc < 0 ? rc : read_text(r, object, "redop", to->op, sizeof to->op);
     if (json_object_get(object, "latency_us")) {
-        rc = rc < 0 ? rc : number(r, object, "latency_us", &to->latency);
+        rc = rc < 0 ? rc : read_number(r, object, "latency_us", &to->latency);
         to->latency /= 1e6;
     }
     if (rc == 0 && json_is_string(root)) /* as theirs: the table's cell */
         to->root = atoi(json_string_value(root));
     else if (rc == 0)
-        rc = small(r, object, "root", &to->root);
-    rc = rc < 0 ? rc : half(r, object, "out_of_place", "out_of_place_per_iter", &to->out_of_place);
-    return rc < 0 ? rc : half(r, object, "in_place", "in_place_per_iter", &to->in_place);
+        rc = read_small(r, object, "root", &to->root);
+    rc = rc < 0 ? rc
+                : read_half(r, object, "out_of_place", "out_of_place_per_iter", &to->out_of_place);
+    return rc < 0 ? rc : read_half(r, object, "in_place", "in_place_per_iter", &to->in_place);
 }
 
-static int rows(struct reading *r, const json_t *list)
+static int read_rows(struct reading *r, const json_t *list)
 {
     int rc = 0;
     if (list && !json_is_array(list))
         return wrong(r, "results", "a list");
     r->list = "results";
     for (r->item = 0; rc == 0 && r->item < json_array_size(list); r->item++)
-        rc = row(r, json_array_get(list, r->item));
+        rc = read_row(r, json_array_get(list, r->item));
     r->list = NULL;
     return rc;
 }
 
 /* ---- end ---- */
 
-static int device_errors(const struct reading *r, const json_t *object)
+static int read_device_errors(const struct reading *r, const json_t *object)
 {
     struct result_faults *to = &r->to->faults;
     if (!object)
         return 0;
     strlist_done(&to->rose); /* a second end takes the place of the first */
-    int rc = words(r, object, "looked_for_on", to->looked, sizeof to->looked);
-    rc = rc < 0 ? rc : words(r, object, "not_looked_for", to->not_looked, sizeof to->not_looked);
-    rc = rc < 0 ? rc : texts(r, object, "rose", &to->rose, false);
+    int rc = read_text(r, object, "looked_for_on", to->looked, sizeof to->looked);
+    rc =
+        rc < 0 ? rc : read_text(r, object, "not_looked_for", to->not_looked, sizeof to->not_looked);
+    rc = rc < 0 ? rc : read_texts(r, object, "rose", &to->rose, false);
     to->known = rc == 0 && to->looked[0];
     return rc;
 }
 
-static int wrong_ranks(struct reading *r, const json_t *list)
+static int read_wrong_ranks(struct reading *r, const json_t *list)
 {
     int rc = 0;
     if (list && !json_is_array(list))
@@ -347,8 +351,8 @@ static int wrong_ranks(struct reading *r, const json_t *list)
         const json_t *object = json_array_get(list, r->item);
         uint64_t rank = 0;
         double elements = 0;
-        rc = whole(r, object, "rank", &rank);
-        rc = rc < 0 ? rc : number(r, object, "elements", &elements);
+        rc = read_whole(r, object, "rank", &rank);
+        rc = rc < 0 ? rc : read_number(r, object, "elements", &elements);
         for (size_t i = 0; rc == 0 && i < r->to->rank_count; i++)
             if (r->to->ranks[i].rank == rank)
                 r->to->ranks[i].wrong = elements;
@@ -357,20 +361,20 @@ static int wrong_ranks(struct reading *r, const json_t *list)
     return rc;
 }
 
-static int probed_end(const struct reading *r, const json_t *object, struct probed_end *to)
+static int read_probed_end(const struct reading *r, const json_t *object, struct probed_end *to)
 {
-    int rc = small(r, object, "rank", &to->rank);
-    rc = rc < 0 ? rc : small(r, object, "rail", &to->rail);
-    rc = rc < 0 ? rc : words(r, object, "host", to->host, sizeof to->host);
-    rc = rc < 0 ? rc : words(r, object, "node", to->node, sizeof to->node);
-    rc = rc < 0 ? rc : words(r, object, "device", to->device, sizeof to->device);
-    return rc < 0 ? rc : words(r, object, "nic", to->nic, sizeof to->nic);
+    int rc = read_small(r, object, "rank", &to->rank);
+    rc = rc < 0 ? rc : read_small(r, object, "rail", &to->rail);
+    rc = rc < 0 ? rc : read_text(r, object, "host", to->host, sizeof to->host);
+    rc = rc < 0 ? rc : read_text(r, object, "node", to->node, sizeof to->node);
+    rc = rc < 0 ? rc : read_text(r, object, "device", to->device, sizeof to->device);
+    return rc < 0 ? rc : read_text(r, object, "nic", to->nic, sizeof to->nic);
 }
 
-static int probed_slow(const struct reading *r, const json_t *object, struct probed *to)
+static int read_probed_slow(const struct reading *r, const json_t *object, struct probed *to)
 {
     char what[16] = "";
-    int rc = words(r, object, "what", what, sizeof what);
+    int rc = read_text(r, object, "what", what, sizeof what);
     enum probed_kind kind = probed_kind_find(what);
     if (rc < 0 || !kind) /* of a later version */
         return rc;
@@ -378,16 +382,16 @@ static int probed_slow(const struct reading *r, const json_t *object, struct pro
     if (!slow)
         return no_memory(r);
     slow->kind = kind;
-    rc = probed_end(r, object, &slow->at);
-    rc = rc < 0 ? rc : probed_end(r, json_object_get(object, "other"), &slow->other);
-    rc = rc < 0 ? rc : number(r, object, "time", &slow->seconds);
-    rc = rc < 0 ? rc : number(r, object, "usual", &slow->usual);
+    rc = read_probed_end(r, object, &slow->at);
+    rc = rc < 0 ? rc : read_probed_end(r, json_object_get(object, "other"), &slow->other);
+    rc = rc < 0 ? rc : read_number(r, object, "time", &slow->seconds);
+    rc = rc < 0 ? rc : read_number(r, object, "usual", &slow->usual);
     slow->seconds /= 1e6;
     slow->usual /= 1e6;
     return rc;
 }
 
-static int probed(struct reading *r, const json_t *object)
+static int read_probed(struct reading *r, const json_t *object)
 {
     struct probed *to = &r->to->probed;
     const json_t *rails = json_object_get(object, "rails"), *slow = json_object_get(object, "slow");
@@ -395,11 +399,11 @@ static int probed(struct reading *r, const json_t *object)
     if (!object)
         return 0;
     probed_done(to); /* a second end takes the place of the first */
-    int rc = whole(r, object, "measured", &pairs);
-    rc = rc < 0 ? rc : words(r, object, "why_not", to->why_not, sizeof to->why_not);
-    rc = rc < 0 ? rc : whole(r, rails, "each", &each);
-    rc = rc < 0 ? rc : whole(r, rails, "hosts", &hosts);
-    rc = rc < 0 ? rc : whole(r, rails, "measured", &met);
+    int rc = read_whole(r, object, "measured", &pairs);
+    rc = rc < 0 ? rc : read_text(r, object, "why_not", to->why_not, sizeof to->why_not);
+    rc = rc < 0 ? rc : read_whole(r, rails, "each", &each);
+    rc = rc < 0 ? rc : read_whole(r, rails, "hosts", &hosts);
+    rc = rc < 0 ? rc : read_whole(r, rails, "measured", &met);
     to->known = rc == 0;
     to->pairs = (size_t)pairs;
     to->rails = (size_t)each;
@@ -407,44 +411,44 @@ static int probed(struct reading *r, const json_t *object)
     to->rail_pairs = (size_t)met;
     r->list = "pairs.slow";
     for (r->item = 0; rc == 0 && r->item < json_array_size(slow); r->item++)
-        rc = probed_slow(r, json_array_get(slow, r->item), to);
+        rc = read_probed_slow(r, json_array_get(slow, r->item), to);
     r->list = NULL;
     return rc;
 }
 
-static int failure(const struct reading *r, const json_t *object)
+static int read_failure(const struct reading *r, const json_t *object)
 {
     struct result_failure *to = &r->to->failure;
-    int rc = words(r, object, "kind", to->kind, sizeof to->kind);
-    rc = rc < 0 ? rc : words(r, object, "text", to->text, sizeof to->text);
-    rc = rc < 0 ? rc : words(r, object, "host", to->host, sizeof to->host);
-    rc = rc < 0 ? rc : words(r, object, "cause", to->cause, sizeof to->cause);
-    return rc < 0 ? rc : small(r, object, "status", &to->status);
+    int rc = read_text(r, object, "kind", to->kind, sizeof to->kind);
+    rc = rc < 0 ? rc : read_text(r, object, "text", to->text, sizeof to->text);
+    rc = rc < 0 ? rc : read_text(r, object, "host", to->host, sizeof to->host);
+    rc = rc < 0 ? rc : read_text(r, object, "cause", to->cause, sizeof to->cause);
+    return rc < 0 ? rc : read_small(r, object, "status", &to->status);
 }
 
-static int end(struct reading *r, const json_t *object)
+static int read_end(struct reading *r, const json_t *object)
 {
     const json_t *bounds = json_object_get(object, "out_of_bounds");
     const json_t *average = json_object_get(object, "average_bus_bandwidth");
     uint64_t wrong_rows = 0;
-    int rc = whole(r, bounds, "count", &wrong_rows);
+    int rc = read_whole(r, bounds, "count", &wrong_rows);
     if (rc == 0 && json_object_get(bounds, "count"))
         r->to->wrong_rows = (double)(wrong_rows < RESULT_MANY ? wrong_rows : RESULT_MANY);
     if (rc == 0 && !not_a_number(average, "bandwidth"))
-        rc = number(r, average, "bandwidth", &r->to->average);
+        rc = read_number(r, average, "bandwidth", &r->to->average);
     const json_t *okay = json_object_get(average, "okay"); /* "unchecked" is neither */
     if (rc == 0 && okay)
         r->to->below_least = json_is_false(okay) || (json_is_string(okay) &&
                                                      strcmp(json_string_value(okay), "false") == 0);
     const json_t *traffic = json_object_get(object, "traffic");
-    rc = rc < 0 ? rc : number(r, traffic, "rdma", &r->to->traffic.rdma);
-    rc = rc < 0 ? rc : number(r, traffic, "net", &r->to->traffic.net);
+    rc = rc < 0 ? rc : read_number(r, traffic, "rdma", &r->to->traffic.rdma);
+    rc = rc < 0 ? rc : read_number(r, traffic, "net", &r->to->traffic.net);
     r->to->traffic.known = rc == 0 && traffic;
-    rc = rc < 0 ? rc : wrong_ranks(r, json_object_get(object, "wrong_ranks"));
-    rc = rc < 0 ? rc : device_errors(r, json_object_get(object, "device_errors"));
-    rc = rc < 0 ? rc : probed(r, json_object_get(object, "pairs"));
-    rc = rc < 0 ? rc : failure(r, json_object_get(object, "failed"));
-    rc = rc < 0 ? rc : words(r, object, "end_time", r->to->end, sizeof r->to->end);
+    rc = rc < 0 ? rc : read_wrong_ranks(r, json_object_get(object, "wrong_ranks"));
+    rc = rc < 0 ? rc : read_device_errors(r, json_object_get(object, "device_errors"));
+    rc = rc < 0 ? rc : read_probed(r, json_object_get(object, "pairs"));
+    rc = rc < 0 ? rc : read_failure(r, json_object_get(object, "failed"));
+    rc = rc < 0 ? rc : read_text(r, object, "end_time", r->to->end, sizeof r->to->end);
     r->to->ended = r->to->ended || json_object_get(object, "end_time");
     return rc;
 }
@@ -457,21 +461,21 @@ int result_json_read(const json_t *value, const char *name, unsigned line, struc
     if (!json_is_object(value))
         return wrong(&r, "the document", "an object");
     if (kind && strcmp(kind, "row") == 0)
-        return row(&r, value);
+        return read_row(&r, value);
     if (kind && strcmp(kind, "begin") == 0)
-        return begin(&r, value);
+        return read_begin(&r, value);
     if (kind && strcmp(kind, "end") == 0) {
-        int rc = end(&r, value);
+        int rc = read_end(&r, value);
         to->ended = to->ended || rc == 0;
         return rc;
     }
     if (kind && strcmp(kind, "failed") == 0)
-        return failure(&r, json_object_get(value, "failed"));
+        return read_failure(&r, json_object_get(value, "failed"));
     if (kind)
         return 0; /* of a later version */
     if (!json_object_get(value, "results"))
         return wrong(&r, "results", "it, as nccl-tests -J and drarun-bench write it");
-    int rc = begin(&r, value);
-    rc = rc < 0 ? rc : rows(&r, json_object_get(value, "results"));
-    return rc < 0 ? rc : end(&r, value);
+    int rc = read_begin(&r, value);
+    rc = rc < 0 ? rc : read_rows(&r, json_object_get(value, "results"));
+    return rc < 0 ? rc : read_end(&r, value);
 }

@@ -52,14 +52,14 @@ static struct predict_device *device_at(const struct search *s, size_t candidate
     return &s->view->inventory->devices[s->view->candidates[candidate].device];
 }
 
-static uint8_t verdict(const struct search *s, const struct predict_choice *choice,
-                       size_t candidate)
+static uint8_t verdict_of(const struct search *s, const struct predict_choice *choice,
+                          size_t candidate)
 {
     const struct predict_kind *kind = &s->claim->kinds[choice->kind];
     return kind->admits[s->view->candidates[candidate].device];
 }
 
-static enum step stop(struct search *s, const char *request, const char *why)
+static enum step give_up(struct search *s, const char *request, const char *why)
 {
     error_kind(s->err, DRARUN_ERR_CAPACITY, EAGAIN,
                "node %s: request %s: %s: the scheduler gives up on the claim while that is so",
@@ -70,7 +70,7 @@ static enum step stop(struct search *s, const char *request, const char *why)
 /* STEP_DONE: the device may be chosen for what it is; STEP_NO: it may not. */
 static enum step selectable(struct search *s, const struct predict_choice *choice, size_t candidate)
 {
-    uint8_t says = verdict(s, choice, candidate);
+    uint8_t says = verdict_of(s, choice, candidate);
     if (says & PREDICT_FAILS) {
         predict_admit_failure(unconst(&s->claim->kinds[choice->kind]), device_at(s, candidate),
                               s->err);
@@ -183,8 +183,8 @@ static enum step share_capacity(struct search *s, const struct predict_choice *c
 }
 
 /* allocateDevice; must: allocationMode All, where a constraint that fails ends everything. */
-static enum step take(struct search *s, size_t request, size_t choice_index, size_t candidate,
-                      bool must, struct undo *undo)
+static enum step take_device(struct search *s, size_t request, size_t choice_index,
+                             size_t candidate, bool must, struct undo *undo)
 {
     const struct predict_choice *choice = &s->claim->requests[request].choices[choice_index];
     bool multiple = device_at(s, candidate)->multiple;
@@ -200,11 +200,11 @@ static enum step take(struct search *s, size_t request, size_t choice_index, siz
             return rc < 0 ? STEP_ERROR : STEP_NO;
         undo->counters = true;
     }
-    enum step step = verdict(s, choice, candidate) & PREDICT_TAINTED ? STEP_NO : STEP_DONE;
+    enum step step = verdict_of(s, choice, candidate) & PREDICT_TAINTED ? STEP_NO : STEP_DONE;
     if (step == STEP_DONE && !add_constraints(s, request, choice, candidate, undo)) {
         s->no_match = true;
-        step = must ? stop(s, s->claim->requests[request].name,
-                           "asks for all devices, of which a constraint excludes one")
+        step = must ? give_up(s, s->claim->requests[request].name,
+                              "asks for all devices, of which a constraint excludes one")
                     : STEP_NO;
     }
     if (step == STEP_DONE)
@@ -224,17 +224,18 @@ static enum step take(struct search *s, size_t request, size_t choice_index, siz
 /* ---- the search ---- */
 
 static enum step next_request(struct search *s, size_t request);
-static enum step fill(struct search *s, size_t request, size_t choice, size_t number, size_t from);
+static enum step fill_request(struct search *s, size_t request, size_t choice, size_t number,
+                              size_t from);
 
 /* Takes a candidate and goes on with the rest. */
 static enum step take_and_go_on(struct search *s, size_t request, size_t choice, size_t number,
                                 size_t candidate, bool must)
 {
     struct undo undo;
-    enum step step = take(s, request, choice, candidate, must, &undo);
+    enum step step = take_device(s, request, choice, candidate, must, &undo);
     if (step != STEP_DONE)
         return step;
-    step = fill(s, request, choice, number + 1, candidate + 1);
+    step = fill_request(s, request, choice, number + 1, candidate + 1);
     if (step == STEP_DONE)
         return step;
     s->picked_count--;
@@ -243,8 +244,8 @@ static enum step take_and_go_on(struct search *s, size_t request, size_t choice,
 }
 
 /* The number-th device of a request, at from or after it. */
-static enum step fill(struct search *s, size_t request, size_t choice_index, size_t number,
-                      size_t from)
+static enum step fill_request(struct search *s, size_t request, size_t choice_index, size_t number,
+                              size_t from)
 {
     const struct predict_choice *choice = &s->claim->requests[request].choices[choice_index];
     const struct everything *all = s->all[request][choice_index];
@@ -281,10 +282,10 @@ static enum step next_request(struct search *s, size_t request)
         return STEP_DONE;
     const struct predict_request *here = &s->claim->requests[request];
     if (!here->choices[0].subrequest)
-        return fill(s, request, 0, 0, 0);
+        return fill_request(s, request, 0, 0, 0);
     bool only_too_many = true;
     for (size_t c = 0; c < here->choice_count; c++) {
-        enum step step = fill(s, request, c, 0, 0);
+        enum step step = fill_request(s, request, c, 0, 0);
         if (step != STEP_TOO_MANY && step != STEP_NO)
             return step;
         only_too_many = only_too_many && step == STEP_TOO_MANY;
@@ -306,7 +307,7 @@ static enum step list_all(struct search *s, size_t request, size_t choice_index)
             continue;
         snprintf(why, sizeof why, "asks for all devices, and pool %.100s %s",
                  s->view->inventory->slices->parts[own->first].pool, pool->broken);
-        return stop(s, asks->name, why);
+        return give_up(s, asks->name, why);
     }
     struct everything *all = s->all[request][choice_index] = calloc(1, sizeof *all);
     if (!all) {
@@ -327,7 +328,7 @@ static enum step list_all(struct search *s, size_t request, size_t choice_index)
 }
 
 /* validateDeviceRequest of every request, and the least number of results. */
-static enum step prepare(struct search *s)
+static enum step prepare_requests(struct search *s)
 {
     size_t total = 0;
     for (size_t r = 0; r < s->claim->request_count; r++) {
@@ -344,8 +345,8 @@ static enum step prepare(struct search *s)
         total += least;
     }
     if (total > PREDICT_RESULTS_MAX)
-        return stop(s, s->claim->requests[0].name,
-                    "the claim would get more than 32 devices, the most that it can hold");
+        return give_up(s, s->claim->requests[0].name,
+                       "the claim would get more than 32 devices, the most that it can hold");
     return STEP_DONE;
 }
 
@@ -356,7 +357,7 @@ static size_t count_admitted(const struct search *s, const struct predict_choice
 {
     size_t n = 0;
     for (size_t at = 0; at < s->view->count; at++)
-        n += verdict(s, choice, at) == PREDICT_ADMITTED && s->view->candidates[at].here &&
+        n += verdict_of(s, choice, at) == PREDICT_ADMITTED && s->view->candidates[at].here &&
              !(only_free && (device_at(s, at)->taken & PREDICT_TAKEN_WHOLE));
     return n;
 }
@@ -364,7 +365,7 @@ static size_t count_admitted(const struct search *s, const struct predict_choice
 static bool any_shared(const struct search *s, const struct predict_choice *choice)
 {
     for (size_t at = 0; at < s->view->count; at++)
-        if (verdict(s, choice, at) == PREDICT_ADMITTED && device_at(s, at)->multiple)
+        if (verdict_of(s, choice, at) == PREDICT_ADMITTED && device_at(s, at)->multiple)
             return true;
     return false;
 }
@@ -412,7 +413,7 @@ static bool any_broken(const struct predict_view *view)
     return false;
 }
 
-static enum predict_fit explain(const struct search *s, enum predict_fit counted)
+static enum predict_fit explain_no_fit(const struct search *s, enum predict_fit counted)
 {
     if (counted != PREDICT_FITS)
         return counted;
@@ -421,7 +422,7 @@ static enum predict_fit explain(const struct search *s, enum predict_fit counted
     return s->no_room && !s->no_match ? PREDICT_USED_UP : PREDICT_NO_MATCH;
 }
 
-static void report(const struct search *s, struct predict_found *found)
+static void copy_found(const struct search *s, struct predict_found *found)
 {
     found->count = s->picked_count;
     for (size_t i = 0; i < s->picked_count; i++) {
@@ -431,9 +432,9 @@ static void report(const struct search *s, struct predict_found *found)
     }
 }
 
-static int run(struct search *s, struct predict_found *ret_found, size_t *ret_request)
+static int search_node(struct search *s, struct predict_found *ret_found, size_t *ret_request)
 {
-    enum step step = prepare(s);
+    enum step step = prepare_requests(s);
     if (step == STEP_STOP || step == STEP_ERROR)
         return step == STEP_STOP ? PREDICT_STOPS : -s->err->code;
     enum predict_fit counted = count_devices(s, ret_request);
@@ -442,10 +443,10 @@ static int run(struct search *s, struct predict_found *ret_found, size_t *ret_re
     step = next_request(s, 0);
     switch (step) {
     case STEP_DONE:
-        report(s, ret_found);
+        copy_found(s, ret_found);
         return PREDICT_FITS;
     case STEP_TOO_MANY:
-        stop(s, s->claim->requests[0].name, "every alternative needs more than 32 devices");
+        give_up(s, s->claim->requests[0].name, "every alternative needs more than 32 devices");
         return PREDICT_STOPS;
     case STEP_STOP:
         return PREDICT_STOPS;
@@ -454,7 +455,7 @@ static int run(struct search *s, struct predict_found *ret_found, size_t *ret_re
     case STEP_ERROR:
         return -s->err->code;
     default:
-        return explain(s, counted);
+        return explain_no_fit(s, counted);
     }
 }
 
@@ -470,7 +471,7 @@ int predict_search(const struct predict_claim *claim, struct predict_view *view,
         s->claim = claim;
         s->view = view;
         s->err = err;
-        rc = run(s, ret_found, ret_request);
+        rc = search_node(s, ret_found, ret_request);
     } else {
         error_set(err, ENOMEM, "out of memory");
     }
