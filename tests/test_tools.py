@@ -538,13 +538,13 @@ def test_what_came_since_a_commit(tmp_path):
     subprocess.run([*git, "commit", "-qm", "then"], check=True)
     tree["then_and_since"].__globals__.update(ROOT=tmp_path, THEN="HEAD")
     core, model = components.CORE, components.DRA
-    assert tree["then_and_since"]() == ({core: 33}, {})
+    assert tree["then_and_since"]() == ({core: 33}, {}, {})
     (tmp_path / "lib/dra").mkdir(parents=True)
     (tmp_path / "jobs/predict.c").rename(tmp_path / "lib/dra/predict.c")
     (tmp_path / "launcher/a.c").write_text(function_text("one").replace("call_of_one(3)", "changed(3)"))
     (tmp_path / "launcher/b.c").write_text(function_text("two") + "int fresh;\nint more;\n")
     subprocess.run([*git, "add", "-A"], check=True)
-    assert tree["then_and_since"]() == ({core: 22, model: 11}, {core: 3})
+    assert tree["then_and_since"]() == ({core: 22, model: 11}, {core: 3}, {core: 2})
     tree["then_and_since"].__globals__.update(THEN="0" * 40)
     assert tree["then_and_since"]() is None
 
