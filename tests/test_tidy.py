@@ -98,3 +98,14 @@ def test_no_build(tree):
     (tree.root / "build/build.ninja").unlink()
     run = tree.tidy()
     assert run.returncode == 69 and "build first: cmake --preset dev" in run.stderr
+
+
+def test_headers_of_others_are_left_alone(tree):
+    """Also in a folder that is called like one of ours, as /usr/lib is."""
+    other = tree.root.parent / "usr/lib/other"
+    other.mkdir(parents=True)
+    (other / "other.h").write_text("int other(int);\nint other(int);\n")
+    ninja = tree.root / "build/build.ninja"
+    ninja.write_text(ninja.read_text().replace("-O2", f"-O2 -I{other}"))
+    tree.write("half.c", GOOD.replace("#include <assert.h>", '#include <assert.h>\n#include "other.h"'))
+    assert passed(tree.tidy(), 1)
