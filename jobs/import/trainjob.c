@@ -369,7 +369,7 @@ static json_int_t cpus_of(const json_t *amounts)
         return 0;
     double much = cel_quantity_real(&quantity);
     json_int_t whole = much > 0 && much < INT32_MAX ? (json_int_t)much : 0;
-    return whole + (whole < much);
+    return whole + ((double)whole < much);
 }
 
 /* Trainer's "auto": torchrun's own on GPUs, which is one process for each, else one for each CPU.
