@@ -165,10 +165,8 @@ static int check_bound(struct look *look, const json_t *range, const json_t *lim
     {
         double bound, mine, both;
         int rc = pod_amount(bounds, name, &bound, err);
-        if (rc == 0)
-            rc = number(said, name, &mine, err);
-        if (rc == 0)
-            rc = number(other, name, &both, err);
+        rc = rc < 0 ? rc : number(said, name, &mine, err);
+        rc = rc < 0 ? rc : number(other, name, &both, err);
         if (rc < 0)
             return rc;
         bool none = !json_object_get(said, name);
@@ -197,10 +195,8 @@ static int check_ratio(struct look *look, const json_t *range, const json_t *lim
     {
         double most, requested, limited;
         int rc = pod_amount(ratios, name, &most, err);
-        if (rc == 0)
-            rc = number(asked->requests, name, &requested, err);
-        if (rc == 0)
-            rc = number(asked->limits, name, &limited, err);
+        rc = rc < 0 ? rc : number(asked->requests, name, &requested, err);
+        rc = rc < 0 ? rc : number(asked->limits, name, &limited, err);
         if (rc < 0)
             return rc;
         bool none = requested <= 0 || limited <= 0;
@@ -530,8 +526,7 @@ static int check_quota(struct look *look, const json_t *quota, struct strlist *n
     {
         double all, used, mine = json_real_value(json_object_get(look->used, name));
         int rc = pod_amount(hard, name, &all, err);
-        if (rc == 0)
-            rc = pod_amount(json_object_get(status, "used"), name, &used, err);
+        rc = rc < 0 ? rc : pod_amount(json_object_get(status, "used"), name, &used, err);
         if (rc < 0)
             return rc;
         if (mine > 0 && used + mine > all + ROUNDING && look->why.len == 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launcher/api/plan.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -145,7 +146,7 @@ static uint32_t first_short(const struct drarun_plan *plan, const uint32_t *orde
  * that finds no room beside the others has its turn before them, once. */
 static int build_roles(struct drarun_plan *plan, struct drarun_error *err)
 {
-    uint32_t count = plan->spec.role_count, order[SPEC_ROLES_MAX], at;
+    uint32_t count = plan->spec.role_count, order[SPEC_ROLES_MAX] = {0}, at;
     bool moved[SPEC_ROLES_MAX] = {false}, any = false;
     plan->previews = calloc(count, sizeof *plan->previews);
     if (!plan->previews)
@@ -454,6 +455,7 @@ int plan_svg(const struct drarun_plan *plan, unsigned worker, const json_t *fabr
     const struct plan_worker *planned = NULL;
     struct topo_host host;
     int rc = worker_of(plan, worker, &input, &planned, err);
+    assert(rc < 0 || (input && planned));
     if (rc == 0 && fabric && fabric_workers(fabric) != plan->spec.workers)
         rc = error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                         "the NICs are those of %u workers, and the plan has %u: --workers %u plans "

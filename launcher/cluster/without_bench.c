@@ -5,9 +5,9 @@
 #include "lib/base/log.h"
 
 /* The verb that asks for it is not in such a build either. */
-int accept_run(struct cluster *cluster, const struct accept_order *order, cluster_run_fn run)
+int accept_run(struct cluster *cluster, const struct accept_order *asked, cluster_run_fn run)
 {
-    (void)cluster, (void)order, (void)run;
+    (void)cluster, (void)asked, (void)run;
     log_error("accept: this drarun was built without the benchmark (-DDRARUN_BENCH=OFF)");
     return error_exit_status(DRARUN_ERR_USAGE);
 }

@@ -362,6 +362,6 @@ void agent_send(struct agent *agent, const Drarun__Wire__Envelope *message);
 void job_send_signal(struct job *job, int signo);
 /* Prints what agents have noted: once for all workers that say the same. */
 void job_say_notes(struct job *job);
-void job_say_note(const uint32_t *workers, uint32_t count, const char *text, void *job);
+void job_say_note(const uint32_t *workers, uint32_t count, const char *text, void *arg);
 
 #endif

@@ -10,6 +10,6 @@ struct cluster;
 
 /* Prints the verdicts to stdout; returns the exit status, having said everything. run: for the job
  * of each test. */
-int accept_run(struct cluster *cluster, const struct accept_order *order, cluster_run_fn run);
+int accept_run(struct cluster *cluster, const struct accept_order *asked, cluster_run_fn run);
 
 #endif

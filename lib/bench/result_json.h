@@ -41,9 +41,9 @@ int result_line_end(const struct result_lines *to, const struct result *r,
 int result_line_failed(const struct result_lines *to, const struct result *r,
                        struct drarun_error *err);
 
-/* Adds what a document or a line says to *r. Members that are not known are passed over, those of
+/* Adds what a document or a line says to *to. Members that are not known are passed over, those of
  * the wrong type are an error; `name` and `line` (0: none) are for messages. */
-int result_json_read(const json_t *value, const char *name, unsigned line, struct result *r,
+int result_json_read(const json_t *value, const char *name, unsigned line, struct result *to,
                      struct drarun_error *err);
 
 #endif

@@ -161,10 +161,8 @@ static int steps_of(const struct predict_rules *rules, const json_t *range,
 {
     struct amount least = {0}, step = {0};
     int rc = amount_of(json_object_get(range, "min"), &least, err);
-    if (rc == 0)
-        rc = amount_of(json_object_get(range, "step"), &step, err);
-    if (rc == 0)
-        rc = choose_unit(rules, range, &least.value, &step.value, ret, err);
+    rc = rc < 0 ? rc : amount_of(json_object_get(range, "step"), &step, err);
+    rc = rc < 0 ? rc : choose_unit(rules, range, &least.value, &step.value, ret, err);
     if (rc < 0)
         return rc;
     ret->format = rules->whole_capacity ? BINARY : format_of(step.text);

@@ -18,6 +18,6 @@ bool extended_resource_by_class(unsigned minor);
  * several do. Borrowed; NULL: none does. */
 const char *extended_resource_class(const json_t *classes, const char *resource, unsigned minor);
 /* The class's extendedResourceName, borrowed; NULL: it has none, or is not among them. */
-const char *extended_resource_name(const json_t *classes, const char *class);
+const char *extended_resource_name(const json_t *classes, const char *name);
 
 #endif

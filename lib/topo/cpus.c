@@ -87,7 +87,7 @@ int cpulist_parse(const char *text, uint32_t **ret_ids, size_t *ret_count, struc
     if (set.count && !ids)
         return error_set(err, ENOMEM, "CPU list: out of memory");
     size_t count = 0;
-    for (uint32_t id = 0; id < CPUS_MAX; id++)
+    for (uint32_t id = 0; count < set.count && id < CPUS_MAX; id++)
         if (set.has[id])
             ids[count++] = id;
     *ret_ids = ids;

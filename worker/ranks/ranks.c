@@ -723,6 +723,7 @@ void ranks_free(struct ranks *ranks)
 {
     if (!ranks)
         return;
+    assert(ranks->rank || ranks->started == 0);
     ranks_signal(ranks, SIGKILL);
     if (remains_any())
         proctree_signal(getpid(), SIGKILL, NULL, NULL);

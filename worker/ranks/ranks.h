@@ -137,7 +137,7 @@ int ranks_input(struct ranks *ranks, const void *data, size_t length);
 
 /* A sign that this rank has ended or is about to, as its lost connection to a server: ranks whose
  * sign comes later are told (`ended`) after it, unless it lives on for 1 s. */
-void ranks_dying(struct ranks *ranks, uint32_t rank);
+void ranks_dying(struct ranks *ranks, uint32_t number);
 /* Some rank but this one is dying, or has ended and was not told yet. */
 bool ranks_any_dying(const struct ranks *ranks, uint32_t but);
 /* How many such signs there have been, and how many of them are dealt with: told by `ended`, which

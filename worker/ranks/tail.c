@@ -36,7 +36,7 @@ const char *tail_text(const struct tail *tail, size_t *ret_length)
     }
     const char *text = tail->data;
     size_t length = tail->length;
-    const char *line = tail->cut ? memchr(text, '\n', length) : NULL;
+    const char *line = text && tail->cut ? memchr(text, '\n', length) : NULL;
     if (line && line + 1 < text + length) {
         length -= (size_t)(line + 1 - text);
         text = line + 1;
