@@ -194,14 +194,14 @@ def control_plane():
 @pytest.fixture(scope="session")
 def cluster():
     """A Kubernetes with two real nodes."""
-    with Cluster(nodes=2) as made:
+    with Cluster(nodes=2, images=("busybox", "drarun")) as made:
         yield made
 
 
 @pytest.fixture(scope="session")
 def mpi_cluster():
     """One whose nodes have every MPI library."""
-    with Cluster(nodes=2, images=("busybox", programs.BASE)) as made:
+    with Cluster(nodes=2, images=("busybox", programs.BASE, "drarun")) as made:
         made.image(programs.NAME, files=programs.files(), base=programs.BASE)
         yield made
 

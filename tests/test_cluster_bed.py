@@ -154,6 +154,13 @@ def test_images(cluster, tmp_path):
     assert pod.ended() == f"busybox\n{script.read_text()}"
 
 
+def test_known_image_is_imported_once(cluster, monkeypatch):
+    cluster.image("distroless")
+    for node in cluster.nodes:
+        monkeypatch.setattr(node, "start_import", lambda packed: pytest.fail(f"{packed} is imported again"))
+    assert cluster.image("distroless") == "localhost/distroless:1" and cluster.image("drarun") == "localhost/drarun:1"
+
+
 def test_network_between_two_pods_is_cut(cluster):
     """On two nodes and on one; a third pod hears both all the time."""
     pods = {name: cluster.pod(name, ["sh", "-c", "while nc -l -p 5000 -e echo hello; do :; done"], node=node).make()

@@ -28,7 +28,7 @@ def cluster():
     for each in ALL:
         files[program(each.name, "mpi_bind")] = each.compile("mpi_bind.c")
         files |= library_files(each)
-    with Cluster(nodes=1, images=("busybox", BASE), kubelet={"cpuManagerPolicy": "static", "reservedSystemCPUs": str(RESERVED)}) as made:
+    with Cluster(nodes=1, images=("busybox", BASE, "drarun"), kubelet={"cpuManagerPolicy": "static", "reservedSystemCPUs": str(RESERVED)}) as made:
         made.image("mpi-bind", files=files, base=BASE)
         yield made
 

@@ -62,7 +62,7 @@ ROWS = {
 @pytest.fixture(scope="module")
 def cluster(request):
     """Of one family of addresses after the other."""
-    with Cluster(nodes=2, gang=True, images=("busybox", programs.BASE), family={"ipv4": IPV4, "ipv6": IPV6}[request.param]) as made:
+    with Cluster(nodes=2, gang=True, images=("busybox", programs.BASE, "drarun"), family={"ipv4": IPV4, "ipv6": IPV6}[request.param]) as made:
         made.image(programs.NAME, files=programs.files(), base=programs.BASE)
         yield made
 

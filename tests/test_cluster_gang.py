@@ -11,7 +11,7 @@ SAID_S = 30
 
 @pytest.fixture(scope="session")
 def cluster():
-    with Cluster(nodes=2, gang=True) as made:
+    with Cluster(nodes=2, gang=True, images=("busybox", "drarun")) as made:
         yield made
 
 

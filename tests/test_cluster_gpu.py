@@ -22,7 +22,7 @@ XID_S = 5  # how often the plugin asks
 @pytest.fixture(scope="module")
 def cluster():
     """One node: what it publishes is this machine's."""
-    with Cluster(nodes=1, images=("busybox", "bookworm")) as made:
+    with Cluster(nodes=1, images=("busybox", "bookworm", "drarun")) as made:
         made.api.make(device_class(GPU, GPU))
         yield made
 

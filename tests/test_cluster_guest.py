@@ -29,7 +29,7 @@ RDMA, VIRTUAL = claimed(False), claimed(True)
 
 @pytest.fixture(scope="session", params=["runc", "crun"])
 def cluster(request):
-    with Cluster(kubelet=KUBELET, guests=[{"cpus": CPUS, "nics": NICS, "vfs": VFS, "runtime": request.param}]) as made:
+    with Cluster(images=("busybox", "drarun"), kubelet=KUBELET, guests=[{"cpus": CPUS, "nics": NICS, "vfs": VFS, "runtime": request.param}]) as made:
         yield made
 
 

@@ -32,7 +32,7 @@ def cluster():
     found, reason = fetched.interpreter("fetch-kfp")
     if found is None:
         pytest.skip(reason)
-    with Cluster(nodes=1, images=("busybox", programs.BASE)) as made:
+    with Cluster(nodes=1, images=("busybox", programs.BASE, "drarun")) as made:
         made.image(BENCH, files=programs.bench_files(), base=programs.BASE)
         yield made
 

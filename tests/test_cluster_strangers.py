@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.build import BUILD
+from support.cluster import Cluster
 from support.cluster_jobs import Running
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -41,6 +42,12 @@ exec /strangers/pmix_client barrier
 """
 
 
+@pytest.fixture(scope="session")
+def cluster():
+    with Cluster(nodes=2, images=("busybox", "mpi", "drarun")) as made:
+        yield made
+
+
 @pytest.fixture
 def folder(tmp_path):
     """What both see as /strangers: the nodes have this machine's files."""
@@ -60,7 +67,6 @@ def folder(tmp_path):
 @pytest.mark.parametrize("where", ["sidecar", "host-network"])
 def test_who_shares_the_network_of_a_job(cluster, jobs, folder, where, user):
     """The job's ranks meet though each attack was made."""
-    cluster.image("mpi")
     volumes = {"volumes": [{"name": "strangers", "hostPath": {"path": str(folder)}}]}
     mounts = {"volumeMounts": [{"name": "strangers", "mountPath": "/strangers"}]}
     attack = ["sh", "-c", ATTACK.format(garbage=GARBAGE, nobody=NOBODY)]

@@ -9,6 +9,7 @@ import pytest
 
 from support import pages
 from support.build import BUILD, SOURCE
+from support.cluster import Cluster
 
 PAGE = "docs/first-job.md"
 SECTIONS = {"README.md": "On a cluster", PAGE: None}  # None: the whole page
@@ -97,6 +98,13 @@ class Reader:
         """So that the page finds what it left, a job that has ended."""
         assert self.type("drarun cancel hello")[0] == 0
         self.hello_is("ended")
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Without our image, which the pages import."""
+    with Cluster(nodes=2) as made:
+        yield made
 
 
 @pytest.fixture

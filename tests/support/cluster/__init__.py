@@ -71,8 +71,9 @@ def allow_inotify():
 class Cluster:
     """nodes=0: the control plane alone, on the loopback; nodes are objects. close() ends all of it. claims: the one
     version of resource.k8s.io that is served. kubelet: more of each node's KubeletConfiguration. family: of the addresses of
-    nodes and pods (network.IPV6). guests: nodes that are machines of their own, behind the others: for each what GuestMachine
-    takes. taints: whether the API server keeps the taints of devices.
+    nodes and pods (network.IPV6). images: those that nodes have from their start, which is cheaper than to import them later: what
+    changes most often last. guests: nodes that are machines of their own, behind the others: for each what GuestMachine takes.
+    taints: whether the API server keeps the taints of devices.
 
     api: requests as the administrator. under: words before a command that runs in the network namespace
     of the API server. etcd, apiserver, controllers, scheduler: their Daemons. audit: the audit log."""
@@ -123,10 +124,10 @@ class Cluster:
         return self.nodes[index]
 
     def image(self, name, root=None, files=None, base=None, config=None):
-        """Imports an image into every node; its full name. name: one that image.py knows; or any other, for
-        what the directory root holds, or files, {path in the image: file}, on top of the image base."""
+        """Imports an image into every node; its full name. name: one that image.py knows, which is imported once; or any other,
+        for what the directory root holds, or files, {path in the image: file}, on top of the image base."""
         if not root and not files:
-            return self._import(packing.image(name, self.programs), name)
+            return f"localhost/{name}:1" if name in self.imported else self._import(packing.image(name, self.programs), name)
         below = packing.image(base, self.programs) if base else None
         if base and base not in self.imported:
             self._import(below, base)
