@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from .build import SOURCE, patience
+from .cluster.daemon import GO
 
 CHART = SOURCE / "deploy/chart"
 RELEASE, NAMESPACE = "drarun", "drarun-system"
@@ -37,7 +38,7 @@ class Helm:
         argv = [program(), *words]
         if self.cluster:
             return self.cluster.in_ns(argv, 300, env=env)
-        return subprocess.run(list(map(str, argv)), capture_output=True, text=True, timeout=patience(), env={**os.environ, **env, "KUBECONFIG": os.devnull})
+        return subprocess.run(list(map(str, argv)), capture_output=True, text=True, timeout=patience(), env={**os.environ, **GO, **env, "KUBECONFIG": os.devnull})
 
     def values(self, values):
         """The words that give these values."""

@@ -13,7 +13,7 @@ from ..build import SOURCE, patience
 from .api import never, wait
 from . import image as packing
 from .audit import Audit
-from .daemon import Daemon
+from .daemon import GO, Daemon
 from .devices import CLASSES, Driver, fake_machine
 from .guest import GuestMachine
 from .keys import Authority
@@ -158,7 +158,7 @@ class Cluster:
     def in_ns(self, argv, timeout=60, **how):
         """Runs a command where the API server is reached, as the administrator unless env says otherwise;
         its CompletedProcess."""
-        env = {**os.environ, "KUBECONFIG": str(self.kubeconfig()), **(how.pop("env", None) or {})}
+        env = {**os.environ, **GO, "KUBECONFIG": str(self.kubeconfig()), **(how.pop("env", None) or {})}
         return subprocess.run([*self.under, *map(str, argv)], capture_output=True, text=True, timeout=patience(timeout), env=env,
                               **how)
 

@@ -6,6 +6,7 @@ import subprocess
 import threading
 from pathlib import Path
 
+from .daemon import GO
 from .image import IMPORT, fetched_root
 from .node import Node
 from .. import vm
@@ -183,7 +184,7 @@ class GuestMachine(Node):
 
     def daemon(self, name, argv):
         self.guest.start("sh", "-c", 'log=$1; shift; exec "$@" >>"$log" 2>&1', "sh", self.folder / f"{name}.log", *argv,
-                         env={"PATH": f"{self.cluster.programs}:{os.environ['PATH']}", "KUBECONFIG": self.folder / "kubeconfig"})
+                         env={"PATH": f"{self.cluster.programs}:{os.environ['PATH']}", "KUBECONFIG": self.folder / "kubeconfig", **GO})
 
     def start_import(self, packed):
         self.wait_containerd()

@@ -10,6 +10,7 @@ import subprocess
 from pathlib import Path
 
 from .api import wait
+from .daemon import GO
 from .image import IMPORT, copy_store
 from .network import NOWHERE
 from .state import remove_cgroup
@@ -187,7 +188,7 @@ class Node:
     def daemon(self, name, argv):
         """Starts argv as a child of process 1, in the node's cgroups, its output added to NAME.log."""
         script = 'log=$1; shift; setsid "$@" >>"$log" 2>&1 </dev/null &'
-        self.ok(["sh", "-c", script, "sh", self.folder / f"{name}.log", *argv], inside=True)
+        self.ok(["sh", "-c", script, "sh", self.folder / f"{name}.log", *argv], inside=True, env=GO)
 
     def kill_daemon(self, name):
         """SIGKILL to what daemon() started from this program, and waits for its end."""
