@@ -289,4 +289,7 @@ BinaryName = '{runtime}'
 SystemdCgroup = false
 [plugins.'io.containerd.nri.v1.nri']
 disable = false
+# as etcd, which does not sync here either: kill() ends processes, and the machine keeps what they wrote
+[plugins.'io.containerd.metadata.v1.bolt']
+no_sync = true
 """
