@@ -46,6 +46,7 @@ class Job:
         self.argv = [str(word) for word in argv]
         self.text = text
         self.token = uuid.uuid4().hex
+        self.closed = False
         self.tmp = Path(tempfile.mkdtemp(prefix="dt-", dir="/tmp"))  # short: holds sockets
         self.reports = Path(tempfile.mkdtemp(prefix="dt-report-", dir="/tmp"))
         self.shm = leftovers.shm_names()
@@ -93,15 +94,20 @@ class Job:
         left = (leftovers.describe(self.token, self.tmp, (*leaves, *sanitizer.LEAVES), self.shm, patience(PATIENCE))
                 if clean else [])
         report = sanitizer.reports(self.reports)
-        self.close()
+        self.close(gone=clean and not left)
         if report:
             pytest.fail(f"sanitizer report:\n{report}\n{result!r}", pytrace=False)
         if left:
             pytest.fail("left behind:\n  " + "\n  ".join(left) + f"\n{result!r}", pytrace=False)
         return result
 
-    def close(self):
-        leftovers.kill(self.token)
+    def close(self, gone=False):
+        """gone: no process is left, so none has to be looked for."""
+        if self.closed:
+            return
+        self.closed = True
+        if not gone:
+            leftovers.kill(self.token)
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGKILL)
         self.process.wait()
