@@ -34,7 +34,7 @@ class Namespace:
         self.api.make({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         for kind, own in OWN:
             cluster.wait(f"no {kind} {own} in {name}", lambda: self.api.get("v1", kind, own, name), READY_S)
-        self.before = self.objects()
+        self.before = set(OWN)
 
     def objects(self):
         """{(kind, name)} of all that is in it, by the server's own list of resources."""
