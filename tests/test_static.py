@@ -19,7 +19,7 @@ import threading
 
 import pytest
 
-from support.build import ANYWHERE_MISSING, SANITIZE, cached, patience
+from support.build import ANYWHERE_MISSING, SANITIZE, cached, patience, with_ccache
 from support.cluster.keys import Authority
 
 EMULATOR = "qemu-aarch64-static"
@@ -124,10 +124,11 @@ def built_arm64(source):
         missing = subprocess.run([source / "scripts" / script, "--cached", "arm64"], capture_output=True, text=True)
         if missing.returncode != 0:
             pytest.skip(missing.stderr.strip())
-    for command in (["cmake", "--preset", "arm64"],
+    options, env = with_ccache(source)
+    for command in (["cmake", "--preset", "arm64", *options],
                     ["cmake", "--build", folder, "--target", "drarun", "drarun-worker", "drarun-attach", "drarun-nvml", "drarun-plugin",
                      *(() if ANYWHERE_MISSING else ("bench_anywhere",))]):
-        run = subprocess.run(command, cwd=source, capture_output=True, text=True, timeout=patience(400))
+        run = subprocess.run(command, cwd=source, capture_output=True, text=True, timeout=patience(400), env=env)
         assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-2000:]
     return folder
 

@@ -2,6 +2,8 @@
 """The build under test: DRARUN_BUILD, else build/ beside the source."""
 import os
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2]
@@ -38,6 +40,13 @@ LEAST_S = 60
 def patience(seconds=LEAST_S):
     """After how many seconds a test gives up what must come. It ends hangs and decides nothing else, so it is a minute at least."""
     return max(LEAST_S, seconds * SLOWER)
+
+
+def with_ccache(top):
+    """(options of cmake, the environment) of a build right below top, a tree of these sources: what any such build has compiled with the same
+    options, as scripts/test builds (scripts/lib/stage.sh), comes from the cache."""
+    env = {**os.environ, "CCACHE_BASEDIR": str(top), "CCACHE_NOHASHDIR": "1"}
+    return (["-DCMAKE_C_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []), env
 
 
 # drarun-bench for the images of others (benchmarks/bench/CMakeLists.txt); only in plain builds, and with scripts/fetch-zig.
