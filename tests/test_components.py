@@ -3,12 +3,11 @@
 import ctypes
 import errno
 import os
-import shutil
 import subprocess
 
 import pytest
 
-from support.build import patience
+from support.build import copy_source, patience, with_ccache
 
 pytestmark = pytest.mark.plain("the compiler makes the same of it for every build")
 
@@ -84,13 +83,22 @@ def run(*command, **options):
     return done.stdout
 
 
-def without(source, folder, *components, tested=True):
-    """Built, and its unit tests have passed; what was installed, below a prefix."""
-    build, prefix = folder / "build", folder / "usr"
-    cached = ["-DCMAKE_C_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []  # most objects are those of the whole build
-    env = {**os.environ, "CCACHE_BASEDIR": str(source), "CCACHE_NOHASHDIR": "1"}
-    run("cmake", "-S", source, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=RelWithDebInfo", f"-DCMAKE_INSTALL_PREFIX={prefix}",
-        "-DCMAKE_INSTALL_LIBDIR=lib", *cached, *[f"-DDRARUN_{each}=OFF" for each in components])
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory):
+    """The sources, in a folder for builds."""
+    folder = tmp_path_factory.mktemp("tree")
+    copy_source(folder)
+    return folder
+
+
+def without(tree, folder, *components, tested=True):
+    """Built, and its unit tests have passed; what was installed, below a prefix. Most objects are those of the whole build, whose options these
+    are; nobody debugs the programs, of which there are hundreds to link."""
+    build, prefix = tree / f"build-{'-'.join(components).lower()}", folder / "usr"
+    options, env = with_ccache(tree)
+    run("cmake", "--preset", "dev", "-B", build, f"-DCMAKE_INSTALL_PREFIX={prefix}", "-DCMAKE_INSTALL_LIBDIR=lib", *options,
+        *(f"-DCMAKE_{kind}_LINKER_FLAGS=-Wl,--strip-debug" for kind in ("EXE", "SHARED", "MODULE")), *(f"-DDRARUN_{each}=OFF" for each in components),
+        cwd=tree)
     run("nice", "cmake", "--build", build, "--", "-j2", env=env)
     if tested:
         told = run("ctest", "--test-dir", build, "-L", "unit", "--output-on-failure", "-j2")
@@ -107,8 +115,8 @@ def compiled(folder, prefix, component, text):
     return folder / "program"
 
 
-def test_dra_model(source, tmp_path):
-    build, prefix, files = without(source, tmp_path, "LAUNCHER", "PLUGIN", "BENCH")
+def test_dra_model(tree, tmp_path):
+    build, prefix, files = without(tree, tmp_path, "LAUNCHER", "PLUGIN", "BENCH")
     assert not list((build / "bin").glob("*"))
     assert not any(each.startswith(("bin/", "sbin/", "libexec/", "share/man/")) for each in files), sorted(files)
     assert {each for each in files if each.endswith(".a")} == {f"lib/libdrarun_{name}.a" for name in ("base", "cel", "doc", "dra")}
@@ -117,9 +125,9 @@ def test_dra_model(source, tmp_path):
     assert said.startswith("2 of 3: worker 2 of 3 has no node: "), said
 
 
-def test_benchmark(source, tmp_path):
+def test_benchmark(source, tree, tmp_path):
     """drarun-bench without a launcher of ours, and what judges its results."""
-    build, prefix, files = without(source, tmp_path, "LAUNCHER", "PLUGIN")
+    build, prefix, files = without(tree, tmp_path, "LAUNCHER", "PLUGIN")
     assert {each.name for each in (build / "bin").iterdir() if each.is_file()} == {"drarun-bench"}
     assert not any("share/man/" in each or "libexec/" in each for each in files), sorted(files)
     assert {f"lib/libdrarun_{name}.a" for name in ("accept", "bench_result", "doc", "base")} <= files, sorted(files)
@@ -132,8 +140,8 @@ def test_benchmark(source, tmp_path):
     assert "# Avg bus bandwidth" in table, table
 
 
-def test_node_plugin(source, tmp_path):
-    build, _, files = without(source, tmp_path, "LAUNCHER")
+def test_node_plugin(tree, tmp_path):
+    build, _, files = without(tree, tmp_path, "LAUNCHER")
     assert {each.name for each in (build / "bin").iterdir() if each.is_file()} >= {"drarun-plugin", "drarun-attach"}
     assert not any("drarun-worker" in each or "libdrarun" in each or each.startswith("include/") for each in files), sorted(files)
     assert {"share/man/man8/drarun-plugin.8", "share/man/man8/drarun-attach.8", "sbin/drarun-plugin", "libexec/drarun/drarun-nvml"} <= files, sorted(files)
@@ -141,16 +149,16 @@ def test_node_plugin(source, tmp_path):
     run(build / "bin/drarun-plugin", "discover")
 
 
-def test_launcher(source, tmp_path):
-    build, prefix, files = without(source, tmp_path, "PLUGIN", tested=False)  # its unit tests are those of the next, and the benchmark's
+def test_launcher(tree, tmp_path):
+    build, prefix, files = without(tree, tmp_path, "PLUGIN", tested=False)  # its unit tests are those of the next, and the benchmark's
     assert not any("drarun-plugin" in each or "drarun-attach" in each for each in files), sorted(files)
     assert {"bin/drarun", "libexec/drarun/drarun-cluster"} <= files, sorted(files)
     assert run(prefix / "bin/drarun", "-n", "2", "--bind", "none", "sh", "-c", "echo $PMIX_RANK").split() in (["0", "1"], ["1", "0"])
 
 
-def test_launcher_without_benchmark(source, tmp_path):
+def test_launcher_without_benchmark(tree, tmp_path):
     """Its verbs and functions are there, and say what is missing."""
-    _, prefix, files = without(source, tmp_path, "PLUGIN", "BENCH")
+    _, prefix, files = without(tree, tmp_path, "PLUGIN", "BENCH")
     assert not any("drarun-bench" in each or "drarun-accept" in each for each in files), sorted(files)
     drarun = prefix / "bin/drarun"
     assert "bench      not in this build" in run(drarun, "help")

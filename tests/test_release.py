@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 
 from support import pages
-from support.build import ANYWHERE_MISSING, BUILD, SOURCE, cached, patience
+from support.build import ANYWHERE_MISSING, BUILD, SOURCE, cached, copy_source, patience
 from support.helm import Helm
 from support.run import Runner
 
@@ -67,10 +67,7 @@ def commit(tree):
 def tree(tmp_path_factory):
     """The files of this tree, changed ones too, as a repository with one commit."""
     folder = tmp_path_factory.mktemp("tree") / "drarun"
-    for name in ok("git", "ls-files", "-z", "-co", "--exclude-standard", cwd=SOURCE).split("\0"):
-        if name and os.path.lexists(SOURCE / name):
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(SOURCE / name, folder / name, follow_symlinks=False)
+    copy_source(folder)
     ok("git", "init", "-q", cwd=folder)
     commit(folder)
     return folder

@@ -42,6 +42,15 @@ def patience(seconds=LEAST_S):
     return max(LEAST_S, seconds * SLOWER)
 
 
+def copy_source(folder):
+    """The files of this tree, changed ones too, into a new folder."""
+    listed = subprocess.run(["git", "ls-files", "-z", "-co", "--exclude-standard"], cwd=SOURCE, stdout=subprocess.PIPE, text=True, check=True)
+    for name in listed.stdout.split("\0"):
+        if name and os.path.lexists(SOURCE / name):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(SOURCE / name, folder / name, follow_symlinks=False)
+
+
 def with_ccache(top):
     """(options of cmake, the environment) of a build right below top, a tree of these sources: what any such build has compiled with the same
     options, as scripts/test builds (scripts/lib/stage.sh), comes from the cache."""
