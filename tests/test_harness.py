@@ -9,6 +9,7 @@ import runpy
 import socket
 import subprocess
 import sys
+import xml.etree.ElementTree as xml
 
 import pytest
 
@@ -160,8 +161,8 @@ def reported(folder, lane, **programs):
         for name, passed in programs.items()) + "</testsuite>")
 
 
-def summary(folder, kind="some"):
-    return subprocess.run([sys.executable, SOURCE / "scripts/lib/test_summary.py", kind, "dev"], cwd=folder,
+def summary(folder, kind="some", builds=("dev",)):
+    return subprocess.run([sys.executable, SOURCE / "scripts/lib/test_summary.py", kind, *builds], cwd=folder,
                           capture_output=True, text=True)
 
 
@@ -353,6 +354,35 @@ def test_a_list_that_names_nothing(tmp_path):
 
 def test_lanes():
     assert [choose_tests.lane(labels) for labels in ({"unit"}, {"cli"}, {"fuzz", "lib"}, {"timed", "lib"})] == ["unit", "whole", "unit", "timed"]
+
+
+def test_one_pool_of_two_builds(tmp_path):
+    """Each program runs as its build's ctest knows it, and is in its build's report; one that was not built has failed."""
+    odd = 'a ]=] $b ; "c"'
+    for build, programs in (("build", ("a", "b", "c")), ("build-asan", ("a", "c"))):
+        report = tmp_path / build / "tests/report"
+        report.mkdir(parents=True)
+        (report / "lanes").write_text("".join(f"{'none' if each == 'c' else 'whole'} cli.{each}\n" for each in programs))
+        (tmp_path / build / "CTestTestfile.cmake").write_text("".join(
+            f'add_test([=[cli.{each}]=] {"/nowhere" if each == "b" else "/bin/sh"} -c [==[echo "$WHERE: $1"; exit $STATUS]==] sh [==[{odd}]==])\n'
+            f"set_tests_properties([=[cli.{each}]=] PROPERTIES ENVIRONMENT [=[WHERE={build};STATUS={int(build == 'build')}]=] LABELS cli)\n"
+            for each in programs))
+
+    def pool(*words):
+        run = subprocess.run([sys.executable, "-B", SOURCE / "scripts/lib/test_pool.py", *words], cwd=tmp_path, capture_output=True, text=True)
+        assert run.returncode == 0, run.stderr
+        return run.stdout.strip()
+    assert pool("make", "timed", "dev", "asan") == ""
+    folder = pool("make", "whole", "dev", "asan")
+    subprocess.run(["ctest", "--test-dir", folder, "--output-junit", "report.xml"], capture_output=True, timeout=patience())
+    pool("share", "whole", "dev", "asan")
+    found = {build: {case.get("name"): (case.get("status"), case.findtext("system-out")) for case in
+                     xml.parse(tmp_path / build / "tests/report/whole.ctest.xml").iter("testcase")} for build in ("build", "build-asan")}
+    said = {build: f"{build}: {odd}\n" for build in found}
+    assert {*found["build"]} == {"cli.a", "cli.b"} and {*found["build-asan"]} == {"cli.a"}, found
+    assert found["build"]["cli.a"] == ("fail", said["build"]) and found["build-asan"]["cli.a"] == ("run", said["build-asan"])
+    run = summary(tmp_path, builds=("dev", "asan"))
+    assert run.returncode == 1 and re.findall(r"^FAILED (dev|asan): (cli\.\w)", run.stdout, re.M) == [("dev", "cli.a"), ("dev", "cli.b")], run.stdout
 
 
 TIMES = """

@@ -64,10 +64,8 @@ class Programs:
         report.unlink(missing_ok=True)
         properties = test["properties"]
         environment = dict(os.environ, **dict(each.split("=", 1) for each in properties.get("ENVIRONMENT", [])))
-        # the thread sanitizer of gcc 12 cannot live with all layouts of newer kernels
-        under = ["setarch", "--addr-no-randomize"] if self.build == "tsan" else []
         command = self.command(test, case, report)
-        process = subprocess.Popen([*under, *command], env=environment, cwd=properties.get("WORKING_DIRECTORY"), stdin=subprocess.DEVNULL,
+        process = subprocess.Popen([*choose_tests.under(self.build), *command], env=environment, cwd=properties.get("WORKING_DIRECTORY"), stdin=subprocess.DEVNULL,
                                    stdout=stdout, stderr=subprocess.STDOUT if stdout else None, start_new_session=True)
         try:
             status = process.wait(properties.get("TIMEOUT", 900))

@@ -41,7 +41,7 @@ PROGRAMS = {
 # Files that are not compiled: the first pattern that matches the path counts. None: nothing tests them.
 FOLDERS = (
     (r"(tests/)?CMakeLists\.txt|CMakePresets\.json|cmake/|.*/CMakeLists\.txt", r"."),
-    (r"scripts/lib/(test_summary|second_chance|alone|machine_factor|choose_tests|measured|select_tests|mutants|executed|coverage_table|version|workflows|wrap_markdown|borders|components|walks)\.py|scripts/(test|mutate|coverage|check-commits|tree)$", r"harness\."),
+    (r"scripts/lib/(test_summary|second_chance|alone|test_pool|machine_factor|choose_tests|measured|select_tests|mutants|executed|coverage_table|version|workflows|wrap_markdown|borders|components|walks)\.py|scripts/(test|mutate|coverage|check-commits|tree)$", r"harness\."),
     (r"tests/(mutants-|builds\.txt|unsteady\.md|skips\.txt|least-cases\.json|costs\.json)", r"harness\."),
     (r"launcher/(api|cluster|verbs)/without_bench\.c$", r"harness\.test_components"),
     (r"scripts/(docs|fetch-mkdocs|site-pictures|lib/(mkdocs\.txt|site_(links|markdown)\.py))$|docs/site/", r"harness\.test_docs"),
