@@ -131,6 +131,14 @@ def test_pod_runs_on_each_node(cluster):
             pod.delete()
 
 
+def test_cost_of_a_nodes_processes(cluster, monkeypatch, tmp_path):
+    """Its kubelet and its containerd have had CPU time, which the kernel tells nobody when they end with process 1."""
+    monkeypatch.setenv("DRARUN_TEST_SPENT", str(tmp_path / "told"))
+    node = cluster.node(0)
+    state.note_spent(node.cgroups[0], node.pid)
+    assert float((tmp_path / "told").read_text()) > 0.1
+
+
 def test_pod_reaches_the_api(cluster):
     there = "/var/run/secrets/kubernetes.io/serviceaccount"
     pod = cluster.pod("inside", ["sh", "-c", f"cat {there}/namespace; nslookup kubernetes.default.svc.cluster.local &&"

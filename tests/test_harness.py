@@ -336,6 +336,14 @@ def test_cost_counts_all_processes(tmp_path):
     assert 0.3 < cost["cpu_s"] < cost["wall_s"] + 0.2
 
 
+def test_cost_of_what_is_in_no_account(tmp_path):
+    """As a node's processes, which end with its pid namespace."""
+    code = "import os; open(os.environ['DRARUN_TEST_SPENT'], 'a').write('100.5\\n0.25\\n')"
+    words = [sys.executable, SOURCE / "scripts/lib/measured.py", tmp_path / "x.cost.json", sys.executable, "-c", code]
+    assert subprocess.run(words).returncode == 0
+    assert 100.75 <= json.loads((tmp_path / "x.cost.json").read_text())["cpu_s"] < 110 and [path.name for path in tmp_path.iterdir()] == ["x.cost.json"]
+
+
 @pytest.mark.parametrize("kind,build,kept", [("gate", "dev", "abe"), ("gate", "asan", "a"), ("all", "dev", "abcdf"), ("all", "asan", "ac")])
 def test_which_programs_belong_to_a_build(kind, build, kept):
     programs = {"unit.a": {"unit", "lib"}, "cli.b": {"cli", "gate"}, "node.c": {"node"}, "node.d": {"node"}, "gate.e": {"gate"}, "timed.f": {"timed", "lib"}}

@@ -13,7 +13,7 @@ from .api import wait
 from .daemon import GO
 from .image import IMPORT, copy_store
 from .network import NOWHERE
-from .state import remove_cgroup
+from .state import note_spent, remove_cgroup
 from ..build import SOURCE, patience
 
 READY_S = 90
@@ -255,6 +255,7 @@ class Node:
     def end(self):
         """kill() without waiting."""
         if self.pid is not None:
+            note_spent(self.cgroups[0], self.pid)
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
         if self.process is not None:

@@ -85,6 +85,30 @@ def _remove(path, kill=False):
     shutil.rmtree(path, ignore_errors=True)
 
 
+def note_spent(cgroup, init):
+    """Tells scripts/lib/measured.py what CPU time the processes of a cgroup have had: those that end with process 1 of their pid
+    namespace, init, are in nobody's account."""
+    told = os.environ.get("DRARUN_TEST_SPENT")
+    if told:
+        pids = {int(pid) for folder, _, _ in os.walk(cgroup) for pid in _read(Path(folder, "cgroup.procs")).split()}
+        ticks = sum(map(_ticks, pids - {init}))
+        with open(told, "a") as file:
+            file.write(f"{ticks / os.sysconf('SC_CLK_TCK'):.2f}\n")
+
+
+def _read(path):
+    """"" of what has gone meanwhile."""
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
+
+
+def _ticks(pid):
+    """Of a process and the children that it has waited for: utime, stime, cutime and cstime of proc(5), 11 fields behind the name."""
+    return sum(map(int, _read(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()[11:15]))
+
+
 def _kill_all(top):
     """The processes of a cgroup and of those below; a frozen one does not see a signal."""
     for folder, _, _ in os.walk(top):
