@@ -7,6 +7,7 @@ import signal
 import tempfile
 
 import pytest
+import yaml
 
 from support import leftovers
 from support.agents import Agents
@@ -50,6 +51,12 @@ def have_plain_environment():
     os.umask(0o022)
 
 
+def read_yaml_by_libyaml():
+    """Its loaders make the same as those of their names, which take seconds for the definition of DraJobs."""
+    for name in ("SafeLoader", "BaseLoader"):
+        setattr(yaml, name, getattr(yaml, f"C{name}", getattr(yaml, name)))
+
+
 _folder = None  # of tmp_path, when it is ours to remove
 
 
@@ -69,6 +76,7 @@ def pytest_sessionfinish(exitstatus):
 
 def pytest_configure(config):
     have_plain_environment()
+    read_yaml_by_libyaml()
     have_own_folder(config)
     heed_interrupts()
     leftovers.note_run()

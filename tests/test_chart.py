@@ -14,7 +14,7 @@ import yaml
 from support import foreign_api, pages
 from support.build import BUILD, SOURCE, patience
 from support.cluster import Cluster
-from support.helm import CHART, NAMESPACE, RELEASE, Helm, documents, named, program
+from support.helm import CHART, NAMESPACE, RELEASE, Helm, named, program
 
 READY_S = 60
 CONTROLLER, PLUGIN, DEFINITION = "drarun-controller", "drarun-plugin", "drajobs.drarun.dev"
@@ -29,7 +29,7 @@ SECURITY = "pod-security.kubernetes.io/enforce"
 
 def manifests(*names):
     """{(kind, name): object} of the files of deploy/, but for their namespaces, which the chart's user makes."""
-    found = named(each for name in names for each in documents((SOURCE / "deploy" / name).read_text()))
+    found = named(each for name in names for each in yaml.safe_load_all((SOURCE / "deploy" / name).read_text()))
     return {key: each for key, each in found.items() if key[0] != "Namespace"}
 
 

@@ -516,7 +516,7 @@ def test_exit_statuses_and_codes_stay(tmp_path):
 
 def test_versions_of_drajobs():
     """What the base serves is served; objects are stored as the base can read them; None converts, so all versions have the same fields."""
-    old, new = (yaml.load((side.source / "deploy/crd.yaml").read_text(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))["spec"] for side in (base(), TREE))
+    old, new = (yaml.safe_load((side.source / "deploy/crd.yaml").read_text())["spec"] for side in (base(), TREE))
     served = [{each["name"]: each for each in spec["versions"] if each["served"]} for spec in (old, new)]
     assert set(served[0]) <= set(served[1])
     stored, = (each["name"] for each in new["versions"] if each["storage"])

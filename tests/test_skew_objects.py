@@ -92,7 +92,7 @@ STEPS = {  # v1alpha1: served, stored; v1beta1: the same, None where the definit
 
 def definition_at(step):
     """The tree's definition with both versions as of that step; v1beta1 has v1alpha1's schema, as conversion None demands."""
-    made = yaml.load((TREE.source / "deploy/crd.yaml").read_text(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    made = yaml.safe_load((TREE.source / "deploy/crd.yaml").read_text())
     version, = made["spec"]["versions"]
     made["spec"]["versions"] = []
     for name, how in zip(("v1alpha1", "v1beta1"), STEPS[step]):
@@ -204,7 +204,7 @@ def made_by(release):
     """(kind, name) of what the release's manifest has; all of it is there."""
     done = release.helm.run("get", "manifest", release.name, "--namespace", release.namespace)
     assert done.returncode == 0, done.stderr
-    found = [each for each in yaml.load_all(done.stdout, getattr(yaml, "CSafeLoader", yaml.SafeLoader)) if each]
+    found = [each for each in yaml.safe_load_all(done.stdout) if each]
     missing = [each["metadata"]["name"] for each in found if not release.cluster.api.get(
         each["apiVersion"], each["kind"], each["metadata"]["name"], each["metadata"].get("namespace"))]
     assert found and not missing, json.dumps(missing)

@@ -21,8 +21,7 @@ def fetched():
 
 def crds(program, *groups):
     """Those of these API groups."""
-    return [yaml.load(path.read_text(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-            for group in groups for path in sorted(program.parent.glob(f"{group}_*.yaml"))]
+    return [yaml.safe_load(path.read_text()) for group in groups for path in sorted(program.parent.glob(f"{group}_*.yaml"))]
 
 
 def ask(program, manifests):

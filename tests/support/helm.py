@@ -55,18 +55,13 @@ class Helm:
         """{(kind, name): object} of text()."""
         right, text = self.text(**how)
         assert right, text
-        return named(documents(text))
+        return named(yaml.safe_load_all(text))
 
     def refusal(self, **how):
         """Why text() makes nothing."""
         right, text = self.text(**how)
         assert not right, text
         return text
-
-
-def documents(text):
-    """As yaml.safe_load_all, by libyaml: the definition of DraJobs takes seconds without."""
-    return yaml.load_all(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
 def named(objects):
