@@ -573,7 +573,7 @@ def of_an_older_version(files, folder):
         ok("dpkg-deb", "-R", files / deb(name), folder / name)
         control = folder / name / "DEBIAN/control"
         control.write_text(control.read_text().replace(f"{VERSION}-1", "0.0.9-1"))
-        ok("dpkg-deb", "--root-owner-group", "-b", folder / name, folder / f"{name}.deb")
+        ok("dpkg-deb", "--root-owner-group", "-Znone", "-b", folder / name, folder / f"{name}.deb")
         found.append(folder / f"{name}.deb")
     return found
 
