@@ -27,15 +27,23 @@ def claimed(virtual):
 RDMA, VIRTUAL = claimed(False), claimed(True)
 
 
-@pytest.fixture(scope="session", params=["runc", "crun"])
-def cluster(request):
-    with Cluster(images=("busybox", "drarun"), kubelet=KUBELET, guests=[{"cpus": CPUS, "nics": NICS, "vfs": VFS, "runtime": request.param}]) as made:
+@pytest.fixture(scope="session")
+def booted():
+    with Cluster(images=("busybox", "drarun"), kubelet=KUBELET, guests=[{"cpus": CPUS, "nics": NICS, "vfs": VFS, "crun": True}]) as made:
+        made.api.make(device_class())
         yield made
+
+
+@pytest.fixture(scope="session", params=["runc", "crun"])
+def cluster(booted, request):
+    """Under one runtime and then the other, in one guest: half of its time is its boot and the kubelet's start."""
+    if request.param != "runc":
+        booted.nodes[0].change_runtime(request.param)
+    yield booted
 
 
 @pytest.fixture(scope="module")
 def plugin(cluster):
-    cluster.api.make(device_class())
     made = Plugin(cluster.nodes[0]).start().wait(NICS + VFS)
     yield made
     made.stop()

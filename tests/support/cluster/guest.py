@@ -120,14 +120,14 @@ class GuestMachine(Node):
     """A Node; its folder is shared with the guest under the same path, and everything else of the guest's is its own.
     memory_mib, cpus: of the guest. nics: PCI NICs nic0, nic1, ..., joined by a hub, each with a soft-RoCE device that goes with it from one
     network namespace to another. vfs: virtual functions nicvf0, nicvf1, ... of one more NIC of that hub, pf; they have such devices, too.
-    runtime: what containerd calls, runc or crun."""
+    crun: whether containerd may be told to call crun (change_runtime); at first it calls runc."""
 
     ready_s = READY_S
 
-    def __init__(self, cluster, index, memory_mib=3072, cpus=2, nics=0, vfs=0, runtime="runc"):
+    def __init__(self, cluster, index, memory_mib=3072, cpus=2, nics=0, vfs=0, crun=False):
         super().__init__(cluster, index)
         self.guest = None
-        self.crun = fetched_root("crun") if runtime == "crun" else None
+        self.crun, self.calls_crun = fetched_root("crun") if crun else None, False
         self.nics = [(f"nic{i}", f"52:54:00:00:02:{i:02x}", f"10.94.{index}.{i + 1}/16") for i in range(nics)]
         self.vfs = [(f"nicvf{i}", f"52:54:00:00:03:{i:02x}", f"10.94.{index}.{nics + i + 1}/16") for i in range(vfs)]
         self.size = {"memory_mib": memory_mib, "cpus": cpus}
@@ -138,11 +138,11 @@ class GuestMachine(Node):
 
     @property
     def runtime(self):
-        return self.folder / "crun" if self.crun else super().runtime
+        return self.folder / "crun" if self.calls_crun else super().runtime
 
     def _write_settings(self):
         super()._write_settings()
-        if self.crun:
+        if self.calls_crun:
             self.runtime.write_text(CRUN.format(root=self.crun))
             self.runtime.chmod(0o755)
 
@@ -185,6 +185,17 @@ class GuestMachine(Node):
     def daemon(self, name, argv):
         self.guest.start("sh", "-c", 'log=$1; shift; exec "$@" >>"$log" 2>&1', "sh", self.folder / f"{name}.log", *argv,
                          env={"PATH": f"{self.cluster.programs}:{os.environ['PATH']}", "KUBECONFIG": self.folder / "kubeconfig", **GO})
+
+    def change_runtime(self, name):
+        """What containerd calls, runc or crun: the node is another one then, of the same name. No pod may be left."""
+        self.stop_kubelet()
+        self.stop_containerd()
+        self.cluster.api.delete("v1", "Node", self.name)  # else it would be ready before it is
+        self.calls_crun = name == "crun"
+        self._write_settings()
+        self.start_containerd()
+        self.start_kubelet()
+        self.wait_ready()
 
     def start_import(self, packed):
         self.wait_containerd()
