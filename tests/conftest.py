@@ -233,10 +233,7 @@ def jobs(cluster, drarun, tmp_path, request):
 def jobs_proxy(jobs):
     """The API server behind a proxy, for one who may submit and lead jobs: .env."""
     there = jobs.namespace.name
-    jobs.cluster.kubectl("apply", "-f", "-", input=jobs.verb("install", "--namespace", there).ok().out)
-    made = [json.loads(jobs.verb("install", "-n", there, *more, "--format", "json").ok().out)["items"]
-            for more in ([], ["--user-role"])]
-    roles = [each for items in made for each in items if each["kind"] == "Role"]
+    roles = [each for items in (jobs.install(), jobs.printed("--user-role")) for each in items if each["kind"] == "Role"]
     jobs.namespace.rbac_user({**roles[-1], "rules": [rule for role in roles for rule in role["rules"]]})
     made = NodesProxy(jobs.cluster)
     made.env = {"KUBECONFIG": str(jobs.cluster.keys.kubeconfig(

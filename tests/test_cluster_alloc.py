@@ -154,7 +154,7 @@ def lost(jobs, kept, pods):
 
 def as_user(jobs):
     there = jobs.namespace.name
-    jobs.cluster.kubectl("apply", "-f", "-", input=jobs.verb("install", "--namespace", there).ok().out)
+    jobs.install()
     role, = json.loads(jobs.verb("install", "-n", there, "--user-role", "--format", "json").ok().out)["items"]
     jobs.env["KUBECONFIG"] = str(jobs.namespace.rbac_user(role))
 

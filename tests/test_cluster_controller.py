@@ -108,7 +108,7 @@ class Applied:
 def applied(served, drarun, tmp_path, request):
     """A namespace in which nothing is left once its DraJobs are deleted."""
     with in_namespace(served, drarun, tmp_path, request.node.name) as jobs:
-        served.kubectl("apply", "-f", "-", input=jobs.verb("install", "--namespace", jobs.namespace.name).ok().out)
+        jobs.install()
         made = Applied(jobs)
         yield made
         made.remove()

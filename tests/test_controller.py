@@ -35,7 +35,7 @@ def served(control_plane):
 def jobs_in(name, served, drarun, folder):
     """Nothing of them runs: their pods get no node."""
     jobs = Jobs(served, drarun, served.namespace(name), folder)
-    served.kubectl("apply", "-f", "-", input=jobs.verb("install", "--namespace", name).ok().out)
+    jobs.install()
     made = Applied(jobs)
     yield made
     for each in served.api.get(API, KIND, namespace=name):

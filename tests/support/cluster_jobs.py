@@ -38,6 +38,16 @@ class Jobs:
     def run(self, *options, name="job", timeout=RUN_S, env=None, input=None, **spec):
         return self.verb("run", self.file(name, **spec), *options, timeout=timeout, env=env, input=input)
 
+    def printed(self, *options):
+        """The objects that `drarun install` prints for the namespace."""
+        return json.loads(self.verb("install", "-n", self.namespace.name, *options, "--format", "json").ok().out)["items"]
+
+    def install(self):
+        """Makes those of launchers, and gives them."""
+        items = self.printed()
+        self.cluster.api.make(*items)
+        return items
+
     def agent(self, pod):
         """(node, pids of the agent there, as the node counts) of a worker's pod."""
         found = self.cluster.api.get("v1", "Pod", pod, self.namespace.name)
