@@ -38,6 +38,14 @@ def test_clean_namespace_fails_when_it_is_not(control_plane):
             control_plane.api.make(config_map("unclean", "left"))
 
 
+def test_name_of_an_earlier_namespace(control_plane):
+    with control_plane.clean_namespace("again") as namespace:
+        namespace.rbac_user(READER)
+    with control_plane.clean_namespace("again") as namespace:
+        assert namespace.leftovers(0) == []
+        namespace.rbac_user(READER)
+
+
 def test_rbac_user_may_do_what_the_role_says(control_plane):
     namespace = control_plane.namespace("roles")
     path = namespace.rbac_user(READER)

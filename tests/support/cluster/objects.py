@@ -31,6 +31,8 @@ class Namespace:
 
     def __init__(self, cluster, name):
         self.cluster, self.api, self.name = cluster, cluster.api, name
+        if self.api.get("v1", "Namespace", name):
+            self.remove()
         self.api.make({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         for kind, own in OWN:
             cluster.wait(f"no {kind} {own} in {name}", lambda: self.api.get("v1", kind, own, name), READY_S)
@@ -86,9 +88,9 @@ class Namespace:
 
 @contextlib.contextmanager
 def held_to_be_clean(cluster, name, seconds):
-    """A namespace in which nothing may be left at the end of the block."""
+    """A namespace in which nothing may be left at the end of the block. It stays, empty: to delete it, the namespace controller asks for
+    all kinds again, twice."""
     namespace = Namespace(cluster, name)
     yield namespace
     left = namespace.leftovers(seconds)
     assert not left, f"left in namespace {name}: {left}"
-    cluster.api.delete("v1", "Namespace", name)
