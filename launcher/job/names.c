@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "lib/base/buf.h"
+#include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/base/strlist.h"
 #include "launcher/job/user_names.h"
@@ -58,7 +59,11 @@ static void tell_alone(struct job_names *names, const struct drarun_error *err)
 static bool share(struct job_names *names, const void *value, size_t length)
 {
     struct drarun_error err = {0};
-    int rc = user_names_publish(names->user, names->service.data, value, length, &err);
+    int rc = length > JOB_NAMES_VALUE_MAX
+                 ? error_set(&err, EMSGSIZE, "a name's value has %zu bytes, the limit is %u",
+                             length, JOB_NAMES_VALUE_MAX)
+                 : user_names_publish(names->user, names->service.data, value, length, false, NULL,
+                                      &err);
     if (rc < 0 && rc != -EEXIST)
         tell_alone(names, &err);
     return rc != -EEXIST;
@@ -67,7 +72,8 @@ static bool share(struct job_names *names, const void *value, size_t length)
 static bool find_shared(struct job_names *names)
 {
     struct drarun_error err = {0};
-    int rc = user_names_lookup(names->service.data, &names->found, &err);
+    char job[USER_NAMES_JOB_SIZE];
+    int rc = user_names_lookup(names->service.data, &names->found, job, &err);
     if (rc < 0 && rc != -ENOENT)
         tell_alone(names, &err);
     return rc == 0 && !names->found.failed;

@@ -6,8 +6,9 @@
 
 #include "lib/wire/wire.pb-c.h"
 
-/* What ranks may have published at a time, in all. */
+/* What ranks may have published at a time, in all, and the bytes of a value. */
 #define JOB_NAMES_MAX 4096u
+#define JOB_NAMES_VALUE_MAX (64u * 1024)
 
 struct job_names;
 

@@ -12,11 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/inotify.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/file.h"
 #include "lib/base/sha256.h"
@@ -24,26 +26,40 @@
 #include "lib/base/trusted.h"
 
 /* The directory holds, named so that each is what it looks like:
- *   job-JOB     of a job that has published something, locked by it; JOB: 16 hexadecimal digits
+ *   job-JOB     of a job that has published something, locked by it; JOB: 16 hexadecimal digits; in
+ *               the end "left" if its status is 0
  *   tmp-JOB     a name's file while it is written
- *   SHA-256     of a name: a line "drarun-name 1 JOB LENGTH", LENGTH bytes of name, the value */
+ *   SHA-256     of a name: a line "drarun-name 1 JOB LENGTH", LENGTH bytes of name, the value. The
+ *               line may go on with " once" or with " to JOB", for one reader, which earlier
+ *               releases do not read */
 #define FORMAT "drarun-name 1"
-#define JOB_DIGITS 16
-#define ENTRY_MAX (2 * USER_NAMES_VALUE_MAX)
+#define ONCE " once"
+#define TO " to "
+#define LEFT "left\n"
+#define JOB_DIGITS (USER_NAMES_JOB_SIZE - 1)
+#define ENTRY_MAX (USER_NAMES_SERVICE_MAX + USER_NAMES_VALUE_MAX + 128)
 #define TRIES 8
+/* The kernel reports that a file was closed before it gives up its lock, and may report nothing (a
+ * sandbox, too many watches). */
+#define WATCH_MS 1000
 
 struct user_names {
-    char path[PATH_MAX];      /* of the directory, since the first name */
-    char job[JOB_DIGITS + 1]; /* the same */
-    int dir, lock;            /* the same; -1 before */
-    struct strlist own;       /* files */
+    char path[PATH_MAX];           /* of the directory, since the first name */
+    char job[USER_NAMES_JOB_SIZE]; /* the same */
+    int dir, lock;                 /* the same; -1 before */
+    struct strlist own;            /* files */
+    bool read;                     /* something may have been published for us alone */
+    int changes;                   /* inotify; -1: none */
+    struct event *changed, *clock; /* of a watch */
+    void (*on_change)(void *arg);
+    void *arg;
 };
 
 struct user_names *user_names_new(void)
 {
     struct user_names *names = calloc(1, sizeof *names);
     if (names)
-        names->dir = names->lock = -1;
+        names->dir = names->lock = names->changes = -1;
     return names;
 }
 
@@ -166,8 +182,10 @@ static int make_job_file(struct user_names *names, struct drarun_error *err)
 /* ---- names ---- */
 
 struct entry {
-    char job[JOB_DIGITS + 1];
+    char job[USER_NAMES_JOB_SIZE];
     size_t name, value; /* where they begin */
+    bool once;
+    char reader[USER_NAMES_JOB_SIZE]; /* "": any */
 };
 
 /* False when the file is not a name in this format and version. */
@@ -177,7 +195,15 @@ static bool parse(const struct buf *text, struct entry *ret)
     int used = 0;
     if (!text->data ||
         sscanf(text->data, FORMAT " %16[0-9a-f] %zu%n", ret->job, &length, &used) != 2 ||
-        text->data[used] != '\n' || strlen(ret->job) != JOB_DIGITS)
+        strlen(ret->job) != JOB_DIGITS)
+        return false;
+    const char *more = text->data + used;
+    ret->reader[0] = 0;
+    if (sscanf(more, TO "%16[0-9a-f]", ret->reader) == 1)
+        used += (int)(strlen(TO) + strlen(ret->reader));
+    ret->once = ret->reader[0] || strncmp(more, ONCE, strlen(ONCE)) == 0;
+    used += ret->once && !ret->reader[0] ? (int)strlen(ONCE) : 0;
+    if (text->data[used] != '\n')
         return false;
     ret->name = (size_t)used + 1;
     if (length > text->len - ret->name)
@@ -186,18 +212,41 @@ static bool parse(const struct buf *text, struct entry *ret)
     return true;
 }
 
-/* A name's file goes with its job. Only the one who holds a lock on it, and sees it in its place,
- * removes it: a new one may stand there by now. */
-static void remove_if_dead(int dir, const char *file)
+/* What is for one reader outlives its publisher. */
+static bool is_valid(int dir, const struct entry *entry)
+{
+    return is_alive(dir, entry->job) || (entry->reader[0] && is_alive(dir, entry->reader));
+}
+
+/* What this job leaves behind: neither another job's, nor what is for a reader that lives. What it
+ * has published, and nobody can read, is its own, too. */
+static bool is_to_leave(int dir, const struct entry *entry, const char *job)
+{
+    return strcmp(entry->job, job) == 0 && !(entry->reader[0] && is_alive(dir, entry->reader));
+}
+
+/* Removes a name's file that the job had published (NULL: one of a job that has ended). Only the
+ * one who holds a lock on it, and sees it in its place, does: a new one may stand there by now. */
+static void remove_of(int dir, const char *file, const char *job)
 {
     struct buf text = BUF_INIT;
     struct entry entry;
     cleanup_close int fd = openat(dir, file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && is_in_place(dir, file, fd) &&
-        file_read(dir, file, ENTRY_MAX, &text, NULL) == 0 && parse(&text, &entry) &&
-        !is_alive(dir, entry.job))
-        unlinkat(dir, file, 0);
+        file_read(dir, file, ENTRY_MAX, &text, NULL) == 0) {
+        bool known = parse(&text, &entry);
+        if (job ? !known || is_to_leave(dir, &entry, job) : known && !is_valid(dir, &entry))
+            unlinkat(dir, file, 0);
+    }
     buf_done(&text);
+}
+
+/* Of those who read a name that is for one lookup, one gets it. */
+static bool take(int dir, const char *file)
+{
+    cleanup_close int fd = openat(dir, file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && is_in_place(dir, file, fd) &&
+           unlinkat(dir, file, 0) == 0;
 }
 
 /* What jobs have left that were killed. */
@@ -214,7 +263,7 @@ static void sweep(int folder)
         if (of_job && is_hexadecimal(file + 4, JOB_DIGITS) && !is_alive(folder, file + 4))
             unlinkat(folder, file, 0);
         else if (is_hexadecimal(file, SHA256_TEXT_SIZE - 1))
-            remove_if_dead(folder, file);
+            remove_of(folder, file, NULL);
     }
 }
 
@@ -234,10 +283,15 @@ static int move_in(struct user_names *names, struct drarun_error *err)
 }
 
 static int write_file(const struct user_names *names, const char *file, const char *service,
-                      const void *value, size_t length, struct drarun_error *err)
+                      const void *value, size_t length, bool once, const char *reader,
+                      struct drarun_error *err)
 {
     struct buf text = BUF_INIT;
-    buf_printf(&text, FORMAT " %s %zu\n%s", names->job, strlen(service), service);
+    buf_printf(&text, FORMAT " %s %zu%s%s\n%s", names->job, strlen(service),
+               reader ? TO
+               : once ? ONCE
+                      : "",
+               reader ? reader : "", service);
     buf_add(&text, value, length);
     cleanup_close int fd =
         openat(names->dir, file, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -254,7 +308,7 @@ static int put_in_place(const struct user_names *names, const char *from, const 
             return error_set(err, errno, "rename %s/%s: %s", names->path, from, strerror(errno));
         if (i > 0)
             return error_set(err, EEXIST, "a job of this user has that name");
-        remove_if_dead(names->dir, to);
+        remove_of(names->dir, to, NULL);
     }
     return 0;
 }
@@ -267,16 +321,26 @@ static void forget(struct user_names *names, size_t at)
     names->own.items[last] = NULL;
 }
 
+/* What others have read is not ours any more. */
+static void forget_read(struct user_names *names)
+{
+    for (size_t i = names->own.count; i-- > 0;)
+        if (faccessat(names->dir, names->own.items[i], F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+            forget(names, i);
+}
+
 int user_names_publish(struct user_names *names, const char *service, const void *value,
-                       size_t length, struct drarun_error *err)
+                       size_t length, bool once, const char *reader, struct drarun_error *err)
 {
     char file[SHA256_TEXT_SIZE], fresh[sizeof "tmp-" + JOB_DIGITS];
     if (names->own.count >= USER_NAMES_MAX)
+        forget_read(names);
+    if (names->own.count >= USER_NAMES_MAX)
         return error_set(err, EDQUOT, "this job has published %u names, which is the limit",
                          USER_NAMES_MAX);
-    if (strlen(service) > USER_NAMES_VALUE_MAX / 2)
+    if (strlen(service) > USER_NAMES_SERVICE_MAX)
         return error_set(err, EMSGSIZE, "a name has %zu bytes, the limit is %u", strlen(service),
-                         USER_NAMES_VALUE_MAX / 2);
+                         USER_NAMES_SERVICE_MAX);
     if (length > USER_NAMES_VALUE_MAX)
         return error_set(err, EMSGSIZE, "a name's value has %zu bytes, the limit is %u", length,
                          USER_NAMES_VALUE_MAX);
@@ -288,7 +352,7 @@ int user_names_publish(struct user_names *names, const char *service, const void
     strlist_add(&names->own, file);
     if (names->own.failed)
         return error_set(err, ENOMEM, "out of memory");
-    rc = write_file(names, fresh, service, value, length, err);
+    rc = write_file(names, fresh, service, value, length, once, reader, err);
     if (rc == 0)
         rc = put_in_place(names, fresh, file, err);
     if (rc < 0) {
@@ -298,7 +362,8 @@ int user_names_publish(struct user_names *names, const char *service, const void
     return rc;
 }
 
-int user_names_lookup(const char *service, struct buf *out, struct drarun_error *err)
+int user_names_lookup(const char *service, struct buf *out, char ret_job[USER_NAMES_JOB_SIZE],
+                      struct drarun_error *err)
 {
     char file[SHA256_TEXT_SIZE], path[PATH_MAX];
     struct buf text = BUF_INIT;
@@ -312,12 +377,16 @@ int user_names_lookup(const char *service, struct buf *out, struct drarun_error 
     if (rc == 0 && (!parse(&text, &entry) || entry.value - entry.name != strlen(service) ||
                     memcmp(text.data + entry.name, service, strlen(service)) != 0))
         rc = error_set(err, ENOENT, "%s/%s: expected a name of this version", path, file);
-    if (rc == 0 && !is_alive(fd, entry.job)) {
-        remove_if_dead(fd, file);
+    if (rc == 0 && !is_valid(fd, &entry)) {
+        remove_of(fd, file, NULL);
         rc = error_set(err, ENOENT, "the job that had this name has ended");
     }
-    if (rc == 0)
+    if (rc == 0 && entry.once && !take(fd, file))
+        rc = error_set(err, ENOENT, "another rank has read the name");
+    if (rc == 0) {
         buf_add(out, text.data + entry.value, text.len - entry.value);
+        memcpy(ret_job, entry.job, sizeof entry.job);
+    }
     buf_done(&text);
     return rc;
 }
@@ -329,10 +398,86 @@ void user_names_unpublish(struct user_names *names, const char *service)
     for (size_t i = 0; i < names->own.count; i++) {
         if (strcmp(names->own.items[i], file) != 0)
             continue;
-        unlinkat(names->dir, file, 0);
+        remove_of(names->dir, file, names->job);
         forget(names, i);
         return;
     }
+}
+
+/* ---- other jobs ---- */
+
+const char *user_names_job(struct user_names *names, struct drarun_error *err)
+{
+    names->read = true;
+    return move_in(names, err) == 0 ? names->job : NULL;
+}
+
+int user_names_open_job(const struct user_names *names, const char *job)
+{
+    char file[sizeof "job-" + JOB_DIGITS];
+    snprintf(file, sizeof file, "job-%s", job);
+    int fd = openat(names->dir, file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    return fd >= 0 ? fd : -errno;
+}
+
+enum user_names_state user_names_state(int job)
+{
+    char text[sizeof LEFT] = "";
+    if (flock(job, LOCK_SH | LOCK_NB) < 0)
+        return USER_NAMES_LIVES;
+    flock(job, LOCK_UN);
+    return pread(job, text, sizeof text - 1, 0) > 0 && strcmp(text, LEFT) == 0 ? USER_NAMES_LEFT
+                                                                               : USER_NAMES_DIED;
+}
+
+void user_names_leave(struct user_names *names)
+{
+    if (names->lock >= 0)
+        fd_write_all(names->lock, LEFT, strlen(LEFT)); /* if not, it has died to the others */
+}
+
+static void on_tick(evutil_socket_t fd, short what, void *arg)
+{
+    struct user_names *names = arg;
+    (void)fd, (void)what;
+    names->on_change(names->arg);
+}
+
+static void on_changed(evutil_socket_t fd, short what, void *arg)
+{
+    char events[4096];
+    while (read(fd, events, sizeof events) > 0) { /* which file it is does not matter */
+    }
+    on_tick(fd, what, arg);
+}
+
+int user_names_watch(struct user_names *names, struct event_base *base, void (*changed)(void *arg),
+                     void *arg, struct drarun_error *err)
+{
+    const struct timeval every = timeval_from_ms(WATCH_MS);
+    if (names->clock)
+        return 0;
+    names->on_change = changed;
+    names->arg = arg;
+    names->clock = event_new(base, -1, EV_PERSIST, on_tick, names);
+    if (!names->clock || event_add(names->clock, &every) < 0)
+        return error_set(err, ENOMEM, "out of memory");
+    names->changes = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    if (names->changes >= 0 && inotify_add_watch(names->changes, names->path,
+                                                 IN_MOVED_TO | IN_DELETE | IN_CLOSE_WRITE) >= 0)
+        names->changed = event_new(base, names->changes, EV_READ | EV_PERSIST, on_changed, names);
+    if (names->changed)
+        event_add(names->changed, NULL);
+    return 0;
+}
+
+void user_names_unwatch(struct user_names *names)
+{
+    if (names->changed)
+        event_free(TAKE_PTR(names->changed));
+    if (names->clock)
+        event_free(TAKE_PTR(names->clock));
+    close_fd(&names->changes);
 }
 
 void user_names_free(struct user_names *names)
@@ -340,11 +485,14 @@ void user_names_free(struct user_names *names)
     char file[sizeof "job-" + JOB_DIGITS];
     if (!names)
         return;
+    user_names_unwatch(names);
     for (size_t i = 0; i < names->own.count; i++)
-        unlinkat(names->dir, names->own.items[i], 0);
+        remove_of(names->dir, names->own.items[i], names->job);
     if (names->lock >= 0) {
         snprintf(file, sizeof file, "job-%s", names->job);
         unlinkat(names->dir, file, 0);
+        if (names->read) /* what others have left for us alone */
+            sweep(names->dir);
         rmdir(names->path); /* if nobody else is in it */
     }
     close_fd(&names->lock);

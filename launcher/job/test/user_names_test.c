@@ -51,22 +51,24 @@ static int tear_down(void **state)
 
 static int publish(struct user_names *names, const char *service, const char *value)
 {
-    return user_names_publish(names, service, value, strlen(value), NULL);
+    return user_names_publish(names, service, value, strlen(value), false, NULL, NULL);
 }
 
 static void assert_found(const char *service, const char *value)
 {
+    char job[USER_NAMES_JOB_SIZE];
     struct buf out = BUF_INIT;
     struct drarun_error err = {0};
-    assert_int_equal(user_names_lookup(service, &out, &err), 0);
+    assert_int_equal(user_names_lookup(service, &out, job, &err), 0);
     assert_string_equal(out.data, value);
     buf_done(&out);
 }
 
 static int look(const char *service)
 {
+    char job[USER_NAMES_JOB_SIZE];
     struct buf out = BUF_INIT;
-    int rc = user_names_lookup(service, &out, NULL);
+    int rc = user_names_lookup(service, &out, job, NULL);
     buf_done(&out);
     return rc;
 }
@@ -157,20 +159,118 @@ static void test_names_of_a_killed_job(void **state)
     assert_int_equal(count_files(f->folder), 4);
 }
 
+static int publish_once(struct user_names *names, const char *service, const char *value,
+                        const char *reader)
+{
+    return user_names_publish(names, service, value, strlen(value), true, reader, NULL);
+}
+
+static void test_a_name_for_one_lookup(void **state)
+{
+    struct fixture *f = *state;
+    char job[USER_NAMES_JOB_SIZE] = "";
+    struct buf out = BUF_INIT;
+    assert_int_equal(publish_once(f->one, "ocean", "1", NULL), 0);
+    assert_int_equal(publish_once(f->two, "ocean", "2", NULL), -EEXIST);
+    assert_int_equal(user_names_lookup("ocean", &out, job, NULL), 0);
+    assert_string_equal(job, user_names_job(f->one, NULL));
+    assert_string_equal(out.data, "1");
+    assert_int_equal(look("ocean"), -ENOENT);
+    assert_int_equal(publish_once(f->two, "ocean", "2", NULL), 0);
+    user_names_unpublish(f->one, "ocean"); /* it was read, and is another's now */
+    assert_found("ocean", "2");
+    buf_done(&out);
+}
+
+/* It may be read after its job has ended, unless that job's reader has, too. */
+static void test_a_name_for_one_job(void **state)
+{
+    struct fixture *f = *state;
+    const char *reader = user_names_job(f->two, NULL);
+    assert_non_null(reader);
+    assert_int_equal(publish_once(f->one, "ocean", "1", reader), 0);
+    assert_int_equal(publish_once(f->one, "air", "2", reader), 0);
+    user_names_free(TAKE_PTR(f->one));
+    assert_found("ocean", "1");
+    assert_int_equal(look("ocean"), -ENOENT);
+    f->one = user_names_new();
+    assert_int_equal(publish(f->one, "fire", "3"), 0); /* who comes leaves it alone */
+    assert_int_equal(count_files(f->folder), 4);
+    user_names_free(TAKE_PTR(f->two)); /* and takes with it what it has not read */
+    assert_int_equal(look("air"), -ENOENT);
+    assert_int_equal(count_files(f->folder), 2);
+}
+
+static void test_how_a_job_ends(void **state)
+{
+    struct fixture *f = *state;
+    char job[USER_NAMES_JOB_SIZE];
+    assert_non_null(user_names_job(f->one, NULL));
+    snprintf(job, sizeof job, "%s", user_names_job(f->two, NULL));
+    cleanup_close int well = user_names_open_job(f->one, job);
+    assert_true(well >= 0);
+    assert_int_equal(user_names_state(well), USER_NAMES_LIVES);
+    user_names_leave(f->two);
+    assert_int_equal(user_names_state(well), USER_NAMES_LIVES);
+    user_names_free(f->two);
+    assert_int_equal(user_names_state(well), USER_NAMES_LEFT);
+    assert_int_equal(user_names_open_job(f->one, job), -ENOENT);
+    f->two = user_names_new();
+    snprintf(job, sizeof job, "%s", user_names_job(f->two, NULL));
+    cleanup_close int badly = user_names_open_job(f->one, job);
+    user_names_free(f->two);
+    assert_int_equal(user_names_state(badly), USER_NAMES_DIED);
+    f->two = user_names_new();
+}
+
+static void count(void *arg)
+{
+    ++*(unsigned *)arg;
+}
+
+/* What other jobs do comes at once; a clock comes, too. */
+static void test_watch(void **state)
+{
+    struct fixture *f = *state;
+    struct event_base *base = event_base_new();
+    unsigned changes = 0, before;
+    assert_non_null(user_names_job(f->one, NULL));
+    assert_int_equal(user_names_watch(f->one, base, count, &changes, NULL), 0);
+    assert_int_equal(user_names_watch(f->one, base, count, &changes, NULL), 0);
+    assert_int_equal(publish(f->two, "ocean", "1"), 0);
+    event_base_loop(base, EVLOOP_NONBLOCK);
+    assert_true(changes > 0);
+    before = changes;
+    user_names_free(TAKE_PTR(f->two));
+    event_base_loop(base, EVLOOP_NONBLOCK);
+    assert_true(changes > before);
+    before = changes;
+    event_base_loop(base, EVLOOP_ONCE); /* a second */
+    assert_true(changes > before);
+    user_names_unwatch(f->one);
+    assert_int_equal(event_base_loop(base, EVLOOP_ONCE), 1); /* nothing is left */
+    event_base_free(base);
+}
+
 static void test_limits(void **state)
 {
     struct fixture *f = *state;
     static char value[USER_NAMES_VALUE_MAX + 1];
     char service[32];
-    assert_int_equal(user_names_publish(f->one, "long", value, sizeof value, NULL), -EMSGSIZE);
-    assert_int_equal(user_names_publish(f->one, "long", value, sizeof value - 1, NULL), 0);
+    assert_int_equal(user_names_publish(f->one, "long", value, sizeof value, false, NULL, NULL),
+                     -EMSGSIZE);
+    assert_int_equal(user_names_publish(f->one, "long", value, sizeof value - 1, false, NULL, NULL),
+                     0);
     for (unsigned i = 1; i < USER_NAMES_MAX; i++) {
         snprintf(service, sizeof service, "name %u", i);
         assert_int_equal(publish(f->one, service, "1"), 0);
     }
     assert_int_equal(publish(f->one, "one more", "1"), -EDQUOT);
     user_names_unpublish(f->one, "name 7");
-    assert_int_equal(publish(f->one, "one more", "1"), 0);
+    assert_int_equal(publish_once(f->one, "one more", "1", NULL), 0);
+    assert_int_equal(publish(f->one, "another", "1"), -EDQUOT);
+    assert_found("one more", "1"); /* what was read counts no more */
+    assert_int_equal(publish(f->one, "another", "1"), 0);
     assert_found("name 16383", "1");
 }
 
@@ -184,7 +284,10 @@ static void test_another_version_is_no_name(void **state)
     while ((entry = readdir(dir)))
         if (strlen(entry->d_name) == 64)
             snprintf(path, sizeof path, "%s/%s", f->folder, entry->d_name);
-    static const char *const texts[] = {"", "drarun-name 2 0 1\nx",
+    static const char *const texts[] = {"",
+                                        "drarun-name 2 0 1\nx",
+                                        "drarun-name 1 0123456789abcdef 5 on\nocean",
+                                        "drarun-name 1 0123456789abcdef 5 to \nocean",
                                         "drarun-name 1 0123456789abcdef",
                                         "drarun-name 1 0123456789abcdef 9\nocean"};
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
@@ -201,22 +304,22 @@ static void test_directory_of_others(void **state)
     struct fixture *f = *state;
     struct drarun_error err = {0};
     assert_int_equal(mkdir(f->folder, 0755), 0);
-    assert_int_equal(user_names_publish(f->one, "ocean", "1", 1, &err), -EPERM);
+    assert_int_equal(user_names_publish(f->one, "ocean", "1", 1, false, NULL, &err), -EPERM);
     assert_non_null(strstr(err.text, "other users may use it (mode 755): run chmod 700"));
     assert_int_equal(look("ocean"), -EPERM);
     assert_int_equal(rmdir(f->folder), 0);
     assert_int_equal(symlink("/", f->folder), 0);
-    assert_int_equal(user_names_publish(f->one, "ocean", "1", 1, &err), -EPERM);
+    assert_int_equal(user_names_publish(f->one, "ocean", "1", 1, false, NULL, &err), -EPERM);
     assert_non_null(strstr(err.text, "expected a directory that is not a link: remove it"));
     assert_int_equal(unlink(f->folder), 0);
     assert_int_equal(chmod(f->base, 0777), 0);
-    assert_int_equal(user_names_publish(f->one, "ocean", "1", 1, &err), -EPERM);
+    assert_int_equal(user_names_publish(f->one, "ocean", "1", 1, false, NULL, &err), -EPERM);
     assert_int_equal(chmod(f->base, 0700), 0);
     if (geteuid() > 0)
         return;
     assert_int_equal(mkdir(f->folder, 0700), 0);
     assert_int_equal(chown(f->folder, 12, 12), 0);
-    assert_int_equal(user_names_publish(f->one, "ocean", "1", 1, &err), -EPERM);
+    assert_int_equal(user_names_publish(f->one, "ocean", "1", 1, false, NULL, &err), -EPERM);
     assert_non_null(strstr(err.text, "belongs to user 12, expected user 0: remove it"));
     assert_int_equal(rmdir(f->folder), 0);
 }
@@ -249,6 +352,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_name_exists_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_names_go_with_the_job, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_names_of_a_killed_job, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_name_for_one_lookup, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_name_for_one_job, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_how_a_job_ends, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_watch, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_limits, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_another_version_is_no_name, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_directory_of_others, set_up, tear_down),
