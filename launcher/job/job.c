@@ -114,6 +114,27 @@ static int check_stop(const struct job_request *request, struct drarun_error *er
     return 0;
 }
 
+static void on_peer_failed(void *arg, const struct drarun_error *err)
+{
+    struct job *job = arg;
+    uint32_t rank = 0;
+    while (rank < job->map.ranks && job->rank_ended[rank])
+        rank++;
+    if (rank == job->map.ranks) /* none of them needs it any more */
+        return;
+    job_fail(job, err);
+    if (job->clocks.look)
+        job_start_clock(job->clocks.look, 0);
+}
+
+static struct job_names *make_names(struct job *job)
+{
+    const struct meet_owner meet = {.met = job_on_met, .failed = on_peer_failed, .arg = job};
+    char self[IDENTITY_PATH_SIZE];
+    snprintf(self, sizeof self, "drarun.%s.%u", job->identity.uid, job->identity.attempt);
+    return job_names_new(job->base, self, &meet);
+}
+
 static int map_ranks(struct job *job, struct drarun_error *err)
 {
     const struct job_request *request = job->request;
@@ -130,7 +151,7 @@ static int map_ranks(struct job *job, struct drarun_error *err)
     job->spawning.hold = job->count > 1 && !request->launch_env && !request->launch_mpirun &&
                          request_may_spawn(request);
     job->spawning.requests = job_spawn_new(job);
-    job->names = job_names_new();
+    job->names = make_names(job);
     job->rank_ended = calloc(job->map.ranks, 1);
     job->cause = cause_new(&job->map);
     if (!job->rank_ended || !job->cause || !job->spawning.requests || !job->names)
@@ -286,6 +307,8 @@ void job_free(struct job *job)
     job_files_free(job->files);
     agents_free(job);
     job_spawn_free(job->spawning.requests);
+    if (job->names && job->state == JOB_ENDED && cause_status(job->cause) == 0)
+        job_names_leave(job->names);
     job_names_free(job->names);
     input_free(job->input.source);
     console_close(job->console);

@@ -195,6 +195,7 @@ static void fill_job(struct launch_message *m, const struct launch_facts *facts)
     wire->agent_timeout_ms = (uint32_t)request->agent_timeout_ms;
     wire->universe = facts->universe;
     wire->hold = facts->hold;
+    wire->meets = true;
     wire->start = facts->start;
     wire->master_addr = unconst(facts->masters[0].address);
     wire->master_port = facts->masters[0].port;

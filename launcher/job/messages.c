@@ -294,6 +294,13 @@ static void on_name_request(struct agent *agent, const Drarun__Wire__NameRequest
     agent_send(agent, &envelope);
 }
 
+void job_on_met(void *arg, uint32_t worker, const Drarun__Wire__MeetReply *reply)
+{
+    struct job *job = arg;
+    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(MEET_REPLY, meet_reply, unconst(reply));
+    agent_send(&job->agents[worker], &envelope);
+}
+
 static void on_spawn_request(struct agent *agent, Drarun__Wire__Envelope *message)
 {
     const Drarun__Wire__SpawnRequest *request = message->spawn_request;
@@ -373,6 +380,7 @@ static enum agent_event event_of(const struct agent *agent, const Drarun__Wire__
     case DRARUN__WIRE__ENVELOPE__BODY_OUTPUT:
     case DRARUN__WIRE__ENVELOPE__BODY_SPAWN_REQUEST:
     case DRARUN__WIRE__ENVELOPE__BODY_NAME_REQUEST:
+    case DRARUN__WIRE__ENVELOPE__BODY_MEET_REQUEST:
     case DRARUN__WIRE__ENVELOPE__BODY_FILE:
         return AGENT_WORK;
     default:
@@ -426,6 +434,9 @@ static void take(struct agent *agent, Drarun__Wire__Envelope *message)
         break;
     case DRARUN__WIRE__ENVELOPE__BODY_NAME_REQUEST:
         on_name_request(agent, message->name_request);
+        break;
+    case DRARUN__WIRE__ENVELOPE__BODY_MEET_REQUEST:
+        job_names_meet(agent->job->names, agent->index, agent->pmix, message->meet_request);
         break;
     case DRARUN__WIRE__ENVELOPE__BODY_GROUP_READY:
         job_spawn_ready(agent->job->spawning.requests, agent, message->group_ready);

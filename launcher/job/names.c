@@ -12,21 +12,26 @@
 #include "launcher/job/user_names.h"
 
 struct job_names {
+    struct event_base *base;
     struct strlist services, ports; /* of PMI-1, side by side */
     struct user_names *user;
+    struct meets *meets;
     struct buf service, found; /* of the last request */
     bool told[2];              /* that other jobs do not see them; by curable */
 };
 
-struct job_names *job_names_new(void)
+struct job_names *job_names_new(struct event_base *base, const char *self,
+                                const struct meet_owner *owner)
 {
     struct job_names *names = calloc(1, sizeof *names);
     if (!names)
         return NULL;
+    names->base = base;
     names->user = user_names_new();
-    if (names->user)
+    names->meets = names->user ? meets_new(names->user, self, owner) : NULL;
+    if (names->meets)
         return names;
-    free(names);
+    job_names_free(names);
     return NULL;
 }
 
@@ -34,12 +39,18 @@ void job_names_free(struct job_names *names)
 {
     if (!names)
         return;
+    meets_free(names->meets);
     user_names_free(names->user);
     strlist_done(&names->services);
     strlist_done(&names->ports);
     buf_done(&names->service);
     buf_done(&names->found);
     free(names);
+}
+
+void job_names_leave(struct job_names *names)
+{
+    user_names_leave(names->user);
 }
 
 /* ---- other jobs of the user ---- */
@@ -137,8 +148,11 @@ static void ask_pmi1(struct job_names *names, const Drarun__Wire__NameRequest *r
 static void ask_pmix(struct job_names *names, const Drarun__Wire__NameRequest *request,
                      Drarun__Wire__NameReply *ret_reply)
 {
+    struct drarun_error err = {0};
     switch (request->action) {
     case DRARUN__WIRE__NAME_ACTION__NAME_PUBLISH:
+        if (meets_announce(names->meets, &err) < 0)
+            tell_alone(names, &err);
         ret_reply->good = share(names, request->value.data, request->value.len);
         break;
     case DRARUN__WIRE__NAME_ACTION__NAME_LOOKUP:
@@ -175,4 +189,31 @@ void job_names_ask(struct job_names *names, const char *pmix,
         ask_pmix(names, request, ret_reply);
     else
         ask_pmi1(names, request, ret_reply);
+}
+
+/* ---- other jobs' collectives ---- */
+
+static void on_change(void *arg)
+{
+    struct job_names *names = arg;
+    meets_look(names->meets);
+    if (!meets_await(names->meets))
+        user_names_unwatch(names->user);
+}
+
+static int watch(struct job_names *names, struct drarun_error *err)
+{
+    if (!user_names_job(names->user, err))
+        return -err->code;
+    return user_names_watch(names->user, names->base, on_change, names, err);
+}
+
+void job_names_meet(struct job_names *names, uint32_t worker, const char *pmix,
+                    const Drarun__Wire__MeetRequest *request)
+{
+    struct drarun_error err = {0};
+    meets_ask(names->meets, worker, pmix, request);
+    if (meets_await(names->meets) && watch(names, &err) < 0)
+        log_error("other jobs are not watched: %s", err.text);
+    meets_look(names->meets); /* since before the watch began */
 }

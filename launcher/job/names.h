@@ -4,6 +4,10 @@
 #ifndef DRARUN_LAUNCHER_JOB_NAMES_H
 #define DRARUN_LAUNCHER_JOB_NAMES_H
 
+#include <stdbool.h>
+#include <stdint.h>
+#include <event2/event.h>
+#include "launcher/job/meet.h"
 #include "lib/wire/wire.pb-c.h"
 
 /* What ranks may have published at a time, in all, and the bytes of a value. */
@@ -12,11 +16,18 @@
 
 struct job_names;
 
-struct job_names *job_names_new(void);
+/* self: how the PMIx namespaces of this job begin, "drarun.UID.ATTEMPT". */
+struct job_names *job_names_new(struct event_base *base, const char *self,
+                                const struct meet_owner *owner);
 void job_names_free(struct job_names *names);
 /* A name exists once among the user's jobs. pmix: version of the libpmix that has packed the
  * values, and is to read them. What the reply points to is borrowed until the next call. */
 void job_names_ask(struct job_names *names, const char *pmix,
                    const Drarun__Wire__NameRequest *request, Drarun__Wire__NameReply *ret_reply);
+/* meet.h */
+void job_names_meet(struct job_names *names, uint32_t worker, const char *pmix,
+                    const Drarun__Wire__MeetRequest *request);
+/* The job ends with status 0: those that it is connected with need not end of it. */
+void job_names_leave(struct job_names *names);
 
 #endif

@@ -183,6 +183,9 @@ void agent_control_message(struct channel *channel, Drarun__Wire__Envelope *mess
     case DRARUN__WIRE__ENVELOPE__BODY_NAME_REPLY:
         agent_name_answered(agent, message->name_reply);
         break;
+    case DRARUN__WIRE__ENVELOPE__BODY_MEET_REPLY:
+        agent_met(agent, message->meet_reply);
+        break;
     case DRARUN__WIRE__ENVELOPE__BODY_GROUP:
         agent_group_come(agent, message);
         break;

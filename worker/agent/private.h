@@ -258,6 +258,9 @@ void agent_name_ask(struct agent *agent, uint32_t rank, enum pmi1_name what, con
 /* For the PMIx server's: as pmix_host_owner.name. */
 void agent_name_send(struct agent *agent, Drarun__Wire__NameRequest *message, void *token);
 void agent_name_answered(struct agent *agent, const Drarun__Wire__NameReply *reply);
+/* The same for a collective with ranks of other jobs. */
+void agent_meet_send(struct agent *agent, Drarun__Wire__MeetRequest *message, void *token);
+void agent_met(struct agent *agent, const Drarun__Wire__MeetReply *reply);
 void agent_spawn_refused(struct agent *agent, const Drarun__Wire__SpawnRefused *refused);
 /* The rank that asked is told at once: the peers that it calls next wait for its new fellows. */
 void agent_spawn_started(struct agent *agent, const struct rank_group *group);

@@ -161,6 +161,11 @@ static void pmix_name(void *arg, Drarun__Wire__NameRequest *request, void *token
     agent_name_send(arg, request, token);
 }
 
+static void pmix_meet(void *arg, Drarun__Wire__MeetRequest *request, void *token)
+{
+    agent_meet_send(arg, request, token);
+}
+
 static void pmi1_name(void *arg, uint32_t rank, enum pmi1_name what, const char *service,
                       const char *port)
 {
@@ -186,6 +191,7 @@ int agent_open_servers(struct agent *agent, struct drarun_error *err)
         .log = pmix_log,
         .spawn = pmix_spawn,
         .name = pmix_name,
+        .meet = pmix_meet,
         .refused = pmix_refused,
         .failed = pmix_failed,
         .arg = agent,

@@ -97,6 +97,7 @@ struct agent_name {
     uint64_t id;
     uint32_t rank;
     void *token; /* of the PMIx server; NULL: the rank's, by PMI-1 */
+    bool meet;   /* a collective with ranks of other jobs, not a name */
 };
 
 /* reply: NULL: the launcher cannot be asked. */
@@ -110,11 +111,23 @@ static void answer_name(struct agent *agent, uint32_t rank, void *token,
                         reply ? reply->port : "");
 }
 
+static struct agent_name *find_name(const struct agent *agent, uint64_t id)
+{
+    struct agent_name *name;
+    LIST_FOREACH (name, &agent->spawns.names, entry)
+        if (name->id == id)
+            return name;
+    return NULL;
+}
+
 static void answer_name_take(struct agent *agent, struct agent_name *name,
                              const Drarun__Wire__NameReply *reply)
 {
     LIST_REMOVE(name, entry);
-    answer_name(agent, name->rank, name->token, reply);
+    if (name->meet)
+        pmix_host_met(agent->servers.pmix, name->token, NULL);
+    else
+        answer_name(agent, name->rank, name->token, reply);
     free(name);
 }
 
@@ -154,12 +167,34 @@ void agent_name_ask(struct agent *agent, uint32_t rank, enum pmi1_name what, con
 
 void agent_name_answered(struct agent *agent, const Drarun__Wire__NameReply *reply)
 {
-    struct agent_name *name;
-    LIST_FOREACH (name, &agent->spawns.names, entry)
-        if (name->id == reply->id)
-            break;
-    if (name)
+    struct agent_name *name = find_name(agent, reply->id);
+    if (name && !name->meet)
         answer_name_take(agent, name, reply);
+}
+
+void agent_meet_send(struct agent *agent, Drarun__Wire__MeetRequest *message, void *token)
+{
+    struct agent_name *meet =
+        can_ask(agent) && agent->job.wire->meets ? malloc(sizeof *meet) : NULL;
+    message->id = agent->spawns.last_id + 1;
+    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(MEET_REQUEST, meet_request, message);
+    if (!meet || channel_send(agent->launcher.channel, &envelope) < 0) {
+        free(meet);
+        pmix_host_met(agent->servers.pmix, token, NULL);
+        return;
+    }
+    *meet = (struct agent_name){.id = ++agent->spawns.last_id, .token = token, .meet = true};
+    LIST_INSERT_HEAD(&agent->spawns.names, meet, entry);
+}
+
+void agent_met(struct agent *agent, const Drarun__Wire__MeetReply *reply)
+{
+    struct agent_name *meet = find_name(agent, reply->id);
+    if (!meet || !meet->meet)
+        return;
+    LIST_REMOVE(meet, entry);
+    pmix_host_met(agent->servers.pmix, meet->token, reply);
+    free(meet);
 }
 
 void agent_names_drop(struct agent *agent)

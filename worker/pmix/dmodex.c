@@ -6,11 +6,21 @@
 #include "lib/base/log.h"
 #include "worker/pmix/host_private.h"
 
+/* Of another job: what came when it was connected with. */
+static void answer_far(struct pmix_host *host, struct upcall *upcall)
+{
+    const struct buf *modex = pmix_far_modex(host, &upcall->proc);
+    if (modex)
+        upcall_answer_data(upcall, PMIX_SUCCESS, modex->data, modex->len);
+    else
+        upcall_answer(upcall, PMIX_ERR_NOT_FOUND);
+}
+
 void pmix_on_dmodex(struct pmix_host *host, struct upcall *upcall)
 {
     int64_t rank = pmix_rank_of(host, &upcall->proc);
     if (rank < 0) {
-        upcall_answer(upcall, PMIX_ERR_NOT_FOUND);
+        answer_far(host, upcall);
         return;
     }
     Drarun__Wire__Routed message = DRARUN__WIRE__ROUTED__INIT;
@@ -64,26 +74,32 @@ static void on_library_answer(pmix_status_t status, char *data, size_t size, voi
     upcall_post_take(upcall);
 }
 
-void pmix_dmodex_request(struct pmix_host *host, const Drarun__Wire__Routed *message)
+bool pmix_ask_modex(struct pmix_host *host, uint32_t rank, enum upcall_kind kind, uint64_t id,
+                    uint32_t source)
 {
     struct upcall *upcall = calloc(1, sizeof *upcall);
-    if (!upcall) {
-        const struct upcall lost = {
-            .id = message->id, .source = message->source, .status = PMIX_ERR_NOMEM};
-        reply(host, &lost);
-        return;
-    }
-    upcall->kind = UPCALL_LOCAL_MODEX;
-    upcall->id = message->id;
-    upcall->source = message->source;
+    if (!upcall)
+        return false;
+    upcall->kind = kind;
+    upcall->id = id;
+    upcall->source = source;
     pmix_status_t status = PMIX_ERR_NOT_FOUND;
-    if (message->dmodex_request->rank < host->job->map.ranks &&
-        !agent_job_group_of(host->job, message->dmodex_request->rank)->released) {
-        upcall->proc = pmix_proc_of(host, message->dmodex_request->rank);
+    if (rank < host->job->map.ranks && !agent_job_group_of(host->job, rank)->released) {
+        upcall->proc = pmix_proc_of(host, rank);
         status = PMIx_server_dmodex_request(&upcall->proc, on_library_answer, upcall);
     }
     if (status != PMIX_SUCCESS)
         on_library_answer(status, NULL, 0, upcall);
+    return true;
+}
+
+void pmix_dmodex_request(struct pmix_host *host, const Drarun__Wire__Routed *message)
+{
+    const struct upcall lost = {
+        .id = message->id, .source = message->source, .status = PMIX_ERR_NOMEM};
+    if (!pmix_ask_modex(host, message->dmodex_request->rank, UPCALL_LOCAL_MODEX, message->id,
+                        message->source))
+        reply(host, &lost);
 }
 
 void pmix_on_local_modex(struct pmix_host *host, struct upcall *upcall)

@@ -128,7 +128,7 @@ static void plain_done(void *arg, int status, const void *data, size_t length, u
 }
 
 /* When part of the members have died the library says so here, and the others must learn of it. */
-static int local_status(const struct upcall *upcall)
+int pmix_local_status(const struct upcall *upcall)
 {
     const pmix_info_t *info = upcall_info(upcall, PMIX_LOCAL_COLLECTIVE_STATUS);
     return info && info->value.type == PMIX_STATUS ? info->value.data.status : PMIX_SUCCESS;
@@ -139,16 +139,20 @@ static void enter(struct pmix_host *host, struct upcall *upcall)
     bool fence = upcall->kind == UPCALL_FENCE;
     const char *kind = fence ? "fence" : upcall->kind == UPCALL_CONNECT ? "connect" : "disconnect";
     coll_done_fn done = fence ? fence_done : plain_done;
+    if (pmix_is_far(host, upcall)) {
+        pmix_on_meet(host, upcall);
+        return;
+    }
     struct drarun_error err = {0};
     cleanup_free struct coll_range *ranges = NULL;
     size_t count = 0;
     int rc = pmix_members(host, upcall->procs, upcall->proc_count, &ranges, &count);
     if (rc == -EINVAL) {
-        upcall_answer(upcall, PMIX_ERR_NOT_SUPPORTED);
+        upcall_answer(upcall, PMIX_ERR_BAD_PARAM);
         return;
     }
     cleanup_free char *key = rc == 0 ? pmix_collective_key(host, kind, "", ranges, count) : NULL;
-    if (!key || coll_enter(host->coll, key, ranges, count, local_status(upcall), upcall->data,
+    if (!key || coll_enter(host->coll, key, ranges, count, pmix_local_status(upcall), upcall->data,
                            upcall->length, done, upcall, &err) < 0)
         pmix_collective_failed(host, upcall, kind, key ? &err : NULL);
 }
@@ -200,6 +204,6 @@ void pmix_drop_failed(struct pmix_host *host)
 
 void pmix_on_collective(struct pmix_host *host, struct upcall *upcall)
 {
-    if (local_status(upcall) == PMIX_SUCCESS || !hold_back(host, upcall))
+    if (pmix_local_status(upcall) == PMIX_SUCCESS || !hold_back(host, upcall))
         enter(host, upcall);
 }

@@ -189,6 +189,7 @@ void pmix_host_free(struct pmix_host *host)
     while (host->pending)
         upcall_answer(pmix_unpend(host, host->pending->id), PMIX_ERR_UNREACH);
     pmix_drop_failed(host);
+    pmix_drop_meetings(host);
     pmix_drop_tables(host);
     pmix_drop_waiting(host);
     /* the library's thread may still post: the queue stays with it for the life of the process */
@@ -457,6 +458,9 @@ static void handle(struct upcall *upcall, void *arg)
         break;
     case UPCALL_LOCAL_MODEX:
         pmix_on_local_modex(host, upcall);
+        break;
+    case UPCALL_MEMBER_MODEX:
+        pmix_on_member_modex(host, upcall);
         break;
     case UPCALL_PUBLISH:
         pmix_on_publish(host, upcall);

@@ -52,6 +52,9 @@ struct pmix_host_owner {
     /* Worker 0 asks the launcher about a name that other jobs may know: action, service and value
      * of the request are set, and borrowed. pmix_host_named answers, perhaps within the call. */
     void (*name)(void *arg, Drarun__Wire__NameRequest *request, void *token);
+    /* A collective of ranks of this and other jobs: all but the id is set, and borrowed.
+     * pmix_host_met answers, perhaps within the call. */
+    void (*meet)(void *arg, Drarun__Wire__MeetRequest *request, void *token);
     /* A process of another user, perhaps a rank's, wanted to connect; it still waits. */
     void (*refused)(void *arg, uid_t uid);
     /* The library failed: the job cannot go on. */
@@ -92,6 +95,8 @@ void pmix_host_spawned(struct pmix_host *host, void *token, const struct rank_gr
 void pmix_host_logged(void *token);
 /* What pmix_host_owner.name asked for; reply: borrowed, NULL when the launcher cannot be asked. */
 void pmix_host_named(void *token, const Drarun__Wire__NameReply *reply);
+/* What pmix_host_owner.meet asked for; reply: the same. */
+void pmix_host_met(struct pmix_host *host, void *token, const Drarun__Wire__MeetReply *reply);
 /* CPUs that a rank is bound to, before its group is added (the first one: before any rank
  * connects); copied. */
 int pmix_host_set_cpus(struct pmix_host *host, uint32_t rank, const uint32_t *ids, size_t count);

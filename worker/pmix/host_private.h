@@ -66,17 +66,23 @@ struct pmix_host {
     uint64_t next_id;
     struct data_store *store;
     struct process_table *tables;
-    struct waiting *waiting; /* debugger.c */
-    uint32_t released;       /* groups, the first so many, that need not wait for a debugger */
-    uint64_t tools;          /* that have connected so far */
-    bool tools_refused;      /* and the next ones were */
-    bool log_refused;        /* a rank was told that too much of what it logs waits */
+    struct waiting *waiting;  /* debugger.c */
+    uint32_t released;        /* groups, the first so many, that need not wait for a debugger */
+    uint64_t tools;           /* that have connected so far */
+    bool tools_refused;       /* and the next ones were */
+    bool log_refused;         /* a rank was told that too much of what it logs waits */
+    struct meeting *meetings; /* meet.c */
+    struct far_group *far;    /* the same */
 };
 
 /* register.c: tells the library about a group of ranks, and that there is none. */
 int pmix_register_group(struct pmix_host *host, const struct rank_group *group,
                         struct drarun_error *err);
 void pmix_deregister_group(const struct pmix_host *host, const struct rank_group *group);
+
+/* The same about ranks of another job, of which none is here. hosts: by worker of the map. */
+int pmix_register_far(const struct pmix_host *host, const char *nspace, const struct rankmap *map,
+                      char *const *hosts, struct drarun_error *err);
 
 /* rank_proc.c: the rank of the job that a process is, -1: none of this job's. */
 int64_t pmix_rank_of(const struct pmix_host *host, const pmix_proc_t *proc);
@@ -87,6 +93,8 @@ pmix_proc_t pmix_proc_of(const struct pmix_host *host, uint32_t rank);
 void pmix_on_collective(struct pmix_host *host, struct upcall *upcall); /* (dis)connect, too */
 void pmix_drop_failed(struct pmix_host *host); /* answers what is still held back */
 pmix_status_t pmix_collective_status(int status);
+/* When part of the members have died the library says so here, and the others must learn of it. */
+int pmix_local_status(const struct upcall *upcall);
 /* It cannot be entered; why: NULL for lack of memory, which ends the job. Takes the upcall. */
 void pmix_collective_failed(struct pmix_host *host, struct upcall *upcall, const char *kind,
                             const struct drarun_error *why);
@@ -99,6 +107,20 @@ char *pmix_collective_key(struct pmix_host *host, const char *kind, const char *
                           const struct coll_range *ranges, size_t count);
 /* The group's ranks have all ended. */
 void pmix_forget_collectives(struct pmix_host *host, const struct rank_group *group);
+
+/* meet.c: collectives with ranks of other jobs. */
+/* Some members are of none of this job's groups. */
+bool pmix_is_far(const struct pmix_host *host, const struct upcall *upcall);
+void pmix_on_meet(struct pmix_host *host, struct upcall *upcall);
+void pmix_on_member_modex(struct pmix_host *host, struct upcall *upcall);
+/* What a rank of another job has put, NULL: it is not known. Borrowed. */
+const struct buf *pmix_far_modex(struct pmix_host *host, const pmix_proc_t *proc);
+void pmix_drop_meetings(struct pmix_host *host);
+
+/* dmodex.c: asks the library for what a rank here has put: an upcall of this kind, with this id,
+ * proc and status, has the answer. False: out of memory. */
+bool pmix_ask_modex(struct pmix_host *host, uint32_t rank, enum upcall_kind kind, uint64_t id,
+                    uint32_t source);
 
 /* spawn.c, group.c, dmodex.c, event.c, query.c, control.c */
 void pmix_on_spawn(struct pmix_host *host, struct upcall *upcall);

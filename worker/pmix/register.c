@@ -40,15 +40,13 @@ static void add_bool(struct info_list *list, const char *key, bool value)
 
 /* Workers without ranks are no nodes of the job: libpmix wants as many nodes as parts of the ranks.
  */
-static void add_maps(const struct pmix_host *host, const struct rank_group *group,
-                     struct info_list *list)
+static void add_maps(const struct rankmap *map, char *const *nodes, struct info_list *list)
 {
-    const struct rankmap *map = &group->map;
     struct buf hosts = BUF_INIT, ranks = BUF_INIT;
     char *node_map = NULL, *proc_map = NULL;
     for (uint32_t worker = 0; worker < map->workers; worker++)
         if (map->local_sizes[worker] > 0)
-            buf_printf(&hosts, "%s%s", hosts.len > 0 ? "," : "", host->job->nodes[worker]);
+            buf_printf(&hosts, "%s%s", hosts.len > 0 ? "," : "", nodes[worker]);
     rankmap_ppn_text(map, &ranks);
     list->failed |= hosts.failed || ranks.failed ||
                     PMIx_generate_regex(hosts.data, &node_map) != PMIX_SUCCESS ||
@@ -142,7 +140,7 @@ static void add_job(const struct pmix_host *host, const struct rank_group *group
 {
     const struct rankmap *map = &group->map;
     info_list_add_text(list, PMIX_JOBID, group->nspace);
-    add_maps(host, group, list);
+    add_maps(map, host->job->nodes, list);
     add_u32(list, PMIX_UNIV_SIZE, agent_job_universe(host->job));
     add_u32(list, PMIX_JOB_SIZE, map->ranks);
     add_u32(list, PMIX_MAX_PROCS, map->ranks);
@@ -306,6 +304,46 @@ int pmix_register_group(struct pmix_host *host, const struct rank_group *group,
     if (rc < 0)
         remove_directory(host, group); /* another group may get its number */
     return rc;
+}
+
+/* Nodes of another job have numbers after ours, even if they are the same: what their ranks share
+ * with ours is not known. */
+static void add_far_ranks(const struct pmix_host *host, const struct rankmap *map,
+                          char *const *hosts, struct info_list *list)
+{
+    for (uint32_t rank = 0; rank < map->ranks; rank++) {
+        struct rank_place place = rankmap_place(map, rank);
+        struct info_list part = info_list_new();
+        add_rank(&part, PMIX_RANK, rank);
+        add_u32(&part, PMIX_APPNUM, place.app);
+        add_rank(&part, PMIX_APP_RANK, place.app_rank);
+        add_u16(&part, PMIX_LOCAL_RANK, place.local_rank);
+        add_u16(&part, PMIX_NODE_RANK, place.local_rank);
+        add_u32(&part, PMIX_NODEID, host->job->map.workers + place.worker);
+        info_list_add_text(&part, PMIX_HOSTNAME, hosts[place.worker]);
+        info_list_add_part_take(list, PMIX_PROC_DATA, &part);
+    }
+}
+
+int pmix_register_far(const struct pmix_host *host, const char *nspace, const struct rankmap *map,
+                      char *const *hosts, struct drarun_error *err)
+{
+    struct info_list list = info_list_new();
+    pmix_data_array_t info;
+    info_list_add_text(&list, PMIX_JOBID, nspace);
+    add_maps(map, hosts, &list);
+    add_u32(&list, PMIX_JOB_SIZE, map->ranks);
+    add_u32(&list, PMIX_MAX_PROCS, map->ranks);
+    add_u32(&list, PMIX_JOB_NUM_APPS, map->apps);
+    add_u32(&list, PMIX_NUM_NODES, nodes_with_ranks(map));
+    add_far_ranks(host, map, hosts, &list);
+    pmix_status_t status = info_list_convert_take(&list, &info);
+    if (status == PMIX_SUCCESS)
+        status = PMIx_server_register_nspace(nspace, 0, info.array, info.size, NULL, NULL);
+    PMIX_DATA_ARRAY_DESTRUCT(&info);
+    return status == PMIX_SUCCESS || status == PMIX_OPERATION_SUCCEEDED
+               ? 0
+               : pmix_error(err, status, "PMIx server: register another job");
 }
 
 void pmix_deregister_group(const struct pmix_host *host, const struct rank_group *group)

@@ -29,8 +29,9 @@ enum upcall_kind {
     UPCALL_LOG,
     UPCALL_JOB_CONTROL,
     UPCALL_SPAWN,
-    UPCALL_TOOL,        /* a tool wants to connect */
-    UPCALL_LOCAL_MODEX, /* not a client's: PMIx_server_dmodex_request has its answer */
+    UPCALL_TOOL,         /* a tool wants to connect */
+    UPCALL_LOCAL_MODEX,  /* not a client's: PMIx_server_dmodex_request has its answer */
+    UPCALL_MEMBER_MODEX, /* the same, for a collective with other jobs */
 };
 
 struct upcall {
