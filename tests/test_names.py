@@ -10,8 +10,11 @@ import pytest
 from support.build import patience
 from support.mpi import ALL
 
-# Its own names beside Open MPI's, whose processes cannot meet across jobs, and MPICH 4.0's on UCX, which opens no port.
-MEETS = {"mpich5": {"MPIR_CVAR_CH4_NETMOD": "ofi"}, "impi": {"I_MPI_FABRICS": "shm:ofi"}}
+# Not MPICH 4.0 on UCX, which opens no port.
+MEETS = {"openmpi4": {}, "openmpi5": {}, "mpich5": {"MPIR_CVAR_CH4_NETMOD": "ofi"}, "impi": {"I_MPI_FABRICS": "shm:ofi"}}
+meets = pytest.mark.parametrize("mpi", [mpi for mpi in ALL if mpi.name in MEETS], ids=lambda mpi: mpi.name)
+# Their processes need the servers of both jobs to connect them; the others' ports are addresses.
+served = pytest.mark.parametrize("mpi", [mpi for mpi in ALL if mpi.api == "pmix"], ids=lambda mpi: mpi.name)
 
 
 @pytest.fixture
@@ -30,17 +33,31 @@ def names(drarun, tmp_path):
     assert not list(place.iterdir())
 
 
-def await_published(job, file):
+def await_true(job, condition):
     deadline = time.monotonic() + patience()
-    while not file.exists() or "published\n" not in file.read_text():
+    while not condition():
         assert time.monotonic() < deadline and job.process.poll() is None, repr(job.finish())
         time.sleep(0.02)
 
 
-def serving(names, mpi, folder, word, name="ocean"):
-    job = names(mpi, word, name, options=("-n", 2, "--output-dir", folder / "out"), start=True)
-    await_published(job, folder / "out" / "rank.0.out")
+def await_line(job, file, line):
+    await_true(job, lambda: file.exists() and f"{line}\n" in file.read_text())
+
+
+def await_waiting(names, job):
+    """One more job is in the directory: what it has published for another one is there."""
+    await_true(job, lambda: any(b" once\n" in file.read_bytes()[:64] for file in (names.place / "drarun").iterdir() if len(file.name) == 64))
+
+
+def serving(names, mpi, folder, word, *words, options=("-n", 2)):
+    job = names(mpi, word, *(words or ["ocean"]), options=(*options, "--output-dir", folder / "out"), start=True)
+    await_line(job, folder / "out" / "rank.0.out", "published")
     return job
+
+
+def sweep(names, mpi):
+    """A job that publishes removes what killed ones have left."""
+    names(mpi, "brief", "sea").ok()
 
 
 def said(result):
@@ -60,7 +77,7 @@ def test_another_job_knows_a_name(names, mpi, tmp_path):
     assert said(names(mpi, "look", "ocean")) == ["not there"]
 
 
-@pytest.mark.parametrize("mpi", [mpi for mpi in ALL if mpi.name in MEETS], ids=lambda mpi: mpi.name)
+@meets
 def test_jobs_meet(names, mpi, tmp_path):
     """MPI_Comm_accept and MPI_Comm_connect, by name."""
     job = serving(names, mpi, tmp_path, "serve")
@@ -69,22 +86,82 @@ def test_jobs_meet(names, mpi, tmp_path):
     assert "met 3\n" in (tmp_path / "out" / "rank.0.out").read_text()
 
 
-@pytest.mark.parametrize("mpi", [mpi for mpi in ALL if mpi.api == "pmix"], ids=lambda mpi: mpi.name)
-def test_jobs_that_cannot_meet(names, mpi, tmp_path):
-    """Open MPI's root would get an error, and its other ranks wait for it forever."""
+@served
+def test_jobs_meet_one_after_the_other(names, mpi, tmp_path):
+    """On one agent and on several."""
+    job = serving(names, mpi, tmp_path, "serve", "ocean", 3, options=("--workers", 2, "-n", 3))
+    for options in (("-n", 3), ("--workers", 2, "-n", 3), ("-n", 1)):
+        assert said(names(mpi, "call", "ocean", options=options)) == ["met 3"]
+    job.finish().ok()
+    assert [line for line in (tmp_path / "out" / "rank.0.out").read_text().splitlines() if line[:3] == "met"] == ["met 3", "met 3", "met 1"]
+
+
+@meets
+def test_three_jobs_meet(names, mpi, tmp_path):
+    """The second together with the first."""
+    first = serving(names, mpi, tmp_path, "chain")
+    second = names(mpi, "join", "ocean", options=("-n", 1), start=True)
+    await_line(first, tmp_path / "out" / "rank.0.out", "two")
+    names(mpi, "third", "ocean").ok()
+    first.finish().ok()
+    assert said(second.finish()) == ["three 3 + 2"]
+
+
+@served
+def test_port_that_is_known_in_another_way(names, mpi, tmp_path):
+    """As from a file: no name is looked up."""
     job = serving(names, mpi, tmp_path, "serve")
-    result = names(mpi, "call", "ocean")
-    assert result.rc == 1, repr(result)
-    assert "aborted the job with status 1" in result.err and "cannot connect to a port of another job here" in result.err, repr(result)
-    job.signal(signal.SIGTERM)
-    assert job.finish().rc == 143
+    port = said(names(mpi, "look", "ocean"))[0].removeprefix("there: ")
+    assert said(names(mpi, "pass", port)) == ["met 2"]
+    job.finish().ok()
+
+
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGKILL], ids=["SIGTERM", "SIGKILL"])
+@pytest.mark.parametrize("first", [True, False], ids=["accepts", "connects"])
+@served
+def test_jobs_that_are_connected_end_together(names, mpi, tmp_path, first, signum):
+    """However one of them ends: ranks of the other may wait for it."""
+    server = serving(names, mpi, tmp_path, "hold")
+    client = names(mpi, "hang", "ocean", options=("-n", 2, "--output-dir", tmp_path / "client"), start=True)
+    await_line(server, tmp_path / "out" / "rank.0.out", "hangs")
+    await_line(client, tmp_path / "client" / "rank.0.out", "hangs")
+    ends, stays = (server, client) if first else (client, server)
+    os.kill(ends.pid, signum)
+    result = stays.finish()
+    assert result.rc == 70 and "with which ranks of this job are connected (MPI_Comm_connect)" in result.err, repr(result)
+    ends.finish(clean=False)
+    sweep(names, mpi)
+
+
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGKILL], ids=["SIGTERM", "SIGKILL"])
+@served
+def test_job_that_ends_before_it_accepts(names, mpi, tmp_path, signum):
+    """Open MPI's root gets an error, and its other ranks would wait for it forever."""
+    server = serving(names, mpi, tmp_path, "open")
+    client = names(mpi, "call", "ocean", options=("-n", 2, "--output-dir", tmp_path / "client"), start=True)
+    await_waiting(names, client)
+    os.kill(server.pid, signum)
+    result = client.finish()
+    assert result.rc == 1 and "cannot connect to the port of another job, which has ended" in result.err, repr(result)
+    server.finish(clean=False)
+    sweep(names, mpi)
+
+
+@served
+def test_job_that_has_disconnected(names, mpi, tmp_path):
+    """Its end is its own."""
+    server = serving(names, mpi, tmp_path, "serve", "ocean", 2)
+    client = names(mpi, "fail", "ocean", options=("-n", 2))
+    assert client.rc == 3, repr(client)
+    assert said(names(mpi, "call", "ocean")) == ["met 2"]
+    server.finish().ok()
 
 
 @pytest.mark.parametrize("mpi", [mpi for mpi in ALL if mpi.name in ("openmpi5", "mpich5")], ids=lambda mpi: mpi.name)
 def test_names_go_with_their_job(names, mpi, tmp_path):
     """However it ends."""
     job = serving(names, mpi, tmp_path, "publish")
-    assert len(list((names.place / "drarun").iterdir())) == 2
+    assert len(list((names.place / "drarun").iterdir())) == (3 if mpi.api == "pmix" else 2)  # with what finds a job by its namespaces
     os.kill(job.pid, signal.SIGKILL)
     job.process.wait()
     assert said(names(mpi, "look", "ocean")) == ["not there"]

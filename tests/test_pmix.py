@@ -22,6 +22,19 @@ def test_entry(client, case, where):
     assert len(waiting) == len(result.err.splitlines()) == (3 if case == "spawn-stopped" else 0)
 
 
+@pytest.mark.parametrize("here", ["one", "three"])
+def test_ranks_of_two_jobs(client, drarun, here, tmp_path):
+    """They connect, read what the others have put, before and later, fence together and disconnect."""
+    command = CLIENTS[1].command()  # of other releases of the client than `client`
+    place = tmp_path / "run"
+    place.mkdir(mode=0o700)
+    other = drarun.start(*PLACES["two"], *command, "far", "right", "left", env={"XDG_RUNTIME_DIR": place})
+    result = client("far", "left", "right", where=here, env={"XDG_RUNTIME_DIR": place}).ok()
+    assert result.out.startswith(f"far ok on {PLACES[here][-1]} ranks")
+    assert other.finish().ok().out.startswith("far ok on 4 ranks")
+    assert not list(place.iterdir())
+
+
 def test_spawn_that_cannot_be(client, where):
     """An error for the rank that asked, with the reason on our stderr, and the job goes on."""
     result = client("spawn-refused", where=where).ok()

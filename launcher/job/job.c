@@ -129,10 +129,11 @@ static void on_peer_failed(void *arg, const struct drarun_error *err)
 
 static struct job_names *make_names(struct job *job)
 {
+    const struct job_names_owner owner = {.found = job_on_found, .arg = job};
     const struct meet_owner meet = {.met = job_on_met, .failed = on_peer_failed, .arg = job};
     char self[IDENTITY_PATH_SIZE];
     snprintf(self, sizeof self, "drarun.%s.%u", job->identity.uid, job->identity.attempt);
-    return job_names_new(job->base, self, &meet);
+    return job_names_new(job->base, self, &owner, &meet);
 }
 
 static int map_ranks(struct job *job, struct drarun_error *err)

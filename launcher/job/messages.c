@@ -289,9 +289,17 @@ static void on_name_request(struct agent *agent, const Drarun__Wire__NameRequest
     Drarun__Wire__NameReply reply = DRARUN__WIRE__NAME_REPLY__INIT;
     if (!request->pmix && !owns_rank(agent, request->rank))
         return;
-    job_names_ask(agent->job->names, agent->pmix, request, &reply);
+    if (!job_names_ask(agent->job->names, agent->index, agent->pmix, request, &reply))
+        return;
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(NAME_REPLY, name_reply, &reply);
     agent_send(agent, &envelope);
+}
+
+void job_on_found(void *arg, uint32_t worker, const Drarun__Wire__NameReply *reply)
+{
+    struct job *job = arg;
+    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(NAME_REPLY, name_reply, unconst(reply));
+    agent_send(&job->agents[worker], &envelope);
 }
 
 void job_on_met(void *arg, uint32_t worker, const Drarun__Wire__MeetReply *reply)

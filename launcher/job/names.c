@@ -6,39 +6,65 @@
 #include <string.h>
 
 #include "lib/base/buf.h"
+#include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/base/strlist.h"
 #include "launcher/job/user_names.h"
 
+/* A lookup of an agent that waits. */
+struct name_wait {
+    struct name_wait *next;
+    uint32_t worker;
+    uint64_t id;
+    char *service;
+    int job; /* user_names_state of the one that is to publish it; -1: any */
+};
+
 struct job_names {
     struct event_base *base;
+    struct job_names_owner owner;
     struct strlist services, ports; /* of PMI-1, side by side */
     struct user_names *user;
     struct meets *meets;
-    struct buf service, found; /* of the last request */
-    bool told[2];              /* that other jobs do not see them; by curable */
+    struct name_wait *waits;
+    struct buf service, found;     /* of the last request */
+    char job[USER_NAMES_JOB_SIZE]; /* the same */
+    bool told[2];                  /* that other jobs do not see them; by curable */
 };
 
 struct job_names *job_names_new(struct event_base *base, const char *self,
-                                const struct meet_owner *owner)
+                                const struct job_names_owner *owner,
+                                const struct meet_owner *meet_owner)
 {
     struct job_names *names = calloc(1, sizeof *names);
     if (!names)
         return NULL;
     names->base = base;
+    names->owner = *owner;
     names->user = user_names_new();
-    names->meets = names->user ? meets_new(names->user, self, owner) : NULL;
+    names->meets = names->user ? meets_new(names->user, self, meet_owner) : NULL;
     if (names->meets)
         return names;
     job_names_free(names);
     return NULL;
 }
 
+static void remove_wait(struct name_wait **at)
+{
+    struct name_wait *gone = *at;
+    *at = gone->next;
+    close_fd(&gone->job);
+    free(gone->service);
+    free(gone);
+}
+
 void job_names_free(struct job_names *names)
 {
     if (!names)
         return;
+    while (names->waits)
+        remove_wait(&names->waits);
     meets_free(names->meets);
     user_names_free(names->user);
     strlist_done(&names->services);
@@ -56,10 +82,11 @@ void job_names_leave(struct job_names *names)
 /* ---- other jobs of the user ---- */
 
 /* Once: the names are there for the job's own ranks all the same. A user can do something about a
- * directory that is not his own; a pod may have no place where files can be made. */
-static void tell_alone(struct job_names *names, const struct drarun_error *err)
+ * directory that is not his own; a pod may have no place where files can be made. quiet: other jobs
+ * need not be meant, as when a rank waits for another one that it has started. */
+static void tell_alone(struct job_names *names, const struct drarun_error *err, bool quiet)
 {
-    bool curable = err->code == EPERM || err->code == EDQUOT;
+    bool curable = !quiet && (err->code == EPERM || err->code == EDQUOT);
     if (!names->told[curable])
         log_about(NULL, curable ? LOG_NORMAL : LOG_VERBOSE,
                   "published names are not shared with other jobs: %s", err->text);
@@ -67,27 +94,31 @@ static void tell_alone(struct job_names *names, const struct drarun_error *err)
 }
 
 /* False: another job has it. */
-static bool share(struct job_names *names, const void *value, size_t length)
+static bool share(struct job_names *names, const void *value, size_t length, bool once)
 {
     struct drarun_error err = {0};
-    int rc = length > JOB_NAMES_VALUE_MAX
-                 ? error_set(&err, EMSGSIZE, "a name's value has %zu bytes, the limit is %u",
-                             length, JOB_NAMES_VALUE_MAX)
-                 : user_names_publish(names->user, names->service.data, value, length, false, NULL,
-                                      &err);
+    int rc =
+        length > JOB_NAMES_VALUE_MAX
+            ? error_set(&err, EMSGSIZE, "a name's value has %zu bytes, the limit is %u", length,
+                        JOB_NAMES_VALUE_MAX)
+            : user_names_publish(names->user, names->service.data, value, length, once, NULL, &err);
     if (rc < 0 && rc != -EEXIST)
-        tell_alone(names, &err);
+        tell_alone(names, &err, once);
     return rc != -EEXIST;
+}
+
+static bool find_service(struct job_names *names, const char *service)
+{
+    struct drarun_error err = {0};
+    int rc = user_names_lookup(service, &names->found, names->job, &err);
+    if (rc < 0 && rc != -ENOENT)
+        tell_alone(names, &err, false);
+    return rc == 0 && !names->found.failed;
 }
 
 static bool find_shared(struct job_names *names)
 {
-    struct drarun_error err = {0};
-    char job[USER_NAMES_JOB_SIZE];
-    int rc = user_names_lookup(names->service.data, &names->found, job, &err);
-    if (rc < 0 && rc != -ENOENT)
-        tell_alone(names, &err);
-    return rc == 0 && !names->found.failed;
+    return find_service(names, names->service.data);
 }
 
 /* ---- PMI-1 ---- */
@@ -103,7 +134,7 @@ static size_t find(const struct job_names *names, const char *service)
 static bool publish(struct job_names *names, const char *service, const char *port)
 {
     if (find(names, service) < names->services.count || names->services.count >= JOB_NAMES_MAX ||
-        names->services.failed || names->ports.failed || !share(names, port, strlen(port)))
+        names->services.failed || names->ports.failed || !share(names, port, strlen(port), false))
         return false;
     strlist_add(&names->services, service);
     strlist_add(&names->ports, port);
@@ -145,33 +176,116 @@ static void ask_pmi1(struct job_names *names, const Drarun__Wire__NameRequest *r
 
 /* ---- PMIx ---- */
 
-static void ask_pmix(struct job_names *names, const Drarun__Wire__NameRequest *request,
-                     Drarun__Wire__NameReply *ret_reply)
+static void put_found(struct job_names *names, Drarun__Wire__NameReply *ret_reply)
+{
+    const char *own = user_names_job(names->user, NULL);
+    ret_reply->good = true;
+    ret_reply->value.data = (uint8_t *)names->found.data;
+    ret_reply->value.len = names->found.len;
+    if (!own || strcmp(names->job, own) != 0)
+        ret_reply->job = names->job;
+}
+
+/* False: it waits on. */
+static bool answer_wait(struct job_names *names, const struct name_wait *wait)
+{
+    Drarun__Wire__NameReply reply = DRARUN__WIRE__NAME_REPLY__INIT;
+    buf_reset(&names->found);
+    if (find_service(names, wait->service))
+        put_found(names, &reply);
+    else if (wait->job >= 0 && user_names_state(wait->job) != USER_NAMES_LIVES)
+        reply.ended = true;
+    else
+        return false;
+    reply.id = wait->id;
+    names->owner.found(names->owner.arg, wait->worker, &reply);
+    return true;
+}
+
+static void on_change(void *arg)
+{
+    struct job_names *names = arg;
+    struct name_wait **at = &names->waits;
+    while (*at)
+        if (answer_wait(names, *at))
+            remove_wait(at);
+        else
+            at = &(*at)->next;
+    meets_look(names->meets);
+    if (!names->waits && !meets_await(names->meets))
+        user_names_unwatch(names->user);
+}
+
+static int watch(struct job_names *names, struct drarun_error *err)
+{
+    if (!user_names_job(names->user, err))
+        return -err->code;
+    return user_names_watch(names->user, names->base, on_change, names, err);
+}
+
+/* False: it is not known what other jobs have, and nothing is to be awaited. */
+static bool await(struct job_names *names, uint32_t worker,
+                  const Drarun__Wire__NameRequest *request)
+{
+    struct drarun_error err = {0};
+    if (watch(names, &err) < 0) {
+        tell_alone(names, &err, true);
+        return false;
+    }
+    struct name_wait *wait = calloc(1, sizeof *wait);
+    if (!wait)
+        return false;
+    *wait = (struct name_wait){.next = names->waits, .worker = worker, .id = request->id};
+    wait->service = strdup(names->service.data);
+    wait->job = request->job[0] ? user_names_open_job(names->user, request->job) : -1;
+    names->waits = wait;
+    if (!wait->service) {
+        remove_wait(&names->waits);
+        return false;
+    }
+    if (answer_wait(names, wait)) /* since the watch began */
+        remove_wait(&names->waits);
+    return true;
+}
+
+static void forget_wait(struct job_names *names, uint32_t worker, uint64_t id)
+{
+    for (struct name_wait **at = &names->waits; *at; at = &(*at)->next)
+        if ((*at)->worker == worker && (*at)->id == id) {
+            remove_wait(at);
+            return;
+        }
+}
+
+static bool ask_pmix(struct job_names *names, uint32_t worker,
+                     const Drarun__Wire__NameRequest *request, Drarun__Wire__NameReply *ret_reply)
 {
     struct drarun_error err = {0};
     switch (request->action) {
     case DRARUN__WIRE__NAME_ACTION__NAME_PUBLISH:
         if (meets_announce(names->meets, &err) < 0)
-            tell_alone(names, &err);
-        ret_reply->good = share(names, request->value.data, request->value.len);
-        break;
+            tell_alone(names, &err, request->once);
+        ret_reply->good = share(names, request->value.data, request->value.len, request->once);
+        return true;
     case DRARUN__WIRE__NAME_ACTION__NAME_LOOKUP:
-        ret_reply->good = find_shared(names);
-        if (ret_reply->good) {
-            ret_reply->value.data = (uint8_t *)names->found.data;
-            ret_reply->value.len = names->found.len;
-        }
-        break;
+        if (request->wait)
+            return !await(names, worker, request);
+        if (find_shared(names))
+            put_found(names, ret_reply);
+        return true;
     case DRARUN__WIRE__NAME_ACTION__NAME_UNPUBLISH:
         user_names_unpublish(names->user, names->service.data);
         ret_reply->good = true;
-        break;
+        return true;
+    case DRARUN__WIRE__NAME_ACTION__NAME_FORGET:
+        forget_wait(names, worker, request->id);
+        return false;
     default:
-        ret_reply->good = false;
+        return true;
     }
 }
 
-void job_names_ask(struct job_names *names, const char *pmix,
+bool job_names_ask(struct job_names *names, uint32_t worker, const char *pmix,
                    const Drarun__Wire__NameRequest *request, Drarun__Wire__NameReply *ret_reply)
 {
     buf_reset(&names->service);
@@ -183,29 +297,12 @@ void job_names_ask(struct job_names *names, const char *pmix,
         buf_printf(&names->service, "pmi1 %s", request->service);
     if (names->service.failed) {
         log_error("out of memory for the name %s of a rank", request->service);
-        return;
+        return true;
     }
     if (request->pmix)
-        ask_pmix(names, request, ret_reply);
-    else
-        ask_pmi1(names, request, ret_reply);
-}
-
-/* ---- other jobs' collectives ---- */
-
-static void on_change(void *arg)
-{
-    struct job_names *names = arg;
-    meets_look(names->meets);
-    if (!meets_await(names->meets))
-        user_names_unwatch(names->user);
-}
-
-static int watch(struct job_names *names, struct drarun_error *err)
-{
-    if (!user_names_job(names->user, err))
-        return -err->code;
-    return user_names_watch(names->user, names->base, on_change, names, err);
+        return ask_pmix(names, worker, request, ret_reply);
+    ask_pmi1(names, request, ret_reply);
+    return true;
 }
 
 void job_names_meet(struct job_names *names, uint32_t worker, const char *pmix,

@@ -14,15 +14,23 @@
 #define JOB_NAMES_MAX 4096u
 #define JOB_NAMES_VALUE_MAX (64u * 1024)
 
+struct job_names_owner {
+    /* The answer to a lookup that has waited. Borrowed. */
+    void (*found)(void *arg, uint32_t worker, const Drarun__Wire__NameReply *reply);
+    void *arg;
+};
+
 struct job_names;
 
 /* self: how the PMIx namespaces of this job begin, "drarun.UID.ATTEMPT". */
 struct job_names *job_names_new(struct event_base *base, const char *self,
-                                const struct meet_owner *owner);
+                                const struct job_names_owner *owner,
+                                const struct meet_owner *meet_owner);
 void job_names_free(struct job_names *names);
 /* A name exists once among the user's jobs. pmix: version of the libpmix that has packed the
- * values, and is to read them. What the reply points to is borrowed until the next call. */
-void job_names_ask(struct job_names *names, const char *pmix,
+ * values, and is to read them. False: the request is a lookup that waits, for owner.found, or wants
+ * no answer. What the reply points to is borrowed until the next call. */
+bool job_names_ask(struct job_names *names, uint32_t worker, const char *pmix,
                    const Drarun__Wire__NameRequest *request, Drarun__Wire__NameReply *ret_reply);
 /* meet.h */
 void job_names_meet(struct job_names *names, uint32_t worker, const char *pmix,

@@ -277,7 +277,8 @@ void job_on_credit(void *arg, uint32_t index, size_t bytes);
 void job_on_output_closed(void *arg, enum output_stream stream);
 void job_on_output_failed(void *arg, const struct drarun_error *err);
 void job_on_input(void *arg, const void *data, size_t length);
-/* For struct meet_owner. */
+/* For struct job_names_owner and struct meet_owner. */
+void job_on_found(void *arg, uint32_t worker, const Drarun__Wire__NameReply *reply);
 void job_on_met(void *arg, uint32_t worker, const Drarun__Wire__MeetReply *reply);
 
 /* ---- signals.c ---- */

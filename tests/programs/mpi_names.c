@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ports with names: mpi_names serve NAME accepts a job that connects, mpi_names call NAME is that
- * job. The other words do a part of it: publish NAME (until the file "stop" is there), look NAME,
- * refused NAME (it is there already). */
+/* Ports with names: mpi_names serve NAME [COUNT] accepts a job that connects, or so many, one after
+ * the other, mpi_names call NAME is that job; mpi_names chain NAME accepts two jobs, the second
+ * together with the first, which is mpi_names join NAME. The other words do a part of it: publish
+ * NAME (until the file "stop" is there), look NAME, refused NAME (it is there already), open NAME
+ * (nobody accepts); hold NAME and hang NAME connect as serve and call do, and then wait for each
+ * other forever; fail NAME calls and then fails; brief NAME publishes and ends; pass PORT connects
+ * to a port that is known in another way. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,15 +75,64 @@ static void close_port(const char *name, const char *port)
     say("unpublished", "");
 }
 
-static void serve(const char *name)
+/* Every rank hears of an error, or none. */
+static MPI_Comm accept_at(const char *port, MPI_Comm with)
+{
+    MPI_Comm inter;
+    int rc = MPI_Comm_accept(port, MPI_INFO_NULL, 0, with, &inter);
+    CHECK(rc == MPI_SUCCESS, "MPI_Comm_accept: %s", reason(rc));
+    return inter;
+}
+
+static MPI_Comm connect_to(const char *port, MPI_Comm with)
+{
+    MPI_Comm inter;
+    int rc = MPI_Comm_connect(port, MPI_INFO_NULL, 0, with, &inter);
+    CHECK(rc == MPI_SUCCESS, "MPI_Comm_connect: %s", reason(rc));
+    return inter;
+}
+
+static void serve(const char *name, int count)
 {
     char port[MPI_MAX_PORT_NAME] = "";
-    MPI_Comm inter;
     open_port(name, port);
-    MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
-    meet(inter, 0);
-    MPI_Comm_disconnect(&inter);
+    while (count-- > 0) {
+        MPI_Comm inter = accept_at(port, MPI_COMM_WORLD);
+        meet(inter, 0);
+        MPI_Comm_disconnect(&inter);
+    }
     close_port(name, port);
+}
+
+/* Publishes and unpublishes. */
+static void brief(const char *name)
+{
+    char port[MPI_MAX_PORT_NAME] = "";
+    open_port(name, port);
+    close_port(name, port);
+}
+
+/* Waits for what nobody sends. */
+static void hang(MPI_Comm inter)
+{
+    int nothing;
+    say("hangs", "");
+    MPI_Recv(&nothing, 1, MPI_INT, 0, 0, inter, MPI_STATUS_IGNORE);
+}
+
+static void hold(const char *name)
+{
+    char port[MPI_MAX_PORT_NAME] = "";
+    open_port(name, port);
+    hang(accept_at(port, MPI_COMM_WORLD));
+}
+
+static void open_only(const char *name)
+{
+    char port[MPI_MAX_PORT_NAME] = "";
+    open_port(name, port);
+    for (;;)
+        pause();
 }
 
 static int look(const char *name, char port[MPI_MAX_PORT_NAME])
@@ -89,15 +142,48 @@ static int look(const char *name, char port[MPI_MAX_PORT_NAME])
     return rc;
 }
 
-static void call(const char *name)
+static MPI_Comm connect_by_name(const char *name)
 {
     char port[MPI_MAX_PORT_NAME] = "";
-    MPI_Comm inter;
     int rc = look(name, port);
     CHECK(rc == MPI_SUCCESS, "MPI_Lookup_name: %s", reason(rc));
-    rc = MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
-    CHECK(rc == MPI_SUCCESS, "MPI_Comm_connect: %s", reason(rc));
+    return connect_to(port, MPI_COMM_WORLD);
+}
+
+static void call(MPI_Comm inter)
+{
     meet(inter, 1);
+    MPI_Comm_disconnect(&inter);
+}
+
+/* Three jobs in one communicator: the first accepts the second, and both accept the third. */
+static void chain(const char *name, int first)
+{
+    char port[MPI_MAX_PORT_NAME] = "";
+    MPI_Comm inter, both;
+    if (first)
+        open_port(name, port);
+    inter = first ? accept_at(port, MPI_COMM_WORLD) : connect_by_name(name);
+    MPI_Intercomm_merge(inter, !first, &both);
+    if (first && rank == 0)
+        printf("two\n"), fflush(stdout);
+    MPI_Comm third = accept_at(port, both);
+    int others, everybody;
+    MPI_Comm_remote_size(third, &others);
+    MPI_Comm_size(both, &everybody);
+    if (rank == 0)
+        printf("three %d + %d\n", everybody, others);
+    MPI_Barrier(third);
+    MPI_Comm_disconnect(&third);
+    MPI_Comm_free(&both);
+    MPI_Comm_disconnect(&inter);
+    if (first)
+        close_port(name, port);
+}
+
+static void end_chain(MPI_Comm inter)
+{
+    MPI_Barrier(inter);
     MPI_Comm_disconnect(&inter);
 }
 
@@ -136,9 +222,25 @@ int main(int argc, char **argv)
     say("with ", version);
     const char *word = argc > 2 ? argv[1] : "", *name = argc > 2 ? argv[2] : "";
     if (strcmp(word, "serve") == 0)
-        serve(name);
+        serve(name, argc > 3 ? atoi(argv[3]) : 1);
     else if (strcmp(word, "call") == 0)
-        call(name);
+        call(connect_by_name(name));
+    else if (strcmp(word, "fail") == 0)
+        call(connect_by_name(name));
+    else if (strcmp(word, "brief") == 0)
+        brief(name);
+    else if (strcmp(word, "pass") == 0)
+        call(connect_to(name, MPI_COMM_WORLD));
+    else if (strcmp(word, "hold") == 0)
+        hold(name);
+    else if (strcmp(word, "hang") == 0)
+        hang(connect_by_name(name));
+    else if (strcmp(word, "open") == 0)
+        open_only(name);
+    else if (strcmp(word, "chain") == 0 || strcmp(word, "join") == 0)
+        chain(name, word[0] == 'c');
+    else if (strcmp(word, "third") == 0)
+        end_chain(connect_by_name(name));
     else if (strcmp(word, "publish") == 0)
         publish(name);
     else if (strcmp(word, "look") == 0)
@@ -146,7 +248,7 @@ int main(int argc, char **argv)
     else if (strcmp(word, "refused") == 0)
         refused(name);
     else
-        CHECK(0, "serve, call, publish, look or refused NAME?");
+        CHECK(0, "which word and NAME?");
     MPI_Finalize();
-    return 0;
+    return strcmp(word, "fail") == 0 ? 3 : 0;
 }

@@ -696,6 +696,22 @@ static void meet(const char *other)
     OK(PMIx_Disconnect(both, 2, NULL, 0));
 }
 
+/* The same with another job, by a name that its rank 0 publishes as ours does. */
+static void case_far(const char *own, const char *other)
+{
+    pmix_pdata_t found;
+    pmix_info_t info;
+    put_u32("before", me.rank * 3 + size);
+    fence(NULL, 0, false);
+    if (me.rank == 0) {
+        PMIX_INFO_LOAD(&info, own, me.nspace, PMIX_STRING);
+        OK(PMIx_Publish(&info, 1));
+    }
+    OK(lookup(other, true, 0, &found));
+    meet(found.value.data.string);
+    PMIX_PDATA_DESTRUCT(&found);
+}
+
 static pmix_status_t spawn_with(const char *program, const char *as, int count, pmix_info_t *more,
                                 size_t more_count, char nspace[PMIX_MAX_NSLEN + 1])
 {
@@ -1020,9 +1036,11 @@ int main(int argc, char **argv)
     const char *name = argc > 1 ? argv[1] : "modex";
     OK(PMIx_Init(&me, NULL, 0));
     size = get_u32(PMIX_RANK_WILDCARD, PMIX_JOB_SIZE);
-    bool found = strcmp(name, "leave") == 0;
-    if (found)
+    bool found = strcmp(name, "leave") == 0 || strcmp(name, "far") == 0;
+    if (strcmp(name, "leave") == 0)
         case_leave(argc > 2 ? argv[2] : "exit5");
+    if (strcmp(name, "far") == 0 && argc > 3)
+        case_far(argv[2], argv[3]);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         if (strcmp(cases[i].name, name) == 0) {
             cases[i].run();

@@ -258,6 +258,8 @@ void agent_name_ask(struct agent *agent, uint32_t rank, enum pmi1_name what, con
 /* For the PMIx server's: as pmix_host_owner.name. */
 void agent_name_send(struct agent *agent, Drarun__Wire__NameRequest *message, void *token);
 void agent_name_answered(struct agent *agent, const Drarun__Wire__NameReply *reply);
+/* The PMIx server does not want the answer to that lookup any more. */
+void agent_name_forget(struct agent *agent, void *token);
 /* The same for a collective with ranks of other jobs. */
 void agent_meet_send(struct agent *agent, Drarun__Wire__MeetRequest *message, void *token);
 void agent_met(struct agent *agent, const Drarun__Wire__MeetReply *reply);

@@ -161,6 +161,11 @@ static void pmix_name(void *arg, Drarun__Wire__NameRequest *request, void *token
     agent_name_send(arg, request, token);
 }
 
+static void pmix_forget_name(void *arg, void *token)
+{
+    agent_name_forget(arg, token);
+}
+
 static void pmix_meet(void *arg, Drarun__Wire__MeetRequest *request, void *token)
 {
     agent_meet_send(arg, request, token);
@@ -191,6 +196,7 @@ int agent_open_servers(struct agent *agent, struct drarun_error *err)
         .log = pmix_log,
         .spawn = pmix_spawn,
         .name = pmix_name,
+        .forget_name = pmix_forget_name,
         .meet = pmix_meet,
         .refused = pmix_refused,
         .failed = pmix_failed,

@@ -172,6 +172,25 @@ void agent_name_answered(struct agent *agent, const Drarun__Wire__NameReply *rep
         answer_name_take(agent, name, reply);
 }
 
+void agent_name_forget(struct agent *agent, void *token)
+{
+    Drarun__Wire__NameRequest message = DRARUN__WIRE__NAME_REQUEST__INIT;
+    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(NAME_REQUEST, name_request, &message);
+    struct agent_name *name;
+    LIST_FOREACH (name, &agent->spawns.names, entry)
+        if (name->token == token)
+            break;
+    if (!name)
+        return;
+    message.id = name->id;
+    message.action = DRARUN__WIRE__NAME_ACTION__NAME_FORGET;
+    message.pmix = true;
+    if (can_ask(agent)) /* if not, its answer finds nobody */
+        channel_send(agent->launcher.channel, &envelope);
+    LIST_REMOVE(name, entry);
+    free(name);
+}
+
 void agent_meet_send(struct agent *agent, Drarun__Wire__MeetRequest *message, void *token)
 {
     struct agent_name *meet =

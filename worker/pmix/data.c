@@ -5,14 +5,18 @@
 #include "lib/base/log.h"
 #include "worker/pmix/host_private.h"
 
-/* What lives for one look-up is how Open MPI's processes meet, and of use within the job alone. */
-static bool is_shared(const struct upcall *upcall)
+/* Other jobs of the user may know it. */
+static bool is_far(const struct upcall *upcall)
 {
     const pmix_info_t *range = upcall_info(upcall, PMIX_RANGE);
+    return !range || range->value.data.range == PMIX_RANGE_SESSION ||
+           range->value.data.range == PMIX_RANGE_GLOBAL;
+}
+
+static bool is_for_one(const struct upcall *upcall)
+{
     const pmix_info_t *persist = upcall_info(upcall, PMIX_PERSISTENCE);
-    bool far = !range || range->value.data.range == PMIX_RANGE_SESSION ||
-               range->value.data.range == PMIX_RANGE_GLOBAL;
-    return far && !(persist && persist->value.data.persist == PMIX_PERSIST_FIRST_READ);
+    return persist && persist->value.data.persist == PMIX_PERSIST_FIRST_READ;
 }
 
 static bool is_directive(const pmix_info_t *info)
@@ -24,8 +28,7 @@ static bool is_directive(const pmix_info_t *info)
 static pmix_status_t pack_publish(const struct upcall *upcall, pmix_data_buffer_t *buffer)
 {
     pmix_proc_t proc = upcall->proc;
-    const pmix_info_t *persist = upcall_info(upcall, PMIX_PERSISTENCE);
-    bool first_read = persist && persist->value.data.persist == PMIX_PERSIST_FIRST_READ;
+    bool first_read = is_for_one(upcall);
     pmix_status_t status = PMIx_Data_pack(NULL, buffer, &proc, 1, PMIX_PROC);
     if (status == PMIX_SUCCESS)
         status = PMIx_Data_pack(NULL, buffer, &first_read, 1, PMIX_BOOL);
@@ -57,7 +60,8 @@ void pmix_on_publish(struct pmix_host *host, struct upcall *upcall)
         status = PMIX_ERR_OUT_OF_RESOURCE;
     if (status == PMIX_SUCCESS) {
         publish.rank = (uint32_t)rank;
-        publish.shared = is_shared(upcall);
+        publish.far = is_far(upcall);
+        publish.shared = publish.far && !is_for_one(upcall);
         publish.data.data = (uint8_t *)buffer.base_ptr;
         publish.data.len = buffer.bytes_used;
         message.body_case = DRARUN__WIRE__ROUTED__BODY_PUBLISH;
@@ -155,10 +159,8 @@ static void refuse_to_connect(struct pmix_host *host, const struct upcall *upcal
 {
     int64_t rank = pmix_rank_of(host, &upcall->proc);
     if (rank >= 0)
-        host->owner.abort(
-            host->owner.arg, (uint32_t)rank, 1,
-            "its MPI library cannot connect to a port of another job here; ports work "
-            "within a job, as of drarun -n 1 FIRST : -n 1 SECOND");
+        host->owner.abort(host->owner.arg, (uint32_t)rank, 1,
+                          "it cannot connect to the port of another job, which has ended");
 }
 
 void pmix_data_reply(struct pmix_host *host, const Drarun__Wire__Routed *message)
@@ -176,7 +178,7 @@ void pmix_data_reply(struct pmix_host *host, const Drarun__Wire__Routed *message
             upcall_answer(upcall, PMIX_ERR_BAD_PARAM);
         return;
     }
-    if (upcall->lookup_cb && message->data_reply->status == PMIX_ERR_NOT_SUPPORTED)
+    if (upcall->lookup_cb && message->data_reply->status == PMIX_ERR_LOST_CONNECTION)
         refuse_to_connect(host, upcall);
     if (upcall->lookup_cb && message->data_reply->status == PMIX_SUCCESS)
         answer_lookup(upcall, message->data_reply);

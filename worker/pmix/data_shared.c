@@ -19,37 +19,69 @@ struct shared_round *shared_round_new(struct pmix_host *host, size_t most,
     return round;
 }
 
+static void round_free(struct shared_round *round)
+{
+    for (size_t i = 0; i < round->count; i++) {
+        free(round->names[i].key);
+        free(round->names[i].job);
+        buf_done(&round->names[i].value);
+    }
+    free(round);
+}
+
 static void close_one(struct shared_round *round)
 {
     if (--round->open > 0)
         return;
     if (round->done)
         round->done(round);
-    for (size_t i = 0; i < round->count; i++) {
-        free(round->names[i].key);
-        buf_done(&round->names[i].value);
-    }
-    free(round);
+    round_free(round);
 }
 
-bool shared_round_ask(struct shared_round *round, int action, const char *key, const void *value,
-                      size_t length)
+/* False: out of memory, and nobody is asked. */
+static bool ask(struct shared_round *round, Drarun__Wire__NameRequest *request)
 {
     struct shared_name *name = &round->names[round->count++];
-    Drarun__Wire__NameRequest request = DRARUN__WIRE__NAME_REQUEST__INIT;
-    *name = (struct shared_name){.round = round, .key = strdup(key), .answer = SHARED_UNKNOWN};
-    request.action = action;
-    request.pmix = true;
-    request.service = unconst(key);
-    request.value.data = unconst(value);
-    request.value.len = length;
+    *name = (struct shared_name){
+        .round = round, .key = strdup(request->service), .answer = SHARED_UNKNOWN};
+    request->pmix = true;
     if (!name->key)
         return false;
     if (!round->host->owner.name)
         return true;
     round->open++;
-    round->host->owner.name(round->host->owner.arg, &request, name);
+    round->host->owner.name(round->host->owner.arg, request, name);
     return true;
+}
+
+bool shared_round_publish(struct shared_round *round, const char *key, const struct buf *value,
+                          bool once)
+{
+    Drarun__Wire__NameRequest request = DRARUN__WIRE__NAME_REQUEST__INIT;
+    request.action = DRARUN__WIRE__NAME_ACTION__NAME_PUBLISH;
+    request.service = unconst(key);
+    request.value.data = (uint8_t *)value->data;
+    request.value.len = value->len;
+    request.once = once;
+    return ask(round, &request);
+}
+
+bool shared_round_unpublish(struct shared_round *round, const char *key)
+{
+    Drarun__Wire__NameRequest request = DRARUN__WIRE__NAME_REQUEST__INIT;
+    request.action = DRARUN__WIRE__NAME_ACTION__NAME_UNPUBLISH;
+    request.service = unconst(key);
+    return ask(round, &request);
+}
+
+bool shared_round_lookup(struct shared_round *round, const char *key, bool wait, const char *job)
+{
+    Drarun__Wire__NameRequest request = DRARUN__WIRE__NAME_REQUEST__INIT;
+    request.action = DRARUN__WIRE__NAME_ACTION__NAME_LOOKUP;
+    request.service = unconst(key);
+    request.wait = wait;
+    request.job = unconst(job);
+    return ask(round, &request);
 }
 
 void shared_round_end(struct shared_round *round)
@@ -57,14 +89,25 @@ void shared_round_end(struct shared_round *round)
     close_one(round);
 }
 
+void shared_round_drop(struct shared_round *round)
+{
+    const struct pmix_host_owner *owner = &round->host->owner;
+    for (size_t i = 0; i < round->count; i++)
+        if (owner->forget_name && !round->names[i].answered)
+            owner->forget_name(owner->arg, &round->names[i]);
+    round_free(round);
+}
+
 void pmix_host_named(void *token, const Drarun__Wire__NameReply *reply)
 {
     struct shared_name *name = token;
+    name->answered = true;
     if (reply) {
-        name->answer = reply->good ? SHARED_YES : SHARED_NO;
+        name->answer = reply->good ? SHARED_YES : reply->ended ? SHARED_NEVER : SHARED_NO;
         buf_add(&name->value, reply->value.data, reply->value.len);
+        name->job = strdup(reply->job);
     }
-    if (name->value.failed)
+    if (name->value.failed || (reply && !name->job))
         name->answer = SHARED_UNKNOWN;
     close_one(name->round);
 }

@@ -27,9 +27,17 @@ struct data_entry {
     pmix_proc_t publisher;
     uint32_t rank;   /* of the job: the same */
     bool first_read; /* gone after the first lookup (PMIX_PERSIST_FIRST_READ) */
-    bool shared;     /* the launcher has it, too */
+    bool far;        /* other jobs may know it */
+    bool shared;     /* the launcher has it, too, or is about to */
     pmix_key_t key;
     pmix_value_t value;
+};
+
+/* A key that another job may publish for a lookup that waits. */
+struct data_await {
+    struct data_await *next;
+    struct data_waiter *waiter;
+    struct shared_round *round;
 };
 
 /* A lookup that waits until its keys are published. */
@@ -41,6 +49,7 @@ struct data_waiter {
     uint64_t id;
     struct strlist keys;
     struct buf others; /* of the reply: what other jobs have */
+    struct data_await *awaits;
     struct event *timeout;
 };
 
@@ -56,7 +65,8 @@ struct data_store {
     uint32_t ranks;
     size_t bytes;
     struct data_waiter *waiters;
-    struct strlist far_ports; /* texts that other jobs have published */
+    struct strlist far_ports, far_jobs; /* texts that other jobs have published, and who; side by
+                                           side */
 };
 
 static struct data_store *store_new(uint32_t ranks)
@@ -95,6 +105,12 @@ static void entry_free(struct data_entry *entry)
 
 static void waiter_free(struct data_waiter *waiter)
 {
+    while (waiter->awaits) {
+        struct data_await *next = waiter->awaits->next;
+        shared_round_drop(waiter->awaits->round);
+        free(waiter->awaits);
+        waiter->awaits = next;
+    }
     if (waiter->timeout)
         event_free(waiter->timeout);
     strlist_done(&waiter->keys);
@@ -118,6 +134,7 @@ void data_store_free(struct data_store *store)
         store->waiters = next;
     }
     strlist_done(&store->far_ports);
+    strlist_done(&store->far_jobs);
     free(store->usage);
     free(store);
 }
@@ -182,6 +199,18 @@ static void pack_datum(struct buf *out, const pmix_proc_t *publisher, const pmix
     PMIX_DATA_BUFFER_DESTRUCT(&buffer);
 }
 
+/* False: out of memory, and it stays. */
+static bool withdraw(struct pmix_host *host, struct data_entry *entry)
+{
+    struct shared_round *round = entry->shared ? shared_round_new(host, 1, NULL, NULL) : NULL;
+    bool good = !entry->shared || (round && shared_round_unpublish(round, entry->key));
+    if (round)
+        shared_round_end(round);
+    if (good)
+        remove_entry(host->store, entry);
+    return good;
+}
+
 /* Answers when all keys are there, or (at_once) with those that are; false when it must wait.
  * others: what other jobs have, beside the keys. */
 static bool try_lookup(struct pmix_host *host, const struct strlist *keys, const struct buf *others,
@@ -204,8 +233,8 @@ static bool try_lookup(struct pmix_host *host, const struct strlist *keys, const
         PMIX_LOAD_KEY(info.key, entry->key);
         info.value = entry->value; /* lent for packing */
         pack_datum(&packed, &entry->publisher, &info);
-        if (entry->first_read && !packed.failed)
-            remove_entry(store, entry);
+        if (entry->first_read && !packed.failed && !withdraw(host, entry))
+            packed.failed = true;
     }
     pmix_status_t status = packed.failed    ? PMIX_ERR_NOMEM
                            : packed.len > 0 ? PMIX_SUCCESS
@@ -269,7 +298,8 @@ static bool has_room(struct data_store *store, uint32_t rank, size_t bytes)
 }
 
 static pmix_status_t add_entry(struct data_store *store, const pmix_proc_t *publisher,
-                               uint32_t rank, bool first_read, pmix_info_t *info, size_t bytes)
+                               uint32_t rank, bool first_read, bool far, pmix_info_t *info,
+                               size_t bytes)
 {
     if (rank >= store->ranks)
         return PMIX_ERR_BAD_PARAM;
@@ -283,6 +313,7 @@ static pmix_status_t add_entry(struct data_store *store, const pmix_proc_t *publ
     entry->publisher = *publisher;
     entry->rank = rank;
     entry->first_read = first_read;
+    entry->far = far;
     entry->bytes = bytes;
     PMIX_LOAD_KEY(entry->key, info->key);
     pmix_status_t status = PMIx_Value_xfer(&entry->value, &info->value);
@@ -334,11 +365,46 @@ static bool share(struct shared_round *round, const char *key)
     PMIX_LOAD_KEY(info.key, entry->key);
     info.value = entry->value; /* lent for packing */
     pack_datum(&packed, &entry->publisher, &info);
-    entry->shared =
-        !packed.failed && shared_round_ask(round, DRARUN__WIRE__NAME_ACTION__NAME_PUBLISH, key,
-                                           packed.data, packed.len);
+    entry->shared = !packed.failed && shared_round_publish(round, key, &packed, entry->first_read);
     buf_done(&packed);
     return entry->shared;
+}
+
+/* What is for one look-up is where other jobs look now, if they can. */
+static void moved(struct shared_round *round)
+{
+    for (size_t i = 0; i < round->count; i++) {
+        const struct shared_name *name = &round->names[i];
+        struct data_entry *entry = name->key ? find(round->host->store, name->key) : NULL;
+        if (!entry || !entry->shared || !entry->first_read)
+            continue; /* a rank has looked it up meanwhile */
+        if (name->answer == SHARED_YES)
+            remove_entry(round->host->store, entry);
+        else
+            entry->shared = false;
+    }
+}
+
+static bool is_to_move(const struct data_entry *entry, uint32_t rank)
+{
+    return entry->rank == rank && entry->first_read && entry->far && !entry->shared;
+}
+
+/* Processes meet by publishing something for one look-up, and waiting for what the other one
+ * publishes. Only this shows that the other one may be in another job. */
+static void move_of_rank(struct pmix_host *host, uint32_t rank)
+{
+    const struct data_usage *usage = &host->store->usage[rank];
+    struct shared_round *round = usage->entries > 0 && host->job->wire->meets
+                                     ? shared_round_new(host, usage->entries, moved, NULL)
+                                     : NULL;
+    if (!round)
+        return;
+    for (size_t b = 0; b < DATA_BUCKETS; b++)
+        for (struct data_entry *entry = host->store->buckets[b]; entry; entry = entry->next)
+            if (is_to_move(entry, rank))
+                share(round, entry->key);
+    shared_round_end(round);
 }
 
 /* Adds what the message has; fresh: the keys that are there now. */
@@ -363,7 +429,8 @@ static pmix_status_t add_all(struct data_store *store, const Drarun__Wire__Publi
         if (PMIx_Data_unpack(NULL, &buffer, &info, &one, PMIX_INFO) != PMIX_SUCCESS)
             break; /* the end */
         size_t bytes = sizeof(struct data_entry) + (size_t)(buffer.unpack_ptr - before);
-        status = add_entry(store, &publisher, message->rank, first_read, &info, bytes);
+        status =
+            add_entry(store, &publisher, message->rank, first_read, message->far, &info, bytes);
         if (status == PMIX_SUCCESS)
             strlist_add(fresh, info.key);
         PMIX_INFO_DESTRUCT(&info);
@@ -420,6 +487,101 @@ struct looking {
     struct strlist keys;
 };
 
+/* Open MPI's processes meet by waiting for keys that begin with the port. Which job is to publish
+ * such a key; "": not known. */
+static const char *job_of_key(const struct data_store *store, const char *key)
+{
+    for (size_t i = 0; i < store->far_ports.count; i++) {
+        size_t length = strlen(store->far_ports.items[i]);
+        if (strncmp(key, store->far_ports.items[i], length) == 0 && key[length] == ':')
+            return store->far_jobs.items[i];
+    }
+    return "";
+}
+
+static void note_far_port(struct data_store *store, const struct shared_name *name)
+{
+    pmix_data_buffer_t buffer;
+    pmix_byte_object_t bytes = {name->value.data, name->value.len};
+    pmix_proc_t proc;
+    pmix_info_t info;
+    int32_t one = 1;
+    PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
+    PMIX_INFO_CONSTRUCT(&info);
+    if (PMIx_Data_embed(&buffer, &bytes) == PMIX_SUCCESS &&
+        PMIx_Data_unpack(NULL, &buffer, &proc, &one, PMIX_PROC) == PMIX_SUCCESS &&
+        PMIx_Data_unpack(NULL, &buffer, &info, &one, PMIX_INFO) == PMIX_SUCCESS &&
+        info.value.type == PMIX_STRING && info.value.data.string && info.value.data.string[0] &&
+        store->far_ports.count < FAR_PORTS_MAX &&
+        !strlist_has(&store->far_ports, info.value.data.string)) {
+        strlist_add(&store->far_ports, info.value.data.string);
+        strlist_add(&store->far_jobs, name->job);
+    }
+    PMIX_INFO_DESTRUCT(&info);
+    PMIX_DATA_BUFFER_DESTRUCT(&buffer);
+}
+
+static void drop_key(struct strlist *keys, const char *key)
+{
+    for (size_t i = 0; i < keys->count; i++) {
+        if (strcmp(keys->items[i], key) != 0)
+            continue;
+        free(keys->items[i]);
+        keys->items[i] = keys->items[--keys->count];
+        keys->items[keys->count] = NULL;
+        return;
+    }
+}
+
+static void unlink_await(struct data_await *await)
+{
+    struct data_await **at = &await->waiter->awaits;
+    while (*at != await)
+        at = &(*at)->next;
+    *at = await->next;
+    free(await);
+}
+
+static void awaited(struct shared_round *round)
+{
+    struct data_await *await = round->arg;
+    struct data_waiter *waiter = await->waiter;
+    struct pmix_host *host = round->host;
+    const struct shared_name *name = &round->names[0];
+    unlink_await(await);
+    if (name->answer == SHARED_NEVER) {
+        reply(host, waiter->source, waiter->id, PMIX_ERR_LOST_CONNECTION, NULL);
+        remove_waiter(host->store, waiter);
+    } else if (name->answer == SHARED_YES) {
+        buf_add(&waiter->others, name->value.data, name->value.len);
+        drop_key(&waiter->keys, name->key);
+        if (waiter->others.failed)
+            reply(host, waiter->source, waiter->id, PMIX_ERR_NOMEM, NULL);
+        if (waiter->others.failed ||
+            try_lookup(host, &waiter->keys, &waiter->others, waiter->source, waiter->id, false))
+            remove_waiter(host->store, waiter);
+    }
+}
+
+/* Other jobs may publish its keys, too. Without memory it waits for its own job alone. */
+static void await_others(struct pmix_host *host, struct data_waiter *waiter)
+{
+    for (size_t i = 0; host->job->wire->meets && i < waiter->keys.count; i++) {
+        const char *key = waiter->keys.items[i];
+        struct data_await *await = find(host->store, key) ? NULL : calloc(1, sizeof *await);
+        struct shared_round *round = await ? shared_round_new(host, 1, awaited, await) : NULL;
+        if (!round || !host->owner.name) {
+            free(round);
+            free(await);
+            continue;
+        }
+        *await = (struct data_await){waiter->awaits, waiter, round};
+        waiter->awaits = await;
+        shared_round_lookup(round, key, true, job_of_key(host->store, key));
+        shared_round_end(round);
+    }
+}
+
 static void add_waiter(struct pmix_host *host, struct looking *looking, struct buf *others)
 {
     struct data_waiter *waiter = NULL;
@@ -441,26 +603,17 @@ static void add_waiter(struct pmix_host *host, struct looking *looking, struct b
     *others = (struct buf)BUF_INIT;
     host->store->waiters = waiter;
     host->store->usage[looking->rank].waiters++;
-    if (looking->timeout_s == 0)
-        return; /* the end of the job is its deadline */
-    struct timeval limit = timeval_from_ms((int64_t)looking->timeout_s * 1000);
-    waiter->timeout = evtimer_new(host->base, on_lookup_timeout, waiter);
-    if (waiter->timeout && evtimer_add(waiter->timeout, &limit) == 0)
-        return;
-    reply(host, looking->source, looking->id, PMIX_ERR_NOMEM, NULL);
-    remove_waiter(host->store, waiter);
-}
-
-static void drop_key(struct strlist *keys, const char *key)
-{
-    for (size_t i = 0; i < keys->count; i++) {
-        if (strcmp(keys->items[i], key) != 0)
-            continue;
-        free(keys->items[i]);
-        keys->items[i] = keys->items[--keys->count];
-        keys->items[keys->count] = NULL;
-        return;
+    if (looking->timeout_s > 0) { /* else the end of the job is its deadline */
+        struct timeval limit = timeval_from_ms((int64_t)looking->timeout_s * 1000);
+        waiter->timeout = evtimer_new(host->base, on_lookup_timeout, waiter);
+        if (!waiter->timeout || evtimer_add(waiter->timeout, &limit) < 0) {
+            reply(host, looking->source, looking->id, PMIX_ERR_NOMEM, NULL);
+            remove_waiter(host->store, waiter);
+            return;
+        }
     }
+    await_others(host, waiter);
+    move_of_rank(host, looking->rank);
 }
 
 static void looking_free(struct looking *looking)
@@ -469,49 +622,20 @@ static void looking_free(struct looking *looking)
     free(looking);
 }
 
-/* Open MPI's processes meet by waiting for keys that begin with the port, and then want their
- * servers to connect them, which ours do within the job alone. */
-static bool is_of_far_port(const struct data_store *store, const char *key)
-{
-    for (size_t i = 0; i < store->far_ports.count; i++) {
-        size_t length = strlen(store->far_ports.items[i]);
-        if (strncmp(key, store->far_ports.items[i], length) == 0 && key[length] == ':')
-            return true;
-    }
-    return false;
-}
-
-static void note_far_port(struct data_store *store, const struct buf *packed)
-{
-    pmix_data_buffer_t buffer;
-    pmix_byte_object_t bytes = {packed->data, packed->len};
-    pmix_proc_t proc;
-    pmix_info_t info;
-    int32_t one = 1;
-    PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
-    PMIX_INFO_CONSTRUCT(&info);
-    if (PMIx_Data_embed(&buffer, &bytes) == PMIX_SUCCESS &&
-        PMIx_Data_unpack(NULL, &buffer, &proc, &one, PMIX_PROC) == PMIX_SUCCESS &&
-        PMIx_Data_unpack(NULL, &buffer, &info, &one, PMIX_INFO) == PMIX_SUCCESS &&
-        info.value.type == PMIX_STRING && info.value.data.string && info.value.data.string[0] &&
-        store->far_ports.count < FAR_PORTS_MAX &&
-        !strlist_has(&store->far_ports, info.value.data.string))
-        strlist_add(&store->far_ports, info.value.data.string);
-    PMIX_INFO_DESTRUCT(&info);
-    PMIX_DATA_BUFFER_DESTRUCT(&buffer);
-}
-
 static void looking_done(struct shared_round *round)
 {
     struct looking *looking = round->arg;
     struct buf others = BUF_INIT;
+    bool far = false;
     for (size_t i = 0; i < round->count; i++) {
         struct shared_name *name = &round->names[i];
         looking->keys.failed |= name->value.failed;
         if (name->answer != SHARED_YES || find(round->host->store, name->key))
             continue; /* or our own job has it by now */
         buf_add(&others, name->value.data, name->value.len);
-        note_far_port(round->host->store, &name->value);
+        far |= name->job[0] != 0;
+        if (name->job[0] && !looking->wait) /* MPI_Lookup_name */
+            note_far_port(round->host->store, name);
         drop_key(&looking->keys, name->key);
     }
     if (looking->keys.failed || others.failed)
@@ -519,6 +643,8 @@ static void looking_done(struct shared_round *round)
     else if (!try_lookup(round->host, &looking->keys, &others, looking->source, looking->id,
                          !looking->wait))
         add_waiter(round->host, looking, &others);
+    if (far && looking->rank < round->host->store->ranks)
+        move_of_rank(round->host, looking->rank);
     buf_done(&others);
     looking_free(looking);
 }
@@ -527,11 +653,6 @@ static void lookup(struct pmix_host *host, const Drarun__Wire__Routed *message)
 {
     const Drarun__Wire__Lookup *wanted = message->lookup;
     struct shared_round *round = NULL;
-    for (size_t i = 0; wanted->wait && i < wanted->n_keys; i++)
-        if (is_of_far_port(host->store, wanted->keys[i])) {
-            reply(host, message->source, message->id, PMIX_ERR_NOT_SUPPORTED, NULL);
-            return;
-        }
     struct looking *looking = malloc(sizeof *looking);
     if (looking) {
         *looking = (struct looking){message->source,   message->id,  wanted->rank,
@@ -550,24 +671,9 @@ static void lookup(struct pmix_host *host, const Drarun__Wire__Routed *message)
     }
     for (size_t i = 0; i < wanted->n_keys; i++)
         if (!find(host->store, wanted->keys[i]) &&
-            !shared_round_ask(round, DRARUN__WIRE__NAME_ACTION__NAME_LOOKUP, wanted->keys[i], NULL,
-                              0))
+            !shared_round_lookup(round, wanted->keys[i], false, ""))
             looking->keys.failed = true;
     shared_round_end(round);
-}
-
-/* False: out of memory, and it stays. */
-static bool withdraw(struct pmix_host *host, struct data_entry *entry)
-{
-    struct shared_round *round = entry->shared ? shared_round_new(host, 1, NULL, NULL) : NULL;
-    bool good = !entry->shared ||
-                (round && shared_round_ask(round, DRARUN__WIRE__NAME_ACTION__NAME_UNPUBLISH,
-                                           entry->key, NULL, 0));
-    if (round)
-        shared_round_end(round);
-    if (good)
-        remove_entry(host->store, entry);
-    return good;
 }
 
 static bool unpublish_all(struct pmix_host *host, uint32_t rank)

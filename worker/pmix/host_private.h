@@ -150,11 +150,14 @@ enum shared_answer {
     SHARED_UNKNOWN = 1, /* nobody could be asked */
     SHARED_NO,          /* publish: another job has it; look-up: no other job has it */
     SHARED_YES,
+    SHARED_NEVER, /* look-up that waits: the job that was to publish it has ended */
 };
 struct shared_name {
     struct shared_round *round;
     char *key;
     enum shared_answer answer;
+    bool answered;
+    char *job;        /* of a look-up: which job has it, or ""; with SHARED_YES */
     struct buf value; /* of a look-up: a packed pmix_proc_t and pmix_info_t */
 };
 struct shared_round {
@@ -168,10 +171,15 @@ struct shared_round {
  * which may be before it returns, done is called and the round is freed. */
 struct shared_round *shared_round_new(struct pmix_host *host, size_t most,
                                       void (*done)(struct shared_round *round), void *arg);
-/* False: out of memory, and nobody is asked. */
-bool shared_round_ask(struct shared_round *round, int action, const char *key, const void *value,
-                      size_t length);
+/* Each is a question. False: out of memory, and nobody is asked. once: the first look-up removes
+ * it. wait: the answer comes when it is there, or when the job, if that is not "", has ended. */
+bool shared_round_publish(struct shared_round *round, const char *key, const struct buf *value,
+                          bool once);
+bool shared_round_unpublish(struct shared_round *round, const char *key);
+bool shared_round_lookup(struct shared_round *round, const char *key, bool wait, const char *job);
 void shared_round_end(struct shared_round *round);
+/* After its end: the answers are not wanted any more, and done is not called. */
+void shared_round_drop(struct shared_round *round);
 
 /* tool.c: connections of tools. */
 /* One more may be served; false: no, and the user was told once. */
