@@ -46,7 +46,7 @@ if(CMAKE_CROSSCOMPILING)
     message(FATAL_ERROR "no name of Debian's for the processor ${CMAKE_SYSTEM_PROCESSOR}: add it to cmake/Package.cmake")
   endif()
   set(CPACK_DRARUN_SHLIBDEPS ${DRARUN_SHLIBDEPS})
-  set(CPACK_DRARUN_LIBRARIES /usr/${CMAKE_LIBRARY_ARCHITECTURE}/lib)
+  set(CPACK_DRARUN_LIBRARIES /usr/${CMAKE_LIBRARY_ARCHITECTURE}/lib) # of packages that dpkg knows, unlike those of the sysroot
 endif()
 set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_NAME drarun)
 set(CPACK_DEBIAN_UNSPECIFIED_DESCRIPTION

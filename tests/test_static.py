@@ -14,13 +14,18 @@ import shutil
 import signal
 import ssl
 import subprocess
+import sys
 import tarfile
 import threading
+from pathlib import Path
 
 import pytest
 
-from support.build import ANYWHERE_MISSING, SANITIZE, cached, patience, with_ccache
+from support.build import ANYWHERE_MISSING, SANITIZE, SOURCE, cached, patience, with_ccache
 from support.cluster.keys import Authority
+
+sys.path.insert(0, str(SOURCE / "scripts/lib"))
+import sbom  # noqa: E402
 
 EMULATOR = "qemu-aarch64-static"
 
@@ -131,6 +136,44 @@ def built_arm64(source):
         run = subprocess.run(command, cwd=source, capture_output=True, text=True, timeout=patience(400), env=env)
         assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-2000:]
     return folder
+
+
+@pytest.fixture(scope="module")
+def sysroot(source, built_arm64):
+    """Where the libraries of arm64 are."""
+    fetched = subprocess.run([source / "scripts/fetch-pmix", "--cached", "arm64"], capture_output=True, text=True, check=True)
+    return Path(fetched.stdout.splitlines()[1])
+
+
+def c_library_of(sysroot):
+    """The version of its package."""
+    version, = re.findall(r"^libc6-dev_(.*)_arm64\.deb$", (sysroot / "packages").read_text(), re.M)
+    return version
+
+
+def said(*command, **more):
+    return subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True, timeout=patience(), **more).stdout
+
+
+@pytest.mark.parametrize("program,library", [("bin/drarun-attach", "libc.a"), ("libexec/drarun/drarun-nvml", "libc.so.6")])
+def test_arm64_is_compiled_and_linked_with_the_sysroot(built_arm64, sysroot, tmp_path, program, library):
+    """With the headers, the start files and the library that Debian corrects, and with nothing of the cross compiler's C library."""
+    commands = said("ninja", "-C", built_arm64, "-t", "commands", program)
+    headers = said("ninja", "-C", built_arm64, "-t", "deps", *re.findall(r"-o (\S+\.o) -c ", commands))
+    assert f" {sysroot}/usr/include/features.h\n" in headers and "/usr/aarch64-linux-gnu/include/" not in headers
+    link = commands.splitlines()[-1]
+    assert f" -o {program} " in link
+    taken = said("sh", "-ec", link.replace(f" -o {program} ", f" -Wl,--trace -o {tmp_path}/linked "), cwd=built_arm64)
+    files = {os.path.realpath(line.partition("(")[0]) for line in taken.splitlines() if line.startswith("/")}
+    assert f"{sysroot}/usr/lib/aarch64-linux-gnu/{library}" in files
+    assert {os.path.dirname(each) for each in files if re.search(r"/[SM]?crt[1in]\.o$", each)} == {f"{sysroot}/usr/lib/aarch64-linux-gnu"}
+    assert not [each for each in files if each.startswith("/usr/aarch64-linux-gnu/") and "gcc" not in os.path.basename(each)]
+
+
+def test_arm64_has_the_c_library_of_the_sysroot(built_arm64, sysroot):
+    """By what it says itself."""
+    found = set(re.findall(rb"GNU C Library \((.*?)\)", (built_arm64 / "bin/drarun").read_bytes()))
+    assert found == {f"Debian GLIBC {c_library_of(sysroot)}".encode()}
 
 
 def test_arm64(built_arm64, tmp_path):
@@ -308,7 +351,22 @@ def test_packages_for_both_architectures(packages):
         assert re.fullmatch(rf"drarun \(= {re.escape(version)}\), libc6 \(>= 2\.\d+\)", field(package, "Depends"))
 
 
-def test_package_for_arm64(packages, tmp_path):
+def test_release_names_the_c_library_of_arm64(packages, sysroot):
+    """In the list that the architectures are compared by, as in the bill of materials, and in the .buildinfo."""
+    release, _ = packages[0]
+    version = c_library_of(sysroot)
+    linked = sbom.versions(release.builds.values())
+    assert linked["glibc"]["arm64"] == version and {*linked["glibc"]} == {"amd64", "arm64"}
+    carried = sbom.Origins().of([path for each in release.builds.values() for path in each.loaded(each.programs(sbom.CORE))])
+    assert {(part.package, part.arch) for part in carried.values()} == {("libc6", "amd64"), ("libc6", "arm64")}
+    assert {part.version for part in carried.values() if part.arch == "arm64"} == {version}
+    release.buildinfo()
+    about = (release.out / f"drarun-{cached('CMAKE_PROJECT_VERSION')}.buildinfo").read_text()
+    listed = re.search(r"^Sysroot-Packages:\n((?: \S+:\S+ \(= \S+\),\n)+ \S+:\S+ \(= \S+\)\n)\Z", about, re.M)[1]
+    assert f" libc6-dev:arm64 (= {version}),\n" in listed and listed.count("\n") == len((sysroot / "packages").read_text().split())
+
+
+def test_package_for_arm64(packages, sysroot, tmp_path):
     """Of the same files as this machine's; what it depends on has what its programs ask for; no error of lintian's; it runs."""
     version = f"{cached('CMAKE_PROJECT_VERSION')}-1"
     names, roots = {}, {}
@@ -328,7 +386,7 @@ def test_package_for_arm64(packages, tmp_path):
     assert needed and max(needed) <= tuple(map(int, re.fullmatch(r"libc6 \(>= ([\d.]+)\)", depends)[1].split(".")))
     assert cached("CMAKE_PROJECT_VERSION") in emulated(roots["arm64"] / "usr/bin/drarun", "--version")
     assert "drarun" in emulated(roots["arm64"] / "usr/sbin/drarun-plugin", "--version")
-    assert says_there_is_no_nvml(roots["arm64"] / "usr/libexec/drarun/drarun-nvml", "/usr/aarch64-linux-gnu")
+    assert says_there_is_no_nvml(roots["arm64"] / "usr/libexec/drarun/drarun-nvml", sysroot)
     if not shutil.which("lintian"):
         pytest.skip("no lintian; run scripts/setup --test")
     run = subprocess.run(["lintian", "--fail-on", "error", "--allow-root", packages[0][1][f"drarun_{version}_arm64.deb"]], capture_output=True, text=True)
@@ -346,7 +404,7 @@ def test_image_of_builds_that_do_not_go_together(source, build, built_arm64, tmp
 
 
 @pytest.mark.skipif(bool(ANYWHERE_MISSING), reason=ANYWHERE_MISSING)
-def test_arm64_bench(built_arm64):
+def test_arm64_bench(built_arm64, sysroot):
     """drarun-bench for the images of others: linked in the same way; it starts under emulation."""
     objdump, folder = shutil.which("aarch64-linux-gnu-objdump"), built_arm64
     run = subprocess.run(["cmake", "--build", folder, "--target", "bench_anywhere"], capture_output=True, text=True, timeout=patience(240))
@@ -357,4 +415,4 @@ def test_arm64_bench(built_arm64):
         symbols = subprocess.run([objdump, "-T", path], capture_output=True, text=True, check=True).stdout
         versions = {tuple(map(int, each.split("."))) for each in re.findall(r"GLIBC_([\d.]+\d)", symbols)}
         assert versions and max(versions) <= (2, 28), (path, max(versions))
-    assert emulated(folder / "anywhere/bin/drarun-bench", "--help", root="/usr/aarch64-linux-gnu").startswith("Usage: drarun-bench")
+    assert emulated(folder / "anywhere/bin/drarun-bench", "--help", root=sysroot).startswith("Usage: drarun-bench")

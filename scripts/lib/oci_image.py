@@ -18,6 +18,7 @@ DRARUN = {"Entrypoint": ["/bin/drarun"], "Env": ["PATH=/bin"], "User": "65532:65
 
 MACHINES = {62: "amd64", 183: "arm64"}  # e_machine of an ELF file: what the image calls it
 TRIPLETS = {"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}
+LOADERS = {"amd64": "ld-linux-x86-64.so.2", "arm64": "ld-linux-aarch64.so.1"}
 OCI = "application/vnd.oci.image"
 
 
@@ -32,6 +33,23 @@ def machine_of(program):
 
 def own_machine():
     return {"x86_64": "amd64", "aarch64": "arm64"}[os.uname().machine]
+
+
+class NoSysroot(Exception):
+    """A build does not say where the libraries of its architecture are."""
+
+
+def sysroot(build):
+    """Of a build for another machine, as its toolchain file has set it."""
+    found = re.search(r"^DRARUN_SYSROOT:\w+=(.+)$", (build / "CMakeCache.txt").read_text(), re.M)
+    if not found:
+        raise NoSysroot(f"{build}/CMakeCache.txt has no DRARUN_SYSROOT, where the libraries of another architecture are: configure it again, as by cmake --preset arm64")
+    return Path(found[1])
+
+
+def foreign_folder(build, machine):
+    """Where the shared libraries of such a build are on this machine."""
+    return sysroot(build) / "usr/lib" / TRIPLETS[machine]
 
 
 def write(packed, name, root, config, below=()):
@@ -167,7 +185,7 @@ def libraries(programs):
 
 
 def foreign_libraries(programs, folder):
-    """The same for programs of another machine, whose libraries lie in the cross compiler's folder: {path there: path here}."""
+    """The same for programs of another machine, whose libraries lie in that folder: {path there: path here}."""
     found, left = {}, list(programs)
     while left:
         said = subprocess.run(["readelf", "-d", "-l", left.pop()], capture_output=True, text=True, check=True).stdout
@@ -199,7 +217,7 @@ def drarun(build, plugin=False, strip=False):
     ours = {f"/{path.relative_to(build)}": path for path in (
         *(build / "bin" / name for name in names),
         *(build / "libexec/drarun").glob("drarun-nvml" if plugin else "*")) if path.is_file()}
-    needed = foreign_libraries(ours.values(), Path(f"/usr/{TRIPLETS[machine]}/lib")) if foreign else libraries(ours.values())
+    needed = foreign_libraries(ours.values(), foreign_folder(build, machine)) if foreign else libraries(ours.values())
     anywhere = build / "anywhere"  # drarun-bench for the images of others
     bench = {} if plugin else {f"/{path.relative_to(anywhere)}": path for path in anywhere.rglob("*") if path.is_file()}
     root = copied({**beside_c_library(needed), **needed, **ours, **bench})

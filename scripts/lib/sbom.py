@@ -46,7 +46,7 @@ LICENCES = {
 BUILT = {"libcurl.a": "version", "libpmix.a": "include/pmix_version.h", "compiler_rt.zig": "zig"}
 BUILT_NOTICES = {"libcurl.a": ("COPYING",), "libpmix.a": ("LICENSE",), "compiler_rt.zig": ("LICENSE", "lib/libc/glibc/LICENSES")}
 # The same code in packages for cross compilers.
-CROSS = {"cross-toolchain-base": "glibc", "gcc-12-cross": "gcc-12"}
+CROSS = {"gcc-12-cross": "gcc-12"}
 
 
 class Unknown(Exception):
@@ -104,7 +104,8 @@ class Build:
         self.machine = oci_image.machine_of(self.folder / "bin/drarun-worker")
         foreign = self.machine != oci_image.own_machine()
         self.tools = f"{oci_image.TRIPLETS[self.machine]}-" if foreign else ""
-        self.libraries = Path(f"/usr/{oci_image.TRIPLETS[self.machine]}/lib") if foreign else None
+        self.sysroot = oci_image.sysroot(self.folder) if foreign else None
+        self.libraries = oci_image.foreign_folder(self.folder, self.machine) if foreign else None
 
     def programs(self, patterns):
         """Those of the patterns that were built."""
@@ -121,7 +122,7 @@ class Build:
                 names = outputs.split(" | ")[0].split()
                 for name in names:
                     found[name] = inputs
-            elif names and line.startswith(("  LINK_LIBRARIES = ", "  COMMAND = ")):
+            elif names and line.startswith(("  LINK_FLAGS = ", "  LINK_LIBRARIES = ", "  COMMAND = ")):
                 for name in names:
                     found[name] += line
         return found
@@ -137,9 +138,10 @@ class Build:
         found = [Path(path) for path in sorted(listed) if not symbols or symbols & self.symbols(Path(path))]
         if program.path.startswith("anywhere/"):
             return [*found, self.of_zig(program, line)]
-        found.append(self.of_compiler("libgcc.a"))
+        folders = tuple(re.findall(r"(?<!\S)-B\S+", line))
+        found.append(self.of_compiler("libgcc.a", folders))
         if not self.needed(file):
-            found.append(self.of_compiler("libc.a"))
+            found.append(self.of_compiler("libc.a", folders))
         return found
 
     @functools.lru_cache
@@ -152,8 +154,9 @@ class Build:
         return frozenset(line for line in run.stdout.splitlines() if line and not line.endswith(":"))
 
     @functools.lru_cache
-    def of_compiler(self, name):
-        path = Path(output(f"{self.tools}gcc", f"-print-file-name={name}").strip())
+    def of_compiler(self, name, folders):
+        """The archive that it takes. folders: the options of the link line that say where it looks first."""
+        path = Path(output(f"{self.tools}gcc", *folders, f"-print-file-name={name}").strip())
         if not path.is_absolute():
             raise Unknown(f"{self.tools}gcc has no {name}")
         return path.resolve()
@@ -223,25 +226,26 @@ class Origins:
             if folder.name.startswith("sysroot-") and (folder / "packages").exists():
                 # the packages of another architecture are those of this one, in other versions
                 there = str(file)[len(str(folder)):]
-                for triplet in oci_image.TRIPLETS.values():
-                    there = there.replace(triplet, oci_image.TRIPLETS[oci_image.own_machine()])
+                for names in (oci_image.TRIPLETS, oci_image.LOADERS):
+                    for name in names.values():
+                        there = there.replace(name, names[oci_image.own_machine()])
                 return there, folder / "packages"
         return str(file), None
 
 
 def owners_of(paths):
     """{path: the packages that have it}. On a merged /usr, dpkg may know a file by either name."""
-    names = {}
+    names = {}  # {name: the paths that may be known by it}
     for path in paths:
         for name in {path, os.path.realpath(path)}:
-            names.setdefault(name, path)
-            names.setdefault(name.removeprefix("/usr") if name.startswith("/usr/lib") else f"/usr{name}", path)
+            names.setdefault(name, set()).add(path)
+            names.setdefault(name.removeprefix("/usr") if name.startswith("/usr/lib") else f"/usr{name}", set()).add(path)
     found = {}
     run = subprocess.run(["dpkg-query", "-S", *sorted(names)], capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"})
     for line in run.stdout.splitlines():
         packages, _, name = line.rpartition(": ")
-        if name in names and not packages.startswith("diversion by"):
-            found.setdefault(names[name], packages.split(", "))
+        for path in () if packages.startswith("diversion by") else names.get(name, ()):
+            found.setdefault(path, packages.split(", "))
     return found
 
 
@@ -263,10 +267,14 @@ def debian(source, package, version, arch):
             "source": f"Debian's source package {source}"}
 
 
+def packages_in(listed):
+    """[(package, version, architecture)] of a list of .deb files."""
+    return [tuple(urllib.parse.unquote(name.removesuffix(".deb")).split("_")) for name in listed.read_text().split()]
+
+
 def from_list(fields, listed):
-    """The same package in the version that a list of .deb files has."""
-    for name in listed.read_text().split():
-        package, version, arch = urllib.parse.unquote(name.removesuffix(".deb")).split("_")
+    """The same package in the version that the list of a sysroot has."""
+    for package, version, arch in packages_in(listed):
         if package == fields["package"]:
             return debian(fields["name"], package, version, arch)
     raise Unknown(f"{listed}: expected the package {fields['package']}")
