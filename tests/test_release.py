@@ -710,12 +710,12 @@ def test_files_stay_where_the_key_is_gone_at_the_end(script, key, monkeypatch, t
 # ---- what a release is made of, which no test fetches: packages, libraries ----
 
 def test_machine_with_an_older_package(script, monkeypatch):
-    newer = "bash 5.2.15-2 5.2.15-3\nlibssl-dev 3.0.19-1 3.0.22-1\nzlib1g-dev 1:1.2.12 1:1.2.13\n"
+    newer = "bash 5.2.15-2 5.2.15-3\ndpkg-dev 1.21.22 1.21.23\nlibssl-dev 3.0.19-1 3.0.22-1\nzlib1g-dev 1:1.2.12 1:1.2.13\nlibgcc-12-dev 12.2.0-14 12.2.0-15\n"
     names = script["check_newest"].__globals__
-    monkeypatch.setitem(names, "run", lambda program, *words: newer if program == "bash" else "bash\nlibssl-dev\nzlib1g-dev\n")
-    with pytest.raises(script["Failed"], match=r"^libssl-dev 3\.0\.19-1, one of 2 packages, is older than Debian's 3\.0\.22-1: "):
+    monkeypatch.setitem(names, "run", lambda program, *words: newer if program == "bash" else "bash\ndpkg-dev\nlibssl-dev\nzlib1g-dev\n")
+    with pytest.raises(script["Failed"], match=r"^libssl-dev 3\.0\.19-1, one of 3 packages, is older than Debian's 3\.0\.22-1: "):
         script["check_newest"]()
-    newer = "bash 5.2.15-2 5.2.15-3\n"
+    newer = "bash 5.2.15-2 5.2.15-3\ndpkg-dev 1.21.22 1.21.23\n"
     script["check_newest"]()
 
 
