@@ -9,6 +9,7 @@
 
 #include "jobs/foreign/options.h"
 #include "jobs/foreign/variables.h"
+#include "launcher/programs/commit.h"
 #include "launcher/programs/remote.h"
 #include "launcher/verbs/completion.h"
 #include "launcher/run/run.h"
@@ -155,7 +156,7 @@ static int run_words(int argc, char *argv[])
     if (is_either(word, "help", "--help", "-h"))
         return show_help(count, words);
     if (is_either(word, "version", "--version", "-V"))
-        return asks ? show_help(0, NULL) : version_show(count, words);
+        return asks ? show_help(0, NULL) : version_show(count, words, commit_id);
     if (strcmp(word, "completion") == 0)
         return asks ? show_help(0, NULL) : show_completion(count, words);
     const struct verb *verb = verb_find(word);

@@ -2,6 +2,7 @@
 """Verbs, options, exit statuses and the report."""
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -25,6 +26,16 @@ def test_help_and_version(drarun):
         assert drarun(verb, "no-such-job.yaml", "--help").ok().out.startswith(f"Usage: drarun {verb} ")
     for words in (["version"], ["--version"], ["-V"], ["run", "job.yaml", "--version"], ["job.yaml", "-V"]):
         assert drarun(*words).ok().out.startswith("drarun 0.")
+
+
+def test_version_names_the_commit(drarun, source):
+    """That of its build; the programs that nobody asks are not linked again for each."""
+    commit, = re.findall(r'= "(.*)";', (BUILD / "launcher/commit_id.c").read_text())
+    assert json.loads(drarun("version", "-o", "json").ok().out).get("commit", "") == commit
+    if (source / ".git").exists():
+        assert subprocess.run(["git", "-C", source, "cat-file", "-t", commit], capture_output=True, text=True).stdout == "commit\n"
+    run = subprocess.run([BUILD / "libexec/drarun/drarun-remote", "version", "-o", "json"], capture_output=True, text=True, timeout=patience(), check=True)
+    assert "commit" not in json.loads(run.stdout)
 
 
 @pytest.mark.parametrize("status, lines", [

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What CMake says of a libpmix that jobs would be exposed with, or that is missing; what a part of the tree links."""
+"""What CMake says of a libpmix that jobs would be exposed with, or that is missing; what a part of the tree links; how a program knows its commit."""
 import os
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -65,3 +66,97 @@ def test_a_part_links_what_it_builds(source, tmp_path, without):
     text = (tmp_path / "build/build.ninja").read_text()
     assert set(re.findall(r"(?<=\s)-ldrarun\S*", text)) == set()
     assert re.search(r"\blibdrarun_base\.a\b", text)
+
+
+SMALL = {
+    "CMakeLists.txt": """
+cmake_minimum_required(VERSION 3.25)
+project(small LANGUAGES C)
+include(cmake/Commit.cmake)
+add_executable(asked asked.c)
+drarun_commit(asked commit_id)
+add_executable(other other.c)
+""",
+    "asked.c": "#include <stdio.h>\nextern const char commit_id[];\nint main(void) { return puts(commit_id) < 0; }\n",
+    "other.c": "int main(void) { return 0; }\n",
+}
+
+
+class Small:
+    """A tree with a program that knows its commit, and one that does not."""
+
+    def __init__(self, folder):
+        self.folder, self.made = folder, folder / "build"
+
+    def git(self, *words):
+        options = "user.name=test", "user.email=test@example.org", "commit.gpgsign=false", "core.hooksPath=/dev/null", "core.logAllRefUpdates=true"
+        return subprocess.run(["git", *(word for each in options for word in ("-c", each)), *words], cwd=self.folder, capture_output=True, check=True).stdout
+
+    def commit(self):
+        """Returns its name."""
+        self.git("add", "-A")
+        self.git("commit", "-q", "--allow-empty", "-m", "small: a commit")
+        return self.git("rev-parse", "HEAD").decode().strip()
+
+    def build(self):
+        """What the program says, and when each of the two was linked."""
+        if not self.made.exists():
+            assert configure(self.folder, self.folder).returncode == 0
+        run = subprocess.run(["cmake", "--build", self.made], capture_output=True, text=True, timeout=patience())
+        assert run.returncode == 0, run.stdout
+        said = subprocess.run([self.made / "asked"], capture_output=True, text=True, check=True).stdout.strip()
+        return said, *((self.made / name).stat().st_mtime_ns for name in ("asked", "other"))
+
+    def has_work(self):
+        run = subprocess.run(["cmake", "--build", self.made, "--", "-n"], capture_output=True, text=True, timeout=patience(), check=True)
+        return "no work to do" not in run.stdout
+
+
+@pytest.fixture
+def small(source, tmp_path):
+    tree = Small(tmp_path / "a tree")
+    (tree.folder / "cmake").mkdir(parents=True)
+    for name in (".gitattributes", "cmake/Commit.cmake", "cmake/CommitFile.cmake"):
+        shutil.copy(source / name, tree.folder / name)
+    for name, text in {**SMALL, ".gitignore": "/build/\n/below*/\n"}.items():
+        (tree.folder / name).write_text(text)
+    tree.git("init", "-q")
+    return tree
+
+
+def test_commit_of_a_clone(small):
+    """Each one is named, without configuring again; it links the program that names it, and no other."""
+    first = small.commit()
+    said, asked, other = small.build()
+    assert said == first and not small.has_work()
+    second = small.commit()
+    said, again, same = small.build()
+    assert said == second != first and again > asked and same == other and not small.has_work()
+    small.git("checkout", "-q", "-b", "work")  # the same commit
+    assert small.build() == (second, again, same) and not small.has_work()
+
+
+def test_commit_of_a_worktree(small, tmp_path):
+    small.commit()
+    small.git("worktree", "add", "-q", "-b", "work", str(tmp_path / "worktree"))
+    tree = Small(tmp_path / "worktree")
+    for _ in range(2):
+        commit = tree.commit()
+        assert tree.build()[0] == commit
+
+
+def test_commit_of_an_archive(small):
+    """By the archive itself, wherever it is unpacked."""
+    first = small.commit()
+    below = Small(small.folder / "below")
+    below.folder.mkdir()
+    subprocess.run(["tar", "-C", below.folder, "-x"], input=small.git("archive", "HEAD"), check=True)
+    assert small.commit() != first and below.build()[0] == first
+
+
+def test_commit_of_a_copy_without_git_is_not_known(small):
+    """Not that of a repository in which it happens to lie."""
+    small.commit()
+    below = Small(small.folder / "below")
+    shutil.copytree(small.folder, below.folder, ignore=shutil.ignore_patterns(".git", "below"))
+    assert below.build()[0] == "" and not below.has_work()

@@ -768,6 +768,13 @@ def test_program_that_names_the_folder_of_its_run(script, tmp_path):
         script["check_paths"](built, "lib/base")
 
 
+def test_program_that_does_not_name_its_commit(script):
+    built = sbom.Build(BUILD)
+    script["check_commit"](built, json.loads(ok(BUILD / "bin/drarun", "version", "-o", "json"))["commit"])
+    with pytest.raises(script["Failed"], match=rf"^bin/drarun for {MACHINE} does not name 0{{40}}, which it was built of"):
+        script["check_commit"](built, "0" * 40)
+
+
 def test_compiler_of_another_hash_is_refused(tmp_path):
     """What it links is shipped: another file of the same name and version is not used."""
     (tmp_path / "wheels").mkdir()

@@ -31,25 +31,25 @@ static const struct option_spec specs[] = {
      .group = "What is shown",
      .kind = OPTION_TEXT,
      .offset = offsetof(struct shown, output),
-     .help = "text (default), or json or yaml with the\nlibraries of all programs"},
+     .help = "text (default), or json or yaml with the\ncommit and the libraries of all programs"},
 };
 static const struct option_table table = {specs, ARRAY_LEN(specs)};
 
 /* Libraries of this program and headers say their versions themselves; CMake has read those of
  * others beside the library that is linked. */
-static json_t *whole(void)
+static json_t *whole(const char *commit)
 {
     return json_pack(
-        "{s:s, s:{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}}",
-        "version", DRARUN_VERSION, "libraries", "curl", LIBCURL_VERSION, "hwloc", HWLOC_VERSION,
-        "jansson", jansson_version_str(), "libc", gnu_get_libc_version(), "libevent",
-        event_get_version(), "libnl3", LIBNL_VERSION, "libpmix", DRARUN_PMIX_VERSION, "libyaml",
-        yaml_library_version(), "munge", DRARUN_MUNGE_VERSION, "nghttp2", NGHTTP2_VERSION,
-        "openssl", OPENSSL_VERSION_STR, "protobuf-c", protobuf_c_version(), "rdma-core",
-        DRARUN_RDMA_VERSION, "zlib", ZLIB_VERSION);
+        "{s:s, s:s*, s:{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}}",
+        "version", DRARUN_VERSION, "commit", commit[0] ? commit : NULL, "libraries", "curl",
+        LIBCURL_VERSION, "hwloc", HWLOC_VERSION, "jansson", jansson_version_str(), "libc",
+        gnu_get_libc_version(), "libevent", event_get_version(), "libnl3", LIBNL_VERSION, "libpmix",
+        DRARUN_PMIX_VERSION, "libyaml", yaml_library_version(), "munge", DRARUN_MUNGE_VERSION,
+        "nghttp2", NGHTTP2_VERSION, "openssl", OPENSSL_VERSION_STR, "protobuf-c",
+        protobuf_c_version(), "rdma-core", DRARUN_RDMA_VERSION, "zlib", ZLIB_VERSION);
 }
 
-int version_show(int count, char *const words[])
+int version_show(int count, char *const words[], const char *commit)
 {
     struct shown shown = {0};
     struct drarun_error err = {0};
@@ -64,6 +64,6 @@ int version_show(int count, char *const words[])
     if (format == VERB_TEXT)
         buf_printf(&text, "drarun %s\n", DRARUN_VERSION);
     else
-        verb_add_take(format, whole(), &text);
+        verb_add_take(format, whole(commit), &text);
     return verb_write("version", &text);
 }
