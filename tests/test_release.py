@@ -755,6 +755,12 @@ def test_versions_of_what_is_linked(bill):
     assert not [each for each in found.values() if re.search(r"\+b\d+$", each[MACHINE])]  # what Debian has built again has another number on each architecture
 
 
+def test_machine_without_git(script, monkeypatch):
+    monkeypatch.setattr(shutil, "which", lambda program: None)
+    with pytest.raises(script["Failed"], match=r"^no git, which has the commit; scripts/setup --packages --release installs it$"):
+        script["check_tree"]()
+
+
 def test_another_system(script, monkeypatch):
     monkeypatch.setattr(platform, "freedesktop_os_release", lambda: {"ID": "debian", "VERSION_ID": "13", "PRETTY_NAME": "Debian GNU/Linux 13 (trixie)"})
     with pytest.raises(script["Failed"], match=r"^this machine has Debian GNU/Linux 13 \(trixie\), and a release is built on Debian 12: "):
