@@ -599,6 +599,13 @@ def test_packages_in_another_root(files, root, tmp_path):
     assert root.names() == before
 
 
+@pytest.mark.parametrize("name,least", [("drarun", "2.34"), ("libdrarun0", "2.36")])
+def test_package_depends_on_the_c_library_that_pages_name(files, name, least):
+    assert re.search(r"\blibc6 \(>= ([\d.]+)\)", ok("dpkg-deb", "-f", files / deb(name), "Depends"))[1] == least
+    for page in PAGE, "CHANGELOG.md":
+        assert re.search(rf"\b{re.escape(least)}\b", (SOURCE / page).read_text()), page
+
+
 @in_roots("bullseye")
 def test_package_where_its_libraries_are_too_old(files, root):
     """dpkg says what is missing, and programs that need it do not run: what it depends on is neither too little nor too much."""
