@@ -4,12 +4,13 @@
 #include <string.h>
 
 #include "lib/base/log.h"
+#include "worker/pmix/far.h"
 #include "worker/pmix/host_private.h"
 
 /* Of another job: what came when it was connected with. */
 static void answer_far(struct pmix_host *host, struct upcall *upcall)
 {
-    const struct buf *modex = pmix_far_modex(host, &upcall->proc);
+    const struct buf *modex = far_modex(host, &upcall->proc);
     if (modex)
         upcall_answer_data(upcall, PMIX_SUCCESS, modex->data, modex->len);
     else

@@ -72,7 +72,7 @@ struct pmix_host {
     bool tools_refused;       /* and the next ones were */
     bool log_refused;         /* a rank was told that too much of what it logs waits */
     struct meeting *meetings; /* meet.c */
-    struct far_group *far;    /* the same */
+    struct far_group *far;    /* far.c */
 };
 
 /* register.c: tells the library about a group of ranks, and that there is none. */
@@ -92,6 +92,8 @@ pmix_proc_t pmix_proc_of(const struct pmix_host *host, uint32_t rank);
 /* fence.c */
 void pmix_on_collective(struct pmix_host *host, struct upcall *upcall); /* (dis)connect, too */
 void pmix_drop_failed(struct pmix_host *host); /* answers what is still held back */
+
+/* collective.c */
 pmix_status_t pmix_collective_status(int status);
 /* When part of the members have died the library says so here, and the others must learn of it. */
 int pmix_local_status(const struct upcall *upcall);
@@ -113,8 +115,6 @@ void pmix_forget_collectives(struct pmix_host *host, const struct rank_group *gr
 bool pmix_is_far(const struct pmix_host *host, const struct upcall *upcall);
 void pmix_on_meet(struct pmix_host *host, struct upcall *upcall);
 void pmix_on_member_modex(struct pmix_host *host, struct upcall *upcall);
-/* What a rank of another job has put, NULL: it is not known. Borrowed. */
-const struct buf *pmix_far_modex(struct pmix_host *host, const pmix_proc_t *proc);
 void pmix_drop_meetings(struct pmix_host *host);
 
 /* dmodex.c: asks the library for what a rank here has put: an upcall of this kind, with this id,

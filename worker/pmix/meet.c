@@ -12,22 +12,11 @@
 #include "lib/base/log.h"
 #include "lib/base/sha256.h"
 #include "lib/base/unconst.h"
+#include "worker/pmix/far.h"
 #include "worker/pmix/host_private.h"
 
 /* For a rank that never commits what it puts: the library answers only once it has. */
 #define MODEX_MS 5000
-/* Groups that are kept after the connection's end: a fence may be meant so, or not. */
-#define LEFT_MAX 32u
-
-/* Ranks of another job that ranks here are connected with. */
-struct far_group {
-    struct far_group *next;
-    char *nspace;
-    uint32_t times; /* that they have connected, and not left; 0: no longer */
-    uint32_t ranks;
-    struct buf *modex; /* by rank; empty: not known */
-};
-
 struct meeting {
     struct meeting *next;
     struct pmix_host *host;
@@ -70,15 +59,6 @@ static void meeting_free(struct meeting *meeting)
     free(meeting);
 }
 
-static void far_free(struct far_group *far)
-{
-    for (uint32_t i = 0; far->modex && i < far->ranks; i++)
-        buf_done(&far->modex[i]);
-    free(far->modex);
-    free(far->nspace);
-    free(far);
-}
-
 void pmix_drop_meetings(struct pmix_host *host)
 {
     while (host->meetings) {
@@ -86,94 +66,10 @@ void pmix_drop_meetings(struct pmix_host *host)
             upcall_answer(host->meetings->upcall, PMIX_ERR_UNREACH);
         meeting_free(host->meetings);
     }
-    while (host->far) {
-        struct far_group *next = host->far->next;
-        far_free(host->far);
-        host->far = next;
-    }
+    far_drop(host);
 }
 
 /* ---- the other jobs' ranks ---- */
-
-static struct far_group **far_named(struct pmix_host *host, const char *nspace)
-{
-    struct far_group **at = &host->far;
-    while (*at && strcmp((*at)->nspace, nspace) != 0)
-        at = &(*at)->next;
-    return at;
-}
-
-const struct buf *pmix_far_modex(struct pmix_host *host, const pmix_proc_t *proc)
-{
-    const struct far_group *far = *far_named(host, proc->nspace);
-    return far && proc->rank < far->ranks && far->modex[proc->rank].len > 0
-               ? &far->modex[proc->rank]
-               : NULL;
-}
-
-static void remove_far(struct far_group **at)
-{
-    struct far_group *far = *at;
-    PMIx_server_deregister_nspace(far->nspace, NULL, NULL);
-    *at = far->next;
-    far_free(far);
-}
-
-/* The most recent ones come first. */
-static void remove_old(struct pmix_host *host)
-{
-    struct far_group **at = &host->far;
-    unsigned left = 0;
-    while (*at)
-        if ((*at)->times == 0 && left++ >= LEFT_MAX)
-            remove_far(at);
-        else
-            at = &(*at)->next;
-}
-
-static void leave_far(struct pmix_host *host, const char *nspace, bool forget)
-{
-    struct far_group **at = far_named(host, nspace), *far = *at;
-    if (!far)
-        return;
-    far->times -= far->times > 0;
-    if (far->times == 0 && forget)
-        remove_far(at);
-}
-
-static pmix_status_t add_far(struct pmix_host *host, const Drarun__Wire__FarGroup *wire)
-{
-    struct rankmap map = {0};
-    struct drarun_error err = {0};
-    struct far_group *far = *far_named(host, wire->nspace);
-    if (far) {
-        far->times++;
-        return PMIX_SUCCESS;
-    }
-    if (strlen(wire->nspace) > PMIX_MAX_NSLEN || wire->n_hosts > RANKMAP_WORKERS_MAX)
-        return PMIX_ERR_BAD_PARAM;
-    int rc = rank_group_map(wire->blocks, wire->n_blocks, wire->apps, (uint32_t)wire->n_hosts, &map,
-                            &err);
-    if (rc < 0)
-        return rc == -ENOMEM ? PMIX_ERR_NOMEM : PMIX_ERR_BAD_PARAM;
-    far = calloc(1, sizeof *far);
-    if (far) {
-        *far = (struct far_group){.times = 1, .ranks = map.ranks, .nspace = strdup(wire->nspace)};
-        far->modex = calloc(map.ranks, sizeof *far->modex);
-    }
-    rc = far && far->nspace && far->modex
-             ? pmix_register_far(host, far->nspace, &map, wire->hosts, &err)
-             : -ENOMEM;
-    rankmap_done(&map);
-    if (rc == 0) {
-        far->next = host->far;
-        host->far = far;
-        return PMIX_SUCCESS;
-    }
-    if (far)
-        far_free(far);
-    return PMIX_ERR_NOMEM;
-}
 
 static pmix_status_t take_part(const struct meeting *meeting, const Drarun__Wire__MeetPart *part)
 {
@@ -181,19 +77,13 @@ static pmix_status_t take_part(const struct meeting *meeting, const Drarun__Wire
     pmix_status_t status = PMIX_SUCCESS;
     for (size_t i = 0; status == PMIX_SUCCESS && i < part->n_groups; i++)
         status = strlist_has(&meeting->nspaces, part->groups[i]->nspace)
-                     ? add_far(host, part->groups[i])
+                     ? far_add(host, part->groups[i])
                      : PMIX_ERR_BAD_PARAM;
     for (size_t i = 0; status == PMIX_SUCCESS && i < part->n_ranks; i++) {
         const Drarun__Wire__FarRank *wire = part->ranks[i];
-        struct far_group *far = *far_named(host, wire->nspace);
-        if (!far && !is_connect(meeting))
-            continue; /* they have not connected before */
-        if (!far || wire->rank >= far->ranks)
-            return PMIX_ERR_BAD_PARAM;
-        struct buf *modex = &far->modex[wire->rank];
-        buf_reset(modex);
-        buf_add(modex, wire->modex.data, wire->modex.len);
-        status = modex->failed ? PMIX_ERR_NOMEM : status;
+        status = far_put(host, wire);
+        if (status == PMIX_ERR_NOT_FOUND) /* they have not connected before */
+            status = is_connect(meeting) ? PMIX_ERR_BAD_PARAM : PMIX_SUCCESS;
     }
     return status;
 }
@@ -210,8 +100,8 @@ static const char *kind_of(const struct meeting *meeting)
 static void leave_all(const struct meeting *meeting, bool forget)
 {
     for (size_t i = 0; i < meeting->nspaces.count; i++)
-        leave_far(meeting->host, meeting->nspaces.items[i], forget);
-    remove_old(meeting->host);
+        far_leave(meeting->host, meeting->nspaces.items[i], forget);
+    far_remove_old(meeting->host);
 }
 
 /* Other agents and jobs go on, and would wait for our ranks. */

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What fences, groups and meetings with other jobs share: members, keys and failures. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/cleanup.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "worker/pmix/host_private.h"
+
+static int compare_ranges(const void *a, const void *b)
+{
+    const struct coll_range *x = a, *y = b;
+    return x->first < y->first ? -1 : x->first > y->first;
+}
+
+/* Ascending ranges, perhaps with overlaps: in place, without. */
+static size_t join_ranges(struct coll_range *ranges, size_t count)
+{
+    size_t used = 1;
+    for (size_t i = 1; i < count; i++) {
+        struct coll_range *last = &ranges[used - 1];
+        uint32_t end = last->first + last->count, next = ranges[i].first + ranges[i].count;
+        if (ranges[i].first > end)
+            ranges[used++] = ranges[i];
+        else if (next > end)
+            last->count = next - last->first;
+    }
+    return used;
+}
+
+int pmix_members(const struct pmix_host *host, const pmix_proc_t *procs, size_t count,
+                 struct coll_range **ret_ranges, size_t *ret_count)
+{
+    cleanup_free struct coll_range *ranges = calloc(count + 1, sizeof *ranges);
+    if (!ranges)
+        return -ENOMEM;
+    for (size_t i = 0; i < count; i++) {
+        const struct rank_group *group = agent_job_group_named(host->job, procs[i].nspace);
+        bool all = procs[i].rank == PMIX_RANK_WILDCARD;
+        if (!group || (!all && procs[i].rank >= group->map.ranks))
+            return -EINVAL;
+        ranges[i] = all ? (struct coll_range){group->first, group->map.ranks}
+                        : (struct coll_range){group->first + procs[i].rank, 1};
+    }
+    if (count == 0)
+        return -EINVAL;
+    qsort(ranges, count, sizeof *ranges, compare_ranges);
+    *ret_count = join_ranges(ranges, count);
+    *ret_ranges = TAKE_PTR(ranges);
+    return 0;
+}
+
+char *pmix_collective_key(struct pmix_host *host, const char *kind, const char *name,
+                          const struct coll_range *ranges, size_t count)
+{
+    struct buf key = BUF_INIT;
+    buf_printf(&key, "%s/%s", kind, name);
+    for (size_t i = 0; i < count; i++)
+        buf_printf(&key, "%c%u+%u", i == 0 ? '/' : ',', ranges[i].first, ranges[i].count);
+    struct sequence *sequence = host->sequences;
+    while (sequence && key.data && strcmp(sequence->key, key.data) != 0)
+        sequence = sequence->next;
+    if (!sequence && key.data) {
+        sequence = calloc(1, sizeof *sequence + key.len + 1);
+        if (sequence) {
+            memcpy(sequence->key, key.data, key.len + 1);
+            sequence->last = count > 0 ? ranges[count - 1].first + ranges[count - 1].count - 1 : 0;
+            sequence->next = host->sequences;
+            host->sequences = sequence;
+        }
+    }
+    if (!sequence) {
+        buf_done(&key);
+        return NULL;
+    }
+    buf_printf(&key, "#%llu", (unsigned long long)++sequence->count);
+    return buf_take(&key);
+}
+
+void pmix_forget_collectives(struct pmix_host *host, const struct rank_group *group)
+{
+    struct sequence **at = &host->sequences;
+    while (*at) {
+        struct sequence *sequence = *at;
+        if (!rank_group_has(group, sequence->last)) {
+            at = &sequence->next;
+            continue;
+        }
+        *at = sequence->next;
+        free(sequence);
+    }
+}
+
+void pmix_collective_failed(struct pmix_host *host, struct upcall *upcall, const char *kind,
+                            const struct drarun_error *why)
+{
+    struct drarun_error err = {0};
+    error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, why ? why->code : ENOMEM, "PMIx: %s: %s", kind,
+               why ? why->text : "out of memory");
+    log_error("%s", err.text);
+    if (err.code == ENOMEM) /* other agents wait for this one's part */
+        host->owner.failed(host->owner.arg, &err);
+    upcall_answer(upcall, err.code == ENOMEM ? PMIX_ERR_NOMEM : PMIX_ERROR);
+}
+
+/* Of a collective, which has an error of its own beside those of ranks. */
+pmix_status_t pmix_collective_status(int status)
+{
+    return status == -ENOMEM ? PMIX_ERR_NOMEM : status;
+}
+
+/* When part of the members have died the library says so here, and the others must learn of it. */
+int pmix_local_status(const struct upcall *upcall)
+{
+    const pmix_info_t *info = upcall_info(upcall, PMIX_LOCAL_COLLECTIVE_STATUS);
+    return info && info->value.type == PMIX_STATUS ? info->value.data.status : PMIX_SUCCESS;
+}
