@@ -8,6 +8,8 @@ import signal
 import threading
 import time
 
+import pytest
+
 from support.build import patience
 from support.following import JOB, LEASE, OUTPUT, Following, job_file, record, until
 from support.registry import Registry, path_of
@@ -19,13 +21,20 @@ def fail_job(registry):
         {"type": "Failed", "status": "True", "reason": "PodFailurePolicy", "message": "exit code 69"}]}})
 
 
-def test_launcher_job_fails_before_it_leads(following):
-    """Its workers would keep their devices: nobody else knows of them. What its launcher has said comes first."""
+@pytest.mark.parametrize("late", [False, True], ids=["", "late"])
+def test_launcher_job_fails_before_it_leads(following, late):
+    """Its workers would keep their devices: nobody else knows of them. What its launcher has said comes first. late: the Job's failure is
+    known once the log has ended."""
     words = json.dumps({"level": "error", "text": "pods is forbidden: a Role must allow it"}).encode() + b"\n"
+    read = threading.Event()
 
-    def late():
+    def log():
         yield words
-    following.pod("job-a", "terminated", late, phase="Failed")
+        read.set()
+    following.pod("job-a", "terminated", log, phase="Failed")
+    if late:
+        assert read.wait(patience(60))
+        time.sleep(0.5)  # until it has seen the end
     fail_job(following.registry)
     result = following.ended()
     assert result.rc == 70 and "the launcher Job job failed: exit code 69" in result.err, result

@@ -54,6 +54,15 @@ static void on_own(void *arg, const char *line, size_t length)
         follow_output_own(log->output, json, line, length);
 }
 
+/* A launcher that fails before it leads writes no such line: whether it has may be known only after
+ * its log's end. */
+static void say_headless(struct follow_log *log)
+{
+    if (log->headless && !log->state->failed.code)
+        log_note("the beginning of the log of %s is missing: " ROTATED, log->pod);
+    log->headless = false;
+}
+
 /* All that there is was read. */
 static void close_log(struct follow_log *log)
 {
@@ -62,8 +71,8 @@ static void close_log(struct follow_log *log)
     log->closed = true;
     if (follow_state_lines(log->state, log->pod) > log->lines)
         look_for_gap(log, lines);
-    else if (!log->marked && !log->state->failed.code && (log->lines > 0 || log->final))
-        log_note("the beginning of the log of %s is missing: " ROTATED, log->pod);
+    else
+        log->headless = !log->marked && (log->lines > 0 || log->final);
     json_decref(lines);
 }
 
@@ -159,6 +168,7 @@ static void change_log(struct follow_log *log)
     log->change_ms = 0;
     if (!pod)
         return;
+    say_headless(log);
     kube_stream_free(TAKE_PTR(log->stream));
     free(log->pod);
     log->pod = pod;
@@ -186,6 +196,7 @@ void follow_log_stop(struct follow_log *log)
 {
     kube_stream_free(TAKE_PTR(log->stream));
     log->again_ms = log->change_ms = 0;
+    say_headless(log);
 }
 
 /* What a launcher that is gone has written may still be on its way. */

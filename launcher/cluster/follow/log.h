@@ -23,6 +23,7 @@ struct follow_log {
     uint64_t lines;          /* of it, with those that are known to be missing */
     struct log_place at;     /* up to there it was read */
     bool marked;             /* it has said how long it is */
+    bool headless;           /* it has ended without, which is not told yet */
     bool final;              /* its container had ended when it was opened */
     bool recorded;           /* it has the record `ended` */
     bool eof;                /* its last stream ended in order */
