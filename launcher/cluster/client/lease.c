@@ -346,7 +346,7 @@ static int give_up(const struct lease *lease, struct drarun_error *err)
                           " s: the cluster's garbage collector has not deleted it; delete it, and "
                           "submit the job again",
                           kube_name(lease->object), patience_ms(lease) / 1000);
-    return error_kind(err, DRARUN_ERR_CLUSTER, ETIMEDOUT,
+    return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, EBUSY,
                       "another launcher (%s) still holds %s and renews it after %" PRId64
                       " s: it leads the job",
                       holder_in(lease->object), what(lease), patience_ms(lease) / 1000);

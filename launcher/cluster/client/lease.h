@@ -25,9 +25,10 @@ struct lease_owner {
 
 /* Takes it, and waits for its end where a launcher that may be alive holds it: one in a pod that is
  * over is not. One that an earlier job of the name left gets our owner, or is created again once it
- * is deleted. -ETIMEDOUT, kind DRARUN_ERR_CLUSTER: the other one goes on renewing it. manifest: a
- * Lease with the job's labels and owner, whose spec is filled in here; holder names us. Runs the
- * loop. */
+ * is deleted: -ETIMEDOUT, kind DRARUN_ERR_CLUSTER, if it is not. -EBUSY, kind
+ * DRARUN_ERR_INFRASTRUCTURE as of a Lease that is lost: the other one goes on renewing it.
+ * manifest: a Lease with the job's labels and owner, whose spec is filled in here; holder names us.
+ * Runs the loop. */
 int lease_take(struct cluster *cluster, const json_t *manifest, const char *holder,
                const struct lease_owner *owner, struct lease **ret_lease, struct drarun_error *err);
 /* Nobody holds it any more, so that another one need not wait. Runs the loop. */

@@ -103,7 +103,9 @@ static int make_lease(struct lead *lead, struct drarun_error *err)
     if (!manifest)
         return error_set(err, ENOMEM, "out of memory");
     int rc = lease_take(lead->cluster, manifest, lead->options->holder, &owner, &lead->lease, err);
-    return rc == -ECANCELED ? -EINTR : rc;
+    if (rc == -EBUSY)
+        lead->stop.lost = *err; /* the other one leads the job, and has its workers */
+    return rc == -ECANCELED || rc == -EBUSY ? -EINTR : rc;
 }
 
 static bool is_whole(struct lead *lead)

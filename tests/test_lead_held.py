@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A launcher whose wait for another one's end is over, which takes a minute and a half."""
+import signal
+import threading
+
+from support.following import LEASE, MAP
+from support.registry import path_of
+from test_lead import replaced_launcher, written
+
+
+def test_another_launcher_keeps_the_lease(drarun, following):
+    """That one leads the job: nothing of it is changed, and the launcher ends as one that has lost the Lease."""
+    registry, pod = following.registry, path_of("pods", "job-w-0")
+    made = registry.wait(pod)
+    ended = threading.Event()
+
+    def hold(number):
+        registry.put(LEASE, {"metadata": {"ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": "job", "uid": following.uid}]}, "spec": {
+            "holderIdentity": "other_1", "leaseDurationSeconds": 60, "leaseTransitions": 0, "renewTime": f"2026-01-01T00:00:00.{number:06}Z"}})
+
+    def renew(number=0):
+        while not ended.wait(5):
+            number += 1
+            hold(number)
+    hold(0)
+    other = threading.Thread(target=renew)
+    other.start()
+    try:
+        launcher = replaced_launcher(drarun, following, written(following))
+        registry.put(pod, made)
+        result = launcher.finish(200)
+    finally:
+        ended.set()
+        other.join()
+    assert result.rc == 128 + signal.SIGTERM and "another launcher (other_1) still holds the job's Lease and renews it after 90 s: it leads the job" in result.out, result
+    assert pod in registry.objects and "status.json" not in registry.objects[MAP]["data"]
+    assert registry.objects[LEASE]["spec"]["holderIdentity"] == "other_1"
