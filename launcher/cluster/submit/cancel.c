@@ -123,6 +123,17 @@ static bool is_deleted(const struct drarun_error *err)
     return !err || err->code == ENOENT;
 }
 
+/* Without it an object of any uid would be deleted: also one that a later job has. */
+static enum cancel_event keep_uid(struct cancel *c, const json_t *object, char **uid,
+                                  enum cancel_event then)
+{
+    *uid = strdup(kube_uid(object));
+    if (*uid)
+        return then;
+    error_set(&c->err, ENOMEM, "out of memory");
+    return CANCEL_FAILED;
+}
+
 static int get_one(struct cancel *c, const struct kube_resource *resource, const char *name)
 {
     const struct kube_target target = {
@@ -184,8 +195,7 @@ static enum cancel_event take_document(struct cancel *c, const struct kube_answe
     if (!c->doc)
         return c->ended_only ? CANCEL_ENOUGH : CANCEL_DONE;
     c->here = !json_object_get(json_object_get(map, "metadata"), "ownerReferences");
-    c->owner_uid = c->here ? strdup(kube_uid(map)) : NULL;
-    return CANCEL_ENDED;
+    return c->here ? keep_uid(c, map, &c->owner_uid, CANCEL_ENDED) : CANCEL_ENDED;
 }
 
 static void say_end(const struct cancel *c)
@@ -207,10 +217,8 @@ static int ask_object(struct cancel *c)
 static enum cancel_event take_object(struct cancel *c, const struct kube_answer *answer,
                                      const struct drarun_error *err)
 {
-    if (!err) {
-        c->object_uid = strdup(kube_uid(answer->body));
-        return CANCEL_DONE;
-    }
+    if (!err)
+        return keep_uid(c, answer->body, &c->object_uid, CANCEL_DONE);
     log_verbose("%s", err->text);
     if (c->doc)
         return CANCEL_ABSENT;
@@ -325,7 +333,7 @@ static bool is_held(const json_t *lease, int64_t now)
     return lease && now - lease_life_sign(lease) < LEASE_S * 1000;
 }
 
-/* A Lease that cannot be read tells of nobody. */
+/* If the Lease cannot be read, nobody counts as its holder. */
 static enum cancel_event take_lease(struct cancel *c, const struct kube_answer *answer,
                                     const struct drarun_error *err)
 {
