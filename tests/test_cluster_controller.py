@@ -422,7 +422,7 @@ def test_metrics(applied):
         found = values(cluster, applied.namespace, 7172)
     assert {key[1]: value for key, value in found.items() if key[0] == "drarun_controller_jobs"} == {
         "Succeeded": 1, "Failed": 1, "Suspended": 1, "Invalid": 1}
-    assert {key[1]: value for key, value in found.items() if key[0] == "drarun_controller_ended_total"} == {"Succeeded": 2, "Failed": 1}
+    assert {key[1]: value for key, value in found.items() if key[0] == "drarun_controller_ended_total"} == {"Succeeded": 2, "Failed": 1, "Cancelled": 0}
     assert {name: found[f"drarun_controller_{name}",] for name in ("created_total", "refused_total", "expired_total", "oldest_pending_seconds", "leads")} == {
         "created_total": 3, "refused_total": 1, "expired_total": 1, "oldest_pending_seconds": 0, "leads": 1}
     assert found["drarun_controller_looks_total",] >= 5 and found["drarun_controller_look_seconds_total",] > 0

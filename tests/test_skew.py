@@ -318,8 +318,8 @@ def test_imported_specs(both):
         assert second.rc in (0, first.rc), (first, second)  # what the base refused may be taken now
         if first.rc == 0:
             assert not list(differences(*([*yaml.safe_load_all(each.out)] for each in (first, second)))), (first, second)
-            for each in both:
-                each("validate", "-", input=first.out).ok()
+            if both[0]("validate", "-", input=first.out).rc == 0:  # an earlier one may have imported what it refuses itself
+                both[1]("validate", "-", input=first.out).ok()
 
 
 def test_plans_are_read(both, tmp_path):

@@ -31,7 +31,7 @@ def apply(server, side):
 
     def there():
         found = server.api.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", DEFINITION)
-        served = {each["type"]: each["status"] for each in found.get("status", {}).get("conditions", ())}
+        served = {each["type"]: each["status"] for each in found.get("status", {}).get("conditions") or ()}
         return found["spec"]["versions"] == wanted["versions"] and served.get("Established") == "True"
     server.wait(f"the definition of {side} is not served", there, READY_S)
 
