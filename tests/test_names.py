@@ -128,7 +128,7 @@ def test_jobs_that_are_connected_end_together(names, mpi, tmp_path, first, signu
     ends, stays = (server, client) if first else (client, server)
     os.kill(ends.pid, signum)
     result = stays.finish()
-    assert result.rc == 70 and "with which ranks of this job are connected (MPI_Comm_connect)" in result.err, repr(result)
+    assert result.rc == 70 and "and ranks of this job are connected with its ranks (MPI_Comm_connect)" in result.err, repr(result)
     ends.finish(clean=False)
     sweep(names, mpi)
 

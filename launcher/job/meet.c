@@ -219,8 +219,8 @@ static void look_at_peers(struct meets *meets)
         if (state == USER_NAMES_LIVES)
             continue;
         error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, ECONNRESET,
-                   "job %s has failed, with which ranks of this job are connected "
-                   "(MPI_Comm_connect): see its own messages",
+                   "job %s has failed, and ranks of this job are connected with its ranks "
+                   "(MPI_Comm_connect): see the messages of that job",
                    peer->uid);
         remove_peer(meets, peer);
         if (state == USER_NAMES_DIED)

@@ -17,8 +17,9 @@ struct cgroup_place {
     char group[CGROUP_PATH_MAX]; /* in that: "/kubepods/...", which a container may not see */
 };
 
-/* The next line of such a file that tells of a controller; that of version 2 tells of all. Returns
- * what follows it, for the next call; NULL: there is none. table: may be NULL. */
+/* Finds the next line of such a file that names the controller; the line of version 2 names none
+ * and stands for all. Returns what follows it, for the next call; NULL: there is none. table: may
+ * be NULL. */
 const char *cgroup_next_place(const char *table, const char *controller,
                               struct cgroup_place *ret_place);
 

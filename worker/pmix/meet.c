@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Collectives with ranks of other jobs of the user (docs/design/037-spawn.md). The job's own ranks
- * enter a collective, with what they have put. The agent of the first of them
- * has the launcher exchange that for the parts of the other jobs, and a second collective
- * distributes these. Each agent then knows all of the other ranks that anyone here may ask for. */
+ * enter a collective with what they have put. The agent of the first of them has the launcher
+ * exchange that for the parts of the other jobs, and a second collective distributes these. Each
+ * agent then knows everything about the other ranks that anyone here may ask for. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +17,7 @@
 
 /* For a rank that never commits what it puts: the library answers only once it has. */
 #define MODEX_MS 5000
+
 struct meeting {
     struct meeting *next;
     struct pmix_host *host;

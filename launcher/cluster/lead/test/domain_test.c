@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The order of ranks by what a ComputeDomain tells of its nodes. */
+/* The order of ranks, from the nodes of a ComputeDomain. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
