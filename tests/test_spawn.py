@@ -41,7 +41,7 @@ def spawn(drarun, mpi, tmp_path):
     def run(*options, case, start=False, **how):
         call = drarun.start if start else drarun
         words = [*options, mpi.compile("mpi_spawn.c"), *case]
-        return call(*words, env=environment(mpi), cwd=how.pop("cwd", tmp_path), **({} if start else {"timeout": 60, **how}))
+        return call(*words, env={**environment(mpi), **how.pop("env", {})}, cwd=how.pop("cwd", tmp_path), **({} if start else {"timeout": 60, **how}))
 
     return run
 
@@ -66,6 +66,14 @@ def test_children_meet_their_parents(spawn, mpi, where, workers):
     assert [rest.split()[0] for _, rest in sorted(children(result).items())] == workers, repr(result)
     assert all(rest.endswith(" as a b") for rest in children(result).values())
     assert "drarun" not in result.err
+
+
+@each_api
+def test_no_place_for_names(spawn, tmp_path):
+    """As in a launcher's pod: parents and children are of one job, which needs none."""
+    (tmp_path / "drarun").touch()
+    result = spawn("--workers", 2, "-n", 2, "--slots", 2, case=["once"], env={"XDG_RUNTIME_DIR": tmp_path}).ok()
+    assert len(children(result)) == 2
 
 
 @pytest.mark.matrix(1)

@@ -93,8 +93,8 @@ static void tell_alone(struct job_names *names, const struct drarun_error *err, 
     names->told[curable] = true;
 }
 
-/* False: another job has it. */
-static bool share(struct job_names *names, const void *value, size_t length, bool once)
+/* -EEXIST: another job has it. Another error: it is this job's, but other jobs cannot see it. */
+static int share(struct job_names *names, const void *value, size_t length, bool once)
 {
     struct drarun_error err = {0};
     int rc =
@@ -104,7 +104,7 @@ static bool share(struct job_names *names, const void *value, size_t length, boo
             : user_names_publish(names->user, names->service.data, value, length, once, NULL, &err);
     if (rc < 0 && rc != -EEXIST)
         tell_alone(names, &err, once);
-    return rc != -EEXIST;
+    return rc;
 }
 
 static bool find_service(struct job_names *names, const char *service)
@@ -134,7 +134,8 @@ static size_t find(const struct job_names *names, const char *service)
 static bool publish(struct job_names *names, const char *service, const char *port)
 {
     if (find(names, service) < names->services.count || names->services.count >= JOB_NAMES_MAX ||
-        names->services.failed || names->ports.failed || !share(names, port, strlen(port), false))
+        names->services.failed || names->ports.failed ||
+        share(names, port, strlen(port), false) == -EEXIST)
         return false;
     strlist_add(&names->services, service);
     strlist_add(&names->ports, port);
@@ -261,11 +262,14 @@ static bool ask_pmix(struct job_names *names, uint32_t worker,
                      const Drarun__Wire__NameRequest *request, Drarun__Wire__NameReply *ret_reply)
 {
     struct drarun_error err = {0};
+    int rc;
     switch (request->action) {
     case DRARUN__WIRE__NAME_ACTION__NAME_PUBLISH:
         if (meets_announce(names->meets, &err) < 0)
             tell_alone(names, &err, request->once);
-        ret_reply->good = share(names, request->value.data, request->value.len, request->once);
+        rc = share(names, request->value.data, request->value.len, request->once);
+        ret_reply->good = rc != -EEXIST;
+        ret_reply->shared = rc == 0;
         return true;
     case DRARUN__WIRE__NAME_ACTION__NAME_LOOKUP:
         if (request->wait)

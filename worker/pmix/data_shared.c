@@ -42,8 +42,11 @@ static void close_one(struct shared_round *round)
 static bool ask(struct shared_round *round, Drarun__Wire__NameRequest *request)
 {
     struct shared_name *name = &round->names[round->count++];
-    *name = (struct shared_name){
-        .round = round, .key = strdup(request->service), .answer = SHARED_UNKNOWN};
+    *name =
+        (struct shared_name){.round = round,
+                             .key = strdup(request->service),
+                             .publish = request->action == DRARUN__WIRE__NAME_ACTION__NAME_PUBLISH,
+                             .answer = SHARED_UNKNOWN};
     request->pmix = true;
     if (!name->key)
         return false;
@@ -98,12 +101,20 @@ void shared_round_drop(struct shared_round *round)
     round_free(round);
 }
 
+static enum shared_answer answer_of(const struct shared_name *name,
+                                    const Drarun__Wire__NameReply *reply)
+{
+    if (!reply->good)
+        return reply->ended ? SHARED_NEVER : SHARED_NO;
+    return name->publish && !reply->shared ? SHARED_ALONE : SHARED_YES;
+}
+
 void pmix_host_named(void *token, const Drarun__Wire__NameReply *reply)
 {
     struct shared_name *name = token;
     name->answered = true;
     if (reply) {
-        name->answer = reply->good ? SHARED_YES : reply->ended ? SHARED_NEVER : SHARED_NO;
+        name->answer = answer_of(name, reply);
         buf_add(&name->value, reply->value.data, reply->value.len);
         name->job = strdup(reply->job);
     }

@@ -150,11 +150,13 @@ enum shared_answer {
     SHARED_UNKNOWN = 1, /* nobody could be asked */
     SHARED_NO,          /* publish: another job has it; look-up: no other job has it */
     SHARED_YES,
+    SHARED_ALONE, /* publish: no other job has it, but the launcher cannot keep it for them */
     SHARED_NEVER, /* look-up that waits: the job that was to publish it has ended */
 };
 struct shared_name {
     struct shared_round *round;
     char *key;
+    bool publish; /* is asked for, not a look-up */
     enum shared_answer answer;
     bool answered;
     char *job;        /* of a look-up: which job has it, or ""; with SHARED_YES */
