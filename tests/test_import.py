@@ -399,11 +399,12 @@ def test_options_that_are_not_carried_over(imported, option, said):
     assert f"mpirun {option}: not carried over{said}" in notes, notes
 
 
-@pytest.mark.parametrize("deadline,total", [(None, "600s"), (3600, "600s"), (60, "60s")])
-def test_a_time_limit_of_mpirun(imported, deadline, total):
+@pytest.mark.parametrize("deadline,total,said", [(None, "600s", "now timeouts.total"), (3600, "600s", "now timeouts.total"), (600, "600s", "now timeouts.total"),
+                                                 (60, "60s", "left out: activeDeadlineSeconds ends the job after 60 s already")])
+def test_a_time_limit_of_mpirun(imported, deadline, total, said):
     text = MPIJOB.replace("COMMAND", json.dumps(["mpirun", "-np", "6", "--timeout", "600", "app"]))
     spec, notes = imported(text.replace("backoffLimit: 4", f"backoffLimit: 4, activeDeadlineSeconds: {deadline}") if deadline else text)
-    assert spec["timeouts"] == {"total": total} and "mpirun --timeout 600 is now timeouts.total" in notes, notes
+    assert spec["timeouts"] == {"total": total} and f"mpirun --timeout 600 is {said}" in notes, notes
 
 
 def test_a_launcher_that_is_a_worker(drarun, imported):

@@ -256,8 +256,15 @@ static int take_timeout(struct mpirun *m, const char *option, const struct field
         return rc;
     json_t *timeouts = import_child(m->im->job, "timeouts");
     const char *total = json_string_value(json_object_get(timeouts, "total"));
-    if (!total || strtoull(total, NULL, 10) > seconds)
-        json_object_set_new(timeouts, "total", json_sprintf("%" PRIu64 "s", seconds));
+    unsigned long long deadline = total ? strtoull(total, NULL, 10) : seconds;
+    if (deadline < seconds) {
+        reader_fail(m->node,
+                    "%s %s %" PRIu64 " is left out: activeDeadlineSeconds ends the job after %llu "
+                    "s already",
+                    m->name, option, seconds, deadline);
+        return 0;
+    }
+    json_object_set_new(timeouts, "total", json_sprintf("%" PRIu64 "s", seconds));
     reader_fail(m->node,
                 "%s %s %" PRIu64 " is now timeouts.total, which counts from the start of the job, "
                 "its pods' included",
