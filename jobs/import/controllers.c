@@ -2,12 +2,10 @@
 /* What other controllers give their pods, or do for them by an annotation: where a job can give it
  * too, it does; elsewhere a remark says what a program that counts on it has instead. */
 #include <ctype.h>
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "jobs/import/parts.h"
-#include "lib/base/error.h"
 #include "lib/base/nearest.h"
 #include "lib/base/unconst.h"
 #include "lib/doc/value.h"
@@ -134,12 +132,11 @@ static int check_count(const struct reader_node *variable, const char *key,
 {
     if (!of->has_master || !strstr(key, "replica-index"))
         return 0;
-    return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
-                      "%s:%u: the variable %s is from %s, which counts the Master and the Workers "
-                      "each from 0, and workers of a job have one count: let the program read "
-                      "NODE_RANK, which each rank has, and take the variable out",
-                      doc_name(variable->reader->doc), import_place(variable).line,
-                      import_text(variable, "name"), key);
+    return import_refuse_at(variable, err,
+                            "the variable %s is from %s, which counts the Master and the Workers "
+                            "each from 0, and workers of a job have one count: let the program "
+                            "read NODE_RANK, which each rank has, and take the variable out",
+                            import_text(variable, "name"), key);
 }
 
 /* A variable from another controller's label or annotation: ours, where it is the pod's number. */

@@ -2,11 +2,9 @@
 /* Several Pods that form one job, the usual form of NCCL tests without a controller: alike but for
  * their names, and what goes with a name. */
 #include <ctype.h>
-#include <errno.h>
 #include <string.h>
 
 #include "jobs/import/parts.h"
-#include "lib/base/error.h"
 #include "lib/doc/value.h"
 
 #define PATH_MAX_LENGTH 256
@@ -42,12 +40,11 @@ static bool is_set_anew(const struct reader_node *a, const struct reader_node *b
 static int differs(struct comparison *c, const struct reader_node *at, const char *path)
 {
     if (!may_differ(path)) {
-        struct doc_place place = import_place(at);
-        return error_kind(c->err, DRARUN_ERR_SPEC, EINVAL,
-                          "%s:%u: %s of %s is not that of %s (%s:%u): the workers "
-                          "of a job are alike; make them equal, or import one of both",
-                          doc_name(at->reader->doc), place.line, path, c->other_name, c->first_name,
-                          doc_name(c->first->reader->doc), import_place(c->first).line);
+        return import_refuse_at(at, c->err,
+                                "%s of %s is not that of %s (%s:%u): the workers of a job are "
+                                "alike; make them equal, or import one of both",
+                                path, c->other_name, c->first_name, doc_name(c->first->reader->doc),
+                                import_place(c->first).line);
     }
     if (!strlist_has(c->own, path)) {
         strlist_add(c->own, path);

@@ -1,26 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* JobSet (jobset.x-k8s.io/v1alpha2), LeaderWorkerSet (v1) and PyTorchJob (kubeflow.org/v1): workers
  * of one kind, with or without a leader that is one of them, or a launcher that runs mpirun. */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "jobs/import/parts.h"
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
-#include "lib/base/error.h"
-
-static int refuse_at(const struct reader_node *node, struct drarun_error *err, const char *text)
-{
-    return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s:%u: %s", doc_name(node->reader->doc),
-                      import_place(node).line, text);
-}
-
-static int missing(const struct reader_node *holder, struct drarun_error *err, const char *key)
-{
-    return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s:%u: %s is missing",
-                      doc_name(holder->reader->doc), import_place(holder).line, key);
-}
 
 static json_int_t number_of(const struct reader_node *object, const char *key, json_int_t otherwise)
 {
@@ -70,7 +56,7 @@ int import_open_replicated(const struct reader_node *item, struct import_job *jo
     if (!json_is_object(item->value) || !import_object(&job->item, "template", &job->outer) ||
         !import_object(&job->outer, "spec", &job->spec) ||
         !import_object(&job->spec, "template", &job->template))
-        return missing(item, err, "template.spec.template");
+        return import_refuse_at(item, err, "template.spec.template is missing");
     import_rest(&job->item, "name replicas template", "a job has no such setting");
     import_rest(&job->outer, "metadata spec", "no part of it is known");
     import_rest_of_job(&job->spec);
@@ -96,11 +82,10 @@ static int refuse_jobs(const struct import *im, size_t at, const char *text,
         buf_printf(&names, "%s%s", i ? ", " : "",
                    json_is_object(each.value) ? import_text(&each, "name") : "");
     }
-    return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
-                      "%s:%u: %s: import makes workers of one kind; import one of them by --only "
-                      "NAME (%.120s), and add others to the job as roles (spec.roles)",
-                      doc_name(item.reader->doc), import_place(&item).line, text,
-                      names.data ? names.data : "");
+    return import_refuse_at(&item, err,
+                            "%s: import makes workers of one kind; import one of them by --only "
+                            "NAME (%.120s), and add others to the job as roles (spec.roles)",
+                            text, names.data ? names.data : "");
 }
 
 static void open_alone(struct import *im, json_int_t pods)
@@ -183,7 +168,7 @@ int import_open_jobset(struct import *im, struct drarun_error *err)
     json_int_t pods[2] = {0};
     int rc = 0;
     if (!reader_get(&im->spec, "replicatedJobs", &im->a) || json_array_size(im->a.value) == 0)
-        return missing(&im->spec, err, "spec.replicatedJobs");
+        return import_refuse_at(&im->spec, err, "spec.replicatedJobs is missing");
     size_t count = json_array_size(im->a.value);
     if (count > 2 && !im->only)
         return refuse_jobs(im, 2, "a third ReplicatedJob, beside workers and a launcher", err);
@@ -218,12 +203,13 @@ int import_open_lws(struct import *im, struct drarun_error *err)
     };
     struct reader_node replicas, leader;
     if (reader_get(&im->spec, "replicas", &replicas) && json_integer_value(replicas.value) != 1)
-        return refuse_at(&replicas, err,
-                         "spec.replicas: each group is a job of its own; import it with replicas: "
-                         "1, and run the job as often");
+        return import_refuse_at(&replicas, err,
+                                "spec.replicas: each group is a job of its own; import it with "
+                                "replicas: 1, and run the job as often");
     if (!import_object(&im->spec, "leaderWorkerTemplate", &im->a) ||
         !import_object(&im->a, "workerTemplate", &im->template))
-        return missing(&im->spec, err, "spec.leaderWorkerTemplate.workerTemplate");
+        return import_refuse_at(&im->spec, err,
+                                "spec.leaderWorkerTemplate.workerTemplate is missing");
     json_int_t size = number_of(&im->a, "size", 1);
     import_leave_out(&im->spec, unused, ARRAY_LEN(unused));
     import_leave_out(&im->a, inner, ARRAY_LEN(inner));
@@ -322,14 +308,14 @@ int import_open_pytorch(struct import *im, struct drarun_error *err)
                 "a job has no such setting");
     take_processes(im);
     if (!import_object(&im->spec, "pytorchReplicaSpecs", &im->a))
-        return missing(&im->spec, err, "spec.pytorchReplicaSpecs");
+        return import_refuse_at(&im->spec, err, "spec.pytorchReplicaSpecs is missing");
     import_rest(&im->a, "Master Worker", "a job has one kind of workers");
     bool has_master = import_object(&im->a, "Master", &im->b);
     bool has_worker = import_object(&im->a, "Worker", &im->c);
     worker = im->c;
     const struct reader_node *first = has_master ? &im->b : &im->c;
     if ((!has_master && !has_worker) || !import_object(first, "template", &im->template))
-        return missing(&im->a, err, "Master.template, or Worker.template");
+        return import_refuse_at(&im->a, err, "Master.template, or Worker.template is missing");
     if (has_master)
         import_rest_of_replicas(&im->b);
     if (has_worker)
@@ -339,6 +325,6 @@ int import_open_pytorch(struct import *im, struct drarun_error *err)
     if (!has_master || !has_worker)
         return 0;
     if (!import_object(&worker, "template", &template))
-        return missing(&worker, err, "Worker.template");
+        return import_refuse_at(&worker, err, "Worker.template is missing");
     return import_compare_pods(&im->template, &template, "Master", "Worker", &im->own, err);
 }
