@@ -874,10 +874,10 @@ def test_one_of_several_replicated_jobs(drarun):
     given = drarun("import", "--only=l", "-", "--", "app", input=text).ok()
     assert yaml.safe_load(given.out)["spec"]["command"] == ["app"]
     for source, only, said in (
-            (text, "c", "<stdin>:6: no ReplicatedJob is called c: import makes workers of one kind; import one of them by --only NAME (a, b, l)"),
+            (text, "c", "<stdin>:6: no ReplicatedJob c; --only takes one of: a, b, l\n"),
             (lws(), "a", "<stdin>:1: the LeaderWorkerSet s has no ReplicatedJobs, of which --only a takes one")):
         run = drarun("import", "--only", only, "-", input=source)
-        assert run.rc == 65 and run.out == "" and said in run.err, repr(run)
+        assert run.rc == 65 and run.out == "" and said in run.err and "left out" not in run.err, repr(run)
 
 
 GPUS = {"limits": {"nvidia.com/gpu": 8}}

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* JobSet (jobset.x-k8s.io/v1alpha2), LeaderWorkerSet (v1) and PyTorchJob (kubeflow.org/v1): workers
  * of one kind, with or without a leader that is one of them, or a launcher that runs mpirun. */
-#include <stdio.h>
 #include <string.h>
 
 #include "jobs/import/parts.h"
@@ -71,17 +70,27 @@ int import_open_replicated(const struct reader_node *item, struct import_job *jo
     return 0;
 }
 
+/* The name of the ReplicatedJob, "" when it has none. */
+static const char *replicated_name(const struct import *im, size_t at)
+{
+    struct reader_node item = reader_item(&im->a, at);
+    return json_is_object(item.value) ? import_text(&item, "name") : "";
+}
+
+static void list_names(const struct import *im, struct buf *out)
+{
+    buf_add(out, "", 0);
+    for (size_t i = 0; i < json_array_size(im->a.value); i++)
+        buf_printf(out, "%s%s", i ? ", " : "", replicated_name(im, i));
+}
+
 /* at: the ReplicatedJob that is too many. text: which it is. */
 static int refuse_jobs(const struct import *im, size_t at, const char *text,
                        struct drarun_error *err)
 {
     struct reader_node item = reader_item(&im->a, at);
     CLEANUP(buf_done) struct buf names = BUF_INIT;
-    for (size_t i = 0; i < json_array_size(im->a.value); i++) {
-        struct reader_node each = reader_item(&im->a, i);
-        buf_printf(&names, "%s%s", i ? ", " : "",
-                   json_is_object(each.value) ? import_text(&each, "name") : "");
-    }
+    list_names(im, &names);
     return import_refuse_at(&item, err,
                             "%s: import makes workers of one kind; import one of them by --only "
                             "NAME (%.120s), and add others to the job as roles (spec.roles)",
@@ -97,24 +106,23 @@ static void open_alone(struct import *im, json_int_t pods)
 
 static int open_only(struct import *im, struct drarun_error *err)
 {
+    size_t count = json_array_size(im->a.value), at = 0;
     json_int_t pods = 0;
-    bool found = false;
-    int rc = 0;
-    for (size_t i = 0; rc == 0 && i < json_array_size(im->a.value); i++) {
-        struct reader_node item = reader_item(&im->a, i);
-        const char *name = json_is_object(item.value) ? import_text(&item, "name") : "";
-        if (found || strcmp(name, im->only) != 0) {
-            reader_fail(&item, "left out: --only %.63s imports another", im->only);
-            continue;
-        }
-        found = true;
-        rc = import_open_replicated(&item, &im->jobs[0], &pods, err);
+    while (at < count && strcmp(replicated_name(im, at), im->only) != 0)
+        at++;
+    if (at == count) {
+        CLEANUP(buf_done) struct buf names = BUF_INIT;
+        list_names(im, &names);
+        return import_refuse_at(&im->a, err, "no ReplicatedJob %.63s; --only takes one of: %.320s",
+                                im->only, names.data ? names.data : "");
     }
-    if (rc == 0 && !found) {
-        char text[128];
-        snprintf(text, sizeof text, "no ReplicatedJob is called %.63s", im->only);
-        rc = refuse_jobs(im, 0, text, err);
+    for (size_t i = 0; i < count; i++) {
+        struct reader_node other = reader_item(&im->a, i);
+        if (i != at)
+            reader_fail(&other, "left out: --only %.63s imports another", im->only);
     }
+    struct reader_node item = reader_item(&im->a, at);
+    int rc = import_open_replicated(&item, &im->jobs[0], &pods, err);
     if (rc == 0)
         open_alone(im, pods);
     return rc;
