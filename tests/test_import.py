@@ -583,7 +583,9 @@ HOSTS = "NUM_GPUS=4\nNUM_HOSTS={}\n"
     (HOSTS.format("$(cat /etc/mpi/hostfile | wc -l)") + "export NP=$((NUM_HOSTS*NUM_GPUS/2*2))\nmpirun -np $NP app", 4),
     *[(HOSTS.format(f"$({count})") + "NP=$((NUM_HOSTS * NUM_GPUS))\nmpirun -np $NP app", 4) for count in [
         "awk 'NF {print $1}' /etc/mpi/hostfile | sort -u | wc -l", "awk '{print $1}' /etc/mpi/hostfile|sort|uniq|grep -c .",
-        "cut -d' ' -f1 < /etc/mpi/hostfile | sort -u | sed -n '$='", "grep -c '' /etc/mpi/hostfile", "wc -l</etc/mpi/hostfile",
+        "cut -d' ' -f1 < /etc/mpi/hostfile | sort -u | sed -n '$='", "cut -d ' ' -f1 /etc/mpi/hostfile | sort -u | wc -l",
+        'cut -d " " -f 1 /etc/mpi/hostfile | wc -l', "cat /etc/mpi/hostfile | cut -f1 -d' ' | wc -l", "cut -f 1 -d ' ' /etc/mpi/hostfile | wc -l",
+        "grep -c '' /etc/mpi/hostfile", "wc -l</etc/mpi/hostfile",
         "awk 'END {print NR}' \"$OMPI_MCA_orte_default_hostfile\"", "sort -u /etc/mpi/hostfile | wc -l"]],
 ])
 def test_numbers_that_the_launchers_script_computes(imported, script, ranks):
@@ -596,7 +598,7 @@ def test_numbers_that_the_launchers_script_computes(imported, script, ranks):
 @pytest.mark.parametrize("value", [
     "$(grep -v x /etc/mpi/hostfile | wc -l)", "$(wc -l /etc/mpi/hostfile)", "$(wc -l <<< /etc/mpi/hostfile)", "$(cat /etc/mpi/hostfile)",
     "$(wc -l < /etc/mpi/hostfile > x)", "$(cat /etc/mpi/hostfile | sort; wc -l)", "$(cat /a | wc -l)",
-    "$(cat /etc/mpi/hostfile | sort /b | wc -l)", "$(cat x /etc/mpi/hostfile | wc -l)",
+    "$(cat /etc/mpi/hostfile | sort /b | wc -l)", "$(cut -d ' ' -s -f1 /etc/mpi/hostfile | wc -l)", "$(cat x /etc/mpi/hostfile | wc -l)",
     "$(hostname)", "$((UNKNOWN*2))", "$((1/0))", "$((2**3))", "$((010))", "$((9999999999))", "$((99999*99999))", "$((2)", "$(nproc)"])
 def test_numbers_that_only_the_launcher_can_compute(drarun, value):
     run = drarun("import", "-", input=MPIJOB.replace("COMMAND", json.dumps(["bash", "-c", f"NP={value}\nmpirun -np $NP app"])))

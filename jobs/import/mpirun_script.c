@@ -149,8 +149,15 @@ static bool passes_lines(const char *command)
         "awk {print $1}",
         "awk NF {print $1}",
         "awk NF{print $1}",
+        /* -d' ' and -d ' ', without their quotes */
         "cut -d  -f1",
         "cut -d  -f 1",
+        "cut -d   -f1",
+        "cut -d   -f 1",
+        "cut -f1 -d ",
+        "cut -f 1 -d ",
+        "cut -f1 -d  ",
+        "cut -f 1 -d  ",
     };
     return is_one_of(list, ARRAY_LEN(list), command);
 }
