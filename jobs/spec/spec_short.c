@@ -242,14 +242,15 @@ void spec_read_volumes(const struct reader_node *node, void *field)
     }
 }
 
-/* Keys of a Job, an MPIJob, a PyTorchJob, a TrainJob or a JobSet, and where a DraJob has them. */
+/* Keys of a Job, an MPIJob, a PyTorchJob, a TrainJob or a JobSet, and where a DraJob has them: in
+ * the same mapping, or by its path from the root where a role has no such key. */
 static const struct {
     const char *theirs, *ours;
 } elsewhere[] = {
-    {"activeDeadlineSeconds", "timeouts: {total: 600s}"},
-    {"backoffLimit", "restarts"},
+    {"activeDeadlineSeconds", "spec.timeouts: {total: 600s}"},
+    {"backoffLimit", "spec.restarts"},
     {"completions", "workers"},
-    {"maxRestarts", "restarts"},
+    {"maxRestarts", "spec.restarts"},
     {"nprocPerNode", "ranksPerWorker"},
     {"numNodes", "workers"},
     {"numProcPerNode", "ranksPerWorker"},

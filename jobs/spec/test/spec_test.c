@@ -433,9 +433,9 @@ static void test_refused(void **state)
         {JOB("hostNetwork: true"), "spec.hostNetwork: not part of the short form: put it into "
                                    "template.spec.hostNetwork"},
         {JOB("backoffLimit: 3"),
-         "job.yaml:5:3: spec.backoffLimit: unknown key; in a DraJob it is restarts"},
+         "job.yaml:5:3: spec.backoffLimit: unknown key; in a DraJob it is spec.restarts"},
         {JOB("activeDeadlineSeconds: 600"),
-         "spec.activeDeadlineSeconds: unknown key; in a DraJob it is timeouts: {total: 600s}"},
+         "spec.activeDeadlineSeconds: unknown key; in a DraJob it is spec.timeouts: {total: 600s}"},
         {JOB("replicas: 2"), "spec.replicas: unknown key; in a DraJob it is workers"},
         {JOB("slotsPerWorker: 2"), "unknown key; in a DraJob it is ranksPerWorker"},
         {JOB("livenessProbe: {}"), "put it into template.spec.containers[0].livenessProbe"},
@@ -879,6 +879,11 @@ static void test_refused_roles(void **state)
          "job.yaml:5:13: roles[0].workerz: unknown key; did you mean workers?"},
         {TWO("", "numNodes: 2", "workers: 1"),
          "roles[0].numNodes: unknown key; in a DraJob it is workers"},
+        {TWO("", "maxRestarts: 2", "workers: 1"),
+         "roles[0].maxRestarts: unknown key; in a DraJob it is spec.restarts"},
+        {TWO("", "activeDeadlineSeconds: 600", "workers: 1"),
+         "roles[0].activeDeadlineSeconds: unknown key; in a DraJob it is spec.timeouts: {total: "
+         "600s}"},
         {TWO("", "restarts: 2", "workers: 1"),
          "roles[0].restarts: applies to the whole job: put it into spec.restarts"},
         {TWO("", "hostNetwork: true", "workers: 1"), "put it into template.spec.hostNetwork"},
