@@ -86,7 +86,7 @@ static void look_ahead(struct lead *lead)
 {
     if (lead_now() < look_ms(lead))
         return;
-    lead->asked_ms = lead_now();
+    lead_begin_read(lead);
     forecast_start(lead->forecast, lead->gang.step, on_answered, lead);
 }
 
@@ -105,7 +105,7 @@ static void look_at_group(struct lead *lead)
 {
     if (lead_now() < group_ms(lead))
         return;
-    lead->asked_ms = lead_now();
+    lead_begin_read(lead);
     pod_group_start(&lead->group, lead->cluster, lead->options->namespace, on_answered, lead);
 }
 

@@ -131,7 +131,7 @@ struct lead {
     struct facts *facts;            /* NULL: the job has no devices */
     struct forecast *forecast;      /* NULL: the same */
     struct pod_group group;         /* why the scheduler does not place the gang */
-    int64_t asked_ms;               /* when forecast or group was last asked for */
+    int64_t asked_ms;               /* since when forecast, group or both are being read */
     struct framed log;              /* of our pod */
     struct lead_console console;
 
@@ -165,6 +165,9 @@ struct lead {
 
 /* It got a signal, was cancelled, or lost its Lease. */
 bool lead_is_stopped(const struct lead *lead);
+/* Before forecast or group is read. A read that begins while the other one goes on does not hold
+ * the words back for longer. */
+void lead_begin_read(struct lead *lead);
 /* Until when the words for why the job waits are held back, since what is being read of forecast
  * and group may change them; 0: they are not. */
 int64_t lead_answer_ms(const struct lead *lead);

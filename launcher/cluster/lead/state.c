@@ -8,11 +8,21 @@ bool lead_is_stopped(const struct lead *lead)
     return lead->stop.signo || lead->stop.lost.code;
 }
 
+static bool is_reading(const struct lead *lead)
+{
+    return (lead->forecast && forecast_is_looking(lead->forecast)) ||
+           pod_group_is_reading(&lead->group);
+}
+
+void lead_begin_read(struct lead *lead)
+{
+    if (!is_reading(lead))
+        lead->asked_ms = lead_now();
+}
+
 int64_t lead_answer_ms(const struct lead *lead)
 {
-    bool reading = (lead->forecast && forecast_is_looking(lead->forecast)) ||
-                   pod_group_is_reading(&lead->group);
-    return reading ? lead->asked_ms + ANSWER_MS : 0;
+    return is_reading(lead) ? lead->asked_ms + ANSWER_MS : 0;
 }
 
 const struct prediction *lead_prediction(const struct lead *lead)
