@@ -722,6 +722,9 @@ def test_machine_with_an_older_package(script, monkeypatch):
     monkeypatch.setitem(names, "run", lambda program, *words: newer if program == "bash" else "bash\ndpkg-dev\nlibssl-dev\nzlib1g-dev\n")
     with pytest.raises(script["Failed"], match=r"^libssl-dev 3\.0\.19-1, one of 3 packages, is older than Debian's 3\.0\.22-1: "):
         script["check_newest"]()
+    newer = "libgcc-12-dev-arm64-cross 12.2.0-14cross1 12.2.0-15cross1\n"  # of which the programs for arm64 have libgcc.a
+    with pytest.raises(script["Failed"], match=r"^libgcc-12-dev-arm64-cross 12\.2\.0-14cross1 is older than Debian's 12\.2\.0-15cross1: "):
+        script["check_newest"]()
     newer = "bash 5.2.15-2 5.2.15-3\ndpkg-dev 1.21.22 1.21.23\n"
     script["check_newest"]()
 
