@@ -164,7 +164,7 @@ def test_large_job_holds_up_no_other(applied, proxy):
         cluster.wait("the small job waits", lambda: is_made("small"), MADE_S)
         assert not is_made("job") and pods("job") < LARGE and not pods("second")
         assert applied.get("small")["status"]["launcherUID"] and "launcherUID" not in applied.get()["status"]
-        cluster.wait("it does not say that it has its turn", lambda: "are being made" in message("second"), 4 * MADE_S)
+        cluster.wait("it does not say that it has its turn", lambda: "creating the job's objects" in message("second"), 4 * MADE_S)
         for name in ("job", "second"):
             cluster.wait(lambda: f"{name} is not made: {said(running)}", lambda: is_made(name), 4 * MADE_S)
             assert pods(name) == LARGE

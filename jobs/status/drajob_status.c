@@ -251,7 +251,7 @@ static void view_led(struct view *v, const struct drajob_input *in)
     snprintf(v->reason, sizeof v->reason, "%s", v->state);
     v->text = v->running                    ? "the ranks run"
               : value_text(waiting, "text") ? value_text(waiting, "text")
-                                            : "the launcher has not told yet why it waits";
+                                            : "the launcher has not reported yet why it waits";
     v->silent = in->silence;
     if (!v->silent)
         return;
@@ -269,15 +269,16 @@ static void view_make(struct view *v, const struct drajob_input *in)
         break;
     case DRAJOB_PENDING:
         view_set(v, "Pending", reason ? reason : reason_name(REASON_ACCEPTED),
-                 text ? text : "the objects of the job are being made");
+                 text ? text : "creating the job's objects");
         break;
     case DRAJOB_SUSPENDED:
-        view_set(v, "Suspended", reason_name(REASON_SUSPENDED), "spec.suspend: it holds nothing");
+        view_set(v, "Suspended", reason_name(REASON_SUSPENDED),
+                 "suspended (spec.suspend): the job holds no pods or claims");
         v->suspended = true;
         break;
     case DRAJOB_SUSPENDING:
         view_set(v, "Suspending", reason_name(REASON_SUSPENDING),
-                 "spec.suspend: its pods and claims are going");
+                 "suspending (spec.suspend): deleting the job's pods and claims");
         break;
     case DRAJOB_LED:
         view_led(v, in);
@@ -445,7 +446,7 @@ static struct drajob_event event_of(const json_t *before, const json_t *next)
         return (struct drajob_event){reason_name(REASON_CREATED), "the job's objects are made",
                                      false};
     if (is_suspended(before) && !is_suspended(next))
-        return (struct drajob_event){reason_name(REASON_RESUMED), "it is no longer suspended",
+        return (struct drajob_event){reason_name(REASON_RESUMED), "the job is no longer suspended",
                                      false};
     return (struct drajob_event){0};
 }
