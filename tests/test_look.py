@@ -163,7 +163,7 @@ def serve_devices(registry, *classes):
 
 UNPLACED = {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
                                                 "message": "0/1 nodes are available: 1 cannot allocate all claims."}]}
-UNKNOWN = "what the job's DeviceClasses select is not known"
+UNKNOWN = "cannot read the job's DeviceClasses, assuming their drivers' usual devices: "
 
 
 @pytest.mark.parametrize("classes", [[GPU], ["mig.nvidia.com"], []], ids=["it", "others", "unknown"])

@@ -106,8 +106,7 @@ static int take_classes(struct forecast *f, json_t *items, struct drarun_error *
     if (items || f->told_classes)
         return 0;
     f->told_classes = true;
-    log_note("what the job's DeviceClasses select is not known, and is taken to be what their "
-             "drivers usually bring: %s",
+    log_note("cannot read the job's DeviceClasses, assuming their drivers' usual devices: %s",
              err->text);
     return 0;
 }
