@@ -145,13 +145,14 @@ static void check_interface(const struct nic_check *check, const json_t *port,
     }
     if (other)
         say(check, NIC_FAULT_GID, port, true,
-            "NCCL and MPI use RoCE v2: has the NIC's firmware or driver it switched off?",
+            "NCCL and MPI use RoCE v2: is it switched off in the NIC's firmware or driver?",
             "its NIC %s, port %" PRId64 ", has the address %s of its interface %s as %s alone, not "
             "as RoCE v2",
             name_of(check), number_of(port, "number"), of, interface, other);
     else if (missing)
         say(check, NIC_FAULT_GID, port, true,
-            "take the interface down and up again: the kernel makes its GIDs of addresses then",
+            "take the interface down and up again: the kernel then creates the GIDs of its "
+            "addresses",
             "its NIC %s, port %" PRId64 ", has no GID for the address %s of its interface %s",
             name_of(check), number_of(port, "number"), missing, interface);
 }
