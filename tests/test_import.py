@@ -88,7 +88,7 @@ def test_mpijob(imported):
         "count": 1, "class": "dranet-rdma-for-mpi", "driver": "dra.net",
         "config": {"interface": {"name": "dranet0"}}}
     assert "it names one NIC of each node" in notes
-    assert "config: stands beside devices" in notes
+    assert "config: is beside devices, where the API has no config: read as if it were inside" in notes
     assert "no container lists the claim worker-rdma-nic" in notes
     assert "mpirun --mca routed direct: a parameter of mpirun's own daemons" in notes
     command = first(spec)["command"]
@@ -234,9 +234,9 @@ def test_choices_of_devices(imported):
 
 
 @pytest.mark.parametrize("choices,left,said", [
-    ([ANY[0], choice("half", count=2), ANY[2]], [0, 2], "firstAvailable[1]: this choice is left out: its count is not that of the choices before"),
+    ([ANY[0], choice("half", count=2), ANY[2]], [0, 2], "firstAvailable[1]: this choice is left out: its count differs from that of earlier choices"),
     ([ANY[0], choice("all", allocationMode="All")], [0], "firstAvailable[1]: this choice is left out: its count"),
-    ([ANY[0], choice("n", "dranet")], [0], "firstAvailable[1]: this choice is left out: the choices before are of another kind"),
+    ([ANY[0], choice("n", "dranet")], [0], "firstAvailable[1]: this choice is left out: earlier choices are of the other kind (GPUs or NICs)"),
     ([choice("t", "tpu.google.com"), ANY[0], ANY[2]], [1, 2], "firstAvailable[0]: left out: TPUs (class tpu.google.com) are not supported"),
     ([ANY[0], {"name": "b"}], [0], "firstAvailable[1]: left out: no deviceClassName"),
     ([ANY[0], choice("c", "compute-domain-default-channel.nvidia.com")], [0], "computeDomain asks for it"),
@@ -269,8 +269,8 @@ def test_what_is_said_of_some_choices(imported, names, constraint, config):
     spec, notes = imported(with_requests({"name": "g", "firstAvailable": ANY}, {"name": "n", "firstAvailable": NICS},
                                          constraint=names, config="[n/x]" if not config else "[n]"))
     assert ("align" in spec["devices"]) == constraint and ("config" in spec["devices"]["nics"]) == config
-    assert ("constraint is left out: it is over some choices of firstAvailable alone" in notes) == (not constraint)
-    assert ("configuration is left out: it is of some choices of firstAvailable alone" in notes) == (not config)
+    assert ("constraint is left out: it applies to some choices of firstAvailable only" in notes) == (not constraint)
+    assert ("configuration is left out: it applies to some choices of firstAvailable only" in notes) == (not config)
 
 
 @pytest.mark.parametrize("request_,cpus,said", [
@@ -306,8 +306,8 @@ def test_claims_of_a_template_that_is_elsewhere(imported):
         spec, notes = imported(text)
         assert spec["template"]["spec"]["resourceClaims"] == claims[left:] and first(spec)["resources"]["claims"] == listed[left:], spec
         assert spec.get("devices") == devices and "request: left out" not in notes, notes
-        assert "resourceClaims[1]: stays as it is, since the ResourceClaimTemplate two-nics is not among these manifests" in notes
-        assert "give it, too (kubectl get resourceclaimtemplate two-nics -o yaml)" in notes
+        assert "resourceClaims[1]: kept unchanged: ResourceClaimTemplate two-nics is not among these manifests" in notes
+        assert "add the output of kubectl get resourceclaimtemplate two-nics -o yaml" in notes
     del claims[1]["resourceClaimTemplateName"]
     spec, notes = imported(of_kind("Job", {"template": template}))
     assert "resourceClaims[1]: left out: it names neither a claim nor a template of one" in notes, notes
@@ -425,7 +425,7 @@ def test_a_launcher_that_is_a_worker(drarun, imported):
      "the Job x of batch.volcano.sh/v1alpha1 cannot be imported: expected"),
     ("kind: JobSet\nmetadata: {name: x}\n", "the JobSet x has no pod template"),
     ("kind: Job\nmetadata: {name: a}\n---\nkind: MPIJob\nmetadata: {name: b}\n",
-     "<stdin>:4: the MPIJob b is one workload more: <stdin>:1 has the Job a; import one at a time"),
+     "<stdin>:4: the MPIJob b is a second workload: <stdin>:1 has the Job a; import one at a time"),
     ("kind: StatefulSet\nspec: {template: {spec: {}}}\n", "has no container"),
     ("kind: StatefulSet\nspec: {}\n", "has no pod template"),
     ("kind: StatefulSet\nspec: 3\n", "has no pod template"),
@@ -602,7 +602,7 @@ def test_numbers_that_the_launchers_script_computes(imported, script, ranks):
     "$(hostname)", "$((UNKNOWN*2))", "$((1/0))", "$((2**3))", "$((010))", "$((9999999999))", "$((99999*99999))", "$((2)", "$(nproc)"])
 def test_numbers_that_only_the_launcher_can_compute(drarun, value):
     run = drarun("import", "-", input=MPIJOB.replace("COMMAND", json.dumps(["bash", "-c", f"NP={value}\nmpirun -np $NP app"])))
-    assert (run.rc == 65 and "the value $NP is known to the launcher's shell alone" in run.err) or "no mpirun with a program" in run.err, run
+    assert (run.rc == 65 and "only the launcher's shell knows the value $NP" in run.err) or "no mpirun with a program" in run.err, run
 
 
 def test_a_daemon_before_the_ranks(imported):
@@ -614,7 +614,7 @@ def test_a_daemon_before_the_ranks(imported):
     spec, notes = imported(yaml.safe_dump(pod))
     assert [each["name"] for each in spec["template"]["spec"]["containers"]] == ["worker", "tcpx-daemon"]
     assert spec["devices"] == {"gpus": {"count": 8, "resource": "nvidia.com/gpu"}} and "resources" not in first(spec)
-    assert "spec.template.spec.containers[1]: the ranks' container, as it alone asks for GPUs" in notes
+    assert "spec.template.spec.containers[1]: the ranks run in this container, the only one that asks for GPUs or lists claims" in notes
     assert "spec.template.spec.containers[1].env[0]: NCCL_IB_HCA=mlx5 is left out" in notes
     daemon["resources"] = {"limits": {"nvidia.com/gpu": 8}}
     spec, notes = imported(yaml.safe_dump(pod))
@@ -687,7 +687,7 @@ def test_variables_that_need_their_order_stay_a_list(drarun):
 def test_a_number_of_pods_that_is_to_be_filled_in(imported):
     spec, notes = imported(jobset(replicated("w", TRAIN, 1, "__NUM_NODES__")))
     assert spec["workers"] == 1
-    assert "template.spec.parallelism: no number: taken as 1; say in spec.workers how many pods there are" in notes
+    assert "template.spec.parallelism: expected a number, assuming 1; set spec.workers to the number of pods" in notes
 
 
 def away(kind="podAntiAffinity", **selector):
@@ -797,8 +797,8 @@ def test_references_of_torchrun(imported):
     words = ["--nnodes=$(WORLD_SIZE)", "--node_rank=$(RANK)", "--master_addr=$(MASTER_ADDR)", "train.py"]
     spec, notes = imported(of_kind("PyTorchJob", {"pytorchReplicaSpecs": {"Worker": {"replicas": 2, "template": changed(TRAIN, args=words)}}}))
     assert first(spec)["args"] == words
-    assert "args[0]: $(WORLD_SIZE) stays as it is, since torchrun sets it for its ranks alone: write $(NNODES), or leave" in notes
-    assert "args[1]: $(RANK) stays as it is" in notes and "PET_NODE_RANK says it" in notes and "MASTER_ADDR" not in notes, notes
+    assert "args[0]: $(WORLD_SIZE) is not replaced: torchrun sets it for its ranks only; write $(NNODES), or remove" in notes
+    assert "args[1]: $(RANK) is not replaced" in notes and "since PET_NODE_RANK has the same effect" in notes and "MASTER_ADDR" not in notes, notes
 
 
 def replicated(name, template, replicas=1, parallelism=1):
@@ -877,7 +877,7 @@ def test_one_of_several_replicated_jobs(drarun):
     assert yaml.safe_load(given.out)["spec"]["command"] == ["app"]
     for source, only, said in (
             (text, "c", "<stdin>:6: no ReplicatedJob c; --only takes one of: a, b, l\n"),
-            (lws(), "a", "<stdin>:1: the LeaderWorkerSet s has no ReplicatedJobs, of which --only a takes one")):
+            (lws(), "a", "<stdin>:1: the LeaderWorkerSet s has no ReplicatedJobs: --only a works only with a JobSet")):
         run = drarun("import", "--only", only, "-", input=source)
         assert run.rc == 65 and run.out == "" and said in run.err and "left out" not in run.err, repr(run)
 
@@ -1101,7 +1101,7 @@ def test_a_script_is_no_manifest(drarun, tmp_path):
       "elasticPolicy.rdzvBackend: left out: drarun tells torchrun where its rendezvous is, and static keeps"]),
     ({"elasticPolicy": {"maxRestarts": 3, "rdzvBackend": "c10d"}},
      {"PET_MAX_RESTARTS": "3", "PET_RDZV_BACKEND": "c10d", "PET_NPROC_PER_NODE": "auto"},
-     ["elasticPolicy.maxRestarts: is now the variable PET_MAX_RESTARTS", "ranks are then in no fixed order of the workers; take both variables out"]),
+     ["elasticPolicy.maxRestarts: is now the variable PET_MAX_RESTARTS", "ranks have no fixed order of workers then; for a fixed order remove both variables"]),
     ({"elasticPolicy": {"maxRestarts": 1, "rdzvBackend": "etcd"}}, {"PET_MAX_RESTARTS": "1", "PET_RDZV_BACKEND": "c10d", "PET_NPROC_PER_NODE": "auto"},
      ["elasticPolicy.rdzvBackend: left out: drarun tells torchrun where its rendezvous is, which is c10d's"])])
 def test_processes_of_a_pytorchjob(drarun, policy, env, said):
@@ -1172,7 +1172,7 @@ def test_probes_and_hooks_of_sshd(imported, handler, about):
         for key in ("livenessProbe", "readinessProbe", "lifecycle"):
             assert (key in first(spec)) == (not about), key
         assert notes.count(": left out: there is no sshd in a worker") == 3 * about
-        assert ("livenessProbe: stays, though the program is another one now" in notes) == (not about and bool(program)), notes
+        assert ("livenessProbe: kept, though the program is another one now" in notes) == (not about and bool(program)), notes
 
 
 def test_a_group_of_the_scheduler(imported):
@@ -1200,7 +1200,7 @@ def test_variables_that_name_what_left(imported):
     spec, notes = imported(of_kind("Job", {"template": changed(TRAIN, env=[{"name": k, "value": v} for k, v in env])}))
     kept = {each["name"]: each["value"] for each in first(spec)["env"]}
     assert kept == {"RDZV": "$(MASTER_ADDR):1", "LEVEL": "INFO mlx5 $$(NCCL_DEBUG) $(LATER) $(NCCL_PROTO)", "LATER": "$(NCCL_ALGO)"}
-    assert "env[4]: RDZV names MASTER_ADDR, which is left out" in notes and "LATER names NCCL_ALGO" in notes and "LEVEL names" not in notes
+    assert "env[4]: RDZV refers to MASTER_ADDR, which is left out" in notes and "LATER refers to NCCL_ALGO" in notes and "LEVEL refers" not in notes
 
 
 @pytest.mark.parametrize("resource,claimed,network", [("rdma/ib", False, "rdma"), ("vpc.amazonaws.com/efa", False, "rdma"),

@@ -144,8 +144,9 @@ static bool keep_term(struct import_affinity *a, const struct reader_node *node,
     if (t.foreign)
         rewrite(&t, &selector);
     else if (!t.matches)
-        reader_fail(&selector, "stays, though no worker of this job has these labels: it holds "
-                               "for pods of others");
+        reader_fail(
+            &selector,
+            "kept, though no worker of this job has these labels: it applies to other pods");
     return true;
 }
 

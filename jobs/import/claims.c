@@ -99,8 +99,8 @@ static void take_config(struct claim *c, const struct reader_node *item)
 {
     struct reader_node opaque, parameters;
     if (json_is_object(item->value) && is_over_some_choices(c, item)) {
-        reader_fail(item, "this configuration is left out: it is of some choices of firstAvailable "
-                          "alone, and devices of a job have one for all");
+        reader_fail(item, "this configuration is left out: it applies to some choices of "
+                          "firstAvailable only, and a job has one configuration for all choices");
         return;
     }
     if (!json_is_object(item->value) || !reader_get(item, "opaque", &opaque) ||
@@ -136,8 +136,8 @@ static void take_constraint(struct claim *c, const struct reader_node *item)
     const char *attribute = json_is_object(item->value) ? import_text(item, "matchAttribute") : "";
     json_t *devices = json_object_get(c->spec, "devices");
     if (json_is_object(item->value) && is_over_some_choices(c, item)) {
-        reader_fail(item, "this constraint is left out: it is over some choices of firstAvailable "
-                          "alone, and those of a job are over all");
+        reader_fail(item, "this constraint is left out: it applies to some choices of "
+                          "firstAvailable only, and a job's constraints apply to all choices");
         return;
     }
     bool both = json_object_get(devices, "gpus") && json_object_get(devices, "nics");
@@ -152,11 +152,12 @@ static void take_constraint(struct claim *c, const struct reader_node *item)
         const char *distinct =
             json_is_object(item->value) ? import_text(item, "distinctAttribute") : "";
         if (*distinct)
-            reader_fail(item, "this constraint is left out: devices of a job may agree in %s",
-                        distinct);
+            reader_fail(
+                item, "this constraint is left out: a job cannot ask for devices that differ in %s",
+                distinct);
         else
             reader_fail(item, "this constraint is left out%s",
-                        *attribute ? ": it is not over all GPUs, all NICs or both" : "");
+                        *attribute ? ": it does not cover all GPUs, all NICs or both" : "");
         return;
     }
     json_array_append_new(json_object_get(device, "match")
@@ -191,8 +192,7 @@ static void each(struct claim *c, const char *key,
         if (!reader_get(&c->inner, key, &list))
             return;
         reader_fail_key(&c->inner, key,
-                        "stands beside devices, where the API knows no %s; taken as "
-                        "if it stood inside",
+                        "is beside devices, where the API has no %s: read as if it were inside",
                         key);
     }
     for (size_t i = 0; i < json_array_size(list.value); i++) {
@@ -223,9 +223,9 @@ static void keep(struct claim *c, const char *template)
     if (json_array_append_new(c->stay, json_string(c->name)) < 0)
         reader_fail_memory(&c->entry);
     reader_fail(&c->entry,
-                "stays as it is, since the ResourceClaimTemplate %s is not among these manifests: "
-                "its devices are known once the workers run; give it, too (kubectl get "
-                "resourceclaimtemplate %s -o yaml), and spec.devices has them",
+                "kept unchanged: ResourceClaimTemplate %s is not among these manifests, so its "
+                "devices are unknown until the workers run; to get them into spec.devices, add the "
+                "output of kubectl get resourceclaimtemplate %s -o yaml",
                 template, template);
 }
 

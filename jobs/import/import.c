@@ -118,8 +118,8 @@ static void put_ranks_first(const struct import *im, json_t *pod)
     json_array_remove(containers, index);
     json_array_insert_new(containers, 0, ranks);
     struct reader_node from = reader_item(&list, index);
-    reader_fail(&from, "the ranks' container, as it alone asks for GPUs or lists claims: it comes "
-                       "first in the job, which starts them there");
+    reader_fail(&from, "the ranks run in this container, the only one that asks for GPUs or lists "
+                       "claims: the job has it as its first");
 }
 
 static void take_marks(const struct reader_node *metadata, const char *part, const json_t *pod,
@@ -256,8 +256,8 @@ static void tell_torchrun(const struct import *im, const json_t *template)
                 snprintf(reference, sizeof reference, "$(%s)", variables[v].name);
                 if (json_is_string(word.value) && strstr(json_string_value(word.value), reference))
                     reader_fail(&word,
-                                "%s stays as it is, since torchrun sets it for its ranks alone: "
-                                "write $(%s), or leave the option out, since PET_%s says it",
+                                "%s is not replaced: torchrun sets it for its ranks only; write "
+                                "$(%s), or remove the option, since PET_%s has the same effect",
                                 reference, variables[v].instead, variables[v].instead);
             }
         }
@@ -323,9 +323,8 @@ static int take_program(struct import *im, char *const program[], json_t *templa
         json_object_set_new(container, "command", command);
         json_object_del(container, "args");
         if (im->has_launcher)
-            reader_fail(&im->launcher,
-                        "the launcher's command is not read, since the program is given: what it "
-                        "says of ranks, variables and the directory is left out");
+            reader_fail(&im->launcher, "the launcher's command is ignored, since a program is "
+                                       "given: its ranks, variables and directory are left out");
         return 0;
     }
     if (!im->has_launcher) {

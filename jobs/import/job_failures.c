@@ -65,7 +65,8 @@ static void take_conditions(const struct reader_node *rule, const char *action, 
     for (size_t i = 0; i < json_array_size(list.value); i++) {
         struct reader_node condition = reader_item(&list, i);
         if (strcmp(import_text(&condition, "type"), "DisruptionTarget") != 0) {
-            reader_fail(&condition, "left out: of a pod's conditions a job knows DisruptionTarget");
+            reader_fail(&condition,
+                        "left out: DisruptionTarget is the only pod condition that a job supports");
             continue;
         }
         for (size_t d = 0; d < ARRAY_LEN(disruptions); d++)
@@ -96,7 +97,7 @@ void import_pod_failures(struct import *im, const struct reader_node *job)
             take_rule(&rule, rules);
         }
     if (json_array_size(rules) > FAILURE_RULES_MAX)
-        reader_fail_key(job, "podFailurePolicy", "left out: more than the %d rules of a job",
+        reader_fail_key(job, "podFailurePolicy", "left out: a job has at most %d rules",
                         FAILURE_RULES_MAX);
     else if (json_array_size(rules) > 0)
         json_object_set_new(im->job, "failurePolicy", json_pack("{s:O}", "rules", rules));

@@ -40,9 +40,9 @@ static int take_ranks(struct mpirun *m)
                              m->name);
     if (m->foreign_hosts && !hosts_do_not_matter(&m->ranks))
         return mpirun_refuse(m,
-                             "%s: how many ranks each worker gets is in the hostfile %s, which is "
-                             "not among these manifests; import its ConfigMap with them, say it by "
-                             "-np and -npernode, or " MPIRUN_INSTEAD,
+                             "%s: the number of ranks of each worker is in the hostfile %s, which "
+                             "is not among these manifests; import its ConfigMap with them, give "
+                             "the number by -np and -npernode, or " MPIRUN_INSTEAD,
                              m->name, m->foreign_hosts);
     if (!m->ranks_said && m->ranks.slots == 0)
         return 0;

@@ -123,19 +123,18 @@ static int take_mapping(struct mpirun *m, const char *option, const char *text)
     m->ranks.may_exceed |=
         strcasestr(rest, "oversubscribe") && !strcasestr(rest, "nooversubscribe");
     if (each > 0 && strcmp(word, "node") != 0)
-        return mpirun_refuse(
-            m,
-            "%s %s %s: how many ranks a node gets depends on its hardware; say it by "
-            "-np and ppr:N:node",
-            m->name, option, text);
+        return mpirun_refuse(m,
+                             "%s %s %s: the number of ranks on a node depends on its hardware; "
+                             "give it by -np and ppr:N:node",
+                             m->name, option, text);
     m->ranks_said = true;
     if (each > 0)
         m->ranks.each = each;
     else if (strcmp(word, "node") == 0 || strncmp(word, "cyclic", strlen("cyclic")) == 0)
         m->ranks.by_node = true;
     else if (*word && !is_in(usual, word))
-        return mpirun_refuse(m, "%s %s %s: such a placement is not known here; " MPIRUN_INSTEAD,
-                             m->name, option, text);
+        return mpirun_refuse(m, "%s %s %s: unknown placement; " MPIRUN_INSTEAD, m->name, option,
+                             text);
     reader_fail(m->node, "%s %s %s: %s", m->name, option, text,
                 m->ranks.by_node ? "ranks fill a worker before the next one, which changes their "
                                    "order, not their number on each"
@@ -153,7 +152,7 @@ static int take_x(struct mpirun *m, const char *option, const struct field *valu
         const char *equals = strchr(raw, '=');
         if (value->worth == SHELL_COMPUTED || !equals || strspn(raw, "\"") > 0)
             return mpirun_refuse(
-                m, "%s %s %s: the value %s is known to the launcher's shell alone; " MPIRUN_INSTEAD,
+                m, "%s %s %s: only the launcher's shell knows the value %s; " MPIRUN_INSTEAD,
                 m->name, option, raw, value->culprit);
         m->needs_shell = true; /* as LD_LIBRARY_PATH=/lib:$LD_LIBRARY_PATH */
         strlist_addf(&m->lines, "export %s", raw);
@@ -433,10 +432,10 @@ int mpirun_take_options(struct mpirun *m, size_t *ret_used)
         struct field values[2] = {{0}};
         if (!f->text && (f->raw[0] == '$' || f->raw[0] == '`' || strncmp(f->raw, "\"$", 2) == 0) &&
             !strchr(f->raw, '/'))
-            return mpirun_refuse(m,
-                                 "%s's words come from %s, which is known to the launcher's shell "
-                                 "alone; " MPIRUN_INSTEAD,
-                                 m->name, f->culprit);
+            return mpirun_refuse(
+                m,
+                "%s's words come from %s, which only the launcher's shell knows; " MPIRUN_INSTEAD,
+                m->name, f->culprit);
         if (!f->text || f->text[0] != '-' || !f->text[1])
             break;
         i++;
@@ -444,15 +443,14 @@ int mpirun_take_options(struct mpirun *m, size_t *ret_used)
             break;
         const struct foreign_option *option = find_option(m, f->text, name, sizeof name, &glued);
         if (!option)
-            return mpirun_refuse(
-                m,
-                "%s has no option %s that is known here, so it is not known where the "
-                "program begins; take it out, or " MPIRUN_INSTEAD,
-                m->name, f->text);
+            return mpirun_refuse(m,
+                                 "%s has an unknown option %s, so drarun cannot tell where the "
+                                 "program begins; remove the option, or " MPIRUN_INSTEAD,
+                                 m->name, f->text);
         if (is_ambiguous(m, option, name))
             return mpirun_refuse(m,
                                  "%s %s has a value in one release of the launcher and none in "
-                                 "another, so it is not known where the program begins; take it "
+                                 "another, so drarun cannot tell where the program begins; take it "
                                  "out, or " MPIRUN_INSTEAD,
                                  m->name, f->text);
         size_t given = 0;

@@ -61,9 +61,9 @@ int mpirun_need_text(const struct mpirun *m, const char *option, const struct fi
                      const char **ret_text)
 {
     if (!value->text)
-        return mpirun_refuse(
-            m, "%s %s: the value %s is known to the launcher's shell alone; " MPIRUN_INSTEAD,
-            m->name, option, value->culprit);
+        return mpirun_refuse(m,
+                             "%s %s: only the launcher's shell knows the value %s; " MPIRUN_INSTEAD,
+                             m->name, option, value->culprit);
     *ret_text = value->text;
     return 0;
 }

@@ -226,8 +226,8 @@ static void expand(const struct reader_node *env, size_t at, struct buf *out)
         } else {
             buf_add(out, text, (size_t)(end + 1 - text));
             reader_fail(&item,
-                        "%s names %s, which is left out, and so $(%s) stays as it stands: each "
-                        "rank has its own %s, of which a shell in the command can make it",
+                        "%s refers to %s, which is left out, so $(%s) is not replaced: each rank "
+                        "has its own %s; let a shell in the command build the value from it",
                         import_text(&item, "name"), name, name, name);
         }
         text = end + 1;
@@ -294,9 +294,10 @@ void import_probes(const struct reader_node *pod, const json_t *template)
     }
     for (size_t i = 0; replaced && i < ARRAY_LEN(keys); i++)
         if (json_object_get(copy, keys[i]))
-            reader_fail_key(&first, keys[i],
-                            "stays, though the program is another one now: the kubelet ends a "
-                            "worker in which it fails; take it out unless it fits");
+            reader_fail_key(
+                &first, keys[i],
+                "kept, though the program is another one now: the kubelet ends a worker whose "
+                "probe fails; remove the probe unless it fits the new program");
 }
 
 /* "rdma/ib", "nvidia.com/rdma_shared_device_a", "nvidia.com/mlnxnics", "vpc.amazonaws.com/efa". */
@@ -401,9 +402,9 @@ void import_vendor_script(const struct reader_node *pod, const json_t *template)
         if (!kept || !strstr(kept, "set_nccl_env"))
             continue;
         reader_fail(reader_get(&first, keys[i], &node) ? &node : &first,
-                    "set_nccl_env.sh stays in the command: drarun runs the script before the ranks "
-                    "where the image has it, and what it sets here a second time takes the place "
-                    "of what was derived; take the line out");
+                    "set_nccl_env.sh stays in the command: drarun already runs the script before "
+                    "the ranks if the image has it, and a second run overrides the derived "
+                    "variables; remove the line");
         return;
     }
 }

@@ -300,10 +300,11 @@ static const char *other_choice(enum device_kind kind, enum device_kind first, c
     if (kind == DEVICE_CHANNEL)
         return "a channel is no choice of devices: computeDomain asks for it";
     if (kind != first)
-        return "the choices before are of another kind, GPUs or NICs, and a job has them apart";
-    return json_equal(count, first_count)
-               ? NULL
-               : "its count is not that of the choices before, and in a job all have one";
+        return "earlier choices are of the other kind (GPUs or NICs), and a job asks for each kind "
+               "separately";
+    return json_equal(count, first_count) ? NULL
+                                          : "its count differs from that of earlier choices, and a "
+                                            "job has one count for all choices";
 }
 
 /* Each choice as a spec has it. The class of the first is that of all, as far as they do not say

@@ -15,8 +15,8 @@ static json_int_t number_of(const struct reader_node *object, const char *key, j
     if (json_is_integer(node.value))
         return json_integer_value(node.value);
     reader_fail(&node,
-                "no number: taken as %" JSON_INTEGER_FORMAT "; say in spec.workers how many "
-                "pods there are",
+                "expected a number, assuming %" JSON_INTEGER_FORMAT
+                "; set spec.workers to the number of pods",
                 otherwise);
     return otherwise;
 }
@@ -151,7 +151,7 @@ void import_take_set_policy(struct import *im, const struct reader_node *set)
         {"network", "workers need no names in DNS"},
         {"successPolicy", "a job succeeds when all ranks do"},
         {"startupPolicy", "nothing starts before all workers are ready"},
-        {"coordinator", "rank 0 is told by MASTER_ADDR"},
+        {"coordinator", "MASTER_ADDR names the worker of rank 0"},
         {"managedBy", "another controller's"},
     };
     static const char *const rules[][2] = {{"rules", "the job restarts as a whole"}};
@@ -234,7 +234,7 @@ int import_open_lws(struct import *im, struct drarun_error *err)
     if (import_runs_mpirun(leader.value) && size > 1) {
         take_launcher(im, &leader);
         set_workers(im, size - 1);
-        reader_fail(&leader, "the leader runs mpirun: it is no worker, which leaves %d of size",
+        reader_fail(&leader, "the leader runs mpirun and is no worker: the job has %d workers",
                     (int)size - 1);
         return 0;
     }
@@ -272,11 +272,11 @@ static void take_elastic(struct import *im)
         import_torchrun(im, "PET_MAX_RESTARTS",
                         json_sprintf("%" JSON_INTEGER_FORMAT, json_integer_value(restarts.value)));
         import_torchrun(im, "PET_RDZV_BACKEND", json_string("c10d"));
-        reader_fail(&restarts, "is now the variable PET_MAX_RESTARTS, which torchrun reads, beside "
-                               "PET_RDZV_BACKEND=c10d, as its static rendezvous cannot restart: "
-                               "ranks are then in no fixed order of the workers; take both "
-                               "variables out to keep it, and have spec.restarts start the whole "
-                               "job again");
+        reader_fail(&restarts,
+                    "is now the variable PET_MAX_RESTARTS, which torchrun reads, beside "
+                    "PET_RDZV_BACKEND=c10d, since torchrun's static rendezvous cannot restart: "
+                    "ranks have no fixed order of workers then; for a fixed order remove both "
+                    "variables and set spec.restarts, which restarts the whole job");
     }
     if (reader_get(&policy, "rdzvBackend", &backend) &&
         !(restarts_itself && strcmp(import_text(&policy, "rdzvBackend"), "c10d") == 0))

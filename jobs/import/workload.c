@@ -172,12 +172,10 @@ static int find(struct import *im, struct drarun_error *err)
             continue;
         }
         if (is_one && im->workload)
-            return import_refuse(object, err,
-                                 "is one workload more: %s:%u has the %s %s; import one at "
-                                 "a time",
-                                 doc_name(im->workload->reader->doc),
-                                 import_place(im->workload).line, import_text(im->workload, "kind"),
-                                 import_name(im->workload));
+            return import_refuse(
+                object, err, "is a second workload: %s:%u has the %s %s; import one at a time",
+                doc_name(im->workload->reader->doc), import_place(im->workload).line,
+                import_text(im->workload, "kind"), import_name(im->workload));
         if (is_one) {
             im->workload = object;
             name_object(object, im->name, sizeof im->name);
@@ -286,8 +284,8 @@ static bool open_job(struct import *im)
                            "one job");
     if (reader_get(&im->spec, "parallelism", &node) && json_is_integer(node.value) &&
         json_integer_value(node.value) < json_integer_value(json_object_get(im->job, "workers")))
-        reader_fail(&node, "left out: workers of a job run all at once, and completions is their "
-                           "number");
+        reader_fail(
+            &node, "left out: all workers of a job run at once, and completions sets their number");
     import_rest_of_job(&im->spec);
     import_policy(im, &im->spec);
     import_pod_failures(im, &im->spec);
@@ -318,7 +316,8 @@ static int open_template(struct import *im, struct drarun_error *err)
     bool found = true;
     if (im->only && strcmp(kind, "JobSet") != 0)
         return import_refuse(im->workload, err,
-                             "has no ReplicatedJobs, of which --only %.63s takes one", im->only);
+                             "has no ReplicatedJobs: --only %.63s works only with a JobSet",
+                             im->only);
     if (import_is_pod(im->workload)) {
         im->template = *im->workload;
     } else if (!import_object(im->workload, "spec", &im->spec)) {
