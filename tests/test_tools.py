@@ -521,6 +521,12 @@ def test_functions_have_their_own_names():
     assert list(tree["functions"](text)) == [("cel_to_bool", 2), ("say", 3)]
 
 
+def test_the_longest_file():
+    """Of the C files: a header that is longer does not count."""
+    tree = runpy.run_path(str(SOURCE / "scripts/tree"))
+    assert tree["longest"]({"lib/a.c": "int x;\n", "lib/b.c": "int x;\nint y;\n", "lib/b.h": "int x;\n" * 9}) == "2 (lib/b.c)"
+
+
 def function_text(name, lines=8):
     return "\n".join([f"int {name}(void)", "{", *(f"    call_of_{name}({i});" for i in range(lines)), "}", ""])
 
