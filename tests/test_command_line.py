@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Verbs, options, exit statuses and the report."""
+import contextlib
 import json
 import os
 import re
@@ -450,8 +451,27 @@ def test_agents_that_cannot_be_reached(drarun, agents):
     result = drarun("--start-timeout", SLOWER, "--agents", one.addresses[0] + ",127.0.0.1:9", "--key-file",
                     one.key_file, "true")
     assert result.rc == 70
-    assert f"worker 1 (127.0.0.1:9) is not reached: Connection refused after {SLOWER} s" in result.err
-    assert "--start-timeout" in result.err and result.seconds >= SLOWER
+    assert (f"worker 1 (127.0.0.1:9) is not reached after {SLOWER} s (--start-timeout): Connection refused; "
+            "is drarun-worker --listen running there?\n") in result.err
+    assert result.seconds >= SLOWER
+
+
+def test_agent_that_does_not_answer(drarun, agents):
+    """A full queue of connections drops packets, as a firewall does; the kernel reports a timeout only after minutes."""
+    key, limit = agents(0).key_file, 3 * SLOWER
+    with contextlib.ExitStack() as sockets:
+        door, *guests = [sockets.enter_context(socket.socket()) for _ in range(3)]
+        door.bind(("127.0.0.1", 0))
+        door.listen(0)
+        for guest in guests:  # the first one fills the queue
+            guest.setblocking(False)
+            guest.connect_ex(door.getsockname())
+        where = "127.0.0.1:%d" % door.getsockname()[1]
+        result = drarun("--start-timeout", limit, "--agents", where, "--key-file", key, "true")
+    why = f"no answer to the connection: its machine is down, or a firewall drops packets to port {where.split(':')[1]}"
+    assert result.rc == 70
+    assert result.err.splitlines() == [f"drarun: waiting: worker 0 ({where}) is not reached: {why}",
+                                       f"drarun: worker 0 ({where}) is not reached after {limit} s (--start-timeout): {why}"]
 
 
 def test_agents_named_twice_or_wrongly(drarun, agents):

@@ -29,33 +29,59 @@ static bool is_awaited(const struct job *job, const struct agent *agent)
                                         : agent->phase < AGENT_PREPARED;
 }
 
-/* Says in text which agent is awaited and for what; returns how many are. */
-uint32_t job_describe_awaited(const struct job *job, struct buf *text)
+static const struct agent *first_awaited(const struct job *job)
 {
-    const struct agent *first = NULL;
+    for (uint32_t i = 0; i < job->count; i++)
+        if (is_awaited(job, &job->agents[i]))
+            return &job->agents[i];
+    return NULL;
+}
+
+/* Nothing has answered the connection to it: the kernel reports that only after two minutes. */
+static bool is_silent(const struct agent *agent)
+{
+    const struct job *job = agent->job;
+    if (agent->phase != AGENT_CONNECTING || !job->remote || !request_is_elsewhere(job->request))
+        return false;
+    int code = remote_api()->code(job->remote, agent->index);
+    return code == 0 || code == ETIMEDOUT;
+}
+
+/* Why it is not there yet, where that is known. */
+static void add_why(const struct agent *agent, struct buf *text)
+{
+    const struct job *job = agent->job;
+    const char *why = job->remote ? remote_api()->why(job->remote, agent->index) : "";
+    if (is_silent(agent))
+        buf_printf(text, ": no answer to the connection: %s drops packets to port %s",
+                   job->request->pods ? "its node is down, or a network policy or firewall"
+                                      : "its machine is down, or a firewall",
+                   strrchr(agent->address, ':') + 1);
+    else if (why[0])
+        buf_printf(text, ": %s", why);
+}
+
+uint32_t job_describe_awaited(const struct job *job, const char *after, struct buf *text)
+{
+    const struct agent *first = first_awaited(job);
     struct buf others = BUF_INIT;
     uint32_t awaited = 0;
     char name[128];
-    for (uint32_t i = 0; i < job->count; i++) {
-        if (!is_awaited(job, &job->agents[i]))
-            continue;
-        if (!first)
-            first = &job->agents[i];
-        else if (awaited <= AWAITED_SHOWN) {
-            agent_name(&job->agents[i], name, sizeof name);
-            buf_printf(&others, "%s%s", others.len ? ", " : "", name);
-        }
-        awaited++;
-    }
     if (!first)
         return 0;
-    const char *why = job->remote ? remote_api()->why(job->remote, first->index) : "";
+    for (uint32_t i = first->index; i < job->count; i++) {
+        if (!is_awaited(job, &job->agents[i]) || awaited++ == 0 || awaited > AWAITED_SHOWN + 1)
+            continue;
+        agent_name(&job->agents[i], name, sizeof name);
+        buf_printf(&others, "%s%s", others.len ? ", " : "", name);
+    }
     agent_name(first, name, sizeof name);
-    buf_printf(text, "%s %s%s%s", name,
+    buf_printf(text, "%s %s%s", name,
                first->phase == AGENT_CONNECTING ? "is not reached"
                : first->phase == AGENT_GREETING ? "says no hello"
                                                 : "is not prepared",
-               why[0] ? ": " : "", why);
+               after);
+    add_why(first, text);
     if (awaited > 1)
         buf_printf(text, " (nor %s", others.data ? others.data : "others");
     if (awaited > AWAITED_SHOWN + 1)
@@ -74,14 +100,18 @@ static void on_start_clock(evutil_socket_t fd, short what, void *arg)
     (void)fd, (void)what;
     if (job->state > JOB_PREPARING)
         return;
-    bool refused = job->state == JOB_CONNECTING && job->request->agents;
-    job_describe_awaited(job, &text);
     const struct request_pods *pods = job->request->pods;
     int64_t limit = pods && pods->all_tries_ms ? pods->all_tries_ms : job_start_limit_ms(job);
     const char *set_by = request_is_of_spec(job->request) ? "timeouts.start" : "--start-timeout";
-    error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, ETIMEDOUT, "%s after %" PRId64 " s (%s)%s",
-               text.data ? text.data : "an agent is awaited", limit / 1000, set_by,
-               refused ? "; is drarun-worker --listen running there?" : "");
+    const struct agent *first = first_awaited(job);
+    bool perhaps_none =
+        first && job->state == JOB_CONNECTING && job->request->agents && !is_silent(first);
+    char after[64];
+    snprintf(after, sizeof after, " after %" PRId64 " s (%s)", limit / 1000, set_by);
+    job_describe_awaited(job, after, &text);
+    error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, ETIMEDOUT, "%s%s%s",
+               text.data ? text.data : "an agent is awaited", text.data ? "" : after,
+               perhaps_none ? "; is drarun-worker --listen running there?" : "");
     buf_done(&text);
     job_fail(job, &err);
     job_look(job);
@@ -91,8 +121,10 @@ static void on_start_clock(evutil_socket_t fd, short what, void *arg)
 static int reach_code(const struct job *job)
 {
     for (uint32_t i = 0; i < job->count; i++) {
-        int code =
-            job->agents[i].phase == AGENT_CONNECTING ? remote_api()->code(job->remote, i) : 0;
+        const struct agent *agent = &job->agents[i];
+        if (agent->phase != AGENT_CONNECTING)
+            continue;
+        int code = is_silent(agent) ? ETIMEDOUT : remote_api()->code(job->remote, i);
         if (code != 0)
             return code;
     }
@@ -118,7 +150,7 @@ static void on_notice_clock(evutil_socket_t fd, short what, void *arg)
         job_look(job);
         return;
     }
-    if (job_describe_awaited(job, &text) > 0 && text.data)
+    if (job_describe_awaited(job, "", &text) > 0 && text.data)
         log_note("waiting: %s", text.data);
     buf_done(&text);
 }

@@ -32,7 +32,7 @@ static void on_awaited(void *arg, struct buf *text)
                    " s: the NICs of neighbouring workers write to each other",
                    waited / 1000);
     } else if (job->state <= JOB_PREPARING) {
-        job_describe_awaited(job, &what);
+        job_describe_awaited(job, "", &what);
         buf_printf(text, "drarun: waiting %" PRId64 " s: %s", waited / 1000,
                    what.data ? what.data : "");
     } else if (job->state == JOB_ENDING) {

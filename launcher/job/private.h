@@ -288,8 +288,9 @@ void job_on_stop(evutil_socket_t fd, short what, void *arg); /* of job.pause.clo
 /* ---- clocks.c ---- */
 int job_make_clocks(struct job *job, struct drarun_error *err);
 void job_free_clocks(struct job *job);
-/* What the job waits for, for people; returns how many agents that are. */
-uint32_t job_describe_awaited(const struct job *job, struct buf *text);
+/* Says in text which agent is awaited, for what, and why it is not there; returns how many are.
+ * after: how long it was awaited, put before the reason; "": not said. */
+uint32_t job_describe_awaited(const struct job *job, const char *after, struct buf *text);
 
 /* ---- course.c ---- */
 void job_event(struct job *job, enum job_event event);
