@@ -389,7 +389,10 @@ def test_second_launcher_is_turned_away(drarun, agents):
     some = agents(2, once=False)
     job = running(drarun, some.options, "sleep 1000")
     second = drarun(*some.options, "-n", 2, "true", timeout=30)
-    assert second.rc == 70 and "this agent already has a launcher" in second.err
+    named = "|".join(rf"{worker} \({re.escape(where)}\)" for worker, where in enumerate(some.addresses))
+    assert second.rc == 70, second
+    assert re.search(rf"^drarun: worker ({named}) refused this launcher: it already serves another one$", second.err, re.MULTILINE), second
+    assert "was lost" not in second.err
     assert job.process.poll() is None
     job.signal(signal.SIGTERM)
     assert job.finish().rc == 143

@@ -69,7 +69,8 @@ bool agent_advance(struct agent *agent, enum agent_event event)
     return true;
 }
 
-void agent_lose(struct agent *agent, const struct drarun_error *why)
+/* how: what has become of it. */
+static void drop(struct agent *agent, const char *how, const struct drarun_error *why)
 {
     struct job *job = agent->job;
     char name[128];
@@ -91,8 +92,18 @@ void agent_lose(struct agent *agent, const struct drarun_error *why)
     agent->job->hopeless |= why->code == EPROTONOSUPPORT || why->code == EACCES;
     struct drarun_error err = *why;
     err.kind = err.kind ? err.kind : DRARUN_ERR_INFRASTRUCTURE;
-    error_prefix(&err, "%s was lost", name);
+    error_prefix(&err, "%s %s", name, how);
     job_fail_worker(agent, &err);
+}
+
+void agent_lose(struct agent *agent, const struct drarun_error *why)
+{
+    drop(agent, "was lost", why);
+}
+
+void agent_refused(struct agent *agent, const struct drarun_error *why)
+{
+    drop(agent, "refused this launcher", why);
 }
 
 bool job_gathered(const struct job *job)

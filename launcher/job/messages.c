@@ -92,8 +92,9 @@ static void on_failure(struct agent *agent, const Drarun__Wire__Failure *failure
     }
     if (agent->phase == AGENT_GREETING) { /* it does not serve us */
         err = (struct drarun_error){0};
-        error_kind(&err, kind, failure->code, "it refused: %s", failure->text);
-        agent_lose(agent, &err);
+        error_kind(&err, kind, failure->code, "%s",
+                   failure->code == EBUSY ? "it already serves another one" : failure->text);
+        agent_refused(agent, &err);
         return;
     }
     /* the neighbours of a dead agent often notice before we do */

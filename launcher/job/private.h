@@ -334,6 +334,8 @@ void job_fail_worker(struct agent *agent, const struct drarun_error *err);
 bool agent_advance(struct agent *agent, enum agent_event event);
 /* The agent is of no use any more, for the reason given (NULL: it was dropped on purpose). */
 void agent_lose(struct agent *agent, const struct drarun_error *why);
+/* The agent does not serve us, for the reason given. */
+void agent_refused(struct agent *agent, const struct drarun_error *why);
 /* The agent says nothing any more, for the reason given. */
 void agent_lose_silent(struct agent *agent, const struct drarun_error *why);
 /* Why its connection ended; borrowed. */
