@@ -277,9 +277,16 @@ def test_hosts_of_a_batch_system(drarun, tmp_path):
     """mpirun would start ranks on all of them."""
     hosts = tmp_path / "hosts"
     hosts.write_text("a\na\nb\nb\n")
-    said = f"drarun: PBS_NODEFILE={hosts}: 2 hosts, and the ranks start on this one: for the others start drarun-worker --listen :7173 on them, and give --agents HOST:7173,...\n"
-    assert drarun("true", env={"PBS_NODEFILE": hosts}).ok().err == said
-    assert drarun("--workers", 2, "true", env={"PBS_NODEFILE": hosts}).ok().err == ""
+    start = "start drarun-worker --listen :7173 --key-file FILE on each host, then pass --agents HOST:7173,... --key-file FILE\n"
+    said = "drarun: {} names {} hosts, but all ranks start on this one: " + start
+    slurm = "drarun: SLURM_JOB_NUM_NODES=4: drarun does not read this variable: " + start
+    # the value of the second one is longer than a line of the log
+    for env, err in (({"PBS_NODEFILE": hosts}, said.format("PBS_NODEFILE", 2)),
+                     ({"LSB_MCPU_HOSTS": " ".join(f"host{i} 64" for i in range(200))}, said.format("LSB_MCPU_HOSTS", 200)),
+                     ({"SLURM_JOB_NUM_NODES": "4"}, slurm)):
+        assert drarun("true", env=env).ok().err == drarun("-n", 2, "true", env=env).ok().err == err
+        assert drarun("-n", 1, "true", ":", "-n", 1, "true", env=env).ok().err == err
+        assert drarun("-n", 1, "true", env=env).ok().err == drarun("--workers", 2, "true", env=env).ok().err == ""
     hosts.write_text("a\na\n")
     assert drarun("true", env={"PBS_NODEFILE": hosts}).ok().err == ""
 

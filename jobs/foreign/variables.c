@@ -103,8 +103,7 @@ const struct foreign_variable foreign_variables[] = {
      BINDING},
 
     {FOREIGN_SRUN, "SLURM_NTASKS", "1", FOREIGN_SAID_RANKS, NULL, "-n N"},
-    {FOREIGN_SRUN, "SLURM_JOB_NUM_NODES", "1", FOREIGN_SAID_WORKERS, NULL,
-     "drarun-worker --listen :7173 on the nodes, and --agents HOST:7173,..."},
+    {FOREIGN_SRUN, "SLURM_JOB_NUM_NODES", "1", FOREIGN_SAID_HOSTS, NULL, FOREIGN_START_AGENTS},
     {FOREIGN_SRUN, "SLURM_NTASKS_PER_NODE", NULL, FOREIGN_SAID_RANKS, NULL, "--ranks-per-worker R"},
     {FOREIGN_SRUN, "SLURM_CPUS_PER_TASK", "1", FOREIGN_SAID_BIND, NULL, BINDING},
     {FOREIGN_SRUN, "SLURM_CPU_BIND", "none no", FOREIGN_SAID_BIND, NULL, BINDING},

@@ -7,11 +7,17 @@
 #include <stddef.h>
 #include "lib/base/buf.h"
 
+/* What to do about hosts on which no ranks start. */
+#define FOREIGN_START_AGENTS                                                                       \
+    "start drarun-worker --listen :7173 --key-file FILE on each host, then pass "                  \
+    "--agents HOST:7173,... --key-file FILE"
+
 /* What on the command line has said it already. */
 enum foreign_said {
     FOREIGN_SAID_NOTHING = 1,
     FOREIGN_SAID_RANKS,   /* -n */
     FOREIGN_SAID_WORKERS, /* --workers, --agents, hosts, --ranks-per-worker */
+    FOREIGN_SAID_HOSTS,   /* the same, or -n 1, which needs one host */
     FOREIGN_SAID_BIND,
     FOREIGN_SAID_OUTPUT, /* --label, --output-dir */
     FOREIGN_SAID_TIMEOUT,

@@ -342,6 +342,9 @@ static bool is_said(const struct run_line *line, enum foreign_said what)
     case FOREIGN_SAID_WORKERS:
         return request->workers > 0 || request->agents || request->pods || request->hosts_shown ||
                request->per_worker > 0;
+    case FOREIGN_SAID_HOSTS:
+        return is_said(line, FOREIGN_SAID_WORKERS) ||
+               (request->program_count == 1 && request->programs[0].ranks == 1);
     case FOREIGN_SAID_BIND:
         return request->bind != NULL;
     case FOREIGN_SAID_OUTPUT:
@@ -375,15 +378,14 @@ static bool is_spent(const struct foreign_variable *variable)
     return variable->from == FOREIGN_SRUN && getenv("SLURM_STEP_ID");
 }
 
-/* mpirun would start ranks on all of them. */
+/* mpirun would start ranks on all of them. The variable's value may be longer than a line. */
 static void tell_batch_hosts(const struct run_line *line)
 {
     const char *variable = NULL;
-    uint32_t count = is_said(line, FOREIGN_SAID_WORKERS) ? 0 : batch_hosts_count(&variable);
+    uint32_t count = is_said(line, FOREIGN_SAID_HOSTS) ? 0 : batch_hosts_count(&variable);
     if (count > 1)
-        log_note("%s=%s: %u hosts, and the ranks start on this one: for the others start "
-                 "drarun-worker --listen :7173 on them, and give --agents HOST:7173,...",
-                 variable, getenv(variable), count);
+        log_note("%s names %u hosts, but all ranks start on this one: " FOREIGN_START_AGENTS,
+                 variable, count);
 }
 
 int foreign_variables_use(const struct option_table *table, struct run_line *line,
