@@ -126,7 +126,7 @@ LEFT_OUT = {
             "drarun --agents node0:7173,node1:7173 --key-file drarun.key -n 4 -l sh -c 'echo rank $RANK on $(hostname)'"),
             "needs two machines; test_agents.py::test_page_of_several_machines, with an ssh of its own"),
         **dict.fromkeys((
-            "srun --ntasks-per-node=1 --overlap drarun-worker --listen :7173 --key-file drarun.key &",
+            "srun --nodes=$SLURM_JOB_NUM_NODES --ntasks=$SLURM_JOB_NUM_NODES --ntasks-per-node=1 --cpu-bind=none --overlap drarun-worker --listen :7173 --key-file drarun.key &",
             "agents=$(scontrol show hostnames | sed 's/$/:7173/' | paste -sd,)",
             "drarun --agents $agents --key-file drarun.key --wd $PWD -n 16 ./a.out", "kill %1"), "needs an allocation of Slurm; the page says that it was not run"),
         **dict.fromkeys((
