@@ -13,8 +13,8 @@ WITHOUT_COMMANDS = ("docs/design/", "docs/measured/", "docs/verbs.md", "docs/gke
 Command = namedtuple("Command", "page text shown")
 
 PROGRAMS = ("cd", "cmake", "ctest", "ctr", "drarun", "drarun-plugin", "exit", "export", "for", "gh", "git", "gpg", "helm", "jupyter", "kind", "kubectl", "make", "mpicc",
-            "openssl", "pip", "pps", "pre-commit", "python", "python3", "ray", "skopeo", "srun", "ssh", "sudo", "tar")
-TYPED = re.compile(rf"(\w+=\S+ )*((\./|scripts/|build/)\S+|{'|'.join(map(re.escape, PROGRAMS))})(\s|$)")
+            "pip", "pps", "pre-commit", "python", "python3", "ray", "skopeo", "srun", "ssh", "sudo", "tar", "umask")
+TYPED = re.compile(rf"\(?(\w+=\S+ )*((\./|scripts/|build/)\S+|{'|'.join(map(re.escape, PROGRAMS))})(\s|$)")
 YAML = re.compile(r"[\w-]+:( |$)")
 # How other blocks begin that are not to be typed into a shell: a drawing, a message, C, Python, the file of an image.
 NOT_TYPED = {
@@ -121,7 +121,7 @@ LEFT_OUT = {
     },
     "docs/machines.md": {
         **dict.fromkeys((
-            "openssl rand -hex 32 > drarun.key", "chmod 600 drarun.key", "scp -p drarun.key node0:", "scp -p drarun.key node1:",
+            "(umask 077; openssl rand -hex 32 > drarun.key)", "scp -p drarun.key node0:", "scp -p drarun.key node1:",
             *(f"ssh node{i} 'nohup drarun-worker --listen :7173 --key-file drarun.key --once > agent.log 2>&1 &'" for i in range(2)),
             "drarun --agents node0:7173,node1:7173 --key-file drarun.key -n 4 -l sh -c 'echo rank $RANK on $(hostname)'"),
             "needs two machines; test_agents.py::test_page_of_several_machines, with an ssh of its own"),
