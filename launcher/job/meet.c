@@ -238,7 +238,7 @@ static char *part_service(const struct meet *meet, const char *from, const char 
     return buf_take(&text);
 }
 
-/* The part of another job, if it is there. -EAGAIN: not yet. */
+/* The part of another job, if it is there and can be taken. -EAGAIN: not yet. */
 static int look_for_part(const struct meets *meets, struct meet *meet, struct other *other,
                          struct drarun_error *err)
 {
@@ -249,8 +249,6 @@ static int look_for_part(const struct meets *meets, struct meet *meet, struct ot
     if (!service)
         return error_set(err, ENOMEM, "out of memory");
     int rc = user_names_lookup(service, &other->part, job, err);
-    if (rc == 0 && other->part.failed)
-        return error_set(err, ENOMEM, "out of memory");
     if (rc == -ENOENT && state == USER_NAMES_LIVES)
         return -EAGAIN;
     if (rc == -ENOENT)

@@ -111,9 +111,9 @@ static bool find_service(struct job_names *names, const char *service)
 {
     struct drarun_error err = {0};
     int rc = user_names_lookup(service, &names->found, names->job, &err);
-    if (rc < 0 && rc != -ENOENT)
+    if (rc < 0 && rc != -ENOENT && rc != -EAGAIN)
         tell_alone(names, &err, false);
-    return rc == 0 && !names->found.failed;
+    return rc == 0;
 }
 
 static bool find_shared(struct job_names *names)

@@ -37,7 +37,8 @@
 #define TO " to "
 #define LEFT "left\n"
 #define JOB_DIGITS (USER_NAMES_JOB_SIZE - 1)
-#define ENTRY_MAX (USER_NAMES_SERVICE_MAX + USER_NAMES_VALUE_MAX + 128)
+#define HEAD_MAX 128
+#define ENTRY_MAX (USER_NAMES_SERVICE_MAX + USER_NAMES_VALUE_MAX + HEAD_MAX)
 #define TRIES 8
 /* The kernel reports that a file was closed before it gives up its lock, and may report nothing (a
  * sandbox, too many watches). */
@@ -188,28 +189,40 @@ struct entry {
     char reader[USER_NAMES_JOB_SIZE]; /* "": any */
 };
 
-/* False when the file is not a name in this format and version. */
-static bool parse(const struct buf *text, struct entry *ret)
+/* text: the beginning of a file of so many bytes. False when that is not a name in this format and
+ * version. */
+static bool parse(const char *text, size_t size, struct entry *ret)
 {
     size_t length;
-    int used = 0;
-    if (!text->data ||
-        sscanf(text->data, FORMAT " %16[0-9a-f] %zu%n", ret->job, &length, &used) != 2 ||
+    int used = 0, more = 0;
+    if (sscanf(text, FORMAT " %16[0-9a-f] %zu%n", ret->job, &length, &used) != 2 ||
         strlen(ret->job) != JOB_DIGITS)
         return false;
-    const char *more = text->data + used;
     ret->reader[0] = 0;
-    if (sscanf(more, TO "%16[0-9a-f]", ret->reader) == 1)
-        used += (int)(strlen(TO) + strlen(ret->reader));
-    ret->once = ret->reader[0] || strncmp(more, ONCE, strlen(ONCE)) == 0;
-    used += ret->once && !ret->reader[0] ? (int)strlen(ONCE) : 0;
-    if (text->data[used] != '\n')
-        return false;
+    ret->once = true;
+    if (sscanf(text + used, TO "%16[0-9a-f]%n", ret->reader, &more) == 1)
+        used += more;
+    else if (strncmp(text + used, ONCE, strlen(ONCE)) == 0)
+        used += (int)strlen(ONCE);
+    else
+        ret->once = false;
     ret->name = (size_t)used + 1;
-    if (length > text->len - ret->name)
+    if (text[used] != '\n' || size < ret->name || length > size - ret->name)
         return false;
     ret->value = ret->name + length;
     return true;
+}
+
+/* Whether a name can be read is in its first line; its value may be long. */
+static bool read_head(int fd, struct entry *ret)
+{
+    char head[HEAD_MAX + 1];
+    struct stat st;
+    ssize_t length = pread(fd, head, HEAD_MAX, 0);
+    if (length < 0 || fstat(fd, &st) < 0)
+        return false;
+    head[length] = 0;
+    return parse(head, (size_t)st.st_size, ret);
 }
 
 /* What is for one reader outlives its publisher. */
@@ -225,28 +238,50 @@ static bool is_to_leave(int dir, const struct entry *entry, const char *job)
     return strcmp(entry->job, job) == 0 && !(entry->reader[0] && is_alive(dir, entry->reader));
 }
 
-/* Removes a name's file that the job had published (NULL: one of a job that has ended). Only the
- * one who holds a lock on it, and sees it in its place, does: a new one may stand there by now. */
-static void remove_of(int dir, const char *file, const char *job)
+static int open_name(int dir, const char *file)
 {
-    struct buf text = BUF_INIT;
-    struct entry entry;
-    cleanup_close int fd = openat(dir, file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && is_in_place(dir, file, fd) &&
-        file_read(dir, file, ENTRY_MAX, &text, NULL) == 0) {
-        bool known = parse(&text, &entry);
-        if (job ? !known || is_to_leave(dir, &entry, job) : known && !is_valid(dir, &entry))
-            unlinkat(dir, file, 0);
-    }
-    buf_done(&text);
+    return openat(dir, file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/* Of those who read a name that is for one lookup, one gets it. */
-static bool take(int dir, const char *file)
+/* Removes the name that is open as fd, unless it is gone already. -EAGAIN: another process is about
+ * to. Only the one who holds a lock on it, and sees it in its place, does: a new one may stand
+ * there by now. */
+static int remove_locked(int dir, const char *file, int fd)
 {
-    cleanup_close int fd = openat(dir, file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && is_in_place(dir, file, fd) &&
-           unlinkat(dir, file, 0) == 0;
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return errno == EWOULDBLOCK ? -EAGAIN : -errno;
+    return is_in_place(dir, file, fd) && unlinkat(dir, file, 0) < 0 ? -errno : 0;
+}
+
+/* Removes the name of a job that has ended; false: it is none. What a file says never changes, and
+ * a job that has ended does not come back, so that this needs no lock, which would keep others from
+ * a name that lives. */
+static bool remove_stale(int dir, const char *file)
+{
+    struct entry entry;
+    cleanup_close int fd = open_name(dir, file);
+    if (fd < 0)
+        return errno == ENOENT;
+    if (!read_head(fd, &entry) || is_valid(dir, &entry))
+        return false;
+    remove_locked(dir, file, fd);
+    return true;
+}
+
+/* Removes what the job, which lives, has published. Others remove only what is for one lookup.
+ * -EAGAIN: one does at this moment. */
+static int remove_own(int dir, const char *file, const char *job)
+{
+    struct entry entry;
+    cleanup_close int fd = open_name(dir, file);
+    if (fd < 0)
+        return errno == ENOENT ? 0 : -errno;
+    bool known = read_head(fd, &entry);
+    if (known && !is_to_leave(dir, &entry, job))
+        return 0;
+    if (known && !entry.once)
+        return unlinkat(dir, file, 0) < 0 ? -errno : 0;
+    return remove_locked(dir, file, fd);
 }
 
 /* What jobs have left that were killed. */
@@ -263,7 +298,7 @@ static void sweep(int folder)
         if (of_job && is_hexadecimal(file + 4, JOB_DIGITS) && !is_alive(folder, file + 4))
             unlinkat(folder, file, 0);
         else if (is_hexadecimal(file, SHA256_TEXT_SIZE - 1))
-            remove_of(folder, file, NULL);
+            remove_stale(folder, file);
     }
 }
 
@@ -306,9 +341,8 @@ static int put_in_place(const struct user_names *names, const char *from, const 
     for (int i = 0; renameat2(names->dir, from, names->dir, to, RENAME_NOREPLACE) < 0; i++) {
         if (errno != EEXIST)
             return error_set(err, errno, "rename %s/%s: %s", names->path, from, strerror(errno));
-        if (i > 0)
+        if (i >= TRIES || !remove_stale(names->dir, to))
             return error_set(err, EEXIST, "a job of this user has that name");
-        remove_of(names->dir, to, NULL);
     }
     return 0;
 }
@@ -362,35 +396,71 @@ int user_names_publish(struct user_names *names, const char *service, const void
     return rc;
 }
 
+/* Of those who look a name up that is for one lookup, one gets it: the one who has locked it reads
+ * and removes it. */
+static int lock_in_place(int dir, const char *file, int fd, struct drarun_error *err)
+{
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return errno == EWOULDBLOCK ? -EAGAIN
+                                    : error_set(err, errno, "lock %s: %s", file, strerror(errno));
+    return is_in_place(dir, file, fd) ? 0 : -EAGAIN;
+}
+
+/* -EAGAIN: another process has removed it, or is about to. */
+static int look_once(int dir, const char *file, const char *service, struct buf *out,
+                     struct entry *ret, struct drarun_error *err)
+{
+    struct buf text = BUF_INIT;
+    size_t length = strlen(service);
+    cleanup_close int fd = open_name(dir, file);
+    if (fd < 0)
+        return error_set(err, errno, "open %s: %s", file, strerror(errno));
+    if (!read_head(fd, ret))
+        return error_set(err, ENOENT, "%s: expected a name of this version", file);
+    if (!is_valid(dir, ret)) {
+        remove_locked(dir, file, fd);
+        return error_set(err, ENOENT, "the job that had this name has ended");
+    }
+    int rc = ret->once ? lock_in_place(dir, file, fd, err) : 0;
+    if (rc == 0)
+        rc = fd_read_all(fd, file, ENTRY_MAX, &text, err);
+    if (rc == 0 && (text.len < ret->value || ret->value - ret->name != length ||
+                    memcmp(text.data + ret->name, service, length) != 0))
+        rc = error_set(err, ENOENT, "%s: expected a name of this version", file);
+    if (rc == 0 && !buf_reserve(out, text.len - ret->value))
+        rc = error_set(err, ENOMEM, "out of memory");
+    if (rc == 0 && ret->once && unlinkat(dir, file, 0) < 0)
+        rc = error_set(err, errno, "remove %s: %s", file, strerror(errno));
+    if (rc == 0)
+        buf_add(out, text.data + ret->value, text.len - ret->value);
+    buf_done(&text);
+    return rc;
+}
+
 int user_names_lookup(const char *service, struct buf *out, char ret_job[USER_NAMES_JOB_SIZE],
                       struct drarun_error *err)
 {
     char file[SHA256_TEXT_SIZE], path[PATH_MAX];
-    struct buf text = BUF_INIT;
     struct entry entry;
     cleanup_close int fd = -1;
     int rc = open_folder(false, path, &fd, err);
     if (rc < 0)
         return rc;
     sha256_text(service, strlen(service), file);
-    rc = file_read(fd, file, ENTRY_MAX, &text, err);
-    if (rc == 0 && (!parse(&text, &entry) || entry.value - entry.name != strlen(service) ||
-                    memcmp(text.data + entry.name, service, strlen(service)) != 0))
-        rc = error_set(err, ENOENT, "%s/%s: expected a name of this version", path, file);
-    if (rc == 0 && !is_valid(fd, &entry)) {
-        remove_of(fd, file, NULL);
-        rc = error_set(err, ENOENT, "the job that had this name has ended");
+    rc = -EAGAIN;
+    for (int i = 0; rc == -EAGAIN && i < TRIES; i++)
+        rc = look_once(fd, file, service, out, &entry, err);
+    if (rc == -EAGAIN)
+        return error_set(err, EAGAIN, "%s/%s: another process reads it", path, file);
+    if (rc < 0) {
+        error_prefix(err, "%s", path);
+        return rc;
     }
-    if (rc == 0 && entry.once && !take(fd, file))
-        rc = error_set(err, ENOENT, "another rank has read the name");
-    if (rc == 0) {
-        buf_add(out, text.data + entry.value, text.len - entry.value);
-        memcpy(ret_job, entry.job, sizeof entry.job);
-    }
-    buf_done(&text);
-    return rc;
+    memcpy(ret_job, entry.job, sizeof entry.job);
+    return 0;
 }
 
+/* What cannot be removed now is in the end. */
 void user_names_unpublish(struct user_names *names, const char *service)
 {
     char file[SHA256_TEXT_SIZE];
@@ -398,8 +468,8 @@ void user_names_unpublish(struct user_names *names, const char *service)
     for (size_t i = 0; i < names->own.count; i++) {
         if (strcmp(names->own.items[i], file) != 0)
             continue;
-        remove_of(names->dir, file, names->job);
-        forget(names, i);
+        if (remove_own(names->dir, file, names->job) == 0)
+            forget(names, i);
         return;
     }
 }
@@ -487,7 +557,7 @@ void user_names_free(struct user_names *names)
         return;
     user_names_unwatch(names);
     for (size_t i = 0; i < names->own.count; i++)
-        remove_of(names->dir, names->own.items[i], names->job);
+        remove_own(names->dir, names->own.items[i], names->job);
     if (names->lock >= 0) {
         snprintf(file, sizeof file, "job-%s", names->job);
         unlinkat(names->dir, file, 0);

@@ -35,10 +35,11 @@ void user_names_free(struct user_names *names);
 int user_names_publish(struct user_names *names, const char *service, const void *value,
                        size_t length, bool once, const char *reader, struct drarun_error *err);
 /* Appends the value to out, and says which job has published it. -ENOENT: no living job has it, or
- * there is no such directory; otherwise as above. */
+ * there is no such directory. -EAGAIN: another process has locked what is for one lookup: it takes
+ * it, or has failed to, so that another try later finds nothing or the name. Otherwise as above. */
 int user_names_lookup(const char *service, struct buf *out, char ret_job[USER_NAMES_JOB_SIZE],
                       struct drarun_error *err);
-/* Nothing when this job has not published it. */
+/* Nothing when this job has not published it, or when another one is about to take it. */
 void user_names_unpublish(struct user_names *names, const char *service);
 
 /* This job's name in the directory, where it is from now on; NULL: that is of no use. Borrowed. */

@@ -17,12 +17,9 @@
 #define TEMPORARY ".XXXXXX"
 #define PIECE ((size_t)8 << 10)
 
-static int read_all(int fd, const char *path, size_t limit, struct buf *out,
-                    struct drarun_error *err)
+int fd_read_all(int fd, const char *path, size_t limit, struct buf *out, struct drarun_error *err)
 {
     size_t start = out->len;
-    if (fd < 0)
-        return error_set(err, errno, "open %s: %s", path, strerror(errno));
     for (;;) {
         if (!buf_reserve(out, 4096))
             return error_set(err, ENOMEM, "read %s: out of memory", path);
@@ -40,16 +37,23 @@ static int read_all(int fd, const char *path, size_t limit, struct buf *out,
     }
 }
 
+static int read_opened(int fd, const char *path, size_t limit, struct buf *out,
+                       struct drarun_error *err)
+{
+    return fd < 0 ? error_set(err, errno, "open %s: %s", path, strerror(errno))
+                  : fd_read_all(fd, path, limit, out, err);
+}
+
 int file_read(int dirfd, const char *path, size_t limit, struct buf *out, struct drarun_error *err)
 {
     cleanup_close int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    return read_all(fd, path, limit, out, err);
+    return read_opened(fd, path, limit, out, err);
 }
 
 int file_read_named(const char *path, size_t limit, struct buf *out, struct drarun_error *err)
 {
     cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    return read_all(fd, path, limit, out, err);
+    return read_opened(fd, path, limit, out, err);
 }
 
 int fd_write_all(int fd, const void *data, size_t len)

@@ -14,6 +14,8 @@ int file_read(int dirfd, const char *path, size_t limit, struct buf *out, struct
 /* The same for a file that the user has named, which may be a link, as those of a mounted ConfigMap
  * are, or a pipe, as of <(...). */
 int file_read_named(const char *path, size_t limit, struct buf *out, struct drarun_error *err);
+/* The same for an open file, from where its descriptor stands. path: for messages. */
+int fd_read_all(int fd, const char *path, size_t limit, struct buf *out, struct drarun_error *err);
 
 /* Writes all of it, retrying short writes and EINTR; the descriptor must block. */
 int fd_write_all(int fd, const void *data, size_t len);

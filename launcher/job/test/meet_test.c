@@ -7,13 +7,16 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "launcher/job/meet.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/sha256.h"
 #include "lib/base/unconst.h"
 
 #define JOBS 3
@@ -221,6 +224,34 @@ static void test_other_ends_first(void **state)
     open_side(f, 1);
 }
 
+/* The part that a side has published for another one, locked as by another process. */
+static int hold_part(const struct fixture *f, unsigned from, unsigned to)
+{
+    char service[128], file[SHA256_TEXT_SIZE], path[256];
+    snprintf(service, sizeof service, "part 5.0 a %s %s", user_names_job(f->sides[from].user, NULL),
+             user_names_job(f->sides[to].user, NULL));
+    sha256_text(service, strlen(service), file);
+    snprintf(path, sizeof path, "%s/drarun-%u/%s", f->base, geteuid(), file);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
+    return fd;
+}
+
+static void test_part_that_is_locked(void **state)
+{
+    struct fixture *f = *state;
+    enter(f, 0, CONNECT, "a", "1");
+    enter(f, 1, CONNECT, "a", "0");
+    int held = hold_part(f, 1, 0);
+    close_side(f, 1);
+    look(f);
+    assert_int_equal(f->sides[0].answers, 0);
+    close(held);
+    look(f);
+    assert_met(&f->sides[0], 1, "part 1/");
+    open_side(f, 1);
+}
+
 static void test_connected_jobs_end_together(void **state)
 {
     struct fixture *f = *state;
@@ -279,6 +310,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_one_cannot_take_part, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_own_ranks_that_have_ended, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_other_ends_first, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_part_that_is_locked, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_connected_jobs_end_together, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_good_end, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_disconnected_jobs_end_alone, set_up, tear_down),

@@ -8,21 +8,44 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "launcher/job/user_names.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/file.h"
+#include "lib/base/sha256.h"
 
 struct fixture {
     char base[64], folder[128]; /* folder: where names are */
     struct user_names *one, *two;
 };
+
+/* What another process does before the next lock is asked for, and how many exclusive ones were. */
+static void (*before_lock)(struct fixture *f);
+static struct fixture *locking;
+static unsigned exclusive_locks;
+
+static int lock_file(int fd, int operation)
+{
+    return (int)syscall(SYS_flock, fd, operation);
+}
+
+/* In the C library's place. */
+int flock(int fd, int operation)
+{
+    if (before_lock)
+        TAKE_PTR(before_lock)(locking);
+    exclusive_locks += (operation & LOCK_EX) != 0;
+    return lock_file(fd, operation);
+}
 
 static int set_up(void **state)
 {
@@ -182,6 +205,81 @@ static void test_a_name_for_one_lookup(void **state)
     buf_done(&out);
 }
 
+static void meet_another(struct fixture *f)
+{
+    assert_found("ocean", "1");
+    assert_int_equal(publish_once(f->one, "ocean", "2", NULL), 0);
+}
+
+/* Each of two lookups gets another one, whenever the second comes. */
+static void test_names_for_one_lookup_each(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(publish_once(f->one, "ocean", "1", NULL), 0);
+    locking = f;
+    before_lock = meet_another;
+    assert_found("ocean", "2");
+    assert_null(before_lock);
+    assert_int_equal(look("ocean"), -ENOENT);
+}
+
+/* The name's file, locked as by another process. */
+static int hold(const struct fixture *f, const char *service)
+{
+    char file[SHA256_TEXT_SIZE], path[sizeof f->folder + sizeof file];
+    sha256_text(service, strlen(service), file);
+    snprintf(path, sizeof path, "%s/%s", f->folder, file);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_int_equal(lock_file(fd, LOCK_EX | LOCK_NB), 0);
+    return fd;
+}
+
+/* As by a job of an earlier release, which locks all names when it comes. */
+static void test_name_that_is_locked(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(publish(f->one, "ocean", "1"), 0);
+    int held = hold(f, "ocean");
+    assert_found("ocean", "1");
+    user_names_unpublish(f->one, "ocean");
+    assert_int_equal(look("ocean"), -ENOENT);
+    assert_int_equal(publish(f->one, "ocean", "2"), 0);
+    close(held);
+    held = hold(f, "ocean");
+    user_names_free(TAKE_PTR(f->one));
+    assert_int_equal(access(f->folder, F_OK), -1);
+    close(held);
+}
+
+/* By a lookup, which may end before it has removed the name. */
+static void test_name_for_one_lookup_that_is_locked(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(publish_once(f->one, "ocean", "1", NULL), 0);
+    int held = hold(f, "ocean");
+    assert_int_equal(look("ocean"), -EAGAIN);
+    user_names_unpublish(f->one, "ocean");
+    close(held);
+    assert_int_equal(publish_once(f->one, "air", "2", NULL), 0);
+    held = hold(f, "air");
+    assert_int_equal(look("air"), -EAGAIN);
+    close(held);
+    assert_found("air", "2");
+    user_names_free(TAKE_PTR(f->one));
+    assert_int_equal(access(f->folder, F_OK), -1);
+}
+
+/* Others could not remove them meanwhile. */
+static void test_job_that_comes_locks_no_names(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(publish(f->one, "ocean", "1"), 0);
+    assert_int_equal(publish_once(f->one, "air", "2", NULL), 0);
+    exclusive_locks = 0;
+    assert_int_equal(publish(f->two, "ice", "3"), 0);
+    assert_int_equal(exclusive_locks, 1); /* of its own */
+}
+
 /* It may be read after its job has ended, unless that job's reader has, too. */
 static void test_a_name_for_one_job(void **state)
 {
@@ -288,6 +386,7 @@ static void test_another_version_is_no_name(void **state)
                                         "drarun-name 2 0 1\nx",
                                         "drarun-name 1 0123456789abcdef 5 on\nocean",
                                         "drarun-name 1 0123456789abcdef 5 to \nocean",
+                                        "drarun-name 1 0123456789abcdef 5toa",
                                         "drarun-name 1 0123456789abcdef",
                                         "drarun-name 1 0123456789abcdef 9\nocean"};
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
@@ -353,6 +452,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_names_go_with_the_job, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_names_of_a_killed_job, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_name_for_one_lookup, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_names_for_one_lookup_each, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_name_that_is_locked, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_name_for_one_lookup_that_is_locked, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_job_that_comes_locks_no_names, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_name_for_one_job, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_how_a_job_ends, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_watch, set_up, tear_down),

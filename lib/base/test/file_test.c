@@ -65,6 +65,11 @@ static void test_read(void **state)
     assert_string_equal(err.text, "open none: No such file or directory");
     assert_int_equal(symlink("five", "link"), 0);
     assert_int_equal(file_read(AT_FDCWD, "link", 5, &got, &err), -ELOOP);
+    cleanup_close int fd = open("five", O_RDONLY | O_CLOEXEC);
+    assert_int_equal(lseek(fd, 3, SEEK_SET), 3);
+    buf_reset(&got);
+    assert_int_equal(fd_read_all(fd, "five", 2, &got, &err), 0);
+    assert_string_equal(got.data, "45");
     buf_done(&got);
 }
 
