@@ -148,6 +148,19 @@ def test_job_that_ends_before_it_accepts(names, mpi, tmp_path, signum):
 
 
 @served
+def test_job_that_has_ended_before_one_connects(names, mpi, tmp_path):
+    """Nothing of it is left."""
+    server = serving(names, mpi, tmp_path, "open")
+    client = names(mpi, "late", "ocean", options=("-n", 2, "--output-dir", tmp_path / "client"), start=True)
+    await_line(client, tmp_path / "client" / "rank.0.out", "found")
+    os.kill(server.pid, signal.SIGTERM)
+    server.finish(clean=False)
+    (tmp_path / "go").touch()
+    result = client.finish()
+    assert result.rc == 1 and "cannot connect to the port of another job, which has ended" in result.err, repr(result)
+
+
+@served
 def test_job_that_has_disconnected(names, mpi, tmp_path):
     """Its end is its own."""
     server = serving(names, mpi, tmp_path, "serve", "ocean", 2)

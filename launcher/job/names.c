@@ -2,6 +2,7 @@
 #include "launcher/job/names.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +19,7 @@ struct name_wait {
     uint32_t worker;
     uint64_t id;
     char *service;
-    int job; /* user_names_state of the one that is to publish it; -1: any */
+    char job[USER_NAMES_JOB_SIZE]; /* that is to publish it; "": any */
 };
 
 struct job_names {
@@ -54,7 +55,6 @@ static void remove_wait(struct name_wait **at)
 {
     struct name_wait *gone = *at;
     *at = gone->next;
-    close_fd(&gone->job);
     free(gone->service);
     free(gone);
 }
@@ -194,7 +194,7 @@ static bool answer_wait(struct job_names *names, const struct name_wait *wait)
     buf_reset(&names->found);
     if (find_service(names, wait->service))
         put_found(names, &reply);
-    else if (wait->job >= 0 && user_names_state(wait->job) != USER_NAMES_LIVES)
+    else if (wait->job[0] && !user_names_is_alive(names->user, wait->job))
         reply.ended = true;
     else
         return false;
@@ -238,13 +238,13 @@ static bool await(struct job_names *names, uint32_t worker,
         return false;
     *wait = (struct name_wait){.next = names->waits, .worker = worker, .id = request->id};
     wait->service = strdup(names->service.data);
-    wait->job = request->job[0] ? user_names_open_job(names->user, request->job) : -1;
+    snprintf(wait->job, sizeof wait->job, "%s", request->job);
     names->waits = wait;
     if (!wait->service) {
         remove_wait(&names->waits);
         return false;
     }
-    if (answer_wait(names, wait)) /* since the watch began */
+    if (answer_wait(names, wait)) /* since the watch began, or the job has ended before */
         remove_wait(&names->waits);
     return true;
 }

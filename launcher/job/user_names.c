@@ -482,6 +482,11 @@ const char *user_names_job(struct user_names *names, struct drarun_error *err)
     return move_in(names, err) == 0 ? names->job : NULL;
 }
 
+bool user_names_is_alive(const struct user_names *names, const char *job)
+{
+    return is_alive(names->dir, job);
+}
+
 int user_names_open_job(const struct user_names *names, const char *job)
 {
     char file[sizeof "job-" + JOB_DIGITS];

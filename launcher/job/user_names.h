@@ -51,10 +51,13 @@ enum user_names_state {
     USER_NAMES_LEFT, /* it has ended with status 0 */
     USER_NAMES_DIED, /* in another way */
 };
-/* A descriptor of the job that says so for as long as it is open; -errno. Only once the directory
- * is in use (user_names_job). */
+/* A descriptor of the job that says so for as long as it is open; -ENOENT: it has ended; -errno.
+ * Only once the directory is in use (user_names_job). */
 int user_names_open_job(const struct user_names *names, const char *job);
 enum user_names_state user_names_state(int job);
+/* Whether the job lives, or cannot be asked at this moment; needs no descriptor meanwhile. The
+ * same. */
+bool user_names_is_alive(const struct user_names *names, const char *job);
 /* What others will hear of this one when it ends, which is USER_NAMES_DIED otherwise. */
 void user_names_leave(struct user_names *names);
 

@@ -4,8 +4,8 @@
  * together with the first, which is mpi_names join NAME. The other words do a part of it: publish
  * NAME (until the file "stop" is there), look NAME, refused NAME (it is there already), open NAME
  * (nobody accepts); hold NAME and hang NAME connect as serve and call do, and then wait for each
- * other forever; fail NAME calls and then fails; brief NAME publishes and ends; pass PORT connects
- * to a port that is known in another way. */
+ * other forever; fail NAME calls and then fails; late NAME calls once the file "go" is there; brief
+ * NAME publishes and ends; pass PORT connects to a port that is known in another way. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -142,11 +142,32 @@ static int look(const char *name, char port[MPI_MAX_PORT_NAME])
     return rc;
 }
 
+static void look_known(const char *name, char port[MPI_MAX_PORT_NAME])
+{
+    int rc = look(name, port);
+    CHECK(rc == MPI_SUCCESS, "MPI_Lookup_name: %s", reason(rc));
+}
+
 static MPI_Comm connect_by_name(const char *name)
 {
     char port[MPI_MAX_PORT_NAME] = "";
-    int rc = look(name, port);
-    CHECK(rc == MPI_SUCCESS, "MPI_Lookup_name: %s", reason(rc));
+    look_known(name, port);
+    return connect_to(port, MPI_COMM_WORLD);
+}
+
+static void await_file(const char *file)
+{
+    while (rank == 0 && access(file, F_OK) != 0)
+        usleep(10000);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static MPI_Comm connect_late(const char *name)
+{
+    char port[MPI_MAX_PORT_NAME] = "";
+    look_known(name, port);
+    say("found", "");
+    await_file("go");
     return connect_to(port, MPI_COMM_WORLD);
 }
 
@@ -193,9 +214,7 @@ static void publish(const char *name)
     int rc = rank == 0 ? MPI_Publish_name(name, MPI_INFO_NULL, "a-port") : MPI_SUCCESS;
     CHECK(rc == MPI_SUCCESS, "MPI_Publish_name: %s", reason(rc));
     say("published", "");
-    while (rank == 0 && access("stop", F_OK) != 0)
-        usleep(10000);
-    MPI_Barrier(MPI_COMM_WORLD);
+    await_file("stop");
     rc = rank == 0 ? MPI_Unpublish_name(name, MPI_INFO_NULL, "a-port") : MPI_SUCCESS;
     CHECK(rc == MPI_SUCCESS, "MPI_Unpublish_name: %s", reason(rc));
 }
@@ -227,6 +246,8 @@ int main(int argc, char **argv)
         call(connect_by_name(name));
     else if (strcmp(word, "fail") == 0)
         call(connect_by_name(name));
+    else if (strcmp(word, "late") == 0)
+        call(connect_late(name));
     else if (strcmp(word, "brief") == 0)
         brief(name);
     else if (strcmp(word, "pass") == 0)

@@ -310,9 +310,11 @@ static void test_how_a_job_ends(void **state)
     assert_int_equal(user_names_state(well), USER_NAMES_LIVES);
     user_names_leave(f->two);
     assert_int_equal(user_names_state(well), USER_NAMES_LIVES);
+    assert_true(user_names_is_alive(f->one, job));
     user_names_free(f->two);
     assert_int_equal(user_names_state(well), USER_NAMES_LEFT);
     assert_int_equal(user_names_open_job(f->one, job), -ENOENT);
+    assert_false(user_names_is_alive(f->one, job));
     f->two = user_names_new();
     snprintf(job, sizeof job, "%s", user_names_job(f->two, NULL));
     cleanup_close int badly = user_names_open_job(f->one, job);
