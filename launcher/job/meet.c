@@ -158,8 +158,11 @@ static int add_other(const struct meets *meets, struct meet *meet, const char *n
     if (meet->count >= JOBS_MAX)
         return error_set(err, E2BIG, "more than %u other jobs take part", JOBS_MAX);
     other.fd = user_names_open_job(meets->user, other.job);
-    if (other.fd < 0)
+    if (other.fd == -ENOENT)
         return error_set(err, ENOENT, "the job of the PMIx namespace %s has ended", nspace);
+    if (other.fd < 0)
+        return error_set(err, -other.fd, "watch the job of the PMIx namespace %s: %s", nspace,
+                         strerror(-other.fd));
     const char *uid = nspace + strlen("drarun.");
     snprintf(other.uid, sizeof other.uid, "%.*s", (int)strcspn(uid, "."), uid);
     meet->others[meet->count++] = other;
@@ -291,6 +294,14 @@ static void answer(struct meets *meets, uint32_t worker, uint64_t id, const stru
     meets->owner.met(meets->owner.arg, worker, &reply);
 }
 
+/* Other jobs fail with this one, or see its end. */
+static void fail(const struct meets *meets, struct drarun_error *err)
+{
+    err->kind = DRARUN_ERR_INFRASTRUCTURE;
+    error_prefix(err, "connect with another job");
+    meets->owner.failed(meets->owner.arg, err);
+}
+
 /* False: others are awaited. */
 static bool finish(struct meets *meets, struct meet *meet)
 {
@@ -308,41 +319,42 @@ static bool finish(struct meets *meets, struct meet *meet)
     if (rc == 0)
         err = (struct drarun_error){0};
     answer(meets, meet->worker, meet->id, meet, &err);
-    if (rc < 0 && rc != -ECONNRESET) { /* the others have our part, and count on us */
-        err.kind = DRARUN_ERR_INFRASTRUCTURE;
-        error_prefix(&err, "connect with another job");
-        meets->owner.failed(meets->owner.arg, &err);
-    }
+    if (rc < 0 && rc != -ECONNRESET) /* the others have our part, and count on us */
+        fail(meets, &err);
     return true;
 }
 
-static int publish_part(const struct meets *meets, const struct meet *meet, const void *part,
-                        size_t length, struct drarun_error *err)
+static int publish_part(const struct meets *meets, const struct meet *meet, const char *other,
+                        const void *part, size_t length, struct drarun_error *err)
 {
     const char *own = user_names_job(meets->user, err);
-    int rc = own ? 0 : -err->code;
-    for (size_t i = 0; rc == 0 && i < meet->count; i++) {
-        const char *other = meet->others[i].job;
-        cleanup_free char *service = part_service(meet, own, other);
-        rc = service ? user_names_publish(meets->user, service, part, length, true, other, err)
-                     : error_set(err, ENOMEM, "out of memory");
-    }
-    return rc;
+    if (!own)
+        return -err->code;
+    cleanup_free char *service = part_service(meet, own, other);
+    return service ? user_names_publish(meets->user, service, part, length, true, other, err)
+                   : error_set(err, ENOMEM, "out of memory");
 }
 
-/* Those that are known to take part, and may have got nothing else, must not wait for us. */
-static void publish_failure(const struct meets *meets, const struct meet *meet)
+/* Those that are known to take part must not wait for us. False: one of them will, or has got our
+ * part, and counts on us. */
+static bool publish_failure(const struct meets *meets, const struct meet *meet)
 {
     uint8_t packed[32];
+    struct drarun_error err = {0};
     Drarun__Wire__MeetPart part = DRARUN__WIRE__MEET_PART__INIT;
+    bool good = true;
     part.status = FAILED;
-    publish_part(meets, meet, packed, drarun__wire__meet_part__pack(&part, packed), NULL);
+    size_t length = drarun__wire__meet_part__pack(&part, packed);
+    for (size_t i = 0; i < meet->count; i++)
+        good = publish_part(meets, meet, meet->others[i].job, packed, length, &err) == 0 && good;
+    return good;
 }
 
 static int enter(struct meets *meets, struct meet *meet, const char *pmix,
                  const Drarun__Wire__MeetRequest *request, struct drarun_error *err)
 {
     struct buf name = BUF_INIT;
+    int rc = 0;
     if (!user_names_job(meets->user, err) || meets_announce(meets, err) < 0)
         return -err->code;
     buf_printf(&name, "part %s %s", pmix, request->key);
@@ -351,11 +363,14 @@ static int enter(struct meets *meets, struct meet *meet, const char *pmix,
     if (!meet->name || !meet->others)
         return error_set(err, ENOMEM, "out of memory");
     for (size_t i = 0; i < request->n_nspaces; i++) {
-        int rc = add_other(meets, meet, request->nspaces[i], err);
+        rc = add_other(meets, meet, request->nspaces[i], err);
         if (rc < 0)
             return rc;
     }
-    return publish_part(meets, meet, request->part.data, request->part.len, err);
+    for (size_t i = 0; rc == 0 && i < meet->count; i++)
+        rc = publish_part(meets, meet, meet->others[i].job, request->part.data, request->part.len,
+                          err);
+    return rc;
 }
 
 void meets_ask(struct meets *meets, uint32_t worker, const char *pmix,
@@ -368,9 +383,9 @@ void meets_ask(struct meets *meets, uint32_t worker, const char *pmix,
     int rc =
         meet ? enter(meets, meet, pmix, request, &err) : error_set(&err, ENOMEM, "out of memory");
     if (rc < 0) {
-        if (meet && meet->name)
-            publish_failure(meets, meet);
         answer(meets, worker, request->id, NULL, &err);
+        if (meet && meet->name && !publish_failure(meets, meet))
+            fail(meets, &err);
         return;
     }
     if (!finish(meets, meet)) {

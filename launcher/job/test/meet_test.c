@@ -252,6 +252,27 @@ static void test_part_that_is_locked(void **state)
     open_side(f, 1);
 }
 
+/* The job has no room for what is to tell the last one: it fails, so that nobody waits for it. */
+static void test_one_cannot_be_told(void **state)
+{
+    struct fixture *f = *state;
+    char name[16];
+    for (unsigned i = 2; i < USER_NAMES_MAX; i++) { /* the job's own is there; one part fits */
+        snprintf(name, sizeof name, "%u", i);
+        assert_int_equal(user_names_publish(f->sides[0].user, name, "", 0, false, NULL, NULL), 0);
+    }
+    enter(f, 1, CONNECT, "a", "02");
+    enter(f, 2, CONNECT, "a", "01");
+    enter(f, 0, CONNECT, "a", "12");
+    assert_int_equal(f->sides[0].code, EDQUOT);
+    assert_int_equal(f->sides[0].failures, 1);
+    close_side(f, 0);
+    look(f);
+    assert_int_equal(f->sides[1].answers + f->sides[2].answers, 2);
+    assert_int_equal(f->sides[2].code, ECONNRESET);
+    open_side(f, 0);
+}
+
 static void test_connected_jobs_end_together(void **state)
 {
     struct fixture *f = *state;
@@ -311,6 +332,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_own_ranks_that_have_ended, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_other_ends_first, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_part_that_is_locked, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_one_cannot_be_told, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_connected_jobs_end_together, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_good_end, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_disconnected_jobs_end_alone, set_up, tear_down),
