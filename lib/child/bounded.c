@@ -28,12 +28,31 @@ struct verdict {
 };
 
 struct bounded {
+    struct bounded_limits limits;
     pid_t pid; /* 0: reaped */
     int pidfd, answer;
     struct event *exited, *deadline;
     bool late;
     siginfo_t end;
+    bounded_done_fn fn;
+    void *arg;
 };
+
+static void bounded_free(struct bounded *b)
+{
+    if (b->pid) { /* our child still, so that its number is no other's */
+        kill(b->pid, SIGKILL);
+        waitpid(b->pid, NULL, 0);
+    }
+    if (b->exited)
+        event_free(b->exited);
+    if (b->deadline)
+        event_free(b->deadline);
+    close_fd(&b->pidfd);
+    close_fd(&b->answer);
+    free(b);
+}
+DEFINE_CLEANUP(struct bounded, bounded_free)
 
 /* ---- the child ---- */
 
@@ -85,71 +104,9 @@ __attribute__((noreturn)) static void be_child(const struct bounded_limits *limi
 
 /* ---- the parent ---- */
 
-static void on_exited(evutil_socket_t fd, short what, void *arg)
+static int say_killed(const struct bounded *b, struct drarun_error *err)
 {
-    struct bounded *b = arg;
-    (void)fd, (void)what;
-    int rc;
-    while ((rc = waitid(P_PIDFD, (id_t)b->pidfd, &b->end, WEXITED)) < 0 && errno == EINTR)
-        continue;
-    b->pid = 0;
-    if (rc < 0)
-        b->end.si_code = 0; /* somebody else took its status: the pipe knows whether it answered */
-}
-
-static void on_deadline(evutil_socket_t fd, short what, void *arg)
-{
-    struct bounded *b = arg;
-    (void)fd, (void)what;
-    b->late = true;
-    pidfd_send_signal(b->pidfd, SIGKILL, NULL, 0);
-}
-
-static int start(struct bounded *b, const struct bounded_limits *limits, bounded_fn fn, void *arg)
-{
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
-        return -errno;
-    b->answer = ends[0];
-    pid_t pid = forked_process(SIGKILL);
-    if (pid == 0)
-        be_child(limits, fn, arg, ends[1]);
-    close(ends[1]);
-    if (pid < 0)
-        return pid;
-    b->pid = pid;
-    b->pidfd = pidfd_open(pid, 0);
-    return b->pidfd < 0 ? -errno : 0;
-}
-
-static int watch(struct bounded *b, struct event_base *base, int64_t wall_ms)
-{
-    struct timeval after = timeval_from_ms(wall_ms);
-    b->exited = event_new(base, b->pidfd, EV_READ, on_exited, b);
-    b->deadline = evtimer_new(base, on_deadline, b);
-    return b->exited && b->deadline && event_add(b->exited, NULL) == 0 &&
-                   event_add(b->deadline, &after) == 0
-               ? 0
-               : -ENOMEM;
-}
-
-static void done(struct bounded *b)
-{
-    if (b->pid) { /* our child still, so that its number is no other's */
-        kill(b->pid, SIGKILL);
-        waitpid(b->pid, NULL, 0);
-    }
-    if (b->exited)
-        event_free(b->exited);
-    if (b->deadline)
-        event_free(b->deadline);
-    close_fd(&b->pidfd);
-    close_fd(&b->answer);
-}
-
-static int say_killed(const struct bounded *b, const struct bounded_limits *limits,
-                      struct drarun_error *err)
-{
+    const struct bounded_limits *limits = &b->limits;
     int signo = b->end.si_code == CLD_EXITED ? 0 : b->end.si_status;
     if (b->late)
         return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, ETIMEDOUT,
@@ -166,38 +123,132 @@ static int say_killed(const struct bounded *b, const struct bounded_limits *limi
                       strsignal(signo));
 }
 
-static int say(const struct bounded *b, const struct bounded_limits *limits,
-               struct drarun_error *err)
+static int say(const struct bounded *b, struct drarun_error *err)
 {
     struct verdict verdict;
     ssize_t n = read(b->answer, &verdict, sizeof verdict);
     if (n != (ssize_t)sizeof verdict)
-        return say_killed(b, limits, err);
+        return say_killed(b, err);
     if (verdict.rc == 0)
         return 0;
     if (verdict.rc == -ENOMEM)
         return error_kind(err, DRARUN_ERR_SPEC, ENOMEM,
-                          "reading it takes more than %zu MiB of memory", limits->memory / MIB);
-    if (err)
-        *err = verdict.err;
+                          "reading it takes more than %zu MiB of memory", b->limits.memory / MIB);
+    *err = verdict.err;
     return verdict.rc;
+}
+
+static void on_exited(evutil_socket_t fd, short what, void *arg)
+{
+    struct bounded *b = arg;
+    struct drarun_error err = {0};
+    bounded_done_fn fn = b->fn;
+    void *fn_arg = b->arg;
+    (void)fd, (void)what;
+    int rc;
+    while ((rc = waitid(P_PIDFD, (id_t)b->pidfd, &b->end, WEXITED)) < 0 && errno == EINTR)
+        continue;
+    b->pid = 0;
+    if (rc < 0)
+        b->end.si_code = 0; /* somebody else took its status: the pipe knows whether it answered */
+    rc = say(b, &err);
+    bounded_free(b);
+    fn(rc, &err, fn_arg);
+}
+
+static void on_deadline(evutil_socket_t fd, short what, void *arg)
+{
+    struct bounded *b = arg;
+    (void)fd, (void)what;
+    b->late = true;
+    pidfd_send_signal(b->pidfd, SIGKILL, NULL, 0);
+}
+
+static int start(struct bounded *b, bounded_fn fn, void *arg)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
+        return -errno;
+    b->answer = ends[0];
+    pid_t pid = forked_process(SIGKILL);
+    if (pid == 0)
+        be_child(&b->limits, fn, arg, ends[1]);
+    close(ends[1]);
+    if (pid < 0)
+        return pid;
+    b->pid = pid;
+    b->pidfd = pidfd_open(pid, 0);
+    return b->pidfd < 0 ? -errno : 0;
+}
+
+static int watch(struct bounded *b, struct event_base *base)
+{
+    struct timeval after = timeval_from_ms(b->limits.wall_ms);
+    b->exited = event_new(base, b->pidfd, EV_READ, on_exited, b);
+    b->deadline = evtimer_new(base, on_deadline, b);
+    return b->exited && b->deadline && event_add(b->exited, NULL) == 0 &&
+                   event_add(b->deadline, &after) == 0
+               ? 0
+               : -ENOMEM;
+}
+
+static int say_not_started(int rc, struct drarun_error *err)
+{
+    return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, -rc, "cannot start a process: %s",
+                      strerror(-rc));
+}
+
+int bounded_start(struct event_base *base, const struct bounded_limits *limits, bounded_fn fn,
+                  void *arg, bounded_done_fn done, void *done_arg, struct bounded **ret_bounded,
+                  struct drarun_error *err)
+{
+    CLEANUP(bounded_freep) struct bounded *b = calloc(1, sizeof *b);
+    if (!b)
+        return say_not_started(-ENOMEM, err);
+    *b =
+        (struct bounded){.limits = *limits, .pidfd = -1, .answer = -1, .fn = done, .arg = done_arg};
+    int rc = start(b, fn, arg);
+    if (rc == 0)
+        rc = watch(b, base);
+    if (rc < 0)
+        return say_not_started(rc, err);
+    *ret_bounded = TAKE_PTR(b);
+    return 0;
+}
+
+void bounded_cancel(struct bounded *bounded)
+{
+    if (bounded)
+        bounded_free(bounded);
+}
+
+/* ---- and the loop ---- */
+
+struct waited {
+    bool done;
+    int rc;
+    struct drarun_error *err;
+};
+
+static void on_done(int rc, const struct drarun_error *err, void *arg)
+{
+    struct waited *w = arg;
+    w->done = true;
+    w->rc = rc;
+    if (rc < 0 && w->err)
+        *w->err = *err;
 }
 
 int bounded_call(struct event_base *base, const struct bounded_limits *limits, bounded_fn fn,
                  void *arg, struct drarun_error *err)
 {
-    struct bounded b = {.pidfd = -1, .answer = -1};
-    int rc = start(&b, limits, fn, arg);
-    if (rc == 0)
-        rc = watch(&b, base, limits->wall_ms);
-    while (rc == 0 && b.pid)
+    struct waited w = {.err = err};
+    struct bounded *b = NULL;
+    int rc = bounded_start(base, limits, fn, arg, on_done, &w, &b, err);
+    while (rc == 0 && !w.done)
         if (event_base_loop(base, EVLOOP_ONCE) < 0)
-            rc = -EIO;
-    if (rc == 0)
-        rc = say(&b, limits, err);
-    else
-        error_kind(err, DRARUN_ERR_INFRASTRUCTURE, -rc, "cannot start a process: %s",
-                   strerror(-rc));
-    done(&b);
-    return rc;
+            rc = say_not_started(-EIO, err);
+    if (rc < 0 && b && !w.done)
+        bounded_cancel(b);
+    return rc < 0 ? rc : w.rc;
 }

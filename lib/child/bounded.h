@@ -20,10 +20,23 @@ struct bounded_limits {
  * what it changes is lost. Returns 0 or -errno with the error. */
 typedef int (*bounded_fn)(void *arg, struct drarun_error *err);
 
-/* Runs the loop until fn has returned, and returns its result and error. Where a limit or a crash
- * ended it, the error names that and has the kind DRARUN_ERR_SPEC, since the input is to blame:
+/* With the result and the error of a bounded_fn. Where a limit or a crash ended it, the error names
+ * that and has the kind DRARUN_ERR_SPEC, since the input is to blame:
  * -ETIME (processor time), -ENOMEM (memory), -EFAULT (a crash). Kind DRARUN_ERR_INFRASTRUCTURE, so
- * that it may be tried again: -ETIMEDOUT (the clock), and what fork(2) and its like say. */
+ * that it may be tried again: -ETIMEDOUT (the clock), and what ended it from outside. */
+typedef void (*bounded_done_fn)(int rc, const struct drarun_error *err, void *arg);
+
+struct bounded; /* under way */
+
+/* Calls fn, with what arg is now, beside other work of the loop. done is called once, unless
+ * cancelled; the call is gone then. Fails, as fork(2) and its like say, without calling done. */
+int bounded_start(struct event_base *base, const struct bounded_limits *limits, bounded_fn fn,
+                  void *arg, bounded_done_fn done, void *done_arg, struct bounded **ret_bounded,
+                  struct drarun_error *err);
+/* Ends the child; done will not be called. NULL is fine. */
+void bounded_cancel(struct bounded *bounded);
+
+/* The same; runs the loop until fn has returned. */
 int bounded_call(struct event_base *base, const struct bounded_limits *limits, bounded_fn fn,
                  void *arg, struct drarun_error *err);
 

@@ -150,6 +150,50 @@ static void test_the_loop_runs_meanwhile(void **state)
     event_base_free(base);
 }
 
+struct ended {
+    int count, rc;
+    enum drarun_errkind kind;
+};
+
+static void on_done(int rc, const struct drarun_error *err, void *arg)
+{
+    struct ended *ended = arg;
+    ended->count++;
+    ended->rc = rc;
+    ended->kind = err->kind;
+}
+
+/* Several at once, each with its own end, whatever becomes of the others; one is given up. */
+static void test_side_by_side(void **state)
+{
+    static const bounded_fn fns[] = {sleeps, refuses, crashes, works, never_returns};
+    static const int codes[] = {0, EINVAL, EFAULT, 0, ETIME};
+    struct event_base *base = event_base_new();
+    struct bounded *calls[ARRAY_LEN(fns)] = {0};
+    struct ended ends[ARRAY_LEN(fns)] = {0};
+    unsigned before = count_descriptors();
+    int touched = 0;
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(fns); i++)
+        assert_int_equal(
+            bounded_start(base, &limits, fns[i], &touched, on_done, &ends[i], &calls[i], NULL), 0);
+    for (size_t i = 1; i < ARRAY_LEN(fns); i++)
+        while (!ends[i].count)
+            assert_int_equal(event_base_loop(base, EVLOOP_ONCE), 0);
+    bounded_cancel(calls[0]);
+    bounded_cancel(NULL);
+    event_base_loop(base, EVLOOP_NONBLOCK);
+    for (size_t i = 0; i < ARRAY_LEN(fns); i++) {
+        assert_int_equal(ends[i].count, i > 0);
+        assert_int_equal(ends[i].rc, -codes[i]);
+        assert_true((ends[i].kind == DRARUN_ERR_SPEC) == (codes[i] != 0));
+    }
+    assert_int_equal(touched, 0);
+    assert_int_equal(count_descriptors(), before);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    event_base_free(base);
+}
+
 static int exceeds(void *arg, struct drarun_error *err)
 {
     (void)arg, (void)err;
@@ -187,6 +231,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_the_loop_runs_meanwhile),
+        cmocka_unit_test(test_side_by_side),
         cmocka_unit_test(test_signals_of_the_caller),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
