@@ -94,7 +94,6 @@ struct waited {
     bool done;
     int rc;
     json_t *body;
-    const struct kube_served *served;
     struct strlist *warnings; /* added to, where it is not NULL */
     struct drarun_error *err;
 };
@@ -379,31 +378,58 @@ static int choose_metrics(struct cluster *cluster, struct drarun_error *err)
 
 static void on_served(const struct kube_served *served, const struct drarun_error *err, void *arg)
 {
-    struct waited *w = arg;
-    w->done = true;
-    if (err)
-        w->rc = error_kind(w->err, err->kind, err->code, "%s", err->text);
-    else
-        w->served = served;
+    struct cluster_question *question = arg;
+    struct cluster *cluster = question->cluster;
+    question->discovery = NULL;
+    if (err) {
+        question->err = *err;
+        return;
+    }
+    cluster->api = claims_served(served);
+    cluster->taint_rules = taint_rules_served(served);
+    find_pod_groups(cluster, served);
+    cluster->dra_jobs =
+        kube_serves(served, kube_dra_jobs.group, kube_dra_jobs.version, kube_dra_jobs.plural);
+}
+
+int cluster_discover_start(struct cluster *cluster, struct cluster_question *question,
+                           struct drarun_error *err)
+{
+    *question = (struct cluster_question){.cluster = cluster};
+    int rc = ask_version(cluster, &question->version, err);
+    return rc < 0 ? rc
+                  : kube_discover(cluster->client, on_served, question, &question->discovery, err);
+}
+
+bool cluster_discover_is_answered(const struct cluster_question *question)
+{
+    return !question->discovery && (question->err.code || !question->version.call);
+}
+
+int cluster_discover_end(struct cluster_question *question, struct drarun_error *err)
+{
+    struct cluster *cluster = question->cluster;
+    const struct drarun_error *refused = &question->err;
+    while (question->discovery)
+        if (cluster_loop(cluster) != 0 && question->discovery)
+            return loop_ended(err);
+    if (refused->code)
+        return error_kind(err, refused->kind, refused->code, "%s", refused->text);
+    int rc = take_version(cluster, &question->version, err);
+    if (rc == 0)
+        rc = choose_delivery(cluster, err);
+    return rc < 0 ? rc : choose_metrics(cluster, err);
+}
+
+void cluster_discover_drop(struct cluster_question *question)
+{
+    kube_discover_cancel(TAKE_PTR(question->discovery));
+    cluster_read_drop(&question->version);
 }
 
 int cluster_discover(struct cluster *cluster, struct drarun_error *err)
 {
-    struct waited w = {.cluster = cluster, .err = err};
-    CLEANUP(cluster_read_drop) struct cluster_read version = {0};
-    int rc = ask_version(cluster, &version, err);
-    if (rc == 0)
-        rc = kube_discover(cluster->client, on_served, &w, NULL, err);
-    rc = await(&w, rc);
-    if (rc < 0)
-        return rc;
-    cluster->api = claims_served(w.served);
-    cluster->taint_rules = taint_rules_served(w.served);
-    find_pod_groups(cluster, w.served);
-    cluster->dra_jobs =
-        kube_serves(w.served, kube_dra_jobs.group, kube_dra_jobs.version, kube_dra_jobs.plural);
-    rc = take_version(cluster, &version, err);
-    if (rc == 0)
-        rc = choose_delivery(cluster, err);
-    return rc < 0 ? rc : choose_metrics(cluster, err);
+    CLEANUP(cluster_discover_drop) struct cluster_question question = {0};
+    int rc = cluster_discover_start(cluster, &question, err);
+    return rc < 0 ? rc : cluster_discover_end(&question, err);
 }

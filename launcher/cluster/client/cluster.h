@@ -14,7 +14,8 @@
 #include "lib/kube/client.h"
 #include "lib/kube/object.h"
 
-struct loop_fd; /* loop_fd.h */
+struct loop_fd;        /* loop_fd.h */
+struct kube_discovery; /* lib/kube/discover.h */
 
 #define CLUSTER_BY_CLAIM "claim:" /* DRARUN_AGENT: and DRIVER=AGENT */
 
@@ -57,9 +58,6 @@ void cluster_turn(struct cluster *cluster, int64_t ms);
 /* Runs the loop until a callback has set *done. */
 int cluster_await(struct cluster *cluster, const bool *done, struct drarun_error *err);
 
-/* Asks what is served; runs the loop until the answer is there. */
-int cluster_discover(struct cluster *cluster, struct drarun_error *err);
-
 /* Of resource.k8s.io, "v1", where it is served: what kube_resource_claims and its like are asked
  * for by. */
 const char *cluster_claims_version(const struct cluster *cluster);
@@ -84,6 +82,23 @@ int cluster_read_end(struct cluster *cluster, struct cluster_read *read, json_t 
                      struct drarun_error *err);
 /* Its answer is of no interest any more. For CLEANUP; a zeroed one is fine. */
 void cluster_read_drop(struct cluster_read *read);
+
+/* Asks what is served; runs the loop until the answer is there. */
+int cluster_discover(struct cluster *cluster, struct drarun_error *err);
+/* The same beside other calls, at an address that stays. */
+struct cluster_question {
+    struct cluster *cluster;
+    struct kube_discovery *discovery; /* NULL: none, or answered */
+    struct cluster_read version;
+    struct drarun_error err; /* code 0: none */
+};
+int cluster_discover_start(struct cluster *cluster, struct cluster_question *question,
+                           struct drarun_error *err);
+bool cluster_discover_is_answered(const struct cluster_question *question);
+/* As cluster_discover; runs the loop where that is not answered. */
+int cluster_discover_end(struct cluster_question *question, struct drarun_error *err);
+/* As cluster_read_drop. */
+void cluster_discover_drop(struct cluster_question *question);
 
 int cluster_list(struct cluster *cluster, const struct kube_target *target,
                  const struct kube_select *select, json_t **ret_body, struct drarun_error *err);
