@@ -7,20 +7,7 @@
 #include "lib/base/log.h"
 #include "lib/wire/hello.h"
 
-/* Their objects; NULL where they cannot be read. */
-static json_t *items(struct cluster *cluster, const struct kube_resource *kind)
-{
-    struct kube_resource resource = *kind;
-    struct drarun_error err = {0};
-    const struct kube_target target = {.resource = &resource};
-    CLEANUP(json_decrefp) json_t *body = NULL;
-    resource.version = cluster_claims_version(cluster);
-    if (cluster_list(cluster, &target, NULL, &body, &err) < 0) {
-        log_verbose("the agent is delivered by a volume: %s", err.text);
-        return NULL;
-    }
-    return json_incref(json_object_get(body, "items"));
-}
+#define WITHOUT "the agent is delivered by a volume"
 
 static void take(struct cluster *cluster, const struct agent_claim *found)
 {
@@ -32,23 +19,44 @@ static void take(struct cluster *cluster, const struct agent_claim *found)
     log_verbose("the agent is delivered by the claims, as all nodes have it: %s", text);
 }
 
-void offer_look(struct cluster *cluster, const struct job_spec *spec)
+static bool is_open(const struct cluster *cluster, const struct job_spec *spec)
+{
+    return !cluster->delivery && cluster->api && agent_claim_fits(spec);
+}
+
+bool offer_is_ready(const struct job_spec *spec, struct survey *survey)
+{
+    const json_t *classes;
+    if (!is_open(survey->cluster, spec))
+        return true;
+    if (!survey_read(survey, SURVEY_CLASSES, false, WITHOUT))
+        return false;
+    classes = survey->items[SURVEY_CLASSES];
+    return !classes || !agent_claim_concerns(spec, classes) ||
+           survey_read(survey, SURVEY_SLICES, false, WITHOUT);
+}
+
+void offer_choose(const struct survey *survey, const struct job_spec *spec)
 {
     struct agent_claim found;
     struct slices slices;
     struct buf why = BUF_INIT;
-    if (cluster->delivery || !cluster->api || !agent_claim_fits(spec))
-        return;
-    CLEANUP(json_decrefp) json_t *classes = items(cluster, &kube_device_classes);
-    if (!classes || !agent_claim_concerns(spec, classes))
-        return;
-    CLEANUP(json_decrefp) json_t *list = items(cluster, &kube_resource_slices);
-    if (!list || slices_read(list, &slices, NULL) < 0)
+    json_t *classes = survey->items[SURVEY_CLASSES], *list = survey->items[SURVEY_SLICES];
+    if (!is_open(survey->cluster, spec) || !classes || !agent_claim_concerns(spec, classes) ||
+        !list || slices_read(list, &slices, NULL) < 0)
         return;
     if (agent_claim_find(spec, &slices, classes, WIRE_MAJOR, &found, &why))
-        take(cluster, &found);
+        take(survey->cluster, &found);
     else if (why.len > 0)
         log_note("the agent is delivered by a volume: %s", why.data);
     slices_done(&slices);
     buf_done(&why);
+}
+
+void offer_look(struct cluster *cluster, const struct job_spec *spec)
+{
+    CLEANUP(survey_done) struct survey survey = {.cluster = cluster};
+    while (!offer_is_ready(spec, &survey))
+        cluster_turn(cluster, KUBE_CALL_MS);
+    offer_choose(&survey, spec);
 }
