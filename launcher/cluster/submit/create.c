@@ -8,6 +8,7 @@
 
 #include "jobs/spec/k8s_name.h"
 #include "jobs/manifests/objects.h"
+#include "launcher/cluster/client/job_map.h"
 #include "launcher/cluster/submit/batch.h"
 #include "launcher/cluster/submit/dry_run.h"
 #include "lib/base/cleanup.h"
@@ -100,57 +101,62 @@ static json_t *marked(const json_t *owner, const char *secret)
     return copy;
 }
 
-static int create_owner(struct cluster *cluster, const struct job_spec *spec,
-                        const struct render_options *options, int64_t going_ms, const json_t *list,
-                        struct strlist *warned, char **ret_uid, bool *ret_suspended,
-                        struct drarun_error *err)
-{
-    struct batch_owner made = {.mark = options->secret, .dra_job = options->dra_job};
-    struct batch batch = {.cluster = cluster,
-                          .job = spec->name,
-                          .owner = &made,
-                          .namespace = object_namespace(spec, options),
-                          .going_ms = going_ms,
-                          .warned = warned,
-                          .err = err};
-    CLEANUP(json_decrefp)
-    json_t *owner = json_pack("[o]", marked(json_array_get(list, 0), options->secret));
-    const struct batch_source source = {.list = owner};
-    int rc = owner ? batch_create(&batch, &source) : error_set(err, ENOMEM, "out of memory");
-    if (rc == 0 && !made.uid)
-        rc = error_set(err, ENOMEM, "out of memory");
-    if (rc == 0) {
-        *ret_uid = TAKE_PTR(made.uid);
-        *ret_suspended = made.suspended;
-    }
-    free(made.uid);
-    return rc;
-}
-
 /* Before its pods, whose label depends on it. Not everybody may make policies, and a quota may
  * allow none: then the namespace's is for the job's pods. */
-static int create_policy(struct batch *batch, const struct job_spec *spec,
-                         struct render_options *options)
+struct policy {
+    struct batch_source source;
+    struct drarun_error refused, *err; /* the batch's own meanwhile */
+};
+
+static void policy_done(struct policy *policy)
 {
-    struct drarun_error *err = batch->err, refused = {0};
-    CLEANUP(json_decrefp) json_t *list = NULL, *policy = NULL;
-    int rc = options->shared_policy ? 0 : render_shared(spec, options, &list, err);
-    if (rc < 0 || !list)
+    json_decref(TAKE_PTR(policy->source.list));
+}
+
+/* The batch creates it, if there is one. */
+static int policy_begin(struct policy *policy, struct batch *batch, const struct job_spec *spec,
+                        const struct render_options *options)
+{
+    CLEANUP(json_decrefp) json_t *list = NULL;
+    int rc = options->shared_policy ? 0 : render_shared(spec, options, &list, batch->err);
+    if (rc < 0)
         return rc;
-    policy = choose(list, policies, true);
-    const struct batch_source source = {.list = policy};
-    batch->err = &refused;
-    rc = batch_create(batch, &source);
-    batch->err = err;
+    *policy = (struct policy){.err = batch->err};
+    policy->source.list = choose(list, policies, true);
+    batch->err = &policy->refused;
+    batch_begin(batch, &policy->source);
+    return 0;
+}
+
+/* After batch_go_on has returned true. */
+static int policy_end(struct policy *policy, struct batch *batch, struct render_options *options)
+{
+    const struct drarun_error *refused = &policy->refused;
+    int rc = batch_end(batch);
+    batch->err = policy->err;
+    policy_done(policy);
     if (rc == 0)
         return 0;
-    if (refused.code != EACCES)
-        return error_kind(err, refused.kind, refused.code, "%s", refused.text);
+    if (refused->code != EACCES)
+        return error_kind(batch->err, refused->kind, refused->code, "%s", refused->text);
     log_note("%s; the job's workers are reached by those of other jobs in namespace %s",
-             refused.text, batch->namespace);
+             refused->text, batch->namespace);
     options->shared_policy = true;
     batch->rc = 0;
     return 0;
+}
+
+/* Runs the loop. */
+static int create_policy(struct batch *batch, const struct job_spec *spec,
+                         struct render_options *options)
+{
+    struct policy policy = {0};
+    int rc = policy_begin(&policy, batch, spec, options);
+    if (rc < 0)
+        return rc;
+    while (!batch_go_on(batch))
+        cluster_turn(batch->cluster, KUBE_CALL_MS);
+    return policy_end(&policy, batch, options);
 }
 
 /* Never in silence: workers that come one by one may hold devices that no job can use. */
@@ -166,41 +172,177 @@ static void tell_unknown_gang(const struct cluster *cluster, const struct job_sp
                   kube_pod_groups.group, cluster->pod_groups_unknown);
 }
 
+/* What all else of a job goes with. */
+static const struct kube_resource *name_owner(const char *job, bool here,
+                                              char name[JOB_MAP_NAME_SIZE])
+{
+    if (here)
+        job_map_name(job, name);
+    else
+        snprintf(name, JOB_MAP_NAME_SIZE, "%s", job);
+    return here ? &kube_config_maps : &kube_jobs;
+}
+
+/* Each waits for what it has begun. */
+enum creation_phase {
+    CREATION_TRIAL = 1, /* whether an Indexed Job's pods would be taken */
+    CREATION_OWNER,
+    CREATION_POLICY,
+    CREATION_FIRST, /* what containers are started with, */
+    CREATION_THEN,  /* and what starts them */
+    CREATION_OVER,
+    CREATION_UNDO, /* the owner is deleted again, since another object could not be created */
+};
+
 struct creation {
+    struct cluster *cluster;
     const struct job_spec *spec;
-    struct render_options options; /* with the owner */
-    char *uid;                     /* the owner's */
+    struct render_options options; /* with the owner, once it is there */
+    int64_t going_ms;
+    size_t most; /* calls under way */
+    enum creation_phase phase;
+    struct pod_trial trial;
+    struct batch_source owner;
+    struct batch_owner made;
     struct strlist warned;
-    struct batch batch;
+    struct policy policy;
+    struct batch batch; /* of the phase; its rc is the creation's */
     struct order order;
-    bool starts; /* what starts containers is being made */
+    struct kube_call *undoing;
+    bool undone; /* or it cannot be */
     struct drarun_error err;
 };
 
 static void creation_free(struct creation *creation)
 {
+    pod_trial_drop(&creation->trial);
+    kube_call_cancel(creation->undoing);
     batch_end(&creation->batch);
+    json_decref(creation->owner.list);
+    policy_done(&creation->policy);
     order_done(&creation->order);
     strlist_done(&creation->warned);
-    free(creation->uid);
+    free(creation->made.uid);
     free(creation);
 }
 DEFINE_CLEANUP(struct creation, creation_free)
 
-/* The owner is there. */
-static int begin_rest(struct creation *c)
+static void on_undone(const struct kube_answer *answer, const struct drarun_error *err, void *arg)
+{
+    struct creation *c = arg;
+    (void)answer;
+    c->undoing = NULL;
+    if (err && err->code != ENOENT)
+        log_error("%s; the objects of the job created so far remain", err->text);
+}
+
+static int undo(struct creation *c, struct drarun_error *err)
+{
+    char name[JOB_MAP_NAME_SIZE];
+    const struct kube_target target = {.resource = name_owner(c->spec->name, c->options.here, name),
+                                       .namespace_ = c->batch.namespace,
+                                       .name = name};
+    const struct kube_delete options = {.propagation = "Background", .uid = c->made.uid};
+    return kube_delete(c->cluster->client, &target, &options, on_undone, c, &c->undoing, err);
+}
+
+static enum creation_phase fail(struct creation *c, int rc)
+{
+    c->batch.rc = rc;
+    return CREATION_OVER;
+}
+
+static enum creation_phase begin_owner(struct creation *c)
+{
+    batch_begin(&c->batch, &c->owner);
+    return CREATION_OWNER;
+}
+
+static enum creation_phase try_pods(struct creation *c)
+{
+    const struct drarun_error *refused = &c->trial.err;
+    if (!batch_is_open(&c->batch))
+        return CREATION_OVER;
+    if (!pod_trial_go_on(&c->trial))
+        return CREATION_TRIAL;
+    if (!refused->code)
+        return begin_owner(c);
+    return fail(c, error_kind(&c->err, refused->kind, refused->code, "%s", refused->text));
+}
+
+static enum creation_phase begin_policy(struct creation *c)
+{
+    c->batch = (struct batch){.cluster = c->cluster,
+                              .job = c->spec->name,
+                              .owner_uid = c->made.uid,
+                              .namespace = object_namespace(c->spec, &c->options),
+                              .going_ms = c->going_ms,
+                              .most = c->most,
+                              .warned = &c->warned,
+                              .err = &c->err};
+    int rc = policy_begin(&c->policy, &c->batch, c->spec, &c->options);
+    return rc < 0 ? fail(c, rc) : CREATION_POLICY;
+}
+
+static enum creation_phase create_owner(struct creation *c)
+{
+    if (!batch_go_on(&c->batch))
+        return CREATION_OWNER;
+    int rc = batch_end(&c->batch);
+    if (rc == 0 && !c->made.uid)
+        return fail(c, error_set(&c->err, ENOMEM, "out of memory"));
+    if (rc < 0 || c->batch.yielded)
+        return CREATION_OVER;
+    c->options.owner_uid = c->made.uid;
+    c->options.suspended = c->made.suspended;
+    return begin_policy(c);
+}
+
+static enum creation_phase create_own_policy(struct creation *c)
 {
     CLEANUP(json_decrefp) json_t *list = NULL;
-    int rc = create_policy(&c->batch, c->spec, &c->options);
-    if (rc == 0)
+    if (!batch_go_on(&c->batch))
+        return CREATION_POLICY;
+    int rc = policy_end(&c->policy, &c->batch, &c->options);
+    if (rc == 0 && batch_is_open(&c->batch))
         rc = render_shared(c->spec, &c->options, &list, &c->err);
     if (rc < 0)
-        return rc;
+        return fail(c, rc);
+    if (!batch_is_open(&c->batch))
+        return CREATION_OVER;
     json_array_remove(list, 0);
     order_init(&c->order, list, c->spec, &c->options);
+    c->batch.yields = true;
     batch_begin(&c->batch, &c->order.first);
-    return 0;
+    return CREATION_FIRST;
 }
+
+static enum creation_phase create_first(struct creation *c)
+{
+    if (!batch_go_on(&c->batch))
+        return CREATION_FIRST;
+    if (!batch_is_open(&c->batch))
+        return CREATION_OVER;
+    batch_end(&c->batch);
+    batch_begin(&c->batch, &c->order.then);
+    return CREATION_THEN;
+}
+
+static enum creation_phase create_then(struct creation *c)
+{
+    return batch_go_on(&c->batch) ? CREATION_OVER : CREATION_THEN;
+}
+
+static enum creation_phase await_undo(struct creation *c)
+{
+    return c->undoing ? CREATION_UNDO : CREATION_OVER;
+}
+
+static enum creation_phase (*const steps[])(struct creation *c) = {
+    [CREATION_TRIAL] = try_pods,           [CREATION_OWNER] = create_owner,
+    [CREATION_POLICY] = create_own_policy, [CREATION_FIRST] = create_first,
+    [CREATION_THEN] = create_then,         [CREATION_UNDO] = await_undo,
+};
 
 int create_begin(struct cluster *cluster, const struct job_spec *spec,
                  const struct render_options *options, int64_t going_ms,
@@ -210,54 +352,47 @@ int create_begin(struct cluster *cluster, const struct job_spec *spec,
     CLEANUP(json_decrefp) json_t *list = NULL;
     if (!c)
         return error_set(err, ENOMEM, "out of memory");
-    c->spec = spec;
-    c->options = *options;
-    tell_unknown_gang(cluster, spec, options);
-    int rc = render_shared(spec, options, &list, err);
-    if (rc == 0 && spec->claims == SPEC_CLAIMS_TEMPLATE)
-        rc = dry_run_indexed(cluster, spec, options, err);
-    if (rc == 0)
-        rc = create_owner(cluster, spec, options, going_ms, list, &c->warned, &c->uid,
-                          &c->options.suspended, err);
-    if (rc < 0)
-        return rc;
-    c->options.owner_uid = c->uid;
+    *c = (struct creation){.cluster = cluster,
+                           .spec = spec,
+                           .options = *options,
+                           .going_ms = going_ms,
+                           .phase = CREATION_TRIAL,
+                           .made = {.mark = options->secret, .dra_job = options->dra_job}};
     c->batch = (struct batch){.cluster = cluster,
                               .job = spec->name,
-                              .owner_uid = c->uid,
+                              .owner = &c->made,
                               .namespace = object_namespace(spec, options),
                               .going_ms = going_ms,
                               .warned = &c->warned,
                               .err = &c->err};
-    rc = begin_rest(c);
+    c->trial = (struct pod_trial){.cluster = cluster, .spec = spec, .options = &c->options};
+    tell_unknown_gang(cluster, spec, options);
+    int rc = render_shared(spec, options, &list, err);
     if (rc < 0)
-        c->batch.rc = rc;
-    c->batch.yields = true;
+        return rc;
+    c->owner.list = json_pack("[o]", marked(json_array_get(list, 0), options->secret));
+    if (!c->owner.list)
+        return error_set(err, ENOMEM, "out of memory");
+    if (spec->claims != SPEC_CLAIMS_TEMPLATE)
+        c->phase = begin_owner(c);
     *ret_creation = TAKE_PTR(c);
     return 0;
 }
 
-static bool creation_go_on(struct creation *c)
-{
-    if (!batch_go_on(&c->batch))
-        return false;
-    if (c->starts || !batch_is_open(&c->batch))
-        return true;
-    batch_end(&c->batch);
-    c->starts = true;
-    batch_begin(&c->batch, &c->order.then);
-    return batch_go_on(&c->batch);
-}
-
 const char *create_owner_uid(const struct creation *creation)
 {
-    return creation->uid;
+    return creation->made.uid;
 }
 
-bool create_go_on(struct creation *creation, size_t most)
+bool create_go_on(struct creation *c, size_t most)
 {
-    creation->batch.most = most;
-    return creation_go_on(creation);
+    enum creation_phase before = 0;
+    c->most = c->batch.most = most;
+    while (c->phase != CREATION_OVER && c->phase != before) {
+        before = c->phase;
+        c->phase = steps[before](c);
+    }
+    return c->phase == CREATION_OVER;
 }
 
 void create_leave(struct creation *creation)
@@ -271,30 +406,32 @@ void create_cancel(struct creation *creation, const char *why)
 }
 
 /* Who may create nothing any more deletes nothing either: what was made is another's. */
-static void undo(struct creation *c)
+bool create_undo(struct creation *c)
 {
-    struct cluster *cluster = c->batch.cluster;
+    const struct cluster *cluster = c->cluster;
     struct drarun_error left = {0};
-    if (cluster->may_create && !cluster->may_create(cluster->may_create_arg))
-        return;
-    if (delete_job(cluster, c->spec->name, c->batch.namespace, c->options.here, c->uid, &left) < 0)
+    if (!c->made.uid || c->undone || c->batch.rc == 0 || c->batch.rc == -ECANCELED ||
+        (cluster->may_create && !cluster->may_create(cluster->may_create_arg)))
+        return false;
+    c->undone = true;
+    if (undo(c, &left) == 0)
+        c->phase = CREATION_UNDO;
+    else
         log_error("%s; the objects of the job created so far remain", left.text);
+    return c->phase == CREATION_UNDO;
 }
 
 int create_end(struct creation *creation_take, char **ret_uid, struct drarun_error *err)
 {
     CLEANUP(creation_freep) struct creation *c = creation_take;
-    c->batch.most = 0;
-    while (!creation_go_on(c))
-        cluster_turn(c->batch.cluster, KUBE_CALL_MS);
-    int rc = c->batch.rc;
-    if (rc == 0) {
-        *ret_uid = TAKE_PTR(c->uid);
-        return 0;
-    }
-    if (rc != -ECANCELED)
-        undo(c);
-    return error_kind(err, c->err.kind, c->err.code, "%s", c->err.text);
+    do
+        while (!create_go_on(c, 0))
+            cluster_turn(c->cluster, KUBE_CALL_MS);
+    while (create_undo(c));
+    if (c->batch.rc < 0)
+        return error_kind(err, c->err.kind, c->err.code, "%s", c->err.text);
+    *ret_uid = TAKE_PTR(c->made.uid);
+    return 0;
 }
 
 int create_job(struct cluster *cluster, const struct job_spec *spec,
@@ -436,8 +573,7 @@ int delete_pods(struct cluster *cluster, const struct job_spec *spec, const char
 int delete_job(struct cluster *cluster, const char *name, const char *namespace, bool here,
                const char *uid, struct drarun_error *err)
 {
-    char status[K8S_LABEL_MAX + 8];
-    snprintf(status, sizeof status, "%s-status", name);
-    return delete_named(cluster, here ? &kube_config_maps : &kube_jobs, namespace,
-                        here ? status : name, uid, err);
+    char owner[JOB_MAP_NAME_SIZE];
+    const struct kube_resource *resource = name_owner(name, here, owner);
+    return delete_named(cluster, resource, namespace, owner, uid, err);
 }

@@ -20,14 +20,13 @@ int create_job(struct cluster *cluster, const struct job_spec *spec,
                const struct render_options *options, int64_t going_ms, char **ret_uid,
                struct drarun_error *err);
 
-/* The same, with the objects of the workers beside other work of the loop. create_begin creates the
- * owner and runs the loop; what fails afterwards is an error of create_end. spec and options are
- * borrowed until that. */
+/* The same beside other work of the loop: what fails after create_begin is an error of create_end.
+ * spec and options are borrowed until that. */
 struct creation;
 int create_begin(struct cluster *cluster, const struct job_spec *spec,
                  const struct render_options *options, int64_t going_ms,
                  struct creation **ret_creation, struct drarun_error *err);
-/* The uid of its owner; borrowed until create_end. */
+/* The uid of its owner, once that is created, else NULL; borrowed until create_end. */
 const char *create_owner_uid(const struct creation *creation);
 /* For each turn of the loop: creates more, with at most so many calls under way. True: all is
  * created, or will not be. */
@@ -37,7 +36,10 @@ bool create_go_on(struct creation *creation, size_t most);
 void create_leave(struct creation *creation);
 /* Likewise; create_end returns -ECANCELED. why: "its DraJob was deleted". */
 void create_cancel(struct creation *creation, const char *why);
-/* Creates what is left, running the loop. As create_job. */
+/* After create_go_on has returned true: if an object could not be created, deletes what was. True:
+ * that goes on, until create_go_on returns true again. */
+bool create_undo(struct creation *creation);
+/* Creates what is left, or deletes what was created, running the loop. As create_job. */
 int create_end(struct creation *creation_take, char **ret_uid, struct drarun_error *err);
 /* How many objects a job has for its workers, each created by itself. Pure. */
 size_t create_count_of_workers(const struct job_spec *spec);

@@ -98,29 +98,43 @@ int dry_run_job(struct cluster *cluster, const struct job_spec *spec, const char
     return rc < 0 || run.rc == 0 ? rc : error_kind(err, first.kind, first.code, "%s", first.text);
 }
 
-static int try_pod(struct cluster *cluster, const struct job_spec *spec,
-                   const struct render_options *options, const struct spec_role *role,
-                   struct drarun_error *err)
+/* ---- beside other work ---- */
+
+static void on_tried(const struct kube_answer *answer, const struct drarun_error *err, void *arg)
 {
-    const char *namespace = object_namespace(spec, options);
-    const struct kube_target target = {.resource = &kube_pods, .namespace_ = namespace};
+    struct pod_trial *trial = arg;
     struct drarun_error refusal = {0};
-    CLEANUP(cluster_said_done) struct cluster_said said = {0};
-    CLEANUP(json_decrefp) json_t *pod = NULL;
-    int rc = render_pod(spec, options, role->first, &pod, err);
-    if (rc < 0)
-        return rc;
-    rc = cluster_try_create(cluster, &target, pod, &said, &refusal);
-    return rc < 0 && pod_security_explain(said.status, namespace, &refusal)
-               ? error_kind(err, refusal.kind, refusal.code, "%s", refusal.text)
-               : 0;
+    trial->call = NULL;
+    if (!err)
+        return;
+    refusal = *err;
+    if (pod_security_explain(answer->body, object_namespace(trial->spec, trial->options), &refusal))
+        trial->err = refusal;
 }
 
-int dry_run_indexed(struct cluster *cluster, const struct job_spec *spec,
-                    const struct render_options *options, struct drarun_error *err)
+static int try_pod(struct pod_trial *trial, const struct spec_role *role)
 {
-    int rc = 0;
-    for (uint32_t r = 0; rc == 0 && r < spec->role_count; r++)
-        rc = try_pod(cluster, spec, options, &spec->roles[r], err);
-    return rc;
+    const struct kube_write dry = {
+        .repeat = true, .dry_run = true, .timeout_ms = trial->cluster->create_ms};
+    const struct kube_target target = {.resource = &kube_pods,
+                                       .namespace_ = object_namespace(trial->spec, trial->options)};
+    CLEANUP(json_decrefp) json_t *pod = NULL;
+    int rc = render_pod(trial->spec, trial->options, role->first, &pod, &trial->err);
+    return rc < 0 ? rc
+                  : kube_create(trial->cluster->client, &target, pod, &dry, on_tried, trial,
+                                &trial->call, &trial->err);
+}
+
+bool pod_trial_go_on(struct pod_trial *trial)
+{
+    if (trial->call)
+        return false;
+    if (trial->err.code || trial->next == trial->spec->role_count)
+        return true;
+    return try_pod(trial, &trial->spec->roles[trial->next++]) < 0;
+}
+
+void pod_trial_drop(struct pod_trial *trial)
+{
+    kube_call_cancel(TAKE_PTR(trial->call));
 }

@@ -15,10 +15,21 @@
 int dry_run_job(struct cluster *cluster, const struct job_spec *spec, const char *namespace,
                 const char *image, struct buf *out, struct drarun_error *err);
 
-/* Whether Pod Security takes the pods of a job whose Indexed Job makes them: refused are they only
- * when the job may run, which a queue can put off for hours. What else the server says against
- * such a pod now (quotas, rights) is no answer. -EACCES: no, with what mends it. Runs the loop. */
-int dry_run_indexed(struct cluster *cluster, const struct job_spec *spec,
-                    const struct render_options *options, struct drarun_error *err);
+/* Whether Pod Security takes the pods of a job whose Indexed Job makes them, one of each role:
+ * refused are they only when the job may run, which a queue can put off for hours. What else the
+ * server says against such a pod now (quotas, rights) is no answer. Zeroed but for what it borrows,
+ * at an address that stays. */
+struct pod_trial {
+    struct cluster *cluster;
+    const struct job_spec *spec;
+    const struct render_options *options;
+    uint32_t next;           /* the role that is tried then */
+    struct kube_call *call;  /* NULL: none is under way */
+    struct drarun_error err; /* EACCES: they are refused, with what mends it */
+};
+/* For each turn of the loop. True: it is over. */
+bool pod_trial_go_on(struct pod_trial *trial);
+/* Gives it up. */
+void pod_trial_drop(struct pod_trial *trial);
 
 #endif

@@ -7,16 +7,11 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "jobs/manifests/claims.h"
-#include "jobs/status/drajob.h"
-#include "jobs/manifests/install.h"
-#include "jobs/predict/job_profile.h"
 #include "jobs/manifests/render.h"
+#include "jobs/status/drajob.h"
 #include "launcher/cluster/submit/create.h"
-#include "launcher/cluster/submit/name_profile.h"
-#include "launcher/cluster/submit/offer.h"
+#include "launcher/cluster/submit/prepare.h"
 #include "launcher/cluster/submit/reap.h"
-#include "launcher/files/spec_file.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
@@ -27,53 +22,6 @@ int submit_name_secret(const char *job, char name[SUBMIT_SECRET_SIZE], struct dr
     if (getrandom(&unique, sizeof unique, 0) != (ssize_t)sizeof unique)
         return error_set(err, errno, "getrandom: %s", strerror(errno));
     snprintf(name, SUBMIT_SECRET_SIZE, "%s-key-%08x", job, unique);
-    return 0;
-}
-
-static int ask_account(struct cluster *cluster, const char *namespace, struct cluster_read *account,
-                       struct drarun_error *err)
-{
-    const struct kube_target target = {
-        .resource = &kube_service_accounts, .namespace_ = namespace, .name = INSTALL_ACCOUNT};
-    return cluster_read_start(cluster, &target, account, err);
-}
-
-/* The account that the launcher's pod runs as: made where it is missing and we may. */
-static int ensure_install(struct cluster *cluster, const char *namespace,
-                          struct cluster_read *account, struct drarun_error *err)
-{
-    struct kube_target target = {.namespace_ = namespace};
-    struct drarun_error missing = {0};
-    int rc = cluster_read_end(cluster, account, NULL, &missing);
-    if (rc != -ENOENT)
-        return 0; /* it is there, or we may not look: the Job's Events will tell */
-    CLEANUP(json_decrefp) json_t *list = install_manifests(namespace, NULL);
-    size_t i;
-    json_t *manifest;
-    rc = list ? 0 : error_set(err, ENOMEM, "out of memory");
-    json_array_foreach(list, i, manifest)
-    {
-        target.resource =
-            kube_resource_find(json_string_value(json_object_get(manifest, "apiVersion")),
-                               json_string_value(json_object_get(manifest, "kind")));
-        if (rc == 0)
-            rc = cluster_create(cluster, &target, manifest, NULL, err);
-        if (rc == -EEXIST) {
-            error_clear(err);
-            rc = 0;
-        }
-    }
-    if (rc == -ENOENT) /* the one 404 that a creation has */
-        return error_kind(err, DRARUN_ERR_USAGE, ENOENT,
-                          "there is no namespace %s: kubectl create namespace %s makes it",
-                          namespace, namespace);
-    if (rc < 0)
-        return error_prefix(err,
-                            "namespace %s lacks drarun's account and role: ask somebody with the "
-                            "rights to run drarun install -n %s | kubectl apply --server-side -f -",
-                            namespace, namespace);
-    log_note("namespace %s: made the account, role and network policy that drarun needs once",
-             namespace);
     return 0;
 }
 
@@ -154,47 +102,6 @@ static void client_job_undo(struct cluster *cluster, const struct job_spec *spec
         log_error("%s; the DraJob remains, but its job was not created", err.text);
 }
 
-static void set_render(const struct cluster *cluster, struct render_options *render)
-{
-    render->api = cluster->api;
-    render->agent = cluster->agent.agent[0] ? &cluster->agent : NULL;
-    render->image_volume = cluster->image_volume;
-    render->delivery = cluster->delivery;
-    render->metrics_port = cluster->metrics_port;
-    render->pod_groups = cluster->pod_groups;
-}
-
-/* *spec: the same with its profile named, in *named, where it leaves that open. */
-static int name_in_copy(struct cluster *cluster, const struct job_spec **spec,
-                        struct job_spec *named, struct drarun_error *err)
-{
-    if (!job_profile_is_open(*spec))
-        return 0;
-    int rc = spec_again(*spec, NULL, NULL, 0, named, err);
-    if (rc < 0)
-        return rc;
-    *spec = named;
-    return name_profile(cluster, named, err);
-}
-
-/* What is known of the cluster before anything is created. *spec: as name_in_copy. */
-static int prepare(struct cluster *cluster, const struct job_spec **spec, struct job_spec *named,
-                   struct render_options *render, struct drarun_error *err)
-{
-    CLEANUP(cluster_read_drop) struct cluster_read account = {0};
-    int rc = ask_account(cluster, render->namespace, &account, err);
-    if (rc == 0)
-        rc = cluster_discover(cluster, err);
-    if (rc == 0 && (claims_wanted(*spec) || claims_named(*spec)))
-        rc = cluster_need_claims(cluster, err);
-    if (rc == 0)
-        rc = name_in_copy(cluster, spec, named, err);
-    if (rc == 0)
-        offer_look(cluster, *spec);
-    set_render(cluster, render);
-    return rc == 0 ? ensure_install(cluster, render->namespace, &account, err) : rc;
-}
-
 /* key: of the job, 64 hexadecimal digits; own: NULL, or what becomes of its object. */
 static int submit(struct cluster *cluster, const struct job_spec *spec,
                   const struct submit_options *options, const char *key, struct client_job *own,
@@ -210,7 +117,7 @@ static int submit(struct cluster *cluster, const struct job_spec *spec,
                                     .keep_s = options->keep_s};
     int rc = submit_name_secret(spec->name, secret, err);
     if (rc == 0)
-        rc = prepare(cluster, &spec, &named, &render, err);
+        rc = prepare_job(cluster, &spec, &named, &render, err);
     if (rc == 0 && own)
         rc = client_job_make(cluster, spec, options->namespace, own, err);
     if (own)
@@ -255,18 +162,24 @@ int submit_kept(struct cluster *cluster, const struct job_spec *spec, const char
 
 /* ---- beside other work ---- */
 
-/* What the creation borrows: the next job has other answers of the cluster. */
+/* What preparation and creation borrow: the next job has other answers of the cluster. */
 struct submission {
+    struct cluster *cluster;
     struct job_spec spec, named;
     char *namespace, *image, *dra_job, *delivery;
     char key[SUBMIT_KEY_SIZE], secret[SUBMIT_SECRET_SIZE];
     struct agent_claim agent;
     struct render_options render;
-    struct creation *creation;
+    int64_t going_ms;
+    struct preparation *preparation; /* NULL: it is over */
+    bool has_answers;                /* those of the cluster are kept */
+    struct creation *creation;       /* NULL: not begun */
+    struct drarun_error err;         /* why it is not; code 0: nothing has failed */
 };
 
 static void submission_free(struct submission *submission)
 {
+    prepare_drop(submission->preparation);
     job_spec_done(&submission->spec);
     job_spec_done(&submission->named);
     free(submission->namespace);
@@ -283,26 +196,10 @@ static char *copy_of(const char *text)
     return text ? strdup(text) : NULL;
 }
 
-/* Of what set_render borrows from the cluster. */
-static int keep_answers(struct submission *s, struct drarun_error *err)
+static int begin(struct submission *s, const struct submit_options *options,
+                 struct drarun_error *err)
 {
-    struct render_options *render = &s->render;
-    s->delivery = copy_of(render->delivery);
-    if (!s->delivery != !render->delivery)
-        return error_set(err, ENOMEM, "out of memory");
-    render->delivery = s->delivery;
-    if (!render->agent)
-        return 0;
-    s->agent = *render->agent;
-    render->agent = &s->agent;
-    return 0;
-}
-
-static int begin(struct submission *s, struct cluster *cluster,
-                 const struct submit_options *options, struct drarun_error *err)
-{
-    const struct job_spec *spec = &s->spec;
-    int64_t going_ms = options->going_ms ? options->going_ms : CREATE_GOING_MS;
+    s->going_ms = options->going_ms ? options->going_ms : CREATE_GOING_MS;
     s->namespace = copy_of(options->namespace);
     s->image = copy_of(options->image);
     s->dra_job = copy_of(options->dra_job);
@@ -318,12 +215,10 @@ static int begin(struct submission *s, struct cluster *cluster,
                                         .keep_s = options->keep_s};
     int rc = make_key(s->key, err);
     if (rc == 0)
-        rc = submit_name_secret(spec->name, s->secret, err);
-    if (rc == 0)
-        rc = prepare(cluster, &spec, &s->named, &s->render, err);
-    if (rc == 0)
-        rc = keep_answers(s, err);
-    return rc == 0 ? create_begin(cluster, spec, &s->render, going_ms, &s->creation, err) : rc;
+        rc = submit_name_secret(s->spec.name, s->secret, err);
+    return rc == 0
+               ? prepare_begin(s->cluster, &s->spec, &s->named, &s->render, &s->preparation, err)
+               : rc;
 }
 
 int submission_begin(struct cluster *cluster, struct job_spec *spec_take,
@@ -335,9 +230,10 @@ int submission_begin(struct cluster *cluster, struct job_spec *spec_take,
         job_spec_done(spec_take);
         return error_set(err, ENOMEM, "out of memory");
     }
+    s->cluster = cluster;
     s->spec = *spec_take;
     *spec_take = (struct job_spec){0};
-    int rc = begin(s, cluster, options, err);
+    int rc = begin(s, options, err);
     if (rc == 0)
         *ret_submission = TAKE_PTR(s);
     return rc;
@@ -345,12 +241,61 @@ int submission_begin(struct cluster *cluster, struct job_spec *spec_take,
 
 const char *submission_launcher(const struct submission *submission)
 {
-    return create_owner_uid(submission->creation);
+    return submission->creation ? create_owner_uid(submission->creation) : NULL;
+}
+
+bool submission_has_answers(const struct submission *submission)
+{
+    return submission->has_answers || submission->err.code || !submission->preparation;
+}
+
+/* Of what the preparation borrows from the cluster. */
+static void keep_answers(struct submission *s)
+{
+    struct render_options *render = &s->render;
+    s->has_answers = true;
+    s->delivery = copy_of(render->delivery);
+    if (!s->delivery != !render->delivery)
+        error_set(&s->err, ENOMEM, "out of memory");
+    render->delivery = s->delivery;
+    if (!render->agent)
+        return;
+    s->agent = *render->agent;
+    render->agent = &s->agent;
+}
+
+static void refuse(struct submission *s, const char *why)
+{
+    error_kind(&s->err, DRARUN_ERR_CLUSTER, ECANCELED,
+               "job %s: not all of its objects are made: %s", s->spec.name, why);
+}
+
+/* True: its creation has begun, or will not. */
+static bool prepare(struct submission *s)
+{
+    const struct cluster *cluster = s->cluster;
+    const struct job_spec *spec = NULL;
+    if (s->creation || s->err.code)
+        return true;
+    if (cluster->may_create && !cluster->may_create(cluster->may_create_arg)) {
+        refuse(s, "this process may make no more");
+        return true;
+    }
+    bool over = prepare_go_on(s->preparation);
+    if (!s->has_answers && prepare_has_answers(s->preparation))
+        keep_answers(s);
+    if (!over || s->err.code)
+        return over;
+    int rc = prepare_end(TAKE_PTR(s->preparation), &spec, &s->err);
+    if (rc == 0)
+        create_begin(s->cluster, spec, &s->render, s->going_ms, &s->creation, &s->err);
+    return true;
 }
 
 bool submission_go_on(struct submission *submission, size_t most)
 {
-    return create_go_on(submission->creation, most);
+    return prepare(submission) &&
+           (submission->err.code || create_go_on(submission->creation, most));
 }
 
 void submission_leave(struct submission *submission)
@@ -360,11 +305,25 @@ void submission_leave(struct submission *submission)
 
 void submission_cancel(struct submission *submission, const char *why)
 {
-    create_cancel(submission->creation, why);
+    if (submission->creation)
+        create_cancel(submission->creation, why);
+    else if (!submission->err.code)
+        refuse(submission, why);
+}
+
+bool submission_undo(struct submission *submission)
+{
+    return submission->creation && create_undo(submission->creation);
 }
 
 int submission_end(struct submission *submission_take, char **ret_uid, struct drarun_error *err)
 {
     CLEANUP(submission_freep) struct submission *s = submission_take;
-    return create_end(s->creation, ret_uid, err);
+    while (!submission_go_on(s, 0))
+        cluster_turn(s->cluster, KUBE_CALL_MS);
+    if (s->creation)
+        return create_end(s->creation, ret_uid, err);
+    if (err)
+        *err = s->err;
+    return -s->err.code;
 }

@@ -22,20 +22,25 @@ struct submit_options { /* borrowed */
     uint32_t keep_s;     /* see submit_kept; 0: the workers end with their ranks */
 };
 
-/* The objects of a job, and nothing else, in steps: those of its workers beside other work of the
- * loop. options->dra_job is set. */
+/* The objects of a job, and nothing else, beside other work of the loop. options->dra_job is set.
+ */
 struct submission;
-/* Takes the spec, which it leaves empty. Runs the loop until the job's owner is created. */
+/* Takes the spec, which it leaves empty. What fails afterwards is an error of submission_end. */
 int submission_begin(struct cluster *cluster, struct job_spec *spec_take,
                      const struct submit_options *options, struct submission **ret_submission,
                      struct drarun_error *err);
-/* The launcher Job's uid; borrowed until submission_end. */
+/* The launcher Job's uid, once it is created, else NULL; borrowed until submission_end. */
 const char *submission_launcher(const struct submission *submission);
-/* As create_go_on. */
+/* For each turn of the loop: asks the cluster what has to be known before, then as create_go_on. */
 bool submission_go_on(struct submission *submission, size_t most);
-/* As create_leave, create_cancel. */
+/* It asks the cluster no more. Of several that do one alone goes on: the answers are in the struct
+ * cluster meanwhile, and what is read for them may be large. */
+bool submission_has_answers(const struct submission *submission);
+/* As create_leave, once there is a launcher Job, and create_cancel. */
 void submission_leave(struct submission *submission);
 void submission_cancel(struct submission *submission, const char *why);
+/* As create_undo. */
+bool submission_undo(struct submission *submission);
 /* Runs the loop until all is created; *ret_uid is the launcher Job's. Errors as create_job's. */
 int submission_end(struct submission *submission_take, char **ret_uid, struct drarun_error *err);
 
