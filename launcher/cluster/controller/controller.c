@@ -18,8 +18,8 @@
 #define LIFE_S 15     /* of its Lease, as usual for controllers */
 #define TURN_MS 60000 /* the longest wait for something to happen */
 #define BEAT_MS 2000
-/* As long as an admission webhook may take by default: while one does not answer, the other DraJobs
- * wait so long for a job that it holds back, which is looked at again after a pause. */
+/* As long as an admission webhook may take by default: while one does not answer, the jobs that it
+ * holds back have the places of others for so long, and are looked at again after a pause. */
 #define CREATE_MS 10000
 #define CONDITIONS_MAX 32 /* of a Job, which has up to five types of them */
 #define RECORD_MS 5000    /* at the end, for a status that could not be written at once */
@@ -315,11 +315,11 @@ static int begin(struct controller *c, struct drarun_error *err)
     c->made = json_object();
     c->refused = json_object();
     c->silent = json_object();
-    c->large = json_object();
-    c->waiting = json_object();
+    c->large = (struct queue){json_object(), json_object()};
+    c->small = (struct queue){json_object(), json_object()};
     c->late = json_object();
     if (!c->due || !c->outdated || !c->pauses || !c->made || !c->refused || !c->silent ||
-        !c->large || !c->waiting || !c->late)
+        !c->large.turns || !c->large.waiting || !c->small.turns || !c->small.waiting || !c->late)
         return error_set(err, ENOMEM, "out of memory");
     c->signals = signals_new(c->cluster->base, on_signal, c, err);
     int rc = c->signals ? begin_heartbeat(c, err) : -err->code;
@@ -369,8 +369,10 @@ static void done(struct controller *c)
     json_decref(c->made);
     json_decref(c->refused);
     json_decref(c->silent);
-    json_decref(c->large);
-    json_decref(c->waiting);
+    json_decref(c->large.turns);
+    json_decref(c->large.waiting);
+    json_decref(c->small.turns);
+    json_decref(c->small.waiting);
     json_decref(c->late);
     json_decref(c->tally.ended);
 }

@@ -22,13 +22,17 @@
 #include "lib/child/bounded.h"
 #include "lib/doc/value.h"
 
-#define CLIENT_MS 60000      /* a client that makes the objects itself may take */
-#define GOING_MS 500         /* between two looks at what is to go */
-#define LARGE KUBE_CALLS_MAX /* objects of workers: a job with more is created beside others */
-#define IN_WAY_MS 2000       /* for what is going; other DraJobs wait meanwhile */
-#define LOG_MS 10000         /* for reading the log of a launcher whose Job is deleted then */
-#define LATE_MS 120000       /* after its end no call that created its pods is processed any more */
-#define INTERRUPTED 130      /* as a cancelled job's */
+#define CLIENT_MS 60000 /* a client that makes the objects itself may take */
+#define GOING_MS 500    /* between two looks at what is to go */
+/* A job is large with more objects of workers, */
+#define LARGE KUBE_CALLS_MAX
+/* or with a longer text: its values take up to 28 times as much, and each place for a small one may
+ * hold such. */
+#define LARGE_TEXT ((size_t)64 << 10)
+#define IN_WAY_MS 2000  /* for what is going; its place is another's meanwhile */
+#define LOG_MS 10000    /* for reading the log of a launcher whose Job is deleted then */
+#define LATE_MS 120000  /* after its end no call that created its pods is processed any more */
+#define INTERRUPTED 130 /* as a cancelled job's */
 #define INFRASTRUCTURE 70
 #define LAUNCHER_LOST "LauncherLost" /* the cause, as a reason */
 
@@ -200,47 +204,61 @@ static int64_t created_ms(const struct sight *s)
     return text && timestamp_parse(text, &created) ? created : 0;
 }
 
-/* True: it waits for other large jobs, and is looked at when it is its turn: after those that wait
- * longer. One that could not be created waits since then. */
-static bool waits_for_turn(const struct sight *s)
+static const struct queue *queue_of(const struct sight *s, bool large)
 {
-    int64_t created = created_ms(s), last = json_integer_value(sight_noted(s, s->c->large));
-    sight_note(s, s->c->waiting, json_integer(last > created ? last : created));
-    if (controller_may_make(s->c, s->namespace, s->name)) {
-        sight_unnote(s, s->c->waiting);
+    return large ? &s->c->large : &s->c->small;
+}
+
+/* True: all places are taken, and it is looked at when it is its turn: after those that wait
+ * longer. One that could not be created waits since then. */
+static bool waits_for_turn(const struct sight *s, bool large)
+{
+    const struct queue *queue = queue_of(s, large);
+    int64_t created = created_ms(s), last = json_integer_value(sight_noted(s, queue->turns));
+    sight_note(s, queue->waiting, json_integer(last > created ? last : created));
+    if (controller_may_make(s->c, s->namespace, s->name, large)) {
+        sight_unnote(s, queue->waiting);
         return false;
     }
-    tell_turn(s, "it waits for its turn: large jobs are created two at a time, one per namespace");
+    if (large)
+        tell_turn(s,
+                  "it waits for its turn: large jobs are created two at a time, one per namespace");
     return true;
 }
 
-static void make(const struct sight *s, struct job_spec *spec_take)
+/* It was found to be one before, by its spec, which need not be read for that again and again. */
+static bool is_known_to_wait(const struct sight *s)
+{
+    for (int large = 0; large < 2; large++)
+        if (sight_noted(s, queue_of(s, large)->turns))
+            return waits_for_turn(s, large);
+    return false;
+}
+
+static void make(const struct sight *s, struct job_spec *spec_take, bool large)
 {
     struct drarun_error err = {0};
     struct submission *submission = NULL;
-    cleanup_free char *uid = NULL;
+    const struct queue *queue = queue_of(s, large);
     const struct submit_options options = {.namespace = s->namespace,
                                            .image = s->c->options->image,
                                            .dra_job = kube_uid(s->object),
                                            .going_ms = IN_WAY_MS};
-    bool large = create_count_of_workers(spec_take) > LARGE;
     if (!sight_is_leader(s))
         return;
-    if (large && !sight_noted(s, s->c->large))
-        sight_note(s, s->c->large, json_integer(0));
-    if (large && waits_for_turn(s))
+    if (!sight_noted(s, queue->turns))
+        sight_note(s, queue->turns, json_integer(0));
+    if (waits_for_turn(s, large))
         return;
-    if (large)
-        sight_note(s, s->c->large, json_integer(kube_client_now(s->c->cluster->client)));
+    sight_note(s, queue->turns, json_integer(kube_client_now(s->c->cluster->client)));
     int rc = submission_begin(s->c->cluster, spec_take, &options, &submission, &err);
-    if (rc == 0 && large) {
-        controller_make(s->c, s->namespace, s->name, kube_uid(s->object), submission);
-        tell_turn(s, NULL);
+    if (rc < 0) {
+        take_result(s, rc, NULL, &err);
         return;
     }
-    if (rc == 0)
-        rc = submission_end(submission, &uid, &err);
-    take_result(s, rc, uid, &err);
+    controller_make(s->c, s->namespace, s->name, kube_uid(s->object), large, submission);
+    if (large)
+        tell_turn(s, NULL);
 }
 
 /* The objects in the way are remains of an attempt of ours, whose end or refusal stays reported.
@@ -353,13 +371,16 @@ static int read_whole(const struct sight *s, json_t **ret_object, struct drarun_
 }
 
 /* First by a process that it may take along: what that has read within the limits this one can read
- * too, since to read is a function of the object alone. 1: as read_whole. */
-static int read_spec(const struct sight *s, struct job_spec *ret_spec, struct drarun_error *err)
+ * too, since to read is a function of the object alone. 1: as read_whole. *ret_length: of the
+ * object's text. */
+static int read_spec(const struct sight *s, struct job_spec *ret_spec, size_t *ret_length,
+                     struct drarun_error *err)
 {
     CLEANUP(json_decrefp) json_t *whole = NULL;
     int rc = read_whole(s, &whole, err);
     if (rc == 0)
         rc = bounded_call(s->c->cluster->base, &read_limits, try_to_read, whole, err);
+    *ret_length = json_dumpb(whole, NULL, 0, JSON_COMPACT);
     return rc == 0 ? drajob_spec(whole, ret_spec, err) : rc;
 }
 
@@ -416,13 +437,13 @@ static void begin(const struct sight *s)
 {
     struct drarun_error err = {0};
     struct job_spec spec;
+    size_t length = 0;
     if (drajob_is_refused(s->object))
         return;
-    /* as its spec says, which need not be read for that again and again */
-    if (sight_noted(s, s->c->large) && drajob_is_accepted(s->object) && !s->own_job &&
-        !drajob_is_suspended(s->object) && waits_for_turn(s))
+    if (drajob_is_accepted(s->object) && !s->own_job && !drajob_is_suspended(s->object) &&
+        is_known_to_wait(s))
         return;
-    int rc = read_spec(s, &spec, &err);
+    int rc = read_spec(s, &spec, &length, &err);
     if (rc < 0)
         not_read(s, &err);
     if (rc != 0)
@@ -434,7 +455,7 @@ static void begin(const struct sight *s)
     else if (!drajob_is_accepted(s->object))
         sight_tell_stage(s, DRAJOB_PENDING, NULL, NULL);
     else if (!is_made(s) && is_clear(s))
-        make(s, &spec);
+        make(s, &spec, create_count_of_workers(&spec) > LARGE || length > LARGE_TEXT);
     job_spec_done(&spec);
 }
 
@@ -527,7 +548,7 @@ static bool is_over(const struct sight *s, const json_t *doc)
     bool same = !s->map || (before && strcmp(before, kube_resource_version(s->map)) == 0);
     if (!json_is_true(json_object_get(silent, "over")) || !same)
         return false;
-    int rc = read_spec(s, &spec, &err);
+    int rc = read_spec(s, &spec, &(size_t){0}, &err);
     if (rc < 0) {
         log_note("%s/%s: cannot read its spec, retrying: %s", s->namespace, s->name, err.text);
         sight_again(s, sight_pause_ms(s));
@@ -691,6 +712,8 @@ static bool is_cancelled(const json_t *job)
 static bool is_ending(const struct sight *s, const char *launcher)
 {
     CLEANUP(json_decrefp) json_t *doc = NULL;
+    if (!launcher)
+        return false;
     if (!s->own_job || strcmp(kube_uid(s->job), launcher) != 0)
         return is_gone(s, launcher);
     if (is_going(s->job) || is_cancelled(s->job))
@@ -752,7 +775,8 @@ void controller_look(struct controller *c, const char *namespace, const char *na
 {
     struct sight s;
     sight_see(c, namespace, name, &s);
-    sight_unnote(&s, c->waiting); /* until this look has found that it does */
+    sight_unnote(&s, c->large.waiting); /* until this look has found that it does */
+    sight_unnote(&s, c->small.waiting);
     if (!is_being_made(&s))
         look(&s);
     sight_done(&s);

@@ -18,9 +18,12 @@
 #define CONTROLLER_OWNERS_MAX 8           /* of an object: how many are looked at; a part has one */
 
 #define CONTROLLER_KEY_SIZE 512 /* NAMESPACE/NAME, each of at most 253 bytes */
-/* Jobs with many objects that are created at once. Each holds a spec, which anybody may make so
- * large that the controller's memory has room for few. */
-#define CONTROLLER_MAKING_MAX 2
+/* Jobs whose objects are created at once. Each holds a spec, which anybody may make so large that
+ * the controller's memory has room for few: a job with such a spec, or with many objects, is a
+ * large one. */
+#define CONTROLLER_LARGE_MAX 2
+#define CONTROLLER_SMALL_MAX 8
+#define CONTROLLER_MAKING_MAX (CONTROLLER_LARGE_MAX + CONTROLLER_SMALL_MAX)
 
 struct making {
     char key[CONTROLLER_KEY_SIZE];
@@ -28,6 +31,12 @@ struct making {
     struct submission *submission; /* NULL: this place is free */
     bool changed; /* since the last look: nothing more is created before the next */
     bool over;    /* nothing more is created: controller_look takes the result */
+};
+
+/* Who waits for a place, and has had one. Books as below. */
+struct queue {
+    json_t *turns;   /* when it had its last, by the server's clock; 0: not yet */
+    json_t *waiting; /* since when, likewise */
 };
 
 /* One check of the launchers' Leases. */
@@ -56,14 +65,14 @@ struct controller {
     json_t *made;     /* uid of the launcher Job that this process made, until its status has it */
     json_t *refused;  /* why its objects could not be made, as its last Event says */
     json_t *silent;   /* {"since", "map", "text", "over"}: controller_check_launchers */
-    json_t *large;    /* when it had its turn in making last, by the server's clock; 0: not yet */
-    json_t *waiting;  /* for that turn: since when, likewise */
-    json_t *late;     /* of jobs that ended while they were made: when to look for pods that were
-                       * created after that, milliseconds from the end */
-    struct making making[CONTROLLER_MAKING_MAX];
-    size_t made_last; /* the one that was looked at last, before all that was due */
-    bool made_first;  /* so was the last look */
-    int64_t check_ms; /* when to look for such, milliseconds of clock_ms */
+    struct queue large, small; /* for a place in making */
+    json_t *late; /* of jobs that ended while they were made: when to look for pods that were
+                   * created after that, milliseconds from the end */
+    struct making making[CONTROLLER_MAKING_MAX]; /* the first places are for large ones */
+    const struct making *asking; /* the one that asks the cluster what decides about it, or NULL */
+    size_t made_last;            /* the one that was looked at last, before all that was due */
+    bool made_first;             /* so was the last look */
+    int64_t check_ms;            /* when to look for such, milliseconds of clock_ms */
     struct silence_check check;
     unsigned events; /* written so far: part of their names */
     int heartbeat;   /* descriptor, or -1 */
@@ -94,13 +103,14 @@ void controller_stop_checking(struct controller *c);
 
 /* ---- making.c ---- */
 
-/* Whether the objects of this large job, which waits, may be created now: of a namespace those of
- * one at a time, so that its other jobs, and not those of others, wait for it; and of those that
- * may, the one that waits longest. */
-bool controller_may_make(const struct controller *c, const char *namespace, const char *name);
-/* Creates them from now on, between looks at other DraJobs. controller_may_make has said so. */
+/* Whether the objects of this job, which waits, may be created now: of a namespace those of one
+ * large job and of some small ones at a time, so that its other jobs, and not those of others, wait
+ * for them; and of those that may, the one that waits longest. */
+bool controller_may_make(const struct controller *c, const char *namespace, const char *name,
+                         bool large);
+/* Creates them from now on, beside looks at other DraJobs. controller_may_make has said so. */
 void controller_make(struct controller *c, const char *namespace, const char *name, const char *uid,
-                     struct submission *submission_take);
+                     bool large, struct submission *submission_take);
 /* NULL: its objects are not being created. */
 struct making *controller_find_making(struct controller *c, const char *namespace,
                                       const char *name);

@@ -85,8 +85,9 @@ bool sight_is_noted(const struct sight *s, const json_t *book, const char *text)
 
 void sight_forget(const struct sight *s)
 {
-    json_t *const books[] = {s->c->outdated, s->c->pauses, s->c->made, s->c->refused,
-                             s->c->silent,   s->c->large,  s->c->late};
+    const struct controller *c = s->c;
+    json_t *const books[] = {c->outdated, c->pauses,      c->made,        c->refused,
+                             c->silent,   c->large.turns, c->small.turns, c->late};
     for (size_t i = 0; i < ARRAY_LEN(books); i++)
         sight_unnote(s, books[i]);
 }

@@ -14,14 +14,17 @@ static struct submission *const submission = (void *)&anything;
 
 static void begin(struct controller *c, json_t *waiting_take)
 {
-    *c = (struct controller){.due = json_object(), .waiting = waiting_take};
-    assert_true(c->due && c->waiting);
+    *c = (struct controller){.due = json_object(),
+                             .large = {.waiting = waiting_take},
+                             .small = {.waiting = json_object()}};
+    assert_true(c->due && c->large.waiting && c->small.waiting);
 }
 
 static void done(struct controller *c)
 {
     json_decref(c->due);
-    json_decref(c->waiting);
+    json_decref(c->large.waiting);
+    json_decref(c->small.waiting);
 }
 
 /* Of the jobs b/y, b/z, a/x, c/w the one that may be created. */
@@ -30,7 +33,7 @@ static void assert_next(const struct controller *c, const char *expected)
     static const char *const jobs[][2] = {{"b", "y"}, {"b", "z"}, {"a", "x"}, {"c", "w"}};
     char next[64] = "";
     for (size_t i = 0; i < ARRAY_LEN(jobs); i++)
-        if (controller_may_make(c, jobs[i][0], jobs[i][1])) {
+        if (controller_may_make(c, jobs[i][0], jobs[i][1], true)) {
             assert_string_equal(next, "");
             snprintf(next, sizeof next, "%s/%s", jobs[i][0], jobs[i][1]);
         }
@@ -43,10 +46,10 @@ static void test_the_one_that_waits_longest(void **state)
     (void)state;
     begin(&c, json_pack("{s:i, s:i, s:i}", "b/y", 2, "a/x", 3, "b/z", 1));
     assert_next(&c, "b/z");
-    json_object_del(c.waiting, "b/z");
-    controller_make(&c, "b", "z", "uid", submission);
+    json_object_del(c.large.waiting, "b/z");
+    controller_make(&c, "b", "z", "uid", true, submission);
     assert_next(&c, "a/x"); /* one of a namespace */
-    json_object_del(c.waiting, "a/x");
+    json_object_del(c.large.waiting, "a/x");
     assert_next(&c, "");
     c.making[0].submission = NULL;
     assert_next(&c, "b/y");
@@ -59,11 +62,11 @@ static void test_names_that_begin_alike(void **state)
     (void)state;
     begin(&c, json_pack("{s:i, s:i}", "b/y", 1, "c/w", 1));
     assert_next(&c, "b/y"); /* of the same age */
-    controller_make(&c, "b", "", "uid", submission);
+    controller_make(&c, "b", "", "uid", true, submission);
     assert_next(&c, "c/w");
     done(&c);
     begin(&c, json_pack("{s:i}", "b/y", 1));
-    controller_make(&c, "b-c", "y", "uid", submission);
+    controller_make(&c, "b-c", "y", "uid", true, submission);
     assert_next(&c, "b/y");
     assert_null(controller_find_making(&c, "b", "y"));
     assert_null(controller_find_making(&c, "b-c", "y2"));
@@ -76,14 +79,40 @@ static void test_two_at_a_time(void **state)
     struct controller c;
     (void)state;
     begin(&c, json_pack("{s:i}", "c/w", 1));
-    controller_make(&c, "a", "x", "uid", submission);
+    controller_make(&c, "a", "x", "uid", true, submission);
     assert_next(&c, "c/w");
-    controller_make(&c, "b", "y", "uid", submission);
+    controller_make(&c, "b", "y", "uid", true, submission);
     assert_next(&c, "");
     c.making[0].submission = NULL;
     assert_next(&c, "c/w");
-    controller_make(&c, "c", "w", "uid", submission);
+    controller_make(&c, "c", "w", "uid", true, submission);
     assert_string_equal(c.making[0].key, "c/w");
+    done(&c);
+}
+
+/* They are in the way neither of large ones nor, of one namespace, of those of others. */
+static void test_small_ones(void **state)
+{
+    struct controller c;
+    (void)state;
+    begin(&c, json_pack("{s:i}", "b/y", 1));
+    for (size_t i = 0; i < CONTROLLER_SMALL_MAX / 2; i++) {
+        json_object_set_new(c.small.waiting, "b/z", json_integer(1));
+        assert_true(controller_may_make(&c, "b", "z", false));
+        json_object_del(c.small.waiting, "b/z");
+        controller_make(&c, "b", "x", "uid", false, submission);
+    }
+    json_object_set_new(c.small.waiting, "b/z", json_integer(1));
+    json_object_set_new(c.small.waiting, "c/w", json_integer(2));
+    assert_false(controller_may_make(&c, "b", "z", false));
+    assert_true(controller_may_make(&c, "c", "w", false));
+    assert_next(&c, "b/y");
+    c.making[CONTROLLER_LARGE_MAX].submission = NULL;
+    assert_true(controller_may_make(&c, "b", "z", false));
+    for (size_t i = 0; i < ARRAY_LEN(c.making); i++)
+        c.making[i].submission = i < CONTROLLER_LARGE_MAX ? NULL : submission;
+    assert_false(controller_may_make(&c, "c", "w", false));
+    assert_next(&c, "b/y");
     done(&c);
 }
 
@@ -94,8 +123,8 @@ static void test_what_is_looked_at_first(void **state)
     begin(&c, json_object());
     controller_note_change(&c, "a", "x"); /* as any DraJob */
     assert_null(controller_next_making(&c));
-    controller_make(&c, "a", "x", "uid", submission);
-    controller_make(&c, "b", "y", "uid", submission);
+    controller_make(&c, "a", "x", "uid", true, submission);
+    controller_make(&c, "b", "y", "uid", true, submission);
     assert_null(controller_next_making(&c));
     controller_note_change(&c, "a", "x");
     controller_note_change(&c, "b", "z");
@@ -116,8 +145,8 @@ static void test_changed_ones_in_turn(void **state)
     struct controller c;
     (void)state;
     begin(&c, json_object());
-    controller_make(&c, "a", "x", "uid", submission);
-    controller_make(&c, "b", "y", "uid", submission);
+    controller_make(&c, "a", "x", "uid", true, submission);
+    controller_make(&c, "b", "y", "uid", true, submission);
     for (size_t i = 0; i < ARRAY_LEN(expected); i++) {
         controller_note_change(&c, "a", "x");
         controller_note_change(&c, "b", "y");
@@ -131,6 +160,7 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_the_one_that_waits_longest),
                                        cmocka_unit_test(test_names_that_begin_alike),
                                        cmocka_unit_test(test_two_at_a_time),
+                                       cmocka_unit_test(test_small_ones),
                                        cmocka_unit_test(test_what_is_looked_at_first),
                                        cmocka_unit_test(test_changed_ones_in_turn)};
     return cmocka_run_group_tests(tests, NULL, NULL);
