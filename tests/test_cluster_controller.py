@@ -696,7 +696,7 @@ def webhook_down(led):
 
 
 def test_job_that_a_webhook_holds_back(led, webhook_down):
-    """The controller does not try for long at a time, since others' jobs wait for it."""
+    """The controller does not try for long at a time, since others' jobs may wait for its place."""
     mark = led.cluster.audit.mark()
 
     def asked(verb, resource, **what):

@@ -11,6 +11,7 @@ import zlib
 import pytest
 
 from support.api_proxy import ApiProxy, Exchange
+from support.build import BUILD
 from support.cluster_jobs import Jobs
 from support.run import peak_memory_kib
 from test_cluster_controller import API, DEPLOYMENT, KIND, TAKE_OVER_S, Applied, controller, manifests, said
@@ -101,12 +102,15 @@ def workers_of(applied, name="job"):
 
 
 class Gate:
-    """A fault: what is asked waits until it is opened."""
+    """A fault: what is asked, with this in its body, waits until it is opened."""
 
-    def __init__(self, then=Exchange.forward):
-        self.then, self.asked, self.opened = then, [], threading.Event()
+    def __init__(self, then=Exchange.forward, of=b""):
+        self.then, self.of, self.asked, self.opened = then, of, [], threading.Event()
 
     def __call__(self, exchange):
+        if self.of not in exchange.body:
+            exchange.forward()
+            return
         self.asked.append(exchange.path)
         self.opened.wait(MADE_S)
         self.then(exchange)
@@ -408,23 +412,6 @@ def test_large_job_that_nobody_wants_any_more_after_a_failure(applied, proxy, wa
 WANTED = {"suspended": "Suspended", "ended": "Failed", "without its Job": "Cancelled"}
 
 
-def test_large_job_is_suspended_during_a_slow_look(applied, proxy):
-    """The look at it comes after that at another job, and nothing of it is created before."""
-    cluster, gate = applied.cluster, Gate()
-    with managing(applied, through=proxy):
-        begin_large(applied, proxy)
-        proxy.fault(gate, is_of_jobs)
-        assert applied.apply("small", command=["true"]) == ""
-        cluster.wait("it does not make the small one", lambda: gate.asked, MADE_S)
-        time.sleep(1)  # what was begun before has come
-        asked = pods_asked(proxy)
-        applied.patch({"spec": {"suspend": True}})
-        time.sleep(2 * DELAY_S)  # it knows of that, and the calls under way are answered
-        gate.open()
-        cluster.wait("it is not suspended", lambda: applied.state() == "Suspended", 4 * MADE_S)
-        assert pods_asked(proxy) == asked + 1  # the small one's
-
-
 def test_large_job_is_suspended_during_the_look_at_it(applied, proxy):
     """Which asks for the document of its launcher."""
     cluster, gate = applied.cluster, Gate()
@@ -440,6 +427,78 @@ def test_large_job_is_suspended_during_the_look_at_it(applied, proxy):
         gate.open()
         cluster.wait("it is not suspended", lambda: applied.state() == "Suspended", 4 * MADE_S)
         assert pods_asked(proxy) == made
+
+
+HELD = {"its first object": (is_of_jobs, b'"held"'),
+        "its status": (lambda method, path: method == "PUT" and "/drajobs/held/status" in path, b""),
+        "its spec": (lambda method, path: method == "GET" and "/drajobs?" in path and "name%3Dheld" in path, b"")}
+
+
+@pytest.mark.parametrize("what", HELD)
+def test_slow_answer_about_one_job_holds_up_no_other(applied, other, proxy, what):
+    """Of its namespace or of another one: they are made, reported and ended while that call is under way. Of a namespace one spec is
+    read at a time."""
+    match, of = HELD[what]
+    others = [other] if what == "its spec" else [applied, other]
+    cluster, gate, log = applied.cluster, Gate(of=of), ""
+    with managing(applied, through=proxy) as running:
+        proxy.fault(gate, match, 10 ** 6)
+        assert applied.apply("held", command=["true"]) == ""
+        cluster.wait("it does not ask", lambda: gate.asked, MADE_S)
+        for each in others:
+            assert each.apply("free", command=["true"]) == ""
+        for each in others:
+            cluster.wait(lambda: f"it is not made: {said(running)}", lambda: f"{each.namespace}/free: its objects are made" in said(running), MADE_S)
+        log = said(running)
+        assert len(gate.asked) == 1 and f"{applied.namespace}/held: " not in log, log  # else the call was given up first
+        for each in others:
+            cluster.wait("it is not reported", lambda: (each.get("free").get("status") or {}).get("launcherUID"), MADE_S)
+            end_job(each, "free")
+            cluster.wait(lambda: f"it does not end: {said(running)}", lambda: each.state("free") == "Failed", MADE_S)
+        assert "launcherUID" not in (applied.get("held").get("status") or {})
+        gate.open()
+        cluster.wait(lambda: f"it is not made: {said(running)}", lambda: f"{applied.namespace}/held: its objects are made" in said(running), MADE_S)
+
+
+def test_large_job_is_suspended_while_another_one_is_held_back(applied, proxy):
+    cluster, gate = applied.cluster, Gate(of=b'"small"')
+    with managing(applied, through=proxy):
+        begin_large(applied, proxy)
+        proxy.fault(gate, is_of_jobs)
+        assert applied.apply("small", command=["true"]) == ""
+        cluster.wait("it does not make the small one", lambda: gate.asked, MADE_S)
+        applied.patch({"spec": {"suspend": True}})
+        cluster.wait("it is not suspended", lambda: applied.state() in ("Suspending", "Suspended"), MADE_S)
+        assert len(gate.asked) == 1
+        gate.open()
+        cluster.wait("it is not suspended", lambda: applied.state() == "Suspended", 4 * MADE_S)
+
+
+def test_end_while_a_document_is_awaited(applied, proxy):
+    """The controller has nothing to finish."""
+    cluster, gate = applied.cluster, Gate()
+    with managing(applied, through=proxy) as running:
+        assert applied.apply(command=["true"]) == ""
+        cluster.wait("it is not made", lambda: (applied.get().get("status") or {}).get("launcherUID"), MADE_S)
+        proxy.fault(gate, is_of_document, 10 ** 6)
+        write_document(applied, phase="placing")
+        cluster.wait("it does not read the document", lambda: gate.asked, MADE_S)
+        running.signal(signal.SIGTERM)
+        assert running.finish(MADE_S).rc == 0
+        assert len(gate.asked) == 1, "the call was given up first"
+        gate.open()
+
+
+def test_specs_of_one_namespace_that_are_never_read(applied, other):
+    """One at a time is read: that of another namespace is read beside them."""
+    cluster, names = applied.cluster, ["slow-a", "slow-b", "slow-c"]
+    for name in names:
+        assert applied.apply(name, command=["true"], devices={"gpus": {"count": 1, "config": {"number": 0.1}}}) == ""
+    with managing(applied, program=BUILD / "tests/programs/drarun_cluster_slow") as running:
+        assert other.apply("whole", command=["true"]) == ""
+        cluster.wait(lambda: f"it is not made: {said(running)}", lambda: "whole: its objects are made" in said(running), MADE_S)
+        assert said(running).count("its spec is invalid") < len(names)
+        cluster.wait(lambda: f"they are not refused: {said(running)}", lambda: all(applied.state(name) == "Invalid" for name in names), MADE_S)
 
 
 def test_slow_list_of_leases_holds_up_no_job(applied, proxy):

@@ -21,36 +21,13 @@
 /* As long as an admission webhook may take by default: while one does not answer, the jobs that it
  * holds back have the places of others for so long, and are looked at again after a pause. */
 #define CREATE_MS 10000
-#define CONDITIONS_MAX 32 /* of a Job, which has up to five types of them */
-#define RECORD_MS 5000    /* at the end, for a status that could not be written at once */
-#define LOOK_MAX_MS                                                                                \
-    600000 /* longer than all calls of a look without progress, with their deadlines */
+#define CONDITIONS_MAX 32  /* of a Job, which has up to five types of them */
+#define RECORD_MS 5000     /* at the end, for a status that could not be written at once */
+#define LOOK_MAX_MS 600000 /* longer than all calls of a look, with their deadlines */
 
-static void look_at(struct controller *c, const char *key)
-{
-    char copy[CONTROLLER_KEY_SIZE];
-    bool fits = (size_t)snprintf(copy, sizeof copy, "%s", key) < sizeof copy;
-    char *slash = fits ? strchr(copy, '/') : NULL;
-    if (!slash) {
-        json_object_del(c->due, key);
-        return;
-    }
-    json_object_del(c->due, copy);
-    *slash = '\0';
-    int64_t begin = clock_ms();
-    c->look_since = begin;
-    controller_look(c, copy, slash + 1);
-    c->tally.looks++;
-    c->tally.look_ms += (uint64_t)(clock_ms() - begin);
-    c->look_since = 0;
-}
-
-/* A job of thousands of workers takes longer than a look may in which nothing happens. */
 static bool may_create(void *arg)
 {
-    struct controller *c = arg;
-    if (c->look_since)
-        c->look_since = clock_ms();
+    const struct controller *c = arg;
     return !c->stop && !c->lost.code;
 }
 
@@ -61,7 +38,8 @@ static void on_beat(evutil_socket_t fd, short what, void *arg)
 {
     struct controller *c = arg;
     (void)fd, (void)what;
-    if (c->look_since == 0 || clock_ms() - c->look_since < LOOK_MAX_MS)
+    int64_t oldest = controller_oldest_look(c);
+    if (oldest == 0 || clock_ms() - oldest < LOOK_MAX_MS)
         heartbeat_file_beat(c->heartbeat); /* of an error the probe tells */
 }
 
@@ -248,6 +226,16 @@ static const char *first_unrecorded(const struct controller *c, int64_t *ret_at)
     return first;
 }
 
+static void await_looks(struct controller *c)
+{
+    for (;;) {
+        controller_go_on_looking(c);
+        if (controller_count_looks(c) == 0)
+            break;
+        cluster_turn(c->cluster, TURN_MS);
+    }
+}
+
 /* Another one may have changed the DraJob just before. */
 static void record_rest(struct controller *c)
 {
@@ -255,10 +243,12 @@ static void record_rest(struct controller *c)
     const char *key;
     while ((key = first_unrecorded(c, &at)) && clock_ms() < end && !c->lost.code) {
         int64_t left = (at < end ? at : end) - clock_ms();
-        if (left <= 0)
-            look_at(c, key);
-        else
+        if (left <= 0) {
+            controller_look(c, key);
+            await_looks(c);
+        } else {
             cluster_turn(c->cluster, left);
+        }
     }
 }
 
@@ -266,12 +256,15 @@ static void record_rest(struct controller *c)
  * was asked of the API server. */
 static void take_results(struct controller *c)
 {
+    controller_stop_looking(c);
+    await_looks(c);
     for (size_t i = 0; i < ARRAY_LEN(c->making); i++) {
         if (!c->making[i].submission)
             continue;
         c->making[i].over = true;
-        look_at(c, c->making[i].key);
+        controller_look(c, c->making[i].key);
     }
+    await_looks(c);
     record_rest(c);
 }
 
@@ -292,13 +285,14 @@ static void serve(struct controller *c)
 {
     while (!c->stop && !c->lost.code) {
         int64_t at = 0;
+        controller_go_on_looking(c);
         controller_go_on_making(c);
         controller_check_launchers(c);
         const char *key = next(c, &at);
         int64_t left = key ? at - clock_ms() : TURN_MS;
         int64_t check = controller_check_due(c) - clock_ms();
         if (left <= 0)
-            look_at(c, key);
+            controller_look(c, key);
         else
             left = left < check ? left : check;
         /* also between two that are due: the Lease, the watches and the heartbeat go on */
@@ -317,9 +311,11 @@ static int begin(struct controller *c, struct drarun_error *err)
     c->silent = json_object();
     c->large = (struct queue){json_object(), json_object()};
     c->small = (struct queue){json_object(), json_object()};
+    c->unread = json_object();
     c->late = json_object();
     if (!c->due || !c->outdated || !c->pauses || !c->made || !c->refused || !c->silent ||
-        !c->large.turns || !c->large.waiting || !c->small.turns || !c->small.waiting || !c->late)
+        !c->large.turns || !c->large.waiting || !c->small.turns || !c->small.waiting ||
+        !c->unread || !c->late)
         return error_set(err, ENOMEM, "out of memory");
     c->signals = signals_new(c->cluster->base, on_signal, c, err);
     int rc = c->signals ? begin_heartbeat(c, err) : -err->code;
@@ -373,6 +369,7 @@ static void done(struct controller *c)
     json_decref(c->large.waiting);
     json_decref(c->small.turns);
     json_decref(c->small.waiting);
+    json_decref(c->unread);
     json_decref(c->late);
     json_decref(c->tally.ended);
 }

@@ -37,9 +37,10 @@
 #define LAUNCHER_LOST "LauncherLost" /* the cause, as a reason */
 
 /* What anyone may write is read within these limits. A spec as large as the API server takes them
- * is read in a tenth of a second; the controller's own limit of memory is 512 MiB. */
+ * is read in a tenth of a second; the controller's own limit of memory is 512 MiB, and two may be
+ * read at once. */
 static const struct bounded_limits read_limits = {
-    .cpu_s = 2, .wall_ms = 20000, .memory = (size_t)256 << 20};
+    .cpu_s = 2, .wall_ms = 20000, .memory = (size_t)128 << 20};
 
 static const json_t *metadata_of(const json_t *object)
 {
@@ -53,97 +54,118 @@ static bool is_going(const json_t *object)
 
 /* ---- away with it ---- */
 
-static int delete_job_of(const struct sight *s, const char *uid)
+static void on_job_deleted(struct sight *s, const struct drarun_error *err)
 {
-    struct drarun_error err = {0};
+    if (!err)
+        sight_unnote(s, s->c->made);
+    if (err && err->code != EBUSY)
+        log_note("%s/%s: %s", s->namespace, s->name, err->text);
+    sight_again(s, err ? sight_pause_ms(s) : GOING_MS);
+}
+
+static void delete_job_of(struct sight *s)
+{
     const struct kube_target target = {
         .resource = &kube_jobs, .namespace_ = s->namespace, .name = s->name};
-    const struct kube_delete options = {.propagation = "Background", .uid = uid};
-    if (!sight_is_leader(s))
-        return -ECANCELED;
-    int rc = cluster_delete(s->c->cluster, &target, &options, &err);
-    if (rc == 0)
-        sight_unnote(s, s->c->made);
-    if (rc < 0 && rc != -EBUSY)
-        log_note("%s/%s: %s", s->namespace, s->name, err.text);
-    sight_again(s, rc < 0 ? sight_pause_ms(s) : GOING_MS);
-    return rc;
+    sight_delete(s, &target, kube_uid(s->job), on_job_deleted);
+}
+
+static void on_dated(struct sight *s, const struct drarun_error *err)
+{
+    if (!err || err->code == ENOENT)
+        return;
+    if (err->code != EBUSY)
+        log_note("%s/%s: cannot write the time of its deletion: %s", s->namespace, s->name,
+                 err->text);
+    sight_again(s, err->code == EBUSY ? SIGHT_CONFLICT_MS : sight_pause_ms(s));
 }
 
 /* The site's time to live may be another than when the job ended. true: the status has the time of
  * today's. */
-static bool is_dated(const struct sight *s)
+static bool is_dated(struct sight *s)
 {
-    struct drarun_error err = {0};
+    static const struct drarun_error no_memory = {.code = ENOMEM, .text = "out of memory"};
     json_t *status = drajob_dated_status(s->object, s->c->options->site_ttl_ms);
-    if (status && json_equal(status, json_object_get(s->object, "status"))) {
+    bool same = status && json_equal(status, json_object_get(s->object, "status"));
+    if (same)
         json_decref(status);
-        return true;
+    else if (status)
+        sight_write_status(s, status, on_dated);
+    else
+        on_dated(s, &no_memory);
+    return same;
+}
+
+static void on_expired(struct sight *s, const struct drarun_error *err)
+{
+    if (!err) {
+        s->c->tally.expired++;
+        return;
     }
-    int rc =
-        status ? sight_write_status(s, status, &err) : error_set(&err, ENOMEM, "out of memory");
-    if (rc == 0 || rc == -ENOENT)
-        return false;
-    if (rc != -EBUSY)
-        log_note("%s/%s: cannot write the time of its deletion: %s", s->namespace, s->name,
-                 err.text);
-    sight_again(s, rc == -EBUSY ? SIGHT_CONFLICT_MS : sight_pause_ms(s));
-    return false;
+    log_note("%s/%s has expired and cannot be deleted: %s", s->namespace, s->name, err->text);
+    sight_again(s, sight_pause_ms(s));
 }
 
 /* Deletes it when its time to live is over: that of its spec, else the site's. */
-static void expire(const struct sight *s)
+static void expire(struct sight *s)
 {
-    struct drarun_error err = {0};
     int64_t at = drajob_expiration_ms(s->object, s->c->options->site_ttl_ms);
     int64_t left = at - lead_now();
     const struct kube_target target = {
         .resource = &kube_dra_jobs, .namespace_ = s->namespace, .name = s->name};
-    const struct kube_delete options = {.propagation = "Background", .uid = kube_uid(s->object)};
-    if (at == 0 || left > 0) {
-        if (is_dated(s) && at != 0)
-            sight_again(s, left);
-        return;
-    }
-    if (cluster_delete(s->c->cluster, &target, &options, &err) < 0) {
-        log_note("%s/%s has expired and cannot be deleted: %s", s->namespace, s->name, err.text);
-        sight_again(s, sight_pause_ms(s));
-        return;
-    }
-    s->c->tally.expired++;
+    if (at != 0 && left <= 0)
+        sight_delete(s, &target, kube_uid(s->object), on_expired);
+    else if (is_dated(s) && at != 0)
+        sight_again(s, left);
 }
 
 /* ---- making it ---- */
 
-/* 1: pods or claims of a job of that name are there still. */
-static int pods_remain(const struct sight *s, struct drarun_error *err)
+static int code_of(const struct sight_answer *answer, struct drarun_error *err)
+{
+    *err = answer->err;
+    return -err->code;
+}
+
+/* Of pods that are only counted. */
+static void drop_members(json_t *object)
+{
+    json_object_clear(object);
+}
+
+/* 1: pods or claims of a job of that name are there still; nothing while the look waits. */
+static int pods_remain(struct sight *s, struct drarun_error *err)
 {
     char labels[32 + K8S_LABEL_MAX];
     const struct kube_target target = {.resource = &kube_pods, .namespace_ = s->namespace};
-    const struct kube_select select = {.labels = labels, .metadata_only = true};
-    CLEANUP(json_decrefp) json_t *list = NULL;
+    const struct kube_select select = {
+        .labels = labels, .metadata_only = true, .trim = drop_members};
     snprintf(labels, sizeof labels, "drarun.dev/job=%s", s->name);
-    int rc = cluster_list(s->c->cluster, &target, &select, &list, err);
-    return rc < 0 ? rc : json_array_size(json_object_get(list, "items")) > 0;
+    const struct sight_answer *list = sight_list(s, SIGHT_REMAINS, &target, &select);
+    if (!list || list->err.code)
+        return list ? code_of(list, err) : 0;
+    return json_array_size(json_object_get(list->body, "items")) > 0;
 }
 
-static void tell_refused(const struct sight *s, const struct drarun_error *err)
+static void tell_refused(struct sight *s, const struct drarun_error *err)
 {
     log_note("%s/%s: its spec is invalid: %s", s->namespace, s->name, err->text);
     s->c->tally.refused++;
-    sight_tell_stage(s, DRAJOB_INVALID_SPEC, NULL, err->text);
+    sight_tell_stage(s, DRAJOB_INVALID_SPEC, NULL, err->text, NULL);
 }
 
-static int tell_launcher(const struct sight *s, const char *uid)
+static void on_launcher_told(struct sight *s)
+{
+    sight_unnote(s, s->c->made);
+}
+
+static void tell_launcher(struct sight *s, const char *uid)
 {
     const struct drajob_input input = {.stage = DRAJOB_LED, .launcher = uid};
-    int rc = sight_tell(s, &input);
-    if (rc == 0)
-        sight_unnote(s, s->c->made);
-    return rc;
+    sight_tell(s, &input, on_launcher_told);
 }
 
-static void made(const struct sight *s, const char *uid)
+static void made(struct sight *s, const char *uid)
 {
     sight_note(s, s->c->pauses, json_null());
     sight_note(s, s->c->made, json_string(uid));
@@ -153,7 +175,7 @@ static void made(const struct sight *s, const char *uid)
     tell_launcher(s, uid);
 }
 
-static void not_made(const struct sight *s, const struct drarun_error *err)
+static void not_made(struct sight *s, const struct drarun_error *err)
 {
     if (create_is_invalid(err)) {
         tell_refused(s, err);
@@ -163,13 +185,12 @@ static void not_made(const struct sight *s, const struct drarun_error *err)
     log_note("%s/%s: %s", s->namespace, s->name, err->text);
     sight_tell_stage(s, DRAJOB_PENDING,
                      reason_name(err->code == EEXIST ? REASON_NAME_IN_USE : REASON_CANNOT_CREATE),
-                     err->text);
+                     err->text, NULL);
     sight_again(s, sight_pause_ms(s));
 }
 
 /* rc: of submission_end. */
-static void take_result(const struct sight *s, int rc, const char *uid,
-                        const struct drarun_error *err)
+static void take_result(struct sight *s, int rc, const char *uid, const struct drarun_error *err)
 {
     bool may_create = sight_is_leader(s) && !s->c->stop;
     if (rc == -ECANCELED || (rc < 0 && !may_create)) { /* who leads next starts over */
@@ -187,12 +208,12 @@ static const char *told_reason(const struct sight *s)
 }
 
 /* Of one that was accepted: why another try is needed stays reported. NULL: it has its turn. */
-static void tell_turn(const struct sight *s, const char *text)
+static void tell_turn(struct sight *s, const char *text)
 {
     const char *reason = told_reason(s);
     if (drajob_is_accepted(s->object) && reason &&
         strcmp(reason, reason_name(REASON_ACCEPTED)) == 0)
-        sight_tell_stage(s, DRAJOB_PENDING, NULL, text);
+        sight_tell_stage(s, DRAJOB_PENDING, NULL, text, NULL);
 }
 
 /* By the server's clock; 0: not known. */
@@ -211,12 +232,12 @@ static const struct queue *queue_of(const struct sight *s, bool large)
 
 /* True: all places are taken, and it is looked at when it is its turn: after those that wait
  * longer. One that could not be created waits since then. */
-static bool waits_for_turn(const struct sight *s, bool large)
+static bool waits_for_turn(struct sight *s, bool large)
 {
     const struct queue *queue = queue_of(s, large);
     int64_t created = created_ms(s), last = json_integer_value(sight_noted(s, queue->turns));
     sight_note(s, queue->waiting, json_integer(last > created ? last : created));
-    if (controller_may_make(s->c, s->namespace, s->name, large)) {
+    if (controller_may_make(s->c, s->key, large)) {
         sight_unnote(s, queue->waiting);
         return false;
     }
@@ -227,7 +248,7 @@ static bool waits_for_turn(const struct sight *s, bool large)
 }
 
 /* It was found to be one before, by its spec, which need not be read for that again and again. */
-static bool is_known_to_wait(const struct sight *s)
+static bool is_known_to_wait(struct sight *s)
 {
     for (int large = 0; large < 2; large++)
         if (sight_noted(s, queue_of(s, large)->turns))
@@ -235,28 +256,29 @@ static bool is_known_to_wait(const struct sight *s)
     return false;
 }
 
-static void make(const struct sight *s, struct job_spec *spec_take, bool large)
+static void make(struct sight *s)
 {
     struct drarun_error err = {0};
     struct submission *submission = NULL;
+    bool large = create_count_of_workers(&s->spec) > LARGE || s->length > LARGE_TEXT;
     const struct queue *queue = queue_of(s, large);
     const struct submit_options options = {.namespace = s->namespace,
                                            .image = s->c->options->image,
                                            .dra_job = kube_uid(s->object),
                                            .going_ms = IN_WAY_MS};
-    if (!sight_is_leader(s))
+    if (!sight_is_leader(s) || s->c->stop)
         return;
     if (!sight_noted(s, queue->turns))
         sight_note(s, queue->turns, json_integer(0));
     if (waits_for_turn(s, large))
         return;
     sight_note(s, queue->turns, json_integer(kube_client_now(s->c->cluster->client)));
-    int rc = submission_begin(s->c->cluster, spec_take, &options, &submission, &err);
+    int rc = submission_begin(s->c->cluster, &s->spec, &options, &submission, &err);
     if (rc < 0) {
         take_result(s, rc, NULL, &err);
         return;
     }
-    controller_make(s->c, s->namespace, s->name, kube_uid(s->object), large, submission);
+    controller_make(s->c, s->key, kube_uid(s->object), large, submission);
     if (large)
         tell_turn(s, NULL);
 }
@@ -274,12 +296,14 @@ static bool is_own_rest(const struct sight *s)
 
 /* Nothing of an earlier job, nor of an earlier run of this one, may be in the way: a name is free
  * once its owner's garbage is collected. */
-static bool is_clear(const struct sight *s)
+static bool is_clear(struct sight *s)
 {
     struct drarun_error err = {0};
-    if (s->own_job && !is_going(s->job)) /* we died while it was made, before its launcher led */
-        delete_job_of(s, kube_uid(s->job));
     int there = s->job || s->map ? 1 : pods_remain(s, &err);
+    if (s->waits)
+        return false;
+    if (s->own_job && !is_going(s->job)) /* we died while it was made, before its launcher led */
+        delete_job_of(s);
     if (there == 0)
         return true;
     if (there < 0)
@@ -287,19 +311,21 @@ static bool is_clear(const struct sight *s)
     if (!is_own_rest(s))
         sight_tell_stage(
             s, DRAJOB_PENDING, reason_name(REASON_NAME_IN_USE),
-            "objects of another job of that name still exist: waiting for their deletion");
+            "objects of another job of that name still exist: waiting for their deletion", NULL);
     if (!s->job && !s->map) /* their end is watched */
         sight_again(s, there < 0 ? sight_pause_ms(s) : GOING_MS);
     return false;
 }
 
-static void suspend(const struct sight *s)
+static void suspend(struct sight *s)
 {
     struct drarun_error err = {0};
-    if (s->own_job && !is_going(s->job))
-        delete_job_of(s, kube_uid(s->job));
     bool rest = s->own_job || s->own_map || pods_remain(s, &err) != 0;
-    sight_tell_stage(s, rest ? DRAJOB_SUSPENDING : DRAJOB_SUSPENDED, NULL, NULL);
+    if (s->waits)
+        return;
+    if (s->own_job && !is_going(s->job))
+        delete_job_of(s);
+    sight_tell_stage(s, rest ? DRAJOB_SUSPENDING : DRAJOB_SUSPENDED, NULL, NULL, NULL);
     if (rest)
         sight_again(s, GOING_MS);
 }
@@ -319,7 +345,7 @@ static bool is_young(const struct sight *s)
 }
 
 /* It may have died on the way; or its job has ended, and is gone: it must not run twice. */
-static void lose_client(const struct sight *s)
+static void lose_client(struct sight *s)
 {
     const struct drajob_input input = {
         .stage = DRAJOB_LOST,
@@ -328,19 +354,26 @@ static void lose_client(const struct sight *s)
                 "DraJob, and submit it again to run it",
         .result = "failed",
         .exit = INFRASTRUCTURE};
-    sight_tell(s, &input);
+    sight_tell(s, &input, NULL);
 }
 
-static void await_client(const struct sight *s)
+static void await_longer(struct sight *s)
+{
+    sight_again(s, CLIENT_MS / 4);
+}
+
+static void await_client(struct sight *s)
 {
     if (s->own_job)
         tell_launcher(s, kube_uid(s->job));
     else if (!is_young(s))
         lose_client(s);
-    else if (sight_tell_stage(s, DRAJOB_PENDING, reason_name(REASON_SUBMITTING),
-                              "its client makes its objects") == 0)
-        sight_again(s, CLIENT_MS / 4);
+    else
+        sight_tell_stage(s, DRAJOB_PENDING, reason_name(REASON_SUBMITTING),
+                         "its client makes its objects", await_longer);
 }
+
+/* ---- its spec ---- */
 
 static int try_to_read(void *arg, struct drarun_error *err)
 {
@@ -351,40 +384,46 @@ static int try_to_read(void *arg, struct drarun_error *err)
     return rc;
 }
 
-/* With what drajob_trim does not leave: from a list, which the role allows. 1: it is another
- * version than the one that we know, and that one is looked at when the watch has brought it. */
-static int read_whole(const struct sight *s, json_t **ret_object, struct drarun_error *err)
+/* With what drajob_trim does not leave: from a list, which the role allows. */
+static const struct sight_answer *ask_whole(struct sight *s)
 {
     char fields[32 + K8S_SUBDOMAIN_MAX];
     const struct kube_target target = {.resource = &kube_dra_jobs, .namespace_ = s->namespace};
     const struct kube_select select = {.fields = fields};
-    CLEANUP(json_decrefp) json_t *list = NULL;
     snprintf(fields, sizeof fields, "metadata.name=%s", s->name);
-    int rc = cluster_list(s->c->cluster, &target, &select, &list, err);
-    if (rc < 0)
-        return rc;
-    json_t *object = json_array_get(json_object_get(list, "items"), 0);
-    if (!object || strcmp(kube_resource_version(object), kube_resource_version(s->object)) != 0)
-        return 1;
-    *ret_object = json_incref(object);
-    return 0;
+    return sight_list(s, SIGHT_WHOLE, &target, &select);
 }
 
 /* First by a process that it may take along: what that has read within the limits this one can read
- * too, since to read is a function of the object alone. 1: as read_whole. *ret_length: of the
- * object's text. */
-static int read_spec(const struct sight *s, struct job_spec *ret_spec, size_t *ret_length,
-                     struct drarun_error *err)
+ * too, since to read is a function of the object alone. 1: not now, since the look waits, or waits
+ * for a place to read in, or the object is another version than the one that we know, and that one
+ * is looked at when the watch has brought it. */
+static int read_spec(struct sight *s, struct drarun_error *err)
 {
-    CLEANUP(json_decrefp) json_t *whole = NULL;
-    int rc = read_whole(s, &whole, err);
-    if (rc == 0)
-        rc = bounded_call(s->c->cluster->base, &read_limits, try_to_read, whole, err);
-    *ret_length = json_dumpb(whole, NULL, 0, JSON_COMPACT);
-    return rc == 0 ? drajob_spec(whole, ret_spec, err) : rc;
+    if (s->length > 0)
+        return 0;
+    if (!controller_take_reader(s))
+        return 1;
+    const struct sight_answer *list = ask_whole(s);
+    if (!list || list->err.code)
+        return list ? code_of(list, err) : 1;
+    json_t *whole = json_array_get(json_object_get(list->body, "items"), 0);
+    if (!whole || strcmp(kube_resource_version(whole), kube_resource_version(s->object)) != 0)
+        return 1;
+    const struct sight_answer *verdict =
+        sight_call(s, SIGHT_VERDICT, &read_limits, try_to_read, whole);
+    if (!verdict || verdict->err.code)
+        return verdict ? code_of(verdict, err) : 1;
+    int rc = drajob_spec(whole, &s->spec, err);
+    if (rc < 0)
+        return rc;
+    s->length = json_dumpb(whole, NULL, 0, JSON_COMPACT);
+    s->has_reader = false;
+    sight_drop(s, SIGHT_WHOLE);
+    return 0;
 }
 
-static void not_read(const struct sight *s, const struct drarun_error *err)
+static void not_read(struct sight *s, const struct drarun_error *err)
 {
     if (err->kind == DRARUN_ERR_SPEC) {
         tell_refused(s, err);
@@ -394,29 +433,44 @@ static void not_read(const struct sight *s, const struct drarun_error *err)
     sight_again(s, sight_pause_ms(s));
 }
 
-/* That of this run's launcher, as it is now; NULL: it has written none. false: it cannot be read,
- * and another look tries it again. */
-static bool find_document(const struct sight *s, const char *launcher, json_t **ret_doc)
+/* Of a ConfigMap what job_map_status and kube_is_owned_by read. */
+static void trim_map(json_t *map)
 {
-    struct drarun_error err = {0};
-    CLEANUP(json_decrefp) json_t *map = NULL;
-    int rc = job_map_get(s->c->cluster, s->name, s->namespace, &map, &err);
-    if (rc < 0 && rc != -ENOENT) {
+    static const char *const metadata[] = {"ownerReferences", NULL};
+    static const char *const data[] = {STATUS_DOC_KEY, NULL};
+    value_keep_at(map, "metadata", metadata);
+    value_cut_at(json_object_get(map, "metadata"), "ownerReferences", CONTROLLER_OWNERS_MAX);
+    value_keep_at(map, "data", data);
+}
+
+/* That of this run's launcher, as it is now; NULL: it has written none. false: the look waits, or
+ * it cannot be read, and another look tries it again. */
+static bool find_document(struct sight *s, const char *launcher, json_t **ret_doc)
+{
+    char name[JOB_MAP_NAME_SIZE];
+    const struct kube_target target = {
+        .resource = &kube_config_maps, .namespace_ = s->namespace, .name = name};
+    job_map_name(s->name, name);
+    const struct sight_answer *map = sight_get(s, SIGHT_DOCUMENT, &target, trim_map);
+    if (!map)
+        return false;
+    if (map->err.code && map->err.code != ENOENT) {
         log_note("%s/%s: cannot read its launcher's document, retrying: %s", s->namespace, s->name,
-                 err.text);
+                 map->err.text);
         sight_again(s, sight_pause_ms(s));
         return false;
     }
-    const char *text = kube_is_owned_by(map, launcher) ? job_map_status(map) : NULL;
+    const char *text = kube_is_owned_by(map->body, launcher) ? job_map_status(map->body) : NULL;
     json_t *doc = NULL;
     if (text && status_doc_parse(text, strlen(text), &doc, NULL) == 0)
         *ret_doc = doc;
     return true;
 }
 
-/* True: all is created of the job but its status, which is told here. A launcher that has written
+/* True: all is created of the job but its status, which is told here, or the look waits for the
+ * answer. A launcher that has written
  * its document has taken the job over: what we have not created, since we died, it has. */
-static bool is_made(const struct sight *s)
+static bool is_made(struct sight *s)
 {
     CLEANUP(json_decrefp) json_t *doc = NULL;
     if (!s->own_job || is_going(s->job))
@@ -433,17 +487,15 @@ static bool is_made(const struct sight *s)
 
 /* It is first told that the spec was accepted: with that the API server lets nobody change it, and
  * who changed it meanwhile makes this write fail. */
-static void begin(const struct sight *s)
+static void begin(struct sight *s)
 {
     struct drarun_error err = {0};
-    struct job_spec spec;
-    size_t length = 0;
     if (drajob_is_refused(s->object))
         return;
     if (drajob_is_accepted(s->object) && !s->own_job && !drajob_is_suspended(s->object) &&
         is_known_to_wait(s))
         return;
-    int rc = read_spec(s, &spec, &length, &err);
+    int rc = read_spec(s, &err);
     if (rc < 0)
         not_read(s, &err);
     if (rc != 0)
@@ -453,10 +505,9 @@ static void begin(const struct sight *s)
     else if (is_clients(s))
         await_client(s);
     else if (!drajob_is_accepted(s->object))
-        sight_tell_stage(s, DRAJOB_PENDING, NULL, NULL);
+        sight_tell_stage(s, DRAJOB_PENDING, NULL, NULL, NULL);
     else if (!is_made(s) && is_clear(s))
-        make(s, &spec, create_count_of_workers(&spec) > LARGE || length > LARGE_TEXT);
-    job_spec_done(&spec);
+        make(s);
 }
 
 /* ---- what became of it ---- */
@@ -472,28 +523,31 @@ static const char *failure(const json_t *job)
     return message ? message : "its launcher's Job failed";
 }
 
-/* The watches do not keep step: a Job that was just made may not be seen yet. */
-static bool is_gone(const struct sight *s, const char *uid)
+/* The watches do not keep step: a Job that was just made may not be seen yet. False: it is there,
+ * or the look waits. */
+static bool is_gone(struct sight *s, const char *uid)
 {
-    struct drarun_error err = {0};
     const struct kube_target target = {
         .resource = &kube_jobs, .namespace_ = s->namespace, .name = s->name};
-    CLEANUP(json_decrefp) json_t *job = NULL;
-    int rc = cluster_get(s->c->cluster, &target, &job, &err);
-    bool gone = rc == -ENOENT || (rc == 0 && (strcmp(kube_uid(job), uid) != 0 || is_going(job)));
+    const struct sight_answer *job = sight_get(s, SIGHT_JOB, &target, NULL);
+    if (!job)
+        return false;
+    bool gone =
+        job->err.code == ENOENT ||
+        (job->err.code == 0 && (strcmp(kube_uid(job->body), uid) != 0 || is_going(job->body)));
     if (!gone)
         sight_again(s, GOING_MS);
     return gone;
 }
 
-static void lose(const struct sight *s, struct drajob_input *input, const char *failed)
+static void lose(struct sight *s, struct drajob_input *input, const char *failed)
 {
     input->stage = DRAJOB_LOST;
     input->reason = reason_name(failed ? REASON_LAUNCHER_FAILED : REASON_JOB_DELETED);
     input->text = failed ? failed : "its launcher's Job was deleted";
     input->result = failed ? "failed" : "cancelled";
     input->exit = failed ? INFRASTRUCTURE : INTERRUPTED;
-    sight_tell(s, input);
+    sight_tell(s, input, NULL);
 }
 
 /* What launcher_pod_add_end reads: anybody who may create pods may label them as the launcher's. */
@@ -512,43 +566,37 @@ static void trim_pod(json_t *pod)
 }
 
 /* What Kubernetes says of the Job, and what the pod of its launcher has told the kubelet. */
-static void add_failure(const struct sight *s, const char *failed, struct buf *text)
+static void fail(struct sight *s, struct drajob_input *input, const char *failed)
 {
     char labels[64 + K8S_LABEL_MAX];
-    struct drarun_error err = {0};
     const struct kube_target target = {.resource = &kube_pods, .namespace_ = s->namespace};
     const struct kube_select select = {.labels = labels, .trim = trim_pod};
-    CLEANUP(json_decrefp) json_t *list = NULL;
-    struct buf words = BUF_INIT;
+    struct buf words = BUF_INIT, text = BUF_INIT;
     snprintf(labels, sizeof labels, "batch.kubernetes.io/job-name=%s", s->name);
-    if (cluster_list(s->c->cluster, &target, &select, &list, &err) < 0)
-        log_verbose("%s/%s: %s", s->namespace, s->name, err.text);
-    launcher_pod_add_end(list, kube_uid(s->job), &words);
-    buf_printf(text, "%s%s%s", failed, words.data ? "; " : "", words.data ? words.data : "");
-    buf_done(&words);
-}
-
-static void fail(const struct sight *s, struct drajob_input *input, const char *failed)
-{
-    struct buf text = BUF_INIT;
-    add_failure(s, failed, &text);
+    const struct sight_answer *list = sight_list(s, SIGHT_LAUNCHERS, &target, &select);
+    if (!list)
+        return;
+    if (list->err.code)
+        log_verbose("%s/%s: %s", s->namespace, s->name, list->err.text);
+    launcher_pod_add_end(list->body, kube_uid(s->job), &words);
+    buf_printf(&text, "%s%s%s", failed, words.data ? "; " : "", words.data ? words.data : "");
     lose(s, input, text.data ? text.data : failed);
+    buf_done(&words);
     buf_done(&text);
 }
 
 /* Agents give up their ranks when they have heard nothing of a launcher for the life of its Lease.
  * One that writes its document lives. */
-static bool is_over(const struct sight *s, const json_t *doc)
+static bool is_over(struct sight *s, const json_t *doc)
 {
     uint32_t used[FAILURE_COUNTS] = {0};
-    struct job_spec spec;
     struct drarun_error err = {0};
     const json_t *silent = sight_noted(s, s->c->silent);
     const char *before = json_string_value(json_object_get(silent, "map"));
     bool same = !s->map || (before && strcmp(before, kube_resource_version(s->map)) == 0);
     if (!json_is_true(json_object_get(silent, "over")) || !same)
         return false;
-    int rc = read_spec(s, &spec, &(size_t){0}, &err);
+    int rc = read_spec(s, &err);
     if (rc < 0) {
         log_note("%s/%s: cannot read its spec, retrying: %s", s->namespace, s->name, err.text);
         sight_again(s, sight_pause_ms(s));
@@ -556,28 +604,29 @@ static bool is_over(const struct sight *s, const json_t *doc)
     if (rc != 0)
         return false;
     status_doc_counts(doc, &used[FAILURE_COUNT_RESTARTS], &used[FAILURE_COUNT_INFRASTRUCTURE]);
-    bool last = failure_launcher_is_last(&spec, used);
-    job_spec_done(&spec);
-    return last;
+    return failure_launcher_is_last(&s->spec, used);
 }
 
 /* With restarts left, the next launcher goes on once the pod of this one is gone. */
-static void tell_led(const struct sight *s, struct drajob_input *input)
+static void tell_led(struct sight *s, struct drajob_input *input)
 {
     input->silence = json_string_value(json_object_get(sight_noted(s, s->c->silent), "text"));
-    if (input->silence && is_over(s, input->doc)) {
+    bool over = input->silence && is_over(s, input->doc);
+    if (s->waits)
+        return;
+    if (over) {
         input->stage = DRAJOB_LOST;
         input->reason = LAUNCHER_LOST;
         input->text = input->silence;
         input->result = "failed";
         input->exit = INFRASTRUCTURE;
     }
-    sight_tell(s, input);
+    sight_tell(s, input, NULL);
 }
 
 /* Nobody leads the job any more, and its workers would hold their devices: agents that no launcher
  * has reached wait for one without limit. */
-static void delete_failed(const struct sight *s)
+static void delete_failed(struct sight *s)
 {
     const char *reason = told_reason(s);
     int64_t left = drajob_end_ms(s->object) + LOG_MS - lead_now();
@@ -588,7 +637,7 @@ static void delete_failed(const struct sight *s)
     if (left > 0)
         sight_again(s, left);
     else
-        delete_job_of(s, kube_uid(s->job));
+        delete_job_of(s);
 }
 
 static bool is_late_pod(const struct sight *s, const json_t *pod)
@@ -596,26 +645,36 @@ static bool is_late_pod(const struct sight *s, const json_t *pod)
     return !is_going(pod) && kube_is_owned_by(pod, kube_uid(s->job));
 }
 
-/* Of its workers, those that are not being deleted. */
-static int count_late_pods(const struct sight *s, struct drarun_error *err)
+/* Of pods what is_late_pod reads. */
+static void trim_late_pod(json_t *pod)
+{
+    static const char *const metadata[] = {"deletionTimestamp", "ownerReferences", NULL};
+    value_keep_at(pod, "metadata", metadata);
+    value_cut_at(json_object_get(pod, "metadata"), "ownerReferences", CONTROLLER_OWNERS_MAX);
+}
+
+/* Of its workers, those that are not being deleted; nothing while the look waits. */
+static int count_late_pods(struct sight *s, struct drarun_error *err)
 {
     char labels[64 + K8S_LABEL_MAX];
     const struct kube_target target = {.resource = &kube_pods, .namespace_ = s->namespace};
-    const struct kube_select select = {.labels = labels, .metadata_only = true};
-    CLEANUP(json_decrefp) json_t *list = NULL;
+    const struct kube_select select = {
+        .labels = labels, .metadata_only = true, .trim = trim_late_pod};
     json_t *pod;
     size_t i;
     int count = 0;
     snprintf(labels, sizeof labels, CONTROLLER_LABEL "=%s,drarun.dev/worker", s->name);
-    int rc = cluster_list(s->c->cluster, &target, &select, &list, err);
-    json_array_foreach(json_object_get(list, "items"), i, pod) count += is_late_pod(s, pod);
-    return rc < 0 ? rc : count;
+    const struct sight_answer *list = sight_list(s, SIGHT_LATE, &target, &select);
+    if (!list || list->err.code)
+        return list ? code_of(list, err) : 0;
+    json_array_foreach(json_object_get(list->body, "items"), i, pod) count += is_late_pod(s, pod);
+    return count;
 }
 
 /* The launcher has deleted the workers of a job that ended while they were created here. A call
  * that was under way may have created one after that: it would hold its devices, and neither
  * launcher nor controller would delete it. With the launcher's Job it goes. */
-static void delete_late(const struct sight *s)
+static void delete_late(struct sight *s)
 {
     struct drarun_error err = {0};
     json_int_t after = json_integer_value(sight_noted(s, s->c->late));
@@ -627,6 +686,8 @@ static void delete_late(const struct sight *s)
         return;
     }
     int late = count_late_pods(s, &err);
+    if (s->waits)
+        return;
     if (late < 0) {
         log_note("%s/%s: cannot look for pods that were created after its end, retrying: %s",
                  s->namespace, s->name, err.text);
@@ -635,7 +696,7 @@ static void delete_late(const struct sight *s)
         log_note("%s/%s: %d of its pods were created after its end: its Job is deleted, and "
                  "they with it",
                  s->namespace, s->name, late);
-        delete_job_of(s, kube_uid(s->job));
+        delete_job_of(s);
     } else if (after < LATE_MS) {
         sight_note(s, s->c->late, json_integer(2 * after));
         sight_again(s, after);
@@ -644,7 +705,7 @@ static void delete_late(const struct sight *s)
     }
 }
 
-static void follow(const struct sight *s, const char *launcher)
+static void follow(struct sight *s, const char *launcher)
 {
     CLEANUP(json_decrefp) json_t *doc = NULL;
     bool there = s->job && strcmp(kube_uid(s->job), launcher) == 0 && !is_going(s->job);
@@ -656,7 +717,7 @@ static void follow(const struct sight *s, const char *launcher)
         return;
     struct drajob_input input = {.stage = DRAJOB_LED, .launcher = launcher, .doc = doc};
     if (doc && status_doc_exit(doc) >= 0)
-        sight_tell(s, &input);
+        sight_tell(s, &input, NULL);
     else if (drajob_is_suspended(s->object))
         suspend(s);
     else if (failed)
@@ -667,13 +728,23 @@ static void follow(const struct sight *s, const char *launcher)
         tell_led(s, &input);
 }
 
-static void decide(const struct sight *s)
+/* It has ended. What is asked for comes first: nothing is changed before all is known. */
+static void tidy(struct sight *s)
+{
+    delete_late(s);
+    if (s->waits)
+        return;
+    delete_failed(s);
+    expire(s);
+}
+
+static void decide(struct sight *s)
 {
     const char *launcher = drajob_launcher(s->object);
     if (sight_is_noted(s, s->c->made, launcher)) /* the answer to that write may have been lost */
         sight_unnote(s, s->c->made);
     if (drajob_has_ended(s->object))
-        delete_failed(s), delete_late(s), expire(s);
+        tidy(s);
     else if (launcher)
         follow(s, launcher);
     else
@@ -688,7 +759,7 @@ static void leave_alone(const struct sight *s, const char *manager)
     sight_forget(s);
 }
 
-static void look(const struct sight *s)
+static void look(struct sight *s)
 {
     const char *manager = drajob_manager(s->object);
     if (!s->object)
@@ -708,8 +779,9 @@ static bool is_cancelled(const json_t *job)
     return json_object_get(json_object_get(metadata_of(job), "annotations"), CANCEL_ANNOTATION);
 }
 
-/* Its launcher ends the job of which it has created the rest, or which is cancelled meanwhile. */
-static bool is_ending(const struct sight *s, const char *launcher)
+/* Its launcher ends the job of which it has created the rest, or which is cancelled meanwhile;
+ * nothing while the look waits. */
+static bool is_ending(struct sight *s, const char *launcher)
 {
     CLEANUP(json_decrefp) json_t *doc = NULL;
     if (!launcher)
@@ -735,34 +807,35 @@ static void leave_making(const struct sight *s, const struct making *making)
     sight_note(s, s->c->late, json_integer(LOG_MS));
 }
 
-/* A call of is_ending takes its time, in which the DraJob may change. */
-static void check_making(const struct sight *s, const struct making *making)
+/* False: the look waits. */
+static bool check_making(struct sight *s, const struct making *making)
 {
     const char *why = unwanted(s->object, making);
     bool ending = !why && is_ending(s, submission_launcher(making->submission));
-    if (!why && !ending)
-        why = unwanted(kube_watch_find(s->c->drajobs, s->namespace, s->name), making);
+    if (s->waits)
+        return false;
     if (why)
         submission_cancel(making->submission, why);
     else if (ending)
         leave_making(s, making);
     else
         log_verbose("%s/%s: its objects are being created", s->namespace, s->name);
+    return true;
 }
 
 /* True: its objects are being created, or what came of it has been taken. */
-static bool is_being_made(const struct sight *s)
+static bool is_being_made(struct sight *s)
 {
     struct drarun_error err = {0};
     cleanup_free char *uid = NULL;
-    struct making *making = controller_find_making(s->c, s->namespace, s->name);
+    struct making *making = controller_find_making(s->c, s->key);
     if (!making)
         return false;
-    making->changed = false;
-    if (!s->c->stop && sight_is_leader(s)) /* else the result is wanted at once */
-        check_making(s, making);
+    bool wanted_at_once = s->c->stop || !sight_is_leader(s);
+    if (!wanted_at_once && !making->undoing && !check_making(s, making))
+        return true;
     controller_go_on(s->c, making);
-    if (!making->over)
+    if (!making->over || controller_undo(making))
         return true;
     int rc = submission_end(TAKE_PTR(making->submission), &uid, &err);
     if (!s->object || strcmp(kube_uid(s->object), making->uid) != 0)
@@ -771,13 +844,8 @@ static bool is_being_made(const struct sight *s)
     return true;
 }
 
-void controller_look(struct controller *c, const char *namespace, const char *name)
+void job_decide(struct sight *s)
 {
-    struct sight s;
-    sight_see(c, namespace, name, &s);
-    sight_unnote(&s, c->large.waiting); /* until this look has found that it does */
-    sight_unnote(&s, c->small.waiting);
-    if (!is_being_made(&s))
-        look(&s);
-    sight_done(&s);
+    if (!is_being_made(s))
+        look(s);
 }

@@ -13,11 +13,6 @@
 
 /* ---- the places ---- */
 
-static bool is_in_namespace_of(const struct making *making, const char *key)
-{
-    return making->submission && strncmp(making->key, key, strcspn(key, "/") + 1) == 0;
-}
-
 static bool is_large(const struct controller *c, const struct making *making)
 {
     return making < c->making + CONTROLLER_LARGE_MAX;
@@ -32,56 +27,49 @@ static const struct making *find_place(const struct controller *c, bool large)
     return NULL;
 }
 
-static bool has_namespace_free(const struct controller *c, const char *key, bool large)
+static size_t count_of_namespace(const struct controller *c, const char *key, bool large)
 {
     size_t count = 0;
     for (size_t i = 0; i < ARRAY_LEN(c->making); i++)
-        count += is_large(c, &c->making[i]) == large && is_in_namespace_of(&c->making[i], key);
-    return count < (large ? 1 : SMALL_OF_NAMESPACE);
+        count += c->making[i].submission && is_large(c, &c->making[i]) == large &&
+                 controller_same_namespace(c->making[i].key, key);
+    return count;
+}
+
+static bool has_room_for_large(const struct controller *c, const char *key)
+{
+    return find_place(c, true) && count_of_namespace(c, key, true) == 0;
+}
+
+static bool has_room_for_small(const struct controller *c, const char *key)
+{
+    return find_place(c, false) && count_of_namespace(c, key, false) < SMALL_OF_NAMESPACE;
 }
 
 /* Whose turn it is; NULL: nobody's. */
 static const char *first_waiting(const struct controller *c, bool large)
 {
-    json_t *waiting = large ? c->large.waiting : c->small.waiting, *since;
-    const char *first = NULL, *key;
-    int64_t first_ms = 0;
-    if (!find_place(c, large))
-        return NULL;
-    json_object_foreach(waiting, key, since)
-    {
-        int64_t ms = json_integer_value(since);
-        bool before = !first || ms < first_ms || (ms == first_ms && strcmp(key, first) < 0);
-        if (!before || !has_namespace_free(c, key, large))
-            continue;
-        first = key;
-        first_ms = ms;
-    }
-    return first;
+    return large ? controller_first_waiting(c, c->large.waiting, has_room_for_large)
+                 : controller_first_waiting(c, c->small.waiting, has_room_for_small);
 }
 
-bool controller_may_make(const struct controller *c, const char *namespace, const char *name,
-                         bool large)
+bool controller_may_make(const struct controller *c, const char *key, bool large)
 {
-    char key[CONTROLLER_KEY_SIZE];
     const char *first = first_waiting(c, large);
-    snprintf(key, sizeof key, "%s/%s", namespace, name);
     return first && strcmp(first, key) == 0;
 }
 
-void controller_make(struct controller *c, const char *namespace, const char *name, const char *uid,
-                     bool large, struct submission *submission_take)
+void controller_make(struct controller *c, const char *key, const char *uid, bool large,
+                     struct submission *submission_take)
 {
     struct making *place = &c->making[find_place(c, large) - c->making];
     *place = (struct making){.submission = submission_take};
-    snprintf(place->key, sizeof place->key, "%s/%s", namespace, name);
+    snprintf(place->key, sizeof place->key, "%s", key);
     snprintf(place->uid, sizeof place->uid, "%s", uid);
 }
 
-struct making *controller_find_making(struct controller *c, const char *namespace, const char *name)
+struct making *controller_find_making(struct controller *c, const char *key)
 {
-    char key[CONTROLLER_KEY_SIZE];
-    snprintf(key, sizeof key, "%s/%s", namespace, name);
     for (size_t i = 0; i < ARRAY_LEN(c->making); i++)
         if (c->making[i].submission && strcmp(c->making[i].key, key) == 0)
             return &c->making[i];
@@ -113,6 +101,15 @@ void controller_go_on(struct controller *c, struct making *making)
     controller_again_key(c, making->key, 0);
 }
 
+bool controller_undo(struct making *making)
+{
+    if (!submission_undo(making->submission))
+        return false;
+    making->undoing = true;
+    making->over = false;
+    return true;
+}
+
 static void call_first_waiting(struct controller *c, bool large)
 {
     const char *next = first_waiting(c, large);
@@ -123,7 +120,8 @@ static void call_first_waiting(struct controller *c, bool large)
 void controller_go_on_making(struct controller *c)
 {
     for (size_t i = 0; i < ARRAY_LEN(c->making); i++)
-        if (c->making[i].submission && !c->making[i].changed)
+        if (c->making[i].submission && !c->making[i].changed &&
+            !controller_is_looked_at(c, c->making[i].key))
             controller_go_on(c, &c->making[i]);
     call_first_waiting(c, true);
     call_first_waiting(c, false);
@@ -131,10 +129,12 @@ void controller_go_on_making(struct controller *c)
 
 void controller_note_change(struct controller *c, const char *namespace, const char *name)
 {
-    struct making *making = controller_find_making(c, namespace, name);
+    char key[CONTROLLER_KEY_SIZE];
+    snprintf(key, sizeof key, "%s/%s", namespace, name);
+    struct making *making = controller_find_making(c, key);
     if (making)
         making->changed = true;
-    controller_again(c, namespace, name, 0);
+    controller_again_key(c, key, 0);
 }
 
 const char *controller_next_making(struct controller *c)
@@ -142,10 +142,11 @@ const char *controller_next_making(struct controller *c)
     const struct making *next = NULL;
     for (size_t i = 1; i <= ARRAY_LEN(c->making); i++) {
         const struct making *each = &c->making[(c->made_last + i) % ARRAY_LEN(c->making)];
-        bool over = each->submission && each->over;
-        if (over || (!next && each->submission && each->changed))
+        if (!each->submission || !controller_may_look(c, each->key))
+            continue;
+        if (each->over || (!next && each->changed))
             next = each;
-        if (over)
+        if (each->over)
             break;
     }
     if (!next)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the controller share: controller.c (the Lease, the watches), queue.c, job.c and
- * sight.c (one DraJob), making.c (the objects of large ones), silence.c and metrics.c. */
+/* What the files of the controller share: controller.c (the Lease, the watches), queue.c, looks.c,
+ * job.c, ask.c and sight.c (a look at one DraJob), making.c (its objects), silence.c and
+ * metrics.c. */
 #ifndef DRARUN_LAUNCHER_CLUSTER_CONTROLLER_PRIVATE_H
 #define DRARUN_LAUNCHER_CLUSTER_CONTROLLER_PRIVATE_H
 
@@ -25,12 +26,19 @@
 #define CONTROLLER_SMALL_MAX 8
 #define CONTROLLER_MAKING_MAX (CONTROLLER_LARGE_MAX + CONTROLLER_SMALL_MAX)
 
+/* Looks at once. With what creates objects they leave some calls of the client to the Lease, to
+ * Events and to what else is asked for. */
+#define CONTROLLER_LOOKS_MAX 12
+
+struct sight; /* sight.h */
+
 struct making {
     char key[CONTROLLER_KEY_SIZE];
     char uid[64];                  /* of the DraJob */
     struct submission *submission; /* NULL: this place is free */
     bool changed; /* since the last look: nothing more is created before the next */
     bool over;    /* nothing more is created: controller_look takes the result */
+    bool undoing; /* what was created is deleted, or was: it has failed */
 };
 
 /* Who waits for a place, and has had one. Books as below. */
@@ -66,8 +74,9 @@ struct controller {
     json_t *refused;  /* why its objects could not be made, as its last Event says */
     json_t *silent;   /* {"since", "map", "text", "over"}: controller_check_launchers */
     struct queue large, small; /* for a place in making */
-    json_t *late; /* of jobs that ended while they were made: when to look for pods that were
-                   * created after that, milliseconds from the end */
+    json_t *unread; /* who waits for a place to read its spec in: since when, by clock_ms */
+    json_t *late;   /* of jobs that ended while they were made: when to look for pods that were
+                     * created after that, milliseconds from the end */
     struct making making[CONTROLLER_MAKING_MAX]; /* the first places are for large ones */
     const struct making *asking; /* the one that asks the cluster what decides about it, or NULL */
     size_t made_last;            /* the one that was looked at last, before all that was due */
@@ -79,17 +88,39 @@ struct controller {
     struct event *beat;
     struct metrics_server *metrics; /* NULL: none are served */
     struct drajob_tally tally;
-    /* clock_ms when the look at an object that goes on began, or made its last object; 0: none does
-     */
-    int64_t look_since;
+    struct sight *looks[CONTROLLER_LOOKS_MAX]; /* NULL: this place is free */
     bool stop;
     bool discovered;          /* the API server has answered */
     struct drarun_error lost; /* the Lease; code 0: no */
 };
 
-/* Looks at what there is of a DraJob and does what is to be done next; asks to be called again by
- * controller_again where no change of an object will. Runs the loop. */
-void controller_look(struct controller *c, const char *namespace, const char *name);
+/* ---- looks.c ---- */
+
+/* Looks at what there is of a DraJob and does what is to be done next, beside other looks; asks to
+ * be called again by controller_again where no change of an object will. controller_may_look has
+ * said so. */
+void controller_look(struct controller *c, const char *key);
+/* There is a place for it, none is under way, and not too many of its namespace are. */
+bool controller_may_look(const struct controller *c, const char *key);
+bool controller_is_looked_at(const struct controller *c, const char *key);
+size_t controller_count_looks(const struct controller *c);
+/* For each turn of the loop. */
+void controller_go_on_looking(struct controller *c);
+/* Gives up those that only ask, and leaves those that write to controller_go_on_looking. */
+void controller_stop_looking(struct controller *c);
+/* When that began which goes on longest, by clock_ms; 0: there is none. */
+int64_t controller_oldest_look(const struct controller *c);
+/* Whether it has one of the places for who reads a spec, of a namespace one at a time. False: it is
+ * looked at when it may have one. */
+bool controller_take_reader(struct sight *s);
+
+/* ---- job.c ---- */
+
+/* Does what is to be done next of what it sees, or asks for what it has to know for that and is
+ * called again with the answer (sight.h). */
+void job_decide(struct sight *s);
+
+/* ---- silence.c ---- */
 
 /* Looks for launchers that do not renew their Leases; for each turn of the loop, which goes on
  * meanwhile. What it finds is in the book of silent ones, which it changes only here: since when
@@ -106,33 +137,43 @@ void controller_stop_checking(struct controller *c);
 /* Whether the objects of this job, which waits, may be created now: of a namespace those of one
  * large job and of some small ones at a time, so that its other jobs, and not those of others, wait
  * for them; and of those that may, the one that waits longest. */
-bool controller_may_make(const struct controller *c, const char *namespace, const char *name,
-                         bool large);
+bool controller_may_make(const struct controller *c, const char *key, bool large);
 /* Creates them from now on, beside looks at other DraJobs. controller_may_make has said so. */
-void controller_make(struct controller *c, const char *namespace, const char *name, const char *uid,
-                     bool large, struct submission *submission_take);
+void controller_make(struct controller *c, const char *key, const char *uid, bool large,
+                     struct submission *submission_take);
 /* NULL: its objects are not being created. */
-struct making *controller_find_making(struct controller *c, const char *namespace,
-                                      const char *name);
+struct making *controller_find_making(struct controller *c, const char *key);
 /* For each turn of the loop. */
 void controller_go_on_making(struct controller *c);
 /* The same for one, which is wanted as it was just seen. */
 void controller_go_on(struct controller *c, struct making *making);
+/* Of one that is over: true: what was created is deleted first, after which it is over again. */
+bool controller_undo(struct making *making);
 /* There is another version of the DraJob, or of one of its objects: it is looked at. */
 void controller_note_change(struct controller *c, const char *namespace, const char *name);
 /* The key of one that is over, or has changed, of several in turn; NULL: there is none. Borrowed.
  */
 const char *controller_next_making(struct controller *c);
 
+/* ---- metrics.c ---- */
+
 /* At options->metrics_port; 0: nowhere. */
 int controller_serve_metrics(struct controller *c, struct drarun_error *err);
+
+/* ---- queue.c ---- */
 
 void controller_key(const char *namespace, const char *name, struct buf *key);
 /* Looks at it again after this time at the latest. */
 void controller_again(struct controller *c, const char *namespace, const char *name, int64_t ms);
 void controller_again_key(struct controller *c, const char *key, int64_t ms);
-/* The one that is due first, or NULL; borrowed. */
+/* The one that is due first of those that may be looked at, or NULL; borrowed. */
 const char *controller_first_due(const struct controller *c, int64_t *ret_at);
 size_t controller_count_due(const struct controller *c); /* now */
+bool controller_same_namespace(const char *key, const char *other);
+typedef bool (*controller_room_fn)(const struct controller *c, const char *key);
+/* Of those for whom there is room, and who are looked at or may be, the one that waits longest, or
+ * NULL; borrowed. waiting: a book, since when. */
+const char *controller_first_waiting(const struct controller *c, json_t *waiting,
+                                     controller_room_fn has_room);
 
 #endif

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
 #include "launcher/cluster/controller/private.h"
 #include "lib/base/clock.h"
 
@@ -30,7 +32,7 @@ const char *controller_first_due(const struct controller *c, int64_t *ret_at)
     json_t *at;
     json_object_foreach(c->due, key, at)
     {
-        if (first && json_integer_value(at) >= *ret_at)
+        if ((first && json_integer_value(at) >= *ret_at) || !controller_may_look(c, key))
             continue;
         first = key;
         *ret_at = json_integer_value(at);
@@ -46,4 +48,28 @@ size_t controller_count_due(const struct controller *c)
     json_t *at;
     json_object_foreach(c->due, key, at) due += json_integer_value(at) <= now;
     return due;
+}
+
+bool controller_same_namespace(const char *key, const char *other)
+{
+    return strncmp(key, other, strcspn(other, "/") + 1) == 0;
+}
+
+const char *controller_first_waiting(const struct controller *c, json_t *waiting,
+                                     controller_room_fn has_room)
+{
+    const char *first = NULL, *key;
+    int64_t first_ms = 0;
+    json_t *since;
+    json_object_foreach(waiting, key, since)
+    {
+        int64_t ms = json_integer_value(since);
+        bool before = !first || ms < first_ms || (ms == first_ms && strcmp(key, first) < 0);
+        bool here = controller_is_looked_at(c, key) || controller_may_look(c, key);
+        if (!before || !here || !has_room(c, key))
+            continue;
+        first = key;
+        first_ms = ms;
+    }
+    return first;
 }

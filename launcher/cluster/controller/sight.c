@@ -3,13 +3,15 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "jobs/spec/k8s_name.h"
 #include "jobs/status/reason.h"
 #include "launcher/cluster/client/api_event.h"
 #include "launcher/cluster/client/job_clock.h"
+#include "launcher/cluster/client/job_map.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/base/unconst.h"
@@ -22,23 +24,66 @@ static json_t *find(const struct kube_watch *watch, const char *namespace, const
     return json_incref(unconst(kube_watch_find(watch, namespace, name)));
 }
 
-void sight_see(struct controller *c, const char *namespace, const char *name, struct sight *s)
+static void see(struct sight *s)
 {
-    char map[K8S_LABEL_MAX + 8];
-    snprintf(map, sizeof map, "%s-status", name);
-    *s = (struct sight){.c = c, .namespace = namespace, .name = name};
-    s->object = find(c->drajobs, namespace, name);
-    s->job = find(c->jobs, namespace, name);
-    s->map = find(c->maps, namespace, map);
+    char map[JOB_MAP_NAME_SIZE];
+    job_map_name(s->name, map);
+    s->object = find(s->c->drajobs, s->namespace, s->name);
+    s->job = find(s->c->jobs, s->namespace, s->name);
+    s->map = find(s->c->maps, s->namespace, map);
     s->own_job = s->job && kube_is_owned_by(s->job, kube_uid(s->object));
     s->own_map = s->map && s->own_job && kube_is_owned_by(s->map, kube_uid(s->job));
 }
 
-void sight_done(struct sight *s)
+struct sight *sight_new(struct controller *c, const char *key)
 {
+    struct sight *s = calloc(1, sizeof *s);
+    char *slash = NULL;
+    bool fits = s && (size_t)snprintf(s->key, sizeof s->key, "%s", key) < sizeof s->key;
+    if (fits) {
+        snprintf(s->names, sizeof s->names, "%s", key);
+        slash = strchr(s->names, '/');
+    }
+    if (!slash) {
+        free(s);
+        return NULL;
+    }
+    *slash = '\0';
+    s->c = c;
+    s->namespace = s->names;
+    s->name = slash + 1;
+    s->begin_ms = clock_ms();
+    see(s);
+    return s;
+}
+
+void sight_free(struct sight *s)
+{
+    kube_call_cancel(s->call);
+    kube_list_cancel(s->listing);
+    bounded_cancel(s->reader);
+    kube_call_cancel(s->deletion);
+    kube_call_cancel(s->writing);
+    for (size_t i = 0; i < ARRAY_LEN(s->answers); i++)
+        json_decref(s->answers[i].body);
+    job_spec_done(&s->spec);
+    json_decref(s->status);
     json_decref(s->object);
     json_decref(s->job);
     json_decref(s->map);
+    free(s);
+}
+
+bool sight_is_outdated(const struct sight *s)
+{
+    const json_t *now = kube_watch_find(s->c->drajobs, s->namespace, s->name);
+    return !now != !s->object ||
+           (now && strcmp(kube_resource_version(now), kube_resource_version(s->object)) != 0);
+}
+
+bool sight_is_under_way(const struct sight *s)
+{
+    return s->call || s->listing || s->reader || s->deletion || s->writing;
 }
 
 void sight_again(const struct sight *s, int64_t ms)
@@ -50,31 +95,17 @@ void sight_again(const struct sight *s, int64_t ms)
 
 const json_t *sight_noted(const struct sight *s, const json_t *book)
 {
-    struct buf key = BUF_INIT;
-    controller_key(s->namespace, s->name, &key);
-    const json_t *value = key.data ? json_object_get(book, key.data) : NULL;
-    buf_done(&key);
-    return value;
+    return json_object_get(book, s->key);
 }
 
 void sight_note(const struct sight *s, json_t *book, json_t *value_take)
 {
-    struct buf key = BUF_INIT;
-    controller_key(s->namespace, s->name, &key);
-    if (key.data)
-        json_object_set_new(book, key.data, value_take);
-    else
-        json_decref(value_take);
-    buf_done(&key);
+    json_object_set_new(book, s->key, value_take);
 }
 
 void sight_unnote(const struct sight *s, json_t *book)
 {
-    struct buf key = BUF_INIT;
-    controller_key(s->namespace, s->name, &key);
-    if (key.data)
-        json_object_del(book, key.data);
-    buf_done(&key);
+    json_object_del(book, s->key);
 }
 
 bool sight_is_noted(const struct sight *s, const json_t *book, const char *text)
@@ -101,30 +132,62 @@ int64_t sight_pause_ms(const struct sight *s)
     return ms;
 }
 
-/* ---- its status ---- */
+/* ---- what it writes ---- */
 
 bool sight_is_leader(const struct sight *s)
 {
     return s->c->lost.code == 0;
 }
 
-int sight_write_status(const struct sight *s, json_t *status_take, struct drarun_error *err)
+static void on_deleted(const struct kube_answer *answer, const struct drarun_error *err, void *arg)
+{
+    struct sight *s = arg;
+    (void)answer;
+    s->deletion = NULL;
+    s->deleted(s, err && err->code == ENOENT ? NULL : err);
+}
+
+void sight_delete(struct sight *s, const struct kube_target *target, const char *uid,
+                  sight_written_fn fn)
+{
+    struct drarun_error err = {0};
+    const struct kube_delete options = {.propagation = "Background", .uid = uid};
+    if (!sight_is_leader(s) || s->deletion)
+        return;
+    s->deleted = fn;
+    if (kube_delete(s->c->cluster->client, target, &options, on_deleted, s, &s->deletion, &err) < 0)
+        fn(s, &err);
+}
+
+static void on_written(const struct kube_answer *answer, const struct drarun_error *err, void *arg)
+{
+    struct sight *s = arg;
+    const char *before = kube_resource_version(s->object);
+    s->writing = NULL;
+    if (!err && strcmp(kube_resource_version(answer->body), before) != 0)
+        sight_note(s, s->c->outdated, json_string(before));
+    s->written(s, err);
+}
+
+void sight_write_status(struct sight *s, json_t *status_take, sight_written_fn fn)
 {
     const struct kube_target target = {.resource = &kube_dra_jobs,
                                        .namespace_ = s->namespace,
                                        .name = s->name,
                                        .subresource = "status"};
+    struct drarun_error err = {0};
     CLEANUP(json_decrefp) json_t *object = json_copy(s->object);
-    if (!object || json_object_set_new(object, "status", status_take) < 0)
-        return error_set(err, ENOMEM, "out of memory");
-    CLEANUP(json_decrefp) json_t *written = NULL;
+    json_decref(s->status);
+    s->status = status_take;
+    s->written = fn;
     if (!sight_is_leader(s))
-        return error_set(err, ECANCELED, "%s", s->c->lost.text);
-    int rc = cluster_replace(s->c->cluster, &target, object, &written, err);
-    const char *before = kube_resource_version(s->object);
-    if (rc == 0 && strcmp(kube_resource_version(written), before) != 0)
-        sight_note(s, s->c->outdated, json_string(before));
-    return rc;
+        return;
+    int rc = object && json_object_set(object, "status", s->status) == 0
+                 ? kube_replace(s->c->cluster->client, &target, object, NULL, on_written, s,
+                                &s->writing, &err)
+                 : error_set(&err, ENOMEM, "out of memory");
+    if (rc < 0)
+        fn(s, &err);
 }
 
 /* A job that cannot be made is tried again and again, with other states between: told once. */
@@ -162,39 +225,52 @@ static void write_event(const struct sight *s, const json_t *status)
 }
 
 /* A job ends once: what has ended is only looked at for its time to live. */
-static void written(const struct sight *s, const json_t *status)
+static void note_written(const struct sight *s)
 {
-    if (drajob_status_has_ended(status))
-        drajob_tally_end(&s->c->tally, s->namespace, status);
-    write_event(s, status);
+    if (drajob_status_has_ended(s->status))
+        drajob_tally_end(&s->c->tally, s->namespace, s->status);
+    write_event(s, s->status);
 }
 
-int sight_tell(const struct sight *s, const struct drajob_input *said)
+static void on_told(struct sight *s, const struct drarun_error *err)
 {
-    struct drarun_error err = {0};
+    if (!err)
+        note_written(s);
+    if (!err && s->told)
+        s->told(s);
+    if (!err || err->code == ENOENT)
+        return;
+    bool conflict = err->code == EBUSY;
+    s->c->tally.not_written += !conflict;
+    if (!conflict)
+        log_note("%s/%s: cannot write its status: %s", s->namespace, s->name, err->text);
+    sight_again(s, conflict ? SIGHT_CONFLICT_MS : AGAIN_MIN_MS);
+}
+
+void sight_tell(struct sight *s, const struct drajob_input *said, sight_told_fn told)
+{
+    static const struct drarun_error no_memory = {.code = ENOMEM, .text = "out of memory"};
     struct drajob_input input = *said;
     input.object = s->object;
     input.now_ms = lead_now();
     input.site_ttl_ms = s->c->options->site_ttl_ms;
-    CLEANUP(json_decrefp) json_t *status = drajob_status(&input);
-    if (status && json_equal(status, json_object_get(s->object, "status")))
-        return 0;
-    int rc = status ? sight_write_status(s, json_incref(status), &err)
-                    : error_set(&err, ENOMEM, "out of memory");
-    if (rc == 0)
-        written(s, status);
-    if (rc == 0 || rc == -ENOENT)
-        return rc;
-    s->c->tally.not_written += rc != -EBUSY;
-    if (rc != -EBUSY)
-        log_note("%s/%s: cannot write its status: %s", s->namespace, s->name, err.text);
-    sight_again(s, rc == -EBUSY ? SIGHT_CONFLICT_MS : AGAIN_MIN_MS);
-    return rc;
+    json_t *status = drajob_status(&input);
+    bool same = status && json_equal(status, json_object_get(s->object, "status"));
+    s->told = told;
+    if (!status) {
+        on_told(s, &no_memory);
+    } else if (!same) {
+        sight_write_status(s, status, on_told);
+    } else {
+        json_decref(status);
+        if (told)
+            told(s);
+    }
 }
 
-int sight_tell_stage(const struct sight *s, enum drajob_stage stage, const char *reason,
-                     const char *text)
+void sight_tell_stage(struct sight *s, enum drajob_stage stage, const char *reason,
+                      const char *text, sight_told_fn told)
 {
     const struct drajob_input input = {.stage = stage, .reason = reason, .text = text};
-    return sight_tell(s, &input);
+    sight_tell(s, &input, told);
 }

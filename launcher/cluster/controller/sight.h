@@ -1,28 +1,78 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One DraJob as the watches show it, what the controller remembers of it, and its status. Loop
- * thread only. */
+/* A look at one DraJob: what there is of it, as the watches showed that when the look began, what
+ * the look has asked for, and what it writes. looks.c has them side by side. Loop thread only. */
 #ifndef DRARUN_LAUNCHER_CLUSTER_CONTROLLER_SIGHT_H
 #define DRARUN_LAUNCHER_CLUSTER_CONTROLLER_SIGHT_H
 
 #include "jobs/status/drajob.h"
 #include "launcher/cluster/controller/private.h"
+#include "lib/child/bounded.h"
+#include "lib/kube/list.h"
 
 #define SIGHT_CONFLICT_MS 200 /* until the watch has brought what another one wrote */
 
-/* One DraJob, and what there is of it. */
+/* What a look may ask for, each once: it decides from one view. */
+enum sight_question {
+    SIGHT_DOCUMENT = 1, /* the ConfigMap with its launcher's document */
+    SIGHT_JOB,          /* the launcher's Job as it is now */
+    SIGHT_REMAINS,      /* pods of a job of that name */
+    SIGHT_LAUNCHERS,    /* those of the launcher's Job */
+    SIGHT_LATE,         /* its workers' */
+    SIGHT_WHOLE,        /* the DraJob with what drajob_trim does not leave */
+    SIGHT_VERDICT,      /* whether its spec can be read */
+    SIGHT_QUESTIONS
+};
+
+struct sight_answer {
+    bool came;
+    json_t *body;            /* or NULL */
+    struct drarun_error err; /* code 0: none */
+};
+
+struct sight;
+/* err NULL: it was done. */
+typedef void (*sight_written_fn)(struct sight *s, const struct drarun_error *err);
+typedef void (*sight_told_fn)(struct sight *s);
+
 struct sight {
     struct controller *c;
-    const char *namespace, *name;
+    char key[CONTROLLER_KEY_SIZE]; /* NAMESPACE/NAME */
+    char names[CONTROLLER_KEY_SIZE];
+    const char *namespace, *name; /* in names */
+    int64_t begin_ms;
     json_t *object;        /* what drajob_trim leaves; references of our own: the watch may drop
                             * them meanwhile */
     json_t *job;           /* the launcher's Job of that name, whatever its owner; or NULL */
     json_t *map;           /* metadata of NAME-status, whatever its owner; or NULL */
     bool own_job, own_map; /* they are this DraJob's */
+
+    struct sight_answer answers[SIGHT_QUESTIONS];
+    enum sight_question asked; /* last, */
+    struct kube_call *call;    /* by one of these, which are NULL once it is answered */
+    struct kube_listing *listing;
+    struct bounded *reader;
+    void (*trim)(json_t *object); /* of what comes, or NULL */
+    bool waits;                   /* for that answer: the look decides again with it */
+
+    bool has_reader;      /* it has one of the places for who reads a spec */
+    int64_t unread_ms;    /* since when it waits for one; 0: not yet */
+    struct job_spec spec; /* once it is read, */
+    size_t length;        /* of the object's text, then; 0: it is not */
+
+    struct kube_call *deletion, *writing; /* NULL: none is under way */
+    sight_written_fn deleted, written;
+    sight_told_fn told;
+    json_t *status; /* that is written */
 };
 
-/* As it is now. namespace and name are borrowed. */
-void sight_see(struct controller *c, const char *namespace, const char *name, struct sight *s);
-void sight_done(struct sight *s);
+/* As it is now. NULL: out of memory, or such a name is too long. */
+struct sight *sight_new(struct controller *c, const char *key);
+/* Gives up what is under way. */
+void sight_free(struct sight *s);
+/* There is another version of the DraJob, or none any more. */
+bool sight_is_outdated(const struct sight *s);
+/* A call is, or a process reads its spec. */
+bool sight_is_under_way(const struct sight *s);
 
 /* Looks at it again after this time at the latest. */
 void sight_again(const struct sight *s, int64_t ms);
@@ -37,17 +87,38 @@ void sight_unnote(const struct sight *s, json_t *book);
 /* In all books. */
 void sight_forget(const struct sight *s);
 
-/* Every call runs the loop, and in one of them the Lease may have been lost: what there is to do is
- * another's then, and what we know may be out of date. */
+/* Where the Lease was lost, what there is to do is another's. */
 bool sight_is_leader(const struct sight *s);
 
+/* ---- what it asks for (ask.c) ---- */
+
+/* The answer, which stays until the look ends. NULL: it is awaited, and who has asked returns,
+ * having changed nothing: the look decides from the start again. */
+const struct sight_answer *sight_get(struct sight *s, enum sight_question question,
+                                     const struct kube_target *target,
+                                     void (*trim)(json_t *object));
+const struct sight_answer *sight_list(struct sight *s, enum sight_question question,
+                                      const struct kube_target *target,
+                                      const struct kube_select *select);
+/* As bounded_start. */
+const struct sight_answer *sight_call(struct sight *s, enum sight_question question,
+                                      const struct bounded_limits *limits, bounded_fn fn,
+                                      void *arg);
+/* An answer that is not needed any more, and may be large. */
+void sight_drop(struct sight *s, enum sight_question question);
+
+/* ---- what it writes: each but one at a time ---- */
+
+/* fn is called unless the Lease is lost; what is not there is deleted. */
+void sight_delete(struct sight *s, const struct kube_target *target, const char *uid,
+                  sight_written_fn fn);
 /* Until the watch brings what was written, the object that it has is out of date. */
-int sight_write_status(const struct sight *s, json_t *status_take, struct drarun_error *err);
-/* The status that said leads to, and an Event of what has changed with it. 0: the status is as it
- * should be, or was written. What somebody else has changed meanwhile comes by the watch, and is
- * looked at then. */
-int sight_tell(const struct sight *s, const struct drajob_input *said);
-int sight_tell_stage(const struct sight *s, enum drajob_stage stage, const char *reason,
-                     const char *text);
+void sight_write_status(struct sight *s, json_t *status_take, sight_written_fn fn);
+/* The status that said leads to, and an Event of what has changed with it. told: NULL, or what
+ * follows once the status is as it should be. What somebody else has changed meanwhile comes by the
+ * watch, and is looked at then. */
+void sight_tell(struct sight *s, const struct drajob_input *said, sight_told_fn told);
+void sight_tell_stage(struct sight *s, enum drajob_stage stage, const char *reason,
+                      const char *text, sight_told_fn told);
 
 #endif

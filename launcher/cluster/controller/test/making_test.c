@@ -30,12 +30,12 @@ static void done(struct controller *c)
 /* Of the jobs b/y, b/z, a/x, c/w the one that may be created. */
 static void assert_next(const struct controller *c, const char *expected)
 {
-    static const char *const jobs[][2] = {{"b", "y"}, {"b", "z"}, {"a", "x"}, {"c", "w"}};
+    static const char *const jobs[] = {"b/y", "b/z", "a/x", "c/w"};
     char next[64] = "";
     for (size_t i = 0; i < ARRAY_LEN(jobs); i++)
-        if (controller_may_make(c, jobs[i][0], jobs[i][1], true)) {
+        if (controller_may_make(c, jobs[i], true)) {
             assert_string_equal(next, "");
-            snprintf(next, sizeof next, "%s/%s", jobs[i][0], jobs[i][1]);
+            snprintf(next, sizeof next, "%s", jobs[i]);
         }
     assert_string_equal(next, expected);
 }
@@ -47,7 +47,7 @@ static void test_the_one_that_waits_longest(void **state)
     begin(&c, json_pack("{s:i, s:i, s:i}", "b/y", 2, "a/x", 3, "b/z", 1));
     assert_next(&c, "b/z");
     json_object_del(c.large.waiting, "b/z");
-    controller_make(&c, "b", "z", "uid", true, submission);
+    controller_make(&c, "b/z", "uid", true, submission);
     assert_next(&c, "a/x"); /* one of a namespace */
     json_object_del(c.large.waiting, "a/x");
     assert_next(&c, "");
@@ -62,15 +62,15 @@ static void test_names_that_begin_alike(void **state)
     (void)state;
     begin(&c, json_pack("{s:i, s:i}", "b/y", 1, "c/w", 1));
     assert_next(&c, "b/y"); /* of the same age */
-    controller_make(&c, "b", "", "uid", true, submission);
+    controller_make(&c, "b/", "uid", true, submission);
     assert_next(&c, "c/w");
     done(&c);
     begin(&c, json_pack("{s:i}", "b/y", 1));
-    controller_make(&c, "b-c", "y", "uid", true, submission);
+    controller_make(&c, "b-c/y", "uid", true, submission);
     assert_next(&c, "b/y");
-    assert_null(controller_find_making(&c, "b", "y"));
-    assert_null(controller_find_making(&c, "b-c", "y2"));
-    assert_ptr_equal(controller_find_making(&c, "b-c", "y"), &c.making[0]);
+    assert_null(controller_find_making(&c, "b/y"));
+    assert_null(controller_find_making(&c, "b-c/y2"));
+    assert_ptr_equal(controller_find_making(&c, "b-c/y"), &c.making[0]);
     done(&c);
 }
 
@@ -79,13 +79,13 @@ static void test_two_at_a_time(void **state)
     struct controller c;
     (void)state;
     begin(&c, json_pack("{s:i}", "c/w", 1));
-    controller_make(&c, "a", "x", "uid", true, submission);
+    controller_make(&c, "a/x", "uid", true, submission);
     assert_next(&c, "c/w");
-    controller_make(&c, "b", "y", "uid", true, submission);
+    controller_make(&c, "b/y", "uid", true, submission);
     assert_next(&c, "");
     c.making[0].submission = NULL;
     assert_next(&c, "c/w");
-    controller_make(&c, "c", "w", "uid", true, submission);
+    controller_make(&c, "c/w", "uid", true, submission);
     assert_string_equal(c.making[0].key, "c/w");
     done(&c);
 }
@@ -98,20 +98,20 @@ static void test_small_ones(void **state)
     begin(&c, json_pack("{s:i}", "b/y", 1));
     for (size_t i = 0; i < CONTROLLER_SMALL_MAX / 2; i++) {
         json_object_set_new(c.small.waiting, "b/z", json_integer(1));
-        assert_true(controller_may_make(&c, "b", "z", false));
+        assert_true(controller_may_make(&c, "b/z", false));
         json_object_del(c.small.waiting, "b/z");
-        controller_make(&c, "b", "x", "uid", false, submission);
+        controller_make(&c, "b/x", "uid", false, submission);
     }
     json_object_set_new(c.small.waiting, "b/z", json_integer(1));
     json_object_set_new(c.small.waiting, "c/w", json_integer(2));
-    assert_false(controller_may_make(&c, "b", "z", false));
-    assert_true(controller_may_make(&c, "c", "w", false));
+    assert_false(controller_may_make(&c, "b/z", false));
+    assert_true(controller_may_make(&c, "c/w", false));
     assert_next(&c, "b/y");
     c.making[CONTROLLER_LARGE_MAX].submission = NULL;
-    assert_true(controller_may_make(&c, "b", "z", false));
+    assert_true(controller_may_make(&c, "b/z", false));
     for (size_t i = 0; i < ARRAY_LEN(c.making); i++)
         c.making[i].submission = i < CONTROLLER_LARGE_MAX ? NULL : submission;
-    assert_false(controller_may_make(&c, "c", "w", false));
+    assert_false(controller_may_make(&c, "c/w", false));
     assert_next(&c, "b/y");
     done(&c);
 }
@@ -123,8 +123,8 @@ static void test_what_is_looked_at_first(void **state)
     begin(&c, json_object());
     controller_note_change(&c, "a", "x"); /* as any DraJob */
     assert_null(controller_next_making(&c));
-    controller_make(&c, "a", "x", "uid", true, submission);
-    controller_make(&c, "b", "y", "uid", true, submission);
+    controller_make(&c, "a/x", "uid", true, submission);
+    controller_make(&c, "b/y", "uid", true, submission);
     assert_null(controller_next_making(&c));
     controller_note_change(&c, "a", "x");
     controller_note_change(&c, "b", "z");
@@ -145,8 +145,8 @@ static void test_changed_ones_in_turn(void **state)
     struct controller c;
     (void)state;
     begin(&c, json_object());
-    controller_make(&c, "a", "x", "uid", true, submission);
-    controller_make(&c, "b", "y", "uid", true, submission);
+    controller_make(&c, "a/x", "uid", true, submission);
+    controller_make(&c, "b/y", "uid", true, submission);
     for (size_t i = 0; i < ARRAY_LEN(expected); i++) {
         controller_note_change(&c, "a", "x");
         controller_note_change(&c, "b", "y");
