@@ -42,6 +42,16 @@ def test_launcher_job_fails_before_it_leads(following, late):
     assert JOB not in following.registry.objects
 
 
+def test_launcher_job_fails_before_its_pod_is_seen(following):
+    """The watches of Jobs and pods do not keep step."""
+    words = json.dumps({"level": "error", "text": "pods is forbidden: a Role must allow it"}).encode() + b"\n"
+    fail_job(following.registry)
+    time.sleep(0.5)  # until it has seen that
+    following.pod("job-a", "terminated", lambda: iter([words]), phase="Failed")
+    result = following.ended()
+    assert result.rc == 70 and "a Role must allow it" in result.err, result
+
+
 def test_launcher_job_fails_without_a_pod(following):
     fail_job(following.registry)
     result = following.ended()

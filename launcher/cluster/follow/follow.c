@@ -188,6 +188,9 @@ static int64_t last_sign_ms(const struct follow *f)
 
 static struct follow_end_facts end_facts(const struct follow *f, int64_t now)
 {
+    const struct follow_state *s = &f->state;
+    /* its Job fails after its pod, but the watch of pods may be behind that of Jobs */
+    bool pod_may_come = s->failed.code && now - s->failed_ms < FOLLOW_END_GONE_MS;
     return (struct follow_end_facts){
         .leader = follow_state_leader(&f->state),
         .pod = f->log.pod,
@@ -196,7 +199,7 @@ static struct follow_end_facts end_facts(const struct follow *f, int64_t now)
         .open = f->log.stream != NULL,
         .pods_known = follow_state_knows_logs(&f->state),
         .leader_is_there = follow_state_leader_is_there(&f->state),
-        .pod_is_coming = f->state.pod.coming,
+        .pod_is_coming = s->pod.coming || pod_may_come,
         .refused = f->log.refused,
         .silent_ms = now - last_sign_ms(f),
     };
