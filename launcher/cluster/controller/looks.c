@@ -8,86 +8,12 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 
-#define OF_NAMESPACE (CONTROLLER_LOOKS_MAX / 3) /* so that others' DraJobs are looked at too */
-/* Each reader holds a DraJob as anybody may write it, and has a process with as much again. */
-#define READERS_MAX 2
-
-static size_t count_of_namespace(const struct controller *c, const char *key)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < ARRAY_LEN(c->looks); i++)
-        count += c->looks[i] && controller_same_namespace(c->looks[i]->key, key);
-    return count;
-}
-
 static struct sight **find_free(struct controller *c)
 {
     for (size_t i = 0; i < ARRAY_LEN(c->looks); i++)
         if (!c->looks[i])
             return &c->looks[i];
     return NULL;
-}
-
-bool controller_is_looked_at(const struct controller *c, const char *key)
-{
-    for (size_t i = 0; i < ARRAY_LEN(c->looks); i++)
-        if (c->looks[i] && strcmp(c->looks[i]->key, key) == 0)
-            return true;
-    return false;
-}
-
-size_t controller_count_looks(const struct controller *c)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < ARRAY_LEN(c->looks); i++)
-        count += c->looks[i] != NULL;
-    return count;
-}
-
-bool controller_may_look(const struct controller *c, const char *key)
-{
-    return controller_count_looks(c) < CONTROLLER_LOOKS_MAX && !controller_is_looked_at(c, key) &&
-           count_of_namespace(c, key) < OF_NAMESPACE;
-}
-
-int64_t controller_oldest_look(const struct controller *c)
-{
-    int64_t oldest = 0;
-    for (size_t i = 0; i < ARRAY_LEN(c->looks); i++)
-        if (c->looks[i] && (oldest == 0 || c->looks[i]->begin_ms < oldest))
-            oldest = c->looks[i]->begin_ms;
-    return oldest;
-}
-
-/* ---- places for who reads a spec ---- */
-
-static bool has_reader_free(const struct controller *c, const char *key)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < ARRAY_LEN(c->looks); i++) {
-        const struct sight *s = c->looks[i];
-        if (!s || !s->has_reader)
-            continue;
-        if (controller_same_namespace(s->key, key))
-            return false;
-        count++;
-    }
-    return count < READERS_MAX;
-}
-
-bool controller_take_reader(struct sight *s)
-{
-    struct controller *c = s->c;
-    if (s->has_reader)
-        return true;
-    if (!s->unread_ms)
-        s->unread_ms = clock_ms();
-    sight_note(s, c->unread, json_integer(s->unread_ms));
-    const char *first = controller_first_waiting(c, c->unread, has_reader_free);
-    s->has_reader = first && strcmp(first, s->key) == 0;
-    if (s->has_reader)
-        sight_unnote(s, c->unread);
-    return s->has_reader;
 }
 
 /* ---- one look ---- */
@@ -142,7 +68,7 @@ void controller_go_on_looking(struct controller *c)
     for (size_t i = 0; i < ARRAY_LEN(c->looks); i++)
         if (c->looks[i])
             go_on(&c->looks[i]);
-    const char *next = controller_first_waiting(c, c->unread, has_reader_free);
+    const char *next = controller_first_reader(c);
     if (next)
         controller_again_key(c, next, 0);
 }

@@ -100,19 +100,28 @@ struct controller {
  * be called again by controller_again where no change of an object will. controller_may_look has
  * said so. */
 void controller_look(struct controller *c, const char *key);
-/* There is a place for it, none is under way, and not too many of its namespace are. */
-bool controller_may_look(const struct controller *c, const char *key);
-bool controller_is_looked_at(const struct controller *c, const char *key);
-size_t controller_count_looks(const struct controller *c);
 /* For each turn of the loop. */
 void controller_go_on_looking(struct controller *c);
 /* Gives up those that only ask, and leaves those that write to controller_go_on_looking. */
 void controller_stop_looking(struct controller *c);
+
+/* ---- places.c ---- */
+
+/* There is a place for it, none is under way, and not too many of its namespace are. */
+bool controller_may_look(const struct controller *c, const char *key);
+bool controller_is_looked_at(const struct controller *c, const char *key);
+size_t controller_count_looks(const struct controller *c);
 /* When that began which goes on longest, by clock_ms; 0: there is none. */
 int64_t controller_oldest_look(const struct controller *c);
+bool controller_same_namespace(const char *key, const char *other);
+
+/* ---- readers.c ---- */
+
 /* Whether it has one of the places for who reads a spec, of a namespace one at a time. False: it is
  * looked at when it may have one. */
 bool controller_take_reader(struct sight *s);
+/* Whose turn it is of those that wait for such a place; NULL: nobody's. Borrowed. */
+const char *controller_first_reader(const struct controller *c);
 
 /* ---- job.c ---- */
 
@@ -169,7 +178,6 @@ void controller_again_key(struct controller *c, const char *key, int64_t ms);
 /* The one that is due first of those that may be looked at, or NULL; borrowed. */
 const char *controller_first_due(const struct controller *c, int64_t *ret_at);
 size_t controller_count_due(const struct controller *c); /* now */
-bool controller_same_namespace(const char *key, const char *other);
 typedef bool (*controller_room_fn)(const struct controller *c, const char *key);
 /* Of those for whom there is room, and who are looked at or may be, the one that waits longest, or
  * NULL; borrowed. waiting: a book, since when. */

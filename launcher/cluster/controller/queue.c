@@ -50,11 +50,6 @@ size_t controller_count_due(const struct controller *c)
     return due;
 }
 
-bool controller_same_namespace(const char *key, const char *other)
-{
-    return strncmp(key, other, strcspn(other, "/") + 1) == 0;
-}
-
 const char *controller_first_waiting(const struct controller *c, json_t *waiting,
                                      controller_room_fn has_room)
 {
