@@ -221,34 +221,3 @@ void bounded_cancel(struct bounded *bounded)
     if (bounded)
         bounded_free(bounded);
 }
-
-/* ---- and the loop ---- */
-
-struct waited {
-    bool done;
-    int rc;
-    struct drarun_error *err;
-};
-
-static void on_done(int rc, const struct drarun_error *err, void *arg)
-{
-    struct waited *w = arg;
-    w->done = true;
-    w->rc = rc;
-    if (rc < 0 && w->err)
-        *w->err = *err;
-}
-
-int bounded_call(struct event_base *base, const struct bounded_limits *limits, bounded_fn fn,
-                 void *arg, struct drarun_error *err)
-{
-    struct waited w = {.err = err};
-    struct bounded *b = NULL;
-    int rc = bounded_start(base, limits, fn, arg, on_done, &w, &b, err);
-    while (rc == 0 && !w.done)
-        if (event_base_loop(base, EVLOOP_ONCE) < 0)
-            rc = say_not_started(-EIO, err);
-    if (rc < 0 && b && !w.done)
-        bounded_cancel(b);
-    return rc < 0 ? rc : w.rc;
-}

@@ -36,8 +36,4 @@ int bounded_start(struct event_base *base, const struct bounded_limits *limits, 
 /* Ends the child; done will not be called. NULL is fine. */
 void bounded_cancel(struct bounded *bounded);
 
-/* The same; runs the loop until fn has returned. */
-int bounded_call(struct event_base *base, const struct bounded_limits *limits, bounded_fn fn,
-                 void *arg, struct drarun_error *err);
-
 #endif

@@ -156,7 +156,7 @@ enum shared_answer {
 struct shared_name {
     struct shared_round *round;
     char *key;
-    bool publish; /* is asked for, not a look-up */
+    bool publish; /* the question is whether it can be published */
     enum shared_answer answer;
     bool answered;
     char *job;        /* of a look-up: which job has it, or ""; with SHARED_YES */

@@ -468,8 +468,8 @@ static bool find_document(struct sight *s, const char *launcher, json_t **ret_do
 }
 
 /* True: all is created of the job but its status, which is told here, or the look waits for the
- * answer. A launcher that has written
- * its document has taken the job over: what we have not created, since we died, it has. */
+ * answer. A launcher that has written its document has taken the job over: what we have not
+ * created, since we died, it has. */
 static bool is_made(struct sight *s)
 {
     CLEANUP(json_decrefp) json_t *doc = NULL;
@@ -693,9 +693,10 @@ static void delete_late(struct sight *s)
                  s->namespace, s->name, err.text);
         sight_again(s, sight_pause_ms(s));
     } else if (late > 0) {
-        log_note("%s/%s: %d of its pods were created after its end: its Job is deleted, and "
-                 "they with it",
-                 s->namespace, s->name, late);
+        log_note(
+            "%s/%s: %d pods were created after the job ended: deleting its Job, and the pods with "
+            "it",
+            s->namespace, s->name, late);
         delete_job_of(s);
     } else if (after < LATE_MS) {
         sight_note(s, s->c->late, json_integer(2 * after));

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Looks at DraJobs, side by side, one at each. Callbacks of the loop only note what has come; what
  * is done with it begins here, between two turns of the loop. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "launcher/cluster/controller/sight.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"

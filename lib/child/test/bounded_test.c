@@ -105,6 +105,33 @@ static const struct {
     {"is killed", is_killed, PATIENCE_MS, EINTR, DRARUN_ERR_INFRASTRUCTURE, "somebody else"},
 };
 
+struct ended {
+    int count, rc;
+    struct drarun_error err;
+};
+
+static void on_done(int rc, const struct drarun_error *err, void *arg)
+{
+    struct ended *ended = arg;
+    ended->count++;
+    ended->rc = rc;
+    ended->err = *err;
+}
+
+/* Runs the loop until it has ended. */
+static int call(struct event_base *base, const struct bounded_limits *given, bounded_fn fn,
+                void *arg, struct drarun_error *err)
+{
+    struct ended ended = {0};
+    struct bounded *bounded;
+    assert_int_equal(bounded_start(base, given, fn, arg, on_done, &ended, &bounded, err), 0);
+    while (!ended.count)
+        assert_int_equal(event_base_loop(base, EVLOOP_ONCE), 0);
+    assert_int_equal(ended.count, 1);
+    *err = ended.err;
+    return ended.rc;
+}
+
 /* The caller goes on whatever the function does, unchanged and with nothing left. */
 static void test_limits(void **state)
 {
@@ -116,7 +143,7 @@ static void test_limits(void **state)
         struct drarun_error err = {0};
         int touched = 0;
         given.wall_ms = cases[i].wall_ms;
-        int rc = bounded_call(base, &given, cases[i].fn, &touched, &err);
+        int rc = call(base, &given, cases[i].fn, &touched, &err);
         if (rc != -cases[i].code || err.code != cases[i].code || err.kind != cases[i].kind ||
             !strstr(err.text, cases[i].text))
             fail_msg("%s: %d, kind %d: %s", cases[i].name, rc, err.kind, err.text);
@@ -144,23 +171,10 @@ static void test_the_loop_runs_meanwhile(void **state)
     struct event *event = event_new(base, -1, EV_PERSIST, on_tick, &ticks);
     event_add(event, &tick);
     given.wall_ms = 500;
-    assert_int_equal(bounded_call(base, &given, sleeps, NULL, &err), -ETIMEDOUT);
+    assert_int_equal(call(base, &given, sleeps, NULL, &err), -ETIMEDOUT);
     assert_true(ticks >= 2);
     event_free(event);
     event_base_free(base);
-}
-
-struct ended {
-    int count, rc;
-    enum drarun_errkind kind;
-};
-
-static void on_done(int rc, const struct drarun_error *err, void *arg)
-{
-    struct ended *ended = arg;
-    ended->count++;
-    ended->rc = rc;
-    ended->kind = err->kind;
 }
 
 /* Several at once, each with its own end, whatever becomes of the others; one is given up. */
@@ -186,7 +200,7 @@ static void test_side_by_side(void **state)
     for (size_t i = 0; i < ARRAY_LEN(fns); i++) {
         assert_int_equal(ends[i].count, i > 0);
         assert_int_equal(ends[i].rc, -codes[i]);
-        assert_true((ends[i].kind == DRARUN_ERR_SPEC) == (codes[i] != 0));
+        assert_true((ends[i].err.kind == DRARUN_ERR_SPEC) == (codes[i] != 0));
     }
     assert_int_equal(touched, 0);
     assert_int_equal(count_descriptors(), before);
@@ -218,7 +232,7 @@ static void test_signals_of_the_caller(void **state)
     sigemptyset(&some);
     sigaddset(&some, SIGXCPU);
     sigprocmask(SIG_BLOCK, &some, &before);
-    assert_int_equal(bounded_call(base, &limits, exceeds, NULL, &err), -ETIME);
+    assert_int_equal(call(base, &limits, exceeds, NULL, &err), -ETIME);
     sigprocmask(SIG_SETMASK, &before, &after);
     assert_true(sigismember(&after, SIGXCPU));
     assert_false(sigismember(&after, SIGTERM));
