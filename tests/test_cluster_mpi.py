@@ -127,6 +127,7 @@ def plugged(cluster, nics):
     for each in nics:
         cluster.wait(lambda each=each: f"{each.checkpoints()} left:\n{each.log()}", lambda each=each: not each.checkpoints(), 60)
         Nics(each.node, 1, addressed=True).plug()
+        each.wait(1)
 
 
 @pytest.mark.gate

@@ -91,12 +91,19 @@ class Plugin:
         return self
 
     def wait(self, count=None):
-        """Until the kubelet has taken it and so many devices are published."""
+        """Until the kubelet has taken it and so many devices, those that the host has now, are published."""
         wait(lambda: f"the kubelet does not take {self.name}:\n{self.log()}", self.registered, READY_S)
         if count is not None:
             wait(lambda: f"{self.name} publishes {self.published()}:\n{self.log()}",
-                 lambda: len(self.published()) == count, READY_S)
+                 lambda: len(self.published()) == count and self.of_now(), READY_S)
         return self
+
+    def of_now(self):
+        """What is published about NICs of the host is not about others that had their names before."""
+        there = {each["ifname"]: each.get("address") for each in json.loads(self.node.ok(["ip", "-j", "link"]))}
+        facts = [each.get("attributes", {}) for each in self.published().values()]
+        return all(fact.get("dra.net/mac", {}).get("string") == there[name] for fact in facts
+                   for name in [fact.get("dra.net/ifName", {}).get("string")] if name in there)
 
     def published(self, driver=None):
         """{its name: the device} of a driver, or of that of its NICs, as the API server has them."""
