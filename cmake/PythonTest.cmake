@@ -19,10 +19,13 @@ endif()
 
 # sanitizer builds are slower; tests/support/build.py knows the same factors
 set(drarun_slower 1)
+set(drarun_cost_mark "") # of this build's programs in tests/costs.json, as scripts/lib/test_pool.py calls them
 if(DRARUN_SANITIZE MATCHES thread)
   set(drarun_slower 10)
+  set(drarun_cost_mark @tsan)
 elseif(DRARUN_SANITIZE)
   set(drarun_slower 4)
+  set(drarun_cost_mark @asan)
 endif()
 
 set(drarun_slots_per_core 8)
@@ -32,12 +35,13 @@ file(READ ${drarun_costs_file} drarun_costs)
 
 # drarun_test_cost(NAME): sets PROCESSORS and COST of a test as it was measured.
 function(drarun_test_cost name)
-  string(JSON wall ERROR_VARIABLE error GET "${drarun_costs}" ${name} wall_s)
+  set(key ${name}${drarun_cost_mark})
+  string(JSON wall ERROR_VARIABLE error GET "${drarun_costs}" ${key} wall_s)
   if(error)
     set(wall 30)
     set(share 100)
   else()
-    string(JSON share GET "${drarun_costs}" ${name} cpu_percent)
+    string(JSON share GET "${drarun_costs}" ${key} cpu_percent)
   endif()
   math(EXPR slots "(${share} * ${drarun_slots_per_core} + 99) / 100")
   if(slots LESS 1)

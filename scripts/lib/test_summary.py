@@ -14,6 +14,9 @@ import sys
 import xml.etree.ElementTree as xml
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import test_pool  # noqa: E402
+
 SOURCE = Path(__file__).resolve().parents[2]
 LANES = ("unit", "whole", "timed")
 SLOWEST = 25
@@ -109,12 +112,12 @@ def print_profile(costs, cores):
 
 
 def write_costs(costs):
-    """Of the default build's programs that measured.py ran; those that did not run keep theirs."""
+    """Of the programs that measured.py ran, as test_pool.py calls them; those that did not run keep theirs."""
     path = SOURCE / "tests/costs.json"
     kept = json.loads(path.read_text())
     for (build, program), cost in costs.items():
-        if build == "dev" and not program.startswith(("unit.", "fuzz.")):
-            kept[program] = {"wall_s": round(cost["wall_s"]) or 1, "cpu_percent": round(100 * cost["cpu_s"] / cost["wall_s"])}
+        if not program.startswith(("unit.", "fuzz.")):
+            kept[test_pool.pooled(program, build)] = {"wall_s": round(cost["wall_s"]) or 1, "cpu_percent": round(100 * cost["cpu_s"] / cost["wall_s"])}
     path.write_text("{\n" + ",\n".join(f"{json.dumps(name)}: {json.dumps(kept[name])}" for name in sorted(kept)) + "\n}\n")
 
 
