@@ -231,6 +231,11 @@ bool kube_is_owned_by(const json_t *object, const char *uid)
     return value_find(json_object_get(metadata, "ownerReferences"), "uid", uid) != NULL;
 }
 
+bool kube_is_terminating(const json_t *object)
+{
+    return json_object_get(json_object_get(object, "metadata"), "deletionTimestamp") != NULL;
+}
+
 const json_t *kube_condition(const json_t *object, const char *type)
 {
     const json_t *status = json_object_get(object, "status");

@@ -70,6 +70,8 @@ const char *kube_uid(const json_t *object);
 const char *kube_resource_version(const json_t *object);
 /* One of its ownerReferences has this uid. NULL objects and uids own nothing. */
 bool kube_is_owned_by(const json_t *object, const char *uid);
+/* It was deleted, and goes once its finalizers are done or its containers have ended. */
+bool kube_is_terminating(const json_t *object);
 /* Of its status; borrowed. NULL: it has none of this type. */
 const json_t *kube_condition(const json_t *object, const char *type);
 

@@ -47,7 +47,7 @@ static void look(const json_t *pod, void *arg)
         return;
     if (launcher_pod_has_begun(pod))
         l->begun = pod;
-    else if (!json_object_get(json_object_get(pod, "metadata"), "deletionTimestamp"))
+    else if (!kube_is_terminating(pod))
         l->coming = pod;
 }
 

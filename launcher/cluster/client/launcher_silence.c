@@ -8,6 +8,7 @@
 #include "jobs/gang/pod_state.h"
 #include "launcher/cluster/client/lease_life.h"
 #include "lib/base/cleanup.h"
+#include "lib/kube/object.h"
 
 void launcher_silence_done(struct launcher_silence *silence)
 {
@@ -50,7 +51,7 @@ void launcher_silence_add_pod(struct launcher_silence *silence, const json_t *po
     free(TAKE_PTR(silence->node));
     silence->node = node ? strdup(node) : NULL;
     silence->lost = launcher_silence_has_lost_node(pod);
-    silence->deleting = json_object_get(json_object_get(pod, "metadata"), "deletionTimestamp");
+    silence->deleting = kube_is_terminating(pod);
 }
 
 void launcher_silence_text(const struct launcher_silence *silence, struct buf *out)

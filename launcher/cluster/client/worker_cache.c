@@ -251,9 +251,8 @@ static const json_t *choose_pod(const struct worker_cache *cache, const struct w
     const json_t *chosen = NULL;
     json_array_foreach(worker->objects[WORKER_POD], i, pod)
     {
-        const json_t *metadata = json_object_get(pod, "metadata");
         if (worker_cache_attempt_of(pod) == cache->attempt && is_owned(cache, pod) &&
-            (!chosen || !json_object_get(metadata, "deletionTimestamp")))
+            (!chosen || !kube_is_terminating(pod)))
             chosen = pod;
     }
     return chosen;

@@ -47,11 +47,6 @@ static const json_t *metadata_of(const json_t *object)
     return json_object_get(object, "metadata");
 }
 
-static bool is_going(const json_t *object)
-{
-    return json_object_get(metadata_of(object), "deletionTimestamp");
-}
-
 /* ---- away with it ---- */
 
 static void on_job_deleted(struct sight *s, const struct drarun_error *err)
@@ -302,7 +297,7 @@ static bool is_clear(struct sight *s)
     int there = s->job || s->map ? 1 : pods_remain(s, &err);
     if (s->waits)
         return false;
-    if (s->own_job && !is_going(s->job)) /* we died while it was made, before its launcher led */
+    if (s->own_job && !kube_is_terminating(s->job)) /* we died before its launcher led */
         delete_job_of(s);
     if (there == 0)
         return true;
@@ -323,7 +318,7 @@ static void suspend(struct sight *s)
     bool rest = s->own_job || s->own_map || pods_remain(s, &err) != 0;
     if (s->waits)
         return;
-    if (s->own_job && !is_going(s->job))
+    if (s->own_job && !kube_is_terminating(s->job))
         delete_job_of(s);
     sight_tell_stage(s, rest ? DRAJOB_SUSPENDING : DRAJOB_SUSPENDED, NULL, NULL, NULL);
     if (rest)
@@ -473,7 +468,7 @@ static bool find_document(struct sight *s, const char *launcher, json_t **ret_do
 static bool is_made(struct sight *s)
 {
     CLEANUP(json_decrefp) json_t *doc = NULL;
-    if (!s->own_job || is_going(s->job))
+    if (!s->own_job || kube_is_terminating(s->job))
         return false;
     if (!sight_is_noted(s, s->c->made, kube_uid(s->job))) {
         if (!find_document(s, kube_uid(s->job), &doc))
@@ -532,9 +527,9 @@ static bool is_gone(struct sight *s, const char *uid)
     const struct sight_answer *job = sight_get(s, SIGHT_JOB, &target, NULL);
     if (!job)
         return false;
-    bool gone =
-        job->err.code == ENOENT ||
-        (job->err.code == 0 && (strcmp(kube_uid(job->body), uid) != 0 || is_going(job->body)));
+    bool gone = job->err.code == ENOENT ||
+                (job->err.code == 0 &&
+                 (strcmp(kube_uid(job->body), uid) != 0 || kube_is_terminating(job->body)));
     if (!gone)
         sight_again(s, GOING_MS);
     return gone;
@@ -630,7 +625,7 @@ static void delete_failed(struct sight *s)
 {
     const char *reason = told_reason(s);
     int64_t left = drajob_end_ms(s->object) + LOG_MS - lead_now();
-    if (!s->own_job || is_going(s->job) || !reason ||
+    if (!s->own_job || kube_is_terminating(s->job) || !reason ||
         (strcmp(reason, reason_name(REASON_LAUNCHER_FAILED)) != 0 &&
          strcmp(reason, LAUNCHER_LOST) != 0))
         return;
@@ -642,7 +637,7 @@ static void delete_failed(struct sight *s)
 
 static bool is_late_pod(const struct sight *s, const json_t *pod)
 {
-    return !is_going(pod) && kube_is_owned_by(pod, kube_uid(s->job));
+    return !kube_is_terminating(pod) && kube_is_owned_by(pod, kube_uid(s->job));
 }
 
 /* Of pods what is_late_pod reads. */
@@ -679,7 +674,7 @@ static void delete_late(struct sight *s)
     struct drarun_error err = {0};
     json_int_t after = json_integer_value(sight_noted(s, s->c->late));
     int64_t left = drajob_end_ms(s->object) + after - lead_now();
-    if (after == 0 || !s->own_job || is_going(s->job))
+    if (after == 0 || !s->own_job || kube_is_terminating(s->job))
         return;
     if (left > 0) {
         sight_again(s, left);
@@ -709,7 +704,7 @@ static void delete_late(struct sight *s)
 static void follow(struct sight *s, const char *launcher)
 {
     CLEANUP(json_decrefp) json_t *doc = NULL;
-    bool there = s->job && strcmp(kube_uid(s->job), launcher) == 0 && !is_going(s->job);
+    bool there = s->job && strcmp(kube_uid(s->job), launcher) == 0 && !kube_is_terminating(s->job);
     const char *failed = there ? failure(s->job) : NULL;
     /* the launcher writes its job's end before it ends itself, and the watch of documents may be
      * behind that of Jobs: a job that is told to be lost is deleted */
@@ -767,7 +762,7 @@ static void look(struct sight *s)
         sight_forget(s);
     else if (manager)
         leave_alone(s, manager);
-    else if (!is_going(s->object) &&
+    else if (!kube_is_terminating(s->object) &&
              !sight_is_noted(s, s->c->outdated, kube_resource_version(s->object)))
         decide(s);
 }
@@ -789,7 +784,7 @@ static bool is_ending(struct sight *s, const char *launcher)
         return false;
     if (!s->own_job || strcmp(kube_uid(s->job), launcher) != 0)
         return is_gone(s, launcher);
-    if (is_going(s->job) || is_cancelled(s->job))
+    if (kube_is_terminating(s->job) || is_cancelled(s->job))
         return true;
     return s->own_map && find_document(s, launcher, &doc) && doc && status_doc_exit(doc) >= 0;
 }
@@ -797,7 +792,7 @@ static bool is_ending(struct sight *s, const char *launcher)
 /* Why nobody wants the rest any more; NULL: it is wanted. */
 static const char *unwanted(const json_t *object, const struct making *making)
 {
-    if (!object || is_going(object) || strcmp(kube_uid(object), making->uid) != 0)
+    if (!object || kube_is_terminating(object) || strcmp(kube_uid(object), making->uid) != 0)
         return "its DraJob was deleted";
     return drajob_is_suspended(object) ? "its DraJob was suspended" : NULL;
 }

@@ -35,8 +35,7 @@ static bool is_of_job(const struct follow_pod *chosen, const struct follow_leade
 
 static bool is_alive(const json_t *pod)
 {
-    return pod && json_object_get(launcher_pod_state(pod), "running") &&
-           !json_object_get(json_object_get(pod, "metadata"), "deletionTimestamp");
+    return pod && json_object_get(launcher_pod_state(pod), "running") && !kube_is_terminating(pod);
 }
 
 const json_t *follow_pod_find(const struct follow_pod *chosen, const char *name)

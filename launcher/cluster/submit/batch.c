@@ -192,15 +192,10 @@ static bool ask(struct batch_item *item, const struct kube_target *target, kube_
     return kube_get(item->batch->cluster->client, target, fn, item, &item->call, &err) == 0;
 }
 
-static bool is_deleted(const json_t *object)
-{
-    return json_object_get(json_object_get(object, "metadata"), "deletionTimestamp");
-}
-
 /* What goes with its owner, which is gone already, does not show a deletionTimestamp yet. */
 static bool is_going(const json_t *object)
 {
-    return is_deleted(object) ||
+    return kube_is_terminating(object) ||
            json_object_get(json_object_get(object, "metadata"), "ownerReferences");
 }
 
@@ -243,7 +238,7 @@ static void on_their_owner(const struct kube_answer *answer, const struct drarun
     struct drarun_error other = {0};
     const char *uid = err ? NULL : kube_uid(answer->body);
     item->call = NULL;
-    bool there = !err && !is_deleted(answer->body) &&
+    bool there = !err && !kube_is_terminating(answer->body) &&
                  (!item->owner_uid || (uid && strcmp(uid, item->owner_uid) == 0));
     if (batch->rc == 0 && !there && try_later(item))
         return;
@@ -434,19 +429,19 @@ static void on_found(const struct kube_answer *answer, const struct drarun_error
     bool gone = err && err->code == ENOENT;
     bool going = !err && is_going(answer->body);
     bool ours =
-        !err && !is_deleted(answer->body) &&
+        !err && !kube_is_terminating(answer->body) &&
         (kube_is_owned_by(answer->body, batch->owner_uid) || is_made_by_us(batch, answer->body));
-    if (batch->rc == 0 && batch->owner && !ours && going && !is_deleted(answer->body) &&
+    if (batch->rc == 0 && batch->owner && !ours && going && !kube_is_terminating(answer->body) &&
         !is_of_earlier_dra_job(batch, answer->body) && ask_for_their_owner(item))
         return;
-    if (batch->rc == 0 && !batch->owner && !ours && going && !is_deleted(answer->body) &&
+    if (batch->rc == 0 && !batch->owner && !ours && going && !kube_is_terminating(answer->body) &&
         ask_for_owner_of(item, answer->body))
         return;
     if (batch->rc == 0 && !ours && (gone || going) && try_later(item))
         return;
     if (batch->rc == 0 && ours && delete_late(item, answer->body))
         return;
-    if (batch_is_open(batch) && !err && is_deleted(answer->body) && force_late(item))
+    if (batch_is_open(batch) && !err && kube_is_terminating(answer->body) && force_late(item))
         return;
     finish(item);
     if (err)
@@ -457,7 +452,7 @@ static void on_found(const struct kube_answer *answer, const struct drarun_error
         batch_leave(batch);
     if (err || ours)
         return;
-    if (item->late && is_deleted(answer->body))
+    if (item->late && kube_is_terminating(answer->body))
         say_stays(item, &other);
     else
         say_in_the_way(item, answer->body, &other);
