@@ -106,6 +106,37 @@ def test_queue_that_the_job_does_not_name(drarun, tmp_path):
         assert following.ended().rc == 0
 
 
+def test_what_the_launcher_waits_for_is_told(drarun, following):
+    """Without a terminal: by whoever awaits the job, after 2 s, and once more whenever it is something else."""
+    clients = [following.job, drarun.start("wait", "job", env=following.env)]
+    over, pod, on_node = threading.Event(), "job-aaaaa", {"nodeName": "n0", "containers": [{"name": "launcher", "image": "a"}]}
+    head = "drarun: waiting for the launcher to start: "
+
+    def told(words):
+        lines = [next(line for line in client.process.stderr if line.startswith(head)) for client in clients]
+        assert lines == [f"{head}{words}\n"] * 2
+
+    def comes(sandbox, message=""):
+        following.pod(pod, "waiting", phase="Pending", spec=on_node, message=message,
+                      conditions=[{"type": "PodReadyToStartContainers", "status": sandbox}])
+
+    def log():
+        yield OUTPUT
+        over.wait(patience())
+        yield record(pod)
+    told("its pod does not exist yet")
+    comes("False")
+    comes("False", "which changes nothing")
+    told("pod job-aaaaa on n0: the kubelet prepares its devices, volumes and sandbox")
+    comes("True")
+    told("pod job-aaaaa on n0: image a of the launcher is being pulled")
+    following.pod(pod, "running", log, spec=on_node)
+    told("pod job-aaaaa runs and has not reported yet")
+    over.set()
+    following.tell(pod, exit=0)
+    assert [client.finish(30).rc for client in clients] == [0, 0]
+
+
 LIMIT_S = 8
 
 

@@ -41,12 +41,13 @@ class Following:
         registry.wait(last)
         self.uid = registry.objects[JOB]["metadata"]["uid"]
 
-    def pod(self, name, state, log=None, owner=None, phase="Running", **status):
+    def pod(self, name, state, log=None, owner=None, phase="Running", spec=None, **status):
         """state: waiting, running or terminated. log: yields its pieces."""
         if log is not None:
             self.registry.logs[name] = log
         self.registry.put(path_of("pods", name), {
             "metadata": {"labels": LABELS, "ownerReferences": [{"kind": "Job", "name": "job", "uid": owner or self.uid}]},
+            "spec": spec or {},
             "status": {"phase": phase, "containerStatuses": [{"name": "launcher", "state": {state: {}}}], **status}})
 
     def tell(self, launcher, exit=None, uid=None, fabric=None, **more):

@@ -336,14 +336,24 @@ static int64_t look_whether_it_answers(struct follow *f, bool last, int64_t now)
     return again_ms;
 }
 
-/* Since when the launcher may start: not while a user or a queue suspends its Job. 0: not yet. */
+/* Since when the launcher may start: not while a user or a queue suspends its Job, and not before
+ * that is known. 0: not yet. */
 static int64_t launcher_since(struct follow *f, int64_t now)
 {
     bool suspended = follow_state_is_suspended(&f->state);
     if (f->suspended && !suspended)
         f->resumed_ms = now;
     f->suspended = suspended;
-    return suspended ? 0 : f->resumed_ms ? f->resumed_ms : f->since_ms;
+    if (suspended || !follow_state_has_job(&f->state))
+        return 0;
+    return f->resumed_ms ? f->resumed_ms : f->since_ms;
+}
+
+/* Where no status line does; a job that is being cancelled is awaited for its end. */
+static bool says_waiting(const struct follow *f)
+{
+    return f->options.streams && !f->options.quiet && !f->options.once && !f->output.line &&
+           !f->signo;
 }
 
 /* Returns when to look again; 0: when something has changed. */
@@ -360,16 +370,11 @@ static int64_t look_for_launcher(struct follow *f, int64_t now)
     int64_t since_ms = launcher_since(f, now);
     if (since_ms == 0)
         return 0;
+    f->launcher.tells_all = says_waiting(f);
     if (follow_launcher_starts(&f->launcher, own ? &timeouts : NULL, since_ms, now, &again_ms,
                                &f->trouble) < 0)
         f->given_up = true;
     return again_ms;
-}
-
-/* Where no status line does. */
-static bool says_waiting(const struct follow *f)
-{
-    return f->options.streams && !f->options.quiet && !f->options.once && !f->output.line;
 }
 
 static void on_status_line(void *arg, struct buf *text)

@@ -54,21 +54,30 @@ static void watch_events(struct follow_launcher *launcher)
         log_verbose("%s", err.text);
 }
 
-/* Once each time that it is something else. */
+/* text: what is said; same: its bytes that stay. Once each time that it is something else. */
+static void tell_changed(struct follow_launcher *launcher, const char *text, size_t same)
+{
+    cleanup_free char *stays = strndup(text, same);
+    if (!stays || (launcher->told && strcmp(launcher->told, stays) == 0))
+        return;
+    launcher->say(launcher->arg, text);
+    free(launcher->told);
+    launcher->told = TAKE_PTR(stays);
+}
+
 static void tell(struct follow_launcher *launcher)
 {
     struct buf text = BUF_INIT;
     CLEANUP(waiting_launcher_done) struct waiting_launcher waits;
     follow_pod_waits(launcher->pod, &waits);
-    cleanup_free char *same = waits.text && waits.fails ? strndup(waits.text, waits.same) : NULL;
-    if (!same || (launcher->told && strcmp(launcher->told, same) == 0))
+    if (!waits.text || (!waits.fails && !launcher->tells_all))
         return;
-    buf_printf(&text, "the launcher does not start: %s", waits.text);
-    if (text.data)
-        launcher->say(launcher->arg, text.data);
+    buf_add_str(&text, waits.fails ? "the launcher does not start: " : FOLLOW_LAUNCHER_WAIT ": ");
+    size_t same = text.len + waits.same;
+    buf_add_str(&text, waits.text);
+    if (!text.failed)
+        tell_changed(launcher, text.data, same);
     buf_done(&text);
-    free(launcher->told);
-    launcher->told = TAKE_PTR(same);
 }
 
 static int judge(struct follow_launcher *launcher, const struct spec_timeouts *timeouts,

@@ -8,6 +8,7 @@
 #include "launcher/cluster/client/launcher_silence.h"
 
 #define FOLLOW_WAITED_MS 2000 /* before something is said of waiting */
+#define FOLLOW_LAUNCHER_WAIT "waiting for the launcher to start"
 
 struct follow_launcher {
     struct kube_client *client; /* borrowed, as is pod */
@@ -16,7 +17,8 @@ struct follow_launcher {
     void (*say)(void *arg, const char *text); /* to the user */
     void *arg;
     struct kube_watch *events; /* of the namespace, while no launcher has started; NULL: not yet */
-    char *told; /* why, as it was said last without what changes with each try; NULL: nothing */
+    bool tells_all; /* also what is awaited while nothing fails: no status line shows it */
+    char *told;     /* what was said last, without what changes with each try; NULL: nothing */
     struct kube_call *asking; /* for its Lease */
     int64_t ask_ms;           /* when to ask next; 0: as soon as it has had the time to take it */
     int64_t silent_since_ms;  /* when it was first found silent; 0: it is not */
@@ -25,9 +27,9 @@ struct follow_launcher {
     bool said_silent, said_lost;
 };
 
-/* Of a launcher that has not started since since_ms: says why, once for each cause. timeouts: of
- * the spec; NULL: nobody's patience ends. *ret_again_ms: when to look again; 0: when something has
- * changed. Negative: it is given up, with the error. */
+/* Of a launcher that has not started since since_ms: says why, and again when that is something
+ * else. timeouts: of the spec; NULL: nobody's patience ends. *ret_again_ms: when to look again; 0:
+ * when something has changed. Negative: it is given up, with the error. */
 int follow_launcher_starts(struct follow_launcher *launcher, const struct spec_timeouts *timeouts,
                            int64_t since_ms, int64_t now, int64_t *ret_again_ms,
                            struct drarun_error *err);

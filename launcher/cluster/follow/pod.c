@@ -53,6 +53,12 @@ bool follow_pod_has_ended(const struct follow_pod *chosen, const char *name)
     return json_object_get(launcher_pod_state(follow_pod_find(chosen, name)), "terminated") != NULL;
 }
 
+const char *follow_pod_running(const struct follow_pod *chosen)
+{
+    const json_t *pod = launcher_pod_find(chosen->pods, chosen->uid);
+    return is_alive(pod) ? kube_name(pod) : NULL;
+}
+
 /* NULL: nobody. */
 static const char *who_leads(const struct follow_pod *chosen, const struct follow_leader *leader)
 {

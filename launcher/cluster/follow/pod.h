@@ -55,5 +55,7 @@ const json_t *follow_pod_find(const struct follow_pod *chosen, const char *name)
  * is no such pod. */
 bool follow_pod_is_alive(const struct follow_pod *chosen, const char *name);
 bool follow_pod_has_ended(const struct follow_pod *chosen, const char *name);
+/* The pod of the launcher Job whose container runs; NULL: there is none. Borrowed. */
+const char *follow_pod_running(const struct follow_pod *chosen);
 
 #endif

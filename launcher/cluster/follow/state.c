@@ -318,6 +318,13 @@ bool follow_state_is_suspended(const struct follow_state *s)
     return object_is_suspended(kube_watch_find(s->jobs, s->namespace, s->job));
 }
 
+bool follow_state_has_job(const struct follow_state *s)
+{
+    const json_t *job = kube_watch_find(s->jobs, s->namespace, s->job);
+    bool other = job && s->uid && strcmp(kube_uid(job), s->uid) != 0;
+    return job && !other && !kube_is_terminating(job);
+}
+
 const char *follow_state_queue(const struct follow_state *s)
 {
     return object_queue(kube_watch_find(s->jobs, s->namespace, s->job));

@@ -46,6 +46,8 @@ void follow_state_choose(struct follow_state *state);
 bool follow_state_knows_logs(const struct follow_state *state);
 bool follow_state_is_running(const struct follow_state *state);
 bool follow_state_is_suspended(const struct follow_state *state);
+/* Its launcher Job is there, and not about to be deleted. */
+bool follow_state_has_job(const struct follow_state *state);
 /* The queue of its launcher Job, as object_queue; NULL: none. Valid until the loop runs. */
 const char *follow_state_queue(const struct follow_state *state);
 /* It was deleted, maybe before it was watched. */
