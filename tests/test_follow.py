@@ -327,6 +327,24 @@ def test_status_line_of_a_narrow_terminal_has_the_reason(drarun, tmp_path):
     assert lines[0] == "drarun: waiting 3 s for worker 0: no device of class gpu.drarun.dev left: éé...", lines
 
 
+def test_each_reason_of_a_drajob_that_waits_is_told(drarun, tmp_path):
+    """Nothing is made of it yet: whatever its controller says of that."""
+    def says(message, **status):
+        registry.put(path_of("drarun.dev/v1alpha1/drajobs", "job"), {
+            "metadata": {"uid": "uid-job"}, "spec": {"workers": 1}, "status": {"message": message, **status}})
+
+    def told():
+        return next(line for line in waiting.process.stderr if "has no objects yet" in line)
+    with Registry().serving() as registry:
+        says("it waits for its turn")
+        waiting = drarun.start("wait", "job", env=environment(registry, tmp_path))
+        for message in ("it waits for its turn", "no account may make pods"):
+            says(message)
+            assert told() == f"drarun: DraJob job has no objects yet: {message}\n"
+        says("", state="Succeeded", exitStatus=0)
+        assert waiting.finish(30).rc == 0
+
+
 # ---- no API server
 
 UNANSWERED = "drarun: the API server does not answer, retrying: http://127.0.0.1:"

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/gang/waiting.h"
 #include "jobs/status/drajob.h"
 #include "launcher/cluster/client/dra_job.h"
 #include "launcher/cluster/client/job_map.h"
@@ -36,6 +37,7 @@ struct follow_through {
     struct drarun_error lost;            /* and how; code 0: it ended with status */
     bool decided;                        /* it is over, as status and err say */
     int64_t ask_ms, say_ms, progress_ms; /* when to do so; 0: never */
+    struct waiting_told told;            /* by say_reason */
     bool over;
     int status;
     struct drarun_error err; /* code 0: none so far */
@@ -203,6 +205,18 @@ static void say(const struct follow_through *t)
     buf_done(&text);
 }
 
+/* Once for each reason: from say_ms on, where that is another one than was said last. */
+static void say_reason(struct follow_through *t, int64_t now)
+{
+    struct buf text = BUF_INIT;
+    int64_t next_ms = 0;
+    awaited(t, &text);
+    if (text.data && waiting_tell(&t->told, text.data, now, &next_ms))
+        log_note("%s", text.data);
+    t->say_ms = next_ms ? next_ms : now;
+    buf_done(&text);
+}
+
 /* t->err: what stands against it. */
 static enum dra_job_state judge(struct follow_through *t)
 {
@@ -307,14 +321,12 @@ static void wait_on(struct follow_through *t, int64_t now)
 {
     int64_t until = now + TURN_MS;
     bool known = is_known(t), tell = known && t->progress_ms && now >= t->progress_ms;
-    if (known && t->say_ms && now >= t->say_ms) {
-        t->say_ms = 0;
-        say(t);
-    }
+    if (known && t->say_ms && now >= t->say_ms)
+        say_reason(t, now);
     if (tell)
         t->progress_ms = now + PROGRESS_MS;
     sooner(&until, t->ask_ms);
-    sooner(&until, known ? t->say_ms : 0);
+    sooner(&until, known && t->say_ms > now ? t->say_ms : 0);
     sooner(&until, known ? t->progress_ms : 0);
     if (t->options.timeout_ms)
         sooner(&until, t->options.since_ms + t->options.timeout_ms);
@@ -356,6 +368,7 @@ void follow_through_free(struct follow_through *t)
         stop_asking(t);
         event_free(t->look);
     }
+    waiting_told_done(&t->told);
     free(unconst(t->options.job));
     free(unconst(t->options.namespace));
     free(unconst(t->options.uid));
