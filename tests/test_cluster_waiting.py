@@ -14,6 +14,7 @@ from support.timed import and_timed
 
 SAID_S = 30
 SLACK_S = 0.5  # of looking
+LASTED = r"(?:\d+ \w+ )+"  # 921 ms, 3 s, 1 min 2 s
 
 
 @pytest.fixture
@@ -225,9 +226,9 @@ def test_reason_is_told_without_a_terminal(jobs):
     """Once for each cause, led from here and from a pod, as CI's logs and nohup have it; what is missing is named."""
     large = {"containers": [{"name": "worker", "image": "localhost/busybox:1", "command": ["true"],
                              "resources": {"requests": {"cpu": "1000"}}}]}
-    told = {"image": (r"waiting \S+ s for n\d: image localhost/nothing:1 of the ranks cannot be pulled \(", {
+    told = {"image": (rf"waiting {LASTED}for n\d: image localhost/nothing:1 of the ranks cannot be pulled \(", {
                 "image": "localhost/nothing:1", "command": ["true"]}),
-            "room": (r"waiting \S+ s for worker 0: no node has room: 2 nodes: 2 Insufficient cpu", {"template": {"spec": large}})}
+            "room": (rf"waiting {LASTED}for worker 0: no node has room: 2 nodes: 2 Insufficient cpu", {"template": {"spec": large}})}
     under_way = {(name, mode): Running(jobs, *(["--here"] if mode == "here" else []), name=f"{name}-{mode}", **spec)
                  for name, (_, spec) in told.items() for mode in ("here", "pod")}
     ended = {}
