@@ -33,7 +33,6 @@
 #define LOG_MS 10000    /* for reading the log of a launcher whose Job is deleted then */
 #define LATE_MS 120000  /* after its end no call that created its pods is processed any more */
 #define INTERRUPTED 130 /* as a cancelled job's */
-#define INFRASTRUCTURE 70
 #define LAUNCHER_LOST "LauncherLost" /* the cause, as a reason */
 
 /* What anyone may write is read within these limits. A spec as large as the API server takes them
@@ -41,11 +40,6 @@
  * read at once. */
 static const struct bounded_limits read_limits = {
     .cpu_s = 2, .wall_ms = 20000, .memory = (size_t)128 << 20};
-
-static const json_t *metadata_of(const json_t *object)
-{
-    return json_object_get(object, "metadata");
-}
 
 /* ---- away with it ---- */
 
@@ -215,8 +209,8 @@ static void tell_turn(struct sight *s, const char *text)
 static int64_t created_ms(const struct sight *s)
 {
     int64_t created = 0;
-    const char *text =
-        json_string_value(json_object_get(metadata_of(s->object), "creationTimestamp"));
+    const json_t *metadata = json_object_get(s->object, "metadata");
+    const char *text = json_string_value(json_object_get(metadata, "creationTimestamp"));
     return text && timestamp_parse(text, &created) ? created : 0;
 }
 
@@ -348,7 +342,7 @@ static void lose_client(struct sight *s)
         .text = "its launcher's Job was deleted, or its client never created it: delete the "
                 "DraJob, and submit it again to run it",
         .result = "failed",
-        .exit = INFRASTRUCTURE};
+        .exit = error_exit_status(DRARUN_ERR_INFRASTRUCTURE)};
     sight_tell(s, &input, NULL);
 }
 
@@ -541,7 +535,7 @@ static void lose(struct sight *s, struct drajob_input *input, const char *failed
     input->reason = reason_name(failed ? REASON_LAUNCHER_FAILED : REASON_JOB_DELETED);
     input->text = failed ? failed : "its launcher's Job was deleted";
     input->result = failed ? "failed" : "cancelled";
-    input->exit = failed ? INFRASTRUCTURE : INTERRUPTED;
+    input->exit = failed ? error_exit_status(DRARUN_ERR_INFRASTRUCTURE) : INTERRUPTED;
     sight_tell(s, input, NULL);
 }
 
@@ -614,7 +608,7 @@ static void tell_led(struct sight *s, struct drajob_input *input)
         input->reason = LAUNCHER_LOST;
         input->text = input->silence;
         input->result = "failed";
-        input->exit = INFRASTRUCTURE;
+        input->exit = error_exit_status(DRARUN_ERR_INFRASTRUCTURE);
     }
     sight_tell(s, input, NULL);
 }
@@ -664,6 +658,11 @@ static int count_late_pods(struct sight *s, struct drarun_error *err)
         return list ? code_of(list, err) : 0;
     json_array_foreach(json_object_get(list->body, "items"), i, pod) count += is_late_pod(s, pod);
     return count;
+}
+
+static void await_late(const struct sight *s)
+{
+    sight_note(s, s->c->late, json_integer(LOG_MS));
 }
 
 /* The launcher has deleted the workers of a job that ended while they were created here. A call
@@ -772,7 +771,8 @@ static void look(struct sight *s)
 /* `drarun cancel` asks its launcher for it. */
 static bool is_cancelled(const json_t *job)
 {
-    return json_object_get(json_object_get(metadata_of(job), "annotations"), CANCEL_ANNOTATION);
+    const json_t *metadata = json_object_get(job, "metadata");
+    return json_object_get(json_object_get(metadata, "annotations"), CANCEL_ANNOTATION);
 }
 
 /* Its launcher ends the job of which it has created the rest, or which is cancelled meanwhile;
@@ -800,7 +800,7 @@ static const char *unwanted(const json_t *object, const struct making *making)
 static void leave_making(const struct sight *s, const struct making *making)
 {
     submission_leave(making->submission);
-    sight_note(s, s->c->late, json_integer(LOG_MS));
+    await_late(s);
 }
 
 /* False: the look waits. */
