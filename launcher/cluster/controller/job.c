@@ -10,7 +10,6 @@
 #include "jobs/status/status_doc.h"
 #include "launcher/cluster/controller/sight.h"
 #include "launcher/cluster/client/job_clock.h"
-#include "launcher/cluster/client/job_map.h"
 #include "launcher/cluster/client/launcher_pod.h"
 #include "launcher/cluster/submit/cancel.h"
 #include "launcher/cluster/submit/create.h"
@@ -19,11 +18,9 @@
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/base/timestamp.h"
-#include "lib/child/bounded.h"
 #include "lib/doc/value.h"
 
 #define CLIENT_MS 60000 /* a client that makes the objects itself may take */
-#define GOING_MS 500    /* between two looks at what is to go */
 /* A job is large with more objects of workers, */
 #define LARGE KUBE_CALLS_MAX
 /* or with a longer text: its values take up to 28 times as much, and each place for a small one may
@@ -35,12 +32,6 @@
 #define INTERRUPTED 130 /* as a cancelled job's */
 #define LAUNCHER_LOST "LauncherLost" /* the cause, as a reason */
 
-/* What anyone may write is read within these limits. A spec as large as the API server takes them
- * is read in a tenth of a second; the controller's own limit of memory is 512 MiB, and two may be
- * read at once. */
-static const struct bounded_limits read_limits = {
-    .cpu_s = 2, .wall_ms = 20000, .memory = (size_t)128 << 20};
-
 /* ---- away with it ---- */
 
 static void on_job_deleted(struct sight *s, const struct drarun_error *err)
@@ -49,7 +40,7 @@ static void on_job_deleted(struct sight *s, const struct drarun_error *err)
         sight_unnote(s, s->c->made);
     if (err && err->code != EBUSY)
         log_note("%s/%s: %s", s->namespace, s->name, err->text);
-    sight_again(s, err ? sight_pause_ms(s) : GOING_MS);
+    sight_again(s, err ? sight_pause_ms(s) : SIGHT_GOING_MS);
 }
 
 static void delete_job_of(struct sight *s)
@@ -110,32 +101,6 @@ static void expire(struct sight *s)
 
 /* ---- making it ---- */
 
-static int code_of(const struct sight_answer *answer, struct drarun_error *err)
-{
-    *err = answer->err;
-    return -err->code;
-}
-
-/* Of pods that are only counted. */
-static void drop_members(json_t *object)
-{
-    json_object_clear(object);
-}
-
-/* 1: pods or claims of a job of that name are there still; nothing while the look waits. */
-static int pods_remain(struct sight *s, struct drarun_error *err)
-{
-    char labels[32 + K8S_LABEL_MAX];
-    const struct kube_target target = {.resource = &kube_pods, .namespace_ = s->namespace};
-    const struct kube_select select = {
-        .labels = labels, .metadata_only = true, .trim = drop_members};
-    snprintf(labels, sizeof labels, "drarun.dev/job=%s", s->name);
-    const struct sight_answer *list = sight_list(s, SIGHT_REMAINS, &target, &select);
-    if (!list || list->err.code)
-        return list ? code_of(list, err) : 0;
-    return json_array_size(json_object_get(list->body, "items")) > 0;
-}
-
 static void tell_refused(struct sight *s, const struct drarun_error *err)
 {
     log_note("%s/%s: its spec is invalid: %s", s->namespace, s->name, err->text);
@@ -191,15 +156,10 @@ static void take_result(struct sight *s, int rc, const char *uid, const struct d
         made(s, uid);
 }
 
-static const char *told_reason(const struct sight *s)
-{
-    return json_string_value(json_object_get(json_object_get(s->object, "status"), "reason"));
-}
-
 /* Of one that was accepted: why another try is needed stays reported. NULL: it has its turn. */
 static void tell_turn(struct sight *s, const char *text)
 {
-    const char *reason = told_reason(s);
+    const char *reason = sight_told_reason(s);
     if (drajob_is_accepted(s->object) && reason &&
         strcmp(reason, reason_name(REASON_ACCEPTED)) == 0)
         sight_tell_stage(s, DRAJOB_PENDING, NULL, text, NULL);
@@ -277,7 +237,7 @@ static void make(struct sight *s)
  * ours. */
 static bool is_own_rest(const struct sight *s)
 {
-    const char *reason = told_reason(s);
+    const char *reason = sight_told_reason(s);
     if (s->job)
         return s->own_job && (!s->map || s->own_map);
     return reason && strcmp(reason, reason_name(REASON_CANNOT_CREATE)) == 0;
@@ -288,7 +248,7 @@ static bool is_own_rest(const struct sight *s)
 static bool is_clear(struct sight *s)
 {
     struct drarun_error err = {0};
-    int there = s->job || s->map ? 1 : pods_remain(s, &err);
+    int there = s->job || s->map ? 1 : sight_pods_remain(s, &err);
     if (s->waits)
         return false;
     if (s->own_job && !kube_is_terminating(s->job)) /* we died before its launcher led */
@@ -302,27 +262,27 @@ static bool is_clear(struct sight *s)
             s, DRAJOB_PENDING, reason_name(REASON_NAME_IN_USE),
             "objects of another job of that name still exist: waiting for their deletion", NULL);
     if (!s->job && !s->map) /* their end is watched */
-        sight_again(s, there < 0 ? sight_pause_ms(s) : GOING_MS);
+        sight_again(s, there < 0 ? sight_pause_ms(s) : SIGHT_GOING_MS);
     return false;
 }
 
 static void suspend(struct sight *s)
 {
     struct drarun_error err = {0};
-    bool rest = s->own_job || s->own_map || pods_remain(s, &err) != 0;
+    bool rest = s->own_job || s->own_map || sight_pods_remain(s, &err) != 0;
     if (s->waits)
         return;
     if (s->own_job && !kube_is_terminating(s->job))
         delete_job_of(s);
     sight_tell_stage(s, rest ? DRAJOB_SUSPENDING : DRAJOB_SUSPENDED, NULL, NULL, NULL);
     if (rest)
-        sight_again(s, GOING_MS);
+        sight_again(s, SIGHT_GOING_MS);
 }
 
 /* A client that wrote the object makes the rest of it; once it was suspended, that is ours. */
 static bool is_clients(const struct sight *s)
 {
-    const char *reason = told_reason(s);
+    const char *reason = sight_told_reason(s);
     return drajob_is_of_client(s->object) &&
            (!reason || strcmp(reason, reason_name(REASON_SUBMITTING)) == 0);
 }
@@ -364,54 +324,6 @@ static void await_client(struct sight *s)
 
 /* ---- its spec ---- */
 
-static int try_to_read(void *arg, struct drarun_error *err)
-{
-    struct job_spec spec;
-    int rc = drajob_spec(arg, &spec, err);
-    if (rc == 0)
-        job_spec_done(&spec);
-    return rc;
-}
-
-/* With what drajob_trim does not leave: from a list, which the role allows. */
-static const struct sight_answer *ask_whole(struct sight *s)
-{
-    char fields[32 + K8S_SUBDOMAIN_MAX];
-    const struct kube_target target = {.resource = &kube_dra_jobs, .namespace_ = s->namespace};
-    const struct kube_select select = {.fields = fields};
-    snprintf(fields, sizeof fields, "metadata.name=%s", s->name);
-    return sight_list(s, SIGHT_WHOLE, &target, &select);
-}
-
-/* First by a process that it may take along: what that has read within the limits this one can read
- * too, since to read is a function of the object alone. 1: not now, since the look waits, or waits
- * for a place to read in, or the object is another version than the one that we know, and that one
- * is looked at when the watch has brought it. */
-static int read_spec(struct sight *s, struct drarun_error *err)
-{
-    if (s->length > 0)
-        return 0;
-    if (!controller_take_reader(s))
-        return 1;
-    const struct sight_answer *list = ask_whole(s);
-    if (!list || list->err.code)
-        return list ? code_of(list, err) : 1;
-    json_t *whole = json_array_get(json_object_get(list->body, "items"), 0);
-    if (!whole || strcmp(kube_resource_version(whole), kube_resource_version(s->object)) != 0)
-        return 1;
-    const struct sight_answer *verdict =
-        sight_call(s, SIGHT_VERDICT, &read_limits, try_to_read, whole);
-    if (!verdict || verdict->err.code)
-        return verdict ? code_of(verdict, err) : 1;
-    int rc = drajob_spec(whole, &s->spec, err);
-    if (rc < 0)
-        return rc;
-    s->length = json_dumpb(whole, NULL, 0, JSON_COMPACT);
-    s->has_reader = false;
-    sight_drop(s, SIGHT_WHOLE);
-    return 0;
-}
-
 static void not_read(struct sight *s, const struct drarun_error *err)
 {
     if (err->kind == DRARUN_ERR_SPEC) {
@@ -420,40 +332,6 @@ static void not_read(struct sight *s, const struct drarun_error *err)
     }
     log_note("%s/%s: cannot read its spec, retrying: %s", s->namespace, s->name, err->text);
     sight_again(s, sight_pause_ms(s));
-}
-
-/* Of a ConfigMap what job_map_status and kube_is_owned_by read. */
-static void trim_map(json_t *map)
-{
-    static const char *const metadata[] = {"ownerReferences", NULL};
-    static const char *const data[] = {STATUS_DOC_KEY, NULL};
-    value_keep_at(map, "metadata", metadata);
-    value_cut_at(json_object_get(map, "metadata"), "ownerReferences", CONTROLLER_OWNERS_MAX);
-    value_keep_at(map, "data", data);
-}
-
-/* That of this run's launcher, as it is now; NULL: it has written none. false: the look waits, or
- * it cannot be read, and another look tries it again. */
-static bool find_document(struct sight *s, const char *launcher, json_t **ret_doc)
-{
-    char name[JOB_MAP_NAME_SIZE];
-    const struct kube_target target = {
-        .resource = &kube_config_maps, .namespace_ = s->namespace, .name = name};
-    job_map_name(s->name, name);
-    const struct sight_answer *map = sight_get(s, SIGHT_DOCUMENT, &target, trim_map);
-    if (!map)
-        return false;
-    if (map->err.code && map->err.code != ENOENT) {
-        log_note("%s/%s: cannot read its launcher's document, retrying: %s", s->namespace, s->name,
-                 map->err.text);
-        sight_again(s, sight_pause_ms(s));
-        return false;
-    }
-    const char *text = kube_is_owned_by(map->body, launcher) ? job_map_status(map->body) : NULL;
-    json_t *doc = NULL;
-    if (text && status_doc_parse(text, strlen(text), &doc, NULL) == 0)
-        *ret_doc = doc;
-    return true;
 }
 
 /* True: all is created of the job but its status, which is told here, or the look waits for the
@@ -465,7 +343,7 @@ static bool is_made(struct sight *s)
     if (!s->own_job || kube_is_terminating(s->job))
         return false;
     if (!sight_is_noted(s, s->c->made, kube_uid(s->job))) {
-        if (!find_document(s, kube_uid(s->job), &doc))
+        if (!sight_find_document(s, kube_uid(s->job), &doc))
             return true;
         if (!doc)
             return false;
@@ -484,7 +362,7 @@ static void begin(struct sight *s)
     if (drajob_is_accepted(s->object) && !s->own_job && !drajob_is_suspended(s->object) &&
         is_known_to_wait(s))
         return;
-    int rc = read_spec(s, &err);
+    int rc = sight_read_spec(s, &err);
     if (rc < 0)
         not_read(s, &err);
     if (rc != 0)
@@ -510,23 +388,6 @@ static const char *failure(const json_t *job)
     if (strcmp(value_text_or(failed, "status", ""), "True") != 0)
         return NULL;
     return message ? message : "its launcher's Job failed";
-}
-
-/* The watches do not keep step: a Job that was just made may not be seen yet. False: it is there,
- * or the look waits. */
-static bool is_gone(struct sight *s, const char *uid)
-{
-    const struct kube_target target = {
-        .resource = &kube_jobs, .namespace_ = s->namespace, .name = s->name};
-    const struct sight_answer *job = sight_get(s, SIGHT_JOB, &target, NULL);
-    if (!job)
-        return false;
-    bool gone = job->err.code == ENOENT ||
-                (job->err.code == 0 &&
-                 (strcmp(kube_uid(job->body), uid) != 0 || kube_is_terminating(job->body)));
-    if (!gone)
-        sight_again(s, GOING_MS);
-    return gone;
 }
 
 static void lose(struct sight *s, struct drajob_input *input, const char *failed)
@@ -585,7 +446,7 @@ static bool is_over(struct sight *s, const json_t *doc)
     bool same = !s->map || (before && strcmp(before, kube_resource_version(s->map)) == 0);
     if (!json_is_true(json_object_get(silent, "over")) || !same)
         return false;
-    int rc = read_spec(s, &err);
+    int rc = sight_read_spec(s, &err);
     if (rc < 0) {
         log_note("%s/%s: cannot read its spec, retrying: %s", s->namespace, s->name, err.text);
         sight_again(s, sight_pause_ms(s));
@@ -617,7 +478,7 @@ static void tell_led(struct sight *s, struct drajob_input *input)
  * has reached wait for one without limit. */
 static void delete_failed(struct sight *s)
 {
-    const char *reason = told_reason(s);
+    const char *reason = sight_told_reason(s);
     int64_t left = drajob_end_ms(s->object) + LOG_MS - lead_now();
     if (!s->own_job || kube_is_terminating(s->job) || !reason ||
         (strcmp(reason, reason_name(REASON_LAUNCHER_FAILED)) != 0 &&
@@ -627,37 +488,6 @@ static void delete_failed(struct sight *s)
         sight_again(s, left);
     else
         delete_job_of(s);
-}
-
-static bool is_late_pod(const struct sight *s, const json_t *pod)
-{
-    return !kube_is_terminating(pod) && kube_is_owned_by(pod, kube_uid(s->job));
-}
-
-/* Of pods what is_late_pod reads. */
-static void trim_late_pod(json_t *pod)
-{
-    static const char *const metadata[] = {"deletionTimestamp", "ownerReferences", NULL};
-    value_keep_at(pod, "metadata", metadata);
-    value_cut_at(json_object_get(pod, "metadata"), "ownerReferences", CONTROLLER_OWNERS_MAX);
-}
-
-/* Of its workers, those that are not being deleted; nothing while the look waits. */
-static int count_late_pods(struct sight *s, struct drarun_error *err)
-{
-    char labels[64 + K8S_LABEL_MAX];
-    const struct kube_target target = {.resource = &kube_pods, .namespace_ = s->namespace};
-    const struct kube_select select = {
-        .labels = labels, .metadata_only = true, .trim = trim_late_pod};
-    json_t *pod;
-    size_t i;
-    int count = 0;
-    snprintf(labels, sizeof labels, CONTROLLER_LABEL "=%s,drarun.dev/worker", s->name);
-    const struct sight_answer *list = sight_list(s, SIGHT_LATE, &target, &select);
-    if (!list || list->err.code)
-        return list ? code_of(list, err) : 0;
-    json_array_foreach(json_object_get(list->body, "items"), i, pod) count += is_late_pod(s, pod);
-    return count;
 }
 
 static void await_late(const struct sight *s)
@@ -679,7 +509,7 @@ static void delete_late(struct sight *s)
         sight_again(s, left);
         return;
     }
-    int late = count_late_pods(s, &err);
+    int late = sight_count_late_pods(s, &err);
     if (s->waits)
         return;
     if (late < 0) {
@@ -708,7 +538,7 @@ static void follow(struct sight *s, const char *launcher)
     /* the launcher writes its job's end before it ends itself, and the watch of documents may be
      * behind that of Jobs: a job that is told to be lost is deleted */
     bool writes = failed || kube_is_owned_by(s->map, launcher);
-    if (writes && !find_document(s, launcher, &doc))
+    if (writes && !sight_find_document(s, launcher, &doc))
         return;
     struct drajob_input input = {.stage = DRAJOB_LED, .launcher = launcher, .doc = doc};
     if (doc && status_doc_exit(doc) >= 0)
@@ -717,7 +547,7 @@ static void follow(struct sight *s, const char *launcher)
         suspend(s);
     else if (failed)
         fail(s, &input, failed);
-    else if (!there && is_gone(s, launcher))
+    else if (!there && sight_job_is_gone(s, launcher))
         lose(s, &input, NULL);
     else if (there)
         tell_led(s, &input);
@@ -783,10 +613,10 @@ static bool is_ending(struct sight *s, const char *launcher)
     if (!launcher)
         return false;
     if (!s->own_job || strcmp(kube_uid(s->job), launcher) != 0)
-        return is_gone(s, launcher);
+        return sight_job_is_gone(s, launcher);
     if (kube_is_terminating(s->job) || is_cancelled(s->job))
         return true;
-    return s->own_map && find_document(s, launcher, &doc) && doc && status_doc_exit(doc) >= 0;
+    return s->own_map && sight_find_document(s, launcher, &doc) && doc && status_doc_exit(doc) >= 0;
 }
 
 /* Why nobody wants the rest any more; NULL: it is wanted. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the controller share: controller.c (the Lease, the watches), queue.c, looks.c,
- * job.c, ask.c and sight.c (a look at one DraJob), making.c (its objects), silence.c and
+/* What the files of the controller share: controller.c (the Lease, the watches), queue.c, looks.c
+ * and places.c (looks side by side), job.c (what one of them decides),
+ * questions.c, ask.c, readers.c and sight.c (what it sees), making.c (objects), silence.c and
  * metrics.c. */
 #ifndef DRARUN_LAUNCHER_CLUSTER_CONTROLLER_PRIVATE_H
 #define DRARUN_LAUNCHER_CLUSTER_CONTROLLER_PRIVATE_H

@@ -86,6 +86,11 @@ bool sight_is_under_way(const struct sight *s)
     return s->call || s->listing || s->reader || s->deletion || s->writing;
 }
 
+const char *sight_told_reason(const struct sight *s)
+{
+    return json_string_value(json_object_get(json_object_get(s->object, "status"), "reason"));
+}
+
 void sight_again(const struct sight *s, int64_t ms)
 {
     controller_again(s->c, s->namespace, s->name, ms);

@@ -10,6 +10,7 @@
 #include "lib/kube/list.h"
 
 #define SIGHT_CONFLICT_MS 200 /* until the watch has brought what another one wrote */
+#define SIGHT_GOING_MS 500    /* between two looks at what is to go */
 
 /* What a look may ask for, each once: it decides from one view. */
 enum sight_question {
@@ -74,6 +75,9 @@ bool sight_is_outdated(const struct sight *s);
 /* A call is, or a process reads its spec. */
 bool sight_is_under_way(const struct sight *s);
 
+/* Of its status; NULL: it has none. */
+const char *sight_told_reason(const struct sight *s);
+
 /* Looks at it again after this time at the latest. */
 void sight_again(const struct sight *s, int64_t ms);
 /* The pause before the next try, which doubles. */
@@ -106,6 +110,24 @@ const struct sight_answer *sight_call(struct sight *s, enum sight_question quest
                                       void *arg);
 /* An answer that is not needed any more, and may be large. */
 void sight_drop(struct sight *s, enum sight_question question);
+
+/* ---- what it asks about its job (questions.c): each needs an answer, or more ---- */
+
+/* Its spec, into s->spec: first by a process that it may take along. What that has read within the
+ * limits this one can read too, since to read is a function of the object alone. 1: not now, since
+ * the look waits, or waits for a place to read in, or the object is another version than the one
+ * that we know, and that one is looked at when the watch has brought it. */
+int sight_read_spec(struct sight *s, struct drarun_error *err);
+/* The document of this run's launcher, as it is now; *ret_doc untouched: it has written none.
+ * False: the look waits, or it cannot be read, and another look tries it again. */
+bool sight_find_document(struct sight *s, const char *launcher, json_t **ret_doc);
+/* The launcher's Job of that uid: the watches do not keep step, and one that was just made may not
+ * be seen yet. False: it is there, or the look waits. */
+bool sight_job_is_gone(struct sight *s, const char *uid);
+/* 1: pods or claims of a job of that name are there still; nothing while the look waits. */
+int sight_pods_remain(struct sight *s, struct drarun_error *err);
+/* Of its workers, those that are not terminating; nothing while the look waits. */
+int sight_count_late_pods(struct sight *s, struct drarun_error *err);
 
 /* ---- what it writes: each but one at a time ---- */
 
