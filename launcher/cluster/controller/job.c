@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "jobs/outcome/failure_rule.h"
 #include "jobs/status/drajob.h"
 #include "jobs/status/reason.h"
-#include "jobs/spec/k8s_name.h"
 #include "jobs/status/status_doc.h"
 #include "launcher/cluster/controller/sight.h"
-#include "launcher/cluster/client/job_clock.h"
-#include "launcher/cluster/client/launcher_pod.h"
 #include "launcher/cluster/submit/cancel.h"
 #include "launcher/cluster/submit/create.h"
 #include "launcher/cluster/submit/submit.h"
@@ -18,7 +13,6 @@
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/base/timestamp.h"
-#include "lib/doc/value.h"
 
 #define CLIENT_MS 60000 /* a client that makes the objects itself may take */
 /* A job is large with more objects of workers, */
@@ -26,78 +20,7 @@
 /* or with a longer text: its values take up to 28 times as much, and each place for a small one may
  * hold such. */
 #define LARGE_TEXT ((size_t)64 << 10)
-#define IN_WAY_MS 2000  /* for what is going; its place is another's meanwhile */
-#define LOG_MS 10000    /* for reading the log of a launcher whose Job is deleted then */
-#define LATE_MS 120000  /* after its end no call that created its pods is processed any more */
-#define INTERRUPTED 130 /* as a cancelled job's */
-#define LAUNCHER_LOST "LauncherLost" /* the cause, as a reason */
-
-/* ---- away with it ---- */
-
-static void on_job_deleted(struct sight *s, const struct drarun_error *err)
-{
-    if (!err)
-        sight_unnote(s, s->c->made);
-    if (err && err->code != EBUSY)
-        log_note("%s/%s: %s", s->namespace, s->name, err->text);
-    sight_again(s, err ? sight_pause_ms(s) : SIGHT_GOING_MS);
-}
-
-static void delete_job_of(struct sight *s)
-{
-    const struct kube_target target = {
-        .resource = &kube_jobs, .namespace_ = s->namespace, .name = s->name};
-    sight_delete(s, &target, kube_uid(s->job), on_job_deleted);
-}
-
-static void on_dated(struct sight *s, const struct drarun_error *err)
-{
-    if (!err || err->code == ENOENT)
-        return;
-    if (err->code != EBUSY)
-        log_note("%s/%s: cannot write the time of its deletion: %s", s->namespace, s->name,
-                 err->text);
-    sight_again(s, err->code == EBUSY ? SIGHT_CONFLICT_MS : sight_pause_ms(s));
-}
-
-/* The site's time to live may be another than when the job ended. true: the status has the time of
- * today's. */
-static bool is_dated(struct sight *s)
-{
-    static const struct drarun_error no_memory = {.code = ENOMEM, .text = "out of memory"};
-    json_t *status = drajob_dated_status(s->object, s->c->options->site_ttl_ms);
-    bool same = status && json_equal(status, json_object_get(s->object, "status"));
-    if (same)
-        json_decref(status);
-    else if (status)
-        sight_write_status(s, status, on_dated);
-    else
-        on_dated(s, &no_memory);
-    return same;
-}
-
-static void on_expired(struct sight *s, const struct drarun_error *err)
-{
-    if (!err) {
-        s->c->tally.expired++;
-        return;
-    }
-    log_note("%s/%s has expired and cannot be deleted: %s", s->namespace, s->name, err->text);
-    sight_again(s, sight_pause_ms(s));
-}
-
-/* Deletes it when its time to live is over: that of its spec, else the site's. */
-static void expire(struct sight *s)
-{
-    int64_t at = drajob_expiration_ms(s->object, s->c->options->site_ttl_ms);
-    int64_t left = at - lead_now();
-    const struct kube_target target = {
-        .resource = &kube_dra_jobs, .namespace_ = s->namespace, .name = s->name};
-    if (at != 0 && left <= 0)
-        sight_delete(s, &target, kube_uid(s->object), on_expired);
-    else if (is_dated(s) && at != 0)
-        sight_again(s, left);
-}
+#define IN_WAY_MS 2000 /* for what is going; its place is another's meanwhile */
 
 /* ---- making it ---- */
 
@@ -252,7 +175,7 @@ static bool is_clear(struct sight *s)
     if (s->waits)
         return false;
     if (s->own_job && !kube_is_terminating(s->job)) /* we died before its launcher led */
-        delete_job_of(s);
+        course_delete_job(s);
     if (there == 0)
         return true;
     if (there < 0)
@@ -264,19 +187,6 @@ static bool is_clear(struct sight *s)
     if (!s->job && !s->map) /* their end is watched */
         sight_again(s, there < 0 ? sight_pause_ms(s) : SIGHT_GOING_MS);
     return false;
-}
-
-static void suspend(struct sight *s)
-{
-    struct drarun_error err = {0};
-    bool rest = s->own_job || s->own_map || sight_pods_remain(s, &err) != 0;
-    if (s->waits)
-        return;
-    if (s->own_job && !kube_is_terminating(s->job))
-        delete_job_of(s);
-    sight_tell_stage(s, rest ? DRAJOB_SUSPENDING : DRAJOB_SUSPENDED, NULL, NULL, NULL);
-    if (rest)
-        sight_again(s, SIGHT_GOING_MS);
 }
 
 /* A client that wrote the object makes the rest of it; once it was suspended, that is ours. */
@@ -368,7 +278,7 @@ static void begin(struct sight *s)
     if (rc != 0)
         return;
     if (drajob_is_suspended(s->object))
-        suspend(s);
+        course_suspend(s);
     else if (is_clients(s))
         await_client(s);
     else if (!drajob_is_accepted(s->object))
@@ -379,199 +289,15 @@ static void begin(struct sight *s)
 
 /* ---- what became of it ---- */
 
-/* The launcher's Job has failed, and its launcher may have had no word: it crashed, or got no pod.
- */
-static const char *failure(const json_t *job)
-{
-    const json_t *failed = kube_condition(job, "Failed");
-    const char *message = value_text(failed, "message");
-    if (strcmp(value_text_or(failed, "status", ""), "True") != 0)
-        return NULL;
-    return message ? message : "its launcher's Job failed";
-}
-
-static void lose(struct sight *s, struct drajob_input *input, const char *failed)
-{
-    input->stage = DRAJOB_LOST;
-    input->reason = reason_name(failed ? REASON_LAUNCHER_FAILED : REASON_JOB_DELETED);
-    input->text = failed ? failed : "its launcher's Job was deleted";
-    input->result = failed ? "failed" : "cancelled";
-    input->exit = failed ? error_exit_status(DRARUN_ERR_INFRASTRUCTURE) : INTERRUPTED;
-    sight_tell(s, input, NULL);
-}
-
-/* What launcher_pod_add_end reads: anybody who may create pods may label them as the launcher's. */
-static void trim_pod(json_t *pod)
-{
-    static const char *const metadata[] = {"name", "labels", "ownerReferences", NULL},
-                             *const labels[] = {CONTROLLER_LABEL, "drarun.dev/worker",
-                                                "drarun.dev/workers", NULL},
-                             *const status[] = {"containerStatuses", NULL};
-    value_keep_at(pod, "metadata", metadata);
-    value_keep_at(json_object_get(pod, "metadata"), "labels", labels);
-    value_cut_at(json_object_get(pod, "metadata"), "ownerReferences", CONTROLLER_OWNERS_MAX);
-    json_object_del(pod, "spec");
-    value_keep_at(pod, "status", status);
-    value_cut_at(json_object_get(pod, "status"), "containerStatuses", 1);
-}
-
-/* What Kubernetes says of the Job, and what the pod of its launcher has told the kubelet. */
-static void fail(struct sight *s, struct drajob_input *input, const char *failed)
-{
-    char labels[64 + K8S_LABEL_MAX];
-    const struct kube_target target = {.resource = &kube_pods, .namespace_ = s->namespace};
-    const struct kube_select select = {.labels = labels, .trim = trim_pod};
-    struct buf words = BUF_INIT, text = BUF_INIT;
-    snprintf(labels, sizeof labels, "batch.kubernetes.io/job-name=%s", s->name);
-    const struct sight_answer *list = sight_list(s, SIGHT_LAUNCHERS, &target, &select);
-    if (!list)
-        return;
-    if (list->err.code)
-        log_verbose("%s/%s: %s", s->namespace, s->name, list->err.text);
-    launcher_pod_add_end(list->body, kube_uid(s->job), &words);
-    buf_printf(&text, "%s%s%s", failed, words.data ? "; " : "", words.data ? words.data : "");
-    lose(s, input, text.data ? text.data : failed);
-    buf_done(&words);
-    buf_done(&text);
-}
-
-/* Agents give up their ranks when they have heard nothing of a launcher for the life of its Lease.
- * One that writes its document lives. */
-static bool is_over(struct sight *s, const json_t *doc)
-{
-    uint32_t used[FAILURE_COUNTS] = {0};
-    struct drarun_error err = {0};
-    const json_t *silent = sight_noted(s, s->c->silent);
-    const char *before = json_string_value(json_object_get(silent, "map"));
-    bool same = !s->map || (before && strcmp(before, kube_resource_version(s->map)) == 0);
-    if (!json_is_true(json_object_get(silent, "over")) || !same)
-        return false;
-    int rc = sight_read_spec(s, &err);
-    if (rc < 0) {
-        log_note("%s/%s: cannot read its spec, retrying: %s", s->namespace, s->name, err.text);
-        sight_again(s, sight_pause_ms(s));
-    }
-    if (rc != 0)
-        return false;
-    status_doc_counts(doc, &used[FAILURE_COUNT_RESTARTS], &used[FAILURE_COUNT_INFRASTRUCTURE]);
-    return failure_launcher_is_last(&s->spec, used);
-}
-
-/* With restarts left, the next launcher goes on once the pod of this one is gone. */
-static void tell_led(struct sight *s, struct drajob_input *input)
-{
-    input->silence = json_string_value(json_object_get(sight_noted(s, s->c->silent), "text"));
-    bool over = input->silence && is_over(s, input->doc);
-    if (s->waits)
-        return;
-    if (over) {
-        input->stage = DRAJOB_LOST;
-        input->reason = LAUNCHER_LOST;
-        input->text = input->silence;
-        input->result = "failed";
-        input->exit = error_exit_status(DRARUN_ERR_INFRASTRUCTURE);
-    }
-    sight_tell(s, input, NULL);
-}
-
-/* Nobody leads the job any more, and its workers would hold their devices: agents that no launcher
- * has reached wait for one without limit. */
-static void delete_failed(struct sight *s)
-{
-    const char *reason = sight_told_reason(s);
-    int64_t left = drajob_end_ms(s->object) + LOG_MS - lead_now();
-    if (!s->own_job || kube_is_terminating(s->job) || !reason ||
-        (strcmp(reason, reason_name(REASON_LAUNCHER_FAILED)) != 0 &&
-         strcmp(reason, LAUNCHER_LOST) != 0))
-        return;
-    if (left > 0)
-        sight_again(s, left);
-    else
-        delete_job_of(s);
-}
-
-static void await_late(const struct sight *s)
-{
-    sight_note(s, s->c->late, json_integer(LOG_MS));
-}
-
-/* The launcher has deleted the workers of a job that ended while they were created here. A call
- * that was under way may have created one after that: it would hold its devices, and neither
- * launcher nor controller would delete it. With the launcher's Job it goes. */
-static void delete_late(struct sight *s)
-{
-    struct drarun_error err = {0};
-    json_int_t after = json_integer_value(sight_noted(s, s->c->late));
-    int64_t left = drajob_end_ms(s->object) + after - lead_now();
-    if (after == 0 || !s->own_job || kube_is_terminating(s->job))
-        return;
-    if (left > 0) {
-        sight_again(s, left);
-        return;
-    }
-    int late = sight_count_late_pods(s, &err);
-    if (s->waits)
-        return;
-    if (late < 0) {
-        log_note("%s/%s: cannot look for pods that were created after its end, retrying: %s",
-                 s->namespace, s->name, err.text);
-        sight_again(s, sight_pause_ms(s));
-    } else if (late > 0) {
-        log_note(
-            "%s/%s: %d pods were created after the job ended: deleting its Job, and the pods with "
-            "it",
-            s->namespace, s->name, late);
-        delete_job_of(s);
-    } else if (after < LATE_MS) {
-        sight_note(s, s->c->late, json_integer(2 * after));
-        sight_again(s, after);
-    } else {
-        sight_unnote(s, s->c->late);
-    }
-}
-
-static void follow(struct sight *s, const char *launcher)
-{
-    CLEANUP(json_decrefp) json_t *doc = NULL;
-    bool there = s->job && strcmp(kube_uid(s->job), launcher) == 0 && !kube_is_terminating(s->job);
-    const char *failed = there ? failure(s->job) : NULL;
-    /* the launcher writes its job's end before it ends itself, and the watch of documents may be
-     * behind that of Jobs: a job that is told to be lost is deleted */
-    bool writes = failed || kube_is_owned_by(s->map, launcher);
-    if (writes && !sight_find_document(s, launcher, &doc))
-        return;
-    struct drajob_input input = {.stage = DRAJOB_LED, .launcher = launcher, .doc = doc};
-    if (doc && status_doc_exit(doc) >= 0)
-        sight_tell(s, &input, NULL);
-    else if (drajob_is_suspended(s->object))
-        suspend(s);
-    else if (failed)
-        fail(s, &input, failed);
-    else if (!there && sight_job_is_gone(s, launcher))
-        lose(s, &input, NULL);
-    else if (there)
-        tell_led(s, &input);
-}
-
-/* It has ended. What is asked for comes first: nothing is changed before all is known. */
-static void tidy(struct sight *s)
-{
-    delete_late(s);
-    if (s->waits)
-        return;
-    delete_failed(s);
-    expire(s);
-}
-
 static void decide(struct sight *s)
 {
     const char *launcher = drajob_launcher(s->object);
     if (sight_is_noted(s, s->c->made, launcher)) /* the answer to that write may have been lost */
         sight_unnote(s, s->c->made);
     if (drajob_has_ended(s->object))
-        tidy(s);
+        course_tidy(s);
     else if (launcher)
-        follow(s, launcher);
+        course_follow(s, launcher);
     else
         begin(s);
 }
@@ -630,7 +356,7 @@ static const char *unwanted(const json_t *object, const struct making *making)
 static void leave_making(const struct sight *s, const struct making *making)
 {
     submission_leave(making->submission);
-    await_late(s);
+    course_await_late(s);
 }
 
 /* False: the look waits. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the controller share: controller.c (the Lease, the watches), queue.c, looks.c
- * and places.c (looks side by side), job.c (what one of them decides),
+ * and places.c (looks side by side), job.c with course.c (what one of them decides),
  * questions.c, ask.c, readers.c and sight.c (what it sees), making.c (objects), silence.c and
  * metrics.c. */
 #ifndef DRARUN_LAUNCHER_CLUSTER_CONTROLLER_PRIVATE_H
@@ -129,6 +129,18 @@ const char *controller_first_reader(const struct controller *c);
 /* Does what is to be done next of what it sees, or asks for what it has to know for that and is
  * called again with the answer (sight.h). */
 void job_decide(struct sight *s);
+
+/* ---- course.c ---- */
+
+/* Reports what the job does whose launcher's Job has that uid, and its end. */
+void course_follow(struct sight *s, const char *launcher);
+/* Of a job that has ended: deletes what is to go by now. */
+void course_tidy(struct sight *s);
+void course_suspend(struct sight *s);
+/* The launcher's, and with it all that it owns. */
+void course_delete_job(struct sight *s);
+/* It ends while its objects are created: pods may be created after that. */
+void course_await_late(const struct sight *s);
 
 /* ---- silence.c ---- */
 
