@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the controller share: controller.c (the Lease, the watches), queue.c, looks.c
- * and places.c (looks side by side), job.c with course.c (what one of them decides),
+ * and places.c (looks side by side), job.c with begin.c and course.c (what one of them decides),
  * questions.c, ask.c, readers.c and sight.c (what it sees), making.c (objects), silence.c and
  * metrics.c. */
 #ifndef DRARUN_LAUNCHER_CLUSTER_CONTROLLER_PRIVATE_H
@@ -129,6 +129,13 @@ const char *controller_first_reader(const struct controller *c);
 /* Does what is to be done next of what it sees, or asks for what it has to know for that and is
  * called again with the answer (sight.h). */
 void job_decide(struct sight *s);
+
+/* ---- begin.c ---- */
+
+/* Makes a job of the DraJob, as far as that goes now. */
+void begin_job(struct sight *s);
+/* rc: of submission_end. */
+void begin_take_result(struct sight *s, int rc, const char *uid, const struct drarun_error *err);
 
 /* ---- course.c ---- */
 
