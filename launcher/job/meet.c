@@ -351,7 +351,8 @@ static bool publish_failure(const struct meets *meets, const struct meet *meet)
 }
 
 static int enter(struct meets *meets, struct meet *meet, const char *pmix,
-                 const Drarun__Wire__MeetRequest *request, struct drarun_error *err)
+                 const Drarun__Wire__MeetRequest *request, const struct drarun_error *unseen,
+                 struct drarun_error *err)
 {
     struct buf name = BUF_INIT;
     int rc = 0;
@@ -367,6 +368,8 @@ static int enter(struct meets *meets, struct meet *meet, const char *pmix,
         if (rc < 0)
             return rc;
     }
+    if (unseen->code && meet->count > 0)
+        return error_kind(err, unseen->kind, unseen->code, "%s", unseen->text);
     for (size_t i = 0; rc == 0 && i < meet->count; i++)
         rc = publish_part(meets, meet, meet->others[i].job, request->part.data, request->part.len,
                           err);
@@ -374,14 +377,14 @@ static int enter(struct meets *meets, struct meet *meet, const char *pmix,
 }
 
 void meets_ask(struct meets *meets, uint32_t worker, const char *pmix,
-               const Drarun__Wire__MeetRequest *request)
+               const Drarun__Wire__MeetRequest *request, const struct drarun_error *unseen)
 {
     struct drarun_error err = {0};
     CLEANUP(meet_freep) struct meet *meet = calloc(1, sizeof *meet);
     if (meet)
         *meet = (struct meet){.worker = worker, .id = request->id, .kind = request->kind};
-    int rc =
-        meet ? enter(meets, meet, pmix, request, &err) : error_set(&err, ENOMEM, "out of memory");
+    int rc = meet ? enter(meets, meet, pmix, request, unseen, &err)
+                  : error_set(&err, ENOMEM, "out of memory");
     if (rc < 0) {
         answer(meets, worker, request->id, NULL, &err);
         if (meet && meet->name && !publish_failure(meets, meet))

@@ -28,9 +28,10 @@ void meets_free(struct meets *meets);
 
 /* Other jobs may find this one by its namespaces from now on; before they learn of one. */
 int meets_announce(struct meets *meets, struct drarun_error *err);
-/* pmix: version of the agent's libpmix. owner.met answers, perhaps before this returns. */
+/* pmix: version of the agent's libpmix. unseen: why it would not be seen what other jobs do, so
+ * that none can be awaited; code 0: it will be. owner.met answers, perhaps before this returns. */
 void meets_ask(struct meets *meets, uint32_t worker, const char *pmix,
-               const Drarun__Wire__MeetRequest *request);
+               const Drarun__Wire__MeetRequest *request, const struct drarun_error *unseen);
 /* Something may have changed. */
 void meets_look(struct meets *meets);
 /* Other jobs are awaited, or their ends: meets_look is to be called when something has changed. */

@@ -203,6 +203,12 @@ static bool answer_wait(struct job_names *names, const struct name_wait *wait)
     return true;
 }
 
+static void unwatch_if_idle(struct job_names *names)
+{
+    if (!names->waits && !meets_await(names->meets))
+        user_names_unwatch(names->user);
+}
+
 static void on_change(void *arg)
 {
     struct job_names *names = arg;
@@ -213,8 +219,7 @@ static void on_change(void *arg)
         else
             at = &(*at)->next;
     meets_look(names->meets);
-    if (!names->waits && !meets_await(names->meets))
-        user_names_unwatch(names->user);
+    unwatch_if_idle(names);
 }
 
 static int watch(struct job_names *names, struct drarun_error *err)
@@ -312,9 +317,8 @@ bool job_names_ask(struct job_names *names, uint32_t worker, const char *pmix,
 void job_names_meet(struct job_names *names, uint32_t worker, const char *pmix,
                     const Drarun__Wire__MeetRequest *request)
 {
-    struct drarun_error err = {0};
-    meets_ask(names->meets, worker, pmix, request);
-    if (meets_await(names->meets) && watch(names, &err) < 0)
-        log_error("other jobs are not watched: %s", err.text);
-    meets_look(names->meets); /* since before the watch began */
+    struct drarun_error unseen = {0};
+    watch(names, &unseen); /* before other jobs learn of this one, so that no answer is missed */
+    meets_ask(names->meets, worker, pmix, request, &unseen);
+    unwatch_if_idle(names);
 }

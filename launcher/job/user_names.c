@@ -535,8 +535,10 @@ int user_names_watch(struct user_names *names, struct event_base *base, void (*c
     names->on_change = changed;
     names->arg = arg;
     names->clock = event_new(base, -1, EV_PERSIST, on_tick, names);
-    if (!names->clock || event_add(names->clock, &every) < 0)
-        return error_set(err, ENOMEM, "out of memory");
+    if (!names->clock || event_add(names->clock, &every) < 0) {
+        user_names_unwatch(names);
+        return error_set(err, ENOMEM, "the names of other jobs cannot be watched: out of memory");
+    }
     names->changes = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     if (names->changes >= 0 && inotify_add_watch(names->changes, names->path,
                                                  IN_MOVED_TO | IN_DELETE | IN_CLOSE_WRITE) >= 0)

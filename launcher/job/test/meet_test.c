@@ -108,6 +108,7 @@ static void enter(struct fixture *f, unsigned i, Drarun__Wire__MeetKind kind, co
                   const char *others)
 {
     Drarun__Wire__MeetRequest request = DRARUN__WIRE__MEET_REQUEST__INIT;
+    const struct drarun_error nothing = {0};
     char names[4][64], part[16], *list[4];
     request.n_nspaces = strlen(others);
     for (size_t k = 0; k < request.n_nspaces; k++) {
@@ -121,7 +122,7 @@ static void enter(struct fixture *f, unsigned i, Drarun__Wire__MeetKind kind, co
     request.nspaces = list;
     request.part.data = (uint8_t *)part;
     request.part.len = strlen(part);
-    meets_ask(f->sides[i].meets, 5, "5.0", &request);
+    meets_ask(f->sides[i].meets, 5, "5.0", &request, &nothing);
 }
 
 static void look(struct fixture *f)

@@ -29,7 +29,22 @@ struct fixture {
     unsigned answers;
     bool good, ended; /* the last one */
     char value[16];
+    unsigned met, failures;
+    int code; /* of the last collective */
 };
+
+/* What libevent can have. */
+static enum { ENOUGH, NO_EVENT, NO_TIMER } memory;
+
+static void *event_malloc(size_t size)
+{
+    return memory == NO_EVENT ? NULL : malloc(size);
+}
+
+static void *event_realloc(void *old, size_t size)
+{
+    return memory == NO_TIMER ? NULL : realloc(old, size);
+}
 
 static void on_found(void *arg, uint32_t worker, const Drarun__Wire__NameReply *reply)
 {
@@ -42,11 +57,26 @@ static void on_found(void *arg, uint32_t worker, const Drarun__Wire__NameReply *
              reply->value.data ? (const char *)reply->value.data : "");
 }
 
+static void on_met(void *arg, uint32_t worker, const Drarun__Wire__MeetReply *reply)
+{
+    struct fixture *f = arg;
+    assert_int_equal(worker, 3);
+    f->met++;
+    f->code = reply->code;
+}
+
+static void on_failed(void *arg, const struct drarun_error *err)
+{
+    struct fixture *f = arg;
+    (void)err;
+    f->failures++;
+}
+
 static int set_up(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
     const struct job_names_owner owner = {.found = on_found, .arg = f};
-    const struct meet_owner meet = {0};
+    const struct meet_owner meet = {.met = on_met, .failed = on_failed, .arg = f};
     snprintf(f->base, sizeof f->base, "/tmp/names.XXXXXX");
     if (!mkdtemp(f->base))
         return -1;
@@ -190,8 +220,68 @@ static void test_any_job(void **state)
     assert_true(f->good);
 }
 
+/* An agent's ranks enter a collective with those of the other job. */
+static void meet(struct fixture *f, const char *key)
+{
+    Drarun__Wire__MeetRequest request = DRARUN__WIRE__MEET_REQUEST__INIT;
+    char *nspaces[] = {unconst("drarun.other.0.s1.secret")};
+    request.key = unconst(key);
+    request.kind = DRARUN__WIRE__MEET_KIND__MEET_CONNECT;
+    request.n_nspaces = ARRAY_LEN(nspaces);
+    request.nspaces = nspaces;
+    job_names_meet(f->names, 3, "5.0", &request);
+}
+
+/* This job's name among the others, as they find it. */
+static void own_job(char ret_job[USER_NAMES_JOB_SIZE])
+{
+    struct buf nothing = BUF_INIT;
+    assert_int_equal(user_names_lookup("job drarun.this.0", &nothing, ret_job, NULL), 0);
+    buf_done(&nothing);
+}
+
+/* The other job has been told that it fails. */
+static void assert_told(const struct fixture *f, const char *key)
+{
+    char own[USER_NAMES_JOB_SIZE], job[USER_NAMES_JOB_SIZE], service[128];
+    struct buf part = BUF_INIT;
+    own_job(own);
+    snprintf(service, sizeof service, "part 5.0 %s %s %s", key, own, f->job);
+    assert_int_equal(user_names_lookup(service, &part, job, NULL), 0);
+    assert_string_equal(part.data, "\x08\x01");
+    buf_done(&part);
+}
+
+/* Nobody waits for what would not be seen, nor later on. */
+static void test_other_jobs_cannot_be_watched(void **state)
+{
+    struct fixture *f = *state;
+    char own[USER_NAMES_JOB_SIZE], service[128];
+    assert_int_equal(user_names_publish(f->other, "job drarun.other.0", "", 0, false, NULL, NULL),
+                     0);
+    static const char *const keys[] = {[NO_EVENT] = "a", [NO_TIMER] = "b"};
+    for (int lack = NO_EVENT; lack <= NO_TIMER; lack++) {
+        memory = lack;
+        meet(f, keys[lack]);
+        memory = ENOUGH;
+        assert_int_equal(f->met, lack);
+        assert_int_equal(f->code, ENOMEM);
+        assert_told(f, keys[lack]);
+    }
+    meet(f, "c");
+    assert_int_equal(f->met, 2);
+    own_job(own);
+    snprintf(service, sizeof service, "part 5.0 c %s %s", f->job, own);
+    assert_int_equal(user_names_publish(f->other, service, "1", 1, true, own, NULL), 0);
+    see_changes(f);
+    assert_int_equal(f->met, 3);
+    assert_int_equal(f->code, 0);
+    assert_int_equal(f->failures, 0);
+}
+
 int main(void)
 {
+    event_set_mem_functions(event_malloc, event_realloc, free);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_name_that_comes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_name_that_is_there, set_up, tear_down),
@@ -200,6 +290,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_job_that_was_killed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_no_descriptor_is_left, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_any_job, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_other_jobs_cannot_be_watched, set_up, tear_down),
     };
     umask(022); /* what is made is ours alone, whatever umask the caller has */
     return cmocka_run_group_tests(tests, NULL, NULL);
