@@ -210,11 +210,11 @@ def test_launcher_that_is_silent(drarun, tmp_path):
 
 def test_launcher_that_could_not_renew_its_lease(following):
     """As after an outage of the API server: old at the first look, on a node of which the same is said, and soon renewed."""
-    registry = following.registry
+    registry, over = following.registry, threading.Event()
 
     def log():
         yield OUTPUT
-        until(registry, lambda: registry.reads[LEASE] >= 4)
+        over.wait(patience())
         yield record("job-aaaaa")
     following.pod("job-aaaaa", "running", log)
     following.tell("job-aaaaa")
@@ -222,6 +222,7 @@ def test_launcher_that_could_not_renew_its_lease(following):
     lease(registry, "job-aaaaa", 70)
     until(registry, lambda: registry.reads[LEASE] >= 3)
     lease(registry, "job-aaaaa", 0)
+    assert next(line for line in following.job.process.stderr if "renews its Lease again" in line)
+    over.set()
     result = following.ended()
-    assert (result.rc, result.out) == (0, "of the leader\n") and "renews its Lease again" in result.err, result
-    assert JOB in registry.objects
+    assert (result.rc, result.out) == (0, "of the leader\n") and JOB in registry.objects, result
