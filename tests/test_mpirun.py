@@ -2,8 +2,11 @@
 """--launch mpirun: the user's own mpirun, whose daemons are started through the agents
 (docs/design/020-mpirun.md)."""
 import shutil
+import signal
 
 import pytest
+
+from support.build import patience
 
 NAMES = ["openmpi4", "openmpi5", "mpich4", "mpich5", "impi"]
 
@@ -91,6 +94,20 @@ def test_end_reaches_the_other_workers(drarun):
     assert job.process.stdout.readline() == "up\n"
     job.signal(15)
     assert job.finish(20).rc == 143
+
+
+@pytest.mark.parametrize("signo,status", [(signal.SIGUSR1, 0), (signal.SIGINT, 130)])
+def test_signals_are_for_mpirun(drarun, tmp_path, signo, status):
+    """It ends its processes itself, or has them write a checkpoint: the signal must not end the servers that run them."""
+    go = tmp_path / "go"
+    job = drarun.start("--kill-after", patience(), *LOCAL, "sh", "-c",
+                       f"trap 'touch {go}' {signo.name[3:]}; setsid $(dirname $DRARUN_REMOTE)/drarun-rsh drarun-w-1 "
+                       f"'echo up; while [ ! -e {go} ]; do sleep 0.02; done; sleep 0.2; echo over' & "
+                       "while kill -0 $! 2>/dev/null; do wait $!; done")
+    assert job.process.stdout.readline() == "up\n"
+    job.signal(signo)
+    result = job.finish(patience())
+    assert result.rc == status and result.out == "over\n", result
 
 
 def test_a_cancelled_client_ends_its_program(drarun, tmp_path):

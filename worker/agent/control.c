@@ -114,6 +114,18 @@ static void take_input(struct agent *agent, const Drarun__Wire__Input *input)
     agent_fail(agent, &err);
 }
 
+/* Of the user's own mpirun, which is rank 0, the other workers' ranks are our servers. A signal
+ * that is passed on is mpirun's: it knows what its processes are to get, and most would end a
+ * server. */
+static void take_signal(struct agent *agent, int signo)
+{
+    bool stops = signo == SIGSTOP || signo == SIGCONT;
+    if (agent->ranks && signo > 0 && signo < NSIG && (stops || !agent_mpirun_serves(agent)))
+        ranks_signal(agent->ranks, signo);
+    if (signo == SIGCONT)
+        agent_release_ranks(agent);
+}
+
 /* Messages that need running ranks; false for other kinds. */
 static bool on_rank_message(struct agent *agent, const Drarun__Wire__Envelope *message)
 {
@@ -134,10 +146,7 @@ static bool on_rank_message(struct agent *agent, const Drarun__Wire__Envelope *m
             agent_on_input_done(agent, message->input->data.len);
         return true;
     case DRARUN__WIRE__ENVELOPE__BODY_SIGNAL:
-        if (ranks && message->signal->signo > 0 && message->signal->signo < NSIG)
-            ranks_signal(ranks, message->signal->signo);
-        if (message->signal->signo == SIGCONT)
-            agent_release_ranks(agent);
+        take_signal(agent, message->signal->signo);
         return true;
     default:
         return false;
