@@ -27,6 +27,7 @@
 
 #define SOCKET_NAME "remote"
 #define CLIENTS_MAX 4096u
+#define EARLY_MAX (2 * CLIENTS_MAX) /* of each client a start, and that it was cancelled */
 
 /* A drarun-rsh that waits for its program's end. */
 struct client {
@@ -37,6 +38,13 @@ struct client {
     uint32_t worker; /* that it asked */
     bool asked;      /* and its program has not ended */
     bool answered;   /* the end is on its way: it still acknowledges what came before */
+};
+
+/* What came for the server before this worker was told to start it: the launcher tells all workers
+ * at once, and the program on worker 0 does not wait for the last of them. */
+struct early {
+    STAILQ_ENTRY(early) entry;
+    Drarun__Wire__Routed *message;
 };
 
 struct remote {
@@ -50,7 +58,10 @@ struct remote {
     size_t client_count;
     LIST_HEAD(, client) clients;
     struct channel *server; /* NULL: this worker has none, or it has ended */
+    bool begun;             /* the server has */
     bool over;              /* the program has ended: a server that begins now ends at once */
+    STAILQ_HEAD(, early) early;
+    size_t early_count;
 };
 
 /* ---- hosts ---- */
@@ -214,6 +225,42 @@ static void server_closed(struct channel *channel, const struct drarun_error *er
     channel_free(TAKE_PTR(remote->server));
 }
 
+static Drarun__Wire__Routed *copy(const Drarun__Wire__Routed *message)
+{
+    size_t length = drarun__wire__routed__get_packed_size(message);
+    cleanup_free uint8_t *packed = malloc(length + 1);
+    if (!packed)
+        return NULL;
+    drarun__wire__routed__pack(message, packed);
+    return drarun__wire__routed__unpack(NULL, length, packed);
+}
+
+/* False: there is no room for it. */
+static bool hold(struct remote *remote, const Drarun__Wire__Routed *message)
+{
+    struct early *early = remote->early_count < EARLY_MAX ? malloc(sizeof *early) : NULL;
+    if (early && !(early->message = copy(message)))
+        free(TAKE_PTR(early));
+    if (!early)
+        return false;
+    STAILQ_INSERT_TAIL(&remote->early, early, entry);
+    remote->early_count++;
+    return true;
+}
+
+/* to: NULL: they are dropped. */
+static void release_early(struct remote *remote, struct channel *to)
+{
+    struct early *early;
+    while ((early = STAILQ_FIRST(&remote->early))) {
+        STAILQ_REMOVE_HEAD(&remote->early, entry);
+        send_to(to, early->message);
+        drarun__wire__routed__free_unpacked(early->message, NULL);
+        free(early);
+    }
+    remote->early_count = 0;
+}
+
 int remote_server(struct remote *remote, char ***ret_argv, int *ret_fd, struct drarun_error *err)
 {
     static char number[16];
@@ -227,6 +274,8 @@ int remote_server(struct remote *remote, char ***ret_argv, int *ret_fd, struct d
         free(argv);
         return error_set(err, ENOMEM, "out of memory");
     }
+    remote->begun = true;
+    release_early(remote, remote->server);
     if (remote->over)
         channel_free(TAKE_PTR(remote->server));
     snprintf(number, sizeof number, "%d", server);
@@ -252,6 +301,18 @@ static void answer_gone(struct remote *remote, const Drarun__Wire__Routed *reque
     remote->route(remote->arg, &message);
 }
 
+/* Worker 0 has no server, and another worker's may be still to come. */
+static void to_server(struct remote *remote, const Drarun__Wire__Routed *message)
+{
+    bool awaited = remote->job->worker != 0 && !remote->begun && !remote->over;
+    if (awaited && hold(remote, message))
+        return;
+    if (remote->server)
+        send_to(remote->server, unconst(message));
+    else if (message->body_case == DRARUN__WIRE__ROUTED__BODY_REMOTE_START)
+        answer_gone(remote, message);
+}
+
 static void to_client(struct remote *remote, const Drarun__Wire__Routed *message)
 {
     struct client *client;
@@ -271,15 +332,9 @@ bool remote_routed(struct remote *remote, const Drarun__Wire__Routed *message)
 {
     switch (message->body_case) {
     case DRARUN__WIRE__ROUTED__BODY_REMOTE_START:
-        if (!remote->server) {
-            answer_gone(remote, message);
-            return true;
-        }
-        send_to(remote->server, unconst(message));
-        return true;
     case DRARUN__WIRE__ROUTED__BODY_REMOTE_ACK:
     case DRARUN__WIRE__ROUTED__BODY_REMOTE_CANCEL:
-        send_to(remote->server, unconst(message));
+        to_server(remote, message);
         return true;
     case DRARUN__WIRE__ROUTED__BODY_REMOTE_OUTPUT:
     case DRARUN__WIRE__ROUTED__BODY_REMOTE_EXIT:
@@ -296,6 +351,7 @@ bool remote_routed(struct remote *remote, const Drarun__Wire__Routed *message)
 void remote_end(struct remote *remote)
 {
     remote->over = true;
+    release_early(remote, NULL);
     channel_free(TAKE_PTR(remote->server)); /* it ends with its connection */
 }
 
@@ -356,6 +412,7 @@ struct remote *remote_new(struct event_base *base, const struct agent_job *job,
     }
     *remote = (struct remote){.base = base, .job = job, .route = route, .arg = arg};
     LIST_INIT(&remote->clients);
+    STAILQ_INIT(&remote->early);
     remote->session_dir = strdup(session_dir);
     int rc = remote->session_dir ? open_socket(remote, err) : error_set(err, ENOMEM, "no memory");
     if (rc == 0)
@@ -377,6 +434,7 @@ void remote_free(struct remote *remote)
         return;
     while (!LIST_EMPTY(&remote->clients))
         client_free(LIST_FIRST(&remote->clients));
+    release_early(remote, NULL);
     channel_free(remote->server);
     acceptor_free(remote->acceptor);
     free(remote->session_dir);

@@ -31,7 +31,8 @@ void remote_environment(const struct remote *remote, struct strlist *env);
  * rank was started. *ret_argv: NULL-terminated; the array is the caller's, the strings are ours. */
 int remote_server(struct remote *remote, char ***ret_argv, int *ret_fd, struct drarun_error *err);
 
-/* A message for this worker; false for other kinds. */
+/* A message for this worker; false for other kinds. What is for its server, and comes before that,
+ * waits for it. */
 bool remote_routed(struct remote *remote, const Drarun__Wire__Routed *message);
 /* Ends what this worker was asked to start; a server that begins later ends at once. */
 void remote_end(struct remote *remote);

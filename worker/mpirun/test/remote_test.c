@@ -17,6 +17,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
 #include "lib/base/unconst.h"
+#include "lib/wire/channel.h"
 #include "worker/mpirun/remote.h"
 #include "worker/mpirun/start.h"
 
@@ -146,12 +147,133 @@ static void the_end_may_come_first(void **state)
     assert_int_equal(tree_remove(AT_FDCWD, folder), 0);
 }
 
+struct heard {
+    uint64_t started[2], cancelled, refused;
+    size_t count;
+};
+
+static void hear(struct channel *channel, Drarun__Wire__Envelope *envelope, void *arg)
+{
+    struct heard *heard = arg;
+    const Drarun__Wire__Routed *message = envelope->routed;
+    (void)channel;
+    assert_int_equal(envelope->body_case, DRARUN__WIRE__ENVELOPE__BODY_ROUTED);
+    if (message->body_case == DRARUN__WIRE__ROUTED__BODY_REMOTE_CANCEL) {
+        assert_int_equal(heard->count, 2);
+        heard->cancelled = message->id;
+        return;
+    }
+    assert_int_equal(message->body_case, DRARUN__WIRE__ROUTED__BODY_REMOTE_START);
+    assert_string_equal(message->remote_start->command, "orted");
+    assert_true(heard->count < 2);
+    heard->started[heard->count++] = message->id;
+}
+
+static void ignore_close(struct channel *channel, const struct drarun_error *err, void *arg)
+{
+    (void)channel, (void)err, (void)arg;
+}
+
+static void hear_refusal(void *arg, Drarun__Wire__Routed *message)
+{
+    struct heard *heard = arg;
+    assert_int_equal(message->body_case, DRARUN__WIRE__ROUTED__BODY_REMOTE_EXIT);
+    assert_int_equal(message->remote_exit->code, 255);
+    heard->refused = message->id;
+}
+
+static void ask(struct remote *remote, uint64_t id)
+{
+    Drarun__Wire__RemoteStart start = DRARUN__WIRE__REMOTE_START__INIT;
+    Drarun__Wire__Routed message = DRARUN__WIRE__ROUTED__INIT;
+    start.host = unconst("10.0.0.8");
+    start.command = unconst("orted");
+    message.id = id;
+    message.body_case = DRARUN__WIRE__ROUTED__BODY_REMOTE_START;
+    message.remote_start = &start;
+    assert_true(remote_routed(remote, &message));
+}
+
+static void cancel(struct remote *remote, uint64_t id)
+{
+    Drarun__Wire__RemoteCancel body = DRARUN__WIRE__REMOTE_CANCEL__INIT;
+    Drarun__Wire__Routed message = DRARUN__WIRE__ROUTED__INIT;
+    message.id = id;
+    message.body_case = DRARUN__WIRE__ROUTED__BODY_REMOTE_CANCEL;
+    message.remote_cancel = &body;
+    assert_true(remote_routed(remote, &message));
+}
+
+/* Worker 0 was told to start first, and its program is quick: the server reads what came so far, in
+ * order. */
+static void requests_may_come_before_the_server(void **state)
+{
+    (void)state;
+    Drarun__Wire__Launch launch;
+    Drarun__Wire__Worker workers[3], *pointers[3];
+    struct agent_job job = {.wire = &launch, .worker = 1};
+    struct heard heard = {.count = 0};
+    char folder[] = "/tmp/remote-XXXXXX", **argv = NULL;
+    int server = -1;
+    fill(&launch, workers, pointers, false);
+    assert_non_null(mkdtemp(folder));
+    struct event_base *base = event_base_new();
+    struct remote *remote = remote_new(base, &job, folder, hear_refusal, &heard, NULL);
+    assert_non_null(remote);
+    ask(remote, 7);
+    ask(remote, 8);
+    cancel(remote, 7);
+    assert_int_equal(heard.refused, 0);
+    assert_int_equal(remote_server(remote, &argv, &server, NULL), 0);
+    struct channel *channel = channel_new_take(base, server, hear, ignore_close, &heard);
+    assert_non_null(channel);
+    for (int64_t end = clock_ms() + 60000; heard.cancelled == 0 && clock_ms() < end;)
+        event_base_loop(base, EVLOOP_ONCE);
+    assert_int_equal(heard.started[0], 7);
+    assert_int_equal(heard.started[1], 8);
+    assert_int_equal(heard.cancelled, 7);
+    remote_end(remote);
+    ask(remote, 9); /* it has ended */
+    assert_int_equal(heard.refused, 9);
+    channel_free(channel);
+    free(argv);
+    remote_free(remote);
+    event_base_loop(base, EVLOOP_NONBLOCK);
+    event_base_free(base);
+    assert_int_equal(tree_remove(AT_FDCWD, folder), 0);
+}
+
+/* Nor need anyone wait for what never comes. */
+static void worker_0_has_no_server(void **state)
+{
+    (void)state;
+    Drarun__Wire__Launch launch;
+    Drarun__Wire__Worker workers[3], *pointers[3];
+    struct agent_job job = {.wire = &launch};
+    struct heard heard = {.count = 0};
+    char folder[] = "/tmp/remote-XXXXXX";
+    fill(&launch, workers, pointers, false);
+    assert_non_null(mkdtemp(folder));
+    struct event_base *base = event_base_new();
+    struct remote *remote = remote_new(base, &job, folder, hear_refusal, &heard, NULL);
+    assert_non_null(remote);
+    ask(remote, 7);
+    assert_int_equal(heard.refused, 7);
+    remote_free(remote);
+    event_base_free(base);
+    assert_int_equal(tree_remove(AT_FDCWD, folder), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_of_hosts),         cmocka_unit_test(names_on_one_machine),
-        cmocka_unit_test(known_by_name),          cmocka_unit_test(at_the_descriptor_limit),
+        cmocka_unit_test(names_of_hosts),
+        cmocka_unit_test(names_on_one_machine),
+        cmocka_unit_test(known_by_name),
+        cmocka_unit_test(at_the_descriptor_limit),
         cmocka_unit_test(the_end_may_come_first),
+        cmocka_unit_test(requests_may_come_before_the_server),
+        cmocka_unit_test(worker_0_has_no_server),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
