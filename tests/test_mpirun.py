@@ -71,6 +71,11 @@ def test_much_output_is_passed_on_in_bounds(drarun):
     assert result.out == same.out
 
 
+def test_no_descriptor_is_inherited(drarun):
+    result = drarun(*LOCAL, "sh", "-c", "$(dirname $DRARUN_REMOTE)/drarun-rsh drarun-w-1 'ls /proc/$$/fd; true'").ok()
+    assert result.out.split() == ["0", "1", "2"]
+
+
 def test_no_rank_variables(drarun):
     """What mpirun starts are the ranks: ours must say nothing of them."""
     result = drarun(*LOCAL, "env").ok()

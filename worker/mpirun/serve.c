@@ -181,7 +181,7 @@ __attribute__((noreturn)) static void child(const char *command, const int out[2
 {
     const char *argv[] = {"sh", "-c", command, NULL};
     sigset_t none;
-    int null = open("/dev/null", O_RDONLY);
+    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     sigemptyset(&none);
     setsid();
     signal(SIGPIPE, SIG_DFL);
@@ -255,8 +255,9 @@ static void acknowledged(struct program *program, uint64_t bytes)
 /* Nobody reads it any more. */
 static void cancel(struct program *program)
 {
-    if (!program->reaped)
-        kill(-program->pid, SIGTERM);
+    /* before its setsid it leads no group */
+    if (!program->reaped && kill(-program->pid, SIGTERM) < 0)
+        kill(program->pid, SIGTERM);
     stream_close(&program->streams[0]);
     stream_close(&program->streams[1]);
     look(program);
