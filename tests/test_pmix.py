@@ -72,6 +72,21 @@ def test_end(client, where, case, status, said):
     assert "PMIX ERROR" not in result.err
 
 
+@pytest.mark.parametrize("where", ["one", "two"])
+@pytest.mark.parametrize("before,left,status,said", [
+    ("", "barrier", 1, "exited with status 0 .*without connecting to PMIx"),
+    ("job >/dev/null", "abort", 7, r"aborted the job with status 7\b.*enough"),
+])
+def test_process_that_a_rank_left(drarun, where, before, left, status, said):
+    """It speaks as the rank, whose end was reported before."""
+    program = " ".join(map(str, CLIENTS[1].command()))
+    script = (f"{f'{program} {before} || exit' if before else ':'}; test $RANK = 1 || exec sleep 1000; "
+              f"(while kill -0 $$; do sleep 0.02; done; exec {program} {left}) >/dev/null 2>&1 &")
+    result = drarun(*PLACES[where], "sh", "-c", script, timeout=60)
+    assert result.rc == status, repr(result)
+    assert re.search(rf"^drarun: rank 1 on worker 0 \(.*\) {said}", result.err, re.M), repr(result)
+
+
 @pytest.mark.matrix(1)
 def test_abort_holds_its_rank_until_the_job_ends(client):
     """Else its fellows see it leave, and abort for that with another status, which may be read first."""

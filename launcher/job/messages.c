@@ -28,9 +28,10 @@ static bool is_its_rank(const struct agent *agent, uint32_t rank)
     return rank < job->map.ranks && rankmap_worker(&job->map, rank) == agent->index;
 }
 
-static bool owns_rank(struct agent *agent, uint32_t rank)
+/* Also of one that has ended: it may have left a process, which connects or aborts in its name. */
+static bool has_rank(struct agent *agent, uint32_t rank)
 {
-    if (is_its_rank(agent, rank) && !agent->job->rank_ended[rank])
+    if (is_its_rank(agent, rank))
         return true;
     refuse(agent, "an event of a rank that it does not have");
     return false;
@@ -223,8 +224,12 @@ static void tell_failed(struct job *job, uint32_t index)
 static void on_rank_end(struct agent *agent, const Drarun__Wire__RankEnd *wire)
 {
     struct job *job = agent->job;
-    if (!owns_rank(agent, wire->rank))
+    if (!has_rank(agent, wire->rank))
         return;
+    if (job->rank_ended[wire->rank]) {
+        refuse(agent, "the end of a rank that has ended before");
+        return;
+    }
     count_rank(job, wire);
     output_rank_ended(job->output, wire->rank);
     if (job->input.source && wire->rank < job->spawning.first_ranks &&
@@ -280,7 +285,7 @@ static void on_output(struct agent *agent, const Drarun__Wire__Output *output)
 static void on_abort(struct agent *agent, const Drarun__Wire__Abort *abort)
 {
     struct job *job = agent->job;
-    if (owns_rank(agent, abort->rank))
+    if (has_rank(agent, abort->rank))
         job_caused(job, cause_abort(job->cause, abort->rank, agent->index, agent->host,
                                     abort->status, abort->text));
 }
@@ -288,7 +293,7 @@ static void on_abort(struct agent *agent, const Drarun__Wire__Abort *abort)
 static void on_name_request(struct agent *agent, const Drarun__Wire__NameRequest *request)
 {
     Drarun__Wire__NameReply reply = DRARUN__WIRE__NAME_REPLY__INIT;
-    if (!request->pmix && !owns_rank(agent, request->rank))
+    if (!request->pmix && !has_rank(agent, request->rank))
         return;
     if (!job_names_ask(agent->job->names, agent->index, agent->pmix, request, &reply))
         return;
@@ -318,7 +323,7 @@ static void on_spawn_request(struct agent *agent, Drarun__Wire__Envelope *messag
             refuse(agent, "a request for ranks that names no program");
             return;
         }
-    if (owns_rank(agent, request->rank))
+    if (has_rank(agent, request->rank))
         job_spawn_asked(agent->job->spawning.requests, agent, message);
 }
 
@@ -419,7 +424,7 @@ static void take(struct agent *agent, Drarun__Wire__Envelope *message)
         on_abort(agent, message->abort);
         break;
     case DRARUN__WIRE__ENVELOPE__BODY_CONNECTED:
-        if (owns_rank(agent, message->connected->rank))
+        if (has_rank(agent, message->connected->rank))
             job_caused(agent->job, cause_connected(agent->job->cause, message->connected->rank,
                                                    api_of(message->connected->api)));
         break;
