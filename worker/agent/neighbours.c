@@ -32,6 +32,8 @@ static unsigned int choose_silence(const struct agent *agent, uint32_t timeout_m
 
 static void on_prepared(struct agent *agent)
 {
+    if (agent->state != AGENT_PREPARING)
+        return; /* the job has failed or was ended while the tree was being connected */
     agent_enter(agent, AGENT_READY);
     agent_send_ready(agent);
     if (agent->job.wire->start) {

@@ -48,6 +48,7 @@ static struct rig {
     struct peer launcher, parent;
     bool servers; /* ranks of this job would be this program, as servers of mpirun's */
     unsigned waits;
+    bool done; /* it was, and stays so */
     bool over;
 } rig;
 
@@ -261,7 +262,8 @@ static void check(void)
         if (job->local[i] >= job->map.ranks ||
             rankmap_worker(&job->map, job->local[i]) != job->worker)
             abort();
-    if (agent->state == AGENT_DONE && agent->session.dir)
+    rig.done |= agent->state == AGENT_DONE;
+    if (rig.done && (agent->state != AGENT_DONE || agent->session.dir))
         abort();
 }
 
