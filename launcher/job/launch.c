@@ -157,7 +157,8 @@ int agent_send_launch(struct agent *agent)
     if (!job_launch(job, &err))
         return -err.code;
     Drarun__Wire__Envelope envelope;
-    launch_message_for(job->launch.message, agent->index, agent->session_dir, &envelope);
+    launch_message_for(job->launch.message, agent->index, agent->session_dir,
+                       job_start_limit_ms(job), &envelope);
     int rc = channel_send(agent->channel, &envelope);
     agent->launched = rc == 0;
     return rc;

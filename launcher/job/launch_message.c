@@ -293,7 +293,7 @@ static uint32_t first_slot(const struct launch_message *m, uint32_t worker)
 }
 
 void launch_message_for(struct launch_message *m, uint32_t worker, const char *session_dir,
-                        Drarun__Wire__Envelope *ret_envelope)
+                        int64_t prepare_ms, Drarun__Wire__Envelope *ret_envelope)
 {
     Drarun__Wire__WorkerSetting *own = m->plan ? launch_plan_worker(m->plan, worker) : NULL;
     if (worker == 0) {
@@ -309,5 +309,6 @@ void launch_message_for(struct launch_message *m, uint32_t worker, const char *s
     m->assignment.own = own;
     m->assignment.session_dir = unconst(session_dir);
     m->assignment.local_first_slot = first_slot(m, worker);
+    m->assignment.prepare_ms = prepare_ms < UINT32_MAX ? (uint32_t)prepare_ms : UINT32_MAX;
     *ret_envelope = (Drarun__Wire__Envelope)WIRE_ENVELOPE(ASSIGNMENT, assignment, &m->assignment);
 }

@@ -57,8 +57,9 @@ void launch_message_collect(struct launch_message *message, const char *variable
 void launch_message_worker(struct launch_message *message, uint32_t worker, const char *host,
                            const char *address, uint32_t cpus);
 /* Fills the envelope with the message for one agent: the launch itself for worker 0, which the
- * agents hand on among themselves, an assignment for the others. Valid until the next call. */
+ * agents hand on among themselves, an assignment for the others. prepare_ms: how long they may take
+ * to be prepared. Valid until the next call. */
 void launch_message_for(struct launch_message *message, uint32_t worker, const char *session_dir,
-                        Drarun__Wire__Envelope *ret_envelope);
+                        int64_t prepare_ms, Drarun__Wire__Envelope *ret_envelope);
 
 #endif

@@ -12,8 +12,9 @@
 #include "worker/agent/private.h"
 #include "worker/tree/pmix_version.h"
 
-/* The parent is dialled by its own first, and so on up to worker 0. */
-#define PARENT_DEADLINE_MS 30000
+/* The parent is dialled by its own first, and so on up to worker 0, and each prepares the job
+ * before it dials: at least this, or as long as the launcher waits for that. */
+#define PARENT_DEADLINE_MS 30000u
 
 /* False when this agent has a job. */
 static bool begin_job(struct agent *agent)
@@ -38,6 +39,12 @@ static void on_launch(struct agent *agent, Drarun__Wire__Envelope *message)
     agent_connect_take(agent, TAKE_PTR(message->launch));
 }
 
+static uint32_t parent_deadline_ms(const Drarun__Wire__Assignment *assignment)
+{
+    return assignment->prepare_ms > PARENT_DEADLINE_MS ? assignment->prepare_ms
+                                                       : PARENT_DEADLINE_MS;
+}
+
 static void on_parent_overdue(evutil_socket_t fd, short what, void *arg)
 {
     struct agent *agent = arg;
@@ -45,15 +52,15 @@ static void on_parent_overdue(evutil_socket_t fd, short what, void *arg)
     (void)fd, (void)what;
     error_kind(
         &err, DRARUN_ERR_INFRASTRUCTURE, ETIMEDOUT,
-        "worker %u got no connection from its neighbour within %d s: can the agents reach each "
+        "worker %u got no connection from its neighbour within %u s: can the agents reach each "
         "other's ports?",
-        agent->parent.assignment->worker, PARENT_DEADLINE_MS / 1000);
+        agent->parent.assignment->worker, parent_deadline_ms(agent->parent.assignment) / 1000);
     agent_fail(agent, &err);
 }
 
 static void on_assignment(struct agent *agent, Drarun__Wire__Envelope *message)
 {
-    struct timeval limit = timeval_from_ms(PARENT_DEADLINE_MS);
+    struct timeval limit = timeval_from_ms(parent_deadline_ms(message->assignment));
     struct drarun_error err = {0};
     if (!begin_job(agent))
         return;

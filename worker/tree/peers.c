@@ -17,14 +17,15 @@
 #include "worker/tree/pmix_version.h"
 
 /* A child listens before its launcher speaks to it, so a refusal is final; this is for lost
- * packets. */
+ * packets. What it takes a child that was reached to prepare the job is limited by the launcher. */
 #define DIAL_DEADLINE_MS 10000
 
 struct link {
     struct peers *peers;
     uint32_t worker;
     struct channel *channel;
-    bool greeted; /* its hello has come */
+    struct bufferevent *bev; /* the channel's; NULL: of the parent, which has dialled */
+    bool greeted;            /* its hello has come */
 };
 
 struct peers {
@@ -177,14 +178,17 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
     struct peers *peers = arg;
     (void)fd;
     (void)what;
-    const struct link *missing = &peers->parent;
+    const struct link *missing = NULL;
+    if (peers->tree->self != 0 && !peers->parent.greeted)
+        missing = &peers->parent;
     for (uint32_t i = 0; i < tree_child_count(peers->tree); i++)
-        if (!peers->children[i].greeted)
+        if (!tls_has_proved(peers->children[i].bev))
             missing = &peers->children[i];
     struct drarun_error err = {0};
     error_set(&err, ETIMEDOUT, "not connected to its neighbour worker %u within %d s",
               peers->tree->self, DIAL_DEADLINE_MS / 1000);
-    lose(peers, missing, &err);
+    if (missing)
+        lose(peers, missing, &err);
 }
 
 static int dial_child(struct peers *peers, struct link *link, struct drarun_error *err)
@@ -197,6 +201,7 @@ static int dial_child(struct peers *peers, struct link *link, struct drarun_erro
     struct bufferevent *bev = tls_open_take(peers->tls, peers->base, fd, err);
     if (!bev)
         return -err->code;
+    link->bev = bev;
     link->channel = channel_from_bufferevent_take(bev, on_message, on_closed, link);
     if (!link->channel)
         return error_set(err, ENOMEM, "out of memory");

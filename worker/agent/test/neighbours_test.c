@@ -196,6 +196,25 @@ static void done_before_its_child_answers(void **state)
     assert_false(rig.ready);
 }
 
+/* All agents above it prepare the job before its parent dials. */
+static void waits_for_its_parent_as_the_launcher_does(void **state)
+{
+    Drarun__Wire__Assignment assignment = DRARUN__WIRE__ASSIGNMENT__INIT;
+    struct timeval due, now;
+    (void)state;
+    assignment.uid = unconst("0123abcd");
+    assignment.worker = 1;
+    assignment.session_dir = unconst("neighbours");
+    assignment.prepare_ms = 600000;
+    send_to(rig.launcher,
+            (Drarun__Wire__Envelope)WIRE_ENVELOPE(ASSIGNMENT, assignment, &assignment));
+    while (rig.agent->state != AGENT_PREPARING)
+        event_base_loop(rig.base, EVLOOP_ONCE);
+    assert_true(event_pending(rig.agent->parent.due, EV_TIMEOUT, &due));
+    evutil_gettimeofday(&now, NULL);
+    assert_in_range(due.tv_sec - now.tv_sec, 500, 601);
+}
+
 int main(void)
 {
     sigset_t child;
@@ -205,6 +224,7 @@ int main(void)
     signal(SIGPIPE, SIG_IGN);
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {TEST(ready_with_its_child),
-                                       TEST(done_before_its_child_answers)};
+                                       TEST(done_before_its_child_answers),
+                                       TEST(waits_for_its_parent_as_the_launcher_does)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,6 +26,7 @@ struct fixture {
     struct listen_door *door; /* of whoever is at the child's address */
     struct channel *inside;
     Drarun__Wire__Hello answer; /* its hello */
+    bool late;                  /* which does not come by itself */
     struct tls_context *tls;
     char address[32];
     struct tree tree;
@@ -47,14 +48,20 @@ static void ignore_close(struct channel *channel, const struct drarun_error *err
     (void)channel, (void)err, (void)arg;
 }
 
+static void answer(struct fixture *f)
+{
+    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(HELLO, hello, &f->answer);
+    assert_int_equal(channel_send(f->inside, &envelope), 0);
+}
+
 static void on_hello(struct channel *channel, const Drarun__Wire__Hello *hello, void *arg)
 {
     struct fixture *f = arg;
     (void)hello;
-    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(HELLO, hello, &f->answer);
     f->inside = channel;
     channel_set_callbacks(channel, ignore_message, ignore_close, f);
-    assert_int_equal(channel_send(channel, &envelope), 0);
+    if (!f->late)
+        answer(f);
 }
 
 static void on_watchdog(evutil_socket_t fd, short what, void *arg)
@@ -184,15 +191,69 @@ static void another_attempt(void **state)
     refused(f);
 }
 
+/* ---- time ---- */
+
+static struct event **record; /* where the next deadline is put; NULL: nowhere */
+
+/* NOLINTBEGIN: names that the linker makes */
+int __real_event_add(struct event *event, const struct timeval *after);
+/* not hidden: where libevent is shared, its own libraries refer to it, too */
+__attribute__((visibility("default"))) int __wrap_event_add(struct event *event,
+                                                            const struct timeval *after);
+int __wrap_event_add(struct event *event, const struct timeval *after)
+{
+    if (record && after)
+        *record = event;
+    return __real_event_add(event, after);
+}
+/* NOLINTEND */
+
+/* Returns the deadline. */
+static struct event *connect_late(struct fixture *f)
+{
+    struct event *deadline = NULL;
+    struct drarun_error err = {0};
+    f->late = true;
+    record = &deadline;
+    assert_int_equal(peers_connect(f->peers, &err), 0);
+    record = NULL;
+    assert_non_null(deadline);
+    return deadline;
+}
+
+/* It has the connection and prepares the job, for which the launcher gives it time. */
+static void slow_child(void **state)
+{
+    struct fixture *f = *state;
+    struct event *deadline = connect_late(f);
+    while (!f->inside && !f->lost)
+        event_base_loop(f->base, EVLOOP_ONCE);
+    event_active(deadline, EV_TIMEOUT, 0);
+    event_base_loop(f->base, EVLOOP_NONBLOCK);
+    assert_false(f->lost);
+    answer(f);
+    while (!f->ready && !f->lost)
+        event_base_loop(f->base, EVLOOP_ONCE);
+    assert_true(f->ready);
+}
+
+static void unreachable_child(void **state)
+{
+    struct fixture *f = *state;
+    event_active(connect_late(f), EV_TIMEOUT, 0);
+    event_base_loop(f->base, EVLOOP_NONBLOCK);
+    assert_true(f->lost);
+    assert_string_equal(f->why, "worker 1 (there): not connected to its neighbour worker 0 within "
+                                "10 s");
+}
+
 int main(void)
 {
     signal(SIGPIPE, SIG_IGN); /* as in the agent */
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(the_neighbour),
-        TEST(another_worker),
-        TEST(another_job),
-        TEST(another_attempt),
+        TEST(the_neighbour),   TEST(another_worker), TEST(another_job),
+        TEST(another_attempt), TEST(slow_child),     TEST(unreachable_child),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
