@@ -345,7 +345,11 @@ static void publishing_done(struct shared_round *round)
     for (size_t i = 0; i < round->count; i++) {
         const struct shared_name *name = &round->names[i];
         struct data_entry *entry = name->key ? find(host->store, name->key) : NULL;
-        if (name->answer != SHARED_NO || !entry || entry->rank != publishing->rank)
+        if (!entry || entry->rank != publishing->rank)
+            continue;
+        if (name->answer == SHARED_ALONE)
+            entry->shared = false;
+        if (name->answer != SHARED_NO)
             continue;
         remove_entry(host->store, entry); /* not withdrawn: the launcher's is another job's */
         publishing->status = PMIX_ERR_DUPLICATE_KEY;

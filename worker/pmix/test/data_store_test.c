@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Published names, as a rank of worker 0 asks for them, with what the launcher is asked. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/base/unconst.h"
+#include "worker/host/session.h"
+#include "worker/pmix/host_private.h"
+
+static struct rig {
+    struct event_base *base;
+    struct agent_job job;
+    struct tree tree;
+    struct coll *coll;
+    struct topology *topology;
+    char session[64];
+    struct pmix_host *host;
+    bool keeps; /* the launcher can keep names for other jobs */
+    unsigned published, withdrawn;
+    pmix_status_t status; /* that the rank got */
+} rig;
+
+static Drarun__Wire__Launch *make_launch(void)
+{
+    char argv0[] = "app", *argv[] = {argv0};
+    Drarun__Wire__App app = DRARUN__WIRE__APP__INIT, *apps[] = {&app};
+    Drarun__Wire__Block block = DRARUN__WIRE__BLOCK__INIT, *blocks[] = {&block};
+    Drarun__Wire__Worker worker = DRARUN__WIRE__WORKER__INIT, *workers[] = {&worker};
+    Drarun__Wire__Launch launch = DRARUN__WIRE__LAUNCH__INIT;
+    app.argv = argv;
+    app.n_argv = 1;
+    block.count = 1;
+    worker.host = unconst("nodex");
+    launch.uid = unconst("data-store-test");
+    launch.radix = 8;
+    launch.apps = apps;
+    launch.n_apps = 1;
+    launch.blocks = blocks;
+    launch.n_blocks = 1;
+    launch.workers = workers;
+    launch.n_workers = 1;
+    launch.mode = DRARUN__WIRE__LAUNCH_MODE__LAUNCH_PMIX;
+    launch.session_dir = rig.session;
+    launch.same_host = true;
+    size_t length = drarun__wire__launch__get_packed_size(&launch);
+    uint8_t *bytes = malloc(length);
+    assert_non_null(bytes);
+    drarun__wire__launch__pack(&launch, bytes);
+    Drarun__Wire__Launch *copy = drarun__wire__launch__unpack(NULL, length, bytes);
+    free(bytes);
+    return copy;
+}
+
+static void on_failed(void *arg, const struct drarun_error *err)
+{
+    (void)arg;
+    fail_msg("%s", err->text);
+}
+
+static void on_name(void *arg, Drarun__Wire__NameRequest *request, void *token)
+{
+    Drarun__Wire__NameReply reply = DRARUN__WIRE__NAME_REPLY__INIT;
+    (void)arg;
+    bool publish = request->action == DRARUN__WIRE__NAME_ACTION__NAME_PUBLISH;
+    rig.published += publish;
+    rig.withdrawn += request->action == DRARUN__WIRE__NAME_ACTION__NAME_UNPUBLISH;
+    reply.good = true;
+    reply.shared = publish && rig.keeps;
+    pmix_host_named(token, &reply);
+}
+
+static void ignore_send(void *arg, uint32_t worker, const Drarun__Wire__Collective *message)
+{
+    (void)arg, (void)worker, (void)message;
+}
+
+static int set_up(void **state)
+{
+    struct drarun_error err = {0};
+    struct pmix_host_owner owner = {.failed = on_failed, .name = on_name};
+    (void)state;
+    snprintf(rig.session, sizeof rig.session, "/tmp/data-store-test.%d", (int)getpid());
+    if (mkdir(rig.session, 0700) < 0 || agent_job_init_take(&rig.job, make_launch(), &err) < 0)
+        fail_msg("%s", err.text);
+    rig.base = event_base_new();
+    rig.tree = (struct tree){.self = 0, .size = 1, .radix = 8};
+    rig.coll = coll_new(&rig.tree, &rig.job.map, ignore_send, NULL);
+    rig.topology = topology_new();
+    rig.host = pmix_host_new(rig.base, &rig.job, &rig.tree, rig.coll, rig.topology, rig.session,
+                             &owner, &err);
+    if (!rig.host || pmix_host_start(rig.host, &err) < 0)
+        fail_msg("%s", err.text);
+    return 0;
+}
+
+/* The host and its loop stay: the library's thread lives as long as the process. */
+static int tear_down(void **state)
+{
+    (void)state;
+    return session_remove(rig.session);
+}
+
+/* ---- the rank ---- */
+
+static void on_answer(pmix_status_t status, void *cbdata)
+{
+    (void)cbdata;
+    rig.status = status;
+}
+
+static struct upcall *request_new(enum upcall_kind kind)
+{
+    struct upcall *upcall = calloc(1, sizeof *upcall);
+    assert_non_null(upcall);
+    upcall->kind = kind;
+    upcall->op_cb = on_answer;
+    PMIX_LOAD_PROCID(&upcall->proc, rig.job.groups[0]->nspace, 0);
+    rig.status = PMIX_ERROR;
+    return upcall;
+}
+
+static void publish(const char *key)
+{
+    struct upcall *upcall = request_new(UPCALL_PUBLISH);
+    PMIX_INFO_CREATE(upcall->info, 1);
+    assert_non_null(upcall->info);
+    upcall->info_count = 1;
+    PMIX_INFO_LOAD(&upcall->info[0], key, "port", PMIX_STRING);
+    pmix_on_publish(rig.host, upcall);
+    assert_int_equal(rig.status, PMIX_SUCCESS);
+}
+
+static void unpublish(const char *key)
+{
+    struct upcall *upcall = request_new(UPCALL_UNPUBLISH);
+    upcall->keys = calloc(2, sizeof *upcall->keys);
+    assert_non_null(upcall->keys);
+    upcall->keys[0] = strdup(key);
+    pmix_on_unpublish(rig.host, upcall);
+    assert_int_equal(rig.status, PMIX_SUCCESS);
+}
+
+static void the_launcher_withdraws_what_it_keeps(void **state)
+{
+    (void)state;
+    rig.keeps = true;
+    publish("kept");
+    assert_int_equal(rig.published, 1);
+    unpublish("kept");
+    assert_int_equal(rig.withdrawn, 1);
+}
+
+static void the_launcher_withdraws_nothing_that_it_could_not_keep(void **state)
+{
+    (void)state;
+    rig.keeps = false;
+    rig.published = rig.withdrawn = 0;
+    publish("alone");
+    assert_int_equal(rig.published, 1);
+    unpublish("alone");
+    assert_int_equal(rig.withdrawn, 0);
+    publish("alone"); /* it is gone all the same */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_launcher_withdraws_what_it_keeps),
+        cmocka_unit_test(the_launcher_withdraws_nothing_that_it_could_not_keep),
+    };
+    int failed = cmocka_run_group_tests(tests, set_up, tear_down);
+    fflush(NULL);
+    _exit(failed != 0); /* the library is not finalized: that can hang */
+}
