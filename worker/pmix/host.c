@@ -362,16 +362,31 @@ int pmix_host_prepare(struct pmix_host *host, struct drarun_error *err)
 #endif
 }
 
+/* The next group's ranks may take the places of these. */
+static void forget_cpus(struct pmix_host *host, const struct rank_group *group)
+{
+    for (uint32_t i = group->local_first;
+         i < group->local_first + group->local_count && i < host->cpus_count; i++) {
+        free(host->cpus[i].ids);
+        host->cpus[i] = (struct rank_cpus){0};
+    }
+}
+
 int pmix_host_add_group(struct pmix_host *host, struct drarun_error *err)
 {
-    const struct agent_job *job = host->job;
-    return host->started ? pmix_register_group(host, job->groups[job->group_count - 1], err) : 0;
+    const struct rank_group *group = host->job->groups[host->job->group_count - 1];
+    int rc = host->started ? pmix_register_group(host, group, err) : 0;
+    if (rc < 0)
+        forget_cpus(host, group);
+    return rc;
 }
 
 void pmix_host_drop_group(struct pmix_host *host)
 {
+    const struct rank_group *group = host->job->groups[host->job->group_count - 1];
     if (host->started)
-        pmix_deregister_group(host, host->job->groups[host->job->group_count - 1]);
+        pmix_deregister_group(host, group);
+    forget_cpus(host, group);
 }
 
 void pmix_host_release_group(struct pmix_host *host, const struct rank_group *group)
@@ -380,11 +395,7 @@ void pmix_host_release_group(struct pmix_host *host, const struct rank_group *gr
         pmix_deregister_group(host, group);
     pmix_forget_collectives(host, group);
     pmix_forget_waiting(host, group);
-    for (uint32_t i = group->local_first;
-         i < group->local_first + group->local_count && i < host->cpus_count; i++) {
-        free(host->cpus[i].ids);
-        host->cpus[i] = (struct rank_cpus){0};
-    }
+    forget_cpus(host, group);
 }
 
 bool pmix_host_started(const struct pmix_host *host)

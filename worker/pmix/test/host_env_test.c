@@ -110,8 +110,8 @@ static int tear_down(void **state)
     return session_remove(f->session);
 }
 
-/* A group that rank 0 asks for: one rank on worker 0. */
-static Drarun__Wire__Group *make_group(uint32_t index)
+/* A group that rank 0 asks for: one rank. */
+static Drarun__Wire__Group *make_group(uint32_t index, uint32_t worker)
 {
     char argv0[] = "app", *argv[] = {argv0};
     Drarun__Wire__App app = DRARUN__WIRE__APP__INIT, *apps[] = {&app};
@@ -120,6 +120,7 @@ static Drarun__Wire__Group *make_group(uint32_t index)
     app.argv = argv;
     app.n_argv = 1;
     block.count = 1;
+    block.worker = worker;
     group.index = index;
     group.first = 3 + index;
     group.apps = apps;
@@ -144,13 +145,27 @@ static void cut_version(char **env)
             env[i][strlen(known) + strspn(env[i] + strlen(known), "0123456789.")] = '\0';
 }
 
-static struct rank_group *add_group(struct fixture *f)
+static struct rank_group *new_group(struct fixture *f, uint32_t worker)
 {
     struct drarun_error err = {0};
-    if (agent_job_add_group_take(&f->job, make_group(f->job.group_count), &err) < 0 ||
-        pmix_host_add_group(f->host, &err) < 0)
+    if (agent_job_add_group_take(&f->job, make_group(f->job.group_count, worker), &err) < 0)
         fail_msg("%s", err.text);
     return f->job.groups[f->job.group_count - 1];
+}
+
+static void add_last_group(struct fixture *f)
+{
+    struct drarun_error err = {0};
+    if (pmix_host_add_group(f->host, &err) < 0)
+        fail_msg("%s", err.text);
+}
+
+/* On worker 0. */
+static struct rank_group *add_group(struct fixture *f)
+{
+    struct rank_group *group = new_group(f, 0);
+    add_last_group(f);
+    return group;
 }
 
 static void release_group(struct fixture *f, struct rank_group *group)
@@ -190,19 +205,24 @@ static void same_as_the_library(void **state)
     PMIx_Argv_free(theirs);
 }
 
-/* The group's directory, "" where the library does not know the group; malloc'ed. */
-static char *look_up_directory(const struct rank_group *group)
+/* "" where the library does not know it; malloc'ed. */
+static char *look_up(const struct rank_group *group, pmix_rank_t rank, const char *key)
 {
-    pmix_proc_t all;
+    pmix_proc_t proc;
     pmix_info_t here_only;
     pmix_value_t *value = NULL;
-    PMIX_LOAD_PROCID(&all, group->nspace, PMIX_RANK_WILDCARD);
+    PMIX_LOAD_PROCID(&proc, group->nspace, rank);
     PMIX_INFO_LOAD(&here_only, PMIX_OPTIONAL, NULL, PMIX_BOOL);
-    if (PMIx_Get(&all, PMIX_NSDIR, &here_only, 1, &value) != PMIX_SUCCESS)
+    if (PMIx_Get(&proc, key, &here_only, 1, &value) != PMIX_SUCCESS)
         return strdup("");
-    char *directory = strdup(value->data.string);
+    char *text = strdup(value->data.string);
     PMIX_VALUE_RELEASE(value);
-    return directory;
+    return text;
+}
+
+static char *look_up_directory(const struct rank_group *group)
+{
+    return look_up(group, PMIX_RANK_WILDCARD, PMIX_NSDIR);
 }
 
 /* The library is running, and was started after the second group had ended. */
@@ -235,6 +255,24 @@ static void each_group_has_its_directory(void **state)
     assert_int_equal(access(of_other, F_OK), -1);
 }
 
+/* Its ranks' places are the next group's, whose ranks need not be bound. */
+static void a_dropped_group_leaves_no_binding(void **state)
+{
+    struct fixture *f = *state;
+    const uint32_t cpu = 0;
+    struct rank_group *group = new_group(f, 1);
+    assert_int_equal(pmix_host_set_cpus(f->host, group->first, &cpu, 1), 0);
+    add_last_group(f);
+    cleanup_free char *before = look_up(group, 0, PMIX_CPUSET);
+    assert_string_equal(before, "0");
+    pmix_host_drop_group(f->host);
+    assert_int_equal(agent_job_drop_group(&f->job), 0);
+    group = new_group(f, 1);
+    add_last_group(f);
+    cleanup_free char *after = look_up(group, 0, PMIX_CPUSET);
+    assert_string_equal(after, "");
+}
+
 static void version_is_the_library_s(void **state)
 {
     (void)state;
@@ -247,6 +285,7 @@ int main(void)
         cmocka_unit_test(same_as_the_library),
         cmocka_unit_test(the_library_knows_no_released_group),
         cmocka_unit_test(each_group_has_its_directory),
+        cmocka_unit_test(a_dropped_group_leaves_no_binding),
         cmocka_unit_test(version_is_the_library_s),
     };
     int failed = cmocka_run_group_tests(tests, set_up, tear_down);
