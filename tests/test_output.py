@@ -154,6 +154,10 @@ def test_files_cannot_be_made(drarun, tmp_path):
     (tmp_path / "rank.0.out").symlink_to("/dev/full")
     result = drarun("--output-dir", tmp_path, "true")
     assert (result.rc, result.err) == (70, f"drarun: cannot create {tmp_path}/rank.0.out: it is a symbolic link; remove it\n")
+    (tmp_path / "rank.0.out").unlink()
+    os.mkfifo(tmp_path / "rank.0.out")  # another user's, in a directory that all may write to
+    result = drarun("--output-dir", tmp_path, "true")
+    assert (result.rc, result.err) == (70, f"drarun: cannot create {tmp_path}/rank.0.out: it is not a regular file; remove it\n")
     drarun("--output-dir", tmp_path / "a" / "b", "true").ok()  # with what is above it
     assert (tmp_path / "a/b/rank.0.out").exists()
 
