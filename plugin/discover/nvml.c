@@ -371,20 +371,19 @@ int nvml_complete(struct nvml *nvml, struct node_devices *devices, struct drarun
 
 /* ---- errors ---- */
 
-size_t nvml_xids(struct nvml *nvml, struct nvml_xid *ret_xids, size_t max)
+void nvml_each_xid(struct nvml *nvml, nvml_xid_fn fn, void *arg)
 {
     CLEANUP(json_decrefp) json_t *list = ask(nvml, "xids");
     const json_t *told;
-    size_t i, found = 0;
+    size_t i;
     json_array_foreach(list, i, told)
     {
         const char *bus_id = value_text(told, "busID");
-        uint64_t xid = (uint64_t)json_integer_value(json_object_get(told, "xid"));
-        if (!bus_id || found == max)
+        struct nvml_xid xid = {.xid = (uint64_t)json_integer_value(json_object_get(told, "xid"))};
+        if (!bus_id)
             continue;
-        struct nvml_xid *one = &ret_xids[found++];
-        *one = (struct nvml_xid){.xid = xid, .lost = xid == 79};
-        snprintf(one->bus_id, sizeof one->bus_id, "%s", bus_id);
+        xid.lost = xid.xid == 79;
+        snprintf(xid.bus_id, sizeof xid.bus_id, "%s", bus_id);
+        fn(&xid, arg);
     }
-    return found;
 }

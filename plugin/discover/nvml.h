@@ -47,8 +47,10 @@ struct nvml_xid {
     bool lost; /* the GPU does not answer any more */
 };
 
-/* Errors since the last call, at most max; does not wait for one. The count, or 0 where the library
- * cannot tell. The first call begins to listen. */
-size_t nvml_xids(struct nvml *nvml, struct nvml_xid *ret_xids, size_t max);
+typedef void (*nvml_xid_fn)(const struct nvml_xid *xid, void *arg);
+
+/* Calls fn with each error since the last call; does not wait for one. The library tells each error
+ * once: what fn passes over is lost. The first call begins to listen. */
+void nvml_each_xid(struct nvml *nvml, nvml_xid_fn fn, void *arg);
 
 #endif

@@ -156,20 +156,34 @@ static bool is_known(const struct xids *xids, const struct nvml_xid *xid)
     return false;
 }
 
+struct taking {
+    struct xids *xids;
+    int root;
+    const struct node_devices *devices;
+};
+
+static void take(const struct nvml_xid *xid, void *arg)
+{
+    const struct taking *taking = arg;
+    struct xids *xids = taking->xids;
+    if (xid_is_of_program(xid->xid) || is_known(xids, xid))
+        return;
+    log_error("GPU %s: Xid %llu%s", xid->bus_id, (unsigned long long)xid->xid,
+              xids->count < XIDS_MAX ? "" : ", which does not taint it: too many others do");
+    if (xids->count == XIDS_MAX)
+        return;
+    struct known_xid *known = &xids->list[xids->count++];
+    *known = (struct known_xid){.xid = *xid, .function = function_of(taking->root, xid->bus_id)};
+    snprintf(known->uuid, sizeof known->uuid, "%s", uuid_of(taking->devices, xid->bus_id));
+    keep(xids, known);
+}
+
 bool xids_take(struct xids *xids, struct nvml *nvml, int root, const struct node_devices *devices)
 {
-    struct nvml_xid found[16];
-    size_t count = nvml ? nvml_xids(nvml, found, ARRAY_LEN(found)) : 0, before = xids->count;
-    for (size_t i = 0; i < count; i++) {
-        if (xid_is_of_program(found[i].xid) || is_known(xids, &found[i]) || xids->count == XIDS_MAX)
-            continue;
-        log_error("GPU %s: Xid %llu", found[i].bus_id, (unsigned long long)found[i].xid);
-        struct known_xid *known = &xids->list[xids->count++];
-        *known =
-            (struct known_xid){.xid = found[i], .function = function_of(root, found[i].bus_id)};
-        snprintf(known->uuid, sizeof known->uuid, "%s", uuid_of(devices, found[i].bus_id));
-        keep(xids, known);
-    }
+    struct taking taking = {xids, root, devices};
+    size_t before = xids->count;
+    if (nvml)
+        nvml_each_xid(nvml, take, &taking);
     return xids->count > before;
 }
 

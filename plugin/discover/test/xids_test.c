@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/topo/test/tree.h"
 #include "plugin/discover/faults.h"
@@ -78,6 +79,29 @@ static void take_all(struct node *node)
     assert_int_equal(xids.count, 0);
     assert_true(xids_take(&xids, node->nvml, node->tree.root, &node->devices));
     assert_int_equal(xids.count, 2);
+}
+
+/* A job that fails leaves errors of its programs on every GPU, among which is the one that made it
+ * fail: all of them come at once. */
+static void test_one_among_many(void **state)
+{
+    (void)state;
+    struct node node = node_new();
+    struct buf text = BUF_INIT;
+    buf_printf(&text, "gpu " GPU " GPU-a 0 1 0 A\ngpu " OTHER " GPU-b 1 1 0 A\n");
+    for (int i = 0; i < 20; i++)
+        buf_printf(&text, "xid " GPU " 45\nxid " OTHER " 31\n");
+    buf_printf(&text, "xid " OTHER " 48\n");
+    tree_file(&node.tree, "nvml", text.data);
+    buf_done(&text);
+    nvml_close(node.nvml);
+    assert_int_equal(nvml_open(NVML_STAND_IN_LIBRARY, NULL, &node.nvml, NULL), 0);
+    struct xids xids = loaded(&node, BOOT);
+    assert_true(xids_take(&xids, node.nvml, node.tree.root, &node.devices));
+    assert_int_equal(xids.count, 1);
+    assert_string_equal(xids.list[0].xid.bus_id, OTHER);
+    assert_int_equal(xids.list[0].xid.xid, 48);
+    node_done(&node);
 }
 
 static const struct known_xid *find(const struct xids *xids, const char *address)
@@ -230,6 +254,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_known_to_the_next_instance),
+        cmocka_unit_test(test_one_among_many),
         cmocka_unit_test(test_faults_of_the_gpu_alone),
         cmocka_unit_test(test_of_an_earlier_boot),
         cmocka_unit_test(test_another_gpu_at_the_address),
