@@ -8,6 +8,7 @@
 
 #define MIGS_MAX 64u /* of one GPU */
 #define XIDS_MAX 64u /* of one answer */
+#define XID_OFF_THE_BUS 79
 
 #define ASK(told, fn, ...) NVML_ASK(&(told)->lib, fn, __VA_ARGS__)
 
@@ -28,15 +29,11 @@ static void set_number(json_t *object, const char *key, unsigned long long numbe
     json_object_set_new(object, key, json_integer((json_int_t)number));
 }
 
-static bool set_address(const struct told *told, nvml_handle handle, json_t *object)
+static void set_address(json_t *object, struct pci_addr addr)
 {
-    struct pci_addr addr;
     char text[PCI_ADDR_TEXT];
-    if (!nvml_library_address(&told->lib, handle, &addr))
-        return false;
     pci_addr_format(addr, text);
     json_object_set_new(object, "busID", json_string(text));
-    return true;
 }
 
 /* ---- one GPU ---- */
@@ -118,11 +115,11 @@ static json_t *gpu_json(const struct told *told, nvml_handle handle)
     char text[NVML_TEXT] = "";
     struct nvml_memory memory = {0};
     unsigned minor = 0, on = 0, pending = 0, nvlinks = 0;
-    json_t *gpu = json_object();
-    if (!set_address(told, handle, gpu)) {
-        json_decref(gpu);
+    struct pci_addr addr;
+    if (!nvml_library_address(&told->lib, handle, &addr))
         return NULL;
-    }
+    json_t *gpu = json_object();
+    set_address(gpu, addr);
     set_text(gpu, "product", text, ASK(told, name, handle, text, sizeof text));
     set_text(gpu, "uuid", text, ASK(told, uuid, handle, text, sizeof text));
     if (ASK(told, minor, handle, &minor) == NVML_OK && minor < 10000)
@@ -159,9 +156,18 @@ json_t *told_gpus(struct told *told)
 
 /* ---- errors ---- */
 
+static void stop_listening(struct told *told)
+{
+    if (told->events)
+        ASK(told, events_free, told->events);
+    told->events = NULL;
+    told->gpu_count = 0;
+}
+
+/* Where there is no GPU to listen to, there may be one by the next call. */
 static bool listen(struct told *told)
 {
-    unsigned count = 0, heard = 0;
+    unsigned count = 0;
     if (told->events || told->deaf)
         return !told->deaf;
     if (ASK(told, events_new, &told->events) != NVML_OK) {
@@ -172,35 +178,70 @@ static bool listen(struct told *told)
     if (told->lib.f.count(&count) != NVML_OK)
         count = 0;
     for (unsigned i = 0; i < count && i < NVML_GPUS_MAX; i++) {
-        nvml_handle handle = NULL;
-        heard += told->lib.f.by_index(i, &handle) == NVML_OK &&
-                 ASK(told, events_add, handle, NVML_EVENT_XID, told->events) == NVML_OK;
+        struct told_gpu *gpu = &told->gpus[told->gpu_count];
+        told->gpu_count +=
+            told->lib.f.by_index(i, &gpu->handle) == NVML_OK &&
+            nvml_library_address(&told->lib, gpu->handle, &gpu->addr) &&
+            ASK(told, events_add, gpu->handle, NVML_EVENT_XID, told->events) == NVML_OK;
     }
-    told->deaf = heard == 0;
-    return !told->deaf;
+    if (told->gpu_count == 0)
+        stop_listening(told);
+    return told->events;
+}
+
+static void add_xid(json_t *list, const struct told_gpu *gpu, unsigned long long number)
+{
+    json_t *xid = json_object();
+    set_address(xid, gpu->addr);
+    set_number(xid, "xid", number);
+    json_array_append_new(list, xid);
+}
+
+static void add_event(const struct told *told, json_t *list, const struct nvml_event *event)
+{
+    struct told_gpu gpu = {.handle = event->device};
+    size_t i = 0;
+    if (!(event->type & NVML_EVENT_XID))
+        return;
+    while (i < told->gpu_count && told->gpus[i].handle != gpu.handle)
+        i++;
+    if (i < told->gpu_count)
+        gpu = told->gpus[i];
+    else if (!nvml_library_address(&told->lib, gpu.handle, &gpu.addr))
+        return;
+    add_xid(list, &gpu, event->data);
+}
+
+/* The library says of the whole set that a GPU of it is lost, and not which. It may say nothing
+ * else of the others until they have a set of their own. */
+static void add_lost(struct told *told, json_t *list)
+{
+    struct nvml_pci pci = {.bus_id = ""};
+    struct nvml_memory memory = {0};
+    for (size_t i = 0; i < told->gpu_count; i++)
+        if (told->lib.f.pci(told->gpus[i].handle, &pci) == NVML_GPU_IS_LOST ||
+            ASK(told, memory, told->gpus[i].handle, &memory) == NVML_GPU_IS_LOST)
+            add_xid(list, &told->gpus[i], XID_OFF_THE_BUS);
+    stop_listening(told);
 }
 
 json_t *told_xids(struct told *told)
 {
     json_t *list = json_array();
-    bool hears = listen(told);
-    while (hears && json_array_size(list) < XIDS_MAX) {
+    while (json_array_size(list) < XIDS_MAX && listen(told)) {
         struct nvml_event event = {0};
-        if (ASK(told, events_wait, told->events, &event, 0) != NVML_OK)
-            break; /* a timeout: nothing happened; a lost GPU is told as an event of its own Xid */
-        json_t *xid = json_object();
-        if ((event.type & NVML_EVENT_XID) && set_address(told, event.device, xid)) {
-            set_number(xid, "xid", event.data);
-            json_array_append(list, xid);
-        }
-        json_decref(xid);
+        int code = ASK(told, events_wait, told->events, &event, 0);
+        if (code == NVML_GPU_IS_LOST)
+            add_lost(told, list);
+        if (code != NVML_OK)
+            break; /* a timeout: nothing happened */
+        add_event(told, list, &event);
     }
     return list;
 }
 
 void told_done(struct told *told)
 {
-    if (told->events)
-        ASK(told, events_free, told->events);
+    stop_listening(told);
     nvml_library_close(&told->lib);
 }

@@ -8,17 +8,24 @@
 #include <jansson.h>
 #include "lib/nvml/library.h"
 
+struct told_gpu {
+    nvml_handle handle;
+    struct pci_addr addr; /* which the library may not say any more once the GPU is lost */
+};
+
 struct told {
     struct nvml_library lib;
-    nvml_event_set events; /* NULL: nobody listens yet */
-    bool deaf;             /* the library cannot tell of errors */
+    nvml_event_set events;               /* NULL: nobody listens yet */
+    bool deaf;                           /* the library cannot tell of errors */
+    struct told_gpu gpus[NVML_GPUS_MAX]; /* to which `events` listens */
+    size_t gpu_count;
 };
 
 /* A list of {busID, driverVersion, cudaVersion, compute, architecture, product, uuid, minor, memory
  * (bytes), nvlinks, mig (its mode), migs: [{gi, ci, uuid, profile, memory}]}. */
 json_t *told_gpus(struct told *told);
 /* A list of {busID, xid}: errors since the last call; does not wait. The first call begins to
- * listen. */
+ * listen. A GPU that the library calls lost without an event has Xid 79, which stands for that. */
 json_t *told_xids(struct told *told);
 void told_done(struct told *told);
 

@@ -175,6 +175,35 @@ static void test_xids(void **state)
     tree_drop(&tree);
 }
 
+/* A GPU that has fallen off the bus does not say where it was. */
+static void lost(const char *how)
+{
+    struct tree tree = machine("gpu 0000:00:05.0 GPU-a 0 1 0 A\ngpu 0000:00:06.0 GPU-b 1 1 0 A\n");
+    struct nvml_xid xids[HEARD_MAX];
+    struct nvml *nvml = opened();
+    assert_int_equal(heard(nvml, xids), 0);
+    tree_file(&tree, "nvml.lost", how);
+    assert_int_equal(heard(nvml, xids), 1);
+    assert_string_equal(xids[0].bus_id, "0000:00:06.0");
+    assert_int_equal(xids[0].xid, 79);
+    assert_true(xids[0].lost);
+    assert_int_equal(heard(nvml, xids), 0); /* once */
+    nvml_close(nvml);
+    tree_drop(&tree);
+}
+
+static void test_lost_gpu_with_an_event(void **state)
+{
+    (void)state;
+    lost("0000:00:06.0 event\n");
+}
+
+static void test_lost_gpu_without_an_event(void **state)
+{
+    (void)state;
+    lost("0000:00:06.0 silence\n");
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -403,6 +432,8 @@ int main(void)
         cmocka_unit_test(test_whole_gpus),
         cmocka_unit_test(test_mig),
         cmocka_unit_test(test_xids),
+        cmocka_unit_test(test_lost_gpu_with_an_event),
+        cmocka_unit_test(test_lost_gpu_without_an_event),
         cmocka_unit_test(test_divided_without_nvml),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_driver_that_comes_later),

@@ -11,7 +11,9 @@
  * A file of that name with .pids behind it gets the process of each nvmlInit, a line each.
  *
  * While a file of that name with .hang behind it is there, the count of GPUs never comes, as where
- * a driver hangs; with .crash, the process ends; with .talk, the library writes to stdout.
+ * a driver hangs; with .crash, the process ends; with .talk, the library writes to stdout. A file
+ * with .lost behind it, "ADDRESS WORD", says that this GPU is lost: the library answers so whatever
+ * it is asked about it; where the word is "event", there is an event with Xid 79 first.
  *
  * Errors as NVML API reference, nvmlReturn_t. */
 #include <stdbool.h>
@@ -48,6 +50,7 @@ static struct {
     } errors[ITEMS];
     size_t error_count;
     size_t xid_count, xid_next;
+    bool told_lost;
 } all;
 
 static nvml_handle handle_of(struct item *item)
@@ -160,6 +163,28 @@ static bool is_told(const char *suffix)
     return file && access(path, F_OK) == 0;
 }
 
+/* The GPU that is lost, NULL: none. */
+static struct item *find_lost(char ret_word[16])
+{
+    char path[512], address[32] = "";
+    const char *file = getenv("NVML_STAND_IN");
+    snprintf(path, sizeof path, "%s.lost", file ? file : "");
+    FILE *lost = file ? fopen(path, "re") : NULL;
+    bool whole = lost && fscanf(lost, "%31s %15s", address, ret_word) == 2;
+    if (lost)
+        fclose(lost);
+    for (size_t i = 0; whole && i < all.count; i++)
+        if (strcmp(all.items[i].address, address) == 0)
+            return &all.items[i];
+    return NULL;
+}
+
+static bool is_lost(nvml_handle handle)
+{
+    char word[16] = "";
+    return find_lost(word) == item_of(handle);
+}
+
 int nvmlDeviceGetCount_v2(unsigned *count)
 {
     while (is_told(".hang"))
@@ -177,11 +202,15 @@ int nvmlDeviceGetCount_v2(unsigned *count)
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, nvml_handle *handle)
 {
     *handle = handle_of(nth(NULL, index));
-    return *handle ? 0 : NVML_NOT_FOUND;
+    if (!*handle)
+        return NVML_NOT_FOUND;
+    return is_lost(*handle) ? NVML_GPU_IS_LOST : 0;
 }
 
 int nvmlDeviceGetPciInfo_v3(nvml_handle handle, struct nvml_pci *pci)
 {
+    if (is_lost(handle))
+        return NVML_GPU_IS_LOST;
     snprintf(pci->bus_id, sizeof pci->bus_id, "0000%.27s", item_of(handle)->address);
     return 0;
 }
@@ -206,6 +235,8 @@ int nvmlDeviceGetMinorNumber(nvml_handle handle, unsigned *minor)
 
 int nvmlDeviceGetMemoryInfo(nvml_handle handle, struct nvml_memory *memory)
 {
+    if (is_lost(handle))
+        return NVML_GPU_IS_LOST;
     memory->total = item_of(handle)->mib << 20;
     return 0;
 }
@@ -318,11 +349,26 @@ int nvmlDeviceRegisterEvents(nvml_handle handle, unsigned long long types, nvml_
     return 0;
 }
 
+static int wait_for_lost(struct nvml_event *event)
+{
+    char word[16] = "";
+    struct item *lost = find_lost(word);
+    if (!lost)
+        return NVML_TIMEOUT;
+    if (strcmp(word, "event") != 0)
+        return NVML_GPU_IS_LOST;
+    if (all.told_lost)
+        return NVML_TIMEOUT;
+    all.told_lost = true;
+    *event = (struct nvml_event){.device = handle_of(lost), .type = NVML_EVENT_XID, .data = 79};
+    return 0;
+}
+
 int nvmlEventSetWait_v2(nvml_event_set set, struct nvml_event *event, unsigned ms)
 {
     (void)set, (void)ms;
     if (all.xid_next == all.xid_count)
-        return NVML_TIMEOUT;
+        return wait_for_lost(event);
     memset(event, 0, sizeof *event);
     event->type = NVML_EVENT_XID;
     event->data = all.xids[all.xid_next].number;
