@@ -12,10 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from support.api_proxy import kubeconfig
 from support.build import BUILD, patience
 from support.cluster import Cluster
 from support.cluster.daemon import Daemon
 from support.cluster.devices import device_class, fixture, fake_machine
+from support.kube_fixtures import admin_token, proxy  # noqa: F401
 from support.sysfs_tree import make_tree
 
 GPU, NIC = "gpu.drarun.dev", "nic.drarun.dev"
@@ -99,6 +101,14 @@ def plugin(cluster, tmp_path, request):
     made = Plugin(cluster, tmp_path, request.node.name.replace("_", "-"))
     yield made
     made.remove()
+
+
+@pytest.fixture
+def behind(plugin, proxy, admin_token, tmp_path):  # noqa: F811
+    """The plugin, which speaks to the API server through the proxy."""
+    assert plugin.daemon.argv[-2] == "--kubeconfig"
+    plugin.daemon.argv[-1] = kubeconfig(tmp_path / "behind", proxy.url, {"token": admin_token}, {"certificate-authority": proxy.ca})
+    return plugin
 
 
 def test_slices_of_a_machine(plugin, cluster):
@@ -186,6 +196,17 @@ def test_somebody_who_insists(plugin, cluster):
     assert rounds > 2, rounds
     assert "somebody keeps changing the slices of nic.drarun.dev" in plugin.daemon.tail()
     assert len(plugin.devices(NIC)) == 8
+
+
+def test_writes_that_are_not_found(behind, proxy):  # noqa: F811
+    """As by the older of two API servers, which has not this version: no race, though the answer is one's. It is logged once, and
+    the pauses grow; then the slices are written."""
+    proxy.fault(lambda exchange: exchange.answer(404, b"404 page not found\n"),
+                lambda method, path: method == "POST" and "/resourceslices" in path, 5)
+    behind.start("--drivers", "nic").published(gpus=0)
+    at = [at for at, _, path, _ in proxy.seen("POST") if "/resourceslices" in path]
+    assert len(at) == 6 and at[5] - at[4] > 3.5 and at[4] - at[3] > 1.5, at  # 4 s and 2 s
+    assert behind.daemon.tail().count(f"slices of {NIC}: create resourceslices") == 1
 
 
 def test_started_again(plugin, cluster):

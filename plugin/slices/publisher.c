@@ -19,6 +19,7 @@
 
 #define ECHO_MS 5000 /* how long the watch may take to show what was written */
 #define RACE_MS 500
+#define RACES_FREE 2u /* lost in a row, which one who was faster explains */
 #define PAUSE_MS 1000 /* after the first failure; doubles */
 #define PAUSE_MAX_MS 60000
 #define FIGHTS_FREE 2u  /* restored at once */
@@ -27,7 +28,7 @@
 enum wait {
     WAIT_NONE = 0,
     WAIT_ECHO, /* until the watch shows what was written, or ECHO_MS */
-    WAIT_RACE, /* until the watch shows who was faster, or RACE_MS */
+    WAIT_RACE, /* until the watch shows who was faster, or RACE_MS and longer pauses */
     WAIT_REST, /* before a failed write or a restoration is tried again */
 };
 
@@ -46,6 +47,7 @@ struct publisher {
     char awaited[64];      /* WAIT_ECHO: resourceVersion of what was written; "": a deletion */
     bool settled;    /* the API server holds what was last wanted, as far as the watch has told */
     unsigned failed; /* writes in a row */
+    unsigned races;  /* lost in a row */
     unsigned fights; /* restorations in a row */
     int64_t fought_ms;
     char last_error[256];
@@ -104,19 +106,43 @@ static bool must_rest(struct publisher *p)
 
 /* ---- writes ---- */
 
-static void fail(struct publisher *p, const struct drarun_error *err)
+static void tell_failure(struct publisher *p, const struct drarun_error *err)
 {
     p->counts.failures++;
     if (strcmp(p->last_error, err->text) != 0)
         log_error("slices of %s: %s", p->options.owner.driver, err->text);
     snprintf(p->last_error, sizeof p->last_error, "%.255s", err->text);
+}
+
+static void fail(struct publisher *p, const struct drarun_error *err)
+{
+    tell_failure(p, err);
     wait_for(p, WAIT_REST, doubled(p->failed++));
+}
+
+static void forget_failures(struct publisher *p)
+{
+    p->failed = p->races = 0;
+    p->last_error[0] = '\0';
 }
 
 /* Changed or made by another meanwhile, or gone: the watch will show. */
 static bool is_race(const struct drarun_error *err)
 {
     return err->code == EBUSY || err->code == EEXIST || err->code == ENOENT;
+}
+
+/* Where the watch shows nothing it is no race: the watch lags far behind a server that has too much
+ * to do already, or the server does not have what is written to it, such as this version. */
+static void lose_race(struct publisher *p, const struct drarun_error *err)
+{
+    unsigned before = p->races++;
+    if (before < RACES_FREE) {
+        wait_for(p, WAIT_RACE, RACE_MS);
+        return;
+    }
+    tell_failure(p, err);
+    wait_for(p, WAIT_RACE, doubled(before - RACES_FREE));
 }
 
 /* ---- taints that are dropped ---- */
@@ -173,11 +199,10 @@ static void on_written(const struct kube_answer *answer, const struct drarun_err
         return;
     }
     if (err) {
-        wait_for(p, WAIT_RACE, RACE_MS);
+        lose_race(p, err);
         return;
     }
-    p->failed = 0;
-    p->last_error[0] = '\0';
+    forget_failures(p);
     p->counts.writes++;
     p->awaited[0] = '\0';
     if (kind != POOL_DELETE) {
@@ -226,8 +251,7 @@ static void on_node(const struct kube_answer *answer, const struct drarun_error 
         log_note("slices of %s: Node %s was made again: they are its own from now on",
                  p->options.owner.driver, p->options.owner.node);
     snprintf(p->node_uid, sizeof p->node_uid, "%s", kube_uid(answer->body));
-    p->failed = 0;
-    p->last_error[0] = '\0';
+    forget_failures(p);
     look(p);
 }
 
@@ -267,6 +291,7 @@ static void settle(struct publisher *p)
                  json_array_size(p->pool.parts), (long long)p->pool.generation);
         malloc_trim(0); /* what was read and written for them is larger than what stays */
     }
+    forget_failures(p);
     p->settled = true;
 }
 

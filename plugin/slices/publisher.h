@@ -4,8 +4,9 @@
  * restored, at once the first times and then with pauses up to a minute, so that two who disagree
  * do not wear out the API server. Once a slice was deleted, the Node is read before the next write:
  * its owner may be another one by now. One write at a time; a failed one is tried again with
- * pauses. A server that drops taints gets no tainted device but those that a claim holds: the
- * scheduler would give the others to pods. Everything on the loop's thread. */
+ * pauses, as is one that the server has refused three times in a row because of what others wrote.
+ * A server that drops taints gets no tainted device but those that a claim holds: the scheduler
+ * would give the others to pods. Everything on the loop's thread. */
 #ifndef DRARUN_PLUGIN_SLICES_PUBLISHER_H
 #define DRARUN_PLUGIN_SLICES_PUBLISHER_H
 
