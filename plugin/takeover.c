@@ -182,6 +182,7 @@ static void on_served(const struct kube_served *served, const struct drarun_erro
                               : kube_serves_one_of(served, "resource.k8s.io", PUBLISHING_VERSIONS,
                                                    "resourceslices", &length);
     if (!version) {
+        kube_discover_forget(c->client); /* it may by the next try */
         again(c, err ? err->text : "the API server serves no resourceslices of resource.k8s.io");
         return;
     }

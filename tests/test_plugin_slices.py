@@ -209,6 +209,27 @@ def test_writes_that_are_not_found(behind, proxy):  # noqa: F811
     assert behind.daemon.tail().count(f"slices of {NIC}: create resourceslices") == 1
 
 
+def served_later(plugin, proxy, driver, *more):  # noqa: F811
+    """An API server that gets DRA while the plugin waits for it: what it said before is not believed for ten minutes."""
+    def without(exchange):
+        answer = exchange.ask()
+        found = json.loads(answer.read())
+        found["items"] = [each for each in found["items"] if each["metadata"].get("name") != "resource.k8s.io"]
+        body = json.dumps(found).encode()
+        exchange.send(exchange.head(answer, length=len(body)) + body)
+    proxy.fault(without, lambda method, path: path == "/apis")
+    plugin.start(*more).wait("the devices are not published", lambda: len(plugin.devices(driver)) == 8)
+    assert "the API server serves no resourceslices of resource.k8s.io" in plugin.daemon.tail()
+
+
+def test_served_later(behind, proxy):  # noqa: F811
+    served_later(behind, proxy, NIC)
+
+
+def test_served_later_than_a_name_is_taken_over(behind, proxy, tmp_path):  # noqa: F811
+    served_later(behind, proxy, TAKEN, "--takeover", TAKEN, "--registry-dir", tmp_path)
+
+
 def test_started_again(plugin, cluster):
     plugin.start().published()
     first = plugin.generation(NIC)

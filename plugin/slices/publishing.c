@@ -121,6 +121,7 @@ static void on_served(const struct kube_served *served, const struct drarun_erro
     const char *version = kube_serves_one_of(served, "resource.k8s.io", PUBLISHING_VERSIONS,
                                              "resourceslices", &length);
     if (!version) {
+        kube_discover_forget(p->options.client); /* it may by the next try */
         fail(p, "the API server serves no resourceslices of resource.k8s.io (" PUBLISHING_VERSIONS
                 "): it needs Kubernetes 1.34 or later with Dynamic Resource Allocation");
         return;
