@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
+#include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/file.h"
 #include "lib/base/trusted.h"
@@ -58,8 +59,12 @@ static int ask(struct event_base *base, const char *program, struct asked *asked
     int rc = child_start(base, &version, on_version, asked, &asked->child);
     if (rc < 0)
         return error_set(err, -rc, "%s: %s", program, strerror(-rc));
-    while (asked->child && event_base_loop(base, EVLOOP_ONCE) == 0)
+    while (asked->child && event_base_loop(base, EVLOOP_ONCE) == 0 && !event_base_got_break(base))
         ;
+    if (asked->child) { /* a signal ends the plugin */
+        child_free(TAKE_PTR(asked->child));
+        return error_set(err, EINTR, "%s: ended before it told its version", program);
+    }
     if (asked->err.code)
         return error_set(err, asked->err.code, "%s: %s", program, asked->err.text);
     return 0;

@@ -19,7 +19,8 @@ int program_check_place(const char *path, const char *option, struct drarun_erro
 /* Asks the agent for its version and copies it to DIR/OFFER/drarun-worker. Containers that have the
  * one before keep it: a copy is replaced, never written to, and a version that others cannot work
  * with lies in another folder. Runs the loop for as long as that takes, 10 s at most. -ENOEXEC:
- * nothing can be run from that file system, in a container neither. */
+ * nothing can be run from that file system, in a container neither. -EINTR: somebody ended the
+ * loop. */
 int agent_install(struct event_base *base, const char *from, const char *dir,
                   char ret_offer[AGENT_OFFER_SIZE], struct drarun_error *err);
 

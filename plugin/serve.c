@@ -44,7 +44,7 @@ struct serve {
     struct event_base *base;
     struct event *signals[2];
     struct event *draining;       /* from the signal on */
-    int64_t end_ms;               /* when it ends, whatever is under way then */
+    int64_t end_ms;               /* when it ends in any case; 0: not asked to yet */
     struct event *beat;           /* from the registration on; NULL: not yet */
     int heartbeat;                /* its descriptor, or -1 */
     char agent[AGENT_OFFER_SIZE]; /* that jobs may have from here; "": none */
@@ -522,7 +522,7 @@ int serve_run(const struct serve_options *options, struct drarun_error *err)
 {
     struct serve s = {.options = options, .root = -1, .host_root = -1, .heartbeat = -1};
     int rc = open_all(&s, err);
-    if (rc == 0) {
+    if (rc == 0 && s.end_ms == 0) { /* opening runs the loop, too */
         log_note("node %s: %zu devices", options->node, inventory_devices(s.inventory)->count);
         event_base_dispatch(s.base);
     }

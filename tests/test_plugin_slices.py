@@ -247,6 +247,18 @@ def test_started_again(plugin, cluster):
     assert plugin.generation(NIC) > first
 
 
+def test_ended_while_it_starts(plugin, tmp_path):
+    """By a signal that comes while it waits for the agent's version: it neither waits on nor serves afterwards."""
+    agent, asked = tmp_path / "agent", tmp_path / "asked"
+    agent.write_text(f"#!/bin/sh\n: > {asked}\nexec sleep 600\n")
+    agent.chmod(0o755)
+    plugin.start("--agent-from", agent, "--agent-dir", tmp_path / "agents")
+    plugin.wait("the agent is not asked", asked.exists)
+    plugin.daemon.process.terminate()
+    assert plugin.daemon.process.wait(patience(NEWS_S)) == 70, plugin.daemon.tail()
+    assert f"install the agent: {agent}: ended before it told its version" in plugin.daemon.tail()
+
+
 def test_link_down(plugin):
     plugin.start().published()
     first = plugin.generation(NIC)
