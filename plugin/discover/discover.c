@@ -84,10 +84,11 @@ int discover(const struct discover_source *source, struct node_devices *ret_devi
     if (rc < 0)
         return rc;
     struct ifaddrs *addresses = NULL;
-    if (source->root < 0 && getifaddrs(&addresses) < 0)
-        addresses = NULL;
+    if (source->root < 0)
+        rc = live_addresses(&addresses, err);
     struct discovery d = {source, root, .addresses = addresses, .devices = &devices, .err = err};
-    rc = with_host(&d, &host);
+    if (rc == 0)
+        rc = with_host(&d, &host);
     if (addresses)
         freeifaddrs(addresses);
     host_done(&host);

@@ -434,6 +434,17 @@ int live_use_read(int root, const struct ifaddrs *addresses, const struct strlis
     return 0;
 }
 
+int live_addresses(struct ifaddrs **ret_addresses, struct drarun_error *err)
+{
+    struct ifaddrs *addresses = NULL;
+    if (getifaddrs(&addresses) < 0)
+        return error_set(err, errno,
+                         "the addresses of this machine, which say what interfaces it uses: %s",
+                         strerror(errno));
+    *ret_addresses = addresses;
+    return 0;
+}
+
 int live_use_now(const struct strlist *interfaces, struct host_use *ret_use,
                  struct drarun_error *err)
 {
@@ -441,9 +452,9 @@ int live_use_now(const struct strlist *interfaces, struct host_use *ret_use,
     cleanup_close int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (root < 0)
         return error_set(err, errno, "open /: %s", strerror(errno));
-    if (getifaddrs(&addresses) < 0)
-        addresses = NULL;
-    int rc = live_use_read(root, addresses, interfaces, ret_use, err);
+    int rc = live_addresses(&addresses, err);
+    if (rc == 0)
+        rc = live_use_read(root, addresses, interfaces, ret_use, err);
     if (addresses)
         freeifaddrs(addresses);
     return rc;

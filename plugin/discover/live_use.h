@@ -20,7 +20,11 @@
 int live_use_read(int root, const struct ifaddrs *addresses, const struct strlist *interfaces,
                   struct host_use *ret_use, struct drarun_error *err);
 
-/* The same of this machine now. */
+/* Of this machine's interfaces, for freeifaddrs(); what host_use.h and this say of a live machine
+ * is wrong without them. */
+int live_addresses(struct ifaddrs **ret_addresses, struct drarun_error *err);
+
+/* The same as live_use_read of this machine now; its addresses must be readable. */
 int live_use_now(const struct strlist *interfaces, struct host_use *ret_use,
                  struct drarun_error *err);
 

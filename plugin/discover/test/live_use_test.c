@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +10,18 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/topo/test/tree.h"
+#include "plugin/discover/discover.h"
 #include "plugin/discover/live_use.h"
+
+/* In the place of libc's. */
+static bool no_addresses;
+
+int getifaddrs(struct ifaddrs **ifap)
+{
+    *ifap = NULL;
+    errno = ENOBUFS;
+    return no_addresses ? -1 : 0;
+}
 
 /* A machine: eth0 is its uplink, rail0 a NIC as Google's DHCP sets it up, rail1 a NIC with an
  * address in 10.5.0.0/24. */
@@ -216,6 +228,29 @@ static void without_addresses(void **state)
     tree_drop(&tree);
 }
 
+/* A machine that does not say its addresses would seem to use none of its interfaces. */
+static void addresses_that_cannot_be_read(void **state)
+{
+    struct strlist interfaces = STRLIST_INIT;
+    struct drarun_error err = {0};
+    struct host_use use = {0};
+    struct discover_config config;
+    struct node_devices devices;
+    (void)state;
+    strlist_add(&interfaces, "rail0");
+    discover_config_default(&config);
+    const struct discover_source source = {.root = -1, .config = &config};
+    no_addresses = true;
+    assert_int_equal(live_use_now(&interfaces, &use, &err), -ENOBUFS);
+    assert_non_null(strstr(err.text, "the addresses of this machine"));
+    assert_int_equal(discover(&source, &devices, NULL), -ENOBUFS);
+    no_addresses = false;
+    assert_int_equal(live_use_now(&interfaces, &use, NULL), 0);
+    host_use_done(&use);
+    discover_config_done(&config);
+    strlist_done(&interfaces);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -226,6 +261,7 @@ int main(void)
         cmocka_unit_test(disks_of_other_machines),
         cmocka_unit_test(sockets_with_its_address),
         cmocka_unit_test(without_addresses),
+        cmocka_unit_test(addresses_that_cannot_be_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
