@@ -123,24 +123,21 @@ bool link_fits(const struct link *link, const struct link_wanted *wanted)
 }
 
 struct search {
-    int fd;
     const struct link_wanted *wanted;
     struct link found;
     unsigned count;
     bool named; /* found has the name */
 };
 
-static void on_link(struct nlmsghdr *answer, void *arg)
+static void on_link(const struct link *link, void *arg)
 {
     struct search *search = arg;
-    struct link link;
-    if (!link_take(answer, search->fd, &link) || !link_fits(&link, search->wanted) ||
-        (search->count && link.index == search->found.index))
+    if (!link_fits(link, search->wanted) || (search->count && link->index == search->found.index))
         return;
-    bool named = strcmp(link.name, search->wanted->name) == 0;
+    bool named = strcmp(link->name, search->wanted->name) == 0;
     search->count++;
     if (search->count == 1 || named)
-        search->found = link;
+        search->found = *link;
     search->named = search->named || named;
 }
 
@@ -151,6 +148,27 @@ static struct nl_msg *link_question(int flags, int index)
     struct nl_msg *msg = netlink_message(RTM_GETLINK, flags, &head, sizeof head);
     netlink_put_u32(msg, IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS);
     return msg;
+}
+
+struct each {
+    int fd;
+    link_fn fn;
+    void *arg;
+};
+
+static void on_each(struct nlmsghdr *answer, void *arg)
+{
+    const struct each *each = arg;
+    struct link link;
+    if (link_take(answer, each->fd, &link))
+        each->fn(&link, each->arg);
+}
+
+int link_each(struct netlink *n, link_fn fn, void *arg, struct drarun_error *err)
+{
+    struct each each = {nl_socket_get_fd(n->sock), fn, arg};
+    int rc = netlink_ask_take(n, link_question(NLM_F_DUMP, 0), on_each, &each, err);
+    return rc < 0 ? error_prefix(err, "the list of network devices") : 0;
 }
 
 struct one {
@@ -195,7 +213,7 @@ int link_by_index(struct netlink *n, int index, struct link *ret, struct drarun_
 int link_find(struct netlink *n, const struct link_wanted *wanted, struct link *ret,
               struct drarun_error *err)
 {
-    struct search search = {.fd = nl_socket_get_fd(n->sock), .wanted = wanted};
+    struct search search = {.wanted = wanted};
     struct link named = {0};
     int rc = wanted->name[0] ? link_by_name(n, wanted->name, &named, err) : 0;
     if (rc > 0 && link_fits(&named, wanted)) { /* without the list, which is long on a full node */
@@ -204,9 +222,9 @@ int link_find(struct netlink *n, const struct link_wanted *wanted, struct link *
     }
     if (rc < 0)
         return rc;
-    rc = netlink_ask_take(n, link_question(NLM_F_DUMP, 0), on_link, &search, err);
+    rc = link_each(n, on_link, &search, err);
     if (rc < 0)
-        return error_prefix(err, "the list of network devices");
+        return rc;
     if (search.count > 1 && !search.named)
         return error_set(err, EEXIST, "%u devices fit, %s among them, and none is called %s",
                          search.count, search.found.name, wanted->name);

@@ -37,6 +37,11 @@ struct link_wanted {
 /* Pure. */
 bool link_fits(const struct link *link, const struct link_wanted *wanted);
 
+typedef void (*link_fn)(const struct link *link, void *arg);
+
+/* Calls fn with each device of the namespace that n speaks to; with some twice where the list
+ * changes while it is read. */
+int link_each(struct netlink *n, link_fn fn, void *arg, struct drarun_error *err);
 /* 1 with *ret filled, 0 when there is none; -EEXIST when several are and none has the name. */
 int link_find(struct netlink *n, const struct link_wanted *wanted, struct link *ret,
               struct drarun_error *err);
