@@ -368,6 +368,19 @@ def test_taken_back_from_a_pod_that_lives(bed):
         assert addresses(bed.host, f"eth-{up}") == ["10.7.0.7/24"] and link(pod, "net1") is None
 
 
+def test_what_a_pod_has_put_on_it_does_not_stay(bed):
+    """On the next one's NIC it would see that pod's packets. What is the pod's from another NIC of the host is not touched."""
+    order, other, pod = bed.nic("eth1"), bed.nic("eth2"), bed.pod()
+    path = bed.write(order)
+    good(bed.attach(pod, path))
+    for name in ("mac0", "mac1"):
+        pod.run("ip", "link", "add", "link", "net1", "name", name, "type", "macvlan", "mode", "bridge")
+    bed.host.run("ip", "link", "add", "link", other["host"]["name"], "name", "mac2", "type", "macvlan", "mode", "bridge")
+    bed.host.run("ip", "link", "set", "mac2", "netns", pod.holder.pid)
+    good(bed.restore(path))
+    assert link(bed.host, "eth1") and [name for name in ("net1", "mac0", "mac1", "mac2") if link(pod, name)] == ["mac2"]
+
+
 def test_taken_back_from_a_namespace_without_process(bed, tmp_path):
     """As a sandbox's that has ended: it is mounted in /run/netns alone."""
     order, name = bed.nic("eth1"), f"drarun-test-{os.getpid()}"

@@ -308,3 +308,10 @@ int link_change(struct netlink *n, int index, const struct link_change *change,
     put_numbers(msg, change);
     return netlink_do_take(n, msg, err);
 }
+
+int link_delete(struct netlink *n, int index, struct drarun_error *err)
+{
+    struct ifinfomsg head = {.ifi_family = AF_UNSPEC, .ifi_index = index};
+    int rc = netlink_do_take(n, netlink_message(RTM_DELLINK, 0, &head, sizeof head), err);
+    return rc == -ENODEV ? 0 : rc;
+}

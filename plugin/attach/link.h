@@ -74,4 +74,7 @@ struct link_change {
 int link_change(struct netlink *n, int index, const struct link_change *change,
                 struct drarun_error *err);
 
+/* One that is virtual. What is not there is deleted. */
+int link_delete(struct netlink *n, int index, struct drarun_error *err);
+
 #endif

@@ -4,9 +4,11 @@
 #include <errno.h>
 #include <linux/net_namespace.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/base/array.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
@@ -136,6 +138,58 @@ static int find_in_place(const struct taking *taking, struct netlink *n, struct 
     return place_fits(place, ret) ? is_of_host(taking, n, ret, err) : 0;
 }
 
+struct upper {
+    int index, peer_ns;
+};
+
+struct uppers { /* that may be of one device, in the namespace that it has left */
+    int lower;
+    struct upper *list;
+    size_t count, cap;
+    bool failed;
+};
+
+static void uppers_done(struct uppers *uppers)
+{
+    free(uppers->list);
+}
+
+static void on_upper(const struct link *link, void *arg)
+{
+    struct uppers *uppers = arg;
+    if (!link->kind[0] || is_pair(link) || link->peer != uppers->lower || link->peer_ns < 0)
+        return;
+    struct upper *list = array_room(uppers->list, uppers->count, &uppers->cap, sizeof *list);
+    uppers->failed = uppers->failed || !list;
+    if (!list)
+        return;
+    uppers->list = list;
+    uppers->list[uppers->count++] = (struct upper){link->index, link->peer_ns};
+}
+
+/* A macvlan or a VLAN that a pod has made on the device stays on it wherever the device goes: a pod
+ * that lives on would share it with the next one. Once it has left, the pod makes no more. */
+static int drop_uppers(const struct taking *taking, struct netlink *n, struct drarun_error *err)
+{
+    CLEANUP(uppers_done) struct uppers uppers = {0};
+    struct link_wanted wanted = wanted_as(taking->order, taking->order->host.name);
+    struct netlink host = taking->host;
+    struct link lower;
+    int number = -1, rc = link_find(&host, &wanted, &lower, err);
+    if (rc <= 0)
+        return rc;
+    uppers.lower = lower.index;
+    rc = link_each(n, on_upper, &uppers, err);
+    if (rc == 0 && uppers.failed)
+        rc = error_set(err, ENOMEM, "out of memory");
+    if (rc == 0 && uppers.count > 0)
+        rc = number_of_host(taking, n, &number, err);
+    for (size_t i = 0; rc == 0 && i < uppers.count; i++)
+        if (uppers.list[i].peer_ns == number)
+            rc = link_delete(n, uppers.list[i].index, err);
+    return rc < 0 ? error_prefix(err, "take off %s what a pod has put on it", lower.name) : 0;
+}
+
 static int pull(struct taking *taking, struct netlink *n, struct drarun_error *err)
 {
     const struct attach_order *order = taking->order;
@@ -152,7 +206,10 @@ static int pull(struct taking *taking, struct netlink *n, struct drarun_error *e
     rc = link_change(n, link.index, &change, err);
     if (rc == -ENODEV) /* its namespace has let it go meanwhile */
         return 0;
-    return rc < 0 ? error_prefix(err, "pull %s out of a pod", link.name) : 1;
+    if (rc < 0)
+        return error_prefix(err, "pull %s out of a pod", link.name);
+    rc = drop_uppers(taking, n, err);
+    return rc < 0 ? rc : 1;
 }
 
 static int pull_from(int ns, void *arg, struct drarun_error *err)
