@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from support.api_proxy import Exchange, kubeconfig
+from support.api_proxy import Exchange, Wire, kubeconfig
 from support.build import SLOW_BUILD, patience
 from support.kube_fixtures import (admin_token, behind, cluster, probe_of, proxy,  # noqa: F401
                                    space)
@@ -257,6 +257,26 @@ def test_watch_resumes(proxy, behind, space, cluster):
     last = [each[2] for each in proxy.seen() if is_watch(*each[1:3])][-1]
     assert "resourceVersion=" in last and "sendInitialEvents" not in last
     behind.quiet(watch, 0.3)
+
+
+def test_connection_that_stays_up_in_silence(cluster, space, admin_token, probe_of, tmp_path):  # noqa: F811
+    """As through a load balancer when the machine of the API server behind it is gone: the first call that is out of time ends it for
+    the next ones, and for the watch, which would have waited for minutes."""
+    wire = Wire(cluster.network.api_port)
+    path = kubeconfig(tmp_path / "wire", wire.url, {"token": admin_token}, {"certificate-authority": str(cluster.keys.folder / "ca.crt")})
+    try:
+        probe = probe_of("--kubeconfig", path)
+        watch = synced(probe, space)
+        assert probe.ask(**VERSION)["err"] is None and probe.counts()["connections"] == 1
+        wire.hush()
+        late = probe.ask(**VERSION, timeout_ms=16000, timeout=40)
+        assert late["err"]["code"] == 110, late
+        assert probe.ask(**VERSION, timeout_ms=10000)["err"] is None
+        cluster.api.make({**config_map("a"), "metadata": {"name": "a", "namespace": space.name}})
+        assert probe.next(watch)["event"] == "added"
+        assert probe.counts()["connections"] == 2
+    finally:
+        wire.close()
 
 
 def test_one_lost_connection_is_no_news(proxy, behind, space, cluster):

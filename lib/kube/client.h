@@ -17,6 +17,9 @@
 #define KUBE_ANSWER_MAX ((size_t)64 << 20) /* bytes of one answer, unpacked */
 #define KUBE_CONNECT_MS 10000              /* for one connection, TLS included */
 #define KUBE_SILENCE_MS 30000              /* unacknowledged bytes end a connection after this */
+/* When a call times out and nothing has come over its connection for so long, the next calls get a
+ * new one. */
+#define KUBE_UNHEARD_MS 15000
 
 struct kube_client;
 

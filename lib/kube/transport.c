@@ -16,24 +16,32 @@
 #include "lib/kube/client.h"
 #include "lib/kube/warning.h"
 
+#define RENEW_MS 60000 /* between two connections that are left: the server may just be slow */
+
 /* Connections, and what goes over them. */
 struct pool {
+    TAILQ_ENTRY(pool) link; /* in transport.retired */
     struct transport *transport;
     CURLM *multi;
     struct event *timer; /* libcurl's */
+    TAILQ_HEAD(, exchange) exchanges;
+    int64_t heard_ms; /* when something came last; 0: never */
 };
 
 struct transport {
     struct event_base *base;
     /* HTTP/2, and HTTP/1.1 by choice: beside one of these libcurl stops sharing the others. */
-    struct pool shared, alone;
+    struct pool *shared, *alone;
+    TAILQ_HEAD(, pool) retired; /* take no new exchanges, and end with those that they have */
+    int64_t renewed_ms;         /* `shared`; 0: never */
     struct event *deliver; /* made active when something waits in `ready` from outside libcurl */
     TAILQ_HEAD(, exchange) ready; /* with data or an end to hand on */
     uint64_t connections;
 };
 
 struct exchange {
-    TAILQ_ENTRY(exchange) link; /* in transport.ready */
+    TAILQ_ENTRY(exchange) link;    /* in transport.ready */
+    TAILQ_ENTRY(exchange) in_pool; /* in pool.exchanges */
     struct transport *transport;
     struct pool *pool;
     struct exchange_events events;
@@ -43,9 +51,10 @@ struct exchange {
     struct buf body; /* kept, or not yet handed on */
     size_t answer_max;
     bool stream, connect_only, is_ready, paused, has_head, ended, too_large;
-    bool sent;    /* the request has gone out, or part of it */
-    bool again;   /* libcurl would have sent it a second time */
-    bool refused; /* HTTP/2: the server said that it did not look at it */
+    bool sent;       /* the request has gone out, or part of it.. */
+    int64_t sent_ms; /* ..at this time */
+    bool again;      /* libcurl would have sent it a second time */
+    bool refused;    /* HTTP/2: the server said that it did not look at it */
     CURLcode code;
     char text[CURL_ERROR_SIZE];
 };
@@ -64,9 +73,17 @@ static void unset_ready(struct exchange *x)
     x->is_ready = false;
 }
 
+static bool is_retired(const struct pool *pool)
+{
+    return pool != pool->transport->shared && pool != pool->transport->alone;
+}
+
 static void exchange_free(struct exchange *x)
 {
     unset_ready(x);
+    TAILQ_REMOVE(&x->pool->exchanges, x, in_pool);
+    if (is_retired(x->pool) && TAILQ_EMPTY(&x->pool->exchanges))
+        event_active(x->transport->deliver, 0, 0); /* which frees it */
     curl_multi_remove_handle(x->pool->multi, x->easy);
     curl_easy_cleanup(x->easy);
     curl_slist_free_all(x->connect_to);
@@ -110,9 +127,74 @@ static const char *text_of(struct exchange *x, CURLcode code)
     return x->text[0] ? x->text : curl_easy_strerror(code);
 }
 
+/* ---- pools ---- */
+
+static void pool_free(struct pool *pool)
+{
+    if (!pool)
+        return;
+    if (pool->multi)
+        curl_multi_cleanup(pool->multi);
+    if (pool->timer)
+        event_free(pool->timer);
+    free(pool);
+}
+
+static void free_retired(struct transport *t)
+{
+    struct pool *pool = TAILQ_FIRST(&t->retired);
+    while (pool) {
+        struct pool *next = TAILQ_NEXT(pool, link);
+        if (TAILQ_EMPTY(&pool->exchanges)) {
+            TAILQ_REMOVE(&t->retired, pool, link);
+            pool_free(pool);
+        }
+        pool = next;
+    }
+}
+
+static struct pool *pool_new(struct transport *t);
+
+/* Whether nothing at all has come since the request of an exchange that is out of time now. */
+static bool is_silent(const struct exchange *x)
+{
+    const struct transport *t = x->transport;
+    int64_t now = clock_ms();
+    return x->code == CURLE_OPERATION_TIMEDOUT && x->pool == t->shared && x->sent &&
+           x->pool->heard_ms <= x->sent_ms && now - x->sent_ms >= KUBE_UNHEARD_MS &&
+           (!t->renewed_ms || now - t->renewed_ms >= RENEW_MS);
+}
+
+/* What lies before the server, or its kernel, may keep up a connection whose other side hangs or is
+ * gone, and libcurl sends all requests over the one that it has: new ones get a new connection.
+ * Streams, which would wait for the end of their time, begin again on that one. */
+static void renew_shared(struct transport *t)
+{
+    struct pool *old = t->shared, *fresh = pool_new(t);
+    struct exchange *x;
+    if (!fresh)
+        return;
+    t->shared = fresh;
+    t->renewed_ms = clock_ms();
+    TAILQ_INSERT_TAIL(&t->retired, old, link);
+    TAILQ_FOREACH (x, &old->exchanges, in_pool) {
+        if (!x->stream || x->ended)
+            continue;
+        snprintf(x->text, sizeof x->text, "the server has been silent for %d s",
+                 KUBE_UNHEARD_MS / 1000);
+        x->code = CURLE_RECV_ERROR;
+        x->ended = true;
+        set_ready(x);
+    }
+}
+
+/* ---- the end of an exchange ---- */
+
 static void finish(struct exchange *x)
 {
     long status = 0;
+    if (is_silent(x))
+        renew_shared(x->transport);
     curl_easy_getinfo(x->easy, CURLINFO_RESPONSE_CODE, &status);
     CURLcode code = x->too_large ? CURLE_FILESIZE_EXCEEDED : x->again ? CURLE_RECV_ERROR : x->code;
     if (status >= 300) /* the head says it all, also when a server that refuses us hangs up */
@@ -207,9 +289,10 @@ static void on_deliver(evutil_socket_t fd, short what, void *arg)
     struct transport *t = arg;
     (void)fd;
     (void)what;
-    take_ended(&t->shared);
-    take_ended(&t->alone);
+    take_ended(t->shared);
+    take_ended(t->alone);
     deliver(t);
+    free_retired(t);
 }
 
 static int set_timer(CURLM *multi, long timeout_ms, void *arg)
@@ -265,6 +348,7 @@ static int on_request(void *arg, char *there, char *here, int there_port, int he
     if (x->sent && !x->refused)
         x->again = true;
     x->sent = true;
+    x->sent_ms = clock_ms();
     x->refused = false;
     return x->again ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
 }
@@ -273,6 +357,7 @@ static size_t on_body(char *bytes, size_t size, size_t count, void *arg)
 {
     struct exchange *x = arg;
     size_t length = size * count;
+    x->pool->heard_ms = clock_ms();
     if (x->paused)
         return CURL_WRITEFUNC_PAUSE; /* they come again when it goes on */
     if (length > x->answer_max - x->body.len) {
@@ -291,6 +376,7 @@ static size_t on_header(char *bytes, size_t size, size_t count, void *arg)
 {
     struct exchange *x = arg;
     size_t length = size * count;
+    x->pool->heard_ms = clock_ms();
     if (x->stream && length > 0 && (bytes[0] == '\r' || bytes[0] == '\n') && has_success(x->easy) &&
         x->events.head) {
         x->has_head = true;
@@ -436,7 +522,8 @@ int exchange_start(struct transport *t, const struct exchange_request *request,
         return error_set(err, ENOMEM, "out of memory");
     }
     x->transport = t;
-    x->pool = request->alone || request->connect_only ? &t->alone : &t->shared;
+    x->pool = request->alone || request->connect_only ? t->alone : t->shared;
+    TAILQ_INSERT_TAIL(&x->pool->exchanges, x, in_pool);
     x->events = *events;
     x->arg = arg;
     x->stream = request->stream;
@@ -506,27 +593,26 @@ void kube_end_without_memory(void)
                          need_zeroed_memory);
 }
 
-static int open_pool(struct pool *pool, struct transport *t)
+/* NULL: out of memory. */
+static struct pool *pool_new(struct transport *t)
 {
+    struct pool *pool = calloc(1, sizeof *pool);
+    if (!pool)
+        return NULL;
+    TAILQ_INIT(&pool->exchanges);
     pool->transport = t;
     pool->timer = event_new(t->base, -1, 0, on_timer, pool);
     pool->multi = curl_multi_init();
-    if (!pool->timer || !pool->multi)
-        return -ENOMEM;
+    if (!pool->timer || !pool->multi) {
+        pool_free(pool);
+        return NULL;
+    }
     curl_multi_setopt(pool->multi, CURLMOPT_SOCKETFUNCTION, set_socket);
     curl_multi_setopt(pool->multi, CURLMOPT_SOCKETDATA, pool);
     curl_multi_setopt(pool->multi, CURLMOPT_TIMERFUNCTION, set_timer);
     curl_multi_setopt(pool->multi, CURLMOPT_TIMERDATA, pool);
     curl_multi_setopt(pool->multi, CURLMOPT_PIPELINING, (long)CURLPIPE_MULTIPLEX);
-    return 0;
-}
-
-static void close_pool(struct pool *pool)
-{
-    if (pool->multi)
-        curl_multi_cleanup(pool->multi);
-    if (pool->timer)
-        event_free(pool->timer);
+    return pool;
 }
 
 int transport_new(struct event_base *base, struct transport **ret_transport,
@@ -536,10 +622,11 @@ int transport_new(struct event_base *base, struct transport **ret_transport,
     if (!t)
         return error_set(err, ENOMEM, "out of memory");
     TAILQ_INIT(&t->ready);
+    TAILQ_INIT(&t->retired);
     t->base = base;
     t->deliver = event_new(base, -1, 0, on_deliver, t);
     if (!t->deliver || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK ||
-        open_pool(&t->shared, t) < 0 || open_pool(&t->alone, t) < 0) {
+        !(t->shared = pool_new(t)) || !(t->alone = pool_new(t))) {
         transport_free(t);
         return error_set(err, ENOMEM, "libcurl cannot be set up: out of memory");
     }
@@ -551,8 +638,9 @@ void transport_free(struct transport *t)
 {
     if (!t)
         return;
-    close_pool(&t->shared);
-    close_pool(&t->alone);
+    free_retired(t);
+    pool_free(t->shared);
+    pool_free(t->alone);
     if (t->deliver)
         event_free(t->deliver);
     free(t);
