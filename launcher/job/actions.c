@@ -6,11 +6,8 @@
 #include "lib/base/log.h"
 #include "lib/base/unconst.h"
 
-#define REACH_MS 10000        /* until agents started by hand are reached */
-#define PREPARE_MS 30000      /* until an agent that was reached is prepared */
-#define PREPARE_WORKER_MS 100 /* and this for each: on one machine they take turns */
-#define OVERDUE_MS 2000       /* beyond --kill-after: until stalled output is dropped */
-#define REAP_MS 1000          /* from an agent's dismissal to its process's end */
+#define OVERDUE_MS 2000 /* beyond --kill-after: until stalled output is dropped */
+#define REAP_MS 1000    /* from an agent's dismissal to its process's end */
 
 static int prepare(struct job *job, struct drarun_error *err)
 {
@@ -30,15 +27,6 @@ static void do_check(struct job *job)
         job->preflight.checked = true;
     if (job->preflight.reach)
         event_del(job->clocks.start); /* it has its own deadline */
-}
-
-int64_t job_start_limit_ms(const struct job *job)
-{
-    if (job->request->start_timeout_ms > 0)
-        return job->request->start_timeout_ms;
-    if (request_is_elsewhere(job->request) && job->state == JOB_CONNECTING)
-        return REACH_MS;
-    return PREPARE_MS + (int64_t)job->count * PREPARE_WORKER_MS;
 }
 
 static void do_launch(struct job *job)

@@ -12,6 +12,10 @@
 #include "lib/base/error.h"
 #include "lib/wire/dial.h"
 
+#define REACH_MS 10000        /* until agents started by hand are reached */
+#define PREPARE_MS 30000      /* until an agent that was reached is prepared */
+#define PREPARE_WORKER_MS 100 /* and this for each: on one machine they take turns */
+
 /* Ranks of several worlds may listen on one machine. */
 static bool is_taken(const struct launch_master *masters, uint32_t count, const char *address,
                      uint16_t port)
@@ -146,6 +150,15 @@ int job_use_files(struct job *job, const char *variable, struct drarun_error *er
 json_t *job_left_files(const struct job *job)
 {
     return job->files ? job_files_json(job->files) : NULL;
+}
+
+int64_t job_start_limit_ms(const struct job *job)
+{
+    if (job->request->start_timeout_ms > 0)
+        return job->request->start_timeout_ms;
+    if (request_is_elsewhere(job->request) && job->state == JOB_CONNECTING)
+        return REACH_MS;
+    return PREPARE_MS + (int64_t)job->count * PREPARE_WORKER_MS;
 }
 
 int agent_send_launch(struct agent *agent)

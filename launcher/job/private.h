@@ -312,10 +312,10 @@ void job_on_hearsay(evutil_socket_t fd, short what, void *arg); /* of job.hearsa
 
 /* ---- actions.c ---- */
 void job_act(struct job *job, enum job_action action);
-/* The deadline for the present state. */
-int64_t job_start_limit_ms(const struct job *job);
 
 /* ---- launch.c ---- */
+/* The deadline for the present state. */
+int64_t job_start_limit_ms(const struct job *job);
 int agent_send_launch(struct agent *agent);
 
 /* ---- dismiss.c ---- */
