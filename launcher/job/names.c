@@ -13,13 +13,16 @@
 #include "lib/base/strlist.h"
 #include "launcher/job/user_names.h"
 
-/* A lookup of an agent that waits. */
+/* A request of an agent that waits: a lookup for a name, or a value for one lookup until nobody
+ * else's is there any more. */
 struct name_wait {
     struct name_wait *next;
     uint32_t worker;
     uint64_t id;
     char *service;
-    char job[USER_NAMES_JOB_SIZE]; /* that is to publish it; "": any */
+    bool lookup;
+    char job[USER_NAMES_JOB_SIZE]; /* lookup: the one that is to publish it; "": any */
+    struct buf value;              /* else */
 };
 
 struct job_names {
@@ -28,7 +31,7 @@ struct job_names {
     struct strlist services, ports; /* of PMI-1, side by side */
     struct user_names *user;
     struct meets *meets;
-    struct name_wait *waits;
+    struct name_wait *waits;       /* in the order of their requests */
     struct buf service, found;     /* of the last request */
     char job[USER_NAMES_JOB_SIZE]; /* the same */
     bool told[2];                  /* that other jobs do not see them; by curable */
@@ -56,6 +59,7 @@ static void remove_wait(struct name_wait **at)
     struct name_wait *gone = *at;
     *at = gone->next;
     free(gone->service);
+    buf_done(&gone->value);
     free(gone);
 }
 
@@ -94,14 +98,14 @@ static void tell_alone(struct job_names *names, const struct drarun_error *err, 
 }
 
 /* -EEXIST: another job has it. Another error: it is this job's, but other jobs cannot see it. */
-static int share(struct job_names *names, const void *value, size_t length, bool once)
+static int share(struct job_names *names, const char *service, const void *value, size_t length,
+                 bool once)
 {
     struct drarun_error err = {0};
-    int rc =
-        length > JOB_NAMES_VALUE_MAX
-            ? error_set(&err, EMSGSIZE, "a name's value has %zu bytes, the limit is %u", length,
-                        JOB_NAMES_VALUE_MAX)
-            : user_names_publish(names->user, names->service.data, value, length, once, NULL, &err);
+    int rc = length > JOB_NAMES_VALUE_MAX
+                 ? error_set(&err, EMSGSIZE, "a name's value has %zu bytes, the limit is %u",
+                             length, JOB_NAMES_VALUE_MAX)
+                 : user_names_publish(names->user, service, value, length, once, NULL, &err);
     if (rc < 0 && rc != -EEXIST)
         tell_alone(names, &err, once);
     return rc;
@@ -135,7 +139,7 @@ static bool publish(struct job_names *names, const char *service, const char *po
 {
     if (find(names, service) < names->services.count || names->services.count >= JOB_NAMES_MAX ||
         names->services.failed || names->ports.failed ||
-        share(names, port, strlen(port), false) == -EEXIST)
+        share(names, names->service.data, port, strlen(port), false) == -EEXIST)
         return false;
     strlist_add(&names->services, service);
     strlist_add(&names->ports, port);
@@ -187,16 +191,35 @@ static void put_found(struct job_names *names, Drarun__Wire__NameReply *ret_repl
         ret_reply->job = names->job;
 }
 
+static bool try_lookup(struct job_names *names, const struct name_wait *wait,
+                       Drarun__Wire__NameReply *ret_reply)
+{
+    buf_reset(&names->found);
+    if (find_service(names, wait->service))
+        put_found(names, ret_reply);
+    else if (wait->job[0] && !user_names_is_alive(names->user, wait->job))
+        ret_reply->ended = true;
+    else
+        return false;
+    return true;
+}
+
+static bool try_publish(struct job_names *names, const struct name_wait *wait,
+                        Drarun__Wire__NameReply *ret_reply)
+{
+    if (user_names_is_taken(names->user, wait->service))
+        return false;
+    int rc = share(names, wait->service, wait->value.data, wait->value.len, true);
+    ret_reply->good = true;
+    ret_reply->shared = rc == 0;
+    return rc != -EEXIST;
+}
+
 /* False: it waits on. */
 static bool answer_wait(struct job_names *names, const struct name_wait *wait)
 {
     Drarun__Wire__NameReply reply = DRARUN__WIRE__NAME_REPLY__INIT;
-    buf_reset(&names->found);
-    if (find_service(names, wait->service))
-        put_found(names, &reply);
-    else if (wait->job[0] && !user_names_is_alive(names->user, wait->job))
-        reply.ended = true;
-    else
+    if (!(wait->lookup ? try_lookup : try_publish)(names, wait, &reply))
         return false;
     reply.id = wait->id;
     names->owner.found(names->owner.arg, wait->worker, &reply);
@@ -229,6 +252,16 @@ static int watch(struct job_names *names, struct drarun_error *err)
     return user_names_watch(names->user, names->base, on_change, names, err);
 }
 
+static void add_wait(struct job_names *names, struct name_wait *wait)
+{
+    struct name_wait **at = &names->waits;
+    while (*at)
+        at = &(*at)->next;
+    *at = wait;
+    if (answer_wait(names, wait)) /* since the watch began, or the job has ended before */
+        remove_wait(at);
+}
+
 /* False: it is not known what other jobs have, and nothing is to be awaited. */
 static bool await(struct job_names *names, uint32_t worker,
                   const Drarun__Wire__NameRequest *request)
@@ -241,16 +274,16 @@ static bool await(struct job_names *names, uint32_t worker,
     struct name_wait *wait = calloc(1, sizeof *wait);
     if (!wait)
         return false;
-    *wait = (struct name_wait){.next = names->waits, .worker = worker, .id = request->id};
+    *wait = (struct name_wait){.worker = worker, .id = request->id};
     wait->service = strdup(names->service.data);
+    wait->lookup = request->action == DRARUN__WIRE__NAME_ACTION__NAME_LOOKUP;
     snprintf(wait->job, sizeof wait->job, "%s", request->job);
-    names->waits = wait;
-    if (!wait->service) {
-        remove_wait(&names->waits);
+    buf_add(&wait->value, request->value.data, request->value.len);
+    if (!wait->service || wait->value.failed) {
+        remove_wait(&wait);
         return false;
     }
-    if (answer_wait(names, wait)) /* since the watch began, or the job has ended before */
-        remove_wait(&names->waits);
+    add_wait(names, wait);
     return true;
 }
 
@@ -272,7 +305,10 @@ static bool ask_pmix(struct job_names *names, uint32_t worker,
     case DRARUN__WIRE__NAME_ACTION__NAME_PUBLISH:
         if (meets_announce(names->meets, &err) < 0)
             tell_alone(names, &err, request->once);
-        rc = share(names, request->value.data, request->value.len, request->once);
+        rc = share(names, names->service.data, request->value.data, request->value.len,
+                   request->once);
+        if (rc == -EEXIST && request->wait && await(names, worker, request))
+            return false;
         ret_reply->good = rc != -EEXIST;
         ret_reply->shared = rc == 0;
         return true;

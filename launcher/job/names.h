@@ -15,7 +15,7 @@
 #define JOB_NAMES_VALUE_MAX (64u * 1024)
 
 struct job_names_owner {
-    /* The answer to a lookup that has waited. Borrowed. */
+    /* The answer to a request that has waited. Borrowed. */
     void (*found)(void *arg, uint32_t worker, const Drarun__Wire__NameReply *reply);
     void *arg;
 };
@@ -28,8 +28,8 @@ struct job_names *job_names_new(struct event_base *base, const char *self,
                                 const struct meet_owner *meet_owner);
 void job_names_free(struct job_names *names);
 /* A name exists once among the user's jobs. pmix: version of the libpmix that has packed the
- * values, and is to read them. False: the request is a lookup that waits, for owner.found, or wants
- * no answer. What the reply points to is borrowed until the next call. */
+ * values, and is to read them. False: the request waits, for owner.found, or wants no answer. What
+ * the reply points to is borrowed until the next call. */
 bool job_names_ask(struct job_names *names, uint32_t worker, const char *pmix,
                    const Drarun__Wire__NameRequest *request, Drarun__Wire__NameReply *ret_reply);
 /* meet.h */

@@ -460,6 +460,16 @@ int user_names_lookup(const char *service, struct buf *out, char ret_job[USER_NA
     return 0;
 }
 
+/* Changes nothing, so that who watches the directory is not called. */
+bool user_names_is_taken(const struct user_names *names, const char *service)
+{
+    char file[SHA256_TEXT_SIZE];
+    struct entry entry;
+    sha256_text(service, strlen(service), file);
+    cleanup_close int fd = open_name(names->dir, file);
+    return fd >= 0 ? !read_head(fd, &entry) || is_valid(names->dir, &entry) : errno != ENOENT;
+}
+
 /* What cannot be removed now is in the end. */
 void user_names_unpublish(struct user_names *names, const char *service)
 {

@@ -39,6 +39,8 @@ int user_names_publish(struct user_names *names, const char *service, const void
  * it, or has failed to, so that another try later finds nothing or the name. Otherwise as above. */
 int user_names_lookup(const char *service, struct buf *out, char ret_job[USER_NAMES_JOB_SIZE],
                       struct drarun_error *err);
+/* A living job has it, this one included. Only once the directory is in use. */
+bool user_names_is_taken(const struct user_names *names, const char *service);
 /* Nothing when this job has not published it, or when another one is about to take it. */
 void user_names_unpublish(struct user_names *names, const char *service);
 

@@ -27,7 +27,8 @@ struct fixture {
     struct user_names *other;
     char job[USER_NAMES_JOB_SIZE]; /* of the other one */
     unsigned answers;
-    bool good, ended; /* the last one */
+    uint64_t id; /* the last one */
+    bool good, ended, shared;
     char value[16];
     unsigned met, failures;
     int code; /* of the last collective */
@@ -51,6 +52,8 @@ static void on_found(void *arg, uint32_t worker, const Drarun__Wire__NameReply *
     struct fixture *f = arg;
     assert_int_equal(worker, 3);
     f->answers++;
+    f->id = reply->id;
+    f->shared = reply->shared;
     f->good = reply->good;
     f->ended = reply->ended;
     snprintf(f->value, sizeof f->value, "%.*s", (int)reply->value.len,
@@ -124,6 +127,51 @@ static void publish(struct fixture *f)
 static void see_changes(struct fixture *f)
 {
     event_base_loop(f->events, EVLOOP_NONBLOCK);
+}
+
+/* A value for one lookup, when no other is there: of an agent, which gets its answer at once if
+ * true; or of the other job. */
+static bool queue_value(struct fixture *f, uint64_t id, const char *value)
+{
+    Drarun__Wire__NameRequest request = DRARUN__WIRE__NAME_REQUEST__INIT;
+    Drarun__Wire__NameReply reply = DRARUN__WIRE__NAME_REPLY__INIT;
+    request.id = id;
+    request.pmix = request.once = request.wait = true;
+    request.action = DRARUN__WIRE__NAME_ACTION__NAME_PUBLISH;
+    request.service = unconst("port:connect");
+    request.value.data = (uint8_t *)unconst(value);
+    request.value.len = strlen(value);
+    bool answered = job_names_ask(f->names, 3, "5.0", &request, &reply);
+    assert_int_equal(reply.good, answered);
+    assert_int_equal(reply.shared, answered);
+    return answered;
+}
+
+static void publish_call(struct fixture *f)
+{
+    assert_int_equal(
+        user_names_publish(f->other, "pmix 5.0 port:connect", "other", 5, true, NULL, NULL), 0);
+}
+
+/* value: NULL: there is none. */
+static void assert_call(const char *value)
+{
+    char job[USER_NAMES_JOB_SIZE];
+    struct buf found = BUF_INIT;
+    int rc = user_names_lookup("pmix 5.0 port:connect", &found, job, NULL);
+    assert_int_equal(rc, value ? 0 : -ENOENT);
+    if (value)
+        assert_string_equal(found.data, value);
+    buf_done(&found);
+}
+
+static struct timespec changed_last(const struct fixture *f)
+{
+    char path[128];
+    struct stat st;
+    snprintf(path, sizeof path, "%s/drarun-%u", f->base, geteuid());
+    assert_int_equal(stat(path, &st), 0);
+    return st.st_mtim;
 }
 
 static void assert_ended(const struct fixture *f)
@@ -279,6 +327,67 @@ static void test_other_jobs_cannot_be_watched(void **state)
     assert_int_equal(f->failures, 0);
 }
 
+static void test_value_that_finds_its_place(void **state)
+{
+    struct fixture *f = *state;
+    assert_true(queue_value(f, 1, "one"));
+    assert_call("one");
+    assert_call(NULL);
+}
+
+/* Those who wait change nothing, of which each would hear. */
+static void test_value_that_waits_for_its_place(void **state)
+{
+    struct fixture *f = *state;
+    publish_call(f);
+    assert_false(queue_value(f, 1, "one"));
+    assert_false(queue_value(f, 2, "two"));
+    see_changes(f);
+    struct timespec before = changed_last(f);
+    see_changes(f);
+    see_changes(f);
+    struct timespec now = changed_last(f);
+    assert_memory_equal(&before, &now, sizeof now);
+    assert_int_equal(f->answers, 0);
+    assert_call("other");
+    see_changes(f);
+    assert_int_equal(f->answers, 1);
+    assert_true(f->good && f->shared && f->id == 1);
+    assert_call("one");
+    see_changes(f);
+    assert_int_equal(f->answers, 2);
+    assert_true(f->good && f->shared && f->id == 2);
+    assert_call("two");
+}
+
+static void test_place_of_a_job_that_has_ended(void **state)
+{
+    struct fixture *f = *state;
+    publish_call(f);
+    assert_false(queue_value(f, 1, "one"));
+    user_names_free(TAKE_PTR(f->other));
+    see_changes(f);
+    assert_int_equal(f->answers, 1);
+    assert_call("one");
+}
+
+static void test_value_that_is_given_up(void **state)
+{
+    struct fixture *f = *state;
+    Drarun__Wire__NameRequest request = DRARUN__WIRE__NAME_REQUEST__INIT;
+    Drarun__Wire__NameReply reply = DRARUN__WIRE__NAME_REPLY__INIT;
+    publish_call(f);
+    assert_false(queue_value(f, 1, "one"));
+    request.id = 1;
+    request.pmix = true;
+    request.action = DRARUN__WIRE__NAME_ACTION__NAME_FORGET;
+    assert_false(job_names_ask(f->names, 3, "5.0", &request, &reply));
+    assert_call("other");
+    see_changes(f);
+    assert_int_equal(f->answers, 0);
+    assert_call(NULL);
+}
+
 int main(void)
 {
     event_set_mem_functions(event_malloc, event_realloc, free);
@@ -291,6 +400,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_no_descriptor_is_left, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_any_job, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_other_jobs_cannot_be_watched, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_value_that_finds_its_place, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_value_that_waits_for_its_place, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_place_of_a_job_that_has_ended, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_value_that_is_given_up, set_up, tear_down),
     };
     umask(022); /* what is made is ours alone, whatever umask the caller has */
     return cmocka_run_group_tests(tests, NULL, NULL);
