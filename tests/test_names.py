@@ -96,6 +96,65 @@ def test_jobs_meet_one_after_the_other(names, mpi, tmp_path):
     assert [line for line in (tmp_path / "out" / "rank.0.out").read_text().splitlines() if line[:3] == "met"] == ["met 3", "met 3", "met 1"]
 
 
+def met(folder):
+    return sorted(line for line in (folder / "rank.0.out").read_text().splitlines() if line[:3] == "met")
+
+
+@served
+def test_jobs_connect_at_the_same_time(names, mpi, tmp_path):
+    """One after the other is accepted, and none gets the answer that is for another one."""
+    server = serving(names, mpi, tmp_path, "queue", "ocean", 3)
+    (tmp_path / "go").touch()
+    clients = {ranks: names(mpi, "late", "ocean", options=("-n", ranks, "--output-dir", tmp_path / f"client{ranks}"), start=True)
+               for ranks in (1, 2, 3)}
+    for ranks, client in clients.items():
+        await_line(client, tmp_path / f"client{ranks}" / "rank.0.out", "found")
+    await_waiting(names, server)
+    (tmp_path / "accept").touch()
+    for ranks, client in clients.items():
+        client.finish().ok()
+        assert met(tmp_path / f"client{ranks}") == ["met 2"]
+    server.finish().ok()
+    assert met(tmp_path / "out") == ["met 1", "met 2", "met 3"]
+
+
+@served
+def test_ranks_connect_at_the_same_time(names, mpi, tmp_path):
+    """Each by itself, of two jobs."""
+    server = serving(names, mpi, tmp_path, "queue", "ocean", 4, options=("-n", 1))
+    clients = [names(mpi, "each", "ocean", options=(*workers, "-n", 2), start=True) for workers in ((), ("--workers", 2))]
+    await_waiting(names, server)
+    (tmp_path / "accept").touch()
+    for client in clients:
+        assert said(client.finish()) == ["met 1"]
+    server.finish().ok()
+    assert met(tmp_path / "out") == ["met 1"] * 4
+
+
+@pytest.mark.parametrize("where", [("-n", 4), ("--workers", 2, "-n", 4)], ids=["one", "two"])
+@served
+def test_ranks_of_one_job_meet(names, mpi, where):
+    """At a port of one of them, all at the same time; a place for other jobs is not needed."""
+    (names.place / "drarun").touch()
+    assert said(names(mpi, "inside", "ocean", options=where)) == ["published", *["met 1"] * 3, "unpublished"]
+    (names.place / "drarun").unlink()
+    assert said(names(mpi, "inside", "ocean", options=where)) == ["published", *["met 1"] * 3, "unpublished"]
+
+
+@pytest.mark.parametrize("mpi", [mpi for mpi in ALL if mpi.name == "openmpi4"], ids=lambda mpi: mpi.name)
+def test_root_that_calls_again(names, mpi, tmp_path):
+    """When nobody accepts, Open MPI tells the root alone. What it has published is taken back, so that a later call is met instead."""
+    server = serving(names, mpi, tmp_path, "queue", "ocean", 2)
+    client = names(mpi, "again", "ocean", options=("-n", 2, "--output-dir", tmp_path / "client"), start=True, OMPI_MCA_pmix_base_exchange_timeout=2)
+    await_line(client, tmp_path / "client" / "rank.0.out", "again")
+    (tmp_path / "accept").touch()
+    result = client.finish().ok()
+    assert "rank 0: no process has come to the port of its MPI_Comm_connect or MPI_Comm_accept within 2 s" in result.err, repr(result)
+    assert said(names(mpi, "call", "ocean")) == ["met 2"]
+    server.finish().ok()
+    assert met(tmp_path / "client") == ["met 2"] and met(tmp_path / "out") == ["met 2"] * 2
+
+
 @meets
 def test_three_jobs_meet(names, mpi, tmp_path):
     """The second together with the first."""

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ports with names: mpi_names serve NAME [COUNT] accepts a job that connects, or so many, one after
- * the other, mpi_names call NAME is that job; mpi_names chain NAME accepts two jobs, the second
- * together with the first, which is mpi_names join NAME. The other words do a part of it: publish
- * NAME (until the file "stop" is there), look NAME, refused NAME (it is there already), open NAME
- * (nobody accepts); hold NAME and hang NAME connect as serve and call do, and then wait for each
- * other forever; fail NAME calls and then fails; late NAME calls once the file "go" is there; brief
- * NAME publishes and ends; pass PORT connects to a port that is known in another way. */
+ * the other, mpi_names call NAME is that job; queue NAME [COUNT] does so once the file "accept" is
+ * there, each NAME connects with each rank alone, again NAME does until it is accepted; mpi_names
+ * inside NAME does both, rank 0 accepts the others; mpi_names chain NAME accepts two jobs, the
+ * second together with the first, which is mpi_names join NAME. The other words do a part of it:
+ * publish NAME (until the file "stop" is there), look NAME, refused NAME (it is there already),
+ * open NAME (nobody accepts); hold NAME and hang NAME connect as serve and call do, and then wait
+ * for each other forever; fail NAME calls and then fails; late NAME calls once the file "go" is
+ * there; brief NAME publishes and ends; pass PORT connects to a port that is known in another way.
+ */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,16 +41,17 @@ static const char *reason(int code)
     return MPI_Error_string(code, text, &length) == MPI_SUCCESS ? text : "?";
 }
 
-/* Both jobs in one communicator, and data through it. */
+/* Both sides in one communicator, and data through it. */
 static void meet(MPI_Comm inter, int high)
 {
     MPI_Comm all;
-    int sum = 0, one = 1, others, everybody;
+    int sum = 0, one = 1, own, others, everybody;
+    MPI_Comm_size(inter, &own);
     MPI_Comm_remote_size(inter, &others);
     MPI_Intercomm_merge(inter, high, &all);
     MPI_Comm_size(all, &everybody);
     MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, all);
-    CHECK(sum == everybody && sum == size + others, "%d of %d + %d", sum, size, others);
+    CHECK(sum == everybody && sum == own + others, "%d of %d + %d", sum, own, others);
     MPI_Comm_free(&all);
     if (rank == 0)
         printf("met %d\n", others);
@@ -92,15 +96,30 @@ static MPI_Comm connect_to(const char *port, MPI_Comm with)
     return inter;
 }
 
-static void serve(const char *name, int count)
+static void accept_all(const char *port, MPI_Comm with, int count)
 {
-    char port[MPI_MAX_PORT_NAME] = "";
-    open_port(name, port);
     while (count-- > 0) {
-        MPI_Comm inter = accept_at(port, MPI_COMM_WORLD);
+        MPI_Comm inter = accept_at(port, with);
         meet(inter, 0);
         MPI_Comm_disconnect(&inter);
     }
+}
+
+static void await_file(const char *file)
+{
+    while (rank == 0 && access(file, F_OK) != 0)
+        usleep(10000);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/* file: NULL: it accepts at once. */
+static void serve(const char *name, int count, const char *file)
+{
+    char port[MPI_MAX_PORT_NAME] = "";
+    open_port(name, port);
+    if (file)
+        await_file(file);
+    accept_all(port, MPI_COMM_WORLD, count);
     close_port(name, port);
 }
 
@@ -155,11 +174,15 @@ static MPI_Comm connect_by_name(const char *name)
     return connect_to(port, MPI_COMM_WORLD);
 }
 
-static void await_file(const char *file)
+/* The root is told that nobody has accepted; the other ranks wait in their first call. */
+static MPI_Comm connect_again(const char *name)
 {
-    while (rank == 0 && access(file, F_OK) != 0)
-        usleep(10000);
-    MPI_Barrier(MPI_COMM_WORLD);
+    char port[MPI_MAX_PORT_NAME] = "";
+    MPI_Comm inter;
+    look_known(name, port);
+    while (MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter) != MPI_SUCCESS)
+        say("again", "");
+    return inter;
 }
 
 static MPI_Comm connect_late(const char *name)
@@ -175,6 +198,32 @@ static void call(MPI_Comm inter)
 {
     meet(inter, 1);
     MPI_Comm_disconnect(&inter);
+}
+
+static void call_alone(const char *port)
+{
+    call(connect_to(port, MPI_COMM_SELF));
+}
+
+static void call_each(const char *name)
+{
+    char port[MPI_MAX_PORT_NAME] = "";
+    look_known(name, port);
+    MPI_Bcast(port, sizeof port, MPI_CHAR, 0, MPI_COMM_WORLD);
+    call_alone(port);
+}
+
+/* No job but this one. */
+static void meet_inside(const char *name)
+{
+    char port[MPI_MAX_PORT_NAME] = "";
+    open_port(name, port);
+    MPI_Bcast(port, sizeof port, MPI_CHAR, 0, MPI_COMM_WORLD);
+    if (rank == 0)
+        accept_all(port, MPI_COMM_SELF, size - 1);
+    else
+        call_alone(port);
+    close_port(name, port);
 }
 
 /* Three jobs in one communicator: the first accepts the second, and both accept the third. */
@@ -240,8 +289,17 @@ int main(int argc, char **argv)
     version[strcspn(version, "\n")] = 0;
     say("with ", version);
     const char *word = argc > 2 ? argv[1] : "", *name = argc > 2 ? argv[2] : "";
+    int count = argc > 3 ? atoi(argv[3]) : 1;
     if (strcmp(word, "serve") == 0)
-        serve(name, argc > 3 ? atoi(argv[3]) : 1);
+        serve(name, count, NULL);
+    else if (strcmp(word, "queue") == 0)
+        serve(name, count, "accept");
+    else if (strcmp(word, "each") == 0)
+        call_each(name);
+    else if (strcmp(word, "again") == 0)
+        call(connect_again(name));
+    else if (strcmp(word, "inside") == 0)
+        meet_inside(name);
     else if (strcmp(word, "call") == 0)
         call(connect_by_name(name));
     else if (strcmp(word, "fail") == 0)

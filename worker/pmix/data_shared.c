@@ -57,8 +57,8 @@ static bool ask(struct shared_round *round, Drarun__Wire__NameRequest *request)
     return true;
 }
 
-bool shared_round_publish(struct shared_round *round, const char *key, const struct buf *value,
-                          bool once)
+static bool publish(struct shared_round *round, const char *key, const struct buf *value, bool once,
+                    bool wait)
 {
     Drarun__Wire__NameRequest request = DRARUN__WIRE__NAME_REQUEST__INIT;
     request.action = DRARUN__WIRE__NAME_ACTION__NAME_PUBLISH;
@@ -66,7 +66,19 @@ bool shared_round_publish(struct shared_round *round, const char *key, const str
     request.value.data = (uint8_t *)value->data;
     request.value.len = value->len;
     request.once = once;
+    request.wait = wait;
     return ask(round, &request);
+}
+
+bool shared_round_publish(struct shared_round *round, const char *key, const struct buf *value,
+                          bool once)
+{
+    return publish(round, key, value, once, false);
+}
+
+bool shared_round_queue(struct shared_round *round, const char *key, const struct buf *value)
+{
+    return publish(round, key, value, true, true);
 }
 
 bool shared_round_unpublish(struct shared_round *round, const char *key)

@@ -10,6 +10,7 @@
 #include "lib/base/fnv.h"
 #include "lib/base/log.h"
 #include "lib/base/unconst.h"
+#include "worker/pmix/exchange.h"
 #include "worker/pmix/host_private.h"
 
 /* What one rank may have published at a time, and all of them together. One message
@@ -21,16 +22,30 @@
 #define FAR_PORTS_MAX 4096u
 #define DATA_BUCKETS 4096u
 
+#define ANY_RANK UINT32_MAX
+
 struct data_entry {
-    struct data_entry *next; /* of its bucket */
+    struct data_entry *next; /* of its bucket, in the order of their publication */
     size_t bytes;            /* packed */
     pmix_proc_t publisher;
-    uint32_t rank;   /* of the job: the same */
-    bool first_read; /* gone after the first lookup (PMIX_PERSIST_FIRST_READ) */
-    bool far;        /* other jobs may know it */
-    bool shared;     /* the launcher has it, too, or is about to */
+    uint32_t rank;               /* of the job: the same */
+    uint32_t reader;             /* the rank that it is for; ANY_RANK */
+    bool first_read;             /* gone after the first lookup (PMIX_PERSIST_FIRST_READ) */
+    bool far;                    /* other jobs may know it */
+    bool shared;                 /* the launcher has it, too, or is about to */
+    bool unshared;               /* the launcher could not have it */
+    struct shared_round *moving; /* first_read: while the launcher is about to */
     pmix_key_t key;
     pmix_value_t value;
+};
+
+/* A look-up of a rank. */
+struct asking {
+    uint32_t source;
+    uint64_t id;
+    uint32_t rank;
+    bool calls; /* it awaits the answer to what it has published (exchange.h): its only key */
+    struct strlist keys;
 };
 
 /* A key that another job may publish for a lookup that waits. */
@@ -44,12 +59,11 @@ struct data_await {
 struct data_waiter {
     struct data_waiter *next;
     struct pmix_host *host;
-    uint32_t source;
-    uint32_t rank; /* who asks */
-    uint64_t id;
-    struct strlist keys;
+    struct asking asking;
     struct buf others; /* of the reply: what other jobs have */
     struct data_await *awaits;
+    struct strlist moved; /* keys of the rank in exchange for which it waits, at the launcher */
+    uint32_t timeout_s;
     struct event *timeout;
 };
 
@@ -64,6 +78,7 @@ struct data_store {
     struct data_usage *usage; /* by rank */
     uint32_t ranks;
     size_t bytes;
+    bool stirred; /* ranks that wait may read what they could not before */
     struct data_waiter *waiters;
     struct strlist far_ports, far_jobs; /* texts that other jobs have published, and who; side by
                                            side */
@@ -99,6 +114,8 @@ static int store_grow(struct data_store *store, uint32_t ranks)
 
 static void entry_free(struct data_entry *entry)
 {
+    if (entry->moving)
+        shared_round_drop(entry->moving);
     PMIX_VALUE_DESTRUCT(&entry->value);
     free(entry);
 }
@@ -113,7 +130,8 @@ static void waiter_free(struct data_waiter *waiter)
     }
     if (waiter->timeout)
         event_free(waiter->timeout);
-    strlist_done(&waiter->keys);
+    strlist_done(&waiter->asking.keys);
+    strlist_done(&waiter->moved);
     buf_done(&waiter->others);
     free(waiter);
 }
@@ -149,6 +167,28 @@ static struct data_entry *find(struct data_store *store, const char *key)
     for (struct data_entry *entry = *bucket_of(store, key); entry; entry = entry->next)
         if (strcmp(entry->key, key) == 0)
             return entry;
+    return NULL;
+}
+
+static struct data_entry *find_of_rank(struct data_store *store, const char *key, uint32_t rank)
+{
+    for (struct data_entry *entry = *bucket_of(store, key); entry; entry = entry->next)
+        if (entry->rank == rank && strcmp(entry->key, key) == 0)
+            return entry;
+    return NULL;
+}
+
+/* The next one of the rank that is fit for something; NULL: none. */
+static struct data_entry *find_fit(struct data_store *store, uint32_t rank,
+                                   bool (*is_fit)(const struct data_entry *entry, const char *key),
+                                   const char *key)
+{
+    if (rank >= store->ranks || store->usage[rank].entries == 0)
+        return NULL;
+    for (size_t b = 0; b < DATA_BUCKETS; b++)
+        for (struct data_entry *entry = store->buckets[b]; entry; entry = entry->next)
+            if (entry->rank == rank && is_fit(entry, key))
+                return entry;
     return NULL;
 }
 
@@ -202,6 +242,10 @@ static void pack_datum(struct buf *out, const pmix_proc_t *publisher, const pmix
 /* False: out of memory, and it stays. */
 static bool withdraw(struct pmix_host *host, struct data_entry *entry)
 {
+    if (entry->moving) {
+        remove_entry(host->store, entry);
+        return true;
+    }
     struct shared_round *round = entry->shared ? shared_round_new(host, 1, NULL, NULL) : NULL;
     bool good = !entry->shared || (round && shared_round_unpublish(round, entry->key));
     if (round)
@@ -211,35 +255,85 @@ static bool withdraw(struct pmix_host *host, struct data_entry *entry)
     return good;
 }
 
+static void pack_entry(struct buf *out, const struct data_entry *entry)
+{
+    pmix_info_t info;
+    PMIX_INFO_CONSTRUCT(&info);
+    PMIX_LOAD_KEY(info.key, entry->key);
+    info.value = entry->value; /* lent for packing */
+    pack_datum(out, &entry->publisher, &info);
+}
+
+/* What is for one look-up, and has gone to the launcher, is looked up there by this job, too. */
+static bool may_read(const struct data_entry *entry, const struct asking *asking)
+{
+    if (!entry->first_read)
+        return true;
+    return !entry->shared &&
+           (entry->reader == asking->rank || (entry->reader == ANY_RANK && !asking->calls));
+}
+
+/* What is for this rank goes before what is for any. */
+static struct data_entry *find_for(struct data_store *store, const char *key,
+                                   const struct asking *asking)
+{
+    struct data_entry *found = NULL;
+    for (struct data_entry *entry = *bucket_of(store, key); entry; entry = entry->next) {
+        if (strcmp(entry->key, key) != 0 || !may_read(entry, asking))
+            continue;
+        if (entry->reader == asking->rank)
+            return entry;
+        if (!found)
+            found = entry;
+    }
+    return found;
+}
+
+static bool is_answer(const struct data_entry *entry, const char *key)
+{
+    return entry->first_read && !entry->shared && entry->reader == ANY_RANK &&
+           exchange_answers(entry->key, key);
+}
+
+/* The rank has read this key of another one, which alone may read what it answers. */
+static void answer_rank(struct data_store *store, uint32_t rank, const char *key, uint32_t caller)
+{
+    struct data_entry *entry;
+    while ((entry = find_fit(store, rank, is_answer, key))) {
+        entry->reader = caller;
+        store->stirred = true;
+    }
+}
+
 /* Answers when all keys are there, or (at_once) with those that are; false when it must wait.
  * others: what other jobs have, beside the keys. */
-static bool try_lookup(struct pmix_host *host, const struct strlist *keys, const struct buf *others,
-                       uint32_t source, uint64_t id, bool at_once)
+static bool try_lookup(struct pmix_host *host, const struct asking *asking,
+                       const struct buf *others, bool at_once)
 {
     struct data_store *store = host->store;
+    const struct strlist *keys = &asking->keys;
     size_t found = 0;
     for (size_t i = 0; i < keys->count; i++)
-        found += find(store, keys->items[i]) != NULL;
+        found += find_for(store, keys->items[i], asking) != NULL;
     if (found < keys->count && !at_once)
         return false;
     struct buf packed = BUF_INIT;
     buf_add(&packed, others->data, others->len);
     for (size_t i = 0; i < keys->count; i++) {
-        struct data_entry *entry = find(store, keys->items[i]);
+        struct data_entry *entry = find_for(store, keys->items[i], asking);
         if (!entry)
             continue;
-        pmix_info_t info;
-        PMIX_INFO_CONSTRUCT(&info);
-        PMIX_LOAD_KEY(info.key, entry->key);
-        info.value = entry->value; /* lent for packing */
-        pack_datum(&packed, &entry->publisher, &info);
-        if (entry->first_read && !packed.failed && !withdraw(host, entry))
+        pack_entry(&packed, entry);
+        if (!entry->first_read || packed.failed)
+            continue;
+        answer_rank(store, asking->rank, entry->key, entry->rank);
+        if (!withdraw(host, entry))
             packed.failed = true;
     }
     pmix_status_t status = packed.failed    ? PMIX_ERR_NOMEM
                            : packed.len > 0 ? PMIX_SUCCESS
                                             : PMIX_ERR_NOT_FOUND;
-    reply(host, source, id, status, &packed);
+    reply(host, asking->source, asking->id, status, &packed);
     buf_done(&packed);
     return true;
 }
@@ -250,27 +344,64 @@ static void remove_waiter(struct data_store *store, struct data_waiter *gone)
     while (*at != gone)
         at = &(*at)->next;
     *at = gone->next;
-    store->usage[gone->rank].waiters--;
+    store->usage[gone->asking.rank].waiters--;
     waiter_free(gone);
+}
+
+static bool is_in_exchange(const struct data_entry *entry, const char *key)
+{
+    return entry->first_read && entry->reader == ANY_RANK && exchange_is_pair(entry->key, key);
+}
+
+/* The rank waits no longer: nobody is to meet it by what it has published in exchange. False: that
+ * is nothing. */
+static bool take_back(struct pmix_host *host, const struct data_waiter *waiter)
+{
+    const struct asking *asking = &waiter->asking;
+    struct data_entry *entry;
+    bool any = waiter->moved.count > 0;
+    struct shared_round *round =
+        any ? shared_round_new(host, waiter->moved.count, NULL, NULL) : NULL;
+    for (size_t i = 0; round && i < waiter->moved.count; i++)
+        shared_round_unpublish(round, waiter->moved.items[i]);
+    if (round)
+        shared_round_end(round);
+    while (asking->keys.count == 1 &&
+           (entry = find_fit(host->store, asking->rank, is_in_exchange, asking->keys.items[0])) &&
+           withdraw(host, entry))
+        any = true;
+    return any;
 }
 
 static void on_lookup_timeout(evutil_socket_t fd, short what, void *arg)
 {
     struct data_waiter *waiter = arg;
     struct pmix_host *host = waiter->host;
+    const struct asking *asking = &waiter->asking;
+    const struct log_about about = {.of_rank = true, .rank = asking->rank};
     (void)fd, (void)what;
-    reply(host, waiter->source, waiter->id, PMIX_ERR_TIMEOUT, NULL);
+    if (take_back(host, waiter))
+        log_about(&about, LOG_NORMAL,
+                  "rank %u: no process has come to the port of its MPI_Comm_connect or "
+                  "MPI_Comm_accept within %u s: it gets an error; Open MPI leaves the other ranks "
+                  "of its communicator waiting until it calls again",
+                  asking->rank, waiter->timeout_s);
+    reply(host, asking->source, asking->id, PMIX_ERR_TIMEOUT, NULL);
     remove_waiter(host->store, waiter);
 }
 
+/* Who reads may let others read. */
 static void retry_waiters(struct pmix_host *host)
 {
     struct data_waiter *next;
-    for (struct data_waiter *waiter = host->store->waiters; waiter; waiter = next) {
-        next = waiter->next;
-        if (try_lookup(host, &waiter->keys, &waiter->others, waiter->source, waiter->id, false))
-            remove_waiter(host->store, waiter);
-    }
+    do {
+        host->store->stirred = false;
+        for (struct data_waiter *waiter = host->store->waiters; waiter; waiter = next) {
+            next = waiter->next;
+            if (try_lookup(host, &waiter->asking, &waiter->others, false))
+                remove_waiter(host->store, waiter);
+        }
+    } while (host->store->stirred);
 }
 
 /* Once for each rank: the status that it gets has no words. */
@@ -297,13 +428,25 @@ static bool has_room(struct data_store *store, uint32_t rank, size_t bytes)
     return false;
 }
 
+/* Processes that call the same one publish the same key; each of them does once at a time. */
+static bool is_duplicate(struct data_store *store, const char *key, uint32_t rank, bool first_read)
+{
+    for (struct data_entry *entry = *bucket_of(store, key); entry; entry = entry->next) {
+        if (strcmp(entry->key, key) != 0)
+            continue;
+        if (!first_read || !entry->first_read || (entry->rank == rank && entry->reader == ANY_RANK))
+            return true;
+    }
+    return false;
+}
+
 static pmix_status_t add_entry(struct data_store *store, const pmix_proc_t *publisher,
                                uint32_t rank, bool first_read, bool far, pmix_info_t *info,
                                size_t bytes)
 {
     if (rank >= store->ranks)
         return PMIX_ERR_BAD_PARAM;
-    if (find(store, info->key))
+    if (is_duplicate(store, info->key, rank, first_read))
         return PMIX_ERR_DUPLICATE_KEY;
     if (!has_room(store, rank, bytes))
         return PMIX_ERR_OUT_OF_RESOURCE;
@@ -312,6 +455,7 @@ static pmix_status_t add_entry(struct data_store *store, const pmix_proc_t *publ
         return PMIX_ERR_NOMEM;
     entry->publisher = *publisher;
     entry->rank = rank;
+    entry->reader = ANY_RANK;
     entry->first_read = first_read;
     entry->far = far;
     entry->bytes = bytes;
@@ -321,9 +465,10 @@ static pmix_status_t add_entry(struct data_store *store, const pmix_proc_t *publ
         free(entry);
         return status;
     }
-    struct data_entry **bucket = bucket_of(store, entry->key);
-    entry->next = *bucket;
-    *bucket = entry;
+    struct data_entry **at = bucket_of(store, entry->key);
+    while (*at)
+        at = &(*at)->next;
+    *at = entry;
     store->usage[rank].entries++;
     store->usage[rank].bytes += bytes;
     store->bytes += bytes;
@@ -363,52 +508,94 @@ static void publishing_done(struct shared_round *round)
 static bool share(struct shared_round *round, const char *key)
 {
     struct buf packed = BUF_INIT;
-    pmix_info_t info;
     struct data_entry *entry = find(round->host->store, key);
-    PMIX_INFO_CONSTRUCT(&info);
-    PMIX_LOAD_KEY(info.key, entry->key);
-    info.value = entry->value; /* lent for packing */
-    pack_datum(&packed, &entry->publisher, &info);
-    entry->shared = !packed.failed && shared_round_publish(round, key, &packed, entry->first_read);
+    pack_entry(&packed, entry);
+    entry->shared = !packed.failed && shared_round_publish(round, key, &packed, false);
     buf_done(&packed);
     return entry->shared;
+}
+
+/* Its rank may wait for an answer to it, and take it back. */
+static void note_moved(struct data_store *store, const struct data_entry *entry)
+{
+    for (struct data_waiter *waiter = store->waiters; waiter; waiter = waiter->next)
+        if (waiter->asking.calls && waiter->asking.rank == entry->rank &&
+            exchange_calls(entry->key, waiter->asking.keys.items[0]))
+            strlist_add(&waiter->moved, entry->key);
 }
 
 /* What is for one look-up is where other jobs look now, if they can. */
 static void moved(struct shared_round *round)
 {
-    for (size_t i = 0; i < round->count; i++) {
-        const struct shared_name *name = &round->names[i];
-        struct data_entry *entry = name->key ? find(round->host->store, name->key) : NULL;
-        if (!entry || !entry->shared || !entry->first_read)
-            continue; /* a rank has looked it up meanwhile */
-        if (name->answer == SHARED_YES)
-            remove_entry(round->host->store, entry);
-        else
-            entry->shared = false;
+    struct data_entry *entry = round->arg;
+    struct pmix_host *host = round->host;
+    entry->moving = NULL;
+    if (round->count > 0 && round->names[round->count - 1].answer == SHARED_YES) {
+        note_moved(host->store, entry);
+        remove_entry(host->store, entry);
+        return;
     }
+    entry->shared = false;
+    entry->unshared = true;
+    retry_waiters(host);
 }
 
-static bool is_to_move(const struct data_entry *entry, uint32_t rank)
+/* caller: of another job: the only process that may read it; NULL: any. May free the entry. */
+static void move(struct pmix_host *host, struct data_entry *entry, const pmix_proc_t *caller)
 {
-    return entry->rank == rank && entry->first_read && entry->far && !entry->shared;
-}
-
-/* Processes meet by publishing something for one look-up, and waiting for what the other one
- * publishes. Only this shows that the other one may be in another job. */
-static void move_of_rank(struct pmix_host *host, uint32_t rank)
-{
-    const struct data_usage *usage = &host->store->usage[rank];
-    struct shared_round *round = usage->entries > 0 && host->job->wire->meets
-                                     ? shared_round_new(host, usage->entries, moved, NULL)
-                                     : NULL;
+    struct buf packed = BUF_INIT, name = BUF_INIT;
+    struct shared_round *round = shared_round_new(host, 2, moved, entry);
+    entry->unshared = !round; /* it stays within its job */
     if (!round)
         return;
-    for (size_t b = 0; b < DATA_BUCKETS; b++)
-        for (struct data_entry *entry = host->store->buckets[b]; entry; entry = entry->next)
-            if (is_to_move(entry, rank))
-                share(round, entry->key);
+    entry->shared = true;
+    entry->moving = round;
+    pack_entry(&packed, entry);
+    if (caller)
+        exchange_name_answer(&name, entry->key, caller);
+    if (!packed.failed && !name.failed && caller) {
+        shared_round_unpublish(round, name.data); /* of a former call that was given up */
+        shared_round_publish(round, name.data, &packed, true);
+    } else if (!packed.failed && !name.failed) {
+        shared_round_queue(round, entry->key, &packed);
+    }
+    buf_done(&name);
+    buf_done(&packed);
     shared_round_end(round);
+}
+
+static bool may_move(const struct data_entry *entry)
+{
+    return entry->first_read && entry->far && entry->reader == ANY_RANK && !entry->shared &&
+           !entry->unshared;
+}
+
+static bool is_call_to_move(const struct data_entry *entry, const char *key)
+{
+    return may_move(entry) && exchange_calls(entry->key, key);
+}
+
+static bool is_answer_to_move(const struct data_entry *entry, const char *key)
+{
+    return may_move(entry) && exchange_answers(entry->key, key);
+}
+
+/* Only that the rank waits for this key shows that the process that it calls may be in another job.
+ */
+static void move_calls(struct pmix_host *host, uint32_t rank, const char *key)
+{
+    struct data_entry *entry;
+    while (host->job->wire->meets && (entry = find_fit(host->store, rank, is_call_to_move, key)))
+        move(host, entry, NULL);
+}
+
+/* The rank has read this key of a process of another job. */
+static void move_answers(struct pmix_host *host, uint32_t rank, const char *key,
+                         const pmix_proc_t *caller)
+{
+    struct data_entry *entry;
+    while (host->job->wire->meets && (entry = find_fit(host->store, rank, is_answer_to_move, key)))
+        move(host, entry, caller);
 }
 
 /* Adds what the message has; fresh: the keys that are there now. */
@@ -484,12 +671,15 @@ static pmix_status_t may_wait(struct data_store *store, uint32_t rank)
 
 /* One rank's look-up while the launcher is asked for what other jobs have. */
 struct looking {
-    uint32_t source;
-    uint64_t id;
-    uint32_t rank, timeout_s;
+    struct asking asking;
+    uint32_t timeout_s;
     bool wait;
-    struct strlist keys;
 };
+
+static bool is_call(const struct data_entry *entry, const char *key)
+{
+    return entry->first_read && exchange_calls(entry->key, key);
+}
 
 /* Open MPI's processes meet by waiting for keys that begin with the port. Which job is to publish
  * such a key; "": not known. */
@@ -503,26 +693,67 @@ static const char *job_of_key(const struct data_store *store, const char *key)
     return "";
 }
 
-static void note_far_port(struct data_store *store, const struct shared_name *name)
+static bool unpack_datum(const struct shared_name *name, pmix_proc_t *ret_publisher,
+                         pmix_info_t *ret_info)
 {
     pmix_data_buffer_t buffer;
     pmix_byte_object_t bytes = {name->value.data, name->value.len};
-    pmix_proc_t proc;
-    pmix_info_t info;
     int32_t one = 1;
     PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
+    bool good = PMIx_Data_embed(&buffer, &bytes) == PMIX_SUCCESS &&
+                PMIx_Data_unpack(NULL, &buffer, ret_publisher, &one, PMIX_PROC) == PMIX_SUCCESS &&
+                PMIx_Data_unpack(NULL, &buffer, ret_info, &one, PMIX_INFO) == PMIX_SUCCESS;
+    PMIX_DATA_BUFFER_DESTRUCT(&buffer);
+    return good;
+}
+
+static void note_far_port(struct data_store *store, const struct shared_name *name)
+{
+    pmix_proc_t proc;
+    pmix_info_t info;
     PMIX_INFO_CONSTRUCT(&info);
-    if (PMIx_Data_embed(&buffer, &bytes) == PMIX_SUCCESS &&
-        PMIx_Data_unpack(NULL, &buffer, &proc, &one, PMIX_PROC) == PMIX_SUCCESS &&
-        PMIx_Data_unpack(NULL, &buffer, &info, &one, PMIX_INFO) == PMIX_SUCCESS &&
-        info.value.type == PMIX_STRING && info.value.data.string && info.value.data.string[0] &&
+    if (unpack_datum(name, &proc, &info) && info.value.type == PMIX_STRING &&
+        info.value.data.string && info.value.data.string[0] &&
         store->far_ports.count < FAR_PORTS_MAX &&
         !strlist_has(&store->far_ports, info.value.data.string)) {
         strlist_add(&store->far_ports, info.value.data.string);
         strlist_add(&store->far_jobs, name->job);
     }
     PMIX_INFO_DESTRUCT(&info);
-    PMIX_DATA_BUFFER_DESTRUCT(&buffer);
+}
+
+/* The rank has read this at the launcher: its answer is for the publisher, in whichever job. */
+static void answer_publisher(struct pmix_host *host, uint32_t rank, const struct shared_name *name)
+{
+    pmix_proc_t caller;
+    pmix_info_t info;
+    PMIX_INFO_CONSTRUCT(&info);
+    if (unpack_datum(name, &caller, &info)) {
+        int64_t own = pmix_rank_of(host, &caller);
+        if (own >= 0)
+            answer_rank(host->store, rank, info.key, (uint32_t)own);
+        else
+            move_answers(host, rank, info.key, &caller);
+    }
+    PMIX_INFO_DESTRUCT(&info);
+}
+
+/* By what name the launcher has the key for this look-up. */
+static void name_key(const struct pmix_host *host, const struct asking *asking, const char *key,
+                     struct buf *out)
+{
+    if (asking->calls) {
+        pmix_proc_t proc = pmix_proc_of(host, asking->rank);
+        exchange_name_answer(out, key, &proc);
+    } else {
+        buf_add_str(out, key);
+    }
+}
+
+/* And back. */
+static const char *key_of_name(const struct asking *asking, const struct shared_name *name)
+{
+    return asking->calls ? asking->keys.items[0] : name->key;
 }
 
 static void drop_key(struct strlist *keys, const char *key)
@@ -550,38 +781,48 @@ static void awaited(struct shared_round *round)
 {
     struct data_await *await = round->arg;
     struct data_waiter *waiter = await->waiter;
+    struct asking *asking = &waiter->asking;
     struct pmix_host *host = round->host;
     const struct shared_name *name = &round->names[0];
+    uint32_t rank = asking->rank;
     unlink_await(await);
     if (name->answer == SHARED_NEVER) {
-        reply(host, waiter->source, waiter->id, PMIX_ERR_LOST_CONNECTION, NULL);
+        reply(host, asking->source, asking->id, PMIX_ERR_LOST_CONNECTION, NULL);
         remove_waiter(host->store, waiter);
     } else if (name->answer == SHARED_YES) {
         buf_add(&waiter->others, name->value.data, name->value.len);
-        drop_key(&waiter->keys, name->key);
+        drop_key(&asking->keys, key_of_name(asking, name));
         if (waiter->others.failed)
-            reply(host, waiter->source, waiter->id, PMIX_ERR_NOMEM, NULL);
-        if (waiter->others.failed ||
-            try_lookup(host, &waiter->keys, &waiter->others, waiter->source, waiter->id, false))
+            reply(host, asking->source, asking->id, PMIX_ERR_NOMEM, NULL);
+        if (waiter->others.failed || try_lookup(host, asking, &waiter->others, false))
             remove_waiter(host->store, waiter);
+        answer_publisher(host, rank, name);
+        retry_waiters(host);
     }
 }
 
 /* Other jobs may publish its keys, too. Without memory it waits for its own job alone. */
 static void await_others(struct pmix_host *host, struct data_waiter *waiter)
 {
-    for (size_t i = 0; host->job->wire->meets && i < waiter->keys.count; i++) {
-        const char *key = waiter->keys.items[i];
-        struct data_await *await = find(host->store, key) ? NULL : calloc(1, sizeof *await);
+    const struct asking *asking = &waiter->asking;
+    for (size_t i = 0; host->job->wire->meets && i < asking->keys.count; i++) {
+        const char *key = asking->keys.items[i];
+        struct data_await *await =
+            find_for(host->store, key, asking) ? NULL : calloc(1, sizeof *await);
         struct shared_round *round = await ? shared_round_new(host, 1, awaited, await) : NULL;
-        if (!round || !host->owner.name) {
+        struct buf name = BUF_INIT;
+        if (round)
+            name_key(host, asking, key, &name);
+        if (!round || name.failed || !host->owner.name) {
             free(round);
             free(await);
+            buf_done(&name);
             continue;
         }
         *await = (struct data_await){waiter->awaits, waiter, round};
         waiter->awaits = await;
-        shared_round_lookup(round, key, true, job_of_key(host->store, key));
+        shared_round_lookup(round, name.data, true, job_of_key(host->store, key));
+        buf_done(&name);
         shared_round_end(round);
     }
 }
@@ -589,66 +830,69 @@ static void await_others(struct pmix_host *host, struct data_waiter *waiter)
 static void add_waiter(struct pmix_host *host, struct looking *looking, struct buf *others)
 {
     struct data_waiter *waiter = NULL;
-    pmix_status_t status = may_wait(host->store, looking->rank);
+    const struct asking *asking = &looking->asking;
+    uint32_t rank = asking->rank;
+    pmix_status_t status = may_wait(host->store, rank);
     if (status == PMIX_SUCCESS && !(waiter = calloc(1, sizeof *waiter)))
         status = PMIX_ERR_NOMEM;
     if (status != PMIX_SUCCESS) {
-        reply(host, looking->source, looking->id, status, NULL);
+        reply(host, asking->source, asking->id, status, NULL);
         return;
     }
     *waiter = (struct data_waiter){.next = host->store->waiters,
                                    .host = host,
-                                   .source = looking->source,
-                                   .rank = looking->rank,
-                                   .id = looking->id,
-                                   .keys = looking->keys,
-                                   .others = *others};
-    looking->keys = (struct strlist)STRLIST_INIT;
+                                   .asking = *asking,
+                                   .others = *others,
+                                   .timeout_s = looking->timeout_s};
+    looking->asking.keys = (struct strlist)STRLIST_INIT;
     *others = (struct buf)BUF_INIT;
     host->store->waiters = waiter;
-    host->store->usage[looking->rank].waiters++;
-    if (looking->timeout_s > 0) { /* else the end of the job is its deadline */
-        struct timeval limit = timeval_from_ms((int64_t)looking->timeout_s * 1000);
+    host->store->usage[rank].waiters++;
+    if (waiter->timeout_s > 0) { /* else the end of the job is its deadline */
+        struct timeval limit = timeval_from_ms((int64_t)waiter->timeout_s * 1000);
         waiter->timeout = evtimer_new(host->base, on_lookup_timeout, waiter);
         if (!waiter->timeout || evtimer_add(waiter->timeout, &limit) < 0) {
-            reply(host, looking->source, looking->id, PMIX_ERR_NOMEM, NULL);
+            reply(host, waiter->asking.source, waiter->asking.id, PMIX_ERR_NOMEM, NULL);
             remove_waiter(host->store, waiter);
             return;
         }
     }
+    pmix_key_t called = "";
+    if (waiter->asking.calls)
+        PMIX_LOAD_KEY(called, waiter->asking.keys.items[0]);
     await_others(host, waiter);
-    move_of_rank(host, looking->rank);
+    move_calls(host, rank, called);
 }
 
 static void looking_free(struct looking *looking)
 {
-    strlist_done(&looking->keys);
+    strlist_done(&looking->asking.keys);
     free(looking);
 }
 
 static void looking_done(struct shared_round *round)
 {
     struct looking *looking = round->arg;
+    struct asking *asking = &looking->asking;
+    struct pmix_host *host = round->host;
     struct buf others = BUF_INIT;
-    bool far = false;
     for (size_t i = 0; i < round->count; i++) {
         struct shared_name *name = &round->names[i];
-        looking->keys.failed |= name->value.failed;
-        if (name->answer != SHARED_YES || find(round->host->store, name->key))
-            continue; /* or our own job has it by now */
+        asking->keys.failed |= name->value.failed;
+        if (name->answer != SHARED_YES)
+            continue;
         buf_add(&others, name->value.data, name->value.len);
-        far |= name->job[0] != 0;
         if (name->job[0] && !looking->wait) /* MPI_Lookup_name */
-            note_far_port(round->host->store, name);
-        drop_key(&looking->keys, name->key);
+            note_far_port(host->store, name);
+        drop_key(&asking->keys, key_of_name(asking, name));
+        answer_publisher(host, asking->rank, name);
     }
-    if (looking->keys.failed || others.failed)
-        reply(round->host, looking->source, looking->id, PMIX_ERR_NOMEM, NULL);
-    else if (!try_lookup(round->host, &looking->keys, &others, looking->source, looking->id,
-                         !looking->wait))
-        add_waiter(round->host, looking, &others);
-    if (far && looking->rank < round->host->store->ranks)
-        move_of_rank(round->host, looking->rank);
+    if (asking->keys.failed || others.failed)
+        reply(host, asking->source, asking->id, PMIX_ERR_NOMEM, NULL);
+    else if (!try_lookup(host, asking, &others, !looking->wait))
+        add_waiter(host, looking, &others);
+    if (host->store->stirred)
+        retry_waiters(host);
     buf_done(&others);
     looking_free(looking);
 }
@@ -659,11 +903,15 @@ static void lookup(struct pmix_host *host, const Drarun__Wire__Routed *message)
     struct shared_round *round = NULL;
     struct looking *looking = malloc(sizeof *looking);
     if (looking) {
-        *looking = (struct looking){message->source,   message->id,  wanted->rank,
-                                    wanted->timeout_s, wanted->wait, STRLIST_INIT};
+        *looking = (struct looking){
+            .asking = {.source = message->source, .id = message->id, .rank = wanted->rank},
+            .timeout_s = wanted->timeout_s,
+            .wait = wanted->wait};
+        looking->asking.calls = wanted->wait && wanted->n_keys == 1 &&
+                                find_fit(host->store, wanted->rank, is_call, wanted->keys[0]);
         for (size_t i = 0; i < wanted->n_keys; i++)
-            strlist_add(&looking->keys, wanted->keys[i]);
-        round = looking->keys.failed
+            strlist_add(&looking->asking.keys, wanted->keys[i]);
+        round = looking->asking.keys.failed
                     ? NULL
                     : shared_round_new(host, wanted->n_keys, looking_done, looking);
     }
@@ -673,10 +921,15 @@ static void lookup(struct pmix_host *host, const Drarun__Wire__Routed *message)
         reply(host, message->source, message->id, PMIX_ERR_NOMEM, NULL);
         return;
     }
-    for (size_t i = 0; i < wanted->n_keys; i++)
-        if (!find(host->store, wanted->keys[i]) &&
-            !shared_round_lookup(round, wanted->keys[i], false, ""))
-            looking->keys.failed = true;
+    for (size_t i = 0; i < wanted->n_keys; i++) {
+        struct buf name = BUF_INIT;
+        if (find_for(host->store, wanted->keys[i], &looking->asking))
+            continue;
+        name_key(host, &looking->asking, wanted->keys[i], &name);
+        if (name.failed || !shared_round_lookup(round, name.data, false, ""))
+            looking->asking.keys.failed = true;
+        buf_done(&name);
+    }
     shared_round_end(round);
 }
 
@@ -697,8 +950,8 @@ static pmix_status_t unpublish(struct pmix_host *host, const Drarun__Wire__Unpub
 {
     bool good = message->n_keys > 0 || unpublish_all(host, message->rank);
     for (size_t i = 0; i < message->n_keys; i++) {
-        struct data_entry *entry = find(host->store, message->keys[i]);
-        if (entry && entry->rank == message->rank)
+        struct data_entry *entry = find_of_rank(host->store, message->keys[i], message->rank);
+        if (entry)
             good = withdraw(host, entry) && good;
     }
     return good ? PMIX_SUCCESS : PMIX_ERR_NOMEM;

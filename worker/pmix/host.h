@@ -52,7 +52,7 @@ struct pmix_host_owner {
     /* Worker 0 asks the launcher about a name that other jobs may know: action, service and value
      * of the request are set, and borrowed. pmix_host_named answers, perhaps within the call. */
     void (*name)(void *arg, Drarun__Wire__NameRequest *request, void *token);
-    /* A lookup that waits: its answer is not wanted any more, and pmix_host_named not called. */
+    /* A request that waits: its answer is not wanted any more, and pmix_host_named not called. */
     void (*forget_name)(void *arg, void *token);
     /* A collective of ranks of this and other jobs: all but the id is set, and borrowed.
      * pmix_host_met answers, perhaps within the call. */

@@ -177,6 +177,8 @@ struct shared_round *shared_round_new(struct pmix_host *host, size_t most,
  * it. wait: the answer comes when it is there, or when the job, if that is not "", has ended. */
 bool shared_round_publish(struct shared_round *round, const char *key, const struct buf *value,
                           bool once);
+/* For one look-up: the answer comes when no other value of this key is there. */
+bool shared_round_queue(struct shared_round *round, const char *key, const struct buf *value);
 bool shared_round_unpublish(struct shared_round *round, const char *key);
 bool shared_round_lookup(struct shared_round *round, const char *key, bool wait, const char *job);
 void shared_round_end(struct shared_round *round);
