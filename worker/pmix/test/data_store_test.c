@@ -38,7 +38,7 @@ static Drarun__Wire__Launch *make_launch(void)
     Drarun__Wire__Launch launch = DRARUN__WIRE__LAUNCH__INIT;
     app.argv = argv;
     app.n_argv = 1;
-    block.count = 1;
+    block.count = 3;
     worker.host = unconst("nodex");
     launch.uid = unconst("data-store-test");
     launch.radix = 8;
@@ -73,7 +73,7 @@ static void on_name(void *arg, Drarun__Wire__NameRequest *request, void *token)
     bool publish = request->action == DRARUN__WIRE__NAME_ACTION__NAME_PUBLISH;
     rig.published += publish;
     rig.withdrawn += request->action == DRARUN__WIRE__NAME_ACTION__NAME_UNPUBLISH;
-    reply.good = true;
+    reply.good = request->action != DRARUN__WIRE__NAME_ACTION__NAME_LOOKUP;
     reply.shared = publish && rig.keeps;
     pmix_host_named(token, &reply);
 }
@@ -117,20 +117,20 @@ static void on_answer(pmix_status_t status, void *cbdata)
     rig.status = status;
 }
 
-static struct upcall *request_new(enum upcall_kind kind)
+static struct upcall *request_new(enum upcall_kind kind, uint32_t rank)
 {
     struct upcall *upcall = calloc(1, sizeof *upcall);
     assert_non_null(upcall);
     upcall->kind = kind;
     upcall->op_cb = on_answer;
-    PMIX_LOAD_PROCID(&upcall->proc, rig.job.groups[0]->nspace, 0);
+    PMIX_LOAD_PROCID(&upcall->proc, rig.job.groups[0]->nspace, rank);
     rig.status = PMIX_ERROR;
     return upcall;
 }
 
 static void publish(const char *key)
 {
-    struct upcall *upcall = request_new(UPCALL_PUBLISH);
+    struct upcall *upcall = request_new(UPCALL_PUBLISH, 0);
     PMIX_INFO_CREATE(upcall->info, 1);
     assert_non_null(upcall->info);
     upcall->info_count = 1;
@@ -141,12 +141,107 @@ static void publish(const char *key)
 
 static void unpublish(const char *key)
 {
-    struct upcall *upcall = request_new(UPCALL_UNPUBLISH);
+    struct upcall *upcall = request_new(UPCALL_UNPUBLISH, 0);
     upcall->keys = calloc(2, sizeof *upcall->keys);
     assert_non_null(upcall->keys);
     upcall->keys[0] = strdup(key);
     pmix_on_unpublish(rig.host, upcall);
     assert_int_equal(rig.status, PMIX_SUCCESS);
+}
+
+/* For one look-up. */
+static pmix_status_t publish_once(uint32_t rank, const char *key, const char *value)
+{
+    struct upcall *upcall = request_new(UPCALL_PUBLISH, rank);
+    pmix_persistence_t once = PMIX_PERSIST_FIRST_READ;
+    PMIX_INFO_CREATE(upcall->info, 2);
+    assert_non_null(upcall->info);
+    upcall->info_count = 2;
+    PMIX_INFO_LOAD(&upcall->info[0], key, value, PMIX_STRING);
+    PMIX_INFO_LOAD(&upcall->info[1], PMIX_PERSISTENCE, &once, PMIX_PERSIST);
+    pmix_on_publish(rig.host, upcall);
+    return rig.status;
+}
+
+static void on_found(pmix_status_t status, pmix_pdata_t data[], size_t count, void *cbdata)
+{
+    char *found = cbdata;
+    const char *text = status == PMIX_SUCCESS && count == 1 ? data[0].value.data.string : "error";
+    snprintf(found, 16, "%s", text);
+}
+
+/* found: what the look-up has found, or "error", once it is answered; "" until then. */
+static void await_key(uint32_t rank, const char *key, int timeout_s, char found[16])
+{
+    struct upcall *upcall = request_new(UPCALL_LOOKUP, rank);
+    upcall->op_cb = NULL;
+    upcall->lookup_cb = on_found;
+    upcall->cbdata = found;
+    upcall->keys = calloc(2, sizeof *upcall->keys);
+    assert_non_null(upcall->keys);
+    upcall->keys[0] = strdup(key);
+    PMIX_INFO_CREATE(upcall->info, 2);
+    assert_non_null(upcall->info);
+    upcall->info_count = 2;
+    PMIX_INFO_LOAD(&upcall->info[0], PMIX_WAIT, NULL, PMIX_BOOL);
+    PMIX_INFO_LOAD(&upcall->info[1], PMIX_TIMEOUT, &timeout_s, PMIX_INT);
+    found[0] = 0;
+    pmix_on_lookup(rig.host, upcall);
+}
+
+/* Ranks 1 and 2 connect to a port of rank 0. */
+static void each_caller_gets_its_answer(void **state)
+{
+    char zero[16], one[16], two[16];
+    (void)state;
+    assert_int_equal(publish_once(1, "port:connect", "one"), PMIX_SUCCESS);
+    assert_int_equal(publish_once(2, "port:connect", "two"), PMIX_SUCCESS);
+    assert_int_equal(publish_once(2, "port:connect", "again"), PMIX_ERR_DUPLICATE_KEY);
+    await_key(2, "port:accept", 0, two);
+    assert_int_equal(publish_once(0, "port:accept", "first"), PMIX_SUCCESS);
+    assert_string_equal(two, "");
+    await_key(0, "port:connect", 0, zero);
+    assert_string_equal(zero, "one");
+    assert_string_equal(two, "");
+    assert_int_equal(publish_once(0, "port:accept", "second"), PMIX_SUCCESS);
+    await_key(0, "port:connect", 0, zero);
+    assert_string_equal(zero, "two");
+    assert_string_equal(two, "second");
+    await_key(1, "port:accept", 0, one); /* late */
+    assert_string_equal(one, "first");
+}
+
+/* Rank 0 waits already when they come. */
+static void the_first_caller_is_accepted(void **state)
+{
+    char zero[16], one[16], two[16];
+    (void)state;
+    assert_int_equal(publish_once(0, "port:accept", "zero"), PMIX_SUCCESS);
+    await_key(0, "port:connect", 0, zero);
+    assert_int_equal(publish_once(2, "port:connect", "two"), PMIX_SUCCESS);
+    assert_string_equal(zero, "two");
+    assert_int_equal(publish_once(1, "port:connect", "one"), PMIX_SUCCESS);
+    await_key(1, "port:accept", 1, one);
+    assert_string_equal(one, "");
+    await_key(2, "port:accept", 0, two);
+    assert_string_equal(two, "zero");
+    while (!one[0]) /* rank 1 waits for 1 s */
+        event_base_loop(rig.base, EVLOOP_ONCE);
+    assert_string_equal(one, "error");
+}
+
+/* Rank 1 did above. */
+static void who_gives_up_is_not_accepted(void **state)
+{
+    char zero[16], two[16];
+    (void)state;
+    assert_int_equal(publish_once(0, "port:accept", "zero"), PMIX_SUCCESS);
+    await_key(0, "port:connect", 0, zero);
+    assert_string_equal(zero, "");
+    assert_int_equal(publish_once(2, "port:connect", "two"), PMIX_SUCCESS);
+    assert_string_equal(zero, "two");
+    await_key(2, "port:accept", 0, two);
+    assert_string_equal(two, "zero");
 }
 
 static void the_launcher_withdraws_what_it_keeps(void **state)
@@ -176,6 +271,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_launcher_withdraws_what_it_keeps),
         cmocka_unit_test(the_launcher_withdraws_nothing_that_it_could_not_keep),
+        cmocka_unit_test(each_caller_gets_its_answer),
+        cmocka_unit_test(the_first_caller_is_accepted),
+        cmocka_unit_test(who_gives_up_is_not_accepted),
     };
     int failed = cmocka_run_group_tests(tests, set_up, tear_down);
     fflush(NULL);
