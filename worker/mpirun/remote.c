@@ -23,6 +23,7 @@
 #include "lib/base/unconst.h"
 #include "lib/wire/acceptor.h"
 #include "lib/wire/channel.h"
+#include "lib/wire/copy.h"
 #include "lib/wire/dial.h"
 
 #define SOCKET_NAME "remote"
@@ -225,21 +226,11 @@ static void server_closed(struct channel *channel, const struct drarun_error *er
     channel_free(TAKE_PTR(remote->server));
 }
 
-static Drarun__Wire__Routed *copy(const Drarun__Wire__Routed *message)
-{
-    size_t length = drarun__wire__routed__get_packed_size(message);
-    cleanup_free uint8_t *packed = malloc(length + 1);
-    if (!packed)
-        return NULL;
-    drarun__wire__routed__pack(message, packed);
-    return drarun__wire__routed__unpack(NULL, length, packed);
-}
-
 /* False: there is no room for it. */
 static bool hold(struct remote *remote, const Drarun__Wire__Routed *message)
 {
     struct early *early = remote->early_count < EARLY_MAX ? malloc(sizeof *early) : NULL;
-    if (early && !(early->message = copy(message)))
+    if (early && !(early->message = wire_copy(&message->base)))
         free(TAKE_PTR(early));
     if (!early)
         return false;

@@ -6,10 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/topo/cpus.h"
+#include "lib/wire/copy.h"
 #include "worker/pmix/host_private.h"
 
 /* Agents answer from what they have in memory. */
@@ -79,16 +79,6 @@ void pmix_processes_request(struct pmix_host *host, const Drarun__Wire__Routed *
         drarun__wire__processes__free_unpacked(list, NULL);
 }
 
-static Drarun__Wire__Processes *copy(const Drarun__Wire__Processes *processes)
-{
-    size_t length = drarun__wire__processes__get_packed_size(processes);
-    cleanup_free uint8_t *packed = malloc(length + 1);
-    if (!packed)
-        return NULL;
-    drarun__wire__processes__pack(processes, packed);
-    return drarun__wire__processes__unpack(NULL, length, packed);
-}
-
 static void table_free(struct process_table *table)
 {
     for (size_t i = 0; i < table->answer_count; i++)
@@ -128,7 +118,7 @@ void pmix_processes(struct pmix_host *host, const Drarun__Wire__Routed *message)
     if (!table || message->source >= host->job->map.workers || !table->asked[message->source])
         return;
     table->asked[message->source] = false;
-    Drarun__Wire__Processes *answer = copy(message->processes);
+    Drarun__Wire__Processes *answer = wire_copy(&message->processes->base);
     if (answer)
         table->answers[table->answer_count++] = answer;
     answered(host, table);

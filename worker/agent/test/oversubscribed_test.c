@@ -5,12 +5,11 @@
 #include <stdint.h>
 #include <sched.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <cmocka.h>
 
 #include "lib/base/affinity.h"
-#include "lib/base/cleanup.h"
 #include "lib/base/unconst.h"
+#include "lib/wire/copy.h"
 #include "worker/agent/private.h"
 #include "worker/host/pod.h"
 
@@ -62,11 +61,7 @@ static void take_job(struct agent_job *job, uint32_t ranks, const char *const *h
     launch.mode = DRARUN__WIRE__LAUNCH_MODE__LAUNCH_PMIX;
     launch.bind = unconst(bind);
     launch.session_dir = unconst("/tmp/x");
-    size_t length = drarun__wire__launch__get_packed_size(&launch);
-    cleanup_free uint8_t *bytes = malloc(length);
-    assert_non_null(bytes);
-    drarun__wire__launch__pack(&launch, bytes);
-    Drarun__Wire__Launch *wire = drarun__wire__launch__unpack(NULL, length, bytes);
+    Drarun__Wire__Launch *wire = wire_copy(&launch.base);
     assert_non_null(wire);
     assert_int_equal(agent_job_init_take(job, wire, NULL), 0);
 }
@@ -117,11 +112,7 @@ static void add_group(struct agent_job *job)
     group.n_apps = 1;
     group.blocks = blocks;
     group.n_blocks = 1;
-    size_t length = drarun__wire__group__get_packed_size(&group);
-    cleanup_free uint8_t *bytes = malloc(length);
-    assert_non_null(bytes);
-    drarun__wire__group__pack(&group, bytes);
-    Drarun__Wire__Group *wire = drarun__wire__group__unpack(NULL, length, bytes);
+    Drarun__Wire__Group *wire = wire_copy(&group.base);
     assert_non_null(wire);
     assert_int_equal(agent_job_add_group_take(job, wire, NULL), 0);
 }

@@ -11,6 +11,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/unconst.h"
+#include "lib/wire/copy.h"
 #include "worker/job/agent_job.h"
 
 /* Two programs of three and two ranks over two workers: 0 1 | 2 and 3 | 4. */
@@ -67,11 +68,7 @@ static void fill(struct parts *p)
 /* As it comes from the wire. */
 static int receive(const struct parts *p, struct agent_job *job, struct drarun_error *err)
 {
-    size_t length = drarun__wire__launch__get_packed_size(&p->launch);
-    cleanup_free uint8_t *bytes = malloc(length);
-    assert_non_null(bytes);
-    drarun__wire__launch__pack(&p->launch, bytes);
-    Drarun__Wire__Launch *launch = drarun__wire__launch__unpack(NULL, length, bytes);
+    Drarun__Wire__Launch *launch = wire_copy(&p->launch.base);
     assert_non_null(launch);
     return agent_job_init_take(job, launch, err);
 }
@@ -331,11 +328,7 @@ static void fill_group(struct group_parts *p)
 static int receive_group(const struct group_parts *p, struct agent_job *job,
                          struct drarun_error *err)
 {
-    size_t length = drarun__wire__group__get_packed_size(&p->group);
-    cleanup_free uint8_t *bytes = malloc(length);
-    assert_non_null(bytes);
-    drarun__wire__group__pack(&p->group, bytes);
-    Drarun__Wire__Group *group = drarun__wire__group__unpack(NULL, length, bytes);
+    Drarun__Wire__Group *group = wire_copy(&p->group.base);
     assert_non_null(group);
     return agent_job_add_group_take(job, group, err);
 }

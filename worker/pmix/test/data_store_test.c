@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "lib/base/unconst.h"
+#include "lib/wire/copy.h"
 #include "worker/host/session.h"
 #include "worker/pmix/host_private.h"
 
@@ -51,12 +52,8 @@ static Drarun__Wire__Launch *make_launch(void)
     launch.mode = DRARUN__WIRE__LAUNCH_MODE__LAUNCH_PMIX;
     launch.session_dir = rig.session;
     launch.same_host = true;
-    size_t length = drarun__wire__launch__get_packed_size(&launch);
-    uint8_t *bytes = malloc(length);
-    assert_non_null(bytes);
-    drarun__wire__launch__pack(&launch, bytes);
-    Drarun__Wire__Launch *copy = drarun__wire__launch__unpack(NULL, length, bytes);
-    free(bytes);
+    Drarun__Wire__Launch *copy = wire_copy(&launch.base);
+    assert_non_null(copy);
     return copy;
 }
 

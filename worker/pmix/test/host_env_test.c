@@ -16,6 +16,7 @@
 #include <pmix_server.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/wire/copy.h"
 #include "worker/job/agent_job.h"
 #include "worker/pmix/host.h"
 #include "worker/tree/pmix_version.h"
@@ -62,12 +63,8 @@ static Drarun__Wire__Launch *make_launch(const char *session)
     launch.mode = DRARUN__WIRE__LAUNCH_MODE__LAUNCH_PMIX;
     launch.session_dir = path;
     launch.same_host = true;
-    size_t length = drarun__wire__launch__get_packed_size(&launch);
-    uint8_t *bytes = malloc(length);
-    assert_non_null(bytes);
-    drarun__wire__launch__pack(&launch, bytes);
-    Drarun__Wire__Launch *copy = drarun__wire__launch__unpack(NULL, length, bytes);
-    free(bytes);
+    Drarun__Wire__Launch *copy = wire_copy(&launch.base);
+    assert_non_null(copy);
     return copy;
 }
 
@@ -127,12 +124,8 @@ static Drarun__Wire__Group *make_group(uint32_t index, uint32_t worker)
     group.n_apps = 1;
     group.blocks = blocks;
     group.n_blocks = 1;
-    size_t length = drarun__wire__group__get_packed_size(&group);
-    uint8_t *bytes = malloc(length);
-    assert_non_null(bytes);
-    drarun__wire__group__pack(&group, bytes);
-    Drarun__Wire__Group *copy = drarun__wire__group__unpack(NULL, length, bytes);
-    free(bytes);
+    Drarun__Wire__Group *copy = wire_copy(&group.base);
+    assert_non_null(copy);
     return copy;
 }
 
