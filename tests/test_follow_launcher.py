@@ -107,7 +107,7 @@ def test_queue_that_the_job_does_not_name(drarun, tmp_path):
 
 
 def test_what_the_launcher_waits_for_is_told(drarun, following):
-    """Without a terminal: by whoever awaits the job, after 2 s, and once more whenever it is something else."""
+    """A client without a terminal says after 2 s what it waits for, and says it again when that changes."""
     clients = [following.job, drarun.start("wait", "job", env=following.env)]
     over, pod, on_node = threading.Event(), "job-aaaaa", {"nodeName": "n0", "containers": [{"name": "launcher", "image": "a"}]}
     head = "drarun: waiting for the launcher to start: "

@@ -143,7 +143,8 @@ def test_ranks_of_one_job_meet(names, mpi, where):
 
 @pytest.mark.parametrize("mpi", [mpi for mpi in ALL if mpi.name == "openmpi4"], ids=lambda mpi: mpi.name)
 def test_root_that_calls_again(names, mpi, tmp_path):
-    """When nobody accepts, Open MPI tells the root alone. What it has published is taken back, so that a later call is met instead."""
+    """When nobody accepts, Open MPI tells only the root. The server takes back what the root has published, so that an accept meets
+    its next call."""
     server = serving(names, mpi, tmp_path, "queue", "ocean", 2)
     client = names(mpi, "again", "ocean", options=("-n", 2, "--output-dir", tmp_path / "client"), start=True, OMPI_MCA_pmix_base_exchange_timeout=2)
     await_line(client, tmp_path / "client" / "rank.0.out", "again")

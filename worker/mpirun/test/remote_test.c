@@ -85,24 +85,46 @@ static void no_route(void *arg, Drarun__Wire__Routed *message)
     fail_msg("nothing was asked");
 }
 
+struct rig {
+    Drarun__Wire__Launch launch;
+    Drarun__Wire__Worker workers[3], *pointers[3];
+    struct agent_job job;
+    char folder[24];
+    struct event_base *base;
+    struct remote *remote;
+};
+
+static void rig_init(struct rig *rig, uint32_t worker, remote_route_fn route, void *arg)
+{
+    *rig = (struct rig){.job = {.wire = &rig->launch, .worker = worker},
+                        .folder = "/tmp/remote-XXXXXX"};
+    fill(&rig->launch, rig->workers, rig->pointers, false);
+    assert_non_null(mkdtemp(rig->folder));
+    rig->base = event_base_new();
+    rig->remote = remote_new(rig->base, &rig->job, rig->folder, route, arg, NULL);
+    assert_non_null(rig->remote);
+}
+
+static void rig_done(struct rig *rig)
+{
+    remote_free(rig->remote);
+    event_base_loop(rig->base, EVLOOP_NONBLOCK); /* what was freed in it */
+    event_base_free(rig->base);
+    assert_int_equal(tree_remove(AT_FDCWD, rig->folder), 0);
+}
+
 /* Clients wait without a turn of the loop for each moment, and come in when there is room. */
 static void at_the_descriptor_limit(void **state)
 {
     (void)state;
-    Drarun__Wire__Launch launch;
-    Drarun__Wire__Worker workers[3], *pointers[3];
-    struct agent_job job = {.wire = &launch};
+    struct rig rig;
     struct sockaddr_un at = {.sun_family = AF_UNIX};
     struct rlimit before, few;
-    char folder[] = "/tmp/remote-XXXXXX", byte;
+    char byte;
     int turns = 0;
-    fill(&launch, workers, pointers, false);
-    assert_non_null(mkdtemp(folder));
-    struct event_base *base = event_base_new();
-    struct remote *remote = remote_new(base, &job, folder, no_route, NULL, NULL);
-    assert_non_null(remote);
+    rig_init(&rig, 0, no_route, NULL);
     int client = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    snprintf(at.sun_path, sizeof at.sun_path, "%s/remote", folder);
+    snprintf(at.sun_path, sizeof at.sun_path, "%s/remote", rig.folder);
     assert_int_equal(connect(client, (struct sockaddr *)&at, sizeof at), 0);
     assert_int_equal(write(client, "\0\0\0\0", 4), 4); /* no message: it is closed for that */
     int next = dup(0);
@@ -111,40 +133,30 @@ static void at_the_descriptor_limit(void **state)
     few = (struct rlimit){(rlim_t)next, before.rlim_max};
     setrlimit(RLIMIT_NOFILE, &few);
     for (int64_t end = clock_ms() + 300; clock_ms() < end; turns++)
-        event_base_loop(base, EVLOOP_ONCE);
+        event_base_loop(rig.base, EVLOOP_ONCE);
     setrlimit(RLIMIT_NOFILE, &before);
     assert_in_range(turns, 1, 20);
     for (int64_t end = clock_ms() + 60000; recv(client, &byte, 1, 0) != 0 && clock_ms() < end;)
-        event_base_loop(base, EVLOOP_ONCE);
+        event_base_loop(rig.base, EVLOOP_ONCE);
     assert_int_equal(recv(client, &byte, 1, 0), 0);
     close(client);
-    remote_free(remote);
-    event_base_free(base);
-    assert_int_equal(tree_remove(AT_FDCWD, folder), 0);
+    rig_done(&rig);
 }
 
 /* The program ended before this worker was told to start: its server reads the end at once. */
 static void the_end_may_come_first(void **state)
 {
     (void)state;
-    Drarun__Wire__Launch launch;
-    Drarun__Wire__Worker workers[3], *pointers[3];
-    struct agent_job job = {.wire = &launch};
-    char folder[] = "/tmp/remote-XXXXXX", byte, **argv = NULL;
+    struct rig rig;
+    char byte, **argv = NULL;
     int server = -1;
-    fill(&launch, workers, pointers, false);
-    assert_non_null(mkdtemp(folder));
-    struct event_base *base = event_base_new();
-    struct remote *remote = remote_new(base, &job, folder, no_route, NULL, NULL);
-    assert_non_null(remote);
-    remote_end(remote);
-    assert_int_equal(remote_server(remote, &argv, &server, NULL), 0);
+    rig_init(&rig, 0, no_route, NULL);
+    remote_end(rig.remote);
+    assert_int_equal(remote_server(rig.remote, &argv, &server, NULL), 0);
     assert_int_equal(recv(server, &byte, 1, 0), 0);
     close(server);
     free(argv);
-    remote_free(remote);
-    event_base_free(base);
-    assert_int_equal(tree_remove(AT_FDCWD, folder), 0);
+    rig_done(&rig);
 }
 
 struct heard {
@@ -209,59 +221,41 @@ static void cancel(struct remote *remote, uint64_t id)
 static void requests_may_come_before_the_server(void **state)
 {
     (void)state;
-    Drarun__Wire__Launch launch;
-    Drarun__Wire__Worker workers[3], *pointers[3];
-    struct agent_job job = {.wire = &launch, .worker = 1};
+    struct rig rig;
     struct heard heard = {.count = 0};
-    char folder[] = "/tmp/remote-XXXXXX", **argv = NULL;
+    char **argv = NULL;
     int server = -1;
-    fill(&launch, workers, pointers, false);
-    assert_non_null(mkdtemp(folder));
-    struct event_base *base = event_base_new();
-    struct remote *remote = remote_new(base, &job, folder, hear_refusal, &heard, NULL);
-    assert_non_null(remote);
-    ask(remote, 7);
-    ask(remote, 8);
-    cancel(remote, 7);
+    rig_init(&rig, 1, hear_refusal, &heard);
+    ask(rig.remote, 7);
+    ask(rig.remote, 8);
+    cancel(rig.remote, 7);
     assert_int_equal(heard.refused, 0);
-    assert_int_equal(remote_server(remote, &argv, &server, NULL), 0);
-    struct channel *channel = channel_new_take(base, server, hear, ignore_close, &heard);
+    assert_int_equal(remote_server(rig.remote, &argv, &server, NULL), 0);
+    struct channel *channel = channel_new_take(rig.base, server, hear, ignore_close, &heard);
     assert_non_null(channel);
     for (int64_t end = clock_ms() + 60000; heard.cancelled == 0 && clock_ms() < end;)
-        event_base_loop(base, EVLOOP_ONCE);
+        event_base_loop(rig.base, EVLOOP_ONCE);
     assert_int_equal(heard.started[0], 7);
     assert_int_equal(heard.started[1], 8);
     assert_int_equal(heard.cancelled, 7);
-    remote_end(remote);
-    ask(remote, 9); /* it has ended */
+    remote_end(rig.remote);
+    ask(rig.remote, 9); /* it has ended */
     assert_int_equal(heard.refused, 9);
     channel_free(channel);
     free(argv);
-    remote_free(remote);
-    event_base_loop(base, EVLOOP_NONBLOCK);
-    event_base_free(base);
-    assert_int_equal(tree_remove(AT_FDCWD, folder), 0);
+    rig_done(&rig);
 }
 
 /* Nor need anyone wait for what never comes. */
 static void worker_0_has_no_server(void **state)
 {
     (void)state;
-    Drarun__Wire__Launch launch;
-    Drarun__Wire__Worker workers[3], *pointers[3];
-    struct agent_job job = {.wire = &launch};
+    struct rig rig;
     struct heard heard = {.count = 0};
-    char folder[] = "/tmp/remote-XXXXXX";
-    fill(&launch, workers, pointers, false);
-    assert_non_null(mkdtemp(folder));
-    struct event_base *base = event_base_new();
-    struct remote *remote = remote_new(base, &job, folder, hear_refusal, &heard, NULL);
-    assert_non_null(remote);
-    ask(remote, 7);
+    rig_init(&rig, 0, hear_refusal, &heard);
+    ask(rig.remote, 7);
     assert_int_equal(heard.refused, 7);
-    remote_free(remote);
-    event_base_free(base);
-    assert_int_equal(tree_remove(AT_FDCWD, folder), 0);
+    rig_done(&rig);
 }
 
 int main(void)
