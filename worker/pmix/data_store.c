@@ -1,43 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Published data, which live on worker 0. */
-#include <errno.h>
+/* Ranks publish, look up and unpublish data: what worker 0 answers, when, and what it asks or tells
+ * the launcher, which knows what other jobs have published. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
-#include "lib/base/fnv.h"
 #include "lib/base/log.h"
 #include "lib/base/unconst.h"
 #include "worker/pmix/exchange.h"
 #include "worker/pmix/host_private.h"
+#include "worker/pmix/published.h"
 
-/* What one rank may have published at a time, and all of them together. One message
- * (PMIX_ROUTED_MAX) always fits. */
-#define DATA_RANK_ENTRIES_MAX 4096u
-#define DATA_RANK_BYTES_MAX FRAME_MAX
-#define DATA_RANK_WAITERS_MAX 256u /* lookups that wait */
-#define DATA_BYTES_MAX (256u << 20)
+#define RANK_WAITERS_MAX 256u /* lookups that wait */
 #define FAR_PORTS_MAX 4096u
-#define DATA_BUCKETS 4096u
-
-#define ANY_RANK UINT32_MAX
-
-struct data_entry {
-    struct data_entry *next; /* of its bucket, in the order of their publication */
-    size_t bytes;            /* packed */
-    pmix_proc_t publisher;
-    uint32_t rank;               /* of the job: the same */
-    uint32_t reader;             /* the rank that it is for; ANY_RANK */
-    bool first_read;             /* gone after the first lookup (PMIX_PERSIST_FIRST_READ) */
-    bool far;                    /* other jobs may know it */
-    bool shared;                 /* the launcher has it, too, or is about to */
-    bool unshared;               /* the launcher could not have it */
-    struct shared_round *moving; /* first_read: while the launcher is about to */
-    pmix_key_t key;
-    pmix_value_t value;
-};
 
 /* A look-up of a rank. */
 struct asking {
@@ -67,57 +44,22 @@ struct data_waiter {
     struct event *timeout;
 };
 
-struct data_usage { /* by one rank */
-    uint32_t entries, waiters;
-    size_t bytes;
-    bool told; /* that it has too many */
-};
-
 struct data_store {
-    struct data_entry *buckets[DATA_BUCKETS];
-    struct data_usage *usage; /* by rank */
-    uint32_t ranks;
-    size_t bytes;
+    struct published *published;
     bool stirred; /* ranks that wait may read what they could not before */
     struct data_waiter *waiters;
     struct strlist far_ports, far_jobs; /* texts that other jobs have published, and who; side by
                                            side */
 };
 
-static struct data_store *store_new(uint32_t ranks)
+static struct data_store *store_new(void)
 {
     struct data_store *store = calloc(1, sizeof *store);
-    struct data_usage *usage = calloc(ranks + 1u, sizeof *usage);
-    if (!store || !usage) {
+    if (store && !(store->published = published_new())) {
         free(store);
-        free(usage);
         return NULL;
     }
-    store->usage = usage;
-    store->ranks = ranks;
     return store;
-}
-
-/* Groups have come since. */
-static int store_grow(struct data_store *store, uint32_t ranks)
-{
-    if (ranks <= store->ranks)
-        return 0;
-    struct data_usage *usage = realloc(store->usage, (ranks + 1u) * sizeof *usage);
-    if (!usage)
-        return -ENOMEM;
-    memset(usage + store->ranks, 0, (ranks + 1u - store->ranks) * sizeof *usage);
-    store->usage = usage;
-    store->ranks = ranks;
-    return 0;
-}
-
-static void entry_free(struct data_entry *entry)
-{
-    if (entry->moving)
-        shared_round_drop(entry->moving);
-    PMIX_VALUE_DESTRUCT(&entry->value);
-    free(entry);
 }
 
 static void waiter_free(struct data_waiter *waiter)
@@ -140,12 +82,7 @@ void data_store_free(struct data_store *store)
 {
     if (!store)
         return;
-    for (size_t b = 0; b < DATA_BUCKETS; b++)
-        while (store->buckets[b]) {
-            struct data_entry *next = store->buckets[b]->next;
-            entry_free(store->buckets[b]);
-            store->buckets[b] = next;
-        }
+    published_free(store->published);
     while (store->waiters) {
         struct data_waiter *next = store->waiters->next;
         waiter_free(store->waiters);
@@ -153,56 +90,24 @@ void data_store_free(struct data_store *store)
     }
     strlist_done(&store->far_ports);
     strlist_done(&store->far_jobs);
-    free(store->usage);
     free(store);
 }
 
-static struct data_entry **bucket_of(struct data_store *store, const char *key)
+static struct data_entry *find_for(const struct data_store *store, const char *key,
+                                   const struct asking *asking)
 {
-    return &store->buckets[fnv1a_32(key, strlen(key)) % DATA_BUCKETS];
+    return published_find_for(store->published, key, asking->rank, asking->calls);
 }
 
-static struct data_entry *find(struct data_store *store, const char *key)
-{
-    for (struct data_entry *entry = *bucket_of(store, key); entry; entry = entry->next)
-        if (strcmp(entry->key, key) == 0)
-            return entry;
-    return NULL;
-}
-
-static struct data_entry *find_of_rank(struct data_store *store, const char *key, uint32_t rank)
-{
-    for (struct data_entry *entry = *bucket_of(store, key); entry; entry = entry->next)
-        if (entry->rank == rank && strcmp(entry->key, key) == 0)
-            return entry;
-    return NULL;
-}
-
-/* The next one of the rank that is fit for something; NULL: none. */
-static struct data_entry *find_fit(struct data_store *store, uint32_t rank,
+/* The next one of the rank that is fit for something with this key; NULL: none. */
+static struct data_entry *find_fit(const struct data_store *store, uint32_t rank,
                                    bool (*is_fit)(const struct data_entry *entry, const char *key),
                                    const char *key)
 {
-    if (rank >= store->ranks || store->usage[rank].entries == 0)
-        return NULL;
-    for (size_t b = 0; b < DATA_BUCKETS; b++)
-        for (struct data_entry *entry = store->buckets[b]; entry; entry = entry->next)
-            if (entry->rank == rank && is_fit(entry, key))
-                return entry;
-    return NULL;
-}
-
-static void remove_entry(struct data_store *store, struct data_entry *gone)
-{
-    struct data_entry **at = bucket_of(store, gone->key);
-    struct data_usage *usage = &store->usage[gone->rank];
-    while (*at != gone)
-        at = &(*at)->next;
-    *at = gone->next;
-    usage->entries--;
-    usage->bytes -= gone->bytes;
-    store->bytes -= gone->bytes;
-    entry_free(gone);
+    struct data_entry *entry = published_next(store->published, rank, NULL);
+    while (entry && !is_fit(entry, key))
+        entry = published_next(store->published, rank, entry);
+    return entry;
 }
 
 static void reply(struct pmix_host *host, uint32_t to, uint64_t id, pmix_status_t status,
@@ -243,7 +148,7 @@ static void pack_datum(struct buf *out, const pmix_proc_t *publisher, const pmix
 static bool withdraw(struct pmix_host *host, struct data_entry *entry)
 {
     if (entry->moving) {
-        remove_entry(host->store, entry);
+        published_remove(host->store->published, entry);
         return true;
     }
     struct shared_round *round = entry->shared ? shared_round_new(host, 1, NULL, NULL) : NULL;
@@ -251,7 +156,7 @@ static bool withdraw(struct pmix_host *host, struct data_entry *entry)
     if (round)
         shared_round_end(round);
     if (good)
-        remove_entry(host->store, entry);
+        published_remove(host->store->published, entry);
     return good;
 }
 
@@ -262,31 +167,6 @@ static void pack_entry(struct buf *out, const struct data_entry *entry)
     PMIX_LOAD_KEY(info.key, entry->key);
     info.value = entry->value; /* lent for packing */
     pack_datum(out, &entry->publisher, &info);
-}
-
-/* What is for one look-up, and has gone to the launcher, is looked up there by this job, too. */
-static bool may_read(const struct data_entry *entry, const struct asking *asking)
-{
-    if (!entry->first_read)
-        return true;
-    return !entry->shared &&
-           (entry->reader == asking->rank || (entry->reader == ANY_RANK && !asking->calls));
-}
-
-/* What is for this rank goes before what is for any. */
-static struct data_entry *find_for(struct data_store *store, const char *key,
-                                   const struct asking *asking)
-{
-    struct data_entry *found = NULL;
-    for (struct data_entry *entry = *bucket_of(store, key); entry; entry = entry->next) {
-        if (strcmp(entry->key, key) != 0 || !may_read(entry, asking))
-            continue;
-        if (entry->reader == asking->rank)
-            return entry;
-        if (!found)
-            found = entry;
-    }
-    return found;
 }
 
 static bool is_answer(const struct data_entry *entry, const char *key)
@@ -344,7 +224,6 @@ static void remove_waiter(struct data_store *store, struct data_waiter *gone)
     while (*at != gone)
         at = &(*at)->next;
     *at = gone->next;
-    store->usage[gone->asking.rank].waiters--;
     waiter_free(gone);
 }
 
@@ -404,77 +283,6 @@ static void retry_waiters(struct pmix_host *host)
     } while (host->store->stirred);
 }
 
-/* Once for each rank: the status that it gets has no words. */
-static void tell_full(struct data_usage *usage, uint32_t rank, const char *what)
-{
-    const struct log_about about = {.of_rank = true, .rank = rank};
-    if (!usage->told)
-        log_about(&about, LOG_QUIET, "rank %u: PMIx: %s: the rest is rejected", rank, what);
-    usage->told = true;
-}
-
-static bool has_room(struct data_store *store, uint32_t rank, size_t bytes)
-{
-    struct data_usage *usage = &store->usage[rank];
-    char what[120];
-    if (bytes > DATA_BYTES_MAX - store->bytes)
-        snprintf(what, sizeof what, "all ranks have published more than %u bytes", DATA_BYTES_MAX);
-    else if (usage->entries >= DATA_RANK_ENTRIES_MAX || bytes > DATA_RANK_BYTES_MAX - usage->bytes)
-        snprintf(what, sizeof what, "it has published more than %u keys or %u bytes",
-                 DATA_RANK_ENTRIES_MAX, DATA_RANK_BYTES_MAX);
-    else
-        return true;
-    tell_full(usage, rank, what);
-    return false;
-}
-
-/* Processes that call the same one publish the same key; each of them does once at a time. */
-static bool is_duplicate(struct data_store *store, const char *key, uint32_t rank, bool first_read)
-{
-    for (struct data_entry *entry = *bucket_of(store, key); entry; entry = entry->next) {
-        if (strcmp(entry->key, key) != 0)
-            continue;
-        if (!first_read || !entry->first_read || (entry->rank == rank && entry->reader == ANY_RANK))
-            return true;
-    }
-    return false;
-}
-
-static pmix_status_t add_entry(struct data_store *store, const pmix_proc_t *publisher,
-                               uint32_t rank, bool first_read, bool far, pmix_info_t *info,
-                               size_t bytes)
-{
-    if (rank >= store->ranks)
-        return PMIX_ERR_BAD_PARAM;
-    if (is_duplicate(store, info->key, rank, first_read))
-        return PMIX_ERR_DUPLICATE_KEY;
-    if (!has_room(store, rank, bytes))
-        return PMIX_ERR_OUT_OF_RESOURCE;
-    struct data_entry *entry = calloc(1, sizeof *entry);
-    if (!entry)
-        return PMIX_ERR_NOMEM;
-    entry->publisher = *publisher;
-    entry->rank = rank;
-    entry->reader = ANY_RANK;
-    entry->first_read = first_read;
-    entry->far = far;
-    entry->bytes = bytes;
-    PMIX_LOAD_KEY(entry->key, info->key);
-    pmix_status_t status = PMIx_Value_xfer(&entry->value, &info->value);
-    if (status != PMIX_SUCCESS) {
-        free(entry);
-        return status;
-    }
-    struct data_entry **at = bucket_of(store, entry->key);
-    while (*at)
-        at = &(*at)->next;
-    *at = entry;
-    store->usage[rank].entries++;
-    store->usage[rank].bytes += bytes;
-    store->bytes += bytes;
-    return PMIX_SUCCESS;
-}
-
 /* One rank's publish while the launcher is asked whether another job has a name of it. */
 struct publishing {
     uint32_t source;
@@ -489,14 +297,16 @@ static void publishing_done(struct shared_round *round)
     struct publishing *publishing = round->arg;
     for (size_t i = 0; i < round->count; i++) {
         const struct shared_name *name = &round->names[i];
-        struct data_entry *entry = name->key ? find(host->store, name->key) : NULL;
-        if (!entry || entry->rank != publishing->rank)
+        struct data_entry *entry =
+            name->key ? published_find(host->store->published, name->key, publishing->rank) : NULL;
+        if (!entry)
             continue;
         if (name->answer == SHARED_ALONE)
             entry->shared = false;
         if (name->answer != SHARED_NO)
             continue;
-        remove_entry(host->store, entry); /* not withdrawn: the launcher's is another job's */
+        published_remove(host->store->published,
+                         entry); /* not withdrawn: the launcher's is another job's */
         publishing->status = PMIX_ERR_DUPLICATE_KEY;
     }
     reply(host, publishing->source, publishing->id, publishing->status, NULL);
@@ -505,10 +315,10 @@ static void publishing_done(struct shared_round *round)
 }
 
 /* False: out of memory. */
-static bool share(struct shared_round *round, const char *key)
+static bool share(struct shared_round *round, uint32_t rank, const char *key)
 {
     struct buf packed = BUF_INIT;
-    struct data_entry *entry = find(round->host->store, key);
+    struct data_entry *entry = published_find(round->host->store->published, key, rank);
     pack_entry(&packed, entry);
     entry->shared = !packed.failed && shared_round_publish(round, key, &packed, false);
     buf_done(&packed);
@@ -532,7 +342,7 @@ static void moved(struct shared_round *round)
     entry->moving = NULL;
     if (round->count > 0 && round->names[round->count - 1].answer == SHARED_YES) {
         note_moved(host->store, entry);
-        remove_entry(host->store, entry);
+        published_remove(host->store->published, entry);
         return;
     }
     entry->shared = false;
@@ -620,8 +430,8 @@ static pmix_status_t add_all(struct data_store *store, const Drarun__Wire__Publi
         if (PMIx_Data_unpack(NULL, &buffer, &info, &one, PMIX_INFO) != PMIX_SUCCESS)
             break; /* the end */
         size_t bytes = sizeof(struct data_entry) + (size_t)(buffer.unpack_ptr - before);
-        status =
-            add_entry(store, &publisher, message->rank, first_read, message->far, &info, bytes);
+        status = published_add(store->published, &publisher, message->rank, first_read,
+                               message->far, &info, bytes);
         if (status == PMIX_SUCCESS)
             strlist_add(fresh, info.key);
         PMIX_INFO_DESTRUCT(&info);
@@ -645,7 +455,7 @@ static void publish(struct pmix_host *host, const Drarun__Wire__Routed *message)
         round = shared_round_new(host, fresh.count, publishing_done, publishing);
     }
     for (size_t i = 0; round && i < fresh.count; i++)
-        if (!share(round, fresh.items[i]))
+        if (!share(round, publishing->rank, fresh.items[i]))
             publishing->status = PMIX_ERR_NOMEM;
     strlist_done(&fresh);
     if (round) {
@@ -657,15 +467,18 @@ static void publish(struct pmix_host *host, const Drarun__Wire__Routed *message)
     retry_waiters(host);
 }
 
-static pmix_status_t may_wait(struct data_store *store, uint32_t rank)
+static pmix_status_t may_wait(const struct data_store *store, uint32_t rank)
 {
+    uint32_t waiting = 0;
     char what[80];
-    if (rank >= store->ranks)
+    if (rank >= published_ranks(store->published))
         return PMIX_ERR_BAD_PARAM;
-    if (store->usage[rank].waiters < DATA_RANK_WAITERS_MAX)
+    for (const struct data_waiter *waiter = store->waiters; waiter; waiter = waiter->next)
+        waiting += waiter->asking.rank == rank;
+    if (waiting < RANK_WAITERS_MAX)
         return PMIX_SUCCESS;
-    snprintf(what, sizeof what, "more than %u of its lookups wait", DATA_RANK_WAITERS_MAX);
-    tell_full(&store->usage[rank], rank, what);
+    snprintf(what, sizeof what, "more than %u of its lookups wait", RANK_WAITERS_MAX);
+    published_tell_full(store->published, rank, what);
     return PMIX_ERR_OUT_OF_RESOURCE;
 }
 
@@ -847,7 +660,6 @@ static void add_waiter(struct pmix_host *host, struct looking *looking, struct b
     looking->asking.keys = (struct strlist)STRLIST_INIT;
     *others = (struct buf)BUF_INIT;
     host->store->waiters = waiter;
-    host->store->usage[rank].waiters++;
     if (waiter->timeout_s > 0) { /* else the end of the job is its deadline */
         struct timeval limit = timeval_from_ms((int64_t)waiter->timeout_s * 1000);
         waiter->timeout = evtimer_new(host->base, on_lookup_timeout, waiter);
@@ -935,14 +747,13 @@ static void lookup(struct pmix_host *host, const Drarun__Wire__Routed *message)
 
 static bool unpublish_all(struct pmix_host *host, uint32_t rank)
 {
-    struct data_entry *next;
+    struct published *published = host->store->published;
+    struct data_entry *next, *entry = published_next(published, rank, NULL);
     bool good = true;
-    for (size_t b = 0; b < DATA_BUCKETS; b++)
-        for (struct data_entry *entry = host->store->buckets[b]; entry; entry = next) {
-            next = entry->next;
-            if (entry->rank == rank)
-                good = withdraw(host, entry) && good;
-        }
+    for (; entry; entry = next) {
+        next = published_next(published, rank, entry);
+        good = withdraw(host, entry) && good;
+    }
     return good;
 }
 
@@ -950,7 +761,8 @@ static pmix_status_t unpublish(struct pmix_host *host, const Drarun__Wire__Unpub
 {
     bool good = message->n_keys > 0 || unpublish_all(host, message->rank);
     for (size_t i = 0; i < message->n_keys; i++) {
-        struct data_entry *entry = find_of_rank(host->store, message->keys[i], message->rank);
+        struct data_entry *entry =
+            published_find(host->store->published, message->keys[i], message->rank);
         if (entry)
             good = withdraw(host, entry) && good;
     }
@@ -960,8 +772,9 @@ static pmix_status_t unpublish(struct pmix_host *host, const Drarun__Wire__Unpub
 void pmix_data_request(struct pmix_host *host, const Drarun__Wire__Routed *message)
 {
     if (!host->store)
-        host->store = store_new(host->job->map.ranks);
-    if (!host->store || store_grow(host->store, host->job->map.ranks) < 0) {
+        host->store = store_new();
+    /* Groups may have come since. */
+    if (!host->store || published_grow(host->store->published, host->job->map.ranks) < 0) {
         reply(host, message->source, message->id, PMIX_ERR_NOMEM, NULL);
     } else if (message->body_case == DRARUN__WIRE__ROUTED__BODY_LOOKUP) {
         lookup(host, message);
