@@ -263,6 +263,25 @@ static void the_launcher_withdraws_nothing_that_it_could_not_keep(void **state)
     publish("alone"); /* it is gone all the same */
 }
 
+/* An answer that nobody has fetched, and the next call of the same rank. */
+static void a_name_is_withdrawn_with_all_its_values(void **state)
+{
+    char zero[16], one[16], two[16];
+    (void)state;
+    assert_int_equal(publish_once(1, "gone:connect", "one"), PMIX_SUCCESS);
+    assert_int_equal(publish_once(0, "gone:accept", "answer"), PMIX_SUCCESS);
+    await_key(0, "gone:connect", 0, zero);
+    assert_string_equal(zero, "one");
+    assert_int_equal(publish_once(0, "gone:accept", "call"), PMIX_SUCCESS);
+    unpublish("gone:accept");
+    await_key(1, "gone:accept", 1, one);
+    await_key(2, "gone:accept", 1, two);
+    while (!one[0] || !two[0]) /* 1 s */
+        event_base_loop(rig.base, EVLOOP_ONCE);
+    assert_string_equal(one, "error");
+    assert_string_equal(two, "error");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -271,6 +290,7 @@ int main(void)
         cmocka_unit_test(each_caller_gets_its_answer),
         cmocka_unit_test(the_first_caller_is_accepted),
         cmocka_unit_test(who_gives_up_is_not_accepted),
+        cmocka_unit_test(a_name_is_withdrawn_with_all_its_values),
     };
     int failed = cmocka_run_group_tests(tests, set_up, tear_down);
     fflush(NULL);
