@@ -211,7 +211,7 @@ static bool try_publish(struct job_names *names, const struct name_wait *wait,
         return false;
     int rc = share(names, wait->service, wait->value.data, wait->value.len, true);
     ret_reply->good = true;
-    ret_reply->shared = rc == 0;
+    ret_reply->alone = rc < 0;
     return rc != -EEXIST;
 }
 
@@ -310,7 +310,7 @@ static bool ask_pmix(struct job_names *names, uint32_t worker,
         if (rc == -EEXIST && request->wait && await(names, worker, request))
             return false;
         ret_reply->good = rc != -EEXIST;
-        ret_reply->shared = rc == 0;
+        ret_reply->alone = rc < 0;
         return true;
     case DRARUN__WIRE__NAME_ACTION__NAME_LOOKUP:
         if (request->wait)

@@ -118,7 +118,7 @@ static enum shared_answer answer_of(const struct shared_name *name,
 {
     if (!reply->good)
         return reply->ended ? SHARED_NEVER : SHARED_NO;
-    return name->publish && !reply->shared ? SHARED_ALONE : SHARED_YES;
+    return name->publish && reply->alone ? SHARED_ALONE : SHARED_YES;
 }
 
 void pmix_host_named(void *token, const Drarun__Wire__NameReply *reply)

@@ -28,7 +28,7 @@ struct fixture {
     char job[USER_NAMES_JOB_SIZE]; /* of the other one */
     unsigned answers;
     uint64_t id; /* the last one */
-    bool good, ended, shared;
+    bool good, ended, alone;
     char value[16];
     unsigned met, failures;
     int code; /* of the last collective */
@@ -53,7 +53,7 @@ static void on_found(void *arg, uint32_t worker, const Drarun__Wire__NameReply *
     assert_int_equal(worker, 3);
     f->answers++;
     f->id = reply->id;
-    f->shared = reply->shared;
+    f->alone = reply->alone;
     f->good = reply->good;
     f->ended = reply->ended;
     snprintf(f->value, sizeof f->value, "%.*s", (int)reply->value.len,
@@ -143,7 +143,7 @@ static bool queue_value(struct fixture *f, uint64_t id, const char *value)
     request.value.len = strlen(value);
     bool answered = job_names_ask(f->names, 3, "5.0", &request, &reply);
     assert_int_equal(reply.good, answered);
-    assert_int_equal(reply.shared, answered);
+    assert_false(reply.alone);
     return answered;
 }
 
@@ -352,11 +352,11 @@ static void test_value_that_waits_for_its_place(void **state)
     assert_call("other");
     see_changes(f);
     assert_int_equal(f->answers, 1);
-    assert_true(f->good && f->shared && f->id == 1);
+    assert_true(f->good && !f->alone && f->id == 1);
     assert_call("one");
     see_changes(f);
     assert_int_equal(f->answers, 2);
-    assert_true(f->good && f->shared && f->id == 2);
+    assert_true(f->good && !f->alone && f->id == 2);
     assert_call("two");
 }
 

@@ -71,7 +71,7 @@ static void on_name(void *arg, Drarun__Wire__NameRequest *request, void *token)
     rig.published += publish;
     rig.withdrawn += request->action == DRARUN__WIRE__NAME_ACTION__NAME_UNPUBLISH;
     reply.good = request->action != DRARUN__WIRE__NAME_ACTION__NAME_LOOKUP;
-    reply.shared = publish && rig.keeps;
+    reply.alone = publish && !rig.keeps;
     pmix_host_named(token, &reply);
 }
 
