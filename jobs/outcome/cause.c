@@ -220,11 +220,7 @@ static void add_to_first(struct cause *cause, const struct cause_end *end)
 
 bool cause_may_change(const struct cause *cause)
 {
-    enum cause_kind kind = cause->first.kind;
-    if (cause->settled)
-        return false;
-    return kind == CAUSE_EXIT || kind == CAUSE_ABORT || kind == CAUSE_NO_FINALIZE ||
-           cause_pod_may_follow(cause);
+    return !cause->settled && (cause_story_may_echo(&cause->first) || cause_pod_may_follow(cause));
 }
 
 void cause_settle(struct cause *cause)
@@ -304,6 +300,28 @@ bool cause_failure(struct cause *cause, const struct drarun_error *err)
     struct cause_story story = {
         .kind = CAUSE_FAILURE, .error = err->kind, .text = cause_clean_text(err->text)};
     return cause_tell_take(cause, &story);
+}
+
+/* Not of a rank's own worker: that the rank has ended is then no echo. */
+static bool loss_is_stronger(const struct cause *cause, uint32_t worker)
+{
+    return !cause->settled && cause_story_may_echo(&cause->first) && cause->first.worker != worker;
+}
+
+bool cause_worker_failure(struct cause *cause, uint32_t worker, const char *node,
+                          const struct drarun_error *err)
+{
+    struct cause_story story = {.kind = CAUSE_FAILURE,
+                                .error = err->kind,
+                                .worker = worker,
+                                .of_worker = true,
+                                .host = cause_clean_text(node),
+                                .text = cause_clean_text(err->text)};
+    if (!loss_is_stronger(cause, worker))
+        return cause_tell_take(cause, &story);
+    cause_story_done(&cause->first);
+    cause->first = story;
+    return false;
 }
 
 bool cause_timeout(struct cause *cause, int64_t limit_ms)

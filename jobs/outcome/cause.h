@@ -100,6 +100,10 @@ enum cause_api cause_api_of(const struct cause *cause, uint32_t rank);
 bool cause_abort(struct cause *cause, uint32_t rank, uint32_t worker, const char *host, int status,
                  const char *text);
 bool cause_failure(struct cause *cause, const struct drarun_error *err);
+/* As cause_failure, of one worker: its agent or its connection is lost. While cause_may_change it
+ * takes the place of what a rank of another worker ran into because of it. node may be NULL. */
+bool cause_worker_failure(struct cause *cause, uint32_t worker, const char *node,
+                          const struct drarun_error *err);
 bool cause_timeout(struct cause *cause, int64_t limit_ms);
 bool cause_interrupted(struct cause *cause, int signo);
 /* The ranks were sent this signal, so long before the job's timeout: a rank that it kills is told
@@ -112,9 +116,6 @@ void cause_warned(struct cause *cause, int signo, int64_t before_ms);
  * its ranks and the aborts of their peers that it brought about, so that cause_may_change is then
  * true after these too, and cause_pod takes their place until cause_settle. */
 void cause_expect_pods(struct cause *cause);
-/* As cause_failure, of one worker: its agent or its connection is lost. node may be NULL. */
-bool cause_worker_failure(struct cause *cause, uint32_t worker, const char *node,
-                          const struct drarun_error *err);
 bool cause_pod(struct cause *cause, const struct cause_pod *pod);
 /* Of every end but POD_END_NONE: what happened, as it follows the worker's name, what to do, and
  * the job's exit status. */

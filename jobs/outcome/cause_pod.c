@@ -127,18 +127,6 @@ void cause_expect_pods(struct cause *cause)
     cause->pods = true;
 }
 
-bool cause_worker_failure(struct cause *cause, uint32_t worker, const char *node,
-                          const struct drarun_error *err)
-{
-    struct cause_story story = {.kind = CAUSE_FAILURE,
-                                .error = err->kind,
-                                .worker = worker,
-                                .of_worker = true,
-                                .host = cause_clean_text(node),
-                                .text = cause_clean_text(err->text)};
-    return cause_tell_take(cause, &story);
-}
-
 bool cause_launcher_lost(struct cause *cause, const char *pod)
 {
     struct cause_story story = {.kind = CAUSE_LAUNCHER, .pod = cause_clean_text(pod)};
@@ -177,8 +165,7 @@ static bool explains(const struct cause *cause, const struct cause_pod *pod)
         return says_why(cause, pod);
     if (cause_pod_may_follow(cause))
         return first->worker == pod->worker;
-    return first->kind == CAUSE_EXIT || first->kind == CAUSE_ABORT ||
-           first->kind == CAUSE_NO_FINALIZE;
+    return cause_story_may_echo(first);
 }
 
 bool cause_pod(struct cause *cause, const struct cause_pod *pod)

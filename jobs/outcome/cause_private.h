@@ -61,6 +61,9 @@ char *cause_clean_text(const char *text);
 struct cause_story cause_story_of_end(const struct cause_end *end, enum cause_kind kind);
 struct cause_story cause_story_copy(const struct cause_story *story);
 void cause_story_done(struct cause_story *story);
+/* Whether a rank ends like this when another one, or its worker, has vanished: MPI libraries abort
+ * or exit, UCX raises SIGABRT. */
+bool cause_story_may_echo(const struct cause_story *story);
 /* Makes it the first cause when there is none yet; takes its strings either way. */
 bool cause_tell_take(struct cause *cause, struct cause_story *story);
 

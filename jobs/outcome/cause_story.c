@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,6 +77,13 @@ struct cause_story cause_story_copy(const struct cause_story *story)
     copy.advice = cause_clean_text(story->advice);
     copy.tail = cause_clean_text(story->tail);
     return copy;
+}
+
+bool cause_story_may_echo(const struct cause_story *story)
+{
+    return story->kind == CAUSE_EXIT || story->kind == CAUSE_ABORT ||
+           story->kind == CAUSE_NO_FINALIZE ||
+           (story->kind == CAUSE_SIGNAL && story->signo == SIGABRT);
 }
 
 bool cause_tell_take(struct cause *cause, struct cause_story *story)

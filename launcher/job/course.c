@@ -68,7 +68,9 @@ static bool agents_answered(const struct job *job)
 {
     for (uint32_t i = 0; i < job->count; i++) {
         const struct agent *agent = &job->agents[i];
-        if (agent->channel && agent->phase < AGENT_DONE && agent->settled != job->settling.asked)
+        bool told = agent->channel ? agent->settled == job->settling.asked
+                                   : !agent->linger || agent->awaits_pod;
+        if (agent->phase < AGENT_DONE && !told)
             return false;
     }
     return true;

@@ -32,11 +32,12 @@ void job_fail(struct job *job, const struct drarun_error *err)
 void job_fail_worker(struct agent *agent, const struct drarun_error *err)
 {
     struct job *job = agent->job;
-    if (!job->request->pods)
-        job_fail(job, err);
-    else
-        job_caused(job, cause_worker_failure(job->cause, agent->index,
-                                             job->request->pods->nodes[agent->index], err));
+    const struct request_pods *pods = job->request->pods;
+    const char *node = pods ? pods->nodes[agent->index] : agent->host;
+    bool first = cause_worker_failure(job->cause, agent->index, node, err);
+    if (!first)
+        log_verbose("%s", err->text);
+    job_caused(job, first);
 }
 
 /* ---- phases of an agent ---- */

@@ -15,7 +15,7 @@
 /* Ranks 0 to 3 are program 0 on two workers, rank 4 is program 1. */
 static const struct rank_block blocks[] = {{0, 2, 0, 0}, {2, 2, 1, 0}, {4, 1, 1, 1}};
 
-enum event_kind { END, CONNECT, ABORT, FAILURE, TIMEOUT, INTERRUPT, SETTLE };
+enum event_kind { END, CONNECT, ABORT, FAILURE, LOSS, TIMEOUT, INTERRUPT, SETTLE };
 
 struct event {
     enum event_kind kind;
@@ -108,6 +108,55 @@ static const struct scene {
      139,
      2,
      "rank 3 of program 1 on worker 1 (node-b) was killed by signal 11 (SIGSEGV), after 1.24 s\n"},
+    {"so does the end of a rank that its peers missed",
+     {{ENDED(0, .signo = SIGABRT, .api = CAUSE_API_PMIX), .first = true},
+      {ENDED(3, .signo = SIGKILL, .oom = true)}},
+     2,
+     0,
+     CAUSE_SIGNAL,
+     137,
+     2,
+     "rank 3 of program 1 on worker 1 (node-b) was ended by the kernel's OOM killer, signal 9 "
+     "(SIGKILL), after 1.24 s\n"
+     "  the ranks need more memory than their control group or machine has\n"},
+    {"an abort() that no other end follows",
+     {{ENDED(0, .signo = SIGABRT), .first = true}, {ENDED(3, .code = 1, .api = CAUSE_API_PMIX)}},
+     2,
+     0,
+     CAUSE_SIGNAL,
+     134,
+     2,
+     "rank 0 of program 1 on worker 0 (node-a) was killed by signal 6 (SIGABRT), after 1.24 s\n"},
+    {"a lost worker takes the place of its echo",
+     {{ENDED(0, .signo = SIGABRT, .api = CAUSE_API_PMIX), .first = true},
+      {LOSS, .end = {WHO(3)}, .text = "worker 1 (node-b) was lost"}},
+     2,
+     0,
+     CAUSE_FAILURE,
+     70,
+     1,
+     "worker 1 (node-b) was lost\n"},
+    {"of any echo",
+     {{ABORT, .first = true, .end = {WHO(1), .code = 14}, .text = "peer vanished"},
+      {LOSS, .end = {WHO(3)}, .text = "worker 1 (node-b) was lost"},
+      {ENDED(1, .code = 14)}},
+     3,
+     0,
+     CAUSE_FAILURE,
+     70,
+     1,
+     "worker 1 (node-b) was lost\n"},
+    {"a worker that is lost with its rank, and one that is lost later",
+     {{ENDED(3, .code = 7), .first = true},
+      {LOSS, .end = {WHO(3)}, .text = "worker 1 (node-b) was lost"},
+      {SETTLE},
+      {LOSS, .end = {WHO(0)}, .text = "worker 0 (node-a) was lost"}},
+     4,
+     0,
+     CAUSE_EXIT,
+     7,
+     1,
+     "rank 3 of program 1 on worker 1 (node-b) exited with status 7 after 1.24 s\n"},
     {"an abort keeps its place against exits",
      {{ABORT, .first = true, .end = {WHO(1), .code = 14}}, {ENDED(3, .code = 5)}},
      2,
@@ -362,6 +411,9 @@ static bool apply(struct cause *cause, const struct event *event)
     case FAILURE:
         error_kind(&err, DRARUN_ERR_NOT_FOUND, 2, "%s", event->text);
         return cause_failure(cause, &err);
+    case LOSS: /* of the rank's worker */
+        error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, 104, "%s", event->text);
+        return cause_worker_failure(cause, end->worker, end->host, &err);
     case TIMEOUT:
         return cause_timeout(cause, 1500);
     case INTERRUPT:
