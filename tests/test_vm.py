@@ -29,6 +29,15 @@ def test_command_in_a_guest():
     assert not guest.folder.exists()
 
 
+def test_emulator_that_fails_early_is_started_again(monkeypatch, tmp_path, capsys):
+    real = vm.program
+    once = f'[ -e {tmp_path}/failed ] && exec "$@"; touch {tmp_path}/failed; echo its assertion; kill -ABRT $$'
+    monkeypatch.setattr(vm, "program", lambda folder: ["sh", "-c", once, "sh", *real(folder)])
+    result = vm.run("echo", "up")
+    assert (result.rc, result.out) == (0, "up\n"), result
+    assert "is started again: its assertion" in capsys.readouterr().err
+
+
 def test_guest_that_panics_is_told_with_its_console():
     try:
         result = vm.run("sh", "-c", "echo c >/proc/sysrq-trigger; sleep 1000")

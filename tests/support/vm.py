@@ -8,6 +8,7 @@ import os
 import platform
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -76,11 +77,14 @@ class Guest:
                  *self._channels(), *options]
         for each in devices:
             words += ["-device", each]
+        self.words = ["setpriv", "--pdeathsig", "KILL", *map(str, words)]
+        self.env = {**os.environ, "QEMU_MODULE_DIR": str(fetched_folder / "qemu/usr/lib/x86_64-linux-gnu/qemu")}
+        self._start()
+
+    def _start(self):
         self.started = time.monotonic()
-        self.process = subprocess.Popen(
-            ["setpriv", "--pdeathsig", "KILL", *map(str, words)], stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
-            env={**os.environ, "QEMU_MODULE_DIR": str(fetched_folder / "qemu/usr/lib/x86_64-linux-gnu/qemu")})
+        self.process = subprocess.Popen(self.words, env=self.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                        stderr=subprocess.STDOUT, text=True, start_new_session=True)
 
     def _fill(self, fetched_folder, env, folders):
         """What the guest finds in its job's directory."""
@@ -118,10 +122,20 @@ class Guest:
         path = self.folder / name
         return path.read_text(errors="replace") if path.exists() else ""
 
+    def _emulator_failed(self):
+        """An assertion of QEMU's own ended it before the kernel said anything (seen once: one of msix_table_mmio_write)."""
+        return self.process.returncode == -signal.SIGABRT and not self.text("console") and not self.text("out")
+
     def finish(self, seconds=BOOT_S):
         """The command's Result, after at most so many seconds and those that a guest needs to boot."""
         try:
             said = self.process.communicate(timeout=patience(BOOT_S + seconds))[0]
+            for _ in range(2):
+                if not self._emulator_failed():
+                    break
+                print(f"QEMU failed before the guest's kernel said anything, and is started again: {said}", file=sys.stderr)
+                self._start()
+                said = self.process.communicate(timeout=patience(BOOT_S + seconds))[0]
             why = f"QEMU ended with {self.process.returncode}: {said}"
         except subprocess.TimeoutExpired:
             why = f"it has not ended after {patience(BOOT_S + seconds)} s"
