@@ -145,13 +145,6 @@ struct asked { /* of a container or a pod */
     const json_t *requests, *limits; /* quantities, or numbers */
 };
 
-static int number(const json_t *list, const char *name, double *ret, struct drarun_error *err)
-{
-    const json_t *value = json_object_get(list, name);
-    *ret = json_number_value(value);
-    return json_is_real(value) ? 0 : pod_amount(list, name, ret, err);
-}
-
 /* As minConstraint and maxConstraint: a bound of what is not said is not met. */
 static int check_bound(struct look *look, const json_t *range, const json_t *limit, bool most,
                        const struct asked *asked, struct drarun_error *err)
@@ -165,8 +158,8 @@ static int check_bound(struct look *look, const json_t *range, const json_t *lim
     {
         double bound, mine, both;
         int rc = pod_amount(bounds, name, &bound, err);
-        rc = rc < 0 ? rc : number(said, name, &mine, err);
-        rc = rc < 0 ? rc : number(other, name, &both, err);
+        rc = rc < 0 ? rc : pod_amount(said, name, &mine, err);
+        rc = rc < 0 ? rc : pod_amount(other, name, &both, err);
         if (rc < 0)
             return rc;
         bool none = !json_object_get(said, name);
@@ -195,8 +188,8 @@ static int check_ratio(struct look *look, const json_t *range, const json_t *lim
     {
         double most, requested, limited;
         int rc = pod_amount(ratios, name, &most, err);
-        rc = rc < 0 ? rc : number(asked->requests, name, &requested, err);
-        rc = rc < 0 ? rc : number(asked->limits, name, &limited, err);
+        rc = rc < 0 ? rc : pod_amount(asked->requests, name, &requested, err);
+        rc = rc < 0 ? rc : pod_amount(asked->limits, name, &limited, err);
         if (rc < 0)
             return rc;
         bool none = requested <= 0 || limited <= 0;

@@ -200,11 +200,7 @@ static bool is_resource(const char *name)
 /* False: what we cannot compare. */
 static bool read_amount(const json_t *value, struct cel_quantity *ret_amount)
 {
-    char number[40];
-    if (!json_is_real(value))
-        return value && quantity_read(value, "", ret_amount, NULL) == 0;
-    snprintf(number, sizeof number, "%.15g", json_real_value(value));
-    return cel_quantity_parse(number, strlen(number), ret_amount) == 0;
+    return value && quantity_read(value, "", ret_amount, NULL) == 0;
 }
 
 static bool is_whole(struct cel_quantity amount)

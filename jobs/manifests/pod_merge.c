@@ -467,18 +467,14 @@ static int match_cpus(struct merge *m, const char *kind)
     const json_t *given = json_object_get(amounts, "cpu");
     if (!given)
         return json_object_set_new(amounts, "cpu", json_string(count)) < 0 ? no_memory(m) : 0;
-    bool same = json_is_real(given) && json_real_value(given) == m->role->cpu_count;
-    if (!json_is_real(given)) {
-        if (quantity_read(given, path, &own, m->err) < 0 ||
-            cel_quantity_parse(count, strlen(count), &wanted) < 0)
-            return -EINVAL;
-        same = cel_quantity_compare(&own, &wanted) == 0;
-    }
-    return same ? 0
-                : refuse(m,
-                         "%s.cpu: spec.devices.cpus claims %s, and both must be one number: "
-                         "drop one",
-                         path, count);
+    if (quantity_read(given, path, &own, m->err) < 0 ||
+        cel_quantity_parse(count, strlen(count), &wanted) < 0)
+        return -EINVAL;
+    if (cel_quantity_compare(&own, &wanted) != 0)
+        return refuse(m,
+                      "%s.cpu: spec.devices.cpus claims %s, and both must be one number: drop one",
+                      path, count);
+    return 0;
 }
 
 static int merge_cpus(struct merge *m)

@@ -24,11 +24,9 @@ struct amount {
 
 static int amount_of(const json_t *from, struct amount *ret, struct drarun_error *err)
 {
-    if (json_is_integer(from))
-        snprintf(ret->text, sizeof ret->text, "%" JSON_INTEGER_FORMAT, json_integer_value(from));
-    else
-        snprintf(ret->text, sizeof ret->text, "%.60s",
-                 json_is_string(from) ? json_string_value(from) : "");
+    char number[QUANTITY_NUMBER];
+    const char *text = quantity_text(from, number);
+    snprintf(ret->text, sizeof ret->text, "%.60s", text ? text : "");
     return quantity_read(from, "a device's capacity", &ret->value, err);
 }
 

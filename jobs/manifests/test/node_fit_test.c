@@ -153,6 +153,10 @@ static void test_amounts(void **state)
           " 'initContainers': [{'resources': {'requests': {'cpu': 2}}}, {'resources': {'requests': "
           "{'cpu': 1}}}]}",
           1, "too little cpu");
+    /* YAML leaves fractions unquoted */
+    check(SMALL,
+          "{'containers': [{'resources': {'requests': {'cpu': 0.5}, 'limits': {'cpu': 1.5}}}]}", 7,
+          "too little cpu");
     /* one that stays runs beside what comes after it */
     check(
         SMALL,

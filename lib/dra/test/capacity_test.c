@@ -31,6 +31,7 @@ static const struct capacity_case cases[] = {
     {"{\"value\": \"10\"}", NULL, NULL, NULL, YES, "10"},
     {"{\"value\": \"10\"}", NULL, "1", NULL, NO, "10"},
     {"{\"value\": \"10\"}", "3", "7", NULL, YES, "3"},
+    {"{\"value\": 10.5}", NULL, NULL, NULL, YES, "10.5"}, /* as YAML leaves it */
     {"{\"value\": \"10\"}", "3", "8", NULL, NO, "3"},
     {"{\"value\": \"10\"}", "3", "4", "3", YES, "3"},
     {"{\"value\": \"10\"}", "3", "4", "4", NO, "3"},
