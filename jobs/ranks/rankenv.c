@@ -423,18 +423,20 @@ static bool is_torch_module(const char *name)
                     strcmp(name, "torch.distributed.launch") == 0);
 }
 
-/* What python runs: the first -m, or the first argument that is no option. */
+/* What python runs: the first -m, or the first argument that is no option. Options of one letter
+ * may stand together: "-um MODULE". */
 static bool python_runs_torchrun(char *const argv[])
 {
     for (size_t i = 1; argv[i]; i++) {
         if (argv[i][0] != '-')
             return strcmp(base_name(argv[i]), "torchrun") == 0;
-        if (strncmp(argv[i], "-m", 2) == 0)
-            return is_torch_module(argv[i][2] ? argv[i] + 2 : argv[i + 1]);
-        if (strncmp(argv[i], "-c", 2) == 0)
-            return false;
-        bool takes_value = strcmp(argv[i], "-X") == 0 || strcmp(argv[i], "-W") == 0;
-        if (takes_value && argv[i + 1])
+        const char *letter = argv[i][1] == '-' ? NULL : strpbrk(argv[i], "cmWX");
+        if (!letter)
+            continue;
+        bool is_next = !letter[1]; /* its value is the next word */
+        if (*letter == 'c' || *letter == 'm')
+            return *letter == 'm' && is_torch_module(is_next ? argv[i + 1] : letter + 1);
+        if (is_next && argv[i + 1])
             i++;
     }
     return false;
@@ -459,17 +461,30 @@ static bool is_shell(const char *program)
     return false;
 }
 
-/* What "sh -c" runs; NULL: a file, or what comes on standard input. */
+/* How many of the next words belong to options that stand together: "-euo pipefail" has one. */
+static size_t count_values(const char *options)
+{
+    size_t values = 0;
+    for (; *options; options++)
+        values += *options == 'o' || *options == 'O';
+    return values;
+}
+
+/* What "sh -c" runs, the first word behind all options; NULL: a file, or what comes on standard
+ * input. */
 static const char *shell_line(char *const argv[])
 {
-    for (size_t i = 1; argv[i] && (argv[i][0] == '-' || argv[i][0] == '+'); i++) {
-        if (argv[i][0] == '-' && argv[i][1] != '-' && strchr(argv[i], 'c'))
-            return argv[i + 1];
-        bool takes_value = argv[i][1] == 'o' || argv[i][1] == 'O';
-        if (takes_value && argv[i][2] == '\0' && argv[i + 1])
+    bool is_line = false, more = true;
+    size_t i = 1;
+    for (; more && argv[i] && (argv[i][0] == '-' || argv[i][0] == '+'); i++) {
+        bool is_word = argv[i][0] == '-' && argv[i][1] == '-'; /* "--login" */
+        size_t values = is_word ? 0 : count_values(argv[i]);
+        more = strcmp(argv[i], "--") != 0 && strcmp(argv[i], "-") != 0;
+        is_line |= argv[i][0] == '-' && !is_word && strchr(argv[i], 'c');
+        for (; values > 0 && argv[i + 1]; values--)
             i++;
     }
-    return NULL;
+    return is_line ? argv[i] : NULL;
 }
 
 /* A word of the line, as far as quotes and the shell's own signs: to choose a default by. */

@@ -380,10 +380,15 @@ static const struct {
     {{"/usr/bin/python3.11", "-u", "-X", "dev", "-m", "torch.distributed.run"}, true},
     {{"python3", "-m", "torch.distributed.launch"}, true},
     {{"python3", "-mtorch.distributed.run"}, true},
+    {{"python3", "-um", "torch.distributed.run", "train.py"}, true},
+    {{"python3", "-uXdev", "-Im", "torch.distributed.run"}, true},
+    {{"python3", "-uW", "ignore", "/usr/bin/torchrun"}, true},
     {{"python3", "/usr/bin/torchrun", "x.py"}, true},
     {{"python3", "train.py", "-m", "torch.distributed.run"}, false},
     {{"python3", "-m", "pdb", "torchrun"}, false},
     {{"python3", "-c", "print()", "-m", "torch.distributed.run"}, false},
+    {{"python3", "-uc", "print()", "torchrun"}, false},
+    {{"python3", "-um", "pdb", "torchrun"}, false},
     {{"python3", "-W"}, false},
     {{"python3", "-m"}, false},
     {{"mytorchrun"}, false},
@@ -405,13 +410,21 @@ static void knows_torchrun(void **state)
 }
 
 static const struct {
-    const char *argv[6];
+    const char *argv[7];
     bool torchrun;
 } shells[] = {
     {{"bash", "-c", "pip install -e . && torchrun --nproc-per-node=8 train.py"}, true},
     {{"/bin/sh", "-ec", "cd /app\n/opt/venv/bin/torchrun train.py"}, true},
     {{"bash", "-o", "pipefail", "-c", "(python3 -m torch.distributed.run t.py) | tee log"}, true},
     {{"bash", "-lc", "NAME=\"$(torchrun --help)\""}, true},
+    {{"bash", "-euo", "pipefail", "-c", "torchrun train.py"}, true},
+    {{"bash", "-euxo", "pipefail", "+O", "extglob", "-c", "torchrun train.py"}, true},
+    {{"bash", "--login", "-euoc", "pipefail", "torchrun train.py"}, true},
+    {{"sh", "-c", "-e", "torchrun train.py"}, true},
+    {{"bash", "-c", "--", "torchrun train.py"}, true},
+    {{"bash", "-euo", "pipefail", "train.sh", "-c", "torchrun"}, false},
+    {{"bash", "-eo", "pipefail", "-c"}, false},
+    {{"bash", "-euo"}, false},
     {{"bash", "-c", "# torchrun does this\npython3 train.py"}, false},
     {{"bash", "-c", "./mytorchrun train.py; cat torchrun.log"}, false},
     {{"bash", "train.sh", "-c", "torchrun"}, false},
