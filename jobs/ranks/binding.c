@@ -245,21 +245,49 @@ static int bind_set(const char *list, size_t turn, const struct cpus *cpus, uint
     return 0;
 }
 
-/* "0,2,4": each id is a set. */
+/* The id at this place of a list, where a range counts as its ids, and how many there are. All of
+ * them must be usable. */
+static int find_id(const char *list, size_t place, const struct cpus *cpus, uint32_t *ret_id,
+                   size_t *ret_count, struct drarun_error *err)
+{
+    size_t count = 0, length;
+    for (const char *part = list;; part += length + 1) {
+        cleanup_free uint32_t *ids = NULL;
+        size_t more = 0;
+        length = strcspn(part, ",");
+        int rc = parse_set(part, length, &ids, &more, err);
+        if (rc == 0)
+            rc = check_all_usable(cpus, ids, more, err);
+        if (rc < 0)
+            return rc;
+        if (place >= count && place - count < more)
+            *ret_id = ids[place - count];
+        count += more;
+        if (part[length] == '\0')
+            break;
+    }
+    *ret_count = count;
+    return 0;
+}
+
+/* "4,0,2": each id is a set, in the order of the list. */
 static int bind_one(const char *list, const struct cpus *cpus, uint32_t local_rank,
                     uint32_t local_size, uint32_t **ret_ids, size_t *ret_count, bool *ret_shared,
                     struct drarun_error *err)
 {
-    cleanup_free uint32_t *all = NULL;
+    uint32_t id = 0;
     size_t count = 0;
-    int rc = bind_set(list, 0, cpus, &all, &count, err);
+    int rc = find_id(list, 0, cpus, &id, &count, err);
+    if (rc < 0)
+        return rc;
+    assert(count > 0); /* parse_set refuses an empty part */
+    rc = find_id(list, local_rank % count, cpus, &id, &count, err);
     if (rc < 0)
         return rc;
     uint32_t *ids = malloc(sizeof *ids);
     if (!ids)
         return error_set(err, ENOMEM, "binding: out of memory");
-    assert(count > 0); /* parse_set refuses an empty list */
-    *ids = all[local_rank % count];
+    *ids = id;
     *ret_ids = ids;
     *ret_count = 1;
     *ret_shared = local_size > count;

@@ -14,7 +14,7 @@ struct bind_policy {
     enum bind_kind kind;
     uint32_t cores; /* BIND_CORE: of each rank, at least 1 */
     /* BIND_LIST: "0-1;2,3" gives the first local rank CPUs 0-1, the second 2,3, and so on in turn;
-     * a list without ";" is one set per id: "0,2,4". Borrowed. */
+     * a list without ";" is one set per id, in its order: "4,0,2". Borrowed. */
     const char *list;
 };
 

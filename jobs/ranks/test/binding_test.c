@@ -66,6 +66,9 @@ static const struct {
     {&two_nodes, "0,2", 3, "0*/2*/0*"},
     {&two_nodes, "3", 1, "3"},
     {&two_nodes, "5-7", 2, "5/6"},
+    {&two_nodes, "4,0", 2, "4/0"}, /* in the order of the list */
+    {&two_nodes, "6-7,2", 4, "6*/7*/2*/6*"},
+    {&two_nodes, "1,1,0", 3, "1/1/0"}, /* a CPU may be named again */
 };
 
 static void add_rank(const struct bind_policy *policy, const struct cpus *cpus, uint32_t rank,
