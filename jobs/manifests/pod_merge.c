@@ -735,14 +735,14 @@ int pod_merge(const struct job_spec *spec, const struct render_options *options,
         rc = merge_metadata(&m, template);
     if (rc == 0)
         rc = merge_spread(&m, template);
+    if (rc == 0) /* before what brings the agent, which asks for as much as the first container */
+        rc = merge_cpus(&m);
     for (size_t i = 0; rc == 0 && i < steps; i++)
         rc = (is_ours ? ours : foreign)[i](&m);
     if (rc == 0)
         rc = merge_resource(&m, &role->gpus);
     if (rc == 0)
         rc = merge_resource(&m, &role->nics);
-    if (rc == 0)
-        rc = merge_cpus(&m);
     if (rc == 0)
         rc = avoid_nodes(m.pod, options->avoid, options->avoid_count, err);
     if (rc == 0)

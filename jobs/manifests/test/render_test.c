@@ -103,6 +103,24 @@ static void test_agent_asks_for_what_its_pod_has(void **state)
     job_spec_done(&none);
 }
 
+/* Also the CPUs that its claim brings, which the template need not name. */
+static void test_agent_asks_for_claimed_cpus(void **state)
+{
+    struct job_spec spec =
+        job("{\"spec\": {\"containers\": [{\"name\": \"main\", \"image\": \"i\", \"resources\": {"
+            " \"requests\": {\"memory\": \"8Gi\"}, \"limits\": {\"memory\": \"8Gi\"}}}]}}");
+    (void)state;
+    spec.roles[0].cpus = (struct spec_devices){.count = 1, .class = "dra.cpu"};
+    spec.roles[0].cpu_count = 16;
+    json_t *pod = pod_of(&spec, 0);
+    expect_json(pod, "spec.containers.0.resources.requests", "{\"memory\":\"8Gi\",\"cpu\":\"16\"}");
+    expect_json(pod, "spec.initContainers.0.resources",
+                "{\"requests\":{\"cpu\":\"16\",\"memory\":\"8Gi\"},"
+                "\"limits\":{\"cpu\":\"16\",\"memory\":\"8Gi\"}}");
+    json_decref(pod);
+    done(&spec);
+}
+
 static void test_user_fields_stay(void **state)
 {
     struct job_spec spec = job(
@@ -680,6 +698,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_agent_asks_for_what_its_pod_has),
+        cmocka_unit_test(test_agent_asks_for_claimed_cpus),
         cmocka_unit_test(test_user_fields_stay),
         cmocka_unit_test(test_workers_keep_apart),
         cmocka_unit_test(test_bench_comes_with_the_agent),
