@@ -208,10 +208,8 @@ static json_t *configuration(const struct agent_claim *claim, const struct spec_
                      "parameters", parameters);
 }
 
-static int add_selector(json_t *request, const struct agent_claim *claim)
+static int add_selector(json_t *fields, const struct agent_claim *claim)
 {
-    json_t *fields = json_object_get(request, "exactly");
-    fields = fields ? fields : request; /* v1beta1 */
     json_t *list = json_object_get(fields, "selectors");
     if (!list && json_object_set_new(fields, "selectors", list = json_array()) < 0)
         return -1;
@@ -220,6 +218,21 @@ static int add_selector(json_t *request, const struct agent_claim *claim)
                         json_sprintf("device.attributes[\"drarun.dev\"].?agent.orValue(\"\") == "
                                      "\"%s\"",
                                      claim->agent)));
+}
+
+/* Of alternatives each has selectors, and the request itself has none. */
+static int select_offer(json_t *request, const struct agent_claim *claim)
+{
+    json_t *exactly = json_object_get(request, "exactly"), *choice;
+    json_t *choices = json_object_get(request, "firstAvailable");
+    int rc = choices ? 0 : add_selector(exactly ? exactly : request, claim); /* v1beta1 */
+    size_t i;
+    json_array_foreach(choices, i, choice)
+    {
+        if (rc == 0)
+            rc = add_selector(choice, claim);
+    }
+    return rc;
 }
 
 int agent_claim_add(const struct agent_claim *claim, const struct spec_role *role,
@@ -234,7 +247,7 @@ int agent_claim_add(const struct agent_claim *claim, const struct spec_role *rol
     {
         json_t *name = json_object_get(request, "name");
         if (rc == 0 && strncmp(json_string_value(name), kind, strlen(kind)) == 0)
-            rc = add_selector(request, claim) | json_array_append(names, name);
+            rc = select_offer(request, claim) | json_array_append(names, name);
     }
     if (rc == 0 && json_array_size(names) == 0)
         return error_kind(err, DRARUN_ERR_SPEC, EINVAL,

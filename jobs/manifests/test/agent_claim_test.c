@@ -233,6 +233,36 @@ static void pods_have_neither_init_container_nor_volume(void **state)
         }
 }
 
+/* The API server knows no selectors beside firstAvailable. */
+static void each_alternative_selects_the_offer(void **state)
+{
+    (void)state;
+    const struct agent_claim agent = {"nic.drarun.dev", "v1-a"};
+    static const enum claims_api apis[] = {CLAIMS_API_V1, CLAIMS_API_V1BETA2, CLAIMS_API_V1BETA1};
+    struct spec_choice choices[] = {{.class = "rdma.drarun.dev"}, {.class = "any"}};
+    struct job_spec spec = job("{\"spec\":{\"containers\":[" CONTAINER "}]}}");
+    spec.roles[0].gpus = (struct spec_devices){0};
+    spec.roles[0].nics = (struct spec_devices){
+        .count = 1, .class = "rdma.drarun.dev", .choices = choices, .choice_count = 2};
+    for (size_t a = 0; a < sizeof apis / sizeof *apis; a++) {
+        json_t *claim = NULL;
+        assert_int_equal(claims_spec(&spec.roles[0], apis[a], 0, &claim, NULL), 0);
+        assert_int_equal(agent_claim_add(&agent, &spec.roles[0], claim, NULL), 0);
+        json_t *devices = json_object_get(claim, "devices");
+        json_t *request = json_array_get(json_object_get(devices, "requests"), 0);
+        json_t *list = json_object_get(request, "firstAvailable");
+        assert_int_equal(json_object_size(request), 2); /* and its name */
+        assert_int_equal(json_array_size(list), 2);
+        for (size_t i = 0; i < 2; i++) {
+            const json_t *selectors = json_object_get(json_array_get(list, i), "selectors");
+            assert_int_equal(json_array_size(selectors), 1);
+        }
+        assert_int_equal(json_array_size(json_object_get(devices, "config")), 1);
+        json_decref(claim);
+    }
+    done(&spec);
+}
+
 static void what_the_user_mounts_at_dev_shm_stays(void **state)
 {
     (void)state;
@@ -284,6 +314,7 @@ int main(void)
         cmocka_unit_test(slices_are_read_for_classes_of_ours_alone),
         cmocka_unit_test(a_claim_that_others_list_cannot_bring_it),
         cmocka_unit_test(pods_have_neither_init_container_nor_volume),
+        cmocka_unit_test(each_alternative_selects_the_offer),
         cmocka_unit_test(what_the_user_mounts_at_dev_shm_stays),
         cmocka_unit_test(as_a_text),
     };
