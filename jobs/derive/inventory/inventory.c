@@ -97,6 +97,8 @@ static int read_claims(struct reading *r, struct drarun_error *err)
     return 0;
 }
 
+/* What a driver says of devices that the job does not claim is no reason to refuse it: one that
+ * contradicts itself is left out. */
 static int read_node_devices(struct reading *r, struct drarun_error *err)
 {
     struct inventory *inv = r->inv;
@@ -106,12 +108,9 @@ static int read_node_devices(struct reading *r, struct drarun_error *err)
     inv->node_devices = calloc(count + 1, sizeof *inv->node_devices);
     if (!inv->node_devices)
         return error_set(err, ENOMEM, "plan: out of memory");
-    for (size_t i = 0; i < count; i++) {
-        int rc = device_read(&list[i], &inv->node_devices[i], err);
-        if (rc < 0)
-            return rc;
-        inv->node_device_count++;
-    }
+    for (size_t i = 0; i < count; i++)
+        if (device_read(&list[i], &inv->node_devices[inv->node_device_count], NULL) == 0)
+            inv->node_device_count++;
     return 0;
 }
 

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <errno.h>
+#include <string.h>
 #include <cmocka.h>
 
 #include "jobs/derive/inventory/inventory.h"
@@ -56,15 +57,21 @@ static json_t *parse(const char *text)
     return json;
 }
 
-/* probe: NULL: nothing was probed. */
-static int read_worker(struct fixture *f, const char *claims, const char *probe)
+static int read_worker_of(struct fixture *f, const char *slices, const char *claims,
+                          const char *probe)
 {
-    *f = (struct fixture){.claims = parse(claims), .slices_json = parse(SLICES)};
+    *f = (struct fixture){.claims = parse(claims), .slices_json = parse(slices)};
     f->probe = probe ? parse(probe) : NULL;
     assert_int_equal(slices_read(f->slices_json, &f->slices, NULL), 0);
     const struct plan_worker_input worker = {.pod = "w-0", .claims = f->claims, .probe = f->probe};
     const struct plan_input input = {.slices = &f->slices, .workers = &worker, .worker_count = 1};
     return inventory_read(&input, 0, &f->notes, &f->inventory, &f->err);
+}
+
+/* probe: NULL: nothing was probed. */
+static int read_worker(struct fixture *f, const char *claims, const char *probe)
+{
+    return read_worker_of(f, SLICES, claims, probe);
 }
 
 static void done(struct fixture *f)
@@ -117,6 +124,28 @@ static void what_the_pod_shows_of_them(void **state)
 }
 
 /* Also of a worker that is refused. */
+#define BROKEN                                                                                     \
+    "{\"name\": \"x\", \"attributes\": {\"index\": {\"int\": 5000}, "                              \
+    "\"pciAddress\": {\"string\": \"slot 3\"}}}"
+#define BESIDE_BROKEN                                                                              \
+    "[" SLICE("net.example", BROKEN) ", " SLICE("dra.net", NIC("a", "0000:18:00.0")) "]"
+
+/* Another driver's devices, whose attributes mean something else, or nothing. */
+static void a_device_of_others_is_no_reason_to_refuse(void **state)
+{
+    struct fixture f;
+    (void)state;
+    assert_int_equal(read_worker_of(&f, BESIDE_BROKEN, ALLOCATED(RESULT("dra.net", "a")), NULL), 0);
+    assert_int_equal(f.inventory.nic_count, 1);
+    assert_int_equal(f.inventory.node_device_count, 1);
+    assert_string_equal(f.inventory.node_devices[0].name, "a");
+    done(&f);
+    assert_int_equal(read_worker_of(&f, BESIDE_BROKEN, ALLOCATED(RESULT("net.example", "x")), NULL),
+                     -EINVAL);
+    assert_non_null(strstr(f.err.text, "\"slot 3\" is no PCI address"));
+    done(&f);
+}
+
 static void the_clique_of_its_node(void **state)
 {
     static const struct clique_row {
@@ -169,6 +198,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(devices_of_the_claims),
         cmocka_unit_test(what_the_pod_shows_of_them),
+        cmocka_unit_test(a_device_of_others_is_no_reason_to_refuse),
         cmocka_unit_test(the_clique_of_its_node),
         cmocka_unit_test(a_device_that_no_slice_has),
         cmocka_unit_test(a_claim_that_is_not_allocated),
