@@ -356,10 +356,10 @@ static void say_trouble(const struct pod_state *w, struct drarun_error *err)
         error_kind(err, DRARUN_ERR_CLUSTER, ECANCELED, "its claim cannot be made: %s",
                    w->claim_message ? w->claim_message : "no message");
     else
-        error_kind(err, DRARUN_ERR_SPEC, ECANCELED, "container %s cannot be made: %s: %s%s%s",
-                   w->container ? w->container : "?", w->reason ? w->reason : "?",
-                   w->message ? w->message : "no message", advice ? "; " : "",
-                   advice ? advice : "");
+        error_kind(err, DRARUN_ERR_SPEC, ECANCELED, "container %s %s: %s: %s%s%s",
+                   w->container ? w->container : "?", container_deed(w),
+                   w->reason ? w->reason : "?", w->message ? w->message : "no message",
+                   advice ? "; " : "", advice ? advice : "");
 }
 
 static void say_fatal(const struct gang_input *input, const struct gang_facts *facts,

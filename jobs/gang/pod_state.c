@@ -203,6 +203,7 @@ static void read_container_end(const json_t *terminated, struct pod_state *state
 struct container {
     const json_t *spec, *waiting, *running, *terminated;
     bool sidecar; /* an init container that is meant to go on */
+    json_int_t restarts;
 };
 
 static struct container container_of(const json_t *spec, const json_t *statuses)
@@ -214,7 +215,9 @@ static struct container container_of(const json_t *spec, const json_t *statuses)
                               .waiting = json_object_get(state, "waiting"),
                               .running = json_object_get(state, "running"),
                               .terminated = json_object_get(state, "terminated"),
-                              .sidecar = text_is(text_at(spec, "restartPolicy"), "Always")};
+                              .sidecar = text_is(text_at(spec, "restartPolicy"), "Always"),
+                              .restarts =
+                                  json_integer_value(json_object_get(status, "restartCount"))};
 }
 
 static const struct waiting_row {
@@ -235,7 +238,7 @@ static const struct waiting_row {
     {"PreStartHookError", POD_CREATING, true},
     {"PostStartHookError", POD_CREATING, true},
     {"RunContainerError", POD_CREATING, true},
-    {"CrashLoopBackOff", POD_CREATING, true},
+    {POD_RESTARTS, POD_CREATING, true},
 };
 
 /* True when the container waits for more than its turn. */
@@ -248,7 +251,8 @@ static bool read_waiting(const struct container *container, struct pod_state *st
             continue;
         take_reason(container->waiting, state);
         state->phase = row->phase;
-        state->failing = row->failing;
+        state->failing = row->failing && (!text_is(reason, POD_RESTARTS) ||
+                                          container->restarts >= POD_RESTARTS_MAX);
         state->image_comes = row->phase == POD_PULLING && !row->failing;
         return true;
     }

@@ -48,6 +48,11 @@ enum pod_end {
     ", which is the container runtime's: an image for another architecture than the node's has "   \
     "no agent for it (its log: exec format error)"
 
+/* The kubelet starts a container again that is meant to go on, after a pause that doubles from 10
+ * s. One that it has started so often does not go on by itself. */
+#define POD_RESTARTS "CrashLoopBackOff"
+#define POD_RESTARTS_MAX 4
+
 /* Whose image it is that a pod waits for. */
 enum pod_image {
     POD_IMAGE_NONE = 0,

@@ -102,8 +102,10 @@ void waiting_launcher_done(struct waiting_launcher *launcher);
 /* A scheduler's message in short: its counts without what every message has. NULL without memory,
  * or when it is empty. */
 char *scheduler_words(const char *message);
-/* What mends a container that cannot be made, by the kubelet's reason and message; static, or NULL:
- * the message says it all. */
+/* What a container does by the kubelet's reason: "cannot be made". */
+const char *container_deed(const struct pod_state *worker);
+/* What mends that, by the kubelet's reason and message; static, or NULL: the message says it all.
+ */
 const char *container_advice(const struct pod_state *worker);
 
 /* "4 workers, one per node by placement.spread; 2 nodes fit; ..." where the

@@ -306,11 +306,23 @@ static bool may_lack_image_volumes(const struct pod_state *w)
            !(w->message && strstr(w->message, "CDI"));
 }
 
+static bool is_restarted(const struct pod_state *w)
+{
+    return w->reason && strcmp(w->reason, POD_RESTARTS) == 0;
+}
+
+const char *container_deed(const struct pod_state *worker)
+{
+    return is_restarted(worker) ? "ends again and again" : "cannot be made";
+}
+
 /* "container has runAsNonRoot and image will run as root", or "image has non-numeric user (nobody)"
  * (pkg/kubelet/kuberuntime/security_context.go). */
 const char *container_advice(const struct pod_state *worker)
 {
     const char *message = worker->message;
+    if (is_restarted(worker))
+        return "its log says why: kubectl logs --previous";
     if (may_lack_image_volumes(worker))
         return "if the node's container runtime has no image volumes, as containerd before 2.1, "
                "set DRARUN_AGENT=copy";
@@ -326,8 +338,10 @@ static void wait_for_container(const struct pod_state *w, struct worker_wait *wa
 {
     const char *container = w->container ? w->container : "?";
     wait->advice = w->reason ? container_advice(w) : NULL;
+    wait->pod = is_restarted(w) ? w->name : NULL;
     if (w->reason)
-        say(wait, w->failing, w->message, "container %s cannot be made (%s)", container, w->reason);
+        say(wait, w->failing, w->message, "container %s %s (%s)", container, container_deed(w),
+            w->reason);
     else
         say(wait, false, NULL, "container %s is being made", container);
 }

@@ -137,6 +137,14 @@ static struct pod_state worker_of(char letter)
         w.reason = "CreateContainerConfigError";
         w.message = "secret \"job-key\" not found";
         return w;
+    case 'w': /* a sidecar has ended, and is started again */
+    case 'W': /* too often */
+        w.phase = POD_CREATING;
+        w.failing = letter == 'W';
+        w.container = "log";
+        w.reason = POD_RESTARTS;
+        w.message = "back-off 10s restarting failed container=log";
+        return w;
     case 'K': /* its runtime has no image volumes */
         w.phase = POD_CREATING;
         w.failing = true;
@@ -433,6 +441,16 @@ static const struct scene {
      .kind = DRARUN_ERR_SPEC,
      .text = "worker 0 on node-a: container worker cannot be made: CreateContainerConfigError: "
              "secret \"job-key\" not found"},
+    {.name = "a sidecar that ends is started again, as long as that may help",
+     .looks = {{0, "bbbb", "placing", GANG_WAIT, "admitted", 0, "allocation", 0},
+               {0, "bbbb", "pulling", GANG_WAIT, "placed", 0, "imagePull", 0},
+               {1000, "rrrw", "pulling", GANG_WAIT, "none", 30000, "imagePull", 0},
+               {12000, "rrrw", "pulling", GANG_WAIT, "none", 30000, "imagePull", 0},
+               {13000, "rrrW", "pulling", GANG_WAIT, "none", 23000, "none", 0},
+               {23000, "rrrW", "ended", GANG_FAIL, "fatal", -1, "none", 0}},
+     .kind = DRARUN_ERR_SPEC,
+     .text = "worker 3 on node-a: container log ends again and again: CrashLoopBackOff: back-off "
+             "10s restarting failed container=log; its log says why: kubectl logs --previous"},
     {.name = "a runtime without image volumes",
      .looks = {{0, "KKKK", "placing", GANG_WAIT, "admitted", 0, "allocation", 0},
                {0, "KKKK", "pulling", GANG_WAIT, "placed", 0, "imagePull", 0},
