@@ -62,21 +62,23 @@ static void add_wide(const json_t *doc, struct buf *out)
                    or_dash(pod));
 }
 
-void status_doc_row(const json_t *doc, bool all_namespaces, bool wide, int64_t now_ms,
+static void add_heads(bool all_namespaces, bool wide, struct buf *out)
+{
+    if (all_namespaces)
+        buf_printf(out, "%-24s ", "NAMESPACE");
+    buf_printf(out, "%-24s %-10s %9s %8s %14s  ", "NAME", "PHASE", "WORKERS", "RESTARTS", "AGE");
+    if (wide)
+        add_wide(NULL, out);
+    buf_add_str(out, "STATE\n");
+}
+
+static void add_row(const json_t *doc, bool all_namespaces, bool wide, int64_t now_ms,
                     struct buf *out)
 {
     char age[40], workers[40];
-    if (all_namespaces)
-        buf_printf(out, "%-24s ", doc ? or_dash(value_text(doc, "namespace")) : "NAMESPACE");
-    if (!doc) {
-        buf_printf(out, "%-24s %-10s %9s %8s %14s  ", "NAME", "PHASE", "WORKERS", "RESTARTS",
-                   "AGE");
-        if (wide)
-            add_wide(NULL, out);
-        buf_add_str(out, "STATE\n");
-        return;
-    }
     const json_t *counts = json_object_get(doc, "workers");
+    if (all_namespaces)
+        buf_printf(out, "%-24s ", or_dash(value_text(doc, "namespace")));
     ago(doc, "created", now_ms, age, sizeof age);
     snprintf(workers, sizeof workers, "%" JSON_INTEGER_FORMAT "/%" JSON_INTEGER_FORMAT,
              number_at(counts, "running"), number_at(counts, "count"));
@@ -88,7 +90,34 @@ void status_doc_row(const json_t *doc, bool all_namespaces, bool wide, int64_t n
     add_state(doc, out);
     if (value_text(doc, "managedBy"))
         buf_printf(out, " (managed by %s)", value_text(doc, "managedBy"));
+}
+
+/* A refused spec has a line for each finding; and who may write a job's status could write what
+ * looks like the row of another job. */
+static void add_as_line(const char *text, struct buf *out)
+{
+    const char *separator = "";
+    for (size_t length; *text; text += length + (text[length] == '\n')) {
+        length = strcspn(text, "\n");
+        buf_add_str(out, separator);
+        buf_add(out, text, length);
+        separator = "; ";
+    }
     buf_add_str(out, "\n");
+}
+
+void status_doc_row(const json_t *doc, bool all_namespaces, bool wide, int64_t now_ms,
+                    struct buf *out)
+{
+    struct buf row = BUF_INIT;
+    if (!doc) {
+        add_heads(all_namespaces, wide, out);
+        return;
+    }
+    add_row(doc, all_namespaces, wide, now_ms, &row);
+    add_as_line(row.data ? row.data : "", out);
+    out->failed |= row.failed;
+    buf_done(&row);
 }
 
 /* ---- drarun status ---- */

@@ -176,6 +176,12 @@ static void for_people(void **state)
     status_doc_row(ended, true, false, NOW_MS, &text);
     assert_non_null(strstr(text.data, "\ntrain                    all-reduce  "));
     buf_done(&text);
+    json_object_set_new(ended, "result", json_string("failed\nother   ended"));
+    status_doc_row(ended, false, false, NOW_MS, &text);
+    check("one line", &text,
+          "all-reduce               ended            0/2        1          1 min  failed; other   "
+          "ended (137)\n");
+    json_object_set_new(ended, "result", json_string("failed"));
     json_object_set_new(waits, "silence", json_pack("{s:s}", "text", "launcher a is silent"));
     status_doc_row(waits, false, false, NOW_MS, &text);
     check("silent", &text,
