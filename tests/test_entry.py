@@ -243,8 +243,8 @@ def test_a_port_in_use(pods):
 RUNS = "trap 'echo saved $DRARUN_RANK; exit 0' TERM; echo ready; while :; do sleep 0.1; done"
 
 
-def running(made):
-    jobs = [made.start(i, "--workers", 2, "--", "sh", "-c", RUNS) for i in range(2)]
+def running(made, program=RUNS):
+    jobs = [made.start(i, "--workers", 2, "--", "sh", "-c", program) for i in range(2)]
     for _ in jobs:
         assert jobs[0].process.stdout.readline() == "ready\n"
     return jobs
@@ -257,6 +257,19 @@ def test_a_pod_that_is_taken_away(pods, which):
     jobs[which].signal(signal.SIGTERM)
     first, second = finish(jobs)
     assert sorted(first.out.split("\n")) == ["", "saved 0", "saved 1"]
+    assert first.rc == second.rc != 0
+
+
+@pytest.mark.parametrize("order,takes", [((1, 0), 1), ((0, 1), 7)])
+def test_pods_that_are_taken_away_together(pods, order, takes):
+    """As with their StatefulSet. The second SIGTERM takes no time from the ranks, which have 28 s whichever pod is first."""
+    jobs = running(pods(2), f"trap 'echo got; sleep {takes}; echo saved $DRARUN_RANK; exit 0' TERM; echo ready; while :; do sleep 0.1; done")
+    jobs[order[0]].signal(signal.SIGTERM)
+    for _ in jobs:
+        assert jobs[0].process.stdout.readline() == "got\n"
+    jobs[order[1]].signal(signal.SIGTERM)
+    first, second = finish(jobs)
+    assert sorted(first.out.split()) == ["0", "1", "saved", "saved"], first
     assert first.rc == second.rc != 0
 
 

@@ -196,11 +196,12 @@ struct job_settling {
     struct event *clock; /* the latest end of the stage; runs unless that is SETTLE_NOTHING */
 };
 
-/* The end by a signal. signo and leaving are set once, on the way to JOB_ENDING; a second signal is
- * final and changes nothing here. Where leaving is true, signo is SIGTERM. */
+/* The end by a signal. signo and leaving are set once, on the way to JOB_ENDING; a second signal of
+ * others is final and changes nothing here. Where leaving is true, signo is SIGTERM. */
 struct job_interrupt {
     int signo;                 /* that is passed on to the ranks; 0: none */
-    bool leaving;              /* the cluster takes a worker away: the signal is ours */
+    bool asked;                /* a signal of others has come */
+    bool leaving;              /* the cluster takes a worker away, and the ranks get its time */
     bool leave_told;           /* which worker it takes was said */
     struct event *grace_clock; /* until the ranks must have ended */
 };

@@ -6,16 +6,32 @@
 
 #define STOP_MS 1000 /* the longest that we wait for agents to hear of a stop */
 
+/* The ranks have got SIGTERM and their time from us, and this is the first signal of others: pods
+ * that the cluster takes away together get theirs one after the other. */
+static bool is_under_way(const struct job *job)
+{
+    return job->state == JOB_ENDING && job->interrupt.leaving && !job->interrupt.asked;
+}
+
 /* The user wants the job to end: the ranks get the signal and time to end by themselves; a second
  * one is final. */
 static void on_end_signal(struct job *job, int signo)
 {
+    bool under_way = is_under_way(job);
+    job->interrupt.asked = true;
+    if (under_way) {
+        log_verbose("signal %d: the ranks are ending already; send it again to kill them", signo);
+        cause_interrupted(job->cause, signo);
+        return;
+    }
     if (job->state >= JOB_ENDING) {
         cause_interrupted(job->cause, signo);
         job_event(job, JOB_FINAL);
         return;
     }
     log_verbose("signal %d: passed on to the ranks; send it again to kill them", signo);
+    const struct request_pods *pods = job->request->pods;
+    job->interrupt.leaving = pods && pods->entry && signo == SIGTERM; /* our own pod goes */
     job->interrupt.signo = signo;
     cause_interrupted(job->cause, signo);
     job_event(job, JOB_INTERRUPT);
