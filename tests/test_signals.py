@@ -50,10 +50,36 @@ def test_ranks_that_ignore_everything(drarun):
 def test_twice_is_final(drarun):
     job = started(drarun, "--kill-after", "1000", "-n", 2, "sh", "-c",
                   "trap '' INT TERM; " + READY + "while :; do sleep 1; done")
-    job.signal(signal.SIGINT)
-    time.sleep(0.3)
-    job.signal(signal.SIGINT)
+    end = time.monotonic() + patience()
+    while job.process.poll() is None and time.monotonic() < end:
+        job.signal(signal.SIGINT)
+        time.sleep(0.3)
     assert job.finish().rc == 130
+
+
+def test_together_they_are_one(drarun):
+    """systemd sends two to what is left of a login: the ranks have their time all the same."""
+    program = "trap 'sleep 0.5; echo cleaned; exit 0' HUP TERM; " + READY + "while :; do sleep 0.05; done"
+    job = started(drarun, "--kill-after", "60", "-n", 2, "sh", "-c", program)
+    job.signal(signal.SIGTERM)
+    job.signal(signal.SIGHUP)
+    result = job.finish()
+    assert result.rc in (128 + signal.SIGTERM, 128 + signal.SIGHUP) and result.out == "cleaned\n" * 2, result
+
+
+def test_a_reader_that_goes_is_no_signal(drarun, tmp_path):
+    """What ended it may end drarun next."""
+    program = "trap 'touch caught; sleep 0.5; touch cleaned; exit 0' TERM; " + READY + "while :; do sleep 0.05; done"
+    job = drarun.start("--frames", "--kill-after", "60", "sh", "-c", program, cwd=tmp_path)
+    assert job.process.stdout.readline() == "[0] ready\n"
+    job.process.stdout.close()
+    job.process.stdout = None
+    end = time.monotonic() + patience()
+    while not (tmp_path / "caught").exists():
+        assert time.monotonic() < end, "the rank was not told that nobody reads"
+        time.sleep(0.01)
+    job.signal(signal.SIGTERM)
+    assert job.finish().rc == 143 and (tmp_path / "cleaned").exists()
 
 
 @pytest.mark.parametrize("signo", [signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH])

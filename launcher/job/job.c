@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -48,11 +47,6 @@ static void on_awaited(void *arg, struct buf *text)
 static void on_output_idle(void *arg)
 {
     job_look(arg);
-}
-
-static void on_reader_gone(void *arg)
-{
-    job_interrupt(arg, SIGTERM);
 }
 
 /* ---- making ---- */
@@ -172,7 +166,7 @@ static int make_streams(struct job *job, int input, struct drarun_error *err)
         .closed = job_on_output_closed,
         .failed = job_on_output_failed,
         .idle = on_output_idle,
-        .reader_gone = on_reader_gone,
+        .reader_gone = job_on_reader_gone,
         .awaited = on_awaited,
         .arg = job,
     };

@@ -200,8 +200,9 @@ struct job_settling {
  * others is final and changes nothing here. Where leaving is true, signo is SIGTERM. */
 struct job_interrupt {
     int signo;                 /* that is passed on to the ranks; 0: none */
-    bool asked;                /* a signal of others has come */
+    int64_t asked_ms;          /* when the first signal of others came; 0: none has */
     bool leaving;              /* the cluster takes a worker away, and the ranks get its time */
+    bool unread;               /* nobody reads our frames any more: SIGTERM is ours */
     bool leave_told;           /* which worker it takes was said */
     struct event *grace_clock; /* until the ranks must have ended */
 };
@@ -284,6 +285,8 @@ void job_on_met(void *arg, uint32_t worker, const Drarun__Wire__MeetReply *reply
 
 /* ---- signals.c ---- */
 void job_on_signal(void *arg, int signo);
+/* For struct console_owner. */
+void job_on_reader_gone(void *arg);
 void job_on_stop(evutil_socket_t fd, short what, void *arg); /* of job.pause.clock */
 
 /* ---- clocks.c ---- */

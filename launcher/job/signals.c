@@ -2,15 +2,29 @@
 #include <signal.h>
 
 #include "launcher/job/private.h"
+#include "lib/base/clock.h"
 #include "lib/base/log.h"
 
 #define STOP_MS 1000 /* the longest that we wait for agents to hear of a stop */
+/* Signals so close to each other are one: systemd sends SIGTERM and SIGHUP to what is left of a
+ * login, timeout(1) sends its signal to the process and to its group. */
+#define TOGETHER_MS 200
 
-/* The ranks have got SIGTERM and their time from us, and this is the first signal of others: pods
- * that the cluster takes away together get theirs one after the other. */
+/* It is no second wish: the first came just now, or the ranks got SIGTERM and their time from us,
+ * since what took a worker or our reader away may come for us as well. */
 static bool is_under_way(const struct job *job)
 {
-    return job->state == JOB_ENDING && job->interrupt.leaving && !job->interrupt.asked;
+    const struct job_interrupt *interrupt = &job->interrupt;
+    if (interrupt->asked_ms)
+        return clock_ms() - interrupt->asked_ms < TOGETHER_MS;
+    return job->state == JOB_ENDING && (interrupt->leaving || interrupt->unread);
+}
+
+static void pass_on(struct job *job, int signo)
+{
+    job->interrupt.signo = signo;
+    cause_interrupted(job->cause, signo);
+    job_event(job, JOB_INTERRUPT);
 }
 
 /* The user wants the job to end: the ranks get the signal and time to end by themselves; a second
@@ -18,7 +32,8 @@ static bool is_under_way(const struct job *job)
 static void on_end_signal(struct job *job, int signo)
 {
     bool under_way = is_under_way(job);
-    job->interrupt.asked = true;
+    if (!job->interrupt.asked_ms)
+        job->interrupt.asked_ms = clock_ms();
     if (under_way) {
         log_verbose("signal %d: the ranks are ending already; send it again to kill them", signo);
         cause_interrupted(job->cause, signo);
@@ -32,9 +47,17 @@ static void on_end_signal(struct job *job, int signo)
     log_verbose("signal %d: passed on to the ranks; send it again to kill them", signo);
     const struct request_pods *pods = job->request->pods;
     job->interrupt.leaving = pods && pods->entry && signo == SIGTERM; /* our own pod goes */
-    job->interrupt.signo = signo;
-    cause_interrupted(job->cause, signo);
-    job_event(job, JOB_INTERRUPT);
+    pass_on(job, signo);
+}
+
+void job_on_reader_gone(void *arg)
+{
+    struct job *job = arg;
+    if (job->state >= JOB_ENDING)
+        return;
+    job->interrupt.unread = true;
+    pass_on(job, SIGTERM);
+    job_look(job);
 }
 
 static void stop_now(struct job *job)

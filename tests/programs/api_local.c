@@ -2,10 +2,11 @@
 /* Ranks on this machine through libdrarun, for tests/test_library_local.py: api_local WAY
  * COMMAND... WAY: "run" two ranks to their end; "two" jobs at once in one poll, of which the second
  * is freed in the middle; "signal" after the first line; "enough" of the output; "worker" two of
- * them; "endless" with a timeout of 200 ms. stdout: "[JOB] rank R: text", "log: text", "status N",
- * "error KIND: text". */
+ * them; "endless" with a timeout of 200 ms; "free" it after two lines. stdout: "[JOB] rank R:
+ * text", "log: text", "status N", "error KIND: text". */
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -48,11 +49,13 @@ static int tell(int rc, const struct drarun_error *err, int status)
 static int start(struct job *job, char *const command[], struct drarun_error *err)
 {
     static const char *const env[] = {"ADDED=by the caller", NULL};
+    static const char *const patient[] = {"--kill-after", "60", NULL};
     struct drarun_local_options options = drarun_local_options_init();
     options.ranks = 2;
     options.workers = strcmp(job->way, "worker") == 0 ? 2 : 0;
     options.timeout_ms = strcmp(job->way, "endless") == 0 ? 200 : 0;
     options.env = env;
+    options.more = strcmp(job->way, "free") == 0 ? patient : NULL;
     options.directory = "/";
     options.output = on_output;
     options.log = on_log;
@@ -82,6 +85,13 @@ static int two(char *const command[])
     return tell(rc, &err, status);
 }
 
+static void await_ranks(const struct job *job)
+{
+    struct pollfd ready = {.fd = drarun_local_fd(job->local), .events = POLLIN};
+    while (drarun_local_dispatch(job->local, NULL) == 0 && job->lines < 2)
+        poll(&ready, 1, -1);
+}
+
 int main(int argc, char *argv[])
 {
     struct drarun_error err = {0};
@@ -92,7 +102,10 @@ int main(int argc, char *argv[])
     if (strcmp(job.way, "two") == 0)
         return two(argv + 2);
     int rc = start(&job, argv + 2, &err);
-    if (rc == 0)
+    bool freed = rc == 0 && strcmp(job.way, "free") == 0;
+    if (freed)
+        await_ranks(&job);
+    else if (rc == 0)
         rc = drarun_local_wait(job.local, &status, &err);
     drarun_local_free(job.local);
     return tell(rc, &err, status);
