@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import socket
+import stat
 import subprocess
 import tempfile
 from pathlib import Path
@@ -393,6 +394,36 @@ def test_report_that_cannot_be_written(drarun, tmp_path, name, said):
         result = drarun("--report", tmp_path / name, *words)
         assert (result.rc, result.err) == (70, f"drarun: --report {tmp_path / name}: {said.format(tmp_path)}\n")
         assert not (tmp_path / "ran").exists()
+
+
+def test_report_without_a_name(drarun, tmp_path):
+    result = drarun("--report", "", "touch", tmp_path / "ran")
+    assert (result.rc, result.err) == (64, 'drarun: --report: expected a file, got ""\n') and not (tmp_path / "ran").exists()
+
+
+def test_report_in_memory(drarun):
+    with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="report-") as folder:
+        drarun("--report", f"{folder}/report.json", "true").ok()
+        assert json.loads(Path(folder, "report.json").read_text())["status"] == 0
+
+
+def test_report_to_a_named_pipe(drarun, tmp_path):
+    """It stays one, and a job does not wait for a reader that there is not."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    result = drarun("--report", pipe, "true")
+    assert (result.rc, result.err) == (70, f"drarun: write {pipe}: nobody reads it\n")
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        drarun("--report", pipe, "true").ok()
+        assert json.loads(os.read(reader, 1 << 16))["status"] == 0 and stat.S_ISFIFO(pipe.stat().st_mode)
+    finally:
+        os.close(reader)
+
+
+def test_report_that_nobody_else_may_read(drarun, tmp_path):
+    drarun("--report", tmp_path / "r.json", "true", under=["sh", "-c", 'umask 077; exec "$@"', "sh"]).ok()
+    assert (tmp_path / "r.json").stat().st_mode & 0o777 == 0o600
 
 
 def test_report_of_words_that_are_not_utf8(drarun):

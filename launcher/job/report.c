@@ -2,7 +2,6 @@
 #include "launcher/job/report.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -96,16 +95,6 @@ static char *write_json(const struct job_request *request, const struct job *job
     return json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
 }
 
-/* What is no file but a descriptor has no place beside it for another one. */
-static int write_file(const char *path, const struct buf *line, struct drarun_error *err)
-{
-    if (strncmp(path, "/proc/", 6) != 0 && strncmp(path, "/dev/", 5) != 0)
-        return file_write_atomic(path, line->data, line->len, 0644, err);
-    cleanup_close int fd = open(path, O_WRONLY | O_TRUNC | O_NOCTTY | O_CLOEXEC);
-    int rc = fd < 0 ? -errno : fd_write_all(fd, line->data, line->len);
-    return rc < 0 ? error_set(err, -rc, "%s: %s", path, strerror(-rc)) : 0;
-}
-
 static void tell_files(const struct job *job)
 {
     CLEANUP(json_decrefp) json_t *files = job_left_files(job);
@@ -134,7 +123,7 @@ int report_show(const struct job_request *request, const struct job *job, struct
     if (rc == 0 && request->json)
         fd_write_all(STDERR_FILENO, line.data, line.len);
     if (rc == 0 && request->report_path)
-        rc = write_file(request->report_path, &line, err);
+        rc = file_write_named(request->report_path, line.data, line.len, err);
     if (rc == 0)
         tell_files(job);
     buf_done(&line);

@@ -11,6 +11,7 @@
 
 #include "jobs/spec/spec.h"
 #include "lib/base/error.h"
+#include "lib/base/file.h"
 
 #define REPORT_MS 2000 /* of a pod's grace, for the report of the end */
 
@@ -114,8 +115,7 @@ bool request_is_elsewhere(const struct job_request *request)
 
 bool request_reports_to_file(const struct job_request *request)
 {
-    const char *path = request->report_path;
-    return path && strncmp(path, "/proc/", 6) != 0 && strncmp(path, "/dev/", 5) != 0;
+    return request->report_path && file_is_plain(request->report_path);
 }
 
 int request_check_report(const struct job_request *request, struct drarun_error *err)
@@ -123,8 +123,15 @@ int request_check_report(const struct job_request *request, struct drarun_error 
     const char *path = request->report_path;
     char folder[PATH_MAX] = ".";
     struct stat st;
-    if (!request_reports_to_file(request))
+    if (!path)
         return 0;
+    if (!*path)
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "--report: expected a file, got \"\"");
+    if (!request_reports_to_file(request))
+        return access(path, W_OK) == 0
+                   ? 0
+                   : error_kind(err, DRARUN_ERR_INFRASTRUCTURE, errno,
+                                "--report %s: it cannot be written to: %s", path, strerror(errno));
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
         return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, EISDIR,
                           "--report %s: it is a directory; name a file in it", path);

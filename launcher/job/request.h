@@ -158,9 +158,10 @@ bool request_is_of_spec(const struct job_request *request);
 bool request_is_elsewhere(const struct job_request *request);
 /* Everything of the job is on this machine. */
 bool request_is_here(const struct job_request *request);
-/* The report goes to a file, beside which others can be put; a descriptor is none. */
+/* The report goes to a file, beside which others can be put; a descriptor is none, nor is a pipe or
+ * device, which are written to as they are. */
 bool request_reports_to_file(const struct job_request *request);
-/* An error if it is certain that the report's file cannot be made at the job's end. */
+/* An error if it is certain that the report cannot be written at the job's end. */
 int request_check_report(const struct job_request *request, struct drarun_error *err);
 /* The job needs agents that are dialled over TLS. */
 bool request_is_remote(const struct job_request *request);

@@ -246,7 +246,7 @@ static int run(int argc, char *const argv[])
     if (rc == 0 && out.failed)
         rc = error_set(&err, ENOMEM, "out of memory");
     if (rc == 0 && options.file && !options.help) {
-        rc = file_write_atomic(options.file, out.data, out.len, 0644, &err);
+        rc = file_write_named(options.file, out.data, out.len, &err);
         buf_reset(&out);
     }
     strlist_done(&files);

@@ -139,6 +139,31 @@ int file_write_atomic(const char *path, const void *data, size_t len, unsigned m
     return file_replace(path, data, len, mode, FILE_AFTER_NEW, err);
 }
 
+bool file_is_plain(const char *path)
+{
+    struct stat st;
+    if (strncmp(path, "/proc/", 6) == 0 ||
+        (strncmp(path, "/dev/", 5) == 0 && strncmp(path, "/dev/shm/", 9) != 0))
+        return false;
+    return stat(path, &st) < 0 || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode);
+}
+
+int file_write_named(const char *path, const void *data, size_t len, struct drarun_error *err)
+{
+    struct stat st;
+    if (file_is_plain(path)) {
+        mode_t mask = umask(0);
+        umask(mask);
+        return file_write_atomic(path, data, len, 0666 & ~mask, err);
+    }
+    cleanup_close int fd = open(path, O_WRONLY | O_TRUNC | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
+    int rc = fd < 0 || fcntl(fd, F_SETFL, 0) < 0 ? -errno : fd_write_all(fd, data, len);
+    bool unread = rc == -ENXIO && stat(path, &st) == 0 && S_ISFIFO(st.st_mode);
+    return rc < 0 ? error_set(err, -rc, "write %s: %s", path,
+                              unread ? "nobody reads it" : strerror(-rc))
+                  : 0;
+}
+
 /* Short at the end of the file alone. */
 static ssize_t read_piece(int fd, char piece[PIECE])
 {

@@ -37,6 +37,13 @@ int file_replace(const char *path, const void *data, size_t len, unsigned mode,
 int file_write_atomic(const char *path, const void *data, size_t len, unsigned mode,
                       struct drarun_error *err);
 
+/* Whether what the user has named is a file, or can become one: neither what stands for an open
+ * descriptor, as /dev/stdout, nor a pipe or a device. */
+bool file_is_plain(const char *path);
+/* Writes such a file as file_write_atomic does, with the mode that the umask of this process of one
+ * thread says; anything else is written to as it is, a pipe only while somebody reads it. */
+int file_write_named(const char *path, const void *data, size_t len, struct drarun_error *err);
+
 /* Makes path a copy of the file from, as file_write_atomic. Takes no memory to speak of, however
  * large the file is. A link in the last component of from is not followed. */
 int file_copy(const char *from, const char *path, unsigned mode, struct drarun_error *err);

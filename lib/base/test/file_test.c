@@ -140,6 +140,34 @@ static void test_replace(void **state)
 }
 
 /* Of more than one piece, and not of whole ones. */
+static unsigned mode_of(const char *path)
+{
+    struct stat st;
+    assert_int_equal(stat(path, &st), 0);
+    return st.st_mode;
+}
+
+static void test_what_a_user_names(void **state)
+{
+    char text[8] = "";
+    (void)state;
+    mode_t before = umask(027);
+    assert_int_equal(file_write_named("file", "text", 4, NULL), 0);
+    umask(before);
+    assert_int_equal(mode_of("file"), S_IFREG | 0640);
+    assert_int_equal(mkfifo("pipe", 0600), 0);
+    assert_int_equal(file_write_named("pipe", "text", 4, NULL), -ENXIO);
+    cleanup_close int reader = open("pipe", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    assert_int_equal(file_write_named("pipe", "text", 4, NULL), 0);
+    assert_int_equal(read(reader, text, sizeof text), 4);
+    assert_string_equal(text, "text");
+    assert_int_equal(mode_of("pipe"), S_IFIFO | 0600);
+    assert_int_equal(file_write_named("/dev/full", "text", 4, NULL), -ENOSPC);
+    assert_true(file_is_plain("file") && file_is_plain("none") && file_is_plain("/dev/shm/none"));
+    assert_false(file_is_plain("pipe") || file_is_plain("/dev/stdout") ||
+                 file_is_plain("/dev/null") || file_is_plain("/proc/self/fd/1"));
+}
+
 static void test_copy(void **state)
 {
     enum { LENGTH = 20001 };
@@ -324,6 +352,7 @@ int main(void)
         IN_PLACE(test_read),
         IN_PLACE(test_short_writes),
         IN_PLACE(test_replace),
+        IN_PLACE(test_what_a_user_names),
         IN_PLACE(test_copy),
         IN_PLACE(test_remove_with_temporaries),
         IN_PLACE(test_directories),
