@@ -194,6 +194,11 @@ def test_programs(drarun, tmp_path):
     assert sorted(result.out.splitlines()) == ["[0] a 1", "[1] a 1", "[2] " + str(tmp_path), "[2] b 2"]
 
 
+def test_words_of_a_job_that_divide_programs_elsewhere(drarun, tmp_path):
+    (tmp_path / "job.yaml").write_text("spec: {image: a, command: [echo]}\n")
+    assert drarun("run", tmp_path / "job.yaml", "--local", "--", "a", ":", "b").ok().out == "a : b\n"
+
+
 def test_environment(drarun):
     env = {"SEEN": "yes", "PASSED": "on"}
     for where in ((), ("--workers", 2, "-n", 1)):

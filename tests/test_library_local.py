@@ -40,6 +40,11 @@ def test_a_job_to_its_end(local):
     assert any(line.startswith("log: rank ") and "exited with status 3" in line for line in lines) and "status 3" in lines
 
 
+def test_a_word_that_divides_programs_elsewhere(local):
+    run = local("run", "sh", "-c", 'echo "$# $2"', "it", "a", ":", "b")
+    assert sorted(run.stdout.splitlines()) == ["[0] rank 0: 3 :", "[0] rank 1: 3 :", "status 0"], run
+
+
 def test_two_workers(local):
     run = local("worker", "sh", "-c", "echo $GROUP_RANK")
     assert run.returncode == 0 and sorted(run.stdout.splitlines()) == ["[0] rank 0: 0", "[0] rank 1: 1", "status 0"], run
@@ -183,7 +188,7 @@ for options in ({"ranks": 2}, {"workers": 2}, {"launch": "env"}):
 @PLAIN
 def test_python_with_a_program_of_another_release(python, build, tmp_path):
     """An older drarun does not know what it is asked for; an agent of another release that speaks the protocol is fine."""
-    for option in ("frames", "expand"):
+    for option in ("frames", "expand", "one-program"):
         older = tmp_path / option
         older.write_text(f'#!/bin/sh\ncase "$* " in *" --{option} "*) ;; *) exec {build}/bin/drarun "$@";; esac\n'
                          f"echo 'drarun: unknown option --{option}; --help lists them' >&2\nexit 64\n")
@@ -191,7 +196,7 @@ def test_python_with_a_program_of_another_release(python, build, tmp_path):
     run = python(f"""
 def job(word):
     return drarun.Job({{"spec": {{"image": "i", "command": ["echo", word]}}}})
-for command, option in ((["true"], "frames"), (job("$(RANK)"), "expand"), (job("$$"), "expand")):
+for command, option in ((["true"], "frames"), (job("$(RANK)"), "expand"), (job("$$"), "expand"), (["echo", ":"], "one-program")):
     try:
         drarun.run_local(command, ranks=1, program=f"{tmp_path}/{{option}}")
         assert False, "it ran"

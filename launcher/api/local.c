@@ -159,7 +159,20 @@ static void add_text(struct strlist *words, const char *option, const char *text
     }
 }
 
-/* The job's command. A drarun of another release may not know the option. */
+/* A word ":" would begin another program. A drarun of another release may not know the option. */
+static void add_program(const char *const *program, struct strlist *words)
+{
+    bool divides = false;
+    for (size_t i = 0; program && program[i]; i++)
+        divides |= strcmp(program[i], ":") == 0;
+    if (divides)
+        strlist_add(words, "--one-program");
+    strlist_add(words, "--");
+    for (size_t i = 0; program && program[i]; i++)
+        strlist_add(words, program[i]);
+}
+
+/* The job's command. The same of the option. */
 static void add_spec_words(const struct job_spec *job, struct strlist *words)
 {
     CLEANUP(strlist_done) struct strlist own = STRLIST_INIT;
@@ -169,8 +182,7 @@ static void add_spec_words(const struct job_spec *job, struct strlist *words)
         refers |= expand_refers(own.items[i]);
     if (refers)
         strlist_add(words, "--expand");
-    strlist_add(words, "--");
-    strlist_add_all(words, own.items);
+    add_program(strlist_items(&own), words);
     words->failed |= own.failed;
 }
 
@@ -216,13 +228,10 @@ static void make_words(const char *program, const char *const *command,
         strlist_add(words, "-");
         return;
     }
-    if (!command && o->spec) {
+    if (!command && o->spec)
         add_spec_words(&o->spec->job, words);
-        return;
-    }
-    strlist_add(words, "--");
-    for (size_t i = 0; command && command[i]; i++)
-        strlist_add(words, command[i]);
+    else
+        add_program(command, words);
 }
 
 /* ---- its output ---- */
@@ -334,7 +343,7 @@ static int code_of(enum drarun_errkind kind)
 static int no_report(const struct drarun_local *local, struct drarun_error *err)
 {
     static const char prefix[] = "drarun: ", unknown[] = "unknown option ";
-    static const char *const added[] = {"--frames", "--expand"};
+    static const char *const added[] = {"--frames", "--expand", "--one-program"};
     const char *text = local->said.data ? local->said.data : "";
     int status = local->wait_status;
     enum drarun_errkind kind = DRARUN_ERR_INFRASTRUCTURE;

@@ -50,7 +50,34 @@ static int check_for_local(const struct run_line *line, struct drarun_error *err
                                      : "it has no effect on ranks of this machine");
 }
 
-/* One program with its options: words up to ":" or the end. */
+bool command_line_is_spec(const struct run_line *line)
+{
+    static const char *const endings[] = {".yaml", ".yml", ".json"};
+    const struct job_request *request = &line->request;
+    if (line->one_program || request->program_count != 1 || request->programs[0].argc < 1)
+        return false;
+    const char *word = request->programs[0].argv[0];
+    size_t length = strlen(word);
+    if (strcmp(word, "-") == 0)
+        return true;
+    for (size_t i = 0; i < ARRAY_LEN(endings); i++) {
+        size_t n = strlen(endings[i]);
+        if (length > n && strcmp(word + length - n, endings[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Words up to ":" or the end. */
+static size_t count_words(int argc, char *const argv[])
+{
+    int count = 0;
+    while (count < argc && strcmp(argv[count], ":") != 0)
+        count++;
+    return (size_t)count;
+}
+
+/* One program with its options. Returns how many words that were. */
 static int parse_program(int argc, char *const argv[], struct run_line *line, bool first,
                          struct drarun_error *err)
 {
@@ -61,11 +88,14 @@ static int parse_program(int argc, char *const argv[], struct run_line *line, bo
         return used;
     program->argv = argv + used;
     program->argc = (size_t)(argc - used);
+    if (!line->one_program && !command_line_is_spec(line)) /* else nothing follows it */
+        program->argc = count_words(argc - used, argv + used);
+    int words = used + (int)program->argc;
     if (program->argc > 0 && !program->argv[0][0])
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "the program's name is empty; is a variable of the command line unset?");
     if (program->argc > 0 || (first && (line->help || line->version || line->cluster.job)))
-        return 0;
+        return words;
     if (first && request->program_count == 1)
         return error_kind(
             err, DRARUN_ERR_USAGE, EINVAL,
@@ -207,14 +237,11 @@ int command_line_parse(int argc, char *const argv[], struct run_line *line,
     };
     if (!request->programs)
         return error_set(err, ENOMEM, "out of memory");
-    for (int start = 0; start <= argc;) {
-        int end = start;
-        while (end < argc && strcmp(argv[end], ":") != 0)
-            end++;
-        int rc = parse_program(end - start, argv + start, line, start == 0, err);
-        if (rc < 0)
-            return rc;
-        start = end + 1;
+    for (int at = 0; at <= argc;) {
+        int words = parse_program(argc - at, argv + at, line, at == 0, err);
+        if (words < 0)
+            return words;
+        at += words + 1; /* behind the ":" */
     }
     if (line->help || line->version)
         return 0;

@@ -4,6 +4,7 @@
 #ifndef DRARUN_LAUNCHER_RUN_COMMAND_LINE_H
 #define DRARUN_LAUNCHER_RUN_COMMAND_LINE_H
 
+#include <stdbool.h>
 #include "drarun/error.h"
 #include "launcher/run/line.h"
 
@@ -11,6 +12,9 @@
  * after the verb. Without --help or --version there is at least one program afterwards. */
 int command_line_parse(int argc, char *const argv[], struct run_line *line,
                        struct drarun_error *err);
+
+/* The program is the file of a job spec, by its name. All words behind it are its own. */
+bool command_line_is_spec(const struct run_line *line);
 
 /* The one program is the file of a job spec: options and, behind "--", arguments may follow it.
  * Fills line->cluster, which borrows from line. */

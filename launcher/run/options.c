@@ -260,6 +260,11 @@ static const struct option_spec specs[] = {
      .each = true,
      .applies = TO_PROGRAMS,
      .help = "replace $(NAME) in the program's words by the rank's variable"},
+    {.name = "one-program",
+     .kind = OPTION_FLAG,
+     .offset = LINE(one_program),
+     .applies = TO_PROGRAMS,
+     .help = "take all words behind the options as one program's"},
 
     {.name = "workers",
      .value = "K",

@@ -52,23 +52,6 @@ static void set_log_level(const struct run_line *line)
     log_setup("drarun", level);
 }
 
-static bool is_job_spec(const struct job_request *request)
-{
-    static const char *const endings[] = {".yaml", ".yml", ".json"};
-    if (request->program_count != 1 || request->programs[0].argc < 1)
-        return false;
-    const char *word = request->programs[0].argv[0];
-    size_t length = strlen(word);
-    if (strcmp(word, "-") == 0)
-        return true;
-    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
-        size_t n = strlen(endings[i]);
-        if (length > n && strcmp(word + length - n, endings[i]) == 0)
-            return true;
-    }
-    return false;
-}
-
 static bool is_listed(const char *list, const char *entry)
 {
     size_t length = strcspn(entry, "="), n;
@@ -209,7 +192,7 @@ static int dispatch(char *const all[], struct run_line *line, struct local_spec 
     set_log_level(line);
     if (line->cluster.job)
         return run_on_cluster(all, &line->cluster);
-    if (is_job_spec(&line->request))
+    if (command_line_is_spec(line))
         return run_spec(all, line, ret_spec);
     return run_programs(all, line, NULL);
 }

@@ -206,6 +206,34 @@ static void refuses_with_a_reason(void **state)
     }
 }
 
+/* Behind a job's file, and where the caller says so, no program follows. */
+static void keeps_all_words(void **state)
+{
+    static const struct {
+        const char *words[WORDS_MAX];
+        size_t argc;
+        bool spec;
+    } cases[] = {
+        {{"--one-program", "-n", "2", "--", "a", ":", "-n", "b"}, 4, false},
+        {{"--one-program", "--", ":", "a"}, 2, false},
+        {{"--one-program", "j.yaml", ":"}, 2, false},
+        {{"--local", "j.yaml", "-v", "--", "a", ":", "b"}, 6, true},
+        {{"-", "--", ":"}, 3, true},
+        {{"./j.json"}, 1, true},
+        {{".json"}, 1, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct run_line line;
+        struct drarun_error err = {0};
+        assert_int_equal(parse(cases[i].words, &line, &err), 0);
+        assert_int_equal(line.request.program_count, 1);
+        assert_int_equal(line.request.programs[0].argc, cases[i].argc);
+        assert_int_equal(command_line_is_spec(&line), cases[i].spec);
+        run_line_done(&line);
+    }
+}
+
 /* What a verb hands on keeps its order; after "--" all of it does. */
 static void picks_what_it_knows(void **state)
 {
@@ -653,6 +681,7 @@ int main(void)
         cmocka_unit_test(other_launchers_variables),
         cmocka_unit_test(heeds_other_launchers_variables),
         cmocka_unit_test(refuses_other_launchers_options),
+        cmocka_unit_test(keeps_all_words),
         cmocka_unit_test(picks_what_it_knows),
         cmocka_unit_test(hands_on_what_others_know),
         cmocka_unit_test(table_is_consistent),
