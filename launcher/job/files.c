@@ -92,9 +92,8 @@ static int write_piece(struct job_files *files, uint32_t worker, const char *nam
         openat(files->fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (dir < 0)
         return -errno;
-    int how = O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | (first ? O_TRUNC : O_APPEND);
-    cleanup_close int fd = openat(dir, name, how, 0666);
-    return fd < 0 ? -errno : fd_write_all(fd, data, length);
+    cleanup_close int fd = file_open_regular(dir, name, O_CREAT | (first ? O_TRUNC : O_APPEND));
+    return fd < 0 ? fd : fd_write_all(fd, data, length);
 }
 
 int job_files_take(struct job_files *files, uint32_t worker, const Drarun__Wire__File *message,
@@ -120,7 +119,7 @@ int job_files_take(struct job_files *files, uint32_t worker, const Drarun__Wire_
     } else if (!files->failed) {
         files->failed = true;
         log_error("cannot write %s/worker-%u/%s: %s; some files of the ranks are lost",
-                  files->folder, worker, message->name, strerror(-rc));
+                  files->folder, worker, message->name, file_open_regular_why(-rc));
     }
     return 0;
 }

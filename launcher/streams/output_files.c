@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "lib/base/cleanup.h"
@@ -34,23 +33,8 @@ static void file_name(const struct output_files *f, uint32_t rank, int stream, c
 static int fail(const struct output_files *f, const char *name, int code, const char *what,
                 struct drarun_error *err)
 {
-    const char *why = code == ELOOP   ? "it is a symbolic link; remove it"
-                      : code == ENXIO ? "it is not a regular file; remove it"
-                                      : strerror(code);
     return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, code, "cannot %s %s/%s: %s", what, f->path,
-                      name, why);
-}
-
-/* Who may write to the directory can have put something there before us: a named pipe must not hold
- * us, now or later. -errno; ENXIO where it is no file. */
-static int open_file(const struct output_files *f, const char *name, int flags)
-{
-    struct stat st;
-    cleanup_close int fd = openat(
-        f->dir, name, O_WRONLY | O_APPEND | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW | flags, 0666);
-    if (fd < 0 || fstat(fd, &st) < 0)
-        return -errno;
-    return S_ISREG(st.st_mode) ? take_fd(&fd) : -ENXIO;
+                      name, file_open_regular_why(code));
 }
 
 static uint32_t fds_to_keep(uint32_t files)
@@ -66,7 +50,7 @@ static int create_one(struct output_files *f, uint32_t index, struct drarun_erro
 {
     char name[40];
     file_name(f, index / STREAMS, (int)(index % STREAMS) + 1, name);
-    cleanup_close int fd = open_file(f, name, O_CREAT | O_TRUNC);
+    cleanup_close int fd = file_open_regular(f->dir, name, O_APPEND | O_CREAT | O_TRUNC);
     if (fd < 0)
         return fail(f, name, -fd, "create", err);
     /* a full disk often still makes empty files */
@@ -142,7 +126,7 @@ int output_files_write(struct output_files *f, uint32_t rank, int stream, const 
     int fd = index < f->kept ? f->fds[index] : -1;
     file_name(f, rank, stream, name);
     if (fd < 0)
-        fd = opened = open_file(f, name, 0);
+        fd = opened = file_open_regular(f->dir, name, O_APPEND);
     if (fd < 0)
         return fail(f, name, -fd, "open", err);
     int rc = fd_write_all(fd, data, length);

@@ -56,6 +56,23 @@ int file_read_named(const char *path, size_t limit, struct buf *out, struct drar
     return read_opened(fd, path, limit, out, err);
 }
 
+int file_open_regular(int dirfd, const char *path, int flags)
+{
+    struct stat st;
+    cleanup_close int fd =
+        openat(dirfd, path, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW | flags, 0666);
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return -errno;
+    return S_ISREG(st.st_mode) ? take_fd(&fd) : -ENXIO;
+}
+
+const char *file_open_regular_why(int code)
+{
+    return code == ELOOP   ? "it is a symbolic link; remove it"
+           : code == ENXIO ? "it is not a regular file; remove it"
+                           : strerror(code);
+}
+
 int fd_write_all(int fd, const void *data, size_t len)
 {
     const char *p = data;

@@ -17,6 +17,13 @@ int file_read_named(const char *path, size_t limit, struct buf *out, struct drar
 /* The same for an open file, from where its descriptor stands. path: for messages. */
 int fd_read_all(int fd, const char *path, size_t limit, struct buf *out, struct drarun_error *err);
 
+/* Opens a regular file for writing where others may have put something else: a link is not followed
+ * (-ELOOP), and a pipe does not hold us, now or later (-ENXIO, as for all that is no regular file).
+ * flags: further ones. */
+int file_open_regular(int dirfd, const char *path, int flags);
+/* Why it failed, for messages; static. */
+const char *file_open_regular_why(int code);
+
 /* Writes all of it, retrying short writes and EINTR; the descriptor must block. */
 int fd_write_all(int fd, const void *data, size_t len);
 /* A descriptor of memory that holds the data, at its begin, close-on-exec; -errno. name: seen in

@@ -132,6 +132,23 @@ static void links_are_not_followed(void **state)
     job_files_free(files);
 }
 
+/* A named pipe there, which nobody reads: the launcher does not wait for a reader. */
+static void pipes_are_left_alone(void **state)
+{
+    struct job_files *files = open_files("p");
+    char path[300];
+    (void)state;
+    snprintf(path, sizeof path, "%s/p.inspector/worker-0", folder);
+    assert_int_equal(mkdir(path, 0700), 0);
+    snprintf(path, sizeof path, "%s/p.inspector/worker-0/a", folder);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(give(files, 0, "a", "x", 1, false), 0);
+    assert_int_equal(give(files, 0, "b", "x", 1, false), 0);
+    CLEANUP(json_decrefp) json_t *told = job_files_json(files);
+    assert_int_equal(json_integer_value(json_object_get(told, "files")), 1);
+    job_files_free(files);
+}
+
 static void no_folder(void **state)
 {
     struct drarun_error err = {0};
@@ -168,9 +185,13 @@ static void more_files_than_it_may(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pieces),           cmocka_unit_test(names_that_are_none),
-        cmocka_unit_test(more_than_it_may), cmocka_unit_test(links_are_not_followed),
-        cmocka_unit_test(no_folder),        cmocka_unit_test(more_files_than_it_may),
+        cmocka_unit_test(pieces),
+        cmocka_unit_test(names_that_are_none),
+        cmocka_unit_test(more_than_it_may),
+        cmocka_unit_test(links_are_not_followed),
+        cmocka_unit_test(no_folder),
+        cmocka_unit_test(more_files_than_it_may),
+        cmocka_unit_test(pipes_are_left_alone),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
