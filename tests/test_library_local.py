@@ -45,6 +45,11 @@ def test_a_word_that_divides_programs_elsewhere(local):
     assert sorted(run.stdout.splitlines()) == ["[0] rank 0: 3 :", "[0] rank 1: 3 :", "status 0"], run
 
 
+def test_a_report_of_more_than_a_megabyte(local):
+    """It names the program's words."""
+    assert local("run", "true", *["x" * 1000] * 1200).stdout == "status 0\n"
+
+
 def test_two_workers(local):
     run = local("worker", "sh", "-c", "echo $GROUP_RANK")
     assert run.returncode == 0 and sorted(run.stdout.splitlines()) == ["[0] rank 0: 0", "[0] rank 1: 1", "status 0"], run
@@ -326,6 +331,19 @@ try:
     assert False, "it ended"
 except drarun.TimeoutError:
     pass
+""")
+    assert (run.returncode, run.stderr) == (0, ""), run
+
+
+@PLAIN
+def test_python_words_behind_the_report(python):
+    run = python("""
+try:
+    drarun.run_local(["true"], options=["--report", "/dev/full"], program=PROGRAM)
+    assert False, "it is written"
+except drarun.InfrastructureError as error:
+    assert str(error) == "drarun: write /dev/full: No space left on device", error
+assert drarun.run_local(["sh", "-c", "exit 3"], options=["--report", "/dev/full"], program=PROGRAM, log=None) == 3
 """)
     assert (run.returncode, run.stderr) == (0, ""), run
 

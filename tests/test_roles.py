@@ -129,7 +129,8 @@ def test_nccls_inspector_that_writes_nothing(drarun, inspected, tmp_path):
     library = tmp_path / "lib.so"
     library.touch()
     empty = inspected(': >"$NCCL_INSPECTOR_DUMP_DIR/$RANK.log"', {"NCCL_PROFILER_PLUGIN": str(library)})
-    result = drarun("run", "--local", empty, "--report", "report.json", cwd=tmp_path).ok()
+    result = drarun("run", "--local", empty, "--report", "report.json", "--output", "json", cwd=tmp_path).ok()
+    assert json.loads(result.err.splitlines()[-1])["status"] == 0, result
     assert "NCCL's inspector has written nothing: is the program's NCCL older than 2.28, or did it make no communicator of more than one rank?" in result.err, result
 
 

@@ -32,7 +32,8 @@
 #include "lib/base/file.h"
 #include "lib/base/strlist.h"
 
-#define SAID_MAX ((size_t)1 << 20) /* bytes of its stderr that are kept: the report is the last */
+/* Bytes of its stderr that are kept: the report has the command's words and all failures. */
+#define SAID_MAX ((size_t)16 << 20)
 #define PIECE 65536
 #define PIECES_MAX 16     /* before others get their turn */
 #define END_WAIT_MS 10000 /* between SIGTERM and SIGKILL: --kill-after is 1 s */
@@ -265,6 +266,16 @@ static void on_own(void *arg, const char *line, size_t length)
         o->log(o->arg, level, text);
 }
 
+/* Of what is too much, the lines before the last go first. */
+static void keep_said(struct buf *said, const char *piece, size_t length)
+{
+    if (said->len + length > SAID_MAX) {
+        const char *newline = memrchr(said->data, '\n', said->len);
+        buf_consume(said, newline ? (size_t)(newline + 1 - said->data) : said->len);
+    }
+    buf_add(said, piece, length);
+}
+
 /* What has come on *fd; at its end it is closed. */
 static void read_from(struct drarun_local *local, int *fd)
 {
@@ -278,9 +289,7 @@ static void read_from(struct drarun_local *local, int *fd)
         } else if (fd == &local->out) {
             frames_add(&local->frames, piece, (size_t)n);
         } else {
-            if (local->said.len + (size_t)n > SAID_MAX)
-                buf_reset(&local->said);
-            buf_add(&local->said, piece, (size_t)n);
+            keep_said(&local->said, piece, (size_t)n);
         }
     }
 }
@@ -339,12 +348,11 @@ static int code_of(enum drarun_errkind kind)
                                             : EIO;
 }
 
-/* drarun ended before there was a job: its words, and its own exit status. */
-static int no_report(const struct drarun_local *local, struct drarun_error *err)
+/* drarun has failed, but no job: its words, and its own exit status. */
+static int no_report(const struct drarun_local *local, const char *text, struct drarun_error *err)
 {
     static const char prefix[] = "drarun: ", unknown[] = "unknown option ";
     static const char *const added[] = {"--frames", "--expand", "--one-program"};
-    const char *text = local->said.data ? local->said.data : "";
     int status = local->wait_status;
     enum drarun_errkind kind = DRARUN_ERR_INFRASTRUCTURE;
     for (int each = DRARUN_ERR_USAGE; each <= DRARUN_ERR_TIMEOUT; each++)
@@ -367,36 +375,47 @@ static int no_report(const struct drarun_local *local, struct drarun_error *err)
     return error_kind(err, kind, code_of(kind), "drarun: %.*s", (int)strcspn(text, "\n"), text);
 }
 
-/* The report is the last line of its stderr. */
-static json_t *report(const struct drarun_local *local)
+/* The report is the last line of its stderr that can be one: notes and errors may follow it.
+ * ret_after: what does. */
+static json_t *report(const struct drarun_local *local, const char **ret_after)
 {
     const char *text = local->said.data;
-    size_t length = local->said.len;
-    while (length > 0 && text[length - 1] == '\n')
-        length--;
-    const char *before = length > 0 ? memrchr(text, '\n', length) : NULL;
-    const char *line = before ? before + 1 : text;
-    return length > 0 ? json_loadb(line, (size_t)(text + length - line), 0, NULL) : NULL;
+    for (size_t length = local->said.len; length > 0;) {
+        const char *newline = memrchr(text, '\n', length - 1);
+        const char *line = newline ? newline + 1 : text, *after = text + length;
+        json_t *json = json_loadb(line, (size_t)(after - line), 0, NULL);
+        if (json_is_integer(json_object_get(json, "status"))) {
+            *ret_after = after;
+            return json;
+        }
+        json_decref(json);
+        length = (size_t)(line - text);
+    }
+    return NULL;
 }
 
 static int result(const struct drarun_local *local, int *ret_status, struct drarun_error *err)
 {
     C_NUMBERS;
-    CLEANUP(json_decrefp) json_t *json = report(local);
-    const json_t *cause = json_object_get(json, "cause"), *status = json_object_get(json, "status");
+    const char *after = NULL;
+    CLEANUP(json_decrefp) json_t *json = report(local, &after);
+    const json_t *cause = json_object_get(json, "cause");
     const char *text = json_string_value(json_object_get(cause, "text"));
-    if (!json_is_integer(status))
-        return no_report(local, err);
+    if (!json)
+        return no_report(local, local->said.data ? local->said.data : "", err);
     enum drarun_errkind kind = cause_reported_error(cause);
+    int status = (int)json_integer_value(json_object_get(json, "status"));
     if (local->refused)
         return error_kind(err, DRARUN_ERR_INTERRUPTED, ECANCELED,
                           "the job was ended by who gets its output");
     if (kind)
         return error_kind(err, kind, code_of(kind), "%s", text ? text : "");
+    if (status == 0 && *after && local->wait_status > 0)
+        return no_report(local, after, err); /* such as a --report that cannot be written */
     if (text && local->options.log)
         local->options.log(local->options.arg, DRARUN_LOG_ERROR, text);
     if (ret_status)
-        *ret_status = (int)json_integer_value(status);
+        *ret_status = status;
     return 0;
 }
 

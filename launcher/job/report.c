@@ -120,12 +120,12 @@ int report_show(const struct job_request *request, const struct job *job, struct
         return error_set(err, ENOMEM, "out of memory for the report");
     buf_printf(&line, "%s\n", json);
     int rc = line.failed ? error_set(err, ENOMEM, "out of memory for the report") : 0;
-    if (rc == 0 && request->json)
-        fd_write_all(STDERR_FILENO, line.data, line.len);
     if (rc == 0 && request->report_path)
         rc = file_write_named(request->report_path, line.data, line.len, err);
     if (rc == 0)
         tell_files(job);
+    if (!line.failed && request->json) /* who reads it takes the last line */
+        fd_write_all(STDERR_FILENO, line.data, line.len);
     buf_done(&line);
     return rc;
 }
