@@ -218,6 +218,13 @@ def test_words_of_the_check_of_nics(drarun, words, said):
     assert result.rc == 64 and said in result.err and result.out == "", result
 
 
+def test_where_the_end_of_children_is_ignored(drarun, tmp_path):
+    """As below a daemon that awaits none of its own: the guard hears of its agent's end all the same."""
+    some = Agents(drarun, tmp_path / "key", [("127.0.0.1", ["env", "--ignore-signal=CHLD"])])
+    drarun(*some.options, "-n", 1, "true").ok()
+    assert [agent.rc for agent in some.finish()] == [0]
+
+
 def test_job_after_job(drarun, agents):
     """The same agents, by launchers that follow each other without a pause."""
     some = agents(2, once=False)

@@ -59,6 +59,11 @@ def test_the_same_agents(alloc):
     assert sorted(first) == sorted(second) and len(set(first)) == 2  # the guards, each of which forks an agent for each job
 
 
+def test_where_the_end_of_children_is_ignored(alloc):
+    """As below a daemon that awaits none of its own."""
+    assert alloc("$D -n 2 true && exit 3", under=["env", "--ignore-signal=CHLD"]).rc == 3
+
+
 def test_an_mpi_program_twice(alloc, examples):
     result = alloc(f"$D -n 4 {examples}/allreduce && $D -n 2 {examples}/allreduce").ok()
     assert "4 ranks, workers: 2" in result.out and "2 ranks, workers: 2" in result.out

@@ -76,6 +76,7 @@ static void hold_signals(sigset_t *ret_held, sigset_t *ret_before)
     sigemptyset(ret_held);
     for (size_t i = 0; i < ARRAY_LEN(held); i++)
         sigaddset(ret_held, held[i]);
+    signal(SIGCHLD, SIG_DFL); /* ignored, it would not say that the shell has ended */
     sigprocmask(SIG_BLOCK, ret_held, ret_before);
 }
 

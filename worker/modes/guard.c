@@ -43,6 +43,7 @@ struct guard *guard_new(void)
     sigaddset(&guard->signals, SIGTERM);
     sigaddset(&guard->signals, SIGINT);
     sigaddset(&guard->signals, SIGCHLD);
+    signal(SIGCHLD, SIG_DFL); /* ignored, it would not say that the agent has ended */
     sigprocmask(SIG_BLOCK, &guard->signals, &guard->before);
     return guard;
 }
