@@ -194,6 +194,13 @@ def test_full_disk_of_our_stdout(drarun):
     assert "cannot write to standard output: No space left on device" in result.err
 
 
+@pytest.mark.parametrize("options,says", [((), "standard output"), (("--output-dir", "out"), "out/rank.0.out")])
+def test_limit_of_file_sizes(drarun, tmp_path, options, says):
+    result = drarun(*options, "sh", "-c", "head -c 1000000 /dev/zero; sleep 1000", cwd=tmp_path,
+                    under=["bash", "-c", 'ulimit -f 64; exec "$@" > big', "bash"])
+    assert result.rc == 70 and f"cannot write to {says}: File too large" in result.err, result
+
+
 def test_nobody_reads(drarun):
     job = drarun.start("-n", 2, "sh", "-c", "while :; do echo y || exit 0; done", text=False)
     assert job.process.stdout.read(100)

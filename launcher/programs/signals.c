@@ -21,7 +21,7 @@ struct signals {
     struct event *event;
     bool changed;
     sigset_t old_mask;
-    struct sigaction old_pipe, old_ttin;
+    struct sigaction old_pipe, old_ttin, old_xfsz;
 };
 
 void signals_take(struct signals *s)
@@ -65,6 +65,7 @@ struct signals *signals_new(struct event_base *base, signals_fn fn, void *arg,
     sigprocmask(SIG_BLOCK, &set, &s->old_mask);
     sigaction(SIGPIPE, &ignore, &s->old_pipe);
     sigaction(SIGTTIN, &ignore, &s->old_ttin);
+    sigaction(SIGXFSZ, &ignore, &s->old_xfsz); /* a write then fails, and says so */
     s->fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (s->fd < 0) {
         error_set(err, errno, "signalfd: %s", strerror(errno));
@@ -90,6 +91,7 @@ void signals_restore(const struct signals *s)
 {
     sigaction(SIGPIPE, &s->old_pipe, NULL);
     sigaction(SIGTTIN, &s->old_ttin, NULL);
+    sigaction(SIGXFSZ, &s->old_xfsz, NULL);
     sigprocmask(SIG_SETMASK, &s->old_mask, NULL);
 }
 

@@ -13,7 +13,7 @@ struct signals;
 
 /* From now on fn gets SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP,
  * SIGCONT and SIGCHLD, except those that we were started to ignore (nohup, "&" in scripts).
- * SIGPIPE and SIGTTIN are ignored. */
+ * SIGPIPE, SIGTTIN and SIGXFSZ are ignored. */
 struct signals *signals_new(struct event_base *base, signals_fn fn, void *arg,
                             struct drarun_error *err);
 /* From now on it is this fn that gets them; none is lost between. */
