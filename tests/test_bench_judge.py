@@ -829,3 +829,18 @@ def test_table_beside_the_log_counts(judge, verdicts):
     assert unknown.rc == 1 and "not known: no line says how hosts are connected" in unknown.out
     alone = judge("a:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/IPC\n", "--require-rdma")
     assert "one host: no network is used" in alone.ok().out
+
+
+@pytest.mark.parametrize("demand,says", [
+    (["--min-busbw", "300"], "--min-busbw 300: NCCL's log has no bandwidth"), (["--min-best-busbw", "1"], "--min-best-busbw 1: NCCL's log has"),
+    (["--min-percent", "80"], "--min-percent 80: NCCL's log has"), (["--require-rdma"], "--require-rdma: RDMA is not used by all connections"),
+])
+def test_demands_of_a_log_alone(judge, demand, says):
+    """A benchmark that ended before its table has reached nothing that was demanded of it."""
+    text = "\n".join(connections(network="Socket"))
+    said, shown = judge(text, *demand), judge(text, "-o", "json", *demand)
+    assert said.rc == shown.rc == 1 and f"  FAILED    {says}" in said.out, said
+    [document] = json.loads(shown.out)
+    assert document["kind"] == "nccl-log" and document["failed"] and [each.startswith(says) for each in document["failures"]] == [True]
+    [document] = json.loads(judge(text, "-o", "json").ok().out)
+    assert not document["failed"] and document["failures"] == [] and "FAILED" not in judge(text).out

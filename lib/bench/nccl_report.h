@@ -92,9 +92,11 @@ enum nccl_report_verdict {
 };
 enum nccl_report_verdict nccl_report_verdict(const struct nccl_report *report);
 
-void nccl_report_text(const struct nccl_report *report, struct buf *out);
+/* failures: sentences of what was demanded and is not met. */
+void nccl_report_text(const struct nccl_report *report, const struct strlist *failures,
+                      struct buf *out);
 /* A new reference; NULL without memory. */
-json_t *nccl_report_json(const struct nccl_report *report);
+json_t *nccl_report_json(const struct nccl_report *report, const struct strlist *failures);
 
 /* "mlx5_0:1/RoCE", "eth0"; "" where the log does not say it. */
 const char *nccl_report_device(const struct nccl_report_host *host,

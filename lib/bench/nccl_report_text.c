@@ -216,7 +216,7 @@ static void verdict_line(const struct nccl_report *r, struct buf *out)
     }
 }
 
-void nccl_report_text(const struct nccl_report *r, struct buf *out)
+void nccl_report_text(const struct nccl_report *r, const struct strlist *failures, struct buf *out)
 {
     struct strlist hints = STRLIST_INIT;
     add_hints(r, &hints);
@@ -227,6 +227,8 @@ void nccl_report_text(const struct nccl_report *r, struct buf *out)
     verdict_line(r, out);
     for (size_t i = 0; i < hints.count; i++)
         buf_printf(out, "  %s      %s\n", i ? "    " : "hint", hints.items[i]);
+    for (size_t i = 0; i < failures->count; i++)
+        buf_printf(out, "  %s    %s\n", i ? "      " : "FAILED", failures->items[i]);
     out->failed = out->failed || hints.failed;
     strlist_done(&hints);
 }
@@ -267,7 +269,7 @@ static json_t *host_json(const struct nccl_report_host *host)
                      (json_int_t)host->p2p, "shm", (json_int_t)host->shm, "nics", nics);
 }
 
-json_t *nccl_report_json(const struct nccl_report *r)
+json_t *nccl_report_json(const struct nccl_report *r, const struct strlist *failures)
 {
     static const char *const words[] = {
         [NCCL_REPORT_UNKNOWN] = "not known", [NCCL_REPORT_ONE_HOST] = "one host",
@@ -284,7 +286,7 @@ json_t *nccl_report_json(const struct nccl_report *r)
     json_t *o =
         rc < 0 ? NULL
                : json_pack("{s:s, s:o, s:o, s:o, s:o*, s:{s:I, s:I, s:I, s:I, s:I, s:I, "
-                           "s:I, s:I, s:I}, s:b, s:I, s:O, s:s, s:o}",
+                           "s:I, s:I, s:I}, s:b, s:I, s:O, s:s, s:o, s:b, s:o}",
                            "kind", "nccl-log", "versions", texts(&r->versions), "networks",
                            texts(&r->networks), "plugins", texts(&r->plugins), "ranks",
                            r->ranks ? json_integer(r->ranks) : NULL, "connections", "rdma",
@@ -294,7 +296,8 @@ json_t *nccl_report_json(const struct nccl_report *r)
                            (json_int_t)r->within.net, "nvlinkHosts", (json_int_t)r->nvlink_hosts,
                            "inNetwork", (json_int_t)r->in_network, "nvls", r->nvls, "linesLeftOut",
                            (json_int_t)r->folded, "hosts", hosts, "verdict",
-                           words[nccl_report_verdict(r)], "hints", texts(&hints));
+                           words[nccl_report_verdict(r)], "hints", texts(&hints), "failed",
+                           failures->count > 0, "failures", texts(failures));
     json_decref(hosts);
     strlist_done(&hints);
     return o;

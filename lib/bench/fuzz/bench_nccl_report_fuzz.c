@@ -25,11 +25,12 @@ static void check_sums(const struct nccl_report *r)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct nccl_report report;
+    const struct strlist failures = STRLIST_INIT;
     struct buf out = BUF_INIT;
     if (nccl_report_read((const char *)data, size, "fuzz", &report, NULL) == 0) {
         check_sums(&report);
-        nccl_report_text(&report, &out);
-        json_t *json = nccl_report_json(&report);
+        nccl_report_text(&report, &failures, &out);
+        json_t *json = nccl_report_json(&report, &failures);
         if (!json || !out.data)
             abort();
         for (size_t i = 0; i < out.len; i++)
