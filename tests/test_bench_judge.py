@@ -285,6 +285,23 @@ def test_groups_are_judged_each(judge, verdicts):
     assert whole["limit"]["busbw"] == 400
 
 
+def test_connections_of_groups(verdicts):
+    """NCCL numbers the ranks of each communicator from 0, the table those of all groups: "MOD 8" has a rank of each host, "DIV 6" parts of hosts."""
+    def connected(run, group, pairs):
+        split = re.sub(r"Rank +(\d+) Group  0", lambda at: f"Rank {int(at[1]):2} Group {group(int(at[1])):2}", run.text())
+        lines = [f"{name}{each}[0] -> {other}[0] [send] via NET/IB/0/GDRDMA" for name, each, other in pairs]
+        return verdicts(split + "\n".join(lines), "--require-rdma")[0]
+
+    def line(rank, gpus=8):
+        return f"node-{rank // gpus}:{1000 + rank}:1050 [{rank % gpus}] NCCL INFO Channel 00/0 : "
+    rows = [Row(8 << 30, busbw=47.7)]
+    between = connected(Run(rows=rows), lambda rank: rank % 8, [(line(rank), rank // 8, 1 - rank // 8) for rank in range(16)])
+    assert between["connections"]["rdma"] == 16 and between["rdma"] == "proven" and "within" not in between
+    cut = "[0] NCCL INFO Channel 00/0 : "  # of nobody: no host is known
+    three = connected(Run(rows=rows, hosts=3, gpus=4), lambda rank: rank // 6, [(line(7, 4), 1, 2), (line(9, 4), 3, 4), (line(3, 4), 3, 4), (cut, 0, 1)])
+    assert three["connections"]["rdma"] == 3 and three["within"]["net"] == 1, three
+
+
 def test_figures_that_are_nan(judge, verdicts):
     """The end is there, and elements that were wrong count without a bandwidth."""
     run = Run(rows=[Row(1024, busbw=111.11), Row(2048, time=float("nan"), algbw=float("nan"), busbw=float("nan"))])

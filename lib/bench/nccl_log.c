@@ -5,7 +5,64 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/bench/nccl_record.h"
 #include "lib/bench/span.h"
+
+/* ---- whose hosts ---- */
+
+/* Ranks ran in several groups, as far as they are known now. */
+static bool is_grouped(struct nccl_log *log, const struct result *ranks)
+{
+    if (log->seen_ranks != ranks->rank_count)
+        log->grouped = result_groups(ranks) > 1;
+    log->seen_ranks = ranks->rank_count;
+    return log->grouped;
+}
+
+/* NCCL's name of a host ends at a dot. */
+static bool is_host(const char *name, const char *host, const char *end)
+{
+    size_t length = (size_t)(end - host);
+    return strncmp(name, host, length) == 0 && (!name[length] || name[length] == '.');
+}
+
+/* A rank of the process that wrote "host:12:34 [0] NCCL INFO ..."; NULL: it is not known. */
+static const struct result_rank *writer_of(const struct result *r, struct span line)
+{
+    const char *words = span_find(line, "NCCL INFO "), *host, *end;
+    if (!words || !nccl_record_host(line.at, words, &host, &end))
+        return NULL;
+    long pid = strtol(end + 1, NULL, 10); /* a colon is behind it */
+    for (size_t i = 0; pid > 0 && i < r->rank_count; i++)
+        if (r->ranks[i].pid == pid && is_host(r->ranks[i].host, host, end))
+            return &r->ranks[i];
+    return NULL;
+}
+
+/* peer: NULL, or of the group of whose ranks that is the number. */
+static const char *host_of(const struct result *r, const struct result_rank *peer, uint64_t rank)
+{
+    if (!peer && rank < r->rank_count && r->ranks[rank].rank == rank)
+        return r->ranks[rank].host;
+    for (size_t i = 0; i < r->rank_count; i++) {
+        const struct result_rank *at = &r->ranks[i];
+        if (peer ? at->group == peer->group && rank-- == 0 : at->rank == rank)
+            return at->host;
+    }
+    return "";
+}
+
+/* The table numbers all ranks; NCCL numbers those of each communicator, that is each group, from 0.
+ * A line of an unknown group says nothing of it. */
+static bool is_within(struct nccl_log *log, const struct result *ranks, struct span line,
+                      const uint64_t of[2])
+{
+    const struct result_rank *peer = NULL;
+    if (!ranks || (is_grouped(log, ranks) && !(peer = writer_of(ranks, line))))
+        return false;
+    const char *host = host_of(ranks, peer, of[0]);
+    return host[0] && strcmp(host, host_of(ranks, peer, of[1])) == 0;
+}
 
 /* ---- connections ---- */
 
@@ -34,16 +91,6 @@ static struct nccl_log_net *net_of(struct nccl_log *log, struct span to)
     return net;
 }
 
-static const char *host_of(const struct result *r, uint64_t rank)
-{
-    if (rank < r->rank_count && r->ranks[rank].rank == rank)
-        return r->ranks[rank].host;
-    for (size_t i = 0; i < r->rank_count; i++)
-        if (r->ranks[i].rank == rank)
-            return r->ranks[i].host;
-    return "";
-}
-
 static bool rank_at(struct span at, uint64_t *ret)
 {
     char digits[10];
@@ -61,18 +108,12 @@ static bool both_ranks(struct span line, uint64_t ret[2])
            rank_at(span_from(line, to), &ret[1]);
 }
 
-static bool is_within(const struct result *ranks, const uint64_t of[2])
-{
-    const char *host = ranks ? host_of(ranks, of[0]) : "";
-    return host[0] && strcmp(host, host_of(ranks, of[1])) == 0;
-}
-
 /* to: behind "via NET/", to the line's end. */
 static void network_connection(struct nccl_log *log, const struct result *ranks, struct span line,
                                struct span to)
 {
     uint64_t of[2] = {UINT32_MAX, UINT32_MAX}; /* not known */
-    if (both_ranks(line, of) && is_within(ranks, of)) {
+    if (both_ranks(line, of) && is_within(log, ranks, line, of)) {
         log->within.net++;
         return;
     }

@@ -32,6 +32,8 @@ struct nccl_log {
     struct nccl_layers layers;
     char nics[NCCL_LOG_NICS][24]; /* "mlx5_0:1/RoCE" */
     size_t nic_count;
+    size_t seen_ranks; /* of which is known whether they are in several groups */
+    bool grouped;
 };
 
 struct nccl_log_sums { /* of connections by networks */
