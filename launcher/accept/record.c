@@ -18,6 +18,7 @@
 #include "lib/base/file.h"
 #include "lib/base/timestamp.h"
 #include "lib/base/unconst.h"
+#include "lib/doc/value.h"
 
 #define VERSION 1
 #define SUFFIX ".jsonl"
@@ -333,9 +334,9 @@ int record_add(struct record *r, unsigned wave, const char *const names[2],
     if (answer->refused)
         json_object_set_new(line, "refused", json_true());
     if (answer->reason[0])
-        json_object_set_new(line, "reason", json_string(answer->reason));
+        json_object_set_new(line, "reason", value_of_words(answer->reason));
     if (answer->not_looked[0])
-        json_object_set_new(line, "notLooked", json_string(answer->not_looked));
+        json_object_set_new(line, "notLooked", value_of_words(answer->not_looked));
     return write_line(r, line, err);
 }
 

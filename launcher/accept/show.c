@@ -17,15 +17,18 @@ static void set_figure(json_t *object, const char *key, double value)
         json_object_set_new(object, key, json_real(value));
 }
 
+/* NULL: there is none. */
+static json_t *words_of(const char *text)
+{
+    return text[0] ? value_of_words(text) : NULL;
+}
+
 static json_t *node_json(const struct accept_node *node, const char *name, const json_t *history)
 {
-    json_t *object = json_pack("{s:s, s:s, s:i}", "name", name, "state", state_names[node->state],
-                               "pairs", (int)node->pairs);
+    json_t *object = json_pack("{s:s, s:s, s:i, s:o*, s:o*}", "name", name, "state",
+                               state_names[node->state], "pairs", (int)node->pairs, "reason",
+                               words_of(node->reason), "notLookedAt", words_of(node->not_looked));
     json_t *earlier = json_object_get(history, name);
-    if (node->reason[0])
-        json_object_set_new(object, "reason", json_string(node->reason));
-    if (node->not_looked[0])
-        json_object_set_new(object, "notLookedAt", json_string(node->not_looked));
     set_figure(object, "alone", node->alone);
     set_figure(object, "worstPair", node->worst);
     if (earlier)
@@ -69,23 +72,27 @@ json_t *accept_verdict(const struct accept *plan, const struct strlist *names,
     json_t *list = json_array(), *between = json_array();
     const char *name;
     json_t *why;
+    int rc = 0;
     for (size_t i = 0; i < node_count; i++)
-        json_array_append_new(list, node_json(&nodes[i], names->items[i], history));
+        rc |= json_array_append_new(list, node_json(&nodes[i], names->items[i], history));
     value_foreach(left_out, name, why)
     {
-        json_array_append_new(list, json_pack("{s:s, s:s, s:O, s:i}", "name", name, "state",
-                                              "unknown", "reason", why, "pairs", 0));
+        rc |= json_array_append_new(list, json_pack("{s:s, s:s, s:O, s:i}", "name", name, "state",
+                                                    "unknown", "reason", why, "pairs", 0));
     }
     for (size_t i = 0; plan && i < path_count; i++)
-        json_array_append_new(between,
-                              json_pack("{s:[s, s], s:s}", "nodes", names->items[paths[i].node],
-                                        names->items[paths[i].partner], "reason", paths[i].reason));
+        rc |= json_array_append_new(between, json_pack("{s:[s, s], s:o}", "nodes",
+                                                       names->items[paths[i].node],
+                                                       names->items[paths[i].partner], "reason",
+                                                       value_of_words(paths[i].reason)));
+    CLEANUP(json_decrefp)
     json_t *verdict = json_pack("{s:o, s:o}", "nodes", list, "paths", between);
-    if (verdict)
-        count(verdict);
-    if (verdict && plan)
+    if (!verdict || rc < 0)
+        return NULL;
+    count(verdict);
+    if (plan)
         add_not_compared(plan, verdict);
-    return verdict;
+    return json_incref(verdict);
 }
 
 static json_int_t number_at(const json_t *object, const char *key)

@@ -4,6 +4,9 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "lib/base/cleanup.h"
+#include "lib/base/plain.h"
+
 const char *value_text(const json_t *object, const char *key)
 {
     return json_string_value(json_object_get(object, key));
@@ -31,6 +34,15 @@ json_t *value_find(const json_t *list, const char *key, const char *text)
 json_t *value_of_text(const char *text)
 {
     return text && text[0] ? json_string(text) : json_null();
+}
+
+json_t *value_of_words(const char *words)
+{
+    cleanup_free char *plain = strdup(words);
+    if (!plain)
+        return NULL;
+    plain_text(plain, strlen(plain));
+    return json_string(plain);
 }
 
 static bool is_among(const char *key, const char *const *keys)

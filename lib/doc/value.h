@@ -35,5 +35,8 @@ void value_cut_at(json_t *parent, const char *member, size_t items);
 size_t value_count(const json_t *value, size_t max);
 /* A new reference; null for NULL and for an empty text. */
 json_t *value_of_text(const char *text);
+/* A new reference to a text that others wrote, or that was cut anywhere: JSON wants UTF-8, and
+ * plain_text makes it that. NULL: no memory. */
+json_t *value_of_words(const char *words);
 
 #endif

@@ -672,8 +672,12 @@ static void test_record_goes_on(void **state)
     struct accept_answer ran = {.outcome = ACCEPT_FAILED, .ran = true, .refused = true}, read;
     struct drarun_error err = {0};
     assert_int_equal(record_add(record, 3, again, &ran, &err), 0);
+    snprintf(ran.reason, sizeof ran.reason, "b: Test NCCL failure '\xc3\xa9\xc3"); /* cut */
+    assert_int_equal(record_add(record, 4, again, &ran, &err), 0);
     record_free(record);
     record = open_again(&bed, false);
+    assert_true(record_find(record, 4, again, &read));
+    assert_string_equal(read.reason, "b: Test NCCL failure '\xc3\xa9?");
     assert_true(record_find(record, 3, again, &read) && read.ran && read.refused);
     record_free(record);
     record = open_again(&bed, true);
@@ -872,6 +876,57 @@ static void test_verdict(void **state)
     bed_done(&bed);
 }
 
+static bool is_pair(const struct accept_test *test, uint32_t a, uint32_t b)
+{
+    return (test->node == a && test->partner == b) || (test->node == b && test->partner == a);
+}
+
+/* n0 and n1 fail together, n7 alone. */
+static void answer_wave(struct accept *plan, const char *reason)
+{
+    size_t count;
+    const struct accept_test *tests = accept_wave(plan, &count);
+    for (size_t i = 0; i < count; i++) {
+        struct accept_answer answer = {.busbw = 20, .ran = true};
+        if (is_pair(&tests[i], 0, 1) || tests[i].node == 7 || tests[i].partner == 7) {
+            answer.outcome = ACCEPT_FAILED;
+            snprintf(answer.reason, sizeof answer.reason, "%s", reason);
+        }
+        accept_answer(plan, i, &answer);
+    }
+}
+
+/* A reason that was cut within a character is one all the same, and so is the path it is of. */
+static void test_reasons_that_were_cut(void **state)
+{
+    (void)state;
+    const struct accept_options options = {0};
+    struct drarun_error err = {0};
+    struct accept *plan = NULL;
+    struct strlist names = STRLIST_INIT;
+    char reason[2 * ACCEPT_REASON] = "x";
+    size_t count;
+    for (size_t i = 1; i + 3 < sizeof reason; i += 3)
+        memcpy(reason + i, "\xe2\x82\xac", 3);
+    for (int i = 0; i < 8; i++)
+        strlist_addf(&names, "n%d", i);
+    assert_int_equal(accept_new(8, &options, &plan, &err), 0);
+    while (accept_wave(plan, &count), count > 0) {
+        answer_wave(plan, reason);
+        assert_int_equal(accept_advance(plan, &err), 0);
+    }
+    json_t *verdict = accept_verdict(plan, &names, NULL, NULL), *said;
+    assert_non_null(verdict);
+    assert_int_equal(json_array_size(json_object_get(verdict, "paths")), 1);
+    said = json_object_get(json_array_get(json_object_get(verdict, "nodes"), 7), "reason");
+    assert_non_null(strstr(json_string_value(said), "alone, twice: x\xe2\x82\xac"));
+    said = json_object_get(json_array_get(json_object_get(verdict, "paths"), 0), "reason");
+    assert_non_null(strstr(json_string_value(said), "x\xe2\x82\xac"));
+    json_decref(verdict);
+    strlist_done(&names);
+    accept_free(plan);
+}
+
 /* Whatever a server or a benchmark said. */
 static void test_pages_of_unkind_words(void **state)
 {
@@ -920,6 +975,7 @@ int main(void)
         cmocka_unit_test(test_history),
         cmocka_unit_test(test_record_that_cannot_be_written),
         cmocka_unit_test(test_verdict),
+        cmocka_unit_test(test_reasons_that_were_cut),
         cmocka_unit_test(test_pages_of_unkind_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

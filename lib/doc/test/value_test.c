@@ -48,6 +48,16 @@ static void of_text(void **unused)
     json_decref(text);
 }
 
+static void of_words(void **unused)
+{
+    json_t *cut = value_of_words("a\xe2\x82"), *word = value_of_words("\x1b[1m\xe2\x82\xac\t");
+    (void)unused;
+    assert_string_equal(json_string_value(cut), "a??");
+    assert_string_equal(json_string_value(word), "?[1m\xe2\x82\xac\t");
+    json_decref(cut);
+    json_decref(word);
+}
+
 static void kept_members(void **unused)
 {
     static const char *const keys[] = {"a", "none", "c", NULL};
@@ -86,7 +96,8 @@ static void counted_values(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts),        cmocka_unit_test(entries),        cmocka_unit_test(of_text),
+        cmocka_unit_test(texts),        cmocka_unit_test(entries),
+        cmocka_unit_test(of_text),      cmocka_unit_test(of_words),
         cmocka_unit_test(kept_members), cmocka_unit_test(counted_values),
     };
     return cmocka_run_group_tests_name("value", tests, NULL, NULL);
