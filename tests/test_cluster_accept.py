@@ -75,6 +75,8 @@ def test_goes_on_where_it_was_broken_off(cluster, jobs):
     broken = process.finish(90)
     assert broken.rc == 130 and "goes on from here" in broken.err, broken
     known = record().count('"kind":"test"')
+    begin = json.loads(record().splitlines()[0])
+    assert begin["nodes"] == {each["metadata"]["name"]: each["metadata"]["uid"] for each in cluster.api.get("v1", "Node")}, begin
     cluster.wait(lambda: f"left: {jobs.namespace.leftovers(0)}",
                  lambda: not cluster.api.get("v1", "Pod", namespace=jobs.namespace.name), 60)
     result = accept(jobs, "--alone", "--parallel", "1")

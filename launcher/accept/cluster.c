@@ -25,7 +25,7 @@ static const char *why_not(const json_t *node)
 }
 
 int accept_list_nodes(struct cluster *cluster, const char *selector, struct strlist *ret_names,
-                      json_t *ret_left_out, struct drarun_error *err)
+                      json_t *ret_uids, json_t *ret_left_out, struct drarun_error *err)
 {
     const struct kube_target target = {.resource = &kube_nodes};
     const struct kube_select select = {.labels = selector};
@@ -37,11 +37,13 @@ int accept_list_nodes(struct cluster *cluster, const char *selector, struct strl
         return rc;
     json_array_foreach(json_object_get(list, "items"), i, node)
     {
-        const char *why = why_not(node);
-        if (why)
-            json_object_set_new(ret_left_out, kube_name(node), json_string(why));
-        else
-            strlist_add(ret_names, kube_name(node));
+        const char *name = kube_name(node), *why = why_not(node);
+        if (why) {
+            json_object_set_new(ret_left_out, name, json_string(why));
+            continue;
+        }
+        strlist_add(ret_names, name);
+        json_object_set_new(ret_uids, name, json_string(kube_uid(node)));
     }
     if (ret_names->failed)
         return error_set(err, ENOMEM, "out of memory");

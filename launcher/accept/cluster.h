@@ -11,10 +11,10 @@
 
 #define ACCEPT_PRIORITY_CLASS "drarun-accept"
 
-/* Nodes of this label selector (NULL: all) by name; the reason of each that cannot be tested now
- * (not ready, cordoned) as JSON {name: text}. */
+/* Nodes of this label selector (NULL: all) by name, and which objects they are as JSON {name: uid};
+ * the reason of each that cannot be tested now (not ready, cordoned) as JSON {name: text}. */
 int accept_list_nodes(struct cluster *cluster, const char *selector, struct strlist *ret_names,
-                      json_t *ret_left_out, struct drarun_error *err);
+                      json_t *ret_uids, json_t *ret_left_out, struct drarun_error *err);
 
 /* Makes the class where it is missing: below all others, preempting nobody. */
 int accept_ensure_priority(struct cluster *cluster, struct drarun_error *err);

@@ -274,15 +274,12 @@ static int go_on(struct record *r, struct drarun_error *err)
     return 0;
 }
 
-int record_open(const char *dir, const struct strlist *names, const json_t *order, bool again,
+int record_open(const char *dir, const json_t *nodes, const json_t *order, bool again,
                 struct record **ret, struct drarun_error *err)
 {
     CLEANUP(record_freep) struct record *r = calloc(1, sizeof *r);
-    CLEANUP(json_decrefp) json_t *nodes = json_array();
-    if (!r || !nodes || !(r->answers = json_object()))
+    if (!r || !(r->answers = json_object()))
         return error_set(err, ENOMEM, "out of memory");
-    for (size_t i = 0; i < names->count; i++)
-        json_array_append_new(nodes, json_string(names->items[i]));
     snprintf(r->dir, sizeof r->dir, "%s", dir);
     int rc = dirs_make(r->dir, 0755, err);
     cleanup_close int locked = rc == 0 ? lock_dir(r, err) : -1;

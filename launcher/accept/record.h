@@ -7,17 +7,17 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include "lib/accept/accept.h"
-#include "lib/base/strlist.h"
 
 struct record;
 
 /* $XDG_STATE_HOME/drarun/accept, else below $HOME. */
 int record_default_dir(char *path, size_t size, struct drarun_error *err);
 
-/* Opens the newest unfinished run in the directory that has nodes of the same names and the same
- * order (any JSON), or begins a new one; always a new one with `again`. -EBUSY: another process
- * writes that run. */
-int record_open(const char *dir, const struct strlist *names, const json_t *order, bool again,
+/* Opens the newest unfinished run in the directory that has the same nodes and the same order (any
+ * JSON), or begins a new one; always a new one with `again`. nodes: {name: uid}, since another
+ * cluster, or a node that was replaced, may have the same name. -EBUSY: another process writes that
+ * run. */
+int record_open(const char *dir, const json_t *nodes, const json_t *order, bool again,
                 struct record **ret, struct drarun_error *err);
 void record_free(struct record *record);
 static inline void record_freep(struct record **record)

@@ -22,7 +22,7 @@ struct run {
     struct cluster *cluster;
     const struct accept_order *order;
     struct strlist names;
-    json_t *left_out, *job;
+    json_t *uids, *left_out, *job;
     struct accept *plan;
     struct record *record;
     const char *priority_class;
@@ -31,6 +31,7 @@ struct run {
 static void run_done(struct run *r)
 {
     strlist_done(&r->names);
+    json_decref(r->uids);
     json_decref(r->left_out);
     json_decref(r->job);
     accept_free(r->plan);
@@ -39,7 +40,8 @@ static void run_done(struct run *r)
 
 static int choose_nodes(struct run *r, struct drarun_error *err)
 {
-    int rc = accept_list_nodes(r->cluster, r->order->selector, &r->names, r->left_out, err);
+    int rc =
+        accept_list_nodes(r->cluster, r->order->selector, &r->names, r->uids, r->left_out, err);
     if (rc < 0)
         return rc;
     if (r->names.count == 0)
@@ -76,7 +78,7 @@ static int open_record(struct run *r, struct drarun_error *err)
     else
         rc = record_default_dir(dir, sizeof dir, err);
     if (rc == 0)
-        rc = record_open(dir, &r->names, what, r->order->again, &r->record, err);
+        rc = record_open(dir, r->uids, what, r->order->again, &r->record, err);
     if (rc == 0 && record_known(r->record))
         log_note("going on with %s, which has %zu answers", record_path(r->record),
                  record_known(r->record));
@@ -137,7 +139,8 @@ int accept_run(struct cluster *cluster, const struct accept_order *asked, cluste
     struct accept_order whole = *asked, *order = &whole;
     order->run = run;
     CLEANUP(run_done)
-    struct run r = {.cluster = cluster, .order = order, .left_out = json_object()};
+    struct run r = {
+        .cluster = cluster, .order = order, .uids = json_object(), .left_out = json_object()};
     struct drarun_error err = {0};
     struct drarun_spec *spec = NULL;
     const struct spec_role *only;

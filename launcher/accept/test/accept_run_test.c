@@ -602,12 +602,14 @@ static void test_job_that_is_none(void **state)
 struct bed {
     char dir[64];
     struct strlist names;
-    json_t *order;
+    json_t *nodes, *order;
 };
 
 static struct bed bed_new(void)
 {
-    struct bed bed = {.dir = "/tmp/accept-test-XXXXXX", .order = json_pack("{s:i}", "a", 1)};
+    struct bed bed = {.dir = "/tmp/accept-test-XXXXXX",
+                      .nodes = json_pack("{s:s, s:s}", "n0", "uid-a", "n1", "uid-b"),
+                      .order = json_pack("{s:i}", "a", 1)};
     assert_non_null(mkdtemp(bed.dir));
     strlist_add(&bed.names, "n0");
     strlist_add(&bed.names, "n1");
@@ -618,6 +620,7 @@ static void bed_done(struct bed *bed)
 {
     tree_remove(AT_FDCWD, bed->dir);
     strlist_done(&bed->names);
+    json_decref(bed->nodes);
     json_decref(bed->order);
 }
 
@@ -625,7 +628,7 @@ static struct record *open_again(const struct bed *bed, bool again)
 {
     struct drarun_error err = {0};
     struct record *record = NULL;
-    if (record_open(bed->dir, &bed->names, bed->order, again, &record, &err) < 0)
+    if (record_open(bed->dir, bed->nodes, bed->order, again, &record, &err) < 0)
         fail_msg("%s", err.text);
     return record;
 }
@@ -693,7 +696,7 @@ static void test_record_in_use(void **state)
     struct bed bed = bed_new();
     struct drarun_error err = {0};
     struct record *record = open_again(&bed, false), *second = NULL;
-    assert_int_equal(record_open(bed.dir, &bed.names, bed.order, false, &second, &err), -EBUSY);
+    assert_int_equal(record_open(bed.dir, bed.nodes, bed.order, false, &second, &err), -EBUSY);
     assert_non_null(strstr(err.text, "another drarun accept is running these tests: it writes /"));
     second = open_again(&bed, true);
     assert_string_not_equal(record_path(second), record_path(record));
@@ -716,9 +719,9 @@ static void start_one(const struct bed *bed, const int start[2], const int said[
     close(start[1]);
     close(hold[1]);
     (void)!read(start[0], &byte, 1);
-    byte = record_open(bed->dir, &bed->names, bed->order, false, &record, &err) == 0 ? 'y'
-           : err.code == EBUSY                                                       ? 'n'
-                                                                                     : '?';
+    byte = record_open(bed->dir, bed->nodes, bed->order, false, &record, &err) == 0 ? 'y'
+           : err.code == EBUSY                                                      ? 'n'
+                                                                                    : '?';
     (void)!write(said[1], &byte, 1);
     (void)!read(hold[0], &byte, 1);
     _exit(0);
@@ -764,6 +767,25 @@ static void test_other_order_begins_anew(void **state)
     bed_done(&bed);
 }
 
+/* Of another cluster whose nodes have the same names, or of a node that was replaced. */
+static void test_other_nodes_begin_anew(void **state)
+{
+    (void)state;
+    struct bed bed = bed_new();
+    struct record *record = open_again(&bed, false);
+    add(record, 1, "n0", NULL, 5);
+    record_free(record);
+    json_object_set_new(bed.nodes, "n1", json_string("uid-c"));
+    record = open_again(&bed, false);
+    assert_int_equal(record_known(record), 0);
+    record_free(record);
+    json_object_set_new(bed.nodes, "n1", json_string("uid-b"));
+    record = open_again(&bed, false);
+    assert_int_equal(record_known(record), 1);
+    record_free(record);
+    bed_done(&bed);
+}
+
 static void test_history(void **state)
 {
     (void)state;
@@ -796,7 +818,7 @@ static void test_record_that_cannot_be_written(void **state)
     struct bed bed = bed_new();
     struct drarun_error err = {0};
     struct record *record = NULL;
-    assert_true(record_open("/proc/nowhere/x", &bed.names, bed.order, false, &record, &err) < 0);
+    assert_true(record_open("/proc/nowhere/x", bed.nodes, bed.order, false, &record, &err) < 0);
     assert_non_null(strstr(err.text, "/proc/nowhere"));
     bed_done(&bed);
 }
@@ -972,6 +994,7 @@ int main(void)
         cmocka_unit_test(test_record_in_use),
         cmocka_unit_test(test_records_of_one_moment),
         cmocka_unit_test(test_other_order_begins_anew),
+        cmocka_unit_test(test_other_nodes_begin_anew),
         cmocka_unit_test(test_history),
         cmocka_unit_test(test_record_that_cannot_be_written),
         cmocka_unit_test(test_verdict),
