@@ -745,6 +745,18 @@ def test_report_of_what_has_no_figure(drarun, tmp_path):
     assert drarun("bench", "report").rc == 64
 
 
+def test_report_of_a_hostile_name(drarun, tmp_path):
+    """A collective's name in somebody's file is text: no element of the page, no line and no colour of the verdict, in whatever alphabet."""
+    file = document(tmp_path, "hostile")
+    result = json.loads(file.read_text())
+    for name, shown in [("a\n  <b/onload=x>", "a?  <b/onload=x>"), ("\x1b]0;title\x07", "?]0;title?"), (30 * "\u00e9", 31 * "?")]:
+        file.write_text(json.dumps({**result, "collective": name}))
+        assert "<b/" not in drarun("bench", "report", file).ok().out
+        assert drarun("bench", "judge", file).ok().out.startswith(f"{shown}, nccl-tests\n  best ")
+        [verdict] = json.loads(drarun("bench", "judge", "-o", "json", file).ok().out)
+        assert verdict["collective"] == shown, verdict
+
+
 def test_sample_report(drarun, source):
     """The page in docs is what the program makes of the text beside it."""
     sample = source / "docs" / "bench"

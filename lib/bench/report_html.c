@@ -97,13 +97,14 @@ static void verdict_list(const struct verdict *v, struct buf *out)
         buf_add_str(out, "<p class=\"big failed\">FAILED</p>\n");
     buf_add_str(out, "<dl>\n");
     while ((line = strtok_r(NULL, "\n", &rest))) {
-        size_t indent = strspn(line, " "), word = strcspn(line + indent, " ");
-        const char *what = line + indent + word;
+        char *word = line + strspn(line, " "), *what = word;
         buf_add_str(out, "<dt>");
-        if (indent == 2)
-            buf_add(out, line + indent, word);
+        if (word == line + 2) {
+            word = strsep(&what, " ");
+            plot_text(word, out);
+        }
         buf_add_str(out, "</dt><dd>");
-        plot_text(indent == 2 ? what + strspn(what, " ") : line + indent, out);
+        plot_text(what ? what + strspn(what, " ") : "", out);
         buf_add_str(out, "</dd>\n");
     }
     buf_add_str(out, "</dl>\n");

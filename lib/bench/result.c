@@ -101,9 +101,11 @@ static void clean_probed(struct probed *p)
 
 void result_clean(struct result *r)
 {
-    char *const texts[] = {r->program,       r->library,           r->start,        r->end,
-                           r->faults.looked, r->faults.not_looked, r->failure.kind, r->failure.text,
-                           r->failure.host,  r->failure.cause};
+    char *const texts[] = {
+        r->program,      r->library,       r->collective,        r->start,
+        r->end,          r->faults.looked, r->failure.kind,      r->failure.text,
+        r->failure.host, r->failure.cause, r->faults.not_looked,
+    };
     clean_probed(&r->probed);
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         result_clean_text(texts[i]);

@@ -132,7 +132,8 @@ void result_name_nccl(struct result *r, unsigned code);
 
 /* Leaves nothing but printable ASCII. */
 void result_clean_text(char *text);
-/* What came from somebody's text has no bytes but printable ASCII afterwards. */
+/* What came from somebody's text has no bytes but printable ASCII afterwards. args, env and about
+ * stay: they are for JSON, and escaped or cleaned wherever people see them. */
 void result_clean(struct result *r);
 
 /* Over all measured halves, as nccl-tests averages them; below 0: nothing was measured. */

@@ -185,6 +185,14 @@ static int read_any(const char *text, size_t length, const char *name, struct ru
     return read_text(text, length, name, runs, err);
 }
 
+static void run_clean(struct run *run)
+{
+    result_clean(&run->result);
+    result_clean_text(run->missing);
+    for (size_t i = 0; i < run->notes.count; i++)
+        result_clean_text(run->notes.items[i]);
+}
+
 int runs_read(const char *text, size_t length, const char *name, struct runs *runs,
               struct drarun_error *err)
 {
@@ -194,7 +202,7 @@ int runs_read(const char *text, size_t length, const char *name, struct runs *ru
     int rc = read_any(plain.data, plain.length, name, runs, err);
     plain_text_done(&plain);
     for (size_t i = 0; i < runs->count; i++) {
-        result_clean(&runs->list[i]->result);
+        run_clean(runs->list[i]);
         nccl_log_settle(&runs->list[i]->log, &runs->list[i]->result);
     }
     return rc;

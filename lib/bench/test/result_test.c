@@ -158,6 +158,25 @@ static void test_refused(void **state)
             "x.json: config.devices[0].hostname: expected a text");
 }
 
+/* A file's words do not get beyond their line, or to a terminal as more than text. */
+static void test_clean(void **state)
+{
+    struct result r;
+    struct drarun_error err = {0};
+    json_t *json = json_loads("{\"results\": [], \"collective\": \"a\\n  <b>\\u001b[31m\", "
+                              "\"library\": \"\\u001b[31m\"}",
+                              0, NULL);
+    (void)state;
+    assert_non_null(json);
+    result_init(&r);
+    assert_int_equal(result_json_read(json, "x", 0, &r, &err), 0);
+    result_clean(&r);
+    assert_string_equal(r.collective, "a?  <b>?[31m");
+    assert_string_equal(r.library, "?[31m");
+    json_decref(json);
+    result_done(&r);
+}
+
 static void test_not_measured_is_no_number(void **state)
 {
     struct result r;
@@ -239,6 +258,7 @@ int main(void)
         cmocka_unit_test(test_lines_come_back),
         cmocka_unit_test(test_full_disk),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_clean),
         cmocka_unit_test(test_not_measured_is_no_number),
         cmocka_unit_test(test_environment),
         cmocka_unit_test(test_ranks_with_wrong_data),
