@@ -757,6 +757,24 @@ def test_report_of_a_hostile_name(drarun, tmp_path):
         assert verdict["collective"] == shown, verdict
 
 
+def test_report_of_numbers_that_nobody_measured(drarun, tmp_path):
+    """No scale can be drawn for them: refused, or not counted in a text; the smallest has one of its own."""
+    file = document(tmp_path, "huge")
+    result = json.loads(file.read_text())
+    result["results"][0]["out_of_place"]["bus_bw"] = 1.7e308
+    file.write_text(json.dumps(result))
+    refused = drarun("bench", "report", file, timeout=20)
+    assert refused.rc == 65 and "huge.json: results[0].out_of_place.bus_bw: expected a number of at most 1e30" in refused.err, refused
+    for row in result["results"]:
+        row["out_of_place"]["bus_bw"] = 1e-323
+    file.write_text(json.dumps(result))
+    assert "<svg" in drarun("bench", "report", file, timeout=20).ok().out
+    text = tmp_path / "huge.txt"
+    text.write_text(Run(rows=[Row(8, busbw=1.0), Row(16, time=1e60)]).text())
+    shown = drarun("bench", "judge", "-o", "json", text)
+    assert [row["out_of_place"] and row["out_of_place"]["bus_bw"] for row in json.loads(shown.out)[0]["result"]["results"]] == [1.0, None], shown
+
+
 def test_sample_report(drarun, source):
     """The page in docs is what the program makes of the text beside it."""
     sample = source / "docs" / "bench"

@@ -71,7 +71,7 @@ static bool real(const char *word, double *ret)
     if (!isdigit((unsigned char)word[0]) || word[1] == 'x')
         return false;
     *ret = strtod(word, &end);
-    return !*end && isfinite(*ret);
+    return !*end && *ret <= RESULT_MOST;
 }
 
 /* ---- runs ---- */

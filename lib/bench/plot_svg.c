@@ -120,12 +120,20 @@ static double value_of(const struct axes *a, const struct result_half *half)
     return a->times ? half->seconds * 1e6 : half->busbw;
 }
 
+#define SCALED_LEAST 1e-30 /* GB/s */
+
 /* 1, 2 or 5 times a power of ten: at most six lines. */
 static double step_of(double top)
 {
     double power = pow(10, floor(log10(top / 6)));
     double units = top / 6 / power;
     return power * (units <= 1 ? 1 : units <= 2 ? 2 : units <= 5 ? 5 : 10);
+}
+
+/* Where the scale of such values ends: at 1 where no steps of it would be numbers. */
+static double scale_end(double highest)
+{
+    return highest > SCALED_LEAST && highest <= RESULT_MOST ? highest * 1.08 : 1;
 }
 
 #define NO_AXES                                                                                    \
@@ -151,7 +159,7 @@ static bool axes_of(const struct verdict *v, struct axes *ret)
     widen(&v->run->result, &a);
     a.top = v->best->busbw > v->limit.gbs ? v->best->busbw : v->limit.gbs;
     a.top = v->seen && v->seen->high > a.top ? v->seen->high : a.top;
-    a.top = a.top > 0 ? a.top * 1.08 : 1;
+    a.top = scale_end(a.top);
     *ret = a;
     return true;
 }
@@ -338,7 +346,7 @@ bool plot_runs(const struct verdict *list, char *const *names, size_t count, enu
     }
     if (n < 2)
         return false;
-    a.top = a.top > 0 ? a.top * 1.08 : 1;
+    a.top = scale_end(a.top);
     int above = ((int)n + 1) / 2 * 20;
     plot_begin(PLOT_WIDTH, TOP + AREA_H + BOTTOM + above, "bus bandwidth of several runs", theme,
                out);

@@ -14,6 +14,8 @@
 #include "lib/bench/spread.h"
 
 #define RESULT_MANY ((uint64_t)1 << 50) /* what is counted further is no more than wrong */
+/* A file's number above it was not measured; sums of those below stay numbers. */
+#define RESULT_MOST 1e30
 
 struct result_rank {
     unsigned rank, group;

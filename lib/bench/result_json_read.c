@@ -44,6 +44,8 @@ static int read_number(const struct reading *r, const json_t *object, const char
         return 0;
     if (!json_is_number(json) || json_number_value(json) < 0)
         return wrong(r, key, "a number that is not negative");
+    if (json_number_value(json) > RESULT_MOST)
+        return wrong(r, key, "a number of at most 1e30");
     *value = json_number_value(json);
     return 0;
 }
@@ -112,9 +114,10 @@ static int read_seconds(const struct reading *r, const json_t *object, const cha
         return no_memory(r);
     for (size_t i = 0; i < count; i++) {
         const json_t *item = json_array_get(json, i);
-        if (!json_is_number(item) || json_number_value(item) < 0) {
+        if (!json_is_number(item) || json_number_value(item) < 0 ||
+            json_number_value(item) > RESULT_MOST) {
             free(list);
-            return wrong(r, key, "a list of numbers that are not negative");
+            return wrong(r, key, "a list of numbers from 0 to 1e30");
         }
         list[i] = json_number_value(item) / 1e6;
     }

@@ -156,6 +156,11 @@ static void test_refused(void **state)
             "x.json: results[1].size: expected a whole number that is not negative");
     refused("{\"results\": [], \"config\": {\"devices\": [{\"hostname\": 5}]}}",
             "x.json: config.devices[0].hostname: expected a text");
+    refused("{\"results\": [{\"size\": 8, \"in_place\": {\"bus_bw\": 1.7e308}}]}",
+            "x.json: results[0].in_place.bus_bw: expected a number of at most 1e30");
+    refused(
+        "{\"results\": [{\"size\": 8, \"in_place\": {\"per_rank_times_us\": [1, 1e31]}}]}",
+        "x.json: results[0].in_place.per_rank_times_us: expected a list of numbers from 0 to 1e30");
 }
 
 /* A file's words do not get beyond their line, or to a terminal as more than text. */
