@@ -116,9 +116,9 @@ def test_spec_that_is_wrong(jobs):
     assert result.rc == 65 and 'wrong.yaml:1:' in result.err and "wrkers" in result.err, result
 
 
-def on_one_node(jobs, command, *more, here=("--here",)):
+def on_one_node(jobs, command, *more, here=("--here",), env=None):
     return jobs.verb("accept", jobs.file(image="localhost/bench:1", command=command), "--records", jobs.folder / "records", *here,
-                     "--alone", "-l", "kubernetes.io/hostname=n0", *more, timeout=120)
+                     "--alone", "-l", "kubernetes.io/hostname=n0", *more, env=env, timeout=120)
 
 
 class Queued:
@@ -150,7 +150,7 @@ def test_wait_in_a_queue_is_no_time_of_the_test(cluster, jobs):
 
 @pytest.fixture
 def unread(cluster, jobs):
-    """The API server for an administrator, behind a proxy that may deny what a job's status is read by: .env."""
+    """The API server for an administrator, behind a proxy that may refuse requests: .env."""
     account = {"kind": "ServiceAccount", "name": "default", "namespace": jobs.namespace.name}
     binding = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": jobs.namespace.name},
                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
@@ -174,6 +174,23 @@ def test_wait_that_cannot_be_read_is_no_time_of_the_test(cluster, jobs, unread):
     unread.fault(deny, lambda method, path: method == "GET" and "/configmaps/accept-" in path)
     cluster.wait("the job's status was not read", lambda: denied, queued.limit + 60)
     queued.admit()
+
+
+def refuse(status, reason):
+    return lambda exchange: exchange.answer(status, {"kind": "Status", "code": status, "reason": reason, "message": "no"})
+
+
+def test_taint_of_a_node_that_others_write(cluster, jobs, unread):
+    """Its kubelet and controllers do, at any moment. What cannot be taken off is no success."""
+    patched = lambda method, path: method == "PATCH" and path.startswith("/api/v1/nodes/n0")  # noqa: E731
+    cluster.kubectl("taint", "node", "n0", "drarun.dev/unfit=accept:NoSchedule")
+    unread.fault(refuse(422, "Invalid"), patched)
+    kept = on_one_node(jobs, COMMAND, "--taint", env=unread.env)
+    assert kept.rc == 69 and "1 passed" in kept.out and taints(cluster, "n0") == ["drarun.dev/unfit"], kept
+    assert "node n0: the taint drarun.dev/unfit:NoSchedule is not taken off: " in kept.err, kept
+    unread.fault(refuse(409, "Conflict"), patched, 2)
+    taken = on_one_node(jobs, COMMAND, "--taint", env=unread.env)
+    assert taken.rc == 0 and "the taint drarun.dev/unfit:NoSchedule is taken off" in taken.err and not taints(cluster, "n0"), taken
 
 
 def test_job_that_hangs(jobs):

@@ -13,6 +13,8 @@
 #include "lib/base/order.h"
 #include "lib/doc/value.h"
 
+#define TAINT_TRIES 8u
+
 /* NULL: it can be tested. */
 static const char *why_not(const json_t *node)
 {
@@ -90,7 +92,9 @@ static json_t *taints_but_ours(const json_t *node, bool *ret_ours)
     return kept;
 }
 
-int accept_taint(struct cluster *cluster, const char *name, bool unfit, struct drarun_error *err)
+/* -EBUSY: somebody has changed the node since it was read. */
+static int taint_once(struct cluster *cluster, const char *name, bool unfit,
+                      struct drarun_error *err)
 {
     const struct kube_target target = {.resource = &kube_nodes, .name = name};
     CLEANUP(json_decrefp) json_t *node = NULL;
@@ -114,6 +118,17 @@ int accept_taint(struct cluster *cluster, const char *name, bool unfit, struct d
         return error_set(err, ENOMEM, "out of memory");
     rc = cluster_merge_patch(cluster, &target, patch, err);
     return rc < 0 ? rc : 1;
+}
+
+/* Its kubelet and controllers write a node, too, at any moment. */
+int accept_taint(struct cluster *cluster, const char *name, bool unfit, struct drarun_error *err)
+{
+    int rc = -EBUSY;
+    for (unsigned i = 0; rc == -EBUSY && i < TAINT_TRIES; i++) {
+        *err = (struct drarun_error){0};
+        rc = taint_once(cluster, name, unfit, err);
+    }
+    return rc;
 }
 
 void accept_ask_wait(struct cluster *cluster, const char *job, const char *namespace,

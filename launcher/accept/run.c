@@ -87,10 +87,12 @@ static int open_record(struct run *r, struct drarun_error *err)
     return rc;
 }
 
-static void taint_all(struct run *r, const json_t *verdict)
+/* Returns the exit status of the first node's failure. */
+static int taint_all(struct run *r, const json_t *verdict)
 {
     size_t i;
     json_t *node;
+    int status = 0;
     json_array_foreach(json_object_get(verdict, "nodes"), i, node)
     {
         const char *name = json_string_value(json_object_get(node, "name"));
@@ -103,9 +105,13 @@ static void taint_all(struct run *r, const json_t *verdict)
         if (rc > 0)
             log_note("node %s: the taint " ACCEPT_TAINT ":NoSchedule is %s", name,
                      bad ? "set" : "taken off");
-        else if (rc < 0)
-            log_error("%s", err.text);
+        if (rc >= 0)
+            continue;
+        log_error("node %s: the taint " ACCEPT_TAINT ":NoSchedule is not %s: %s", name,
+                  bad ? "set" : "taken off", err.text);
+        status = status ? status : error_exit_status(err.kind);
     }
+    return status;
 }
 
 static int tell(struct run *r, struct drarun_error *err)
@@ -128,10 +134,10 @@ static int tell(struct run *r, struct drarun_error *err)
         accept_verdict_html(verdict, &out);
     else
         accept_verdict_text(verdict, &out);
-    if (r->order->taint)
-        taint_all(r, verdict);
+    int tainted = r->order->taint ? taint_all(r, verdict) : 0;
     int written = verb_write("accept", &out);
-    return written ? written : accept_verdict_status(verdict);
+    int status = accept_verdict_status(verdict);
+    return written ? written : status ? status : tainted;
 }
 
 int accept_run(struct cluster *cluster, const struct accept_order *asked, cluster_run_fn run)
