@@ -193,6 +193,13 @@ def test_taint_of_a_node_that_others_write(cluster, jobs, unread):
     assert taken.rc == 0 and "the taint drarun.dev/unfit:NoSchedule is taken off" in taken.err and not taints(cluster, "n0"), taken
 
 
+def test_priority_class_that_is_there(jobs, unread):
+    """Who may not create one does with an administrator's."""
+    on_one_node(jobs, COMMAND).ok()  # makes it
+    unread.fault(refuse(403, "Forbidden"), lambda method, path: method == "POST" and "/priorityclasses" in path, 1000)
+    assert "1 passed" in on_one_node(jobs, COMMAND, env=unread.env).ok().out
+
+
 def test_job_that_hangs(jobs):
     """Though it has waited for its pod for a moment."""
     result = on_one_node(jobs, ["sleep", "1000"], "--timeout", "15s")
