@@ -172,6 +172,25 @@ def test_rayjob_has_the_cluster_of_a_raycluster(drarun, tmp_path):
     assert job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "team-a"
 
 
+@pytest.mark.parametrize("command,words,told", [
+    (["torchrun", "train.py"], ["torchrun", "--nproc-per-node=gpu", "train.py"], False),
+    (["python3", "-m", "torch.distributed.run", "train.py"], ["python3", "-m", "torch.distributed.run", "--nproc-per-node=gpu", "train.py"], False),
+    (["torchrun", "--nproc_per_node", "4", "train.py"], None, False), (["bash", "-c", "torchrun --nproc-per-node gpu train.py"], None, False),
+    (["bash", "-c", "torchrun train.py"], None, True), (["torchrun"], ["torchrun", "--nproc-per-node=gpu"], False)])
+def test_processes_of_a_trainjob_with_all_gpus(drarun, tmp_path, command, words, told):
+    """From Trainer 2.2 on numProcPerNode is a number, and only the TrainJob's: it refuses another one, as kubectl does an unknown key."""
+    path = tmp_path / "job.json"
+    path.write_text(json.dumps({"metadata": {"name": "job"}, "spec": {
+        "workers": 2, "launch": "env", "ranksPerWorker": 1, "devices": {"gpus": {"count": "all"}}, "image": "i", "command": command}}))
+    run = drarun("render", "--as", "trainjob", path).ok()
+    runtime, job = (of_kind(documents(run.out), kind) for kind in ("TrainingRuntime", "TrainJob"))
+    assert runtime["spec"]["mlPolicy"] == {"numNodes": 2, "torch": {}}
+    assert job["spec"]["trainer"] == {"numNodes": 2, "numProcPerNode": 1}
+    (container,) = runtime["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["containers"]
+    assert container["command"][container["command"].index("--") + 1:] == (words or command)
+    assert ("ONE_PROCESS: spec.devices.gpus.count: all" in run.err) == told, run.err
+
+
 # ---- the entry point ----
 
 class Pod:

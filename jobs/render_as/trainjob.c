@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "jobs/ranks/rankenv.h"
 #include "jobs/spec/k8s_name.h"
 #include "jobs/render_as/parts.h"
 #include "lib/base/cleanup.h"
@@ -79,25 +80,58 @@ static int check_pod(const struct job_spec *spec, struct drarun_error *err)
     return 0;
 }
 
-static bool has_torchrun(const json_t *words)
+/* The first word with one of the two texts in it; the number of words: none has. */
+static size_t find_word(const json_t *words, const char *text, const char *other)
 {
     for (size_t i = 0; i < json_array_size(words); i++) {
         const char *word = json_string_value(json_array_get(words, i));
-        if (word && (strstr(word, "torchrun") || strstr(word, "torch.distributed")))
-            return true;
+        if (word && (strstr(word, text) || strstr(word, other)))
+            return i;
     }
-    return false;
+    return json_array_size(words);
+}
+
+static size_t find_torchrun(const json_t *words)
+{
+    return find_word(words, "torchrun", "torch.distributed");
+}
+
+static bool is_torchrun(const json_t *words)
+{
+    CLEANUP(strlist_done) struct strlist argv = STRLIST_INIT;
+    const json_t *word;
+    size_t i;
+    json_array_foreach(words, i, word)
+    {
+        if (json_is_string(word))
+            strlist_add(&argv, json_string_value(word));
+    }
+    return argv.count > 0 && !argv.failed && rankenv_is_torchrun(argv.items);
 }
 
 /* ---- the parts ---- */
 
 /* What PET_NPROC_PER_NODE is, where the command line of torchrun does not say. Trainer's own
  * "auto" counts CPUs where no limit has GPUs, as with claimed ones. */
-static json_t *processes(const struct job_spec *spec)
+static json_int_t processes(const struct job_spec *spec)
 {
-    return spec->roles[0].gpus.all
-               ? json_string("gpu")
-               : json_integer(spec->roles[0].gpus.count ? spec->roles[0].gpus.count : 1);
+    return spec->roles[0].gpus.count ? spec->roles[0].gpus.count : 1;
+}
+
+/* From Trainer 2.2 on a TrainJob takes a number alone, and nobody knows that of all GPUs: torchrun
+ * counts them where its own option says so. */
+static int ask_for_all(json_t *words, struct strlist *told)
+{
+    if (find_word(words, "nproc-per-node", "nproc_per_node") < json_array_size(words))
+        return 0;
+    if (is_torchrun(words))
+        return json_array_insert_new(words, find_torchrun(words) + 1,
+                                     json_string("--nproc-per-node=gpu"));
+    if (find_torchrun(words) < json_array_size(words))
+        strlist_add(told,
+                    "ONE_PROCESS: spec.devices.gpus.count: all: PET_NPROC_PER_NODE is 1, since "
+                    "a TrainJob takes a number only: give torchrun --nproc-per-node=gpu");
+    return 0;
 }
 
 /* The ranks' program with its arguments. */
@@ -118,9 +152,9 @@ static int worker_pod(const struct job_spec *spec, const struct render_foreign *
 {
     CLEANUP(json_decrefp) json_t *template = NULL;
     CLEANUP(json_decrefp) json_t *command = whole_command(spec);
-    if (!command)
+    if (!command || (spec->roles[0].gpus.all && ask_for_all(command, told) < 0))
         return no_memory(err);
-    if (!has_torchrun(command))
+    if (find_torchrun(command) == json_array_size(command))
         strlist_add(told, "NO_RANK: spec.launch: env: the program is no torchrun, and gets the "
                           "variables PET_* but not RANK, WORLD_SIZE and similar ones");
     if (spec->timeouts.total && spec->restarts)
@@ -161,16 +195,16 @@ static json_t *jobset(const struct job_spec *spec, json_t *template_take)
 
 static json_t *runtime_spec(const struct job_spec *spec, json_t *template_take)
 {
-    return json_pack("{s:{s:I, s:{s:o}}, s:{s:o}}", "mlPolicy", "numNodes",
-                     (json_int_t)spec->workers, "torch", "numProcPerNode", processes(spec),
-                     "template", "spec", jobset(spec, template_take));
+    return json_pack("{s:{s:I, s:{}}, s:{s:o}}", "mlPolicy", "numNodes", (json_int_t)spec->workers,
+                     "torch", "template", "spec", jobset(spec, template_take));
 }
 
-/* Trainer 2.0 reads numProcPerNode wherever there is a trainer, and sets PET_* only then. */
+/* Trainer 2.0 reads numProcPerNode wherever there is a trainer, and sets PET_* only then; the
+ * runtime's torch has none from 2.2 on. */
 static json_t *job_spec_of(const struct job_spec *spec)
 {
     json_t *suspend = spec->suspend || spec->queue ? json_true() : NULL; /* Kueue takes it away */
-    return json_pack("{s:{s:s, s:s, s:s}, s:{s:I, s:o}, s:o*}", "runtimeRef", "apiGroup", GROUP,
+    return json_pack("{s:{s:s, s:s, s:s}, s:{s:I, s:I}, s:o*}", "runtimeRef", "apiGroup", GROUP,
                      "kind", "TrainingRuntime", "name", spec->name, "trainer", "numNodes",
                      (json_int_t)spec->workers, "numProcPerNode", processes(spec), "suspend",
                      suspend);
