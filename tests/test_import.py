@@ -1258,6 +1258,19 @@ def test_trainjob_of_mpi(imported):
     assert spec["devices"] == {"gpus": {"count": 8, "resource": "nvidia.com/gpu"}}
 
 
+@pytest.mark.parametrize("own,base,gpus,slots", [(None, 1, 8, 8), (None, None, 8, 8), (4, 1, 8, 4), (None, 2, 8, 2), (None, 1, None, 1), (1, 1, 8, 1)])
+def test_slots_of_a_trainjobs_mpi(imported, own, base, gpus, slots):
+    """Trainer writes them into /etc/mpi/hostfile: of 1, which the API puts there too, it makes one for each GPU."""
+    runtime, job = yaml.safe_load_all((RUNTIMES / "trainjob-mpi.yaml").read_text())
+    for holder, value in ((runtime["spec"]["mlPolicy"]["mpi"], base), (job["spec"]["trainer"], own)):
+        holder.update({"numProcPerNode": value} if value else {})
+        if not value:
+            holder.pop("numProcPerNode", None)
+    job["spec"]["trainer"].update(command=["mpirun", "--hostfile", "/etc/mpi/hostfile", "app"], resourcesPerNode={"limits": {"nvidia.com/gpu": gpus} if gpus else {}})
+    spec, notes = imported(yaml.safe_dump_all([runtime, job]))
+    assert (spec["workers"], spec["ranksPerWorker"]) == (3, slots) and first(spec)["command"] == ["app"], notes
+
+
 def test_trainjob_and_its_runtime_in_other_files(drarun, tmp_path):
     """In any order, as kubectl prints them; initializers and other pods' overrides are told."""
     runtime, job = yaml.safe_load_all((RUNTIMES / "trainjob-torch.yaml").read_text())

@@ -110,20 +110,20 @@ int import_mpirun(struct import *im, json_t *template, struct drarun_error *err)
         node = first;
     json_t *workers = json_object_get(im->job, "workers");
     json_t *slots = json_object_get(im->job, "ranksPerWorker");
-    bool has_slots = strcmp(import_text(im->workload, "kind"), "MPIJob") == 0;
+    bool of_operator = words_has("MPIJob TrainJob", import_text(im->workload, "kind"));
     struct mpirun m = {
         .im = im,
         .node = &node,
         .name = "mpirun",
         .container = import_first_container(template),
-        .is_mpijob = has_slots,
+        .has_hostfile = of_operator,
         .pod = &im->launcher,
         .own = &first,
         .err = err,
         .ranks = {.workers = workers ? (uint64_t)json_integer_value(workers) : 1,
-                  .slots = slots       ? (uint64_t)json_integer_value(slots)
-                           : has_slots ? 1
-                                       : 0},
+                  .slots = slots         ? (uint64_t)json_integer_value(slots)
+                           : of_operator ? 1
+                                         : 0},
     };
     if (m.ranks.workers == 0)
         m.ranks.workers = 1;

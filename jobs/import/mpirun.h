@@ -28,7 +28,7 @@ struct mpirun {
     struct launcher_env env;
     struct import_ranks ranks;
     bool ranks_said, hosts_said;
-    bool is_mpijob;            /* whose operator writes /etc/mpi/hostfile */
+    bool has_hostfile;         /* of the operator: /etc/mpi/hostfile */
     const char *foreign_hosts; /* a hostfile that is not at hand; borrowed from the fields */
     const struct reader_node *pod, *own; /* the launcher's, and its container */
     struct strlist shell;                /* "/bin/bash", "-lc"; empty: no shell */

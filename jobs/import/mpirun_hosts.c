@@ -110,8 +110,8 @@ int mpirun_take_hostfile(struct mpirun *m, const char *option, const struct fiel
     m->hosts_said = true;
     if (text)
         list_hosts(text, &list);
-    else if (!m->is_mpijob || (strncmp(shown, "/etc/mpi/", strlen("/etc/mpi/")) != 0 &&
-                               !strstr(shown, "default_hostfile")))
+    else if (!m->has_hostfile || (strncmp(shown, "/etc/mpi/", strlen("/etc/mpi/")) != 0 &&
+                                  !strstr(shown, "default_hostfile")))
         m->foreign_hosts = shown;
     int rc = list.failed ? error_set(m->err, ENOMEM, "out of memory")
                          : use_hosts(m, option, shown, list.data ? list.data : "");

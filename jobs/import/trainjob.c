@@ -417,16 +417,52 @@ static void take_ranks(struct import *im, const struct reader_node *trainer,
     import_torchrun(im, "PET_NPROC_PER_NODE", count);
 }
 
+/* GPUs that the resources ask for, by device plugin; 0: none. */
+static json_int_t gpus_of(const json_t *resources)
+{
+    static const char *const parts[] = {"requests", "limits"};
+    const char *name = NULL;
+    json_t *value = NULL;
+    struct cel_quantity quantity;
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+        json_object_foreach(json_object_get(resources, parts[i]), name, value)
+        {
+            if (!is_gpu(name) || quantity_read(value, name, &quantity, NULL) < 0)
+                continue;
+            double much = cel_quantity_real(&quantity);
+            if (much >= 1 && much < INT32_MAX)
+                return (json_int_t)much;
+        }
+    return 0;
+}
+
+/* Slots of a node: the TrainJob's, else the runtime's, where 1, the API's default, means one for
+ * each GPU. */
+static json_int_t slots_of(const struct reader_node *trainer, const json_t *mpi,
+                           const struct import_job *nodes)
+{
+    const json_t *own = json_object_get(trainer->value, "numProcPerNode");
+    const json_t *base = json_object_get(mpi, "numProcPerNode");
+    const json_t *resources = json_object_get(trainer->value, "resourcesPerNode");
+    json_int_t each = json_is_integer(base) ? json_integer_value(base) : 1;
+    if (json_is_integer(own) || each != 1)
+        return json_is_integer(own) ? json_integer_value(own) : each;
+    if (!json_is_object(resources))
+        resources =
+            json_object_get(container_named(pod_of(nodes), "containers", NODE), "resources");
+    json_int_t gpus = gpus_of(resources);
+    return gpus > 1 ? gpus : each;
+}
+
 /* One of the nodes is the launcher's pod, or none: here all are workers. */
 static void take_mpi(struct import *im, const struct reader_node *trainer,
-                     const struct reader_node *policy, const struct import_job *launcher)
+                     const struct reader_node *policy, const struct import_job *launcher,
+                     const struct import_job *nodes)
 {
     const json_t *mpi = json_object_get(policy->value, "mpi");
     json_t *count = number_of(trainer, policy->value, "numNodes");
-    json_t *each = number_of(trainer, mpi, "numProcPerNode");
     json_object_set_new(im->job, "workers", count ? json_incref(count) : json_integer(1));
-    if (json_is_integer(each))
-        json_object_set(im->job, "ranksPerWorker", each);
+    json_object_set_new(im->job, "ranksPerWorker", json_integer(slots_of(trainer, mpi, nodes)));
     im->launcher_a = launcher->template;
     im->has_launcher = import_object(&im->launcher_a, "spec", &im->launcher);
 }
@@ -503,7 +539,7 @@ int import_open_trainjob(struct import *im, struct drarun_error *err)
     import_take_set_policy(im, &im->runtime.set);
     take_rest(im);
     if (mpi)
-        take_mpi(im, &own, &policy, trainer);
+        take_mpi(im, &own, &policy, trainer, nodes);
     else
         take_ranks(im, &own, &policy, workers);
     return 0;
