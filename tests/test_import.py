@@ -1022,6 +1022,16 @@ def test_retries_of_a_jobs_pods(imported):
     assert "backoffLimit" not in imported(jobset(replicated("w", TRAIN)))[1]
 
 
+def test_the_time_of_a_jobset(imported):
+    """The first of its Jobs that is out of time ends an attempt; a job's time is that of all attempts."""
+    launcher, workers = replicated("l", MPIRUN), replicated("w", TRAIN, 1, 4)
+    launcher["template"]["spec"]["activeDeadlineSeconds"], workers["template"]["spec"]["activeDeadlineSeconds"] = 60, 600
+    for jobs, more, total, told in (((launcher, workers), {}, "60s", 2), ((workers, launcher), {"failurePolicy": {}}, "60s", 0),
+                                    ((workers,), {}, "600s", 1)):
+        spec, notes = imported(jobset(*jobs, **more))
+        assert spec["timeouts"] == {"total": total} and notes.count("activeDeadlineSeconds: in a JobSet each attempt has this time") == told, notes
+
+
 IN_A_QUEUE = ("name: s\n", "name: s\n  labels: {kueue.x-k8s.io/queue-name: q}\n")
 
 
@@ -1324,6 +1334,16 @@ def test_processes_of_a_trainjob(drarun, each, base, own, count):
     run = drarun("import", "-", input=yaml.safe_dump_all([runtime, job])).ok()
     assert next(yaml.safe_load_all(run.out))["spec"]["env"]["PET_NPROC_PER_NODE"] == count
     assert f"torchrun starts {count} processes in each pod" in run.err
+
+
+def test_the_time_of_a_trainjob(drarun):
+    """That of its runtime's Job, as drarun render --as trainjob writes it, and its own."""
+    runtime, job = yaml.safe_load_all((RUNTIMES / "trainjob-torch.yaml").read_text())
+    runtime["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]["activeDeadlineSeconds"] = 600
+    for own, total in ((None, "600s"), (60, "60s"), (6000, "600s")):
+        job["spec"].update({"activeDeadlineSeconds": own} if own else {})
+        made = next(yaml.safe_load_all(drarun("import", "-", input=yaml.safe_dump_all([runtime, job])).ok().out))
+        assert made["spec"]["timeouts"] == {"total": total}
 
 
 @pytest.mark.parametrize("policy,said", [({"xgboost": {}}, "Trainer tells XGBoost's workers of their tracker by DMLC_TRACKER_URI"),

@@ -65,6 +65,8 @@ bool import_object(const struct reader_node *from, const char *key, struct reade
 void import_number(struct import *im, const struct reader_node *from, const char *key,
                    const char *as);
 void import_policy(struct import *im, const struct reader_node *policy);
+/* The time that a Job, a runPolicy or a TrainJob has: of several the shortest one counts. */
+void import_deadline(struct import *im, const struct reader_node *policy);
 /* A Job's podFailurePolicy. */
 void import_pod_failures(struct import *im, const struct reader_node *job);
 void import_leave_out(const struct reader_node *object, const char *const keys[][2], size_t count);
@@ -89,7 +91,7 @@ int import_open_trainjob(struct import *im, struct drarun_error *err);
 /* A ReplicatedJob of a JobSet: its pods, and the way to their template. */
 int import_open_replicated(const struct reader_node *item, struct import_job *job,
                            json_int_t *ret_pods, struct drarun_error *err);
-/* How the job of a JobSet (its spec) ends and starts again. */
+/* How the job of a JobSet (its spec) ends and starts again; the ReplicatedJobs are found. */
 void import_take_set_policy(struct import *im, const struct reader_node *set);
 
 /* The name of the workload's queue in Kueue; NULL: none. Borrowed. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the workloads of several kinds share, and what is left out of them. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "jobs/import/parts.h"
 #include "lib/base/cleanup.h"
@@ -25,17 +26,27 @@ static void take_suspend(struct import *im, const struct reader_node *policy)
         reader_fail(&node, "left out: Kueue suspends and resumes the job itself");
 }
 
-/* What Job and MPIJob's runPolicy share. */
-void import_policy(struct import *im, const struct reader_node *policy)
+void import_deadline(struct import *im, const struct reader_node *policy)
 {
     struct reader_node node;
     char text[32];
+    if (!reader_get(policy, "activeDeadlineSeconds", &node) || !json_is_integer(node.value))
+        return;
+    json_t *timeouts = import_child(im->job, "timeouts");
+    const char *total = json_string_value(json_object_get(timeouts, "total"));
+    json_int_t seconds = json_integer_value(node.value);
+    if (total && strtoll(total, NULL, 10) <= seconds)
+        return;
+    snprintf(text, sizeof text, "%" JSON_INTEGER_FORMAT "s", seconds);
+    json_object_set_new(timeouts, "total", json_string(text));
+}
+
+/* What Job and MPIJob's runPolicy share. */
+void import_policy(struct import *im, const struct reader_node *policy)
+{
     import_number(im, policy, "backoffLimit", "restarts");
     import_number(im, policy, "ttlSecondsAfterFinished", "ttlSecondsAfterFinished");
-    if (reader_get(policy, "activeDeadlineSeconds", &node) && json_is_integer(node.value)) {
-        snprintf(text, sizeof text, "%" JSON_INTEGER_FORMAT "s", json_integer_value(node.value));
-        json_object_set_new(im->job, "timeouts", json_pack("{s:s}", "total", text));
-    }
+    import_deadline(im, policy);
     take_suspend(im, policy);
 }
 

@@ -144,6 +144,22 @@ static int open_two(struct import *im, const json_int_t pods[2], struct drarun_e
                        err);
 }
 
+/* The first Job whose time is over ends the attempt, and the next one has all of it again. */
+static void take_deadlines(struct import *im)
+{
+    const json_t *restarts = json_object_get(im->job, "restarts");
+    for (size_t i = 0; i < ARRAY_LEN(im->jobs); i++) {
+        const struct reader_node *spec = &im->jobs[i].spec;
+        if (!json_object_get(spec->value, "activeDeadlineSeconds"))
+            continue;
+        import_deadline(im, spec);
+        if (json_integer_value(restarts) > 0)
+            reader_fail_key(spec, "activeDeadlineSeconds",
+                            "in a JobSet each attempt has this time; timeouts.total is for all "
+                            "attempts together");
+    }
+}
+
 /* A Job's own backoffLimit is of its pods; the JobSet restarts as a whole, as jobs here do. */
 void import_take_set_policy(struct import *im, const struct reader_node *set)
 {
@@ -164,11 +180,12 @@ void import_take_set_policy(struct import *im, const struct reader_node *set)
         "startupPolicy coordinator managedBy volumeClaimPolicies",
         "a job has no such setting");
     import_policy(im, set);
-    if (!import_object(set, "failurePolicy", &policy))
-        return;
-    import_number(im, &policy, "maxRestarts", "restarts");
-    import_leave_out(&policy, rules, ARRAY_LEN(rules));
-    import_rest(&policy, "maxRestarts rules", "the job restarts as a whole");
+    if (import_object(set, "failurePolicy", &policy)) {
+        import_number(im, &policy, "maxRestarts", "restarts");
+        import_leave_out(&policy, rules, ARRAY_LEN(rules));
+        import_rest(&policy, "maxRestarts rules", "the job restarts as a whole");
+    }
+    take_deadlines(im);
 }
 
 int import_open_jobset(struct import *im, struct drarun_error *err)
