@@ -1155,6 +1155,27 @@ def test_what_controllers_have_written(imported):
     assert "INDEX is now from drarun.dev/worker" in notes and "NAME will be empty" in notes and "GROUP will" not in notes
 
 
+@pytest.mark.parametrize("queue", [{}, {"kueue.x-k8s.io/queue-name": "q"}])
+@pytest.mark.parametrize("kind", ["Pod", "Job"])
+def test_what_kueue_has_written(imported, kind, queue):
+    """By it workers would be of a group of Pods that is not there, and with its gate they would never be scheduled."""
+    written = {"labels": ("managed", "podset", "tas", "pod-group-name", "prebuilt-workload-name"),
+               "annotations": ("pod-group-total-count", "pod-suspending-parent", "role-hash", "workload")}
+    labels, annotations = ({f"kueue.x-k8s.io/{key}": "x" for key in keys} for keys in written.values())
+    topology = {"kueue.x-k8s.io/podset-required-topology": "rack"}
+    pod = {**changed(TRAIN), "metadata": {"labels": {"a": "b", **labels, **queue}, "annotations": {**annotations, **topology}}}
+    pod["spec"]["schedulingGates"] = [{"name": "kueue.x-k8s.io/admission"}, {"name": "example.com/quota"}]
+    one = {"Pod": {**pod, "metadata": {"name": "s", **pod["metadata"]}}, "Job": {"spec": {"template": pod}, "metadata": {"name": "s", "labels": queue}}}
+    spec, notes = imported(yaml.safe_dump({"kind": kind, **one[kind]}))
+    assert spec["template"]["metadata"] == {"labels": {"a": "b"}, "annotations": topology}
+    assert spec["template"]["spec"]["schedulingGates"] == [{"name": "example.com/quota"}]
+    assert spec.get("queue") == ("q" if queue else None)
+    assert "schedulingGates[0]: left out: Kueue adds it to the pods that it holds back" in notes and "schedulingGates[1]" not in notes
+    for part, keys in written.items():
+        line = next(each for each in notes.splitlines() if f"metadata.{part}: left out, as another controller sets them: " in each)
+        assert all(f"kueue.x-k8s.io/{key}" in line for key in keys) and "topology" not in line
+
+
 @pytest.mark.parametrize("uid", [None, "u"])
 def test_a_pod_that_has_run(imported, uid):
     """Its node, its priority as a number and its token are those of this Pod."""

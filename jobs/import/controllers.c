@@ -24,6 +24,15 @@ static const char names[] =
     "replica-type replica-index mpi-job-name mpi-job-role mpi_job_name mpi_role_type "
     "pytorch-job-name pytorch-replica-type";
 
+/* What Kueue writes into pods and templates that it manages, and what tells it of groups of Pods. A
+ * worker with them would be one of a group that does not exist, and never be let in. What asks for
+ * a topology is not among them. */
+static const char of_kueue[] =
+    "managed podset tas workload workload-slice-name prebuilt-workload-name multikueue-origin "
+    "pod-group-name pod-group-total-count pod-group-fast-admission pod-group-serving "
+    "pod-group-max-not-ready-count pod-group-pod-index pod-group-pod-index-label "
+    "pod-suspending-parent role-hash retriable-in-group is-group-workload was-podgroup";
+
 /* Variables of their pods, and what each rank has instead (docs/design/005-rank-environment.md). */
 enum foreign { FOREIGN_INDEX = 1, FOREIGN_SIZE, FOREIGN_LEADER };
 static const struct {
@@ -55,8 +64,20 @@ static json_t *index_field(const struct import_controller *of)
     return json_sprintf("metadata.%s['%s']", of->queued ? "annotations" : "labels", index_key(of));
 }
 
+bool import_is_kueues(const char *name)
+{
+    return strncmp(name, IMPORT_KUEUE, strlen(IMPORT_KUEUE)) == 0;
+}
+
+static bool is_set_by_kueue(const char *key)
+{
+    return import_is_kueues(key) && words_has(of_kueue, key + strlen(IMPORT_KUEUE));
+}
+
 bool import_is_foreign(const char *key)
 {
+    if (is_set_by_kueue(key))
+        return true;
     for (size_t i = 0; i < ARRAY_LEN(domains); i++)
         if (strncmp(key, domains[i], strlen(domains[i])) == 0)
             return true;
@@ -108,7 +129,7 @@ bool import_is_written(const char *key, const json_t *pod)
     static const char group[] = "scheduling.x-k8s.io/pod-group"; /* which its author gives */
     if (!import_is_foreign(key) || strncmp(key, group, strlen(group)) == 0)
         return false;
-    return is_of_jobs(key) || words_index(indices, key, strlen(key)) >= 0 ||
+    return is_of_jobs(key) || is_set_by_kueue(key) || words_index(indices, key, strlen(key)) >= 0 ||
            !is_read(unconst(pod), key);
 }
 

@@ -122,10 +122,12 @@ static void put_ranks_first(const struct import *im, json_t *pod)
                        "claims: the job has it as its first");
 }
 
-static void take_marks(const struct reader_node *metadata, const char *part, const json_t *pod,
-                       json_t *kept)
+static void take_marks(const struct import *im, const struct reader_node *metadata,
+                       const char *part, const json_t *pod, json_t *kept)
 {
     json_t *copy = json_deep_copy(json_object_get(metadata->value, part));
+    if (import_queue(im)) /* the job names it, and pods of a job in a queue are not queued again */
+        json_object_del(copy, IMPORT_QUEUE_LABEL);
     import_written(metadata, part, pod, copy);
     if (json_is_object(copy) && json_object_size(copy) == 0)
         json_decref(copy);
@@ -141,6 +143,24 @@ static void leave_groups(const struct import *im, json_t *pod)
         if (json_object_del(pod, keys[i]) == 0)
             reader_fail_key(&im->pod, keys[i],
                             "left out: drarun places all workers or none itself");
+}
+
+/* Kueue adds them to pods that it holds back, and takes them from no others. */
+static void leave_gates(const struct import *im, json_t *pod)
+{
+    json_t *kept = json_object_get(pod, "schedulingGates");
+    struct reader_node list;
+    if (!json_is_array(kept) || !reader_get(&im->pod, "schedulingGates", &list))
+        return;
+    for (size_t i = json_array_size(list.value); i-- > 0;) {
+        struct reader_node gate = reader_item(&list, i);
+        if (!json_is_object(gate.value) || !import_is_kueues(import_text(&gate, "name")))
+            continue;
+        reader_fail(&gate, "left out: Kueue adds it to the pods that it holds back");
+        json_array_remove(kept, i);
+    }
+    if (json_array_size(kept) == 0)
+        json_object_del(pod, "schedulingGates");
 }
 
 /* A key without a value is none to an API server. An amount stays, as it is still to be filled in.
@@ -186,7 +206,7 @@ static json_t *copy_template(const struct import *im)
     static const char *const keys[] = {"labels", "annotations"};
     for (size_t i = 0; i < ARRAY_LEN(keys); i++)
         if (import_object(&im->template, "metadata", &from) && json_object_get(metadata, keys[i]))
-            take_marks(&from, keys[i], pod, kept);
+            take_marks(im, &from, keys[i], pod, kept);
     if (json_object_size(kept) > 0)
         json_object_set(copy, "metadata", kept);
     json_decref(kept);
@@ -195,6 +215,7 @@ static json_t *copy_template(const struct import *im)
         json_object_del(pod, "restartPolicy"); /* the job restarts as a whole */
     json_object_set_new(copy, "spec", pod);
     leave_groups(im, pod);
+    leave_gates(im, pod);
     put_ranks_first(im, pod);
     take_volumes(im, pod);
     take_shared_volumes(im, pod);

@@ -95,7 +95,8 @@ int import_open_replicated(const struct reader_node *item, struct import_job *jo
 void import_take_set_policy(struct import *im, const struct reader_node *set);
 
 /* The name of the workload's queue in Kueue; NULL: none. Borrowed. */
-#define IMPORT_QUEUE_LABEL "kueue.x-k8s.io/queue-name"
+#define IMPORT_KUEUE "kueue.x-k8s.io/" /* what names of Kueue begin with */
+#define IMPORT_QUEUE_LABEL IMPORT_KUEUE "queue-name"
 json_t *import_queue(const struct import *im);
 
 /* The text of a member, "" when it is none. */
@@ -181,6 +182,7 @@ void import_nccl_variable(const struct reader_node *node, const char *name, cons
 
 /* A label or annotation that another controller of jobs puts on its pods. */
 bool import_is_foreign(const char *key);
+bool import_is_kueues(const char *name); /* of a label, an annotation or a gate */
 /* Whether it is of no use for a job: such a one which the pod (or NULL) does not read, or has with
  * another value here. */
 bool import_is_written(const char *key, const json_t *pod);
