@@ -1085,7 +1085,10 @@ def test_keys_without_a_value(drarun, imported):
     """As NVIDIA's and Google's manifests have them: to an API server they are not there, and a volume of no kind is an emptyDir."""
     pod = changed(TRAIN, env=None, volumeMounts=[{"name": "v", "mountPath": "/v"}, {"name": "h", "mountPath": "/h"}])
     pod["spec"].update(nodeSelector=None, volumes=[{"name": "v", "emptyDir": None}, {"name": "h", "hostPath": {"path": "/h"}, "emptyDir": None}])
-    spec, _ = imported(of_kind("Job", {"template": pod}))
+    for metadata, kept in (({"labels": None, "annotations": None}, None), ({"labels": {"a": "b"}, "annotations": None}, {"labels": {"a": "b"}})):
+        pod["metadata"] = metadata  # as a chart leaves them that has none to give
+        spec, _ = imported(of_kind("Job", {"template": pod}))
+        assert spec["template"].get("metadata") == kept
     assert "env" not in first(spec) and "nodeSelector" not in spec["template"]["spec"]
     assert spec["template"]["spec"]["volumes"] == [{"name": "v", "emptyDir": {}}, {"name": "h", "hostPath": {"path": "/h"}}], spec
     run = drarun("import", "-", input=of_kind("Job", {"template": changed(TRAIN, resources={"limits": {"nvidia.com/gpu": None}})}))

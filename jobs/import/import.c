@@ -129,7 +129,8 @@ static void take_marks(const struct import *im, const struct reader_node *metada
     if (import_queue(im)) /* the job names it, and pods of a job in a queue are not queued again */
         json_object_del(copy, IMPORT_QUEUE_LABEL);
     import_written(metadata, part, pod, copy);
-    if (json_is_object(copy) && json_object_size(copy) == 0)
+    bool is_empty = json_is_object(copy) && json_object_size(copy) == 0;
+    if (is_empty || json_is_null(copy)) /* a key without a value is none to an API server */
         json_decref(copy);
     else
         json_object_set_new(kept, part, copy);
