@@ -1233,8 +1233,15 @@ def test_variables_that_name_what_left(imported):
            ("LATER", "$(NCCL_ALGO)"), ("NCCL_PROTO", "ll")]
     spec, notes = imported(of_kind("Job", {"template": changed(TRAIN, env=[{"name": k, "value": v} for k, v in env])}))
     kept = {each["name"]: each["value"] for each in first(spec)["env"]}
-    assert kept == {"RDZV": "$(MASTER_ADDR):1", "LEVEL": "INFO mlx5 $$(NCCL_DEBUG) $(LATER) $(NCCL_PROTO)", "LATER": "$(NCCL_ALGO)"}
-    assert "env[4]: RDZV refers to MASTER_ADDR, which is left out" in notes and "LATER refers to NCCL_ALGO" in notes and "LEVEL refers" not in notes
+    assert kept == {"NCCL_ALGO": "INFO", "RDZV": "$(MASTER_ADDR):1", "LEVEL": "INFO mlx5 $$(NCCL_DEBUG) $(LATER) $(NCCL_PROTO)", "LATER": "$(NCCL_ALGO)"}
+    assert "env[4]: RDZV refers to MASTER_ADDR, which is left out" in notes and "LATER refers" not in notes and "LEVEL refers" not in notes
+
+
+def test_references_of_nccls_variables(imported):
+    """Nobody replaces them in nccl.env, so that all pods would write one file."""
+    env = [field("POD", "metadata.name"), {"name": "NCCL_DEBUG_FILE", "value": "/logs/$(POD).%p"}, {"name": "NCCL_DEBUG", "value": "INFO"}]
+    spec, _ = imported(of_kind("Job", {"template": changed(TRAIN, env=env)}))
+    assert first(spec)["env"] == env[:2] and spec["nccl"] == {"env": {"NCCL_DEBUG": "INFO"}}
 
 
 @pytest.mark.parametrize("resource,claimed,network", [("rdma/ib", False, "rdma"), ("vpc.amazonaws.com/efa", False, "rdma"),

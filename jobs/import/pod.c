@@ -154,6 +154,13 @@ void import_nccl_variable(const struct reader_node *node, const char *name, cons
                         name, value, demonstrations[i].off);
 }
 
+/* Whether NCCL's variable moves to nccl.env, where $(NAME) is text: what has one stays where a
+ * kubelet replaces it. */
+static bool moves(const char *name, const char *value)
+{
+    return strncmp(name, "NCCL_", strlen("NCCL_")) == 0 && !strstr(value, "$(");
+}
+
 /* True when the variable leaves the template. What valueFrom gives is known in the pod alone: that
  * of NCCL's others stays where it is. */
 static bool take_variable(const struct reader_node *item, json_t *spec)
@@ -176,9 +183,7 @@ static bool take_variable(const struct reader_node *item, json_t *spec)
         reader_fail(item, "%s=%s is left out: each rank gets its own", name, text);
         return true;
     }
-    if (!is_known)
-        return false;
-    if (strncmp(name, "NCCL_", strlen("NCCL_")) != 0)
+    if (!is_known || !moves(name, text))
         return false;
     if (json_is_string(value.value))
         import_nccl_variable(item, name, text, spec);
@@ -197,8 +202,7 @@ static bool find_gone(const struct reader_node *env, size_t before, const char *
             continue;
         *ret_index = i;
         const char *text = json_string_value(json_object_get(item.value, "value"));
-        return import_variable(name, text) != IMPORT_VARIABLE_OTHER ||
-               (text && strncmp(name, "NCCL_", strlen("NCCL_")) == 0);
+        return import_variable(name, text) != IMPORT_VARIABLE_OTHER || (text && moves(name, text));
     }
     return false;
 }
