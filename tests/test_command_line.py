@@ -253,12 +253,13 @@ def test_nobody_comes_by_the_port_of_rank_0(drarun):
 
 
 def test_environment_as_hydra_sets_it(drarun, agents):
-    """-genv and -env take two words, and -genvlist says which of our variables ranks get, wherever they are."""
+    """-genv and -env take two words, or one with =, and -genvlist says which of our variables ranks get, wherever they are."""
     show = ["sh", "-c", 'echo "${SEEN-unset} ${HIDDEN-unset} $A$B"']
     env = {"SEEN": "yes", "HIDDEN": "too"}
     for where in ((), ("--workers", 2), agents(1).options):
         result = drarun(*where, "-genvlist", "SEEN,PATH", "-genv", "A", "1", "-n", 1, "-env", "B", "2", *show, env=env)
         assert result.ok().out == "yes unset 12\n" and result.err == ""
+    assert drarun("-genvnone", "-genv", "A=1", "-env", "B=2", *show, env=env).ok().out == "unset unset 12\n"
     assert drarun("-genvnone", *show, env=env).ok().out == "unset unset \n"
     assert drarun(*agents(1).options, "-genvall", *show, env=env).ok().out == "yes too \n"
     assert drarun("--mca", "btl", "self", "sh", "-c", "echo $OMPI_MCA_btl").ok().out == "self\n"

@@ -336,6 +336,8 @@ spec:
     (["/opt/bin/mpirun", "--hostfile", "/etc/mpi/hostfile", "-x", "A=b c", "--mca", "pml", "ucx", "app"],
      ["app"], {"A": "b c", "OMPI_MCA_pml": "ucx"}),
     (["mpiexec", "-n", "6", "-genv", "X", "1", "app"], ["app"], {"X": "1"}),
+    (["mpiexec", "-genv", "X=1=2", "-n", "6", "-env", "Y=", "app", "-v"], ["app", "-v"], {"X": "1=2", "Y": ""}),
+    (["sh", "-c", "mpiexec -n 6 -genv 'X=a b' -env Y 2 app"], ["app"], {"X": "a b", "Y": "2"}),
     (["sh", "-c", "cd /w && mpirun -np 6 --oversubscribe app 'a b' \"c\\\"d\" e\\ f | tee log; echo done"],
      ["app", "a b", 'c"d', "e f"], {}),
     (["sh", "-c", "# mpirun x\nmpirun \\\n  -np 6 \\\n  app\n"], ["app"], {}),

@@ -424,6 +424,13 @@ const struct foreign_option *foreign_option_find(size_t at, const char *word)
     return NULL;
 }
 
+size_t foreign_option_values(const struct foreign_option *option, const char *first)
+{
+    bool names = option->way == FOREIGN_VARIABLE || option->way == FOREIGN_ALL_VARIABLE;
+    bool whole = names && (option->from & FOREIGN_HYDRA) && first && strchr(first, '=');
+    return whole ? 1 : option->values_after;
+}
+
 const struct foreign_option *foreign_option_named(unsigned int from, const char *name)
 {
     for (size_t i = 0; i < foreign_option_count; i++)

@@ -43,7 +43,7 @@ struct foreign_option {
     /* Spellings without their dashes, separated by spaces. A letter has one dash, a word of srun
      * two, and a word of the others one or two. */
     const char *words;
-    uint8_t values_after; /* how many words follow it */
+    uint8_t values_after; /* how many words follow it; see foreign_option_values */
     enum foreign_way way;
     const char *text;
     const char *values; /* FOREIGN_SO; NULL: whatever follows. FOREIGN_WHEN: in lower case */
@@ -55,6 +55,9 @@ extern const size_t foreign_option_count;
 /* The first entry, from `at` on, of a word as it was typed ("-np"; a value behind "=" does not
  * matter). NULL: none. */
 const struct foreign_option *foreign_option_find(size_t at, const char *word);
+/* How many words follow the option where that is the first of them; NULL: it is not known. Hydra's
+ * -genv and -env take NAME VALUE, and NAME=VALUE too. */
+size_t foreign_option_values(const struct foreign_option *option, const char *first);
 /* The first entry of a spelling without dashes for one of those launchers. */
 const struct foreign_option *foreign_option_named(unsigned int from, const char *name);
 

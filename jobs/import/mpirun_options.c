@@ -173,6 +173,22 @@ static int take_x(struct mpirun *m, const char *option, const struct field *valu
     return 0;
 }
 
+/* Hydra's NAME VALUE, or NAME=VALUE in one word (foreign_option_values). */
+static int take_pair(struct mpirun *m, const char *option, const struct field values[2])
+{
+    const char *name = NULL, *value = NULL;
+    int rc = mpirun_need_text(m, option, &values[0], &name);
+    if (rc == 0 && values[1].raw)
+        rc = mpirun_need_text(m, option, &values[1], &value);
+    if (rc < 0)
+        return rc;
+    cleanup_free char *own = strndup(name, value ? strlen(name) : strcspn(name, "="));
+    if (!own)
+        return error_set(m->err, ENOMEM, "out of memory");
+    mpirun_take_variable(m, own, value ? value : name + strlen(own) + 1);
+    return 0;
+}
+
 static void join_directory(struct buf *directory, const char *path)
 {
     if (*path == '/')
@@ -339,14 +355,13 @@ static int use_option(struct mpirun *m, const char *option, const struct foreign
     case ROLE_X:
         return take_x(m, option, &values[0]);
     case ROLE_VARIABLE:
+        return take_pair(m, option, values);
     case ROLE_MCA:
         rc = mpirun_need_text(m, option, &values[0], &text);
         if (rc == 0)
             rc = mpirun_need_text(m, option, &values[1], &second);
-        if (rc == 0 && roles[at].role == ROLE_MCA)
+        if (rc == 0)
             mpirun_take_mca(m, text, second);
-        else if (rc == 0)
-            mpirun_take_variable(m, text, second);
         return rc;
     case ROLE_DIRECTORY:
         rc = mpirun_need_text(m, option, &values[0], &text);
@@ -422,6 +437,11 @@ static bool is_ambiguous(const struct mpirun *m, const struct foreign_option *fo
     return false;
 }
 
+static size_t count_values(const struct foreign_option *option, const struct field *first)
+{
+    return foreign_option_values(option, first->text ? first->text : first->raw);
+}
+
 int mpirun_take_options(struct mpirun *m, size_t *ret_used)
 {
     size_t i = 0;
@@ -457,9 +477,9 @@ int mpirun_take_options(struct mpirun *m, size_t *ret_used)
         struct field first = {unconst(glued), glued, NULL, SHELL_LITERAL};
         if (glued)
             values[given++] = first;
-        for (; given < option->values_after && i < m->count; given++)
+        for (; given < count_values(option, &values[0]) && i < m->count; given++)
             values[given] = m->fields[i++];
-        if (given < option->values_after)
+        if (given < count_values(option, &values[0]))
             break; /* and no program follows */
         int rc = use_option(m, f->text, option, name, values);
         if (rc < 0)
@@ -499,8 +519,9 @@ size_t mpirun_find_program(struct mpirun *m, const struct strlist *words, size_t
         const char *value = NULL;
         const struct foreign_option *option =
             find_option(m, words->items[i], name, sizeof name, &value);
-        i = option ? i + 1 + option->values_after - (value && option->values_after ? 1u : 0u)
-                   : words->count;
+        size_t glued = value && option && option->values_after ? 1 : 0;
+        const char *first = value ? value : i + 1 < words->count ? words->items[i + 1] : NULL;
+        i = option ? i + 1 + foreign_option_values(option, first) - glued : words->count;
     }
     m->prefer = prefer;
     return i < words->count ? i : words->count;

@@ -118,12 +118,12 @@ static int refuse(const struct typed *typed, const char *word, struct drarun_err
 
 static int set_variable(const struct typed *typed, struct strlist *env, struct drarun_error *err)
 {
-    const char *name = typed->values[0];
-    if (!name[0] || strchr(name, '='))
+    const char *name = typed->values[0], *value = typed->values[1];
+    if (!name[0] || name[0] == '=' || (value && strchr(name, '=')))
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "%s: expected two words, NAME VALUE, got \"%s\"; -x takes NAME=VALUE",
                           typed->shown, name);
-    strlist_addf(env, "%s%s=%s", typed->option->text, name, typed->values[1]);
+    strlist_addf(env, "%s%s%s%s", typed->option->text, name, value ? "=" : "", value ? value : "");
     if (strcmp(typed->option->text, "PRTE_MCA_") == 0)
         log_note("%s %s: drarun starts no daemons of PRRTE, so nothing reads it", typed->shown,
                  name);
@@ -290,7 +290,7 @@ static int take(const struct option_table *table, int argc, char *const argv[], 
     if (values > 0 && takes_none)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "%s takes no value, got \"%s\"",
                           typed.shown, typed.values[0]);
-    while (values < typed.option->values_after) {
+    while (values < foreign_option_values(typed.option, typed.values[0])) {
         if (typed.used >= argc)
             return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "%s needs %s", typed.shown,
                               typed.option->values_after > 1 ? "two words: NAME VALUE" : "a value");

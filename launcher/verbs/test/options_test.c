@@ -169,7 +169,9 @@ static void refuses_with_a_reason(void **state)
         {{"a", ":", ""}, "the program's name is empty"},
         {{"-env", "FOO", "3"}, "no program given"},
         {{"-genv", "A"}, "-genv needs two words: NAME VALUE"},
-        {{"-env", "A=1", "a"}, "-x takes NAME=VALUE"},
+        {{"-env", "=1", "a"}, "-x takes NAME=VALUE"},
+        {{"-env", "A=1"}, "no program given"},
+        {{"--mca", "A=1", "2", "a"}, "-x takes NAME=VALUE"},
         {{"a", ":", "-genv", "A", "1", "b"}, "-genv is for the whole job"},
         {{"--mpi=pmi2", "a"}, "--mpi pmi2 is not possible here: ranks get PMIx"},
         {{"--kill-on-bad-exit=2", "a"}, "2 is not possible here: a rank that fails ends the job"},
@@ -487,6 +489,12 @@ static void other_launchers_variables(void **state)
     assert_int_equal(line.request.programs[1].env.count, 2);
     assert_string_equal(line.request.programs[1].env.items[0], "A=1");
     assert_string_equal(line.request.programs[1].env.items[1], "OMPI_MCA_pml=ob1");
+    run_line_done(&line);
+    assert_int_equal(parse(WORDS("-genv", "A=1=2", "-env", "B=", "a", "-v"), &line, &err), 0);
+    assert_int_equal(line.request.programs[0].env.count, 2);
+    assert_string_equal(line.request.programs[0].env.items[0], "A=1=2");
+    assert_string_equal(line.request.programs[0].env.items[1], "B=");
+    assert_string_equal(line.request.programs[0].argv[0], "a");
     run_line_done(&line);
 }
 
