@@ -314,6 +314,24 @@ def test_claims_of_a_template_that_is_elsewhere(imported):
     assert spec["template"]["spec"]["resourceClaims"] == claims[:1] and first(spec)["resources"]["claims"] == listed[:1]
 
 
+def test_claims_that_other_containers_share(imported):
+    """They list them by the names that a worker's pod has; the ranks' container gets all without a word."""
+    template = changed(TRAIN, resources={"claims": [{"name": "c"}]})
+    listed = [{"name": "c"}, {"name": "team"}, {"name": "imex"}, {"name": "d"}, {"name": "mine"}]
+    template["spec"].update(
+        resourceClaims=[{"name": "c", "resourceClaimTemplateName": "t"}, {"name": "team", "resourceClaimName": "team"}, {"name": "imex", "resourceClaimTemplateName": "channel"},
+                        {"name": "d", "resourceClaimTemplateName": "t"}, {"name": "mine", "resourceClaimTemplateName": "elsewhere"}],
+        initContainers=[{"name": "daemon", "image": "i", "restartPolicy": "Always", "resources": {"claims": listed, "limits": {"cpu": 1}}}])
+    template["spec"]["containers"].append({"name": "monitor", "image": "i", "resources": {"claims": [{"name": "d", "request": "gpu"}]}})
+    gpus = {"kind": "ResourceClaimTemplate", "metadata": {"name": "t"}, "spec": {"spec": {"devices": {"requests": SHAPES["v1"][:1]}}}}
+    spec, notes = imported(of_kind("Job", {"template": template}) + "---\n" + yaml.safe_dump(gpus))
+    pod = spec["template"]["spec"]
+    (daemon,), (ranks, monitor) = pod["initContainers"], pod["containers"]
+    assert daemon["resources"] == {"claims": [{"name": name} for name in ("devices", "shared-0", "channel", "mine")], "limits": {"cpu": 1}}
+    assert monitor["resources"] == {"claims": [{"name": "devices"}]} and "resources" not in ranks, notes
+    assert "containers[1].resources.claims[0].request: left out: the container gets all devices of the claim" in notes
+
+
 MPIJOB = """
 apiVersion: kubeflow.org/v2beta1
 kind: MPIJob

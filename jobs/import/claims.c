@@ -4,6 +4,8 @@
 
 #include "jobs/derive/inventory/device_role.h"
 #include "jobs/import/parts.h"
+#include "jobs/manifests/pod_merge.h"
+#include "lib/base/cleanup.h"
 #include "lib/doc/value.h"
 
 struct claim { /* one entry of the pod's resourceClaims */
@@ -12,6 +14,7 @@ struct claim { /* one entry of the pod's resourceClaims */
     const char *name;                /* in the pod */
     json_t *spec;                    /* of the job */
     json_t *stay;                    /* names of the claims that stay in the pod */
+    json_t *became; /* their names in a worker's pod, of the others; null: that of its own claim */
     const struct import_objects *objects;
 };
 
@@ -201,12 +204,22 @@ static void each(struct claim *c, const char *key,
     }
 }
 
+static void become(struct claim *c, json_t *name_take)
+{
+    if (json_object_set_new(c->became, c->name, name_take) < 0)
+        reader_fail_memory(&c->entry);
+}
+
 /* A claim that is somewhere else stays what it is, and all workers hold it. */
 static void share(struct claim *c, const char *claim)
 {
     json_t *devices = import_child(c->spec, "devices");
     json_t *list = json_object_get(devices, "shared");
-    if (value_find(list, "claim", claim))
+    size_t at = 0, count = json_array_size(list);
+    while (at < count && strcmp(value_text_or(json_array_get(list, at), "claim", ""), claim) != 0)
+        at++;
+    become(c, json_sprintf(POD_MERGE_SHARED "%zu", at));
+    if (at < count)
         return;
     if (!list)
         json_object_set_new(devices, "shared", list = json_array());
@@ -239,6 +252,7 @@ static bool find_devices(struct claim *c)
                   : import_find(c->objects, "ResourceClaim", claim);
     if (!found && strstr(template, "channel")) {
         import_child(c->spec, "computeDomain"); /* the domain's controller makes the template */
+        become(c, json_string(POD_MERGE_CHANNEL));
         return false;
     }
     if (!found && !*template && *claim) {
@@ -276,11 +290,13 @@ static bool find_devices(struct claim *c)
     return false;
 }
 
+static const char *const container_lists[] = {"containers", "initContainers"};
+
 /* A container that sees one request of a claim sees all of them here. */
-static void explain_listed(const struct reader_node *pod, const json_t *stay)
+static void explain_listed(const struct reader_node *pod, const char *key, const json_t *stay)
 {
     struct reader_node containers, resources, claims;
-    if (!reader_get(pod, "containers", &containers))
+    if (!reader_get(pod, key, &containers))
         return;
     for (size_t i = 0; i < json_array_size(containers.value); i++) {
         struct reader_node container = reader_item(&containers, i);
@@ -307,18 +323,74 @@ static void remove_others(json_t *holder, const char *key, const json_t *names)
         json_object_del(holder, key);
 }
 
-static void remove_claims(json_t *template, const json_t *stay)
+/* Of a domain, which has a claim of its own. */
+static bool is_channel(const struct claim *c)
+{
+    const json_t *request = json_array_get(json_object_get(c->devices.value, "requests"), 0);
+    const json_t *exactly = json_object_get(request, "exactly");
+    const char *class = value_text_or(exactly ? exactly : request, "deviceClassName", "");
+    return device_role(class) == DEVICE_CHANNEL;
+}
+
+static bool claims_devices(const json_t *spec)
+{
+    static const char *const kinds[] = {"gpus", "nics"};
+    const json_t *devices = json_object_get(spec, "devices");
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+        if (json_object_get(json_object_get(devices, kinds[i]), "class"))
+            return true;
+    return json_object_get(devices, "cpus") != NULL;
+}
+
+/* The name by which a worker's pod has the claim; NULL: its devices are none of the job's. */
+static const char *name_now(const struct claim *c, const char *name)
+{
+    const json_t *became = json_object_get(c->became, name);
+    if (json_is_null(became))
+        return claims_devices(c->spec) ? POD_MERGE_CLAIM : NULL;
+    return json_string_value(became);
+}
+
+/* Beside the ranks' container, which gets all claims, others list those that they share. */
+static void rename_listed(const struct claim *c, json_t *container)
+{
+    json_t *resources = json_object_get(container, "resources"), *item = NULL;
+    json_t *list = json_array();
+    size_t i = 0;
+    json_array_foreach(json_object_get(resources, "claims"), i, item)
+    {
+        const char *old = value_text_or(item, "name", "");
+        const char *now = has_name(c->stay, old) ? NULL : name_now(c, old);
+        if (has_name(c->stay, old))
+            json_array_append(list, item);
+        else if (now && !value_find(list, "name", now))
+            json_array_append_new(list, json_pack("{s:s}", "name", now));
+    }
+    if (json_array_size(list) > 0)
+        json_object_set(resources, "claims", list);
+    else
+        json_object_del(resources, "claims");
+    json_decref(list);
+}
+
+static void remove_claims(const struct claim *c, json_t *template)
 {
     json_t *pod = json_object_get(template, "spec"), *container = NULL;
     size_t i = 0;
-    remove_others(pod, "resourceClaims", stay);
-    json_array_foreach(json_object_get(pod, "containers"), i, container)
-    {
-        json_t *resources = json_object_get(container, "resources");
-        remove_others(resources, "claims", stay);
-        if (json_is_object(resources) && json_object_size(resources) == 0)
-            json_object_del(container, "resources");
-    }
+    remove_others(pod, "resourceClaims", c->stay);
+    for (size_t l = 0; l < ARRAY_LEN(container_lists); l++)
+        json_array_foreach(json_object_get(pod, container_lists[l]), i, container)
+        {
+            json_t *resources = json_object_get(container, "resources");
+            if (!json_object_get(resources, "claims"))
+                continue;
+            if (l == 0 && i == 0)
+                remove_others(resources, "claims", c->stay);
+            else
+                rename_listed(c, container);
+            if (json_object_size(resources) == 0)
+                json_object_del(container, "resources");
+        }
 }
 
 void import_claims(const struct import_objects *o, const struct reader_node *pod, json_t *template,
@@ -327,20 +399,25 @@ void import_claims(const struct import_objects *o, const struct reader_node *pod
     struct reader_node list;
     if (!reader_get(pod, "resourceClaims", &list))
         return;
-    json_t *stay = json_array();
+    const struct claim all = {
+        .spec = spec, .stay = json_array(), .became = json_object(), .objects = o};
     for (size_t i = 0; i < json_array_size(list.value); i++) {
-        struct claim c = {.entry = reader_item(&list, i), .spec = spec, .stay = stay, .objects = o};
+        struct claim c = all;
+        c.entry = reader_item(&list, i);
         if (!json_is_object(c.entry.value))
             continue;
         c.name = import_text(&c.entry, "name");
         check_listed(&c, pod);
         if (!find_devices(&c))
             continue;
+        become(&c, is_channel(&c) ? json_string(POD_MERGE_CHANNEL) : json_null());
         each(&c, "requests", take_request);
         each(&c, "config", take_config);
         each(&c, "constraints", take_constraint);
     }
-    explain_listed(pod, stay);
-    remove_claims(template, stay);
-    json_decref(stay);
+    for (size_t l = 0; l < ARRAY_LEN(container_lists); l++)
+        explain_listed(pod, container_lists[l], all.stay);
+    remove_claims(&all, template);
+    json_decref(all.stay);
+    json_decref(all.became);
 }
