@@ -376,8 +376,7 @@ def test_signal_while_another_launcher_holds_the_lease(drarun, following):
     launcher = replaced_launcher(drarun, following, written(following))
     registry.put(pod, made)
     until(registry, lambda: registry.reads[LEASE] > 1 or launcher.process.poll() is not None)
-    job = registry.objects[JOB]
-    registry.put(JOB, {**job, "spec": {**job["spec"], "suspend": True}})
+    suspend(registry, True)
     launcher.signal(signal.SIGTERM)
     result = launcher.finish(20)
     assert result.rc == 128 + signal.SIGTERM and result.seconds < 40, result
@@ -401,3 +400,29 @@ def test_lease_that_an_earlier_job_left(drarun, following, holder, refused):
     until(registry, lambda: taken() or "status.json" in registry.objects[MAP]["data"])
     assert owners(registry, LEASE) == [following.uid], launcher.finish(5)
     kill(registry, launcher)
+
+
+def test_job_that_was_suspended_for_long(drarun, tmp_path):
+    """For two days nobody led it. timeouts.queue is a day, and begins when it is resumed; timeouts.total does not count the time."""
+    two_days = 2 * 24 * 3600 * 1000
+    with Registry().serving() as registry:
+        following = Following(drarun, registry, tmp_path, words=["run", job_file(tmp_path, timeouts={"total": "1h"})])
+        launcher = replaced_launcher(drarun, following, written(following))
+        registry.wait(path_of("pods", "job-w-0"))
+        suspend(registry, True)
+        time.sleep(0.5)  # until it has seen that
+        launcher.signal(signal.SIGTERM)
+        result = launcher.finish(20)
+        assert result.rc == 128 + signal.SIGTERM and told(registry)["attempt"] == 2, result
+        gang = told(registry)["gang"]
+        continues(following, phase="queued", gang={**gang, **{key: gang[key] and gang[key] - two_days for key in ("since", "phaseSince", "tickingSince")}})
+        suspend(registry, False)
+        launcher = replaced_launcher(drarun, following, written(following))
+        until_led(registry, launcher, lambda: told(registry)["phase"] == "placing")
+        assert told(registry)["phase"] == "placing", launcher.finish(5)
+        kill(registry, launcher)
+
+
+def suspend(registry, value):
+    job = registry.objects[JOB]
+    registry.put(JOB, {**job, "spec": {**job["spec"], "suspend": value}})

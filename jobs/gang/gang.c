@@ -149,11 +149,16 @@ static void tick_phase(struct gang *gang, const struct gang_facts *facts, int64_
 }
 
 /* Time in the queue is not the job's, as activeDeadlineSeconds does not count suspension. */
+int64_t gang_total_end(const struct gang *gang, int64_t total_ms)
+{
+    int64_t begin = gang->since_ms + gang->timings_ms[GANG_QUEUED];
+    return total_ms <= 0 || total_ms > INT64_MAX - begin ? INT64_MAX : begin + total_ms;
+}
+
 static int64_t total_deadline(const struct gang *gang, int64_t limit)
 {
-    if (limit == 0 || gang->phase == GANG_QUEUED || gang->phase == GANG_ENDED)
-        return INT64_MAX;
-    return gang->since_ms + gang->timings_ms[GANG_QUEUED] + limit;
+    bool runs = gang->phase != GANG_QUEUED && gang->phase != GANG_ENDED;
+    return runs ? gang_total_end(gang, limit) : INT64_MAX;
 }
 
 static int64_t clock_deadline(const struct gang *gang, const struct gang_input *input,
@@ -673,6 +678,16 @@ void gang_init(struct gang *gang, uint64_t seed, int64_t now_ms)
                           .seed = seed,
                           .ticking = GANG_CLOCK_QUEUE,
                           .ticking_since_ms = now_ms};
+}
+
+void gang_init_next(struct gang *gang, uint64_t seed, int64_t now_ms)
+{
+    int64_t queued = gang->timings_ms[GANG_QUEUED];
+    if (gang->phase == GANG_QUEUED)
+        queued += now_ms - gang->phase_since_ms;
+    int64_t since = gang->since_ms + queued;
+    gang_init(gang, seed, now_ms);
+    gang->since_ms = since;
 }
 
 void gang_end(struct gang *gang, int64_t now_ms)

@@ -95,7 +95,8 @@ struct gang_input {
 struct gang {
     enum gang_phase phase;
     int64_t phase_since_ms;
-    int64_t since_ms;          /* the job's begin: the total clock */
+    int64_t since_ms;          /* the total clock: the job's begin, and as much later as earlier
+                                  attempts were queued */
     uint64_t seed;             /* of the jitter: the job's uid, hashed */
     uint32_t tries;            /* releases so far, all steps */
     unsigned step;             /* of the ladder, from 0 */
@@ -130,6 +131,11 @@ struct gang_decision {
 /* seed: gang_seed of the job's uid and the attempt. */
 void gang_init(struct gang *gang, uint64_t seed, int64_t now_ms);
 uint64_t gang_seed(const char *uid, uint32_t attempt);
+/* The next attempt of the same job: as gang_init, but the total clock goes on. */
+void gang_init_next(struct gang *gang, uint64_t seed, int64_t now_ms);
+/* When timeouts.total (0: no limit) is over, in which time in the queue does not count; INT64_MAX:
+ * never. */
+int64_t gang_total_end(const struct gang *gang, int64_t total_ms);
 
 /* What gang_decide asks of a worker, for gang_sums_set: a bit for each enum gang_mark. */
 uint32_t gang_marks(const struct pod_state *worker);

@@ -641,6 +641,52 @@ static void a_restart(void **state)
     assert_memory_equal(&other, &gang, sizeof gang);
 }
 
+/* A launcher that gives its workers back leaves the time of its queue's clock open: it begins when
+ * the next one has the job, however long after. */
+static void a_clock_that_begins_later(void **state)
+{
+    (void)state;
+    struct gang gang, other;
+    gang_init(&gang, 1, START_MS);
+    gang.ticking_since_ms = 0;
+    CLEANUP(json_decrefp) json_t *saved = gang_save(&gang);
+    gang_init(&other, 1, START_MS + 99999);
+    gang_load(&other, saved);
+    assert_true(other.phase == GANG_QUEUED && other.phase_since_ms == START_MS);
+    assert_true(other.ticking == GANG_CLOCK_QUEUE && other.ticking_since_ms == START_MS + 99999);
+}
+
+/* The deadline that a worker's placing has, once it is admitted at that time. */
+static int64_t admit(struct gang *gang, const struct spec_timeouts *limits, int64_t now_ms)
+{
+    struct pod_state worker = worker_of('u');
+    struct gang_decision decision;
+    const struct gang_input input = {
+        .now_ms = now_ms, .timeouts = limits, .workers = &worker, .count = 1, .steps = 1};
+    do
+        assert_int_equal(gang_decide(gang, &input, &decision, NULL), 0);
+    while (decision.changed);
+    assert_int_equal(gang->phase, GANG_PLACING);
+    return gang_total_end(gang, limits->total);
+}
+
+/* Time in the queue does not count, whichever attempt was queued; the other time does. */
+static void the_total_of_all_attempts(void **state)
+{
+    (void)state;
+    const struct spec_timeouts limits = {.queue = 100000, .total = 50000};
+    struct gang gang;
+    gang_init(&gang, 1, START_MS);
+    assert_true(admit(&gang, &limits, START_MS + 90000) == START_MS + 140000);
+    gang_init_next(&gang, 2, START_MS + 110000); /* 20 s of it are over */
+    assert_true(admit(&gang, &limits, START_MS + 180000) == START_MS + 210000);
+    gang_init_next(&gang, 3, START_MS + 190000);
+    gang_init_next(&gang, 4, START_MS + 195000); /* while it is queued */
+    assert_true(admit(&gang, &limits, START_MS + 200000) == START_MS + 220000);
+    assert_true(gang_total_end(&gang, 0) == INT64_MAX);
+    assert_true(gang_total_end(&gang, INT64_MAX) == INT64_MAX);
+}
+
 /* A status document that others have written must not keep the next one from being written. */
 static void a_long_reason(void **state)
 {
@@ -938,6 +984,8 @@ int main(void)
         cmocka_unit_test(the_table),
         cmocka_unit_test(impossible_steps_are_skipped),
         cmocka_unit_test(a_restart),
+        cmocka_unit_test(a_clock_that_begins_later),
+        cmocka_unit_test(the_total_of_all_attempts),
         cmocka_unit_test(a_long_reason),
         cmocka_unit_test(pauses_grow),
         cmocka_unit_test(facts_of_others),

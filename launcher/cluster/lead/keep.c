@@ -79,14 +79,6 @@ static void look_at_workers(struct lead *lead, struct lost *lost)
 
 /* ---- from begin to end ---- */
 
-static int64_t limit_ms(const struct lead *lead)
-{
-    int64_t total = lead->spec->timeouts.total;
-    return total <= 0 || total == INT64_MAX
-               ? INT64_MAX
-               : lead->gang.since_ms + total + lead->gang.spent_ms[GANG_CLOCK_QUEUE];
-}
-
 static void turn(struct lead *lead, struct lost *lost, int64_t limit)
 {
     int64_t left = limit == INT64_MAX ? TURN_MS : limit - lead_now();
@@ -101,7 +93,7 @@ static void turn(struct lead *lead, struct lost *lost, int64_t limit)
 int lead_keep(struct lead *lead, struct drarun_error *err)
 {
     CLEANUP(lost_done) struct lost lost;
-    int64_t limit = limit_ms(lead);
+    int64_t limit = gang_total_end(&lead->gang, lead->spec->timeouts.total);
     if (lost_init(&lost, lead->spec->workers) < 0)
         return error_set(err, ENOMEM, "out of memory");
     lead_tell(lead, NULL);

@@ -57,7 +57,6 @@ int lead_queue_again(struct lead *lead, struct drarun_error *err)
 void lead_give_back_suspended(struct lead *lead)
 {
     struct drarun_error err = {0};
-    struct gang before = lead->gang;
     if (lead->stop.lost.code || !object_is_suspended(board_launcher_job(lead->board)))
         return;
     log_note("the job is suspended: its workers are deleted");
@@ -66,7 +65,7 @@ void lead_give_back_suspended(struct lead *lead)
     lead->render.attempt++;
     json_decref(TAKE_PTR(lead->attempt.report));
     json_decref(TAKE_PTR(lead->attempt.fabric));
-    gang_init(&lead->gang, gang_seed(lead->owner_uid, lead->render.attempt), lead_now());
-    lead->gang.since_ms = before.since_ms;
+    gang_init_next(&lead->gang, gang_seed(lead->owner_uid, lead->render.attempt), lead_now());
+    lead->gang.ticking_since_ms = 0; /* nobody waits meanwhile: timeouts.queue is the next one's */
     lead_tell(lead, NULL);
 }

@@ -168,11 +168,10 @@ static void keep_report(struct lead *lead, const struct job_request *request)
 /* Of the job's total; 0: it has no limit. */
 static int64_t time_left(const struct lead *lead)
 {
-    int64_t total = lead->spec->timeouts.total;
-    int64_t end = lead->gang.since_ms + total + lead->gang.spent_ms[GANG_CLOCK_QUEUE];
-    if (total <= 0 || total == INT64_MAX)
+    int64_t end = gang_total_end(&lead->gang, lead->spec->timeouts.total), now = lead_now();
+    if (end == INT64_MAX)
         return 0;
-    return end > lead_now() ? end - lead_now() : 1;
+    return end > now ? end - now : 1;
 }
 
 static int run(struct lead *lead, struct ranks *ranks, struct console *console,

@@ -132,13 +132,10 @@ int lead_next_attempt(struct lead *lead, struct drarun_error *err)
     int rc = release(lead, keep, err);
     if (rc < 0)
         return rc;
-    struct gang before = lead->gang;
     lead->render.attempt++;
     lead_avoid_nodes(lead);
-    lead->render.step = keep ? before.step : 0;
-    gang_init(&lead->gang, gang_seed(lead->owner_uid, lead->render.attempt), lead_now());
-    lead->gang.since_ms = before.since_ms;
-    lead->gang.spent_ms[GANG_CLOCK_QUEUE] = before.spent_ms[GANG_CLOCK_QUEUE];
+    lead->render.step = keep ? lead->gang.step : 0;
+    gang_init_next(&lead->gang, gang_seed(lead->owner_uid, lead->render.attempt), lead_now());
     lead->gang.step = lead->render.step;
     json_decref(lead->attempt.report);
     lead->attempt.report = NULL;
