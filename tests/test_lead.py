@@ -226,6 +226,43 @@ def test_attempt_that_none_follows(drarun, tmp_path, way, exit, ended):
         assert (document["exit"], document["result"], document["report"]["cause"]) == (exit, ended, failure["cause"])
 
 
+def slow_to_start(folder):
+    """Its image does not come in time, which another attempt may cure."""
+    return job_file(folder, restarts=1, timeouts={"imagePull": "1s"}, template={"spec": {"terminationGracePeriodSeconds": 1}})
+
+
+def test_restart_of_workers_that_did_not_start(drarun, tmp_path):
+    """No rank has run, so nothing but the launcher tells why there is another attempt."""
+    pod, said = path_of("pods", "job-w-0"), "0 of 1 workers have their images and run within 1 s (timeouts.imagePull)"
+    with Registry().serving() as registry:
+        lead = drarun.start("run", "--here", slow_to_start(tmp_path), env=environment(registry, tmp_path))
+        place(registry, pod, registry.wait(pod))
+        until_led(registry, lead, lambda: attempt(registry, pod) == "2" and told(registry).get("attempt") == 2)
+        lead.signal(signal.SIGTERM)
+        [first] = told(registry).get("history") or [None]
+        result = lead.finish(30)
+        assert said in result.err and "attempt 1 ended with 70: attempt 2 follows (1 of 1 restarts)" in result.err, result
+        assert first["status"] == 70 and first["cause"]["text"].startswith(said), first
+
+
+def test_launcher_that_is_lost_before_the_next_attempt(drarun, tmp_path):
+    """The workers of the first did not start in time, and their node does not answer. The next launcher goes on with the second."""
+    pod = path_of("pods", "job-w-0")
+    with Registry().serving() as registry:
+        following = Following(drarun, registry, tmp_path, words=["run", slow_to_start(tmp_path)])
+        registry.silent.add("job-w-0")
+        launcher = replaced_launcher(drarun, following, written(following))
+        place(registry, pod, registry.wait(pod))
+        until_led(registry, launcher, lambda: told(registry).get("restarts") == 1)
+        launcher.signal(signal.SIGKILL)
+        launcher.finish(20, clean=False)
+        registry.silent.clear()
+        launcher = replaced_launcher(drarun, following, written(following))
+        until_led(registry, launcher, lambda: attempt(registry, pod) == "2")
+        assert attempt(registry, pod) == "2", launcher.finish(5)
+        kill(registry, launcher)
+
+
 def last_document(registry):
     """The status of the job that was written last, though it may be deleted by now."""
     texts = [each.get("data", {}).get("status.json") for _, path, _, each in registry.events if path == MAP]

@@ -289,6 +289,8 @@ static int queue_again(struct lead *lead, struct drarun_error *err)
 
 static int restart(struct lead *lead, struct drarun_error *err)
 {
+    if (!lead->attempt.report)
+        lead_end_unrun(lead, err);
     error_clear(err);
     int rc = catch_signals(lead, err);
     return rc == 0 ? lead_restart(lead, err) : rc;

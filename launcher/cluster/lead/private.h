@@ -229,7 +229,10 @@ void lead_look_for_shell(struct lead *lead);
 /* Whether another attempt makes sense and is allowed. rc: result of this attempt, which err
  * explains. If no ranks ran, this function decides lead->restarts.next. */
 bool lead_may_restart(struct lead *lead, int rc, const struct drarun_error *err);
-/* Ends an attempt whose ranks ran, and begins the next one. */
+/* Before lead_restart, of an attempt whose ranks did not run, as err explains: sets
+ * lead->attempt.report and lead->status. */
+void lead_end_unrun(struct lead *lead, const struct drarun_error *err);
+/* Ends an attempt that has a report, and begins the next one. */
 int lead_restart(struct lead *lead, struct drarun_error *err);
 /* Deletes the attempt's workers and creates those of the next attempt: the second half of
  * lead_restart, also after an earlier launcher that did not come to it. */

@@ -166,7 +166,16 @@ static void add_restart(const struct lead *lead, const char *cause, struct buf *
     buf_add_str(out, ")");
 }
 
-/* From a pod nothing else says why it ended; here the job engine has done so. */
+/* Without a report the next launcher would not know that the attempt is over, and wait for it. */
+void lead_end_unrun(struct lead *lead, const struct drarun_error *err)
+{
+    lead->status = error_exit_status(err->kind);
+    lead->attempt.report = lead_failure_report(lead, err);
+    if (!lead->options->framed)
+        log_error("%s", err->text);
+}
+
+/* From a pod nothing else says why it ended; here that was done. */
 static void say_restart(struct lead *lead)
 {
     const json_t *cause = json_object_get(lead->attempt.report, "cause");
