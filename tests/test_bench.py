@@ -36,7 +36,7 @@ def module(request):
     """(MPI, the backend made with its compiler)."""
     mpi, folder = request.param, SOURCE / "benchmarks" / "bench"
     flags = ["-shared", "-fPIC", "-fvisibility=hidden", "-D_GNU_SOURCE", f"-I{SOURCE / 'include'}", "-lm"]
-    return mpi, mpi.compile(folder / "mpi_backend.c", folder / "element.c", SOURCE / "lib/base/error.c", flags=flags)
+    return mpi, mpi.compile(folder / "mpi_backend.c", folder / "element.c", SOURCE / "lib/base/error.c", SOURCE / "lib/base/plain.c", flags=flags)
 
 
 @pytest.fixture

@@ -86,7 +86,8 @@ class Beside:
         folder = SOURCE / "benchmarks" / "bench"
         shared = ["-O2", "-shared", "-fPIC"]
         flags = [*shared, "-fvisibility=hidden", "-D_GNU_SOURCE", "-DBENCH_WORLD=same_process_world", f"-I{SOURCE / 'include'}", "-lm"]
-        self.module = self.mpi.compile(folder / "mpi_backend.c", folder / "element.c", SOURCE / "lib/base/error.c", flags=flags)
+        self.module = self.mpi.compile(folder / "mpi_backend.c", folder / "element.c", SOURCE / "lib/base/error.c", SOURCE / "lib/base/plain.c",
+                                       flags=flags)
         self.preloaded = [self.mpi.compile(folder / part, flags=[*shared, "-ldl"]) for part in ("same_process.c", "same_memory.c")]
 
     def ours(self, first, last, calls, checks):

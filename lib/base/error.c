@@ -3,10 +3,12 @@
 #include "lib/base/error.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/plain.h"
 
 /* docs/messages.md and `drarun help STATUS` have all of it. */
 static const struct {
@@ -47,6 +49,14 @@ static const struct {
                             "allow more time: --timeout, or timeouts.total in the spec"},
 };
 
+/* The words of others are in it, and a report of it is JSON. */
+static void make_plain(char *text, bool is_cut)
+{
+    if (is_cut)
+        utf8_trim(text);
+    plain_text(text, strlen(text));
+}
+
 static int fill(struct drarun_error *err, int code, const char *format, va_list args)
 {
     if (code < 0)
@@ -55,7 +65,8 @@ static int fill(struct drarun_error *err, int code, const char *format, va_list 
         code = EINVAL; /* an error without a code would read as success */
     if (err) {
         err->code = code;
-        vsnprintf(err->text, sizeof err->text, format, args);
+        int length = vsnprintf(err->text, sizeof err->text, format, args);
+        make_plain(err->text, length >= (int)sizeof err->text);
     }
     return -code;
 }
@@ -96,6 +107,7 @@ int error_prefix(struct drarun_error *err, const char *format, ...)
     memcpy(text + used, ": ", 2);
     memcpy(text + used + 2, err->text, room);
     text[sizeof text - 1] = '\0';
+    make_plain(text, strlen(err->text) > room);
     memcpy(err->text, text, sizeof text);
     return -err->code;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Filling and reading struct drarun_error. No function here allocates, and none needs a lock. */
+/* Filling and reading struct drarun_error. No function here allocates, and none needs a lock. Its
+ * text is plain (lib/base/plain.h), whatever is put into it, and UTF-8 also where it is cut. */
 #ifndef DRARUN_BASE_ERROR_H
 #define DRARUN_BASE_ERROR_H
 

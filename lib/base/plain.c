@@ -46,6 +46,18 @@ void utf8_copy(char *dst, size_t size, const char *src)
     dst[end] = '\0';
 }
 
+void utf8_trim(char *text)
+{
+    size_t length = strlen(text), after = 0;
+    while (after < length && after < 3 && ((unsigned char)text[length - 1 - after] & 0xc0) == 0x80)
+        after++;
+    if (after == length)
+        return;
+    char *last = text + length - 1 - after;
+    if ((unsigned char)*last >= 0xc0 && utf8_length((const unsigned char *)last, after + 1) == 0)
+        *last = '\0';
+}
+
 static bool is_control(const unsigned char *p, size_t length)
 {
     bool c0 = length == 1 && p[0] < 0x20 && p[0] != '\t' && p[0] != '\n';

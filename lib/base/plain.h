@@ -14,6 +14,9 @@ size_t utf8_length(const unsigned char *p, size_t left);
  * A part of a character would make JSON invalid. size: of dst, at least 1. */
 void utf8_copy(char *dst, size_t size, const char *src);
 
+/* Drops the part of a character that a text which was cut ends with. */
+void utf8_trim(char *text);
+
 /* Makes "?" of each byte that is no UTF-8 or belongs to a control character (C0 but tab and
  * newline, DEL, C1), in place. */
 void plain_text(char *text, size_t length);

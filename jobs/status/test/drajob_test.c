@@ -6,8 +6,11 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include <errno.h>
+
 #include "jobs/status/drajob.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/error.h"
 #include "lib/base/timestamp.h"
 
 #define AT 1800000000000 /* 2027-01-15T08:00:00Z */
@@ -193,6 +196,26 @@ static void test_refused_and_corrected(void **state)
                         "2027-01-15T08:00:01Z");
     assert_string_equal(condition(status, "Suspended", "status"), "True");
     json_decref(object);
+}
+
+/* What keeps its objects from being made is told in whole characters, however it was cut. */
+static void test_long_refusal(void **state)
+{
+    char words[1024] = "";
+    struct drarun_error err = {0};
+    (void)state;
+    for (size_t i = 0; i + 4 < sizeof words; i += 3)
+        memcpy(words + i, "\xe2\x80\x9c", 4);
+    CLEANUP(json_decrefp) json_t *object = object_of("{\"image\": \"i\"}");
+    error_kind(&err, DRARUN_ERR_CLUSTER, EINVAL, "admission webhook \"a\" denied: %s", words);
+    const struct drajob_input input = {.object = object,
+                                       .now_ms = AT,
+                                       .stage = DRAJOB_PENDING,
+                                       .reason = "CannotCreate",
+                                       .text = err.text};
+    CLEANUP(json_decrefp) json_t *status = drajob_status(&input);
+    assert_non_null(status);
+    assert_string_equal(json_string_value(json_object_get(status, "message")), err.text);
 }
 
 static void test_events(void **state)
@@ -557,6 +580,7 @@ int main(void)
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_course_of_a_job),
         cmocka_unit_test(test_refused_and_corrected),
+        cmocka_unit_test(test_long_refusal),
         cmocka_unit_test(test_events),
         cmocka_unit_test(test_document_for_verbs),
         cmocka_unit_test(test_spec_of_a_copy),

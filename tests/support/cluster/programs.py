@@ -39,7 +39,7 @@ def bench_files():
     bench = SOURCE / "benchmarks" / "bench"
     return {"/usr/local/bin/drarun-bench": BUILD / "bin" / "drarun-bench",
             BENCH_MODULE: BY_NAME["openmpi4"].compile(
-                bench / "mpi_backend.c", bench / "element.c", SOURCE / "lib/base/error.c",
+                bench / "mpi_backend.c", bench / "element.c", SOURCE / "lib/base/error.c", SOURCE / "lib/base/plain.c",
                 flags=["-shared", "-fPIC", "-fvisibility=hidden", "-D_GNU_SOURCE", f"-I{SOURCE / 'include'}", "-lm"])}
 
 
