@@ -164,6 +164,17 @@ static void own(struct lead *lead)
     gang_init(&lead->gang, gang_seed(lead->owner_uid, lead->render.attempt), lead_now());
 }
 
+/* rc: of what must be known before the job is led. While the API server is away nobody can say who
+ * leads it, or how far it is: it is left to the launcher that the Job makes next. */
+static int leave_if_away(struct lead *lead, int rc, const struct drarun_error *err)
+{
+    if (rc == 0 || !(kube_is_away(err) || err->code == EIO || err->code == EAGAIN))
+        return rc;
+    lead->stop.lost = *err;
+    error_prefix(&lead->stop.lost, "the job is left to the next launcher");
+    return -EINTR;
+}
+
 /* The launcher Job is there: nothing of the job is touched before its Lease is ours. */
 static int take_over(struct lead *lead, struct drarun_error *err)
 {
@@ -174,6 +185,7 @@ static int take_over(struct lead *lead, struct drarun_error *err)
     int rc = make_lease(lead, err);
     if (rc == 0)
         rc = lead_resume(lead, err);
+    rc = leave_if_away(lead, rc, err);
     const struct lead_inherited *left = &lead->inherited;
     bool alive = !left->ended && !left->orphaned && !left->releasing;
     bool whole = lead->allocation.checked; /* who is lost of an allocation stays so */
