@@ -29,8 +29,8 @@ struct child {
     void (*line)(void *arg, const char *text, size_t length);
     int in; /* the other end of its stdin; -1: it has none */
     struct output out, err;
-    pid_t pid; /* 0: ended */
-    bool own_group, status_known;
+    pid_t pid; /* 0: reaped */
+    bool own_group, ended, status_known;
     int status; /* negative: the signal that killed it */
     int pidfd;
     struct event *exited, *deadline;
@@ -53,19 +53,34 @@ static void output_free(struct output *o)
     buf_done(&o->text);
 }
 
-static void reap(struct child *p, int options)
+/* Whether it has ended. It is reaped when it is over: until then its number, which is that of its
+ * group, is no other's, and what it left behind can be killed by it. */
+static bool look(struct child *p)
 {
     siginfo_t info = {0};
     int rc;
     if (!p->pid)
-        return;
-    while ((rc = waitid(P_PIDFD, (id_t)p->pidfd, &info, WEXITED | options)) < 0 && errno == EINTR)
+        return true;
+    while ((rc = waitid(P_PIDFD, (id_t)p->pidfd, &info, WEXITED | WNOHANG | WNOWAIT)) < 0 &&
+           errno == EINTR)
         continue;
-    if (rc == 0 && info.si_pid == 0)
-        return;
-    p->status_known = rc == 0;
-    p->status = info.si_code == CLD_EXITED ? info.si_status : -info.si_status;
-    p->pid = 0;
+    if (rc < 0) /* somebody else has reaped it */
+        p->pid = 0;
+    if (rc == 0 && info.si_pid != 0) {
+        p->status_known = true;
+        p->status = info.si_code == CLD_EXITED ? info.si_status : -info.si_status;
+    }
+    p->ended = rc < 0 || info.si_pid != 0;
+    return p->ended;
+}
+
+static void reap(struct child *p)
+{
+    siginfo_t info = {0};
+    if (look(p) && p->pid)
+        waitid(P_PIDFD, (id_t)p->pidfd, &info, WEXITED | WNOHANG);
+    if (p->ended)
+        p->pid = 0;
 }
 
 void child_signal(struct child *child, int signo)
@@ -101,12 +116,13 @@ int child_kill(struct child *child)
     int left = -1;
     if (!child)
         return left;
+    look(child);
     if (child->pid) {
         if (child->own_group)
             kill(-child->pid, SIGKILL);
         pidfd_send_signal(child->pidfd, SIGKILL, NULL, 0);
         if (child_has_ended(child->pidfd, CHILD_KILLED_MS))
-            reap(child, WNOHANG);
+            reap(child);
         else
             left = take_fd(&child->pidfd);
     }
@@ -181,8 +197,10 @@ static void pass_lines(struct child *p)
 /* Over when it has ended and its answer is complete. */
 static void check_end(struct child *p)
 {
-    if (!p->pid && p->out.fd < 0)
-        child_over(p, NULL);
+    if (!p->ended || p->out.fd >= 0)
+        return;
+    reap(p); /* what it left behind may stay */
+    child_over(p, NULL);
 }
 
 static void on_output(evutil_socket_t fd, short what, void *arg)
@@ -218,8 +236,7 @@ static void on_exited(evutil_socket_t fd, short what, void *arg)
     struct child *p = arg;
     (void)fd;
     (void)what;
-    reap(p, WNOHANG);
-    if (p->pid)
+    if (!look(p))
         return;
     event_del(p->exited);
     check_end(p);

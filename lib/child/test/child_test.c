@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <sys/ptrace.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -25,6 +26,7 @@ struct talk {
     size_t left; /* of its output that was no line */
     bool over;
     int status, code;
+    int other; /* descriptor of another process that it has started */
 };
 
 static void on_over(const struct child_end *end, const struct drarun_error *err, void *arg)
@@ -94,6 +96,47 @@ static void deaf(void **state)
     assert_int_equal(talk.wrote, -EPIPE);
 }
 
+static void on_other(void *arg, const char *text, size_t length)
+{
+    struct talk *talk = arg;
+    char number[16];
+    snprintf(number, sizeof number, "%.*s", (int)length, text);
+    talk->other = pidfd_open((pid_t)atoi(number), 0);
+}
+
+/* Starts another one, says which, and ends. */
+static void leave(struct talk *talk, const char *script, int64_t deadline_ms)
+{
+    char *const argv[] = {unconst("sh"), unconst("-c"), unconst(script), NULL};
+    char *const none[] = {NULL};
+    const struct child_program program = {
+        .argv = argv, .env = none, .deadline_ms = deadline_ms, .line = on_other};
+    *talk = (struct talk){.base = event_base_new(), .other = -1};
+    assert_int_equal(child_start(talk->base, &program, on_over, talk, &talk->child), 0);
+    event_base_dispatch(talk->base);
+    event_base_free(talk->base);
+    assert_true(talk->over && talk->other >= 0);
+}
+
+/* With its stdout the deadline is for it; with its stderr alone it may stay. */
+static void what_it_leaves(void **state)
+{
+    struct talk talk;
+    (void)state;
+    leave(&talk, "sleep 600 & echo $!", 1000);
+    assert_int_equal(talk.code, ETIMEDOUT);
+    assert_int_equal(talk.status, 0); /* its own */
+    assert_true(child_has_ended(talk.other, HANG_MS));
+    close(talk.other);
+
+    leave(&talk, "sleep 600 >&2 & echo $!; exit 3", HANG_MS);
+    assert_int_equal(talk.code, 0);
+    assert_int_equal(talk.status, 3);
+    assert_false(child_has_ended(talk.other, 100));
+    pidfd_send_signal(talk.other, SIGKILL, NULL, 0);
+    close(talk.other);
+}
+
 static void on_pid(void *arg, const char *text, size_t length)
 {
     struct talk *talk = arg;
@@ -134,6 +177,7 @@ static void left_behind(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(lines), cmocka_unit_test(unfinished),
-                                       cmocka_unit_test(deaf), cmocka_unit_test(left_behind)};
+                                       cmocka_unit_test(deaf), cmocka_unit_test(what_it_leaves),
+                                       cmocka_unit_test(left_behind)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
