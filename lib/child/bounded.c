@@ -104,6 +104,16 @@ __attribute__((noreturn)) static void be_child(const struct bounded_limits *limi
 
 /* ---- the parent ---- */
 
+/* Else somebody sent it: a terminal, a service manager that stops us, the kernel's OOM killer. */
+static bool is_crash(int signo)
+{
+    static const int crashes[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS};
+    for (size_t i = 0; i < ARRAY_LEN(crashes); i++)
+        if (crashes[i] == signo)
+            return true;
+    return false;
+}
+
 static int say_killed(const struct bounded *b, struct drarun_error *err)
 {
     const struct bounded_limits *limits = &b->limits;
@@ -116,11 +126,11 @@ static int say_killed(const struct bounded *b, struct drarun_error *err)
     if (signo == SIGXCPU)
         return error_kind(err, DRARUN_ERR_SPEC, ETIME,
                           "reading it takes more than %u s of processor time", limits->cpu_s);
-    if (signo == 0 || signo == SIGKILL)
-        return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, EINTR,
-                          "the process that reads it was ended by somebody else");
-    return error_kind(err, DRARUN_ERR_SPEC, EFAULT, "reading it ends with signal %d (%s)", signo,
-                      strsignal(signo));
+    if (is_crash(signo))
+        return error_kind(err, DRARUN_ERR_SPEC, EFAULT, "reading it ends with signal %d (%s)",
+                          signo, strsignal(signo));
+    return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, EINTR,
+                      "the process that reads it was ended by somebody else");
 }
 
 static int say(const struct bounded *b, struct drarun_error *err)

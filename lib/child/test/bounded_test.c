@@ -78,6 +78,13 @@ static int is_killed(void *arg, struct drarun_error *err)
     return 0;
 }
 
+static int is_told_to_end(void *arg, struct drarun_error *err)
+{
+    (void)arg, (void)err;
+    raise(SIGTERM);
+    return 0;
+}
+
 static unsigned count_descriptors(void)
 {
     unsigned count = 0;
@@ -103,6 +110,8 @@ static const struct {
     {"takes memory", takes_memory, PATIENCE_MS, ENOMEM, DRARUN_ERR_SPEC, "more than 64 MiB"},
     {"crashes", crashes, PATIENCE_MS, EFAULT, DRARUN_ERR_SPEC, "signal 11"},
     {"is killed", is_killed, PATIENCE_MS, EINTR, DRARUN_ERR_INFRASTRUCTURE, "somebody else"},
+    {"is told to end", is_told_to_end, PATIENCE_MS, EINTR, DRARUN_ERR_INFRASTRUCTURE,
+     "somebody else"},
 };
 
 struct ended {
