@@ -667,6 +667,21 @@ def test_a_profile_of_the_site_is_not_submitted(py, registry, tmp_path):
     cluster.submit(py.Job(spec, profiles=site))
 
 
+def test_a_plan_is_by_the_quotas_of_the_specs_namespace(py, registry):
+    """In which its job would be, and not by those of the context's."""
+    registry.groups = [{"metadata": {"name": "resource.k8s.io"}, "versions": [{"version": "v1", "resources": [{"resource": "resourceclaims"}]}]}]
+    nodes = [{"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "64", "memory": "64Gi", "pods": "100"}}}]
+    for path, items in (("/apis/resource.k8s.io/v1/resourceslices", []), ("/api/v1/nodes", nodes)):
+        registry.objects[path] = {"kind": "List", "metadata": {}, "items": items}
+    for namespace in ("default", "team-a"):
+        registry.put(path_of("resourcequotas", f"of-{namespace}", namespace), {"metadata": {"namespace": namespace}, "status": {
+            "hard": {"pods": "0"}, "used": {"pods": "0"}}, "spec": {"hard": {"pods": "0"}}})
+    cluster = py.Cluster(kubeconfig=registry.config, log=None)
+    for namespace, metadata in (("team-a", {"namespace": "team-a"}), ("default", {})):
+        text = cluster.plan({"metadata": {"name": "job", **metadata}, "spec": {"workers": 1, "image": "a", "command": ["true"]}}).text()
+        assert re.findall(r"ResourceQuota (\S+): pods", text) == [f"of-{namespace}"], text
+
+
 def test_a_job_that_is_found_again(py, registry):
     """In another process, by a pickle; in asyncio, by its name."""
     cluster = py.Cluster(kubeconfig=registry.config)

@@ -54,8 +54,9 @@ DRARUN_API const char *drarun_cluster_namespace(const struct drarun_cluster *clu
  * running. May be called from any thread or signal handler while the cluster is open. */
 DRARUN_API void drarun_cluster_interrupt(struct drarun_cluster *cluster);
 
-/* Like drarun_plan_build, with the cluster's current slices, nodes, classes and claims. Files in
- * the options are ignored. */
+/* Like drarun_plan_build, with the cluster's current slices, nodes, classes and claims, and with
+ * the quotas and limit ranges of the spec's namespace, else of the cluster's. Files in the options
+ * are ignored. */
 DRARUN_API int drarun_cluster_plan(struct drarun_cluster *cluster, const struct drarun_spec *spec,
                                    const struct drarun_plan_options *options,
                                    struct drarun_plan **ret_plan, struct drarun_error *err);

@@ -699,7 +699,7 @@ static int read_objects(const struct cluster_choice *choice, const struct cluste
     kube_client_limit_reads(cluster.client, LOOK_MS);
     rc = cluster_discover(&cluster, err);
     if (rc == 0)
-        rc = snapshot_read(&cluster, kinds, count, err);
+        rc = snapshot_read(&cluster, cluster.namespace, kinds, count, err);
     if (rc == 0 && ret_minor)
         *ret_minor = cluster.minor;
     cluster_close(&cluster);

@@ -10,6 +10,7 @@
 #include "launcher/api/plan.h"
 #include "launcher/cluster/client/loop_fd.h"
 #include "launcher/cluster/public/snapshot.h"
+#include "launcher/files/spec_file.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 
@@ -180,6 +181,7 @@ int drarun_cluster_plan(struct drarun_cluster *cluster, const struct drarun_spec
     struct drarun_plan_options o;
     struct public_call call;
     struct plan_objects objects;
+    const char *namespace = spec->job.namespace ? spec->job.namespace : cluster->cluster.namespace;
     int rc = api_options(options, &o, sizeof o, err);
     if (rc == 0)
         rc = public_begin(&call, cluster, err);
@@ -188,7 +190,7 @@ int drarun_cluster_plan(struct drarun_cluster *cluster, const struct drarun_spec
     plan_objects_init(&objects);
     rc = cluster_discover(&cluster->cluster, err);
     if (rc == 0)
-        rc = snapshot_plan(&cluster->cluster, &objects, err);
+        rc = snapshot_plan(&cluster->cluster, namespace, &objects, err);
     if (rc == 0)
         rc = plan_new_take(spec, &o, &objects, ret_plan, err);
     plan_objects_done(&objects);

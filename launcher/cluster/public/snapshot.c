@@ -58,12 +58,13 @@ static int read_one(struct cluster *cluster, const struct known *which, json_t *
     return rc;
 }
 
-static int read_kind(struct cluster *cluster, const struct cluster_kind *kind,
-                     const struct known *which, struct drarun_error *err)
+static int read_kind(struct cluster *cluster, const char *namespace,
+                     const struct cluster_kind *kind, const struct known *which,
+                     struct drarun_error *err)
 {
     struct kube_resource resource = *which->resource;
     const struct kube_target target = {.resource = &resource,
-                                       .namespace_ = which->own ? cluster->namespace : NULL};
+                                       .namespace_ = which->own ? namespace : NULL};
     CLEANUP(json_decrefp) json_t *list = NULL;
     size_t i;
     json_t *item;
@@ -84,8 +85,8 @@ static int read_kind(struct cluster *cluster, const struct cluster_kind *kind,
     return rc;
 }
 
-int snapshot_read(struct cluster *cluster, const struct cluster_kind *kinds, size_t count,
-                  struct drarun_error *err)
+int snapshot_read(struct cluster *cluster, const char *namespace, const struct cluster_kind *kinds,
+                  size_t count, struct drarun_error *err)
 {
     if (!cluster->api)
         return error_kind(err, DRARUN_ERR_CLUSTER, ENOTSUP, "%s serves no resource.k8s.io",
@@ -95,7 +96,7 @@ int snapshot_read(struct cluster *cluster, const struct cluster_kind *kinds, siz
         const struct known *which = find(kinds[i].kind);
         if (!which)
             continue;
-        int rc = read_kind(cluster, &kinds[i], which, &missing);
+        int rc = read_kind(cluster, namespace, &kinds[i], which, &missing);
         if (rc < 0 && (i == 0 || (rc != -EACCES && rc != -ENOENT)))
             return error_kind(err, missing.kind, missing.code, "%s", missing.text);
         if (rc < 0 && which->seldom)
@@ -108,11 +109,12 @@ int snapshot_read(struct cluster *cluster, const struct cluster_kind *kinds, siz
     return 0;
 }
 
-int snapshot_plan(struct cluster *cluster, struct plan_objects *objects, struct drarun_error *err)
+int snapshot_plan(struct cluster *cluster, const char *namespace, struct plan_objects *objects,
+                  struct drarun_error *err)
 {
     struct cluster_kind kinds[PLAN_KINDS];
     int rc = plan_objects_kinds(objects, kinds, err);
     objects->known = true;
     objects->minor = cluster->minor;
-    return rc == 0 ? snapshot_read(cluster, kinds, PLAN_KINDS, err) : rc;
+    return rc == 0 ? snapshot_read(cluster, namespace, kinds, PLAN_KINDS, err) : rc;
 }

@@ -8,12 +8,13 @@
 #include "launcher/files/cluster_files.h"
 
 /* Adds the objects of these kinds, of all namespaces, but quotas and limit ranges, which are those
- * of the cluster's namespace. The first kind must be readable; what else may not be read, or is not
+ * of the job's namespace. The first kind must be readable; what else may not be read, or is not
  * served, is said and left out. Runs the loop. */
-int snapshot_read(struct cluster *cluster, const struct cluster_kind *kinds, size_t count,
-                  struct drarun_error *err);
+int snapshot_read(struct cluster *cluster, const char *namespace, const struct cluster_kind *kinds,
+                  size_t count, struct drarun_error *err);
 
 /* What a plan is made from, after cluster_discover. */
-int snapshot_plan(struct cluster *cluster, struct plan_objects *objects, struct drarun_error *err);
+int snapshot_plan(struct cluster *cluster, const char *namespace, struct plan_objects *objects,
+                  struct drarun_error *err);
 
 #endif
