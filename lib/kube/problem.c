@@ -94,3 +94,9 @@ bool kube_is_away(const struct drarun_error *err)
            (err->code == EHOSTUNREACH || err->code == ECONNREFUSED || err->code == ECONNRESET ||
             err->code == ETIMEDOUT);
 }
+
+bool kube_may_answer_later(const struct drarun_error *err)
+{
+    return kube_is_away(err) ||
+           (err->kind == DRARUN_ERR_CLUSTER && (err->code == EIO || err->code == EAGAIN));
+}

@@ -168,7 +168,7 @@ static void own(struct lead *lead)
  * leads it, or how far it is: it is left to the launcher that the Job makes next. */
 static int leave_if_away(struct lead *lead, int rc, const struct drarun_error *err)
 {
-    if (rc == 0 || !(kube_is_away(err) || err->code == EIO || err->code == EAGAIN))
+    if (rc == 0 || !kube_may_answer_later(err))
         return rc;
     lead->stop.lost = *err;
     error_prefix(&lead->stop.lost, "the job is left to the next launcher");

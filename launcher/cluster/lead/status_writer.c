@@ -14,12 +14,16 @@
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 
+#define AGAIN_MS 1000 /* after a call that was tried for a minute */
+
 struct status_writer {
     struct cluster *cluster;
     char name[K8S_LABEL_MAX + 8];
     char *namespace;
-    struct kube_call *call;     /* NULL: nothing is under way */
+    struct kube_call *call;     /* NULL: nothing is under way; else */
+    json_t *now;                /* this is written */
     json_t *next;               /* to be written after that, or NULL */
+    struct event *again;        /* the pause before it is, after a call that may do later */
     struct drarun_error failed; /* the last write's; code 0: it was fine */
 };
 
@@ -27,13 +31,25 @@ static void write_next(struct status_writer *writer);
 
 static void on_written(const struct kube_answer *answer, const struct drarun_error *err, void *arg)
 {
+    static const struct timeval pause = {.tv_sec = AGAIN_MS / 1000};
     struct status_writer *writer = arg;
+    bool later = err && kube_may_answer_later(err);
+    CLEANUP(json_decrefp) json_t *doc = TAKE_PTR(writer->now);
     (void)answer;
     writer->call = NULL;
     if (err && !writer->failed.code)
-        log_error("the status cannot be written: %s", err->text);
+        log_error("the status cannot be written%s: %s", later ? ", retrying" : "", err->text);
     writer->failed = err ? *err : (struct drarun_error){0};
-    write_next(writer);
+    if (later && !writer->next)
+        writer->next = TAKE_PTR(doc);
+    if (!later || event_add(writer->again, &pause) < 0)
+        write_next(writer);
+}
+
+static void on_again(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd, (void)what;
+    write_next(arg);
 }
 
 static void write_next(struct status_writer *writer)
@@ -41,10 +57,11 @@ static void write_next(struct status_writer *writer)
     static const struct kube_write again = {.repeat = true};
     struct kube_target target = {
         .resource = &kube_config_maps, .namespace_ = writer->namespace, .name = writer->name};
-    if (writer->call || !writer->next)
+    if (writer->call || !writer->next || evtimer_pending(writer->again, NULL))
         return;
-    CLEANUP(json_decrefp) json_t *doc = TAKE_PTR(writer->next);
-    cleanup_free char *text = status_doc_text(doc);
+    json_decref(writer->now);
+    writer->now = TAKE_PTR(writer->next);
+    cleanup_free char *text = status_doc_text(writer->now);
     CLEANUP(json_decrefp)
     json_t *patch = text ? json_pack("{s:{s:s}}", "data", STATUS_DOC_KEY, text) : NULL;
     if (!patch) {
@@ -59,7 +76,8 @@ int status_writer_new(struct cluster *cluster, const char *job, const char *name
                       struct status_writer **ret_writer, struct drarun_error *err)
 {
     CLEANUP(status_writer_freep) struct status_writer *writer = calloc(1, sizeof *writer);
-    if (!writer || !(writer->namespace = strdup(namespace)))
+    if (!writer || !(writer->namespace = strdup(namespace)) ||
+        !(writer->again = evtimer_new(cluster->base, on_again, writer)))
         return error_set(err, ENOMEM, "out of memory");
     writer->cluster = cluster;
     snprintf(writer->name, sizeof writer->name, "%s-status", job);
@@ -72,6 +90,9 @@ void status_writer_free(struct status_writer *writer)
     if (!writer)
         return;
     kube_call_cancel(writer->call);
+    if (writer->again)
+        event_free(writer->again);
+    json_decref(writer->now);
     json_decref(writer->next);
     free(writer->namespace);
     free(writer);
@@ -86,15 +107,13 @@ void status_writer_put(struct status_writer *writer, json_t *doc_take)
 
 int status_writer_flush(struct status_writer *writer, int64_t ms, struct drarun_error *err)
 {
-    int64_t end = clock_ms() + ms;
-    while (writer->call || writer->next) {
-        int64_t left = end - clock_ms();
-        if (left <= 0)
-            return error_kind(err, DRARUN_ERR_CLUSTER, ETIMEDOUT,
-                              "the status was not written within %" PRId64 " s", ms / 1000);
+    int64_t end = clock_ms() + ms, left = ms;
+    for (; (writer->call || writer->next) && left > 0; left = end - clock_ms())
         cluster_turn(writer->cluster, left);
-    }
-    if (!writer->failed.code)
-        return 0;
-    return error_kind(err, writer->failed.kind, writer->failed.code, "%s", writer->failed.text);
+    if (writer->failed.code)
+        return error_kind(err, writer->failed.kind, writer->failed.code, "%s", writer->failed.text);
+    return writer->call || writer->next
+               ? error_kind(err, DRARUN_ERR_CLUSTER, ETIMEDOUT,
+                            "the status was not written within %" PRId64 " s", ms / 1000)
+               : 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes the status document to ConfigMap NAME-status: one write at a time, the latest document
- * wins. Loop thread only. */
+ * wins. While the API server is away it is written again and again: a later change, after which it
+ * would be written anyway, may be days away. Loop thread only. */
 #ifndef DRARUN_LAUNCHER_CLUSTER_STATUS_WRITER_H
 #define DRARUN_LAUNCHER_CLUSTER_STATUS_WRITER_H
 
@@ -17,7 +18,7 @@ DEFINE_CLEANUP(struct status_writer, status_writer_free)
 
 /* The document, which it holds until it is written or a later one is there. */
 void status_writer_put(struct status_writer *writer, json_t *doc_take);
-/* Runs the loop until all is written; -ETIMEDOUT after ms, or why the last write failed. */
+/* Runs the loop until all is written, at most for ms: why the last write failed, or -ETIMEDOUT. */
 int status_writer_flush(struct status_writer *writer, int64_t ms, struct drarun_error *err);
 
 #endif

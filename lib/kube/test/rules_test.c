@@ -101,14 +101,26 @@ static void test_server_that_is_away(void **state)
     } rows[] = {{CURLE_COULDNT_RESOLVE_HOST, true}, {CURLE_COULDNT_CONNECT, true},
                 {CURLE_OPERATION_TIMEDOUT, true},   {CURLE_RECV_ERROR, true},
                 {CURLE_OUT_OF_MEMORY, false},       {CURLE_PEER_FAILED_VERIFICATION, false}};
+    static const struct {
+        int status;
+        bool later;
+    } statuses[] = {{429, true},  {500, true},  {503, true},  {403, false},
+                    {404, false}, {409, false}, {413, false}, {422, false}};
     const struct drarun_error clock = {.code = ETIME, .kind = DRARUN_ERR_INFRASTRUCTURE};
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct drarun_error err = {0};
         problem_from_curl(rows[i].code, "no answer", "https://a", &err);
         assert_int_equal(kube_is_away(&err), rows[i].away);
+        assert_int_equal(kube_may_answer_later(&err), rows[i].away);
     }
     assert_false(kube_is_away(&clock)); /* as of a wait for workers */
+    for (size_t i = 0; i < ARRAY_LEN(statuses); i++) {
+        struct drarun_error err = {0};
+        problem_from_status(statuses[i].status, NULL, &err);
+        assert_false(kube_is_away(&err));
+        assert_int_equal(kube_may_answer_later(&err), statuses[i].later);
+    }
 }
 
 static void test_warnings(void **state)
