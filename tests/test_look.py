@@ -27,15 +27,15 @@ class Jobs:
         self.drarun, self.registry = drarun, registry
         self.env = {"KUBECONFIG": str(registry.kubeconfig(folder)), "DRARUN_IMAGE": "a"}
 
-    def add(self, name, exit=0, **labels):
-        """As its launcher left it."""
+    def add(self, name, exit=0, writer=None, **labels):
+        """As its launcher left it. writer: uid of the job whose launcher wrote the status; None: its own."""
         labels = {"drarun.dev/job": name, **labels}
         spec = {"metadata": {"name": name}, "spec": {"workers": 2, "image": "a", "command": ["true"]}}
         job = self.registry.put(path_of("batch/v1/jobs", name), {"metadata": {"labels": labels}})
         owner = [{"kind": "Job", "apiVersion": "batch/v1", "name": name, "uid": job["metadata"]["uid"]}]
         self.registry.put(path_of("configmaps", f"{name}-status"), {
             "metadata": {"labels": labels, "ownerReferences": owner},
-            "data": {"job.json": json.dumps(spec), "status.json": json.dumps({**document(name, exit), "uid": job["metadata"]["uid"]})}})
+            "data": {"job.json": json.dumps(spec), "status.json": json.dumps({**document(name, exit), "uid": writer or job["metadata"]["uid"]})}})
         ended = json.dumps({"event": "ended", "job": name, "launcher": f"{name}-a", "lines": 8, "status": exit}).encode() + b"\n"
         self.registry.logs[f"{name}-a"] = lambda: iter([LINES % name.encode() + ended])
         self.registry.put(path_of("pods", f"{name}-a"), {
@@ -44,6 +44,12 @@ class Jobs:
 
     def verb(self, *words):
         return self.drarun(*words, env=self.env)
+
+    def file(self, folder, name):
+        """To submit it again."""
+        path = folder / f"{name}.json"
+        path.write_text(json.dumps({"metadata": {"name": name}, "spec": {"workers": 1, "image": "a", "command": ["true"]}}))
+        return path
 
 
 @pytest.fixture
@@ -90,6 +96,18 @@ def test_names_of_others(jobs, names):
     assert (listed["name"], listed["namespace"]) == ("good", "default")
     assert jobs.verb("cancel", "--all").ok().err == ""
     assert path_of("configmaps", "good-status") not in jobs.registry.objects
+
+
+def test_status_that_an_earlier_jobs_launcher_wrote(jobs, tmp_path):
+    """It does not know yet that its job is gone: the job that has the name now goes on."""
+    jobs.add("one", exit=3, writer="uid-of-the-earlier")
+    assert [each["phase"] for each in json.loads(jobs.verb("list", "-o", "json").ok().out)] == ["created"]
+    assert "exit" not in json.loads(jobs.verb("status", "one", "-o", "json").ok().out)
+    early = jobs.verb("exec", "one", 0, "true")
+    assert early.rc == 64 and "the ranks of one do not run yet" in early.err, early
+    taken = jobs.verb("submit", "--replace", jobs.file(tmp_path, "one"))
+    assert taken.rc == 69 and 'there is a job "one" in namespace default already' in taken.err, taken
+    assert path_of("batch/v1/jobs", "one") in jobs.registry.objects
 
 
 def test_map_that_is_no_jobs(jobs):

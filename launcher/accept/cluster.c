@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/status/status_doc.h"
 #include "launcher/cluster/client/job_map.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -149,11 +148,6 @@ void accept_ask_wait(struct cluster *cluster, const char *job, const char *names
     cluster_read_start(cluster, &target, read, &read->err);
 }
 
-static int parse_status(const char *text, json_t **ret_doc, struct drarun_error *err)
-{
-    return text ? status_doc_parse(text, strlen(text), ret_doc, err) : 0;
-}
-
 /* Without a ConfigMap the client has not made the job yet. */
 void accept_take_wait(struct cluster *cluster, struct cluster_read *read,
                       struct trial_wait *ret_wait)
@@ -162,7 +156,7 @@ void accept_take_wait(struct cluster *cluster, struct cluster_read *read,
     CLEANUP(json_decrefp) json_t *map = NULL, *doc = NULL;
     int rc = cluster_read_end(cluster, read, &map, &err);
     if (rc == 0)
-        rc = parse_status(job_map_status(map), &doc, &err);
+        rc = job_map_status(map, &doc, &err);
     if (rc == 0 || rc == -ENOENT) {
         trial_wait_read(doc, ret_wait);
         return;

@@ -13,7 +13,6 @@
 #include "jobs/manifests/objects.h"
 #include "jobs/manifests/render.h"
 #include "jobs/status/reason.h"
-#include "jobs/status/status_doc.h"
 #include "launcher/cluster/alloc/allocate.h"
 #include "launcher/cluster/client/api_event.h"
 #include "launcher/cluster/submit/cancel.h"
@@ -419,9 +418,8 @@ static void read_kept(struct cluster *cluster, const struct cluster_run *run,
     struct drarun_error err = {0};
     CLEANUP(json_decrefp) json_t *map = NULL;
     int rc = job_map_get(cluster, spec->name, namespace_of(cluster, run, spec), &map, &err);
-    const char *text = rc < 0 ? NULL : job_map_status(map);
-    if (text)
-        rc = status_doc_parse(text, strlen(text), ret_document, &err);
+    if (rc == 0)
+        rc = job_map_status(map, ret_document, &err);
     if (rc < 0)
         log_note("the job's status cannot be saved: %s", err.text);
 }

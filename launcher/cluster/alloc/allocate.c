@@ -9,7 +9,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "jobs/status/status_doc.h"
 #include "launcher/alloc/alloc.h"
 #include "launcher/cluster/alloc/folder.h"
 #include "launcher/cluster/submit/create.h"
@@ -152,10 +151,9 @@ static int read_doc(struct allocation *a, struct drarun_error *err)
 {
     CLEANUP(json_decrefp) json_t *map = NULL;
     int rc = job_map_get(a->cluster, a->spec->name, a->namespace, &map, err);
-    const char *text = rc == 0 ? job_map_status(map) : NULL;
     if (rc < 0)
         return rc;
-    if (!text || status_doc_parse(text, strlen(text), &a->doc, err) < 0)
+    if (job_map_status(map, &a->doc, err) < 0)
         return error_kind(err, DRARUN_ERR_CLUSTER, EPROTO, "the job's status cannot be read");
     a->attempt = (uint32_t)json_integer_value(json_object_get(a->doc, "attempt"));
     return 0;

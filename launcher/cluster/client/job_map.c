@@ -102,7 +102,23 @@ int job_map_spec(const json_t *map, struct job_spec *ret_spec, struct drarun_err
     return spec_parse("job.json", text, strlen(text), ret_spec, err);
 }
 
-const char *job_map_status(const json_t *map)
+/* By the uid of the job's owner; the document of another release may have none. */
+static bool is_about(const json_t *map, const json_t *doc)
 {
-    return data(map, STATUS_DOC_KEY);
+    const char *uid = json_string_value(json_object_get(doc, "uid"));
+    return !uid || strcmp(uid, kube_uid(map)) == 0 || kube_is_owned_by(map, uid);
+}
+
+int job_map_status(const json_t *map, json_t **ret_doc, struct drarun_error *err)
+{
+    CLEANUP(json_decrefp) json_t *doc = NULL;
+    const char *text = data(map, STATUS_DOC_KEY);
+    int rc = text ? status_doc_parse(text, strlen(text), &doc, err) : -ENOENT;
+    if (rc < 0 && text)
+        return rc;
+    if (rc < 0 || !is_about(map, doc))
+        return error_kind(err, DRARUN_ERR_CLUSTER, ENOENT, "ConfigMap %s has no status of its job",
+                          kube_name(map));
+    *ret_doc = TAKE_PTR(doc);
+    return 0;
 }

@@ -24,7 +24,8 @@ int job_map_await(struct cluster *cluster, const char *job, const char *namespac
                   const char *owner_uid, json_t **ret_map, struct drarun_error *err);
 /* The document as the user wrote it. */
 int job_map_spec(const json_t *map, struct job_spec *ret_spec, struct drarun_error *err);
-/* The status document's text; NULL before there is one; borrowed. */
-const char *job_map_status(const json_t *map);
+/* The status document, as status_doc_parse reads it. -ENOENT: there is none yet, or an earlier
+ * job's launcher that does not know yet that its job is gone has written it. */
+int job_map_status(const json_t *map, json_t **ret_doc, struct drarun_error *err);
 
 #endif

@@ -97,10 +97,8 @@ bool sight_find_document(struct sight *s, const char *launcher, json_t **ret_doc
         sight_again(s, sight_pause_ms(s));
         return false;
     }
-    const char *text = kube_is_owned_by(map->body, launcher) ? job_map_status(map->body) : NULL;
-    json_t *doc = NULL;
-    if (text && status_doc_parse(text, strlen(text), &doc, NULL) == 0)
-        *ret_doc = doc;
+    if (kube_is_owned_by(map->body, launcher))
+        job_map_status(map->body, ret_doc, NULL);
     return true;
 }
 

@@ -128,25 +128,12 @@ static void on_pod_deleted(const json_t *pod, void *arg)
     tell_changed(arg);
 }
 
-/* An earlier job's launcher that does not know yet that its job is gone may have written it. */
-static bool is_about(const json_t *map, const json_t *doc)
-{
-    const char *uid = json_string_value(json_object_get(doc, "uid"));
-    return !uid || strcmp(uid, kube_uid(map)) == 0 || kube_is_owned_by(map, uid);
-}
-
 static void take_status(const json_t *map, void *arg)
 {
     struct follow_state *s = arg;
     json_t *doc = NULL;
-    const char *text =
-        json_string_value(json_object_get(json_object_get(map, "data"), STATUS_DOC_KEY));
-    if (!text || !is_of_job(s, map) || status_doc_parse(text, strlen(text), &doc, NULL) < 0)
+    if (!is_of_job(s, map) || job_map_status(map, &doc, NULL) < 0)
         return;
-    if (!is_about(map, doc)) {
-        json_decref(doc);
-        return;
-    }
     json_t *cause = json_object_get(s->doc, "cause"); /* the log may be ahead of the document */
     if (cause && !json_object_get(doc, "cause"))
         json_object_set(doc, "cause", cause);

@@ -69,8 +69,7 @@ int lead_resume(struct lead *lead, struct drarun_error *err)
         return 0;
     if (rc < 0)
         return error_kind(err, local.kind, local.code, "%s", local.text);
-    const char *text = job_map_status(map);
-    if (!text || status_doc_parse(text, strlen(text), &doc, &local) < 0)
+    if (job_map_status(map, &doc, &local) < 0)
         return 0;
     if (!is_of_this_job(lead, doc)) {
         json_decref(doc);

@@ -127,8 +127,7 @@ static char *status_text(const json_t *map, const json_t *object)
     CLEANUP(json_decrefp) json_t *doc = object ? drajob_doc(object) : NULL;
     if (object)
         return doc ? json_dumps(doc, JSON_COMPACT) : NULL;
-    const char *text = job_map_status(map);
-    return strdup(text ? text : "{}");
+    return job_map_status(map, &doc, NULL) == 0 ? json_dumps(doc, JSON_COMPACT) : strdup("{}");
 }
 
 int drarun_job_status(struct drarun_job *job, char **ret_json, struct drarun_error *err)

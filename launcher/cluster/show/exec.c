@@ -262,11 +262,9 @@ static int find_pod(struct cluster *cluster, const struct cluster_exec *exec, js
     CLEANUP(json_decrefp) json_t *map = NULL, *doc = NULL;
     struct rankmap ranks;
     int rc = job_map_get(cluster, exec->job, cluster->namespace, &map, err);
-    const char *text = rc == 0 ? job_map_status(map) : NULL;
     if (rc < 0)
         return rc;
-    if (!text || status_doc_parse(text, strlen(text), &doc, err) < 0 ||
-        !json_integer_value(json_object_get(doc, "ranks")))
+    if (job_map_status(map, &doc, err) < 0 || !json_integer_value(json_object_get(doc, "ranks")))
         return error_kind(err, DRARUN_ERR_USAGE, EAGAIN, "the ranks of %s do not run yet",
                           exec->job);
     if (status_doc_exit(doc) >= 0)

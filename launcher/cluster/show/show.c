@@ -78,9 +78,8 @@ static json_t *doc_of(const json_t *map)
 {
     char job[JOB_MAP_NAME_SIZE] = "";
     json_t *doc = NULL;
-    const char *text = job_map_status(map);
     job_map_job(map, job);
-    if (!text || status_doc_parse(text, strlen(text), &doc, NULL) < 0)
+    if (job_map_status(map, &doc, NULL) < 0)
         return first_doc(map, job);
     if (json_object_set_new(doc, "name", json_string(job)) < 0 ||
         json_object_set_new(doc, "namespace", json_string(kube_namespace(map))) < 0)

@@ -177,8 +177,7 @@ static int ask_document(struct cancel *c)
 static json_t *end_in(const json_t *map)
 {
     json_t *doc = NULL;
-    const char *text = job_map_status(map);
-    if (!text || status_doc_parse(text, strlen(text), &doc, NULL) < 0)
+    if (job_map_status(map, &doc, NULL) < 0)
         return NULL;
     if (status_doc_exit(doc) < 0)
         json_decref(TAKE_PTR(doc));
