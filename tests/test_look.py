@@ -110,6 +110,32 @@ def test_status_that_an_earlier_jobs_launcher_wrote(jobs, tmp_path):
     assert path_of("batch/v1/jobs", "one") in jobs.registry.objects
 
 
+@pytest.mark.parametrize("later", ["batch/v1/jobs", "drarun.dev/v1alpha1/drajobs"])
+def test_rest_of_an_earlier_job_beside_the_next_one(jobs, tmp_path, later):
+    """The garbage collector has yet to delete it, and the next job waits for that: it is not the one that has ended."""
+    jobs.add("one")
+    job, map = path_of("batch/v1/jobs", "one"), path_of("configmaps", "one-status")
+    jobs.registry.objects[map]["metadata"]["creationTimestamp"] = "2026-11-21T15:00:00Z"
+    jobs.registry.put(job, {"metadata": {**jobs.registry.remove(job)["metadata"], "uid": "uid-of-the-next"}})
+    jobs.registry.put(path_of(later, "one"), {"metadata": {"labels": {"drarun.dev/job": "one"}, "uid": "uid-of-the-next",
+                                                           "creationTimestamp": "2026-11-21T16:00:00Z"}})
+    taken = jobs.verb("submit", "--replace", jobs.file(tmp_path, "one"))
+    assert taken.rc == 69 and 'there is a job "one" in namespace default already' in taken.err, taken
+    assert "had ended before" not in taken.err and {job, path_of(later, "one")} <= set(jobs.registry.objects)
+    assert "had ended before" not in jobs.verb("cancel", "one").ok().err
+    assert not {job, path_of(later, "one")} & set(jobs.registry.objects)
+
+
+def test_cancel_of_a_job_that_was_just_suspended(jobs):
+    """Its Job is gone, and its ConfigMap goes later: the DraJob would run again when it is resumed."""
+    jobs.add("one", exit=None)
+    jobs.registry.remove(path_of("batch/v1/jobs", "one"))
+    suspended = path_of("drarun.dev/v1alpha1/drajobs", "one")
+    jobs.registry.put(suspended, {"metadata": {}, "spec": {"suspend": True}})
+    assert jobs.verb("cancel", "one").ok().err == ""
+    assert suspended not in jobs.registry.objects and path_of("configmaps", "one-status") not in jobs.registry.objects
+
+
 def test_map_that_is_no_jobs(jobs):
     """A ConfigMap's name may hold points, and more characters than a job's."""
     for name in ("a.b-status", f"{'a' * 64}-status", "-status"):

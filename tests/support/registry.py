@@ -141,12 +141,13 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.none()
 
     def do_DELETE(self):
-        now = self.body().get("gracePeriodSeconds") == 0
+        options = self.body()
+        now = options.get("gracePeriodSeconds") == 0
         if self.is_refused():
             return None
         path, _, query = self.path.partition("?")
         if not _is_collection(path):
-            return self.found(self.server.remove(path))
+            return self.delete_one(path, options.get("preconditions", {}))
         query = {key: values[0] for key, values in urllib.parse.parse_qs(query).items()}
         for each in self.server.matching(path, query):
             name = each["metadata"]["name"]
@@ -155,6 +156,16 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             else:
                 self.server.remove(f"{path}/{name}")
         self.answer(200, {"kind": "Status", "status": "Success"})
+
+    def delete_one(self, path, preconditions):
+        with self.server.changed:
+            found = self.server.objects.get(path)
+            same = not found or all(found["metadata"][key] == value for key, value in preconditions.items())
+            gone = self.server.remove(path) if same else None
+        if same:
+            self.found(gone)
+        else:
+            self.refuse(409, "Conflict", "the preconditions do not hold")
 
     def log_message(self, *_):
         pass

@@ -15,6 +15,8 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/timestamp.h"
+#include "lib/doc/value.h"
 #include "lib/kube/list.h"
 
 /* Each but the last has one call under way. */
@@ -39,6 +41,7 @@ enum cancel_event {
     CANCEL_ENDED,    /* the job had ended before */
     CANCEL_ALONE,    /* nobody leads the job who would end it */
     CANCEL_SILENT,   /* its launcher is silent */
+    CANCEL_LATER,    /* that was an earlier job: another one has its name, and goes on */
     CANCEL_ENOUGH,   /* there is nothing more to do */
     CANCEL_FAILED,   /* in any phase: as err says */
 };
@@ -75,6 +78,7 @@ static const struct cancel_step steps[] = {
     {CANCEL_OBJECT_GOES, CANCEL_ENOUGH, CANCEL_OVER},
 
     {CANCEL_OWNER_GOES, CANCEL_DONE, CANCEL_PODS},
+    {CANCEL_OWNER_GOES, CANCEL_LATER, CANCEL_JOB},
     {CANCEL_OWNER_GOES, CANCEL_ENOUGH, CANCEL_OVER},
 
     {CANCEL_PODS, CANCEL_DONE, CANCEL_POD_GOES},
@@ -86,8 +90,8 @@ static const struct cancel_step steps[] = {
 
 static const char *const event_names[] = {
     [CANCEL_DONE] = "done",     [CANCEL_ABSENT] = "absent", [CANCEL_ENDED] = "ended",
-    [CANCEL_ALONE] = "alone",   [CANCEL_SILENT] = "silent", [CANCEL_ENOUGH] = "enough",
-    [CANCEL_FAILED] = "failed",
+    [CANCEL_ALONE] = "alone",   [CANCEL_SILENT] = "silent", [CANCEL_LATER] = "later",
+    [CANCEL_ENOUGH] = "enough", [CANCEL_FAILED] = "failed",
 };
 
 struct cancel {
@@ -100,6 +104,8 @@ struct cancel {
     struct kube_call *call;          /* what is asked: one of the two */
     struct kube_listing *listing;    /* the other is NULL */
     json_t *doc;                     /* of a job that had ended before; else NULL */
+    int64_t kept_ms;                 /* when the ConfigMap with it was created; 0: not known */
+    bool rest;                       /* the ConfigMap is left of a job whose Job is gone */
     bool here;                       /* the owner is the ConfigMap */
     char *owner_uid, *object_uid;    /* of what is deleted; NULL: of any uid */
     json_t *pods;                    /* as they were listed last */
@@ -124,10 +130,11 @@ static bool is_deleted(const struct drarun_error *err)
 }
 
 /* Without it an object of any uid would be deleted: also one that a later job has. */
-static enum cancel_event keep_uid(struct cancel *c, const json_t *object, char **uid,
+static enum cancel_event keep_uid(struct cancel *c, const char *text, char **uid,
                                   enum cancel_event then)
 {
-    *uid = strdup(kube_uid(object));
+    free(*uid);
+    *uid = strdup(text);
     if (*uid)
         return then;
     error_set(&c->err, ENOMEM, "out of memory");
@@ -165,6 +172,18 @@ static void keep_pods(struct cancel *c, const struct kube_answer *answer)
     c->next = 0;
 }
 
+static const json_t *owners_of(const json_t *object)
+{
+    return json_object_get(json_object_get(object, "metadata"), "ownerReferences");
+}
+
+static int64_t created_ms(const json_t *object)
+{
+    int64_t at = 0;
+    const char *text = value_text(json_object_get(object, "metadata"), "creationTimestamp");
+    return timestamp_parse(text, &at) ? at : 0;
+}
+
 /* ---- a job that had ended before ---- */
 
 static int ask_document(struct cancel *c)
@@ -193,8 +212,11 @@ static enum cancel_event take_document(struct cancel *c, const struct kube_answe
     c->doc = end_in(map);
     if (!c->doc)
         return c->ended_only ? CANCEL_ENOUGH : CANCEL_DONE;
-    c->here = !json_object_get(json_object_get(map, "metadata"), "ownerReferences");
-    return c->here ? keep_uid(c, map, &c->owner_uid, CANCEL_ENDED) : CANCEL_ENDED;
+    c->here = !owners_of(map);
+    c->kept_ms = created_ms(map);
+    const char *owner =
+        c->here ? kube_uid(map) : value_text_or(json_array_get(owners_of(map), 0), "uid", "");
+    return keep_uid(c, owner, &c->owner_uid, CANCEL_ENDED);
 }
 
 static void say_end(const struct cancel *c)
@@ -213,13 +235,21 @@ static int ask_object(struct cancel *c)
     return get_one(c, &kube_dra_jobs, c->name);
 }
 
+/* A DraJob is created before the document of its job. */
+static bool is_of_later_job(const struct cancel *c, const json_t *object)
+{
+    return c->kept_ms && created_ms(object) > c->kept_ms;
+}
+
 static enum cancel_event take_object(struct cancel *c, const struct kube_answer *answer,
                                      const struct drarun_error *err)
 {
+    if (!err && c->ended_only && is_of_later_job(c, answer->body))
+        return CANCEL_ABSENT;
     if (!err)
-        return keep_uid(c, answer->body, &c->object_uid, CANCEL_DONE);
+        return keep_uid(c, kube_uid(answer->body), &c->object_uid, CANCEL_DONE);
     log_verbose("%s", err->text);
-    if (c->doc)
+    if (c->doc || c->rest || c->object_uid)
         return CANCEL_ABSENT;
     error_kind(&c->err, DRARUN_ERR_USAGE, ENOENT, "there is no job %s in namespace %s", c->name,
                c->namespace);
@@ -238,7 +268,7 @@ static enum cancel_event take_object_away(struct cancel *c, const struct kube_an
     (void)answer;
     if (!is_deleted(err))
         return fail(c, err);
-    return c->doc ? CANCEL_DONE : CANCEL_ENOUGH;
+    return c->doc || c->rest ? CANCEL_DONE : CANCEL_ENOUGH;
 }
 
 /* ---- one that goes on: its launcher is asked ---- */
@@ -275,6 +305,16 @@ static enum cancel_event take_wish(struct cancel *c, const struct kube_answer *a
     if (!err)
         return CANCEL_DONE;
     return err->code == ENOENT ? CANCEL_ABSENT : fail(c, err);
+}
+
+/* One that has an owner is no run's --here: its Job was deleted, as that of a DraJob which is
+ * suspended, and it goes later. */
+static enum cancel_event take_map_wish(struct cancel *c, const struct kube_answer *answer,
+                                       const struct drarun_error *err)
+{
+    c->rest = !err && owners_of(answer->body);
+    return c->rest ? keep_uid(c, kube_uid(answer->body), &c->owner_uid, CANCEL_ABSENT)
+                   : take_wish(c, answer, err);
 }
 
 /* ---- whether it may do it ---- */
@@ -381,10 +421,21 @@ static int ask_owner_away(struct cancel *c)
                       &options);
 }
 
+/* What was found was an earlier job's, which the garbage collector deletes. */
+static enum cancel_event turn_to_later_job(struct cancel *c)
+{
+    json_decref(TAKE_PTR(c->doc));
+    free(TAKE_PTR(c->owner_uid));
+    c->rest = c->here = false;
+    return c->ended_only ? CANCEL_ENOUGH : CANCEL_LATER;
+}
+
 static enum cancel_event take_owner_away(struct cancel *c, const struct kube_answer *answer,
                                          const struct drarun_error *err)
 {
     (void)answer;
+    if (err && err->code == EBUSY && c->owner_uid) /* it has another uid */
+        return turn_to_later_job(c);
     if (!is_deleted(err))
         return fail(c, err);
     if (c->doc)
@@ -445,7 +496,7 @@ static const struct {
 } phases[] = {
     [CANCEL_DOCUMENT] = {"document", ask_document, take_document},
     [CANCEL_JOB] = {"job", ask_job, take_wish},
-    [CANCEL_MAP] = {"map", ask_map, take_wish},
+    [CANCEL_MAP] = {"map", ask_map, take_map_wish},
     [CANCEL_LAUNCHERS] = {"launchers", ask_launchers, take_launchers},
     [CANCEL_LEASE] = {"lease", ask_lease, take_lease},
     [CANCEL_HOLDER] = {"holder", ask_holder, take_holder},
