@@ -295,5 +295,11 @@ def test_cancel_of_several(jobs):
     assert there() == ["one", "two", "three"]
     mixed = jobs.verb("cancel", "one", "nothing", "two")
     assert mixed.rc == 66 and "there is no job nothing" in mixed.err and there() == ["three"], mixed
+    jobs.add("one", exit=None)
+    jobs.add("two")
+    jobs.registry.refused = {"PATCH"}
+    refused = jobs.verb("cancel", "--all")  # all but one that goes on and cannot be asked to end
+    assert refused.rc == 69 and refused.err.count("the registry says no") == 1 and there() == ["one"], refused
+    jobs.registry.refused = set()
     jobs.verb("cancel", "--all").ok()
     assert there() == []

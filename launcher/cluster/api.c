@@ -575,11 +575,13 @@ static int cancel_all(struct cluster *cluster, const struct cluster_job *job)
 {
     struct drarun_error err = {0};
     CLEANUP(json_decrefp) json_t *docs = json_array();
-    int status = show_read_docs(cluster, job, docs, &err) < 0 ? fail(&err) : 0;
-    for (size_t i = 0; status == 0 && i < json_array_size(docs); i++)
+    int status = 0;
+    if (show_read_docs(cluster, job, docs, &err) < 0)
+        return fail(&err);
+    for (size_t i = 0; i < json_array_size(docs); i++)
         status = cancel_named(
             cluster, json_string_value(json_object_get(json_array_get(docs, i), "name")), status);
-    if (status == 0 && json_array_size(docs) == 0)
+    if (json_array_size(docs) == 0)
         log_note("there are no jobs in namespace %s", cluster->namespace);
     return status;
 }
