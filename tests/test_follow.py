@@ -224,6 +224,24 @@ def test_interrupted_twice_while_it_is_submitted(drarun, tmp_path):
         assert job.finish(20).rc in (-signal.SIGINT, -signal.SIGTERM)
 
 
+DRAJOBS_SERVED = [{"metadata": {"name": "drarun.dev"}, "versions": [{"version": "v1alpha1", "resources": [{"resource": "drajobs"}]}]}]
+
+
+def test_object_of_an_earlier_job_that_stays(drarun, tmp_path):
+    """The cluster's garbage collector does not delete it: its owner is gone, and another Job has that one's name."""
+    with Registry().serving() as registry:
+        registry.groups = DRAJOBS_SERVED
+        registry.put(path_of("networking.k8s.io/v1/networkpolicies", "job-w"), {
+            "metadata": {"labels": {"drarun.dev/job": "job"}, "ownerReferences": [{"kind": "Job", "name": "job", "uid": "uid-of-the-earlier"}]}})
+        registry.put(path_of("drarun.dev/v1alpha1/drajobs", "job"), {
+            "metadata": {"generation": 1}, "spec": {"workers": 1, "image": "a", "command": ["true"]}})
+        controller = drarun.start("controller", env=environment(registry, tmp_path))  # it waits 2 s for what is going; a client, 60 s
+        said = next(line for line in controller.process.stderr if "still exists" in line)
+        assert "default/job: NetworkPolicy job-w of an earlier job still exists after 2 s: its owner is gone or being deleted, and" in said
+        controller.signal(signal.SIGTERM)
+        assert controller.finish(30).rc == 0
+
+
 def test_interrupted_twice_while_it_is_being_cancelled(following):
     """The API server is slow with what cancels the job. Output comes all the same, and the second signal is not kept waiting."""
     registry, asked = following.registry, threading.Event()

@@ -130,8 +130,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if self.is_refused():
             return
         with self.server.changed:
-            found = self.server.objects.get(path)
+            found = self.server.objects.get(path.removesuffix("/status"))
             same = found and sent["metadata"].get("resourceVersion") == found["metadata"]["resourceVersion"]
+            if path.endswith("/status"):
+                path, sent = path.removesuffix("/status"), {**(found or {}), "status": sent.get("status")}
             made = self.server.put(path, sent) if same else None
         if same:
             self.answer(200, made)

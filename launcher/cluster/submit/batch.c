@@ -220,6 +220,15 @@ static void say_in_the_way(const struct batch_item *item, const json_t *object,
             item->target.resource->kind, item->target.name, namespace);
 }
 
+static void say_left(const struct batch_item *item, struct drarun_error *err)
+{
+    error_kind(err, DRARUN_ERR_CLUSTER, ETIMEDOUT,
+               "%s %s of an earlier job still exists after %" PRId64
+               " s: its owner is gone or being deleted, and the cluster's garbage collector has "
+               "not deleted it; delete it, and submit the job again",
+               item->target.resource->kind, item->target.name, item->batch->going_ms / 1000);
+}
+
 /* A DraJob of that name is ours: the one that owned this has gone. */
 static bool is_of_earlier_dra_job(const struct batch *batch, const json_t *object)
 {
@@ -245,7 +254,9 @@ static void on_their_owner(const struct kube_answer *answer, const struct drarun
     finish(item);
     if (there)
         say_in_the_way(item, answer->body, &other);
-    note_failure(batch, there || !err ? &other : err);
+    else if (!err || err->code == ENOENT)
+        say_left(item, &other);
+    note_failure(batch, other.code ? &other : err);
 }
 
 static bool ask_for_their_owner(struct batch_item *item)
