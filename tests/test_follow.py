@@ -242,6 +242,18 @@ def test_object_of_an_earlier_job_that_stays(drarun, tmp_path):
         assert controller.finish(30).rc == 0
 
 
+def test_answer_to_a_creation_is_lost(drarun, tmp_path):
+    """It is sent again, and finds what it has made."""
+    drajob = path_of("drarun.dev/v1alpha1/drajobs", "job")
+    with Registry().serving() as registry:
+        registry.groups, registry.lost = DRAJOBS_SERVED, {drajob, JOB}
+        words = "submit", job_file(tmp_path)
+        drarun(*words, env=environment(registry, tmp_path)).ok()
+        assert not registry.lost and registry.objects[JOB]["metadata"]["ownerReferences"][0]["uid"] == registry.objects[drajob]["metadata"]["uid"]
+        again = drarun(*words, env=environment(registry, tmp_path))
+        assert again.rc == 69 and 'there is a job "job" in namespace default already' in again.err, again
+
+
 def test_interrupted_twice_while_it_is_being_cancelled(following):
     """The API server is slow with what cancels the job. Output comes all the same, and the second signal is not kept waiting."""
     registry, asked = following.registry, threading.Event()

@@ -111,7 +111,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if exists:
             return self.refuse(409, "AlreadyExists", "there already")
         self.server.answering.wait(patience())
-        self.answer(201, made)
+        if path in self.server.lost:
+            self.server.lost.discard(path)
+            self.close_connection = True
+        else:
+            self.answer(201, made)
 
     def do_PATCH(self):
         path, patch = self.path.partition("?")[0], self.body()
@@ -195,7 +199,8 @@ class Registry(http.server.ThreadingHTTPServer):
     .reads[path]: how often an object was asked for.
     .silent: names of pods whose node does not answer: they stay until they are deleted without it.
     .groups: of the discovery's answer, beside what every API server has.
-    .answering: cleared, what is made is there and its maker does not know."""
+    .answering: cleared, what is made is there and its maker does not know.
+    .lost: paths of objects: the next one that is made there is, and the connection breaks before the answer."""
 
     daemon_threads = True
     request_queue_size = 128  # a launcher opens 64 connections at once; one that is not taken is tried again after half a minute
@@ -205,7 +210,7 @@ class Registry(http.server.ThreadingHTTPServer):
         self.delay, self.version, self.closed, self.refused = delay, 1, False, set()
         self.objects, self.logs, self.events, self.changed = {}, {}, [], threading.Condition()
         self.reads, self.held = collections.Counter(), {}
-        self.groups, self.silent = [], set()
+        self.groups, self.silent, self.lost = [], set(), set()
         self.admit = lambda path, made: None
         self.answering = threading.Event()
         self.answering.set()

@@ -41,6 +41,29 @@ struct batch_item {
     int64_t pause_ms;
 };
 
+/* ---- the mark ---- */
+
+json_t *batch_mark(const json_t *object, const char *mark)
+{
+    json_t *copy = json_deep_copy(object);
+    json_t *metadata = json_object_get(copy, "metadata");
+    json_t *annotations = json_object_get(metadata, "annotations");
+    if (!annotations &&
+        json_object_set_new(metadata, "annotations", annotations = json_object()) < 0)
+        annotations = NULL;
+    if (json_object_set_new(annotations, BATCH_MADE_BY, json_string(mark)) < 0)
+        json_decref(TAKE_PTR(copy));
+    return copy;
+}
+
+bool batch_has_mark(const json_t *object, const char *mark)
+{
+    const json_t *metadata = json_object_get(object, "metadata");
+    const char *theirs =
+        json_string_value(json_object_get(json_object_get(metadata, "annotations"), BATCH_MADE_BY));
+    return theirs && strcmp(theirs, mark) == 0;
+}
+
 /* ---- the source ---- */
 
 /* Whose workers have an object of the source each. */
@@ -288,10 +311,7 @@ static bool ask_for_owner_of(struct batch_item *item, const json_t *object)
 
 static bool is_made_by_us(const struct batch *batch, const json_t *object)
 {
-    const json_t *metadata = json_object_get(object, "metadata");
-    const char *mark =
-        json_string_value(json_object_get(json_object_get(metadata, "annotations"), BATCH_MADE_BY));
-    return batch->owner && mark && strcmp(mark, batch->owner->mark) == 0;
+    return batch->owner && batch_has_mark(object, batch->owner->mark);
 }
 
 static void keep_owner(struct batch *batch, const json_t *object)

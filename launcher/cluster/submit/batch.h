@@ -7,8 +7,13 @@
 #include "launcher/cluster/client/cluster.h"
 #include "lib/base/strlist.h"
 
-/* On the owner, by which a run knows its own again when the answer to its creation was lost. */
+/* On the owner and on its DraJob, by which a run knows its own again when the answer to their
+ * creation was lost. */
 #define BATCH_MADE_BY "drarun.dev/made-by"
+/* A copy of the object with that mark; NULL without memory. Pure. */
+json_t *batch_mark(const json_t *object, const char *mark);
+/* Pure. */
+bool batch_has_mark(const json_t *object, const char *mark);
 
 /* Objects of a list, and behind them one for each worker, made when its turn comes: the manifests
  * of 1,000 workers would be most of what a launcher holds. */

@@ -87,20 +87,6 @@ size_t create_count_of_workers(const struct job_spec *spec)
 
 /* ---- a job ---- */
 
-/* The Secret's name is no other run's. */
-static json_t *marked(const json_t *owner, const char *secret)
-{
-    json_t *copy = json_deep_copy(owner);
-    json_t *metadata = json_object_get(copy, "metadata");
-    json_t *annotations = json_object_get(metadata, "annotations");
-    if (!annotations &&
-        json_object_set_new(metadata, "annotations", annotations = json_object()) < 0)
-        annotations = NULL;
-    if (json_object_set_new(annotations, BATCH_MADE_BY, json_string(secret)) < 0)
-        json_decref(TAKE_PTR(copy));
-    return copy;
-}
-
 /* Before its pods, whose label depends on it. Not everybody may make policies, and a quota may
  * allow none: then the namespace's is for the job's pods. */
 struct policy {
@@ -370,7 +356,8 @@ int create_begin(struct cluster *cluster, const struct job_spec *spec,
     int rc = render_shared(spec, options, &list, err);
     if (rc < 0)
         return rc;
-    c->owner.list = json_pack("[o]", marked(json_array_get(list, 0), options->secret));
+    /* the Secret's name is no other run's */
+    c->owner.list = json_pack("[o]", batch_mark(json_array_get(list, 0), options->secret));
     if (!c->owner.list)
         return error_set(err, ENOMEM, "out of memory");
     if (spec->claims != SPEC_CLAIMS_TEMPLATE)

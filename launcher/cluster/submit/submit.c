@@ -9,6 +9,7 @@
 
 #include "jobs/manifests/render.h"
 #include "jobs/status/drajob.h"
+#include "launcher/cluster/submit/batch.h"
 #include "launcher/cluster/submit/create.h"
 #include "launcher/cluster/submit/prepare.h"
 #include "launcher/cluster/submit/reap.h"
@@ -65,18 +66,35 @@ static int need_own_object(const json_t *made, struct drarun_error *err)
                       manager, kube_name(made));
 }
 
-/* Where DraJobs are no objects, or not for this user, the job goes without. */
-static int client_job_make(struct cluster *cluster, const struct job_spec *spec,
-                           const char *namespace, struct client_job *own, struct drarun_error *err)
+/* The answer to its creation was lost, and it was sent again. */
+static bool is_made_already(struct cluster *cluster, const struct kube_target *target,
+                            const char *mark, json_t **ret_made)
 {
-    const struct kube_target target = {.resource = &kube_dra_jobs, .namespace_ = namespace};
+    struct drarun_error err = {0};
+    CLEANUP(json_decrefp) json_t *found = NULL;
+    if (cluster_get(cluster, target, &found, &err) < 0 || !batch_has_mark(found, mark))
+        return false;
+    *ret_made = TAKE_PTR(found);
+    return true;
+}
+
+/* Where DraJobs are no objects, or not for this user, the job goes without. mark: of this run. */
+static int client_job_make(struct cluster *cluster, const struct job_spec *spec,
+                           const char *namespace, const char *mark, struct client_job *own,
+                           struct drarun_error *err)
+{
+    const struct kube_target target = {
+        .resource = &kube_dra_jobs, .namespace_ = namespace, .name = spec->name};
     struct drarun_error local = {0};
     CLEANUP(json_decrefp) json_t *made = NULL;
     if (!cluster->dra_jobs)
         return 0;
-    CLEANUP(json_decrefp) json_t *object = drajob_object(spec, namespace);
+    CLEANUP(json_decrefp) json_t *plain = drajob_object(spec, namespace);
+    CLEANUP(json_decrefp) json_t *object = plain ? batch_mark(plain, mark) : NULL;
     int rc = object ? cluster_create(cluster, &target, object, &made, &local)
-                    : error_set(err, ENOMEM, "out of memory");
+                    : error_set(&local, ENOMEM, "out of memory");
+    if (rc == -EEXIST && is_made_already(cluster, &target, mark, &made))
+        rc = 0;
     if (rc == -EEXIST)
         return say_there_is_one(spec, namespace, err);
     if (rc == -EINVAL || rc == -EACCES || rc == -ENOENT) {
@@ -119,7 +137,7 @@ static int submit(struct cluster *cluster, const struct job_spec *spec,
     if (rc == 0)
         rc = prepare_job(cluster, &spec, &named, &render, err);
     if (rc == 0 && own)
-        rc = client_job_make(cluster, spec, options->namespace, own, err);
+        rc = client_job_make(cluster, spec, options->namespace, secret, own, err);
     if (own)
         render.dra_job = own->uid;
     if (rc == 0)
