@@ -2,9 +2,11 @@
 """Whose log `drarun run` takes for a job's, and when it has all of it: beside a registry of objects instead of a cluster,
 which lets each thing come about in the worst order."""
 import json
+import os
 import signal
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -111,6 +113,52 @@ def test_interrupted_while_messages_are_awaited(drarun, tmp_path):
         following.tell("job-a", exit=130)
         result = following.ended()
     assert (result.rc, result.out) == (130, "") and "are kept" not in result.err, result
+
+
+def allocated(drarun, registry, folder, command, **how):
+    """An allocation whose worker is up, and runs that command of sh."""
+    following = Following(drarun, registry, folder, words=["alloc", job_file(folder), "--through", "direct", "--", "sh", "-c", command], **how)
+    worker = path_of("pods", "job-w-0")
+    following.pod("job-a", "running", lambda: iter([b'{"event":"log","job":"job","lines":0}\n']))
+    registry.put(worker, {**registry.objects[worker], "status": {"phase": "Running", "podIP": "127.0.0.1"}})
+    following.tell("job-a")
+    return following
+
+
+@pytest.mark.parametrize("answers", [True, False], ids=["deleting", "no answer"])
+def test_interrupted_while_an_allocation_ends(drarun, tmp_path, answers):
+    """What its launcher deletes is not waited for, nor an API server that does not answer; the status is the command's."""
+    over = tmp_path / "over"
+    with Registry().serving() as registry:
+        following = allocated(drarun, registry, tmp_path, f"echo up; while [ ! -e {over} ]; do sleep 0.02; done; exit 3")
+        assert following.job.process.stdout.readline() == "up\n"
+        held = None if answers else registry.hold("PATCH", JOB)
+        before = annotation(registry, "drarun.dev/alloc")
+        over.touch()
+        until(registry, lambda: annotation(registry, "drarun.dev/alloc") == "ended" if answers else held.count)
+        assert before != "ended"
+        following.job.signal(signal.SIGINT)
+        result = following.ended()
+    assert result.rc == 3 and following.registry.objects[JOB], result
+    assert ("interrupted: 1 pods and claims of job are still being deleted by its launcher" in result.err) == answers, result
+    assert ("its launcher was told of the end; its workers are deleted within 60 s; drarun cancel job deletes them at once" in result.err) == (not answers), result
+
+
+def test_terminal_stops_the_command_of_an_allocation(drarun, tmp_path):
+    """As by ^Z: the shell that has started both gets the terminal back once both have stopped."""
+    def state():
+        return Path(f"/proc/{alloc}/stat").read_text().rpartition(") ")[2][0]
+    with Registry().serving() as registry:
+        following = allocated(drarun, registry, tmp_path, "'kill -TSTP $$; echo back'", shell="set -m; {} & echo $!; wait -f $!")
+        alloc = int(following.job.process.stdout.readline())
+        assert "the workers of job are deleted unless it goes on within 60 s" in next(
+            line for line in following.job.process.stderr if "alloc: stopped" in line)
+        until(registry, lambda: state() == "T")
+        os.kill(alloc, signal.SIGCONT)
+        until(registry, lambda: annotation(registry, "drarun.dev/alloc") == "ended")
+        registry.remove(path_of("pods", "job-w-0"))
+        result = following.ended()
+    assert (result.rc, result.out) == (0, "back\n"), result
 
 
 def test_leaders_pod_is_gone_with_its_log(following):

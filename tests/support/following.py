@@ -53,7 +53,7 @@ class Following:
     def tell(self, launcher, exit=None, uid=None, fabric=None, **more):
         """The status document. more: of its launcher."""
         found = self.registry.objects[MAP]
-        document = {"apiVersion": "drarun.dev/v1alpha1", "kind": "DraJobStatus", "name": "job", "uid": uid or self.uid,
+        document = {"apiVersion": "drarun.dev/v1alpha1", "kind": "DraJobStatus", "name": "job", "uid": uid or self.uid, "attempt": 1,
                     "phase": "running" if exit is None else "ended", "launcher": {"pod": launcher, **more}, "fabric": fabric}
         if exit is not None:
             document |= {"exit": exit, "result": "failed" if exit else "succeeded"}

@@ -44,10 +44,11 @@ struct allocation {
     uint32_t attempt;
     struct allocate_folder *folder;
     struct signals *signals;
-    int signo; /* came while the job was being submitted; 0: none */
-    pid_t shell;
+    int signo;   /* came while the job was being submitted; 0: none */
+    pid_t shell; /* 0: none runs */
     int status;
     bool over, dirty;
+    bool left; /* by a signal, once no shell runs: what is deleted is not waited for */
 };
 
 /* ---- the heartbeat ---- */
@@ -197,23 +198,54 @@ static int make_folder(struct allocation *a, struct drarun_error *err)
 
 /* ---- the shell ---- */
 
-static void reap(struct allocation *a)
+/* A command that the terminal has stopped, as by ^Z: the shell that has started us gets the
+ * terminal back once we have stopped, too. */
+static void stop_with_command(struct allocation *a)
+{
+    log_note("alloc: stopped as its command is; the workers of %s are deleted unless it goes on "
+             "within %u s",
+             a->spec->name, silent_s(a));
+    raise(SIGSTOP);
+    kill(a->shell, SIGCONT);
+}
+
+static bool is_of_terminal(int signo)
+{
+    return signo == SIGTSTP || signo == SIGTTIN || signo == SIGTTOU;
+}
+
+static void look_at_shell(struct allocation *a)
 {
     int status = 0;
-    if (waitpid(a->shell, &status, WNOHANG) != a->shell)
-        return;
-    a->over = true;
-    a->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    while (a->shell > 0 && waitpid(a->shell, &status, WNOHANG | WUNTRACED) == a->shell) {
+        if (WIFSTOPPED(status) && is_of_terminal(WSTOPSIG(status)))
+            stop_with_command(a);
+        if (WIFSTOPPED(status))
+            continue;
+        a->shell = 0;
+        a->over = true;
+        a->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    }
 }
 
 /* A terminal's signals are the shell's own business; others are passed on. */
+static void pass_on(const struct allocation *a, int signo)
+{
+    if (signo == SIGTERM || signo == SIGHUP)
+        kill(a->shell, signo);
+}
+
 static void on_signal(void *arg, int signo)
 {
     struct allocation *a = arg;
     if (signo == SIGCHLD)
-        reap(a);
-    else if (signo == SIGTERM || signo == SIGHUP)
-        kill(a->shell, signo);
+        look_at_shell(a);
+    else if (a->shell > 0)
+        pass_on(a, signo);
+    else if (signo == SIGTSTP)
+        raise(SIGSTOP);
+    else if (signo == SIGINT || signo == SIGTERM || signo == SIGHUP || signo == SIGQUIT)
+        a->left = true;
 }
 
 static int start_shell(struct allocation *a, struct drarun_error *err)
@@ -222,10 +254,11 @@ static int start_shell(struct allocation *a, struct drarun_error *err)
     char *const *argv = a->options->argv[0] ? a->options->argv : shell;
     if (setenv(ALLOC_VARIABLE, allocate_folder_path(a->folder), 1) < 0)
         return error_set(err, ENOMEM, "out of memory");
-    a->shell = fork();
-    if (a->shell < 0)
+    pid_t pid = fork();
+    if (pid < 0)
         return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, errno, "fork: %s", strerror(errno));
-    if (a->shell > 0)
+    a->shell = pid;
+    if (pid > 0)
         return 0;
     signals_restore(a->signals);
     sigprocmask(SIG_SETMASK, &a->mask, NULL);
@@ -263,12 +296,17 @@ static int run_shell(struct allocation *a, struct drarun_error *err)
 static void await_gone(struct allocation *a)
 {
     int64_t end = clock_ms() + GONE_MS;
-    while (board_remains(a->board, true) > 0 && clock_ms() < end)
+    while (board_remains(a->board, true) > 0 && clock_ms() < end && !a->left)
         cluster_turn(a->cluster, end - clock_ms());
-    if (board_remains(a->board, true) > 0)
+    size_t left = board_remains(a->board, true);
+    if (left > 0 && a->left)
+        log_note("alloc: interrupted: %zu pods and claims of %s are still being deleted by its "
+                 "launcher; see drarun describe %s",
+                 left, a->spec->name, a->spec->name);
+    else if (left > 0)
         log_error("alloc: %zu pods and claims of %s still exist after %d s: their nodes may be "
                   "lost; see drarun describe %s",
-                  board_remains(a->board, true), a->spec->name, GONE_MS / 1000, a->spec->name);
+                  left, a->spec->name, GONE_MS / 1000, a->spec->name);
 }
 
 /* Of an allocation that has ended in order nothing is kept: the next one may have its name. */
@@ -279,18 +317,53 @@ static void forget(struct allocation *a)
         log_verbose("%s", err.text);
 }
 
+struct farewell {
+    struct allocation *a;
+    struct drarun_error err; /* code 0: none */
+};
+
+static void on_told(const struct kube_answer *answer, const struct drarun_error *err, void *arg)
+{
+    struct farewell *farewell = arg;
+    (void)answer;
+    farewell->a->beating = NULL;
+    if (err)
+        farewell->err = *err;
+}
+
+/* Runs the loop; a signal ends it. */
+static int tell_end(struct allocation *a, struct drarun_error *err)
+{
+    static const struct kube_write again = {.repeat = true};
+    const struct kube_target target = owner_of(a);
+    struct farewell farewell = {.a = a};
+    CLEANUP(json_decrefp) json_t *patch = word(HEARTBEAT_ENDED);
+    stop_beating(a);
+    if (!patch)
+        return error_set(err, ENOMEM, "out of memory");
+    int rc = kube_merge_patch(a->cluster->client, &target, patch, &again, on_told, &farewell,
+                              &a->beating, err);
+    while (rc == 0 && a->beating && !a->left)
+        cluster_turn(a->cluster, TURN_MS);
+    if (a->beating)
+        rc = error_set(err, ECANCELED, "interrupted before its launcher was told of the end");
+    else if (farewell.err.code)
+        rc = error_kind(err, farewell.err.kind, farewell.err.code, "%s", farewell.err.text);
+    kube_call_cancel(TAKE_PTR(a->beating));
+    return rc;
+}
+
 /* The launcher takes all away, in order. */
 static void give_back(struct allocation *a)
 {
     struct drarun_error err = {0};
-    const struct kube_target target = owner_of(a);
-    CLEANUP(json_decrefp) json_t *patch = word(HEARTBEAT_ENDED);
-    stop_beating(a);
-    int rc = patch ? cluster_merge_patch(a->cluster, &target, patch, &err) : -ENOMEM;
+    if (!a->signals) /* no shell was to run */
+        a->signals = signals_new(a->cluster->base, on_signal, a, &err);
+    int rc = tell_end(a, &err);
     if (rc < 0 && rc != -ENOENT)
         log_error(
             "alloc: %s; its workers are deleted within %u s; drarun cancel %s deletes them at once",
-            patch ? err.text : "out of memory", silent_s(a), a->spec->name);
+            err.text, silent_s(a), a->spec->name);
     if ((rc < 0 && rc != -ENOENT) || !a->board)
         return;
     await_gone(a);
