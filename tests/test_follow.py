@@ -37,6 +37,21 @@ def test_another_launcher_tells_the_end_before_the_leaders_container_is_known(fo
     assert (result.rc, result.out) == (0, "of the leader\n"), result
 
 
+def test_errors_of_the_launcher(drarun, tmp_path):
+    """With --quiet they are all that is shown of what it says; logs without --follow shows the ranks' output alone."""
+    levels = "note", "error"
+    said = b"".join(json.dumps({"level": level, "text": f"it is {level}"}).encode() + b"\n" for level in levels)
+    with Registry().serving() as registry:
+        following = Following(drarun, registry, tmp_path, words=["run", "-q", job_file(tmp_path)])
+        following.pod("job-a", "terminated", lambda: iter([OUTPUT + said, record("job-a", lines=4)]))
+        following.tell("job-a", exit=0, lines=5)
+        results = {"run -q": following.ended()}
+        results |= {words: drarun(*words.split(), "job", env=following.env) for words in ("logs -f", "logs -f -q", "logs")}
+    assert {each.out for each in results.values()} == {"of the leader\n"} and not any(each.rc for each in results.values()), results
+    assert {words: [level for level in levels if f"it is {level}" in each.err] for words, each in results.items()} == {
+        "run -q": ["error"], "logs -f": ["note", "error"], "logs -f -q": ["error"], "logs": []}, results
+
+
 def test_log_of_a_leader_that_was_killed_before_its_record(following):
     """The stream ends where the connection was closed, and goes on; its end is that of the ended container."""
     opened = []

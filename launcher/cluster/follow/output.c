@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "lib/base/log.h"
@@ -73,13 +74,24 @@ void follow_output_add(struct follow_output *output, uint32_t rank, bool is_stde
     std_streams_write(streams, fd, data, length);
 }
 
+/* With `once` the ranks' output is all that was asked for. */
+static bool is_wanted(const struct follow_options *options, bool is_error)
+{
+    bool quiet = options->quiet && (options->once || !is_error);
+    return !quiet && options->rank < 0;
+}
+
 void follow_output_own(struct follow_output *output, const json_t *json, const char *line,
                        size_t length)
 {
     const char *text = json_string_value(json_object_get(json, "text"));
-    if (output->options->quiet || output->options->rank >= 0)
+    const char *level = json_string_value(json_object_get(json, "level"));
+    bool is_error = text && level && strcmp(level, "error") == 0;
+    if (!is_wanted(output->options, is_error))
         return;
-    if (text)
+    if (is_error)
+        log_error("%s", text);
+    else if (text)
         log_note("%s", text);
     else if (!json)
         log_note("%.*s", length > 900 ? 900 : (int)length, line);
