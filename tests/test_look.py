@@ -187,6 +187,18 @@ def test_status_of_the_only_job(jobs):
     assert described["status"]["name"] == "two" and described["events"] == [] and described["agents"] == {}
 
 
+def test_events_of_a_job_and_its_parts(jobs):
+    """Not of a job whose name begins as its does."""
+    own = ["DraJob/one", "Job/one", "Job/one-w", "Pod/one-2abcd", "Pod/one-w-0", "Pod/one-w-0-x2k8f", "ConfigMap/one-status", "ResourceClaim/one-w-0"]
+    others = ["Job/one-2", "Job/one-2abcd", "Pod/one-2-w-0", "Pod/one-2-x2k8f", "PodGroup/one-2-w", "ConfigMap/one-2-status", "Pod/ones-w-0"]
+    for i, (kind, _, name) in enumerate(each.partition("/") for each in own + others):
+        jobs.registry.put(path_of("events", f"e{i}"), {"metadata": {}, "involvedObject": {"kind": kind, "name": name}, "reason": "R"})
+    for name in ("one", "one-2"):
+        jobs.add(name)
+    described = json.loads(jobs.verb("describe", "one", "-o", "json").ok().out)
+    assert ["{kind}/{name}".format(**each["involvedObject"]) for each in described["events"]] == own
+
+
 GPU = "gpu.nvidia.com"
 
 

@@ -18,6 +18,7 @@
 #include "launcher/cluster/client/expire.h"
 #include "launcher/cluster/client/forecast.h"
 #include "launcher/cluster/client/job_map.h"
+#include "launcher/cluster/client/launcher_pod.h"
 #include "launcher/cluster/client/pod_group.h"
 #include "launcher/cluster/client/launcher_silence.h"
 #include "launcher/cluster/client/job_clock.h"
@@ -524,12 +525,23 @@ static void add_event(const json_t *event, struct buf *out)
                name ? name : "?", reason ? reason : "?", message ? message : "");
 }
 
+/* About the job or a part of it, by its name (docs/design/010-claims.md): not about a job that is
+ * called as this one with a "-" and more. */
 static bool is_about(const json_t *event, const char *job)
 {
-    const char *name =
-        json_string_value(json_object_get(json_object_get(event, "involvedObject"), "name"));
+    static const char *const parts[] = {"", "-w", "-status", "-domain", "-channel"};
+    static const char of_worker[] = "-w-";
+    const json_t *about = json_object_get(event, "involvedObject");
+    const char *name = value_text_or(about, "name", "");
     size_t length = strlen(job);
-    return name && strncmp(name, job, length) == 0 && (!name[length] || name[length] == '-');
+    if (strncmp(name, job, length) != 0)
+        return false;
+    if (strcmp(value_text_or(about, "kind", ""), "Pod") == 0 && launcher_pod_is_called(job, name))
+        return true;
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+        if (strcmp(name + length, parts[i]) == 0)
+            return true;
+    return strncmp(name + length, of_worker, sizeof of_worker - 1) == 0;
 }
 
 /* {how the agent came: [workers]}, as the pods that are there were made. */
