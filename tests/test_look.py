@@ -158,6 +158,18 @@ def test_what_is_no_name(jobs, name):
     assert jobs.registry.objects == seen
 
 
+@pytest.mark.parametrize("ahead", [-7200, 7200], ids=["early", "late"])
+def test_list_deletes_what_has_expired(jobs, ahead):
+    """By the API server's clock. This machine's is wrong by two hours."""
+    jobs.registry.ahead = ahead
+    jobs.add("one")
+    kept = path_of("configmaps", "one-status")
+    expires = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + ahead / 2))
+    jobs.registry.objects[kept]["metadata"]["annotations"] = {"drarun.dev/expires": expires}
+    jobs.verb("list").ok()
+    assert (kept in jobs.registry.objects) == (ahead < 0)
+
+
 def test_list_goes_on_with_what_changes(jobs):
     jobs.add("one", exit=None)
     watching = jobs.drarun.start("list", "-w", env=jobs.env)

@@ -35,6 +35,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             held.wait(patience())
         return parsed
 
+    def date_time_string(self, timestamp=None):
+        return super().date_time_string((timestamp or time.time()) + self.server.ahead)
+
     def answer(self, code, body):
         data = json.dumps(body).encode()
         self.send_response(code)
@@ -200,6 +203,7 @@ class Registry(http.server.ThreadingHTTPServer):
     .silent: names of pods whose node does not answer: they stay until they are deleted without it.
     .groups: of the discovery's answer, beside what every API server has.
     .answering: cleared, what is made is there and its maker does not know.
+    .ahead: seconds by which its clock is ahead of ours.
     .lost: paths of objects: the next one that is made there is, and the connection breaks before the answer."""
 
     daemon_threads = True
@@ -210,7 +214,7 @@ class Registry(http.server.ThreadingHTTPServer):
         self.delay, self.version, self.closed, self.refused = delay, 1, False, set()
         self.objects, self.logs, self.events, self.changed = {}, {}, [], threading.Condition()
         self.reads, self.held = collections.Counter(), {}
-        self.groups, self.silent, self.lost = [], set(), set()
+        self.groups, self.silent, self.lost, self.ahead = [], set(), set(), 0
         self.admit = lambda path, made: None
         self.answering = threading.Event()
         self.answering.set()

@@ -16,9 +16,10 @@ int expire_keep(struct cluster *cluster, const char *job, const char *namespace,
                 int64_t seconds, struct drarun_error *err)
 {
     char map[K8S_LABEL_MAX + 8], when[TIMESTAMP_SIZE];
+    int64_t now = kube_client_now(cluster->client);
     const struct kube_delete background = {.propagation = "Background"};
     snprintf(map, sizeof map, "%s-status", job);
-    timestamp_format(lead_now() + seconds * 1000, when, sizeof when);
+    timestamp_format((now ? now : lead_now()) + seconds * 1000, when, sizeof when);
     const struct kube_target targets[] = {
         {.resource = &kube_config_maps, .namespace_ = namespace, .name = map},
         {.resource = &kube_secrets, .namespace_ = namespace, .name = secret},
@@ -33,13 +34,14 @@ int expire_keep(struct cluster *cluster, const char *job, const char *namespace,
     return rc;
 }
 
-static bool is_over(const json_t *map)
+/* now: by the API server's clock; 0: not known. */
+static bool is_over(const json_t *map, int64_t now)
 {
     const json_t *metadata = json_object_get(map, "metadata");
     const char *text = json_string_value(
         json_object_get(json_object_get(metadata, "annotations"), EXPIRE_ANNOTATION));
     int64_t end = 0;
-    return text && timestamp_parse(text, &end) && lead_now() >= end;
+    return now && text && timestamp_parse(text, &end) && now >= end;
 }
 
 size_t expire_reap(struct cluster *cluster, const char *namespace)
@@ -57,7 +59,7 @@ size_t expire_reap(struct cluster *cluster, const char *namespace)
         const struct kube_target target = {
             .resource = &kube_config_maps, .namespace_ = namespace, .name = kube_name(map)};
         const struct kube_delete this = {.propagation = "Background", .uid = kube_uid(map)};
-        if (!is_over(map))
+        if (!is_over(map, kube_client_now(cluster->client)))
             continue;
         if (cluster_delete(cluster, &target, &this, &err) < 0)
             log_verbose("%s has expired and cannot be deleted: %s", kube_name(map), err.text);

@@ -12,8 +12,8 @@
  * and dates its document. */
 int expire_keep(struct cluster *cluster, const char *job, const char *namespace, const char *secret,
                 int64_t seconds, struct drarun_error *err);
-/* Deletes the documents whose time is over; returns how many. Best effort: who may not is told
- * nothing. */
+/* Deletes the documents whose time is over by the API server's clock, since that of this machine
+ * may be wrong; returns how many. Best effort: who may not is told nothing. */
 size_t expire_reap(struct cluster *cluster, const char *namespace);
 
 #endif
