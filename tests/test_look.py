@@ -110,6 +110,17 @@ def test_status_that_an_earlier_jobs_launcher_wrote(jobs, tmp_path):
     assert path_of("batch/v1/jobs", "one") in jobs.registry.objects
 
 
+def test_exec_while_a_pod_of_an_earlier_attempt_goes(jobs):
+    """The command runs beside the ranks of the job, and not in the pod that its node has yet to end."""
+    jobs.add("one", exit=None)
+    for name, more in (("one-w-0", {"deletionTimestamp": "2026-11-21T15:00:00Z"}), ("one-w-0-r1", {})):
+        labels = {"drarun.dev/job": "one", "drarun.dev/worker": "0"}
+        jobs.registry.put(path_of("pods", name), {"metadata": {"labels": labels, **more}, "status": {"phase": "Running"}})
+    assert jobs.verb("exec", "one", 0, "true").rc != 0  # the registry runs nothing
+    asked = [path for path in jobs.registry.reads if path.endswith("/exec")]
+    assert asked and set(asked) == {path_of("pods", "one-w-0-r1") + "/exec"}
+
+
 @pytest.mark.parametrize("later", ["batch/v1/jobs", "drarun.dev/v1alpha1/drajobs"])
 def test_rest_of_an_earlier_job_beside_the_next_one(jobs, tmp_path, later):
     """The garbage collector has yet to delete it, and the next job waits for that: it is not the one that has ended."""

@@ -166,18 +166,19 @@ static int pod_of_worker(struct cluster *cluster, const char *job, uint32_t work
     const struct kube_target target = {.resource = &kube_pods, .namespace_ = cluster->namespace};
     const struct kube_select select = {.labels = selector, .fields = "status.phase=Running"};
     size_t i;
-    json_t *pod;
+    json_t *pod, *found = NULL;
     snprintf(selector, sizeof selector, "drarun.dev/job=%s", job);
     int rc = cluster_list(cluster, &target, &select, &list, err);
     if (rc < 0)
         return rc;
     json_array_foreach(json_object_get(list, "items"), i, pod)
     {
-        if (board_worker_label(pod) != worker)
-            continue;
-        *ret_pod = json_incref(pod);
-        return 0;
+        if (board_worker_label(pod) == worker && (!found || kube_is_terminating(found)))
+            found = pod; /* one of an earlier attempt may still be there */
     }
+    *ret_pod = json_incref(found);
+    if (found)
+        return 0;
     return error_kind(err, DRARUN_ERR_USAGE, ENOENT,
                       "the pod of worker %" PRIu32 " of %s does not run", worker, job);
 }
