@@ -11,6 +11,7 @@
 #include "jobs/ranks/rankenv.h"
 #include "jobs/ranks/rankmap.h"
 #include "jobs/spec/spec_fields.h"
+#include "jobs/spec/spec_words.h"
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/signal_name.h"
@@ -485,13 +486,7 @@ static void read_roles(const struct reader_node *spec, struct spec_raw *raw)
 static bool runs_torchrun(const struct spec_role *role)
 {
     CLEANUP(strlist_done) struct strlist argv = STRLIST_INIT;
-    const json_t *word;
-    size_t i;
-    json_array_foreach(json_object_get(spec_role_container(role), "command"), i, word)
-    {
-        if (json_is_string(word))
-            strlist_add(&argv, json_string_value(word));
-    }
+    spec_words_add(role, NULL, &argv);
     return argv.count > 0 && !argv.failed && rankenv_starts_torchrun(argv.items);
 }
 

@@ -915,6 +915,8 @@ static void test_refused_roles(void **state)
          "launch: mpirun is not supported yet for several roles"},
         {TWO("launch: env", "workers: 1", "command: [torchrun, t.py]"),
          "launch: torchrun (b) would count the workers of all roles: set world: own"},
+        {TWO("launch: env", "workers: 1", "command: [bash, -c], args: [torchrun t.py]"),
+         "launch: torchrun (b) would count the workers of all roles: set world: own"},
         {TWO("", "priorityClassName: high", "workers: 1"),
          "roles: a and b have different priorities"},
     };
