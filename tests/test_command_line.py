@@ -413,6 +413,30 @@ def test_report_in_memory(drarun):
         assert json.loads(Path(folder, "report.json").read_text())["status"] == 0
 
 
+def test_report_behind_the_output(drarun, tmp_path):
+    """What its descriptor's file holds stays."""
+    drarun("--report", "/dev/stdout", "echo", "out", cwd=tmp_path, under=["sh", "-c", 'exec "$@" >file', "sh"]).ok()
+    out, report = (tmp_path / "file").read_text().splitlines()
+    assert out == "out" and json.loads(report)["status"] == 0
+
+
+def test_report_over_the_limit_of_file_sizes(drarun, tmp_path):
+    result = drarun("--report", "report.json", "true", "x" * 90000, cwd=tmp_path, under=["bash", "-c", 'ulimit -f 64; exec "$@"', "bash"])
+    assert result.rc == 70 and "report.json" in result.err and "File too large" in result.err, result
+    assert not list(tmp_path.iterdir())
+
+
+def test_report_to_who_does_not_read(drarun, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        result = drarun("--report", pipe, "true", "x" * 90000)
+    finally:
+        os.close(reader)
+    assert (result.rc, result.err) == (70, f"drarun: write {pipe}: who has opened it does not read\n")
+
+
 def test_report_to_a_named_pipe(drarun, tmp_path):
     """It stays one, and a job does not wait for a reader that there is not."""
     pipe = tmp_path / "pipe"

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -16,6 +18,7 @@
 
 #define TEMPORARY ".XXXXXX"
 #define PIECE ((size_t)8 << 10)
+#define READER_MS 10000 /* the longest that a reader of a pipe may not read */
 
 int fd_read_all(int fd, const char *path, size_t limit, struct buf *out, struct drarun_error *err)
 {
@@ -162,23 +165,49 @@ bool file_is_plain(const char *path)
     if (strncmp(path, "/proc/", 6) == 0 ||
         (strncmp(path, "/dev/", 5) == 0 && strncmp(path, "/dev/shm/", 9) != 0))
         return false;
-    return stat(path, &st) < 0 || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode);
+    if (stat(path, &st) < 0 || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode))
+        return true;
+    return S_ISFIFO(st.st_mode) && st.st_uid != geteuid(); /* somebody has put it in our way */
+}
+
+/* As fd_write_all, but who reads must go on reading. */
+static int write_to_reader(int fd, const char *p, size_t len)
+{
+    while (len > 0) {
+        struct pollfd writable = {.fd = fd, .events = POLLOUT};
+        ssize_t n = write(fd, p, len);
+        if (n < 0 && errno == EAGAIN && poll(&writable, 1, READER_MS) == 0)
+            return -ETIMEDOUT;
+        if (n < 0 && errno != EINTR && errno != EAGAIN)
+            return -errno;
+        p += n < 0 ? 0 : n;
+        len -= n < 0 ? 0 : (size_t)n;
+    }
+    return 0;
+}
+
+static int write_as_is(const char *path, const void *data, size_t len, struct drarun_error *err)
+{
+    cleanup_close int fd = open(path, O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
+    int rc = fd < 0 ? -errno : write_to_reader(fd, data, len);
+    struct stat st;
+    bool unread = rc == -ENXIO && stat(path, &st) == 0 && S_ISFIFO(st.st_mode);
+    const char *why = unread             ? "nobody reads it"
+                      : rc == -ETIMEDOUT ? "who has opened it does not read"
+                                         : strerror(-rc);
+    return rc < 0 ? error_set(err, -rc, "write %s: %s", path, why) : 0;
 }
 
 int file_write_named(const char *path, const void *data, size_t len, struct drarun_error *err)
 {
-    struct stat st;
-    if (file_is_plain(path)) {
-        mode_t mask = umask(0);
-        umask(mask);
-        return file_write_atomic(path, data, len, 0666 & ~mask, err);
-    }
-    cleanup_close int fd = open(path, O_WRONLY | O_TRUNC | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
-    int rc = fd < 0 || fcntl(fd, F_SETFL, 0) < 0 ? -errno : fd_write_all(fd, data, len);
-    bool unread = rc == -ENXIO && stat(path, &st) == 0 && S_ISFIFO(st.st_mode);
-    return rc < 0 ? error_set(err, -rc, "write %s: %s", path,
-                              unread ? "nobody reads it" : strerror(-rc))
-                  : 0;
+    struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
+    mode_t mask = umask(0);
+    umask(mask);
+    sigaction(SIGXFSZ, &ignore, &before); /* at ulimit -f a write then fails, and says so */
+    int rc = file_is_plain(path) ? file_write_atomic(path, data, len, 0666 & ~mask, err)
+                                 : write_as_is(path, data, len, err);
+    sigaction(SIGXFSZ, &before, NULL);
+    return rc;
 }
 
 /* Short at the end of the file alone. */

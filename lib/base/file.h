@@ -45,10 +45,11 @@ int file_write_atomic(const char *path, const void *data, size_t len, unsigned m
                       struct drarun_error *err);
 
 /* Whether what the user has named is a file, or can become one: neither what stands for an open
- * descriptor, as /dev/stdout, nor a pipe or a device. */
+ * descriptor, as /dev/stdout, nor a device, nor a pipe of this user. */
 bool file_is_plain(const char *path);
 /* Writes such a file as file_write_atomic does, with the mode that the umask of this process of one
- * thread says; anything else is written to as it is, a pipe only while somebody reads it. */
+ * thread says; anything else is written to as it is, behind what it holds, a pipe only while
+ * somebody reads it (-ENXIO, -ETIMEDOUT). */
 int file_write_named(const char *path, const void *data, size_t len, struct drarun_error *err);
 
 /* Makes path a copy of the file from, as file_write_atomic. Takes no memory to speak of, however

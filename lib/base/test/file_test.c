@@ -139,7 +139,6 @@ static void test_replace(void **state)
     assert_int_equal(mkdir(place, 0700) | chdir(place), 0);
 }
 
-/* Of more than one piece, and not of whole ones. */
 static unsigned mode_of(const char *path)
 {
     struct stat st;
@@ -163,11 +162,22 @@ static void test_what_a_user_names(void **state)
     assert_string_equal(text, "text");
     assert_int_equal(mode_of("pipe"), S_IFIFO | 0600);
     assert_int_equal(file_write_named("/dev/full", "text", 4, NULL), -ENOSPC);
+
+    /* a descriptor's file keeps what was written to it */
+    char itself[40];
+    cleanup_close int fd = open("output", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    snprintf(itself, sizeof itself, "/proc/self/fd/%d", fd);
+    assert_int_equal(write(fd, "out", 3), 3);
+    assert_int_equal(file_write_named(itself, "text", 4, NULL), 0);
+    assert_int_equal(pread(fd, text, sizeof text, 0), 7);
+    assert_memory_equal(text, "outtext", 7);
+    assert_int_equal(unlink("output"), 0);
     assert_true(file_is_plain("file") && file_is_plain("none") && file_is_plain("/dev/shm/none"));
     assert_false(file_is_plain("pipe") || file_is_plain("/dev/stdout") ||
                  file_is_plain("/dev/null") || file_is_plain("/proc/self/fd/1"));
 }
 
+/* Of more than one piece, and not of whole ones. */
 static void test_copy(void **state)
 {
     enum { LENGTH = 20001 };
