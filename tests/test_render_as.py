@@ -175,6 +175,8 @@ def test_rayjob_has_the_cluster_of_a_raycluster(drarun, tmp_path):
 @pytest.mark.parametrize("command,words,told", [
     (["torchrun", "train.py"], ["torchrun", "--nproc-per-node=gpu", "train.py"], False),
     (["python3", "-m", "torch.distributed.run", "train.py"], ["python3", "-m", "torch.distributed.run", "--nproc-per-node=gpu", "train.py"], False),
+    (["/opt/torchrun/bin/python3", "-Wignore:torch.distributed", "-um", "torch.distributed.run", "t.py"],
+     ["/opt/torchrun/bin/python3", "-Wignore:torch.distributed", "-um", "torch.distributed.run", "--nproc-per-node=gpu", "t.py"], False),
     (["torchrun", "--nproc_per_node", "4", "train.py"], None, False), (["bash", "-c", "torchrun --nproc-per-node gpu train.py"], None, False),
     (["bash", "-c", "torchrun train.py"], None, True), (["torchrun"], ["torchrun", "--nproc-per-node=gpu"], False)])
 def test_processes_of_a_trainjob_with_all_gpus(drarun, tmp_path, command, words, told):

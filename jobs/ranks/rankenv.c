@@ -425,31 +425,37 @@ static bool is_torch_module(const char *name)
 
 /* What python runs: the first -m, or the first argument that is no option. Options of one letter
  * may stand together: "-um MODULE". */
-static bool python_runs_torchrun(char *const argv[])
+static size_t find_in_python(char *const argv[])
 {
     for (size_t i = 1; argv[i]; i++) {
         if (argv[i][0] != '-')
-            return strcmp(base_name(argv[i]), "torchrun") == 0;
+            return strcmp(base_name(argv[i]), "torchrun") == 0 ? i : SIZE_MAX;
         const char *letter = argv[i][1] == '-' ? NULL : strpbrk(argv[i], "cmWX");
         if (!letter)
             continue;
         bool is_next = !letter[1]; /* its value is the next word */
+        bool is_torch = *letter == 'm' && is_torch_module(is_next ? argv[i + 1] : letter + 1);
         if (*letter == 'c' || *letter == 'm')
-            return *letter == 'm' && is_torch_module(is_next ? argv[i + 1] : letter + 1);
+            return is_torch ? i + is_next : SIZE_MAX;
         if (is_next && argv[i + 1])
             i++;
     }
-    return false;
+    return SIZE_MAX;
+}
+
+size_t rankenv_find_torchrun(char *const argv[])
+{
+    if (!argv || !argv[0])
+        return SIZE_MAX;
+    const char *program = base_name(argv[0]);
+    if (strncmp(program, "python", strlen("python")) == 0)
+        return find_in_python(argv);
+    return strcmp(program, "torchrun") == 0 ? 0 : SIZE_MAX;
 }
 
 bool rankenv_is_torchrun(char *const argv[])
 {
-    if (!argv || !argv[0])
-        return false;
-    const char *program = base_name(argv[0]);
-    if (strncmp(program, "python", strlen("python")) == 0)
-        return python_runs_torchrun(argv);
-    return strcmp(program, "torchrun") == 0;
+    return rankenv_find_torchrun(argv) != SIZE_MAX;
 }
 
 static bool is_shell(const char *program)

@@ -78,6 +78,8 @@ void rankenv_clean(struct strlist *env);
 
 /* True when argv is torchrun itself: "torchrun ..." or "python -m torch.distributed.run ...". */
 bool rankenv_is_torchrun(char *const argv[]);
+/* The word of argv that names torchrun, behind which its options begin; SIZE_MAX: none does. */
+size_t rankenv_find_torchrun(char *const argv[]);
 
 /* Or a shell's line ("bash -c ...") that has torchrun among its words: such a program wants to be
  * started once on each worker, too. A script in a file is not read. */

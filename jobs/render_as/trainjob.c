@@ -80,33 +80,33 @@ static int check_pod(const struct job_spec *spec, struct drarun_error *err)
     return 0;
 }
 
-/* The first word with one of the two texts in it; the number of words: none has. */
-static size_t find_word(const json_t *words, const char *text, const char *other)
+/* A word has one of the two texts in it. */
+static bool mentions(const json_t *words, const char *text, const char *other)
 {
     for (size_t i = 0; i < json_array_size(words); i++) {
         const char *word = json_string_value(json_array_get(words, i));
         if (word && (strstr(word, text) || strstr(word, other)))
-            return i;
+            return true;
     }
-    return json_array_size(words);
+    return false;
 }
 
-static size_t find_torchrun(const json_t *words)
+static bool mentions_torchrun(const json_t *words)
 {
-    return find_word(words, "torchrun", "torch.distributed");
+    return mentions(words, "torchrun", "torch.distributed");
 }
 
-static bool is_torchrun(const json_t *words)
+/* Which of the words names torchrun, where they run nothing else; SIZE_MAX: none. */
+static size_t find_torchrun(const json_t *words)
 {
     CLEANUP(strlist_done) struct strlist argv = STRLIST_INIT;
     const json_t *word;
     size_t i;
     json_array_foreach(words, i, word)
     {
-        if (json_is_string(word))
-            strlist_add(&argv, json_string_value(word));
+        strlist_add(&argv, json_is_string(word) ? json_string_value(word) : "");
     }
-    return argv.count > 0 && !argv.failed && rankenv_is_torchrun(argv.items);
+    return argv.failed ? SIZE_MAX : rankenv_find_torchrun(argv.items);
 }
 
 /* ---- the parts ---- */
@@ -118,16 +118,16 @@ static json_int_t processes(const struct job_spec *spec)
     return spec->roles[0].gpus.count ? spec->roles[0].gpus.count : 1;
 }
 
-/* From Trainer 2.2 on a TrainJob takes a number alone, and nobody knows that of all GPUs: torchrun
- * counts them where its own option says so. */
+/* A TrainJob takes only a number since Trainer 2.2, and the number of all GPUs is not known here:
+ * torchrun counts them where its own option says so. */
 static int ask_for_all(json_t *words, struct strlist *told)
 {
-    if (find_word(words, "nproc-per-node", "nproc_per_node") < json_array_size(words))
+    size_t at = find_torchrun(words);
+    if (mentions(words, "nproc-per-node", "nproc_per_node"))
         return 0;
-    if (is_torchrun(words))
-        return json_array_insert_new(words, find_torchrun(words) + 1,
-                                     json_string("--nproc-per-node=gpu"));
-    if (find_torchrun(words) < json_array_size(words))
+    if (at < json_array_size(words))
+        return json_array_insert_new(words, at + 1, json_string("--nproc-per-node=gpu"));
+    if (mentions_torchrun(words))
         strlist_add(told,
                     "ONE_PROCESS: spec.devices.gpus.count: all: PET_NPROC_PER_NODE is 1, since "
                     "a TrainJob takes a number only: give torchrun --nproc-per-node=gpu");
@@ -154,7 +154,7 @@ static int worker_pod(const struct job_spec *spec, const struct render_foreign *
     CLEANUP(json_decrefp) json_t *command = whole_command(spec);
     if (!command || (spec->roles[0].gpus.all && ask_for_all(command, told) < 0))
         return no_memory(err);
-    if (find_torchrun(command) == json_array_size(command))
+    if (!mentions_torchrun(command))
         strlist_add(told, "NO_RANK: spec.launch: env: the program is no torchrun, and gets the "
                           "variables PET_* but not RANK, WORLD_SIZE and similar ones");
     if (spec->timeouts.total && spec->restarts)
