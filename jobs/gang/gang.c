@@ -356,15 +356,20 @@ static void say_worker(const struct gang_input *input, uint32_t worker, struct d
 
 static void say_trouble(const struct pod_state *w, struct drarun_error *err)
 {
-    const char *advice = container_advice(w);
+    const char *advice = container_advice(w), *container = w->container ? w->container : "?";
+    const char *reason = w->reason ? w->reason : "?";
+    const char *message = w->message ? w->message : "no message";
     if (w->claim == CLAIM_NO_TEMPLATE)
         error_kind(err, DRARUN_ERR_CLUSTER, ECANCELED, "its claim cannot be made: %s",
                    w->claim_message ? w->claim_message : "no message");
+    else if (container_is_restarted(w))
+        error_kind(err, DRARUN_ERR_SPEC, ECANCELED,
+                   "container %s %s: %s: %s; its log says why: kubectl logs %s -c %s --previous",
+                   container, container_deed(w), reason, message, w->name ? w->name : "POD",
+                   container);
     else
-        error_kind(err, DRARUN_ERR_SPEC, ECANCELED, "container %s %s: %s: %s%s%s",
-                   w->container ? w->container : "?", container_deed(w),
-                   w->reason ? w->reason : "?", w->message ? w->message : "no message",
-                   advice ? "; " : "", advice ? advice : "");
+        error_kind(err, DRARUN_ERR_SPEC, ECANCELED, "container %s %s: %s: %s%s%s", container,
+                   container_deed(w), reason, message, advice ? "; " : "", advice ? advice : "");
 }
 
 static void say_fatal(const struct gang_input *input, const struct gang_facts *facts,

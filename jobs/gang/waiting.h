@@ -102,6 +102,8 @@ void waiting_launcher_done(struct waiting_launcher *launcher);
 /* A scheduler's message in short: its counts without what every message has. NULL without memory,
  * or when it is empty. */
 char *scheduler_words(const char *message);
+/* The kubelet starts the container again and again. */
+bool container_is_restarted(const struct pod_state *worker);
 /* What a container does by the kubelet's reason: "cannot be made". */
 const char *container_deed(const struct pod_state *worker);
 /* What mends that, by the kubelet's reason and message; static, or NULL: the message says it all.

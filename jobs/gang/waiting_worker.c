@@ -306,14 +306,14 @@ static bool may_lack_image_volumes(const struct pod_state *w)
            !(w->message && strstr(w->message, "CDI"));
 }
 
-static bool is_restarted(const struct pod_state *w)
+bool container_is_restarted(const struct pod_state *w)
 {
     return w->reason && strcmp(w->reason, POD_RESTARTS) == 0;
 }
 
 const char *container_deed(const struct pod_state *worker)
 {
-    return is_restarted(worker) ? "ends again and again" : "cannot be made";
+    return container_is_restarted(worker) ? "ends again and again" : "cannot be made";
 }
 
 /* "container has runAsNonRoot and image will run as root", or "image has non-numeric user (nobody)"
@@ -321,8 +321,8 @@ const char *container_deed(const struct pod_state *worker)
 const char *container_advice(const struct pod_state *worker)
 {
     const char *message = worker->message;
-    if (is_restarted(worker))
-        return "its log says why: kubectl logs --previous";
+    if (container_is_restarted(worker))
+        return "its log says why: kubectl logs POD -c CONTAINER --previous";
     if (may_lack_image_volumes(worker))
         return "if the node's container runtime has no image volumes, as containerd before 2.1, "
                "set DRARUN_AGENT=copy";
@@ -338,7 +338,7 @@ static void wait_for_container(const struct pod_state *w, struct worker_wait *wa
 {
     const char *container = w->container ? w->container : "?";
     wait->advice = w->reason ? container_advice(w) : NULL;
-    wait->pod = is_restarted(w) ? w->name : NULL;
+    wait->pod = container_is_restarted(w) ? w->name : NULL;
     if (w->reason)
         say(wait, w->failing, w->message, "container %s %s (%s)", container, container_deed(w),
             w->reason);

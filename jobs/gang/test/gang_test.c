@@ -450,7 +450,8 @@ static const struct scene {
                {23000, "rrrW", "ended", GANG_FAIL, "fatal", -1, "none", 0}},
      .kind = DRARUN_ERR_SPEC,
      .text = "worker 3 on node-a: container log ends again and again: CrashLoopBackOff: back-off "
-             "10s restarting failed container=log; its log says why: kubectl logs --previous"},
+             "10s restarting failed container=log; its log says why: kubectl logs job-w -c log "
+             "--previous"},
     {.name = "a runtime without image volumes",
      .looks = {{0, "KKKK", "placing", GANG_WAIT, "admitted", 0, "allocation", 0},
                {0, "KKKK", "pulling", GANG_WAIT, "placed", 0, "imagePull", 0},
