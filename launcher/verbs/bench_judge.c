@@ -47,33 +47,12 @@ static int judge_run(const struct options *o, struct run *run, struct buf *out, 
     return rc;
 }
 
-static void demand_bandwidth(const char *option, double least, struct strlist *failures)
-{
-    if (least >= 0)
-        strlist_addf(failures,
-                     "%s %g: NCCL's log has no bandwidth, and no table of a benchmark is beside it",
-                     option, least);
-}
-
-static void demand_rdma(enum nccl_report_verdict verdict, struct strlist *failures)
-{
-    if (verdict == NCCL_REPORT_TCP || verdict == NCCL_REPORT_MIXED)
-        strlist_add(failures, "--require-rdma: RDMA is not used by all connections");
-    else if (verdict == NCCL_REPORT_UNPROVEN || verdict == NCCL_REPORT_UNKNOWN)
-        strlist_add(failures, "--require-rdma: RDMA is not proven");
-}
-
 /* NCCL's log without a table: how ranks are connected. Returns as judge_run. */
 static int judge_log(const struct options *o, const struct nccl_report *report, struct buf *out,
                      json_t *list)
 {
-    const struct verdict_demands *demands = &o->asked.demands;
     CLEANUP(strlist_done) struct strlist failures = STRLIST_INIT;
-    demand_bandwidth("--min-busbw", demands->min_busbw, &failures);
-    demand_bandwidth("--min-best-busbw", demands->min_best_busbw, &failures);
-    demand_bandwidth("--min-percent", demands->min_percent, &failures);
-    if (demands->require_rdma)
-        demand_rdma(nccl_report_verdict(report), &failures);
+    nccl_report_demand(report, &o->asked.demands, &failures);
     json_t *json = list ? nccl_report_json(report, &failures) : NULL;
     if (!list)
         nccl_report_text(report, &failures, out);

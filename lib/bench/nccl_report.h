@@ -92,7 +92,12 @@ enum nccl_report_verdict {
 };
 enum nccl_report_verdict nccl_report_verdict(const struct nccl_report *report);
 
-/* failures: sentences of what was demanded and is not met. */
+struct verdict_demands;
+/* Adds sentences of what is demanded and not met: a log alone has no bandwidth. */
+void nccl_report_demand(const struct nccl_report *report, const struct verdict_demands *demands,
+                        struct strlist *failures);
+
+/* failures: of nccl_report_demand. */
 void nccl_report_text(const struct nccl_report *report, const struct strlist *failures,
                       struct buf *out);
 /* A new reference; NULL without memory. */

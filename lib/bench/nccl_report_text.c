@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "lib/bench/nccl_report.h"
+#include "lib/bench/verdict.h"
 
 enum nccl_report_verdict nccl_report_verdict(const struct nccl_report *r)
 {
@@ -215,6 +216,46 @@ static void verdict_line(const struct nccl_report *r, struct buf *out)
         break;
     }
 }
+
+/* ---- demands ---- */
+
+static void demand_bandwidth(const char *option, double least, struct strlist *failures)
+{
+    if (least >= 0)
+        strlist_addf(failures,
+                     "%s %g: NCCL's log has no bandwidth, and no table of a benchmark is beside it",
+                     option, least);
+}
+
+static void demand_rdma(const struct nccl_report *r, struct strlist *failures)
+{
+    char words[128];
+    enum nccl_report_verdict verdict = nccl_report_verdict(r);
+    if (verdict == NCCL_REPORT_TCP) {
+        strlist_add(failures, "RDMA is not used");
+    } else if (verdict == NCCL_REPORT_MIXED) {
+        strlist_addf(failures, "RDMA is not used by %zu of %zu connections", r->tcp,
+                     r->tcp + r->rdma + r->unproven);
+    } else if (verdict == NCCL_REPORT_UNPROVEN) {
+        nccl_net_words(r->nets[r->unproven_net], &r->layers, words, sizeof words);
+        strlist_addf(failures, "RDMA is not proven: %zu connections go over %s", r->unproven,
+                     words);
+    } else if (verdict == NCCL_REPORT_UNKNOWN) {
+        strlist_add(failures, "RDMA is not proven: run with NCCL_DEBUG=INFO");
+    }
+}
+
+void nccl_report_demand(const struct nccl_report *r, const struct verdict_demands *demands,
+                        struct strlist *failures)
+{
+    demand_bandwidth("--min-busbw", demands->min_busbw, failures);
+    demand_bandwidth("--min-best-busbw", demands->min_best_busbw, failures);
+    demand_bandwidth("--min-percent", demands->min_percent, failures);
+    if (demands->require_rdma)
+        demand_rdma(r, failures);
+}
+
+/* ---- text ---- */
 
 void nccl_report_text(const struct nccl_report *r, const struct strlist *failures, struct buf *out)
 {
