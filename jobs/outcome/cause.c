@@ -211,10 +211,10 @@ static void add_to_first(struct cause *cause, const struct cause_end *end)
             first->tail = TAKE_PTR(own.tail);
         cause_story_done(&own);
     }
-    bool echo = first->kind == CAUSE_EXIT || first->kind == CAUSE_ABORT;
     if (cause->aborted[end->rank])
         return;
-    if (echo && cause->crash.kind == CAUSE_NONE && !end->by_us && is_crash(end))
+    if (cause_story_may_echo(first) && cause->crash.kind == CAUSE_NONE && !end->by_us &&
+        is_crash(end))
         cause->crash = cause_story_of_end(end, CAUSE_SIGNAL);
 }
 

@@ -201,6 +201,16 @@ static const struct scene {
      "rank 0 of program 1 on worker 0 (node-a) exited with status 1 after 1.24 s\n"
      "  later became known: rank 3 of program 1 on worker 1 (node-b) was killed by signal 11 "
      "(SIGSEGV), after 1.24 s\n"},
+    {"one that UCX ended, likewise",
+     {{ENDED(0, .signo = SIGABRT), .first = true}, {SETTLE}, {ENDED(3, .signo = SIGSEGV)}},
+     3,
+     0,
+     CAUSE_SIGNAL,
+     134,
+     2,
+     "rank 0 of program 1 on worker 0 (node-a) was killed by signal 6 (SIGABRT), after 1.24 s\n"
+     "  later became known: rank 3 of program 1 on worker 1 (node-b) was killed by signal 11 "
+     "(SIGSEGV), after 1.24 s\n"},
     {"abort, and the end that follows it brings the last lines",
      {{ABORT, .first = true, .end = {WHO(2), .code = 7}, .text = "no such mesh"},
       {ENDED(0, .signo = SIGTERM, .by_us = true, STDERR("other"))},
