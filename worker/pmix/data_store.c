@@ -762,9 +762,11 @@ static pmix_status_t unpublish(struct pmix_host *host, const Drarun__Wire__Unpub
     bool good = message->n_keys > 0 || unpublish_all(host, message->rank);
     for (size_t i = 0; i < message->n_keys; i++) {
         struct data_entry *entry;
-        while (good &&
+        bool gone = true;
+        while (gone &&
                (entry = published_find(host->store->published, message->keys[i], message->rank)))
-            good = withdraw(host, entry);
+            gone = withdraw(host, entry);
+        good = good && gone;
     }
     return good ? PMIX_SUCCESS : PMIX_ERR_NOMEM;
 }
