@@ -49,14 +49,14 @@ struct kube_answer {
  * came in time. No error of anything else may have such a code and the kind
  * DRARUN_ERR_INFRASTRUCTURE, where the two must be told apart. Pure. */
 bool kube_is_away(const struct drarun_error *err);
-/* Likewise, or the server has answered that it cannot do its work now (429, 5xx; not 504): the same
- * call may do later. Pure. */
+/* Likewise, or the server has answered that it cannot do its work now (429, 5xx; not 501 and 505):
+ * the same call may do later. Pure. */
 bool kube_may_answer_later(const struct drarun_error *err);
 
 /* err is NULL for a 2xx with a readable body. Else its code is
  *   EACCES 401, 403   ENOENT 404   EEXIST 409 AlreadyExists   EBUSY 409 else   ESTALE 410
- *   EINVAL 400, 422   EAGAIN 429   EIO other statuses   ETIMEDOUT deadline   EPROTO no JSON
- *   EFBIG too large   ECONNREFUSED and others: no connection
+ *   EINVAL 400, 422   EAGAIN 429, 504   EIO other 5xx   ENOTSUP 501, 505 and other statuses
+ *   ETIMEDOUT deadline   EPROTO no JSON   EFBIG too large   ECONNREFUSED and others: no connection
  * and its text "create pods in namespace x: 403: ...". Called exactly once, unless cancelled; the
  * call is gone when it returns. */
 typedef void (*kube_call_fn)(const struct kube_answer *answer, const struct drarun_error *err,

@@ -20,15 +20,15 @@ static int code_of(int status, const char *reason)
 {
     static const struct {
         int status, code;
-    } table[] = {{400, EINVAL}, {401, EACCES},    {403, EACCES}, {404, ENOENT},
-                 {409, EBUSY},  {410, ESTALE},    {415, EINVAL}, {422, EINVAL},
-                 {429, EAGAIN}, {504, ETIMEDOUT}, {413, EFBIG}};
+    } table[] = {{400, EINVAL}, {401, EACCES}, {403, EACCES}, {404, ENOENT},
+                 {409, EBUSY},  {410, ESTALE}, {415, EINVAL}, {422, EINVAL},
+                 {429, EAGAIN}, {504, EAGAIN}, {413, EFBIG}};
     if (status == 409 && strcmp(reason, "AlreadyExists") == 0)
         return EEXIST;
     for (size_t i = 0; i < ARRAY_LEN(table); i++)
         if (table[i].status == status)
             return table[i].code;
-    return EIO;
+    return status < 500 || status == 501 || status == 505 ? ENOTSUP : EIO;
 }
 
 /* The server's words name user, verb, resource and namespace. */

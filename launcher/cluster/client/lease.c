@@ -355,8 +355,7 @@ static int give_up(const struct lease *lease, struct drarun_error *err)
 /* The API server is away: no connection, or one that cannot do its work. */
 static bool is_outage(const struct drarun_error *err)
 {
-    return err->kind == DRARUN_ERR_INFRASTRUCTURE || err->code == EIO || err->code == EAGAIN ||
-           err->code == ETIMEDOUT;
+    return err->kind == DRARUN_ERR_INFRASTRUCTURE || kube_may_answer_later(err);
 }
 
 /* Who waits without limit does so through an outage, too. As try. */

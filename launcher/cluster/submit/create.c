@@ -468,10 +468,9 @@ int create_missing(struct cluster *cluster, const struct job_spec *spec,
 
 bool create_may_pass(const struct drarun_error *err)
 {
-    bool overloaded =
-        err->code == EBUSY || err->code == EAGAIN || err->code == EIO || err->code == ETIMEDOUT;
-    return err->kind == DRARUN_ERR_INFRASTRUCTURE ||
-           (err->kind == DRARUN_ERR_CLUSTER && overloaded) ||
+    bool conflicts = err->code == EBUSY || err->code == ETIMEDOUT; /* with an earlier job's */
+    return err->kind == DRARUN_ERR_INFRASTRUCTURE || kube_may_answer_later(err) ||
+           (err->kind == DRARUN_ERR_CLUSTER && conflicts) ||
            (err->code == EACCES && strstr(err->text, "exceeded quota"));
 }
 

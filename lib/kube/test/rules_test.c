@@ -74,7 +74,8 @@ static void test_problems(void **state)
                 {422, "Invalid", EINVAL},
                 {429, "", EAGAIN},
                 {500, "", EIO},
-                {418, "", EIO},
+                {503, "", EIO},
+                {418, "", ENOTSUP},
                 {413, "", EFBIG}};
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -104,8 +105,9 @@ static void test_server_that_is_away(void **state)
     static const struct {
         int status;
         bool later;
-    } statuses[] = {{429, true},  {500, true},  {503, true},  {403, false},
-                    {404, false}, {409, false}, {413, false}, {422, false}};
+    } statuses[] = {{429, true},  {500, true},  {503, true},  {504, true},
+                    {403, false}, {404, false}, {405, false}, {409, false},
+                    {413, false}, {422, false}, {501, false}};
     const struct drarun_error clock = {.code = ETIME, .kind = DRARUN_ERR_INFRASTRUCTURE};
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {

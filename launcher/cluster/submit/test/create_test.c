@@ -18,7 +18,8 @@ static void test_what_may_pass(void **state)
     } cases[] = {
         {{.code = ECONNREFUSED, .kind = DRARUN_ERR_INFRASTRUCTURE, .text = "no connection"}, true},
         {{.code = EIO, .kind = DRARUN_ERR_CLUSTER, .text = "500: etcd"}, true},
-        {{.code = ETIMEDOUT, .kind = DRARUN_ERR_CLUSTER, .text = "504: timeout"}, true},
+        {{.code = EAGAIN, .kind = DRARUN_ERR_CLUSTER, .text = "504: timeout"}, true},
+        {{.code = ETIMEDOUT, .kind = DRARUN_ERR_CLUSTER, .text = "it still exists"}, true},
         {{.code = EAGAIN, .kind = DRARUN_ERR_CLUSTER, .text = "429: too many"}, true},
         {{.code = EBUSY, .kind = DRARUN_ERR_CLUSTER, .text = "409: resourcequotas"}, true},
         {{.code = EACCES,
