@@ -248,6 +248,9 @@ static enum cancel_event take_object(struct cancel *c, const struct kube_answer 
         return CANCEL_ABSENT;
     if (!err)
         return keep_uid(c, kube_uid(answer->body), &c->object_uid, CANCEL_DONE);
+    if (err->code != ENOENT &&
+        err->code != EACCES) /* it may be there, and run once it is resumed */
+        return fail(c, err);
     log_verbose("%s", err->text);
     if (c->doc || c->rest || c->object_uid)
         return CANCEL_ABSENT;
