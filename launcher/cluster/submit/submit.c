@@ -66,16 +66,22 @@ static int need_own_object(const json_t *made, struct drarun_error *err)
                       manager, kube_name(made));
 }
 
-/* The answer to its creation was lost, and it was sent again. */
-static bool is_made_already(struct cluster *cluster, const struct kube_target *target,
-                            const char *mark, json_t **ret_made)
+/* One is there: of an earlier job, -EEXIST, or of this run, which lost the answer to its creation
+ * and sent it again. */
+static int take_made(struct cluster *cluster, const struct kube_target *target, const char *mark,
+                     json_t **ret_made, struct drarun_error *err)
 {
-    struct drarun_error err = {0};
     CLEANUP(json_decrefp) json_t *found = NULL;
-    if (cluster_get(cluster, target, &found, &err) < 0 || !batch_has_mark(found, mark))
-        return false;
+    int rc = cluster_get(cluster, target, &found, err);
+    if (rc < 0)
+        return error_prefix(err,
+                            "DraJob %s is there already, and nobody knows whether this run "
+                            "made it",
+                            target->name);
+    if (!batch_has_mark(found, mark))
+        return -EEXIST;
     *ret_made = TAKE_PTR(found);
-    return true;
+    return 0;
 }
 
 /* Where DraJobs are no objects, or not for this user, the job goes without. mark: of this run. */
@@ -93,8 +99,11 @@ static int client_job_make(struct cluster *cluster, const struct job_spec *spec,
     CLEANUP(json_decrefp) json_t *object = plain ? batch_mark(plain, mark) : NULL;
     int rc = object ? cluster_create(cluster, &target, object, &made, &local)
                     : error_set(&local, ENOMEM, "out of memory");
-    if (rc == -EEXIST && is_made_already(cluster, &target, mark, &made))
-        rc = 0;
+    if (rc == -EEXIST) {
+        rc = take_made(cluster, &target, mark, &made, err);
+        if (rc < 0 && rc != -EEXIST)
+            return rc;
+    }
     if (rc == -EEXIST)
         return say_there_is_one(spec, namespace, err);
     if (rc == -EINVAL || rc == -EACCES || rc == -ENOENT) {
