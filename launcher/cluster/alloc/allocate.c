@@ -309,14 +309,6 @@ static void await_gone(struct allocation *a)
                   left, a->spec->name, GONE_MS / 1000, a->spec->name);
 }
 
-/* Of an allocation that has ended in order nothing is kept: the next one may have its name. */
-static void forget(struct allocation *a)
-{
-    struct drarun_error err = {0};
-    if (delete_job(a->cluster, a->spec->name, a->namespace, false, a->uid, &err) < 0)
-        log_verbose("%s", err.text);
-}
-
 struct farewell {
     struct allocation *a;
     struct drarun_error err; /* code 0: none */
@@ -331,7 +323,20 @@ static void on_told(const struct kube_answer *answer, const struct drarun_error 
         farewell->err = *err;
 }
 
-/* Runs the loop; a signal ends it. */
+/* Runs the loop until the call is answered, rc: of its start; a signal ends it. */
+static int await_answer(struct farewell *farewell, int rc, struct drarun_error *err)
+{
+    struct allocation *a = farewell->a;
+    while (rc == 0 && a->beating && !a->left)
+        cluster_turn(a->cluster, TURN_MS);
+    if (a->beating)
+        rc = error_set(err, ECANCELED, "interrupted");
+    else if (farewell->err.code)
+        rc = error_kind(err, farewell->err.kind, farewell->err.code, "%s", farewell->err.text);
+    kube_call_cancel(TAKE_PTR(a->beating));
+    return rc;
+}
+
 static int tell_end(struct allocation *a, struct drarun_error *err)
 {
     static const struct kube_write again = {.repeat = true};
@@ -343,22 +348,29 @@ static int tell_end(struct allocation *a, struct drarun_error *err)
         return error_set(err, ENOMEM, "out of memory");
     int rc = kube_merge_patch(a->cluster->client, &target, patch, &again, on_told, &farewell,
                               &a->beating, err);
-    while (rc == 0 && a->beating && !a->left)
-        cluster_turn(a->cluster, TURN_MS);
-    if (a->beating)
-        rc = error_set(err, ECANCELED, "interrupted before its launcher was told of the end");
-    else if (farewell.err.code)
-        rc = error_kind(err, farewell.err.kind, farewell.err.code, "%s", farewell.err.text);
-    kube_call_cancel(TAKE_PTR(a->beating));
-    return rc;
+    rc = await_answer(&farewell, rc, err);
+    return rc == -ECANCELED
+               ? error_set(err, ECANCELED, "interrupted before its launcher was told of the end")
+               : rc;
+}
+
+/* Of an allocation that has ended in order nothing is kept: the next one may have its name. */
+static void forget(struct allocation *a)
+{
+    const struct kube_target target = owner_of(a);
+    const struct kube_delete this = {.propagation = "Background", .uid = a->uid};
+    struct farewell farewell = {.a = a};
+    struct drarun_error err = {0};
+    stop_beating(a);
+    int rc = kube_delete(a->cluster->client, &target, &this, on_told, &farewell, &a->beating, &err);
+    if (await_answer(&farewell, rc, &err) < 0)
+        log_verbose("%s", err.text);
 }
 
 /* The launcher takes all away, in order. */
 static void give_back(struct allocation *a)
 {
     struct drarun_error err = {0};
-    if (!a->signals) /* no shell was to run */
-        a->signals = signals_new(a->cluster->base, on_signal, a, &err);
     int rc = tell_end(a, &err);
     if (rc < 0 && rc != -ENOENT)
         log_error(
@@ -367,7 +379,7 @@ static void give_back(struct allocation *a)
     if ((rc < 0 && rc != -ENOENT) || !a->board)
         return;
     await_gone(a);
-    if (board_remains(a->board, true) == 0)
+    if (board_remains(a->board, true) == 0 && !a->left)
         forget(a);
 }
 
@@ -437,6 +449,9 @@ static int run(struct allocation *a, struct drarun_error *err)
     else if (rc == 0 && running)
         rc = use(a, err);
     allocate_folder_free(TAKE_PTR(a->folder));
+    struct drarun_error none = {0};
+    if (!a->signals) /* no shell was to run */
+        a->signals = signals_new(a->cluster->base, on_signal, a, &none);
     if (running || rc < 0)
         give_back(a);
     else if (a->status > 128 || a->options->ret_status) /* there is nothing to be looked at */
