@@ -116,13 +116,26 @@ static int refuse(const struct typed *typed, const char *word, struct drarun_err
     return rc;
 }
 
+static bool takes_pairs(const struct foreign_option *option)
+{
+    return foreign_option_values(option, "NAME=VALUE") == 1;
+}
+
+/* What follows an option with a value. */
+static const char *words_of(const struct foreign_option *option)
+{
+    return option->values_after < 2 ? "a value"
+           : takes_pairs(option)    ? "NAME VALUE or NAME=VALUE"
+                                    : "two words: NAME VALUE";
+}
+
 static int set_variable(const struct typed *typed, struct strlist *env, struct drarun_error *err)
 {
     const char *name = typed->values[0], *value = typed->values[1];
     if (!name[0] || name[0] == '=' || (value && strchr(name, '=')))
-        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "%s: expected two words, NAME VALUE, got \"%s\"; -x takes NAME=VALUE",
-                          typed->shown, name);
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "%s: expected %s, got \"%s\"%s",
+                          typed->shown, words_of(typed->option), name,
+                          takes_pairs(typed->option) ? "" : "; -x takes NAME=VALUE");
     strlist_addf(env, "%s%s%s%s", typed->option->text, name, value ? "=" : "", value ? value : "");
     if (strcmp(typed->option->text, "PRTE_MCA_") == 0)
         log_note("%s %s: drarun starts no daemons of PRRTE, so nothing reads it", typed->shown,
@@ -293,7 +306,7 @@ static int take(const struct option_table *table, int argc, char *const argv[], 
     while (values < foreign_option_values(typed.option, typed.values[0])) {
         if (typed.used >= argc)
             return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "%s needs %s", typed.shown,
-                              typed.option->values_after > 1 ? "two words: NAME VALUE" : "a value");
+                              words_of(typed.option));
         typed.values[values++] = argv[typed.used++];
     }
     typed.option = entry_for(typed.option, typed.shown, typed.values[0]);
