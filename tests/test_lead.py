@@ -324,7 +324,7 @@ def test_signal_while_workers_are_created(drarun, tmp_path):
         launcher = replaced_launcher(drarun, following, written(following))
         until(registry, lambda: launcher.process.poll() is not None or sum(path in registry.objects for path in pods) > 20)
         launcher.signal(signal.SIGTERM)
-        time.sleep(0.5)  # until it has seen that
+        time.sleep(2)  # long enough to hear of that
         registry.admit = lambda path, made: None
         registry.answering.set()
         result = launcher.finish(20)
@@ -447,7 +447,7 @@ def test_job_that_was_suspended_for_long(drarun, tmp_path):
         launcher = replaced_launcher(drarun, following, written(following))
         registry.wait(path_of("pods", "job-w-0"))
         suspend(registry, True)
-        time.sleep(0.5)  # until it has seen that
+        time.sleep(2)  # long enough to hear of that
         launcher.signal(signal.SIGTERM)
         result = launcher.finish(20)
         assert result.rc == 128 + signal.SIGTERM and told(registry)["attempt"] == 2, result

@@ -48,12 +48,14 @@ def test_ranks_that_ignore_everything(drarun):
 
 
 def test_twice_is_final(drarun):
-    job = started(drarun, "--kill-after", "1000", "-n", 2, "sh", "-c",
+    """The second one, if it does not come with the first."""
+    job = started(drarun, "-v", "--kill-after", "1000", "-n", 2, "sh", "-c",
                   "trap '' INT TERM; " + READY + "while :; do sleep 1; done")
-    end = time.monotonic() + patience()
-    while job.process.poll() is None and time.monotonic() < end:
-        job.signal(signal.SIGINT)
-        time.sleep(0.3)
+    job.signal(signal.SIGINT)
+    while "passed on to the ranks" not in (line := job.process.stderr.readline()):
+        assert line, job.finish()
+    time.sleep(0.3)
+    job.signal(signal.SIGINT)
     assert job.finish().rc == 130
 
 
