@@ -173,7 +173,7 @@ static void add_program(const char *const *program, struct strlist *words)
         strlist_add(words, program[i]);
 }
 
-/* The job's command. The same of the option. */
+/* The job's command. An older drarun may not know --expand. */
 static void add_spec_words(const struct job_spec *job, struct strlist *words)
 {
     CLEANUP(strlist_done) struct strlist own = STRLIST_INIT;

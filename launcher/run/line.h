@@ -17,8 +17,8 @@ struct run_line {
     struct cluster_run cluster;     /* that file's job on a cluster, and --job */
     struct strlist args;            /* behind that file and "--", for the ranks */
     bool local;                     /* that file's ranks run here (local_spec.h) */
-    bool one_program; /* all words behind the options are one program's, a ":" and a file's name,
-                       * too */
+    bool one_program; /* all words behind the options are one program's: ":" does not divide them,
+                       * and the first is no file of a job */
     /* The first given option that does not apply to programs on the command line, to a job whose
      * ranks run here, to a cluster's job. NULL: none. */
     const struct option_spec *not_for_programs, *not_for_local, *not_for_cluster;

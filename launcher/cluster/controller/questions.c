@@ -75,7 +75,7 @@ int sight_read_spec(struct sight *s, struct drarun_error *err)
 /* Of a ConfigMap what job_map_status and kube_is_owned_by read. */
 static void trim_map(json_t *map)
 {
-    static const char *const metadata[] = {"ownerReferences", NULL};
+    static const char *const metadata[] = {"name", "uid", "ownerReferences", NULL};
     static const char *const data[] = {STATUS_DOC_KEY, NULL};
     value_keep_at(map, "metadata", metadata);
     value_cut_at(json_object_get(map, "metadata"), "ownerReferences", CONTROLLER_OWNERS_MAX);

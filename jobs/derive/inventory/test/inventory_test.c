@@ -123,7 +123,6 @@ static void what_the_pod_shows_of_them(void **state)
     done(&f);
 }
 
-/* Also of a worker that is refused. */
 #define BROKEN                                                                                     \
     "{\"name\": \"x\", \"attributes\": {\"index\": {\"int\": 5000}, "                              \
     "\"pciAddress\": {\"string\": \"slot 3\"}}}"
@@ -146,6 +145,7 @@ static void a_device_of_others_is_no_reason_to_refuse(void **state)
     done(&f);
 }
 
+/* Also of a worker that is refused. */
 static void the_clique_of_its_node(void **state)
 {
     static const struct clique_row {
