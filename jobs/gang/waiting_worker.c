@@ -8,6 +8,7 @@
 #include "jobs/manifests/objects.h"
 #include "jobs/manifests/pod_merge.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/plain.h"
 #include "lib/base/timestamp.h"
 #include "lib/doc/value.h"
 
@@ -42,12 +43,8 @@ static void add_message(const char *message, struct buf *out)
 {
     const char *text = unwrapped(message ? message : "");
     size_t length = strcspn(text, "\n");
-    bool cut = length > MESSAGE_MAX;
-    if (cut)
-        for (length = MESSAGE_MAX; length > 0 && (text[length] & 0xc0) == 0x80;)
-            length--;
-    buf_add(out, text, length);
-    buf_add_str(out, cut ? "..." : "");
+    buf_add(out, text, utf8_cut(text, length, MESSAGE_MAX));
+    buf_add_str(out, length > MESSAGE_MAX ? "..." : "");
 }
 
 __attribute__((format(printf, 4, 5))) static void say(struct worker_wait *wait, bool stuck,

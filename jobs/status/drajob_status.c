@@ -7,6 +7,7 @@
 #include "jobs/status/reason.h"
 #include "jobs/status/status_doc.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/plain.h"
 #include "lib/base/timestamp.h"
 #include "lib/base/unconst.h"
 #include "lib/doc/value.h"
@@ -150,11 +151,8 @@ json_t *drajob_devices(const json_t *object)
 /* Cut between characters. */
 static json_t *message_json(const char *text)
 {
-    size_t length = text ? strlen(text) : 0;
-    if (length > MESSAGE_MAX)
-        for (length = MESSAGE_MAX; length > 0 && ((unsigned char)text[length] & 0xc0) == 0x80;)
-            length--;
-    return json_stringn(text ? text : "", length);
+    text = text ? text : "";
+    return json_stringn(text, utf8_cut(text, strlen(text), MESSAGE_MAX));
 }
 
 /* metav1.Time has no fraction. */

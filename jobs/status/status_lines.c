@@ -6,6 +6,7 @@
 #include "jobs/status/status_private.h"
 #include "jobs/ranks/worker_ranges.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/plain.h"
 #include "lib/base/timestamp.h"
 #include "lib/base/unconst.h"
 
@@ -30,10 +31,7 @@ static int set_time(json_t *object, const char *key, int64_t ms)
 /* The beginning of it, cut at a character. */
 static int set_message(json_t *object, const char *text)
 {
-    size_t length = text ? strlen(text) : 0;
-    if (length > MESSAGE_MAX)
-        for (length = MESSAGE_MAX; length > 0 && ((unsigned char)text[length] & 0xc0) == 0x80;)
-            length--;
+    size_t length = text ? utf8_cut(text, strlen(text), MESSAGE_MAX) : 0;
     return length > 0 ? json_object_set_new(object, "message", json_stringn(text, length)) : 0;
 }
 

@@ -46,6 +46,15 @@ void utf8_copy(char *dst, size_t size, const char *src)
     dst[end] = '\0';
 }
 
+size_t utf8_cut(const char *text, size_t length, size_t most)
+{
+    if (length <= most)
+        return length;
+    while (most > 0 && ((unsigned char)text[most] & 0xc0) == 0x80)
+        most--;
+    return most;
+}
+
 void utf8_trim(char *text)
 {
     size_t length = strlen(text), after = 0;

@@ -14,6 +14,9 @@ size_t utf8_length(const unsigned char *p, size_t left);
  * A part of a character would make JSON invalid. size: of dst, at least 1. */
 void utf8_copy(char *dst, size_t size, const char *src);
 
+/* How many bytes of a text of this length to take, at most `most`, so that no character is cut. */
+size_t utf8_cut(const char *text, size_t length, size_t most);
+
 /* Drops the part of a character that a text which was cut ends with. */
 void utf8_trim(char *text);
 

@@ -16,8 +16,8 @@
 struct child_program {
     char *const *argv; /* argv[0]: a path, or looked up in PATH */
     char *const *env;
-    int64_t deadline_ms; /* then it is killed, with its process group, though it may have ended and
-                            left there what keeps its stdout open; 0: never */
+    int64_t deadline_ms; /* then its process group is killed, even if the program itself has ended
+                            and others of the group keep its stdout open; 0: never */
     bool interactive;    /* it keeps our stdin, stderr and process group */
     /* Each line of its stdout as soon as it is whole, without its newline, in place of
      * child_end.out; child_write speaks to it then. Must not free the child. NULL: no. */

@@ -13,6 +13,7 @@
 #include "lib/base/error.h"
 #include "lib/base/nearest.h"
 #include "lib/base/number.h"
+#include "lib/base/plain.h"
 
 #define SHOWN_MAX 40 /* characters of a value in a message */
 #define EXACT_MAX 9007199254740992.0
@@ -82,15 +83,9 @@ struct reader_node reader_item(const struct reader_node *list, size_t index)
                                 .index = index};
 }
 
-/* Cut between characters. */
 static int cut(const char *text, size_t most)
 {
-    size_t n = strlen(text);
-    if (n <= most)
-        return (int)n;
-    for (n = most; n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80;)
-        n--;
-    return (int)n;
+    return (int)utf8_cut(text, strlen(text), most);
 }
 
 /* Control characters would let a text write on the terminal what it likes. */

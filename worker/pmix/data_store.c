@@ -305,8 +305,8 @@ static void publishing_done(struct shared_round *round)
             entry->shared = false;
         if (name->answer != SHARED_NO)
             continue;
-        published_remove(host->store->published,
-                         entry); /* not withdrawn: the launcher's is another job's */
+        /* not withdrawn: the launcher's is another job's */
+        published_remove(host->store->published, entry);
         publishing->status = PMIX_ERR_DUPLICATE_KEY;
     }
     reply(host, publishing->source, publishing->id, publishing->status, NULL);

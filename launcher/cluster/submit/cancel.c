@@ -248,8 +248,8 @@ static enum cancel_event take_object(struct cancel *c, const struct kube_answer 
         return CANCEL_ABSENT;
     if (!err)
         return keep_uid(c, kube_uid(answer->body), &c->object_uid, CANCEL_DONE);
-    if (err->code != ENOENT &&
-        err->code != EACCES) /* it may be there, and run once it is resumed */
+    /* it may be there, and run once it is resumed */
+    if (err->code != ENOENT && err->code != EACCES)
         return fail(c, err);
     log_verbose("%s", err->text);
     if (c->doc || c->rest || c->object_uid)

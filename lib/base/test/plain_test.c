@@ -108,6 +108,15 @@ static void copies_end_between_characters(void **state)
     }
 }
 
+static void cuts_are_between_characters(void **state)
+{
+    static const char text[] = "a\xc3\xa9\xe2\x82\xac";
+    static const size_t expected[] = {0, 1, 1, 3, 3, 3, 6, 6};
+    (void)state;
+    for (size_t most = 0; most < ARRAY_LEN(expected); most++)
+        assert_int_equal(utf8_cut(text, sizeof text - 1, most), expected[most]);
+}
+
 static void keep(void *arg, const struct log_line *line)
 {
     memcpy(arg, line->text, line->length);
@@ -129,6 +138,7 @@ int main(void)
         cmocka_unit_test(controls_become_question_marks),
         cmocka_unit_test(further_lines_are_indented),
         cmocka_unit_test(copies_end_between_characters),
+        cmocka_unit_test(cuts_are_between_characters),
         cmocka_unit_test(logged_lines_are_plain),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
