@@ -167,7 +167,8 @@ def test_large_job_holds_up_no_other(applied, proxy):
         assert applied.apply("small", command=["true"]) == ""
         cluster.wait("the small job waits", lambda: is_made("small"), MADE_S)
         assert not is_made("job") and pods("job") < LARGE and not pods("second")
-        assert applied.get("small")["status"]["launcherUID"] and "launcherUID" not in applied.get()["status"]
+        cluster.wait("its status does not say so", lambda: "launcherUID" in (applied.get("small").get("status") or {}), MADE_S)
+        assert "launcherUID" not in applied.get()["status"]
         cluster.wait("it does not say that it has its turn", lambda: "creating the job's objects" in message("second"), 4 * MADE_S)
         for name in ("job", "second"):
             cluster.wait(lambda: f"{name} is not made: {said(running)}", lambda: is_made(name), 4 * MADE_S)
