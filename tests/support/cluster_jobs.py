@@ -27,10 +27,10 @@ class Jobs:
     def file(self, name="job", metadata=None, variables=None, **spec):
         """variables: the spec's env, which is the client's own to the others."""
         spec = {"workers": 1, **({"env": variables} if variables else {}), **({} if "template" in spec else {"image": "localhost/busybox:1"}), **spec}
-        path = self.folder / f"{name}.json"
-        path.write_text(json.dumps({"apiVersion": "drarun.dev/v1alpha1", "kind": "DraJob",
-                                    "metadata": {"name": name, **(metadata or {})}, "spec": spec}))
-        return path
+        path, written = self.folder / f"{name}.json", self.folder / f".{name}.json"
+        written.write_text(json.dumps({"apiVersion": "drarun.dev/v1alpha1", "kind": "DraJob",
+                                       "metadata": {"name": name, **(metadata or {})}, "spec": spec}))
+        return written.replace(path)  # another drarun may be reading the one that was there
 
     def verb(self, *words, timeout=RUN_S, env=None, **how):
         return self.drarun(*words, under=self.cluster.under, env={**self.env, **(env or {})}, timeout=timeout, **how)
