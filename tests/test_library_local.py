@@ -71,7 +71,7 @@ def test_a_job_that_is_ended(local, way, says):
 
 
 def test_ranks_of_a_job_that_is_freed_have_their_time(local, tmp_path):
-    local("free", "sh", "-c", f"trap 'sleep 0.5; touch {tmp_path}/$RANK; exit 0' TERM; echo up; while :; do sleep 0.05; done")
+    local("free", "sh", "-c", f"trap 'sleep 0.5; echo saving; touch {tmp_path}/$RANK; exit 0' TERM; echo up; while :; do sleep 0.05; done")
     assert sorted(os.listdir(tmp_path)) == ["0", "1"]
 
 

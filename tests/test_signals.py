@@ -71,7 +71,7 @@ def test_together_they_are_one(drarun):
 
 def test_a_reader_that_goes_is_no_signal(drarun, tmp_path):
     """What ended it may end drarun next."""
-    program = "trap 'touch caught; sleep 0.5; touch cleaned; exit 0' TERM; " + READY + "while :; do sleep 0.05; done"
+    program = "trap 'touch caught; echo bye; sleep 0.5; echo cleaned; touch cleaned; exit 0' TERM; " + READY + "while :; do sleep 0.05; done"
     job = drarun.start("--frames", "--kill-after", "60", "sh", "-c", program, cwd=tmp_path)
     assert job.process.stdout.readline() == "[0] ready\n"
     job.process.stdout.close()
@@ -81,6 +81,23 @@ def test_a_reader_that_goes_is_no_signal(drarun, tmp_path):
         assert time.monotonic() < end, "the rank was not told that nobody reads"
         time.sleep(0.01)
     job.signal(signal.SIGTERM)
+    assert job.finish().rc == 143 and (tmp_path / "cleaned").exists()
+
+
+def test_ranks_may_say_that_they_end(drarun, tmp_path):
+    """Their reader may have got the same Ctrl-C: it is no reason to kill them before they have cleaned up."""
+    program = "trap 'touch caught; until [ -e unread ]; do sleep 0.05; done; echo saving; sleep 0.2; echo saved; touch cleaned; exit 0' TERM; " \
+        + READY + "while :; do sleep 0.05; done"
+    job = drarun.start("--kill-after", "60", "sh", "-c", program, cwd=tmp_path)
+    assert job.process.stdout.readline() == "ready\n"
+    job.signal(signal.SIGTERM)
+    end = time.monotonic() + patience()
+    while not (tmp_path / "caught").exists():
+        assert time.monotonic() < end, "the rank did not get the signal"
+        time.sleep(0.01)
+    job.process.stdout.close()
+    job.process.stdout = None
+    (tmp_path / "unread").touch()
     assert job.finish().rc == 143 and (tmp_path / "cleaned").exists()
 
 

@@ -501,15 +501,18 @@ void job_on_credit(void *arg, uint32_t index, size_t bytes)
     agent_send(agent, &envelope);
 }
 
+/* Ranks that are ending may still say so: SIGPIPE would kill them before they have cleaned up. */
 void job_on_output_closed(void *arg, enum output_stream stream)
 {
+    const struct job *job = arg;
     Drarun__Wire__OutputClosed closed = DRARUN__WIRE__OUTPUT_CLOSED__INIT;
     closed.stream = stream == OUTPUT_STDOUT ? DRARUN__WIRE__STREAM__STREAM_STDOUT
                                             : DRARUN__WIRE__STREAM__STREAM_STDERR;
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(OUTPUT_CLOSED, output_closed, &closed);
     log_verbose("the reader of our %s is gone",
                 stream == OUTPUT_STDOUT ? "standard output" : "standard error");
-    agents_send(arg, &envelope);
+    if (job->state < JOB_ENDING)
+        agents_send(arg, &envelope);
 }
 
 /* It may show amid anything, with a line of the log. */

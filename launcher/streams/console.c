@@ -29,10 +29,14 @@ static void on_credit(void *arg, uint32_t agent, size_t bytes)
     console->owner.credit(console->owner.arg, agent, bytes);
 }
 
+/* That the reader of frames has gone ends the job, and the ranks are to have their time. */
 static void on_closed(void *arg, enum output_stream stream)
 {
     const struct console *console = arg;
-    console->owner.closed(console->owner.arg, stream);
+    if (!console->reader)
+        console->owner.closed(console->owner.arg, stream);
+    else if (event_pending(console->reader, EV_READ, NULL))
+        event_active(console->reader, EV_READ, 0);
 }
 
 static void on_failed(void *arg, const struct drarun_error *err)

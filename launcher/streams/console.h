@@ -27,7 +27,7 @@ struct console_options { /* borrowed */
 };
 
 struct console_owner {
-    /* As in struct output_owner. */
+    /* As in struct output_owner, but that frames have no reader is told by reader_gone alone. */
     void (*credit)(void *arg, uint32_t agent, size_t bytes);
     void (*closed)(void *arg, enum output_stream stream);
     void (*failed)(void *arg, const struct drarun_error *err);
