@@ -308,6 +308,27 @@ def test_secrets_of_the_registry(helm):
         assert each["spec"]["template"]["spec"]["imagePullSecrets"] == [{"name": "a"}, {"name": "b"}]
 
 
+def texts(value):
+    """All that stands for a name in it: what a key of such a name has."""
+    if isinstance(value, list):
+        return [text for each in value for text in texts(each)]
+    if not isinstance(value, dict):
+        return []
+    here = [value[key] for key in ("name", "namespace", "priorityClassName", "runtimeClassName") if key in value]
+    return here + [text for each in value.values() for text in texts(each)]
+
+
+def test_names_of_digits(helm, cluster):
+    """A name may have nothing else, which YAML would take for a number, and the API server refuse."""
+    made = helm.rendered(namespace="2024", imagePullSecrets=["1", {"name": "2"}], controller={
+        "namespace": "4711", "crd": False, "priorityClassName": "3"}, plugin={
+        "enabled": True, "takeover": "1.5", "priorityClassName": "4", "nvidia": {"runtimeClassName": "5"}}, podMonitor={"enabled": True})
+    found = texts([*made.values()])
+    assert {"2024", "4711", *"12345"} <= {*found} and {*map(type, found)} == {str}
+    assert made["PodMonitor", "drarun-jobs"]["spec"]["namespaceSelector"] == {"matchNames": ["4711"]}
+    taken(cluster, {key: each for key, each in made.items() if key[0] != "PodMonitor"})
+
+
 @pytest.mark.parametrize("enabled", [True, False])
 def test_part_of_another_chart(helm, tmp_path, enabled):
     """A condition of the other chart is a value of this one: Helm takes it for both."""

@@ -46,9 +46,9 @@ class Helm:
         file.write_text(yaml.safe_dump(values))
         return "--values", file
 
-    def text(self, *words, chart=CHART, kubernetes=KUBERNETES, **values):
+    def text(self, *words, chart=CHART, kubernetes=KUBERNETES, namespace=NAMESPACE, **values):
         """The manifests of a release with these values, or what is wrong with them."""
-        run = self.run("template", RELEASE, chart, "--namespace", NAMESPACE, "--kube-version", kubernetes, *self.values(values), *words)
+        run = self.run("template", RELEASE, chart, "--namespace", namespace, "--kube-version", kubernetes, *self.values(values), *words)
         return run.returncode == 0, run.stdout if run.returncode == 0 else run.stderr
 
     def rendered(self, **how):

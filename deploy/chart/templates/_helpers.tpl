@@ -55,7 +55,7 @@ kind: PluginConfig
 {{- $root := index . 0 }}
 {{- with index $root.Values (index . 1) }}
 {{- with .priorityClassName }}
-priorityClassName: {{ . }}
+priorityClassName: {{ . | quote }}
 {{- end }}
 {{- with .nodeSelector }}
 nodeSelector: {{- toYaml . | nindent 2 }}
@@ -67,7 +67,7 @@ tolerations: {{- toYaml . | nindent 2 }}
 {{- with $root.Values.imagePullSecrets }}
 imagePullSecrets:
 {{- range . }}
-- name: {{ if kindIs "string" . }}{{ . }}{{ else }}{{ .name }}{{ end }}
+- name: {{ if kindIs "string" . }}{{ quote . }}{{ else }}{{ quote .name }}{{ end }}
 {{- end }}
 {{- end }}
 {{- end }}
