@@ -36,6 +36,8 @@ if(DRARUN_LAUNCHER)
   endif()
 endif()
 
+install(SCRIPT ${CMAKE_CURRENT_LIST_DIR}/Folders.cmake ALL_COMPONENTS)
+
 add_custom_target(uninstall
   COMMAND ${CMAKE_COMMAND} -D manifest=${PROJECT_BINARY_DIR}/install_manifest.txt
           -P ${CMAKE_CURRENT_LIST_DIR}/Uninstall.cmake

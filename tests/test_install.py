@@ -52,9 +52,9 @@ def files_below(root):
     return {str(p.relative_to(root)) for p in root.rglob("*") if not p.is_dir()}
 
 
-def cmake(*args, **environment):
+def cmake(*args, umask=-1, **environment):
     run = subprocess.run(["cmake", *map(str, args)], capture_output=True, text=True, timeout=patience(200),
-                         env={**os.environ, **environment})
+                         umask=umask, env={**os.environ, **environment})
     assert run.returncode == 0, run.stdout + run.stderr
 
 
@@ -74,6 +74,16 @@ def test_files(staged):
     files = files_below(staged)
     assert FILES | BENCH | LIB | DEV <= files
     assert [f for f in files if f.endswith(NOT)] == []
+
+
+def test_installed_for_all_users(staged, build):
+    """Whatever root's umask is: those who find drarun start the programs of libexec, too. A folder with something else in it stays as it is."""
+    shutil.rmtree(staged)
+    (staged / "share/private").mkdir(parents=True)
+    (staged / "share").chmod(0o700)
+    cmake("--install", build, "--prefix", staged, umask=0o077)
+    modes = {str(each.relative_to(staged)): each.stat().st_mode & 0o777 for each in staged.rglob("*") if not each.is_symlink()}
+    assert modes.pop("share") == 0o700 and modes.pop("share/private") and {*modes.values()} == {0o644, 0o755}
 
 
 def test_installed_readme(staged, source):
