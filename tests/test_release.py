@@ -2,6 +2,7 @@
 """What scripts/release makes, of the programs of this build: the same bytes twice, and files that work where nothing else is."""
 import contextlib
 import hashlib
+import importlib.util
 import io
 import json
 import os
@@ -97,12 +98,24 @@ def other_file_system():
 VARIABLES = {"CFLAGS": "-O0", "DESTDIR": "/nonexistent", "GZIP": "-1", "TAR_OPTIONS": "--mode=a+rwX", "PYTHONPATH": "/nonexistent"}
 
 
+def other_home(home):
+    """Of a user who has another wheel there, and whose pip and distutils do other things."""
+    for name, text in ((".pydistutils.cfg", "[bdist_wheel]\nbuild_number = 7\n"), (".config/pip/pip.conf", "[global]\nrequire-virtualenv = true\n")):
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text(text)
+    modules = Path(ok("/usr/bin/python3", "-c", "import site; print(site.getusersitepackages())", env={**os.environ, "HOME": str(home)}).strip())
+    shutil.copytree(Path(importlib.util.find_spec("wheel").origin).parent, modules / "wheel")
+    (modules / "wheel/__init__.py").write_text('__version__ = "99"\n')
+    return {"HOME": str(home)}
+
+
 @pytest.fixture(scope="module")
 def made(tree, tmp_path_factory):
-    """The folders of two runs: from two clones, on two file systems, with two umasks, time zones and environments."""
+    """The folders of two runs: from two clones, on two file systems, with two umasks, time zones, homes and environments."""
     found = []
     with other_file_system() as other:
-        for folder, mask, more in ((tmp_path_factory.mktemp("one"), 0o022, {"TZ": "UTC"}), (other, 0o077, {"TZ": "Asia/Tokyo", **VARIABLES})):
+        for folder, mask, more in ((tmp_path_factory.mktemp("one"), 0o022, {"TZ": "UTC"}),
+                                   (other, 0o077, {"TZ": "Asia/Tokyo", **other_home(other / "home"), **VARIABLES})):
             clone, out = folder / "clone", folder / "below/out"
             ok("git", "clone", "-q", "--shared", tree, clone)
             run = release(clone, VERSION, "--build", BUILD, "--out", out, umask=mask, env={**os.environ, **more})
@@ -769,6 +782,15 @@ def test_machine_without_git(script, monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda program: None)
     with pytest.raises(script["Failed"], match=r"^no git, which has the commit; scripts/setup --packages --release installs it$"):
         script["check_tree"]()
+
+
+def test_module_of_nobody_s_package(script, monkeypatch, tmp_path):
+    """As pip installs it for all users, and a Python that is not Debian's has it."""
+    script["check_modules"]()
+    (tmp_path / "wheel.py").touch()
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with pytest.raises(script["Failed"], match=rf"takes the module wheel from {tmp_path}/wheel\.py, and a release is made with that of Debian's package: "):
+        script["check_modules"]()
 
 
 def test_another_system(script, monkeypatch):
