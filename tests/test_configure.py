@@ -58,6 +58,16 @@ def test_nothing_is_fetched(source, tmp_path):
     assert not (tmp_path / "cache").exists()
 
 
+@pytest.mark.parametrize("script", ["fetch-pmix", "fetch-curl"])
+def test_cache_with_a_blank_in_its_path(source, tmp_path, script):
+    """As a home folder may have it. Nothing is fetched for a build that must fail."""
+    run = subprocess.run([source / "scripts" / script], capture_output=True, text=True, timeout=patience(),
+                         env={**os.environ, "DRARUN_CACHE": str(tmp_path / "a b")})
+    assert run.returncode == 1 and run.stderr == (
+        f"{script}: libraries cannot be built in {tmp_path}/a b: its path has a blank; set DRARUN_CACHE to a folder without one\n"), run
+    assert not (tmp_path / "a b").exists()
+
+
 @pytest.mark.parametrize("without", [("LAUNCHER", "PLUGIN", "BENCH"), ("LAUNCHER", "PLUGIN"), ("LAUNCHER",), ("PLUGIN",), ("PLUGIN", "BENCH")], ids="-".join)
 def test_a_part_links_what_it_builds(source, tmp_path, without):
     """A library of a part that is left out would be a name for the linker, which no configuration complains of."""

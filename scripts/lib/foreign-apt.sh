@@ -9,6 +9,11 @@ cache_dir() { printf '%s\n' "${DRARUN_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/dra
 
 die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
 
+# plain_cache: for libraries that are built there: configure refuses a folder with a blank in its path, and compilers divide options at it
+plain_cache() {
+    [[ $(cache_dir) != *[[:space:]]* ]] || die "libraries cannot be built in $(cache_dir): its path has a blank; set DRARUN_CACHE to a folder without one"
+}
+
 # work_dir: a fresh directory beside the results, so that a rename publishes them; removed on exit.
 # Sets $work (a subshell's trap would remove it at once).
 work_dir() {
