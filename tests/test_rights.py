@@ -245,6 +245,19 @@ def test_stolen_controller_token_and_deletions(cluster, controller):
     assert controller.request("DELETE", api.path("batch/v1", "Job", "train", "kept"))[0] == 200
 
 
+def test_stolen_controller_token_and_leases(cluster, controller):
+    """It takes the lead of no other program in its namespace, which may be kube-system."""
+    version = "coordination.k8s.io/v1"
+    for name, status in (("scheduler", 403), (CONTROLLER, 200)):
+        lease = cluster.api.make({"apiVersion": version, "kind": "Lease", "metadata": {"name": name, "namespace": CONTROLLER}, "spec": {"holderIdentity": "it"}})
+        path = cluster.api.path(version, "Lease", CONTROLLER, name)
+        lease["spec"]["holderIdentity"] = "thief"
+        assert [controller.request("GET", path)[0], controller.request("PUT", path, lease)[0]] == [status] * 2, name
+        cluster.api.delete(version, "Lease", name, CONTROLLER)
+    made = {"apiVersion": version, "kind": "Lease", "metadata": {"name": CONTROLLER, "namespace": CONTROLLER}}
+    assert controller.create(made, dry_run=True)[0] == 201
+
+
 def test_policies_are_for_these_accounts_alone(cluster, plugin, controller):
     """Others write what they may, wherever."""
     for made in (device_slice("any", node="n1", driver="gpu.nvidia.com"), part("ConfigMap", "other", ()), part("Secret", "kube-system", ()), event("Node", "other")):
@@ -254,11 +267,14 @@ def test_policies_are_for_these_accounts_alone(cluster, plugin, controller):
 
 
 def allowed(role):
-    """{"plural.group": verbs} of a role, each resource once."""
-    found = [(".".join(filter(None, (resource, group))), rule["verbs"]) for rule in role["rules"]
-             for group in rule["apiGroups"] for resource in rule["resources"]]
-    assert len(dict(found)) == len(found) and "*" not in str(found)
-    return {resource: sorted(verbs) for resource, verbs in found}
+    """{"plural.group": verbs} of a role, each resource once, but for a rule of objects with names."""
+    found = {}
+    for rule in role["rules"]:
+        for resource in (".".join(filter(None, (resource, group))) for group in rule["apiGroups"] for resource in rule["resources"]):
+            assert resource not in found or "resourceNames" in rule
+            found.setdefault(resource, []).extend(rule["verbs"])
+    assert "*" not in str(found) and all(len({*verbs}) == len(verbs) for verbs in found.values())
+    return {resource: sorted(verbs) for resource, verbs in found.items()}
 
 
 def shipped():
