@@ -13,7 +13,11 @@ from pathlib import Path
 
 from setuptools import Distribution, setup
 from setuptools.command.build_py import build_py
-from wheel.bdist_wheel import bdist_wheel
+
+try:
+    from setuptools.command.bdist_wheel import bdist_wheel
+except ImportError:  # before 70.1
+    from wheel.bdist_wheel import bdist_wheel
 
 HERE = Path(__file__).resolve().parent
 SOURCE = HERE.parent
@@ -80,5 +84,6 @@ class Binary(Distribution):
 
 
 version = re.search(r"project\(drarun VERSION (\S+)", (SOURCE / "CMakeLists.txt").read_text())
-setup(version=version[1], long_description=absolute_links.absolute((HERE / "README.md").read_text(), "python/README.md", version[1]),
+# The license is not in pyproject.toml: there setuptools before 77 takes a table alone, and takes none after February 2027.
+setup(version=version[1], license="Apache-2.0", long_description=absolute_links.absolute((HERE / "README.md").read_text(), "python/README.md", version[1]),
       long_description_content_type="text/markdown", cmdclass={"build_py": Build, "bdist_wheel": Wheel}, distclass=Binary)

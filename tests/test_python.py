@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -91,6 +92,15 @@ def test_wheel_has_the_library_and_its_types(wheel, python):
              env={name: value for name, value in os.environ.items() if name != "DRARUN_LIBRARY"})
     folder = os.path.dirname(out.splitlines()[0])
     assert f"{folder}/libdrarun.so.0" in out and str(python.parent.parent) in folder
+
+
+def test_license_for_every_setuptools(source, wheel, tmp_path):
+    """A build takes the newest one, which is to refuse a table after February 2027; Debian's refuses a text."""
+    project = tomllib.loads((source / "python/pyproject.toml").read_text())["project"]
+    assert "license" in project["dynamic"] and not [each for each in project["classifiers"] if each.startswith("License ::")]
+    ok(sys.executable, "-m", "zipfile", "-e", wheel, tmp_path)
+    about, = tmp_path.glob("*.dist-info/METADATA")
+    assert "\nLicense: Apache-2.0\n" in about.read_text()
 
 
 @pytest.mark.parametrize("library,says", [
