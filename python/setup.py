@@ -54,9 +54,11 @@ def machine(program: Path) -> str:
 
 class Build(build_py):
     def run(self) -> None:
+        package = Path(self.build_lib) / "drarun"
+        shutil.rmtree(package, ignore_errors=True)  # of an earlier build: the wheel would have modules that are gone
         super().run()
         work = Path(self.get_finalized_command("build").build_temp).resolve()
-        package, parts, build = Path(self.build_lib) / "drarun", work / "parts", tree(work)
+        parts, build = work / "parts", tree(work)
         package.mkdir(parents=True, exist_ok=True)
         declarations.write(SOURCE / "include" / "drarun", package / "_api.py")
         shutil.rmtree(parts, ignore_errors=True)

@@ -12,6 +12,7 @@ import socket
 import statistics
 import subprocess
 import sys
+import sysconfig
 import threading
 import time
 import tomllib
@@ -44,6 +45,9 @@ def wheel(build, source, tmp_path_factory):
         shutil.copytree(source / part, copy / part, symlinks=True,
                         ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__", "_api.py"))
     shutil.copy(source / "CMakeLists.txt", copy)
+    before = copy / f"python/build/lib.{sysconfig.get_platform()}-{sys.implementation.cache_tag}/drarun"  # of an earlier release, built in the same clone
+    before.mkdir(parents=True)
+    (before / "removed.py").touch()
     ok(sys.executable, "-m", "pip", "--isolated", "--disable-pip-version-check", "wheel", "--no-index", "--no-deps",
        "--no-build-isolation", "-w", copy, copy / "python", env={**os.environ, "DRARUN_BUILD": str(build)})
     return next(copy.glob("*.whl"))
@@ -88,6 +92,7 @@ def test_wheel_has_the_library_and_its_types(wheel, python):
     listed = ok(sys.executable, "-m", "zipfile", "-l", wheel)
     for name in ("drarun/py.typed", "drarun/ray/__init__.py", "drarun/_api.py", "drarun/libdrarun.so.0"):
         assert name in listed
+    assert "drarun/removed.py" not in listed
     out = ok(python, "-c", "import drarun, os; print(drarun.__file__); print(open('/proc/self/maps').read())",
              env={name: value for name, value in os.environ.items() if name != "DRARUN_LIBRARY"})
     folder = os.path.dirname(out.splitlines()[0])
