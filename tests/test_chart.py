@@ -120,10 +120,16 @@ def test_budget_of_replicas(helm):
     assert helm.rendered(controller={"replicas": 3})["PodDisruptionBudget", CONTROLLER]["spec"]["maxUnavailable"] == 1
 
 
+NOT_IN_1_34 = re.compile(r"\.(?:flatten|sort|sortBy|slice|distinct|reverse|first|last)\(|lists\.range\(")
+
+
 def test_older_kubernetes(helm):
-    """Before 1.36 no API server has MutatingAdmissionPolicy in v1, and Helm would refuse the whole release."""
-    new, old = (helm.rendered(plugin={"enabled": True}, kubernetes=version) for version in ("1.36.0-gke.1", "1.35.4"))
+    """Before 1.36 no API server has MutatingAdmissionPolicy in v1, and that of 1.34 refuses new expressions with what it has added to CEL itself
+    (MinCompatibilityVersion of apiserver's cel/environment): Helm would install nothing of the release."""
+    new, old, oldest = (helm.rendered(plugin={"enabled": True}, kubernetes=version) for version in ("1.36.0-gke.1", "1.35.4", "1.34.2"))
     assert old == {key: each for key, each in new.items() if not key[0].startswith("Mutating")} and len(new) == len(old) + 2
+    assert oldest == {key: each for key, each in old.items() if key[1] != "drarun-plugin-configuration"} and len(old) == len(oldest) + 2
+    assert NOT_IN_1_34.search(json.dumps([*old.values()])) and not NOT_IN_1_34.search(json.dumps([*oldest.values()]))
 
 
 # ---- values ----
