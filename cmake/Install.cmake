@@ -10,7 +10,8 @@ install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_BINARY_DIR}/README.md
 if(DRARUN_LAUNCHER)
   # As source: they are compiled with the user's MPI
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DOCDIR}
-          PATTERN CMakeLists.txt EXCLUDE PATTERN __pycache__ EXCLUDE)
+          PATTERN CMakeLists.txt EXCLUDE PATTERN __pycache__ EXCLUDE
+          PATTERN *.sh PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 
   # Loaded by the shell at the first TAB after "drarun"; the program itself knows its options
   file(WRITE ${PROJECT_BINARY_DIR}/completions/drarun

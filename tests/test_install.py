@@ -76,6 +76,13 @@ def test_files(staged):
     assert [f for f in files if f.endswith(NOT)] == []
 
 
+def test_examples_are_as_in_the_tree(staged, source):
+    """Their pages have commands that start some."""
+    def executable(folder):
+        return {path.relative_to(folder) for path in folder.rglob("*") if path.is_file() and path.stat().st_mode & 0o111}
+    assert executable(staged / "share/doc/drarun/examples") == executable(source / "examples") != set()
+
+
 def test_installed_for_all_users(staged, build):
     """Whatever root's umask is: those who find drarun start the programs of libexec, too. A folder with something else in it stays as it is."""
     shutil.rmtree(staged)
