@@ -209,6 +209,7 @@ def test_buildinfo(files):
     text = (files / BUILDINFO).read_text()
     listed = dict(re.findall(r"^ ([a-z0-9.+-]+) \(= (\S+)\),?$", text, re.M))
     assert {"binutils", "cmake", "dpkg", "gcc-12", "gzip", "libc6", "libssl-dev", "libssl3", "python3-wheel", "zlib1g"} <= {*listed}
+    assert "usr-local-has" not in text  # another machine has other programs there
     shown = ok("dpkg-query", "-W", "-f", "${Package} ${Version}\n", *listed).splitlines()
     assert {f"{name} {version}" for name, version in listed.items()} <= {*shown}
     for name in PACKAGES:
@@ -791,6 +792,21 @@ def test_module_of_nobody_s_package(script, monkeypatch, tmp_path):
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     with pytest.raises(script["Failed"], match=rf"takes the module wheel from {tmp_path}/wheel\.py, and a release is made with that of Debian's package: "):
         script["check_modules"]()
+
+
+@pytest.mark.parametrize("name", ["include/openssl/ssl.h", "lib/libssl.a", "lib/x86_64-linux-gnu/libz.so.1.3", "lib/pkgconfig/yaml-0.1.pc", "share/cmake/a/aConfig.cmake"])
+def test_file_that_compilers_find_before_debian_s(script, tmp_path, name):
+    script["check_local"](tmp_path)
+    for other in ("bin/tool", "include/empty/", "lib/python3.11/dist-packages/a/_b.so", "lib/tool/a.so", "share/man/man1/tool.1"):  # of which nothing is used
+        path = tmp_path / other
+        (path if other.endswith("/") else path.parent).mkdir(parents=True, exist_ok=True)
+        if not path.is_dir():
+            path.touch()
+    script["check_local"](tmp_path)
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / name).touch()
+    with pytest.raises(script["Failed"], match=rf"^compilers would take {tmp_path}/{re.escape(name)} before what Debian's packages have, "):
+        script["check_local"](tmp_path)
 
 
 def test_another_system(script, monkeypatch):
