@@ -115,13 +115,15 @@ foreach(component IN ITEMS anywhere bench)
   endif()
 endforeach()
 
-if(CPACK_DRARUN_LIBRARIES) # the others are not made
-  return()
-endif()
-file(WRITE ${overrides_lib}
+if(NOT CPACK_DRARUN_LIBRARIES) # else these two are not made
+  file(WRITE ${overrides_lib}
 "libdrarun0: embedded-library curl [usr/lib/libdrarun.so.*]
 libdrarun0: initial-upload-closes-no-bugs *
 ")
-file(WRITE ${overrides_dev}
+  file(WRITE ${overrides_dev}
 "libdrarun-dev: initial-upload-closes-no-bugs *
 ")
+endif()
+
+# file(WRITE) makes files and folders by the umask
+execute_process(COMMAND chmod -R u=rwX,go=rX ${staged} COMMAND_ERROR_IS_FATAL ANY)

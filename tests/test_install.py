@@ -240,12 +240,12 @@ def test_uninstall_without_the_rights(source):
 
 @pytest.fixture(scope="module")
 def packages(build, tmp_path_factory):
-    """{name: file}"""
+    """{name: file}, by a user who shares nothing."""
     if not shutil.which("dpkg-deb"):
         pytest.skip("no dpkg-deb")
     out = tmp_path_factory.mktemp("package")
     run = subprocess.run(["cpack", "--config", build / "CPackConfig.cmake", "-B", out],
-                         capture_output=True, text=True, timeout=patience(250), cwd=out)
+                         capture_output=True, text=True, timeout=patience(250), cwd=out, umask=0o077)
     assert run.returncode == 0, run.stdout + run.stderr
     debs = {deb.name.partition("_")[0]: deb for deb in out.glob("*.deb")}
     assert set(debs) == {"drarun", "drarun-bench", "libdrarun0", "libdrarun-dev"}
@@ -267,6 +267,10 @@ def test_package_content(package):
     expected = {f for f in FILES if not f.startswith("share/man") and not f.endswith("LICENSE")}
     assert expected | {"share/man/man1/drarun.1.gz", "share/doc/drarun/copyright"} <= names
     assert {line.split()[1] for line in lines} == {"root/root"}
+
+
+def test_packages_are_for_all_users(packages):
+    assert {line.split()[0] for package in packages.values() for line in listed(package)} == {"drwxr-xr-x", "-rwxr-xr-x", "-rw-r--r--", "lrwxrwxrwx"}
 
 
 def test_package_of_the_benchmark(package, packages, tmp_path):
