@@ -262,7 +262,8 @@ def test_file_that_lost_its_version_is_named(versioned):
 
 
 @pytest.mark.parametrize("text,says", [
-    ("jobs:\n  a:\n    steps:\n    - uses: actions/checkout@v4\n    - run: scripts/good --all\n    - run: |\n        scripts/good .ci/run\n", []),
+    (f"jobs:\n  a:\n    steps:\n    - uses: actions/checkout@{'0a' * 20} # v4\n    - uses: github/codeql-action/init@{'1b' * 20}\n    - run: scripts/good --all\n    - run: |\n        scripts/good .ci/run\n", []),
+    ("jobs:\n  a:\n    steps:\n    - uses: actions/checkout@v4\n", [".github/workflows/x.yml:4: expected the 40 digits of an action's commit behind @, got actions/checkout@v4"]),
     ("jobs: [\n", [".github/workflows/x.yml: not YAML: "]),
     ("jobs:\n  a:\n    steps:\n    - run: scripts/gone --all\n", [".github/workflows/x.yml:4: scripts/gone: no such script"]),
     ("jobs:\n  a:\n    steps:\n    - run: scripts/good\n    - run: |\n        scripts/good\n\n        make all\n",

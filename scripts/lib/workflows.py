@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """workflows.py [FOLDER]: what is wrong with the files below .github. They must be YAML, and steps of workflows only call scripts of the tree: each line
-of `run` begins with one that can be executed, and others that it names exist. So whatever continuous integration does, people can do. Prints the findings."""
+of `run` begins with one that can be executed, and others that it names exist. So whatever continuous integration does, people can do. Actions of others are
+named by their commits: a tag can be moved to another one. Prints the findings."""
 import os
 import re
 import sys
@@ -10,19 +11,20 @@ import yaml
 
 SOURCE = Path(__file__).resolve().parents[2]
 SCRIPT = re.compile(r"(?<![\w/.])(?:scripts|\.ci)(?:/[\w-][\w.-]*)+")
+ACTION = re.compile(r"[\w.-]+(?:/[\w.-]+)+@[0-9a-f]{40}")
 
 
-def runs(node):
-    """The scalar nodes of all keys `run` in a composed document."""
+def scalars(node, name):
+    """The scalar nodes of all keys of that name in a composed document."""
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
-            if key.value == "run" and isinstance(value, yaml.ScalarNode):
+            if key.value == name and isinstance(value, yaml.ScalarNode):
                 yield value
             else:
-                yield from runs(value)
+                yield from scalars(value, name)
     elif isinstance(node, yaml.SequenceNode):
         for each in node.value:
-            yield from runs(each)
+            yield from scalars(each, name)
 
 
 def wrong_line(line, root):
@@ -50,7 +52,10 @@ def findings(root=SOURCE):
             continue
         if path.parent.name != "workflows":
             continue
-        for script in runs(node):
+        for action in scalars(node, "uses"):
+            if not ACTION.fullmatch(action.value):
+                found.append(f"{name}:{action.start_mark.line + 1}: expected the 40 digits of an action's commit behind @, got {action.value}")
+        for script in scalars(node, "run"):
             begin = script.start_mark.line + (2 if script.style in ("|", ">") else 1)
             for k, line in enumerate(script.value.splitlines()):
                 why = wrong_line(line, root) if line.strip() else None
