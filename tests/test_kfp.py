@@ -100,6 +100,15 @@ compiler.Compiler().compile(job, sys.argv[1])
     assert run.returncode == 0, run.stderr
     text = (tmp_path / "job.yaml").read_text()
     assert "image: example.org/mine" in text and "drarun==0.1.0" in text and "kfp==2." in text
+    # what Kubernetes starts and sends SIGTERM is the step in the end, and no shell that has installed the packages
+    container = yaml.safe_load(text)["deploymentSpec"]["executors"]["exec-drarun-job"]["container"]
+    for name, program in (("pip", ""), ("python3", 'case "$*" in *"-m pip "*) ;; *) echo $$ ;; esac')):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{program}\n")
+        (tmp_path / name).chmod(0o755)
+    step = subprocess.Popen([*container["command"], *container["args"]], stdout=subprocess.PIPE, text=True,
+                            env={"PATH": f"{tmp_path}:/usr/bin:/bin", "TMPDIR": str(tmp_path)})
+    said, _ = step.communicate(timeout=patience())
+    assert (step.returncode, said) == (0, f"{step.pid}\n")
 
 
 def test_bad_input_fails_the_step_with_the_cause(python, tmp_path):

@@ -113,8 +113,10 @@ def components(*, base_image: str = IMAGE, packages_to_install: Optional[list[st
 
 
 def _without_shell(text: str) -> str:
-    """The shell that starts a step gives place to it, since a signal to the shell would not reach it."""
-    return text.replace("_KFP_RUNTIME=true python3 -m", "export _KFP_RUNTIME=true; exec python3 -m")
+    """The shells that start a step give place to it, the one that installs packages too: a signal to a shell would not
+    reach the step, and with a shell that it ends the container ends, before the job is cancelled."""
+    text = text.replace("_KFP_RUNTIME=true python3 -m", "export _KFP_RUNTIME=true; exec python3 -m")
+    return text.replace('&& "$0" "$@"', '&& exec "$0" "$@"')
 
 
 drarun_job, drarun_check = components()  # what pipelines call
