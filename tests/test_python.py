@@ -759,6 +759,19 @@ def test_ctrl_c_tells_that_the_job_could_not_be_cancelled(python, registry):
     assert path_of("batch/v1/jobs", "job") in registry.objects
 
 
+def test_a_log_function_that_raises_leaves_no_job(py, registry):
+    """As print_log does when nobody reads standard error any more."""
+    registry.warning = "would violate PodSecurity"
+
+    def log(level, text):
+        raise BrokenPipeError(text)
+    cluster = py.Cluster(kubeconfig=registry.config, log=log)
+    for call in (cluster.submit, cluster.run):
+        with pytest.raises(BrokenPipeError, match="would violate PodSecurity"):
+            call({"metadata": {"name": "job"}, **SPEC})
+        assert path_of("batch/v1/jobs", "job") not in registry.objects
+
+
 def test_asyncio_goes_on_beside_a_silent_server(py, silent):
     async def main():
         waiting = asyncio.create_task(py.aio.plan(SPEC, cluster=py.Cluster(kubeconfig=silent)))

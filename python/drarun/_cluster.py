@@ -345,11 +345,14 @@ def _submit(cluster: Cluster, spec: Job, name: str | None, image: str | None, wo
     connection = Connection(cluster)
     options = Options("submit", name=name, image=image, workers=at_least_one("workers", workers), replace=bool(replace))
     made, err = ffi.new("struct drarun_job **"), new_error()
-    connection.check(lib.drarun_job_submit(connection.pointer, spec._spec, options.pointer, made, err), err)
-    job = ffi.gc(made[0], lib.drarun_job_free)
+    status = lib.drarun_job_submit(connection.pointer, spec._spec, options.pointer, made, err)
+    job = ffi.gc(made[0], lib.drarun_job_free) if status == 0 else None
     interrupt = _calls.current.get()
-    if interrupt is not None and interrupt.fired:  # nobody gets to know this job
+    interrupted = interrupt is not None and interrupt.fired
+    if job is not None and (interrupted or connection.calls.raised is not None):  # nobody gets to know this job
         check(lib.drarun_job_cancel(job, err), err)
+    connection.check(status, err)
+    if interrupted:
         raise InterruptedError("interrupted while the job was submitted; it is cancelled", code=errno.ECANCELED)
     return Submitted(cluster, connection, job)
 

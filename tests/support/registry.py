@@ -43,6 +43,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.send_response(code)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))
+        if code == 201 and self.server.warning:
+            self.send_header("Warning", f'299 - "{self.server.warning}"')
         self.end_headers()
         self.wfile.write(data)
 
@@ -204,6 +206,7 @@ class Registry(http.server.ThreadingHTTPServer):
     .groups: of the discovery's answer, beside what every API server has.
     .answering: cleared, what is made is there and its maker does not know.
     .ahead: seconds by which its clock is ahead of ours.
+    .warning: what its answer to each creation warns of, as Pod Security does.
     .lost: paths of objects: the next one that is made there is, and the connection breaks before the answer."""
 
     daemon_threads = True
@@ -214,7 +217,7 @@ class Registry(http.server.ThreadingHTTPServer):
         self.delay, self.version, self.closed, self.refused = delay, 1, False, set()
         self.objects, self.logs, self.events, self.changed = {}, {}, [], threading.Condition()
         self.reads, self.held = collections.Counter(), {}
-        self.groups, self.silent, self.lost, self.ahead = [], set(), set(), 0
+        self.groups, self.silent, self.lost, self.ahead, self.warning = [], set(), set(), 0, ""
         self.admit = lambda path, made: None
         self.answering = threading.Event()
         self.answering.set()
