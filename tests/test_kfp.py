@@ -176,6 +176,21 @@ for text in (open(sys.argv[1]).read(), open(sys.argv[2]).read()):
     assert "**all_reduce** FAILED: the run failed on a2 after 2 sizes: Test NCCL failure" in part and "% of the limit" not in part
 
 
+def test_workers_of_the_job(python):
+    """As docs/schema/drajob-status-v1alpha1.json has them: each by itself, or those that are alike."""
+    run = python("-c", """
+import json, types
+from drarun import _kfp_steps
+lines = [{"index": 0, "node": "a", "devices": "gpu-0"}, {"index": 1, "workers": "1-3,7", "count": 4}]
+outcome = types.SimpleNamespace(status={"workers": {"lines": lines}}, exit_status=0, name="j", cause="", output="")
+print(json.dumps([_kfp_steps._summary(outcome, []), _kfp_steps._page(outcome, False)]))
+""")
+    assert run.returncode == 0, run.stderr
+    summary, page = json.loads(run.stdout)
+    assert "\n| 0 | a | gpu-0 |\n| 1-3,7 | - | - |\n" in summary
+    assert "<tr><td>0</td><td>a</td><td>gpu-0</td></tr><tr><td>1-3,7</td><td>-</td><td>-</td></tr>" in page
+
+
 def test_artifacts_in_any_locale(python, tmp_path):
     """An image may have one that lacks a character; an artifact of another step may be no UTF-8."""
     (tmp_path / "other").write_bytes(b"caf\xe9\n" + Run(rows=[Row(1 << 20, busbw=160.0)]).text().encode())

@@ -125,8 +125,10 @@ def _title(outcome: step.Outcome) -> str:
 
 
 def _rows(outcome: step.Outcome) -> list[tuple[str, str, str]]:
-    return [(str(line.get("worker", "")), str(line.get("node") or "-"), str(line.get("devices") or "-"))
-            for line in (outcome.status.get("workers") or {}).get("lines") or []]
+    """Workers that have the same line are in one: 0-3,7."""
+    lines = (outcome.status.get("workers") or {}).get("lines") or []
+    return [(str(line.get("workers", line.get("index", "-"))), str(line.get("node") or "-"),
+             str(line.get("devices") or "-")) for line in lines]
 
 
 def _page(outcome: step.Outcome, has_results: bool) -> str:
