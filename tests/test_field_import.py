@@ -268,6 +268,11 @@ def test_what_stands_before_mpirun(imported):
     assert env(job) == {"A": "b $c"} and first(job)["command"] == ["app"]
 
 
+def test_a_script_that_is_too_deep(refused):
+    deep = f"X=$({'(' * 100000}{')' * 100000})\nmpirun app"
+    assert "<stdin>:15: the launcher's script has more than 64 quotations and brackets inside one another" in refused(mpijob(deep))
+
+
 @pytest.mark.parametrize("script,directory,command", [
     ("cd /a; cd b && mpirun app", "/a/b", ["app"]),
     ("mpirun -wdir /w app", "/w", ["app"]),

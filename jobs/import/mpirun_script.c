@@ -569,6 +569,11 @@ int mpirun_take_script(struct mpirun *m, const char *text)
 {
     struct shell_script script;
     int rc = shell_parse(text, &script) ? take_commands(m, &script) : 0;
+    if (script.too_deep)
+        rc = mpirun_refuse(m,
+                           "the launcher's script has more than %u quotations and brackets inside "
+                           "one another; " MPIRUN_INSTEAD,
+                           SHELL_DEPTH_MAX);
     m->env.failed |= script.failed;
     shell_script_done(&script);
     return rc;

@@ -11,55 +11,80 @@
 
 /* ---- tokens ---- */
 
-static const char *past_group(const char *p, char close);
+struct nesting { /* of quotations and brackets inside one another */
+    unsigned int depth;
+    bool too_deep;
+};
 
-/* Behind a quotation that begins at p; NULL: it is open. */
-static const char *past_quoted(const char *p)
+static const char *past_group(struct nesting *n, const char *p, char close);
+
+static bool enter(struct nesting *n)
+{
+    n->too_deep |= n->depth == SHELL_DEPTH_MAX;
+    n->depth += !n->too_deep;
+    return !n->too_deep;
+}
+
+/* Behind a quotation that begins at p; NULL: it is open, or too deep. */
+static const char *past_quoted(struct nesting *n, const char *p)
 {
     char quote = *p++;
+    if (!enter(n))
+        return NULL;
     for (; *p && *p != quote; p++) {
         if (quote == '"' && *p == '\\' && p[1]) {
             p++;
         } else if (quote == '"' && *p == '$' && strchr("({", p[1]) && p[1]) {
-            p = past_group(p + 1, p[1] == '(' ? ')' : '}');
+            p = past_group(n, p + 1, p[1] == '(' ? ')' : '}');
             if (!p)
                 return NULL;
             p--;
         }
     }
+    n->depth--;
     return *p ? p + 1 : NULL;
 }
 
-/* Behind a bracket that begins at p and ends with close; NULL: it is open. */
-static const char *past_group(const char *p, char close)
+/* Behind a bracket that begins at p and ends with close; NULL: it is open, or too deep. */
+static const char *past_group(struct nesting *n, const char *p, char close)
 {
     char open = *p++;
+    if (!enter(n))
+        return NULL;
     while (*p && *p != close) {
         if (*p == '\'' || *p == '"' || *p == '`')
-            p = past_quoted(p);
+            p = past_quoted(n, p);
         else if (*p == open)
-            p = past_group(p, close);
+            p = past_group(n, p, close);
         else
             p += *p == '\\' && p[1] ? 2 : 1;
         if (!p)
             return NULL;
     }
+    n->depth--;
     return *p ? p + 1 : NULL;
 }
 
-/* Behind a word; NULL: a quotation or bracket is open. */
-static const char *past_word(const char *p)
+/* The same where a word that shell_parse has found is expanded. */
+static const char *past_known(const char *p, char close)
+{
+    struct nesting n = {0};
+    return *p == '`' ? past_quoted(&n, p) : past_group(&n, p, close);
+}
+
+/* Behind a word; NULL: a quotation or bracket is open, or too deep. */
+static const char *past_word(struct nesting *n, const char *p)
 {
     if (*p && strchr("<>", *p) && p[1] == '(') /* bash: a process as a file */
-        p = past_group(p + 1, ')');
+        p = past_group(n, p + 1, ')');
     const char *from = p;
     while (p && *p && (!strchr(" \t\n;|&<>()", *p) || (*p == '(' && p > from && p[-1] == '='))) {
         if (*p == '\'' || *p == '"' || *p == '`')
-            p = past_quoted(p);
+            p = past_quoted(n, p);
         else if (*p == '$' && p[1] && strchr("({", p[1]))
-            p = past_group(p + 1, p[1] == '(' ? ')' : '}');
+            p = past_group(n, p + 1, p[1] == '(' ? ')' : '}');
         else if (*p == '(') /* bash: a list */
-            p = past_group(p, ')');
+            p = past_group(n, p, ')');
         else
             p += *p == '\\' && p[1] ? 2 : 1;
     }
@@ -82,6 +107,7 @@ struct parser {
     struct shell_command *command; /* NULL: none has begun */
     enum shell_join join;          /* of the next one */
     unsigned int depth;
+    struct nesting nesting;
     struct strlist ends; /* of here-documents whose text follows the line */
 };
 
@@ -149,7 +175,7 @@ static const char *redirection(struct parser *parser, const char *from, const ch
         p++;
     p = past_blanks(p);
     const char *target = p;
-    p = past_word(p);
+    p = past_word(&parser->nesting, p);
     if (!p || !command)
         return NULL;
     if (is_here) {
@@ -217,7 +243,7 @@ static const char *word_at(struct parser *parser, const char *p)
         return redirection(parser, p, digits);
     if (*p == '&' && p[1] == '>')
         return redirection(parser, p, p);
-    const char *to = past_word(p);
+    const char *to = past_word(&parser->nesting, p);
     if (!to || take_reserved(parser, p, to))
         return to;
     struct shell_command *command = begin(parser);
@@ -236,6 +262,7 @@ bool shell_parse(const char *text, struct shell_script *ret_script)
         p = is_operator ? operator_at(&parser, p) : word_at(&parser, p);
     }
     strlist_done(&parser.ends);
+    ret_script->too_deep = parser.nesting.too_deep;
     for (size_t i = 0; i < ret_script->count; i++)
         ret_script->failed |= ret_script->commands[i].words.failed ||
                               ret_script->commands[i].inputs.failed ||
@@ -310,7 +337,7 @@ static const char *expand_dollar(struct expansion *e, const char *p, bool in_quo
 {
     const char *from = p++, *name, *to, *value = "";
     if (*p == '(') {
-        to = past_group(p, ')');
+        to = past_known(p, ')');
         blame(e, SHELL_COMPUTED, from, to ? to : p);
         return to ? to : p + strlen(p);
     }
@@ -321,7 +348,7 @@ static const char *expand_dollar(struct expansion *e, const char *p, bool in_quo
         after++;
     if (isdigit((unsigned char)*name) && !has_brace)
         after = name + 1;
-    to = has_brace ? past_group(p, '}') : after;
+    to = has_brace ? past_known(p, '}') : after;
     if (after == name) { /* $@, $?, a lone "$" */
         if (!has_brace && (!*p || !strchr("@*#?$!-", *p))) {
             buf_add(&e->field, from, 1);
@@ -357,7 +384,7 @@ static const char *expand_double(struct expansion *e, const char *p)
         } else if (*p == '$') {
             p = expand_dollar(e, p, true);
         } else if (*p == '`') {
-            const char *to = past_quoted(p);
+            const char *to = past_known(p, '`');
             blame(e, SHELL_COMPUTED, p, to ? to : p);
             p = to ? to : p + strlen(p);
         } else {
@@ -377,7 +404,7 @@ static const char *expand_plain(struct expansion *e, const char *p, const char *
         p += p[1] != '\0';
         break;
     case '`':
-        to = past_quoted(p);
+        to = past_known(p, '`');
         blame(e, SHELL_COMPUTED, p, to ? to : p);
         return to ? to : p + strlen(p);
     case '<':

@@ -26,13 +26,16 @@ struct shell_command {
     struct strlist outputs; /* "2>&1", "> file" */
 };
 
+#define SHELL_DEPTH_MAX 64u /* quotations and brackets inside one another */
+
 struct shell_script {
     struct shell_command *commands;
     size_t count, cap;
-    bool failed; /* no memory */
+    bool failed;   /* no memory */
+    bool too_deep; /* more than SHELL_DEPTH_MAX */
 };
 
-/* False when a quote or a bracket is open, or without memory (failed). */
+/* False when a quote or a bracket is open, too deep, or without memory (failed). */
 bool shell_parse(const char *text, struct shell_script *ret_script);
 void shell_script_done(struct shell_script *script);
 

@@ -72,6 +72,34 @@ static void finds_simple_commands(void **state)
     }
 }
 
+/* "$(" so often, closed again. */
+static bool parses_nested(size_t depth, bool *ret_too_deep)
+{
+    CLEANUP(buf_done) struct buf text = BUF_INIT;
+    struct shell_script script;
+    buf_add_str(&text, "a ");
+    for (size_t i = 0; i < depth; i++)
+        buf_add_str(&text, i ? "(" : "$(");
+    for (size_t i = 0; i < depth; i++)
+        buf_add_str(&text, ")");
+    bool good = shell_parse(text.data, &script);
+    *ret_too_deep = script.too_deep;
+    shell_script_done(&script);
+    return good;
+}
+
+static void bounds_what_is_inside_one_another(void **state)
+{
+    bool too_deep = false;
+    (void)state;
+    assert_true(parses_nested(SHELL_DEPTH_MAX, &too_deep));
+    assert_false(too_deep);
+    assert_false(parses_nested(SHELL_DEPTH_MAX + 1, &too_deep));
+    assert_true(too_deep);
+    assert_false(parses_nested(1000000, &too_deep));
+    assert_true(too_deep);
+}
+
 static enum shell_worth look_up(void *context, const char *name, const char **ret_value)
 {
     (void)context;
@@ -159,6 +187,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finds_simple_commands),
+        cmocka_unit_test(bounds_what_is_inside_one_another),
         cmocka_unit_test(tells_what_a_word_is_worth),
         cmocka_unit_test(quotes_a_text),
     };
