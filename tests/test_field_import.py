@@ -638,7 +638,7 @@ def workload(kind, spec, **metadata):
 KINDS = {
     "Job": {"template": "POD"},
     "StatefulSet": {"replicas": 2, "template": "POD"},
-    "MPIJob": {"mpiReplicaSpecs": {"Worker": {"template": "POD"}, "Launcher": {
+    "MPIJob": {"mpiReplicaSpecs": {"Worker": {"replicas": 1, "template": "POD"}, "Launcher": {
         "template": {"spec": {"containers": [{"name": "l", "image": "i", "command": ["mpirun", "c"]}]}}}}},
     "JobSet": {"replicatedJobs": [{"name": "w", "template": {"spec": {"template": "POD"}}}]},
     "LeaderWorkerSet": {"leaderWorkerTemplate": {"size": 2, "workerTemplate": "POD"}},

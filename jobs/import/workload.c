@@ -199,6 +199,8 @@ static int find(struct import *im, struct drarun_error *err)
                       doc_name(im->files[0].doc), im->file_count > 1 ? " and the others" : "");
 }
 
+#define NO_TEMPLATE "has no pod template"
+
 /* Its launcher's pod has slots, too: here it is one more worker. */
 static void take_launcher_as_worker(struct import *im)
 {
@@ -206,13 +208,13 @@ static void take_launcher_as_worker(struct import *im)
     json_t *workers = json_object_get(im->job, "workers");
     if (!reader_get(&im->spec, "runLauncherAsWorker", &as_worker) || !json_is_true(as_worker.value))
         return;
-    json_int_t count = (workers ? json_integer_value(workers) : 1) + 1;
+    json_int_t count = json_integer_value(workers) + 1;
     json_object_set_new(im->job, "workers", json_integer(count));
     reader_fail(&as_worker, "the launcher's pod is one more worker: %" JSON_INTEGER_FORMAT " now",
                 count);
 }
 
-static bool open_mpijob(struct import *im)
+static int open_mpijob(struct import *im, struct drarun_error *err)
 {
     static const char *const unused[][2] = {
         {"sshAuthMountPath", "there is no sshd"},
@@ -233,9 +235,13 @@ static bool open_mpijob(struct import *im)
     if (!import_object(&im->spec, "mpiReplicaSpecs", &im->a) ||
         !import_object(&im->a, "Worker", &im->b)) {
         reader_fail(&im->spec, "no mpiReplicaSpecs.Worker");
-        return false;
+        return import_refuse(im->workload, err, NO_TEMPLATE);
     }
     import_number(im, &im->b, "replicas", "workers");
+    if (!json_object_get(im->job, "workers"))
+        return import_refuse_at(&im->b, err,
+                                "Worker.replicas has no number: the MPI Operator takes that as 0 "
+                                "workers and rejects the MPIJob; add replicas: N");
     import_rest(&im->a, "Worker Launcher", "a job has one kind of workers");
     import_rest_of_replicas(&im->b);
     take_launcher_as_worker(im);
@@ -248,7 +254,9 @@ static bool open_mpijob(struct import *im)
         im->has_launcher = true;
         import_rest(&im->c, "metadata spec", "there is no launcher's pod");
     }
-    return import_object(&im->b, "template", &im->template);
+    return import_object(&im->b, "template", &im->template)
+               ? 0
+               : import_refuse(im->workload, err, NO_TEMPLATE);
 }
 
 static bool open_stateful_set(struct import *im)
@@ -296,6 +304,7 @@ static const struct source {
     const char *kind;
     int (*open)(struct import *im, struct drarun_error *err);
 } sources[] = {
+    {"MPIJob", open_mpijob},
     {"JobSet", import_open_jobset},
     {"LeaderWorkerSet", import_open_lws},
     {"PyTorchJob", import_open_pytorch},
@@ -304,8 +313,6 @@ static const struct source {
 
 static bool open_simple(struct import *im, const char *kind)
 {
-    if (strcmp(kind, "MPIJob") == 0)
-        return open_mpijob(im);
     return strcmp(kind, "StatefulSet") == 0 ? open_stateful_set(im) : open_job(im);
 }
 
@@ -336,7 +343,7 @@ static int open_template(struct import *im, struct drarun_error *err)
         import_rest(im->workload, "apiVersion kind metadata spec status", "no part of it is known");
         return 0;
     }
-    return import_refuse(im->workload, err, "has no pod template");
+    return import_refuse(im->workload, err, NO_TEMPLATE);
 }
 
 int import_workload(struct import *im, struct drarun_error *err)
