@@ -273,6 +273,25 @@ def test_a_script_that_is_too_deep(refused):
     assert "<stdin>:15: the launcher's script has more than 64 quotations and brackets inside one another" in refused(mpijob(deep))
 
 
+def nccl(*values):
+    return yaml.safe_dump({"kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [
+        {"name": "w", "image": "i", "command": ["c"], "env": [{"name": "NCCL_DEBUG", **({"valueFrom": v} if isinstance(v, dict) else {"value": v})}
+                                                              for v in values]}]}})
+
+
+def test_the_last_of_several_values_counts(imported):
+    """As with the kubelet."""
+    job, notes = imported(nccl("INFO", "WARN"))
+    assert job["spec"]["nccl"]["env"] == {"NCCL_DEBUG": "WARN"} and env(job) == {}
+    assert "env[0]: NCCL_DEBUG=INFO is left out: the list has NCCL_DEBUG again, and the last one counts" in notes
+    job, notes = imported(nccl("INFO", SECRET))
+    assert "nccl" not in job["spec"] and env(job) == {"NCCL_DEBUG": SECRET} and "NCCL_DEBUG=INFO is left out" in notes
+    job, _ = imported(nccl(SECRET, "INFO"))
+    assert job["spec"]["nccl"]["env"] == {"NCCL_DEBUG": "INFO"}
+    job, _ = imported(mpijob("mpirun -x A=3 app").replace("name: w\n", "name: w\n            env: [{name: A, value: '1'}, {name: A, value: '2'}]\n"))
+    assert env(job) == {"A": "3"}
+
+
 @pytest.mark.parametrize("script,directory,command", [
     ("cd /a; cd b && mpirun app", "/a/b", ["app"]),
     ("mpirun -wdir /w app", "/w", ["app"]),

@@ -7,24 +7,24 @@
 #include "jobs/spec/spec_words.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/nearest.h"
+#include "lib/doc/value.h"
 
 /* Frameworks of Open MPI's own launcher: nothing of the ranks reads them. */
 static const char launcher_mca[] =
     "routed plm oob ess odls rmaps ras grpcomm rml iof state errmgr filem orte prte rtc schizo";
 
-/* The one that the launcher hands on takes the place of the container's own. */
+/* The one that the launcher hands on takes the place of the container's own, of several the last
+ * one, which counts. */
 static void set_entry(json_t *container, json_t *entry)
 {
-    json_t *env = json_object_get(container, "env"), *item = NULL;
+    json_t *env = json_object_get(container, "env");
     const char *name = json_string_value(json_object_get(entry, "name"));
-    size_t i;
     if (!env) {
         env = json_array();
         json_object_set_new(container, "env", env);
     }
-    json_array_foreach(env, i, item)
-    {
-        const char *other = json_string_value(json_object_get(item, "name"));
+    for (size_t i = json_array_size(env); i-- > 0;) {
+        const char *other = value_text(json_array_get(env, i), "name");
         if (other && name && strcmp(other, name) == 0) {
             json_array_set(env, i, entry);
             return;

@@ -9,6 +9,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/nearest.h"
+#include "lib/doc/value.h"
 
 #define GPUS_MAX 128
 
@@ -207,6 +208,26 @@ static bool find_gone(const struct reader_node *env, size_t before, const char *
     return false;
 }
 
+/* A variable that stands in the list more than once has the last value: true when an earlier one
+ * would leave the template. One that stays is the kubelet's to pass over. */
+static bool is_passed_over(const struct reader_node *env, size_t at)
+{
+    struct reader_node item = reader_item(env, at);
+    const char *name = import_text(&item, "name");
+    const char *text = json_string_value(json_object_get(item.value, "value"));
+    if (!text || (import_variable(name, text) == IMPORT_VARIABLE_OTHER && !moves(name, text)))
+        return false;
+    for (size_t i = at + 1; i < json_array_size(env->value); i++) {
+        const char *other = value_text(json_array_get(env->value, i), "name");
+        if (!other || strcmp(other, name) != 0)
+            continue;
+        reader_fail(&item, "%s=%s is left out: the list has %s again, and the last one counts",
+                    name, text, name);
+        return true;
+    }
+    return false;
+}
+
 /* The value of entry `at`, as the kubelet would expand it, for what leaves the template with a
  * value that is known whole. */
 static void expand(const struct reader_node *env, size_t at, struct buf *out)
@@ -261,7 +282,7 @@ static void take_env(const struct reader_node *container, json_t *copy, json_t *
         struct reader_node item = reader_item(&env, i);
         if (!json_is_object(item.value))
             continue;
-        if (take_variable(&item, spec))
+        if (is_passed_over(&env, i) || take_variable(&item, spec))
             json_array_remove(kept, i);
         else
             keep_variable(&env, i, json_array_get(kept, i));
