@@ -292,6 +292,14 @@ def test_the_last_of_several_values_counts(imported):
     assert env(job) == {"A": "3"}
 
 
+def test_ephemeral_containers(imported):
+    """kubectl debug adds them to pods that run; an API server takes no pod with one."""
+    pod = {"containers": [{"name": "w", "image": "i", "command": ["c"]}], "ephemeralContainers": [{"name": "debugger-x", "image": "b"}]}
+    job, notes = imported(yaml.safe_dump({"kind": "Pod", "metadata": {"name": "p"}, "spec": pod}))
+    assert "ephemeralContainers" not in job["spec"]["template"]["spec"]
+    assert "spec.ephemeralContainers[0]: the ephemeral container debugger-x is left out: kubectl debug adds it" in notes
+
+
 @pytest.mark.parametrize("script,directory,command", [
     ("cd /a; cd b && mpirun app", "/a/b", ["app"]),
     ("mpirun -wdir /w app", "/w", ["app"]),

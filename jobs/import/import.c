@@ -146,6 +146,21 @@ static void leave_groups(const struct import *im, json_t *pod)
                             "left out: drarun places all workers or none itself");
 }
 
+static void leave_ephemeral(const struct import *im, json_t *pod)
+{
+    struct reader_node list;
+    if (!reader_get(&im->pod, "ephemeralContainers", &list))
+        return;
+    json_object_del(pod, "ephemeralContainers");
+    for (size_t i = 0; i < json_array_size(list.value); i++) {
+        struct reader_node item = reader_item(&list, i);
+        reader_fail(&item,
+                    "the ephemeral container %s is left out: kubectl debug adds it to a pod that "
+                    "runs, and an API server creates no pod with one",
+                    value_text_or(item.value, "name", "without a name"));
+    }
+}
+
 /* Kueue adds them to pods that it holds back, and takes them from no others. */
 static void leave_gates(const struct import *im, json_t *pod)
 {
@@ -216,6 +231,7 @@ static json_t *copy_template(const struct import *im)
         json_object_del(pod, "restartPolicy"); /* the job restarts as a whole */
     json_object_set_new(copy, "spec", pod);
     leave_groups(im, pod);
+    leave_ephemeral(im, pod);
     leave_gates(im, pod);
     put_ranks_first(im, pod);
     take_volumes(im, pod);

@@ -493,6 +493,20 @@ static void check_initial(const struct check *c, const struct place *at, const j
     }
 }
 
+static void check_ephemeral(const struct check *c, const struct place *at, const json_t *list)
+{
+    size_t i;
+    json_t *container;
+    json_array_foreach(list, i, container)
+    {
+        const char *name = value_text_or(container, "name", "");
+        struct place own = below(at, "[\"%s\"]", name);
+        refuse(c, &own,
+               "ephemeral containers are added to a pod that runs (kubectl debug): drop it, or "
+               "make it one of initContainers with restartPolicy: Always");
+    }
+}
+
 /* ---- scheduling and names ---- */
 
 static void check_tolerations(const struct check *c, const struct place *at, const json_t *list)
@@ -560,6 +574,7 @@ void pod_check(const json_t *pod, pod_check_fn add, void *arg)
         {"resourceClaims", check_resource_claims},
         {"containers", check_containers},
         {"initContainers", check_initial},
+        {"ephemeralContainers", check_ephemeral},
         {"tolerations", check_tolerations},
         {"nodeSelector", check_node_selector},
         {"resources", check_own_resources},

@@ -57,6 +57,17 @@ static void test_places(void **state)
         "\"-\"\n");
 }
 
+/* Only a request of its own adds one, to a pod that runs. */
+static void test_ephemeral_containers(void **state)
+{
+    (void)state;
+    expect("{\"ephemeralContainers\": []}", "");
+    expect("{\"ephemeralContainers\": [{\"name\": \"debug\"}]}",
+           "spec.template.spec.ephemeralContainers[\"debug\"]: ephemeral containers are added to a "
+           "pod that runs (kubectl debug): drop it, or make it one of initContainers with "
+           "restartPolicy: Always\n");
+}
+
 /* Amounts in several notations, which are compared as the API server does. */
 static void test_amounts(void **state)
 {
@@ -123,9 +134,8 @@ static void test_launcher(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_places),
-        cmocka_unit_test(test_amounts),
-        cmocka_unit_test(test_of_our_own),
+        cmocka_unit_test(test_places),   cmocka_unit_test(test_ephemeral_containers),
+        cmocka_unit_test(test_amounts),  cmocka_unit_test(test_of_our_own),
         cmocka_unit_test(test_launcher),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
