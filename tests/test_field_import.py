@@ -300,6 +300,14 @@ def test_ephemeral_containers(imported):
     assert "spec.ephemeralContainers[0]: the ephemeral container debugger-x is left out: kubectl debug adds it" in notes
 
 
+@pytest.mark.parametrize("command", [["env", "A=b", "torchrun", "t.py"], ["timeout", "1h", "python3", "-m", "torch.distributed.run", "t.py"]])
+def test_torchrun_behind_another_program(imported, command):
+    """It starts a process for each GPU itself."""
+    pod = {"containers": [{"name": "w", "image": "i", "command": command, "resources": {"limits": {"nvidia.com/gpu": 8}}}]}
+    job, notes = imported(yaml.safe_dump({"kind": "Pod", "metadata": {"name": "p"}, "spec": pod}))
+    assert "ranksPerWorker" not in job["spec"] and "runs its program once" not in notes
+
+
 @pytest.mark.parametrize("script,directory,command", [
     ("cd /a; cd b && mpirun app", "/a/b", ["app"]),
     ("mpirun -wdir /w app", "/w", ["app"]),

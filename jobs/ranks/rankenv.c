@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/ranks/wrapper.h"
 #include "lib/base/cleanup.h"
 
 /* ---- what an outer launcher left ---- */
@@ -445,12 +446,15 @@ static size_t find_in_python(char *const argv[])
 
 size_t rankenv_find_torchrun(char *const argv[])
 {
-    if (!argv || !argv[0])
+    size_t at = argv ? wrapper_skip(argv) : 0, found = SIZE_MAX;
+    if (!argv || !argv[at])
         return SIZE_MAX;
-    const char *program = base_name(argv[0]);
+    const char *program = base_name(argv[at]);
     if (strncmp(program, "python", strlen("python")) == 0)
-        return find_in_python(argv);
-    return strcmp(program, "torchrun") == 0 ? 0 : SIZE_MAX;
+        found = find_in_python(argv + at);
+    else if (strcmp(program, "torchrun") == 0)
+        found = 0;
+    return found == SIZE_MAX ? SIZE_MAX : at + found;
 }
 
 bool rankenv_is_torchrun(char *const argv[])
@@ -515,6 +519,8 @@ bool rankenv_starts_torchrun(char *const argv[])
 {
     if (rankenv_is_torchrun(argv))
         return true;
-    const char *line = argv && argv[0] && is_shell(base_name(argv[0])) ? shell_line(argv) : NULL;
+    char *const *program = argv ? argv + wrapper_skip(argv) : NULL;
+    bool is_script = program && program[0] && is_shell(base_name(program[0]));
+    const char *line = is_script ? shell_line(program) : NULL;
     return line && line_has_torchrun(line);
 }

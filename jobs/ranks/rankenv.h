@@ -76,7 +76,8 @@ void rankenv_default(struct strlist *env, const char *name, const char *format, 
  * drarun only where nobody has changed them. */
 void rankenv_clean(struct strlist *env);
 
-/* True when argv is torchrun itself: "torchrun ..." or "python -m torch.distributed.run ...". */
+/* True when argv is torchrun itself: "torchrun ..." or "python -m torch.distributed.run ...", also
+ * behind what starts it as it is ("env A=b torchrun ...", wrapper.h). */
 bool rankenv_is_torchrun(char *const argv[]);
 /* The word of argv that names torchrun, behind which its options begin; SIZE_MAX: none does. */
 size_t rankenv_find_torchrun(char *const argv[]);

@@ -371,7 +371,7 @@ static void a_script_can_start_torchrun(void **state)
 }
 
 static const struct {
-    const char *argv[6];
+    const char *argv[8];
     bool torchrun;
 } programs[] = {
     {{"torchrun", "train.py"}, true},
@@ -391,6 +391,11 @@ static const struct {
     {{"python3", "-um", "pdb", "torchrun"}, false},
     {{"python3", "-W"}, false},
     {{"python3", "-m"}, false},
+    {{"env", "A=b", "torchrun", "x.py"}, true},
+    {{"/usr/bin/numactl", "-N", "0", "timeout", "1h", "python3", "-m", "torch.distributed.run"},
+     true},
+    {{"env", "A=b", "python3", "x.py", "torchrun"}, false},
+    {{"env", "A=torchrun"}, false},
     {{"mytorchrun"}, false},
     {{"torchrun.sh"}, false},
     {{NULL}, false},
@@ -422,6 +427,7 @@ static const struct {
     {{"bash", "--login", "-euoc", "pipefail", "torchrun train.py"}, true},
     {{"sh", "-c", "-e", "torchrun train.py"}, true},
     {{"bash", "-c", "--", "torchrun train.py"}, true},
+    {{"nice", "-n", "5", "bash", "-c", "torchrun train.py"}, true},
     {{"bash", "-euo", "pipefail", "train.sh", "-c", "torchrun"}, false},
     {{"bash", "-eo", "pipefail", "-c"}, false},
     {{"bash", "-euo"}, false},
