@@ -268,6 +268,62 @@ def test_what_stands_before_mpirun(imported):
     assert env(job) == {"A": "b $c"} and first(job)["command"] == ["app"]
 
 
+@pytest.mark.parametrize("time,total", [
+    ("90", "90s"), ("1h", "3600s"), ("1.5m", "90s"), ("2d", "172800s"), ("0.5", "1s"), ("-k 5 -s INT 60s", "60s"), ("--signal TERM --kill-after=9 1m", "60s"),
+    ("0", None), ("$T", "30s"), ("$(cat t)", None), ("1x", None)])
+@pytest.mark.parametrize("before", ["", "bash -lc "])
+def test_a_time_limit_around_mpirun(imported, time, total, before):
+    script = f"timeout {time} mpirun app"
+    if before and "$" in time:
+        return  # no shell reads it
+    command = ["timeout", *time.split(), "bash", "-lc", "mpirun app"] if before else f"T=30\n{script}"
+    job, notes = imported(mpijob(command))
+    assert first(job)["command"] == ["app"] and job["spec"].get("timeouts") == (total and {"total": total})
+    said = f'the launcher\'s "timeout {time}" is '
+    assert said + ("now timeouts.total" if total else "left out: its time is not known here") in notes or time == "0"
+
+
+def test_the_shorter_time_limit(imported):
+    job, notes = imported(mpijob("timeout 1h mpirun --timeout 60 app", runPolicy={"activeDeadlineSeconds": 600}))
+    assert job["spec"]["timeouts"] == {"total": "60s"}
+    assert "timeout 1h\" is left out: another limit ends the job after 600 s already" in notes
+
+
+@pytest.mark.parametrize("before,said", [
+    ("exec", None), ("time -p", None), ("nohup", None), ("A=b", None), ("tini -g --", None), ("command", None), ("env A=b", None),
+    ("nice -n 5", "it is for mpirun, not for the ranks"), ("nice --adjustment 5", "it is for mpirun"), ("stdbuf --output L", "it is for mpirun"),
+    ("numactl -N 0 --membind 0", "it is for mpirun"), ("taskset -c 0-3", "it is for mpirun"),
+    ("sudo -E", "ranks run as the user of the workers' container"), ("sudo -Eu mpi", "ranks run as the user"), ("gosu mpi", "ranks run as the user"),
+    ("env -u X", "there is no launcher's pod")])
+@pytest.mark.parametrize("shell", [True, False])
+def test_what_starts_mpirun(imported, before, said, shell):
+    words = f"{before} mpirun app"
+    job, notes = imported(mpijob(words if shell else words.split()))
+    assert first(job)["command"] == ["app"]
+    assert (f'the launcher\'s "{before}" is left out: {said}' in notes) if said else ("is left out: it is for" not in notes and "user" not in notes)
+
+
+def test_variables_around_a_shell(imported):
+    job, notes = imported(mpijob(["env", "A=b $c", "timeout", "60", "bash", "-c", "env 'D=e f' mpirun -x A -x D app"]))
+    assert env(job) == {"A": "b $c", "D": "e f"} and job["spec"]["timeouts"] == {"total": "60s"}
+
+
+def test_an_empty_environment(imported):
+    """Hydra hands on what it has itself."""
+    launcher = {"env": [{"name": "A", "value": "1"}]}
+    for script, given in (("env -i B=2 mpiexec app", {"B": "2"}), ("env B=2 mpiexec app", {"A": "1", "B": "2"})):
+        assert env(imported(mpijob(script, mpiImplementation="MPICH", launcher=launcher))[0]) == given
+
+
+@pytest.mark.parametrize("implementation,shell,command", [
+    ("OpenMPI", "-lc", ["app"]), ("MPICH", "-c", ["app"]), ("MPICH", "-lc", ["bash", "-lc", "exec app"])])
+def test_a_login_shell(imported, implementation, shell, command):
+    """Its variables reach the ranks by a launcher that hands them on."""
+    job, notes = imported(mpijob(["bash", shell, "mpiexec app"], mpiImplementation=implementation))
+    assert first(job)["command"] == command
+    assert ("a login shell sets variables, which the ranks inherit" in notes) == (len(command) > 1)
+
+
 def test_a_script_that_is_too_deep(refused):
     deep = f"X=$({'(' * 100000}{')' * 100000})\nmpirun app"
     assert "<stdin>:15: the launcher's script has more than 64 quotations and brackets inside one another" in refused(mpijob(deep))

@@ -420,7 +420,7 @@ def test_options_that_are_not_carried_over(imported, option, said):
 
 
 @pytest.mark.parametrize("deadline,total,said", [(None, "600s", "now timeouts.total"), (3600, "600s", "now timeouts.total"), (600, "600s", "now timeouts.total"),
-                                                 (60, "60s", "left out: activeDeadlineSeconds ends the job after 60 s already")])
+                                                 (60, "60s", "left out: another limit ends the job after 60 s already")])
 def test_a_time_limit_of_mpirun(imported, deadline, total, said):
     text = MPIJOB.replace("COMMAND", json.dumps(["mpirun", "-np", "6", "--timeout", "600", "app"]))
     spec, notes = imported(text.replace("backoffLimit: 4", f"backoffLimit: 4, activeDeadlineSeconds: {deadline}") if deadline else text)

@@ -20,6 +20,8 @@ static const char *find_script(struct mpirun *m, const struct strlist *words, si
     for (at++; at < words->count && (*words->items[at] == '-' || *words->items[at] == '+'); at++) {
         const char *flags = words->items[at];
         strlist_add(&m->shell, flags);
+        m->is_login |= flags[1] == '-' ? strcmp(flags, "--login") == 0
+                                       : flags[0] == '-' && strchr(flags, 'l') != NULL;
         has_c |= flags[0] == '-' && flags[1] != '-' && strchr(flags, 'c');
         if (flags[1] != '-' && flags[strlen(flags) - 1] == 'o' && at + 1 < words->count)
             strlist_add(&m->shell, words->items[++at]);
@@ -56,7 +58,7 @@ static int take_file(struct mpirun *m, const struct reader_node *pod,
         strlist_done(&m->shell);
         m->shell = (struct strlist)STRLIST_INIT;
         strlist_add(&m->shell, strstr(text, "bash") ? "bash" : "sh");
-        strlist_add(&m->shell, "-c");
+        strlist_add(&m->shell, m->is_login ? "-lc" : "-c");
         return mpirun_take_script(m, text);
     }
     return 0;
@@ -66,7 +68,8 @@ static int take_container(struct mpirun *m, const struct reader_node *pod,
                           const struct reader_node *container)
 {
     static const char *const keys[] = {"command", "args"};
-    struct strlist words = STRLIST_INIT;
+    CLEANUP(strlist_done) struct strlist words = STRLIST_INIT;
+    CLEANUP(strlist_done) struct strlist quoted = STRLIST_INIT;
     struct reader_node node;
     int rc = 0;
     for (size_t k = 0; k < ARRAY_LEN(keys); k++)
@@ -79,21 +82,20 @@ static int take_container(struct mpirun *m, const struct reader_node *pod,
             words.failed |= text.failed;
             buf_done(&text);
         }
-    if (words.failed) {
-        strlist_done(&words);
+    if (words.failed)
         return error_set(m->err, ENOMEM, "out of memory");
-    }
+    mpirun_quote_words(m, &words, &quoted);
+    mpirun_past_wrappers(m, &quoted);
     size_t at = mpirun_past_wrappers(NULL, &words);
     if (at < words.count &&
         words_has("sh bash dash ash ksh zsh", mpirun_base_name(words.items[at]))) {
         const char *script = find_script(m, &words, at);
         rc = script ? mpirun_take_script(m, script) : take_file(m, pod, container, &words, at + 1);
     } else {
-        rc = mpirun_take_words(m, &words);
+        rc = mpirun_take_words(m, &quoted);
         if (rc == 0)
             rc = take_file(m, pod, container, &words, at);
     }
-    strlist_done(&words);
     return rc;
 }
 

@@ -33,6 +33,7 @@ struct mpirun {
     const struct reader_node *pod, *own; /* the launcher's, and its container */
     struct strlist shell;                /* "/bin/bash", "-lc"; empty: no shell */
     struct strlist lines;                /* of a script before the program, where one is needed */
+    bool is_login; /* the shell reads the user's profile: variables that the launcher hands on */
     bool needs_shell;
     struct buf directory;
     struct field *fields;
@@ -58,12 +59,16 @@ const char *mpirun_base_name(const char *path);
 unsigned int mpirun_known(const char *path);
 void mpirun_find_launcher(struct mpirun *m, const char *path);
 
-/* A script's simple commands, or words without a shell. 1: a program was found; 0: none. */
+/* A script's simple commands, or words without a shell, quoted so that none of them is expanded. 1:
+ * a program was found; 0: none. */
 int mpirun_take_script(struct mpirun *m, const char *text);
-int mpirun_take_words(struct mpirun *m, const struct strlist *words);
-/* Past words that start the next one as it is ("timeout 60"), with their assignments where m is not
- * NULL. */
+int mpirun_take_words(struct mpirun *m, const struct strlist *quoted);
+void mpirun_quote_words(struct mpirun *m, const struct strlist *words, struct strlist *quoted);
+/* Past assignments, and words that start the next one as it is ("timeout 60"). What they change is
+ * taken, or told, where m is not NULL. */
 size_t mpirun_past_wrappers(struct mpirun *m, const struct strlist *words);
+/* The job's total time, or less where it has less; what: "mpirun --timeout 60". */
+void mpirun_take_seconds(const struct mpirun *m, const char *what, uint64_t seconds);
 
 /* The words behind the launcher's name, as a script has them. 1: a program was found; 0: none. */
 int mpirun_take_line(struct mpirun *m, const struct strlist *words, size_t first);

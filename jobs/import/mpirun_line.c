@@ -114,6 +114,8 @@ int mpirun_take_line(struct mpirun *m, const struct strlist *words, size_t first
     rc = mpirun_check_one_program(m, used);
     if (rc == 0)
         rc = take_ranks(m);
+    m->is_login &= m->inherits;
+    m->needs_shell |= m->is_login;
     if (rc == 0) {
         mpirun_hand_on_rest(m);
         rc = mpirun_take_program(m, used);

@@ -262,28 +262,33 @@ static int take_its_variable(struct mpirun *m, const struct foreign_option *foun
     return rc;
 }
 
-/* Seconds; the shorter time where the workload has a deadline, too. */
+/* The shorter time where the workload has a deadline, too. */
+void mpirun_take_seconds(const struct mpirun *m, const char *what, uint64_t seconds)
+{
+    json_t *timeouts = import_child(m->im->job, "timeouts");
+    const char *total = json_string_value(json_object_get(timeouts, "total"));
+    unsigned long long deadline = total ? strtoull(total, NULL, 10) : seconds;
+    if (deadline < seconds) {
+        reader_fail(m->node, "%s is left out: another limit ends the job after %llu s already",
+                    what, deadline);
+        return;
+    }
+    json_object_set_new(timeouts, "total", json_sprintf("%" PRIu64 "s", seconds));
+    reader_fail(m->node,
+                "%s is now timeouts.total, which counts from the start of the job, its pods' "
+                "included",
+                what);
+}
+
 static int take_timeout(struct mpirun *m, const char *option, const struct field *value)
 {
     uint64_t seconds = 0;
     int rc = mpirun_need_number(m, option, value, &seconds);
     if (rc < 0)
         return rc;
-    json_t *timeouts = import_child(m->im->job, "timeouts");
-    const char *total = json_string_value(json_object_get(timeouts, "total"));
-    unsigned long long deadline = total ? strtoull(total, NULL, 10) : seconds;
-    if (deadline < seconds) {
-        reader_fail(m->node,
-                    "%s %s %" PRIu64 " is left out: activeDeadlineSeconds ends the job after %llu "
-                    "s already",
-                    m->name, option, seconds, deadline);
-        return 0;
-    }
-    json_object_set_new(timeouts, "total", json_sprintf("%" PRIu64 "s", seconds));
-    reader_fail(m->node,
-                "%s %s %" PRIu64 " is now timeouts.total, which counts from the start of the job, "
-                "its pods' included",
-                m->name, option, seconds);
+    char what[64];
+    snprintf(what, sizeof what, "%s %s %" PRIu64, m->name, option, seconds);
+    mpirun_take_seconds(m, what, seconds);
     return 0;
 }
 

@@ -73,6 +73,7 @@ static json_t *shell_command(struct mpirun *m, size_t first)
     json_array_append_new(command, word_of(m, script.data ? script.data : ""));
     reader_fail(m->node, "the program stays in a shell, which each rank runs%s",
                 m->lines.count ? ", behind the lines of the script that change what it inherits"
+                : m->is_login  ? ": a login shell sets variables, which the ranks inherit"
                                : ": its words have variables or patterns");
     m->lines.failed |= script.failed || line.failed;
     buf_done(&script);

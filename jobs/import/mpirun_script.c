@@ -5,22 +5,9 @@
 #include <string.h>
 
 #include "jobs/import/mpirun.h"
+#include "jobs/ranks/wrapper.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/nearest.h"
-
-/* Programs that start their arguments as they are: how many words of their own they have, and
- * which of their options have a value. */
-static const struct wrapper {
-    const char *names;
-    size_t words;
-    const char *valued;
-} wrappers[] = {
-    {"exec time nohup command tini dumb-init setsid catchsegv", 0, ""},
-    {"nice stdbuf", 0, "-n -i -o -e"},
-    {"timeout", 1, "-k -s"},
-    {"gosu su-exec", 1, ""},
-    {"sudo", 0, "-u -g"},
-};
 
 static bool is_assignment(const char *word)
 {
@@ -443,28 +430,144 @@ static int take_command(struct mpirun *m, const struct shell_command *command)
     return 0;
 }
 
-/* Past words that start the next one as it is; NULL: none of that kind. */
+/* ---- what starts mpirun ---- */
+
+/* A word of env's: NAME=VALUE, where quotes may be around all of it. */
+static void assign_operand(struct mpirun *m, const char *word)
+{
+    struct strlist fields = STRLIST_INIT;
+    struct buf plain = BUF_INIT;
+    if (is_assignment(word)) {
+        assign(m, word, true);
+        return;
+    }
+    enum shell_worth worth = shell_expand(word, launcher_env_look_up, &m->env, &fields, NULL);
+    if (worth == SHELL_LITERAL && fields.count == 1 && is_assignment(fields.items[0])) {
+        const char *equals = strchr(fields.items[0], '=');
+        buf_add(&plain, fields.items[0], (size_t)(equals + 1 - fields.items[0]));
+        shell_quote(equals + 1, &plain);
+        if (plain.data)
+            assign(m, plain.data, true);
+    }
+    m->env.failed |= fields.failed || plain.failed;
+    buf_done(&plain);
+    strlist_done(&fields);
+}
+
+/* env -i: nothing of the launcher's reaches mpirun. */
+static void forget_all(struct mpirun *m)
+{
+    for (size_t i = 0; i < m->env.count; i++)
+        m->env.list[i].is_exported = false;
+    json_array_clear(m->env.sources);
+}
+
+static void take_env(struct mpirun *m, const struct strlist *words, size_t at,
+                     const struct wrapper *env)
+{
+    CLEANUP(buf_done) struct buf others = BUF_INIT;
+    for (size_t i = at + 1; i < at + env->options; i++) {
+        const char *option = words->items[i];
+        if (words_has("- -i --ignore-environment", option))
+            forget_all(m);
+        else if (strcmp(option, "--") != 0)
+            buf_printf(&others, " %s", option);
+    }
+    m->env.failed |= others.failed;
+    if (others.data)
+        reader_fail(m->node, "the launcher's \"env%.80s\" is left out: there is no launcher's pod",
+                    others.data);
+    for (size_t i = at + env->options; i < at + env->words; i++)
+        assign_operand(m, words->items[i]);
+}
+
+#define TIME_MAX_S (10.0 * 365 * 86400) /* as a duration of a job */
+
+/* Seconds of "90", "1.5h", as timeout(1) has them; 0 is no limit. */
+static bool read_time(const char *text, uint64_t *ret_seconds)
+{
+    static const char units[] = "smhd";
+    static const double seconds_of[] = {1, 60, 3600, 86400};
+    char *end = NULL;
+    double time = strtod(text, &end);
+    const char *unit = *end ? strchr(units, *end) : units;
+    if (end == text || !unit || (*end && end[1]) || !(time >= 0))
+        return false;
+    time *= seconds_of[unit - units];
+    *ret_seconds = time < TIME_MAX_S ? (uint64_t)time : 0;
+    *ret_seconds += time < TIME_MAX_S && (double)*ret_seconds < time;
+    return true;
+}
+
+/* text: the whole of it. at: its time. */
+static void take_time(struct mpirun *m, const struct strlist *words, size_t at, const char *text)
+{
+    struct strlist fields = STRLIST_INIT;
+    CLEANUP(buf_done) struct buf what = BUF_INIT;
+    uint64_t seconds = 0;
+    if (at < words->count)
+        shell_expand(words->items[at], launcher_env_look_up, &m->env, &fields, NULL);
+    buf_printf(&what, "the launcher's \"%.80s\"", text);
+    if (fields.count != 1 || !read_time(fields.items[0], &seconds))
+        reader_fail(m->node,
+                    "%s is left out: its time is not known here; timeouts: {total: TIME} "
+                    "ends the job after it",
+                    what.data);
+    else if (seconds > 0)
+        mpirun_take_seconds(m, what.data, seconds);
+    m->env.failed |= fields.failed || what.failed;
+    strlist_done(&fields);
+}
+
+static void take_wrapper(struct mpirun *m, const struct strlist *words, size_t at,
+                         const struct wrapper *wrapper)
+{
+    CLEANUP(buf_done) struct buf text = BUF_INIT;
+    for (size_t i = at; i < at + wrapper->words; i++)
+        buf_printf(&text, "%s%s", i > at ? " " : "", words->items[i]);
+    m->env.failed |= text.failed;
+    if (text.failed)
+        return;
+    switch (wrapper->kind) {
+    case WRAPPER_NOTHING:
+        return;
+    case WRAPPER_ENV:
+        take_env(m, words, at, wrapper);
+        return;
+    case WRAPPER_TIME:
+        take_time(m, words, at + wrapper->options, text.data);
+        return;
+    case WRAPPER_SCHEDULING:
+        reader_fail(m->node,
+                    "the launcher's \"%.80s\" is left out: it is for mpirun, not for the ranks; "
+                    "before their program it is for them",
+                    text.data);
+        return;
+    case WRAPPER_USER:
+        reader_fail(m->node,
+                    "the launcher's \"%.80s\" is left out: ranks run as the user of the workers' "
+                    "container (securityContext.runAsUser)",
+                    text.data);
+        return;
+    }
+}
+
 size_t mpirun_past_wrappers(struct mpirun *m, const struct strlist *words)
 {
+    struct wrapper wrapper;
     size_t i = 0;
-    for (bool more = true; more && i < words->count;) {
-        const char *name = mpirun_base_name(words->items[i]);
-        more = false;
-        if (is_assignment(words->items[i]) || strcmp(name, "env") == 0) {
-            if (m && is_assignment(words->items[i]))
+    while (i < words->count) {
+        if (is_assignment(words->items[i])) {
+            if (m)
                 assign(m, words->items[i], true);
             i++;
-            more = true;
             continue;
         }
-        for (size_t k = 0; k < ARRAY_LEN(wrappers); k++)
-            if (words_has(wrappers[k].names, name)) {
-                for (i++; i < words->count && words->items[i][0] == '-'; i++)
-                    i += words_has(wrappers[k].valued, words->items[i]);
-                i += wrappers[k].words;
-                more = true;
-                break;
-            }
+        if (!wrapper_read(strlist_items(words) + i, words->count - i, &wrapper))
+            break;
+        if (m)
+            take_wrapper(m, words, i, &wrapper);
+        i += wrapper.words;
     }
     return i;
 }
@@ -579,41 +682,29 @@ int mpirun_take_script(struct mpirun *m, const char *text)
     return rc;
 }
 
-/* A command without a shell: its words are quoted, so that none of them is expanded. */
-int mpirun_take_words(struct mpirun *m, const struct strlist *words)
+void mpirun_quote_words(struct mpirun *m, const struct strlist *words, struct strlist *quoted)
 {
-    struct strlist quoted = STRLIST_INIT;
-    size_t at = 0;
-    int rc = 0;
-    while (at < words->count && mpirun_known(words->items[at]) == 0)
-        at++;
-    for (size_t i = 0; at < words->count && i < words->count; i++) {
+    for (size_t i = 0; i < words->count; i++) {
         struct buf word = BUF_INIT;
         shell_quote(words->items[i], &word);
-        strlist_add(&quoted, word.data ? word.data : "");
-        m->env.failed |= word.failed || quoted.failed;
+        strlist_add(quoted, word.data ? word.data : "");
+        m->env.failed |= word.failed || quoted->failed;
         buf_done(&word);
     }
-    if (at < words->count && mpirun_past_wrappers(NULL, words) < at)
+}
+
+int mpirun_take_words(struct mpirun *m, const struct strlist *words)
+{
+    size_t at = 0;
+    while (at < words->count && mpirun_known(words->items[at]) == 0)
+        at++;
+    if (at == words->count)
+        return 0;
+    size_t past = mpirun_past_wrappers(NULL, words);
+    if (past < at)
         reader_fail(m->node, "\"%s\" before %s is left out: there is no launcher's pod",
-                    words->items[0], words->items[at]);
-    if (at < words->count) {
-        mpirun_find_launcher(m, words->items[at]);
-        m->name = mpirun_base_name(words->items[at]);
-        for (size_t i = 0; i < at; i++) {
-            const char *equals = strchr(words->items[i], '=');
-            struct buf word = BUF_INIT;
-            if (!is_assignment(words->items[i]))
-                continue;
-            buf_printf(&word, "%.*s=", (int)(equals - words->items[i]), words->items[i]);
-            shell_quote(equals + 1, &word);
-            m->env.failed |= word.failed;
-            if (!word.failed)
-                assign(m, word.data, true);
-            buf_done(&word);
-        }
-        rc = mpirun_take_line(m, &quoted, at + 1);
-    }
-    strlist_done(&quoted);
-    return rc;
+                    words->items[past], words->items[at]);
+    mpirun_find_launcher(m, words->items[at]);
+    m->name = mpirun_base_name(words->items[at]);
+    return mpirun_take_line(m, words, at + 1);
 }
