@@ -324,6 +324,13 @@ def test_a_login_shell(imported, implementation, shell, command):
     assert ("a login shell sets variables, which the ranks inherit" in notes) == (len(command) > 1)
 
 
+@pytest.mark.parametrize("asks", ["command -v mpirun || exit 1", "mpirun --version", "mpirun -V | head -1", "which mpirun"])
+def test_questions_about_mpirun(imported, asks):
+    """They run no program."""
+    job, notes = imported(mpijob(f"{asks}\nmpirun -np 8 app"))
+    assert first(job)["command"] == ["app"] and asks.split(" |")[0] in notes
+
+
 def test_a_script_that_is_too_deep(refused):
     deep = f"X=$({'(' * 100000}{')' * 100000})\nmpirun app"
     assert "<stdin>:15: the launcher's script has more than 64 quotations and brackets inside one another" in refused(mpijob(deep))

@@ -572,10 +572,18 @@ size_t mpirun_past_wrappers(struct mpirun *m, const struct strlist *words)
     return i;
 }
 
+/* "mpirun --version", which starts nothing. */
+static bool only_asks(const char *word)
+{
+    return words_has("-V -version --version -h -help --help -info -cb --check-build", word);
+}
+
 static bool is_run(const struct shell_command *command)
 {
-    size_t i = mpirun_past_wrappers(NULL, &command->words);
-    return i < command->words.count && mpirun_known(command->words.items[i]) != 0;
+    const struct strlist *words = &command->words;
+    size_t i = mpirun_past_wrappers(NULL, words);
+    return i < words->count && mpirun_known(words->items[i]) != 0 &&
+           !(i + 1 < words->count && only_asks(words->items[i + 1]));
 }
 
 static bool is_null(const struct shell_command *command)
