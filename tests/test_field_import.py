@@ -336,6 +336,23 @@ def test_a_script_that_is_too_deep(refused):
     assert "<stdin>:15: the launcher's script has more than 64 quotations and brackets inside one another" in refused(mpijob(deep))
 
 
+@pytest.mark.parametrize("worker,said", [
+    ({}, []),
+    ({"command": ["/usr/sbin/sshd", "-De"]}, []),
+    ({"command": ["bash", "-c"], "args": ["mkdir -p /run/sshd; echo X >> /etc/ssh/sshd_config; /usr/sbin/sshd -De"]}, []),
+    ({"command": ["sleep", "infinity"]}, []),
+    ({"command": ["bash", "-c", "pip install -r r.txt && service ssh start; sleep infinity"]}, ["pip install"]),
+    ({"command": ["/entry.sh"], "args": ["-v"]}, ["/entry.sh -v"]),
+    ({"args": ["/entry.sh"]}, ["/entry.sh"]),
+    ({"command": ["app"]}, []),
+])
+def test_what_workers_did_themselves(imported, worker, said):
+    text = mpijob("mpirun app").replace("name: w\n", "name: w\n" + "".join(f"            {key}: {json.dumps(value)}\n" for key, value in worker.items()))
+    _, notes = imported(text)
+    left = [line.split(": ", 3)[-1] for line in notes.splitlines() if "in place of its own command" in line]
+    assert len(left) == len(said) and all(f'"{part}" is left out' in line for part, line in zip(said, left)), notes
+
+
 def nccl(*values):
     return yaml.safe_dump({"kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [
         {"name": "w", "image": "i", "command": ["c"], "env": [{"name": "NCCL_DEBUG", **({"valueFrom": v} if isinstance(v, dict) else {"value": v})}

@@ -350,8 +350,8 @@ static int take_controller(const struct import *im, json_t *template, struct dra
     return import_take_foreign(&im->pod, template, &of, err);
 }
 
-static int take_program(struct import *im, char *const program[], json_t *template,
-                        struct drarun_error *err)
+static int take_program_of(struct import *im, char *const program[], json_t *template,
+                           struct drarun_error *err)
 {
     json_t *container = import_first_container(template);
     if (program && program[0]) {
@@ -380,6 +380,15 @@ static int take_program(struct import *im, char *const program[], json_t *templa
     json_object_set_new(container, "command", json_pack("[s]", SPEC_PLACEHOLDER));
     json_object_del(container, "args");
     return 0;
+}
+
+static int take_program(struct import *im, char *const program[], json_t *template,
+                        struct drarun_error *err)
+{
+    int rc = take_program_of(im, program, template, err);
+    if (rc == 0 && im->has_launcher)
+        import_replaced(&im->pod, template);
+    return rc;
 }
 
 /* Its claim template is made by the domain's controller, and named by the job. */

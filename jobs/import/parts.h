@@ -207,6 +207,10 @@ void import_vendor_script(const struct reader_node *pod, const json_t *template)
 /* The first container's program: from the manifest, or PROGRAM where that only sleeps. */
 void import_command(const struct reader_node *pod, json_t *template);
 
+/* A remark on each thing that the workers' own command does, beside sshd, where a launcher's
+ * program takes its place. template: with that program. */
+void import_replaced(const struct reader_node *pod, const json_t *template);
+
 /* What an MPIJob's launcher runs: the program behind mpirun becomes the command of the template's
  * first container; options and script before it decide ranks, variables and directory. 1: done; 0:
  * no mpirun with a program was found; -EINVAL where what it starts is no job of ours. */

@@ -380,19 +380,42 @@ static const char *line_reason(const char *first)
     return "not the ranks' program";
 }
 
-static void explain_script(const struct reader_node *node, const char *script)
+#define REPLACED                                                                                   \
+    "a worker starts the ranks' program in place of its own command; do it in the image, or in a " \
+    "script that starts the program"
+
+static bool mentions_ssh(const struct strlist *words)
+{
+    for (size_t i = 0; i < words->count; i++)
+        if (strcasestr(words->items[i], "ssh"))
+            return true;
+    return false;
+}
+
+/* What a worker runs for the sake of a launcher that logs in: nothing of it is missed. */
+static bool is_for_login(const struct strlist *words)
+{
+    static const char waiting[] = "sleep tail wait set trap true : while do";
+    return (words->count > 0 && words_has(waiting, words->items[0])) || mentions_ssh(words);
+}
+
+/* own: of a worker whose launcher's program is the ranks'. */
+static void explain_script(const struct reader_node *node, const char *script, bool own)
 {
     struct shell_script parsed;
     shell_parse(script, &parsed);
     for (size_t i = 0; i < parsed.count; i++) {
         const struct strlist *words = &parsed.commands[i].words;
+        if (own && (is_for_login(words) || mentions_ssh(&parsed.commands[i].outputs)))
+            continue;
         struct buf first = BUF_INIT, second = BUF_INIT;
         shell_unquote(words->count > 0 ? words->items[0] : "", &first);
         shell_unquote(words->count > 1 ? words->items[1] : "", &second);
         parsed.failed |= first.failed || second.failed;
         if (words->count > 0 && first.data && second.data)
             reader_fail(node, "\"%.40s%s%.60s\" is left out: %s", first.data,
-                        words->count > 1 ? " " : "", second.data, line_reason(first.data));
+                        words->count > 1 ? " " : "", second.data,
+                        own ? REPLACED : line_reason(first.data));
         buf_done(&first);
         buf_done(&second);
     }
@@ -434,6 +457,51 @@ void import_vendor_script(const struct reader_node *pod, const json_t *template)
     }
 }
 
+/* Whether its command is a shell with a script among its words. */
+static bool has_script(const struct reader_node *container)
+{
+    const json_t *command = json_object_get(container->value, "command");
+    const char *shell = json_string_value(json_array_get(command, 0));
+    const char *option = json_string_value(json_array_get(command, 1));
+    const char *slash = shell ? strrchr(shell, '/') : NULL;
+    return shell && words_has("sh bash dash ash ksh zsh", slash ? slash + 1 : shell) && option &&
+           option[0] == '-' && strchr(option, 'c');
+}
+
+static void explain_words(const struct reader_node *node, const struct reader_node *container)
+{
+    static const char *const keys[] = {"command", "args"};
+    CLEANUP(strlist_done) struct strlist words = STRLIST_INIT;
+    CLEANUP(buf_done) struct buf text = BUF_INIT;
+    for (size_t k = 0; k < ARRAY_LEN(keys); k++) {
+        const json_t *word;
+        size_t i;
+        json_array_foreach(json_object_get(container->value, keys[k]), i, word)
+        {
+            const char *plain = json_is_string(word) ? json_string_value(word) : "";
+            strlist_add(&words, plain);
+            buf_printf(&text, "%s%s", text.len ? " " : "", plain);
+        }
+    }
+    node->reader->texts.failed |= words.failed || text.failed;
+    if (text.len > 0 && !words.failed && !is_for_login(&words))
+        reader_fail(node, "\"%.100s\" is left out: " REPLACED, text.data);
+}
+
+void import_replaced(const struct reader_node *pod, const json_t *template)
+{
+    const json_t *now = json_object_get(import_first_container(template), "command");
+    struct reader_node containers, first, node;
+    if (!first_container(pod, &containers, &first) ||
+        (!reader_get(&first, "args", &node) && !reader_get(&first, "command", &node)) ||
+        (strcmp(node.key, "command") == 0 && json_equal(node.value, now)))
+        return;
+    if (has_script(&first))
+        explain_script(&node, last_text(&first, node.key), true);
+    else
+        explain_words(&node, &first);
+}
+
 void import_command(const struct reader_node *pod, json_t *template)
 {
     struct reader_node containers, first, node;
@@ -448,7 +516,7 @@ void import_command(const struct reader_node *pod, json_t *template)
         reader_fail(&first, "the image's own entrypoint is not known here: put the ranks' program "
                             "in place of " SPEC_PLACEHOLDER);
     } else if (sleeps(script) && reader_get(&first, key, &node)) {
-        explain_script(&node, script);
+        explain_script(&node, script, false);
         reader_fail(&node, "the ranks' program is not in the manifest: give it behind the file, or "
                            "in place of " SPEC_PLACEHOLDER);
     } else {
