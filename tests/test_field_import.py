@@ -452,6 +452,18 @@ def test_fewer_ranks_than_slots(imported):
     assert "mpirun starts 2 ranks, all on 1 of 2 workers" in notes
 
 
+@pytest.mark.parametrize("words,each", [("-np 8 -H $HOSTS", 4), ("-npernode 2 -H $HOSTS", 2), ("-np 4 --map-by node -H $HOSTS", 2), ("-H $HOSTS", None),
+                                         ("-np 4 --host $(cat hosts)", None)])
+def test_hosts_that_only_a_shell_knows(imported, refused, words, each):
+    """Open MPI has one rank of each host that is named without a number, whatever slotsPerWorker is."""
+    script = f"HOSTS=$(paste -sd, hosts)\nmpirun {words} app"
+    if each:
+        job, _ = imported(mpijob(script))
+        assert (job["spec"]["workers"], job["spec"]["ranksPerWorker"]) == (2, each)
+    else:
+        assert "the number of ranks of each worker is in the hosts $" in refused(mpijob(script))
+
+
 @pytest.mark.parametrize("words,workers,each", [
     (["-np", "8"], 2, 4),
     ([], 2, 4),

@@ -30,6 +30,7 @@ struct mpirun {
     bool ranks_said, hosts_said;
     bool has_hostfile;         /* of the operator: /etc/mpi/hostfile */
     const char *foreign_hosts; /* a hostfile that is not at hand; borrowed from the fields */
+    const char *unknown_hosts; /* a list that only the launcher's shell knows; likewise */
     const struct reader_node *pod, *own; /* the launcher's, and its container */
     struct strlist shell;                /* "/bin/bash", "-lc"; empty: no shell */
     struct strlist lines;                /* of a script before the program, where one is needed */

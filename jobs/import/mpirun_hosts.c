@@ -75,8 +75,11 @@ static int use_hosts(struct mpirun *m, const char *option, const char *shown, co
 
 int mpirun_take_hosts(struct mpirun *m, const char *option, const struct field *value)
 {
-    bool is_list = value->text && !strchr(value->text, '/') && !strchr(value->text, '[');
-    return use_hosts(m, option, value->text ? value->text : value->raw, is_list ? value->text : "");
+    bool is_list = value->text && !strpbrk(value->text, "/[");
+    const char *shown = value->text ? value->text : value->raw;
+    if (!is_list && m->from != FOREIGN_SRUN) /* whose hosts have no slots */
+        m->unknown_hosts = shown;
+    return use_hosts(m, option, shown, is_list ? value->text : "");
 }
 
 /* "node-0 slots=8 max_slots=16", "node-0:8", "node-0", each on a line: as a list of hosts. */

@@ -44,6 +44,13 @@ static int take_ranks(struct mpirun *m)
                              "is not among these manifests; import its ConfigMap with them, give "
                              "the number by -np and -npernode, or " MPIRUN_INSTEAD,
                              m->name, m->foreign_hosts);
+    if (m->unknown_hosts && !hosts_do_not_matter(&m->ranks))
+        return mpirun_refuse(
+            m,
+            "%s: the number of ranks of each worker is in the hosts %s, which only "
+            "the launcher's shell knows; give the number by -np and -npernode, "
+            "or " MPIRUN_INSTEAD,
+            m->name, m->unknown_hosts);
     if (!m->ranks_said && m->ranks.slots == 0)
         return 0;
     m->ranks.may_exceed |= (m->prefer & (FOREIGN_MPIRUN | FOREIGN_HOROVOD)) == 0;
