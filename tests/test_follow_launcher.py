@@ -208,6 +208,29 @@ def test_launcher_that_is_silent(drarun, tmp_path):
         assert "its node does not answer: job job is over" in result.err and JOB not in one.objects, result
 
 
+def test_successor_that_does_not_start(following):
+    """The pod that could take the job over fits no node."""
+    registry, over = following.registry, threading.Event()
+
+    def log():
+        yield OUTPUT
+        over.wait(patience())
+        yield record("job-aaaaa")
+    following.pod("job-aaaaa", "running", log)
+    following.tell("job-aaaaa")
+    lease(registry, "job-aaaaa", 40)
+    following.pod("job-bbbbb", "waiting", phase="Pending", conditions=[
+        {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes are available: 1 too small."}])
+    line = next(line for line in following.job.process.stderr if "successor" in line)
+    assert line.startswith("drarun: the launcher's successor does not start: pod job-bbbbb: ") and "1 too small" in line, line
+    lease(registry, "job-aaaaa", 0)
+    assert next(line for line in following.job.process.stderr if "renews its Lease again" in line)
+    over.set()
+    following.tell("job-aaaaa", exit=0)
+    result = following.ended()
+    assert (result.rc, result.out) == (0, "of the leader\n"), result
+
+
 def test_launcher_that_could_not_renew_its_lease(following):
     """As after an outage of the API server: old at the first look, on a node of which the same is said, and soon renewed."""
     registry, over = following.registry, threading.Event()

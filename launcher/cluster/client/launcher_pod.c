@@ -58,6 +58,13 @@ const json_t *launcher_pod_find(const struct kube_watch *pods, const char *uid)
     return l.begun ? l.begun : l.coming;
 }
 
+const json_t *launcher_pod_coming(const struct kube_watch *pods, const char *uid)
+{
+    struct looking l = {.uid = uid};
+    kube_watch_each(pods, look, &l);
+    return l.coming;
+}
+
 static const json_t *end_of(const json_t *pod)
 {
     return json_object_get(launcher_pod_state(pod), "terminated");

@@ -18,6 +18,8 @@ const json_t *launcher_pod_state(const json_t *pod);
 /* Of the Job of that uid (NULL: any): one whose container has begun, else one that is about to
  * start, and not about to be deleted; NULL: there is none. */
 const json_t *launcher_pod_find(const struct kube_watch *pods, const char *uid);
+/* One that is about to start, also beside one whose container has begun; NULL: there is none. */
+const json_t *launcher_pod_coming(const struct kube_watch *pods, const char *uid);
 
 /* How the last of the launchers of that Job has ended, as the pods' own status says: "pod job-x2k8f
  * ended with status 70: TEXT", "pod job-x2k8f: OOMKilled". Adds nothing where none has. list: a

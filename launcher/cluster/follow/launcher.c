@@ -65,19 +65,35 @@ static void tell_changed(struct follow_launcher *launcher, const char *text, siz
     launcher->told = TAKE_PTR(stays);
 }
 
-static void tell(struct follow_launcher *launcher)
+static void tell_wait(struct follow_launcher *launcher, const char *what,
+                      const struct waiting_launcher *waits)
 {
     struct buf text = BUF_INIT;
-    CLEANUP(waiting_launcher_done) struct waiting_launcher waits;
-    follow_pod_waits(launcher->pod, &waits);
-    if (!waits.text || (!waits.fails && !launcher->tells_all))
-        return;
-    buf_add_str(&text, waits.fails ? "the launcher does not start: " : FOLLOW_LAUNCHER_WAIT ": ");
-    size_t same = text.len + waits.same;
-    buf_add_str(&text, waits.text);
+    buf_add_str(&text, what);
+    size_t same = text.len + waits->same;
+    buf_add_str(&text, waits->text);
     if (!text.failed)
         tell_changed(launcher, text.data, same);
     buf_done(&text);
+}
+
+static void tell(struct follow_launcher *launcher)
+{
+    CLEANUP(waiting_launcher_done) struct waiting_launcher waits;
+    follow_pod_waits(launcher->pod, &waits);
+    if (waits.text && (waits.fails || launcher->tells_all))
+        tell_wait(launcher,
+                  waits.fails ? "the launcher does not start: " : FOLLOW_LAUNCHER_WAIT ": ",
+                  &waits);
+}
+
+/* Of a launcher that is silent: the pod that could take the job over. */
+static void tell_successor(struct follow_launcher *launcher)
+{
+    CLEANUP(waiting_launcher_done) struct waiting_launcher waits;
+    follow_pod_successor(launcher->pod, &waits);
+    if (waits.text && waits.fails)
+        tell_wait(launcher, "the launcher's successor does not start: ", &waits);
 }
 
 static int judge(struct follow_launcher *launcher, const struct spec_timeouts *timeouts,
@@ -217,6 +233,7 @@ int follow_launcher_answers(struct follow_launcher *launcher, bool final, int64_
         return 0;
     launcher_silence_add_pod(silence, follow_pod_find(launcher->pod, silence->holder));
     say_silence(launcher);
+    tell_successor(launcher);
     if (!final || !silence->lost || silence->silent_ms < silence->life_ms ||
         now - launcher->silent_since_ms < LAUNCHER_OVER_MS)
         return 0;

@@ -34,7 +34,8 @@ int follow_launcher_starts(struct follow_launcher *launcher, const struct spec_t
                            int64_t since_ms, int64_t now, int64_t *ret_again_ms,
                            struct drarun_error *err);
 /* Of one that leads: asks for its Lease now and then, and says that it is silent, that its node
- * does not answer, and that it renews the Lease again. final: the job has no restarts left, and
+ * does not answer, why the pod that is to follow it does not start, and that it renews the Lease
+ * again. final: the job has no restarts left, and
  * this process is its client. *ret_again_ms as above. Negative: nobody will lead it, with the
  * error. */
 int follow_launcher_answers(struct follow_launcher *launcher, bool final, int64_t now,

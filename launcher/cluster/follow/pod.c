@@ -99,6 +99,14 @@ void follow_pod_waits(const struct follow_pod *chosen, struct waiting_launcher *
     waiting_of_launcher(pod, &chosen->news, of_job, ret_launcher);
 }
 
+void follow_pod_successor(const struct follow_pod *chosen, struct waiting_launcher *ret_launcher)
+{
+    const json_t *pod = launcher_pod_coming(chosen->pods, chosen->uid);
+    *ret_launcher = (struct waiting_launcher){0};
+    if (pod)
+        waiting_of_launcher(pod, &chosen->news, NULL, ret_launcher);
+}
+
 bool follow_pod_see(struct follow_pod *chosen, const struct follow_leader *leader,
                     const json_t *pod)
 {
