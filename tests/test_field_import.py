@@ -647,6 +647,20 @@ def test_values_from_elsewhere(imported):
     assert "the launcher's variables P_NCCL_ALGO, A are left out: mpirun does not hand them on" in notes
 
 
+def field(name, path):
+    return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
+
+
+def test_words_of_the_launchers_pod(imported, refused):
+    """The namespace is that of all pods."""
+    words, variables = ["mpirun", "app", "--of=$(V)"], lambda path: {"env": [field("V", path)]}
+    job, notes = imported(mpijob(words, launcher=variables("metadata.namespace")))
+    assert notes == "" and first(job)["command"] == ["app", "--of=$(V)"] and env(job) == {"V": {"fieldRef": {"fieldPath": "metadata.namespace"}}}
+    assert "mpirun's program gets $(V), which describes the launcher's pod" in refused(mpijob(words, launcher=variables("metadata.name")))
+    job, notes = imported(mpijob(["mpirun", "app"], launcher=variables("metadata.name")))
+    assert first(job)["command"] == ["app"] and "the launcher's variables V are left out" in notes
+
+
 def test_values_that_are_not_at_hand(imported):
     sources = [{"secretRef": {"name": "s"}}]
     job, notes = imported(mpijob("mpirun -x TOKEN app", launcher={"envFrom": sources}))

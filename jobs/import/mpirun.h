@@ -89,15 +89,19 @@ size_t mpirun_find_program(struct mpirun *m, const struct strlist *words, size_t
 int mpirun_take_hosts(struct mpirun *m, const char *option, const struct field *value);
 int mpirun_take_hostfile(struct mpirun *m, const char *option, const struct field *value);
 
-/* The words of the program begin at fields[first]. -EINVAL: there are several programs. */
+/* The words of the program begin at fields[first]. -EINVAL: there are several programs; a word is
+ * not known outside of the launcher's pod. The variables that words refer to are handed on. */
 int mpirun_check_one_program(struct mpirun *m, size_t first);
-int mpirun_take_program(struct mpirun *m, size_t first);
+int mpirun_check_words(struct mpirun *m, size_t first);
+void mpirun_take_program(struct mpirun *m, size_t first);
 
 /* Variables of the launcher that reach the ranks: one; those of a name or "PREFIX*"; what the
  * launcher hands on without being told, and a remark on the others. */
 void mpirun_take_variable(const struct mpirun *m, const char *name, const char *value);
 void mpirun_take_mca(const struct mpirun *m, const char *key, const char *value);
 void mpirun_hand_on(struct mpirun *m, struct launcher_variable *v);
+/* Its source is a field of the launcher's pod, but for those that all pods of the job share. */
+bool mpirun_is_of_launcher(const struct launcher_variable *v);
 void mpirun_hand_on_name(struct mpirun *m, const char *name);
 void mpirun_hand_on_rest(struct mpirun *m);
 

@@ -123,9 +123,11 @@ int mpirun_take_line(struct mpirun *m, const struct strlist *words, size_t first
         rc = take_ranks(m);
     m->is_login &= m->inherits;
     m->needs_shell |= m->is_login;
+    if (rc == 0)
+        rc = mpirun_check_words(m, used);
     if (rc == 0) {
         mpirun_hand_on_rest(m);
-        rc = mpirun_take_program(m, used);
+        mpirun_take_program(m, used);
     }
     if (rc == 0 && m->directory.len > 0)
         json_object_set_new(m->container, "workingDir", json_string(m->directory.data));

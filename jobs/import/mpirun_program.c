@@ -33,17 +33,27 @@ static void give_values(struct mpirun *m, const char *raw)
     }
 }
 
+/* The variable with a source to which the text refers by $(NAME): the first whose source is as
+ * asked, or NULL. */
+static const struct launcher_variable *find_reference(const struct mpirun *m, const char *text,
+                                                      bool of_launcher)
+{
+    for (size_t i = 0; i < m->env.count; i++) {
+        const struct launcher_variable *v = &m->env.list[i];
+        CLEANUP(buf_done) struct buf reference = BUF_INIT;
+        buf_printf(&reference, "$(%s)", v->name);
+        if (v->entry && (!of_launcher || mpirun_is_of_launcher(v)) && reference.data &&
+            strstr(text, reference.data))
+            return v;
+    }
+    return NULL;
+}
+
 /* What the manifest's references became is there to stay. One that stood for a variable with a
  * source is replaced on the workers, which get the source. */
 static json_t *word_of(const struct mpirun *m, const char *text)
 {
-    for (size_t i = 0; i < m->env.count; i++) {
-        CLEANUP(buf_done) struct buf reference = BUF_INIT;
-        buf_printf(&reference, "$(%s)", m->env.list[i].name);
-        if (m->env.list[i].entry && reference.data && strstr(text, reference.data))
-            return json_string(text);
-    }
-    return spec_words_literal(text);
+    return find_reference(m, text, false) ? json_string(text) : spec_words_literal(text);
 }
 
 static void add_word(const struct field *f, struct buf *line)
@@ -141,20 +151,31 @@ int mpirun_check_one_program(struct mpirun *m, size_t first)
     return 0;
 }
 
-int mpirun_take_program(struct mpirun *m, size_t first)
+int mpirun_check_words(struct mpirun *m, size_t first)
 {
-    json_t *command = NULL;
     for (size_t i = first; i < m->count; i++) {
         const struct field *f = &m->fields[i];
+        const struct launcher_variable *v = f->text ? find_reference(m, f->text, true) : NULL;
         if (f->worth == SHELL_COMPUTED)
             return mpirun_refuse(
                 m,
                 "%s's program gets %s, which the launcher's shell computes, and ranks "
                 "would get other words; " MPIRUN_INSTEAD,
                 m->name, f->culprit);
+        if (v)
+            return mpirun_refuse(m,
+                                 "%s's program gets $(%s), which describes the launcher's pod, and "
+                                 "a job has none; " MPIRUN_INSTEAD,
+                                 m->name, v->name);
         m->needs_shell |= !f->text;
         give_values(m, f->text ? f->text : f->raw);
     }
+    return 0;
+}
+
+void mpirun_take_program(struct mpirun *m, size_t first)
+{
+    json_t *command = NULL;
     if (m->needs_shell)
         command = shell_command(m, first);
     else
@@ -162,5 +183,4 @@ int mpirun_take_program(struct mpirun *m, size_t first)
             json_array_append_new(command, word_of(m, m->fields[first].text));
     json_object_set_new(m->container, "command", command);
     json_object_del(m->container, "args");
-    return 0;
 }

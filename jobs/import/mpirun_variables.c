@@ -77,6 +77,14 @@ void mpirun_take_mca(const struct mpirun *m, const char *key, const char *value)
     reader_fail(m->node, "mpirun --mca %s %s is now the variable %s", key, value, name);
 }
 
+bool mpirun_is_of_launcher(const struct launcher_variable *v)
+{
+    json_t *from = json_object_get(v->entry, "valueFrom");
+    const char *field = value_text(json_object_get(from, "fieldRef"), "fieldPath");
+    return (field && strcmp(field, "metadata.namespace") != 0) ||
+           json_object_get(from, "resourceFieldRef");
+}
+
 /* A variable of the launcher that reaches the ranks. */
 void mpirun_hand_on(struct mpirun *m, struct launcher_variable *v)
 {
@@ -91,8 +99,7 @@ void mpirun_hand_on(struct mpirun *m, struct launcher_variable *v)
         else
             set_env(m->container, v->name, v->value);
     } else if (v->entry) {
-        json_t *from = json_object_get(v->entry, "valueFrom");
-        if (json_object_get(from, "fieldRef") || json_object_get(from, "resourceFieldRef"))
+        if (mpirun_is_of_launcher(v))
             reader_fail(m->node, "the launcher's %s is left out: it describes the launcher's pod",
                         v->name);
         else
