@@ -1322,6 +1322,25 @@ def test_trainjob_of_mpi(imported):
     assert spec["devices"] == {"gpus": {"count": 8, "resource": "nvidia.com/gpu"}}
 
 
+def test_trainjob_of_mpi_without_a_label(imported):
+    """Trainer finds MPI's jobs by their names; by the label it finds where the TrainJob's own values go."""
+    runtime, job = yaml.safe_load_all((RUNTIMES / "trainjob-mpi.yaml").read_text())
+    launcher = runtime["spec"]["template"]["spec"]["replicatedJobs"][1]["template"]
+    del launcher["metadata"]
+    launcher["spec"]["template"]["spec"]["containers"][0]["command"] = ["mpirun", "app"]
+    runtime["spec"]["mlPolicy"]["mpi"].update(numProcPerNode=8, runLauncherAsNode=False)
+    keys = {"volumeMounts": [{"name": "mpi-ssh-auth", "mountPath": "/k"}]}
+    node = runtime["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
+    node["containers"][0].update(keys)
+    node["initContainers"] = [{"name": "fix", "image": "i", **keys}, {"name": "other", "image": "i"}]
+    job["spec"]["trainer"] = {"numNodes": 2, "image": "example/other:1"}
+    spec, notes = imported(yaml.safe_dump_all([runtime, job]))
+    assert (spec["workers"], spec["ranksPerWorker"]) == (2, 8) and first(spec)["command"] == ["app"]
+    assert [each["name"] for each in spec["template"]["spec"]["initContainers"]] == ["other"] and "volumeMounts" not in first(spec)
+    assert "the init container fix is left out: it prepares the keys of sshd" in notes and "the mount of sshd's keys in the container node is" in notes
+    assert first(spec)["image"] == "example/mpi:1" and "spec.trainer.image: left out: no Job of the runtime has the label" in notes
+
+
 @pytest.mark.parametrize("own,base,gpus,slots", [(None, 1, 8, 8), (None, None, 8, 8), (4, 1, 8, 4), (None, 2, 8, 2), (None, 1, None, 1), (1, 1, 8, 1)])
 def test_slots_of_a_trainjobs_mpi(imported, own, base, gpus, slots):
     """Trainer writes them into /etc/mpi/hostfile: of 1, which the API puts there too, it makes one for each GPU."""

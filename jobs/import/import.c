@@ -664,6 +664,8 @@ static int build(struct import *im, char *const *program, json_t **ret_job,
         return import_refuse(im->workload, err, "has no name: add metadata.name");
     }
     import_container(&im->pod, template, im->job);
+    if (im->has_launcher)
+        import_keys(&im->pod, template);
     import_claims(im->objects, &im->pod, template, im->job);
     import_network(&im->pod, im->job);
     import_add_torchrun(im, template);

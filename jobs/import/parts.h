@@ -128,6 +128,10 @@ void import_placed(const struct reader_node *object, const struct reader_node *p
 /* What stands in a container for sshd's sake goes from our copy, each with a remark. */
 void import_sshd(const struct reader_node *container, json_t *copy);
 
+/* The keys of sshd, which an operator would add to the pods: mounts of them go from our copy, and
+ * init containers that prepare them, each with a remark. */
+void import_keys(const struct reader_node *pod, json_t *template);
+
 /* Whether two Pods, or templates, can be workers of one job; -EINVAL names the first difference
  * with its file and line; names: what messages call them. own: gets the paths that differ and may,
  * which no worker keeps ("spec.hostname"). */

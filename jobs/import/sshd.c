@@ -4,6 +4,7 @@
 
 #include "jobs/import/parts.h"
 #include "lib/base/buf.h"
+#include "lib/base/nearest.h"
 #include "lib/doc/value.h"
 
 static const char *const probes[] = {"livenessProbe", "readinessProbe", "startupProbe"};
@@ -91,4 +92,60 @@ void import_sshd(const struct reader_node *container, json_t *copy)
     take_handlers(container, &lifecycle, kept, hooks, ARRAY_LEN(hooks));
     if (json_object_size(kept) == 0)
         json_object_del(copy, "lifecycle");
+}
+
+/* ---- keys ---- */
+
+/* Volumes that Trainer and the MPI Operator add to the pods. */
+static const char key_volumes[] = "mpi-ssh-auth ssh-auth";
+
+static bool is_of_keys(const json_t *pod, const json_t *mount)
+{
+    const char *name = value_text_or(mount, "name", "");
+    return words_has(key_volumes, name) &&
+           !value_find(json_object_get(pod, "volumes"), "name", name);
+}
+
+/* False: the container has none. */
+static bool remove_keys(const json_t *pod, json_t *container)
+{
+    json_t *mounts = json_object_get(container, "volumeMounts");
+    size_t count = json_array_size(mounts);
+    for (size_t i = count; i-- > 0;)
+        if (is_of_keys(pod, json_array_get(mounts, i)))
+            json_array_remove(mounts, i);
+    bool found = json_array_size(mounts) < count;
+    if (found && json_array_size(mounts) == 0)
+        json_object_del(container, "volumeMounts");
+    return found;
+}
+
+void import_keys(const struct reader_node *pod, json_t *template)
+{
+    json_t *spec = json_object_get(template, "spec"), *container;
+    json_t *initial = json_object_get(spec, "initContainers");
+    struct reader_node list;
+    size_t i = reader_get(pod, "initContainers", &list) ? json_array_size(initial) : 0;
+    while (i-- > 0) {
+        struct reader_node item = reader_item(&list, i);
+        if (!remove_keys(spec, json_array_get(initial, i)))
+            continue;
+        reader_fail(&item,
+                    "the init container %s is left out: it prepares the keys of sshd, which "
+                    "no worker has",
+                    value_text_or(item.value, "name", "without a name"));
+        json_array_remove(initial, i);
+    }
+    if (initial && json_array_size(initial) == 0)
+        json_object_del(spec, "initContainers");
+    if (!reader_get(pod, "containers", &list))
+        return;
+    json_array_foreach(json_object_get(spec, "containers"), i, container)
+    {
+        if (remove_keys(spec, container))
+            reader_fail(&list,
+                        "the mount of sshd's keys in the container %s is left out: no "
+                        "worker has sshd",
+                        value_text_or(container, "name", "without a name"));
+    }
 }

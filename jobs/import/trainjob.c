@@ -12,7 +12,9 @@
 
 #define CLUSTER_RUNTIME "ClusterTrainingRuntime"
 #define ANCESTOR "trainer.kubeflow.org/trainjob-ancestor-step"
-#define NODE "node" /* the container of the program, and MPI's job of workers */
+#define NODE "node"         /* the container of the program, and MPI's job of workers */
+#define LAUNCHER "launcher" /* MPI's other job */
+#define TRAINER "trainer"   /* the step whose job has what the TrainJob sets */
 
 /* ---- the runtime ---- */
 
@@ -50,15 +52,18 @@ static const char *step_of(const json_t *item)
     return "";
 }
 
-/* The program's job, and MPI's job of workers. */
+/* The program's job, and MPI's job of workers. Trainer knows MPI's jobs by their names, whatever
+ * their steps. */
 static int find_jobs(struct import *im, struct import_job *trainer, struct import_job *nodes,
                      struct drarun_error *err)
 {
     struct import_runtime *r = &im->runtime;
+    const json_t *mpi = json_object_get(json_object_get(r->spec.value, "mlPolicy"), "mpi");
     for (size_t i = 0; i < json_array_size(r->jobs.value); i++) {
         struct reader_node item = reader_item(&r->jobs, i);
         const char *step = step_of(item.value), *name = import_text(&item, "name");
-        bool is_trainer = strcmp(step, "trainer") == 0;
+        bool is_trainer =
+            strcmp(step, TRAINER) == 0 || (mpi && !*step && strcmp(name, LAUNCHER) == 0);
         json_int_t pods = 0; /* numNodes decides */
         if (!is_trainer && (*step || strcmp(name, NODE) != 0)) {
             reader_fail(&item,
@@ -515,22 +520,28 @@ int import_open_trainjob(struct import *im, struct drarun_error *err)
         return rc;
     if (!trainer->template.value)
         return import_refuse_at(im->runtime.object, err,
-                                "no job of the runtime has the label " ANCESTOR ": trainer");
+                                "no job of the runtime has the label " ANCESTOR ": " TRAINER);
     if (import_object(&im->runtime.spec, "mlPolicy", &policy))
         rc = check_policy(&policy, err);
     else
         policy = im->runtime.spec;
     if (rc < 0)
         return rc;
+    bool is_set = strcmp(step_of(trainer->item.value), TRAINER) == 0;
     if (!import_object(&im->spec, "trainer", &own))
         own = im->spec; /* which has none of these keys */
-    else
+    else if (is_set)
         import_rest(&own, "image command args env numNodes numProcPerNode resourcesPerNode",
                     "a job has no such setting");
+    else
+        import_rest(&own, "numNodes numProcPerNode",
+                    "no Job of the runtime has the label " ANCESTOR ": " TRAINER
+                    ", and Trainer sets it in no other");
     bool mpi = json_object_get(policy.value, "mpi") && nodes->template.value;
     const struct import_job *workers = mpi ? nodes : trainer;
-    set_trainer(&own, trainer, true);
-    if (mpi)
+    if (is_set)
+        set_trainer(&own, trainer, true);
+    if (is_set && mpi)
         set_trainer(&own, nodes, false);
     take_overrides(im, "podSpecOverrides", workers);
     take_overrides(im, "podTemplateOverrides", workers);
