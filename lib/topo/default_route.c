@@ -2,15 +2,11 @@
 #include "lib/topo/default_route.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
-#include "lib/topo/root.h"
 #include "lib/topo/route_text.h"
-
-#define ROUTES_SIZE (1u << 20) /* of a node with some ten thousand routes */
 
 static bool parse_line(const char *text, bool ipv6, struct topo_route *route)
 {
@@ -40,11 +36,10 @@ void default_routes_parse(const char *text, bool ipv6, struct strlist *names)
 
 int default_routes_read(int root, bool ipv6, struct strlist *names, struct drarun_error *err)
 {
-    cleanup_free char *text = malloc(ROUTES_SIZE);
-    if (!text)
-        return error_set(err, ENOMEM, "routes: out of memory");
-    const char *path = ipv6 ? "proc/net/ipv6_route" : "proc/net/route";
-    if (root_read(root, path, text, ROUTES_SIZE) > 0)
-        default_routes_parse(text, ipv6, names);
+    CLEANUP(buf_done) struct buf text = BUF_INIT;
+    int rc = routes_read_text(root, ipv6, &text, err);
+    if (rc < 0)
+        return rc;
+    default_routes_parse(text.data, ipv6, names);
     return names->failed ? error_set(err, ENOMEM, "routes: out of memory") : 0;
 }

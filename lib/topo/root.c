@@ -15,6 +15,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/base/file.h"
 
 #define LINKS_MAX 40u
 
@@ -175,14 +176,21 @@ int root_open(int root, const char *path, int flags, struct drarun_error *err)
 
 /* ---- files and directories ---- */
 
-static int read_text(int fd, char *text, size_t size)
+/* A pipe or a device in a captured tree would block or act. */
+static int check_regular(int fd)
 {
     struct stat st;
-    size_t len = 0;
     if (fstat(fd, &st) < 0)
         return -errno;
-    if (!S_ISREG(st.st_mode)) /* a pipe or a device in a captured tree would block or act */
-        return -EINVAL;
+    return S_ISREG(st.st_mode) ? 0 : -EINVAL;
+}
+
+static int read_text(int fd, char *text, size_t size)
+{
+    size_t len = 0;
+    int rc = check_regular(fd);
+    if (rc < 0)
+        return rc;
     while (len + 1 < size) {
         ssize_t n = read(fd, text + len, size - 1 - len);
         if (n < 0 && errno == EINTR)
@@ -191,7 +199,7 @@ static int read_text(int fd, char *text, size_t size)
             return -errno;
         size_t asked = size - 1 - len;
         len += (size_t)n;
-        if ((size_t)n < asked) /* of a regular file: its end */
+        if ((size_t)n < asked) /* of an attribute: its end */
             break;
     }
     text[len] = '\0';
@@ -211,6 +219,13 @@ int root_read(int root, const char *path, char *ret_text, size_t size)
 {
     cleanup_close int fd = open_in(root, path, O_RDONLY | O_NONBLOCK);
     return fd < 0 ? fd : read_text(fd, ret_text, size);
+}
+
+int root_read_whole(int root, const char *path, size_t limit, struct buf *ret_text)
+{
+    cleanup_close int fd = open_in(root, path, O_RDONLY | O_NONBLOCK);
+    int rc = fd < 0 ? fd : check_regular(fd);
+    return rc < 0 ? rc : fd_read_all(fd, path, limit, ret_text, NULL);
 }
 
 static int by_number(const void *a, const void *b)

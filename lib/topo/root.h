@@ -29,6 +29,10 @@ int root_open(int root, const char *path, int flags, struct drarun_error *err);
 int attr_read(int dir, const char *name, char *ret_text, size_t size);
 /* As attr_read, with links resolved in the root. */
 int root_read(int root, const char *path, char *ret_text, size_t size);
+/* A table, added to ret_text as it is: of procfs a read gives the lines of one page, however much
+ * is asked for, so that root_read may see no more than the first ones. 0 or -errno; -EFBIG beyond
+ * limit bytes, of which the first are read. */
+int root_read_whole(int root, const char *path, size_t limit, struct buf *ret_text);
 
 /* The names in a directory but . and .., in natural order (mlx5_2 before mlx5_10). At most
  * max; -E2BIG beyond. */

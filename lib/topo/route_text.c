@@ -11,7 +11,7 @@
 #include "lib/base/error.h"
 #include "lib/topo/root.h"
 
-#define ROUTES_SIZE (1u << 20) /* of a node with some ten thousand routes */
+#define ROUTES_SIZE ((size_t)16 << 20) /* of a node with some hundred thousand routes */
 
 /* Iface Destination Gateway Flags RefCnt Use Metric Mask MTU Window IRTT; addresses as a word of
  * this machine's byte order */
@@ -84,21 +84,38 @@ static bool add_all(const char *text, bool ipv6, struct topo_routes *routes)
     return true;
 }
 
+static int no_memory(struct drarun_error *err)
+{
+    return error_set(err, ENOMEM, "routes: out of memory");
+}
+
+int routes_read_text(int root, bool ipv6, struct buf *ret_text, struct drarun_error *err)
+{
+    root_read_whole(root, ipv6 ? "proc/net/ipv6_route" : "proc/net/route", ROUTES_SIZE, ret_text);
+    buf_add_str(ret_text, "");
+    return ret_text->failed ? no_memory(err) : 0;
+}
+
+static int add_table(int root, bool ipv6, struct topo_routes *routes, struct drarun_error *err)
+{
+    CLEANUP(buf_done) struct buf text = BUF_INIT;
+    int rc = routes_read_text(root, ipv6, &text, err);
+    if (rc < 0)
+        return rc;
+    return add_all(text.data, ipv6, routes) ? 0 : no_memory(err);
+}
+
 int routes_read(int root, struct topo_routes *ret_routes, struct drarun_error *err)
 {
-    static const char *const paths[] = {"proc/net/route", "proc/net/ipv6_route"};
     struct topo_routes routes = {0};
-    cleanup_free char *text = malloc(ROUTES_SIZE);
-    bool ok = text;
-    for (size_t i = 0; ok && i < ARRAY_LEN(paths); i++)
-        if (root_read(root, paths[i], text, ROUTES_SIZE) > 0)
-            ok = add_all(text, i == 1, &routes);
-    if (!ok) {
+    int rc = add_table(root, false, &routes, err);
+    if (rc == 0)
+        rc = add_table(root, true, &routes, err);
+    if (rc < 0)
         routes_done(&routes);
-        return error_set(err, ENOMEM, "routes: out of memory");
-    }
-    *ret_routes = routes;
-    return 0;
+    else
+        *ret_routes = routes;
+    return rc;
 }
 
 void routes_done(struct topo_routes *routes)

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "drarun/error.h"
+#include "lib/base/buf.h"
 
 /* linux/route.h, linux/ipv6_route.h */
 #define ROUTE_UP 0x1u
@@ -34,6 +35,10 @@ struct topo_routes {
     struct topo_route *list;
     size_t count;
 };
+
+/* All of net/route (ipv6: net/ipv6_route) of proc below a root, added to ret_text, whose data is
+ * not NULL then; nothing where it cannot be read. -ENOMEM. */
+int routes_read_text(int root, bool ipv6, struct buf *ret_text, struct drarun_error *err);
 
 /* Both kinds, those that are up and lead somewhere; without what cannot be read. -ENOMEM. */
 int routes_read(int root, struct topo_routes *ret_routes, struct drarun_error *err);

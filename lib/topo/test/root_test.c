@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <sys/mman.h>
+
 #include "lib/base/cleanup.h"
 #include "lib/topo/root.h"
 #include "lib/topo/test/tree.h"
@@ -102,6 +104,46 @@ static void reads_regular_files_only(void **state)
     tree_drop(&tree);
 }
 
+/* procfs gives a page of lines by a read: this process has many mappings, and its stack comes after
+ * them. */
+static void reads_tables_to_their_end(void **state)
+{
+    (void)state;
+    const size_t pages = 400, page = (size_t)sysconf(_SC_PAGESIZE), some = 8192;
+    struct buf text = BUF_INIT;
+    int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    char *many = mmap(NULL, pages * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(root >= 0 && many != MAP_FAILED);
+    for (size_t i = 0; i < pages; i += 2) /* each a mapping of its own */
+        assert_int_equal(mprotect(many + i * page, page, PROT_READ), 0);
+    assert_int_equal(root_read_whole(root, "proc/self/maps", (size_t)4 << 20, &text), 0);
+    assert_true(text.len > some);
+    assert_non_null(strstr(text.data, "[stack]"));
+    buf_reset(&text);
+    assert_int_equal(root_read_whole(root, "proc/self/maps", some, &text), -EFBIG);
+    assert_true(text.len > some);
+    buf_done(&text);
+    munmap(many, pages * page);
+    close(root);
+}
+
+static void reads_whole_files_below(void **state)
+{
+    (void)state;
+    struct buf text = BUF_INIT;
+    struct tree tree = tree_new();
+    tree_file(&tree, "file", "text\n\n");
+    tree_link(&tree, "link", "/file");
+    assert_int_equal(mkfifoat(tree.root, "pipe", 0644), 0);
+    assert_int_equal(root_read_whole(tree.root, "link", 8, &text), 0);
+    assert_string_equal(text.data, "text\n\n");
+    assert_int_equal(root_read_whole(tree.root, "pipe", 8, &text), -EINVAL);
+    assert_int_equal(root_read_whole(tree.root, "none", 8, &text), -ENOENT);
+    assert_int_equal(text.len, 6);
+    buf_done(&text);
+    tree_drop(&tree);
+}
+
 static void lists_in_natural_order(void **state)
 {
     (void)state;
@@ -124,10 +166,9 @@ static void lists_in_natural_order(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(resolves_links_inside),
-        cmocka_unit_test(refuses_paths_too_long),
-        cmocka_unit_test(reads_regular_files_only),
-        cmocka_unit_test(lists_in_natural_order),
+        cmocka_unit_test(resolves_links_inside),    cmocka_unit_test(refuses_paths_too_long),
+        cmocka_unit_test(reads_regular_files_only), cmocka_unit_test(reads_tables_to_their_end),
+        cmocka_unit_test(reads_whole_files_below),  cmocka_unit_test(lists_in_natural_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
