@@ -3,11 +3,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/topo/root.h"
 #include "plugin/discover/discover_private.h"
 #include "plugin/discover/mig_minors.h"
 #include "plugin/discover/nvml.h"
+
+/* The driver lists the instances that 32 GPUs could have, in some 100 KiB. */
+#define MIG_MINORS_SIZE ((size_t)1 << 20)
 
 static void copy_text(char *to, size_t size, const char *text)
 {
@@ -57,12 +61,15 @@ static int add_gpu(struct discovery *d, const struct topo_gpu *gpu)
 
 static void read_mig_nodes(struct discovery *d, struct node_device *device)
 {
-    char text[ROOT_TEXT_MAX * 4], path[64];
+    CLEANUP(buf_done) struct buf text = BUF_INIT;
+    char path[64];
     uint32_t minors[2];
     const struct node_gpu *gpu = &device->gpu;
-    if (root_read(d->root, "proc/driver/nvidia-caps/mig-minors", text, sizeof text) <= 0)
+    int rc = root_read_whole(d->root, "proc/driver/nvidia-caps/mig-minors", MIG_MINORS_SIZE, &text);
+    d->failed = d->failed || text.failed;
+    if (rc < 0)
         return;
-    size_t count = mig_minors_parse(text, gpu->minor, gpu->mig_gi, gpu->mig_ci, minors);
+    size_t count = mig_minors_parse(text.data, gpu->minor, gpu->mig_gi, gpu->mig_ci, minors);
     for (size_t i = 0; i < count; i++) {
         snprintf(path, sizeof path, "/dev/nvidia-caps/nvidia-cap%u", minors[i]);
         size_t before = device->chardev_count;

@@ -7,6 +7,7 @@
 #include <sys/ptrace.h>
 #include <cmocka.h>
 
+#include "lib/base/buf.h"
 #include "lib/base/test/skip.h"
 #include "lib/nvml/gpu_errors.h"
 #include "lib/topo/test/tree.h"
@@ -135,6 +136,36 @@ static void test_mig(void **state)
     node_devices_done(&devices);
     nvml_close(nvml);
     tree_drop(&tree);
+}
+
+/* The driver lists what 32 GPUs with 15 GPU instances and 8 compute instances in each could have.
+ */
+static void test_mig_of_the_eighth_gpu(void **state)
+{
+    (void)state;
+    struct buf text = BUF_INIT;
+    unsigned minor = 3;
+    struct tree tree = machine("gpu 0000:00:05.0 GPU-a 7 40960 0 NVIDIA A100\n"
+                               "mig MIG-a 1 0 4864 NVIDIA A100 MIG 1g.5gb\n");
+    buf_add_str(&text, "config 1\nmonitor 2\n");
+    for (unsigned gpu = 0; gpu < 32; gpu++)
+        for (unsigned gi = 0; gi < 15; gi++) {
+            buf_printf(&text, "gpu%u/gi%u/access %u\n", gpu, gi, minor++);
+            for (unsigned ci = 0; ci < 8; ci++)
+                buf_printf(&text, "gpu%u/gi%u/ci%u/access %u\n", gpu, gi, ci, minor++);
+        }
+    tree_file(&tree, "proc/driver/nvidia-caps/mig-minors", text.data);
+    struct nvml *nvml = opened();
+    struct node_devices devices = found(&tree, nvml);
+    const struct node_device *mig = &devices.list[devices.count - 1];
+    assert_int_equal(mig->kind, NODE_DEVICE_MIG);
+    assert_int_equal(mig->chardev_count, 2);
+    assert_string_equal(mig->chardevs[0].path, "/dev/nvidia-caps/nvidia-cap957");
+    assert_string_equal(mig->chardevs[1].path, "/dev/nvidia-caps/nvidia-cap958");
+    node_devices_done(&devices);
+    nvml_close(nvml);
+    tree_drop(&tree);
+    buf_done(&text);
 }
 
 #define HEARD_MAX 8
@@ -431,6 +462,7 @@ int main(void)
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_whole_gpus),
         cmocka_unit_test(test_mig),
+        cmocka_unit_test(test_mig_of_the_eighth_gpu),
         cmocka_unit_test(test_xids),
         cmocka_unit_test(test_lost_gpu_with_an_event),
         cmocka_unit_test(test_lost_gpu_without_an_event),
