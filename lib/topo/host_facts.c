@@ -8,7 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/topo/cpus.h"
+
+#define CPULIST_SIZE ((size_t)64 << 10) /* more than every second of CPUS_MAX */
 
 int facts_nomem(struct facts_reader *r)
 {
@@ -79,6 +83,32 @@ int facts_text(struct facts_reader *r, const char *path, char **ret_text)
     start[len] = '\0';
     *ret_text = len > 0 ? strdup(start) : NULL;
     return len > 0 && !*ret_text ? facts_nomem(r) : 0;
+}
+
+int facts_cpulist(struct facts_reader *r, const char *path, char **ret_list)
+{
+    CLEANUP(buf_done) struct buf text = BUF_INIT;
+    struct buf list = BUF_INIT;
+    cleanup_free uint32_t *ids = NULL;
+    size_t count = 0;
+    struct drarun_error own = {0};
+    int rc = root_read_whole(r->root, path, CPULIST_SIZE, &text);
+    if (text.failed)
+        return facts_nomem(r);
+    if (rc < 0 && rc != -EFBIG)
+        return 0;
+    rc = rc == 0 ? cpulist_parse(text.data, &ids, &count, &own)
+                 : error_set(&own, EFBIG, "more than %zu bytes", CPULIST_SIZE);
+    if (rc == -ENOMEM)
+        return facts_nomem(r);
+    if (rc < 0) {
+        facts_warn(r, "%s: %s", path, own.text);
+        return 0;
+    }
+    buf_add_str(&list, "");
+    cpulist_format(ids, count, &list);
+    *ret_list = buf_take(&list);
+    return *ret_list ? 0 : facts_nomem(r);
 }
 
 bool facts_name_ok(struct facts_reader *r, const char *where, const char *name)

@@ -93,14 +93,20 @@ static bool parse_bytes(const char *text, uint64_t *ret_value)
 
 struct cgroup_file {
     const char *controller, *v2, *v1; /* its name in each version */
+    bool of_cpus;                     /* a list of them, which may be long */
 };
 
-static int read_below(struct facts_reader *r, const char *hierarchy, const char *group,
-                      const char *name, char **ret_text)
+/* An empty file tells nothing. */
+static int read_below(struct facts_reader *r, const struct cgroup_file *file,
+                      const struct cgroup_place *place, const char *group, char **ret_text)
 {
     char path[CGROUP_PATH_MAX + 128];
-    snprintf(path, sizeof path, "sys/fs/cgroup%s%s/%s", hierarchy, group, name);
-    return facts_text(r, path, ret_text);
+    snprintf(path, sizeof path, "sys/fs/cgroup%s%s/%s", place->hierarchy, group,
+             place->v2 ? file->v2 : file->v1);
+    int rc = (file->of_cpus ? facts_cpulist : facts_text)(r, path, ret_text);
+    if (*ret_text && !**ret_text)
+        free(TAKE_PTR(*ret_text));
+    return rc;
 }
 
 /* A file of our group; a container's is the root of what it sees. table: proc/self/cgroup. */
@@ -110,11 +116,10 @@ static int read_cgroup_file(struct facts_reader *r, const char *table,
     struct cgroup_place place;
     int rc = 0;
     for (const char *at = table; (at = cgroup_next_place(at, file->controller, &place));) {
-        const char *name = place.v2 ? file->v2 : file->v1;
         if (rc == 0 && !*ret_text)
-            rc = read_below(r, place.hierarchy, place.group, name, ret_text);
+            rc = read_below(r, file, &place, place.group, ret_text);
         if (rc == 0 && !*ret_text)
-            rc = read_below(r, place.hierarchy, "", name, ret_text);
+            rc = read_below(r, file, &place, "", ret_text);
     }
     return rc;
 }
@@ -135,8 +140,8 @@ static void parse_cpu_max(const char *text, struct topo_limits *limits)
 
 static int read_cpu_max(struct facts_reader *r, const char *table)
 {
-    static const struct cgroup_file both = {"cpu", "cpu.max", "cpu.cfs_quota_us"};
-    static const struct cgroup_file second = {"cpu", "cpu.max", "cpu.cfs_period_us"};
+    static const struct cgroup_file both = {"cpu", "cpu.max", "cpu.cfs_quota_us", false};
+    static const struct cgroup_file second = {"cpu", "cpu.max", "cpu.cfs_period_us", false};
     cleanup_free char *text = NULL, *period = NULL;
     char line[64];
     int rc = read_cgroup_file(r, table, &both, &text);
@@ -152,7 +157,7 @@ static int read_cpu_max(struct facts_reader *r, const char *table)
 
 static int read_memory_max(struct facts_reader *r, const char *table)
 {
-    static const struct cgroup_file file = {"memory", "memory.max", "memory.limit_in_bytes"};
+    static const struct cgroup_file file = {"memory", "memory.max", "memory.limit_in_bytes", false};
     struct topo_limits *limits = &r->host->limits;
     cleanup_free char *text = NULL;
     uint64_t bytes = 0;
@@ -173,8 +178,8 @@ static int read_cgroup(struct facts_reader *r)
 {
     /* version 1 has the second one where the first is missing, before Linux 3.17 */
     static const struct cgroup_file cpusets[] = {
-        {"cpuset", "cpuset.cpus.effective", "cpuset.effective_cpus"},
-        {"cpuset", "cpuset.cpus.effective", "cpuset.cpus"},
+        {"cpuset", "cpuset.cpus.effective", "cpuset.effective_cpus", true},
+        {"cpuset", "cpuset.cpus.effective", "cpuset.cpus", true},
     };
     char table[ROOT_TEXT_MAX * 4]; /* version 1 has a line for each hierarchy */
     int rc = 0;

@@ -11,29 +11,6 @@
 
 /* ---- CPUs ---- */
 
-/* A list file as canonical text; *ret NULL when missing, a warning when malformed. */
-static int read_cpulist(struct facts_reader *r, const char *path, char **ret_list)
-{
-    char text[ROOT_TEXT_MAX * 4];
-    cleanup_free uint32_t *ids = NULL;
-    size_t count = 0;
-    struct drarun_error own = {0};
-    if (root_read(r->root, path, text, sizeof text) < 0)
-        return 0;
-    int rc = cpulist_parse(text, &ids, &count, &own);
-    if (rc == -ENOMEM)
-        return facts_nomem(r);
-    if (rc < 0) {
-        facts_warn(r, "%s: %s", path, own.text);
-        return 0;
-    }
-    struct buf list = BUF_INIT;
-    buf_add_str(&list, "");
-    cpulist_format(ids, count, &list);
-    *ret_list = buf_take(&list);
-    return *ret_list ? 0 : facts_nomem(r);
-}
-
 static int add_node(struct facts_reader *r, uint32_t id)
 {
     char path[64];
@@ -43,7 +20,7 @@ static int add_node(struct facts_reader *r, uint32_t id)
         return -ENOMEM;
     numa->id = id;
     snprintf(path, sizeof path, "sys/devices/system/node/node%u/cpulist", id);
-    int rc = read_cpulist(r, path, &numa->cpulist);
+    int rc = facts_cpulist(r, path, &numa->cpulist);
     if (rc == 0 && !numa->cpulist) {
         numa->cpulist = strdup("");
         if (!numa->cpulist)
@@ -59,7 +36,7 @@ int read_numa(struct facts_reader *r)
     cleanup_free uint32_t *ids = NULL;
     size_t count = 0;
     struct drarun_error own = {0};
-    int rc = read_cpulist(r, "sys/devices/system/cpu/online", &r->host->cpus);
+    int rc = facts_cpulist(r, "sys/devices/system/cpu/online", &r->host->cpus);
     if (rc < 0 || root_read(r->root, online, text, sizeof text) < 0)
         return rc;
     rc = cpulist_parse(text, &ids, &count, &own);

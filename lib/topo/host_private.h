@@ -33,6 +33,10 @@ void *facts_grow(struct facts_reader *r, void *array_pointer, size_t *count, siz
  * or empty. */
 int facts_text(struct facts_reader *r, const char *path, char **ret_text);
 
+/* A list of CPUs as canonical text, malloc'ed, "" for none; *ret NULL when not readable, and when
+ * malformed, with a warning. */
+int facts_cpulist(struct facts_reader *r, const char *path, char **ret_list);
+
 /* Whether a device name is one that can be printed, put into variables and found again: letters,
  * digits and _.:@- only, shorter than TOPO_NAME_MAX. Warns when not. */
 bool facts_name_ok(struct facts_reader *r, const char *where, const char *name);

@@ -298,6 +298,31 @@ static bool warned(const struct topo_host *host, const char *part)
     return false;
 }
 
+/* Of a machine that numbers the CPUs of two sockets in turn, a pod that has one socket. */
+static void reads_a_long_list_of_cpus(void **state)
+{
+    (void)state;
+    char list[1024] = "", text[sizeof list + 1];
+    size_t length = 0;
+    struct tree tree = tree_new();
+    for (unsigned cpu = 0; cpu < 224; cpu += 2)
+        length +=
+            (size_t)snprintf(list + length, sizeof list - length, "%s%u", cpu ? "," : "", cpu);
+    snprintf(text, sizeof text, "%s\n", list);
+    tree_file(&tree, "proc/self/cgroup", "0::/pod\n");
+    tree_file(&tree, "sys/fs/cgroup/pod/cpuset.cpus.effective", text);
+    struct topo_host host = read_host(&tree);
+    no_warnings(&host);
+    assert_string_equal(host.limits.cpuset, list);
+    host_done(&host);
+    tree_file(&tree, "sys/fs/cgroup/pod/cpuset.cpus.effective", "0-3,x\n");
+    host = read_host(&tree);
+    assert_null(host.limits.cpuset);
+    assert_true(warned(&host, "pod/cpuset.cpus.effective: \"x\""));
+    host_done(&host);
+    tree_drop(&tree);
+}
+
 static void survives_hostile_trees(void **state)
 {
     (void)state;
@@ -488,6 +513,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_a_pod),
         cmocka_unit_test(reads_groups_of_version_1),
+        cmocka_unit_test(reads_a_long_list_of_cpus),
         cmocka_unit_test(finds_nodes_of_software_rdma),
         cmocka_unit_test(tells_what_the_uplink_is_made_of),
         cmocka_unit_test(survives_hostile_trees),
