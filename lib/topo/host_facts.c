@@ -48,6 +48,17 @@ int facts_list(struct facts_reader *r, const char *path, struct strlist *ret_nam
     return 0;
 }
 
+int facts_list_devices(struct facts_reader *r, const char *path, struct strlist *ret_names)
+{
+    int rc = facts_list(r, path, ret_names);
+    if (rc == 0 && ret_names->count > TOPO_DEVICES_MAX)
+        facts_warn(r, "%s: of %zu entries the first %u are read", path, ret_names->count,
+                   TOPO_DEVICES_MAX);
+    while (rc == 0 && ret_names->count > TOPO_DEVICES_MAX)
+        strlist_remove(ret_names, ret_names->count - 1);
+    return rc;
+}
+
 void *facts_grow(struct facts_reader *r, void *array_pointer, size_t *count, size_t size)
 {
     void **array = array_pointer;

@@ -144,8 +144,8 @@ static int read_uplinks(struct facts_reader *r)
 int read_netdevs(struct facts_reader *r)
 {
     struct strlist names = STRLIST_INIT;
-    int rc = facts_list(r, CLASS, &names);
-    for (size_t i = 0; rc == 0 && i < names.count && i < TOPO_DEVICES_MAX; i++)
+    int rc = facts_list_devices(r, CLASS, &names);
+    for (size_t i = 0; rc == 0 && i < names.count; i++)
         if (facts_name_ok(r, CLASS, names.items[i]))
             rc = read_netdev(r, names.items[i]);
     strlist_done(&names);

@@ -8,7 +8,7 @@
 #include "lib/topo/root.h"
 
 #define TOPO_ENTRIES_MAX 8192u /* names read of one directory */
-#define TOPO_DEVICES_MAX 1024u /* of one kind */
+#define TOPO_DEVICES_MAX 4096u /* of one kind: 8 NICs may have 1016 virtual functions */
 
 struct facts_reader {
     int root;
@@ -26,6 +26,8 @@ void facts_warn(struct facts_reader *r, const char *format, ...)
 
 /* The names in a directory as root_list; a missing one is empty, a broken one a warning. */
 int facts_list(struct facts_reader *r, const char *path, struct strlist *ret_names);
+/* The same of a class of devices: those beyond TOPO_DEVICES_MAX are left out, with a warning. */
+int facts_list_devices(struct facts_reader *r, const char *path, struct strlist *ret_names);
 /* Room for one more in an array of the host; NULL, with the error set, when out of memory. Gives
  * zeroed memory and counts it. */
 void *facts_grow(struct facts_reader *r, void *array_pointer, size_t *count, size_t size);

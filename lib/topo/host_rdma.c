@@ -197,8 +197,8 @@ static bool leads_somewhere(struct facts_reader *r, const char *name)
 int read_rdma(struct facts_reader *r)
 {
     struct strlist names = STRLIST_INIT;
-    int rc = facts_list(r, CLASS, &names);
-    for (size_t i = 0; rc == 0 && i < names.count && i < TOPO_DEVICES_MAX; i++)
+    int rc = facts_list_devices(r, CLASS, &names);
+    for (size_t i = 0; rc == 0 && i < names.count; i++)
         if (facts_name_ok(r, CLASS, names.items[i]) && leads_somewhere(r, names.items[i]))
             rc = read_device(r, names.items[i]);
     strlist_done(&names);

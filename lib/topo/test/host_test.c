@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "lib/base/cleanup.h"
-#include "lib/topo/host.h"
+#include "lib/topo/host_private.h"
 #include "lib/topo/test/tree.h"
 
 #define UP "sys/devices/pci0000:8c/0000:8c:01.0/0000:8d:00.0"
@@ -508,6 +508,37 @@ static void tells_what_the_uplink_is_made_of(void **state)
     tree_drop(&tree);
 }
 
+/* As many as 8 NICs have virtual functions, and the pods of a node, with the uplink after them. */
+static void reads_many_interfaces(void **state)
+{
+    (void)state;
+    char path[64];
+    const unsigned some = 1200;
+    struct tree tree = tree_new();
+    for (unsigned i = 0; i < some; i++) {
+        snprintf(path, sizeof path, "sys/class/net/eth%u", i);
+        tree_dir(&tree, path);
+    }
+    make_netdev(&tree, "uplink0");
+    tree_file(&tree, "proc/net/route",
+              "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\tWindow\tIRTT\n"
+              "uplink0\t00000000\t0100000A\t0003\t0\t0\t100\t00000000\t0\t0\t0\n");
+    struct topo_host host = read_host(&tree);
+    no_warnings(&host);
+    assert_int_equal(host.netdev_count, some + 1);
+    assert_string_equal(uplink_of(&host, "uplink0"), "uplink0");
+    host_done(&host);
+    for (unsigned i = some; i <= TOPO_DEVICES_MAX; i++) {
+        snprintf(path, sizeof path, "sys/class/net/eth%u", i);
+        tree_dir(&tree, path);
+    }
+    host = read_host(&tree);
+    assert_true(warned(&host, "sys/class/net: of 4098 entries the first 4096 are read"));
+    assert_int_equal(host.netdev_count, TOPO_DEVICES_MAX);
+    host_done(&host);
+    tree_drop(&tree);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -516,6 +547,7 @@ int main(void)
         cmocka_unit_test(reads_a_long_list_of_cpus),
         cmocka_unit_test(finds_nodes_of_software_rdma),
         cmocka_unit_test(tells_what_the_uplink_is_made_of),
+        cmocka_unit_test(reads_many_interfaces),
         cmocka_unit_test(survives_hostile_trees),
         cmocka_unit_test(leaves_out_what_is_no_uuid),
         cmocka_unit_test(bounds_its_warnings),
