@@ -122,6 +122,8 @@ static int apply_rule(struct predict_inventory *inv, const json_t *rule, struct 
 {
     const json_t *spec = json_object_get(rule, "spec"), *taint = json_object_get(spec, "taint");
     const json_t *selector = json_object_get(spec, "deviceSelector");
+    if (!json_is_object(selector)) /* it matches no device, an empty one matches all */
+        return 0;
     if (selects_otherwise(selector)) {
         predict_note(inv,
                      "DeviceTaintRule %s selects by more than driver, pool and device: not looked "

@@ -357,6 +357,43 @@ static void taints_and_tolerations(void **state)
     }
 }
 
+/* A rule without a selector matches no device, and one with an empty selector matches all. */
+static void rules_that_taint(void **state)
+{
+    static const struct {
+        const char *rule; /* of its spec, what stands before the taint */
+        size_t tainted;
+    } cases[] = {
+        {"", 0},
+        {"\"deviceSelector\": null, ", 0},
+        {"\"deviceSelector\": {}, ", 2},
+        {"\"deviceSelector\": {\"driver\": \"dra.net\"}, ", 2},
+        {"\"deviceSelector\": {\"driver\": \"gpu.nvidia.com\"}, ", 0},
+        {"\"deviceSelector\": {\"pool\": \"a\", \"device\": \"nic-1\"}, ", 1},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct slices slices;
+        struct prediction p;
+        char text[256];
+        json_t *all = json_array(), *claim = parse(TOLERANT(""));
+        add_node(all, "a", 1, 2, false);
+        snprintf(text, sizeof text,
+                 "[{\"spec\": {%s\"taint\": {\"key\": \"x\", \"effect\": \"NoExecute\"}}}]",
+                 cases[i].rule);
+        json_t *rules = parse(text);
+        assert_int_equal(slices_read(all, &slices, NULL), 0);
+        struct predict_cluster cluster = {.slices = &slices, .taint_rules = rules};
+        assert_int_equal(predict(claim, 1, &cluster, &p, NULL), 0);
+        assert_int_equal(p.needs[0].tainted, cases[i].tainted);
+        assert_int_equal(p.placed, cases[i].tainted < 2);
+        done(&slices, &p);
+        json_decref(all);
+        json_decref(claim);
+        json_decref(rules);
+    }
+}
+
 static void alternatives_in_their_order(void **state)
 {
     struct slices slices;
@@ -476,6 +513,7 @@ int main(void)
         cmocka_unit_test(who_holds_what_is_wanted),
         cmocka_unit_test(terms_are_counted),
         cmocka_unit_test(taints_and_tolerations),
+        cmocka_unit_test(rules_that_taint),
         cmocka_unit_test(alternatives_in_their_order),
         cmocka_unit_test(all_of_a_node),
         cmocka_unit_test(classes_that_are_all),
