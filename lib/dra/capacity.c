@@ -281,7 +281,9 @@ int predict_capacity_fits(const struct predict_rules *rules, const struct predic
 {
     const char *name;
     json_t *capacity;
-    if (!device->multiple && !device->policy && json_object_size(requests) == 0)
+    /* a driver may have ended the sharing of a device that is shared already */
+    bool whole = !device->multiple && !(device->taken & PREDICT_TAKEN_CAPACITY);
+    if (whole && !device->policy && json_object_size(requests) == 0)
         return 1; /* all of it, and there is all of it */
     value_foreach(requests, name, capacity)
     {

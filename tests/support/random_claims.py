@@ -228,6 +228,9 @@ class Cluster:
                     result["consumedCapacity"]["share"] = self.random.choice(["500m", "1"])
         elif self.chance(0.15):
             result["adminAccess"] = True
+        elif number % 7 == 3 and device.get("capacity"):  # a share of a device that was shared when it was given
+            result["shareID"] = f"00000000-0000-0000-0000-{number:012}"
+            result["consumedCapacity"] = {"memory": "4Gi"}
         return result
 
     def allocated(self):

@@ -215,6 +215,48 @@ static json_t *held(const char *name, const char *pods, const char *results)
     "{\"request\": \"r\", \"driver\": \"" driver "\", \"pool\": \"n0\", \"device\": \"" name "\"}"
 #define POD(name) "{\"resource\": \"pods\", \"name\": \"" name "\"}"
 
+/* A driver that no longer lets claims share a device: one that holds a part of it keeps it. */
+static void a_share_of_a_device_that_is_whole_now(void **state)
+{
+    static const struct {
+        const char *capacity, *consumed;
+        uint32_t placed;
+    } cases[] = {
+        {"{\"memory\": {\"value\": \"80Gi\"}}", "{\"memory\": \"10Gi\"}", 0},
+        {"{\"memory\": {\"value\": \"80Gi\"}}", "{\"memory\": \"0\"}", 1},
+        {"{\"memory\": {\"value\": \"80Gi\"}}", "{\"cores\": \"10\"}", 1},
+        {"{}", "{\"memory\": \"10Gi\"}", 1},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct slices slices;
+        struct prediction p;
+        char text[256];
+        json_t *all = json_array(), *claims = json_array();
+        json_t *claim = parse("{\"devices\": {\"requests\": [{\"name\": \"gpu\", \"exactly\": "
+                              "{\"deviceClassName\": \"gpu.nvidia.com\"}}]}}");
+        add_node(all, "a", 1, 0, false);
+        json_t *spec = json_object_get(json_array_get(all, 0), "spec");
+        json_object_set_new(json_array_get(json_object_get(spec, "devices"), 0), "capacity",
+                            parse(cases[i].capacity));
+        snprintf(text, sizeof text,
+                 "{\"driver\": \"gpu.nvidia.com\", \"pool\": \"a\", \"device\": \"gpu-0\", "
+                 "\"shareID\": \"s\", \"consumedCapacity\": %s}",
+                 cases[i].consumed);
+        json_array_append_new(claims, held("other", "", text));
+        assert_int_equal(slices_read(all, &slices, NULL), 0);
+        struct predict_cluster cluster = {.slices = &slices, .claims = claims};
+        assert_int_equal(predict(claim, 1, &cluster, &p, NULL), 0);
+        assert_int_equal(p.placed, cases[i].placed);
+        if (p.placed == 0)
+            assert_non_null(strstr(p.shortage, "are used up on 1 node"));
+        done(&slices, &p);
+        json_decref(all);
+        json_decref(claim);
+        json_decref(claims);
+    }
+}
+
 static void who_holds_what_is_wanted(void **state)
 {
     (void)state;
@@ -510,6 +552,7 @@ int main(void)
         cmocka_unit_test(roots_that_never_match),
         cmocka_unit_test(no_room_left),
         cmocka_unit_test(class_that_costs_too_much),
+        cmocka_unit_test(a_share_of_a_device_that_is_whole_now),
         cmocka_unit_test(who_holds_what_is_wanted),
         cmocka_unit_test(terms_are_counted),
         cmocka_unit_test(taints_and_tolerations),
