@@ -91,6 +91,12 @@ static bool is_distinct(const struct predict_rules *rules,
     return true;
 }
 
+const json_t *predict_constraint_attribute(const struct predict_constraint *constraint,
+                                           const struct slice_device *device)
+{
+    return lookup(device, constraint->attribute);
+}
+
 bool predict_constraint_add(const struct predict_rules *rules,
                             const struct predict_constraint *constraint,
                             struct predict_constraint_state *state, size_t request,

@@ -13,7 +13,8 @@
 #include "lib/base/order.h"
 #include "lib/doc/value.h"
 
-#define CLOSED_MAX 4 /* reasons that are told; nodes with others count under "other" */
+#define LONG_STEPS 1000 /* of a search whose result is worth remembering */
+#define CLOSED_MAX 4    /* reasons that are told; nodes with others count under "other" */
 
 struct closed {
     char why[PREDICT_WHY];
@@ -35,6 +36,7 @@ struct placing {
     const struct predict_claim *claim;
     struct predict_inventory *inventory;
     struct predict_view view;
+    struct predict_shapes shapes;
     const struct predict_gate *gate; /* or NULL */
     const char *spread_by;           /* or NULL */
     struct prediction *p;
@@ -192,13 +194,28 @@ static json_t *results_json(const struct placing *placing, const struct predict_
     return results;
 }
 
+static int search(struct placing *placing, struct predict_found *found, size_t *ret_request,
+                  struct drarun_error *err)
+{
+    size_t steps = 0;
+    enum predict_fit known =
+        predict_shapes_find(&placing->shapes, placing->claim, &placing->view, ret_request);
+    if (known)
+        return known;
+    int fit = predict_search(placing->claim, &placing->view, found, ret_request, &steps, err);
+    if (fit > PREDICT_FITS && fit != PREDICT_STOPS && steps >= LONG_STEPS)
+        predict_shapes_add(&placing->shapes, placing->claim, &placing->view, (enum predict_fit)fit,
+                           *ret_request);
+    return fit;
+}
+
 /* One worker on the node of the view; 1, 0 or -errno. */
 static int place_one(struct placing *placing, struct drarun_error *err)
 {
     struct predict_found found;
     struct drarun_error why = {0};
     size_t request = 0;
-    int fit = predict_search(placing->claim, &placing->view, &found, &request, &why);
+    int fit = search(placing, &found, &request, &why);
     if (fit < 0 || (fit == PREDICT_STOPS && why.kind != DRARUN_ERR_CAPACITY)) {
         if (err)
             *err = why;
@@ -380,6 +397,7 @@ static int predict_in(const json_t *claim, const struct predict_cluster *cluster
     if (rc == 0) {
         rc = place(&placing, err);
         predict_view_done(&placing.view);
+        predict_shapes_done(&placing.shapes);
     }
     p->notes = inventory->notes;
     inventory->notes = (struct strlist)STRLIST_INIT;

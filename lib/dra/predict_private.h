@@ -2,7 +2,8 @@
 /* What the files of the prediction share: predict.c (nodes and workers), request.c (the claim),
  * admit.c (selectors), inventory.c (devices, pools and nodes), taken.c (claims and taint rules that
  * are there already), view.c (what one node sees), counter.c and capacity.c (shares of devices),
- * constraint.c, search.c (one claim on one node), and rules.c (what differs between versions). */
+ * constraint.c, search.c (one claim on one node), shape.c (nodes that are alike), and rules.c (what
+ * differs between versions). */
 #ifndef DRARUN_DRA_PREDICT_PRIVATE_H
 #define DRARUN_DRA_PREDICT_PRIVATE_H
 
@@ -273,6 +274,9 @@ bool predict_constraint_add(const struct predict_rules *rules,
                             const struct slice_device *device);
 void predict_constraint_remove(const struct predict_constraint *constraint,
                                struct predict_constraint_state *state, size_t request);
+/* What a constraint looks at of a device; NULL: the device has none. */
+const json_t *predict_constraint_attribute(const struct predict_constraint *constraint,
+                                           const struct slice_device *device);
 
 /* ---- search.c ---- */
 struct predict_found {
@@ -294,8 +298,35 @@ enum predict_fit {
 };
 
 /* The claim on a node, as allocator.Allocate has it. *ret_request: the request that failed, for
- * TOO_FEW and TAKEN. -ENOMEM and -ERANGE are errors; err is filled for PREDICT_STOPS too. */
+ * TOO_FEW and TAKEN; *ret_steps: how many devices were tried. -ENOMEM and -ERANGE are errors; err
+ * is filled for PREDICT_STOPS too. */
 int predict_search(const struct predict_claim *claim, struct predict_view *view,
-                   struct predict_found *ret_found, size_t *ret_request, struct drarun_error *err);
+                   struct predict_found *ret_found, size_t *ret_request, size_t *ret_steps,
+                   struct drarun_error *err);
+
+/* ---- shape.c ---- */
+#define PREDICT_SHAPES_MAX 16u
+
+struct predict_shape {
+    char *text; /* bytes, owned */
+    size_t length;
+    enum predict_fit fit;
+    size_t request;
+};
+
+/* Of one claim: what nodes without a solution look like. */
+struct predict_shapes {
+    struct predict_shape list[PREDICT_SHAPES_MAX];
+    size_t count;
+};
+
+/* What was found of a node that is like this one; 0: none is known. */
+enum predict_fit predict_shapes_find(const struct predict_shapes *shapes,
+                                     const struct predict_claim *claim,
+                                     const struct predict_view *view, size_t *ret_request);
+/* Without memory, room, or a shape it does nothing. */
+void predict_shapes_add(struct predict_shapes *shapes, const struct predict_claim *claim,
+                        const struct predict_view *view, enum predict_fit fit, size_t request);
+void predict_shapes_done(struct predict_shapes *shapes);
 
 #endif

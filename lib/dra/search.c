@@ -460,11 +460,13 @@ static int search_node(struct search *s, struct predict_found *ret_found, size_t
 }
 
 int predict_search(const struct predict_claim *claim, struct predict_view *view,
-                   struct predict_found *ret_found, size_t *ret_request, struct drarun_error *err)
+                   struct predict_found *ret_found, size_t *ret_request, size_t *ret_steps,
+                   struct drarun_error *err)
 {
     struct search *s = calloc(1, sizeof *s);
     int rc = -ENOMEM;
     *ret_request = 0;
+    *ret_steps = 0;
     if (s)
         s->used = calloc(view->count + 1, 1);
     if (s && s->used) {
@@ -472,6 +474,7 @@ int predict_search(const struct predict_claim *claim, struct predict_view *view,
         s->view = view;
         s->err = err;
         rc = search_node(s, ret_found, ret_request);
+        *ret_steps = s->steps;
     } else {
         error_set(err, ENOMEM, "out of memory");
     }

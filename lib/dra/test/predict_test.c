@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "lib/dra/predict.h"
 #include "lib/base/cleanup.h"
@@ -544,6 +545,57 @@ static void a_thousand_nodes(void **state)
     done(&slices, &p);
 }
 
+/* The last NIC is below the root of the one before it, which takes trying the GPUs in every order.
+ */
+static void add_hard_node(json_t *all, const char *node)
+{
+    add_node(all, node, 8, 8, false);
+    const json_t *nics = json_array_get(all, json_array_size(all) - 1);
+    const json_t *devices = json_object_get(json_object_get(nics, "spec"), "devices");
+    const json_t *seventh = json_object_get(json_array_get(devices, 6), "attributes");
+    json_object_set(json_object_get(json_array_get(devices, 7), "attributes"), ROOT,
+                    json_object_get(seventh, ROOT));
+}
+
+/* Processor time in seconds. */
+static double predict_on_hard_nodes(int nodes, struct slices *slices, struct prediction *p)
+{
+    char name[16];
+    json_t *all = json_array(), *claim = pairs(8, RDMA);
+    for (int i = 0; i < nodes; i++) {
+        snprintf(name, sizeof name, "node-%03d", i);
+        add_hard_node(all, name);
+    }
+    if (nodes > 1)
+        add_node(all, "node-150-good", 8, 8, false);
+    assert_int_equal(slices_read(all, slices, NULL), 0);
+    clock_t begin = clock();
+    assert_int_equal(predict(claim, 2, &(struct predict_cluster){.slices = slices}, p, NULL), 0);
+    double seconds = (double)(clock() - begin) / CLOCKS_PER_SEC;
+    json_decref(all);
+    json_decref(claim);
+    return seconds;
+}
+
+/* What takes long is done once for the nodes that are alike, and no other is taken for one. */
+static void hard_nodes_that_are_alike(void **state)
+{
+    struct slices slices;
+    struct prediction p;
+    (void)state;
+    double one = predict_on_hard_nodes(1, &slices, &p);
+    assert_int_equal(p.placed, 0);
+    assert_non_null(strstr(p.shortage, "no free devices share " ROOT));
+    done(&slices, &p);
+    double many = predict_on_hard_nodes(300, &slices, &p);
+    assert_int_equal(p.placed, 1);
+    assert_string_equal(p.workers[0].node, "node-150-good");
+    assert_non_null(strstr(p.shortage, "as the constraints want on 300 nodes"));
+    done(&slices, &p);
+    if (many > 50 * one)
+        fail_msg("%.3f s of one node, %.3f s of 300", one, many);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -562,6 +614,7 @@ int main(void)
         cmocka_unit_test(classes_that_are_all),
         cmocka_unit_test(what_cannot_be_told),
         cmocka_unit_test(a_thousand_nodes),
+        cmocka_unit_test(hard_nodes_that_are_alike),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
