@@ -189,16 +189,28 @@ bool cgroup_read_number(int dir, const char *file, uint64_t *ret_number)
 }
 
 /* A line of a file: "total_cache 4096". */
-static uint64_t read_field(int dir, const char *file, const char *field)
+static uint64_t parse_field(const char *text, const char *field)
 {
-    CLEANUP(buf_done) struct buf text = BUF_INIT;
     size_t length = strlen(field);
-    if (file_read(dir, file, NUMBERS_MAX, &text, NULL) < 0 || text.len == 0)
-        return 0;
-    for (const char *at = text.data; at; at = (at = strchr(at, '\n')) ? at + 1 : NULL)
+    for (const char *at = text; at; at = (at = strchr(at, '\n')) ? at + 1 : NULL)
         if (strncmp(at, field, length) == 0 && at[length] == ' ')
             return strtoull(at + length + 1, NULL, 10);
     return 0;
+}
+
+uint64_t cgroup_parse_cache(const char *text, bool v2)
+{
+    uint64_t cache = parse_field(text, v2 ? "file" : "total_cache");
+    uint64_t shared = parse_field(text, v2 ? "shmem" : "total_shmem");
+    return cache > shared ? cache - shared : 0;
+}
+
+static uint64_t read_cache(int dir, bool v2)
+{
+    CLEANUP(buf_done) struct buf text = BUF_INIT;
+    if (file_read(dir, "memory.stat", NUMBERS_MAX, &text, NULL) < 0 || text.len == 0)
+        return 0;
+    return cgroup_parse_cache(text.data, v2);
 }
 
 struct memory {
@@ -218,7 +230,7 @@ static void look_at_memory(int dir, bool v2, void *arg)
         return;
     if (!cgroup_read_number(dir, v2 ? "memory.current" : "memory.usage_in_bytes", &seen.used))
         return;
-    uint64_t cache = read_field(dir, "memory.stat", v2 ? "file" : "total_cache");
+    uint64_t cache = read_cache(dir, v2);
     seen.used -= cache < seen.used ? cache : seen.used;
     if (left(&seen) < left(least))
         *least = seen;

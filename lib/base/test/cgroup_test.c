@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -77,6 +78,25 @@ static void quotas(void **state)
     assert_int_equal(cgroup_parse_quota(""), UINT32_MAX);
 }
 
+static void caches(void **state)
+{
+    static const struct {
+        const char *text;
+        bool v2;
+        uint64_t cache;
+    } rows[] = {
+        {"anon 7\nfile 4096\nkernel 1\nshmem 96\nfile_mapped 5\n", true, 4000},
+        {"anon 7\nfile 4096\n", true, 4096}, /* of a kernel that does not tell */
+        {"file 96\nshmem 4096\n", true, 0},  /* counted one after the other */
+        {"cache 1\nshmem 1\ntotal_cache 4096\ntotal_rss 2\ntotal_shmem 96\n", false, 4000},
+        {"file 4096\n", false, 0},
+        {"", true, 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        assert_int_equal(cgroup_parse_cache(rows[i].text, rows[i].v2), rows[i].cache);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -84,6 +104,7 @@ int main(void)
         cmocka_unit_test(places_of_a_controller),
         cmocka_unit_test(long_paths_are_left_out),
         cmocka_unit_test(quotas),
+        cmocka_unit_test(caches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
