@@ -3,6 +3,7 @@
 import copy
 import itertools
 import json
+import os
 import re
 
 import pytest
@@ -526,6 +527,16 @@ def test_findings_for_programs(drarun, tmp_path):
     assert result["findings"][2]["message"] == "unknown key; did you mean command?"
     result, = json.loads(drarun("validate", "-o", "json", tmp_path / "none.yaml").out)
     assert [each["code"] for each in result["findings"]] == ["unreadable"]
+
+
+def test_findings_of_a_file_whose_name_is_no_text(drarun, tmp_path):
+    file = f"{tmp_path}/a{os.fsdecode(bytes([0xff]))}.yaml"
+    with open(file, "w", encoding="utf-8") as written:
+        written.write("image: i\ncomand: [c]\n")
+    result, = json.loads(drarun("validate", "-o", "json", file).out)
+    assert result["file"] == f"{tmp_path}/a?.yaml"
+    assert [(each["code"], each["file"]) for each in result["findings"]] == [
+        ("refused", result["file"]), ("unknown-key", result["file"])]
 
 
 def test_every_key_is_described():

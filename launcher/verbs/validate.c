@@ -8,6 +8,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/doc/value.h"
 
 struct options {
     const char *output, *profiles;
@@ -31,9 +32,9 @@ static const struct option_table options_table = {option_list, ARRAY_LEN(option_
 
 static json_t *json_finding(const char *file, const struct drarun_finding *finding)
 {
-    return json_pack("{s:s, s:i, s:i, s:s, s:s, s:s}", "file", file, "line", (int)finding->line,
-                     "column", (int)finding->column, "path", finding->path, "code", finding->code,
-                     "message", finding->message);
+    return json_pack("{s:o, s:i, s:i, s:s, s:s, s:s}", "file", value_of_words(file), "line",
+                     (int)finding->line, "column", (int)finding->column, "path", finding->path,
+                     "code", finding->code, "message", finding->message);
 }
 
 static json_t *json_result(const char *file, const struct drarun_spec *spec,
@@ -43,7 +44,7 @@ static json_t *json_result(const char *file, const struct drarun_spec *spec,
     for (size_t i = 0; findings && i < drarun_findings_count(findings); i++)
         json_array_append_new(list, json_finding(file, drarun_findings_at(findings, i)));
     json_t *result = json_object();
-    json_object_set_new(result, "file", json_string(file));
+    json_object_set_new(result, "file", value_of_words(file)); /* a name need not be UTF-8 */
     json_object_set_new(result, "ok", json_boolean(spec));
     if (spec)
         json_object_set_new(result, "job", json_string(drarun_spec_name(spec)));

@@ -15,7 +15,8 @@
 #include "lib/base/number.h"
 #include "lib/base/plain.h"
 
-#define SHOWN_MAX 40 /* characters of a value in a message */
+#define SHOWN_MAX 40     /* characters of a value in a message */
+#define MESSAGE_MAX 4000 /* more than all keys that are known in one place */
 #define EXACT_MAX 9007199254740992.0
 
 void reader_init(struct reader *r, const struct doc *doc, bool tolerant)
@@ -88,9 +89,12 @@ static int cut(const char *text, size_t most)
     return (int)utf8_cut(text, strlen(text), most);
 }
 
-/* Control characters would let a text write on the terminal what it likes. */
+/* Control characters would let a text write on the terminal what it likes; a report of findings is
+ * JSON, which has no other bytes than UTF-8, and a file's name may. */
 static void tame(char *text)
 {
+    if (text)
+        plain_text(text, strlen(text));
     for (char *p = text; p && *p; p++)
         if (iscntrl((unsigned char)*p))
             *p = '?';
@@ -194,14 +198,24 @@ const char *reader_code_name(enum reader_code code)
     return "refused";
 }
 
+static char *format_text(struct reader *r, const char *format, va_list ap)
+{
+    char *text = NULL;
+    if (vasprintf(&text, format, ap) < 0) {
+        r->texts.failed = true;
+        return NULL;
+    }
+    text[utf8_cut(text, strlen(text), MESSAGE_MAX)] = '\0';
+    return text;
+}
+
 static int fail_at(const struct reader_node *node, enum reader_code code, const char *format,
                    va_list ap)
 {
-    char text[400];
     struct buf path = BUF_INIT;
-    vsnprintf(text, sizeof text, format, ap);
+    cleanup_free char *text = format_text(node->reader, format, ap);
     add_path(&path, node);
-    keep(node->reader, code, place_of(node), &path, text);
+    keep(node->reader, code, place_of(node), &path, text ? text : "");
     buf_done(&path);
     return -EINVAL;
 }
@@ -209,15 +223,14 @@ static int fail_at(const struct reader_node *node, enum reader_code code, const 
 static int fail_at_key(const struct reader_node *object, const char *key, enum reader_code code,
                        const char *format, va_list ap)
 {
-    char text[400];
     struct buf path = BUF_INIT;
     struct doc_place at = {0, 0};
-    vsnprintf(text, sizeof text, format, ap);
+    cleanup_free char *text = format_text(object->reader, format, ap);
     add_path(&path, object);
     add_key(&path, key);
     if (object->reader->doc)
         doc_member_place(object->reader->doc, object->value, key, &at);
-    keep(object->reader, code, at.line ? at : place_of(object), &path, text);
+    keep(object->reader, code, at.line ? at : place_of(object), &path, text ? text : "");
     buf_done(&path);
     return -EINVAL;
 }

@@ -14,6 +14,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/doc/doc.h"
 #include "lib/doc/load.h"
+#include "lib/doc/reader.h"
 #include "lib/doc/yaml_write.h"
 
 /* The first document as compact JSON, or the error's text. */
@@ -404,15 +405,43 @@ static void test_file(void **state)
     assert_int_equal(unlink(path), 0);
 }
 
+/* A file's name need not be UTF-8, nor plain, and a message may be long. */
+static void test_findings(void **state)
+{
+    struct buf words = BUF_INIT;
+    struct doc *doc = NULL;
+    struct reader r;
+    (void)state;
+    for (int i = 0; i < 200; i++)
+        buf_printf(&words, "%skey%d", i ? " " : "", i);
+    assert_int_equal(doc_parse("a\xff\x1b.yaml", "x: 1\n", 5, 0, NULL, &doc, NULL), 0);
+    reader_init(&r, doc, false);
+    struct reader_node root = reader_root(&r, 0);
+    reader_known(&root, words.data);
+    assert_int_equal(r.texts.count, 1);
+    const char *text = r.texts.items[0], *begin = "a??.yaml:1:1: x: unknown key; known here: ";
+    assert_int_equal(strncmp(text, begin, strlen(begin)), 0);
+    assert_string_equal(text + strlen(begin), words.data);
+    reader_done(&r);
+    doc_free(doc);
+    buf_done(&words);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_scalars), cmocka_unit_test(test_scalars_of_kubernetes),
-        cmocka_unit_test(test_anchors), cmocka_unit_test(test_malformed),
-        cmocka_unit_test(test_json),    cmocka_unit_test(test_last_of_duplicates_wins),
-        cmocka_unit_test(test_places),  cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_large),   cmocka_unit_test(test_write),
+        cmocka_unit_test(test_scalars),
+        cmocka_unit_test(test_scalars_of_kubernetes),
+        cmocka_unit_test(test_anchors),
+        cmocka_unit_test(test_malformed),
+        cmocka_unit_test(test_json),
+        cmocka_unit_test(test_last_of_duplicates_wins),
+        cmocka_unit_test(test_places),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_large),
+        cmocka_unit_test(test_write),
         cmocka_unit_test(test_file),
+        cmocka_unit_test(test_findings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
