@@ -10,6 +10,9 @@
 #include "lib/base/unconst.h"
 #include "lib/doc/value.h"
 
+/* Members that are walked over for keys that are given twice: a second at most. */
+#define WALKED_MAX ((size_t)100000000)
+
 int build_error(const struct builder *b, struct doc_place at, struct drarun_error *err,
                 const char *format, ...)
 {
@@ -88,9 +91,13 @@ static size_t entry_of(const struct frame *f, const char *key)
 }
 
 /* The earlier member leaves, and is told of. */
-static int drop_member(struct doc *doc, struct frame *f, const char *key, struct doc_place at,
+static int drop_member(struct builder *b, struct frame *f, const char *key, struct doc_place at,
                        struct drarun_error *err)
 {
+    struct doc *doc = b->doc;
+    b->walked += f->count;
+    if (b->walked > WALKED_MAX)
+        return build_error(b, at, err, "too many keys of large mappings are given twice");
     size_t i = entry_of(f, key);
     if (!grow((void **)&doc->duplicates, doc->duplicate_count, &doc->duplicate_cap,
               sizeof *doc->duplicates))
@@ -113,7 +120,7 @@ int build_key(struct builder *b, const char *key, struct doc_place at, struct dr
     if (again && !b->limits->last_wins)
         return build_error(b, at, err, "the key \"%s\" is given twice, first in line %u", key,
                            f->entries[entry_of(f, key)].key.line);
-    int rc = again ? drop_member(b->doc, f, key, at, err) : 0;
+    int rc = again ? drop_member(b, f, key, at, err) : 0;
     if (rc < 0)
         return rc;
     f->key = strdup(key);
@@ -218,17 +225,21 @@ static int apply_merges(struct builder *b, struct frame *f, struct drarun_error 
     const char *key = NULL;
     json_array_foreach(f->merges, i, source)
     {
+        /* of these alone the address stays while copies get places */
+        const struct places *places = places_find(b->doc, source);
+        const struct entry *entries = places ? places->entries : NULL;
+        size_t count = places ? places->count : 0, member = 0;
         json_object_foreach(source, key, value)
         {
-            struct doc_place key_at = {0, 0};
-            struct doc_place at = doc_member_place(b->doc, source, key, &key_at);
+            struct entry at = member < count ? entries[member] : (struct entry){0};
+            member++;
             if (json_object_get(f->container, key))
                 continue;
-            int rc = build_copy(b, value, at, &copy, err);
+            int rc = build_copy(b, value, at.value, &copy, err);
             if (rc == 0 && json_object_set_new(f->container, key, copy) < 0)
                 rc = out_of_memory(err);
             if (rc == 0)
-                rc = add_entry(f, key_at, at, err);
+                rc = add_entry(f, at.key, at.value, err);
             if (rc < 0)
                 return rc;
         }

@@ -243,6 +243,37 @@ static void test_last_of_duplicates_wins(void **state)
     }
 }
 
+/* Finding the first of two costs a walk over its mapping: not of any number in any size. */
+static void test_many_duplicates(void **state)
+{
+    static const struct {
+        size_t mappings, keys;
+        bool good;
+    } rows[] = {{3000, 3, true}, {1, 2000, true}, {1, 20000, false}};
+    struct doc_limits limits = doc_limits_default;
+    struct buf b = BUF_INIT;
+    (void)state;
+    limits.last_wins = true;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct doc *doc = NULL;
+        struct drarun_error err = {0};
+        size_t count = 0;
+        buf_reset(&b);
+        for (size_t m = 0; m < rows[i].mappings; m++)
+            for (size_t k = 0; k < 2 * rows[i].keys; k++)
+                buf_printf(&b, "%s k%zu: 1\n", k ? " " : "-", k % rows[i].keys);
+        int rc = doc_parse("m", b.data, b.len, DOC_FORMAT_YAML, &limits, &doc, &err);
+        assert_int_equal(rc == 0, rows[i].good);
+        if (rc == 0)
+            doc_duplicates(doc, &count);
+        else
+            assert_non_null(strstr(err.text, "too many keys of large mappings are given twice"));
+        assert_int_equal(count, rows[i].good ? rows[i].mappings * rows[i].keys : 0);
+        doc_free(doc);
+    }
+    buf_done(&b);
+}
+
 static void test_places(void **state)
 {
     static const char text[] = "z: &z {q: 1}\n"
@@ -346,6 +377,15 @@ static void test_large(void **state)
     struct doc_place at = doc_member_place(doc, doc_root(doc, 0), "k99999", NULL);
     assert_int_equal(at.line, 100000);
     doc_free(doc);
+    buf_reset(&b);
+    buf_add_str(&b, "from: &from\n");
+    for (int i = 0; i < 99999; i++)
+        buf_printf(&b, "  k%d: 1\n", i);
+    buf_add_str(&b, "into: {<<: *from}\n");
+    assert_int_equal(doc_parse("m", b.data, b.len, 0, NULL, &doc, NULL), 0);
+    at = doc_member_place(doc, json_object_get(doc_root(doc, 0), "into"), "k99998", NULL);
+    assert_int_equal(at.line, 100000);
+    doc_free(doc);
     buf_done(&b);
 }
 
@@ -442,6 +482,7 @@ int main(void)
         cmocka_unit_test(test_write),
         cmocka_unit_test(test_file),
         cmocka_unit_test(test_findings),
+        cmocka_unit_test(test_many_duplicates),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
