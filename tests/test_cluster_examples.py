@@ -4,6 +4,7 @@ what the ranks get is theirs; images that cannot be had here and what is in them
 import contextlib
 import copy
 import json
+import re
 
 import pytest
 import yaml
@@ -78,6 +79,14 @@ def test_example(machines, jobs, source, name):
         assert rank.env["NCCL_NET"] == "gIB"
     if name == "renamed-interface":
         assert all("dranet0" in rank.interfaces for rank in ranks.values())
+
+
+@pytest.mark.parametrize("launch", ["pmix", "env"])
+def test_torchrun_is_started_once_on_each_worker(machines, jobs, source, launch):
+    """With all its GPUs and no others that the pod sees, where the spec says nothing of ranks."""
+    line = 'torchrun() { echo "node $PET_NODE_RANK of $PET_NNODES has $CUDA_VISIBLE_DEVICES"; }; torchrun --nproc-per-node=2 train.py'
+    result = jobs.run("--here", **{**spec_of(source, "two-by-two", 2), "launch": launch, "command": ["sh", "-c", line]}).ok()
+    assert re.fullmatch("".join(rf"node {node} of 2 has GPU-[\w-]+,GPU-[\w-]+\n" for node in range(2)), "".join(sorted(result.out.splitlines(True)))), result
 
 
 FOLDERS = ["sh", "-c", 'test -f /usr/local/gib/scripts/set_nccl_env.sh && echo "$RANK mounted"; '

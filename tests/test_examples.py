@@ -176,6 +176,20 @@ def test_torch_with_a_process_a_rank(drarun, source, torch):
     assert re.fullmatch(TRAINED.format(2), result.out)
 
 
+@pytest.mark.parametrize("launch", ["pmix", "env"])
+@pytest.mark.parametrize("command", [["torchrun", "--nproc-per-node=8", "train.py"], ["bash", "-c", "exec torchrun --nproc-per-node=8 train.py"]], ids=["itself", "in-a-line"])
+def test_torchrun_is_started_once_on_each_worker(drarun, source, tmp_path, launch, command):
+    """Whatever the GPUs: it starts a process for each. The plan gives it all of them."""
+    program, job = tmp_path / "torchrun", tmp_path / "job.json"
+    program.write_text('#!/bin/sh\necho "node $PET_NODE_RANK of $PET_NNODES: $*"\n')
+    program.chmod(0o755)
+    job.write_text(json.dumps({"workers": 2, "image": "i", "launch": launch, "devices": {"gpus": {"count": 8}}, "command": command}))
+    result = drarun("run", "--local", job, env={"PATH": f"{tmp_path}:{os.environ['PATH']}"}).ok()
+    assert sorted(result.out.splitlines()) == [f"node {node} of 2: --nproc-per-node=8 train.py" for node in range(2)]
+    plan = drarun("plan", job, "--slices", source / "examples/clusters/a4-two-nodes.json").ok()
+    assert "\nRanks, 2 in all, one for the GPUs of a worker:\n" in plan.out, plan
+
+
 def test_torchrun_behind_a_shell(drarun, torch, tmp_path):
     """One job, not one for each worker; also as a spec, where nothing says how many ranks a worker has."""
     line = f"{PYTHON} -m torch.distributed.run --nproc_per_node 2 {SOURCE}/examples/torchrun/train.py"

@@ -45,9 +45,11 @@ static int check_name(const struct job_spec *spec, struct drarun_error *err)
 
 static int check_launch(const struct job_spec *spec, struct drarun_error *err)
 {
-    uint32_t ranks = spec->roles[0].ranks_per_worker ? spec->roles[0].ranks_per_worker
-                     : spec->roles[0].gpus.all       ? 2 /* or more */
-                                                     : spec->roles[0].gpus.count;
+    const struct spec_role *role = &spec->roles[0];
+    uint32_t ranks = role->ranks_per_worker            ? role->ranks_per_worker
+                     : spec_role_starts_torchrun(role) ? 1
+                     : role->gpus.all                  ? 2 /* or more */
+                                                       : role->gpus.count;
     if (spec->launch != SPEC_LAUNCH_ENV)
         return refuse(err,
                       "spec.launch: expected env, got %s: the pods of a TrainJob have neither "

@@ -100,7 +100,7 @@ struct spec_role {
     const char *name; /* SPEC_ROLE without `roles` */
     uint32_t workers;
     uint32_t first;            /* its first worker: they are numbered over all roles in order */
-    uint32_t ranks_per_worker; /* 0: the worker's GPUs, else 1 */
+    uint32_t ranks_per_worker; /* 0: not said (spec_role_ranks) */
     uint32_t slots; /* ranks that a worker may have, with those that ranks start; 0: not said */
     struct spec_devices gpus, nics;
     uint32_t cpu_count;       /* CPUs that each worker claims; 0: none */
@@ -207,6 +207,13 @@ const json_t *spec_role_pod(const struct spec_role *role);
 const json_t *spec_role_container(const struct spec_role *role);
 /* A word of that container's command or arguments names SPEC_BENCH. */
 bool spec_role_wants_bench(const struct spec_role *role);
+/* Its program is torchrun, or a shell's line that runs it: one process of each worker, which starts
+ * the others there. */
+bool spec_role_starts_torchrun(const struct spec_role *role);
+/* The ranks of a worker with so many GPUs, of the program argv: what ranksPerWorker says, else one
+ * where the program starts others itself, as mpirun and torchrun do, else one for each GPU. */
+uint32_t spec_role_ranks(const struct spec_role *role, bool mpirun, char *const argv[],
+                         uint32_t gpus);
 
 /* The tables that spec_read reads by: for documentation and tests. */
 extern const struct field_table spec_document_fields;

@@ -8,10 +8,8 @@
 #include "jobs/spec/k8s_name.h"
 #include "lib/dra/known_class.h"
 #include "jobs/spec/node_spread.h"
-#include "jobs/ranks/rankenv.h"
 #include "jobs/ranks/rankmap.h"
 #include "jobs/spec/spec_fields.h"
-#include "jobs/spec/spec_words.h"
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/signal_name.h"
@@ -482,14 +480,6 @@ static void read_roles(const struct reader_node *spec, struct spec_raw *raw)
     number_workers(spec, s);
 }
 
-/* torchrun counts its nodes over the whole world. */
-static bool runs_torchrun(const struct spec_role *role)
-{
-    CLEANUP(strlist_done) struct strlist argv = STRLIST_INIT;
-    spec_words_add(role, NULL, &argv);
-    return argv.count > 0 && !argv.failed && rankenv_starts_torchrun(argv.items);
-}
-
 static bool same_priority(const struct spec_role *a, const struct spec_role *b)
 {
     const json_t *own = json_object_get(spec_role_pod(a), "priorityClassName");
@@ -522,7 +512,8 @@ static void refuse_with_roles(const struct reader_node *spec, const struct job_s
                 s->roles[0].name ? s->roles[0].name : "?",
                 s->roles[r].name ? s->roles[r].name : "?");
     for (uint32_t r = 0; r < s->role_count; r++)
-        if (s->launch == SPEC_LAUNCH_ENV && !s->own_worlds && runs_torchrun(&s->roles[r]))
+        if (s->launch == SPEC_LAUNCH_ENV && !s->own_worlds &&
+            spec_role_starts_torchrun(&s->roles[r])) /* it counts its nodes over the whole world */
             reader_fail_key(spec, "launch",
                             "torchrun (%s) would count the workers of all roles: set world: own, "
                             "or run the program itself, a rank for each GPU",

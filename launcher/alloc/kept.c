@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "jobs/derive/inventory/allocation.h"
-#include "jobs/ranks/rankenv.h"
 #include "launcher/job/identity.h"
 #include "launcher/job/plan.h"
 #include "launcher/job/local_agent.h"
@@ -163,12 +162,7 @@ static uint32_t ranks_per_worker(const struct kept *k, const struct job_request 
     CLEANUP(json_decrefp)
     json_t *own = json_pack("[O*]", json_array_get(k->workers[0].claims, 0));
     uint32_t gpus = k->role->gpus.all ? allocation_count_gpus(own) : k->role->gpus.count;
-    bool starts_others =
-        request->launch_mpirun ||
-        (request->launch_env && rankenv_starts_torchrun(request->programs[0].argv));
-    if (k->role->ranks_per_worker > 0)
-        return k->role->ranks_per_worker;
-    return starts_others || gpus == 0 ? 1 : gpus;
+    return spec_role_ranks(k->role, request->launch_mpirun, request->programs[0].argv, gpus);
 }
 
 /* As the most that a worker may have only where that is needed: it would leave no slot to ranks

@@ -95,16 +95,22 @@ static int spec_input(const struct job_spec *job)
     return above < 0 ? -errno : above;
 }
 
-/* What the options leave to the job. */
-static void take_counts(const struct job_spec *job, struct drarun_local_options *o)
+/* What the options leave to the job. command: instead of the job's own; NULL: none. */
+static void take_counts(const struct job_spec *job, const char *const *command,
+                        struct drarun_local_options *o)
 {
     static const char *const launches[] = {NULL, "pmix", "env", "mpirun"};
+    CLEANUP(strlist_done) struct strlist argv = STRLIST_INIT;
     const struct spec_role *role = &job->roles[0];
-    uint32_t each = role->ranks_per_worker ? role->ranks_per_worker : role->gpus.count;
+    for (size_t i = 0; command && command[i]; i++)
+        strlist_add(&argv, command[i]);
+    if (!command)
+        spec_words_add(role, NULL, &argv);
+    uint32_t each = spec_role_ranks(role, false, argv.items, role->gpus.count);
     if (!o->workers && !o->ranks && job->workers > 1)
         o->workers = job->workers;
     if (!o->ranks)
-        o->ranks = (o->workers ? o->workers : 1) * (each ? each : 1);
+        o->ranks = (o->workers ? o->workers : 1) * each;
     if (!o->launch)
         o->launch = launches[job->launch];
     if (!o->bind)
@@ -590,7 +596,7 @@ int drarun_local_start(const char *const *command, const struct drarun_local_opt
     if (whole && (rc = check_whole(command, &o, err)) < 0)
         return rc;
     if (o.spec && !whole)
-        take_counts(&o.spec->job, &o);
+        take_counts(&o.spec->job, command, &o);
     if (command ? !command[0] : !o.spec)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "command: expected a program, got none");
     const char *program = o.program ? o.program : find_beside(beside) ? beside : "drarun";

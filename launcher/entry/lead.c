@@ -11,7 +11,6 @@
 #include <time.h>
 
 #include "jobs/outcome/cause.h"
-#include "jobs/ranks/rankenv.h"
 #include "jobs/spec/spec_words.h"
 #include "launcher/job/identity.h"
 #include "launcher/job/job.h"
@@ -74,9 +73,8 @@ static json_t *spec_json(const struct lead *l, uint32_t gpus, bool rdma)
     json_t *command = json_array();
     for (char *const *word = o->argv; *word; word++)
         json_array_append_new(command, spec_words_literal(*word));
-    bool starts_others =
-        o->launch && strcmp(o->launch, "env") == 0 && rankenv_starts_torchrun(o->argv);
-    uint32_t each = o->per_worker ? o->per_worker : starts_others || !gpus ? 1 : gpus;
+    const struct spec_role role = {.ranks_per_worker = o->per_worker};
+    uint32_t each = spec_role_ranks(&role, false, o->argv, gpus);
     json_t *spec = json_pack("{s:i, s:i, s:s, s:o, s:s, s:s}", "workers", (int)l->count,
                              "ranksPerWorker", (int)each, "image", "none", "command", command,
                              "network", network, "launch", o->launch ? o->launch : "pmix");

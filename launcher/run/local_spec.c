@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "jobs/derive/variables/inspector.h"
-#include "jobs/ranks/rankenv.h"
 #include "jobs/spec/spec_words.h"
 #include "launcher/job/role_env.h"
 #include "launcher/files/spec_file.h"
@@ -213,16 +212,6 @@ static int tell_sources(const struct job_spec *spec, struct drarun_error *err)
     return 0;
 }
 
-static uint32_t ranks_per_worker(const struct job_spec *spec, const struct spec_role *role,
-                                 const struct strlist *argv)
-{
-    bool starts_others = spec->launch == SPEC_LAUNCH_MPIRUN ||
-                         (spec->launch == SPEC_LAUNCH_ENV && rankenv_starts_torchrun(argv->items));
-    if (role->ranks_per_worker > 0)
-        return role->ranks_per_worker;
-    return starts_others || role->gpus.count == 0 ? 1 : role->gpus.count;
-}
-
 /* given: what the command line says for all ranks. */
 static int fill_program(struct local_spec *own, struct run_line *line,
                         const struct request_program *given, uint32_t r, struct drarun_error *err)
@@ -253,7 +242,9 @@ static int fill_program(struct local_spec *own, struct run_line *line,
     program->workers = role->workers;
     program->slots = role->slots;
     program->ranks =
-        spec->launch == SPEC_LAUNCH_MPIRUN ? 1 : role->workers * ranks_per_worker(spec, role, argv);
+        spec->launch == SPEC_LAUNCH_MPIRUN
+            ? 1
+            : role->workers * spec_role_ranks(role, false, program->argv, role->gpus.count);
     return rc;
 }
 

@@ -3,8 +3,10 @@
 
 static enum plan_ranks ranks_of(const struct spec_role *role)
 {
-    bool per_pod = role->ranks_per_worker == 1 && (role->gpus.all || role->gpus.count > 1);
-    return per_pod ? PLAN_RANKS_POD : PLAN_RANKS_AUTO;
+    bool several = role->gpus.all || role->gpus.count > 1;
+    bool per_pod = role->ranks_per_worker == 1 ||
+                   (role->ranks_per_worker == 0 && spec_role_starts_torchrun(role));
+    return several && per_pod ? PLAN_RANKS_POD : PLAN_RANKS_AUTO;
 }
 
 /* network is about the roles that ask for NICs; where none does, about all. */

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "jobs/spec/spec.h"
+#include "jobs/spec/spec_words.h"
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 
@@ -69,6 +70,37 @@ static void test_short_form(void **state)
     json_decref(expected);
     assert_string_equal(json_string_value(json_object_get(s.document, "kind")), "DraJob");
     job_spec_done(&s);
+}
+
+static void test_ranks_of_a_worker(void **state)
+{
+    static const struct {
+        const char *keys;
+        bool mpirun, torchrun;
+        uint32_t gpus, ranks;
+    } cases[] = {
+        {"command: [p]", false, false, 0, 1},
+        {"command: [p]", false, false, 8, 8},
+        {"command: [p]", true, false, 8, 1},
+        {"command: [p]\nranksPerWorker: 3", true, false, 8, 3},
+        {"command: [torchrun, t.py]", false, true, 8, 1},
+        {"command: [torchrun, t.py]\nlaunch: env", false, true, 8, 1},
+        {"command: [torchrun, t.py]\nranksPerWorker: 2", false, true, 8, 2},
+        {"command: [bash, -c]\nargs: ['cd /a && torchrun t.py']", false, true, 8, 1},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct strlist argv = STRLIST_INIT;
+        CLEANUP(buf_done) struct buf text = BUF_INIT;
+        buf_printf(&text, "image: i\n%s\n", cases[i].keys);
+        struct job_spec s = read_good(text.data);
+        spec_words_add(&s.roles[0], NULL, &argv);
+        assert_int_equal(spec_role_starts_torchrun(&s.roles[0]), cases[i].torchrun);
+        assert_int_equal(spec_role_ranks(&s.roles[0], cases[i].mpirun, argv.items, cases[i].gpus),
+                         cases[i].ranks);
+        strlist_done(&argv);
+        job_spec_done(&s);
+    }
 }
 
 static void expect_template(const struct job_spec *spec, const char *yaml)
@@ -948,6 +980,7 @@ int main(void)
         cmocka_unit_test(test_refused_roles),
         cmocka_unit_test(test_inherited_finding_is_one),
         cmocka_unit_test(test_short_form),
+        cmocka_unit_test(test_ranks_of_a_worker),
         cmocka_unit_test(test_everything),
         cmocka_unit_test(test_job_of_another_controller),
         cmocka_unit_test(test_keys_of_the_short_form),

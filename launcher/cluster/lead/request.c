@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jobs/ranks/rankenv.h"
 #include "jobs/manifests/pod_merge.h"
 #include "jobs/spec/spec_words.h"
 #include "launcher/job/plan.h"
@@ -50,18 +49,6 @@ static int add_workers(const struct ranks_facts *facts, struct ranks *ranks,
     return failed ? error_set(err, ENOMEM, "out of memory") : 0;
 }
 
-static uint32_t ranks_per_worker(const struct ranks_facts *facts, const struct spec_role *role,
-                                 const struct strlist *argv)
-{
-    uint32_t gpus = facts->gpus[role - facts->spec->roles];
-    bool starts_others =
-        facts->spec->launch == SPEC_LAUNCH_MPIRUN ||
-        (facts->spec->launch == SPEC_LAUNCH_ENV && rankenv_starts_torchrun(argv->items));
-    if (role->ranks_per_worker > 0)
-        return role->ranks_per_worker;
-    return starts_others || gpus == 0 ? 1 : gpus;
-}
-
 /* A program for each role, in the order of the roles. */
 static int add_programs(const struct ranks_facts *facts, struct ranks *r, struct drarun_error *err)
 {
@@ -76,7 +63,8 @@ static int add_programs(const struct ranks_facts *facts, struct ranks *r, struct
         rc = make_argv(facts, role, argv, &program->expand, err);
         if (rc < 0)
             break;
-        uint32_t each = ranks_per_worker(facts, role, argv);
+        uint32_t each = spec_role_ranks(role, spec->launch == SPEC_LAUNCH_MPIRUN, argv->items,
+                                        facts->gpus[role - spec->roles]);
         program->argv = argv->items;
         program->argc = argv->count;
         program->workers = role->workers;
