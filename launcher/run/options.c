@@ -490,8 +490,8 @@ static const struct option_spec specs[] = {
      .offset = FIELD(start_timeout_ms),
      .applies = TO_PROGRAMS | TO_LOCAL,
      .instead = "the spec sets it: timeouts.start",
-     .help = "timeout for connecting to the agents, and again for\ntheir preparation (default 10s; "
-             "30s for local agents)"},
+     .help = "timeout for connecting to the agents, and again for\ntheir preparation (default: 30s "
+             "and 0.1s for each\nagent; 10s for connecting to --agents)"},
 
     {.name = "orphan-wait",
      .value = "TIME",
