@@ -3,6 +3,7 @@
 a tool over PMIx or SIGCONT lets them go on. tests/programs/pmix_debugger.c does what a parallel debugger does, with gdb for each rank."""
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -11,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from support.build import BUILD, patience
+from support import pages
+from support.build import BUILD, SOURCE, patience
 
 WAITS = re.compile(r"^drarun: (?:worker \d+: )?rank (\d+) on (\S+): process (\d+) waits for a debugger, (.*)$")
 
@@ -156,3 +158,34 @@ def test_what_cannot_wait(drarun):
     assert result.rc == 64 and "your mpirun starts the ranks" in result.err, repr(result)
     result = drarun("--stop-at", "exec", "-n", 2, "/nonexistent/program")
     assert result.rc == 127 and "/nonexistent/program" in result.err, repr(result)
+
+
+def gdb_of_the_page():
+    """The words of docs/debuggers.md that start gdb around a rank, without its program."""
+    line, = (each.text for each in pages.commands("docs/debuggers.md") if " gdb -batch " in each.text)
+    words = shlex.split(line)
+    return words[words.index("gdb"):words.index("./a.out")]
+
+
+def test_gdb_around_each_rank(drarun):
+    """Whose job ends as it would without it; a crash shows where, and fails the job. A spec's command has the same words."""
+    words = gdb_of_the_page()
+    assert f"command: [{', '.join(words)}, ./a.out]" in (SOURCE / "docs/debuggers.md").read_text()
+    result = drarun("-n", 2, *words, BUILD / "tests/programs/pmix_client", "modex").ok()
+    assert "modex ok on 2 ranks" in result.out
+    assert drarun("-n", 2, *words, "/bin/sh", "-c", "exit 7").rc == 7
+    crashed = drarun("-n", 2, *words, "/bin/sh", "-c", 'test "$RANK" = 0 || kill -SEGV $$; exec sleep 60')
+    assert crashed.rc == 255 and "received signal SIGSEGV" in crashed.out and re.search(r"^#0 ", crashed.out, re.M), crashed
+
+
+def test_processes_of_a_rank(drarun):
+    """As docs/debuggers.md looks for them beside a rank, where drarun exec leaves out what makes a process the rank."""
+    line, = (each.text for each in pages.commands("docs/debuggers.md") if "PMIX_RANK" in each.text)
+    words = shlex.split(line)
+    job = drarun.start("-n", 4, "-l", "sh", "-c", "echo $$; exec sleep 100")
+    pids = dict(re.match(r"\[(\d)\] (\d+)\n", job.process.stdout.readline()).groups() for _ in range(4))
+    beside = subprocess.run([BUILD / "bin/drarun-worker", "--beside", "3", *words[words.index("--"):]], capture_output=True, text=True, timeout=patience())
+    found = {rank for rank, pid in pids.items() if f"/proc/{pid}/environ" in beside.stdout.splitlines()}  # others may have such ranks, too
+    assert found == {"3"}, beside
+    job.signal(signal.SIGTERM)
+    assert job.finish().rc == 128 + signal.SIGTERM

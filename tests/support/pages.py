@@ -75,6 +75,9 @@ LEFT_OUT = {
     "docs/debuggers.md": {
         "drarun --workers 2 -n 4 ./a.out &": "begins the job of test_pmix_tools.py::test_pps",
         "pps": "would find other jobs of this user; test_pmix_tools.py::test_pps names one",
+        "drarun -n 4 gdb -batch -return-child-result -ex run -ex 'thread apply all bt' --args ./a.out": "test_debuggers.py::test_gdb_around_each_rank, of programs of the tests",
+        **dict.fromkeys(("drarun exec JOB 3 -- sh -c 'grep -lsz \"^PMIX_RANK=3$\" /proc/[0-9]*/environ'", "drarun exec -it JOB 3 -- gdb -p PID"),
+                        "need gdb in a pod; test_debuggers.py::test_processes_of_a_rank, on this machine"),
         "PMIX_SYSTEM_TMPDIR=/tmp/drarun-JOB.0.0 pps": "test_pmix_tools.py::test_pps, with the name of its job",
     },
     "docs/developing.md": {
