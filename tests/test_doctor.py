@@ -298,6 +298,27 @@ def test_role_of_an_older_version(cluster):
     assert account["state"] == "warning" and "has no Role drarun-launcher" in account["seen"]
 
 
+def test_what_install_printed_is_removed(cluster):
+    """As docs/install.md has it: by the same words, for kubectl delete."""
+    def printed(*options):
+        return subprocess.run([DRARUN, "install", "-n", "removed", *options], capture_output=True, text=True, check=True).stdout
+
+    def there():
+        kinds = "serviceaccounts,roles,rolebindings,networkpolicies,clusterroles,clusterrolebindings"
+        found = cluster.kubectl("get", kinds, "-n", "removed", "-l", "app.kubernetes.io/name=drarun", "-o", "name").split()
+        return made & {re.sub(r"\.[^/]*/", "/", each) for each in found}
+
+    made = {"serviceaccount/drarun-launcher", "role/drarun-launcher", "role/drarun-user", "rolebinding/drarun-launcher", "networkpolicy/drarun",
+            "clusterrole/drarun-launcher", "clusterrolebinding/drarun-launcher-removed"}
+    cluster.kubectl("create", "namespace", "removed")
+    for options in [], ["--cluster-role"], ["--user-role"]:
+        cluster.kubectl("apply", "--server-side", "-f", "-", input=printed(*options))
+    assert there() == made
+    for options in [], ["--cluster-role"], ["--user-role"]:
+        cluster.kubectl("delete", "-f", "-", input=printed(*options))
+    assert there() == set()
+
+
 def test_role_that_may_not_be_read(cluster):
     prepared(cluster, "unread")
     cluster.kubectl("create", "role", "reader", "-n", "unread", "--verb=get", "--resource=serviceaccounts")
