@@ -953,6 +953,23 @@ def test_quotas_and_limit_ranges(drarun, source, tmp_path):
         "small: a worker's pod says nothing of memory" in answer["prediction"]["shortage"], answer["prediction"]["shortage"]
 
 
+def test_quota_of_the_page(drarun, source, tmp_path):
+    """docs/tasks.md limits a namespace's devices by their classes."""
+    block, = re.findall(r"\n\n((?:    .*\n)*    kind: ResourceQuota\n(?:    .*\n)*)", (source / "docs/tasks.md").read_text())
+    quota = yaml.safe_load("".join(line[4:] for line in block.splitlines(True)))
+    slices = source / "examples/clusters/a4-two-nodes.json"
+    nodes = [each for each in json.loads(slices.read_text())["items"] if each["kind"] == "Node"]
+    job, cluster = tmp_path / "job.yaml", tmp_path / "cluster.json"
+    job.write_text(json.dumps({"metadata": {"name": "j", "namespace": quota["metadata"]["namespace"]}, "spec": {
+        "workers": 2, "devices": {"gpus": {"count": 8}, "nics": {"count": 8, "class": "dranet"}}, "image": "i", "command": ["c"]}}))
+    for of, used, rc in (("gpu.nvidia.com", "0", 0), ("gpu.nvidia.com", "8", 75), ("dranet", "1", 75)):
+        name = f"{of}.deviceclass.resource.k8s.io/devices"
+        assert quota["spec"]["hard"][name] == "16"
+        cluster.write_text(json.dumps({"kind": "List", "items": [*nodes, {**quota, "status": {"hard": quota["spec"]["hard"], "used": {name: used}}}]}))
+        result = drarun("plan", job, "--slices", slices, "--nodes", cluster)
+        assert result.rc == rc and (f"{name}: the job asks for 16, {used} of 16 are used" in result.out) == bool(rc), result
+
+
 def test_defaults_of_limit_ranges_take_room(drarun, tmp_path):
     """A container that says no amounts gets those of the namespace, and its node is full sooner."""
     job, cluster = tmp_path / "job.json", tmp_path / "cluster.json"

@@ -73,11 +73,11 @@ LEFT_OUT = {
         "scripts/image localhost/drarun:1 drarun.tar --also build-arm64": "test_static.py::test_one_image_for_both_architectures, into a folder of its own",
     },
     "docs/debuggers.md": {
-        "drarun --workers 2 -n 4 ./a.out &": "begins the job of test_pmix_tools.py::test_pps",
-        "pps": "would find other jobs of this user; test_pmix_tools.py::test_pps names one",
         "drarun -n 4 gdb -batch -return-child-result -ex run -ex 'thread apply all bt' --args ./a.out": "test_debuggers.py::test_gdb_around_each_rank, of programs of the tests",
         **dict.fromkeys(("drarun exec JOB 3 -- sh -c 'grep -lsz \"^PMIX_RANK=3$\" /proc/[0-9]*/environ'", "drarun exec -it JOB 3 -- gdb -p PID"),
                         "need gdb in a pod; test_debuggers.py::test_processes_of_a_rank, on this machine"),
+        "drarun --workers 2 -n 4 ./a.out &": "begins the job of test_pmix_tools.py::test_pps",
+        "pps": "would find other jobs of this user; test_pmix_tools.py::test_pps names one",
         "PMIX_SYSTEM_TMPDIR=/tmp/drarun-JOB.0.0 pps": "test_pmix_tools.py::test_pps, with the name of its job",
     },
     "docs/developing.md": {
@@ -167,6 +167,19 @@ LEFT_OUT = {
                          "skopeo copy --all --preserve-digests oci-archive:build-dist-0.1.0/drarun-0.1.0-image.tar docker://ghcr.io/drarun/drarun:0.1.0",
                          "helm push build-dist-0.1.0/drarun-0.1.0.tgz oci://ghcr.io/drarun/charts", "twine upload build-dist-0.1.0/*.whl",
                          "gh release create v0.1.0 --verify-tag --notes-file build-dist-0.1.0/drarun-0.1.0-notes.md build-dist-0.1.0/*"), "publishes a release"),
+    },
+    "docs/tasks.md": {
+        "drarun status JOB": "test_cluster_waiting.py::test_selector_that_rules_out_all",
+        "drarun describe JOB": "test_look.py::test_events_of_a_job_and_its_parts",
+        "drarun plan job.yaml --live": "test_plan_live.py::test_no_room_is_said",
+        "drarun doctor": "test_doctor.py::test_cluster_with_devices",
+        "drarun status -v JOB": "test_cluster_alloc.py::test_check_of_nics",
+        "drarun bench all_reduce --pairs --workers 2 --gpus 8 --nics 8 --image IMAGE": "needs GPUs and RDMA NICs; test_bench.py has the pairs of ranks here",
+        "drarun bench fabric --reach --job job.yaml": "needs RDMA NICs; test_nics_guest.py, on agents",
+        "drarun accept --nodes LABEL=VALUE job.yaml": "test_cluster_accept.py::test_which_nodes",
+        "drarun plan job.yaml --live --explain": "test_plan.py::test_explain, of files",
+        "drarun exec JOB 3 -- env": "test_cluster_exec.py::test_exec",
+        "drarun logs JOB | drarun bench judge -": "needs NCCL; test_bench_judge.py::test_log_of_tcp and its neighbours, of logs that others published",
     },
     "examples/alloc/README.md": {
         "drarun alloc examples/alloc/job.yaml": "has a shell in a terminal; the next one has a script in its place",
