@@ -3,6 +3,7 @@
 import json
 import random
 import re
+import shlex
 import shutil
 import subprocess
 import urllib.parse
@@ -778,7 +779,8 @@ def test_report_of_numbers_that_nobody_measured(drarun, tmp_path):
 def test_sample_report(drarun, source):
     """The page in docs is what the program makes of the text beside it."""
     sample = source / "docs" / "bench"
-    made = drarun("bench", "report", "--title", "all_gather on two nodes with 8 B200 and 8 NICs each", sample / "nccl-tests.txt").ok().out
+    command, = re.findall(r"`drarun (bench report [^`]*)`", (sample / "README.md").read_text())
+    made = drarun(*shlex.split(command), cwd=sample).ok().out
     assert made == (sample / "report.html").read_text()
 
 
