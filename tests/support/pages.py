@@ -25,12 +25,14 @@ NOT_TYPED = {
     "python/README.md": ["import drarun", "print(drarun.bench_verdicts", "ray.init("],
 }
 
+CLONES = dict.fromkeys(("git clone https://github.com/drarun/drarun", "cd drarun"), "the source under test is there")
 INSTALLS = "installs packages, and builds beside the source; the build under test is there"
 MINUTES = "takes minutes; "
 ROLE = "test_doctor.py::test_role_of_an_older_version, in a namespace of its own"
 # Every command of a page that no test runs as it stands there: why, or which test does the same in another way.
 LEFT_OUT = {
     "README.md": {
+        **CLONES,
         "scripts/demo": INSTALLS,
         "scripts/test": "runs this test",
         "kind load image-archive drarun.tar": "needs kind and Docker; an import into containerd is run in its place, on each node",
@@ -153,7 +155,7 @@ LEFT_OUT = {
             "needs that RuntimeClass; test_chart.py::test_runtime_class has what it makes",
         "kubectl rollout restart -n drarun-system ds/drarun-plugin": "test_cluster_plugin.py::test_rolling_update, without a DaemonSet",
     },
-    "docs/one-machine.md": {"scripts/demo": INSTALLS},
+    "docs/one-machine.md": {**CLONES, "scripts/demo": INSTALLS},
     "docs/stable.md": {"drarun install -n NAMESPACE | kubectl apply --server-side -f -": ROLE},
     "docs/releasing.md": {
         "scripts/release 0.1.0 --build build --out /tmp/rehearsal": "test_release.py::test_two_runs_give_the_same_bytes, into a folder of its own",
