@@ -57,7 +57,7 @@ def test_namespaces_of_ended_groups_are_released(drarun, where):
 @pytest.mark.matrix(2)
 @pytest.mark.parametrize("case,status,said", [
     ("abort", 7, r"rank 1 on worker 0 \({host}\) aborted the job with status 7 after .*: enough"),
-    ("kill", 137, r"rank {last} on worker \d \({host}\) was killed by signal 9"),
+    ("kill", 137, r"rank {last} on worker \d \({host}\) was killed by signal 9 .*\n  a rank or a tool asked drarun to send it \(PMIx_Job_control\)"),
     ("leave segv", 139, r"rank 1 on worker 0 \({host}\) was killed by signal 11 \(SIGSEGV\)"),
     ("leave exit5", 5, r"rank 1 on worker 0 \({host}\) exited with status 5"),
     ("leave exit0", 1, r"rank 1 on worker 0 \({host}\) exited with status 0 .*without finalizing"),

@@ -39,6 +39,7 @@ struct agent_rank {
     enum { RANK_API_NONE = 0, RANK_API_PMIX, RANK_API_PMI1 } api;
     bool finalized;
     char *refusal;  /* why its connection to PMIx was refused; NULL: it was not */
+    int asked;      /* the last signal that a rank or a tool asked for; 0: none */
     uint32_t *cpus; /* that it is bound to; NULL: none */
     size_t cpu_count;
     bool cpus_shared; /* with other ranks, which are more than the CPUs are enough for */

@@ -358,6 +358,8 @@ void agent_on_ended(void *arg, const struct rank_result *result)
     message.mpi_library = agent->looks.mpi_library;
     if (rank->refusal)
         message.advice = rank->refusal;
+    else if (result->signo > 0 && result->signo == rank->asked)
+        message.advice = unconst("a rank or a tool asked drarun to send it (PMIx_Job_control)");
     message.stderr_tail.data = unconst(result->stderr_tail);
     message.stderr_tail.len = result->stderr_tail_length;
     Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(RANK_END, rank_end, &message);

@@ -49,6 +49,9 @@ static void pmix_send(void *arg, Drarun__Wire__Routed *message, bool broadcast)
 static void pmix_signal(void *arg, uint32_t first, uint32_t count, int signo)
 {
     struct agent *agent = arg;
+    for (uint32_t i = 0; i < agent->job.local_count; i++)
+        if (agent->job.local[i] - first < count)
+            agent->rank[i].asked = signo;
     if (agent->ranks)
         ranks_signal_some(agent->ranks, first, count, signo);
 }
