@@ -595,6 +595,19 @@ static void case_control(void)
     fence(NULL, 0, false);
 }
 
+/* What is said to be false is not done. */
+static void case_control_false(void)
+{
+    pmix_info_t info, *results = NULL;
+    size_t count = 0;
+    bool no = false;
+    fence(NULL, 0, false);
+    PMIX_INFO_LOAD(&info, PMIX_JOB_CTRL_KILL, &no, PMIX_BOOL);
+    pmix_status_t status = PMIx_Job_control(NULL, 0, &info, 1, &results, &count);
+    CHECK(status == PMIX_ERR_NOT_SUPPORTED, "no directive: %s", PMIx_Error_string(status));
+    fence(NULL, 0, false);
+}
+
 static double now_s(void)
 {
     struct timespec now;
@@ -1014,6 +1027,7 @@ int main(int argc, char **argv)
         {"log-flood", case_log_flood},
         {"log-unwaited", case_log_unwaited},
         {"control", case_control},
+        {"control-false", case_control_false},
         {"spawn", case_spawn},
         {"spawned", case_spawned},
         {"spawn-stopped", case_spawn_stopped},

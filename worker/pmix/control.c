@@ -9,9 +9,11 @@
 #include "lib/base/log.h"
 #include "worker/pmix/host_private.h"
 
-/* The signal that a directive stands for; 0 for directives that are no signals. */
+/* The signal that a directive stands for; 0 for directives that are no signals, or not to be. */
 static int directive_signal(const pmix_info_t *info)
 {
+    if (PMIx_Info_true(info) == PMIX_BOOL_FALSE)
+        return 0;
     if (PMIX_CHECK_KEY(info, PMIX_JOB_CTRL_KILL))
         return SIGKILL;
     if (PMIX_CHECK_KEY(info, PMIX_JOB_CTRL_TERMINATE))
