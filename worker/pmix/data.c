@@ -85,7 +85,8 @@ void pmix_on_lookup(struct pmix_host *host, struct upcall *upcall)
 {
     Drarun__Wire__Routed message = DRARUN__WIRE__ROUTED__INIT;
     Drarun__Wire__Lookup lookup = DRARUN__WIRE__LOOKUP__INIT;
-    const pmix_info_t *timeout = upcall_info(upcall, PMIX_TIMEOUT);
+    int64_t timeout_s = upcall_number(upcall, PMIX_TIMEOUT);
+    int64_t wanted = upcall_number(upcall, PMIX_WAIT); /* 0: all */
     int64_t rank = pmix_rank_of(host, &upcall->proc);
     if (rank < 0) {
         upcall_answer(upcall, PMIX_ERR_BAD_PARAM);
@@ -95,8 +96,10 @@ void pmix_on_lookup(struct pmix_host *host, struct upcall *upcall)
     lookup.n_keys = count_keys(upcall->keys);
     lookup.keys = upcall->keys;
     lookup.wait = upcall_info(upcall, PMIX_WAIT) != NULL;
-    if (timeout && timeout->value.type == PMIX_INT && timeout->value.data.integer > 0)
-        lookup.timeout_s = (uint32_t)timeout->value.data.integer;
+    if (wanted > 0 && wanted < (int64_t)lookup.n_keys)
+        lookup.may_lack = (uint32_t)((int64_t)lookup.n_keys - wanted);
+    if (timeout_s > 0)
+        lookup.timeout_s = timeout_s < INT32_MAX ? (uint32_t)timeout_s : INT32_MAX;
     message.body_case = DRARUN__WIRE__ROUTED__BODY_LOOKUP;
     message.lookup = &lookup;
     ask(host, upcall, &message);

@@ -22,6 +22,7 @@ struct asking {
     uint64_t id;
     uint32_t rank;
     bool calls; /* it awaits the answer to what it has published (exchange.h): its only key */
+    uint32_t may_lack; /* one that waits: so many of the keys, less than all */
     struct strlist keys;
 };
 
@@ -32,7 +33,7 @@ struct data_await {
     struct shared_round *round;
 };
 
-/* A lookup that waits until its keys are published. */
+/* A lookup that waits until enough of its keys are published. */
 struct data_waiter {
     struct data_waiter *next;
     struct pmix_host *host;
@@ -185,7 +186,7 @@ static void answer_rank(struct data_store *store, uint32_t rank, const char *key
     }
 }
 
-/* Answers when all keys are there, or (at_once) with those that are; false when it must wait.
+/* Answers when enough keys are there, or (at_once) with those that are; false when it must wait.
  * others: what other jobs have, beside the keys. */
 static bool try_lookup(struct pmix_host *host, const struct asking *asking,
                        const struct buf *others, bool at_once)
@@ -195,7 +196,7 @@ static bool try_lookup(struct pmix_host *host, const struct asking *asking,
     size_t found = 0;
     for (size_t i = 0; i < keys->count; i++)
         found += find_for(store, keys->items[i], asking) != NULL;
-    if (found < keys->count && !at_once)
+    if (found + asking->may_lack < keys->count && !at_once)
         return false;
     struct buf packed = BUF_INIT;
     buf_add(&packed, others->data, others->len);
@@ -719,6 +720,7 @@ static void lookup(struct pmix_host *host, const Drarun__Wire__Routed *message)
             .asking = {.source = message->source, .id = message->id, .rank = wanted->rank},
             .timeout_s = wanted->timeout_s,
             .wait = wanted->wait};
+        looking->asking.may_lack = wanted->may_lack < wanted->n_keys ? wanted->may_lack : 0;
         looking->asking.calls = wanted->wait && wanted->n_keys == 1 &&
                                 find_fit(host->store, wanted->rank, is_call, wanted->keys[0]);
         for (size_t i = 0; i < wanted->n_keys; i++)

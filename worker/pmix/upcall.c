@@ -147,6 +147,16 @@ const pmix_info_t *upcall_info(const struct upcall *upcall, const char *key)
     return NULL;
 }
 
+int64_t upcall_number(const struct upcall *upcall, const char *key)
+{
+    const pmix_info_t *info = upcall_info(upcall, key);
+    int64_t number = 0;
+    pmix_status_t status = PMIX_ERR_NOT_FOUND;
+    if (info)
+        PMIX_VALUE_GET_NUMBER(status, &info->value, number, int64_t);
+    return status == PMIX_SUCCESS ? number : 0;
+}
+
 /* ---- the queue ---- */
 
 void upcall_queue_drain(struct upcall_queue *queue)

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <event2/event.h>
 #include <pmix.h>
 #include <pmix_server.h>
@@ -102,5 +103,7 @@ pmix_server_module_t *upcall_module(void);
 
 /* The first info entry with this key, or NULL. */
 const pmix_info_t *upcall_info(const struct upcall *upcall, const char *key);
+/* Its number, whatever the type; 0: there is none. */
+int64_t upcall_number(const struct upcall *upcall, const char *key);
 
 #endif

@@ -282,6 +282,45 @@ static void a_name_is_withdrawn_with_all_its_values(void **state)
     assert_string_equal(two, "error");
 }
 
+/* For one of two keys; the seconds have another type than others give them. */
+static void await_either(uint32_t rank, const char *one, const char *two, uint32_t timeout_s,
+                         char found[16])
+{
+    struct upcall *upcall = request_new(UPCALL_LOOKUP, rank);
+    int either = 1;
+    upcall->op_cb = NULL;
+    upcall->lookup_cb = on_found;
+    upcall->cbdata = found;
+    upcall->keys = calloc(3, sizeof *upcall->keys);
+    assert_non_null(upcall->keys);
+    upcall->keys[0] = strdup(one);
+    upcall->keys[1] = strdup(two);
+    PMIX_INFO_CREATE(upcall->info, 2);
+    assert_non_null(upcall->info);
+    upcall->info_count = 2;
+    PMIX_INFO_LOAD(&upcall->info[0], PMIX_WAIT, &either, PMIX_INT);
+    PMIX_INFO_LOAD(&upcall->info[1], PMIX_TIMEOUT, &timeout_s, PMIX_UINT32);
+    found[0] = 0;
+    pmix_on_lookup(rig.host, upcall);
+}
+
+static void a_look_up_waits_for_as_many_as_it_wants(void **state)
+{
+    char one[16], two[16];
+    (void)state;
+    await_either(1, "left", "right", 0, one);
+    assert_string_equal(one, "");
+    publish("right");
+    assert_string_equal(one, "port");
+    await_either(1, "right", "left", 0, one);
+    assert_string_equal(one, "port");
+    await_either(2, "never", "neither", 1, two);
+    assert_string_equal(two, "");
+    while (!two[0]) /* 1 s */
+        event_base_loop(rig.base, EVLOOP_ONCE);
+    assert_string_equal(two, "error");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -291,6 +330,7 @@ int main(void)
         cmocka_unit_test(the_first_caller_is_accepted),
         cmocka_unit_test(who_gives_up_is_not_accepted),
         cmocka_unit_test(a_name_is_withdrawn_with_all_its_values),
+        cmocka_unit_test(a_look_up_waits_for_as_many_as_it_wants),
     };
     int failed = cmocka_run_group_tests(tests, set_up, tear_down);
     fflush(NULL);
