@@ -348,6 +348,29 @@ static bool is_before(unsigned int major)
     return sscanf(PMIx_Get_version(), "%*[^0-9]%u", &own) == 1 && own < major;
 }
 
+/* All but the last rank give up, on every agent, and tell it. libpmix has the status for one of an
+ * agent's ranks, and success for the others (_mdxcbfunc of 5.0.5). */
+static void case_fence_timeout(void)
+{
+    pmix_info_t info;
+    pmix_pdata_t found;
+    int one = 1;
+    char key[64], text[] = "over";
+    PMIX_INFO_LOAD(&info, PMIX_TIMEOUT, &one, PMIX_INT);
+    for (uint32_t r = 0; me.rank == size - 1 && r < size - 1; r++) {
+        snprintf(key, sizeof key, "over-%u", r);
+        OK(lookup(key, true, 0, &found));
+    }
+    if (me.rank == size - 1)
+        return;
+    pmix_status_t status = PMIx_Fence(NULL, 0, &info, 1);
+    CHECK(status == PMIX_ERR_TIMEOUT || status == PMIX_SUCCESS, "a fence without one rank: %s",
+          PMIx_Error_string(status));
+    snprintf(key, sizeof key, "over-%u", me.rank);
+    PMIX_INFO_LOAD(&info, key, text, PMIX_STRING);
+    OK(PMIx_Publish(&info, 1));
+}
+
 /* A group of every rank that `in` chooses, made and dissolved twice. */
 static void make_group(const char *name, bool (*in)(uint32_t rank), bool context)
 {
@@ -1014,6 +1037,7 @@ int main(int argc, char **argv)
         {"bound", case_bound},
         {"modex", case_modex},
         {"barrier", case_barrier},
+        {"fence-timeout", case_fence_timeout},
         {"subset", case_subset},
         {"dmodex", case_dmodex},
         {"publish", case_publish},

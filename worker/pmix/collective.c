@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "worker/pmix/host_private.h"
@@ -103,6 +104,80 @@ void pmix_collective_failed(struct pmix_host *host, struct upcall *upcall, const
     if (err.code == ENOMEM) /* other agents wait for this one's part */
         host->owner.failed(host->owner.arg, &err);
     upcall_answer(upcall, err.code == ENOMEM ? PMIX_ERR_NOMEM : PMIX_ERROR);
+}
+
+/* ---- entering ---- */
+
+static void entered_free(struct entered *entered)
+{
+    struct entered **link = &entered->host->entered;
+    while (*link && *link != entered)
+        link = &(*link)->next;
+    if (*link)
+        *link = entered->next;
+    if (entered->timer)
+        event_free(entered->timer);
+    free(entered);
+}
+
+/* What the ranks here have given stays, for those that are late. */
+static void on_time_over(evutil_socket_t fd, short what, void *arg)
+{
+    struct entered *entered = arg;
+    (void)fd, (void)what;
+    upcall_answer(TAKE_PTR(entered->upcall), PMIX_ERR_TIMEOUT);
+}
+
+/* Of a connect, the library keeps the time to its end. */
+static struct entered *entered_new(struct pmix_host *host, struct upcall *upcall, coll_done_fn done)
+{
+    int64_t timeout_s = upcall->kind == UPCALL_CONNECT ? 0 : upcall_number(upcall, PMIX_TIMEOUT);
+    struct timeval limit = timeval_from_ms((timeout_s < INT32_MAX ? timeout_s : INT32_MAX) * 1000);
+    struct entered *entered = calloc(1, sizeof *entered);
+    if (!entered)
+        return NULL;
+    *entered = (struct entered){host->entered, host, upcall, done, NULL};
+    host->entered = entered;
+    if (timeout_s <= 0)
+        return entered;
+    entered->timer = evtimer_new(host->base, on_time_over, entered);
+    if (entered->timer && evtimer_add(entered->timer, &limit) == 0)
+        return entered;
+    entered_free(entered);
+    return NULL;
+}
+
+static void on_done(void *arg, int status, const void *data, size_t length, uint64_t context)
+{
+    struct entered *entered = arg;
+    struct upcall *upcall = entered->upcall;
+    coll_done_fn done = entered->done;
+    entered_free(entered);
+    if (upcall)
+        done(upcall, status, data, length, context);
+}
+
+void pmix_enter(struct pmix_host *host, struct upcall *upcall, const char *kind, const char *key,
+                const struct coll_range *ranges, size_t count, int status, const void *data,
+                size_t length, coll_done_fn done)
+{
+    struct drarun_error err = {0};
+    struct entered *entered = key ? entered_new(host, upcall, done) : NULL;
+    if (entered && coll_enter(host->coll, key, ranges, count, status, data, length, on_done,
+                              entered, &err) == 0)
+        return;
+    pmix_collective_failed(host, upcall, kind, entered ? &err : NULL);
+    if (entered)
+        entered_free(entered);
+}
+
+void pmix_drop_entered(struct pmix_host *host)
+{
+    while (host->entered) {
+        if (host->entered->upcall)
+            upcall_answer(host->entered->upcall, PMIX_ERR_UNREACH);
+        entered_free(host->entered);
+    }
 }
 
 /* Of a collective, which has an error of its own beside those of ranks. */

@@ -5,7 +5,6 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
-#include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "worker/pmix/host_private.h"
 
@@ -33,7 +32,6 @@ static void enter(struct pmix_host *host, struct upcall *upcall)
         pmix_on_meet(host, upcall);
         return;
     }
-    struct drarun_error err = {0};
     cleanup_free struct coll_range *ranges = NULL;
     size_t count = 0;
     int rc = pmix_members(host, upcall->procs, upcall->proc_count, &ranges, &count);
@@ -42,9 +40,8 @@ static void enter(struct pmix_host *host, struct upcall *upcall)
         return;
     }
     cleanup_free char *key = rc == 0 ? pmix_collective_key(host, kind, "", ranges, count) : NULL;
-    if (!key || coll_enter(host->coll, key, ranges, count, pmix_local_status(upcall), upcall->data,
-                           upcall->length, done, upcall, &err) < 0)
-        pmix_collective_failed(host, upcall, kind, key ? &err : NULL);
+    pmix_enter(host, upcall, kind, key, ranges, count, pmix_local_status(upcall), upcall->data,
+               upcall->length, done);
 }
 
 static void failed_free(struct failed_collective *failed)

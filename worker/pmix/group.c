@@ -42,7 +42,6 @@ static void group_done(void *arg, int status, const void *data, size_t length, u
 
 void pmix_on_group(struct pmix_host *host, struct upcall *upcall)
 {
-    struct drarun_error err = {0};
     cleanup_free struct coll_range *ranges = NULL;
     size_t count = 0, length = 0;
     const char *data = NULL;
@@ -59,7 +58,5 @@ void pmix_on_group(struct pmix_host *host, struct upcall *upcall)
     const char *kind = upcall->detail == PMIX_GROUP_CONSTRUCT ? "group" : "ungroup";
     cleanup_free char *key =
         rc == 0 ? pmix_collective_key(host, kind, upcall->text, ranges, count) : NULL;
-    if (!key || coll_enter(host->coll, key, ranges, count, PMIX_SUCCESS, data, length, group_done,
-                           upcall, &err) < 0)
-        pmix_collective_failed(host, upcall, kind, key ? &err : NULL);
+    pmix_enter(host, upcall, kind, key, ranges, count, PMIX_SUCCESS, data, length, group_done);
 }

@@ -189,6 +189,7 @@ void pmix_host_free(struct pmix_host *host)
     while (host->pending)
         upcall_answer(pmix_unpend(host, host->pending->id), PMIX_ERR_UNREACH);
     pmix_drop_failed(host);
+    pmix_drop_entered(host);
     pmix_drop_meetings(host);
     pmix_drop_tables(host);
     pmix_drop_waiting(host);

@@ -32,6 +32,15 @@ struct failed_collective {
     struct event *timer;
 };
 
+/* A collective that this agent has entered (collective.c). */
+struct entered {
+    struct entered *next;
+    struct pmix_host *host;
+    struct upcall *upcall; /* NULL: it was answered in its time */
+    coll_done_fn done;
+    struct event *timer; /* NULL: it has none */
+};
+
 struct rank_cpus {
     uint32_t *ids;
     size_t count;
@@ -63,6 +72,7 @@ struct pmix_host {
     struct sequence *sequences;
     struct pending *pending;
     struct failed_collective *failed;
+    struct entered *entered;
     uint64_t next_id;
     struct data_store *store;
     struct process_table *tables;
@@ -100,6 +110,13 @@ int pmix_local_status(const struct upcall *upcall);
 /* It cannot be entered; why: NULL for lack of memory, which ends the job. Takes the upcall. */
 void pmix_collective_failed(struct pmix_host *host, struct upcall *upcall, const char *kind,
                             const struct drarun_error *why);
+/* This agent's contribution to the collective, for which done gets the upcall; by PMIX_TIMEOUT it
+ * is answered without. The library keeps that time only until all ranks here take part. key: NULL:
+ * it cannot be entered, for lack of memory. Takes the upcall. */
+void pmix_enter(struct pmix_host *host, struct upcall *upcall, const char *kind, const char *key,
+                const struct coll_range *ranges, size_t count, int status, const void *data,
+                size_t length, coll_done_fn done);
+void pmix_drop_entered(struct pmix_host *host); /* answers those that wait */
 /* The member ranks of procs in this job as ascending ranges without overlap, of one group or of
  * several; -EINVAL for members of another job or out of range, or for none. */
 int pmix_members(const struct pmix_host *host, const pmix_proc_t *procs, size_t count,
