@@ -13,8 +13,8 @@ from support.pmix_clients import CLIENTS, PLACES, client, where  # noqa: F401
 @pytest.mark.matrix(2)
 @pytest.mark.parametrize("case", [
     "job", "modex", "big", "barrier", "subset", "dmodex", "publish", "first-read", "lookup-timeout",
-    "connect", "group", "event", "event-custom", "query", "control", "pause", "spawn", "spawn-stopped", "refused",
-    "control-false", "fence-timeout"])
+    "connect", "group", "event", "event-custom", "query", "control", "pause", "spawn", "spawn-stopped",
+    "spawn-apart", "refused", "control-false", "fence-timeout"])
 def test_entry(client, case, where):
     result = client(case, where=where).ok()
     ranks = PLACES[where][-1]

@@ -218,6 +218,13 @@ def test_a_child_that_leaves_ends_the_job(spawn, mpi, how, status, said):
     assert re.search(rf"drarun: rank [23] of program 2 on worker 0 \({re.escape(HOST)}\) {said}", result.err), repr(result)
 
 
+@pytest.mark.parametrize("mpi", [pytest.param(mpi, id=mpi.name) for mpi in ALL if mpi.api == "pmix"], indirect=True)
+def test_a_program_for_which_nobody_waits(spawn):
+    """Open MPI starts programs without MPI, too, with an info key."""
+    result = spawn("-n", 2, "--slots", 4, case=["apart"]).ok()
+    assert result.out.count("apart\n") == 2 and "drarun" not in result.err, repr(result)
+
+
 @each_api
 def test_slots_of_a_spec(drarun, mpi, tmp_path):
     """--local takes the job's keys, which the options override."""

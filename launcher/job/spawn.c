@@ -293,8 +293,8 @@ static void cancel(struct job_spawn *spawn)
     refuse(spawn, &why);
 }
 
-/* The ranks count as the job's from now on. Their programs are expected to connect to the same PMI
- * server as their parent, which waits in MPI_Comm_spawn until they do. */
+/* The ranks count as the job's from now on. Where their parent waits in MPI_Comm_spawn until they
+ * connect to the same PMI server, their programs are expected to. */
 static int enter(struct job_spawn *spawn, struct drarun_error *err)
 {
     struct job *job = spawn->job;
@@ -318,7 +318,7 @@ static int enter(struct job_spawn *spawn, struct drarun_error *err)
         (struct spawned){spawn->groups, before, spawn->map.ranks};
     const struct ask *ask = STAILQ_FIRST(&spawn->asks);
     enum cause_api api = cause_api_of(job->cause, ask->wire->rank);
-    for (uint32_t a = apps - spawn->map.apps; a < apps; a++)
+    for (uint32_t a = apps - spawn->map.apps; a < apps && !ask->wire->unawaited; a++)
         cause_connected(job->cause, job->map.app_firsts[a], api);
     return 0;
 }

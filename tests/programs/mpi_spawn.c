@@ -156,6 +156,19 @@ static void refused(const char *program, const char *count, const char *key, con
         puts("refused");
 }
 
+/* A program without MPI, for which nobody waits. */
+static void apart(void)
+{
+    char *arguments[] = {"-c", "echo apart", NULL};
+    MPI_Info info = info_of("ompi_non_mpi", "true");
+    MPI_Comm none;
+    int error;
+    MPI_Comm_spawn("/bin/sh", arguments, 1, info, 0, MPI_COMM_SELF, &none, &error);
+    CHECK(none == MPI_COMM_NULL && error == MPI_SUCCESS, "error %d", error);
+    MPI_Info_free(&info);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
 /* A child does not do its part while its parents wait for it. */
 static void lost(const char *how)
 {
@@ -254,6 +267,8 @@ int main(int argc, char **argv)
         nested();
     else if (strcmp(name, "each") == 0)
         each();
+    else if (strcmp(name, "apart") == 0)
+        apart();
     else if (strcmp(name, "info") == 0)
         with_info(argv[2], argv[3]);
     else if (strcmp(name, "refused") == 0)

@@ -925,6 +925,15 @@ static void case_child(void)
     fence(NULL, 0, false);
 }
 
+/* Programs without PMIx: nobody waits for them. */
+static void case_spawn_apart(void)
+{
+    char nspace[PMIX_MAX_NSLEN + 1];
+    if (me.rank == 0)
+        OK(spawn("/bin/true", 2, nspace));
+    fence(NULL, 0, false);
+}
+
 /* Every rank asks for what cannot be, and goes on. */
 static void case_spawn_refused(void)
 {
@@ -1057,6 +1066,7 @@ int main(int argc, char **argv)
         {"spawn-stopped", case_spawn_stopped},
         {"spawn-often", case_spawn_often},
         {"child", case_child},
+        {"spawn-apart", case_spawn_apart},
         {"spawn-refused", case_spawn_refused},
         {"abort", case_abort},
         {"abort-unread", case_abort_unread},

@@ -170,6 +170,7 @@ Drarun__Wire__SpawnRequest *spawn_message_new(const struct spawn_request *reques
     m->wire.rank = request->rank;
     m->wire.oversubscribe = request->oversubscribe;
     m->wire.stop_at = request->stop_at;
+    m->wire.unawaited = request->unawaited;
     m->wire.apps = m->pointers;
     m->wire.n_apps = request->count;
     return &m->wire;

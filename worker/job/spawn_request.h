@@ -25,6 +25,7 @@ struct spawn_program {
 struct spawn_request {
     uint32_t rank; /* of the job, who asks */
     bool oversubscribe;
+    bool unawaited; /* nobody waits for its ranks to connect */
     Drarun__Wire__StopAt stop_at;
     struct spawn_program *programs;
     size_t count;

@@ -89,6 +89,21 @@ static int take_app(struct spawn_request *request, const struct upcall *upcall,
     return rc == 0 && (program->argv.failed || program->env.failed) ? -ENOMEM : rc;
 }
 
+/* PMIx_Spawn waits for no rank. MPI_Comm_spawn of Open MPI does, at a port of which it tells the
+ * children; of programs that are not to call MPI_Init (info key ompi_non_mpi), it is empty. */
+static bool is_awaited(const struct spawn_request *request)
+{
+    static const char name[] = "OMPI_PARENT_PORT=";
+    bool awaited = false;
+    for (size_t i = 0; i < request->count && !awaited; i++) {
+        const struct strlist *env = &request->programs[i].env;
+        for (size_t k = 0; k < env->count; k++) /* the last one counts */
+            if (strncmp(env->items[k], name, sizeof name - 1) == 0)
+                awaited = env->items[k][sizeof name - 1] != '\0';
+    }
+    return awaited;
+}
+
 /* Open MPI 4 returns the error on the rank that asked alone. Which ranks take part in the call is
  * not known; they would never end, so the job ends. */
 static void refuse(struct pmix_host *host, struct upcall *upcall, pmix_status_t status,
@@ -118,6 +133,8 @@ void pmix_on_spawn(struct pmix_host *host, struct upcall *upcall)
     int rc = request ? 0 : -ENOMEM;
     for (size_t i = 0; i < upcall->app_count && rc == 0; i++)
         rc = take_app(request, upcall, &upcall->apps[i]);
+    if (request)
+        request->unawaited = !is_awaited(request);
     if (rc == 0)
         host->owner.spawn(host->owner.arg, request, upcall);
     else if (rc == -EINVAL)
