@@ -7,6 +7,7 @@ import re
 import signal
 import socket
 import time
+from pathlib import Path
 
 import pytest
 
@@ -114,6 +115,27 @@ def test_ranks_that_have_ended_need_no_cpu(spawn):
     result = spawn("-n", 1, "--oversubscribe", case=["later", 2, 1], under=["taskset", "-c", ",".join(map(str, cpus))]).ok()
     found = re.findall(r"child \d of (\d) on 0 in \S+ on CPUs \S+?( yielding)? with", result.out)
     assert sorted(found) == [("1", "" if len(cpus) == 2 else " yielding"), ("2", " yielding"), ("2", " yielding")], repr(result)
+
+
+def distinct_cores():
+    """A CPU of each core that we may use."""
+    cores = {}
+    for cpu in sorted(os.sched_getaffinity(0)):
+        siblings = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
+        cores.setdefault(siblings.read_text() if siblings.exists() else cpu, str(cpu))
+    return list(cores.values())
+
+
+@each_api
+def test_children_are_bound_to_cores_that_are_free(spawn):
+    """The second child gets that of the first, which has ended, and not its parent's."""
+    cpus = distinct_cores()[:2]
+    if len(cpus) < 2:
+        pytest.skip("one core: a child has its parent's")
+    result = spawn("-n", 1, "--slots", 2, "--bind", "core", "--report-bindings", case=["later", 1, 1],
+                   under=["taskset", "-c", ",".join(cpus)]).ok()
+    bound = re.findall(r"drarun: rank (\d) on \S+: CPUs (.*)", result.err)
+    assert bound == [("0", cpus[0]), ("1", cpus[1]), ("2", cpus[1])], repr(result)
 
 
 @each_api

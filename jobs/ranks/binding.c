@@ -328,6 +328,92 @@ int bind_cpus(const struct bind_policy *policy, const struct cpus *cpus, uint32_
     return 0;
 }
 
+/* ---- what others leave ---- */
+
+/* One of the sets of CPUs that ranks get. */
+struct choice {
+    uint32_t *ids; /* NULL: none yet */
+    size_t count;
+    uint64_t ranks, room; /* bound to it, and how many it is for */
+};
+
+static void choice_done(struct choice *choice)
+{
+    free(choice->ids);
+}
+
+static int count_choices(const struct bind_policy *policy, const struct cpus *cpus,
+                         uint32_t *ret_count, struct drarun_error *err)
+{
+    uint32_t unused = 0;
+    size_t count = 0;
+    int rc = 0;
+    if (policy->kind == BIND_CORE) {
+        count = count_blocks(cpus, policy->cores, 0, &unused);
+        count = count > 0 ? count : cpus->cores / policy->cores;
+    } else if (policy->kind == BIND_NUMA) {
+        count = cpus->cores; /* the node of each */
+    } else if (policy->kind == BIND_LIST) {
+        count = count_sets(policy->list);
+        if (count == 1)
+            rc = find_id(policy->list, 0, cpus, &unused, &count, err);
+    }
+    *ret_count = count > 0 ? (uint32_t)count : 1; /* of too few cores bind_cpus says so */
+    return rc;
+}
+
+static uint64_t count_cores(const struct cpus *cpus, const struct choice *choice)
+{
+    uint64_t cores = 0;
+    uint32_t last = UINT32_MAX;
+    for (size_t i = 0; i < cpus->count; i++) {
+        const struct cpu *cpu = &cpus->list[i];
+        if (cpu->core == last ||
+            !bsearch(&cpu->id, choice->ids, choice->count, sizeof cpu->id, compare_ids))
+            continue;
+        last = cpu->core;
+        cores++;
+    }
+    return cores;
+}
+
+static void judge(const struct bind_policy *policy, const struct cpus *cpus, const uint32_t *used,
+                  struct choice *choice)
+{
+    for (size_t i = 0; i < choice->count; i++)
+        if (used[choice->ids[i]] > choice->ranks)
+            choice->ranks = used[choice->ids[i]];
+    choice->room = policy->kind == BIND_NUMA ? count_cores(cpus, choice) : 1;
+}
+
+int bind_free_cpus(const struct bind_policy *policy, const struct cpus *cpus, const uint32_t *used,
+                   uint32_t **ret_ids, size_t *ret_count, bool *ret_shared,
+                   struct drarun_error *err)
+{
+    CLEANUP(choice_done) struct choice best = {.room = 1};
+    uint32_t choices = 0;
+    int rc = count_choices(policy, cpus, &choices, err);
+    for (uint32_t i = 0; rc == 0 && i < choices; i++) {
+        CLEANUP(choice_done) struct choice choice = {0};
+        bool shared = false;
+        rc = bind_cpus(policy, cpus, i, choices, &choice.ids, &choice.count, &shared, err);
+        if (rc < 0 || choice.count == 0)
+            break;
+        judge(policy, cpus, used, &choice);
+        if (best.ids && choice.ranks * best.room >= best.ranks * choice.room)
+            continue;
+        free(best.ids);
+        best = choice;
+        choice.ids = NULL;
+    }
+    if (rc < 0)
+        return rc;
+    *ret_ids = TAKE_PTR(best.ids);
+    *ret_count = best.count;
+    *ret_shared = best.ranks >= best.room;
+    return 0;
+}
+
 /* ---- who shares CPUs ---- */
 
 static bool has_same_cpus(const struct bind_place *a, const struct bind_place *b)

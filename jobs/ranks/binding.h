@@ -32,6 +32,14 @@ int bind_cpus(const struct bind_policy *policy, const struct cpus *cpus, uint32_
               uint32_t local_size, uint32_t **ret_ids, size_t *ret_count, bool *ret_shared,
               struct drarun_error *err);
 
+/* The same for a rank that comes while others run. Of the sets of CPUs that ranks get in turn, it
+ * gets the first of those to which the fewest are bound; numa: by the cores of each. used: by CPU
+ * (CPUS_MAX), how many are bound to it. *ret_shared: its set has a rank, numa: one for each core.
+ */
+int bind_free_cpus(const struct bind_policy *policy, const struct cpus *cpus, const uint32_t *used,
+                   uint32_t **ret_ids, size_t *ret_count, bool *ret_shared,
+                   struct drarun_error *err);
+
 /* Where the ranks of a worker run. */
 struct bind_place {
     const char *machine;

@@ -2,6 +2,7 @@
 /* The CPUs of the ranks here: which each is bound to, and whether they are enough. */
 #include <errno.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/affinity.h"
@@ -20,7 +21,7 @@ static int read_own_cpus(struct cpus *cpus, struct drarun_error *err)
     return cpus_read(-1, own, sizeof own, cpus, err);
 }
 
-/* ids for one rank; the array is the caller's. */
+/* ids for one rank of the launch; the array is the caller's. */
 static int choose_cpus(const struct agent *agent, const struct cpus *cpus, uint32_t index,
                        uint32_t **ret_ids, size_t *ret_count, bool *ret_shared,
                        struct drarun_error *err)
@@ -36,15 +37,17 @@ static int choose_cpus(const struct agent *agent, const struct cpus *cpus, uint3
                      ret_shared, err);
 }
 
-/* ---- are they enough? ---- */
-
 /* It runs, or is to be started. */
 static bool is_live(const struct agent *agent, uint32_t rank)
 {
     struct rank_result result;
     bool runs = true;
+    if (agent_job_group_of(&agent->job, rank)->released)
+        return false;
     return !agent->ranks || !ranks_find(agent->ranks, rank, &result, &runs) || runs;
 }
+
+/* ---- are they enough? ---- */
 
 /* Ranks are bound to CPUs that somebody has listed, which may be fewer than there are. */
 static bool some_have_lists(const struct agent *agent)
@@ -67,14 +70,19 @@ static uint32_t count_bound_cpus(const struct agent *agent)
     if (!some_have_lists(agent) || read_own_cpus(&cpus, NULL) < 0)
         return UINT32_MAX;
     for (uint32_t i = 0; i < job->local_count; i++) {
-        cleanup_free uint32_t *ids = NULL;
-        size_t count = 0;
+        cleanup_free uint32_t *chosen = NULL;
+        const uint32_t *ids = agent->rank[i].cpus;
+        size_t count = agent->rank[i].cpu_count;
         uint32_t rank = job->local[i];
-        if (agent_job_group_of(job, rank)->released || !is_live(agent, rank))
+        if (!is_live(agent, rank))
             continue;
-        choose_cpus(agent, &cpus, i, &ids, &count, &shared, NULL);
-        some_unbound |= count == 0; /* also after an error, which the start reports */
-        for (size_t j = 0; j < count; j++)
+        if (!ids && !agent_job_group_of(job, rank)->spawned) { /* they are bound when they start */
+            count = 0;
+            choose_cpus(agent, &cpus, i, &chosen, &count, &shared, NULL);
+            ids = chosen;
+        }
+        some_unbound |= !ids || count == 0; /* also after an error, which the start reports */
+        for (size_t j = 0; ids && j < count; j++)
             CPU_SET_S(ids[j], sizeof all, all);
     }
     cpus_done(&cpus);
@@ -95,23 +103,94 @@ bool agent_is_oversubscribed(const struct agent *agent, uint32_t own)
 
 /* ---- binding ---- */
 
+/* Takes the ids. */
+static int keep_cpus(struct agent *agent, uint32_t index, uint32_t **ids, size_t count, bool shared)
+{
+    struct agent_rank *rank = &agent->rank[index];
+    free(rank->cpus);
+    rank->cpus = TAKE_PTR(*ids);
+    rank->cpu_count = count;
+    rank->cpus_shared = shared;
+    return agent->servers.pmix && count > 0
+               ? pmix_host_set_cpus(agent->servers.pmix, agent->job.local[index], rank->cpus, count)
+               : 0;
+}
+
+static int bind_launched(struct agent *agent, const struct rank_group *group,
+                         const struct cpus *cpus, struct drarun_error *err)
+{
+    int rc = 0;
+    for (uint32_t i = 0; rc == 0 && i < group->local_count; i++) {
+        cleanup_free uint32_t *ids = NULL;
+        size_t count = 0;
+        bool shared = false;
+        rc = choose_cpus(agent, cpus, group->local_first + i, &ids, &count, &shared, err);
+        if (rc == 0)
+            rc = keep_cpus(agent, group->local_first + i, &ids, count, shared);
+    }
+    return rc;
+}
+
+static void add_used(uint32_t *used, const uint32_t *ids, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        used[ids[i]]++;
+}
+
+/* Those that run here, and of the launch those of other workers that have our CPUs: what has ended
+ * there is not known, nor which CPUs later ranks there have. */
+static int count_used(const struct agent *agent, const struct cpus *cpus, uint32_t *used,
+                      struct drarun_error *err)
+{
+    const struct agent_job *job = &agent->job;
+    uint32_t launched = agent_job_ranks_on_cpus(job), here = agent_job_launched_here(job);
+    int rc = 0;
+    for (uint32_t slot = 0; rc == 0 && slot < launched; slot++) {
+        cleanup_free uint32_t *ids = NULL;
+        size_t count = 0;
+        bool shared;
+        if (slot - job->wire->local_first_slot < here)
+            continue;
+        rc = bind_cpus(&job->bind, cpus, slot, launched, &ids, &count, &shared, err);
+        add_used(used, ids, count);
+    }
+    for (uint32_t i = 0; i < job->local_count; i++)
+        if (agent->rank[i].cpus && is_live(agent, job->local[i]))
+            add_used(used, agent->rank[i].cpus, agent->rank[i].cpu_count);
+    return rc;
+}
+
+/* Each agent chooses for the ranks of all workers that have its CPUs, in the workers' order. */
+static int bind_later(struct agent *agent, const struct rank_group *group, const struct cpus *cpus,
+                      struct drarun_error *err)
+{
+    uint32_t before = agent_job_group_before(&agent->job, group);
+    cleanup_free uint32_t *used = calloc(CPUS_MAX, sizeof *used);
+    int rc = used ? count_used(agent, cpus, used, err)
+                  : error_set(err, ENOMEM, "binding: out of memory");
+    for (uint32_t i = 0; rc == 0 && i < before + group->local_count; i++) {
+        cleanup_free uint32_t *ids = NULL;
+        size_t count = 0;
+        bool shared = false;
+        rc = bind_free_cpus(&group->bind, cpus, used, &ids, &count, &shared, err);
+        add_used(used, ids, count);
+        if (rc == 0 && i >= before)
+            rc = keep_cpus(agent, group->local_first + i - before, &ids, count, shared);
+    }
+    return rc;
+}
+
 int agent_bind_group(struct agent *agent, const struct rank_group *group, struct drarun_error *err)
 {
     const struct rank_settings settings = agent_settings(agent);
     struct cpus cpus = {0};
-    int rc = 0;
     if (group->bind.kind == BIND_NONE && !rank_setting_binds(&settings))
         return 0;
-    rc = read_own_cpus(&cpus, err);
-    for (uint32_t i = 0; rc == 0 && i < group->local_count; i++) {
-        uint32_t index = group->local_first + i;
-        struct agent_rank *rank = &agent->rank[index];
-        rc = choose_cpus(agent, &cpus, index, &rank->cpus, &rank->cpu_count, &rank->cpus_shared,
-                         err);
-        if (rc == 0 && agent->servers.pmix && rank->cpu_count > 0)
-            rc = pmix_host_set_cpus(agent->servers.pmix, agent->job.local[index], rank->cpus,
-                                    rank->cpu_count);
-    }
+    int rc = read_own_cpus(&cpus, err);
+    if (rc == 0 && group->spawned && group->bind.kind != BIND_NONE)
+        rc = bind_later(agent, group, &cpus, err);
+    else if (rc == 0)
+        rc = bind_launched(agent, group, &cpus, err);
     cpus_done(&cpus);
     return rc;
 }

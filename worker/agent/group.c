@@ -62,12 +62,12 @@ static int prepare(struct agent *agent, struct rank_group *group, struct drarun_
     int rc = agent_check_programs(agent, group, err);
     if (rc == 0)
         rc = agent_check_room(agent, group->local_count, group->map.ranks, err);
+    if (rc == 0)
+        rc = agent_bind_group(agent, group, err);
     if (rc == 0) {
         group->oversubscribed = group->local_count > 0 && agent_is_oversubscribed(agent, own);
-        rc = agent_bind_group(agent, group, err);
-    }
-    if (rc == 0)
         rc = agent_open_group(agent, group, err);
+    }
     if (rc == 0 && ranks_add(agent->ranks, group->local_count) < 0) {
         agent_close_group(agent, group);
         rc = error_set(err, ENOMEM, "out of memory");

@@ -266,6 +266,8 @@ int agent_prepare_take(struct agent *agent, Drarun__Wire__Launch *launch, struct
         rc = agent_take_shell(job->wire->shell, err);
     if (rc < 0)
         return rc;
+    if (agent_reserve_ranks(agent, 0) < 0)
+        return error_set(err, ENOMEM, "out of memory");
     bool oversubscribed = !job->mpirun && agent_is_oversubscribed(agent, job->local_count);
     for (uint32_t i = 0; i < job->launched; i++)
         job->groups[i]->oversubscribed = oversubscribed;
@@ -273,7 +275,7 @@ int agent_prepare_take(struct agent *agent, Drarun__Wire__Launch *launch, struct
         strlist_add_all(&agent->environment, environ);
     agent->tree = (struct tree){job->worker, job->map.workers, job->wire->radix};
     agent->coll = coll_new(&agent->tree, &job->map, send_collective, agent);
-    if (agent_reserve_ranks(agent, 0) < 0 || !agent->coll || agent->environment.failed)
+    if (!agent->coll || agent->environment.failed)
         return error_set(err, ENOMEM, "out of memory");
     for (uint32_t i = 0; rc == 0 && i < job->launched; i++)
         rc = agent_check_programs(agent, job->groups[i], err);

@@ -242,6 +242,12 @@ uint32_t agent_job_launched_ranks(const struct agent_job *job)
     return last->first + last->map.ranks;
 }
 
+uint32_t agent_job_launched_here(const struct agent_job *job)
+{
+    const struct rank_group *last = job->groups[job->launched - 1];
+    return last->local_first + last->local_count;
+}
+
 uint32_t agent_job_universe(const struct agent_job *job)
 {
     uint32_t ranks = agent_job_launched_ranks(job);
@@ -306,7 +312,20 @@ static uint32_t count_others_left(const struct agent_job *job, match_fn *match)
 
 uint32_t agent_job_ranks_on_cpus(const struct agent_job *job)
 {
-    return job->local_count + count_others(job, &job->map, shares_cpus);
+    uint32_t ranks = agent_job_launched_here(job);
+    for (uint32_t i = 0; i < job->launched; i++)
+        ranks += count_others(job, &job->groups[i]->map, shares_cpus);
+    return ranks;
+}
+
+uint32_t agent_job_group_before(const struct agent_job *job, const struct rank_group *group)
+{
+    Drarun__Wire__Worker *const *workers = job->wire->workers;
+    uint32_t ranks = 0;
+    for (uint32_t w = 0; w < job->worker; w++)
+        if (shares_cpus(workers[job->worker], workers[w]))
+            ranks += group->map.local_sizes[w];
+    return ranks;
 }
 
 uint32_t agent_job_others_on_cpus(const struct agent_job *job)

@@ -47,11 +47,14 @@ int agent_job_drop_group(struct agent_job *job);
 /* The ranks of this spawned group have all ended, everywhere: their numbers stay theirs, and what
  * they were started with is forgotten. */
 void agent_job_release_group(struct agent_job *job, struct rank_group *group);
-/* The ranks of the Launch. */
+/* The ranks of the Launch, and those of them that are here. */
 uint32_t agent_job_launched_ranks(const struct agent_job *job);
-/* Ranks of all workers on this one's CPUs (Worker.cpus), also those that have ended: as their slots
- * are counted (Launch.local_first_slot). */
+uint32_t agent_job_launched_here(const struct agent_job *job);
+/* The Launch's ranks of all workers on this one's CPUs (Worker.cpus), also those that have ended:
+ * as their slots are counted (Launch.local_first_slot). */
 uint32_t agent_job_ranks_on_cpus(const struct agent_job *job);
+/* Of a group that comes later, the ranks of workers before this one that have its CPUs. */
+uint32_t agent_job_group_before(const struct agent_job *job, const struct rank_group *group);
 /* Ranks of the other workers on this one's CPUs, or of its host, without groups whose ranks have
  * all ended. */
 uint32_t agent_job_others_on_cpus(const struct agent_job *job);

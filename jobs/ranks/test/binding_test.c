@@ -99,6 +99,65 @@ static void binds(void **state)
     }
 }
 
+/* The same for one more rank: what others have, and what it gets. */
+static const struct {
+    const struct cpus *cpus;
+    const char *policy, *used, *bound;
+} later[] = {
+    {&two_nodes, "none", "0-7", ""},
+    {&two_nodes, "core", "", "0,4"},
+    {&two_nodes, "core", "0,4", "1,5"},
+    {&two_nodes, "core", "0,4/2,6", "1,5"},
+    {&two_nodes, "core", "0-1,4-5/2,6", "3,7"},
+    {&two_nodes, "core", "0,4/1,5/2,6/3,7", "0,4*"},
+    {&two_nodes, "core", "0,4/0,4/1,5/2,6/3,7", "1,5*"},
+    {&two_nodes, "core:2", "0-1,4-5", "2-3,6-7"},
+    {&two_nodes, "core:3", "", "0-2,4-6"},
+    {&three_each, "core:2", "0", "3-4"},
+    {&two_nodes, "numa", "0-1,4-5", "2-3,6-7"},
+    {&two_nodes, "numa", "0-1,4-5/2-3,6-7", "0-1,4-5"},
+    {&two_nodes, "numa", "0-1,4-5/0-1,4-5/2-3,6-7/2-3,6-7", "0-1,4-5*"},
+    {&uneven, "numa", "1-3/1-3/9", "1-3"},
+    {&two_nodes, "0-1;2,3", "0-1", "2-3"},
+    {&two_nodes, "0-1;2,3", "3/0-1/0-1", "2-3*"},
+    {&two_nodes, "4,0", "4", "0"},
+};
+
+static void add_used(const char *sets, uint32_t *used)
+{
+    cleanup_free char *copy = strdup(sets);
+    char *next = copy;
+    assert_non_null(copy);
+    for (char *set; (set = strsep(&next, "/"));) {
+        cleanup_free uint32_t *ids = NULL;
+        size_t count = 0;
+        assert_int_equal(cpulist_parse(set, &ids, &count, NULL), 0);
+        for (size_t i = 0; i < count; i++)
+            used[ids[i]]++;
+    }
+}
+
+static void binds_to_what_others_leave(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(later); i++) {
+        CLEANUP(buf_done) struct buf bound = BUF_INIT;
+        cleanup_free uint32_t *ids = NULL;
+        uint32_t used[CPUS_MAX] = {0};
+        struct bind_policy policy;
+        size_t count = 0;
+        bool shared = false;
+        assert_int_equal(bind_parse(later[i].policy, &policy, NULL), 0);
+        add_used(later[i].used, used);
+        assert_int_equal(bind_free_cpus(&policy, later[i].cpus, used, &ids, &count, &shared, NULL),
+                         0);
+        buf_add_str(&bound, "");
+        cpulist_format(ids, count, &bound);
+        buf_add_str(&bound, shared ? "*" : "");
+        assert_string_equal(bound.data, later[i].bound);
+    }
+}
+
 static const struct {
     const char *text, *says;
 } wrong[] = {
@@ -135,6 +194,9 @@ static void more_cores_than_there_are(void **state)
         assert_non_null(strstr(err.text, "binding core:N: expected "));
     }
     assert_int_equal(bind_parse("core:5", &policy, NULL), 0);
+    static const uint32_t unused[CPUS_MAX];
+    assert_int_equal(bind_free_cpus(&policy, &two_nodes, unused, &ids, &count, &shared, NULL),
+                     -EINVAL);
     assert_int_equal(bind_cpus(&policy, &two_nodes, 0, 1, &ids, &count, &shared, &err), -EINVAL);
     assert_int_equal(err.kind, DRARUN_ERR_USAGE);
     assert_string_equal(err.text,
@@ -179,6 +241,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(binds),
+        cmocka_unit_test(binds_to_what_others_leave),
         cmocka_unit_test(refuses_what_is_no_policy),
         cmocka_unit_test(more_cores_than_there_are),
         cmocka_unit_test(names_the_cpu_that_cannot_be_used),

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <cmocka.h>
 
 #include "lib/base/affinity.h"
@@ -117,40 +118,115 @@ static void add_group(struct agent_job *job)
     assert_int_equal(agent_job_add_group_take(job, wire, NULL), 0);
 }
 
-/* Two CPUs of this machine, for every rank. */
-static bool name_two(char *text, size_t size)
+static bool find_two(int found[2])
 {
     cpu_set_t set;
-    int found[2], count = 0;
+    int count = 0;
     assert_int_equal(sched_getaffinity(0, sizeof set, &set), 0);
     for (int cpu = 0; cpu < CPU_SETSIZE && count < 2; cpu++)
         if (CPU_ISSET(cpu, &set))
             found[count++] = cpu;
-    if (count == 2)
-        snprintf(text, size, "%d,%d;%d,%d", found[0], found[1], found[0], found[1]);
     return count == 2;
 }
 
-/* Also where ranks are bound to CPUs that were listed. */
+/* The last group's ranks are bound, as its agent does before it judges. */
+static void bind_last(struct agent *agent)
+{
+    struct drarun_error err = {0};
+    if (agent_bind_group(agent, agent->job.groups[agent->job.group_count - 1], &err) < 0)
+        fail_msg("%s", err.text);
+}
+
+static void free_agent(struct agent *agent)
+{
+    for (uint32_t i = 0; i < agent->job.local_count; i++)
+        free(agent->rank[i].cpus);
+    agent_job_done(&agent->job);
+}
+
+/* Also where ranks are bound to CPUs that were listed: here to the same two, each of them. */
 static void ended_groups_need_no_cpus(void **state)
 {
     static const char *const hosts[] = {"a", "b"};
     static const uint32_t shared[] = {1, 2};
-    struct agent agent = {.options.pod = &pod};
+    struct agent_rank ranks[3] = {0};
+    struct agent agent = {.options.pod = &pod, .rank = ranks};
     char list[64];
+    int two[2];
     (void)state;
-    if (!name_two(list, sizeof list))
+    if (!find_two(two))
         skip();
+    snprintf(list, sizeof list, "%d,%d;%d,%d", two[0], two[1], two[0], two[1]);
     cpus = 64;
     quota = UINT32_MAX;
     take_job(&agent.job, 1, hosts, shared, list);
     add_group(&agent.job);
+    bind_last(&agent);
     assert_false(agent_is_oversubscribed(&agent, 2));
     add_group(&agent.job);
+    bind_last(&agent);
     assert_true(agent_is_oversubscribed(&agent, 3));
     agent_job_release_group(&agent.job, agent.job.groups[1]);
     assert_false(agent_is_oversubscribed(&agent, 2));
-    agent_job_done(&agent.job);
+    free_agent(&agent);
+}
+
+static void assert_bound(const struct agent_rank *rank, int cpu, bool shared)
+{
+    assert_int_equal(rank->cpu_count, 1);
+    assert_int_equal(rank->cpus[0], cpu);
+    assert_int_equal(rank->cpus_shared, shared);
+}
+
+/* A rank that comes later gets the CPU of one that has ended, and its parent's only then. */
+static void ended_groups_leave_their_cpus(void **state)
+{
+    static const char *const hosts[] = {"a", "b"};
+    static const uint32_t shared[] = {1, 2};
+    struct agent_rank ranks[4] = {0};
+    struct agent agent = {.options.pod = &pod, .rank = ranks};
+    char list[32];
+    int two[2];
+    (void)state;
+    if (!find_two(two))
+        skip();
+    snprintf(list, sizeof list, "%d,%d", two[0], two[1]);
+    take_job(&agent.job, 1, hosts, shared, list);
+    bind_last(&agent);
+    assert_bound(&ranks[0], two[0], false);
+    add_group(&agent.job);
+    bind_last(&agent);
+    assert_bound(&ranks[1], two[1], false);
+    agent_job_release_group(&agent.job, agent.job.groups[1]);
+    add_group(&agent.job);
+    bind_last(&agent);
+    assert_bound(&ranks[2], two[1], false);
+    add_group(&agent.job);
+    bind_last(&agent);
+    assert_bound(&ranks[3], two[0], true);
+    free_agent(&agent);
+}
+
+/* The launch's rank of the other worker has the second CPU. */
+static void ranks_of_other_workers_keep_theirs(void **state)
+{
+    static const char *const hosts[] = {"a", "a"};
+    static const uint32_t shared[] = {1, 1};
+    struct agent_rank ranks[2] = {0};
+    struct agent agent = {.rank = ranks};
+    char list[32];
+    int two[2];
+    (void)state;
+    if (!find_two(two))
+        skip();
+    snprintf(list, sizeof list, "%d,%d", two[0], two[1]);
+    take_job(&agent.job, 1, hosts, shared, list);
+    bind_last(&agent);
+    assert_bound(&ranks[0], two[0], false);
+    add_group(&agent.job);
+    bind_last(&agent);
+    assert_bound(&ranks[1], two[0], true);
+    free_agent(&agent);
 }
 
 int main(void)
@@ -158,6 +234,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts_the_ranks_that_share),
         cmocka_unit_test(ended_groups_need_no_cpus),
+        cmocka_unit_test(ended_groups_leave_their_cpus),
+        cmocka_unit_test(ranks_of_other_workers_keep_theirs),
     };
     return cmocka_run_group_tests_name("agent_oversubscribed", tests, NULL, NULL);
 }

@@ -404,13 +404,14 @@ static void ranks_of_workers_that_share(void **state)
     static const struct {
         const char *hosts[2];
         uint32_t cpus[2];
-        uint32_t on_cpus[2], others_on_cpus[2], others_on_host[2]; /* at first, then */
+        uint32_t on_cpus;
+        uint32_t others_on_cpus[2], others_on_host[2]; /* at first, then */
     } cases[] = {
-        {{"node", "another"}, {1, 2}, {2, 3}, {0, 0}, {0, 0}},
-        {{"node", "node"}, {0, 0}, {5, 7}, {3, 4}, {3, 4}},
-        {{"node", "another"}, {0, 0}, {2, 3}, {0, 0}, {0, 0}},
-        {{"pod", "other"}, {1, 1}, {5, 7}, {3, 4}, {0, 0}}, /* pods on one node */
-        {{"node", "node"}, {1, 2}, {2, 3}, {0, 0}, {3, 4}},
+        {{"node", "another"}, {1, 2}, 2, {0, 0}, {0, 0}},
+        {{"node", "node"}, {0, 0}, 5, {3, 4}, {3, 4}},
+        {{"node", "another"}, {0, 0}, 2, {0, 0}, {0, 0}},
+        {{"pod", "other"}, {1, 1}, 5, {3, 4}, {0, 0}}, /* pods on one node */
+        {{"node", "node"}, {1, 2}, 2, {0, 0}, {3, 4}},
     };
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -427,12 +428,15 @@ static void ranks_of_workers_that_share(void **state)
         for (size_t spawned = 0; spawned < 2; spawned++) {
             if (spawned)
                 assert_int_equal(receive_group(&g, &job, NULL), 0);
-            assert_int_equal(agent_job_ranks_on_cpus(&job), cases[i].on_cpus[spawned]);
+            assert_int_equal(agent_job_ranks_on_cpus(&job), cases[i].on_cpus);
             assert_int_equal(agent_job_others_on_cpus(&job), cases[i].others_on_cpus[spawned]);
             assert_int_equal(agent_job_others_on_host(&job), cases[i].others_on_host[spawned]);
         }
+        assert_int_equal(agent_job_launched_here(&job), 2);
+        assert_int_equal(agent_job_group_before(&job, job.groups[1]),
+                         cases[i].others_on_cpus[1] - cases[i].others_on_cpus[0]);
         agent_job_release_group(&job, job.groups[1]);
-        assert_int_equal(agent_job_ranks_on_cpus(&job), cases[i].on_cpus[1]);
+        assert_int_equal(agent_job_ranks_on_cpus(&job), cases[i].on_cpus);
         assert_int_equal(agent_job_others_on_cpus(&job), cases[i].others_on_cpus[0]);
         assert_int_equal(agent_job_others_on_host(&job), cases[i].others_on_host[0]);
         agent_job_done(&job);
