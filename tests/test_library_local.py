@@ -70,8 +70,9 @@ def test_a_job_that_is_ended(local, way, says):
     gone(mark)
 
 
-def test_ranks_of_a_job_that_is_freed_have_their_time(local, tmp_path):
-    local("free", "sh", "-c", f"trap 'sleep 0.5; echo saving; touch {tmp_path}/$RANK; exit 0' TERM; echo up; while :; do sleep 0.05; done")
+@pytest.mark.parametrize("way", ["free", "alarmed"])
+def test_ranks_of_a_job_that_is_freed_have_their_time(local, tmp_path, way):
+    local(way, "sh", "-c", f"trap 'sleep 0.5; echo saving; touch {tmp_path}/$RANK; exit 0' TERM; echo up; while :; do sleep 0.05; done")
     assert sorted(os.listdir(tmp_path)) == ["0", "1"]
 
 

@@ -27,6 +27,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/c_numbers.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/expand.h"
 #include "lib/base/file.h"
@@ -307,11 +308,22 @@ static int wait_status_of(const siginfo_t *end)
                                       : W_EXITCODE(0, end->si_status);
 }
 
-static void reap(struct drarun_local *local)
+/* Signals of the caller end a poll. */
+static bool await_end(const struct drarun_local *local, int64_t limit_ms)
 {
     struct pollfd ended = {.fd = local->pidfd, .events = POLLIN};
-    if (local->reaped || poll(&ended, 1, 0) != 1)
-        return;
+    int64_t end_ms = clock_ms() + limit_ms;
+    int count;
+    do {
+        int64_t left_ms = end_ms - clock_ms();
+        count = poll(&ended, 1, left_ms > 0 ? (int)left_ms : 0);
+    } while (count < 0 && errno == EINTR);
+    return count == 1;
+}
+
+/* It has ended. */
+static void reap(struct drarun_local *local)
+{
     local->reaped = true;
     siginfo_t end = {0};
     /* by its descriptor: the host may have reaped it, and the number may be another child's */
@@ -330,7 +342,8 @@ int drarun_local_dispatch(struct drarun_local *local, struct drarun_error *err)
                           (int)local->owner);
     read_from(local, &local->out);
     read_from(local, &local->err);
-    reap(local);
+    if (!local->reaped && await_end(local, 0))
+        reap(local);
     if (!local->ended && local->reaped && local->out < 0 && local->err < 0) {
         frames_end(&local->frames);
         local->ended = true;
@@ -449,15 +462,13 @@ void drarun_local_signal(struct drarun_local *local, int signo)
 
 static void end_it(struct drarun_local *local)
 {
-    struct pollfd ended = {.fd = local->pidfd, .events = POLLIN};
     local->options.output = NULL;
     local->options.log = NULL;
     close_fd(&local->out); /* which would hold up one whose pipe is full */
     drarun_local_signal(local, SIGTERM);
-    if (poll(&ended, 1, END_WAIT_MS) != 1)
+    while (!await_end(local, END_WAIT_MS))
         drarun_local_signal(local, SIGKILL); /* its agents follow it */
-    waitpid(local->pid, NULL, 0);
-    local->reaped = true;
+    reap(local);
 }
 
 void drarun_local_free(struct drarun_local *local)
@@ -558,7 +569,8 @@ static int start(struct drarun_local *local, const char *program, struct strlist
         add(local->epoll, local->out) < 0 || add(local->epoll, local->err) < 0) {
         code = errno;
         kill(local->pid, SIGTERM);
-        waitpid(local->pid, NULL, 0);
+        while (waitpid(local->pid, NULL, 0) < 0 && errno == EINTR)
+            ;
         local->pid = 0;
         return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, code, "cannot watch drarun: %s",
                           strerror(code));

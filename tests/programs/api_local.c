@@ -2,13 +2,15 @@
 /* Ranks on this machine through libdrarun, for tests/test_library_local.py: api_local WAY
  * COMMAND... WAY: "run" two ranks to their end; "two" jobs at once in one poll, of which the second
  * is freed in the middle; "signal" after the first line; "enough" of the output; "worker" two of
- * them; "endless" with a timeout of 200 ms; "free" it after two lines. stdout: "[JOB] rank R:
- * text", "log: text", "status N", "error KIND: text". */
+ * them; "endless" with a timeout of 200 ms; "free" it after two lines; "alarmed": the same, with a
+ * timer's signals all the time. stdout: "[JOB] rank R: text", "log: text", "status N", "error KIND:
+ * text". */
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/time.h>
 
 #include <drarun/drarun.h>
 #include "lib/base/unconst.h"
@@ -46,6 +48,25 @@ static int tell(int rc, const struct drarun_error *err, int status)
     return rc < 0 ? drarun_exit_status(err->kind) : status;
 }
 
+static bool is_freed(const struct job *job)
+{
+    return strcmp(job->way, "free") == 0 || strcmp(job->way, "alarmed") == 0;
+}
+
+static void on_alarm(int signo)
+{
+    (void)signo;
+}
+
+/* As a profiler has them. */
+static void take_alarms(void)
+{
+    struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
+    struct itimerval often = {.it_interval.tv_usec = 5000, .it_value.tv_usec = 5000};
+    sigaction(SIGALRM, &action, NULL);
+    setitimer(ITIMER_REAL, &often, NULL);
+}
+
 static int start(struct job *job, char *const command[], struct drarun_error *err)
 {
     static const char *const env[] = {"ADDED=by the caller", NULL};
@@ -55,7 +76,7 @@ static int start(struct job *job, char *const command[], struct drarun_error *er
     options.workers = strcmp(job->way, "worker") == 0 ? 2 : 0;
     options.timeout_ms = strcmp(job->way, "endless") == 0 ? 200 : 0;
     options.env = env;
-    options.more = strcmp(job->way, "free") == 0 ? patient : NULL;
+    options.more = is_freed(job) ? patient : NULL;
     options.directory = "/";
     options.output = on_output;
     options.log = on_log;
@@ -101,8 +122,10 @@ int main(int argc, char *argv[])
         return 64;
     if (strcmp(job.way, "two") == 0)
         return two(argv + 2);
+    if (strcmp(job.way, "alarmed") == 0)
+        take_alarms();
     int rc = start(&job, argv + 2, &err);
-    bool freed = rc == 0 && strcmp(job.way, "free") == 0;
+    bool freed = rc == 0 && is_freed(&job);
     if (freed)
         await_ranks(&job);
     else if (rc == 0)
