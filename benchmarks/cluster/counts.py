@@ -24,13 +24,15 @@ def count(bed, spec):
         bed.install(namespace)
         mark = bed.audit.mark()
         outcome = bed.run(namespace, spec)
+        if outcome.status:
+            return {}, f"status {outcome.status}: {outcome.err[-300:]}"
         # the launcher tells the end before it cleans up
         bed.cluster.wait("the launcher does not end", lambda: ended(bed, namespace), 60, 0.1)
         found = collections.defaultdict(collections.Counter)
         for each in bed.audit.requests(since=mark, agent=OURS):
             if each.user != USER and each.namespace in ("", namespace) and not (each.resource in UNCOUNTED and each.verb in WRITES):
                 found["launcher" if each.user.startswith("system:serviceaccount:") else "client"][each.verb] += 1
-        return found, "" if outcome.status == 0 else f"status {outcome.status}: {outcome.err[-300:]}"
+        return found, ""
 
 
 def ended(bed, namespace):
@@ -53,12 +55,12 @@ def run(bed, report, scale):
             found, failure = count(bed, {"workers": workers, "image": "localhost/busybox:1", "command": ["true"],
                                          "devices": claimed(1, 1, claims=claims)})
             what = f"{claims} mode, {workers} workers"
-            writes = sum(number for each in found.values() for verb, number in each.items() if verb in WRITES)
-            watches = found["launcher"]["watch"]
-            goal = GOAL_WRITES + (2 * workers if claims == "direct" else 0)
             if failure:
                 report.missed.append(f"{what}: {failure}")
                 continue
+            writes = sum(number for each in found.values() for verb, number in each.items() if verb in WRITES)
+            watches = found["launcher"]["watch"]
+            goal = GOAL_WRITES + (2 * workers if claims == "direct" else 0)
             report.row(claims, workers, words(found["client"]), words(found["launcher"]), writes, goal,
                        report.verdict(f"{what}: writes", writes, goal), watches, GOAL_WATCHES,
                        report.verdict(f"{what}: the launcher's watches", watches, GOAL_WATCHES))
