@@ -28,6 +28,7 @@
 struct record {
     char dir[PATH_MAX], path[PATH_MAX + NAME_MAX_KEPT], run[9];
     json_t *answers; /* by key_of() */
+    json_t *nodes;   /* {name: uid} of this run */
     FILE *file;
     size_t known;
 };
@@ -42,6 +43,7 @@ void record_free(struct record *r)
     if (r->file)
         fclose(r->file);
     json_decref(r->answers);
+    json_decref(r->nodes);
     free(r);
 }
 
@@ -280,6 +282,7 @@ int record_open(const char *dir, const json_t *nodes, const json_t *order, bool 
     CLEANUP(record_freep) struct record *r = calloc(1, sizeof *r);
     if (!r || !(r->answers = json_object()))
         return error_set(err, ENOMEM, "out of memory");
+    r->nodes = json_incref(unconst(nodes));
     snprintf(r->dir, sizeof r->dir, "%s", dir);
     int rc = dirs_make(r->dir, 0755, err);
     cleanup_close int locked = rc == 0 ? lock_dir(r, err) : -1;
@@ -346,14 +349,23 @@ int record_end(struct record *r, const json_t *verdict, struct drarun_error *err
 
 /* ---- history ---- */
 
-static void count_run(const json_t *end, json_t *history)
+/* The node of that name in the earlier run is this run's, too. */
+static bool is_same_node(const struct record *r, const json_t *begin, const char *name)
+{
+    const char *uid = text_at(r->nodes, name);
+    return uid[0] && strcmp(text_at(json_object_get(begin, "nodes"), name), uid) == 0;
+}
+
+static void count_run(const struct record *r, const struct reading *run, json_t *history)
 {
     size_t i;
     json_t *node;
-    json_array_foreach(json_object_get(end, "nodes"), i, node)
+    json_array_foreach(json_object_get(run->end, "nodes"), i, node)
     {
         const char *name = text_at(node, "name");
         json_t *entry = json_object_get(history, name);
+        if (!is_same_node(r, run->begin, name))
+            continue;
         if (!entry) {
             json_object_set_new(history, name, json_pack("{s:i, s:i}", "runs", 0, "bad", 0));
             entry = json_object_get(history, name);
@@ -377,7 +389,7 @@ json_t *record_history(const struct record *r)
         CLEANUP(reading_done) struct reading reading = {0};
         snprintf(path, sizeof path, "%s/%s", r->dir, entries[i]->d_name);
         if (strcmp(path, r->path) != 0 && read_run(path, &reading, &unread) == 0 && reading.end)
-            count_run(reading.end, history);
+            count_run(r, &reading, history);
     }
     free_entries(entries, count > 0 ? count : 0);
     return history;

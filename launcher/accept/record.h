@@ -37,7 +37,8 @@ int record_add(struct record *record, unsigned wave, const char *const names[2],
 /* verdict: what the run said, with {"nodes": [{"name", "state"}]}; no more can be added. */
 int record_end(struct record *record, const json_t *verdict, struct drarun_error *err);
 
-/* Of the other runs in the directory that have ended: {name: {"runs": n, "bad": n}}. */
+/* Of this run's nodes in the other runs in the directory that have ended: {name: {"runs": n, "bad":
+ * n}}. As at the opening, a node with another uid is another one. */
 json_t *record_history(const struct record *record);
 
 #endif

@@ -808,6 +808,14 @@ static void test_history(void **state)
     record_free(record);
     json_decref(history);
     json_decref(wanted);
+    json_object_set_new(bed.nodes, "n0", json_string("uid-c")); /* replaced under its name */
+    record = open_again(&bed, true);
+    history = record_history(record);
+    wanted = json_loads("{\"n1\": {\"runs\": 3, \"bad\": 0}}", 0, NULL);
+    assert_true(json_equal(history, wanted));
+    record_free(record);
+    json_decref(history);
+    json_decref(wanted);
     json_decref(verdict);
     bed_done(&bed);
 }
