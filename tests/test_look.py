@@ -293,6 +293,22 @@ def test_no_job_is_impossible_by_classes_that_are_not_known(drarun, tmp_path):
             assert result.err.count(UNKNOWN) == (not classes), result
 
 
+def test_events_in_the_order_of_their_times(jobs):
+    """The API server lists them by name. Those of one second keep its order, and the time of a series is its last one."""
+    def at(second):
+        return f"2026-11-21T15:24:{second}Z"
+    times = [{"lastTimestamp": at(44), "firstTimestamp": at(40)}, {"lastTimestamp": None, "eventTime": at("43.500000")}, {"lastTimestamp": at(42)},
+             {"lastTimestamp": None, "eventTime": at("40.000000"), "series": {"count": 3, "lastObservedTime": at("45.000000")}}, {"lastTimestamp": at(42)}]
+    jobs.add("one")
+    for i, each in enumerate(times):
+        jobs.registry.put(path_of("events", f"e{i}"), {"metadata": {}, "involvedObject": {"kind": "Pod", "name": "one-w-0"}, "reason": f"R{i}", **each})
+    described = json.loads(jobs.verb("describe", "one", "-o", "json").ok().out)
+    assert [each["reason"] for each in described["events"]] == ["R2", "R4", "R1", "R0", "R3"]
+    lines = jobs.verb("describe", "one").ok().out.partition("Events:\n")[2].splitlines()
+    assert [line.split()[:4] for line in lines] == [[at(second), "Pod", "one-w-0:", f"R{i}:"] for i, second in (
+        (2, 42), (4, 42), (1, "43.500000"), (0, 44), (3, "45.000000"))], lines
+
+
 def test_status_until_the_end(jobs):
     jobs.add("one", exit=None)
     watching = jobs.drarun.start("status", "-w", env=jobs.env)

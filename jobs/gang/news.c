@@ -74,22 +74,35 @@ enum news_kind news_kind(const json_t *event)
     return NEWS_NONE;
 }
 
-/* Both APIs keep the times in several places, of which any may be null. */
-static void read_times(const json_t *event, int64_t *ret_from, int64_t *ret_at)
+/* The first of the texts that is a time; NULL: none is. */
+static const char *first_time(const char *const texts[], size_t count, int64_t *ret_ms)
 {
-    int64_t from = 0, at = 0;
-    if (!timestamp_parse(
-            json_string_value(either(event, "firstTimestamp", "deprecatedFirstTimestamp")),
-            &from) &&
-        !timestamp_parse(value_text(event, "eventTime"), &from))
-        timestamp_parse(value_text(json_object_get(event, "metadata"), "creationTimestamp"), &from);
-    const json_t *series = json_object_get(event, "series");
-    if (!timestamp_parse(value_text(series, "lastObservedTime"), &at) &&
-        !timestamp_parse(
-            json_string_value(either(event, "lastTimestamp", "deprecatedLastTimestamp")), &at))
-        at = from;
-    *ret_from = from;
-    *ret_at = at;
+    *ret_ms = 0;
+    for (size_t i = 0; i < count; i++)
+        if (timestamp_parse(texts[i], ret_ms))
+            return texts[i];
+    return NULL;
+}
+
+/* Both APIs keep the times in several places, of which any may be null. */
+static const char *begin_time(const json_t *event, int64_t *ret_ms)
+{
+    const char *const texts[] = {
+        json_string_value(either(event, "firstTimestamp", "deprecatedFirstTimestamp")),
+        value_text(event, "eventTime"),
+        value_text(json_object_get(event, "metadata"), "creationTimestamp"),
+    };
+    return first_time(texts, ARRAY_LEN(texts), ret_ms);
+}
+
+const char *news_time(const json_t *event, int64_t *ret_ms)
+{
+    const char *const texts[] = {
+        value_text(json_object_get(event, "series"), "lastObservedTime"),
+        json_string_value(either(event, "lastTimestamp", "deprecatedLastTimestamp")),
+    };
+    const char *text = first_time(texts, ARRAY_LEN(texts), ret_ms);
+    return text ? text : begin_time(event, ret_ms);
 }
 
 static uint32_t read_count(const json_t *event)
@@ -146,7 +159,8 @@ bool news_add(struct news *news, const json_t *event)
 {
     enum news_kind kind = news_kind(event);
     int64_t from, at;
-    read_times(event, &from, &at);
+    begin_time(event, &from);
+    news_time(event, &at);
     if (kind == NEWS_NONE || !same_object(news, news_subject(event).uid, at))
         return false;
     struct news_item *item = &news->items[kind];

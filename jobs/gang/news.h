@@ -53,6 +53,9 @@ struct news_subject {
 };
 struct news_subject news_subject(const json_t *event);
 enum news_kind news_kind(const json_t *event);
+/* When it last happened: in milliseconds since 1970, 0 where it does not say so, and as it says it;
+ * NULL: not at all. Borrowed from it. */
+const char *news_time(const json_t *event, int64_t *ret_ms);
 
 /* Adds what the Event says. The news are one object's: an Event of another uid empties them when it
  * is newer, and is ignored when older. True when something was added. */

@@ -11,6 +11,7 @@
 #include "jobs/spec/k8s_name.h"
 #include "jobs/spec/node_spread.h"
 #include "jobs/status/status_doc.h"
+#include "jobs/gang/news.h"
 #include "jobs/gang/waiting.h"
 #include "jobs/status/drajob.h"
 #include "launcher/cluster/client/board.h"
@@ -513,14 +514,13 @@ int show_status(struct cluster *cluster, const struct cluster_job *job)
 
 static void add_event(const json_t *event, struct buf *out)
 {
+    int64_t at;
     const json_t *about = json_object_get(event, "involvedObject");
     const char *reason = json_string_value(json_object_get(event, "reason"));
     const char *message = json_string_value(json_object_get(event, "message"));
-    const char *time = json_string_value(json_object_get(event, "lastTimestamp"));
+    const char *time = news_time(event, &at);
     const char *kind = json_string_value(json_object_get(about, "kind"));
     const char *name = json_string_value(json_object_get(about, "name"));
-    if (!time)
-        time = json_string_value(json_object_get(event, "eventTime"));
     buf_printf(out, "  %s  %s %s: %s: %s\n", time ? time : "-", kind ? kind : "?",
                name ? name : "?", reason ? reason : "?", message ? message : "");
 }
@@ -601,6 +601,41 @@ static json_t *read_ways(struct cluster *cluster, const char *job)
     return NULL;
 }
 
+struct dated {
+    int64_t ms;
+    size_t order; /* of the API server, by names */
+    json_t *event;
+};
+
+static int by_time(const void *a, const void *b)
+{
+    const struct dated *x = a, *y = b;
+    int order = (x->ms > y->ms) - (x->ms < y->ms);
+    return order ? order : (x->order > y->order) - (x->order < y->order);
+}
+
+/* The last one last; without memory as they are. */
+static json_t *sort_events(json_t *events_take)
+{
+    size_t i, count = json_array_size(events_take);
+    json_t *event, *sorted = json_array();
+    cleanup_free struct dated *all = calloc(count + 1, sizeof *all);
+    if (!all || !sorted) {
+        json_decref(sorted);
+        return events_take;
+    }
+    json_array_foreach(events_take, i, event)
+    {
+        all[i] = (struct dated){.order = i, .event = event};
+        news_time(event, &all[i].ms);
+    }
+    qsort(all, count, sizeof *all, by_time);
+    for (i = 0; i < count; i++)
+        json_array_append(sorted, all[i].event);
+    json_decref(events_take);
+    return sorted;
+}
+
 /* The namespace's events about the job and what it made. */
 static json_t *read_events(struct cluster *cluster, const char *job)
 {
@@ -617,7 +652,7 @@ static json_t *read_events(struct cluster *cluster, const char *job)
         if (is_about(event, job))
             json_array_append(events, event);
     }
-    return events;
+    return sort_events(events);
 }
 
 static void add_description(const json_t *doc, const json_t *ways, const json_t *events,
