@@ -331,6 +331,9 @@ def test_parts_of_a_log(jobs):
     written = datetime.datetime(2026, 11, 21, tzinfo=datetime.timezone.utc).timestamp()  # the registry's logs
     hours = int((time.time() - written) / 3600) + 1
     assert jobs.verb("logs", "--since", f"{hours}h", "one").ok().out.splitlines() == whole
+    jobs.registry.ahead = written + 16 * 3600 - time.time()  # by the server's clock they are half an hour old, whatever ours says
+    assert jobs.verb("logs", "--since", "1h", "one").ok().out.splitlines() == whole
+    assert jobs.verb("logs", "--since", "1m", "one").ok().out == ""
     wrong = jobs.verb("logs", "-f", "--tail", 2, "one")
     assert wrong.rc == 64 and "cannot be used with --follow" in wrong.err
 

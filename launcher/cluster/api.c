@@ -536,7 +536,7 @@ static int follow_logs(struct cluster *cluster, const struct cluster_job *job)
         .once = !job->follow,
         .rank = job->rank,
         .timestamps = job->timestamps,
-        .after_ms = job->since_ms ? lead_now() - job->since_ms : 0,
+        .last_ms = job->since_ms,
         .tail = job->tail < 0 ? 0 : (uint32_t)job->tail + 1,
     };
     return follow_through(cluster, &options);

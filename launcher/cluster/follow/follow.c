@@ -17,6 +17,7 @@
 #include "launcher/cluster/follow/output.h"
 #include "launcher/cluster/follow/result.h"
 #include "launcher/cluster/follow/state.h"
+#include "launcher/cluster/client/job_clock.h"
 #include "launcher/cluster/client/job_map.h"
 #include "launcher/cli/verb.h"
 #include "lib/base/clock.h"
@@ -625,13 +626,25 @@ static int copy_options(struct follow *f, const struct follow_options *options)
                                                                                        : -ENOMEM;
 }
 
+/* By the API server's clock, once it has answered: nodes write the times of a log, and those of a
+ * cluster agree, while this machine may be anybody's. 0: all. */
+static int64_t oldest_wanted(const struct follow *f, const struct follow_options *options)
+{
+    int64_t now = kube_client_now(f->cluster->client);
+    if (!options->last_ms)
+        return 0;
+    return (now ? now : lead_now()) - (clock_ms() - f->since_ms) - options->last_ms;
+}
+
 static int set_up(struct follow *f, const struct follow_options *options, struct drarun_error *err)
 {
     static const struct kube_stream_events log_events = {.data = on_log_data,
                                                          .ended = on_log_ended};
     struct event_base *base = f->cluster->base;
-    f->output = (struct follow_output){
-        .options = &f->options, .put = options->put ? put_line : NULL, .arg = f};
+    f->output = (struct follow_output){.options = &f->options,
+                                       .put = options->put ? put_line : NULL,
+                                       .after_ms = oldest_wanted(f, options),
+                                       .arg = f};
     f->log = (struct follow_log){
         .client = f->cluster->client,
         .state = &f->state,

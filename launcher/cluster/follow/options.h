@@ -27,7 +27,7 @@ struct follow_options {
     bool once;          /* the log as it is, without waiting for more */
     int32_t rank;       /* of this rank alone; -1: of all */
     bool timestamps;    /* with `streams`: the time that the log has before each line */
-    int64_t after_ms;   /* no lines from before this time, in ms since 1970; 0: all */
+    int64_t last_ms;    /* no lines that were older when this began; 0: all */
     uint32_t tail;      /* with `once` and `streams`: so many lines of the end, plus 1; 0: all */
     int64_t timeout_ms; /* 0: none */
     int64_t since_ms;   /* when its time has begun, by clock_ms; 0: now */

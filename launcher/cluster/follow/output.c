@@ -23,8 +23,7 @@ void follow_output_done(struct follow_output *output)
 
 void follow_output_stamp(struct follow_output *output, const char *text, size_t length)
 {
-    int64_t at = 0;
-    int64_t after_ms = output->options->after_ms;
+    int64_t at = 0, after_ms = output->after_ms;
     snprintf(output->stamp, sizeof output->stamp, "%.*s", (int)length, text);
     output->too_old = after_ms && timestamp_parse(output->stamp, &at) && at < after_ms;
 }

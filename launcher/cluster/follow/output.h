@@ -13,10 +13,11 @@ struct follow_output {
     const struct follow_options *options; /* borrowed */
     follow_output_fn put; /* gets the chosen lines besides, in the place of options->put; or NULL */
     void *arg;
+    int64_t after_ms;         /* no lines from before this time, in ms since 1970; 0: all */
     struct status_line *line; /* its owner takes it away before a write; NULL: none. Freed here. */
     struct log_tail tail;     /* what options->tail keeps */
     char stamp[48];           /* the time of the line that comes next */
-    bool too_old;             /* it is from before options->after_ms */
+    bool too_old;             /* it is from before after_ms */
     bool refused;             /* `put` wants no more */
 };
 
