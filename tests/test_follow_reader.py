@@ -176,6 +176,17 @@ def test_output_that_cannot_be_written(drarun, tmp_path, shell, rc, says):
 BENCH = ["bench", "all_reduce", "--workers", "1", "--image", "a", "--name", "job", "--no-verdict"]
 
 
+def test_bench_whose_job_fails_and_whose_results_cannot_be_written(drarun, tmp_path):
+    """Both are said, and the exit status is the job's."""
+    table = [f"[0] {each}".encode() for each in Run().text().splitlines(keepends=True)]
+    with Registry().serving() as registry:
+        following = Following(drarun, registry, tmp_path, words=[*BENCH, "--csv", "/dev/full"])
+        following.pod("job-a", "running", lambda: iter([OUTPUT.splitlines(keepends=True)[0], *table, record("job-a", 3, lines=1 + len(table))]))
+        following.tell("job-a", exit=3)
+        result = following.ended()
+    assert result.rc == 3 and "bench: /dev/full: No space left on device: the results in it are not complete" in result.err, result
+
+
 @pytest.mark.parametrize("end", [0, 130], ids=["goes on", "interrupted"])
 def test_bench_while_its_reader_pauses(drarun, tmp_path, end):
     """It keeps a copy of the output, with lines that are for nobody else."""

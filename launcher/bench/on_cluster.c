@@ -157,7 +157,10 @@ int bench_on_cluster(const struct bench_choice *choice, struct verdict_figures *
     };
     status = cluster_api()->run(&run);
     int judged = judge(choice, base, &job.output.text, status, ret_figures);
-    if (keep_end(&job.keep, &job.output.text, job.kept, &err) < 0 && !judged)
-        return verb_fail("bench", &err);
-    return judged;
+    int kept = keep_end(&job.keep, &job.output.text, job.kept, &err);
+    /* that a job which failed has printed no results is no news */
+    if (kept == 0 || (judged && err.kind == DRARUN_ERR_SPEC))
+        return judged;
+    int unwritten = verb_fail("bench", &err);
+    return judged ? judged : unwritten;
 }
