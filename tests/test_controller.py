@@ -263,6 +263,26 @@ def test_end_after_the_last_object_of_a_large_job(applied, proxy, conflicts):
         assert cluster.api.get("batch/v1", "Job", "job", applied.namespace)["metadata"]["uid"] == made
 
 
+def invalid(exchange):
+    exchange.answer(422, {"kind": "Status", "status": "Failure", "code": 422, "reason": "Invalid", "message": "a webhook says no"})
+
+
+def test_status_that_is_refused(applied, proxy):
+    """It is tried again less and less often, and written once it may be."""
+    def is_of_status(method, path):
+        return method == "PUT" and "/drajobs/job/status" in path
+
+    def asked():
+        return [at for at, method, path, _ in proxy.seen("PUT") if is_of_status(method, path)]
+    with managing(applied, through=proxy) as running:
+        proxy.fault(invalid, is_of_status, 3)
+        assert applied.apply(command=["true"]) == ""
+        applied.cluster.wait(lambda: f"it is not tried again: {said(running)}", lambda: len(asked()) > 3, MADE_S)
+        assert asked()[3] - asked()[0] >= 6  # 1 + 2 + 4 s
+        applied.cluster.wait("it is not written", lambda: "status" in applied.get(), MADE_S)
+        assert said(running).count("cannot write its status: ") == 3
+
+
 def copy_of(pod, name):
     """The same as another process makes it."""
     metadata = {key: pod["metadata"][key] for key in ("namespace", "labels", "annotations", "ownerReferences") if key in pod["metadata"]}

@@ -245,11 +245,12 @@ static void on_told(struct sight *s, const struct drarun_error *err)
         s->told(s);
     if (!err || err->code == ENOENT)
         return;
-    bool conflict = err->code == EBUSY;
+    /* what is not refused was tried for a minute, and may do at once when the server is back */
+    bool conflict = err->code == EBUSY, refused = !conflict && !kube_may_answer_later(err);
     s->c->tally.not_written += !conflict;
     if (!conflict)
         log_note("%s/%s: cannot write its status: %s", s->namespace, s->name, err->text);
-    sight_again(s, conflict ? SIGHT_CONFLICT_MS : AGAIN_MIN_MS);
+    sight_again(s, conflict ? SIGHT_CONFLICT_MS : refused ? sight_pause_ms(s) : AGAIN_MIN_MS);
 }
 
 void sight_tell(struct sight *s, const struct drajob_input *said, sight_told_fn told)
