@@ -6,6 +6,7 @@ import re
 import select
 import socket
 import subprocess
+import sys
 import time
 
 import pytest
@@ -222,6 +223,13 @@ def test_all_closed(drarun):
     result = drarun("-n", 2, "sh", "-c", "echo x; cat; exit 5",
                     under=["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh"])
     assert result.rc == 5
+
+
+def test_terminal_that_has_hung_up(drarun):
+    """As of one who logs out while a job runs in the background, which goes on."""
+    hung_up = "import os, sys; os.dup2(os.openpty()[1], 2); os.execvp(sys.argv[1], sys.argv[1:])"  # exec closes the other side
+    result = drarun("sh", "-c", "echo kept; echo lost >&2; exit 3", under=[sys.executable, "-c", hung_up])
+    assert (result.rc, result.out) == (3, "kept\n"), result
 
 
 def test_shared_flags_stay(drarun):

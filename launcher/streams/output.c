@@ -100,6 +100,8 @@ static void on_broken(void *arg, const struct drarun_error *err)
 {
     struct destination *d = arg;
     struct output *output = d->output;
+    if (sink_has_hung_up(d->sink)) /* SIGHUP ends a job that is to end with its terminal */
+        return;
     if (err->code != EPIPE)
         report_failure(output, err);
     for (int stream = OUTPUT_STDOUT; stream <= OUTPUT_STDERR; stream++)

@@ -29,6 +29,8 @@ struct sink {
     int fd;  /* the caller's */
     int own; /* SINK_OWN, else -1 */
     enum sink_kind kind;
+    bool device;  /* a character device: a terminal, or one that is none any more */
+    bool hung_up; /* the terminal */
     const char *name;
     struct sink_owner owner;
     struct evbuffer *queue;
@@ -63,6 +65,7 @@ static void classify(struct sink *sink)
     sink->kind = SINK_FILE;
     if (fstat(sink->fd, &st) < 0)
         return;
+    sink->device = S_ISCHR(st.st_mode);
     if (S_ISSOCK(st.st_mode))
         sink->kind = SINK_SOCKET;
     else if (S_ISFIFO(st.st_mode) || isatty(sink->fd)) {
@@ -106,7 +109,8 @@ void sink_discard(struct sink *sink)
 static void break_down(struct sink *sink, int code)
 {
     struct drarun_error err = {0};
-    if (code == EPIPE || code == ECONNRESET)
+    sink->hung_up = code == EIO && sink->device;
+    if (code == EPIPE || code == ECONNRESET || sink->hung_up)
         error_set(&err, EPIPE, "%s is closed: nobody reads it any more", sink->name);
     else
         error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, code, "cannot write to %s: %s", sink->name,
@@ -244,6 +248,11 @@ void sink_add(struct sink *sink, const void *data, size_t length)
         fail_reader(sink, -rc);
     else if (sink->shown.len > 0)
         add(sink, sink->shown.data, sink->shown.len);
+}
+
+bool sink_has_hung_up(const struct sink *sink)
+{
+    return sink->hung_up;
 }
 
 uint64_t sink_added(const struct sink *sink)

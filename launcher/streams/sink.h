@@ -48,6 +48,9 @@ void sink_add(struct sink *sink, const void *data, size_t length);
 /* Drops what is queued and whatever comes. */
 void sink_discard(struct sink *sink);
 
+/* The reader that is gone was a terminal. */
+bool sink_has_hung_up(const struct sink *sink);
+
 /* Bytes ever added, and those of them that are written or dropped. */
 uint64_t sink_added(const struct sink *sink);
 uint64_t sink_done(const struct sink *sink);

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -235,6 +236,31 @@ static void reader_that_cannot_go_on(void **state)
     done(&b);
 }
 
+/* Before it was looked at, or later. */
+static void terminal_that_hangs_up(void **state)
+{
+    (void)state;
+    for (int early = 0; early < 2; early++) {
+        struct bed b;
+        int ends[2] = {posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC), -1};
+        assert_true(ends[0] >= 0 && grantpt(ends[0]) == 0 && unlockpt(ends[0]) == 0);
+        ends[1] = open(ptsname(ends[0]), O_WRONLY | O_NOCTTY | O_CLOEXEC);
+        assert_true(ends[1] >= 0);
+        if (early)
+            close(ends[0]);
+        make(&b, ends);
+        if (!early)
+            close(ends[0]);
+        b.read_end = -1;
+        sink_add(b.sink, "x", 1);
+        sink_add(b.sink, "y", 1);
+        assert_int_equal(sink_done(b.sink), sink_added(b.sink));
+        assert_int_equal(b.broken, EPIPE);
+        assert_true(sink_has_hung_up(b.sink));
+        done(&b);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -242,6 +268,7 @@ int main(void)
         cmocka_unit_test(slow_reader_of_a_socket),
         cmocka_unit_test(reader_goes_away),
         cmocka_unit_test(full_disk),
+        cmocka_unit_test(terminal_that_hangs_up),
         cmocka_unit_test(discards),
         cmocka_unit_test(reader_decides_what_is_written),
         cmocka_unit_test(reader_goes_on_when_nobody_reads_the_pipe),
