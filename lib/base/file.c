@@ -15,6 +15,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/base/sigpipe.h"
 
 #define TEMPORARY ".XXXXXX"
 #define PIECE ((size_t)8 << 10)
@@ -193,6 +194,7 @@ static int write_as_is(const char *path, const void *data, size_t len, struct dr
     struct stat st;
     bool unread = rc == -ENXIO && stat(path, &st) == 0 && S_ISFIFO(st.st_mode);
     const char *why = unread             ? "nobody reads it"
+                      : rc == -EPIPE     ? "nobody reads it any more"
                       : rc == -ETIMEDOUT ? "who has opened it does not read"
                                          : strerror(-rc);
     return rc < 0 ? error_set(err, -rc, "write %s: %s", path, why) : 0;
@@ -200,13 +202,16 @@ static int write_as_is(const char *path, const void *data, size_t len, struct dr
 
 int file_write_named(const char *path, const void *data, size_t len, struct drarun_error *err)
 {
-    struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
+    struct sigaction ignore = {.sa_handler = SIG_IGN}, old_xfsz, old_pipe;
     mode_t mask = umask(0);
     umask(mask);
-    sigaction(SIGXFSZ, &ignore, &before); /* at ulimit -f a write then fails, and says so */
+    /* at ulimit -f, and when a pipe's reader goes, a write then fails, and says so */
+    sigaction(SIGXFSZ, &ignore, &old_xfsz);
+    sigpipe_ignore(&old_pipe);
     int rc = file_is_plain(path) ? file_write_atomic(path, data, len, 0666 & ~mask, err)
                                  : write_as_is(path, data, len, err);
-    sigaction(SIGXFSZ, &before, NULL);
+    sigaction(SIGXFSZ, &old_xfsz, NULL);
+    sigpipe_restore(&old_pipe);
     return rc;
 }
 

@@ -49,7 +49,7 @@ int file_write_atomic(const char *path, const void *data, size_t len, unsigned m
 bool file_is_plain(const char *path);
 /* Writes such a file as file_write_atomic does, with the mode that the umask of this process of one
  * thread says; anything else is written to as it is, behind what it holds, a pipe only while
- * somebody reads it (-ENXIO, -ETIMEDOUT). */
+ * somebody reads it (-ENXIO, -EPIPE, -ETIMEDOUT). */
 int file_write_named(const char *path, const void *data, size_t len, struct drarun_error *err);
 
 /* Makes path a copy of the file from, as file_write_atomic. Takes no memory to speak of, however

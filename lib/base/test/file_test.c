@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -175,6 +176,31 @@ static void test_what_a_user_names(void **state)
     assert_true(file_is_plain("file") && file_is_plain("none") && file_is_plain("/dev/shm/none"));
     assert_false(file_is_plain("pipe") || file_is_plain("/dev/stdout") ||
                  file_is_plain("/dev/null") || file_is_plain("/proc/self/fd/1"));
+}
+
+/* A pipe's reader that goes in the middle ends the writing, and not this process. */
+static void test_reader_that_goes(void **state)
+{
+    enum { LENGTH = 1 << 20 };
+    static char text[LENGTH];
+    struct drarun_error err = {0};
+    int status = -1;
+    (void)state;
+    assert_int_equal(mkfifo("pipe", 0600), 0);
+    int reader = open("pipe", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    pid_t child = fork();
+    if (child == 0) {
+        struct pollfd readable = {.fd = reader, .events = POLLIN};
+        _exit(poll(&readable, 1, 60000) == 1 && read(reader, text, 100) == 100 ? 0 : 1);
+    }
+    close(reader);
+    assert_int_equal(file_write_named("pipe", text, LENGTH, &err), -EPIPE);
+    assert_string_equal(err.text, "write pipe: nobody reads it any more");
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    struct sigaction now;
+    assert_int_equal(sigaction(SIGPIPE, NULL, &now), 0);
+    assert_true(now.sa_handler == SIG_DFL);
 }
 
 /* Of more than one piece, and not of whole ones. */
@@ -363,6 +389,7 @@ int main(void)
         IN_PLACE(test_short_writes),
         IN_PLACE(test_replace),
         IN_PLACE(test_what_a_user_names),
+        IN_PLACE(test_reader_that_goes),
         IN_PLACE(test_copy),
         IN_PLACE(test_remove_with_temporaries),
         IN_PLACE(test_directories),
