@@ -12,6 +12,7 @@ import time
 import pytest
 
 from support.build import patience
+from support.run import UNREAD
 
 PRINT = """
 import os, sys
@@ -210,6 +211,13 @@ def test_nobody_reads(drarun):
     result = job.finish(timeout=20)
     # the ranks find out as they would have by themselves: by SIGPIPE
     assert result.rc in (0, 128 + 13)
+
+
+@pytest.mark.parametrize("words", [(), ("--output", "json"), ("--report", "/dev/stderr")], ids=["text", "json", "file"])
+def test_nobody_reads_why_it_ended(drarun, words):
+    """The exit status is the job's all the same."""
+    result = drarun(*words, "sh", "-c", "exit 3", under=UNREAD)
+    assert result.rc == 3, result
 
 
 def test_closed_stdout(drarun):

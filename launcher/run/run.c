@@ -22,6 +22,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/sigpipe.h"
 
 static int show_help(void)
 {
@@ -93,6 +94,7 @@ static int run_job(const struct job_request *request, struct console *console, j
 {
     CLEANUP(strlist_done) struct strlist kept = STRLIST_INIT;
     struct drarun_error err = {0};
+    struct sigaction old_pipe;
     int input = input_is_there(STDIN_FILENO) ? STDIN_FILENO : -1;
     char **env = inherited(request, &kept);
     if (!env) {
@@ -103,6 +105,7 @@ static int run_job(const struct job_request *request, struct console *console, j
     if (!job)
         return verb_fail(NULL, &err);
     job_run(job);
+    sigpipe_ignore(&old_pipe); /* our status is the job's, also if nobody reads why */
     int status = cause_status(job_cause(job));
     if (status == error_exit_status(DRARUN_ERR_NOT_FOUND) && !request->agents && !request->pods)
         log_verbose("PATH of the ranks is %s", path_of(request, env));
@@ -113,6 +116,7 @@ static int run_job(const struct job_request *request, struct console *console, j
     if (ret_report)
         *ret_report = report_json(request, job);
     job_free(job);
+    sigpipe_restore(&old_pipe);
     return status;
 }
 

@@ -18,6 +18,7 @@ from .build import BUILD, patience
 # What an outer launcher, Python, user or login sets must not reach a job under test: in a login's directory the names that ranks publish
 # meet those of all of the user's jobs.
 DROPPED = ("OMPI_", "PMIX_", "PMI_", "PET_", "DRARUN_", "NCCL_", "UCX_", "FI_", "I_MPI_", "MPICH_", "XDG_RUNTIME_DIR")
+UNREAD = ["bash", "-c", 'exec 3> >(exec <&-); wait $!; exec "$@" 2>&3', "bash"]  # before a program: the reader of its stderr is gone
 PATIENCE = 15  # seconds after the launcher's end in which everything else must have gone
 
 
