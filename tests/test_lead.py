@@ -7,8 +7,10 @@ import time
 
 import pytest
 
+from support.build import patience
 from support.following import JOB, LEASE, MAP, Following, environment, job_file, until
 from support.registry import Registry, path_of
+from support.run import UNREAD
 
 
 def test_pod_of_an_earlier_job_leads_none(drarun, following):
@@ -279,6 +281,10 @@ POD_GROUPS = {"metadata": {"name": "scheduling.k8s.io"}, "versions": [{"version"
      "scope": "Namespaced", "verbs": ["get"]}]}]}
 
 
+READY = {"phase": "Running", "conditions": [{"type": "PodScheduled", "status": "True"}, {"type": "Ready", "status": "True"}],
+         "containerStatuses": [{"name": "worker", "state": {"running": {}}, "ready": True, "started": True}]}
+
+
 @pytest.mark.parametrize("slow", [False, True], ids=["", "slow"])
 def test_signal_between_placing_and_running(drarun, tmp_path, slow):
     """While the claims are read that the workers' pods name: the ranks are not started. slow: the API server answers when it is too
@@ -302,12 +308,35 @@ def test_signal_between_placing_and_running(drarun, tmp_path, slow):
         lead = drarun.start("run", "--here", spec, env=environment(registry, tmp_path))
         made = registry.wait(pod)
         registry.put(pod, {**made, "spec": {**made["spec"], "nodeName": "n0"}, "status": {
-            "phase": "Running", "podIP": "127.0.0.1", "podIPs": [{"ip": "127.0.0.1"}],
-            "conditions": [{"type": "PodScheduled", "status": "True"}, {"type": "Ready", "status": "True"}],
-            "containerStatuses": [{"name": "worker", "state": {"running": {}}, "ready": True, "started": True}]}})
+            **READY, "podIP": "127.0.0.1", "podIPs": [{"ip": "127.0.0.1"}]}})
         result = lead.finish(30)
         assert result.rc == 128 + signal.SIGTERM and MAP not in registry.objects, result
         assert len(asked) == 1, "it was asked for again, after half a minute"
+
+
+def test_job_whose_messages_nobody_reads(drarun, tmp_path):
+    """It is ended all the same, and nothing of it stays."""
+    pod, address = path_of("pods", "job-w-0"), "127.0.71.73"
+    with Registry().serving() as registry, socket.create_server((address, 7173)) as agent:
+        agent.settimeout(patience())
+        lead = drarun.start("run", "--here", "--output", "json", job_file(tmp_path), env=environment(registry, tmp_path), under=UNREAD)
+        made = registry.wait(pod)
+        registry.put(pod, {**made, "spec": {**made["spec"], "nodeName": "n0"}, "status": {**READY, "podIP": address, "podIPs": [{"ip": address}]}})
+        with agent.accept()[0]:
+            lead.signal(signal.SIGTERM)
+            result = lead.finish(30)
+        assert result.rc == 128 + signal.SIGTERM and MAP not in registry.objects, result
+
+
+def removed_workers(drarun, registry, folder, workers):
+    """Of a job that was made whole."""
+    following = Following(drarun, registry, folder, words=["run", job_file(folder, workers=workers)])
+    pods = [path_of("pods", f"job-w-{i}") for i in range(workers)]
+    for path in pods:
+        registry.wait(path)
+    for path in pods:
+        registry.remove(path)
+    return following
 
 
 def test_signal_while_workers_are_created(drarun, tmp_path):

@@ -21,6 +21,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/sigpipe.h"
 
 #define SYNC_MS KUBE_CALL_MS
 #define FLUSH_MS 10000    /* of a document that is deleted next */
@@ -554,6 +555,8 @@ int lead_run(struct cluster *cluster, const struct lead_options *options)
         .created_ms = lead_now(),
     };
     struct drarun_error err = {0};
+    struct sigaction old_pipe;
+    sigpipe_ignore(&old_pipe); /* the job is led to its end, also if nobody reads of it */
     if (options->framed)
         lead_mark_log(&lead);
     int rc = catch_signals(&lead, &err);
@@ -574,5 +577,6 @@ int lead_run(struct cluster *cluster, const struct lead_options *options)
     if (options->ret_end)
         report_end(&lead, rc, &err, options->ret_end);
     done(&lead);
+    sigpipe_restore(&old_pipe);
     return is_left_to_others(&lead) ? LEAD_LEFT : lead.status;
 }
