@@ -9,6 +9,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/base/sigpipe.h"
 
 struct std_stream {
     struct std_streams *streams;
@@ -16,6 +17,7 @@ struct std_stream {
     bool needed; /* without its reader this process has nothing to do */
     struct sink *sink;
     bool dropped;
+    bool closed; /* nobody reads it any more */
 };
 
 struct std_streams {
@@ -82,11 +84,12 @@ static void on_broken(void *arg, const struct drarun_error *err)
 {
     struct std_stream *stream = arg;
     struct std_streams *s = stream->streams;
-    if (err->code == EPIPE && stream->needed) {
+    stream->closed = err->code == EPIPE;
+    if (stream->closed && stream->needed) {
         signal(SIGPIPE, SIG_DFL);
         raise(SIGPIPE);
     }
-    if (err->code == EPIPE || s->failed)
+    if (stream->closed || s->failed)
         return;
     s->failed = true;
     if (s->owner.failed)
@@ -101,9 +104,13 @@ void std_streams_write(struct std_streams *streams, int fd, const void *data, si
     look(streams);
 }
 
+/* Also where nobody ignores SIGPIPE any more: on_broken decides what ends us. */
 static void on_log(void *arg, const struct log_line *line)
 {
+    struct sigaction before;
+    sigpipe_ignore(&before);
     std_streams_write(arg, STDERR_FILENO, line->text, line->length);
+    sigpipe_restore(&before);
 }
 
 static void drop_line(void *arg, const struct log_line *line)
@@ -199,11 +206,15 @@ struct std_streams *std_streams_new(struct event_base *base, const struct sink_r
 
 void std_streams_end(struct std_streams *streams)
 {
+    struct sigaction before;
     if (!streams)
         return;
+    const struct std_stream *log = streams->to[STDERR_FILENO];
     std_streams_set_owner(streams, NULL);
+    sigpipe_ignore(&before);
     while (!std_streams_is_idle(streams) && event_base_loop(streams->base, EVLOOP_ONCE) == 0)
         ;
-    log_divert(streams->to[STDERR_FILENO]->dropped ? drop_line : NULL, NULL);
+    sigpipe_restore(&before);
+    log_divert(log->dropped || log->closed ? drop_line : NULL, NULL);
     release(streams);
 }

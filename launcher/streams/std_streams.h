@@ -51,7 +51,8 @@ void std_streams_discard(struct std_streams *streams);
 bool std_streams_has_dropped(const struct std_streams *streams);
 
 /* Runs the loop until all is written or dropped, and frees. The log goes to standard error as
- * before, or nowhere where that was dropped: a write would block. NULL is fine. */
+ * before, or nowhere where that was dropped, since a write would block, or is closed, since a write
+ * would end the process. NULL is fine. */
 void std_streams_end(struct std_streams *streams);
 
 #endif

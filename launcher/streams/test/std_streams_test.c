@@ -270,6 +270,32 @@ static void reader_that_is_gone(void **state)
     }
 }
 
+/* Nor by what is said when SIGPIPE is no longer ignored, then or after the end. */
+static void standard_error_that_is_closed_at_the_end(void **state)
+{
+    (void)state;
+    for (int full = 0; full < 2; full++) {
+        int status = -1;
+        pid_t child = fork();
+        if (child == 0) {
+            struct bed b = {0};
+            std_pipes_begin(&b.pipes);
+            std_pipes_put(&b.pipes, STDERR_FILENO);
+            make(&b);
+            if (full)
+                fill(&b, STDERR_FILENO);
+            close(b.pipes.read_ends[STDERR_FILENO]);
+            signal(SIGPIPE, SIG_DFL);
+            log_error("nobody reads this");
+            std_streams_end(b.streams);
+            log_error("nor that");
+            _exit(b.failures);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
+}
+
 /* A process that reads late, and says by its status whether all came. */
 static pid_t start_late_reader(const struct bed *b, size_t total)
 {
@@ -308,6 +334,7 @@ int main(void)
         cmocka_unit_test(both_are_one_file),
         cmocka_unit_test(full_disk),
         cmocka_unit_test(reader_that_is_gone),
+        cmocka_unit_test(standard_error_that_is_closed_at_the_end),
         cmocka_unit_test(end_waits_for_the_rest),
     };
     signal(SIGPIPE, SIG_IGN);
