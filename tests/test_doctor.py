@@ -151,6 +151,8 @@ BROKEN = {
     "cdi-unsaid": ("cdi", put("etc/containerd/config.toml", CONTAINERD_17), "warning", "1.7 off", "enable_cdi = true"),
     "cdi-elsewhere": ("cdi", put("etc/containerd/config.toml", CONTAINERD_2 + 'cdi_spec_dirs = ["/etc/cdi"]\n'), "failed",
                       "cdi_spec_dirs lacks /var/run/cdi", '"/var/run/cdi"]'),
+    "cdi-elsewhere-over-lines": ("cdi", put("etc/containerd/config.toml", CONTAINERD_2 + 'cdi_spec_dirs = [\n  "/etc/cdi",\n]\nx = "/run/cdi"\n'), "failed",
+                                 "cdi_spec_dirs lacks /var/run/cdi", '"/var/run/cdi"]'),
     "no-runtime": ("cdi", remove("etc"), "unknown", "no configuration of containerd or CRI-O", "enable_cdi"),
     "port-down": ("links", put("sys/class/infiniband/mlx5_3/ports/1/state", "1: DOWN\n"), "warning",
                   "down: mlx5_3 port 1 (DOWN), of 8 RDMA ports", "ip link set dev NAME up"),
@@ -194,6 +196,11 @@ def test_broken_machine(machine, name):
     others = {each["check"]: each["state"] for each in found["checks"] if each["check"] != check}
     unread = {"no-limits": {"nofile": "unknown"}}.get(name, {})
     assert others == dict.fromkeys(others, "ok") | unread
+
+
+def test_directories_of_cdi_over_lines(machine):
+    write(machine, "etc/containerd/config.toml", CONTAINERD_2 + 'cdi_spec_dirs = [\n  "/etc/cdi",\n  "/var/run/cdi",\n]\n')
+    assert of(look("--root", machine), "cdi")[0]["state"] == "ok"
 
 
 def test_hostile_configuration_space(machine):

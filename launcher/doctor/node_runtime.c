@@ -70,9 +70,13 @@ struct runtime {
 static void read_containerd(struct runtime *r, char *text)
 {
     char *rest = NULL;
+    bool in_dirs = false; /* the array goes on over lines */
     for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
-        const char *value = toml_value(line, "enable_cdi");
-        if (value) {
+        const char *value;
+        if (in_dirs) {
+            r->run_dir |= strstr(line, "/run/cdi") != NULL;
+            in_dirs = !strchr(line, ']');
+        } else if ((value = toml_value(line, "enable_cdi"))) {
             r->says_cdi = true;
             r->cdi = strncmp(value, "true", 4) == 0;
         } else if ((value = toml_value(line, "version"))) {
@@ -80,6 +84,7 @@ static void read_containerd(struct runtime *r, char *text)
         } else if ((value = toml_value(line, "cdi_spec_dirs"))) {
             r->dirs = true;
             r->run_dir = strstr(value, "/run/cdi") != NULL;
+            in_dirs = *value == '[' && !strchr(value, ']');
         }
     }
 }
