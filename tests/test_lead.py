@@ -344,11 +344,7 @@ def test_signal_while_workers_are_created(drarun, tmp_path):
     workers = 200
     pods = [path_of("pods", f"job-w-{i}") for i in range(workers)]
     with Registry().serving() as registry:
-        following = Following(drarun, registry, tmp_path, words=["run", job_file(tmp_path, workers=workers)])
-        for path in pods:
-            registry.wait(path)
-        for path in pods:
-            registry.remove(path)
+        following = removed_workers(drarun, registry, tmp_path, workers)
         registry.admit = lambda path, made: "/pods/" in path and registry.answering.clear()
         launcher = replaced_launcher(drarun, following, written(following))
         until(registry, lambda: launcher.process.poll() is not None or sum(path in registry.objects for path in pods) > 20)
@@ -359,6 +355,24 @@ def test_signal_while_workers_are_created(drarun, tmp_path):
         result = launcher.finish(20)
         assert result.rc == 128 + signal.SIGTERM, result
         assert 20 < sum(path in registry.objects for path in pods) < workers, result
+
+
+def test_lease_is_renewed_while_creations_wait(drarun, tmp_path):
+    """The API server answers none of them: renewing waits neither for those that are under way nor for those behind them."""
+    asked = []
+    with Registry().serving() as registry:
+        def hold_pods(path, made):
+            if "/pods/" in path:
+                asked.append(path)
+                registry.answering.clear()
+        following = removed_workers(drarun, registry, tmp_path, 200)
+        registry.admit = hold_pods
+        launcher = replaced_launcher(drarun, following, written(following))
+        until_led(registry, launcher, lambda: len(asked) == 64)
+        renewed = registry.objects[LEASE]["spec"]["renewTime"]
+        until_led(registry, launcher, lambda: registry.objects[LEASE]["spec"]["renewTime"] != renewed)
+        assert len(asked) == 64, "others have come before it"
+        kill(registry, launcher)
 
 
 def test_slices_that_are_slow_to_read(drarun, tmp_path):

@@ -257,7 +257,7 @@ int attempt_start(struct kube_client *client, const struct attempt_request *requ
         return error_set(err, ENOMEM, "out of memory");
     }
     count(client, request);
-    if (request->stream || request->connect_only) {
+    if (request->urgent || request->stream || request->connect_only) {
         event_active(a->begin, 0, 0);
     } else {
         TAILQ_INSERT_TAIL(&client->line, a, link);

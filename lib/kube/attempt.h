@@ -13,9 +13,10 @@ struct attempt_request { /* the texts are borrowed until done */
     size_t body_length;
     size_t answer_max;  /* 0: KUBE_ANSWER_MAX */
     int64_t timeout_ms; /* 0: none */
-    bool stream;        /* has no turn to wait for */
+    bool urgent;        /* has no turn to wait for */
+    bool stream;        /* has none either */
     bool alone;         /* as an exchange's: it may be paused */
-    bool connect_only;  /* as an exchange's; has none either, and method and body are not used */
+    bool connect_only;  /* as an exchange's; nor has this, and method and body are not used */
 };
 
 struct attempt_events { /* as those of an exchange */

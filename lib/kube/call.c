@@ -25,7 +25,7 @@ struct kube_call {
     int64_t end_ms; /* on clock_ms() */
     size_t answer_max;
     unsigned tries;
-    bool repeatable, lost;
+    bool repeatable, urgent, lost;
 };
 
 static void call_free(struct kube_call *call)
@@ -163,6 +163,7 @@ static void try_once(struct kube_call *call)
                                       .body = call->body,
                                       .body_length = call->body ? strlen(call->body) : 0,
                                       .answer_max = call->answer_max,
+                                      .urgent = call->urgent,
                                       .timeout_ms = left < 1 ? 1 : left};
     if (call->repeatable && request.timeout_ms > TRY_MS)
         request.timeout_ms = TRY_MS;
@@ -215,6 +216,7 @@ int kube_call_start(struct kube_client *client, const struct kube_request *reque
     call->fn = fn;
     call->arg = arg;
     call->answer_max = request->answer_max;
+    call->urgent = request->urgent;
     call->repeatable = request->repeat || is_repeatable(request->method);
     call->end_ms =
         unanswered_begin(&client->unanswered, strcmp(request->method, "GET") == 0,

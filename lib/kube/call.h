@@ -34,6 +34,7 @@ struct kube_request {         /* borrowed for the call of kube_call_start */
     int64_t timeout_ms;
     size_t answer_max; /* bytes of its answer, unpacked; 0: KUBE_ANSWER_MAX */
     bool repeat;       /* the request may be sent again though it was perhaps processed */
+    bool urgent;       /* it waits for none of KUBE_CALLS_MAX others, nor counts as one */
 };
 
 struct kube_answer {

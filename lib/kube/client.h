@@ -13,7 +13,7 @@
 #include "drarun/error.h"
 #include "lib/kube/config.h"
 
-#define KUBE_CALLS_MAX 64u                 /* under way at once; further ones wait in line */
+#define KUBE_CALLS_MAX 64u                 /* under way at once; others wait, but urgent ones */
 #define KUBE_ANSWER_MAX ((size_t)64 << 20) /* bytes of one answer, unpacked */
 #define KUBE_CONNECT_MS 10000              /* for one connection, TLS included */
 #define KUBE_SILENCE_MS 30000              /* unacknowledged bytes end a connection after this */

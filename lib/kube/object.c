@@ -88,6 +88,7 @@ static int write_object(struct kube_client *client, const char *verb,
     parts_begin(&parts, verb, target);
     add_write(&parts, options);
     request.repeat |= options->repeat;
+    request.urgent = options->urgent;
     request.timeout_ms = options->timeout_ms;
     return start(client, &parts, &request, fn, arg, ret_call, err);
 }
@@ -107,6 +108,7 @@ int kube_create(struct kube_client *client, const struct kube_target *target, co
     kube_target_describe("create", &named, &parts.what);
     add_write(&parts, options);
     request.repeat = options->repeat;
+    request.urgent = options->urgent;
     request.timeout_ms = options->timeout_ms;
     return start(client, &parts, &request, fn, arg, ret_call, err);
 }

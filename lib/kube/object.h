@@ -23,6 +23,7 @@ struct kube_write {
     bool force;          /* apply: take fields over from other managers */
     bool dry_run;
     bool repeat; /* create, patches: may be sent again (kube_request.repeat); apply always is */
+    bool urgent; /* kube_request.urgent */
     int64_t timeout_ms;
 };
 

@@ -223,7 +223,8 @@ static void on_renewed(const struct kube_answer *answer, const struct drarun_err
 static void on_renew(evutil_socket_t fd, short what, void *arg)
 {
     struct lease *lease = arg;
-    const struct kube_write in_time = {.timeout_ms = try_ms(lease)};
+    /* beside pods that a slow webhook holds up, and as many that wait for those */
+    const struct kube_write in_time = {.urgent = true, .timeout_ms = try_ms(lease)};
     struct drarun_error err = {0};
     CLEANUP(json_decrefp) json_t *object = json_deep_copy(lease->object);
     struct kube_target target = target_of(lease->object);
