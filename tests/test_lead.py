@@ -52,6 +52,12 @@ def until_led(registry, launcher, there):
     until(registry, lambda: launcher.process.poll() is not None or there())
 
 
+def has_heard(pid, signo):
+    """The signal is no longer pending."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as status:
+        return not next(int(line.split()[1], 16) for line in status if line.startswith("ShdPnd")) >> (signo - 1) & 1
+
+
 def half_made(drarun, registry, folder, workers=10):
     """A job of which only worker 0's pod is there; the pods as they were created, by path."""
     following = Following(drarun, registry, folder, words=["run", job_file(folder, workers=workers)])
@@ -349,7 +355,7 @@ def test_signal_while_workers_are_created(drarun, tmp_path):
         launcher = replaced_launcher(drarun, following, written(following))
         until(registry, lambda: launcher.process.poll() is not None or sum(path in registry.objects for path in pods) > 20)
         launcher.signal(signal.SIGTERM)
-        time.sleep(2)  # long enough to hear of that
+        until(registry, lambda: has_heard(launcher.pid, signal.SIGTERM))
         registry.admit = lambda path, made: None
         registry.answering.set()
         result = launcher.finish(20)
