@@ -243,7 +243,7 @@ def test_terminal_that_has_hung_up(drarun):
 def test_shared_flags_stay(drarun):
     read, write = os.pipe()
     before = subprocess.check_output(["cat", f"/proc/self/fdinfo/{write}"], pass_fds=[write])
-    drarun("true", under=["sh", "-c", f'exec "$@" >&{write}', "sh"])
+    drarun("true", stdin=write, under=["sh", "-c", 'exec "$@" >&0 </dev/null', "sh"]).ok()
     assert subprocess.check_output(["cat", f"/proc/self/fdinfo/{write}"], pass_fds=[write]) == before
     os.close(read)
     os.close(write)
