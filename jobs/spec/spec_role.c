@@ -2,9 +2,7 @@
 /* What is asked of one role, of its value and of the document. */
 #include <string.h>
 
-#include "jobs/ranks/rankenv.h"
 #include "jobs/spec/spec_fields.h"
-#include "jobs/spec/spec_words.h"
 #include "lib/base/cleanup.h"
 
 bool spec_role_has_nics(const struct spec_role *role)
@@ -46,21 +44,6 @@ bool spec_role_wants_bench(const struct spec_role *role)
         }
     }
     return false;
-}
-
-bool spec_role_starts_torchrun(const struct spec_role *role)
-{
-    CLEANUP(strlist_done) struct strlist argv = STRLIST_INIT;
-    spec_words_add(role, NULL, &argv);
-    return argv.count > 0 && !argv.failed && rankenv_starts_torchrun(argv.items);
-}
-
-uint32_t spec_role_ranks(const struct spec_role *role, bool mpirun, char *const argv[],
-                         uint32_t gpus)
-{
-    if (role->ranks_per_worker > 0)
-        return role->ranks_per_worker;
-    return mpirun || gpus == 0 || rankenv_starts_torchrun(argv) ? 1 : gpus;
 }
 
 bool spec_role_get(const struct spec_role_nodes *at, const char *key, struct reader_node *ret_node)
