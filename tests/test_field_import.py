@@ -294,7 +294,7 @@ def test_the_shorter_time_limit(imported):
     ("nice -n 5", "it is for mpirun, not for the ranks"), ("nice --adjustment 5", "it is for mpirun"), ("stdbuf --output L", "it is for mpirun"),
     ("numactl -N 0 --membind 0", "it is for mpirun"), ("taskset -c 0-3", "it is for mpirun"),
     ("sudo -E", "ranks run as the user of the workers' container"), ("sudo -Eu mpi", "ranks run as the user"), ("gosu mpi", "ranks run as the user"),
-    ("env -u X", "there is no launcher's pod")])
+    ("env -u X", None), ("env -iv", None), ("env --ignore-signal=INT", "it is for mpirun")])
 @pytest.mark.parametrize("shell", [True, False])
 def test_what_starts_mpirun(imported, before, said, shell):
     words = f"{before} mpirun app"
@@ -313,6 +313,31 @@ def test_an_empty_environment(imported):
     launcher = {"env": [{"name": "A", "value": "1"}]}
     for script, given in (("env -i B=2 mpiexec app", {"B": "2"}), ("env B=2 mpiexec app", {"A": "1", "B": "2"})):
         assert env(imported(mpijob(script, mpiImplementation="MPICH", launcher=launcher))[0]) == given
+
+
+@pytest.mark.parametrize("before,given,directory", [
+    ("env -u A", {"B": "2"}, "/base"), ("env -uA -v", {"B": "2"}, "/base"), ("env --unset=A --unset B", {}, "/base"), ("env -u A A=3", {"A": "3", "B": "2"}, "/base"),
+    ("env -iv", {}, "/base"), ("env -iu X C=3", {"C": "3"}, "/base"), ("env -v - --", {}, "/base"), ("env --ignore-environment", {}, "/base"),
+    ("env -C /data", {"A": "1", "B": "2"}, "/data"), ("env --chdir=sub -u B", {"A": "1"}, "/base/sub"), ("env -vCsub", {"A": "1", "B": "2"}, "/base/sub"),
+    ("env --chdir /data -iC sub", {}, "/base/sub")])
+@pytest.mark.parametrize("shell", [True, False])
+def test_options_of_env(imported, before, given, directory, shell):
+    """They hold for mpirun, and so for ranks that inherit from it."""
+    words = f"{before} mpiexec app"
+    job, notes = imported(mpijob(words if shell else words.split(), mpiImplementation="MPICH", launcher={
+        "workingDir": "/base", "env": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}]}))
+    assert first(job)["command"] == ["app"] and first(job)["workingDir"] == directory and env(job) == given
+    assert "env -" not in notes and "does not hand them on" not in notes
+
+
+def test_options_of_env_that_are_not_known_here(imported):
+    launcher = {"env": [{"name": "A", "value": "1"}], "envFrom": [{"secretRef": {"name": "s"}}]}
+    job, notes = imported(mpijob("env -u $(id -un) -u X -C $HOME/d mpiexec app", mpiImplementation="MPICH", launcher=launcher))
+    assert 'the launcher\'s "env -u $(id -un)" is left out: the name is not known here' in notes
+    assert 'the launcher\'s "env -u X" is left out: which variables its envFrom has is not known here' in notes
+    assert first(job)["command"] == ["/bin/bash", "-c", "cd $HOME/d\nexec app"]
+    job, notes = imported(mpijob("env -u A mpirun -x A app", launcher={"env": [{"name": "A", "value": "1"}]}))
+    assert env(job) == {} and "mpirun -x A: nothing in the manifest sets it for the launcher" in notes
 
 
 @pytest.mark.parametrize("implementation,shell,command", [

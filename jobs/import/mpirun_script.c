@@ -327,6 +327,23 @@ static void keep_line(struct mpirun *m, const struct shell_command *command)
     m->needs_shell = true;
 }
 
+/* To a word of the script; one that only its shell knows is for each rank's. */
+static void change_directory(struct mpirun *m, const char *word)
+{
+    struct strlist fields = STRLIST_INIT;
+    struct buf line = BUF_INIT;
+    enum shell_worth worth = shell_expand(word, launcher_env_look_up, &m->env, &fields, NULL);
+    if (worth == SHELL_LITERAL && fields.count == 1 && fields.items[0][0] != '-') {
+        mpirun_change_directory(m, fields.items[0]);
+    } else {
+        buf_printf(&line, "cd %s", word);
+        mpirun_add_line_take(m, &line);
+        m->needs_shell = true;
+    }
+    m->env.failed |= fields.failed;
+    strlist_done(&fields);
+}
+
 static const char inherited[] = "cd ulimit source . umask module ml conda spack eval pushd shopt";
 
 static const char exporters[] = "export declare typeset readonly";
@@ -402,14 +419,7 @@ static void before_line(struct mpirun *m, const struct shell_command *command)
     } else if (words_has(exporters, first)) {
         export_names(m, command);
     } else if (strcmp(first, "cd") == 0 && command->words.count == 2) {
-        struct strlist fields = STRLIST_INIT;
-        enum shell_worth worth =
-            shell_expand(command->words.items[1], launcher_env_look_up, &m->env, &fields, NULL);
-        if (worth == SHELL_LITERAL && fields.count == 1 && fields.items[0][0] != '-')
-            mpirun_change_directory(m, fields.items[0]);
-        else
-            keep_line(m, command);
-        strlist_done(&fields);
+        change_directory(m, command->words.items[1]);
     } else if (words_has("source .", first) && command->words.count > 1 &&
                strstr(command->words.items[1], "set_nccl_env")) {
         leave_out(m, command, "drarun runs that script itself where the image has it");
@@ -454,29 +464,116 @@ static void assign_operand(struct mpirun *m, const char *word)
     strlist_done(&fields);
 }
 
+/* Ranks are not meant to have it, so that nothing is said of it. */
+static void take_back(struct launcher_variable *v)
+{
+    v->is_exported = false;
+    v->is_used = true;
+}
+
 /* env -i: nothing of the launcher's reaches mpirun. */
 static void forget_all(struct mpirun *m)
 {
     for (size_t i = 0; i < m->env.count; i++)
-        m->env.list[i].is_exported = false;
+        take_back(&m->env.list[i]);
     json_array_clear(m->env.sources);
+}
+
+/* A name of env -u, of which mpirun has no variable then. */
+static void unset_name(struct mpirun *m, const char *word)
+{
+    struct strlist fields = STRLIST_INIT;
+    enum shell_worth worth = shell_expand(word, launcher_env_look_up, &m->env, &fields, NULL);
+    bool is_known = worth == SHELL_LITERAL && fields.count == 1;
+    struct launcher_variable *v = is_known ? launcher_env_find(&m->env, fields.items[0]) : NULL;
+    m->env.failed |= fields.failed;
+    strlist_done(&fields);
+    if (v)
+        take_back(v);
+    else if (!is_known)
+        reader_fail(m->node,
+                    "the launcher's \"env -u %.80s\" is left out: the name is not known here",
+                    word);
+    else if (json_array_size(m->env.sources) > 0)
+        reader_fail(m->node,
+                    "the launcher's \"env -u %.80s\" is left out: which variables its envFrom has "
+                    "is not known here",
+                    word);
+}
+
+/* What env reads as of getopt_long. */
+static const struct env_option {
+    const char *name;
+    char letter;
+    bool has_value;
+} env_options[] = {
+    {"ignore-environment", 'i', false},
+    {"unset", 'u', true},
+    {"chdir", 'C', true},
+    {"argv0", 'a', true},
+    {"debug", 'v', false},
+    {"null", '0', false},
+};
+
+/* The one at *at, a letter of several or a whole word behind its dashes, which *at then is behind;
+ * *ret_value: behind its name, NULL: in the next word, if it has one. NULL: none of these. */
+static const struct env_option *next_option(const char **at, bool is_long, const char **ret_value)
+{
+    size_t length = is_long ? strcspn(*at, "=") : 1;
+    *ret_value = NULL;
+    for (size_t i = 0; i < ARRAY_LEN(env_options); i++) {
+        const struct env_option *o = &env_options[i];
+        if (is_long ? strncmp(o->name, *at, length) != 0 || o->name[length] : o->letter != **at)
+            continue;
+        *at += length;
+        if (o->has_value && **at) {
+            *ret_value = *at + is_long; /* the sign */
+            *at += strlen(*at);
+        }
+        return o;
+    }
+    return NULL;
+}
+
+static void take_env_options(struct mpirun *m, const struct strlist *words, size_t from, size_t to)
+{
+    CLEANUP(buf_done) struct buf others = BUF_INIT;
+    const char *directory = NULL; /* of several the last one */
+    for (size_t i = from; i < to; i++) {
+        const char *option = words->items[i], *value;
+        bool is_long = strncmp(option, "--", 2) == 0;
+        if (strcmp(option, "-") == 0)
+            forget_all(m);
+        for (const char *at = *option ? option + 1 + is_long : ""; *at;) {
+            const struct env_option *o = next_option(&at, is_long, &value);
+            if (!o) {
+                buf_printf(&others, " %s", option);
+                break;
+            }
+            if (o->has_value && !value && i + 1 < to)
+                value = words->items[++i];
+            if (o->letter == 'i')
+                forget_all(m);
+            else if (o->letter == 'u' && value)
+                unset_name(m, value);
+            else if (o->letter == 'C')
+                directory = value;
+        }
+    }
+    if (directory)
+        change_directory(m, directory);
+    m->env.failed |= others.failed;
+    if (others.data)
+        reader_fail(m->node,
+                    "the launcher's \"env%.80s\" is left out: it is for mpirun, not for the ranks; "
+                    "before their program it is for them",
+                    others.data);
 }
 
 static void take_env(struct mpirun *m, const struct strlist *words, size_t at,
                      const struct wrapper *env)
 {
-    CLEANUP(buf_done) struct buf others = BUF_INIT;
-    for (size_t i = at + 1; i < at + env->options; i++) {
-        const char *option = words->items[i];
-        if (words_has("- -i --ignore-environment", option))
-            forget_all(m);
-        else if (strcmp(option, "--") != 0)
-            buf_printf(&others, " %s", option);
-    }
-    m->env.failed |= others.failed;
-    if (others.data)
-        reader_fail(m->node, "the launcher's \"env%.80s\" is left out: there is no launcher's pod",
-                    others.data);
+    take_env_options(m, words, at + 1, at + env->options);
     for (size_t i = at + env->options; i < at + env->words; i++)
         assign_operand(m, words->items[i]);
 }

@@ -137,7 +137,9 @@ void mpirun_hand_on_name(struct mpirun *m, const char *name)
     bool is_prefix = length > 0 && name[length - 1] == '*';
     for (size_t i = 0; i < m->env.count; i++) {
         struct launcher_variable *v = &m->env.list[i];
-        if (is_prefix ? strncmp(v->name, name, length - 1) != 0 : strcmp(v->name, name) != 0)
+        bool is_gone = !v->is_own && !v->is_exported; /* env -u, env -i */
+        if (is_gone ||
+            (is_prefix ? strncmp(v->name, name, length - 1) != 0 : strcmp(v->name, name) != 0))
             continue;
         mpirun_hand_on(m, v);
         found++;
