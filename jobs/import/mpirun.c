@@ -7,26 +7,20 @@
 #include <string.h>
 
 #include "jobs/import/mpirun.h"
+#include "jobs/ranks/shell_words.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/nearest.h"
 
 /* The script of "bash -lc SCRIPT ARG0 ARG1", whose arguments are $0, $1, ...; NULL: there is none.
  */
-static const char *find_script(struct mpirun *m, const struct strlist *words, size_t at)
+static const char *find_script(struct mpirun *m, const struct strlist *words, size_t at,
+                               const struct shell_words *shell)
 {
-    bool has_c = false;
-    strlist_add(&m->shell, words->items[at]);
-    for (at++; at < words->count && (*words->items[at] == '-' || *words->items[at] == '+'); at++) {
-        const char *flags = words->items[at];
-        strlist_add(&m->shell, flags);
-        m->is_login |= flags[1] == '-' ? strcmp(flags, "--login") == 0
-                                       : flags[0] == '-' && strchr(flags, 'l') != NULL;
-        has_c |= flags[0] == '-' && flags[1] != '-' && strchr(flags, 'c');
-        if (flags[1] != '-' && flags[strlen(flags) - 1] == 'o' && at + 1 < words->count)
-            strlist_add(&m->shell, words->items[++at]);
-    }
-    if (!has_c || at >= words->count)
+    for (size_t i = 0; i < shell->options; i++)
+        strlist_add(&m->shell, words->items[at++]);
+    m->is_login |= shell->is_login;
+    if (!shell->has_script)
         return NULL;
     for (size_t i = at + 1; i < words->count; i++) {
         char name[16];
@@ -71,6 +65,7 @@ static int take_container(struct mpirun *m, const struct reader_node *pod,
     CLEANUP(strlist_done) struct strlist words = STRLIST_INIT;
     CLEANUP(strlist_done) struct strlist quoted = STRLIST_INIT;
     struct reader_node node;
+    struct shell_words shell;
     int rc = 0;
     for (size_t k = 0; k < ARRAY_LEN(keys); k++)
         for (size_t i = 0; reader_get(container, keys[k], &node) && i < json_array_size(node.value);
@@ -88,8 +83,8 @@ static int take_container(struct mpirun *m, const struct reader_node *pod,
     mpirun_past_wrappers(m, &quoted);
     size_t at = mpirun_past_wrappers(NULL, &words);
     if (at < words.count &&
-        words_has("sh bash dash ash ksh zsh", mpirun_base_name(words.items[at]))) {
-        const char *script = find_script(m, &words, at);
+        shell_words_read(strlist_items(&words) + at, words.count - at, &shell)) {
+        const char *script = find_script(m, &words, at, &shell);
         rc = script ? mpirun_take_script(m, script) : take_file(m, pod, container, &words, at + 1);
     } else {
         rc = mpirun_take_words(m, &quoted);

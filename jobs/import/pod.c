@@ -5,6 +5,8 @@
 
 #include "jobs/import/parts.h"
 #include "jobs/import/shell_script.h"
+#include "jobs/ranks/shell_words.h"
+#include "jobs/ranks/wrapper.h"
 #include "jobs/spec/spec.h"
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
@@ -392,11 +394,19 @@ static bool mentions_ssh(const struct strlist *words)
     return false;
 }
 
-/* What a worker runs for the sake of a launcher that logs in: nothing of it is missed. */
+static size_t past_wrappers(const struct strlist *words)
+{
+    return words->count > 0 ? wrapper_skip(words->items) : 0;
+}
+
+/* What a worker runs for the sake of a launcher that logs in, and what only decides whether or how
+ * often the script does the rest: nothing of it is missed. */
 static bool is_for_login(const struct strlist *words)
 {
-    static const char waiting[] = "sleep tail wait set trap true : while do";
-    return (words->count > 0 && words_has(waiting, words->items[0])) || mentions_ssh(words);
+    static const char waiting[] = "sleep tail wait set trap true : while do for select case test [ "
+                                  "[[ exit break continue";
+    size_t at = past_wrappers(words);
+    return (at < words->count && words_has(waiting, words->items[at])) || mentions_ssh(words);
 }
 
 /* own: of a worker whose launcher's program is the ranks'. */
@@ -457,49 +467,59 @@ void import_vendor_script(const struct reader_node *pod, const json_t *template)
     }
 }
 
-/* Whether its command is a shell with a script among its words. */
-static bool has_script(const struct reader_node *container)
-{
-    const json_t *command = json_object_get(container->value, "command");
-    const char *shell = json_string_value(json_array_get(command, 0));
-    const char *option = json_string_value(json_array_get(command, 1));
-    const char *slash = shell ? strrchr(shell, '/') : NULL;
-    return shell && words_has("sh bash dash ash ksh zsh", slash ? slash + 1 : shell) && option &&
-           option[0] == '-' && strchr(option, 'c');
-}
-
-static void explain_words(const struct reader_node *node, const struct reader_node *container)
+/* The words of command and args. */
+static void collect_words(const struct reader_node *container, struct strlist *words)
 {
     static const char *const keys[] = {"command", "args"};
-    CLEANUP(strlist_done) struct strlist words = STRLIST_INIT;
-    CLEANUP(buf_done) struct buf text = BUF_INIT;
-    for (size_t k = 0; k < ARRAY_LEN(keys); k++) {
-        const json_t *word;
-        size_t i;
+    const json_t *word;
+    size_t i;
+    for (size_t k = 0; k < ARRAY_LEN(keys); k++)
         json_array_foreach(json_object_get(container->value, keys[k]), i, word)
         {
-            const char *plain = json_is_string(word) ? json_string_value(word) : "";
-            strlist_add(&words, plain);
-            buf_printf(&text, "%s%s", text.len ? " " : "", plain);
+            strlist_add(words, json_is_string(word) ? json_string_value(word) : "");
         }
-    }
-    node->reader->texts.failed |= words.failed || text.failed;
-    if (text.len > 0 && !words.failed && !is_for_login(&words))
+}
+
+/* The place of the script among the words, as of "tini -- bash -ec SCRIPT"; words->count: there is
+ * none. */
+static size_t find_script(const struct strlist *words)
+{
+    struct shell_words shell;
+    size_t at = past_wrappers(words);
+    bool has_script =
+        shell_words_read(strlist_items(words) + at, words->count - at, &shell) && shell.has_script;
+    return has_script ? at + shell.options : words->count;
+}
+
+static void explain_words(const struct reader_node *node, const struct strlist *words)
+{
+    CLEANUP(buf_done) struct buf text = BUF_INIT;
+    for (size_t i = 0; i < words->count; i++)
+        buf_printf(&text, "%s%s", text.len ? " " : "", words->items[i]);
+    node->reader->texts.failed |= text.failed;
+    if (text.len > 0 && !is_for_login(words))
         reader_fail(node, "\"%.100s\" is left out: " REPLACED, text.data);
 }
 
 void import_replaced(const struct reader_node *pod, const json_t *template)
 {
     const json_t *now = json_object_get(import_first_container(template), "command");
+    CLEANUP(strlist_done) struct strlist words = STRLIST_INIT;
     struct reader_node containers, first, node;
     if (!first_container(pod, &containers, &first) ||
         (!reader_get(&first, "args", &node) && !reader_get(&first, "command", &node)) ||
         (strcmp(node.key, "command") == 0 && json_equal(node.value, now)))
         return;
-    if (has_script(&first))
-        explain_script(&node, last_text(&first, node.key), true);
-    else
-        explain_words(&node, &first);
+    collect_words(&first, &words);
+    node.reader->texts.failed |= words.failed;
+    size_t script = words.failed ? words.count : find_script(&words);
+    if (script < words.count) {
+        size_t before = json_array_size(json_object_get(first.value, "command"));
+        reader_get(&first, script < before ? "command" : "args", &node);
+        explain_script(&node, words.items[script], true);
+    } else if (!words.failed) {
+        explain_words(&node, &words);
+    }
 }
 
 void import_command(const struct reader_node *pod, json_t *template)

@@ -6,8 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/ranks/shell_words.h"
 #include "jobs/ranks/wrapper.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/nearest.h"
 
 /* ---- what an outer launcher left ---- */
 
@@ -464,11 +466,7 @@ bool rankenv_is_torchrun(char *const argv[])
 
 static bool is_shell(const char *program)
 {
-    static const char *const shells[] = {"sh", "bash", "dash", "ash", "ksh", "zsh"};
-    for (size_t i = 0; i < ARRAY_LEN(shells); i++)
-        if (strcmp(program, shells[i]) == 0)
-            return true;
-    return false;
+    return words_has(SHELL_WORDS_NAMES, program);
 }
 
 /* How many of the next words belong to options that stand together: "-euo pipefail" has one. */
