@@ -84,13 +84,26 @@ def test_examples_are_as_in_the_tree(staged, source):
 
 
 def test_installed_for_all_users(staged, build):
-    """Whatever root's umask is: those who find drarun start the programs of libexec, too. A folder with something else in it stays as it is."""
+    """Whatever root's umask is: those who find drarun start the programs of libexec, too. A folder that was there before stays as it is."""
     shutil.rmtree(staged)
     (staged / "share/private").mkdir(parents=True)
     (staged / "share").chmod(0o700)
     cmake("--install", build, "--prefix", staged, umask=0o077)
     modes = {str(each.relative_to(staged)): each.stat().st_mode & 0o777 for each in staged.rglob("*") if not each.is_symlink()}
     assert modes.pop("share") == 0o700 and modes.pop("share/private") and {*modes.values()} == {0o644, 0o755}
+
+
+def test_folders_that_were_closed(staged, build):
+    """By somebody who wants them so, empty ones, too: they stay, also when the next version is installed. Brackets in the path are no pattern."""
+    prefix = staged.parent / "of[all"
+    closed = {prefix, prefix / "bin", prefix / "share", prefix / "share/man"}
+    for folder in sorted(closed):
+        folder.mkdir(0o700)
+    for _ in range(2):
+        cmake("--install", build, "--prefix", prefix, umask=0o077)
+        folders = {prefix, *(each for each in prefix.rglob("*") if each.is_dir())}
+        assert {each for each in folders if each.stat().st_mode & 0o777 == 0o700} == closed
+        assert {each.stat().st_mode & 0o777 for each in folders - closed} == {0o755}
 
 
 def test_installed_readme(staged, source):
