@@ -268,7 +268,7 @@ def invalid(exchange):
 
 
 def test_status_that_is_refused(applied, proxy):
-    """It is tried again less and less often, and written once it may be."""
+    """It is tried again less and less often, and written once it may be. That counts for this one alone."""
     def is_of_status(method, path):
         return method == "PUT" and "/drajobs/job/status" in path
 
@@ -276,11 +276,16 @@ def test_status_that_is_refused(applied, proxy):
         return [at for at, method, path, _ in proxy.seen("PUT") if is_of_status(method, path)]
     with managing(applied, through=proxy) as running:
         proxy.fault(invalid, is_of_status, 3)
-        assert applied.apply(command=["true"]) == ""
+        assert applied.apply(command=["true"], suspend=True) == ""
         applied.cluster.wait(lambda: f"it is not tried again: {said(running)}", lambda: len(asked()) > 3, MADE_S)
         assert asked()[3] - asked()[0] >= 6  # 1 + 2 + 4 s
         applied.cluster.wait("it is not written", lambda: "status" in applied.get(), MADE_S)
         assert said(running).count("cannot write its status: ") == 3
+        before = len(asked())
+        proxy.fault(invalid, is_of_status, 2)
+        applied.patch({"spec": {"suspend": False}})
+        applied.cluster.wait("it is not tried again", lambda: len(asked()) > before + 2, MADE_S)
+        assert 2 <= asked()[before + 2] - asked()[before] < 20  # 1 + 2 s, and not 8 + 16
 
 
 def copy_of(pod, name):

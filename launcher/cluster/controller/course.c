@@ -239,7 +239,7 @@ static void on_dated(struct sight *s, const struct drarun_error *err)
     if (err->code != EBUSY)
         log_note("%s/%s: cannot write the time of its deletion: %s", s->namespace, s->name,
                  err->text);
-    sight_again(s, err->code == EBUSY ? SIGHT_CONFLICT_MS : sight_pause_ms(s));
+    sight_write_again(s, err);
 }
 
 /* The site's time to live may be another than when the job ended. true: the status has the time of

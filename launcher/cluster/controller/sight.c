@@ -122,19 +122,24 @@ bool sight_is_noted(const struct sight *s, const json_t *book, const char *text)
 void sight_forget(const struct sight *s)
 {
     const struct controller *c = s->c;
-    json_t *const books[] = {c->outdated, c->pauses,      c->made,        c->refused,
+    json_t *const books[] = {c->outdated, c->pauses,      c->untold,      c->made, c->refused,
                              c->silent,   c->large.turns, c->small.turns, c->late};
     for (size_t i = 0; i < ARRAY_LEN(books); i++)
         sight_unnote(s, books[i]);
 }
 
-int64_t sight_pause_ms(const struct sight *s)
+static int64_t next_pause_ms(const struct sight *s, json_t *book)
 {
-    json_int_t last = json_integer_value(sight_noted(s, s->c->pauses));
+    json_int_t last = json_integer_value(sight_noted(s, book));
     int64_t ms = last > 0 ? last * 2 : AGAIN_MIN_MS;
     ms = ms < AGAIN_MAX_MS ? ms : AGAIN_MAX_MS;
-    sight_note(s, s->c->pauses, json_integer(ms));
+    sight_note(s, book, json_integer(ms));
     return ms;
+}
+
+int64_t sight_pause_ms(const struct sight *s)
+{
+    return next_pause_ms(s, s->c->pauses);
 }
 
 /* ---- what it writes ---- */
@@ -169,6 +174,8 @@ static void on_written(const struct kube_answer *answer, const struct drarun_err
     struct sight *s = arg;
     const char *before = kube_resource_version(s->object);
     s->writing = NULL;
+    if (!err)
+        sight_unnote(s, s->c->untold);
     if (!err && strcmp(kube_resource_version(answer->body), before) != 0)
         sight_note(s, s->c->outdated, json_string(before));
     s->written(s, err);
@@ -193,6 +200,15 @@ void sight_write_status(struct sight *s, json_t *status_take, sight_written_fn f
                  : error_set(&err, ENOMEM, "out of memory");
     if (rc < 0)
         fn(s, &err);
+}
+
+void sight_write_again(const struct sight *s, const struct drarun_error *err)
+{
+    /* what is not refused was tried for a minute, and may do at once when the server is back */
+    bool conflict = err->code == EBUSY, refused = !conflict && !kube_may_answer_later(err);
+    sight_again(s, conflict  ? SIGHT_CONFLICT_MS
+                   : refused ? next_pause_ms(s, s->c->untold)
+                             : AGAIN_MIN_MS);
 }
 
 /* A job that cannot be made is tried again and again, with other states between: told once. */
@@ -245,12 +261,11 @@ static void on_told(struct sight *s, const struct drarun_error *err)
         s->told(s);
     if (!err || err->code == ENOENT)
         return;
-    /* what is not refused was tried for a minute, and may do at once when the server is back */
-    bool conflict = err->code == EBUSY, refused = !conflict && !kube_may_answer_later(err);
+    bool conflict = err->code == EBUSY;
     s->c->tally.not_written += !conflict;
     if (!conflict)
         log_note("%s/%s: cannot write its status: %s", s->namespace, s->name, err->text);
-    sight_again(s, conflict ? SIGHT_CONFLICT_MS : refused ? sight_pause_ms(s) : AGAIN_MIN_MS);
+    sight_write_again(s, err);
 }
 
 void sight_tell(struct sight *s, const struct drajob_input *said, sight_told_fn told)

@@ -136,6 +136,9 @@ void sight_delete(struct sight *s, const struct kube_target *target, const char 
                   sight_written_fn fn);
 /* Until the watch brings what was written, the object that it has is out of date. */
 void sight_write_status(struct sight *s, json_t *status_take, sight_written_fn fn);
+/* Looks at it again after a write of its status that failed so: after a pause that doubles with
+ * each refusal, until one is written. */
+void sight_write_again(const struct sight *s, const struct drarun_error *err);
 /* The status that said leads to, and an Event of what has changed with it. told: NULL, or what
  * follows once the status is as it should be. What somebody else has changed meanwhile comes by the
  * watch, and is looked at then. */
