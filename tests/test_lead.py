@@ -364,7 +364,8 @@ def test_signal_while_workers_are_created(drarun, tmp_path):
 
 
 def test_lease_is_renewed_while_creations_wait(drarun, tmp_path):
-    """The API server answers none of them: renewing waits neither for those that are under way nor for those behind them."""
+    """The API server answers none of them: renewing waits neither for those that are under way nor for those behind them, nor
+    does the question what became of a renewal whose answer was lost."""
     asked = []
     with Registry().serving() as registry:
         def hold_pods(path, made):
@@ -375,7 +376,9 @@ def test_lease_is_renewed_while_creations_wait(drarun, tmp_path):
         registry.admit = hold_pods
         launcher = replaced_launcher(drarun, following, written(following))
         until_led(registry, launcher, lambda: len(asked) == 64)
-        renewed = registry.objects[LEASE]["spec"]["renewTime"]
+        found = registry.objects[LEASE]
+        renewed = found["spec"]["renewTime"]
+        registry.put(LEASE, {**found, "metadata": {**found["metadata"]}})
         until_led(registry, launcher, lambda: registry.objects[LEASE]["spec"]["renewTime"] != renewed)
         assert len(asked) == 64, "others have come before it"
         kill(registry, launcher)

@@ -55,16 +55,28 @@ static int start(struct kube_client *client, struct parts *p, struct kube_reques
     return kube_call_start(client, request, fn, arg, ret_call, err);
 }
 
-int kube_get(struct kube_client *client, const struct kube_target *target, kube_call_fn fn,
-             void *arg, struct kube_call **ret_call, struct drarun_error *err)
+static int get(struct kube_client *client, const struct kube_target *target, bool urgent,
+               kube_call_fn fn, void *arg, struct kube_call **ret_call, struct drarun_error *err)
 {
     CLEANUP(parts_done) struct parts parts = {0};
-    struct kube_request request = {.method = "GET"};
+    struct kube_request request = {.method = "GET", .urgent = urgent};
     int rc = check_named("get", target, err);
     if (rc < 0)
         return rc;
     parts_begin(&parts, "get", target);
     return start(client, &parts, &request, fn, arg, ret_call, err);
+}
+
+int kube_get(struct kube_client *client, const struct kube_target *target, kube_call_fn fn,
+             void *arg, struct kube_call **ret_call, struct drarun_error *err)
+{
+    return get(client, target, false, fn, arg, ret_call, err);
+}
+
+int kube_get_urgently(struct kube_client *client, const struct kube_target *target, kube_call_fn fn,
+                      void *arg, struct kube_call **ret_call, struct drarun_error *err)
+{
+    return get(client, target, true, fn, arg, ret_call, err);
 }
 
 static void add_write(struct parts *p, const struct kube_write *options)

@@ -37,6 +37,9 @@ struct kube_delete {
 
 int kube_get(struct kube_client *client, const struct kube_target *target, kube_call_fn fn,
              void *arg, struct kube_call **ret_call, struct drarun_error *err);
+/* With kube_request.urgent. */
+int kube_get_urgently(struct kube_client *client, const struct kube_target *target, kube_call_fn fn,
+                      void *arg, struct kube_call **ret_call, struct drarun_error *err);
 /* target->name is not looked at: the object's metadata has it. */
 int kube_create(struct kube_client *client, const struct kube_target *target, const json_t *object,
                 const struct kube_write *options, kube_call_fn fn, void *arg,

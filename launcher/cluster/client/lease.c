@@ -199,7 +199,9 @@ static void find_out(struct lease *lease)
 {
     struct drarun_error err = {0};
     struct kube_target target = target_of(lease->object);
-    if (kube_get(lease->cluster->client, &target, on_found, lease, &lease->call, &err) < 0)
+    int rc =
+        kube_get_urgently(lease->cluster->client, &target, on_found, lease, &lease->call, &err);
+    if (rc < 0)
         renew_again(lease, LOOK_AGAIN_MS, &err);
     else
         plan_renewal(lease, try_ms(lease)); /* which gives the question up */
