@@ -208,8 +208,42 @@ def test_launcher_that_is_silent(drarun, tmp_path):
         assert "its node does not answer: job job is over" in result.err and JOB not in one.objects, result
 
 
-def test_successor_that_does_not_start(following):
-    """The pod that could take the job over fits no node."""
+def tell_event(registry, kind, name, uid, reason, message, seconds=0):
+    """Of so long ago."""
+    then = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(seconds=seconds)
+    registry.put(path_of("events", f"{name}.{registry.version}"), {
+        "metadata": {}, "involvedObject": {"kind": kind, "name": name, "namespace": "default", "uid": uid}, "reason": reason,
+        "message": message, "type": "Warning", "count": 2, "lastTimestamp": then.strftime("%Y-%m-%dT%H:%M:%SZ")})
+
+
+def does_not_fit(following):
+    following.pod("job-bbbbb", "waiting", phase="Pending", conditions=[
+        {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes are available: 1 too small."}])
+    return "pod job-bbbbb: ", "1 too small"
+
+
+def does_not_mount(following):
+    """Its status does not say so, and its Events do."""
+    pod = path_of("pods", "job-bbbbb")
+    following.pod("job-bbbbb", "waiting", phase="Pending", spec={"nodeName": "n0", "containers": [{"name": "launcher", "image": "a"}]})
+    tell_event(following.registry, "Pod", "job-bbbbb", following.registry.objects[pod]["metadata"]["uid"], "FailedMount",
+               'MountVolume.SetUp failed for volume "document": not there')
+    return "pod job-bbbbb on n0: ", "not there"
+
+
+def is_refused(following):
+    """There is none, and the Job's Events say why. What refused the first one has passed."""
+    registry = following.registry
+    tell_event(registry, "Job", "job", following.uid, "FailedCreate", "a webhook said no", seconds=90)
+    before = registry.reads[LEASE]
+    until(registry, lambda: registry.reads[LEASE] > before + 1)
+    tell_event(registry, "Job", "job", following.uid, "FailedCreate", "exceeded quota: pods")
+    return "its pod is refused: ", "exceeded quota"
+
+
+@pytest.mark.parametrize("come", [does_not_fit, does_not_mount, is_refused], ids=["node", "mount", "refused"])
+def test_successor_that_does_not_start(following, come):
+    """The pod that could take the job over."""
     registry, over = following.registry, threading.Event()
 
     def log():
@@ -219,10 +253,10 @@ def test_successor_that_does_not_start(following):
     following.pod("job-aaaaa", "running", log)
     following.tell("job-aaaaa")
     lease(registry, "job-aaaaa", 40)
-    following.pod("job-bbbbb", "waiting", phase="Pending", conditions=[
-        {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes are available: 1 too small."}])
+    assert next(line for line in following.job.process.stderr if "has not renewed its Lease" in line)
+    which, why = come(following)
     line = next(line for line in following.job.process.stderr if "successor" in line)
-    assert line.startswith("drarun: the launcher's successor does not start: pod job-bbbbb: ") and "1 too small" in line, line
+    assert line.startswith(f"drarun: the launcher's successor does not start: {which}") and why in line, line
     lease(registry, "job-aaaaa", 0)
     assert next(line for line in following.job.process.stderr if "renews its Lease again" in line)
     over.set()

@@ -27,6 +27,7 @@ bool launcher_silence_of_lease(const json_t *lease, int64_t now_ms,
     *ret_silence = (struct launcher_silence){0};
     if (!holder || !holder[0] || !sign || life_s <= 0)
         return false;
+    ret_silence->renewed_ms = sign;
     ret_silence->silent_ms = now_ms - sign;
     ret_silence->life_ms = life_s * 1000;
     ret_silence->holder = strdup(holder);

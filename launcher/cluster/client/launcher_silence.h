@@ -15,7 +15,8 @@
 struct launcher_silence { /* zeroed: there is none */
     char *holder;         /* its pod, or HOST_PID of run --here */
     char *node;           /* NULL: not known */
-    int64_t silent_ms;    /* since its last renewal */
+    int64_t renewed_ms;   /* its last renewal, by the API server's clock */
+    int64_t silent_ms;    /* since then */
     int64_t life_ms;      /* of the Lease: after that it leads nothing */
     bool lost;            /* its node does not answer */
     bool deleting;        /* its pod is being deleted: a node that answers again ends it */

@@ -90,8 +90,11 @@ static void tell(struct follow_launcher *launcher)
 /* Of a launcher that is silent: the pod that could take the job over. */
 static void tell_successor(struct follow_launcher *launcher)
 {
+    const struct launcher_silence *silence = &launcher->silence;
     CLEANUP(waiting_launcher_done) struct waiting_launcher waits;
-    follow_pod_successor(launcher->pod, &waits);
+    if (!launcher->events)
+        watch_events(launcher);
+    follow_pod_successor(launcher->pod, silence->holder, silence->renewed_ms, &waits);
     if (waits.text && waits.fails)
         tell_wait(launcher, "the launcher's successor does not start: ", &waits);
 }

@@ -16,7 +16,7 @@ struct follow_launcher {
     void (*changed)(void *arg);               /* something is to be looked at */
     void (*say)(void *arg, const char *text); /* to the user */
     void *arg;
-    struct kube_watch *events; /* of the namespace, while no launcher has started; NULL: not yet */
+    struct kube_watch *events; /* of the namespace, once one is late or silent; NULL: not yet */
     bool tells_all; /* also what is awaited while nothing fails: no status line shows it */
     char *told;     /* what was said last, without what changes with each try; NULL: nothing */
     struct kube_call *asking; /* for its Lease */

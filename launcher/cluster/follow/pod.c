@@ -87,24 +87,57 @@ void follow_pod_hear(struct follow_pod *chosen, const json_t *event)
         news_add(&chosen->news, event);
 }
 
+/* Of the Job that is followed. */
+static const struct news *job_news(const struct follow_pod *chosen)
+{
+    const struct news *news = &chosen->job_news;
+    return chosen->uid ? news_about(news, chosen->uid) : news;
+}
+
 void follow_pod_waits(const struct follow_pod *chosen, struct waiting_launcher *ret_launcher)
 {
     const json_t *pod = launcher_pod_find(chosen->pods, chosen->uid);
-    const struct news *of_job = &chosen->job_news;
     *ret_launcher = (struct waiting_launcher){0};
     if (!kube_watch_synced(chosen->pods))
         return;
-    if (chosen->uid)
-        of_job = news_about(of_job, chosen->uid);
-    waiting_of_launcher(pod, &chosen->news, of_job, ret_launcher);
+    waiting_of_launcher(pod, &chosen->news, job_news(chosen), ret_launcher);
 }
 
-void follow_pod_successor(const struct follow_pod *chosen, struct waiting_launcher *ret_launcher)
+struct succession {
+    const struct follow_pod *chosen;
+    const char *leader;
+    bool runs; /* another one, which waits for the Lease */
+};
+
+static void look_for_successor(const json_t *pod, void *arg)
+{
+    struct succession *s = arg;
+    bool ours =
+        launcher_pod_is_one(pod) && (!s->chosen->uid || kube_is_owned_by(pod, s->chosen->uid));
+    s->runs |= ours && is_alive(pod) && (!s->leader || strcmp(kube_name(pod), s->leader) != 0);
+}
+
+/* Since then: what refused an earlier launcher's pod may have passed. Events have seconds. */
+static bool successor_is_refused(const struct follow_pod *chosen, const char *leader,
+                                 int64_t renewed_ms)
+{
+    const struct news_item *refused = news_get(job_news(chosen), NEWS_CREATE_FAILED);
+    struct succession s = {chosen, leader, false};
+    if (!refused || refused->at_ms < renewed_ms / 1000 * 1000)
+        return false;
+    kube_watch_each(chosen->pods, look_for_successor, &s);
+    return !s.runs;
+}
+
+void follow_pod_successor(const struct follow_pod *chosen, const char *leader, int64_t renewed_ms,
+                          struct waiting_launcher *ret_launcher)
 {
     const json_t *pod = launcher_pod_coming(chosen->pods, chosen->uid);
     *ret_launcher = (struct waiting_launcher){0};
     if (pod)
         waiting_of_launcher(pod, &chosen->news, NULL, ret_launcher);
+    else if (successor_is_refused(chosen, leader, renewed_ms))
+        waiting_of_launcher(NULL, NULL, job_news(chosen), ret_launcher);
 }
 
 bool follow_pod_see(struct follow_pod *chosen, const struct follow_leader *leader,

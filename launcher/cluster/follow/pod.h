@@ -35,9 +35,10 @@ struct follow_leader {
 void follow_pod_hear(struct follow_pod *chosen, const json_t *event);
 /* Why no launcher has started yet: waiting_of_launcher. */
 void follow_pod_waits(const struct follow_pod *chosen, struct waiting_launcher *ret_launcher);
-/* The same of a pod that comes after the launcher that leads; text NULL also where there is none.
- */
-void follow_pod_successor(const struct follow_pod *chosen, struct waiting_launcher *ret_launcher);
+/* The same of the pod that is to follow the leader, which last renewed its Lease at renewed_ms: one
+ * that is there, or that was refused since. Text NULL also where there is neither. */
+void follow_pod_successor(const struct follow_pod *chosen, const char *leader, int64_t renewed_ms,
+                          struct waiting_launcher *ret_launcher);
 /* Whether that has an end, after so long: gang_judge_launcher. 0 also where one has started. */
 int follow_pod_judge(const struct follow_pod *chosen, const struct spec_timeouts *timeouts,
                      int64_t waited_ms, int64_t *ret_limit_ms, struct drarun_error *err);
