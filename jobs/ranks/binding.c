@@ -397,6 +397,11 @@ int bind_free_cpus(const struct bind_policy *policy, const struct cpus *cpus, co
         CLEANUP(choice_done) struct choice choice = {0};
         bool shared = false;
         rc = bind_cpus(policy, cpus, i, choices, &choice.ids, &choice.count, &shared, err);
+        if (rc == -EINVAL && (best.ids || i + 1 < choices)) { /* another set may be usable */
+            error_clear(err);
+            rc = 0;
+            continue;
+        }
         if (rc < 0 || choice.count == 0)
             break;
         judge(policy, cpus, used, &choice);

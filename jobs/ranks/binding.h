@@ -33,7 +33,8 @@ int bind_cpus(const struct bind_policy *policy, const struct cpus *cpus, uint32_
               struct drarun_error *err);
 
 /* The same for a rank that comes while others run. Of the sets of CPUs that ranks get in turn, it
- * gets the first of those to which the fewest are bound; numa: by the cores of each. used: by CPU
+ * gets the first of those to which the fewest are bound; numa: by the cores of each. Sets that name
+ * a CPU that is not usable are left out, and an error only if there are no others. used: by CPU
  * (CPUS_MAX), how many are bound to it. *ret_shared: its set has a rank, numa: one for each core.
  */
 int bind_free_cpus(const struct bind_policy *policy, const struct cpus *cpus, const uint32_t *used,

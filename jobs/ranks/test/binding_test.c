@@ -121,6 +121,9 @@ static const struct {
     {&two_nodes, "0-1;2,3", "0-1", "2-3"},
     {&two_nodes, "0-1;2,3", "3/0-1/0-1", "2-3*"},
     {&two_nodes, "4,0", "4", "0"},
+    {&two_nodes, "0-3;4-7;8-11", "0-3", "4-7"}, /* no launched rank has the third set either */
+    {&two_nodes, "8-11;0,8;1", "", "1"},
+    {&two_nodes, "8;1", "1", "1*"},
 };
 
 static void add_used(const char *sets, uint32_t *used)
@@ -223,6 +226,26 @@ static void names_the_cpu_that_cannot_be_used(void **state)
     }
 }
 
+static void list_without_a_set_that_can_be_used(void **state)
+{
+    (void)state;
+    static const char *const lists[] = {"8", "0,8", "0,9;8", "8;8-11"};
+    static const uint32_t unused[CPUS_MAX];
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
+        struct bind_policy policy;
+        struct drarun_error err = {0};
+        uint32_t *ids = NULL;
+        size_t count = 0;
+        bool shared = false;
+        assert_int_equal(bind_parse(lists[i], &policy, NULL), 0);
+        assert_int_equal(bind_free_cpus(&policy, &two_nodes, unused, &ids, &count, &shared, &err),
+                         -EINVAL);
+        assert_int_equal(err.kind, DRARUN_ERR_USAGE);
+        assert_non_null(strstr(err.text, "CPU 8 cannot be used here; usable CPUs: 0-7"));
+        assert_null(ids);
+    }
+}
+
 static void workers_that_have_the_same_cpus(void **state)
 {
     static const struct bind_place places[] = {
@@ -245,6 +268,7 @@ int main(void)
         cmocka_unit_test(refuses_what_is_no_policy),
         cmocka_unit_test(more_cores_than_there_are),
         cmocka_unit_test(names_the_cpu_that_cannot_be_used),
+        cmocka_unit_test(list_without_a_set_that_can_be_used),
         cmocka_unit_test(workers_that_have_the_same_cpus),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
