@@ -233,11 +233,16 @@ def test_all_closed(drarun):
     assert result.rc == 5
 
 
-def test_terminal_that_has_hung_up(drarun):
-    """As of one who logs out while a job runs in the background, which goes on."""
-    hung_up = "import os, sys; os.dup2(os.openpty()[1], 2); os.execvp(sys.argv[1], sys.argv[1:])"  # exec closes the other side
-    result = drarun("sh", "-c", "echo kept; echo lost >&2; exit 3", under=[sys.executable, "-c", hung_up])
-    assert (result.rc, result.out) == (3, "kept\n"), result
+@pytest.mark.parametrize("stream", [1, 2])
+def test_terminal_that_has_hung_up(drarun, stream):
+    """As of one who logs out while a job runs in the background, which goes on. Only -v tells what is lost."""
+    hung_up = f"import os, sys; os.dup2(os.openpty()[1], {stream}); os.execvp(sys.argv[1], sys.argv[1:])"  # exec closes the other side
+    result = drarun("-v", "sh", "-c", f"echo kept >&{3 - stream}; echo lost >&{stream}; echo lost >&{stream}; exit 3",
+                    under=[sys.executable, "-c", hung_up])
+    lines = (result.out + result.err).splitlines()
+    assert result.rc == 3 and "kept" in lines and "lost" not in lines, result
+    told = lines.count("drarun: standard output is closed: its terminal has hung up; what is for it is dropped")
+    assert told == (stream == 1), result  # once
 
 
 def test_shared_flags_stay(drarun):

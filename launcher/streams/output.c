@@ -10,6 +10,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/base/log.h"
 #include "launcher/streams/lines.h"
 #include "launcher/streams/output_files.h"
 
@@ -100,8 +101,10 @@ static void on_broken(void *arg, const struct drarun_error *err)
 {
     struct destination *d = arg;
     struct output *output = d->output;
-    if (sink_has_hung_up(d->sink)) /* SIGHUP ends a job that is to end with its terminal */
+    if (sink_has_hung_up(d->sink)) { /* SIGHUP ends a job that is to end with its terminal */
+        log_verbose("%s; what is for it is dropped", err->text);
         return;
+    }
     if (err->code != EPIPE)
         report_failure(output, err);
     for (int stream = OUTPUT_STDOUT; stream <= OUTPUT_STDERR; stream++)

@@ -29,8 +29,7 @@ struct sink {
     int fd;  /* the caller's */
     int own; /* SINK_OWN, else -1 */
     enum sink_kind kind;
-    bool device;  /* a character device: a terminal, or one that is none any more */
-    bool hung_up; /* the terminal */
+    bool terminal, hung_up;
     const char *name;
     struct sink_owner owner;
     struct evbuffer *queue;
@@ -65,10 +64,12 @@ static void classify(struct sink *sink)
     sink->kind = SINK_FILE;
     if (fstat(sink->fd, &st) < 0)
         return;
-    sink->device = S_ISCHR(st.st_mode);
+    bool answers = isatty(sink->fd);
+    /* one that has hung up says EIO, a device of another kind ENOTTY */
+    sink->terminal = answers || (S_ISCHR(st.st_mode) && errno == EIO);
     if (S_ISSOCK(st.st_mode))
         sink->kind = SINK_SOCKET;
-    else if (S_ISFIFO(st.st_mode) || isatty(sink->fd)) {
+    else if (S_ISFIFO(st.st_mode) || answers) {
         sink->own = open_again(sink->fd);
         sink->kind = sink->own >= 0 ? SINK_OWN : SINK_CAREFUL;
     }
@@ -109,8 +110,10 @@ void sink_discard(struct sink *sink)
 static void break_down(struct sink *sink, int code)
 {
     struct drarun_error err = {0};
-    sink->hung_up = code == EIO && sink->device;
-    if (code == EPIPE || code == ECONNRESET || sink->hung_up)
+    sink->hung_up = code == EIO && sink->terminal;
+    if (sink->hung_up)
+        error_set(&err, EPIPE, "%s is closed: its terminal has hung up", sink->name);
+    else if (code == EPIPE || code == ECONNRESET)
         error_set(&err, EPIPE, "%s is closed: nobody reads it any more", sink->name);
     else
         error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, code, "cannot write to %s: %s", sink->name,

@@ -15,6 +15,23 @@
 
 #include "launcher/streams/sink.h"
 
+static int failing = -1; /* each write to it is an I/O error */
+
+/* NOLINTBEGIN: names that the linker makes */
+ssize_t __real_write(int fd, const void *data, size_t length);
+/* not hidden: where libraries are shared, they refer to it, too */
+__attribute__((visibility("default"))) ssize_t __wrap_write(int fd, const void *data,
+                                                            size_t length);
+ssize_t __wrap_write(int fd, const void *data, size_t length)
+{
+    if (fd >= 0 && fd == failing) {
+        errno = EIO;
+        return -1;
+    }
+    return __real_write(fd, data, length);
+}
+/* NOLINTEND */
+
 struct bed {
     struct event_base *base;
     struct sink *sink;
@@ -261,6 +278,20 @@ static void terminal_that_hangs_up(void **state)
     }
 }
 
+static void device_that_fails(void **state)
+{
+    struct bed b;
+    (void)state;
+    const int ends[2] = {open("/dev/null", O_RDONLY), open("/dev/null", O_WRONLY)};
+    make(&b, ends);
+    failing = b.write_end;
+    sink_add(b.sink, "x", 1);
+    failing = -1;
+    assert_int_equal(b.broken, EIO);
+    assert_false(sink_has_hung_up(b.sink));
+    done(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -269,6 +300,7 @@ int main(void)
         cmocka_unit_test(reader_goes_away),
         cmocka_unit_test(full_disk),
         cmocka_unit_test(terminal_that_hangs_up),
+        cmocka_unit_test(device_that_fails),
         cmocka_unit_test(discards),
         cmocka_unit_test(reader_decides_what_is_written),
         cmocka_unit_test(reader_goes_on_when_nobody_reads_the_pipe),
