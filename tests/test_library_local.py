@@ -326,6 +326,10 @@ def output(job, **options):
 own = {"spec": {"template": {"spec": {"containers": [{"name": "a", "image": "i", "command": ["pwd"], "workingDir": "/usr"}]}}}}
 assert output(own) == "/usr\\n"
 assert output(job(command=["sh", "-c", "cat $DRARUN_HOSTFILE"], launch="mpirun", workers=2)).count("\\n") == 2
+hosts = {"command": ["sh", "-c", "cat $DRARUN_HOSTFILE"], "devices": {"gpus": {"count": 4}}}
+for own, options in ((job(**hosts, launch="mpirun", workers=2), {"options": ["--kill-after", "9"]}), (job(**hosts, launch="mpirun"), {"workers": 2}),
+                     (job(**hosts, workers=2), {"launch": "mpirun"}), (hosts["command"], {"launch": "mpirun", "workers": 2})):
+    assert output(own, **options).count("\\n") == 2, (own, options)  # it runs once
 assert output(job(command=["sh", "-c", "echo $RANK"], workers=2), options=["-n", "3"]).count("\\n") == 3  # as beside a command
 try:
     drarun.run_local(job(command=["sleep", "1000"], timeouts={"total": "1s"}), program=PROGRAM)

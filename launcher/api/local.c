@@ -96,6 +96,12 @@ static int spec_input(const struct job_spec *job)
     return above < 0 ? -errno : above;
 }
 
+/* The command runs once, and starts the ranks itself: how many is not ours to say. */
+static bool is_mpirun(const struct drarun_local_options *o)
+{
+    return o->launch && strcmp(o->launch, "mpirun") == 0;
+}
+
 /* What the options leave to the job. command: instead of the job's own; NULL: none. */
 static void take_counts(const struct job_spec *job, const char *const *command,
                         struct drarun_local_options *o)
@@ -108,12 +114,12 @@ static void take_counts(const struct job_spec *job, const char *const *command,
     if (!command)
         spec_words_add(role, NULL, &argv);
     uint32_t each = spec_role_ranks(role, false, argv.items, role->gpus.count);
-    if (!o->workers && !o->ranks && job->workers > 1)
-        o->workers = job->workers;
-    if (!o->ranks)
-        o->ranks = (o->workers ? o->workers : 1) * each;
     if (!o->launch)
         o->launch = launches[job->launch];
+    if (!o->workers && !o->ranks && job->workers > 1)
+        o->workers = job->workers;
+    if (!o->ranks && !is_mpirun(o))
+        o->ranks = (o->workers ? o->workers : 1) * each;
     if (!o->bind)
         o->bind = job->bind;
 }
@@ -214,7 +220,7 @@ static void make_words(const char *program, const char *const *command,
     add_text(words, "--output", "json");
     if (!whole)
         add_text(words, "--stdin", "none");
-    add_number(words, "-n", o->ranks ? o->ranks : o->workers);
+    add_number(words, "-n", o->ranks || is_mpirun(o) ? o->ranks : o->workers);
     add_number(words, "--workers", o->workers);
     if (o->spec && !whole)
         add_rank_options(&o->spec->job, words);
