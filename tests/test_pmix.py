@@ -3,6 +3,7 @@
 over one, two and three agents, with three releases of the client library."""
 import re
 import socket
+import sys
 
 import pytest
 
@@ -44,6 +45,17 @@ def test_spawn_that_cannot_be(client, where):
     said = sorted(result.err.splitlines())
     assert len(said) == ranks and all(line.startswith(f"drarun: rank {rank}: spawn: ") for rank, line in enumerate(said))
     assert all("/nonexistent/program" in line for line in said)
+
+
+@pytest.mark.parametrize("libraries,status", [("libmpich.so.12", 1), ("libmpi.so.12", 1), ("libmpi.so.40 libopen-pal.so.40", 0)])
+def test_spawn_by_a_library_that_waits(drarun, tmp_path, libraries, status):
+    """MPICH waits for its children in a fence, which would never end; Open MPI tells them of a port."""
+    script = ("import mmap, subprocess, sys\nfiles = [open(path) for path in sys.argv[1].split()]\n"
+              "maps = [mmap.mmap(each.fileno(), 0, access=mmap.ACCESS_READ) for each in files]\nsys.exit(subprocess.call(sys.argv[2:]))")
+    for name in libraries.split():
+        (tmp_path / name).write_text("stands in for one that is loaded")
+    result = drarun(*PLACES["two"], sys.executable, "-c", script, libraries, *CLIENTS[1].command(), "spawn-apart", cwd=tmp_path, timeout=60)
+    assert result.rc == status and ("without connecting to PMIx" in result.err) == (status == 1), result
 
 
 @pytest.mark.parametrize("where", ["one", "two"])

@@ -20,6 +20,11 @@ static bool is_of_open_mpi_4(const char *line)
     return strstr(line, "/libopen-rte.so");
 }
 
+static bool is_of_open_mpi(const char *line)
+{
+    return strstr(line, "/libopen-pal.so");
+}
+
 static bool maps_any(pid_t pid, bool (*is_wanted)(const char *line))
 {
     char path[64], line[4352];
@@ -36,15 +41,41 @@ bool mpi_library_mapped(pid_t pid)
     return maps_any(pid, is_mpi_library);
 }
 
-static bool look_for_open_mpi_4(pid_t pid, void *arg)
+struct search {
+    bool (*fits)(pid_t pid);
+    bool found;
+};
+
+static bool look(pid_t pid, void *arg)
 {
-    *(bool *)arg = maps_any(pid, is_of_open_mpi_4);
-    return !*(bool *)arg;
+    struct search *search = arg;
+    search->found = search->fits(pid);
+    return !search->found;
+}
+
+static bool fits_any(pid_t root, bool (*fits)(pid_t pid))
+{
+    struct search search = {.fits = fits};
+    process_tree_walk(root, look, &search);
+    return search.found;
+}
+
+static bool has_open_mpi_4(pid_t pid)
+{
+    return maps_any(pid, is_of_open_mpi_4);
 }
 
 bool mpi_library_is_open_mpi_4(pid_t pid)
 {
-    bool found = false;
-    process_tree_walk(pid, look_for_open_mpi_4, &found);
-    return found;
+    return fits_any(pid, has_open_mpi_4);
+}
+
+static bool has_another(pid_t pid)
+{
+    return mpi_library_mapped(pid) && !maps_any(pid, is_of_open_mpi);
+}
+
+bool mpi_library_is_not_open_mpi(pid_t pid)
+{
+    return fits_any(pid, has_another);
 }

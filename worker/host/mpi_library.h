@@ -12,5 +12,7 @@
 bool mpi_library_mapped(pid_t pid);
 /* Open MPI 4 or older, in the process or in one below it. */
 bool mpi_library_is_open_mpi_4(pid_t pid);
+/* One of another kind, such as MPICH, in the process or in one below it. */
+bool mpi_library_is_not_open_mpi(pid_t pid);
 
 #endif

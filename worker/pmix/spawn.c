@@ -89,19 +89,27 @@ static int take_app(struct spawn_request *request, const struct upcall *upcall,
     return rc == 0 && (program->argv.failed || program->env.failed) ? -ENOMEM : rc;
 }
 
-/* PMIx_Spawn waits for no rank. MPI_Comm_spawn of Open MPI does, at a port of which it tells the
- * children; of programs that are not to call MPI_Init (info key ompi_non_mpi), it is empty. */
-static bool is_awaited(const struct spawn_request *request)
+/* MPI_Comm_spawn of Open MPI waits at a port of which it tells the children; of programs that are
+ * not to call MPI_Init (info key ompi_non_mpi), it is empty. */
+static bool has_port(const struct spawn_request *request)
 {
     static const char name[] = "OMPI_PARENT_PORT=";
-    bool awaited = false;
-    for (size_t i = 0; i < request->count && !awaited; i++) {
+    bool found = false;
+    for (size_t i = 0; i < request->count && !found; i++) {
         const struct strlist *env = &request->programs[i].env;
         for (size_t k = 0; k < env->count; k++) /* the last one counts */
             if (strncmp(env->items[k], name, sizeof name - 1) == 0)
-                awaited = env->items[k][sizeof name - 1] != '\0';
+                found = env->items[k][sizeof name - 1] != '\0';
     }
-    return awaited;
+    return found;
+}
+
+/* PMIx_Spawn waits for no rank, but those who call it may. MPICH does so in a fence with all
+ * children, which no part of its request shows. */
+static bool is_awaited(struct pmix_host *host, const struct spawn_request *request, uint32_t rank)
+{
+    return has_port(request) ||
+           mpi_library_is_not_open_mpi(host->owner.pid_of(host->owner.arg, rank));
 }
 
 /* Open MPI 4 returns the error on the rank that asked alone. Which ranks take part in the call is
@@ -134,7 +142,7 @@ void pmix_on_spawn(struct pmix_host *host, struct upcall *upcall)
     for (size_t i = 0; i < upcall->app_count && rc == 0; i++)
         rc = take_app(request, upcall, &upcall->apps[i]);
     if (request)
-        request->unawaited = !is_awaited(request);
+        request->unawaited = !is_awaited(host, request, (uint32_t)rank);
     if (rc == 0)
         host->owner.spawn(host->owner.arg, request, upcall);
     else if (rc == -EINVAL)
