@@ -15,13 +15,20 @@ from support.pmix_clients import CLIENTS, PLACES, client, where  # noqa: F401
 @pytest.mark.parametrize("case", [
     "job", "modex", "big", "barrier", "subset", "dmodex", "publish", "first-read", "lookup-timeout",
     "connect", "group", "event", "event-custom", "query", "control", "pause", "spawn", "spawn-stopped",
-    "spawn-apart", "refused", "control-false", "fence-timeout"])
+    "spawn-apart", "refused", "control-false", "fence-timeout", "fence-missed"])
 def test_entry(client, case, where):
     result = client(case, where=where).ok()
     ranks = PLACES[where][-1]
     assert result.out.startswith(f"{case} ok on {ranks} ranks, OpenPMIx {client.version}")
     waiting = [line for line in result.err.splitlines() if "waits for a debugger, in PMIx_Init" in line]
     assert len(waiting) == len(result.err.splitlines()) == (3 if case == "spawn-stopped" else 0)
+
+
+@pytest.mark.parametrize("where", ["two", "three"])
+def test_group_that_is_given_up(client, where):
+    """The next one of its name is made of those that are in it then."""
+    result = client("group-timeout", where=where).ok()
+    assert result.out.startswith(f"group-timeout ok on {PLACES[where][-1]} ranks")
 
 
 @pytest.mark.parametrize("here", ["one", "three"])

@@ -348,27 +348,102 @@ static bool is_before(unsigned int major)
     return sscanf(PMIx_Get_version(), "%*[^0-9]%u", &own) == 1 && own < major;
 }
 
-/* All but the last rank give up, on every agent, and tell it. libpmix has the status for one of an
- * agent's ranks, and success for the others (_mdxcbfunc of 5.0.5). */
-static void case_fence_timeout(void)
+static void tell(const char *what, uint32_t rank, const char *text)
 {
     pmix_info_t info;
-    pmix_pdata_t found;
-    int one = 1;
-    char key[64], text[] = "over";
-    PMIX_INFO_LOAD(&info, PMIX_TIMEOUT, &one, PMIX_INT);
-    for (uint32_t r = 0; me.rank == size - 1 && r < size - 1; r++) {
-        snprintf(key, sizeof key, "over-%u", r);
-        OK(lookup(key, true, 0, &found));
-    }
-    if (me.rank == size - 1)
-        return;
-    pmix_status_t status = PMIx_Fence(NULL, 0, &info, 1);
-    CHECK(status == PMIX_ERR_TIMEOUT || status == PMIX_SUCCESS, "a fence without one rank: %s",
-          PMIx_Error_string(status));
-    snprintf(key, sizeof key, "over-%u", me.rank);
+    char key[64];
+    snprintf(key, sizeof key, "%s-%u", what, rank);
     PMIX_INFO_LOAD(&info, key, text, PMIX_STRING);
     OK(PMIx_Publish(&info, 1));
+    PMIX_INFO_DESTRUCT(&info);
+}
+
+/* Whether the rank, which has told or will, has told this. */
+static bool has_told(const char *what, uint32_t rank, const char *text)
+{
+    pmix_pdata_t found;
+    char key[64];
+    snprintf(key, sizeof key, "%s-%u", what, rank);
+    OK(lookup(key, true, 0, &found));
+    return strcmp(found.value.data.string, text) == 0;
+}
+
+static pmix_status_t fence_for_a_second(const pmix_proc_t *procs, size_t count)
+{
+    pmix_info_t info;
+    int one = 1;
+    PMIX_INFO_LOAD(&info, PMIX_TIMEOUT, &one, PMIX_INT);
+    return PMIx_Fence(procs, count, &info, 1);
+}
+
+/* libpmix has the status of a host for one of its ranks, and success for the others (_mdxcbfunc of
+ * 5.0.5). The last rank's agent has not asked its host. */
+static void check_timeouts(void)
+{
+    pmix_proc_t all;
+    pmix_value_t *value = NULL;
+    uint32_t count = 0;
+    char *rest = NULL;
+    PMIX_LOAD_PROCID(&all, me.nspace, PMIX_RANK_WILDCARD);
+    OK(PMIx_Get(&all, PMIX_LOCAL_PEERS, NULL, 0, &value));
+    for (char *peer = strtok_r(value->data.string, ",", &rest); peer;
+         peer = strtok_r(NULL, ",", &rest)) {
+        uint32_t rank = (uint32_t)strtoul(peer, NULL, 10);
+        count += rank != size - 1 && has_told("over", rank, "timeout");
+    }
+    PMIX_VALUE_RELEASE(value);
+    CHECK(count > 0, "no rank here had its time over");
+}
+
+/* The others have left this fence, and the next one is for all, also with an agent that has not
+ * been in the first one. */
+static void case_fence_timeout(void)
+{
+    struct timespec pause = {.tv_nsec = 300000000};
+    pmix_pdata_t found;
+    if (me.rank != size - 1) {
+        pmix_status_t status = fence_for_a_second(NULL, 0);
+        CHECK(status == PMIX_ERR_TIMEOUT || status == PMIX_SUCCESS, "a fence without one rank: %s",
+              PMIx_Error_string(status));
+        tell("over", me.rank, status == PMIX_ERR_TIMEOUT ? "timeout" : "success");
+    }
+    for (uint32_t r = 0; r < size - 1; r++)
+        (void)has_told("over", r, "");
+    check_timeouts();
+    put_u32("late", me.rank * 5 + 2);
+    if (me.rank == 0) {
+        nanosleep(&pause, NULL); /* for the others to end before this one is in, which is wrong */
+        tell("in", 0, "");
+    }
+    fence(NULL, 0, true);
+    OK(lookup("in-0", false, 0, &found));
+    for (uint32_t r = 0; r < size; r++)
+        CHECK(get_u32(r, "late") == r * 5 + 2, "wrong value of rank %u", r);
+    fence(NULL, 0, false);
+}
+
+/* Each of two ranks gives up in turn, before the other comes. */
+static void case_fence_missed(void)
+{
+    pmix_proc_t procs[2];
+    PMIX_LOAD_PROCID(&procs[0], me.nspace, 0);
+    PMIX_LOAD_PROCID(&procs[1], me.nspace, size - 1);
+    if (me.rank == size - 1)
+        (void)has_told("over", 0, "");
+    if (me.rank == 0 || me.rank == size - 1) {
+        pmix_status_t status = fence_for_a_second(procs, 2);
+        CHECK(status == PMIX_ERR_TIMEOUT, "a fence without the other: %s",
+              PMIx_Error_string(status));
+        tell("over", me.rank, "");
+    }
+    if (me.rank == 0)
+        (void)has_told("over", size - 1, "");
+    if (me.rank == 0 || me.rank == size - 1) {
+        put_u32("missed", me.rank + 9);
+        fence(procs, 2, true);
+        CHECK(get_u32(0, "missed") == 9 && get_u32(size - 1, "missed") == size + 8, "wrong value");
+    }
+    fence(NULL, 0, false);
 }
 
 /* A group of every rank that `in` chooses, made and dissolved twice. */
@@ -423,6 +498,31 @@ static void case_group(void)
     make_group("pair", is_first_pair, true);
     make_group("without", everyone, false);
     make_group("pair-without", is_first_pair, false);
+    fence(NULL, 0, false);
+}
+
+/* The first rank gives up alone; then both are there, on several agents. On one, libpmix 5.0.5 ends
+ * every group of a name whose time was over once. To dissolve one is an error for clients that have
+ * given up a group of its name. */
+static void case_group_timeout(void)
+{
+    pmix_info_t info, *results = NULL;
+    pmix_proc_t procs[2];
+    size_t count = 0;
+    int one = 1;
+    PMIX_LOAD_PROCID(&procs[0], me.nspace, 0);
+    PMIX_LOAD_PROCID(&procs[1], me.nspace, size - 1);
+    PMIX_INFO_LOAD(&info, PMIX_TIMEOUT, &one, PMIX_INT);
+    if (me.rank == 0) {
+        pmix_status_t status = PMIx_Group_construct("ends", procs, 2, &info, 1, &results, &count);
+        CHECK(status == PMIX_ERR_TIMEOUT, "a group without the other: %s",
+              PMIx_Error_string(status));
+        tell("over", 0, "");
+    }
+    if (me.rank == size - 1)
+        (void)has_told("over", 0, "");
+    if (me.rank == 0 || me.rank == size - 1)
+        OK(PMIx_Group_construct("ends", procs, 2, NULL, 0, &results, &count));
     fence(NULL, 0, false);
 }
 
@@ -1047,6 +1147,8 @@ int main(int argc, char **argv)
         {"modex", case_modex},
         {"barrier", case_barrier},
         {"fence-timeout", case_fence_timeout},
+        {"fence-missed", case_fence_missed},
+        {"group-timeout", case_group_timeout},
         {"subset", case_subset},
         {"dmodex", case_dmodex},
         {"publish", case_publish},

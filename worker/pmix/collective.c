@@ -53,6 +53,25 @@ int pmix_members(const struct pmix_host *host, const pmix_proc_t *procs, size_t 
     return 0;
 }
 
+/* key: of all collectives of this kind, name and members. NULL: out of memory. */
+static struct sequence *sequence_of(struct pmix_host *host, const char *key, size_t length,
+                                    const struct coll_range *ranges, size_t count)
+{
+    struct sequence *sequence = host->sequences;
+    while (sequence && (strncmp(sequence->key, key, length) != 0 || sequence->key[length]))
+        sequence = sequence->next;
+    if (sequence)
+        return sequence;
+    sequence = calloc(1, sizeof *sequence + length + 1);
+    if (!sequence)
+        return NULL;
+    memcpy(sequence->key, key, length);
+    sequence->last = count > 0 ? ranges[count - 1].first + ranges[count - 1].count - 1 : 0;
+    sequence->next = host->sequences;
+    host->sequences = sequence;
+    return sequence;
+}
+
 char *pmix_collective_key(struct pmix_host *host, const char *kind, const char *name,
                           const struct coll_range *ranges, size_t count)
 {
@@ -60,24 +79,33 @@ char *pmix_collective_key(struct pmix_host *host, const char *kind, const char *
     buf_printf(&key, "%s/%s", kind, name);
     for (size_t i = 0; i < count; i++)
         buf_printf(&key, "%c%u+%u", i == 0 ? '/' : ',', ranges[i].first, ranges[i].count);
-    struct sequence *sequence = host->sequences;
-    while (sequence && key.data && strcmp(sequence->key, key.data) != 0)
-        sequence = sequence->next;
-    if (!sequence && key.data) {
-        sequence = calloc(1, sizeof *sequence + key.len + 1);
-        if (sequence) {
-            memcpy(sequence->key, key.data, key.len + 1);
-            sequence->last = count > 0 ? ranges[count - 1].first + ranges[count - 1].count - 1 : 0;
-            sequence->next = host->sequences;
-            host->sequences = sequence;
-        }
-    }
+    struct sequence *sequence =
+        key.failed ? NULL : sequence_of(host, key.data, key.len, ranges, count);
     if (!sequence) {
         buf_done(&key);
         return NULL;
     }
     buf_printf(&key, "#%llu", (unsigned long long)++sequence->count);
     return buf_take(&key);
+}
+
+/* The others have used this number, and their next one must be ours, too. */
+void pmix_on_missed(void *arg, const char *key, const struct coll_range *ranges, size_t count)
+{
+    struct pmix_host *host = arg;
+    const char *number = strrchr(key, '#');
+    if (!number)
+        return;
+    struct sequence *sequence = sequence_of(host, key, (size_t)(number - key), ranges, count);
+    uint64_t used = strtoull(number + 1, NULL, 10);
+    if (!sequence) {
+        struct drarun_error err = {0};
+        error_kind(&err, DRARUN_ERR_INFRASTRUCTURE, ENOMEM, "PMIx: %s: out of memory", key);
+        log_error("%s", err.text);
+        host->owner.failed(host->owner.arg, &err);
+    } else if (sequence->count < used) {
+        sequence->count = used;
+    }
 }
 
 void pmix_forget_collectives(struct pmix_host *host, const struct rank_group *group)
@@ -117,31 +145,33 @@ static void entered_free(struct entered *entered)
         *link = entered->next;
     if (entered->timer)
         event_free(entered->timer);
+    free(entered->key);
     free(entered);
 }
 
-/* What the ranks here have given stays, for those that are late. */
+/* The answer comes as for any result, once the agents agree on it. */
 static void on_time_over(evutil_socket_t fd, short what, void *arg)
 {
     struct entered *entered = arg;
     (void)fd, (void)what;
-    upcall_answer(TAKE_PTR(entered->upcall), PMIX_ERR_TIMEOUT);
+    coll_give_up(entered->host->coll, entered->key, PMIX_ERR_TIMEOUT);
 }
 
 /* Of a connect, the library keeps the time to its end. */
-static struct entered *entered_new(struct pmix_host *host, struct upcall *upcall, coll_done_fn done)
+static struct entered *entered_new(struct pmix_host *host, struct upcall *upcall, const char *key,
+                                   coll_done_fn done)
 {
     int64_t timeout_s = upcall->kind == UPCALL_CONNECT ? 0 : upcall_number(upcall, PMIX_TIMEOUT);
     struct timeval limit = timeval_from_ms((timeout_s < INT32_MAX ? timeout_s : INT32_MAX) * 1000);
     struct entered *entered = calloc(1, sizeof *entered);
     if (!entered)
         return NULL;
-    *entered = (struct entered){host->entered, host, upcall, done, NULL};
+    *entered = (struct entered){host->entered, host, upcall, strdup(key), done, NULL};
     host->entered = entered;
-    if (timeout_s <= 0)
-        return entered;
-    entered->timer = evtimer_new(host->base, on_time_over, entered);
-    if (entered->timer && evtimer_add(entered->timer, &limit) == 0)
+    if (entered->key && timeout_s > 0)
+        entered->timer = evtimer_new(host->base, on_time_over, entered);
+    if (entered->key &&
+        (timeout_s <= 0 || (entered->timer && evtimer_add(entered->timer, &limit) == 0)))
         return entered;
     entered_free(entered);
     return NULL;
@@ -153,8 +183,7 @@ static void on_done(void *arg, int status, const void *data, size_t length, uint
     struct upcall *upcall = entered->upcall;
     coll_done_fn done = entered->done;
     entered_free(entered);
-    if (upcall)
-        done(upcall, status, data, length, context);
+    done(upcall, status, data, length, context);
 }
 
 void pmix_enter(struct pmix_host *host, struct upcall *upcall, const char *kind, const char *key,
@@ -162,7 +191,7 @@ void pmix_enter(struct pmix_host *host, struct upcall *upcall, const char *kind,
                 size_t length, coll_done_fn done)
 {
     struct drarun_error err = {0};
-    struct entered *entered = key ? entered_new(host, upcall, done) : NULL;
+    struct entered *entered = key ? entered_new(host, upcall, key, done) : NULL;
     if (entered && coll_enter(host->coll, key, ranges, count, status, data, length, on_done,
                               entered, &err) == 0)
         return;
@@ -174,8 +203,7 @@ void pmix_enter(struct pmix_host *host, struct upcall *upcall, const char *kind,
 void pmix_drop_entered(struct pmix_host *host)
 {
     while (host->entered) {
-        if (host->entered->upcall)
-            upcall_answer(host->entered->upcall, PMIX_ERR_UNREACH);
+        upcall_answer(host->entered->upcall, PMIX_ERR_UNREACH);
         entered_free(host->entered);
     }
 }

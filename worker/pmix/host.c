@@ -165,6 +165,7 @@ struct pmix_host *pmix_host_new(struct event_base *base, const struct agent_job 
                                .owner = *owner,
                                .session_dir = session_dir,
                                .routed = pmix_host_routed};
+    coll_on_missed(coll, pmix_on_missed, host);
     if (open_port(host, err) < 0) {
         error_prefix(err, "PMIx server");
         pmix_host_free(host);
@@ -185,6 +186,7 @@ void pmix_host_free(struct pmix_host *host)
 {
     if (!host)
         return;
+    coll_on_missed(host->coll, NULL, NULL);
     pmix_listener_free(host->listener);
     while (host->pending)
         upcall_answer(pmix_unpend(host, host->pending->id), PMIX_ERR_UNREACH);

@@ -9,7 +9,8 @@
 #include "worker/pmix/host.h"
 #include "worker/pmix/upcall.h"
 
-/* How often a collective with the same members and name has been entered (fence.c). */
+/* How often a collective with the same members and name has been entered, or missed (collective.c).
+ */
 struct sequence {
     struct sequence *next;
     uint64_t count;
@@ -36,7 +37,8 @@ struct failed_collective {
 struct entered {
     struct entered *next;
     struct pmix_host *host;
-    struct upcall *upcall; /* NULL: it was answered in its time */
+    struct upcall *upcall;
+    char *key;
     coll_done_fn done;
     struct event *timer; /* NULL: it has none */
 };
@@ -110,9 +112,9 @@ int pmix_local_status(const struct upcall *upcall);
 /* It cannot be entered; why: NULL for lack of memory, which ends the job. Takes the upcall. */
 void pmix_collective_failed(struct pmix_host *host, struct upcall *upcall, const char *kind,
                             const struct drarun_error *why);
-/* This agent's contribution to the collective, for which done gets the upcall; by PMIX_TIMEOUT it
- * is answered without. The library keeps that time only until all ranks here take part. key: NULL:
- * it cannot be entered, for lack of memory. Takes the upcall. */
+/* This agent's contribution to the collective, for which done gets the upcall; after PMIX_TIMEOUT
+ * it is given up, on all agents. The library keeps that time only until all ranks here take part.
+ * key: NULL: it cannot be entered, for lack of memory. Takes the upcall. */
 void pmix_enter(struct pmix_host *host, struct upcall *upcall, const char *kind, const char *key,
                 const struct coll_range *ranges, size_t count, int status, const void *data,
                 size_t length, coll_done_fn done);
@@ -124,6 +126,8 @@ int pmix_members(const struct pmix_host *host, const pmix_proc_t *procs, size_t 
 /* A key for the next collective of this kind, name and members; malloc'ed. */
 char *pmix_collective_key(struct pmix_host *host, const char *kind, const char *name,
                           const struct coll_range *ranges, size_t count);
+/* Of coll: one was given up before the ranks here had entered it. */
+void pmix_on_missed(void *arg, const char *key, const struct coll_range *ranges, size_t count);
 /* The group's ranks have all ended. */
 void pmix_forget_collectives(struct pmix_host *host, const struct rank_group *group);
 

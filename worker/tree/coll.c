@@ -35,6 +35,8 @@ struct coll_op {
     bool top;                         /* this agent is the lowest above all members */
     bool entered;                     /* this agent's own contribution is here */
     bool sent_up;
+    bool given_up; /* before all parts were there */
+    bool finished; /* and kept for the parts that are still to come up */
     int status;
     uint32_t awaited;   /* children whose part is missing */
     struct part *parts; /* by child index */
@@ -49,6 +51,8 @@ struct coll {
     const struct rankmap *map;
     coll_send_fn send;
     void *arg;
+    coll_missed_fn missed;
+    void *missed_arg;
     uint64_t contexts; /* numbers given out here */
     LIST_HEAD(, coll_op) ops;
 };
@@ -91,6 +95,12 @@ void coll_free(struct coll *coll)
     while (!LIST_EMPTY(&coll->ops))
         op_remove(coll, LIST_FIRST(&coll->ops));
     free(coll);
+}
+
+void coll_on_missed(struct coll *coll, coll_missed_fn missed, void *arg)
+{
+    coll->missed = missed;
+    coll->missed_arg = arg;
 }
 
 static struct coll_op *op_find(struct coll *coll, const char *key)
@@ -201,7 +211,15 @@ static void send_up(struct coll *coll, struct coll_op *op)
     buf_done(&op->own);
 }
 
-/* Hands the result to the children that asked for it and to this agent's own caller. */
+/* In place of a part that is not complete. */
+static void send_nothing_up(struct coll *coll, struct coll_op *op)
+{
+    buf_done(&op->own);
+    send_up(coll, op);
+}
+
+/* Hands the result to the children that have members and to this agent's own caller. When it was
+ * given up, children may still send their parts: each sends one, which takes it off the list. */
 static void finish(struct coll *coll, struct coll_op *op, const struct buf *data, uint64_t context,
                    bool forward)
 {
@@ -209,13 +227,22 @@ static void finish(struct coll *coll, struct coll_op *op, const struct buf *data
     message.key = op->key;
     message.status = op->status;
     message.context = context;
+    message.over = op->status != 0;
+    message.n_members = message.over ? op->range_count : 0;
+    message.members = op->members;
     for (uint32_t i = 0; forward && i < tree_child_count(coll->tree); i++)
         if (op->parts[i].state != PART_NOT_NEEDED)
             send_pieces(coll, tree_child(coll->tree, i), &message, data);
-    LIST_REMOVE(op, entry); /* first: done may enter the next one */
+    bool last = op->awaited == 0;
+    op->finished = true;
+    if (last)
+        LIST_REMOVE(op, entry); /* first: done may enter the next one */
     if (op->done)
         op->done(op->done_arg, op->status, data->data, data->len, context);
-    op_free(coll, op);
+    else if (op->member && coll->missed)
+        coll->missed(coll->missed_arg, op->key, op->ranges, op->range_count);
+    if (last)
+        op_free(coll, op);
 }
 
 /* The status of a collective whose data are incomplete; the ranks' only have numbers. */
@@ -258,9 +285,11 @@ int coll_enter(struct coll *coll, const char *key, const struct coll_range *rang
         op = op_new(coll, key, ranges, count);
     if (!op)
         return error_set(err, ENOMEM, "collective %s: out of memory", key);
-    if (op->entered || !op->member)
+    if (op->entered || op->finished || !op->member)
         return error_set(err, EINVAL, "collective %s: entered %s", key,
-                         op->entered ? "twice" : "by an agent without members");
+                         op->entered    ? "twice"
+                         : op->finished ? "after its end"
+                                        : "by an agent without members");
     op->entered = true;
     op->done = done;
     op->done_arg = arg;
@@ -271,33 +300,103 @@ int coll_enter(struct coll *coll, const char *key, const struct coll_range *rang
     return 0;
 }
 
+/* Found, or new with the members that the message names. */
+static struct coll_op *op_of_message(struct coll *coll, const Drarun__Wire__Collective *message)
+{
+    struct coll_op *op = op_find(coll, message->key);
+    if (op)
+        return op;
+    cleanup_free struct coll_range *ranges = calloc(message->n_members + 1, sizeof *ranges);
+    for (size_t i = 0; ranges && i < message->n_members; i++)
+        ranges[i] = (struct coll_range){message->members[i]->first, message->members[i]->count};
+    return ranges ? op_new(coll, message->key, ranges, message->n_members) : NULL;
+}
+
+/* Tells the agents above, to the one that decides. What has come so far is dropped. */
+static void give_up(struct coll *coll, struct coll_op *op, int status)
+{
+    const struct buf none = BUF_INIT;
+    Drarun__Wire__Collective message = DRARUN__WIRE__COLLECTIVE__INIT;
+    if (op->given_up || op->finished)
+        return;
+    op->given_up = true;
+    if (op->status == 0)
+        op->status = status;
+    if (op->top) {
+        finish(coll, op, &none, 0, true);
+        return;
+    }
+    if (!op->sent_up)
+        send_nothing_up(coll, op);
+    message.key = op->key;
+    message.up = true;
+    message.over = true;
+    message.status = op->status;
+    coll->send(coll->arg, tree_parent(coll->tree), &message);
+}
+
+void coll_give_up(struct coll *coll, const char *key, int status)
+{
+    struct coll_op *op = op_find(coll, key);
+    if (op)
+        give_up(coll, op, status);
+}
+
+/* Without the collective here, its result is on the way down. */
+static int message_over(struct coll *coll, const Drarun__Wire__Collective *message,
+                        struct drarun_error *err)
+{
+    if (message->status == 0)
+        return error_set(err, EPROTO, "collective %s: given up without a status", message->key);
+    coll_give_up(coll, message->key, message->status);
+    return 0;
+}
+
 static int message_up(struct coll *coll, uint32_t from, const Drarun__Wire__Collective *message,
                       struct drarun_error *err)
 {
     uint32_t child = tree_child_index(coll->tree, from);
     if (child == TREE_NONE)
         return error_set(err, EPROTO, "a contribution from worker %u, which is not a child", from);
-    struct coll_op *op = op_find(coll, message->key);
-    if (!op) {
-        cleanup_free struct coll_range *ranges = calloc(message->n_members + 1, sizeof *ranges);
-        for (size_t i = 0; ranges && i < message->n_members; i++)
-            ranges[i] = (struct coll_range){message->members[i]->first, message->members[i]->count};
-        op = ranges ? op_new(coll, message->key, ranges, message->n_members) : NULL;
-    }
+    if (message->over)
+        return message_over(coll, message, err);
+    struct coll_op *op = op_of_message(coll, message);
     if (!op)
         return error_set(err, ENOMEM, "collective %s: out of memory", message->key);
     struct part *part = &op->parts[child];
     if (part->state != PART_AWAITED || part->data.len + message->data.len > COLL_DATA_MAX)
         return error_set(err, EPROTO, "collective %s: unexpected data from worker %u", message->key,
                          from);
-    buf_add(&part->data, message->data.data, message->data.len);
+    if (!op->sent_up && !op->finished)
+        buf_add(&part->data, message->data.data, message->data.len);
     if (message->status != 0 && op->status == 0)
         op->status = message->status;
     if (message->more)
         return 0;
     part->state = PART_ARRIVED;
     op->awaited--;
-    advance(coll, op);
+    if (!op->finished)
+        advance(coll, op);
+    else if (op->awaited == 0)
+        op_remove(coll, op);
+    return 0;
+}
+
+/* The collective of a result: one that waits for it, or that has failed before its members here
+ * have entered; the agent above still gets their part. */
+static int find_result_op(struct coll *coll, const Drarun__Wire__Collective *message,
+                          struct coll_op **ret_op, struct drarun_error *err)
+{
+    struct coll_op *op = op_find(coll, message->key);
+    bool early = message->over && message->status != 0 && (!op || !op->sent_up);
+    if (!op && early && !(op = op_of_message(coll, message)))
+        return error_set(err, ENOMEM, "collective %s: out of memory", message->key);
+    if (!op || op->finished || op->top || (!op->sent_up && !early))
+        return error_set(err, EPROTO, "collective %s: a result that no rank here waits for",
+                         message->key);
+    if (early)
+        send_nothing_up(coll, op);
+    *ret_op = op;
     return 0;
 }
 
@@ -305,10 +404,13 @@ static int message_up(struct coll *coll, uint32_t from, const Drarun__Wire__Coll
 static int message_down(struct coll *coll, uint32_t from, const Drarun__Wire__Collective *message,
                         struct drarun_error *err)
 {
-    struct coll_op *op = op_find(coll, message->key);
-    if (from != tree_parent(coll->tree) || !op || !op->sent_up)
-        return error_set(err, EPROTO, "collective %s: a result that no rank here waits for",
-                         message->key);
+    if (from != tree_parent(coll->tree))
+        return error_set(err, EPROTO, "collective %s: a result from worker %u, which is not above",
+                         message->key, from);
+    struct coll_op *op = NULL;
+    int rc = find_result_op(coll, message, &op, err);
+    if (rc < 0)
+        return rc;
     for (uint32_t i = 0; i < tree_child_count(coll->tree); i++)
         if (op->parts[i].state != PART_NOT_NEEDED)
             coll->send(coll->arg, tree_child(coll->tree, i), message);

@@ -31,6 +31,7 @@ struct sim_agent {
     struct tree tree;
     struct coll *coll;
     int done;
+    int missed;
     int status;
     uint64_t context;
     struct buf result;
@@ -69,6 +70,15 @@ static void sim_done(void *arg, int status, const void *data, size_t length, uin
     buf_add(&agent->result, data, length);
 }
 
+static void sim_missed(void *arg, const char *key, const struct coll_range *ranges, size_t count)
+{
+    struct sim_agent *agent = arg;
+    assert_int_equal(agent->done, 0);
+    assert_string_equal(key, "f#1");
+    assert_true(count <= 1 && ranges);
+    agent->missed++;
+}
+
 static void world_init(struct world *world, uint32_t agents, uint32_t radix, uint32_t ranks)
 {
     memset(world, 0, sizeof *world);
@@ -81,6 +91,7 @@ static void world_init(struct world *world, uint32_t agents, uint32_t radix, uin
         agent->tree = (struct tree){i, agents, radix};
         agent->coll = coll_new(&agent->tree, &world->map, sim_send, agent);
         assert_non_null(agent->coll);
+        coll_on_missed(agent->coll, sim_missed, agent);
     }
 }
 
@@ -218,6 +229,61 @@ static void a_bad_status_reaches_all(void **state)
     world_done(&world);
 }
 
+/* Who has not entered by then counts it, too, so that all enter the next one with the same number;
+ * who enters at the same time gets what the others get. */
+static void what_is_given_up_fails_for_all(void **state)
+{
+    (void)state;
+    srand(11);
+    for (int round = 0; round < 2000; round++) {
+        struct world world;
+        bool late[AGENTS_MAX] = {false};
+        uint32_t agents = 2 + (uint32_t)rand() % 12, entered = 0, failed = 0;
+        world_init(&world, agents, 1 + (uint32_t)rand() % 3, agents);
+        struct coll_range range = {(uint32_t)rand() % (agents - 1), 0};
+        range.count = 2 + (uint32_t)rand() % (agents - range.first - 1);
+        for (uint32_t i = range.first; i < range.first + range.count; i++) {
+            late[i] = rand() % 3 == 0;
+            if (!late[i]) {
+                enter(&world, i, "f#1", &range, 1, 0);
+                entered++;
+            }
+            if (rand() % 2 && world.queue)
+                deliver_one(&world);
+        }
+        for (uint32_t i = range.first; i < range.first + range.count; i++) {
+            if (!late[i] && rand() % 2)
+                coll_give_up(world.agent[i].coll, "f#1", -24);
+            if (late[i] && !world.agent[i].missed && rand() % 4 == 0)
+                enter(&world, i, "f#1", &range, 1, 0);
+            while (rand() % 2 && world.queue)
+                deliver_one(&world);
+        }
+        for (uint32_t i = range.first; i < range.first + range.count; i++)
+            if (!late[i] && !world.agent[i].done)
+                coll_give_up(world.agent[i].coll, "f#1", -24);
+        deliver_all(&world);
+        for (uint32_t i = range.first; entered > 0 && i < range.first + range.count; i++) {
+            const struct sim_agent *agent = &world.agent[i];
+            assert_int_equal(agent->done + agent->missed, 1);
+            failed += agent->missed || agent->status == -24;
+            if (!agent->missed && agent->status == 0)
+                assert_int_equal(agent->context, world.agent[range.first].context);
+        }
+        assert_true(failed == 0 || failed == range.count);
+        for (uint32_t i = range.first; i < range.first + range.count; i++)
+            world.agent[i].done = 0;
+        for (uint32_t i = range.first; i < range.first + range.count; i++)
+            enter(&world, i, "f#2", &range, 1, 0);
+        deliver_all(&world);
+        for (uint32_t i = 0; i < agents; i++) {
+            assert_int_equal(world.agent[i].done, is_member(&world, i, &range));
+            assert_int_equal(world.agent[i].status, 0);
+        }
+        world_done(&world);
+    }
+}
+
 static void large_data_travels_in_pieces(void **state)
 {
     struct world world;
@@ -259,6 +325,17 @@ static void foreign_messages_are_refused(void **state)
     assert_true(coll_message(world.agent[1].coll, 2, &message, &err) < 0);
     assert_int_equal(coll_message(world.agent[1].coll, 3, &message, &err), 0);
     assert_true(coll_message(world.agent[1].coll, 3, &message, &err) < 0);
+    /* given up without a status; the end of what this agent decides itself */
+    message.over = true;
+    assert_true(coll_message(world.agent[1].coll, 3, &message, &err) < 0);
+    message.up = false;
+    message.status = -24;
+    message.n_members = 1;
+    Drarun__Wire__Range own = DRARUN__WIRE__RANGE__INIT, *members = &own;
+    own.first = 1, own.count = 1;
+    message.members = &members;
+    message.key = unconst("g#1");
+    assert_true(coll_message(world.agent[1].coll, 0, &message, &err) < 0);
     world_done(&world);
 }
 
@@ -268,6 +345,7 @@ int main(void)
         cmocka_unit_test(everyone_gets_every_part_once),
         cmocka_unit_test(subsets_leave_others_alone),
         cmocka_unit_test(a_bad_status_reaches_all),
+        cmocka_unit_test(what_is_given_up_fails_for_all),
         cmocka_unit_test(large_data_travels_in_pieces),
         cmocka_unit_test(foreign_messages_are_refused),
     };
