@@ -5,7 +5,7 @@
 #define DRARUN_JOBS_IMPORT_LAUNCHER_H
 
 #include "jobs/import/parts.h"
-#include "jobs/import/shell_script.h"
+#include "jobs/ranks/shell_script.h"
 
 struct launcher_variable {
     char *name, *value; /* value: NULL unless LITERAL */

@@ -9,12 +9,6 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/nearest.h"
 
-static bool is_assignment(const char *word)
-{
-    size_t n = strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
-    return n > 0 && !(word[0] >= '0' && word[0] <= '9') && word[n] == '=';
-}
-
 /* ---- what a script computes from what the manifest says ---- */
 
 #define SUM_MAX 1000000000LL
@@ -285,7 +279,7 @@ static void export_names(struct mpirun *m, const struct shell_command *command)
 {
     for (size_t i = 1; i < command->words.count; i++) {
         const char *word = command->words.items[i];
-        if (is_assignment(word)) {
+        if (shell_is_assignment(word)) {
             assign(m, word, true);
             continue;
         }
@@ -351,7 +345,7 @@ static const char exporters[] = "export declare typeset readonly";
 static bool are_assignments(const struct shell_command *command)
 {
     for (size_t i = 0; i < command->words.count; i++)
-        if (!is_assignment(command->words.items[i]))
+        if (!shell_is_assignment(command->words.items[i]))
             return false;
     return command->words.count > 0;
 }
@@ -373,7 +367,7 @@ static void forget_names(struct mpirun *m, const struct shell_command *command)
         bool is_read = strcmp(first, "read") == 0 && i > 0 && word[0] != '-';
         bool is_loop = words_has("for select", first) && i == 1;
         m->env.failed |= !name;
-        if (!name || !((is_set && is_assignment(word)) || is_read || is_loop))
+        if (!name || !((is_set && shell_is_assignment(word)) || is_read || is_loop))
             continue;
         struct launcher_variable *v = launcher_env_set(&m->env, name, NULL, SHELL_COMPUTED);
         if (v)
@@ -447,12 +441,12 @@ static void assign_operand(struct mpirun *m, const char *word)
 {
     struct strlist fields = STRLIST_INIT;
     struct buf plain = BUF_INIT;
-    if (is_assignment(word)) {
+    if (shell_is_assignment(word)) {
         assign(m, word, true);
         return;
     }
     enum shell_worth worth = shell_expand(word, launcher_env_look_up, &m->env, &fields, NULL);
-    if (worth == SHELL_LITERAL && fields.count == 1 && is_assignment(fields.items[0])) {
+    if (worth == SHELL_LITERAL && fields.count == 1 && shell_is_assignment(fields.items[0])) {
         const char *equals = strchr(fields.items[0], '=');
         buf_add(&plain, fields.items[0], (size_t)(equals + 1 - fields.items[0]));
         shell_quote(equals + 1, &plain);
@@ -654,7 +648,7 @@ size_t mpirun_past_wrappers(struct mpirun *m, const struct strlist *words)
     struct wrapper wrapper;
     size_t i = 0;
     while (i < words->count) {
-        if (is_assignment(words->items[i])) {
+        if (shell_is_assignment(words->items[i])) {
             if (m)
                 assign(m, words->items[i], true);
             i++;

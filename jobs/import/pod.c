@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "jobs/import/parts.h"
-#include "jobs/import/shell_script.h"
+#include "jobs/ranks/shell_script.h"
 #include "jobs/ranks/shell_words.h"
 #include "jobs/ranks/wrapper.h"
 #include "jobs/spec/spec.h"

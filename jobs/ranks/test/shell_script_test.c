@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "jobs/import/shell_script.h"
+#include "jobs/ranks/shell_script.h"
 #include "lib/base/cleanup.h"
 
 /* "JOIN depth words <inputs >outputs", a line for each command. */

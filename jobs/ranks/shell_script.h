@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A POSIX shell's script as simple commands (POSIX.1 XCU 2.3 tokens, 2.9 commands), and what a
  * word of it is worth without a shell. Nothing is run. Pure. */
-#ifndef DRARUN_JOBS_IMPORT_SHELL_SCRIPT_H
-#define DRARUN_JOBS_IMPORT_SHELL_SCRIPT_H
+#ifndef DRARUN_JOBS_RANKS_SHELL_SCRIPT_H
+#define DRARUN_JOBS_RANKS_SHELL_SCRIPT_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,6 +55,8 @@ typedef enum shell_worth (*shell_lookup_fn)(void *context, const char *name,
 enum shell_worth shell_expand(const char *word, shell_lookup_fn lookup, void *context,
                               struct strlist *fields, struct buf *culprit);
 
+/* "NAME=...". */
+bool shell_is_assignment(const char *word);
 /* The word without its quotes, nothing expanded. */
 void shell_unquote(const char *word, struct buf *out);
 /* The text as one word that a shell takes as it is. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "jobs/import/shell_script.h"
+#include "jobs/ranks/shell_script.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -463,6 +463,12 @@ enum shell_worth shell_expand(const char *word, shell_lookup_fn lookup, void *co
         fields->items[fields->count] = NULL;
     }
     return e.worth;
+}
+
+bool shell_is_assignment(const char *word)
+{
+    size_t n = strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+    return n > 0 && !(word[0] >= '0' && word[0] <= '9') && word[n] == '=';
 }
 
 void shell_unquote(const char *word, struct buf *out)
