@@ -188,6 +188,19 @@ def test_torchrun_is_started_once_on_each_worker(drarun, source, tmp_path, launc
     assert sorted(result.out.splitlines()) == [f"node {node} of 2: --nproc-per-node=8 train.py" for node in range(2)]
     plan = drarun("plan", job, "--slices", source / "examples/clusters/a4-two-nodes.json").ok()
     assert "\nRanks, 2 in all, one for the GPUs of a worker:\n" in plan.out, plan
+    assert ("not one for each of its 8 GPUs: its command runs torchrun" in result.err) == (command[0] == "bash"), result
+
+
+@pytest.mark.parametrize("line", ["./app --launcher torchrun", "command -v torchrun > /dev/null; ./app"])
+def test_a_word_of_a_line_is_no_torchrun(drarun, tmp_path, line):
+    """A rank for each GPU, as for any program."""
+    program, job = tmp_path / "app", tmp_path / "job.json"
+    program.write_text('#!/bin/sh\necho "$RANK of $WORLD_SIZE"\n')
+    program.chmod(0o755)
+    job.write_text(json.dumps({"image": "i", "devices": {"gpus": {"count": 4}}, "command": ["bash", "-c", f"cd {tmp_path}; {line}"]}))
+    result = drarun("run", "--local", job).ok()
+    assert sorted(result.out.splitlines()) == [f"{rank} of 4" for rank in range(4)]
+    assert "torchrun" not in result.err, result
 
 
 def test_torchrun_behind_a_shell(drarun, torch, tmp_path):

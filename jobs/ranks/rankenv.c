@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/ranks/shell_script.h"
 #include "jobs/ranks/shell_words.h"
 #include "jobs/ranks/wrapper.h"
 #include "lib/base/cleanup.h"
@@ -495,7 +496,8 @@ static const char *shell_line(char *const argv[])
     return is_line ? argv[i] : NULL;
 }
 
-/* A word of the line, as far as quotes and the shell's own signs: to choose a default by. */
+/* A word of the line, as far as quotes and the shell's own signs: enough to choose defaults by,
+ * which do no harm to another program. */
 static bool line_has_torchrun(const char *line)
 {
     static const char between[] = " \t\n;&|()<>{}\"'`";
@@ -513,12 +515,59 @@ static bool line_has_torchrun(const char *line)
     return false;
 }
 
-bool rankenv_starts_torchrun(char *const argv[])
+/* The line that argv has a shell run; NULL: none. */
+static const char *find_line(char *const argv[])
 {
-    if (rankenv_is_torchrun(argv))
-        return true;
     char *const *program = argv ? argv + wrapper_skip(argv) : NULL;
     bool is_script = program && program[0] && is_shell(base_name(program[0]));
-    const char *line = is_script ? shell_line(program) : NULL;
-    return line && line_has_torchrun(line);
+    return is_script ? shell_line(program) : NULL;
+}
+
+bool rankenv_starts_torchrun(char *const argv[])
+{
+    const char *line = find_line(argv);
+    return rankenv_is_torchrun(argv) || (line && line_has_torchrun(line));
+}
+
+#define LINES_MAX 16u /* inside one another: sh -c "sh -c ..." */
+
+static bool runs_torchrun(char *const argv[], unsigned int depth);
+
+static bool command_runs_torchrun(const struct strlist *words, unsigned int depth)
+{
+    CLEANUP(strlist_done) struct strlist argv = STRLIST_INIT;
+    size_t i = 0;
+    while (i < words->count &&
+           (shell_is_assignment(words->items[i]) || strcmp(words->items[i], "!") == 0))
+        i++;
+    for (; i < words->count; i++) {
+        CLEANUP(buf_done) struct buf plain = BUF_INIT;
+        shell_unquote(words->items[i], &plain);
+        strlist_add(&argv, plain.data ? plain.data : "");
+        argv.failed |= plain.failed;
+    }
+    return argv.count > 0 && !argv.failed && runs_torchrun(argv.items, depth);
+}
+
+/* Of a line that cannot be read to its end, what stands before counts. */
+static bool line_runs_torchrun(const char *line, unsigned int depth)
+{
+    struct shell_script script;
+    bool runs = false;
+    shell_parse(line, &script);
+    for (size_t i = 0; !runs && i < script.count; i++)
+        runs = command_runs_torchrun(&script.commands[i].words, depth);
+    shell_script_done(&script);
+    return runs;
+}
+
+static bool runs_torchrun(char *const argv[], unsigned int depth)
+{
+    const char *line = depth < LINES_MAX ? find_line(argv) : NULL;
+    return rankenv_is_torchrun(argv) || (line && line_runs_torchrun(line, depth + 1));
+}
+
+bool rankenv_runs_torchrun(char *const argv[])
+{
+    return runs_torchrun(argv, 0);
 }

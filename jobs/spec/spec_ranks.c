@@ -9,7 +9,7 @@ bool spec_role_starts_torchrun(const struct spec_role *role)
 {
     CLEANUP(strlist_done) struct strlist argv = STRLIST_INIT;
     spec_words_add(role, NULL, &argv);
-    return argv.count > 0 && !argv.failed && rankenv_starts_torchrun(argv.items);
+    return argv.count > 0 && !argv.failed && rankenv_runs_torchrun(argv.items);
 }
 
 uint32_t spec_role_ranks(const struct spec_role *role, bool mpirun, char *const argv[],
@@ -17,5 +17,5 @@ uint32_t spec_role_ranks(const struct spec_role *role, bool mpirun, char *const 
 {
     if (role->ranks_per_worker > 0)
         return role->ranks_per_worker;
-    return mpirun || gpus == 0 || rankenv_starts_torchrun(argv) ? 1 : gpus;
+    return mpirun || gpus == 0 || rankenv_runs_torchrun(argv) ? 1 : gpus;
 }

@@ -162,7 +162,7 @@ static uint32_t ranks_per_worker(const struct kept *k, const struct job_request 
     CLEANUP(json_decrefp)
     json_t *own = json_pack("[O*]", json_array_get(k->workers[0].claims, 0));
     uint32_t gpus = k->role->gpus.all ? allocation_count_gpus(own) : k->role->gpus.count;
-    return spec_role_ranks(k->role, request->launch_mpirun, request->programs[0].argv, gpus);
+    return request_count_ranks(k->role, request->launch_mpirun, request->programs[0].argv, gpus);
 }
 
 /* As the most that a worker may have only where that is needed: it would leave no slot to ranks

@@ -74,7 +74,7 @@ static json_t *spec_json(const struct lead *l, uint32_t gpus, bool rdma)
     for (char *const *word = o->argv; *word; word++)
         json_array_append_new(command, spec_words_literal(*word));
     const struct spec_role role = {.ranks_per_worker = o->per_worker};
-    uint32_t each = spec_role_ranks(&role, false, o->argv, gpus);
+    uint32_t each = request_count_ranks(&role, false, o->argv, gpus);
     json_t *spec = json_pack("{s:i, s:i, s:s, s:o, s:s, s:s}", "workers", (int)l->count,
                              "ranksPerWorker", (int)each, "image", "none", "command", command,
                              "network", network, "launch", o->launch ? o->launch : "pmix");

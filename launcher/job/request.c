@@ -9,9 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "jobs/ranks/rankenv.h"
 #include "jobs/spec/spec.h"
 #include "lib/base/error.h"
 #include "lib/base/file.h"
+#include "lib/base/log.h"
 
 #define REPORT_MS 2000 /* of a pod's grace, for the report of the end */
 
@@ -37,6 +39,19 @@ void request_decide_success(struct job_request *request, const struct job_spec *
     for (uint32_t r = 0; r < spec->success_role; r++)
         request->success_first += request->programs[r].ranks;
     request->success_count = request->programs[spec->success_role].ranks;
+}
+
+uint32_t request_count_ranks(const struct spec_role *role, bool mpirun, char *const argv[],
+                             uint32_t gpus)
+{
+    uint32_t each = spec_role_ranks(role, mpirun, argv, gpus);
+    bool chosen = role->ranks_per_worker > 0 || mpirun || rankenv_is_torchrun(argv);
+    if (each < gpus && !chosen)
+        log_note("one rank on each worker, not one for each of its %u GPUs: its command runs "
+                 "torchrun, which starts the other processes; for another number set "
+                 "ranksPerWorker or --ranks-per-worker",
+                 gpus);
+    return each;
 }
 
 void request_decide_failure(struct job_request *request, const struct job_spec *spec)

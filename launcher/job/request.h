@@ -137,8 +137,13 @@ void request_done(struct job_request *request);
 int request_check_warning(const struct job_request *request, struct drarun_error *err);
 
 struct job_spec;
+struct spec_role;
 /* Whose success is the job's, of programs that are the spec's roles with their ranks. */
 void request_decide_success(struct job_request *request, const struct job_spec *spec);
+/* spec_role_ranks, with a note where only a line that a shell reads makes it one for several GPUs.
+ */
+uint32_t request_count_ranks(const struct spec_role *role, bool mpirun, char *const argv[],
+                             uint32_t gpus);
 /* What the spec says of ranks that fail, unless an option has. */
 void request_decide_failure(struct job_request *request, const struct job_spec *spec);
 /* For request_pods.grace_ms: what is left of the pods' own grace, so that the report of the end

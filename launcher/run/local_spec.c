@@ -244,7 +244,7 @@ static int fill_program(struct local_spec *own, struct run_line *line,
     program->ranks =
         spec->launch == SPEC_LAUNCH_MPIRUN
             ? 1
-            : role->workers * spec_role_ranks(role, false, program->argv, role->gpus.count);
+            : role->workers * request_count_ranks(role, false, program->argv, role->gpus.count);
     return rc;
 }
 

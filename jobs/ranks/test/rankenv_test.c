@@ -411,6 +411,8 @@ static void knows_torchrun(void **state)
             fail_msg("program %zu", i);
         if (programs[i].torchrun && !rankenv_starts_torchrun(argv))
             fail_msg("program %zu starts none", i);
+        if (rankenv_runs_torchrun(argv) != programs[i].torchrun)
+            fail_msg("program %zu runs it or not", i);
     }
 }
 
@@ -451,6 +453,47 @@ static void knows_a_line_with_torchrun(void **state)
     }
 }
 
+static const struct {
+    const char *argv[6];
+    bool torchrun;
+} commands[] = {
+    {{"bash", "-c", "torchrun train.py"}, true},
+    {{"bash", "-c", "pip install -e . && torchrun --nproc-per-node=8 train.py"}, true},
+    {{"bash", "-c", "cd /app; A=b C= \\\n  exec /opt/bin/torchrun t.py 2>&1 | tee log"}, true},
+    {{"bash", "-c", "(python3 -um torch.distributed.run t.py)"}, true},
+    {{"bash", "-c", "if ! test -f x; then torchrun a.py; else torchrun b.py; fi"}, true},
+    {{"bash", "-c", "for i in 1 2; do timeout 1h torchrun t.py || break; done"}, true},
+    {{"bash", "-c", "run() { \"$BIN/torchrun\" t.py; }\nrun"}, true},
+    {{"nice", "bash", "-c", "exec sh -c 'cd x && torchrun t.py'"}, true},
+    {{"bash", "-c", "torchrun t.py; echo 'it ends"}, true},
+    {{"bash", "-c", "env | grep x; ./app --launcher torchrun"}, false},
+    {{"bash", "-c", "command -v torchrun; ./app"}, false},
+    {{"bash", "-c", "which torchrun && pip show torchrun; ./app"}, false},
+    {{"bash", "-c", "for i in torchrun; do ./app > torchrun 2> torchrun; done"}, false},
+    {{"bash", "-c", "NAME=\"$(torchrun --help)\"; A=torchrun ./app"}, false},
+    {{"bash", "-c", "cat >x <<END\ntorchrun t.py\nEND\n./app x"}, false},
+    {{"bash", "-c", "echo 'a\ntorchrun b'; ./app '; torchrun c'"}, false},
+    {{"bash", "-c", "./app # torchrun\n# ; torchrun"}, false},
+    {{"bash", "-c", "sh -c 'echo torchrun'"}, false},
+    {{"bash", "-c", "./app \\\ntorchrun"}, false},
+    {{"bash", "-c", "A=b"}, false},
+    {{"bash", "-c", ""}, false},
+    {{"bash", "train.sh"}, false},
+    {{NULL}, false},
+};
+
+static void knows_a_line_whose_command_is_torchrun(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
+        char *argv[ARRAY_LEN(commands[i].argv) + 1] = {NULL};
+        memcpy(argv, commands[i].argv, sizeof commands[i].argv);
+        if (rankenv_runs_torchrun(argv) != commands[i].torchrun)
+            fail_msg("line %zu", i);
+    }
+    assert_false(rankenv_runs_torchrun(NULL));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -465,6 +508,7 @@ int main(void)
         cmocka_unit_test(clean_drops_the_defaults_of_an_outer_drarun),
         cmocka_unit_test(knows_torchrun),
         cmocka_unit_test(knows_a_line_with_torchrun),
+        cmocka_unit_test(knows_a_line_whose_command_is_torchrun),
         cmocka_unit_test(a_script_can_start_torchrun),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

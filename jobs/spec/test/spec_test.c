@@ -87,6 +87,7 @@ static void test_ranks_of_a_worker(void **state)
         {"command: [torchrun, t.py]\nlaunch: env", false, true, 8, 1},
         {"command: [torchrun, t.py]\nranksPerWorker: 2", false, true, 8, 2},
         {"command: [bash, -c]\nargs: ['cd /a && torchrun t.py']", false, true, 8, 1},
+        {"command: [bash, -c]\nargs: ['./app --launcher torchrun']", false, false, 8, 8},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

@@ -63,8 +63,8 @@ static int add_programs(const struct ranks_facts *facts, struct ranks *r, struct
         rc = make_argv(facts, role, argv, &program->expand, err);
         if (rc < 0)
             break;
-        uint32_t each = spec_role_ranks(role, spec->launch == SPEC_LAUNCH_MPIRUN, argv->items,
-                                        facts->gpus[role - spec->roles]);
+        uint32_t each = request_count_ranks(role, spec->launch == SPEC_LAUNCH_MPIRUN, argv->items,
+                                            facts->gpus[role - spec->roles]);
         program->argv = argv->items;
         program->argc = argv->count;
         program->workers = role->workers;
