@@ -9,6 +9,7 @@ import time
 import pytest
 
 from support.build import patience
+from support.world import World, gpu
 
 JOB = {"DRARUN_JOB": "0b6d3f0e", "DRARUN_ATTEMPT": "2", "DRARUN_WORKER": "1"}
 
@@ -354,15 +355,16 @@ def test_eviction_without_a_launcher(pod):
 
 # ---- pods that an allocation keeps ----
 
-def kept(folder, pods, **more):
+def kept(folder, pods, spec=None, slices=None, **more):
     """What `drarun alloc job.yaml` writes for them; tests/test_cluster_alloc.py has real ones."""
-    spec = {"workers": len(pods), "ranksPerWorker": 2, "image": "none", "command": ["true"], "network": "any"}
+    spec = {"workers": len(pods), "image": "none", "command": ["true"], "network": "any", **(spec or {"ranksPerWorker": 2})}
     folder.mkdir(mode=0o700)
     (folder / "key").touch(mode=0o600)
     (folder / "key").write_text(pods[0].key)
     (folder / "kept.json").write_text(json.dumps({
         "job": "job", "namespace": "n", "uid": JOB["DRARUN_JOB"], "attempt": 2, "document": {
             "apiVersion": "drarun.dev/v1alpha1", "kind": "DraJob", "metadata": {"name": "job"}, "spec": spec},
+        **({"slices": slices} if slices else {}),
         "workers": [{"pod": f"job-w-{i}", "node": f"node-{i}", "address": pod.address, "dial": pod.address, "claims": [], **more}
                     for i, pod in enumerate(pods)]}))
     return {"DRARUN_ALLOC": str(folder)}
@@ -390,6 +392,26 @@ def test_job_after_job_in_kept_pods(drarun, pods, tmp_path):
     job.signal(signal.SIGKILL)
     job.finish(clean=False)
     assert drarun("-n", 2, "true", env=env).rc == 0
+
+
+@pytest.mark.parametrize("command,typed,seen", [
+    ("torchrun", "app", ["MIG-0", "MIG-1"]), ("app", "torchrun", ["MIG-0,MIG-1"]),
+    ("app", "--ranks-per-worker 1 app", ["MIG-0,MIG-1"]), ("torchrun", "--ranks-per-worker 2 torchrun", ["MIG-0", "MIG-1"])])
+def test_a_plan_for_the_typed_program(drarun, pod, tmp_path, command, typed, seen):
+    """As many ranks as it has, with their devices, whatever the spec's own command is."""
+    some = pod(keep=True, **{**JOB, "DRARUN_WORKER": "0"})
+    world = World([gpu(i, type="mig", uuid=f"MIG-{i}", parentUUID=f"GPU-{i}") for i in range(2)], [])
+    claim = world.claims(0, world.workers[0])[0]
+    spec = {"devices": {"gpus": {"count": 2}}, "command": [command]}
+    env = kept(tmp_path / "alloc", [some], spec, world.fixture(world.workers[0])["resourceSlices"], claims=[claim])
+    for name in "app", "torchrun":
+        (tmp_path / name).write_text("#!/bin/sh\necho $CUDA_VISIBLE_DEVICES\n")
+        (tmp_path / name).chmod(0o755)
+    *options, program = typed.split()
+    result = drarun(*options, tmp_path / program, env=env).ok()
+    assert sorted(result.out.split()) == seen, result
+    some.agent.signal(signal.SIGTERM)
+    assert some.agent.finish(20).rc == 0
 
 
 def test_kept_pods_serve_their_allocation(drarun, pods, tmp_path):

@@ -657,7 +657,7 @@ static int make_plan(const struct preview_input *in, struct preview *p, struct d
     int rc = make_workers(in, p, err);
     if (rc < 0)
         return rc;
-    struct plan_input input = plan_input_of(spec, in->role);
+    struct plan_input input = plan_input_of(spec, in->role, NULL);
     if (in->nccl_version)
         input.nccl_version = in->nccl_version;
     input.slices = in->slices;

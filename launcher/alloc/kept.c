@@ -214,6 +214,8 @@ static void fill(struct kept *k, struct job_request *request)
         request->launch_env = k->spec.launch == SPEC_LAUNCH_ENV;
         request->launch_mpirun = k->spec.launch == SPEC_LAUNCH_MPIRUN;
     }
+    if (request->per_worker) /* the plan is for so many */
+        k->spec.roles[0].ranks_per_worker = request->per_worker;
     if (request->program_count == 1 && !request->programs[0].ranks && !request->per_worker)
         count_ranks(k, request);
     if (!request->slots)

@@ -53,6 +53,9 @@ void job_pod_leaves(struct job *job, const struct cause_pod *pod);
 /* The next functions are for request_pods.prepare. */
 /* A worker's inspection (docs/design/018-inspection.md), borrowed; NULL: it has sent none. */
 const json_t *job_inspection(const struct job *job, uint32_t worker);
+/* The program of that role, borrowed; NULL: the job's programs are not so many roles. An
+ * allocation starts others than its spec names. */
+char *const *job_argv_of_role(const struct job *job, uint32_t role, uint32_t role_count);
 /* Puts derived variables and CPUs into the launch message. There is one plan for each role; their
  * workers are the job's, in order. The plans are copied. */
 int job_use_plans(struct job *job, const struct plan *plans, size_t count,

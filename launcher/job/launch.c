@@ -132,6 +132,12 @@ int job_use_plans(struct job *job, const struct plan *plans, size_t count, struc
     return rc;
 }
 
+char *const *job_argv_of_role(const struct job *job, uint32_t role, uint32_t role_count)
+{
+    const struct job_request *request = job->request;
+    return request->program_count == role_count ? request->programs[role].argv : NULL;
+}
+
 bool job_reports_to_file(const struct job *job)
 {
     return request_reports_to_file(job->request);

@@ -62,7 +62,9 @@ static bool inspector_has_place(const struct job *job, const struct spec_role *r
 static int build_role(const struct job *job, const struct job_plan_input *in, struct planning *p,
                       const struct spec_role *role, struct drarun_error *err)
 {
-    struct plan_input input = plan_input_of(in->spec, role);
+    uint32_t index = (uint32_t)(role - in->spec->roles);
+    struct plan_input input =
+        plan_input_of(in->spec, role, job_argv_of_role(job, index, in->spec->role_count));
     input.inspector = role->nccl_inspector && inspector_has_place(job, role);
     if (role->nccl_inspector && !input.inspector)
         log_note("NCCL's inspector is off: its files would be lost with the pods; launch from here "

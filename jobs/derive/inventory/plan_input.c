@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/derive/inventory/plan_input.h"
 
-static enum plan_ranks ranks_of(const struct spec_role *role)
+#include "jobs/spec/spec_words.h"
+#include "lib/base/cleanup.h"
+
+#define SEVERAL 2 /* GPUs, as good as any number of them */
+
+static enum plan_ranks ranks_of(const struct spec_role *role, char *const argv[])
 {
+    CLEANUP(strlist_done) struct strlist own = STRLIST_INIT;
     bool several = role->gpus.all || role->gpus.count > 1;
-    bool per_pod = role->ranks_per_worker == 1 ||
-                   (role->ranks_per_worker == 0 && spec_role_starts_torchrun(role));
-    return several && per_pod ? PLAN_RANKS_POD : PLAN_RANKS_AUTO;
+    if (!argv)
+        spec_words_add(role, NULL, &own);
+    uint32_t each = spec_role_ranks(role, false, argv ? argv : own.items, SEVERAL);
+    return several && each == 1 ? PLAN_RANKS_POD : PLAN_RANKS_AUTO;
 }
 
 /* network is about the roles that ask for NICs; where none does, about all. */
@@ -18,12 +25,13 @@ static enum spec_network network_of(const struct job_spec *spec, const struct sp
     return others && !spec_role_has_nics(role) ? SPEC_NETWORK_ANY : spec->network;
 }
 
-struct plan_input plan_input_of(const struct job_spec *spec, const struct spec_role *role)
+struct plan_input plan_input_of(const struct job_spec *spec, const struct spec_role *role,
+                                char *const argv[])
 {
     return (struct plan_input){
         .network = network_of(spec, role),
         .tcp_will_do = spec->network_given && spec->network == SPEC_NETWORK_ANY,
-        .ranks = ranks_of(role),
+        .ranks = ranks_of(role, argv),
         .mpi = spec->mpi_transport,
         .hca_list = role->nccl_hca_list,
         .plugin_gpus = role->gpus.resource ? role->gpus.count : 0,

@@ -56,8 +56,9 @@ struct plan_input {
 };
 
 /* What a spec says of the plan of a role, whose workers alone it is about; the rest is the caller's
- * to fill in. Borrows from the spec. */
-struct plan_input plan_input_of(const struct job_spec *spec, const struct spec_role *role);
+ * to fill in. argv: the program that starts in them; NULL: the spec's. Borrows from the spec. */
+struct plan_input plan_input_of(const struct job_spec *spec, const struct spec_role *role,
+                                char *const argv[]);
 
 /* A label of a node; NULL: it has none, or none is known. */
 const char *plan_input_label(const struct plan_input *input, const char *node, const char *key);
