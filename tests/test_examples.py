@@ -177,7 +177,8 @@ def test_torch_with_a_process_a_rank(drarun, source, torch):
 
 
 @pytest.mark.parametrize("launch", ["pmix", "env"])
-@pytest.mark.parametrize("command", [["torchrun", "--nproc-per-node=8", "train.py"], ["bash", "-c", "exec torchrun --nproc-per-node=8 train.py"]], ids=["itself", "in-a-line"])
+@pytest.mark.parametrize("command", [["torchrun", "--nproc-per-node=8", "train.py"], ["bash", "-c", "exec torchrun --nproc-per-node=8 train.py"],
+                                     ["env", "-S", "A=b torchrun", "--nproc-per-node=8", "train.py"]], ids=["itself", "in-a-line", "split-by-env"])
 def test_torchrun_is_started_once_on_each_worker(drarun, source, tmp_path, launch, command):
     """Whatever the GPUs: it starts a process for each. The plan gives it all of them."""
     program, job = tmp_path / "torchrun", tmp_path / "job.json"
@@ -188,7 +189,7 @@ def test_torchrun_is_started_once_on_each_worker(drarun, source, tmp_path, launc
     assert sorted(result.out.splitlines()) == [f"node {node} of 2: --nproc-per-node=8 train.py" for node in range(2)]
     plan = drarun("plan", job, "--slices", source / "examples/clusters/a4-two-nodes.json").ok()
     assert "\nRanks, 2 in all, one for the GPUs of a worker:\n" in plan.out, plan
-    assert ("not one for each of its 8 GPUs: its command runs torchrun" in result.err) == (command[0] == "bash"), result
+    assert ("not one for each of its 8 GPUs: its command runs torchrun" in result.err) == (command[0] != "torchrun"), result
 
 
 @pytest.mark.parametrize("line", ["./app --launcher torchrun", "command -v torchrun > /dev/null; ./app"])

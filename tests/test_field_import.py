@@ -308,6 +308,11 @@ def test_variables_around_a_shell(imported):
     assert env(job) == {"A": "b $c", "D": "e f"} and job["spec"]["timeouts"] == {"total": "60s"}
 
 
+def test_variables_behind_sudo(imported):
+    job, notes = imported(mpijob("sudo -E A=b 'C=d e' mpirun -x A -x C app"))
+    assert env(job) == {"A": "b", "C": "d e"} and 'the launcher\'s "sudo -E" is left out: ranks run as the user' in notes
+
+
 def test_an_empty_environment(imported):
     """Hydra hands on what it has itself."""
     launcher = {"env": [{"name": "A", "value": "1"}]}

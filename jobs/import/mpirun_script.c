@@ -614,7 +614,7 @@ static void take_wrapper(struct mpirun *m, const struct strlist *words, size_t a
                          const struct wrapper *wrapper)
 {
     CLEANUP(buf_done) struct buf text = BUF_INIT;
-    for (size_t i = at; i < at + wrapper->words; i++)
+    for (size_t i = at; i < at + wrapper->arguments; i++)
         buf_printf(&text, "%s%s", i > at ? " " : "", words->items[i]);
     m->env.failed |= text.failed;
     if (text.failed)
@@ -639,6 +639,8 @@ static void take_wrapper(struct mpirun *m, const struct strlist *words, size_t a
                     "the launcher's \"%.80s\" is left out: ranks run as the user of the workers' "
                     "container (securityContext.runAsUser)",
                     text.data);
+        for (size_t i = at + wrapper->arguments; i < at + wrapper->words; i++)
+            assign_operand(m, words->items[i]);
         return;
     }
 }

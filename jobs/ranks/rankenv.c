@@ -526,12 +526,22 @@ static const char *find_line(char *const argv[])
 bool rankenv_starts_torchrun(char *const argv[])
 {
     const char *line = find_line(argv);
-    return rankenv_is_torchrun(argv) || (line && line_has_torchrun(line));
+    return rankenv_runs_torchrun(argv) || (line && line_has_torchrun(line));
 }
 
 #define LINES_MAX 16u /* inside one another: sh -c "sh -c ..." */
 
 static bool runs_torchrun(char *const argv[], unsigned int depth);
+
+static void add_plain(struct strlist *argv, const struct strlist *words, size_t from)
+{
+    for (size_t i = from; i < words->count; i++) {
+        CLEANUP(buf_done) struct buf plain = BUF_INIT;
+        shell_unquote(words->items[i], &plain);
+        strlist_add(argv, plain.data ? plain.data : "");
+        argv->failed |= plain.failed;
+    }
+}
 
 static bool command_runs_torchrun(const struct strlist *words, unsigned int depth)
 {
@@ -540,12 +550,7 @@ static bool command_runs_torchrun(const struct strlist *words, unsigned int dept
     while (i < words->count &&
            (shell_is_assignment(words->items[i]) || strcmp(words->items[i], "!") == 0))
         i++;
-    for (; i < words->count; i++) {
-        CLEANUP(buf_done) struct buf plain = BUF_INIT;
-        shell_unquote(words->items[i], &plain);
-        strlist_add(&argv, plain.data ? plain.data : "");
-        argv.failed |= plain.failed;
-    }
+    add_plain(&argv, words, i);
     return argv.count > 0 && !argv.failed && runs_torchrun(argv.items, depth);
 }
 
@@ -561,10 +566,33 @@ static bool line_runs_torchrun(const char *line, unsigned int depth)
     return runs;
 }
 
+/* "env -S LINE WORD..." runs what "env", the line's words and the others would. */
+static bool split_runs_torchrun(char *const argv[], unsigned int depth)
+{
+    CLEANUP(strlist_done) struct strlist all = STRLIST_INIT;
+    struct shell_script script;
+    size_t i;
+    const char *line = wrapper_env_line(argv, &i);
+    if (!line)
+        return false;
+    strlist_add(&all, argv[0]);
+    shell_parse(line, &script);
+    if (script.count > 0)
+        add_plain(&all, &script.commands[0].words, 0);
+    shell_script_done(&script);
+    strlist_add_all(&all, argv + i);
+    return !all.failed && runs_torchrun(all.items, depth);
+}
+
 static bool runs_torchrun(char *const argv[], unsigned int depth)
 {
-    const char *line = depth < LINES_MAX ? find_line(argv) : NULL;
-    return rankenv_is_torchrun(argv) || (line && line_runs_torchrun(line, depth + 1));
+    if (rankenv_is_torchrun(argv))
+        return true;
+    if (!argv || depth == LINES_MAX)
+        return false;
+    const char *line = find_line(argv);
+    return line ? line_runs_torchrun(line, depth + 1)
+                : split_runs_torchrun(argv + wrapper_skip(argv), depth + 1);
 }
 
 bool rankenv_runs_torchrun(char *const argv[])

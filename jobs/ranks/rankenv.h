@@ -86,7 +86,8 @@ size_t rankenv_find_torchrun(char *const argv[]);
  * torchrun's options, which mean nothing to other programs. A script in a file is not read. */
 bool rankenv_starts_torchrun(char *const argv[]);
 
-/* Or a shell's line of which torchrun is a command, not only a word: such a program wants to be
+/* Or a line that a shell or env reads ("env -S ...") of which torchrun is a command, not only a
+ * word: such a program wants to be
  * started once on each worker, as torchrun itself. Never false for what rankenv_is_torchrun
  * knows. */
 bool rankenv_runs_torchrun(char *const argv[]);

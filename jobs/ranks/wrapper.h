@@ -16,12 +16,17 @@ enum wrapper_kind {                      /* what it changes */
 
 struct wrapper {
     enum wrapper_kind kind;
-    size_t options; /* its name and options: the first words */
-    size_t words;   /* and its own arguments: the time of timeout, the variables of env */
+    size_t options;   /* its name and options: the first words */
+    size_t arguments; /* and its own arguments: the time of timeout */
+    size_t words;     /* and the variables of env and sudo */
 };
 
 /* False: words[0] is no such program, or its options make another one of it ("command -v"). */
 bool wrapper_read(const char *const words[], size_t count, struct wrapper *ret);
+
+/* The line of "env -S LINE WORD...", which env reads into words of its own in front of the others;
+ * NULL: none. ret_words: how many words stand before these others. argv ends with NULL. */
+const char *wrapper_env_line(char *const argv[], size_t *ret_words);
 
 /* How many of argv's words stand before the program that all of them start; argv ends with NULL. */
 size_t wrapper_skip(char *const argv[]);

@@ -394,6 +394,8 @@ static const struct {
     {{"env", "A=b", "torchrun", "x.py"}, true},
     {{"/usr/bin/numactl", "-N", "0", "timeout", "1h", "python3", "-m", "torch.distributed.run"},
      true},
+    {{"env", "-a", "me", "torchrun", "x.py"}, true},
+    {{"sudo", "-E", "A=b", "torchrun", "x.py"}, true},
     {{"env", "A=b", "python3", "x.py", "torchrun"}, false},
     {{"env", "A=torchrun"}, false},
     {{"mytorchrun"}, false},
@@ -466,6 +468,13 @@ static const struct {
     {{"bash", "-c", "run() { \"$BIN/torchrun\" t.py; }\nrun"}, true},
     {{"nice", "bash", "-c", "exec sh -c 'cd x && torchrun t.py'"}, true},
     {{"bash", "-c", "torchrun t.py; echo 'it ends"}, true},
+    {{"env", "-S", "A=b torchrun x"}, true},
+    {{"nice", "env", "-iS", "A='b c' torchrun", "t.py"}, true},
+    {{"env", "--split-string=python3 -u", "-m", "torch.distributed.run"}, true},
+    {{"env", "-SA=b", "sh", "-c", "cd x; torchrun t.py"}, true},
+    {{"bash", "-c", "env -S 'A=b torchrun' t.py"}, true},
+    {{"env", "-S", "./app torchrun", "torchrun"}, false},
+    {{"env", "-S"}, false},
     {{"bash", "-c", "env | grep x; ./app --launcher torchrun"}, false},
     {{"bash", "-c", "command -v torchrun; ./app"}, false},
     {{"bash", "-c", "which torchrun && pip show torchrun; ./app"}, false},
@@ -490,6 +499,8 @@ static void knows_a_line_whose_command_is_torchrun(void **state)
         memcpy(argv, commands[i].argv, sizeof commands[i].argv);
         if (rankenv_runs_torchrun(argv) != commands[i].torchrun)
             fail_msg("line %zu", i);
+        if (commands[i].torchrun && !rankenv_starts_torchrun(argv))
+            fail_msg("line %zu starts none", i);
     }
     assert_false(rankenv_runs_torchrun(NULL));
 }

@@ -8,6 +8,7 @@
 
 #include "jobs/ranks/wrapper.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/unconst.h"
 
 #define WORDS_MAX 8
 
@@ -37,10 +38,13 @@ static const struct {
     {{"timeout", "-s", "INT", "--kill-after", "9", "1h", "app"}, WRAPPER_TIME, 5, 6},
     {{"sudo", "-Eu", "mpi", "app"}, WRAPPER_USER, 3, 3},
     {{"sudo", "-l", "app"}, 0, 0, 0},
+    {{"sudo", "-E", "A=b", "app"}, WRAPPER_USER, 2, 3},
     {{"gosu", "mpi", "app"}, WRAPPER_USER, 1, 2},
     {{"env", "A=b", "C=", "app", "D=e"}, WRAPPER_ENV, 1, 3},
     {{"env", "-i", "-u", "X", "A=b", "app"}, WRAPPER_ENV, 4, 5},
     {{"env", "-", "app"}, WRAPPER_ENV, 2, 2},
+    {{"env", "-a", "me", "app"}, WRAPPER_ENV, 3, 3},
+    {{"env", "--argv0", "me", "A=b", "app"}, WRAPPER_ENV, 3, 4},
     {{"env", "-S", "A=b app"}, 0, 0, 0},
     {{"env", "-uSHELL", "app"}, WRAPPER_ENV, 2, 2},
     {{"env", "--split-string=A=b app"}, 0, 0, 0},
@@ -89,11 +93,49 @@ static void skips_all_of_them(void **state)
     }
 }
 
+static const struct {
+    const char *words[WORDS_MAX];
+    const char *line; /* NULL: none */
+    size_t before;
+} split[] = {
+    {{"env", "-S", "A=b app"}, "A=b app", 3},
+    {{"env", "-SA=b app", "x"}, "A=b app", 2},
+    {{"env", "-ivS", "app", "x"}, "app", 3},
+    {{"env", "-u", "S", "-C", "/", "-S", "app"}, "app", 7},
+    {{"env", "--split-string", "app"}, "app", 3},
+    {{"/usr/bin/env", "--split-string=A=b app", "x"}, "A=b app", 2},
+    {{"env", "-uS", "app"}, NULL, 0},
+    {{"env", "-u", "-S", "app"}, NULL, 0},
+    {{"env", "--", "-S", "app"}, NULL, 0},
+    {{"env", "app", "-S", "x"}, NULL, 0},
+    {{"nice", "-S", "x"}, NULL, 0},
+    {{NULL}, NULL, 0},
+};
+
+static void finds_the_line_of_env(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(split); i++) {
+        char *argv[WORDS_MAX + 1] = {NULL};
+        size_t before = 0;
+        memcpy(argv, split[i].words, sizeof split[i].words);
+        const char *line = wrapper_env_line(argv, &before);
+        if (!line != !split[i].line || before != split[i].before ||
+            (line && strcmp(line, split[i].line) != 0))
+            fail_msg("case %zu: %s, %zu words", i, line ? line : "none", before);
+    }
+    char *argv[] = {unconst("env"), unconst("-S"), NULL};
+    size_t before = 0;
+    assert_string_equal(wrapper_env_line(argv, &before), "");
+    assert_int_equal(before, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_options_and_arguments),
         cmocka_unit_test(skips_all_of_them),
+        cmocka_unit_test(finds_the_line_of_env),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
