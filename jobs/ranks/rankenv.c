@@ -10,7 +10,6 @@
 #include "jobs/ranks/shell_words.h"
 #include "jobs/ranks/wrapper.h"
 #include "lib/base/cleanup.h"
-#include "lib/base/nearest.h"
 
 /* ---- what an outer launcher left ---- */
 
@@ -465,37 +464,6 @@ bool rankenv_is_torchrun(char *const argv[])
     return rankenv_find_torchrun(argv) != SIZE_MAX;
 }
 
-static bool is_shell(const char *program)
-{
-    return words_has(SHELL_WORDS_NAMES, program);
-}
-
-/* How many of the next words belong to options that stand together: "-euo pipefail" has one. */
-static size_t count_values(const char *options)
-{
-    size_t values = 0;
-    for (; *options; options++)
-        values += *options == 'o' || *options == 'O';
-    return values;
-}
-
-/* What "sh -c" runs, the first word behind all options; NULL: a file, or what comes on standard
- * input. */
-static const char *shell_line(char *const argv[])
-{
-    bool is_line = false, more = true;
-    size_t i = 1;
-    for (; more && argv[i] && (argv[i][0] == '-' || argv[i][0] == '+'); i++) {
-        bool is_word = argv[i][0] == '-' && argv[i][1] == '-'; /* "--login" */
-        size_t values = is_word ? 0 : count_values(argv[i]);
-        more = strcmp(argv[i], "--") != 0 && strcmp(argv[i], "-") != 0;
-        is_line |= argv[i][0] == '-' && !is_word && strchr(argv[i], 'c');
-        for (; values > 0 && argv[i + 1]; values--)
-            i++;
-    }
-    return is_line ? argv[i] : NULL;
-}
-
 /* A word of the line, as far as quotes and the shell's own signs: enough to choose defaults by,
  * which do no harm to another program. */
 static bool line_has_torchrun(const char *line)
@@ -519,8 +487,12 @@ static bool line_has_torchrun(const char *line)
 static const char *find_line(char *const argv[])
 {
     char *const *program = argv ? argv + wrapper_skip(argv) : NULL;
-    bool is_script = program && program[0] && is_shell(base_name(program[0]));
-    return is_script ? shell_line(program) : NULL;
+    struct shell_words shell;
+    size_t count = 0;
+    while (program && program[count])
+        count++;
+    bool is_shell = shell_words_read((const char *const *)program, count, &shell);
+    return is_shell && shell.has_script ? program[shell.options] : NULL;
 }
 
 bool rankenv_starts_torchrun(char *const argv[])

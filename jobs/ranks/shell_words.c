@@ -5,6 +5,8 @@
 
 #include "lib/base/nearest.h"
 
+#define NAMES "sh bash dash ash ksh zsh"
+
 /* How many of the next words belong to options that stand together: "-euo pipefail" has one. */
 static size_t count_values(const char *option)
 {
@@ -20,7 +22,7 @@ bool shell_words_read(const char *const words[], size_t count, struct shell_word
 {
     const char *slash = count > 0 ? strrchr(words[0], '/') : NULL;
     bool more = true;
-    if (count == 0 || !words_has(SHELL_WORDS_NAMES, slash ? slash + 1 : words[0]))
+    if (count == 0 || !words_has(NAMES, slash ? slash + 1 : words[0]))
         return false;
     *ret = (struct shell_words){0};
     size_t i = 1;

@@ -6,8 +6,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define SHELL_WORDS_NAMES "sh bash dash ash ksh zsh"
-
 struct shell_words {
     size_t options;  /* its name and options: the first words */
     bool has_script; /* of -c: the next word, whose arguments are $0, $1, ... */
