@@ -495,7 +495,7 @@ static const char *find_line(char *const argv[])
     return is_shell && shell.has_script ? program[shell.options] : NULL;
 }
 
-bool rankenv_starts_torchrun(char *const argv[])
+bool rankenv_names_torchrun(char *const argv[])
 {
     const char *line = find_line(argv);
     return rankenv_runs_torchrun(argv) || (line && line_has_torchrun(line));

@@ -82,14 +82,12 @@ bool rankenv_is_torchrun(char *const argv[]);
 /* The word of argv that names torchrun, behind which its options begin; SIZE_MAX: none does. */
 size_t rankenv_find_torchrun(char *const argv[]);
 
-/* Or a shell's line ("bash -c ...") that has torchrun among its words: it gets the defaults of
- * torchrun's options, which mean nothing to other programs. A script in a file is not read. */
-bool rankenv_starts_torchrun(char *const argv[]);
+/* Or torchrun is a word of a shell's line ("bash -c ..."), which gets the defaults of torchrun's
+ * options: they mean nothing to other programs. A script in a file is not read. */
+bool rankenv_names_torchrun(char *const argv[]);
 
-/* Or a line that a shell or env reads ("env -S ...") of which torchrun is a command, not only a
- * word: such a program wants to be
- * started once on each worker, as torchrun itself. Never false for what rankenv_is_torchrun
- * knows. */
+/* Or torchrun is a command, and not only a word, of a line that a shell or env reads ("env -S
+ * ..."). Such a program is to be started once on each worker, as torchrun itself. */
 bool rankenv_runs_torchrun(char *const argv[]);
 
 #endif

@@ -39,8 +39,8 @@ bool cgroup_read_number(int dir, const char *file, uint64_t *ret_number);
 /* Bytes of memory that the group may use, and uses; caches do not count as used. Of the group and
  * those above it that of which the least is left. ret_limit: UINT64_MAX where there is none. */
 void cgroup_memory(uint64_t *ret_limit, uint64_t *ret_used);
-/* Bytes of caches that the kernel takes back before it kills a process, from memory.stat: without
- * the files of a tmpfs and shared memory, which it counts among them. */
+/* Bytes of caches that the kernel reclaims before it kills a process, from memory.stat. Files of a
+ * tmpfs and shared memory are caches there, too, but cannot be reclaimed, and do not count. */
 uint64_t cgroup_parse_cache(const char *text, bool v2);
 
 /* The first word of a file that has one name in both versions. 0 or -errno. */

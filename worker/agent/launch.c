@@ -111,7 +111,7 @@ static void rank_environment(const struct agent *agent, uint32_t rank, char *con
         .master_port = world ? world->master_port : job->wire->master_port,
         .pmix = job->pmix,
         .torchrun = rankenv_is_torchrun(argv),
-        .starts_torchrun = rankenv_starts_torchrun(argv),
+        .starts_torchrun = rankenv_names_torchrun(argv),
         .mpirun = job->mpirun,
         .oversubscribed = group->oversubscribed,
         .host = job->host,

@@ -411,7 +411,7 @@ static void knows_torchrun(void **state)
         memcpy(argv, programs[i].argv, sizeof programs[i].argv);
         if (rankenv_is_torchrun(argv) != programs[i].torchrun)
             fail_msg("program %zu", i);
-        if (programs[i].torchrun && !rankenv_starts_torchrun(argv))
+        if (programs[i].torchrun && !rankenv_names_torchrun(argv))
             fail_msg("program %zu starts none", i);
         if (rankenv_runs_torchrun(argv) != programs[i].torchrun)
             fail_msg("program %zu runs it or not", i);
@@ -450,7 +450,7 @@ static void knows_a_line_with_torchrun(void **state)
     for (size_t i = 0; i < ARRAY_LEN(shells); i++) {
         char *argv[ARRAY_LEN(shells[i].argv) + 1] = {NULL};
         memcpy(argv, shells[i].argv, sizeof shells[i].argv);
-        if (rankenv_starts_torchrun(argv) != shells[i].torchrun)
+        if (rankenv_names_torchrun(argv) != shells[i].torchrun)
             fail_msg("line %zu", i);
     }
 }
@@ -499,7 +499,7 @@ static void knows_a_line_whose_command_is_torchrun(void **state)
         memcpy(argv, commands[i].argv, sizeof commands[i].argv);
         if (rankenv_runs_torchrun(argv) != commands[i].torchrun)
             fail_msg("line %zu", i);
-        if (commands[i].torchrun && !rankenv_starts_torchrun(argv))
+        if (commands[i].torchrun && !rankenv_names_torchrun(argv))
             fail_msg("line %zu starts none", i);
     }
     assert_false(rankenv_runs_torchrun(NULL));
