@@ -254,3 +254,37 @@ def test_agent_opens_nics_where_the_launcher_wants_it(guest, wanted):
     assert [["fe80", f"10.9.{i}.1"] for i in range(RAILS)] == [
         sorted((text[:4] if text.startswith("fe80") else text for text in each["addresses"]), reverse=True)
         for each in document["netdevs"] if each["name"].startswith("rail")]
+
+
+POD = """
+mount -t sysfs none /sys
+ip link add rail9 type dummy
+ip link set rail9 up
+rdma link add rxe_9 type rxe netdev rail9
+ip link set rail9 carrier off
+until grep -q DOWN /sys/class/infiniband/rxe_9/ports/1/state; do sleep 0.1; done
+umask 077; cd $(mktemp -d); od -An -N32 -vtx1 /dev/urandom | tr -d ' \n' >key
+ip link set lo up
+DRARUN_KEY=$(cat key) "$1" --listen 127.0.0.1:7199 --pod --once 2>log &
+until grep -q 'listening on port' log; do sleep 0.1; done
+mkfifo in; "$2" 127.0.0.1:7199 key job 1 0 1 <in >out &
+exec 3>in
+until grep -qE '^(note|inspection|closed|failure)' out; do sleep 0.1; done
+ip link set rail9 carrier on
+until grep -qE '^(inspection|closed|failure)' out; do sleep 0.1; done
+echo end >&3
+cat out
+exec 3>&-
+wait
+"""
+
+
+def test_agent_waits_for_a_link(guest):
+    """As after a driver has moved the NIC into the pod: its link is up only a while later."""
+    if guest.iwarp:  # whose ports follow the interface's setting, not its carrier
+        return
+    told = dict(line.split(" ", 1) for line in guest.ok("unshare", "-n", "-m", "bash", "-ec", POD, "bash", WORKER, CALLER).splitlines()
+                if line.startswith(("note ", "inspection ")))
+    assert re.fullmatch(r"waits up to \d+ s for the link of its NIC rxe_9, which is down", told["note"]), told
+    [nic] = [each for each in json.loads(told["inspection"])["verbs"] if each["device"] == "rxe_9"]
+    assert nic["ports"][0]["active"], nic

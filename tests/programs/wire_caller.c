@@ -36,6 +36,9 @@ static void on_message(struct channel *channel, Drarun__Wire__Envelope *message,
     case DRARUN__WIRE__ENVELOPE__BODY_FAILURE:
         printf("failure %d %s\n", message->failure->code, message->failure->text);
         break;
+    case DRARUN__WIRE__ENVELOPE__BODY_NOTE:
+        printf("note %s\n", message->note->text);
+        break;
     case DRARUN__WIRE__ENVELOPE__BODY_EVICTED:
         printf("evicted %s\n", message->evicted->reason);
         break;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/unconst.h"
 #include "worker/agent/private.h"
@@ -54,6 +55,7 @@ struct agent *agent_new(struct event_base *base, const struct agent_options *opt
     agent->options = *options;
     agent->state = AGENT_IDLE;
     agent->session.mark = -1;
+    agent->inspection.links_end_ms = clock_ms() + AGENT_LINKS_MS;
     late_aborts_init(&agent->late_aborts);
     agent->sigterm = evsignal_new(base, SIGTERM, on_sigterm, agent);
     int rc = agent->sigterm && evsignal_add(agent->sigterm, NULL) == 0

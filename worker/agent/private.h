@@ -79,8 +79,17 @@ struct agent_spawns {
     bool opened;       /* it has its servers, and room among the ranks */
 };
 
+/* In a pod, whose NICs a driver may have moved here a moment before the agent began. A link of 400
+ * Gb/s can take more than ten seconds; a launcher of `drarun join` gives its agents 20 s. */
+#define AGENT_LINKS_MS 15000
+
 /* What we hold, while processes of ours open the NICs and run the vendor's script for it. */
 struct agent_inspection {
+    Drarun__Wire__Hello *hello; /* of the launcher that is told */
+    struct event *links_clock;  /* looks again while a link may come up; NULL: never */
+    int64_t links_end_ms;       /* until then, whatever launchers come */
+    int64_t links_from_ms;      /* when this launcher's wait began; 0: it did not */
+    bool links_told;            /* this launcher knows of it */
     json_t *document;
     struct verbs_open opening;
     struct vendor_env script;

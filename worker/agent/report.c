@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/base/unconst.h"
+#include "lib/inspect/awaited_link.h"
 #include "lib/inspect/inspect.h"
 #include "lib/topo/cpus.h"
 #include "lib/wire/hello.h"
@@ -108,6 +110,13 @@ static void send_document(struct agent *agent)
 
 void agent_drop_inspection(struct agent *agent)
 {
+    struct agent_inspection *inspection = &agent->inspection;
+    if (inspection->links_clock)
+        event_free(TAKE_PTR(inspection->links_clock));
+    if (inspection->hello)
+        drarun__wire__hello__free_unpacked(TAKE_PTR(inspection->hello), NULL);
+    inspection->links_from_ms = 0;
+    inspection->links_told = false;
     child_free(TAKE_PTR(agent->inspection.opening.child));
     vendor_env_drop(&agent->inspection.script);
     json_decref(TAKE_PTR(agent->inspection.document));
@@ -156,18 +165,90 @@ static int inspect_here(const Drarun__Wire__Hello *hello, json_t **ret_document,
     return rc < 0 ? error_prefix(err, "inspection") : 0;
 }
 
+/* ---- links that come up ---- */
+
+#define LINKS_LOOK_MS 200
+#define LINKS_TELL_MS 400 /* the launcher may hold it for 1.5 s (launcher/job/messages.c) */
+
+static void on_links_clock(evutil_socket_t fd, short what, void *arg);
+
+static void tell_of_link(struct agent *agent, const char *device, int64_t now)
+{
+    char text[256];
+    struct agent_inspection *inspection = &agent->inspection;
+    if (inspection->links_told || now - inspection->links_from_ms < LINKS_TELL_MS)
+        return;
+    inspection->links_told = true;
+    snprintf(text, sizeof text, "waits up to %d s for the link of its NIC %s, which is down",
+             (int)((inspection->links_end_ms - now + 999) / 1000), device);
+    agent_send_note(agent, text);
+}
+
+/* False: nothing is waited for, or no longer. */
+static bool await_link(struct agent *agent)
+{
+    struct agent_inspection *inspection = &agent->inspection;
+    struct timeval look = timeval_from_ms(LINKS_LOOK_MS);
+    int64_t now = clock_ms();
+    const char *device = agent->options.pod && now < inspection->links_end_ms
+                             ? inspect_awaited_link(inspection->document, NULL)
+                             : NULL;
+    if (!device)
+        return false;
+    if (inspection->links_from_ms == 0)
+        inspection->links_from_ms = now;
+    if (!inspection->links_clock)
+        inspection->links_clock = evtimer_new(agent->base, on_links_clock, agent);
+    if (!inspection->links_clock || evtimer_add(inspection->links_clock, &look) < 0)
+        return false;
+    tell_of_link(agent, device, now);
+    return true;
+}
+
+static void look(struct agent *agent)
+{
+    struct drarun_error err = {0};
+    struct agent_inspection *inspection = &agent->inspection;
+    json_decref(TAKE_PTR(inspection->document));
+    if (inspect_here(inspection->hello, &inspection->document, &err) < 0) {
+        agent_send_failure(agent, &err);
+        return;
+    }
+    if (await_link(agent))
+        return;
+    if (inspection->hello->fabric == DRARUN__WIRE__FABRIC__FABRIC_OPEN)
+        open_nics(agent);
+    run_script(agent, inspection->hello);
+    send_once_whole(agent);
+}
+
+static void on_links_clock(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd, (void)what;
+    look(arg);
+}
+
+/* NULL without memory. */
+static Drarun__Wire__Hello *copy_hello(const Drarun__Wire__Hello *hello)
+{
+    size_t size = drarun__wire__hello__get_packed_size(hello);
+    cleanup_free uint8_t *packed = malloc(size + 1);
+    return packed ? drarun__wire__hello__unpack(
+                        NULL, drarun__wire__hello__pack(hello, packed), packed)
+                  : NULL;
+}
+
 void agent_send_inspection(struct agent *agent, const Drarun__Wire__Hello *hello)
 {
     struct drarun_error err = {0};
     agent_drop_inspection(agent); /* of a launcher before */
-    if (inspect_here(hello, &agent->inspection.document, &err) < 0) {
+    agent->inspection.hello = copy_hello(hello);
+    if (agent->inspection.hello)
+        look(agent);
+    else {
+        error_set(&err, ENOMEM, "inspection: out of memory");
         agent_send_failure(agent, &err);
-        return;
     }
-    if (hello->fabric == DRARUN__WIRE__FABRIC__FABRIC_OPEN)
-        open_nics(agent);
-    run_script(agent, hello);
-    send_once_whole(agent);
 }
 
 void agent_send_ready(struct agent *agent)

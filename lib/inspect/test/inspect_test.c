@@ -10,6 +10,7 @@
 
 #include "lib/base/cleanup.h"
 #include "lib/base/test/skip.h"
+#include "lib/inspect/awaited_link.h"
 #include "lib/inspect/inspect.h"
 #include "lib/inspect/verbs_json.h"
 #include "lib/topo/test/tree.h"
@@ -279,6 +280,41 @@ static void opens_a_real_node(void **state)
     tree_drop(&tree);
 }
 
+/* A port may come up whose interface is set up here; not on the host's network, where spare ports
+ * have no cable. */
+static void tells_which_link_may_come_up(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *state, *flags;
+        bool host, awaited;
+    } cases[] = {{"1: DOWN\n", "0x1003\n", false, true},
+                 {"1: DOWN\n", "0x1002\n", false, false},
+                 {"1: DOWN\n", NULL, false, false},
+                 {"1: DOWN\n", "0x1003\n", true, false},
+                 {"4: ACTIVE\n", "0x1003\n", false, false}};
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct tree tree = tree_new();
+        make_nic(&tree, cases[i].state);
+        tree_file(&tree, "dev/infiniband/uverbs4", "");
+        tree_file(&tree, NIC "/ports/1/link_layer", "Ethernet\n");
+        tree_file(&tree, NIC "/ports/1/gid_attrs/types/0", "RoCE v2\n");
+        tree_file(&tree, NIC "/ports/1/gid_attrs/ndevs/0", "net1\n");
+        if (cases[i].flags)
+            tree_file(&tree, "sys/class/net/net1/flags", cases[i].flags);
+        if (cases[i].host)
+            tree_file(&tree, "proc/sys/net/core/netdev_budget", "300\n");
+        json_t *document = look(&tree, NULL);
+        const char *device = inspect_awaited_link(document, tree.name);
+        if ((device != NULL) != cases[i].awaited)
+            fail_msg("case %zu: %s", i, device ? device : "none");
+        if (device)
+            assert_string_equal(device, "mlx5_0");
+        json_decref(document);
+        tree_drop(&tree);
+    }
+}
+
 /* A FIFO where a device should be must not make us wait for its other end. */
 static void never_waits(void **state)
 {
@@ -370,6 +406,7 @@ int main(void)
         cmocka_unit_test(marks_what_is_inferred),
         cmocka_unit_test(takes_what_a_process_told),
         cmocka_unit_test(opens_a_real_node),
+        cmocka_unit_test(tells_which_link_may_come_up),
         cmocka_unit_test(never_waits),
         cmocka_unit_test(tells_which_gpus_were_given),
         cmocka_unit_test(looks_for_files_in_the_root),
