@@ -274,7 +274,7 @@ def test_ray_does_not_start_without_its_devices(ray_pod):
     (["--as", "rayjob"], {}, 65, 'spec.command: expected the program of the RayJob; KubeRay writes "ray start" itself'),
     (["--as", "rayjob"], {"metadata": {"name": "a" * 48}}, 65, "metadata.name: at most 47 characters"),
     *[(["--as", "raycluster", "--replicas", bad], {}, 64, f'replicas: expected MIN:MAX, the bounds of an autoscaler, got "{bad}"')
-      for bad in ("4", "1:", "-1:4", "1:4x", "4:1", "x", "1:9999999")],
+      for bad in ("4", "1:", "-1:4", "1:-4", "1:+4", "1: 4", "1:4x", "4:1", "x", "1:9999999")],
     *[(["--as", "raycluster", "--replicas", bad], {}, 64, "replicas: expected at most the group's 1 workers") for bad in ("2:3", "0:0")],
     (["--as", "trainjob", "--replicas", "1:2"], {"launch": "env"}, 64, "replicas: for a raycluster or a rayjob alone"),
     (["--as", "raycluster", "--here"], {}, 64, "here: not for a "),

@@ -125,7 +125,8 @@ static int read_replicas(const char *text, struct render_foreign *how, struct dr
     int end = -1;
     if (!text)
         return 0;
-    if (text[0] < '0' || text[0] > '9' || sscanf(text, "%6u:%6u%n", &least, &most, &end) != 2 ||
+    /* sscanf itself takes signs and blanks before a number */
+    if (text[strspn(text, "0123456789:")] || sscanf(text, "%6u:%6u%n", &least, &most, &end) != 2 ||
         text[end] || least > most)
         return unknown(err, "replicas", "MIN:MAX, the bounds of an autoscaler", text);
     how->scales = true;
