@@ -46,16 +46,13 @@ static int check_name(const struct job_spec *spec, struct drarun_error *err)
 static int check_launch(const struct job_spec *spec, struct drarun_error *err)
 {
     const struct spec_role *role = &spec->roles[0];
-    uint32_t ranks = role->ranks_per_worker            ? role->ranks_per_worker
-                     : spec_role_starts_torchrun(role) ? 1
-                     : role->gpus.all                  ? 2 /* or more */
-                                                       : role->gpus.count;
+    uint32_t gpus = role->gpus.all ? 2 : role->gpus.count; /* all: two or more */
     if (spec->launch != SPEC_LAUNCH_ENV)
         return refuse(err,
                       "spec.launch: expected env, got %s: the pods of a TrainJob have neither "
                       "PMIx nor our mpirun",
                       spec->launch == SPEC_LAUNCH_PMIX ? "pmix" : "mpirun");
-    if (ranks > 1)
+    if (spec_role_ranks(role, false, NULL, gpus) > 1)
         return refuse(err, "spec.ranksPerWorker: expected 1: a TrainJob starts one process a pod; "
                            "make it torchrun, which starts the others");
     return 0;

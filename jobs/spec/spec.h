@@ -210,8 +210,9 @@ bool spec_role_wants_bench(const struct spec_role *role);
 /* Its program is torchrun, or a shell's line that runs it: one process of each worker, which starts
  * the others there. */
 bool spec_role_starts_torchrun(const struct spec_role *role);
-/* The ranks of a worker with so many GPUs, of the program argv: what ranksPerWorker says, else one
- * where the program starts others itself, as mpirun and torchrun do, else one for each GPU. */
+/* The ranks of a worker with so many GPUs, of the program argv (NULL: the role's own): what
+ * ranksPerWorker says, else one where the program starts others itself, as mpirun and torchrun do,
+ * else one for each GPU. */
 uint32_t spec_role_ranks(const struct spec_role *role, bool mpirun, char *const argv[],
                          uint32_t gpus);
 

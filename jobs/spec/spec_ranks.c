@@ -17,5 +17,6 @@ uint32_t spec_role_ranks(const struct spec_role *role, bool mpirun, char *const 
 {
     if (role->ranks_per_worker > 0)
         return role->ranks_per_worker;
-    return mpirun || gpus == 0 || rankenv_runs_torchrun(argv) ? 1 : gpus;
+    bool torchrun = argv ? rankenv_runs_torchrun(argv) : spec_role_starts_torchrun(role);
+    return mpirun || gpus == 0 || torchrun ? 1 : gpus;
 }

@@ -111,8 +111,6 @@ static void take_counts(const struct job_spec *job, const char *const *command,
     const struct spec_role *role = &job->roles[0];
     for (size_t i = 0; command && command[i]; i++)
         strlist_add(&argv, command[i]);
-    if (!command)
-        spec_words_add(role, NULL, &argv);
     uint32_t each = spec_role_ranks(role, false, argv.items, role->gpus.count);
     if (!o->launch)
         o->launch = launches[job->launch];

@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobs/derive/inventory/plan_input.h"
 
-#include "jobs/spec/spec_words.h"
-#include "lib/base/cleanup.h"
-
 #define SEVERAL 2 /* GPUs, as good as any number of them */
 
 static enum plan_ranks ranks_of(const struct spec_role *role, char *const argv[])
 {
-    CLEANUP(strlist_done) struct strlist own = STRLIST_INIT;
     bool several = role->gpus.all || role->gpus.count > 1;
-    if (!argv)
-        spec_words_add(role, NULL, &own);
-    uint32_t each = spec_role_ranks(role, false, argv ? argv : own.items, SEVERAL);
-    return several && each == 1 ? PLAN_RANKS_POD : PLAN_RANKS_AUTO;
+    return several && spec_role_ranks(role, false, argv, SEVERAL) == 1 ? PLAN_RANKS_POD
+                                                                       : PLAN_RANKS_AUTO;
 }
 
 /* network is about the roles that ask for NICs; where none does, about all. */

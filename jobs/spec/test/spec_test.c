@@ -99,6 +99,8 @@ static void test_ranks_of_a_worker(void **state)
         assert_int_equal(spec_role_starts_torchrun(&s.roles[0]), cases[i].torchrun);
         assert_int_equal(spec_role_ranks(&s.roles[0], cases[i].mpirun, argv.items, cases[i].gpus),
                          cases[i].ranks);
+        assert_int_equal(spec_role_ranks(&s.roles[0], cases[i].mpirun, NULL, cases[i].gpus),
+                         cases[i].ranks);
         strlist_done(&argv);
         job_spec_done(&s);
     }
