@@ -927,6 +927,14 @@ def test_the_program_of_a_pod_runs_once(imported, resources, command, program, e
     assert spec.get("ranksPerWorker") == each and (ONCE in notes) == (each == 1), notes
 
 
+def test_a_pod_with_gpus_of_two_vendors(imported):
+    """A worker has one kind of them, and the other is not dropped without a word."""
+    spec, notes = imported(of_kind("Job", {"template": changed(TRAIN, resources={"limits": {"nvidia.com/gpu": 8, "amd.com/gpu": "4", "cpu": "2"}})}))
+    assert spec["devices"]["gpus"] == {"count": 8, "resource": "nvidia.com/gpu"}
+    assert "amd.com/gpu" not in json.dumps(spec) and '"cpu": "2"' in json.dumps(spec)
+    assert 'limits["amd.com/gpu"]: left out: the container asks for nvidia.com/gpu, too, and a worker has one kind of GPUs' in notes, notes
+
+
 def test_a_pod_that_runs_mpirun_is_no_single_rank(imported):
     spec, notes = imported(of_kind("Job", {"template": changed(TRAIN, command=["mpirun", "-np", "8", "app"], resources=GPUS)}))
     assert "ranksPerWorker" not in spec and ONCE not in notes and spec["launch"] == "mpirun"

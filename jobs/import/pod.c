@@ -107,7 +107,13 @@ static void take_gpus(const struct reader_node *resources, json_t *container, js
             continue;
         }
         json_t *devices = import_child(spec, "devices");
-        if (!json_object_get(devices, "gpus"))
+        const json_t *gpus = json_object_get(devices, "gpus");
+        if (gpus)
+            reader_fail(&value,
+                        "left out: the container asks for %s, too, and a worker has one kind of "
+                        "GPUs",
+                        value_text_or(gpus, "resource", "GPUs by claim"));
+        else
             json_object_set_new(
                 devices, "gpus",
                 json_pack("{s:i, s:s}", "count", (int)count, "resource", gpu_resources[i]));
