@@ -65,6 +65,9 @@ void mpirun_find_launcher(struct mpirun *m, const char *path);
 int mpirun_take_script(struct mpirun *m, const char *text);
 int mpirun_take_words(struct mpirun *m, const struct strlist *quoted);
 void mpirun_quote_words(struct mpirun *m, const struct strlist *words, struct strlist *quoted);
+/* The value of a word that the script computes: $((..)), or $(..) of the hostfile; -1: not to be
+ * told. */
+long long mpirun_compute(struct mpirun *m, const char *word);
 /* Past assignments, and words that start the next one as it is ("timeout 60"). What they change is
  * taken, or told, where m is not NULL. */
 size_t mpirun_past_wrappers(struct mpirun *m, const struct strlist *words);
