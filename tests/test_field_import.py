@@ -480,6 +480,58 @@ def test_pods_that_run_mpirun(imported, kind, spec, launch, launcher):
     assert ("the pod runs mpirun itself: launch is mpirun" if launch else "each pod runs mpirun itself") in notes
 
 
+def joining(command, **pod):
+    container = {"name": "w", "image": "i", "command": command, "env": [
+        {"name": "DRARUN_KEY", "valueFrom": {"secretKeyRef": {"name": "k", "key": "key"}}}, {"name": "A", "value": "1"}]}
+    return workload("StatefulSet", {"replicas": 2, "template": {"spec": {"containers": [{**container, **pod}]}}})
+
+
+JOINED = "drarun join is left out: the job's launcher starts the ranks of all pods"
+
+
+@pytest.mark.parametrize("command,args,program,keys,says", [
+    (["drarun", "join", "--workers", "2", "--", "app", "-x"], [], ["app", "-x"], {}, [JOINED]),
+    (["drarun", "join", "--workers=2"], ["app", "$(A)"], ["app", "$(A)"], {}, [JOINED]),
+    (["/opt/drarun/bin/drarun", "exec", "-N4", "--slots=8", "--oversubscribe", "--bind", "core", "--report-bindings", "--on-rank-failure", "continue", "app"],
+     [], ["app"], {"ranksPerWorker": 4, "slots": 8, "oversubscribe": True, "bind": "core", "reportBindings": True,
+                   "failurePolicy": {"onRankFailure": "continue"}}, [JOINED.replace("join", "exec")]),
+    (["nice", "drarun", "join", "--launch", "env", "--network", "any", "--workers", "3", "-lv", "--peers", "a-[0-1].a", "--start-timeout", "9m", "--", "app"],
+     [], ["nice", "app"], {"launch": "env", "network": "any"},
+     [JOINED, "--workers 3 is left out: the workload has 2 pods", "--peers is left out: a job's launcher knows its workers",
+      "--start-timeout is left out: a job's timeouts say", "-l is left out: it is an option of drarun run", "-v is left out"]),
+])
+def test_pods_that_run_drarun_join(imported, command, args, program, keys, says):
+    """As a job's program it would look for pods that no worker is; with a key of its own the job could not be made."""
+    job, notes = imported(joining(command, args=args, resources={"limits": {"nvidia.com/gpu": 4}}))
+    spec = job["spec"]
+    assert first(job)["command"] == program and "args" not in first(job) and env(job) == {"A": "1"}
+    assert {key: value for key, value in spec.items() if key not in ("workers", "devices", "template")} == keys
+    assert spec["workers"] == 2
+    assert all(each in notes for each in [*says, "DRARUN_KEY is left out: drarun makes a key for each job"]), notes
+
+
+@pytest.mark.parametrize("command,why", [
+    (["drarun", "join", "--workers", "2"], "drarun join starts no program"),
+    (["drarun", "join"], "drarun join starts no program"),
+    (["drarun", "join", "-N", "$(EACH)", "--", "app"], "drarun join: -N: "),
+    (["drarun", "join", "--tree", "app"], "drarun join: unknown option --tree"),
+])
+def test_what_drarun_join_would_not_start(refused, command, why):
+    text = refused(joining(command))
+    assert "<stdin>:" in text and why in text, text
+
+
+def test_drarun_join_of_a_shell(imported):
+    job, notes = imported(joining(["sh", "-c", "ulimit -n 9999; exec drarun join --workers 2 -- app"]))
+    assert first(job)["command"][0] == "sh" and "each pod runs drarun join itself, and each rank would: put the ranks' program in its place" in notes
+
+
+def test_the_example_of_drarun_join(imported, source):
+    job, notes = imported(source / "examples/statefulset/statefulset.yaml")
+    assert first(job)["command"] == ["/programs/allreduce"] and JOINED in notes and job["spec"]["workers"] == 2
+    assert job["spec"]["devices"]["nics"] == {"count": 1, "class": "nic.drarun.dev"}
+
+
 # ---- ranks, not slots ----
 
 def test_fewer_ranks_than_slots(imported):

@@ -366,9 +366,15 @@ static int take_program_of(struct import *im, char *const program[], json_t *tem
         return 0;
     }
     if (!im->has_launcher) {
-        import_command(&im->pod, template);
+        bool joined = false;
+        int rc = import_take_join(im, template, &joined, err);
+        if (rc < 0)
+            return rc;
+        if (!joined)
+            import_command(&im->pod, template);
         take_own_mpirun(im, template);
-        take_one_process(im, template);
+        if (!joined)
+            take_one_process(im, template);
         tell_torchrun(im, template);
         return take_controller(im, template, err);
     }
@@ -468,6 +474,10 @@ static json_t *in_order(json_t *job)
 {
     static const char *const keys[] = {"workers",
                                        "ranksPerWorker",
+                                       "slots",
+                                       "oversubscribe",
+                                       "bind",
+                                       "reportBindings",
                                        "launch",
                                        "devices",
                                        "placement",

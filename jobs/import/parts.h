@@ -208,6 +208,13 @@ int import_take_foreign(const struct reader_node *pod, json_t *template,
 /* A remark where the kept command sources the fabric vendor's script. */
 void import_vendor_script(const struct reader_node *pod, const json_t *template);
 
+/* Adds the words of a container's command and args. */
+void import_words(const json_t *container, struct strlist *words);
+/* The program behind `drarun join` in its place, with what its options say; a remark where a
+ * shell's line has it. *ret_joined: it was so. -EINVAL: it cannot be read. */
+int import_take_join(struct import *im, json_t *template, bool *ret_joined,
+                     struct drarun_error *err);
+
 /* The first container's program: from the manifest, or PROGRAM where that only sleeps. */
 void import_command(const struct reader_node *pod, json_t *template);
 

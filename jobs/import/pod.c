@@ -14,6 +14,7 @@
 #include "lib/doc/value.h"
 
 #define GPUS_MAX 128
+#define KEY_VARIABLE "DRARUN_KEY" /* of drarun join, and of a job's own pods */
 
 /* Variables that the allocation decides (docs/design/011-derivation.md): a copied value is right on
  * the machine that it was copied from. */
@@ -181,6 +182,10 @@ static bool take_variable(const struct reader_node *item, json_t *spec)
     enum import_variable kind = import_variable(name, is_known ? text : NULL);
     if (!is_known && !json_object_get(item->value, "valueFrom"))
         return false;
+    if (strcmp(name, KEY_VARIABLE) == 0) {
+        reader_fail(item, "%s is left out: drarun makes a key for each job", name);
+        return true;
+    }
     if (kind == IMPORT_VARIABLE_DERIVED) {
         reader_fail(item,
                     "%s=%s is left out: it is derived from what the worker holds; nccl.env "
@@ -473,14 +478,13 @@ void import_vendor_script(const struct reader_node *pod, const json_t *template)
     }
 }
 
-/* The words of command and args. */
-static void collect_words(const struct reader_node *container, struct strlist *words)
+void import_words(const json_t *container, struct strlist *words)
 {
     static const char *const keys[] = {"command", "args"};
     const json_t *word;
     size_t i;
     for (size_t k = 0; k < ARRAY_LEN(keys); k++)
-        json_array_foreach(json_object_get(container->value, keys[k]), i, word)
+        json_array_foreach(json_object_get(container, keys[k]), i, word)
         {
             strlist_add(words, json_is_string(word) ? json_string_value(word) : "");
         }
@@ -516,7 +520,7 @@ void import_replaced(const struct reader_node *pod, const json_t *template)
         (!reader_get(&first, "args", &node) && !reader_get(&first, "command", &node)) ||
         (strcmp(node.key, "command") == 0 && json_equal(node.value, now)))
         return;
-    collect_words(&first, &words);
+    import_words(first.value, &words);
     node.reader->texts.failed |= words.failed;
     size_t script = words.failed ? words.count : find_script(&words);
     if (script < words.count) {
