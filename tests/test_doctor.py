@@ -342,9 +342,21 @@ def test_pool_that_is_not_all_there(cluster):
         "driver": "half.example.com", "nodeName": "n", "pool": {"name": "p", "generation": 1, "resourceSliceCount": 2},
         "devices": [{"name": "d", "taints": [{"key": "example.com/broken", "effect": "NoSchedule"}]}]}})
     found = ask(cluster)
-    assert of(found, "pools")[0]["state"] == "warning" and of(found, "pools")[0]["seen"].endswith(": half")
+    assert of(found, "pools")[0]["state"] == "warning" and of(found, "pools")[0]["seen"].endswith("incomplete pools: p of half.example.com")
     assert of(found, "taints")[0]["seen"] == "1 devices are taken out of use"
     cluster.api.delete("resource.k8s.io/v1", "ResourceSlice", "half")
+
+
+def test_slices_of_an_older_generation(cluster):
+    """They are there until the driver has deleted them, and the scheduler looks at the newest generation alone."""
+    names = ["old", "new-1", "new-2"]
+    for name, generation, count in zip(names, (1, 2, 2), (2, 2, 2)):
+        cluster.api.make({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": name}, "spec": {
+            "driver": "new.example.com", "nodeName": "n", "pool": {"name": "p", "generation": generation, "resourceSliceCount": count},
+            "devices": [{"name": name}]}})
+    assert of(ask(cluster), "pools")[0]["state"] == "ok"
+    for name in names:
+        cluster.api.delete("resource.k8s.io/v1", "ResourceSlice", name)
 
 
 def test_user_without_rights(cluster):

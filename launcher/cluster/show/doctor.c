@@ -11,6 +11,7 @@
 #include "lib/base/error.h"
 #include "lib/base/strlist.h"
 #include "lib/doc/value.h"
+#include "lib/dra/slices.h"
 #include "lib/kube/discover.h"
 
 #define NAMED_MAX 8u  /* of many nodes or devices so many are named */
@@ -223,31 +224,24 @@ static json_t *count_devices(const json_t *slices, size_t *ret_tainted)
     return drivers;
 }
 
-/* Whether another slice of the pool has a newer generation, or all of them are not there. */
-static bool is_incomplete(const json_t *slices, const json_t *pool, const char *driver)
-{
-    size_t i, count = 0;
-    json_t *slice;
-    json_array_foreach(slices, i, slice)
-    {
-        const json_t *spec = at(slice, "spec"), *other = at(spec, "pool");
-        count += strcmp(text(spec, "driver"), driver) == 0 &&
-                 strcmp(text(other, "name"), text(pool, "name")) == 0 &&
-                 json_equal(at(other, "generation"), at(pool, "generation"));
-    }
-    return (json_int_t)count != json_integer_value(at(pool, "resourceSliceCount"));
-}
-
-static void check_pools(struct look *l, const json_t *slices)
+/* As the scheduler takes them: of the newest generation alone, and all slices that this has. */
+static void check_pools(struct look *l, json_t *list)
 {
     struct buf names = BUF_INIT;
-    size_t i, count = 0;
-    json_t *slice;
-    json_array_foreach(slices, i, slice)
-    {
-        const json_t *spec = at(slice, "spec");
-        if (is_incomplete(slices, at(spec, "pool"), text(spec, "driver")))
-            list_add(&names, count++, kube_name(slice));
+    struct slices slices;
+    struct drarun_error err = {0};
+    size_t count = 0;
+    if (slices_read(list, &slices, &err) < 0) {
+        findings_add(l->findings, "pools", FINDING_UNKNOWN, NULL, "%s", err.text);
+        return;
+    }
+    for (size_t i = 0; i < slices.pool_count; i++) {
+        const struct slice_pool *pool = &slices.pools[i];
+        char name[600];
+        if (pool->seen == pool->expected)
+            continue;
+        snprintf(name, sizeof name, "%.300s of %.280s", pool->name, pool->driver);
+        list_add(&names, count++, name);
     }
     if (count)
         findings_add(l->findings, "pools", FINDING_WARNING,
@@ -256,8 +250,9 @@ static void check_pools(struct look *l, const json_t *slices)
                      "the scheduler ignores incomplete pools: %s", list_end(&names, count));
     else
         findings_add(l->findings, "pools", FINDING_OK, NULL, "all pools of %zu slices are complete",
-                     json_array_size(slices));
+                     json_array_size(list));
     buf_done(&names);
+    slices_done(&slices);
 }
 
 /* Nodes that may run pods, and on which nobody publishes a device. */

@@ -56,6 +56,43 @@ static void newest_generation_wins(void **unused)
     json_decref(document);
 }
 
+#define POOLS 10000
+
+/* A slice of a pool that should have two. */
+static json_t *half(const char *name, int pool, int generation)
+{
+    return json_pack("{s:{s:o}, s:{s:s, s:{s:o, s:i, s:i}, s:[{s:s}]}}", "metadata", "name",
+                     json_sprintf("%s-%d", name, pool), "spec", "driver", "d", "pool", "name",
+                     json_sprintf("p-%05d", pool), "generation", generation, "resourceSliceCount",
+                     2, "devices", "name", name);
+}
+
+/* Each pool has both of its slices and one that is left of the generation before; the last pool
+ * lacks one. */
+static void pools_of_a_large_cluster(void **unused)
+{
+    json_t *document = json_array();
+    struct slices slices;
+    (void)unused;
+    for (int pool = 0; pool < POOLS; pool++) {
+        json_array_append_new(document, half("old", pool, 1));
+        json_array_append_new(document, half("a", pool, 2));
+        if (pool + 1 < POOLS)
+            json_array_append_new(document, half("b", pool, 2));
+    }
+    assert_int_equal(slices_read(document, &slices, NULL), 0);
+    assert_int_equal(slices.part_count, 3 * POOLS - 1);
+    assert_int_equal(slices.pool_count, POOLS);
+    for (size_t i = 0; i < POOLS; i++) {
+        assert_int_equal(slices.pools[i].expected, 2);
+        assert_int_equal(slices.pools[i].seen, i + 1 < POOLS ? 2 : 1);
+    }
+    assert_string_equal(slices.pools[POOLS - 1].name, "p-09999");
+    assert_true(slice_pool_incomplete(&slices.pools[POOLS - 1]));
+    slices_done(&slices);
+    json_decref(document);
+}
+
 static void slices_that_are_wrong(void **unused)
 {
     static const struct {
@@ -295,6 +332,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(newest_generation_wins),
+        cmocka_unit_test(pools_of_a_large_cluster),
         cmocka_unit_test(slices_that_are_wrong),
         cmocka_unit_test(a_name_that_is_there_twice),
         cmocka_unit_test(contradictions_are_errors),
