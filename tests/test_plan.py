@@ -946,6 +946,9 @@ def test_quotas_and_limit_ranges(drarun, source, tmp_path):
         rules.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*nodes, *items]}))
         result = drarun("plan", example, "--slices", slices, "--nodes", rules)
         assert result.rc == rc and says in result.out and "quotas and limit" not in result.out, result
+    quota_alone = tmp_path / "quota.json"
+    quota_alone.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    assert drarun("plan", example, "--slices", slices, "--nodes", quota_alone).rc == 75
     limit = {"kind": "LimitRange", "metadata": {"name": "small"}, "spec": {"limits": [{"type": "Pod", "max": {"memory": "1Gi"}}]}}
     rules.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*nodes, limit]}))
     answer = json.loads(drarun("plan", example, "--slices", slices, "--nodes", rules, "-o", "json").out)

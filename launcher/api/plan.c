@@ -289,7 +289,7 @@ static int read_objects(const struct drarun_plan_options *o, struct plan_objects
     const struct cluster_kind beside_nodes[] = {kinds[PLAN_NODES], kinds[PLAN_QUOTAS],
                                                 kinds[PLAN_LIMIT_RANGES]};
     if (rc == 0)
-        rc = cluster_files_read(o->nodes, beside_nodes, ARRAY_LEN(beside_nodes), err);
+        rc = cluster_files_read_any(o->nodes, beside_nodes, ARRAY_LEN(beside_nodes), err);
     if (rc == 0)
         rc = cluster_files_read(o->classes, &kinds[PLAN_CLASSES], 1, err);
     return rc == 0 ? cluster_files_read(o->claims, &kinds[PLAN_CLAIMS], 1, err) : rc;

@@ -67,36 +67,58 @@ static int parse(const char *file, const char *text, size_t length, struct colle
     return rc;
 }
 
-int cluster_objects_parse(const char *file, const char *text, size_t length,
-                          const struct cluster_kind *kinds, size_t count, struct drarun_error *err)
+static size_t count_objects(const struct cluster_kind *kinds, size_t count)
+{
+    size_t objects = 0;
+    for (size_t i = 0; i < count; i++)
+        objects += json_array_size(kinds[i].objects);
+    return objects;
+}
+
+/* needed: how many of the kinds make it such a file. */
+static int parse_objects(const char *file, const char *text, size_t length,
+                         const struct cluster_kind *kinds, size_t count, size_t needed,
+                         struct drarun_error *err)
 {
     struct collection c = {.kinds = kinds, .count = count};
-    size_t before = json_array_size(kinds[0].objects);
+    size_t before = count_objects(kinds, needed);
     int rc = parse(file, text, length, &c, err);
-    if (rc < 0 || json_array_size(kinds[0].objects) > before)
+    if (rc < 0 || count_objects(kinds, needed) > before)
         return rc;
     return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s: expected objects of kind %s%s%s", file,
                       kinds[0].kind, c.other[0] ? ", got " : ", got none", c.other);
 }
 
-static int read_file(const char *file, const struct cluster_kind *kinds, size_t count,
-                     struct drarun_error *err)
+int cluster_objects_parse(const char *file, const char *text, size_t length,
+                          const struct cluster_kind *kinds, size_t count, struct drarun_error *err)
 {
-    struct buf text = BUF_INIT;
-    int rc = doc_read(file, &limits, &text, err);
-    if (rc == 0)
-        rc = cluster_objects_parse(file, text.data ? text.data : "", text.len, kinds, count, err);
-    buf_done(&text);
+    return parse_objects(file, text, length, kinds, count, 1, err);
+}
+
+static int read_files(const char *const *files, const struct cluster_kind *kinds, size_t count,
+                      size_t needed, struct drarun_error *err)
+{
+    int rc = 0;
+    for (; rc == 0 && files && *files; files++) {
+        CLEANUP(buf_done) struct buf text = BUF_INIT;
+        rc = doc_read(*files, &limits, &text, err);
+        if (rc == 0)
+            rc = parse_objects(*files, text.data ? text.data : "", text.len, kinds, count, needed,
+                               err);
+    }
     return rc;
 }
 
 int cluster_files_read(const char *const *files, const struct cluster_kind *kinds, size_t count,
                        struct drarun_error *err)
 {
-    int rc = 0;
-    for (; rc == 0 && files && *files; files++)
-        rc = read_file(*files, kinds, count, err);
-    return rc;
+    return read_files(files, kinds, count, 1, err);
+}
+
+int cluster_files_read_any(const char *const *files, const struct cluster_kind *kinds, size_t count,
+                           struct drarun_error *err)
+{
+    return read_files(files, kinds, count, count, err);
 }
 
 json_t *cluster_node_labels(const json_t *nodes)

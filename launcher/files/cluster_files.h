@@ -20,7 +20,11 @@ struct cluster_kind {
 int cluster_files_read(const char *const *files, const struct cluster_kind *kinds, size_t count,
                        struct drarun_error *err);
 
-/* The same from a text; file: its name in messages. */
+/* The same, where an object of any of the kinds will do. */
+int cluster_files_read_any(const char *const *files, const struct cluster_kind *kinds, size_t count,
+                           struct drarun_error *err);
+
+/* As cluster_files_read from a text; file: its name in messages. */
 int cluster_objects_parse(const char *file, const char *text, size_t length,
                           const struct cluster_kind *kinds, size_t count, struct drarun_error *err);
 
