@@ -956,6 +956,21 @@ def test_quotas_and_limit_ranges(drarun, source, tmp_path):
         "small: a worker's pod says nothing of memory" in answer["prediction"]["shortage"], answer["prediction"]["shortage"]
 
 
+@pytest.mark.parametrize("devices", [{}, {"devices": {"gpus": {"count": 8}}}])
+@pytest.mark.parametrize("nodes", [[], [{"kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "64", "memory": "64Gi", "pods": "110"}}}]])
+def test_quota_without_slices(drarun, tmp_path, devices, nodes):
+    """It refuses the job whatever devices there are."""
+    job, cluster = tmp_path / "job.json", tmp_path / "cluster.json"
+    job.write_text(json.dumps({"metadata": {"name": "j"}, "spec": {"workers": 2, "image": "i", "command": ["c"], **devices}}))
+    for most, rc in ("9", 0), ("2", 75):
+        quota = {"kind": "ResourceQuota", "metadata": {"name": "team"}, "spec": {"hard": {"pods": most}}, "status": {"used": {"pods": "0"}}}
+        cluster.write_text(json.dumps({"kind": "List", "items": [*nodes, quota]}))
+        result = drarun("plan", job, "--nodes", cluster)
+        assert result.rc == rc and ("No room: ResourceQuota team: pods: the job asks for 3, 0 of 2 are used" in result.out) == bool(rc), result
+        found = json.loads(drarun("plan", job, "--nodes", cluster, "-o", "json").out).get("prediction", {})
+        assert ("ResourceQuota team" in (found.get("shortage") or "")) == bool(rc), found
+
+
 def test_quota_of_the_page(drarun, source, tmp_path):
     """docs/tasks.md limits a namespace's devices by their classes."""
     block, = re.findall(r"\n\n((?:    .*\n)*    kind: ResourceQuota\n(?:    .*\n)*)", (source / "docs/tasks.md").read_text())

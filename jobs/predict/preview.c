@@ -638,13 +638,15 @@ static void ask_autoscalers(const struct preview_input *in, struct preview *p)
         strlist_addf(&p->prediction.notes, "nodes that do not exist yet: %s", p->absent);
 }
 
-/* A job that finds room and that the namespace does not admit has none. */
+/* A job that finds room, or of which that is not known, and that the namespace does not admit has
+ * none. */
 static int ask_namespace(const struct preview_input *in, struct preview *p,
                          struct drarun_error *err)
 {
     const struct namespace_rules rules = rules_of(in);
+    bool given = json_array_size(in->quotas) > 0 || json_array_size(in->limit_ranges) > 0;
     char *why = NULL;
-    if (!p->predicted || p->prediction.shortage)
+    if (p->prediction.shortage || (!p->predicted && !given))
         return 0;
     int rc = namespace_fit(in->spec, &rules, &why, &p->prediction.notes, err);
     p->prediction.shortage = why;
@@ -702,8 +704,7 @@ void preview_done(struct preview *preview)
 {
     if (preview->planned)
         plan_done(&preview->plan);
-    if (preview->predicted)
-        prediction_done(&preview->prediction);
+    prediction_done(&preview->prediction);
     json_decref(preview->claim);
     json_decref(preview->claims);
     json_decref(preview->extended);

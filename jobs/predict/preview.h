@@ -49,7 +49,8 @@ struct preview {
     const char *advice;    /* a better spec for the same devices; NULL */
     bool predicted;        /* prediction is filled */
     struct prediction
-        prediction; /* its shortage may be the namespace's (jobs/manifests/namespace_fit.h) */
+        prediction; /* its shortage may be the namespace's (jobs/manifests/namespace_fit.h), which
+                     * is there with its notes where nothing else is predicted, too */
     char *absent;   /* absent_nodes_words, where the nodes that are there have no room; NULL */
     json_t *labels; /* as the input's, with the node that the pods name: prediction borrows them */
     bool planned;   /* it has claims, every worker has a node, and plan is filled */

@@ -322,7 +322,7 @@ static int verdict(const struct drarun_plan *plan, uint32_t index, struct drarun
     if (preview->planned && refusal->code)
         rc = error_kind(err, DRARUN_ERR_SPEC, EINVAL, "refused: %s: %s",
                         warning_name(refusal->code), refusal->detail ? refusal->detail : "");
-    else if (preview->predicted && preview->prediction.shortage)
+    else if (preview->prediction.shortage)
         rc = error_kind(err, DRARUN_ERR_CAPACITY, ENOSPC, "no room%s: %s%s%s",
                         preview->absent ? " on the nodes that are there" : "",
                         preview->prediction.shortage, preview->absent ? "; " : "",
@@ -396,7 +396,7 @@ static int worker_of(const struct drarun_plan *plan, unsigned worker,
                           worker, plan->spec.workers);
     const struct spec_role *role = spec_role_of(&plan->spec, worker);
     const struct preview *preview = &plan->previews[role - plan->spec.roles];
-    if (preview->predicted && preview->prediction.shortage)
+    if (preview->prediction.shortage)
         return verdict(plan, (uint32_t)(role - plan->spec.roles), err);
     if (!plan->objects.known || !preview->planned || !preview->workers[worker - role->first].node)
         return error_kind(err, DRARUN_ERR_USAGE, ENODATA,

@@ -436,14 +436,12 @@ void preview_text(const struct preview_input *input, const struct preview *previ
                   struct buf *out)
 {
     head(input, preview, out);
-    if (!preview->predicted) {
+    if (!preview->predicted)
         buf_add_str(out, preview->claim
                              ? "With --slices FILE (kubectl get resourceslices,nodes -o json) the "
                                "allocation is predicted.\n"
                              : "With --nodes FILE (kubectl get nodes -o json) it is predicted "
                                "whether nodes take the pods.\n");
-        return;
-    }
     needs(&preview->prediction, input->minor, out);
     if (preview->prediction.placed > 0)
         placed(preview, out);
@@ -494,7 +492,7 @@ json_t *preview_json(const struct preview_input *input, const struct preview *pr
     json_t *json = json_pack("{s:s, s:i, s:O?}", named ? "role" : "job",
                              named ? input->role->name : input->spec->name, "workers",
                              (int)input->role->workers, "claim", preview->claim);
-    if (preview->predicted)
+    if (preview->predicted || preview->prediction.shortage)
         json_object_set_new(json, "prediction",
                             prediction_json(&preview->prediction, input->minor));
     if (claims_alignment(input->role) == CLAIMS_ALIGNED_BY_CLAIM)
