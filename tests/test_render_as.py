@@ -165,11 +165,23 @@ def test_rayjob_has_the_cluster_of_a_raycluster(drarun, tmp_path):
     job, alone = (of_kind(documents(drarun("render", "--as", system, path).ok().out), kind)
                   for system, kind in (("rayjob", "RayJob"), ("raycluster", "RayCluster")))
     inside = job["spec"].pop("rayClusterSpec")
-    assert alone["spec"].pop("suspend") is True and inside == alone["spec"]
+    assert inside == alone["spec"]
     assert shlex.split(job["spec"].pop("entrypoint")) == ["python", "train.py", "--name", "it's a run", ""]
     assert job["spec"] == {"shutdownAfterJobFinishes": True, "ttlSecondsAfterFinished": 600, "activeDeadlineSeconds": 90,
-                           "backoffLimit": 2, "suspend": True}
+                           "backoffLimit": 2}
     assert job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "team-a"
+
+
+@pytest.mark.parametrize("system,kind", [("raycluster", "RayCluster"), ("rayjob", "RayJob"), ("trainjob", "TrainJob")])
+def test_applied_again_after_kueue_has_admitted_it(drarun, tmp_path, system, kind):
+    """Kueue sets suspend when the object is made, and takes it away: in the manifest, it would stop what runs."""
+    path = tmp_path / "job.json"
+    for queue, suspend in (("team-a", None), (None, True), ("team-a", True), (None, None)):
+        own = {key: value for key, value in (("queue", queue), ("suspend", suspend)) if value}
+        path.write_text(json.dumps({"metadata": {"name": "job"}, "spec": {
+            "workers": 1, "launch": "env", "image": "i", "command": ["torchrun", "t.py"], "devices": {"gpus": {"count": 1}}, **own}}))
+        made = of_kind(documents(drarun("render", "--as", system, path).ok().out), kind)
+        assert made["spec"].get("suspend") == suspend and made["metadata"]["labels"].get("kueue.x-k8s.io/queue-name") == queue
 
 
 @pytest.mark.parametrize("command,words,told", [

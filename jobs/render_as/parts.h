@@ -22,6 +22,10 @@ int foreign_add(json_t *list, const struct job_spec *spec, const struct render_f
                 const char *api_version, const char *kind, bool queued, json_t *object_spec_take,
                 struct drarun_error *err);
 
+/* The value of the object's `suspend`; NULL: it has none. With a queue Kueue's webhook sets it when
+ * the object is made, and who applies the same manifest again must not suspend what is admitted. */
+json_t *foreign_suspended(const struct job_spec *spec);
+
 /* A DNS label of RFC 1035, of at most that many characters. */
 int foreign_check_name(const struct job_spec *spec, size_t room, const char *why,
                        struct drarun_error *err);

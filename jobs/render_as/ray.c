@@ -138,12 +138,6 @@ static json_t *cluster_spec(const struct job_spec *spec, const struct render_for
                      groups);
 }
 
-/* Kueue admits by taking it away. */
-static json_t *suspended(const struct job_spec *spec)
-{
-    return spec->suspend || spec->queue ? json_true() : NULL;
-}
-
 static const char *word(const json_t *container, const char *list, size_t i)
 {
     return json_string_value(json_array_get(json_object_get(container, list), i));
@@ -213,7 +207,8 @@ int render_raycluster(const struct job_spec *spec, const struct render_foreign *
     rc = make_cluster(spec, how, LEFT_OUT_RAYCLUSTER, told, &list, &cluster, err);
     if (rc < 0)
         return rc;
-    if (suspended(spec) && json_object_set_new(cluster, "suspend", suspended(spec)) < 0)
+    json_t *suspend = foreign_suspended(spec);
+    if (suspend && json_object_set_new(cluster, "suspend", suspend) < 0)
         return no_memory(err);
     rc = foreign_add(list, spec, how, "ray.io/v1", "RayCluster", true, TAKE_PTR(cluster), err);
     if (rc == 0)
@@ -270,7 +265,7 @@ static json_t *rayjob_spec(const struct job_spec *spec, const char *entry, json_
                      "shutdownAfterJobFinishes", 1, "ttlSecondsAfterFinished", ttl,
                      "activeDeadlineSeconds", total > 0 ? json_integer(total) : NULL,
                      "backoffLimit", spec->restarts ? json_integer(spec->restarts) : NULL,
-                     "suspend", suspended(spec), "rayClusterSpec", cluster_take);
+                     "suspend", foreign_suspended(spec), "rayClusterSpec", cluster_take);
 }
 
 int render_rayjob(const struct job_spec *spec, const struct render_foreign *how,

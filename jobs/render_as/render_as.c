@@ -133,6 +133,11 @@ int foreign_pod(const struct job_spec *spec, const struct render_foreign *how,
 
 /* ---- the system's own object ---- */
 
+json_t *foreign_suspended(const struct job_spec *spec)
+{
+    return spec->suspend ? json_true() : NULL;
+}
+
 int foreign_add(json_t *list, const struct job_spec *spec, const struct render_foreign *how,
                 const char *api_version, const char *kind, bool queued, json_t *object_spec_take,
                 struct drarun_error *err)

@@ -202,11 +202,10 @@ static json_t *runtime_spec(const struct job_spec *spec, json_t *template_take)
  * runtime's torch has none from 2.2 on. */
 static json_t *job_spec_of(const struct job_spec *spec)
 {
-    json_t *suspend = spec->suspend || spec->queue ? json_true() : NULL; /* Kueue takes it away */
     return json_pack("{s:{s:s, s:s, s:s}, s:{s:I, s:I}, s:o*}", "runtimeRef", "apiGroup", GROUP,
                      "kind", "TrainingRuntime", "name", spec->name, "trainer", "numNodes",
                      (json_int_t)spec->workers, "numProcPerNode", processes(spec), "suspend",
-                     suspend);
+                     foreign_suspended(spec));
 }
 
 int render_trainjob(const struct job_spec *spec, const struct render_foreign *how,
