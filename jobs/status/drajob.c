@@ -13,6 +13,7 @@
 #define OWN_PREFIX "drarun.dev/"
 #define STATUS_VALUES_MAX 1000 /* ours has less than a hundred */
 #define KUBECTL_PREFIX "kubectl.kubernetes.io/"
+#define APPLYSET_LABEL "applyset.kubernetes.io/part-of"
 
 static bool begins(const char *text, const char *with)
 {
@@ -25,6 +26,13 @@ static bool is_kueues(const char *key)
 {
     return strcmp(key, "kueue.x-k8s.io/multikueue-origin") == 0 ||
            strcmp(key, "kueue.x-k8s.io/prebuilt-workload-name") == 0;
+}
+
+/* kubectl apply --prune deletes what has the label of its set and is in none of its files, whatever
+ * owner it has: the parts of a job are in none. */
+static bool is_mark(const char *key)
+{
+    return is_kueues(key) || strcmp(key, APPLYSET_LABEL) == 0;
 }
 
 /* Annotations that the user's tools and we ourselves put on the object are not the job's. */
@@ -59,7 +67,7 @@ static json_t *document(const json_t *object)
     return json_pack("{s:s, s:s, s:{s:O, s:O*, s:o*, s:o*}, s:o*}", "apiVersion", SPEC_API_VERSION,
                      "kind", SPEC_KIND, "metadata", "name", json_object_get(metadata, "name"),
                      "namespace", json_object_get(metadata, "namespace"), "labels",
-                     without(json_object_get(metadata, "labels"), is_kueues), "annotations",
+                     without(json_object_get(metadata, "labels"), is_mark), "annotations",
                      without(json_object_get(metadata, "annotations"), is_tools), "spec", spec);
 }
 

@@ -297,8 +297,8 @@ static void test_document_for_verbs(void **state)
     json_decref(object);
 }
 
-/* As MultiKueue makes it in the cluster that runs the job: what marks the copy is not on its parts.
- */
+/* As MultiKueue makes it in the cluster that runs the job, and as kubectl apply --prune marks it:
+ * that is not on its parts. */
 static void test_spec_of_a_copy(void **state)
 {
     json_t *object = object_of("{\"image\": \"i\", \"command\": [\"c\"]}");
@@ -307,8 +307,9 @@ static void test_spec_of_a_copy(void **state)
     struct job_spec spec;
     (void)state;
     json_object_set_new(metadata, "labels",
-                        json_pack("{s:s, s:s, s:s}", "kueue.x-k8s.io/multikueue-origin", "here",
-                                  "kueue.x-k8s.io/prebuilt-workload-name", "w", "team", "a"));
+                        json_pack("{s:s, s:s, s:s, s:s}", "kueue.x-k8s.io/multikueue-origin",
+                                  "here", "kueue.x-k8s.io/prebuilt-workload-name", "w",
+                                  "applyset.kubernetes.io/part-of", "applyset-x-v1", "team", "a"));
     json_object_set_new(json_object_get(metadata, "annotations"),
                         "kueue.x-k8s.io/prebuilt-workload-name", json_string("w"));
     assert_int_equal(drajob_spec(object, &spec, &err), 0);
