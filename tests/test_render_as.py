@@ -184,6 +184,16 @@ def test_applied_again_after_kueue_has_admitted_it(drarun, tmp_path, system, kin
         assert made["spec"].get("suspend") == suspend and made["metadata"]["labels"].get("kueue.x-k8s.io/queue-name") == queue
 
 
+def test_ports_that_a_working_head_has_already(drarun, tmp_path):
+    """KubeRay's API takes a port once."""
+    path, ports = tmp_path / "job.json", [{"containerPort": 8265}, {"containerPort": 9000, "name": "own"}, {"containerPort": 10001, "protocol": "UDP"}]
+    path.write_text(json.dumps({"metadata": {"name": "job"}, "spec": {"workers": 2, "template": {"spec": {"containers": [
+        {"name": "w", "image": "i", "command": ["ray", "start"], "ports": ports}]}}}}))
+    head = of_kind(documents(drarun("render", "--as", "raycluster", "--head", "worker", path).ok().out), "RayCluster")["spec"]["headGroupSpec"]
+    made = head["template"]["spec"]["containers"][0]["ports"]
+    assert made == [*ports, {"name": "gcs-server", "containerPort": 6379}, {"name": "client", "containerPort": 10001}]
+
+
 @pytest.mark.parametrize("command,words,told", [
     (["torchrun", "train.py"], ["torchrun", "--nproc-per-node=gpu", "train.py"], False),
     (["python3", "-m", "torch.distributed.run", "train.py"], ["python3", "-m", "torch.distributed.run", "--nproc-per-node=gpu", "train.py"], False),

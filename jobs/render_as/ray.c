@@ -73,19 +73,46 @@ static int worker_pod(const struct job_spec *spec, const struct render_foreign *
     return 0;
 }
 
+static bool declares(const json_t *ports, const json_t *port)
+{
+    const json_t *number = json_object_get(port, "containerPort"), *own;
+    size_t i;
+    json_array_foreach(ports, i, own)
+    {
+        const char *protocol = json_string_value(json_object_get(own, "protocol"));
+        if (json_equal(json_object_get(own, "containerPort"), number) &&
+            (!protocol || strcmp(protocol, "TCP") == 0))
+            return true;
+    }
+    return false;
+}
+
+/* A port is in the list once, or KubeRay's API refuses it. */
+static int add_head_ports(json_t *container)
+{
+    CLEANUP(json_decrefp) json_t *ports = head_ports();
+    json_t *own = json_object_get(container, "ports"), *port;
+    size_t i;
+    if (!own)
+        return json_object_set(container, "ports", ports);
+    json_array_foreach(ports, i, port)
+    {
+        if (!declares(own, port) && json_array_append(own, port) < 0)
+            return -1;
+    }
+    return ports ? 0 : -1;
+}
+
 /* One of the workers, with the head's ports. */
 static int working_head(const struct job_spec *spec, const struct render_foreign *how,
                         json_t **ret_template, struct drarun_error *err)
 {
     CLEANUP(json_decrefp) json_t *template = NULL;
-    CLEANUP(json_decrefp) json_t *ports = head_ports();
     int rc = worker_pod(spec, how, &template, err);
     if (rc < 0)
         return rc;
     json_t *pod = json_object_get(template, "spec");
-    json_t *first = json_array_get(json_object_get(pod, "containers"), 0);
-    json_t *own = json_object_get(first, "ports");
-    if (own ? json_array_extend(own, ports) < 0 : json_object_set(first, "ports", ports) < 0)
+    if (add_head_ports(json_array_get(json_object_get(pod, "containers"), 0)) < 0)
         return no_memory(err);
     *ret_template = TAKE_PTR(template);
     return 0;
