@@ -184,6 +184,16 @@ def test_applied_again_after_kueue_has_admitted_it(drarun, tmp_path, system, kin
         assert made["spec"].get("suspend") == suspend and made["metadata"]["labels"].get("kueue.x-k8s.io/queue-name") == queue
 
 
+@pytest.mark.parametrize("system,head,own,told", [
+    ("rayjob", "plain", {"env": {"A": "1"}, "workingDir": "/w"}, "not its env, workingDir: --head worker gives it all of them"),
+    ("rayjob", "worker", {"env": {"A": "1"}}, None), ("rayjob", "plain", {}, None), ("raycluster", "plain", {"env": {"A": "1"}}, None)])
+def test_what_a_driver_on_a_plain_head_has_not(drarun, tmp_path, system, head, own, told):
+    path = tmp_path / "job.json"
+    path.write_text(json.dumps({"metadata": {"name": "job"}, "spec": {"workers": 2, "image": "i", "command": ["python", "t.py"], **own}}))
+    result = drarun("render", "--as", system, "--head", head, path).ok()
+    assert (told in result.err) if told else "HEAD_PLAIN" not in result.err, result
+
+
 def test_ports_that_a_working_head_has_already(drarun, tmp_path):
     """KubeRay's API takes a port once."""
     path, ports = tmp_path / "job.json", [{"containerPort": 8265}, {"containerPort": 9000, "name": "own"}, {"containerPort": 10001, "protocol": "UDP"}]

@@ -282,6 +282,25 @@ static int entry_point(const struct job_spec *spec, struct buf *out, struct drar
     return out->failed ? no_memory(err) : 0;
 }
 
+/* What a program that runs on a plain head has not of what the job says. */
+static void tell_head(const struct job_spec *spec, struct strlist *told)
+{
+    static const char *const keys[] = {"env", "envFrom", "volumeMounts", "workingDir",
+                                       "securityContext"};
+    const json_t *first = spec_role_container(&spec->roles[0]);
+    CLEANUP(buf_done) struct buf list = BUF_INIT;
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+        if (json_object_get(first, keys[i]))
+            buf_printf(&list, "%s%s", list.len ? ", " : "", keys[i]);
+    told->failed |= list.failed;
+    if (list.len > 0)
+        strlist_addf(
+            told,
+            "HEAD_PLAIN: the program runs on the head, which has the image of the workers' "
+            "container and not its %s: --head worker gives it all of them",
+            list.data);
+}
+
 /* KubeRay deletes the cluster when the program ends, which frees its devices. It refuses to suspend
  * a RayJob that keeps its cluster. */
 static json_t *rayjob_spec(const struct job_spec *spec, const char *entry, json_t *cluster_take)
@@ -304,6 +323,8 @@ int render_rayjob(const struct job_spec *spec, const struct render_foreign *how,
                                 "KubeRay names the cluster after it, and Services after that", err);
     if (rc == 0)
         rc = entry_point(spec, &entry, err);
+    if (rc == 0 && how->head != RENDER_HEAD_WORKER)
+        tell_head(spec, told);
     if (rc == 0)
         rc = make_cluster(spec, how, LEFT_OUT_RAYJOB, told, &list, &cluster, err);
     if (rc < 0)
