@@ -194,6 +194,15 @@ def test_what_a_driver_on_a_plain_head_has_not(drarun, tmp_path, system, head, o
     assert (told in result.err) if told else "HEAD_PLAIN" not in result.err, result
 
 
+def test_references_of_a_rayjobs_program(drarun, tmp_path):
+    """The kubelet of the pod that submits it knows none of the job's variables, and makes $(A) of $$(A)."""
+    path = tmp_path / "job.json"
+    path.write_text(json.dumps({"metadata": {"name": "job"}, "spec": {"workers": 1, "image": "i", "command": ["python", "t.py"], "env": {"A": "it's", "E": ""},
+                                                                      "args": ["--a=$(A)", "$(E)", "$$(A)", "$(B)", "5$"]}}))
+    job = of_kind(documents(drarun("render", "--as", "rayjob", path).ok().out), "RayJob")
+    assert shlex.split(job["spec"]["entrypoint"]) == ["python", "t.py", "--a=it's", "", "$$(A)", "$$(B)", "5$"]
+
+
 def test_ports_that_a_working_head_has_already(drarun, tmp_path):
     """KubeRay's API takes a port once."""
     path, ports = tmp_path / "job.json", [{"containerPort": 8265}, {"containerPort": 9000, "name": "own"}, {"containerPort": 10001, "protocol": "UDP"}]

@@ -7,9 +7,11 @@
 
 #include "jobs/manifests/objects.h"
 #include "jobs/render_as/parts.h"
+#include "jobs/spec/spec_words.h"
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
+#include "lib/base/expand.h"
 
 #define NAME_MAX_RAY 53    /* KubeRay's MaxRayClusterNameLength */
 #define NAME_MAX_RAYJOB 47 /* MaxRayJobNameLength: its cluster is called NAME-xxxxx */
@@ -261,10 +263,25 @@ static void add_quoted(struct buf *out, const char *text)
     buf_add_str(out, "'");
 }
 
+/* The pod that submits it has none of the job's variables: references to them are replaced here,
+ * and nothing is left for its kubelet to replace. */
+static void add_word(struct buf *out, const char *text, const struct strlist *env)
+{
+    CLEANUP(buf_done) struct buf replaced = BUF_INIT;
+    CLEANUP(buf_done) struct buf escaped = BUF_INIT;
+    expand_text_env(text, env, &replaced);
+    if (!replaced.failed)
+        expand_escape(replaced.data, &escaped);
+    out->failed |= replaced.failed || escaped.failed;
+    if (!out->failed)
+        add_quoted(out, escaped.data);
+}
+
 /* The ranks' program, which runs once, as a driver that finds its cluster. */
 static int entry_point(const struct job_spec *spec, struct buf *out, struct drarun_error *err)
 {
-    static const char *const lists[] = {"command", "args"};
+    CLEANUP(strlist_done) struct strlist words = STRLIST_INIT;
+    CLEANUP(strlist_done) struct strlist env = STRLIST_INIT;
     const json_t *pod = spec_role_pod(&spec->roles[0]);
     const json_t *first = json_array_get(json_object_get(pod, "containers"), 0);
     const char *program = word(first, "command", 0), *verb = word(first, "command", 1);
@@ -276,10 +293,11 @@ static int entry_point(const struct job_spec *spec, struct buf *out, struct drar
         return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
                           "spec.command: expected the program of the RayJob; KubeRay writes \"ray "
                           "start\" itself (--as raycluster makes a cluster alone)");
-    for (size_t l = 0; l < ARRAY_LEN(lists); l++)
-        for (size_t i = 0; word(first, lists[l], i); i++)
-            add_quoted(out, word(first, lists[l], i));
-    return out->failed ? no_memory(err) : 0;
+    spec_words_add(&spec->roles[0], NULL, &words);
+    spec_words_env(&spec->roles[0], &env);
+    for (size_t i = 0; i < words.count; i++)
+        add_word(out, words.items[i], &env);
+    return out->failed || words.failed || env.failed ? no_memory(err) : 0;
 }
 
 /* What a program that runs on a plain head has not of what the job says. */
