@@ -60,19 +60,30 @@ static bool is_replaced(const char *text)
     return strncmp(text, "$$", 2) == 0 || (name > 0 && text[2 + name] == ')');
 }
 
+/* The length of what stays as it is at the beginning of a text that is not replaced: a byte, or all
+ * up to the end of what has the form of a reference, as "$(( $(nproc)". */
+static size_t kept_length(const char *text)
+{
+    const char *end = strncmp(text, "$(", 2) == 0 ? strchr(text, ')') : NULL;
+    return end ? (size_t)(end + 1 - text) : 1;
+}
+
 bool expand_refers(const char *text)
 {
     while (*text && !is_replaced(text))
-        text++;
+        text += kept_length(text);
     return *text;
 }
 
 void expand_escape(const char *text, struct buf *out)
 {
     buf_add(out, "", 0);
-    for (; *text; text++) {
-        if (is_replaced(text))
+    while (*text) {
+        bool replaced = is_replaced(text);
+        size_t length = replaced ? 1 : kept_length(text);
+        if (replaced)
             buf_add_str(out, "$");
-        buf_add(out, text, 1);
+        buf_add(out, text, length);
+        text += length;
     }
 }

@@ -78,6 +78,10 @@ static void test_escape(void **state)
         {"$$(A)", "$$$$(A)"},
         {"$$$(A)", "$$$$$$(A)"},
         {"$(date +%s) $((1 + 2)) $() $(A", "$(date +%s) $((1 + 2)) $() $(A"},
+        {"$(( $(A) / 2 )) $(A)", "$(( $(A) / 2 )) $$(A)"},
+        {"$(a $(A)) $$", "$(a $(A)) $$$"},
+        {"$(a $$(A)", "$(a $$(A)"},
+        {"$(a $(A", "$(a $(A"},
     };
     CLEANUP(strlist_done) struct strlist env = STRLIST_INIT;
     (void)state;
@@ -93,10 +97,9 @@ static void test_escape(void **state)
 
 static void test_refers(void **state)
 {
-    static const char *const refer[] = {"$(A)",    "a $(x.y-z)", "$$",
-                                        "kill $$", "$(a$(A)",    "$(date)"};
-    static const char *const plain[] = {"",    "$",   "a$",          "$(",
-                                        "$(A", "$()", "$(date +%s)", "$((1 + 2)) $A ${A}"};
+    static const char *const refer[] = {"$(A)", "a $(x.y-z)", "$$", "kill $$", "$(date)"};
+    static const char *const plain[] = {
+        "", "$", "a$", "$(", "$(A", "$()", "$(a$(A)", "$(date +%s)", "$((1 + 2)) $A ${A}"};
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(refer); i++)
         assert_true(expand_refers(refer[i]));
