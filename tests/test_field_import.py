@@ -492,7 +492,7 @@ JOINED = "drarun join is left out: the job's launcher starts the ranks of all po
 @pytest.mark.parametrize("command,args,program,keys,says", [
     (["drarun", "join", "--workers", "2", "--", "app", "-x"], [], ["app", "-x"], {}, [JOINED]),
     (["drarun", "join", "--workers=2"], ["app", "$(A)"], ["app", "$(A)"], {}, [JOINED]),
-    (["/opt/drarun/bin/drarun", "exec", "-N4", "--slots=8", "--oversubscribe", "--bind", "core", "--report-bindings", "--on-rank-failure", "continue", "app"],
+    (["/opt/drarun/bin/drarun", "exec", "-N4", "--slots=8", "--oversubscribe", "--bind", "core", "--report-bindings", "--on-rank-failure", "continue", "--", "app"],
      [], ["app"], {"ranksPerWorker": 4, "slots": 8, "oversubscribe": True, "bind": "core", "reportBindings": True,
                    "failurePolicy": {"onRankFailure": "continue"}}, [JOINED.replace("join", "exec")]),
     (["nice", "drarun", "join", "--launch", "env", "--network", "any", "--workers", "3", "-lv", "--peers", "a-[0-1].a", "--start-timeout", "9m", "--", "app"],
@@ -508,6 +508,13 @@ def test_pods_that_run_drarun_join(imported, command, args, program, keys, says)
     assert {key: value for key, value in spec.items() if key not in ("workers", "devices", "template")} == keys
     assert spec["workers"] == 2
     assert all(each in notes for each in [*says, "DRARUN_KEY is left out: drarun makes a key for each job"]), notes
+
+
+@pytest.mark.parametrize("command", [["drarun", "exec", "hello", "3", "--", "env"], ["drarun", "exec", "-it", "job", "3", "--", "gdb"]])
+def test_pods_that_run_drarun_exec(imported, command):
+    """A command beside the rank of another job, as people type it."""
+    job, notes = imported(joining(command))
+    assert first(job)["command"] == command and "drarun exec" not in notes
 
 
 @pytest.mark.parametrize("command,why", [

@@ -77,10 +77,18 @@ static bool is_drarun(const char *word)
     return strcmp(slash ? slash + 1 : word, "drarun") == 0;
 }
 
-/* join, and its former name */
-static bool is_verb(const char *word)
+/* join, or its former name as drarun still takes it: exec with options of join, "--" and a program
+ * (verb_join_is_meant). */
+static bool is_join(const struct strlist *words, size_t verb)
 {
-    return strcmp(word, "join") == 0 || strcmp(word, "exec") == 0;
+    struct join join = {.left = STRLIST_INIT};
+    size_t begin = verb + 1;
+    if (strcmp(words->items[verb], "exec") != 0)
+        return strcmp(words->items[verb], "join") == 0;
+    int used = options_parse(&table, (int)(words->count - begin), words->items + begin, false, &join,
+                             NULL);
+    strlist_done(&join.left);
+    return used > 0 && strcmp(words->items[begin + (size_t)used - 1], "--") == 0;
 }
 
 static const char *why_left(const char *option)
@@ -141,14 +149,11 @@ static void set_program(json_t *container, const struct strlist *words, size_t b
 /* A line of a shell, which stays. */
 static void tell_lines(const struct reader_node *node, const struct strlist *words)
 {
-    static const char *const names[] = {"drarun join ", "drarun exec "};
     for (size_t i = 0; i < words->count; i++)
-        for (size_t k = 0; k < ARRAY_LEN(names); k++)
-            if (strstr(words->items[i], names[k])) {
-                reader_fail(node, "each pod runs %sitself, and each rank would: " INSTEAD,
-                            names[k]);
-                return;
-            }
+        if (strstr(words->items[i], "drarun join ")) {
+            reader_fail(node, "each pod runs drarun join itself, and each rank would: " INSTEAD);
+            return;
+        }
 }
 
 /* Behind "drarun join": its options, and the program. */
@@ -190,7 +195,7 @@ int import_take_join(struct import *im, json_t *template, bool *ret_joined,
     if (words.failed)
         return error_set(err, ENOMEM, "out of memory");
     size_t at = words.count > 0 ? wrapper_skip(words.items) : 0;
-    if (at + 1 >= words.count || !is_drarun(words.items[at]) || !is_verb(words.items[at + 1])) {
+    if (at + 1 >= words.count || !is_drarun(words.items[at]) || !is_join(&words, at + 1)) {
         tell_lines(&node, &words);
         return 0;
     }
