@@ -198,19 +198,30 @@ def test_references_of_a_rayjobs_program(drarun, tmp_path):
     """The kubelet of the pod that submits it knows none of the job's variables, and makes $(A) of $$(A)."""
     path = tmp_path / "job.json"
     path.write_text(json.dumps({"metadata": {"name": "job"}, "spec": {"workers": 1, "image": "i", "command": ["python", "t.py"], "env": {"A": "it's", "E": ""},
-                                                                      "args": ["--a=$(A)", "$(E)", "$$(A)", "$(B)", "5$"]}}))
+                                                                      "args": ["--a=$(A)", "$(E)", "$$(A)", "$(B)", "5$", "$(( $(nproc) / 2 ))"]}}))
     job = of_kind(documents(drarun("render", "--as", "rayjob", path).ok().out), "RayJob")
-    assert shlex.split(job["spec"]["entrypoint"]) == ["python", "t.py", "--a=it's", "", "$$(A)", "$$(B)", "5$"]
+    assert shlex.split(job["spec"]["entrypoint"]) == ["python", "t.py", "--a=it's", "", "$$(A)", "$$(B)", "5$", "$(( $(nproc) / 2 ))"]
+
+
+def working_head(folder, ports):
+    path = folder / "job.json"
+    path.write_text(json.dumps({"metadata": {"name": "job"}, "spec": {"workers": 2, "template": {"spec": {"containers": [
+        {"name": "w", "image": "i", "command": ["ray", "start"], "ports": ports}]}}}}))
+    return "render", "--as", "raycluster", "--head", "worker", path
 
 
 def test_ports_that_a_working_head_has_already(drarun, tmp_path):
-    """KubeRay's API takes a port once."""
-    path, ports = tmp_path / "job.json", [{"containerPort": 8265}, {"containerPort": 9000, "name": "own"}, {"containerPort": 10001, "protocol": "UDP"}]
-    path.write_text(json.dumps({"metadata": {"name": "job"}, "spec": {"workers": 2, "template": {"spec": {"containers": [
-        {"name": "w", "image": "i", "command": ["ray", "start"], "ports": ports}]}}}}))
-    head = of_kind(documents(drarun("render", "--as", "raycluster", "--head", "worker", path).ok().out), "RayCluster")["spec"]["headGroupSpec"]
+    """KubeRay's API takes a port once, and KubeRay looks for Ray's by their names."""
+    ports = [{"containerPort": 8265}, {"containerPort": 9000, "name": "own"}, {"containerPort": 6379, "name": "gcs-server", "protocol": "TCP"}]
+    head = of_kind(documents(drarun(*working_head(tmp_path, ports)).ok().out), "RayCluster")["spec"]["headGroupSpec"]
     made = head["template"]["spec"]["containers"][0]["ports"]
-    assert made == [*ports, {"name": "gcs-server", "containerPort": 6379}, {"name": "client", "containerPort": 10001}]
+    assert made == [{"containerPort": 8265, "name": "dashboard"}, *ports[1:], {"name": "client", "containerPort": 10001}]
+
+
+@pytest.mark.parametrize("port,name", [({"containerPort": 8265, "name": "web"}, "dashboard"), ({"containerPort": 10001, "protocol": "UDP"}, "client")])
+def test_ports_that_a_working_head_cannot_have(drarun, tmp_path, port, name):
+    result = drarun(*working_head(tmp_path, [port]))
+    assert result.rc != 0 and f"port {port['containerPort']} of a Ray head is called {name}, with protocol TCP" in result.err, result
 
 
 @pytest.mark.parametrize("command,words,told", [

@@ -75,34 +75,58 @@ static int worker_pod(const struct job_spec *spec, const struct render_foreign *
     return 0;
 }
 
-static bool declares(const json_t *ports, const json_t *port)
+static int refuse_port(const json_t *own, const char *name, struct drarun_error *err)
 {
-    const json_t *number = json_object_get(port, "containerPort"), *own;
+    return error_kind(err, DRARUN_ERR_SPEC, EINVAL,
+                      "spec.template.spec.containers[0].ports: port %" JSON_INTEGER_FORMAT
+                      " of a Ray head is called %s, with protocol TCP: KubeRay makes a Service of "
+                      "the numbers, and finds ports by these names",
+                      json_integer_value(json_object_get(own, "containerPort")), name);
+}
+
+/* A port of the container with the number of that one of Ray's gets its name. */
+static int name_port(json_t *own, const json_t *port, struct drarun_error *err)
+{
+    json_t *name = json_object_get(port, "name");
+    const char *protocol = json_string_value(json_object_get(own, "protocol"));
+    bool other = protocol && strcmp(protocol, "TCP") != 0;
+    if (other || (json_object_get(own, "name") && !json_equal(json_object_get(own, "name"), name)))
+        return refuse_port(own, json_string_value(name), err);
+    return json_object_set(own, "name", name) < 0 ? no_memory(err) : 0;
+}
+
+static json_t *find_port(const json_t *ports, const json_t *number)
+{
+    json_t *own;
     size_t i;
     json_array_foreach(ports, i, own)
     {
-        const char *protocol = json_string_value(json_object_get(own, "protocol"));
-        if (json_equal(json_object_get(own, "containerPort"), number) &&
-            (!protocol || strcmp(protocol, "TCP") == 0))
-            return true;
+        if (json_equal(json_object_get(own, "containerPort"), number))
+            return own;
     }
-    return false;
+    return NULL;
 }
 
-/* A port is in the list once, or KubeRay's API refuses it. */
-static int add_head_ports(json_t *container)
+/* Each number once, or KubeRay's API, or that of its Service, refuses it. */
+static int add_head_ports(json_t *container, struct drarun_error *err)
 {
     CLEANUP(json_decrefp) json_t *ports = head_ports();
     json_t *own = json_object_get(container, "ports"), *port;
     size_t i;
-    if (!own)
-        return json_object_set(container, "ports", ports);
-    json_array_foreach(ports, i, port)
+    int rc = 0;
+    if (!ports || (!own && json_object_set(container, "ports", ports) < 0))
+        return no_memory(err);
+    json_array_foreach(own ? ports : NULL, i, port)
     {
-        if (!declares(own, port) && json_array_append(own, port) < 0)
-            return -1;
+        json_t *there = find_port(own, json_object_get(port, "containerPort"));
+        if (there)
+            rc = name_port(there, port, err);
+        else if (json_array_append(own, port) < 0)
+            rc = no_memory(err);
+        if (rc < 0)
+            return rc;
     }
-    return ports ? 0 : -1;
+    return 0;
 }
 
 /* One of the workers, with the head's ports. */
@@ -114,8 +138,9 @@ static int working_head(const struct job_spec *spec, const struct render_foreign
     if (rc < 0)
         return rc;
     json_t *pod = json_object_get(template, "spec");
-    if (add_head_ports(json_array_get(json_object_get(pod, "containers"), 0)) < 0)
-        return no_memory(err);
+    rc = add_head_ports(json_array_get(json_object_get(pod, "containers"), 0), err);
+    if (rc < 0)
+        return rc;
     *ret_template = TAKE_PTR(template);
     return 0;
 }
