@@ -75,6 +75,13 @@ static size_t count_objects(const struct cluster_kind *kinds, size_t count)
     return objects;
 }
 
+/* "Node", "Node or ResourceQuota", "Node, ResourceQuota or LimitRange" */
+static void add_kinds(struct buf *out, const struct cluster_kind *kinds, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        buf_printf(out, "%s%s", i == 0 ? "" : i + 1 < count ? ", " : " or ", kinds[i].kind);
+}
+
 /* needed: how many of the kinds make it such a file. */
 static int parse_objects(const char *file, const char *text, size_t length,
                          const struct cluster_kind *kinds, size_t count, size_t needed,
@@ -85,8 +92,10 @@ static int parse_objects(const char *file, const char *text, size_t length,
     int rc = parse(file, text, length, &c, err);
     if (rc < 0 || count_objects(kinds, needed) > before)
         return rc;
+    CLEANUP(buf_done) struct buf names = BUF_INIT;
+    add_kinds(&names, kinds, needed);
     return error_kind(err, DRARUN_ERR_SPEC, EINVAL, "%s: expected objects of kind %s%s%s", file,
-                      kinds[0].kind, c.other[0] ? ", got " : ", got none", c.other);
+                      names.data ? names.data : "", c.other[0] ? ", got " : ", got none", c.other);
 }
 
 int cluster_objects_parse(const char *file, const char *text, size_t length,
