@@ -492,7 +492,7 @@ json_t *preview_json(const struct preview_input *input, const struct preview *pr
     json_t *json = json_pack("{s:s, s:i, s:O?}", named ? "role" : "job",
                              named ? input->role->name : input->spec->name, "workers",
                              (int)input->role->workers, "claim", preview->claim);
-    if (preview->predicted || preview->prediction.shortage)
+    if (preview->predicted || preview->prediction.shortage || preview->prediction.notes.count > 0)
         json_object_set_new(json, "prediction",
                             prediction_json(&preview->prediction, input->minor));
     if (claims_alignment(input->role) == CLAIMS_ALIGNED_BY_CLAIM)
