@@ -6,6 +6,7 @@
 #include <event2/bufferevent.h>
 #include <event2/http.h>
 #include <event2/listener.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -14,6 +15,7 @@
 #include "lib/base/error.h"
 
 #define LOOK_MS 100 /* while all places are taken: has evhttp let go of a connection? */
+#define BACKLOG 128 /* connections that wait in the kernel */
 
 /* A connection. evhttp does not tell when it lets go of one; our own reference keeps the descriptor
  * from being closed, and so from being another's, before we have seen that. */
@@ -150,20 +152,46 @@ static void on_other(struct evhttp_request *request, void *arg)
 
 /* ---- life ---- */
 
+/* IPv6's [::] takes IPv4 too, whatever net.ipv6.bindv6only says. -errno. */
+static int open_everywhere(int family, uint16_t port, int *ret_fd)
+{
+    struct sockaddr_in6 v6 = {
+        .sin6_family = AF_INET6, .sin6_addr = in6addr_any, .sin6_port = htons(port)};
+    struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(port)};
+    const void *where = family == AF_INET6 ? (const void *)&v6 : &v4;
+    socklen_t size = family == AF_INET6 ? sizeof v6 : sizeof v4;
+    int on = 1, off = 0;
+    cleanup_close int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -errno;
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (family == AF_INET6)
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    if (bind(fd, where, size) < 0 || listen(fd, BACKLOG) < 0)
+        return -errno;
+    *ret_fd = take_fd(&fd);
+    return 0;
+}
+
 static int listen_at(struct metrics_server *server, uint16_t port, struct drarun_error *err)
 {
-    static const char *const addresses[] = {"::", "0.0.0.0"}; /* a kernel may have no IPv6 */
-    struct evhttp_bound_socket *bound = NULL;
-    for (size_t i = 0; !bound && i < ARRAY_LEN(addresses); i++) {
-        errno = 0;
-        bound = evhttp_bind_socket_with_handle(server->http, addresses[i], port);
-        if (!bound && errno == EADDRINUSE)
-            break;
+    cleanup_close int fd = -1;
+    int rc = open_everywhere(AF_INET6, port, &fd);
+    if (rc < 0 && rc != -EADDRINUSE) /* a kernel may have no IPv6 */
+        rc = open_everywhere(AF_INET, port, &fd);
+    if (rc < 0)
+        return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, -rc, "port %u: %s", port, strerror(-rc));
+    struct evconnlistener *listener = evconnlistener_new(
+        server->base, NULL, NULL, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
+    if (!listener)
+        return error_set(err, ENOMEM, "out of memory");
+    take_fd(&fd);
+    if (!evhttp_bind_listener(server->http, listener)) {
+        evconnlistener_free(listener);
+        return error_set(err, ENOMEM, "out of memory");
     }
-    if (!bound)
-        return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, errno ? errno : EIO, "port %u: %s", port,
-                          strerror(errno ? errno : EIO));
-    server->listener = evhttp_bound_socket_get_listener(bound);
+    server->listener = listener;
     return 0;
 }
 

@@ -10,14 +10,18 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <net/if.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "lib/metrics/metrics_server.h"
 #include "lib/base/clock.h"
+#include "lib/base/test/skip.h"
 
 #define ASK "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
 #define PATIENCE_MS 30000
@@ -200,6 +204,39 @@ static void test_taken_port(void **state)
     assert_null(other);
 }
 
+static int write_text(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    ssize_t written = fd < 0 ? -1 : write(fd, text, strlen(text));
+    if (fd >= 0)
+        close(fd);
+    return written == (ssize_t)strlen(text) ? 0 : -1;
+}
+
+/* In a network of its own. */
+static int make_six_only(void)
+{
+    struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
+    if (unshare(CLONE_NEWNET) < 0 || write_text("/proc/sys/net/ipv6/bindv6only", "1") < 0)
+        return -1;
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    int rc = ioctl(fd, SIOCSIFFLAGS, &lo);
+    close(fd);
+    return rc;
+}
+
+/* Prometheus may scrape an address of IPv4. The last test: this process is in that network now. */
+static void test_sockets_of_ipv6_alone(void **state)
+{
+    char text[4096];
+    if (make_six_only() < 0)
+        skip_for("needs root, with a network namespace of its own");
+    assert_int_equal(set_up(state), 0);
+    receive(*state, dial(*state, ASK), text, sizeof text);
+    assert_non_null(strstr(text, "answer 42"));
+    tear_down(state);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -207,6 +244,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_head_without_end, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_crowd, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_taken_port, set_up, tear_down),
+        cmocka_unit_test(test_sockets_of_ipv6_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
