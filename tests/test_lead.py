@@ -498,8 +498,8 @@ def test_job_that_was_suspended_for_long(drarun, tmp_path):
         following = Following(drarun, registry, tmp_path, words=["run", job_file(tmp_path, timeouts={"total": "1h"})])
         launcher = replaced_launcher(drarun, following, written(following))
         registry.wait(path_of("pods", "job-w-0"))
-        suspend(registry, True)
-        time.sleep(2)  # long enough to hear of that
+        suspended = suspend(registry, True)
+        until(registry, lambda: registry.is_known(suspended))
         launcher.signal(signal.SIGTERM)
         result = launcher.finish(20)
         assert result.rc == 128 + signal.SIGTERM and told(registry)["attempt"] == 2, result
@@ -514,4 +514,4 @@ def test_job_that_was_suspended_for_long(drarun, tmp_path):
 
 def suspend(registry, value):
     job = registry.objects[JOB]
-    registry.put(JOB, {**job, "spec": {**job["spec"], "suspend": value}})
+    return registry.put(JOB, {**job, "spec": {**job["spec"], "suspend": value}})

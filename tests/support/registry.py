@@ -217,6 +217,7 @@ class Registry(http.server.ThreadingHTTPServer):
         self.delay, self.version, self.closed, self.refused = delay, 1, False, set()
         self.objects, self.logs, self.events, self.changed = {}, {}, [], threading.Condition()
         self.reads, self.held = collections.Counter(), {}
+        self.told = {}  # by watch: up to which version all was sent
         self.groups, self.silent, self.lost, self.ahead, self.warning = [], set(), set(), 0, ""
         self.admit = lambda path, made: None
         self.answering = threading.Event()
@@ -262,28 +263,45 @@ class Registry(http.server.ThreadingHTTPServer):
         self.events.append((self.version, path, type, copy.deepcopy(it)))
         self.changed.notify_all()
 
+    def is_known(self, made):
+        """Everyone who watches has read of that change, which put() returned: it was sent, and no connection has bytes that nobody
+        has read."""
+        version, port = int(made["metadata"]["resourceVersion"]), f"{self.server_address[1]:04X}"
+        with self.changed:
+            if any(told < version for told in self.told.values()):
+                return False
+        with open("/proc/net/tcp", encoding="ascii") as connections:
+            rows = [line.split() for line in connections][1:]
+        return all(queues == "00000000:00000000" for _, local, remote, _, queues, *_ in rows if port in (local[-4:], remote[-4:]))
+
     def matching(self, path, query):
         with self.changed:
             return [copy.deepcopy(each) for at, each in self.objects.items() if _is_wanted(at, each, path, query)]
 
     def changes(self, path, query):
         """The pieces of a watch."""
-        seen = int(query.get("resourceVersion") or 0)
-        with self.changed:
-            if query.get("sendInitialEvents") == "true":
-                for each in self.matching(path, query):
-                    yield _line("ADDED", each)
-                seen = self.version
-                yield _line("BOOKMARK", {"metadata": {"resourceVersion": str(seen),
-                                                      "annotations": {"k8s.io/initial-events-end": "true"}}})
-        while not self.closed:
+        seen, reader = int(query.get("resourceVersion") or 0), object()
+        try:
             with self.changed:
-                self.changed.wait_for(lambda: self.closed or self.version > seen, 1)
-                new = self.events[bisect.bisect_right(self.events, seen, key=lambda each: each[0]):]
-                seen = self.version
-            for _, at, type, it in new:
-                if _is_wanted(at, it, path, query):
-                    yield _line(type, it)
+                self.told[reader] = 0
+                if query.get("sendInitialEvents") == "true":
+                    for each in self.matching(path, query):
+                        yield _line("ADDED", each)
+                    seen = self.version
+                    yield _line("BOOKMARK", {"metadata": {"resourceVersion": str(seen),
+                                                          "annotations": {"k8s.io/initial-events-end": "true"}}})
+            while not self.closed:
+                with self.changed:
+                    self.told[reader] = seen
+                    self.changed.wait_for(lambda: self.closed or self.version > seen, 1)
+                    new = self.events[bisect.bisect_right(self.events, seen, key=lambda each: each[0]):]
+                    seen = self.version
+                for _, at, type, it in new:
+                    if _is_wanted(at, it, path, query):
+                        yield _line(type, it)
+        finally:
+            with self.changed:
+                del self.told[reader]
 
     @contextlib.contextmanager
     def serving(self):
