@@ -288,6 +288,46 @@ def test_status_that_is_refused(applied, proxy):
         assert 2 <= asked()[before + 2] - asked()[before] < 20  # 1 + 2 s, and not 8 + 16
 
 
+def test_document_that_cannot_be_read(applied, proxy):
+    """It is tried again less and less often, until it can be read: what fails later begins anew."""
+    def asked():
+        return [at for at, method, path, _ in proxy.seen("GET") if is_of_document(method, path)]
+    with managing(applied, through=proxy) as running:
+        assert applied.apply(command=["true"]) == ""
+        applied.cluster.wait("it is not made", lambda: (applied.get().get("status") or {}).get("launcherUID"), MADE_S)
+        proxy.fault(invalid, is_of_document, 4)
+        write_document(applied, phase="placing")
+        applied.cluster.wait(lambda: f"it is not read: {said(running)}", lambda: applied.state() == "Placing", MADE_S)
+        assert said(running).count("cannot read its launcher's document") == 4
+        before = len(asked())
+        proxy.fault(invalid, is_of_document, 2)
+        write_document(applied, phase="pulling")
+        applied.cluster.wait(lambda: f"it is not read: {said(running)}", lambda: applied.state() == "Pulling", 2 * MADE_S)
+        assert asked()[-1] - asked()[before] < 15  # 1 + 2 s, and not 16 + 32
+
+
+def test_job_that_is_replaced_while_it_is_looked_at(applied, proxy):
+    """What is remembered of the one before does not count for it: that it cannot be created is told of it too."""
+    cluster, gate = applied.cluster, Gate()
+
+    def told():
+        """Of which DraJobs."""
+        return {each["involvedObject"]["uid"] for each in cluster.api.get("v1", "Event", namespace=applied.namespace) if each["reason"] == "CannotCreate"}
+    with managing(applied, through=proxy) as running:
+        proxy.fault(over_quota, is_of_pods, 10 ** 6)
+        assert applied.apply(command=["true"]) == ""
+        first = applied.get()["metadata"]["uid"]
+        cluster.wait(lambda: f"it does not say so: {said(running)}", lambda: told() == {first}, MADE_S)
+        proxy.fault(gate, lambda method, path: method == "GET" and "/drajobs?" in path and "name%3Djob" in path, 10 ** 6)
+        cluster.wait("it is not looked at", lambda: gate.asked, MADE_S)
+        cluster.api.delete(API, KIND, "job", applied.namespace)
+        assert applied.apply(command=["true"]) == ""
+        second = applied.get()["metadata"]["uid"]
+        assert len(gate.asked) == 1 and first != second
+        gate.open()
+        cluster.wait(lambda: f"it does not say so: {said(running)}", lambda: told() == {first, second}, 2 * MADE_S)
+
+
 def copy_of(pod, name):
     """The same as another process makes it."""
     metadata = {key: pod["metadata"][key] for key in ("namespace", "labels", "annotations", "ownerReferences") if key in pod["metadata"]}

@@ -69,6 +69,15 @@ static void on_drajob_changed(const json_t *object, const json_t *before, void *
     on_drajob(object, arg);
 }
 
+/* Another one of that name may be there before it is looked at: nothing of this one counts then. */
+static void on_drajob_deleted(const json_t *object, void *arg)
+{
+    char key[CONTROLLER_KEY_SIZE];
+    snprintf(key, sizeof key, "%s/%s", kube_namespace(object), kube_name(object));
+    controller_forget(arg, key);
+    on_drajob(object, arg);
+}
+
 /* An object of a job: the job's name is its label. */
 static void on_part(const json_t *object, void *arg)
 {
@@ -128,7 +137,7 @@ static void trim_drajob(json_t *object, void *arg)
 
 static const struct kube_watch_events drajob_events = {.added = on_drajob,
                                                        .changed = on_drajob_changed,
-                                                       .deleted = on_drajob,
+                                                       .deleted = on_drajob_deleted,
                                                        .trouble = on_trouble,
                                                        .trim = trim_drajob};
 static const struct kube_watch_events part_events = {.added = on_part,

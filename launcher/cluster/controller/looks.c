@@ -15,9 +15,18 @@ static struct sight **find_free(struct controller *c)
 
 /* ---- one look ---- */
 
+/* Of a job that has its objects all that a look wants is tried again by the next one: nothing fails
+ * any more. The pauses of one that has none yet end when they are made. */
+static void end_pauses(const struct sight *s)
+{
+    if (!s->paused && s->object && drajob_launcher(s->object))
+        sight_unnote(s, s->c->pauses);
+}
+
 static void end(struct sight **place)
 {
     struct sight *s = TAKE_PTR(*place);
+    end_pauses(s);
     s->c->tally.looks++;
     s->c->tally.look_ms += (uint64_t)(clock_ms() - s->begin_ms);
     sight_free(s);

@@ -196,6 +196,8 @@ void controller_key(const char *namespace, const char *name, struct buf *key);
 /* Looks at it again after this time at the latest. */
 void controller_again(struct controller *c, const char *namespace, const char *name, int64_t ms);
 void controller_again_key(struct controller *c, const char *key, int64_t ms);
+/* What the books have of a DraJob that is gone, or is not ours: another one may get its name. */
+void controller_forget(struct controller *c, const char *key);
 /* The one that is due first of those that may be looked at, or NULL; borrowed. */
 const char *controller_first_due(const struct controller *c, int64_t *ret_at);
 size_t controller_count_due(const struct controller *c); /* now */

@@ -113,7 +113,7 @@ bool sight_job_is_gone(struct sight *s, const char *uid)
                 (job->err.code == 0 &&
                  (strcmp(kube_uid(job->body), uid) != 0 || kube_is_terminating(job->body)));
     if (!gone)
-        sight_again(s, SIGHT_GOING_MS);
+        sight_again(s, job->err.code ? sight_pause_ms(s) : SIGHT_GOING_MS);
     return gone;
 }
 

@@ -26,6 +26,14 @@ void controller_again(struct controller *c, const char *namespace, const char *n
     buf_done(&key);
 }
 
+void controller_forget(struct controller *c, const char *key)
+{
+    json_t *const books[] = {c->outdated, c->pauses,      c->untold,      c->made, c->refused,
+                             c->silent,   c->large.turns, c->small.turns, c->late};
+    for (size_t i = 0; i < ARRAY_LEN(books); i++)
+        json_object_del(books[i], key);
+}
+
 const char *controller_first_due(const struct controller *c, int64_t *ret_at)
 {
     const char *first = NULL, *key;

@@ -121,11 +121,7 @@ bool sight_is_noted(const struct sight *s, const json_t *book, const char *text)
 
 void sight_forget(const struct sight *s)
 {
-    const struct controller *c = s->c;
-    json_t *const books[] = {c->outdated, c->pauses,      c->untold,      c->made, c->refused,
-                             c->silent,   c->large.turns, c->small.turns, c->late};
-    for (size_t i = 0; i < ARRAY_LEN(books); i++)
-        sight_unnote(s, books[i]);
+    controller_forget(s->c, s->key);
 }
 
 static int64_t next_pause_ms(const struct sight *s, json_t *book)
@@ -137,8 +133,9 @@ static int64_t next_pause_ms(const struct sight *s, json_t *book)
     return ms;
 }
 
-int64_t sight_pause_ms(const struct sight *s)
+int64_t sight_pause_ms(struct sight *s)
 {
+    s->paused = true;
     return next_pause_ms(s, s->c->pauses);
 }
 

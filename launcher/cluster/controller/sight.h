@@ -54,6 +54,7 @@ struct sight {
     struct bounded *reader;
     void (*trim)(json_t *object); /* of what comes, or NULL */
     bool waits;                   /* for that answer: the look decides again with it */
+    bool paused;                  /* something could not be done: sight_pause_ms */
 
     bool has_reader;      /* it has one of the places for who reads a spec */
     int64_t unread_ms;    /* since when it waits for one; 0: not yet */
@@ -80,8 +81,9 @@ const char *sight_told_reason(const struct sight *s);
 
 /* Looks at it again after this time at the latest. */
 void sight_again(const struct sight *s, int64_t ms);
-/* The pause before the next try, which doubles. */
-int64_t sight_pause_ms(const struct sight *s);
+/* The pause before the next try of what could not be done. It doubles from one look to the next,
+ * until the job's objects are made, or a look at a job that has them ends without one. */
+int64_t sight_pause_ms(struct sight *s);
 
 /* What is remembered of it in one of the controller's books; NULL: nothing. Borrowed. */
 const json_t *sight_noted(const struct sight *s, const json_t *book);
