@@ -580,13 +580,77 @@ def test_slow_list_of_leases_holds_up_no_job(applied, proxy):
         return (applied.get(name).get("status") or {}).get("launcherUID")
     with controller(applied, through=proxy) as running:
         cluster.wait("it does not begin", lambda: "manages the DraJobs" in said(running), MADE_S)
-        proxy.fault(held, lambda method, path: method == "GET" and "/leases?" in path, 10 ** 6)
+        proxy.fault(held, lambda method, path: method == "GET" and "/leases?" in path and "drarun.dev" in path, 10 ** 6)
         assert applied.apply(command=["true"]) == ""
         cluster.wait("it does not look for silent launchers", lambda: asked, MADE_S)
         assert applied.apply("second", command=["true"]) == ""
         cluster.wait("the second job waits", lambda: is_led("second"), MADE_S)
         assert len(asked) == 1, "it was asked for again, after half a minute"
         gate.set()
+
+
+def lease_of(applied, name):
+    return applied.cluster.api.get("coordination.k8s.io/v1", "Lease", name, applied.namespace)
+
+
+@contextlib.contextmanager
+def own_controller(applied):
+    """Of the namespace alone, with the account of that of all namespaces, which gets the right to a Lease there. It has the Lease."""
+    api, there = applied.cluster.api, {"name": "own-lease", "namespace": applied.namespace}
+    api.make({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": there, "rules": [
+        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "update"]}]}, {
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": there,
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "own-lease"},
+            "subjects": [{"kind": "ServiceAccount", "name": HOME, "namespace": HOME}]})
+    applied.cluster.wait("the role is not in force", lambda: applied.cluster.in_ns([
+        applied.cluster.programs / "kubectl", "auth", "can-i", "create", "leases", "-n", applied.namespace,
+        "--as", f"system:serviceaccount:{HOME}:{HOME}"]).returncode == 0, 30)
+    with controller(applied, "own", scope=("-n", applied.namespace)) as running:
+        applied.cluster.wait(lambda: f"it has no Lease: {said(running)}", lambda: lease_of(applied, HOME), MADE_S)
+        yield running
+
+
+def test_namespace_that_gets_a_controller_of_its_own(applied, other, proxy):
+    """While one of its jobs is made: the controller of all namespaces leaves it, and its job runs once. Others are not concerned."""
+    cluster, gate = applied.cluster, Gate(Exchange.drop, of=b'"job-w-')
+    with managing(applied, through=proxy) as running:
+        begin_large(applied, proxy, pods=gate)
+        with own_controller(applied) as own:
+            cluster.wait(lambda: f"it does not leave it: {said(running)}", lambda: f"namespace {applied.namespace} has a controller of its own" in said(running), MADE_S)
+            cluster.wait(lambda: f"it is not made: {said(own)}", lambda: f"{applied.namespace}/job: its objects are made" in said(own), 4 * MADE_S)
+            cluster.wait("its status does not say so", lambda: "launcherUID" in applied.get()["status"], MADE_S)
+            assert applied.get()["status"]["launcherUID"] == cluster.api.get("batch/v1", "Job", "job", applied.namespace)["metadata"]["uid"]
+            assert len(workers_of(applied)) == LARGE and "/job: its objects are made" not in said(running)
+            assert other.apply("elsewhere", command=["true"]) == ""
+            cluster.wait(lambda: f"it is not made: {said(running)}", lambda: f"{other.namespace}/elsewhere: its objects are made" in said(running), MADE_S)
+            before = len(proxy.seen("PUT"))
+            end_job(applied)
+            cluster.wait(lambda: f"it does not end: {said(own)}", lambda: applied.state() == "Failed", MADE_S)
+            assert not [path for _, _, path, _ in proxy.seen("PUT")[before:] if f"/{applied.namespace}/drajobs/" in path]
+            assert "begins in 20 s" in said(own)
+        with controller(applied, "own", scope=("-n", applied.namespace)) as own:
+            cluster.wait(lambda: f"it does not begin: {said(own)}", lambda: "manages the DraJobs" in said(own), MADE_S)
+            assert "begins in" not in said(own)
+        gate.open()
+
+
+def test_namespace_whose_own_controller_goes(applied):
+    """Once it has not renewed its Lease for a minute. The controller of all namespaces begins when it is there already."""
+    def lease(ago_s):
+        at = time.strftime("%Y-%m-%dT%H:%M:%S.000000Z", time.gmtime(time.time() - ago_s))
+        return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {
+            "name": HOME, "namespace": applied.namespace, "labels": {"app.kubernetes.io/name": HOME}},
+                "spec": {"holderIdentity": "own_1", "leaseDurationSeconds": 15, "renewTime": at}}
+    cluster = applied.cluster
+    cluster.api.make(lease(-600))  # its clock is ahead
+    assert applied.apply(command=["true"]) == ""
+    with managing(applied) as running:
+        assert f"namespace {applied.namespace} has a controller of its own" in said(running)
+        cluster.api.delete("coordination.k8s.io/v1", "Lease", HOME, applied.namespace)
+        cluster.api.make(lease(61))
+        cluster.wait(lambda: f"it is not made: {said(running)}", lambda: f"{applied.namespace}/job: its objects are made" in said(running), MADE_S)
+        log = said(running)
+        assert log.index("has no controller of its own any more") < log.index("/job: its objects are made")
 
 
 def in_pages(exchange):

@@ -28,6 +28,7 @@ struct lease {
     struct event *renew;
     struct kube_call *call;
     int64_t asked_ms, renewed_ms; /* when the last write was begun, and the last that was done */
+    int64_t before_ms;            /* lease_renewed_before_ms */
     bool late;                    /* it is told that its life is over */
     uint32_t generation;
 };
@@ -291,6 +292,7 @@ static int replace(struct lease *lease, struct drarun_error *err)
     json_t *made = NULL, *owners = owners_of(lease->manifest);
     CLEANUP(json_decrefp) json_t *object = json_deep_copy(lease->object);
     struct kube_target target = target_of(lease->object);
+    int64_t before_ms = lease_life_sign(lease->object);
     int rc = object ? fill(lease, object, transitions_of(object) + 1) : -ENOMEM;
     if (rc == 0 && owners)
         rc = json_object_set(json_object_get(object, "metadata"), "ownerReferences", owners);
@@ -299,6 +301,8 @@ static int replace(struct lease *lease, struct drarun_error *err)
     rc = cluster_replace(lease->cluster, &target, object, &made, err);
     if (rc == 0)
         took(lease, made);
+    if (rc == 0)
+        lease->before_ms = before_ms;
     return rc;
 }
 
@@ -465,6 +469,11 @@ void lease_free(struct lease *lease)
     json_decref(lease->object);
     free(lease->holder);
     free(lease);
+}
+
+int64_t lease_renewed_before_ms(const struct lease *lease)
+{
+    return lease->before_ms;
 }
 
 uint32_t lease_generation(const struct lease *lease)

@@ -14,6 +14,7 @@
 #include "lib/base/heartbeat_file.h"
 #include "lib/base/log.h"
 #include "lib/doc/value.h"
+#include "lib/kube/list.h"
 
 #define LIFE_S 15     /* of its Lease, as usual for controllers */
 #define TURN_MS 60000 /* the longest wait for something to happen */
@@ -209,13 +210,38 @@ static int take_lease(struct controller *c, struct drarun_error *err)
                                       .patient = true,
                                       .stopped = is_stopped};
     CLEANUP(json_decrefp)
-    json_t *manifest = json_pack("{s:s, s:s, s:{s:s, s:s, s:{s:s}}}", "apiVersion",
-                                 "coordination.k8s.io/v1", "kind", "Lease", "metadata", "name",
-                                 CONTROLLER_LEASE, "namespace", c->options->lease_namespace,
-                                 "labels", "app.kubernetes.io/name", CONTROLLER_LEASE);
+    json_t *manifest =
+        json_pack("{s:s, s:s, s:{s:s, s:s, s:{s:s}}}", "apiVersion", "coordination.k8s.io/v1",
+                  "kind", "Lease", "metadata", "name", CONTROLLER_LEASE, "namespace",
+                  c->options->lease_namespace, "labels", CONTROLLER_LEASE_LABEL, CONTROLLER_LEASE);
     if (!manifest)
         return error_set(err, ENOMEM, "out of memory");
     return lease_take(c->cluster, manifest, c->options->holder, &owner, &c->lease, err);
+}
+
+/* A controller of all namespaces, if there is one, leaves this one to us once it has seen our
+ * Lease. It has, if that was renewed until just now. */
+static int64_t leave_ms(const struct controller *c)
+{
+    int64_t before = lease_renewed_before_ms(c->lease);
+    if (!c->options->namespace ||
+        (before && kube_client_now(c->cluster->client) - before < CONTROLLER_QUIET_MS))
+        return 0;
+    log_note("begins in %d s: until then a controller of all namespaces may manage the DraJobs of "
+             "namespace %s",
+             CONTROLLER_LEAVE_MS / 1000, c->options->namespace);
+    return CONTROLLER_LEAVE_MS;
+}
+
+/* Two controllers that both manage a namespace would delete what the other one creates. */
+static void await_others(struct controller *c)
+{
+    int64_t end = clock_ms() + leave_ms(c), left = end - clock_ms();
+    for (; !c->stop && !c->lost.code && (left > 0 || !controller_knows_namespaces(c));
+         left = end - clock_ms()) {
+        controller_check_namespaces(c);
+        cluster_turn(c->cluster, left > 0 ? left : TURN_MS);
+    }
 }
 
 /* Of those whose objects were made here, the one whose status is to be written again first; NULL:
@@ -290,6 +316,12 @@ static const char *next(struct controller *c, int64_t *ret_at)
     return making;
 }
 
+static int64_t next_check(const struct controller *c)
+{
+    int64_t launchers = controller_check_due(c), namespaces = controller_check_namespaces_due(c);
+    return launchers < namespaces ? launchers : namespaces;
+}
+
 static void serve(struct controller *c)
 {
     while (!c->stop && !c->lost.code) {
@@ -297,9 +329,10 @@ static void serve(struct controller *c)
         controller_go_on_looking(c);
         controller_go_on_making(c);
         controller_check_launchers(c);
+        controller_check_namespaces(c);
         const char *key = next(c, &at);
         int64_t left = key ? at - clock_ms() : TURN_MS;
-        int64_t check = controller_check_due(c) - clock_ms();
+        int64_t check = next_check(c) - clock_ms();
         if (left <= 0)
             controller_look(c, key);
         else
@@ -346,6 +379,7 @@ static int begin(struct controller *c, struct drarun_error *err)
         rc = take_lease(c, err);
     if (rc < 0)
         return rc;
+    await_others(c);
     c->cluster->create_ms = CREATE_MS;
     c->cluster->may_create = may_create;
     c->cluster->may_create_arg = c;
@@ -358,6 +392,7 @@ static int begin(struct controller *c, struct drarun_error *err)
 static void done(struct controller *c)
 {
     controller_stop_checking(c);
+    kube_list_cancel(c->controllers);
     metrics_server_free(c->metrics);
     kube_watch_free(c->drajobs);
     kube_watch_free(c->jobs);
@@ -382,6 +417,7 @@ static void done(struct controller *c)
     json_decref(c->small.waiting);
     json_decref(c->unread);
     json_decref(c->late);
+    json_decref(c->ceded);
     json_decref(c->tally.ended);
 }
 

@@ -30,6 +30,14 @@ static void leave_alone(const struct sight *s, const char *manager)
     sight_forget(s);
 }
 
+/* So does its namespace's own controller. */
+static void leave_to_own(const struct sight *s)
+{
+    log_verbose("%s/%s: ignored, because its namespace has a controller of its own", s->namespace,
+                s->name);
+    sight_forget(s);
+}
+
 static void look(struct sight *s)
 {
     const char *manager = drajob_manager(s->object);
@@ -37,6 +45,8 @@ static void look(struct sight *s)
         sight_forget(s);
     else if (manager)
         leave_alone(s, manager);
+    else if (controller_is_ceded(s->c, s->namespace))
+        leave_to_own(s);
     else if (!kube_is_terminating(s->object) &&
              !sight_is_noted(s, s->c->outdated, kube_resource_version(s->object)))
         decide(s);
@@ -65,11 +75,14 @@ static bool is_ending(struct sight *s, const char *launcher)
     return s->own_map && sight_find_document(s, launcher, &doc) && doc && status_doc_exit(doc) >= 0;
 }
 
-/* Why nobody wants the rest any more; NULL: it is wanted. */
-static const char *unwanted(const json_t *object, const struct making *making)
+/* Why nobody wants the rest any more from us; NULL: it is wanted. */
+static const char *unwanted(const struct sight *s, const struct making *making)
 {
+    const json_t *object = s->object;
     if (!object || kube_is_terminating(object) || strcmp(kube_uid(object), making->uid) != 0)
         return "its DraJob was deleted";
+    if (controller_is_ceded(s->c, s->namespace))
+        return "its namespace has a controller of its own";
     return drajob_is_suspended(object) ? "its DraJob was suspended" : NULL;
 }
 
@@ -82,7 +95,7 @@ static void leave_making(const struct sight *s, const struct making *making)
 /* False: the look waits. */
 static bool check_making(struct sight *s, const struct making *making)
 {
-    const char *why = unwanted(s->object, making);
+    const char *why = unwanted(s, making);
     bool ending = !why && is_ending(s, submission_launcher(making->submission));
     if (s->waits)
         return false;

@@ -3,29 +3,37 @@
 #include "launcher/cluster/controller/private.h"
 #include "lib/base/error.h"
 
+struct counting {
+    const struct controller *c;
+    struct drajob_census census;
+};
+
+/* Of those that it manages. */
 static void add_to_census(const json_t *object, void *arg)
 {
-    drajob_census_add(arg, object);
+    struct counting *counting = arg;
+    if (!controller_is_ceded(counting->c, kube_namespace(object)))
+        drajob_census_add(&counting->census, object);
 }
 
 static void on_request(void *arg, struct buf *out)
 {
     const struct controller *c = arg;
-    struct drajob_census census = {0};
+    struct counting counting = {.c = c};
     bool leads = c->drajobs && kube_watch_synced(c->drajobs) && !c->lost.code;
     if (leads)
-        kube_watch_each(c->drajobs, add_to_census, &census);
+        kube_watch_each(c->drajobs, add_to_census, &counting);
     const struct drajob_metrics metrics = {
         .version = DRARUN_VERSION,
         .instance = c->options->holder,
         .leads = leads,
         .due = controller_count_due(c),
         .now_ms = lead_now(),
-        .census = leads ? &census : NULL,
+        .census = leads ? &counting.census : NULL,
         .tally = &c->tally,
     };
     drajob_metrics_text(&metrics, out);
-    drajob_census_done(&census);
+    drajob_census_done(&counting.census);
 }
 
 int controller_serve_metrics(struct controller *c, struct drarun_error *err)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the controller share: controller.c (the Lease, the watches), queue.c, looks.c
  * and places.c (looks side by side), job.c with begin.c and course.c (what one of them decides),
- * questions.c, ask.c, readers.c and sight.c (what it sees), making.c (objects), silence.c and
- * metrics.c. */
+ * questions.c, ask.c, readers.c and sight.c (what it sees), making.c (objects), silence.c, ceded.c
+ * and metrics.c. */
 #ifndef DRARUN_LAUNCHER_CLUSTER_CONTROLLER_PRIVATE_H
 #define DRARUN_LAUNCHER_CLUSTER_CONTROLLER_PRIVATE_H
 
@@ -17,7 +17,13 @@
 #include "lib/metrics/metrics_server.h"
 
 #define CONTROLLER_LABEL "drarun.dev/job" /* of the parts of a job */
-#define CONTROLLER_OWNERS_MAX 8           /* of an object: how many are looked at; a part has one */
+#define CONTROLLER_LEASE_LABEL "app.kubernetes.io/name"
+/* A namespace is its own controller's until its Lease was not renewed for so long: a controller
+ * that is restarted, or updated, keeps it. */
+#define CONTROLLER_QUIET_MS 60000
+/* In this time the controller of all namespaces sees that Lease, and begins nothing more there. */
+#define CONTROLLER_LEAVE_MS 20000
+#define CONTROLLER_OWNERS_MAX 8 /* of an object: how many are looked at; a part has one */
 
 #define CONTROLLER_KEY_SIZE 512 /* NAMESPACE/NAME, each of at most 253 bytes */
 /* Jobs whose objects are created at once. Each holds a spec, which anybody may make so large that
@@ -85,8 +91,11 @@ struct controller {
     bool made_first;             /* so was the last look */
     int64_t check_ms;            /* when to look for such, milliseconds of clock_ms */
     struct silence_check check;
-    unsigned events; /* written so far: part of their names */
-    int heartbeat;   /* descriptor, or -1 */
+    struct kube_listing *controllers; /* their Leases; NULL: none are asked for */
+    int64_t ceded_ms;                 /* when to ask for them next */
+    json_t *ceded;                    /* by namespace; NULL: not known yet */
+    unsigned events;                  /* written so far: part of their names */
+    int heartbeat;                    /* descriptor, or -1 */
     struct event *beat;
     struct metrics_server *metrics; /* NULL: none are served */
     struct drajob_tally tally;
@@ -161,6 +170,20 @@ void controller_check_launchers(struct controller *c);
 int64_t controller_check_due(const struct controller *c);
 /* Gives up the check that goes on, if there is one. */
 void controller_stop_checking(struct controller *c);
+/* Leaves of a Lease what lease_life_sign and we read: anybody who may create them may label them.
+ */
+void controller_trim_lease(json_t *lease);
+
+/* ---- ceded.c ---- */
+
+/* Asks now and then which namespaces have a controller of their own; for each turn of the loop. */
+void controller_check_namespaces(struct controller *c);
+/* When to call that next, by clock_ms, if the loop does not turn before. */
+int64_t controller_check_namespaces_due(const struct controller *c);
+/* Nothing is decided before. */
+bool controller_knows_namespaces(const struct controller *c);
+/* Its DraJobs are left to its own controller. */
+bool controller_is_ceded(const struct controller *c, const char *namespace);
 
 /* ---- making.c ---- */
 

@@ -88,8 +88,7 @@ static void replace_book(struct controller *c, json_t *fresh_take)
     json_decref(before);
 }
 
-/* Anybody who may create Leases may label them. */
-static void trim_lease(json_t *lease)
+void controller_trim_lease(json_t *lease)
 {
     static const char *const members[] = {"name", "namespace", "managedFields", NULL};
     static const char *const of_manager[] = {"manager", "time", NULL};
@@ -120,7 +119,7 @@ static void begin(struct controller *c)
     struct silence_check *check = &c->check;
     const struct kube_target target = {.resource = &kube_leases,
                                        .namespace_ = c->options->namespace};
-    const struct kube_select select = {.labels = CONTROLLER_LABEL, .trim = trim_lease};
+    const struct kube_select select = {.labels = CONTROLLER_LABEL, .trim = controller_trim_lease};
     c->check_ms = clock_ms() + CHECK_MS;
     check->found = json_object();
     kube_watch_each(c->drajobs, count_led, &led);
