@@ -14,7 +14,7 @@ from support.api_proxy import ApiProxy, Exchange
 from support.build import BUILD
 from support.cluster_jobs import Jobs
 from support.run import peak_memory_kib
-from test_cluster_controller import API, DEPLOYMENT, KIND, TAKE_OVER_S, Applied, controller, manifests, said
+from test_cluster_controller import API, DEPLOYMENT, HOME, KIND, TAKE_OVER_S, Applied, controller, manifests, said
 
 MADE_S = 60
 WORKERS = 800  # 64 at a time are made
@@ -145,6 +145,26 @@ def test_lease_is_lost_while_a_large_job_is_made(applied, proxy):
         assert running.process.returncode == 70 and "Lease is lost" in said(running), said(running)
         assert "not all of its objects are made" in said(running) and pods_asked(proxy) < WORKERS
         assert not proxy.seen("DELETE") and cluster.api.get("batch/v1", "Job", "job", applied.namespace)
+
+
+def test_controller_that_was_stopped_for_longer_than_its_lease(applied, proxy):
+    """Another one leads meanwhile, and is making a job: nothing of that is touched by the time that the first one knows."""
+    api, leases = applied.cluster.api, "coordination.k8s.io/v1"
+    with managing(applied, through=proxy) as running:
+        running.signal(signal.SIGSTOP)
+        time.sleep(15)  # the life of its Lease
+        holder = {"spec": {"holderIdentity": "other_1"}}
+        api.ok("PATCH", api.path(leases, "Lease", HOME, HOME), holder, content="application/merge-patch+json")
+        assert applied.apply(command=["true"]) == ""
+        proxy.fault(Gate(), lambda method, path: method == "PUT" and "/leases/" in path, 10 ** 6)
+        before = len(proxy.seen())
+        running.signal(signal.SIGCONT)
+        applied.cluster.wait("it does not end", lambda: running.process.poll() is not None, MADE_S)
+        assert running.process.returncode == 70 and "Lease is lost" in said(running), said(running)
+        changes = [(method, path) for _, method, path, _ in proxy.seen()[before:] if method != "GET"]
+        assert not [path for _, path in changes if "/leases/" not in path], changes
+    assert "status" not in applied.get()
+    api.delete(leases, "Lease", HOME, HOME)
 
 
 def test_large_job_holds_up_no_other(applied, proxy):

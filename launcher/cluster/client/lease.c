@@ -471,6 +471,11 @@ void lease_free(struct lease *lease)
     free(lease);
 }
 
+bool lease_is_overdue(const struct lease *lease)
+{
+    return rest_ms(lease) <= 0;
+}
+
 int64_t lease_renewed_before_ms(const struct lease *lease)
 {
     return lease->before_ms;

@@ -37,8 +37,11 @@ void lease_give_back(struct lease *lease);
 void lease_free(struct lease *lease);
 DEFINE_CLEANUP(struct lease, lease_free)
 
-/* When its previous holder renewed it last, milliseconds since 1970 as lease_life_sign; 0: there was
- * none. */
+/* A renewal is overdue for so long that another one may hold it: this process was stopped, or its
+ * machine. It is renewed or lost soon; until then its holder begins nothing. */
+bool lease_is_overdue(const struct lease *lease);
+/* When its previous holder renewed it last, milliseconds since 1970 as lease_life_sign; 0: there
+ * was none. */
 int64_t lease_renewed_before_ms(const struct lease *lease);
 /* From 1; each launcher of the job has a higher one than those before. */
 uint32_t lease_generation(const struct lease *lease);

@@ -326,6 +326,10 @@ static void serve(struct controller *c)
 {
     while (!c->stop && !c->lost.code) {
         int64_t at = 0;
+        if (lease_is_overdue(c->lease)) {
+            cluster_turn(c->cluster, TURN_MS);
+            continue;
+        }
         controller_go_on_looking(c);
         controller_go_on_making(c);
         controller_check_launchers(c);
