@@ -348,6 +348,23 @@ def test_job_that_is_replaced_while_it_is_looked_at(applied, proxy):
         cluster.wait(lambda: f"it does not say so: {said(running)}", lambda: told() == {first, second}, 2 * MADE_S)
 
 
+def test_pod_in_the_way_that_stays(applied, proxy):
+    """As on a lost node: it is looked for less and less often, and the job is made once it has gone."""
+    api = applied.cluster.api
+
+    def looked():
+        return [at for at, method, path, _ in proxy.seen("GET") if "/pods?" in path and "job%3Djob" in path]
+    api.make({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "left", "namespace": applied.namespace, "labels": {"drarun.dev/job": "job"}},
+              "spec": {"serviceAccountName": "drarun-launcher", "containers": [{"name": "a", "image": "a"}]}})
+    with managing(applied, through=proxy) as running:
+        assert applied.apply(command=["true"]) == ""
+        applied.cluster.wait(lambda: f"it is not looked for: {said(running)}", lambda: len(looked()) > 5, MADE_S)
+        assert looked()[5] - looked()[0] >= 8  # 1 + 2 + 4 + 5 s
+        assert applied.get()["status"]["reason"] == "NameInUse"
+        api.delete("v1", "Pod", "left", applied.namespace, grace=0)
+        applied.cluster.wait(lambda: f"it is not made: {said(running)}", lambda: "/job: its objects are made" in said(running), MADE_S)
+
+
 def copy_of(pod, name):
     """The same as another process makes it."""
     metadata = {key: pod["metadata"][key] for key in ("namespace", "labels", "annotations", "ownerReferences") if key in pod["metadata"]}

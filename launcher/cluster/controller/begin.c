@@ -179,16 +179,20 @@ static bool is_clear(struct sight *s)
         return false;
     if (s->own_job && !kube_is_terminating(s->job)) /* we died before its launcher led */
         course_delete_job(s);
-    if (there == 0)
+    if (there == 0) {
+        sight_unnote(s, s->c->going);
         return true;
+    }
     if (there < 0)
         log_note("%s/%s: %s", s->namespace, s->name, err.text);
     if (!is_own_rest(s))
         sight_tell_stage(
             s, DRAJOB_PENDING, reason_name(REASON_NAME_IN_USE),
             "objects of another job of that name still exist: waiting for their deletion", NULL);
-    if (!s->job && !s->map) /* their end is watched */
-        sight_again(s, there < 0 ? sight_pause_ms(s) : SIGHT_GOING_MS);
+    if (there < 0)
+        sight_again(s, sight_pause_ms(s));
+    else if (!s->job && !s->map) /* their end is watched */
+        sight_await_end(s);
     return false;
 }
 

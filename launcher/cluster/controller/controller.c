@@ -352,6 +352,7 @@ static int begin(struct controller *c, struct drarun_error *err)
     c->due = json_object();
     c->outdated = json_object();
     c->pauses = json_object();
+    c->going = json_object();
     c->untold = json_object();
     c->made = json_object();
     c->refused = json_object();
@@ -360,8 +361,8 @@ static int begin(struct controller *c, struct drarun_error *err)
     c->small = (struct queue){json_object(), json_object()};
     c->unread = json_object();
     c->late = json_object();
-    if (!c->due || !c->outdated || !c->pauses || !c->untold || !c->made || !c->refused ||
-        !c->silent || !c->large.turns || !c->large.waiting || !c->small.turns ||
+    if (!c->due || !c->outdated || !c->pauses || !c->going || !c->untold || !c->made ||
+        !c->refused || !c->silent || !c->large.turns || !c->large.waiting || !c->small.turns ||
         !c->small.waiting || !c->unread || !c->late)
         return error_set(err, ENOMEM, "out of memory");
     c->signals = signals_new(c->cluster->base, on_signal, c, err);
@@ -411,6 +412,7 @@ static void done(struct controller *c)
     json_decref(c->due);
     json_decref(c->outdated);
     json_decref(c->pauses);
+    json_decref(c->going);
     json_decref(c->untold);
     json_decref(c->made);
     json_decref(c->refused);

@@ -51,7 +51,9 @@ void course_suspend(struct sight *s)
         course_delete_job(s);
     sight_tell_stage(s, rest ? DRAJOB_SUSPENDING : DRAJOB_SUSPENDED, NULL, NULL, NULL);
     if (rest)
-        sight_again(s, SIGHT_GOING_MS);
+        sight_await_end(s);
+    else
+        sight_unnote(s, s->c->going);
 }
 
 /* ---- what becomes of it ---- */

@@ -19,8 +19,10 @@ static struct sight **find_free(struct controller *c)
  * any more. The pauses of one that has none yet end when they are made. */
 static void end_pauses(const struct sight *s)
 {
-    if (!s->paused && s->object && drajob_launcher(s->object))
-        sight_unnote(s, s->c->pauses);
+    if (s->paused || !s->object || !drajob_launcher(s->object))
+        return;
+    sight_unnote(s, s->c->pauses);
+    sight_unnote(s, s->c->going);
 }
 
 static void end(struct sight **place)

@@ -77,6 +77,7 @@ struct controller {
     json_t *due;      /* when to look at it, milliseconds of clock_ms */
     json_t *outdated; /* the resourceVersion on which our last write was based */
     json_t *pauses;   /* the last pause after something could not be done, milliseconds */
+    json_t *going;    /* likewise, while something of it is to go */
     json_t *untold;   /* likewise after its status was refused, until one is written */
     json_t *made;     /* uid of the launcher Job that this process made, until its status has it */
     json_t *refused;  /* why its objects could not be made, as its last Event says */

@@ -112,8 +112,10 @@ bool sight_job_is_gone(struct sight *s, const char *uid)
     bool gone = job->err.code == ENOENT ||
                 (job->err.code == 0 &&
                  (strcmp(kube_uid(job->body), uid) != 0 || kube_is_terminating(job->body)));
-    if (!gone)
-        sight_again(s, job->err.code ? sight_pause_ms(s) : SIGHT_GOING_MS);
+    if (!gone && job->err.code)
+        sight_again(s, sight_pause_ms(s));
+    else if (!gone)
+        sight_await_end(s);
     return gone;
 }
 

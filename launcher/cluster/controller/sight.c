@@ -18,6 +18,7 @@
 
 #define AGAIN_MIN_MS 1000 /* after what could not be done; doubles */
 #define AGAIN_MAX_MS 60000
+#define GOING_MAX_MS 5000 /* between two looks at what is to go */
 
 static json_t *find(const struct kube_watch *watch, const char *namespace, const char *name)
 {
@@ -124,11 +125,11 @@ void sight_forget(const struct sight *s)
     controller_forget(s->c, s->key);
 }
 
-static int64_t next_pause_ms(const struct sight *s, json_t *book)
+static int64_t next_pause_ms(const struct sight *s, json_t *book, int64_t least, int64_t most)
 {
     json_int_t last = json_integer_value(sight_noted(s, book));
-    int64_t ms = last > 0 ? last * 2 : AGAIN_MIN_MS;
-    ms = ms < AGAIN_MAX_MS ? ms : AGAIN_MAX_MS;
+    int64_t ms = last > 0 ? last * 2 : least;
+    ms = ms < most ? ms : most;
     sight_note(s, book, json_integer(ms));
     return ms;
 }
@@ -136,7 +137,13 @@ static int64_t next_pause_ms(const struct sight *s, json_t *book)
 int64_t sight_pause_ms(struct sight *s)
 {
     s->paused = true;
-    return next_pause_ms(s, s->c->pauses);
+    return next_pause_ms(s, s->c->pauses, AGAIN_MIN_MS, AGAIN_MAX_MS);
+}
+
+void sight_await_end(struct sight *s)
+{
+    s->paused = true;
+    sight_again(s, next_pause_ms(s, s->c->going, SIGHT_GOING_MS, GOING_MAX_MS));
 }
 
 /* ---- what it writes ---- */
@@ -204,7 +211,7 @@ void sight_write_again(const struct sight *s, const struct drarun_error *err)
     /* what is not refused was tried for a minute, and may do at once when the server is back */
     bool conflict = err->code == EBUSY, refused = !conflict && !kube_may_answer_later(err);
     sight_again(s, conflict  ? SIGHT_CONFLICT_MS
-                   : refused ? next_pause_ms(s, s->c->untold)
+                   : refused ? next_pause_ms(s, s->c->untold, AGAIN_MIN_MS, AGAIN_MAX_MS)
                              : AGAIN_MIN_MS);
 }
 

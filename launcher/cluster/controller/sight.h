@@ -10,7 +10,7 @@
 #include "lib/kube/list.h"
 
 #define SIGHT_CONFLICT_MS 200 /* until the watch has brought what another one wrote */
-#define SIGHT_GOING_MS 500    /* between two looks at what is to go */
+#define SIGHT_GOING_MS 500    /* after a deletion, until a look at what is to go */
 
 /* What a look may ask for, each once: it decides from one view. */
 enum sight_question {
@@ -54,7 +54,7 @@ struct sight {
     struct bounded *reader;
     void (*trim)(json_t *object); /* of what comes, or NULL */
     bool waits;                   /* for that answer: the look decides again with it */
-    bool paused;                  /* something could not be done: sight_pause_ms */
+    bool paused;                  /* something could not be done, or is awaited */
 
     bool has_reader;      /* it has one of the places for who reads a spec */
     int64_t unread_ms;    /* since when it waits for one; 0: not yet */
@@ -84,6 +84,9 @@ void sight_again(const struct sight *s, int64_t ms);
 /* The pause before the next try of what could not be done. It doubles from one look to the next,
  * until the job's objects are made, or a look at a job that has them ends without one. */
 int64_t sight_pause_ms(struct sight *s);
+/* Looks again at what is to go, and whose end no watch brings: it may take as long as a lost node.
+ */
+void sight_await_end(struct sight *s);
 
 /* What is remembered of it in one of the controller's books; NULL: nothing. Borrowed. */
 const json_t *sight_noted(const struct sight *s, const json_t *book);
