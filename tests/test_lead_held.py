@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A launcher that cannot lead the job, which it knows after a minute or more."""
+"""A launcher that cannot lead the job, or tell of its end, which it knows after a minute or more."""
 import signal
 import threading
+import time
 
 from support.following import LEASE, MAP, until
 from support.registry import path_of
-from test_lead import replaced_launcher, written
+from test_lead import cancel, is_told, replaced_launcher, written
 
 
 def hold(following, number=0):
@@ -51,3 +52,18 @@ def test_api_server_that_is_away(drarun, following):
     result = launcher.finish(200)
     assert held.count > 0 and result.rc == 128 + signal.SIGTERM and "the job is left to the next launcher: " in result.out, result
     assert pod in registry.objects and "status.json" not in registry.objects[MAP]["data"]
+
+
+def test_end_that_cannot_be_told_for_long(drarun, following):
+    """As while a control plane is updated: nobody else knows of it, so the launcher stays until it is told."""
+    registry, pod = following.registry, path_of("pods", "job-w-0")
+    launcher = replaced_launcher(drarun, following, written(following))
+    registry.wait(pod)
+    registry.busy = {"PATCH"}
+    cancel(registry)
+    end = time.monotonic() + 70  # longer than a call is tried
+    while launcher.process.poll() is None and time.monotonic() < end:
+        time.sleep(0.1)
+    registry.busy = set()
+    result = launcher.finish(200)
+    assert is_told(registry), result

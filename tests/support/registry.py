@@ -57,6 +57,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def is_refused(self, what=None):
         """what: the method by itself."""
         refused = (what or self.command) in self.server.refused
+        if self.command in self.server.busy:
+            self.refuse(503, "ServiceUnavailable", "the registry cannot do that now")
+            return True
         if refused:
             self.refuse(403, "Forbidden", "the registry says no")
         return refused
@@ -200,6 +203,7 @@ class Held(threading.Event):
 
 class Registry(http.server.ThreadingHTTPServer):
     """.objects by path; .logs[pod]: a function that yields the pieces of its log, of whole lines, while the pod is there. .refused: of "PATCH", "PUT", "DELETE" and "log".
+    .busy: the same, of what it cannot do now.
     .admit(path, object): changes an object before it is made, as a webhook.
     .reads[path]: how often an object was asked for.
     .silent: names of pods whose node does not answer: they stay until they are deleted without it.
@@ -218,6 +222,7 @@ class Registry(http.server.ThreadingHTTPServer):
         self.objects, self.logs, self.events, self.changed = {}, {}, [], threading.Condition()
         self.reads, self.held = collections.Counter(), {}
         self.told = {}  # by watch: up to which version all was sent
+        self.busy = set()
         self.groups, self.silent, self.lost, self.ahead, self.warning = [], set(), set(), 0, ""
         self.admit = lambda path, made: None
         self.answering = threading.Event()

@@ -25,6 +25,7 @@
 
 #define SYNC_MS KUBE_CALL_MS
 #define FLUSH_MS 10000    /* of a document that is deleted next */
+#define END_MS 3600000    /* in a pod: of the job's end, which nobody else knows */
 #define HALF_MADE_MS 3000 /* without a further object: who made the job is not at it any more */
 #define OWN_END_MS 5000   /* for pods whose agents end; the kubelet tells it within 2 s */
 
@@ -449,6 +450,18 @@ static void clean_up(struct lead *lead)
                   lead->spec->name);
 }
 
+/* Nobody else knows of the end of a job whose launcher has a pod: nobody has read its log either
+ * while the API server is away. What holds devices goes meanwhile, as far as it can be deleted. */
+static int write_end(struct lead *lead, struct drarun_error *err)
+{
+    bool here = lead->options->here;
+    int rc = status_writer_flush(lead->writer, here ? FLUSH_MS : KUBE_CALL_MS, err);
+    if (here || !status_writer_is_behind(lead->writer))
+        return rc;
+    clean_up(lead);
+    return status_writer_flush(lead->writer, END_MS, err);
+}
+
 /* Why the last phase failed: the record of an attempt that is over does not have it. */
 static void say_failure(const struct lead *lead, const struct drarun_error *err)
 {
@@ -493,10 +506,7 @@ static void finish(struct lead *lead, int rc, const struct drarun_error *err)
                                               : "failed";
     lead_event_end(lead, result);
     lead_tell(lead, result);
-    /* in a pod nobody has read the log either while the API server is away, and the document stays
-     */
-    if (status_writer_flush(lead->writer, lead->options->here ? FLUSH_MS : KUBE_CALL_MS, &local) <
-        0)
+    if (write_end(lead, &local) < 0)
         log_error("%s", local.text);
     say_end(lead);
     clean_up(lead);

@@ -105,14 +105,19 @@ void status_writer_put(struct status_writer *writer, json_t *doc_take)
     write_next(writer);
 }
 
+bool status_writer_is_behind(const struct status_writer *writer)
+{
+    return writer->call || writer->next;
+}
+
 int status_writer_flush(struct status_writer *writer, int64_t ms, struct drarun_error *err)
 {
     int64_t end = clock_ms() + ms, left = ms;
-    for (; (writer->call || writer->next) && left > 0; left = end - clock_ms())
+    for (; status_writer_is_behind(writer) && left > 0; left = end - clock_ms())
         cluster_turn(writer->cluster, left);
     if (writer->failed.code)
         return error_kind(err, writer->failed.kind, writer->failed.code, "%s", writer->failed.text);
-    return writer->call || writer->next
+    return status_writer_is_behind(writer)
                ? error_kind(err, DRARUN_ERR_CLUSTER, ETIMEDOUT,
                             "the status was not written within %" PRId64 " s", ms / 1000)
                : 0;

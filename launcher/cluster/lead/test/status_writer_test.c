@@ -141,8 +141,11 @@ static void test_why_it_was_not_written(void **state)
     assert_int_equal(status_writer_flush(writer, 10, &err), -ETIMEDOUT);
     answer(DRARUN_ERR_INFRASTRUCTURE, ECONNRESET);
     assert_int_equal(status_writer_flush(writer, 10, &err), -ECONNRESET);
+    assert_true(status_writer_is_behind(writer));
     turn_until_asked(cluster, 2);
+    assert_true(status_writer_is_behind(writer));
     answer(DRARUN_ERR_CLUSTER, EACCES);
+    assert_false(status_writer_is_behind(writer));
     assert_int_equal(status_writer_flush(writer, PATIENCE_MS, &err), -EACCES);
     assert_int_equal(server.asked, 2);
     status_writer_free(writer);
