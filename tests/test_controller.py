@@ -371,6 +371,24 @@ def copy_of(pod, name):
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, **metadata}, "spec": pod["spec"]}
 
 
+def test_launcher_that_could_not_tell_of_its_end(applied):
+    """Its document was deleted, or the API server was away for very long: its Job is complete, and says that its ranks have succeeded."""
+    api = applied.cluster.api
+
+    def launchers():
+        return [each["metadata"]["name"] for each in api.get("v1", "Pod", namespace=applied.namespace)
+                if each["metadata"]["labels"].get("batch.kubernetes.io/job-name") == "job"]
+    with managing(applied) as running:
+        assert applied.apply(command=["true"]) == ""
+        applied.cluster.wait(lambda: f"it is not made: {said(running)}", lambda: (applied.get().get("status") or {}).get("launcherUID"), MADE_S)
+        write_document(applied, phase="running")
+        applied.cluster.wait("it does not run", lambda: applied.state() == "Running", MADE_S)
+        applied.cluster.wait("it has no launcher", launchers, MADE_S)
+        api.patch_status("v1", "Pod", launchers()[0], {"phase": "Succeeded"}, applied.namespace)
+        applied.cluster.wait(lambda: f"it does not end: {said(running)}", lambda: applied.state() == "Succeeded", MADE_S)
+        assert applied.get()["status"]["exitStatus"] == 0
+
+
 def test_large_job_that_its_launcher_completes(applied, proxy):
     """The controller leaves the rest to it: these pods may be released before the controller has come to them."""
     cluster = applied.cluster

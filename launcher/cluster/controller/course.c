@@ -58,13 +58,17 @@ void course_suspend(struct sight *s)
 
 /* ---- what becomes of it ---- */
 
+static bool has_condition(const json_t *job, const char *type)
+{
+    return strcmp(value_text_or(kube_condition(job, type), "status", ""), "True") == 0;
+}
+
 /* The launcher's Job has failed, and its launcher may have had no word: it crashed, or got no pod.
  */
 static const char *failure(const json_t *job)
 {
-    const json_t *failed = kube_condition(job, "Failed");
-    const char *message = value_text(failed, "message");
-    if (strcmp(value_text_or(failed, "status", ""), "True") != 0)
+    const char *message = value_text(kube_condition(job, "Failed"), "message");
+    if (!has_condition(job, "Failed"))
         return NULL;
     return message ? message : "its launcher's Job failed";
 }
@@ -76,6 +80,15 @@ static void lose(struct sight *s, struct drajob_input *input, const char *failed
     input->text = failed ? failed : "its launcher's Job was deleted";
     input->result = failed ? "failed" : "cancelled";
     input->exit = failed ? error_exit_status(DRARUN_ERR_INFRASTRUCTURE) : INTERRUPTED;
+    sight_tell(s, input, NULL);
+}
+
+/* A launcher ends with the status of its ranks. */
+static void succeed(struct sight *s, struct drajob_input *input)
+{
+    input->stage = DRAJOB_LOST;
+    input->text = "all ranks have ended; their launcher could not write that to its document";
+    input->result = "succeeded";
     sight_tell(s, input, NULL);
 }
 
@@ -158,14 +171,17 @@ void course_follow(struct sight *s, const char *launcher)
     CLEANUP(json_decrefp) json_t *doc = NULL;
     bool there = s->job && strcmp(kube_uid(s->job), launcher) == 0 && !kube_is_terminating(s->job);
     const char *failed = there ? failure(s->job) : NULL;
+    bool complete = there && has_condition(s->job, "Complete");
     /* the launcher writes its job's end before it ends itself, and the watch of documents may be
      * behind that of Jobs: a job that is told to be lost is deleted */
-    bool writes = failed || kube_is_owned_by(s->map, launcher);
+    bool writes = failed || complete || kube_is_owned_by(s->map, launcher);
     if (writes && !sight_find_document(s, launcher, &doc))
         return;
     struct drajob_input input = {.stage = DRAJOB_LED, .launcher = launcher, .doc = doc};
     if (doc && status_doc_exit(doc) >= 0)
         sight_tell(s, &input, NULL);
+    else if (complete)
+        succeed(s, &input);
     else if (drajob_is_suspended(s->object))
         course_suspend(s);
     else if (failed)
