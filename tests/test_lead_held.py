@@ -4,9 +4,13 @@ import signal
 import threading
 import time
 
-from support.following import LEASE, MAP, until
-from support.registry import path_of
-from test_lead import cancel, is_told, replaced_launcher, written
+import pytest
+
+from support.build import patience
+from support.following import LEASE, MAP, Following, job_file, until
+from support.registry import Registry, path_of
+from test_cluster_controller import said
+from test_lead import cancel, continues, is_told, replaced_launcher, written
 
 
 def hold(following, number=0):
@@ -59,11 +63,53 @@ def test_end_that_cannot_be_told_for_long(drarun, following):
     registry, pod = following.registry, path_of("pods", "job-w-0")
     launcher = replaced_launcher(drarun, following, written(following))
     registry.wait(pod)
-    registry.busy = {"PATCH"}
+    registry.busy = {"PATCH", "DELETE"}
     cancel(registry)
-    end = time.monotonic() + 70  # longer than a call is tried
-    while launcher.process.poll() is None and time.monotonic() < end:
-        time.sleep(0.1)
+    wait_for_word(launcher, '"event":"ended"', 200)  # who follows its log need not wait for the rest
+    assert not is_told(registry) and pod in registry.objects
     registry.busy = set()
     result = launcher.finish(200)
-    assert is_told(registry), result
+    assert is_told(registry) and pod not in registry.objects, result
+    assert '"event":"ended"' not in result.out and "deletes what remains" not in launcher.log + result.out, result
+
+
+def wait_for_word(launcher, word, seconds=60):
+    """Of its log."""
+    end = time.monotonic() + patience(seconds)
+    while word not in said(launcher, "stdout") and launcher.process.poll() is None:
+        assert time.monotonic() < end, said(launcher, "stdout")
+        time.sleep(0.1)
+    assert word in said(launcher, "stdout"), said(launcher, "stdout")
+
+
+def test_end_that_cannot_be_told_before_the_pod_must_go(drarun, tmp_path):
+    """The launcher ends as the job did, within its pod's grace: its Job is then complete, or has failed, and makes no other launcher,
+    which would run the job again."""
+    failure = {"status": 3, "cause": {"kind": "exit", "exit": 3, "rank": 0, "worker": 0, "text": "rank 0 on worker 0 (a) exited with status 3"}}
+    with Registry().serving() as registry:
+        following = Following(drarun, registry, tmp_path, words=["run", job_file(tmp_path, restarts=1)])
+        continues(following, attempt=1, phase="running", report=failure)
+        registry.refused, registry.busy = {"DELETE"}, {"PATCH"}
+        launcher = replaced_launcher(drarun, following, written(following))
+        wait_for_word(launcher, "attempt 2 cannot be started")
+        launcher.signal(signal.SIGTERM)
+        result = launcher.finish(30)  # of a call that waits for its answer nothing is repeated for longer
+        log = launcher.log + result.out
+        assert result.rc == 3 and not is_told(registry), result
+        assert "could not write the job's end" in log and log.count("deletes what remains") == 1 and '"event":"ended"' in log, log
+
+
+def test_lease_is_lost_while_the_end_cannot_be_told(drarun, following):
+    """Another launcher leads the job: nothing of that is deleted."""
+    registry, pod = following.registry, path_of("pods", "job-w-0")
+    launcher = replaced_launcher(drarun, following, written(following))
+    registry.wait(pod)
+    until(registry, lambda: LEASE in registry.objects)
+    registry.busy = {"PATCH"}
+    cancel(registry)
+    wait_for_word(launcher, "the job is cancelled")
+    found = registry.objects[LEASE]
+    registry.put(LEASE, {**found, "metadata": {**found["metadata"]}, "spec": {**found["spec"], "holderIdentity": "other_1", "leaseTransitions": 7}})
+    result = launcher.finish(50)
+    assert result.rc == 128 + signal.SIGTERM and "other_1 has taken it" in launcher.log + result.out, result
+    assert pod in registry.objects and not is_told(registry)

@@ -210,12 +210,22 @@ static int gone_is_fine(int rc, struct drarun_error *err)
     return 0;
 }
 
+/* With all its tries. */
+static struct kube_delete in_time(const struct cluster *cluster, const struct kube_delete *options)
+{
+    struct kube_delete own = options ? *options : (struct kube_delete){0};
+    if (own.timeout_ms == 0)
+        own.timeout_ms = cluster->delete_ms;
+    return own;
+}
+
 int cluster_delete(struct cluster *cluster, const struct kube_target *target,
                    const struct kube_delete *options, struct drarun_error *err)
 {
     struct drarun_error local = {0};
     struct waited w = {.cluster = cluster, .err = &local};
-    int rc = kube_delete(cluster->client, target, options, on_answer, &w, NULL, &local);
+    const struct kube_delete own = in_time(cluster, options);
+    int rc = kube_delete(cluster->client, target, &own, on_answer, &w, NULL, &local);
     rc = gone_is_fine(wait_for(&w, rc, NULL), &local);
     return rc < 0 ? error_kind(err, local.kind, local.code, "%s", local.text) : 0;
 }
@@ -225,7 +235,8 @@ int cluster_delete_all(struct cluster *cluster, const struct kube_target *target
                        struct drarun_error *err)
 {
     struct waited w = {.cluster = cluster, .err = err};
-    int rc = kube_delete_all(cluster->client, target, select, options, on_answer, &w, NULL, err);
+    const struct kube_delete own = in_time(cluster, options);
+    int rc = kube_delete_all(cluster->client, target, select, &own, on_answer, &w, NULL, err);
     return wait_for(&w, rc, NULL);
 }
 

@@ -37,6 +37,7 @@ struct cluster {
     bool image_volume;              /* the agent comes by an image volume, which pods may have */
     int32_t metrics_port;           /* of launchers, as DRARUN_METRICS says (render_options) */
     int64_t create_ms;              /* of a creation with all its tries; 0: KUBE_CALL_MS */
+    int64_t delete_ms;              /* of a deletion, likewise */
     bool (*may_create)(void *arg);  /* asked before each object of a job; NULL: it may */
     void *may_create_arg;
     const char *delivery;     /* as DRARUN_AGENT or its nodes say; NULL: by the cluster's version */

@@ -26,6 +26,8 @@
 #define SYNC_MS KUBE_CALL_MS
 #define FLUSH_MS 10000    /* of a document that is deleted next */
 #define END_MS 3600000    /* in a pod: of the job's end, which nobody else knows */
+#define GO_MS 5000        /* the same once its pod is to go; less than the pod's grace */
+#define DELETE_MS 5000    /* of what is deleted meanwhile */
 #define HALF_MADE_MS 3000 /* without a further object: who made the job is not at it any more */
 #define OWN_END_MS 5000   /* for pods whose agents end; the kubelet tells it within 2 s */
 
@@ -34,10 +36,13 @@
 static void on_signal(void *arg, int signo)
 {
     struct lead *lead = arg;
-    if (signo == SIGINT || signo == SIGTERM || signo == SIGHUP || signo == SIGQUIT)
-        lead->stop.signo = signo;
-    else if (signo == SIGTSTP)
+    if (signo == SIGTSTP)
         raise(SIGSTOP);
+    if (signo != SIGINT && signo != SIGTERM && signo != SIGHUP && signo != SIGQUIT)
+        return;
+    lead->stop.signo = signo;
+    if (!lead->stop.signal_ms)
+        lead->stop.signal_ms = clock_ms();
 }
 
 /* `drarun cancel` writes it to the owner. */
@@ -121,12 +126,12 @@ static bool is_whole(struct lead *lead)
     return true;
 }
 
-/* A launcher in its pod that is told to go leaves the job to the next one; so does one that has
- * lost it. */
+/* A launcher in its pod that is told to go leaves the job to the next one, unless the job has
+ * ended; so does one that has lost it. */
 static bool is_left_to_others(const struct lead *lead)
 {
-    return lead->stop.lost.code ||
-           (!lead->options->here && lead->stop.signo == SIGTERM && !lead->stop.cancelled);
+    return lead->stop.lost.code || (!lead->options->here && lead->stop.signo == SIGTERM &&
+                                    !lead->stop.cancelled && !lead->over);
 }
 
 /* Nothing of it is deleted here: the next launcher has it as it is. */
@@ -431,35 +436,85 @@ static bool is_left_to_its_ttl(struct lead *lead)
     return have_ended(lead);
 }
 
+/* As far as it can be deleted. */
+static int delete_all(struct lead *lead, struct drarun_error *err)
+{
+    struct drarun_error local = {0};
+    int silent = lead_delete_silent(lead, err), rc = 0;
+    bool own = lead->options->here && lead->created;
+    if (own && lead->spec->ttl_after_finished > 0)
+        rc = keep(lead, &local);
+    else if (own)
+        rc = delete_job(lead->cluster, lead->spec->name, lead->options->namespace, true,
+                        lead->owner_uid, &local);
+    else if (!is_left_to_its_ttl(lead))
+        rc = delete_pods_and_claims(lead->cluster, lead->spec, lead->options->namespace, &local);
+    if (rc < 0)
+        *err = local;
+    return rc < 0 ? rc : silent;
+}
+
 static void clean_up(struct lead *lead)
 {
     struct drarun_error err = {0};
-    int rc = lead_delete_silent(lead, &err);
-    if (rc < 0)
-        log_error("%s", err.text);
-    bool own = lead->options->here && lead->created;
-    if (own && lead->spec->ttl_after_finished > 0)
-        rc = keep(lead, &err);
-    else if (own)
-        rc = delete_job(lead->cluster, lead->spec->name, lead->options->namespace, true,
-                        lead->owner_uid, &err);
-    else if (!is_left_to_its_ttl(lead))
-        rc = delete_pods_and_claims(lead->cluster, lead->spec, lead->options->namespace, &err);
-    if (rc < 0)
+    if (delete_all(lead, &err) < 0)
         log_error("%s; drarun cancel %s deletes what remains of the job", err.text,
                   lead->spec->name);
 }
 
+/* For writing the job's end. A pod that is to go has its grace for that and for the rest: killed
+ * with SIGKILL, its launcher would be taken for one that was lost before the job ended. */
+static int64_t end_left_ms(void *arg)
+{
+    const struct lead *lead = arg;
+    int64_t end = lead->end_ms, go = lead->stop.signal_ms + GO_MS;
+    if (lead->stop.lost.code)
+        return 0;
+    return (lead->stop.signal_ms && go < end ? go : end) - clock_ms();
+}
+
+static int flush_end(struct lead *lead, int64_t ms, struct drarun_error *err)
+{
+    lead->end_ms = clock_ms() + ms;
+    return status_writer_flush_for(lead->writer, end_left_ms, lead, err);
+}
+
 /* Nobody else knows of the end of a job whose launcher has a pod: nobody has read its log either
- * while the API server is away. What holds devices goes meanwhile, as far as it can be deleted. */
+ * while the API server is away. What holds devices goes meanwhile, as far as it can be deleted, and
+ * who follows the log need not wait. */
 static int write_end(struct lead *lead, struct drarun_error *err)
 {
-    bool here = lead->options->here;
-    int rc = status_writer_flush(lead->writer, here ? FLUSH_MS : KUBE_CALL_MS, err);
-    if (here || !status_writer_is_behind(lead->writer))
+    struct drarun_error later = {0};
+    if (lead->options->here)
+        return status_writer_flush(lead->writer, FLUSH_MS, err);
+    int rc = flush_end(lead, KUBE_CALL_MS, err);
+    if (lead->stop.lost.code || !status_writer_is_behind(lead->writer))
         return rc;
-    clean_up(lead);
-    return status_writer_flush(lead->writer, END_MS, err);
+    say_end(lead);
+    lead->cluster->delete_ms = DELETE_MS;
+    if (delete_all(lead, &later) < 0)
+        log_verbose("%s; retrying later", later.text);
+    lead->cluster->delete_ms = 0;
+    lead->end_ms = clock_ms() + END_MS;
+    if (end_left_ms(lead) <= 0 && status_writer_is_behind(lead->writer))
+        return rc;
+    return flush_end(lead, END_MS, err);
+}
+
+/* Another launcher leads the job, which has ended here; or this one's pod is to go. */
+static bool is_cut_short(struct lead *lead, int rc, const struct drarun_error *err)
+{
+    const struct lead_stop *stop = &lead->stop;
+    bool unwritten = !lead->options->here && status_writer_is_behind(lead->writer);
+    if (stop->lost.code)
+        log_error("%s", stop->lost.text);
+    else if (rc < 0 && stop->signal_ms && unwritten)
+        log_error("the launcher is told to go, and could not write the job's end: %s; drarun "
+                  "cancel %s deletes what remains of the job",
+                  err->text, lead->spec->name);
+    else if (rc < 0)
+        log_error("%s", err->text);
+    return stop->lost.code || (stop->signal_ms && unwritten);
 }
 
 /* Why the last phase failed: the record of an attempt that is over does not have it. */
@@ -506,8 +561,12 @@ static void finish(struct lead *lead, int rc, const struct drarun_error *err)
                                               : "failed";
     lead_event_end(lead, result);
     lead_tell(lead, result);
-    if (write_end(lead, &local) < 0)
-        log_error("%s", local.text);
+    lead->over = true;
+    if (lead->stop.signal_ms)
+        lead->stop.signal_ms = clock_ms();
+    rc = write_end(lead, &local);
+    if (is_cut_short(lead, rc, &local))
+        return;
     say_end(lead);
     clean_up(lead);
 }

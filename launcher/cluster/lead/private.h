@@ -112,8 +112,9 @@ struct lead_told {
 /* Why the launcher must stop. When lead_is_stopped is true, every wait ends. A cancelled job also
  * has a signo. */
 struct lead_stop {
-    int signo;      /* the signal that it got, or one that stands for the reason; 0: none */
-    bool cancelled; /* by `drarun cancel`, or since an allocation's shell is silent */
+    int signo;         /* the signal that it got, or one that stands for the reason; 0: none */
+    bool cancelled;    /* by `drarun cancel`, or since an allocation's shell is silent */
+    int64_t signal_ms; /* when it got the first one, or the job ended after that; 0: none */
     struct drarun_error lost; /* why it lost its Lease; code 0: it holds the Lease */
 };
 
@@ -154,6 +155,8 @@ struct lead {
 
     struct job *job;            /* while ranks run */
     struct lead_vitals *vitals; /* of these ranks; NULL: they are not watched */
+    bool over;                  /* the job has ended here: no other launcher goes on with it */
+    int64_t end_ms;             /* until when its end is to be written, by clock_ms */
     int status;                 /* exit status; valid when the job has ended */
 };
 

@@ -110,15 +110,29 @@ bool status_writer_is_behind(const struct status_writer *writer)
     return writer->call || writer->next;
 }
 
+static int64_t left_until(void *arg)
+{
+    const int64_t *end = arg;
+    return *end - clock_ms();
+}
+
 int status_writer_flush(struct status_writer *writer, int64_t ms, struct drarun_error *err)
 {
-    int64_t end = clock_ms() + ms, left = ms;
-    for (; status_writer_is_behind(writer) && left > 0; left = end - clock_ms())
-        cluster_turn(writer->cluster, left);
+    int64_t end = clock_ms() + ms;
+    return status_writer_flush_for(writer, left_until, &end, err);
+}
+
+int status_writer_flush_for(struct status_writer *writer, status_writer_left_fn left, void *arg,
+                            struct drarun_error *err)
+{
+    int64_t begin = clock_ms(), ms;
+    while (status_writer_is_behind(writer) && (ms = left(arg)) > 0)
+        cluster_turn(writer->cluster, ms);
     if (writer->failed.code)
         return error_kind(err, writer->failed.kind, writer->failed.code, "%s", writer->failed.text);
     return status_writer_is_behind(writer)
                ? error_kind(err, DRARUN_ERR_CLUSTER, ETIMEDOUT,
-                            "the status was not written within %" PRId64 " s", ms / 1000)
+                            "the status was not written within %" PRId64 " s",
+                            (clock_ms() - begin) / 1000)
                : 0;
 }

@@ -22,5 +22,10 @@ void status_writer_put(struct status_writer *writer, json_t *doc_take);
 bool status_writer_is_behind(const struct status_writer *writer);
 /* Runs the loop until all is written, at most for ms: why the last write failed, or -ETIMEDOUT. */
 int status_writer_flush(struct status_writer *writer, int64_t ms, struct drarun_error *err);
+/* The same for as long as left says, milliseconds from now, asked whenever something has happened:
+ * not positive ends it. */
+typedef int64_t (*status_writer_left_fn)(void *arg);
+int status_writer_flush_for(struct status_writer *writer, status_writer_left_fn left, void *arg,
+                            struct drarun_error *err);
 
 #endif

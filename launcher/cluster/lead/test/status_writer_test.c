@@ -151,12 +151,40 @@ static void test_why_it_was_not_written(void **state)
     status_writer_free(writer);
 }
 
+static int64_t count_down(void *arg)
+{
+    int *times = arg;
+    return --*times > 0 ? 10 : 0;
+}
+
+static int64_t never(void *arg)
+{
+    (void)arg;
+    return PATIENCE_MS;
+}
+
+/* As when a launcher is told to go meanwhile. */
+static void test_time_that_becomes_less(void **state)
+{
+    struct cluster *cluster = *state;
+    struct drarun_error err = {0};
+    int times = 3;
+    struct status_writer *writer = put(cluster, "ended");
+    assert_int_equal(status_writer_flush_for(writer, count_down, &times, &err), -ETIMEDOUT);
+    assert_int_equal(times, 0);
+    assert_true(status_writer_is_behind(writer));
+    answer(DRARUN_ERR_NONE, 0);
+    assert_int_equal(status_writer_flush_for(writer, never, NULL, &err), 0);
+    status_writer_free(writer);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_written_again, make, drop),
         cmocka_unit_test_setup_teardown(test_later_document, make, drop),
         cmocka_unit_test_setup_teardown(test_why_it_was_not_written, make, drop),
+        cmocka_unit_test_setup_teardown(test_time_that_becomes_less, make, drop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
