@@ -28,7 +28,7 @@ struct lease {
     struct event *renew;
     struct kube_call *call;
     int64_t asked_ms, renewed_ms; /* when the last write was begun, and the last that was done */
-    int64_t before_ms;            /* lease_renewed_before_ms */
+    json_t *before;               /* lease_was_held: what it replaced; NULL: there was none */
     bool late;                    /* it is told that its life is over */
     uint32_t generation;
 };
@@ -292,18 +292,19 @@ static int replace(struct lease *lease, struct drarun_error *err)
     json_t *made = NULL, *owners = owners_of(lease->manifest);
     CLEANUP(json_decrefp) json_t *object = json_deep_copy(lease->object);
     struct kube_target target = target_of(lease->object);
-    int64_t before_ms = lease_life_sign(lease->object);
+    CLEANUP(json_decrefp) json_t *before = json_incref(lease->object);
     int rc = object ? fill(lease, object, transitions_of(object) + 1) : -ENOMEM;
     if (rc == 0 && owners)
         rc = json_object_set(json_object_get(object, "metadata"), "ownerReferences", owners);
     if (rc < 0)
         return error_set(err, ENOMEM, "out of memory");
     rc = cluster_replace(lease->cluster, &target, object, &made, err);
-    if (rc == 0)
-        took(lease, made);
-    if (rc == 0)
-        lease->before_ms = before_ms;
-    return rc;
+    if (rc < 0)
+        return rc;
+    took(lease, made);
+    json_decref(lease->before);
+    lease->before = TAKE_PTR(before);
+    return 0;
 }
 
 /* 1: ours; 0: not yet. */
@@ -467,6 +468,7 @@ void lease_free(struct lease *lease)
         event_free(lease->renew);
     json_decref(lease->manifest);
     json_decref(lease->object);
+    json_decref(lease->before);
     free(lease->holder);
     free(lease);
 }
@@ -476,9 +478,9 @@ bool lease_is_overdue(const struct lease *lease)
     return rest_ms(lease) <= 0;
 }
 
-int64_t lease_renewed_before_ms(const struct lease *lease)
+bool lease_was_held(const struct lease *lease, int64_t now_ms, int64_t least_ms, int64_t most_ms)
 {
-    return lease->before_ms;
+    return lease->before && lease_is_held(lease->before, lease->holder, now_ms, least_ms, most_ms);
 }
 
 uint32_t lease_generation(const struct lease *lease)

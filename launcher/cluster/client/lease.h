@@ -40,9 +40,8 @@ DEFINE_CLEANUP(struct lease, lease_free)
 /* A renewal is overdue for so long that another one may hold it: this process was stopped, or its
  * machine. It is renewed or lost soon; until then its holder begins nothing. */
 bool lease_is_overdue(const struct lease *lease);
-/* When its previous holder renewed it last, milliseconds since 1970 as lease_life_sign; 0: there
- * was none. */
-int64_t lease_renewed_before_ms(const struct lease *lease);
+/* Another one had it before, and until just now: as lease_is_held, of what we replaced. */
+bool lease_was_held(const struct lease *lease, int64_t now_ms, int64_t least_ms, int64_t most_ms);
 /* From 1; each launcher of the job has a higher one than those before. */
 uint32_t lease_generation(const struct lease *lease);
 

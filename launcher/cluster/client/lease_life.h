@@ -11,6 +11,13 @@
  * itself (spec.renewTime, by a clock that may be wrong) and of when the API server took it
  * (metadata.managedFields of manager "drarun"). */
 int64_t lease_life_sign(const json_t *lease);
+/* The same of a Lease that anybody may write: a renewTime that is still to come, of a clock that is
+ * wrong or of nobody's, does not count if metadata.managedFields have any time. */
+int64_t lease_last_write(const json_t *lease, int64_t now_ms);
+
+/* Somebody else than holder took it at least least_ms ago, and renewed it less than most_ms ago. */
+bool lease_is_held(const json_t *lease, const char *holder, int64_t now_ms, int64_t least_ms,
+                   int64_t most_ms);
 
 /* A renewal has failed with code. left_ms: of the Lease's life; life_ms: all of it. timed: what its
  * holder does is not fenced otherwise, so it stops before another one may begin. Else only what the

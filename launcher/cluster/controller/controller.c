@@ -220,12 +220,12 @@ static int take_lease(struct controller *c, struct drarun_error *err)
 }
 
 /* A controller of all namespaces, if there is one, leaves this one to us once it has seen our
- * Lease. It has, if that was renewed until just now. */
+ * Lease. It has, if another one held that for as long, and until just now. */
 static int64_t leave_ms(const struct controller *c)
 {
-    int64_t before = lease_renewed_before_ms(c->lease);
+    int64_t now = kube_client_now(c->cluster->client);
     if (!c->options->namespace ||
-        (before && kube_client_now(c->cluster->client) - before < CONTROLLER_QUIET_MS))
+        lease_was_held(c->lease, now, CONTROLLER_LEAVE_MS, CONTROLLER_QUIET_MS / 2))
         return 0;
     log_note("begins in %d s: until then a controller of all namespaces may manage the DraJobs of "
              "namespace %s",
