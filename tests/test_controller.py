@@ -698,6 +698,62 @@ def test_namespace_whose_own_controller_goes(applied):
                 "spec": {"holderIdentity": "own_1", "leaseDurationSeconds": 15, "renewTime": at}}
     cluster = applied.cluster
     cluster.api.make(lease(-600))  # its clock is ahead
+def is_of_controllers(method, path):
+    return method == "GET" and "/leases?" in path and "drarun.dev" not in path
+
+
+def test_namespaces_that_cannot_be_asked_for(applied, proxy):
+    """Another controller may make the job, so nothing begins until that is known. Without the right to ask, there is none."""
+    cluster = applied.cluster
+    proxy.fault(invalid, is_of_controllers, 10 ** 6)
+    assert applied.apply(command=["true"]) == ""
+    with controller(applied, through=proxy) as running:
+        cluster.wait(lambda: f"it does not say so: {said(running)}", lambda: "cannot find out which namespaces have a controller of their own" in said(running), 4 * MADE_S)
+        assert "manages the DraJobs" not in said(running) and "status" not in applied.get()
+        proxy.faults.clear()
+        cluster.wait(lambda: f"it is not made: {said(running)}", lambda: f"{applied.namespace}/job: its objects are made" in said(running), 2 * MADE_S)
+    proxy.fault(forbidden, is_of_controllers, 10 ** 6)
+    with managing(applied, "second", through=proxy) as running:
+        assert applied.apply("second", command=["true"]) == ""
+        cluster.wait(lambda: f"it is not made: {said(running)}", lambda: f"{applied.namespace}/second: its objects are made" in said(running), 2 * MADE_S)
+
+
+def forbidden(exchange):
+    exchange.answer(403, {"kind": "Status", "status": "Failure", "code": 403, "reason": "Forbidden", "message": "no role allows it"})
+
+
+def test_namespaces_that_cannot_be_asked_for_any_more(applied, proxy):
+    """One of them may have got a controller of its own since: of no job anything is created until that is known, nor deleted. What has
+    its objects goes on."""
+    cluster, gate = applied.cluster, Gate()
+    with managing(applied, through=proxy) as running:
+        assert applied.apply("made", command=["true"]) == ""
+        cluster.wait("it is not made", lambda: (applied.get("made").get("status") or {}).get("launcherUID"), MADE_S)
+        proxy.fault(gate, is_of_controllers, 10 ** 6)
+        cluster.wait("it does not ask", lambda: gate.asked, MADE_S)
+        time.sleep(11)  # as long as the list before counts
+        asked = jobs_asked(proxy)
+        assert applied.apply(command=["true"]) == ""
+        end_job(applied, "made")
+        cluster.wait(lambda: f"it does not end: {said(running)}", lambda: applied.state("made") == "Failed", MADE_S)
+        assert jobs_asked(proxy) == asked
+        gate.open()
+        cluster.wait(lambda: f"it is not made: {said(running)}", lambda: "/job: its objects are made" in said(running), MADE_S)
+
+
+@pytest.mark.parametrize("held", ["just taken", "for long"])
+def test_lease_that_an_own_controller_left(applied, held):
+    """Its holder died. The controller of all namespaces has seen a Lease that was held for long, and leaves the namespace."""
+    def at(ago_s):
+        return time.strftime("%Y-%m-%dT%H:%M:%S.000000Z", time.gmtime(time.time() - ago_s))
+    applied.cluster.api.make({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {
+        "name": HOME, "namespace": applied.namespace, "labels": {"app.kubernetes.io/name": HOME}}, "spec": {
+            "holderIdentity": "", "leaseDurationSeconds": 15, "acquireTime": at(5 if held == "just taken" else 600), "renewTime": at(1)}})
+    with own_controller(applied) as own:
+        applied.cluster.wait(lambda: f"it does not begin: {said(own)}", lambda: "manages the DraJobs" in said(own), MADE_S)
+        assert ("begins in 20 s" in said(own)) == (held == "just taken"), said(own)
+
+
     assert applied.apply(command=["true"]) == ""
     with managing(applied) as running:
         assert f"namespace {applied.namespace} has a controller of its own" in said(running)

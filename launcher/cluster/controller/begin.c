@@ -21,6 +21,7 @@
  * hold such. */
 #define LARGE_TEXT ((size_t)64 << 10)
 #define IN_WAY_MS 2000 /* for what is going; its place is another's meanwhile */
+#define UNKNOWN_MS 1000
 
 /* ---- what came of it ---- */
 
@@ -271,12 +272,22 @@ static bool is_made(struct sight *s)
     return true;
 }
 
+/* Its namespace may have a controller of its own by now, whose objects of the job would be deleted
+ * as half made. */
+static bool awaits_namespaces(const struct sight *s)
+{
+    bool known = controller_knows_namespaces(s->c);
+    if (!known)
+        sight_again(s, UNKNOWN_MS);
+    return !known;
+}
+
 /* It is first told that the spec was accepted: with that the API server lets nobody change it, and
  * who changed it meanwhile makes this write fail. */
 void begin_job(struct sight *s)
 {
     struct drarun_error err = {0};
-    if (drajob_is_refused(s->object))
+    if (drajob_is_refused(s->object) || (!sight_noted(s, s->c->made) && awaits_namespaces(s)))
         return;
     if (drajob_is_accepted(s->object) && !s->own_job && !drajob_is_suspended(s->object) &&
         is_known_to_wait(s))
@@ -292,6 +303,6 @@ void begin_job(struct sight *s)
         await_client(s);
     else if (!drajob_is_accepted(s->object))
         sight_tell_stage(s, DRAJOB_PENDING, NULL, NULL, NULL);
-    else if (!is_made(s) && is_clear(s))
+    else if (!is_made(s) && !awaits_namespaces(s) && is_clear(s))
         make(s);
 }

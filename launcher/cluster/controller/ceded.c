@@ -2,8 +2,10 @@
 /* Namespaces that have a controller of their own (drarun controller without --all-namespaces): that
  * of all namespaces leaves their DraJobs to it. Each of two that both created a job's objects would
  * delete those of the other one as half made. */
+#include <errno.h>
 #include <string.h>
 
+#include "launcher/cluster/client/job_clock.h"
 #include "launcher/cluster/client/lease_life.h"
 #include "launcher/cluster/controller/private.h"
 #include "lib/base/cleanup.h"
@@ -11,14 +13,19 @@
 #include "lib/base/log.h"
 #include "lib/kube/list.h"
 
-#define CHECK_MS 15000 /* between two lists of the Leases */
+#define CHECK_MS 5000 /* between two lists of the Leases */
+#define AGAIN_MS 1000 /* after one that failed */
+/* A list counts for so long: what is begun then is created before a controller that took its Lease
+ * just after it begins. */
+#define KNOWN_MS (CONTROLLER_LEAVE_MS - CONTROLLER_CREATE_MS)
 
 /* One that was renewed not long ago has a controller, or one that is just restarted. */
 static bool is_alive(const struct controller *c, const json_t *lease)
 {
+    int64_t served = kube_client_now(c->cluster->client), now = served ? served : lead_now();
     return strcmp(kube_name(lease), CONTROLLER_LEASE) == 0 &&
            strcmp(kube_namespace(lease), c->options->lease_namespace) != 0 &&
-           kube_client_now(c->cluster->client) - lease_life_sign(lease) < CONTROLLER_QUIET_MS;
+           now - lease_last_write(lease, now) < CONTROLLER_QUIET_MS;
 }
 
 static json_t *find_ceded(const struct controller *c, const json_t *leases)
@@ -72,23 +79,43 @@ static void replace(struct controller *c, json_t *found_take)
 
 /* ---- the list ---- */
 
-/* Without the right to list Leases, as before its first answer: none is known. */
+/* Without the right to list Leases none has one. */
 static void fail(struct controller *c, const struct drarun_error *err)
 {
-    log_verbose("cannot find out which namespaces have a controller of their own: %s", err->text);
-    if (!c->ceded)
+    static const char cannot[] = "cannot find out which namespaces have a controller of their own";
+    int64_t again = clock_ms() + AGAIN_MS;
+    c->ceded_ms = c->ceded_ms > again ? c->ceded_ms : again;
+    c->ceded_barred = err->code == EACCES;
+    if (c->ceded_barred && !c->ceded)
         c->ceded = json_object();
+    if (c->ceded_barred || c->ceded_late || controller_knows_namespaces(c)) {
+        log_verbose("%s: %s", cannot, err->text);
+        return;
+    }
+    c->ceded_late = true;
+    log_note("%s, and creates no job until then: %s", cannot, err->text);
+}
+
+static void take(struct controller *c, json_t *found_take)
+{
+    replace(c, found_take);
+    c->known_ms = c->ceding_ms;
+    c->ceded_barred = false;
+    if (c->ceded_late)
+        log_note("knows which namespaces have a controller of their own");
+    c->ceded_late = false;
 }
 
 static void on_leases(const struct kube_answer *answer, const struct drarun_error *err, void *arg)
 {
+    static const struct drarun_error no_memory = {.code = ENOMEM, .text = "out of memory"};
     struct controller *c = arg;
     c->controllers = NULL;
     json_t *found = err ? NULL : find_ceded(c, json_object_get(answer->body, "items"));
     if (found)
-        replace(c, found);
-    else if (err)
-        fail(c, err);
+        take(c, found);
+    else
+        fail(c, err ? err : &no_memory);
 }
 
 void controller_check_namespaces(struct controller *c)
@@ -99,7 +126,8 @@ void controller_check_namespaces(struct controller *c)
     struct drarun_error err = {0};
     if (clock_ms() < controller_check_namespaces_due(c))
         return;
-    c->ceded_ms = clock_ms() + CHECK_MS;
+    c->ceding_ms = clock_ms();
+    c->ceded_ms = c->ceding_ms + CHECK_MS;
     if (kube_list(c->cluster->client, &all, &select, on_leases, c, &c->controllers, &err) < 0)
         fail(c, &err);
 }
@@ -111,7 +139,8 @@ int64_t controller_check_namespaces_due(const struct controller *c)
 
 bool controller_knows_namespaces(const struct controller *c)
 {
-    return c->options->namespace || c->ceded;
+    return c->options->namespace || c->ceded_barred ||
+           (c->ceded && clock_ms() - c->known_ms < KNOWN_MS);
 }
 
 bool controller_is_ceded(const struct controller *c, const char *namespace)

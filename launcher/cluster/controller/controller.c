@@ -19,9 +19,6 @@
 #define LIFE_S 15     /* of its Lease, as usual for controllers */
 #define TURN_MS 60000 /* the longest wait for something to happen */
 #define BEAT_MS 2000
-/* As long as an admission webhook may take by default: while one does not answer, the jobs that it
- * holds back have the places of others for so long, and are looked at again after a pause. */
-#define CREATE_MS 10000
 #define CONDITIONS_MAX 32  /* of a Job, which has up to five types of them */
 #define RECORD_MS 5000     /* at the end, for a status that could not be written at once */
 #define LOOK_MAX_MS 600000 /* longer than all calls of a look, with their deadlines */
@@ -240,7 +237,9 @@ static void await_others(struct controller *c)
     for (; !c->stop && !c->lost.code && (left > 0 || !controller_knows_namespaces(c));
          left = end - clock_ms()) {
         controller_check_namespaces(c);
-        cluster_turn(c->cluster, left > 0 ? left : TURN_MS);
+        int64_t check = controller_check_namespaces_due(c) - clock_ms();
+        left = left > 0 ? left : TURN_MS;
+        cluster_turn(c->cluster, left < check ? left : check);
     }
 }
 
@@ -385,7 +384,7 @@ static int begin(struct controller *c, struct drarun_error *err)
     if (rc < 0)
         return rc;
     await_others(c);
-    c->cluster->create_ms = CREATE_MS;
+    c->cluster->create_ms = CONTROLLER_CREATE_MS;
     c->cluster->may_create = may_create;
     c->cluster->may_create_arg = c;
     log_note("manages the DraJobs of %s%s, as %s",

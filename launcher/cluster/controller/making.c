@@ -95,7 +95,8 @@ static bool must_wait(struct controller *c, const struct making *making)
 void controller_go_on(struct controller *c, struct making *making)
 {
     size_t most = is_large(c, making) ? LARGE_UNDER_WAY : SMALL_UNDER_WAY;
-    if (making->over || must_wait(c, making) || !submission_go_on(making->submission, most))
+    if (making->over || !controller_knows_namespaces(c) || must_wait(c, making) ||
+        !submission_go_on(making->submission, most))
         return;
     making->over = true;
     controller_again_key(c, making->key, 0);

@@ -21,8 +21,12 @@
 /* A namespace is its own controller's until its Lease was not renewed for so long: a controller
  * that is restarted, or updated, keeps it. */
 #define CONTROLLER_QUIET_MS 60000
-/* In this time the controller of all namespaces sees that Lease, and begins nothing more there. */
+/* In this time the controller of all namespaces sees that Lease, or begins nothing anywhere, and
+ * what it had begun to create is created. */
 #define CONTROLLER_LEAVE_MS 20000
+/* As long as an admission webhook may take by default: while one does not answer, the jobs that it
+ * holds back have the places of others for so long, and are looked at again after a pause. */
+#define CONTROLLER_CREATE_MS 10000
 #define CONTROLLER_OWNERS_MAX 8 /* of an object: how many are looked at; a part has one */
 
 #define CONTROLLER_KEY_SIZE 512 /* NAMESPACE/NAME, each of at most 253 bytes */
@@ -94,7 +98,10 @@ struct controller {
     struct silence_check check;
     struct kube_listing *controllers; /* their Leases; NULL: none are asked for */
     int64_t ceded_ms;                 /* when to ask for them next */
+    int64_t ceding_ms, known_ms;      /* when was asked for them last, and for the last that came */
     json_t *ceded;                    /* by namespace; NULL: not known yet */
+    bool ceded_barred;                /* it has no right to list them */
+    bool ceded_late;                  /* it has told that it does not know them */
     unsigned events;                  /* written so far: part of their names */
     int heartbeat;                    /* descriptor, or -1 */
     struct event *beat;
@@ -171,7 +178,7 @@ void controller_check_launchers(struct controller *c);
 int64_t controller_check_due(const struct controller *c);
 /* Gives up the check that goes on, if there is one. */
 void controller_stop_checking(struct controller *c);
-/* Leaves of a Lease what lease_life_sign and we read: anybody who may create them may label them.
+/* Leaves of a Lease what lease_last_write and we read: anybody who may create them may label them.
  */
 void controller_trim_lease(json_t *lease);
 
@@ -181,7 +188,8 @@ void controller_trim_lease(json_t *lease);
 void controller_check_namespaces(struct controller *c);
 /* When to call that next, by clock_ms, if the loop does not turn before. */
 int64_t controller_check_namespaces_due(const struct controller *c);
-/* Nothing is decided before. */
+/* It knew them just now; without that right all are its. While it does not, it begins nothing, and
+ * goes on creating nothing. */
 bool controller_knows_namespaces(const struct controller *c);
 /* Its DraJobs are left to its own controller. */
 bool controller_is_ceded(const struct controller *c, const char *namespace);
