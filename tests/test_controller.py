@@ -371,22 +371,35 @@ def copy_of(pod, name):
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, **metadata}, "spec": pod["spec"]}
 
 
-def test_launcher_that_could_not_tell_of_its_end(applied):
-    """Its document was deleted, or the API server was away for very long: its Job is complete, and says that its ranks have succeeded."""
+@pytest.mark.parametrize("left", [False, True], ids=["", "workers are left"])
+def test_launcher_that_could_not_tell_of_its_end(applied, proxy, left):
+    """Its document was deleted, or the API server was away for very long: its Job is complete, and says that its ranks have succeeded.
+    Workers that are left go with the Job, which has the output of the ranks, and stays otherwise."""
     api = applied.cluster.api
 
     def launchers():
         return [each["metadata"]["name"] for each in api.get("v1", "Pod", namespace=applied.namespace)
                 if each["metadata"]["labels"].get("batch.kubernetes.io/job-name") == "job"]
-    with managing(applied) as running:
+    with managing(applied, through=proxy) as running:
         assert applied.apply(command=["true"]) == ""
+        if not left:
+            for each in workers_of(applied):
+                api.delete("v1", "Pod", each["metadata"]["name"], applied.namespace, grace=0)
         applied.cluster.wait(lambda: f"it is not made: {said(running)}", lambda: (applied.get().get("status") or {}).get("launcherUID"), MADE_S)
         write_document(applied, phase="running")
         applied.cluster.wait("it does not run", lambda: applied.state() == "Running", MADE_S)
         applied.cluster.wait("it has no launcher", launchers, MADE_S)
         api.patch_status("v1", "Pod", launchers()[0], {"phase": "Succeeded"}, applied.namespace)
         applied.cluster.wait(lambda: f"it does not end: {said(running)}", lambda: applied.state() == "Succeeded", MADE_S)
-        assert applied.get()["status"]["exitStatus"] == 0
+        assert (applied.get()["status"]["reason"], applied.get()["status"]["exitStatus"]) == ("LauncherCompleted", 0)
+        if left:
+            applied.cluster.wait(lambda: f"they stay: {said(running)}", lambda: not workers_of(applied), MADE_S)
+        else:
+            applied.cluster.wait(lambda: f"it does not look for workers: {said(running)}", lambda: any(
+                "status.phase" in path for _, _, path, _ in proxy.seen("GET")), MADE_S)
+        running.signal(signal.SIGTERM)
+        assert running.finish(MADE_S).rc == 0
+        assert bool(api.get("batch/v1", "Job", "job", applied.namespace)) != left and applied.state() == "Succeeded"
 
 
 def test_large_job_that_its_launcher_completes(applied, proxy):

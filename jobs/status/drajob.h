@@ -46,7 +46,7 @@ struct drajob_input {
     int64_t now_ms;
     enum drajob_stage stage;
     const char *reason, *text; /* NULL: the stage's own */
-    const char *result;        /* DRAJOB_LOST: "failed" or "cancelled" */
+    const char *result;        /* DRAJOB_LOST: "succeeded", "failed" or "cancelled" */
     int exit;                  /* DRAJOB_LOST */
     const char *silence;       /* DRAJOB_LED: that the launcher does not renew its Lease; NULL */
     const char *launcher;      /* uid of the launcher Job, once everything is made; NULL */

@@ -104,6 +104,11 @@ static const struct {
          "the launcher's Job failed, and the launcher had written no end",
          "the message says why; the Job and the workers are deleted 10 s later: mend the cause, "
          "delete the DraJob and apply it again"},
+    [REASON_LAUNCHER_COMPLETED] =
+        {"LauncherCompleted", STATUS, false,
+         "the launcher's Job is complete, so all ranks have succeeded, and the launcher could not "
+         "write that to its document",
+         "nothing; where workers are left, the Job is deleted 10 s later, and they with it"},
     [REASON_LAUNCHER_SILENT] =
         {"LauncherSilent", DRAJOB | STATUS, true,
          "the launcher does not renew its Lease: its node is lost, cut off or overloaded",

@@ -87,6 +87,7 @@ static void lose(struct sight *s, struct drajob_input *input, const char *failed
 static void succeed(struct sight *s, struct drajob_input *input)
 {
     input->stage = DRAJOB_LOST;
+    input->reason = reason_name(REASON_LAUNCHER_COMPLETED);
     input->text = "all ranks have ended; their launcher could not write that to its document";
     input->result = "succeeded";
     sight_tell(s, input, NULL);
@@ -210,6 +211,36 @@ static void delete_failed(struct sight *s)
         course_delete_job(s);
 }
 
+/* Likewise where it has ended well and could not reach the API server. Its log is the output of the
+ * ranks: it goes only with workers that hold their devices, as for a container beside the ranks'.
+ */
+static void delete_left(struct sight *s)
+{
+    struct drarun_error err = {0};
+    const char *reason = sight_told_reason(s);
+    int64_t left = drajob_end_ms(s->object) + LOG_MS - lead_now();
+    if (!s->own_job || kube_is_terminating(s->job) || !reason ||
+        strcmp(reason, reason_name(REASON_LAUNCHER_COMPLETED)) != 0)
+        return;
+    if (left > 0) {
+        sight_again(s, left);
+        return;
+    }
+    int count = sight_count_left_pods(s, &err);
+    if (s->waits)
+        return;
+    if (count < 0) {
+        log_note("%s/%s: cannot look for workers that are left, retrying: %s", s->namespace,
+                 s->name, err.text);
+        sight_again(s, sight_pause_ms(s));
+    } else if (count > 0) {
+        log_note("%s/%s: the job has ended, and pods of its workers are left (%d): deleting its "
+                 "Job, and the pods with it",
+                 s->namespace, s->name, count);
+        course_delete_job(s);
+    }
+}
+
 void course_await_late(const struct sight *s)
 {
     sight_note(s, s->c->late, json_integer(LOG_MS));
@@ -303,6 +334,8 @@ static void expire(struct sight *s)
 void course_tidy(struct sight *s)
 {
     delete_late(s);
+    if (!s->waits)
+        delete_left(s);
     if (s->waits)
         return;
     delete_failed(s);

@@ -145,7 +145,7 @@ static bool is_late_pod(const struct sight *s, const json_t *pod)
     return !kube_is_terminating(pod) && kube_is_owned_by(pod, kube_uid(s->job));
 }
 
-/* Of pods what is_late_pod reads. */
+/* Of pods what is_late_pod and is_left_pod read. */
 static void trim_late_pod(json_t *pod)
 {
     static const char *const metadata[] = {"deletionTimestamp", "ownerReferences", NULL};
@@ -167,5 +167,35 @@ int sight_count_late_pods(struct sight *s, struct drarun_error *err)
     if (!list || list->err.code)
         return list ? code_of(list, err) : 0;
     json_array_foreach(json_object_get(list->body, "items"), i, pod) count += is_late_pod(s, pod);
+    return count;
+}
+
+/* The worker Job owns its pods, and is owned by the launcher's. */
+static bool is_left_pod(const struct sight *s, const json_t *pod)
+{
+    char job[K8S_LABEL_MAX + 4];
+    const json_t *owners = json_object_get(json_object_get(pod, "metadata"), "ownerReferences");
+    snprintf(job, sizeof job, "%s-w", s->name);
+    return !kube_is_terminating(pod) &&
+           (kube_is_owned_by(pod, kube_uid(s->job)) || value_find(owners, "name", job));
+}
+
+int sight_count_left_pods(struct sight *s, struct drarun_error *err)
+{
+    char labels[96 + 2 * K8S_LABEL_MAX];
+    const struct kube_target target = {.resource = &kube_pods, .namespace_ = s->namespace};
+    const struct kube_select select = {.labels = labels,
+                                       .fields = "status.phase!=Succeeded,status.phase!=Failed",
+                                       .metadata_only = true,
+                                       .trim = trim_late_pod};
+    json_t *pod;
+    size_t i;
+    int count = 0;
+    snprintf(labels, sizeof labels, CONTROLLER_LABEL "=%s,batch.kubernetes.io/job-name!=%s",
+             s->name, s->name);
+    const struct sight_answer *list = sight_list(s, SIGHT_LEFT, &target, &select);
+    if (!list || list->err.code)
+        return list ? code_of(list, err) : 0;
+    json_array_foreach(json_object_get(list->body, "items"), i, pod) count += is_left_pod(s, pod);
     return count;
 }

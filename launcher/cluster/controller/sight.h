@@ -19,6 +19,7 @@ enum sight_question {
     SIGHT_REMAINS,      /* pods of a job of that name */
     SIGHT_LAUNCHERS,    /* those of the launcher's Job */
     SIGHT_LATE,         /* its workers' */
+    SIGHT_LEFT,         /* its workers' that have not ended */
     SIGHT_WHOLE,        /* the DraJob with what drajob_trim does not leave */
     SIGHT_VERDICT,      /* whether its spec can be read */
     SIGHT_QUESTIONS
@@ -134,6 +135,8 @@ int sight_pods_remain(struct sight *s, struct drarun_error *err);
 /* Of its workers, those that are not terminating; nothing while the look waits. */
 int sight_count_late_pods(struct sight *s, struct drarun_error *err);
 
+/* Those of them, and of the Job of its workers, that have not ended either; likewise. */
+int sight_count_left_pods(struct sight *s, struct drarun_error *err);
 /* ---- what it writes: each but one at a time ---- */
 
 /* fn is called unless the Lease is lost; what is not there is deleted. */
