@@ -92,6 +92,7 @@ static void add_jobs(const struct drajob_metrics *metrics, struct buf *out)
 {
     static const char jobs[] = "drarun_controller_jobs";
     static const char pending[] = "drarun_controller_oldest_pending_seconds";
+    static const char ceded[] = "drarun_controller_ceded_namespaces";
     const struct drajob_census *census = metrics->census;
     int64_t oldest = census->oldest_made_ms;
     metrics_add_head(out, jobs, "gauge", "DraJobs that it manages, by state.");
@@ -101,6 +102,9 @@ static void add_jobs(const struct drajob_metrics *metrics, struct buf *out)
     buf_printf(out, "%s %.3f\n", pending,
                oldest > 0 && metrics->now_ms > oldest ? (double)(metrics->now_ms - oldest) / 1000
                                                       : 0.0);
+    metrics_add_head(out, ceded, "gauge",
+                     "Namespaces whose DraJobs it leaves to a controller of their own.");
+    buf_printf(out, "%s %zu\n", ceded, metrics->ceded);
 }
 
 static void add_counter(const char *name, const char *help, uint64_t value, struct buf *out)

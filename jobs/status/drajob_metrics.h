@@ -35,7 +35,8 @@ void drajob_tally_end(struct drajob_tally *tally, const char *namespace, const j
 struct drajob_metrics {
     const char *version, *instance;
     bool leads;
-    size_t due; /* DraJobs that it is to look at now */
+    size_t due;   /* DraJobs that it is to look at now */
+    size_t ceded; /* namespaces that it leaves to a controller of their own */
     int64_t now_ms;
     const struct drajob_census *census; /* NULL: it does not lead, and sees none */
     const struct drajob_tally *tally;

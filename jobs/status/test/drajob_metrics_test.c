@@ -45,7 +45,11 @@ static const char jobs[] = "# HELP drarun_controller_due DraJobs that it is to l
                            "DraJob whose objects are not "
                            "made yet.\n"
                            "# TYPE drarun_controller_oldest_pending_seconds gauge\n"
-                           "drarun_controller_oldest_pending_seconds 42.000\n";
+                           "drarun_controller_oldest_pending_seconds 42.000\n"
+                           "# HELP drarun_controller_ceded_namespaces Namespaces whose DraJobs it "
+                           "leaves to a controller of their own.\n"
+                           "# TYPE drarun_controller_ceded_namespaces gauge\n"
+                           "drarun_controller_ceded_namespaces 2\n";
 
 static const char counts[] =
     "# HELP drarun_controller_ended_total Jobs whose end was written, by state.\n"
@@ -129,6 +133,7 @@ static void test_leader_and_follower(void **state)
                                      .instance = "pod \"a\"",
                                      .leads = true,
                                      .due = 3,
+                                     .ceded = 2,
                                      .now_ms = NOW_MS,
                                      .census = &census,
                                      .tally = &tally};

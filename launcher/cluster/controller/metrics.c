@@ -28,6 +28,7 @@ static void on_request(void *arg, struct buf *out)
         .instance = c->options->holder,
         .leads = leads,
         .due = controller_count_due(c),
+        .ceded = json_object_size(c->ceded),
         .now_ms = lead_now(),
         .census = leads ? &counting.census : NULL,
         .tally = &c->tally,
