@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a look asks to know more of its job, as ask.c asks for it. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -92,9 +93,10 @@ bool sight_find_document(struct sight *s, const char *launcher, json_t **ret_doc
     if (!map)
         return false;
     if (map->err.code && map->err.code != ENOENT) {
-        log_note("%s/%s: cannot read its launcher's document, retrying: %s", s->namespace, s->name,
-                 map->err.text);
-        sight_again(s, sight_pause_ms(s));
+        int64_t ms = sight_pause_ms(s);
+        log_note("%s/%s: cannot read its launcher's document, retrying in %" PRId64 " s: %s",
+                 s->namespace, s->name, ms / 1000, map->err.text);
+        sight_again(s, ms);
         return false;
     }
     if (kube_is_owned_by(map->body, launcher))
