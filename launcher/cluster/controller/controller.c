@@ -387,9 +387,10 @@ static int begin(struct controller *c, struct drarun_error *err)
     c->cluster->create_ms = CONTROLLER_CREATE_MS;
     c->cluster->may_create = may_create;
     c->cluster->may_create_arg = c;
-    log_note("manages the DraJobs of %s%s, as %s",
-             c->options->namespace ? "namespace " : "all namespaces",
-             c->options->namespace ? c->options->namespace : "", c->options->holder);
+    if (!c->stop && !c->lost.code)
+        log_note("manages the DraJobs of %s%s, as %s",
+                 c->options->namespace ? "namespace " : "all namespaces",
+                 c->options->namespace ? c->options->namespace : "", c->options->holder);
     return watch_all(c, err);
 }
 
