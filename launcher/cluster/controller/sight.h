@@ -134,9 +134,9 @@ bool sight_job_is_gone(struct sight *s, const char *uid);
 int sight_pods_remain(struct sight *s, struct drarun_error *err);
 /* Of its workers, those that are not terminating; nothing while the look waits. */
 int sight_count_late_pods(struct sight *s, struct drarun_error *err);
-
 /* Those of them, and of the Job of its workers, that have not ended either; likewise. */
 int sight_count_left_pods(struct sight *s, struct drarun_error *err);
+
 /* ---- what it writes: each but one at a time ---- */
 
 /* fn is called unless the Lease is lost; what is not there is deleted. */
