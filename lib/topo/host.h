@@ -94,6 +94,7 @@ struct topo_netdev {
     uint32_t mtu;        /* 0: not known */
     uint32_t speed_mbps; /* 0: not known, or down */
     enum topo_tri up;
+    bool representor; /* it stands for a function of another machine or pod (port_name.h) */
     /* The interface of the default route that this one is, or is a part of: a port of its bond, the
      * virtual function below a synthetic NIC, what a VLAN is on; "": none. Read with host_read. */
     char uplink[TOPO_NAME_MAX];
@@ -164,7 +165,8 @@ bool topo_pci_is_narrow(const struct topo_pci *pci, bool gpu);
 
 /* Index into pci, or TOPO_NONE. */
 size_t host_find_pci(const struct topo_host *host, struct pci_addr addr);
-/* The netdev on the same function as an RDMA device, first by name; NULL: none, or not visible. */
+/* The netdev on the same function as an RDMA device, first by name, and no representor; NULL: none,
+ * or not visible. */
 const struct topo_netdev *host_netdev_of(const struct topo_host *host,
                                          const struct topo_rdma *rdma);
 /* One of its GIDs is of the interface. */

@@ -8,6 +8,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/topo/default_route.h"
 #include "lib/topo/host_private.h"
+#include "lib/topo/port_name.h"
 
 #define CLASS "sys/class/net"
 
@@ -25,6 +26,9 @@ static void read_attributes(int dir, struct topo_netdev *net)
         attr_number(dir, "speed", &net->speed_mbps);
     if (net->speed_mbps == UINT32_MAX)
         net->speed_mbps = 0;
+    net->representor = net->pci != TOPO_NONE &&
+                       attr_read(dir, "phys_port_name", text, sizeof text) > 0 &&
+                       port_name_is_representor(text);
 }
 
 static int read_netdev(struct facts_reader *r, const char *name)

@@ -38,8 +38,6 @@ bool pci_driver_is_passthrough(const char *driver);
 /* What sysfs says of an interface beyond lib/topo. False: it is gone. */
 bool netdev_facts_read(struct discovery *d, const struct topo_netdev *net,
                        struct node_netdev *ret_netdev);
-/* The interface of a switch's port that stands for a function of another machine or pod. */
-bool netdev_is_representor(struct discovery *d, const char *name);
 
 /* An RDMA device's port as a NIC has it; port from 1. */
 int rdma_facts_read(struct discovery *d, const struct topo_rdma *rdma, uint32_t port,

@@ -112,19 +112,3 @@ bool netdev_facts_read(struct discovery *d, const struct topo_netdev *net,
     *ret_netdev = netdev;
     return true;
 }
-
-/* "pf0vf3", "c1pf0sf2", "pf0": what devlink calls the ports of an embedded switch; "p0" is the
- * wire's own (Documentation/networking/devlink/devlink-port.rst). */
-bool netdev_is_representor(struct discovery *d, const char *name)
-{
-    char text[64];
-    unsigned controller = 0, pf = 0;
-    int end = 0;
-    cleanup_close int dir = open_netdev(d, name);
-    if (dir < 0 || attr_read(dir, "phys_port_name", text, sizeof text) <= 0)
-        return false;
-    const char *rest = text;
-    if (sscanf(rest, "c%u%n", &controller, &end) == 1)
-        rest += end;
-    return sscanf(rest, "pf%u", &pf) == 1;
-}

@@ -32,7 +32,7 @@ static void collect_netdevs(struct discovery *d, struct function *function)
 {
     for (size_t i = 0; i < d->host->netdev_count; i++) {
         const struct topo_netdev *net = &d->host->netdevs[i];
-        if (net->pci != function->pci || netdev_is_representor(d, net->name))
+        if (net->pci != function->pci || net->representor)
             continue;
         const char *used = host_use_of(d->use, net->name);
         const char *live = host_use_of(d->live, net->name);

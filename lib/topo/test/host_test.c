@@ -228,6 +228,39 @@ static void reads_a_pod(void **state)
     tree_drop(&tree);
 }
 
+/* The ports of the NIC's switch to virtual functions lie on its function, too. */
+static void tells_representors(void **state)
+{
+    static const struct {
+        const char *name, *port;
+        bool representor;
+    } rows[] = {{"aaa0", "pf0vf0\n", true},
+                {"aaa1", "c1pf0sf2\n", true},
+                {"aaa2", "pf0\n", true},
+                {"zzz0", "p0\n", false}};
+    (void)state;
+    struct tree tree = tree_new();
+    make_nic(&tree);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char path[160], target[160];
+        snprintf(path, sizeof path, NIC "/net/%s/phys_port_name", rows[i].name);
+        tree_file(&tree, path, rows[i].port);
+        snprintf(path, sizeof path, "sys/class/net/%s", rows[i].name);
+        snprintf(target, sizeof target, "../../../" NIC "/net/%s", rows[i].name);
+        tree_link(&tree, path, target);
+    }
+    struct topo_host host = read_host(&tree);
+    no_warnings(&host);
+    assert_string_equal(host_netdev_of(&host, &host.rdmas[0])->name, "gpu0rdma0");
+    assert_int_equal(host.netdev_count, ARRAY_LEN(rows) + 1);
+    for (size_t i = 0; i < host.netdev_count; i++)
+        for (size_t k = 0; k < ARRAY_LEN(rows); k++)
+            if (strcmp(host.netdevs[i].name, rows[k].name) == 0)
+                assert_int_equal(host.netdevs[i].representor, rows[k].representor);
+    host_done(&host);
+    tree_drop(&tree);
+}
+
 static const char container_table[] =
     "9:cpuset:/kubepods/pod1/c1\n8:cpu,cpuacct:/kubepods/pod1/c1\n7:memory:/kubepods/pod1/c1\n"
     "1:name=systemd:/kubepods/pod1/c1\n0::/system.slice/kubelet.service\n";
@@ -543,6 +576,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_a_pod),
+        cmocka_unit_test(tells_representors),
         cmocka_unit_test(reads_groups_of_version_1),
         cmocka_unit_test(reads_a_long_list_of_cpus),
         cmocka_unit_test(finds_nodes_of_software_rdma),
