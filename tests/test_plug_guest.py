@@ -18,6 +18,7 @@ pytestmark = pytest.mark.plain("the hook under runc is the static one")
 NICS = 5  # e1000e
 PF = "52:54:00:00:02:00"
 STATE = "/var/lib/drarun"
+VIRTUAL = 'device.attributes["dra.net"].?isSriovVf.orValue(false)'
 DISK_MIB = 16
 # (what is called, the system call after which the power goes, the how manieth); the others with DRARUN_SOAK set
 CUTS = [("prepare", "fsync", 1), ("prepare", "rename", 1), ("unprepare", "unlinkat", 1)]
@@ -123,19 +124,64 @@ def test_virtual_functions(bed):
     vfs = f"/sys/bus/pci/devices/{pf['attributes']['resource.kubernetes.io/pciBusID']['string']}/sriov_numvfs"
     node.sh("echo 2 >$1", vfs)
     node.wait_published(lambda found: len(virtual(found)) == 2 and pf["name"] not in found, "not the VFs in place of their PF")
-    pod = node.pod("vf", ['device.attributes["dra.net"].?isSriovVf.orValue(false)'], address(9)).prepare().sandbox()
+    pod = node.pod("vf", [VIRTUAL], address(9)).prepare().sandbox()
     assert "10.9.0.10/24" in pod.run("ip address show net1").ok().out
     assert pf["name"] not in node.published() and len(virtual(node.published())) == 2
     pod.end()
     pod.unprepare()
     pod.delete()
-    pod = node.pod("vf-again", ['device.attributes["dra.net"].?isSriovVf.orValue(false)'], address(9)).prepare().sandbox()
+    pod = node.pod("vf-again", [VIRTUAL], address(9)).prepare().sandbox()
     assert "10.9.0.10/24" in pod.run("ip address show net1").ok().out
     (given,) = [each["device"] for each in pod.claim()["status"]["allocation"]["devices"]["results"]]
     node.sh("echo 0 >$1", vfs)
     node.wait_published(lambda found: taints(found.get(given, {})) == ["drarun.dev/lost"], "a VF that a pod has lost is not tainted")
     pod.end()
     pod.unprepare()
+    node.wait_published(lambda found: not virtual(found) and pf["name"] in found, "the PF is not back")
+
+
+def changed(node, name, address):
+    """As a pod that may set up its interfaces."""
+    node.sh("ip -n $1 link set net1 down && ip -n $1 link set net1 address $2 && ip -n $1 link set net1 up", name, address)
+
+
+def test_other_hardware_addresses(bed):
+    """VFs, whose addresses are no one's own, come back to the host: with one that a pod has set, out of a namespace that lives and
+    of one that has died, and one that was made again meanwhile."""
+    node = bed.node
+    pf = by_mac(node.published())[PF]
+    vfs = f"/sys/bus/pci/devices/{pf['attributes']['resource.kubernetes.io/pciBusID']['string']}/sriov_numvfs"
+    node.sh("echo 1 >$1", vfs)
+    node.wait_published(lambda found: len(virtual(found)) == 1, "not the VF in place of its PF")
+    (vf,) = virtual(node.published())
+    bus = vf["attributes"]["resource.kubernetes.io/pciBusID"]["string"]
+
+    def at_home():
+        return {path.split("/")[-2]: text.strip() for path, text in node.guest.read(f"/sys/bus/pci/devices/{bus}/net/*/address").items()}
+
+    before = wait("the VF has no interface", at_home, CALL_S)
+    pod = node.pod("vf-living", [VIRTUAL], address(9)).prepare().sandbox()
+    assert "10.9.0.10/24" in pod.run("ip address show net1").ok().out and at_home() == {}
+    changed(node, pod.name, "02:00:00:00:00:77")
+    pod.unprepare()
+    assert at_home() == before
+    pod.end()
+    pod.delete()
+    pod = node.pod("vf-died", [VIRTUAL], address(9)).prepare().sandbox()
+    assert "10.9.0.10/24" in pod.run("ip address show net1").ok().out and at_home() == {}
+    changed(node, pod.name, "02:00:00:00:00:78")
+    pod.end()
+    pod.unprepare()
+    assert at_home() == before
+    pod.delete()
+    pod = node.pod("vf-anew", [VIRTUAL], address(9)).prepare().sandbox()
+    assert "10.9.0.10/24" in pod.run("ip address show net1").ok().out and at_home() == {}
+    node.sh("echo 0 >$1; echo 1 >$1", vfs)
+    wait("the VF is not there again", at_home, CALL_S)
+    pod.end()
+    pod.unprepare()
+    assert [*at_home()] == [*before]
+    node.sh("echo 0 >$1", vfs)
     node.wait_published(lambda found: not virtual(found) and pf["name"] in found, "the PF is not back")
 
 

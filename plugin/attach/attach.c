@@ -13,6 +13,7 @@
 #include "plugin/attach/neighbor.h"
 #include "plugin/attach/netns.h"
 #include "plugin/attach/place.h"
+#include "plugin/attach/port.h"
 #include "plugin/attach/rdma.h"
 #include "plugin/attach/restore.h"
 #include "plugin/attach/route.h"
@@ -84,6 +85,7 @@ static int move(struct attaching *a, const struct link *link, struct drarun_erro
     };
     struct drarun_error ignored = {0};
     int rc = check_name_free(a, err);
+    a->place.port = port_of(link->name);
     if (rc == 0)
         rc = note_place(a, link, false, err);
     if (rc < 0)

@@ -21,7 +21,7 @@ int place_of(int ns, struct place *ret, struct drarun_error *err)
     CLEANUP(netlink_done) struct netlink n = {0};
     struct stat st;
     socklen_t size = sizeof ret->cookie;
-    *ret = (struct place){.peer_ns = -1};
+    *ret = (struct place){.peer_ns = -1, .port = -1};
     if (fstat(ns, &st) < 0)
         return error_set(err, errno, "the network namespace: %s", strerror(errno));
     int rc = netlink_open(&n, ns, NETLINK_ROUTE, err);
@@ -69,18 +69,19 @@ void place_load(const struct attach_order *order, struct place *ret)
     struct buf text = BUF_INIT;
     json_int_t version = 0, device = 0, inode = 0, cookie = 0;
     const char *kind = NULL;
-    struct place place = {0};
+    struct place place = {.port = -1};
     path_of(order, path, sizeof path);
     CLEANUP(json_decrefp)
     json_t *json = file_read(AT_FDCWD, path, SIZE_MAX_BYTES, &text, NULL) == 0 && text.data
                        ? json_loadb(text.data, text.len, 0, NULL)
                        : NULL;
     buf_done(&text);
-    *ret = (struct place){.peer_ns = -1};
+    *ret = (struct place){.peer_ns = -1, .port = -1};
     if (!json ||
-        json_unpack(json, "{s:I, s:I, s:I, s:I, s:i, s:s, s:i, s:i}", "version", &version, "device",
-                    &device, "inode", &inode, "cookie", &cookie, "index", &place.index, "kind",
-                    &kind, "peer", &place.peer, "peerNs", &place.peer_ns) < 0 ||
+        json_unpack(json, "{s:I, s:I, s:I, s:I, s:i, s:s, s:i, s:i, s?:i}", "version", &version,
+                    "device", &device, "inode", &inode, "cookie", &cookie, "index", &place.index,
+                    "kind", &kind, "peer", &place.peer, "peerNs", &place.peer_ns, "port",
+                    &place.port) < 0 ||
         version != VERSION)
         return;
     place.device = (uint64_t)device;
@@ -95,10 +96,11 @@ int place_save(const struct attach_order *order, const struct place *place,
 {
     char path[PATH_MAX + sizeof order->claim_uid + ATTACH_NAME_MAX];
     CLEANUP(json_decrefp)
-    json_t *json = json_pack("{s:i, s:I, s:I, s:I, s:i, s:s, s:i, s:i}", "version", VERSION,
-                             "device", (json_int_t)place->device, "inode", (json_int_t)place->inode,
-                             "cookie", (json_int_t)place->cookie, "index", place->index, "kind",
-                             place->kind, "peer", place->peer, "peerNs", place->peer_ns);
+    json_t *json =
+        json_pack("{s:i, s:I, s:I, s:I, s:i, s:s, s:i, s:i, s:i}", "version", VERSION, "device",
+                  (json_int_t)place->device, "inode", (json_int_t)place->inode, "cookie",
+                  (json_int_t)place->cookie, "index", place->index, "kind", place->kind, "peer",
+                  place->peer, "peerNs", place->peer_ns, "port", place->port);
     cleanup_free char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
     if (!text)
         return error_set(err, ENOMEM, "out of memory");

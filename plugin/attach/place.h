@@ -16,6 +16,7 @@ struct place {
     int index;              /* of the device there; 0: it was on its way */
     char kind[16];          /* as struct link has them */
     int peer, peer_ns;
+    int port; /* on its function (port.h), as it was on the host; -1: not known */
 };
 
 /* The namespace alone. ns: a descriptor. */

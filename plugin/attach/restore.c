@@ -18,6 +18,7 @@
 #include "plugin/attach/link.h"
 #include "plugin/attach/netns.h"
 #include "plugin/attach/place.h"
+#include "plugin/attach/port.h"
 #include "plugin/attach/rdma.h"
 
 #define PCI_DEVICES "/sys/bus/pci/devices"
@@ -49,6 +50,49 @@ static int taking_init(struct taking *taking, const struct attach_order *order,
 static struct link_wanted wanted_as(const struct attach_order *order, const char *name)
 {
     return (struct link_wanted){order->parent, order->mac, order->config.interface.hw, name};
+}
+
+/* ---- back on the host ---- */
+
+struct port_search {
+    const struct taking *taking;
+    struct link found;
+    unsigned count;
+};
+
+static void on_link(const struct link *link, void *arg)
+{
+    struct port_search *search = arg;
+    const struct taking *taking = search->taking;
+    /* what is on another device (peer), as IPoIB's of a partition, may have its function, too */
+    if (strcmp(link->parent, taking->order->parent) != 0 || link->peer ||
+        (search->count && link->index == search->found.index) ||
+        port_of(link->name) != taking->place.port)
+        return;
+    search->found = *link;
+    search->count++;
+}
+
+/* The device of its function's port under another hardware address: one that the pod has given it,
+ * or that of a virtual function which was removed meanwhile and made again. */
+static int find_by_port(struct taking *taking, struct link *ret, struct drarun_error *err)
+{
+    struct port_search search = {.taking = taking};
+    if (!taking->order->parent[0] || taking->place.port < 0)
+        return 0;
+    int rc = link_each(&taking->host, on_link, &search, err);
+    if (rc < 0 || search.count != 1)
+        return rc < 0 ? rc : 0;
+    *ret = search.found;
+    return 1;
+}
+
+/* Where it is in no other namespace. */
+static int find_at_home(struct taking *taking, struct link *ret, struct drarun_error *err)
+{
+    struct link_wanted wanted = wanted_as(taking->order, taking->order->host.name);
+    int rc = link_find(&taking->host, &wanted, ret, err);
+    return rc == 0 ? find_by_port(taking, ret, err) : rc;
 }
 
 /* ---- out of a namespace ---- */
@@ -123,6 +167,19 @@ static int is_of_host(const struct taking *taking, struct netlink *n, const stru
     return rc > 0 ? strcmp(other.kind, link->kind) == 0 && other.peer == link->index : rc;
 }
 
+/* By its function, else by its number there, whatever hardware address the pod has given it. */
+static int find_of_function(const struct taking *taking, struct netlink *n, struct link *ret,
+                            struct drarun_error *err)
+{
+    const struct attach_order *order = taking->order;
+    struct link_wanted wanted = wanted_as(order, order->config.interface.name);
+    int rc = link_find(n, &wanted, ret, err);
+    if (rc != 0 || !order->parent[0] || !taking->place.index)
+        return rc;
+    rc = link_by_index(n, taking->place.index, ret, err);
+    return rc > 0 ? strcmp(ret->parent, order->parent) == 0 : rc;
+}
+
 static int find_in_place(const struct taking *taking, struct netlink *n, struct link *ret,
                          struct drarun_error *err)
 {
@@ -130,7 +187,7 @@ static int find_in_place(const struct taking *taking, struct netlink *n, struct 
     const struct place *place = &taking->place;
     struct link_wanted wanted = wanted_as(order, order->config.interface.name);
     if (order->parent[0] || !place->inode)
-        return link_find(n, &wanted, ret, err);
+        return find_of_function(taking, n, ret, err);
     int rc =
         place->index ? link_by_index(n, place->index, ret, err) : link_find(n, &wanted, ret, err);
     if (rc <= 0)
@@ -169,13 +226,11 @@ static void on_upper(const struct link *link, void *arg)
 
 /* A macvlan or a VLAN that a pod has made on the device stays on it wherever the device goes: a pod
  * that lives on would share it with the next one. Once it has left, the pod makes no more. */
-static int drop_uppers(const struct taking *taking, struct netlink *n, struct drarun_error *err)
+static int drop_uppers(struct taking *taking, struct netlink *n, struct drarun_error *err)
 {
     CLEANUP(uppers_done) struct uppers uppers = {0};
-    struct link_wanted wanted = wanted_as(taking->order, taking->order->host.name);
-    struct netlink host = taking->host;
     struct link lower;
-    int number = -1, rc = link_find(&host, &wanted, &lower, err);
+    int number = -1, rc = find_at_home(taking, &lower, err);
     if (rc <= 0)
         return rc;
     uppers.lower = lower.index;
@@ -251,8 +306,22 @@ static void step_aside(struct netlink *n, const struct link *link)
         (void)link_change(n, link->index, &aside, NULL);
 }
 
-static int settle_link(const struct host_link *host, struct netlink *n, const struct link *link,
+/* Of a virtual function that was made again the PF, or nobody, may decide the address. */
+static int change_link(struct netlink *n, int index, struct link_change *change, bool is_other,
                        struct drarun_error *err)
+{
+    struct drarun_error refused = {0};
+    int rc = link_change(n, index, change, &refused);
+    if (rc < 0 && rc != -EEXIST && is_other && change->hw.len) {
+        change->hw.len = 0;
+        return link_change(n, index, change, err);
+    }
+    return rc < 0 ? error_set(err, -rc, "%s", refused.text) : 0;
+}
+
+/* is_other: its hardware address is another one. */
+static int settle_link(const struct host_link *host, struct netlink *n, const struct link *link,
+                       bool is_other, struct drarun_error *err)
 {
     struct link_change change = LINK_CHANGE_NONE, down = LINK_CHANGE_NONE;
     down.up = 0;
@@ -270,7 +339,7 @@ static int settle_link(const struct host_link *host, struct netlink *n, const st
         return 0;
     /* kernels before 6.2 rename, and many drivers readdress, only what is down */
     int rc = rename && link->up ? link_change(n, link->index, &down, err) : 0;
-    rc = rc < 0 ? rc : link_change(n, link->index, &change, err);
+    rc = rc < 0 ? rc : change_link(n, link->index, &change, is_other, err);
     if (rc != -EEXIST)
         return rc < 0 ? error_prefix(err, "set %s as it was", link->name) : 0;
     step_aside(n, link);
@@ -286,10 +355,10 @@ static int settle(const struct attach_order *order, struct netlink *n, struct li
     struct link_change change = LINK_CHANGE_NONE;
     /* a pod's programs would see the next one's packets */
     int rc = host->ebpf ? 0 : ebpf_remove(n, -1, link, err);
-    rc = rc < 0 ? rc : settle_link(host, n, link, err);
+    rc = rc < 0 ? rc : settle_link(host, n, link, !link_fits(link, &wanted), err);
     rc = rc < 0 ? rc : ethtool_ensure(-1, host->name, host->features, host->private_flags, err);
     rc = rc < 0 ? rc : addresses_ensure(n, link->index, host->addresses, host->address_count, err);
-    rc = rc < 0 ? rc : link_find(n, &wanted, link, err);
+    rc = rc < 0 ? rc : link_by_index(n, link->index, link, err);
     if (rc == 0)
         rc = error_set(err, ENODEV, "has left the host again");
     if (rc > 0 && link->up != host->up) {
@@ -312,20 +381,16 @@ static int bring_home(struct taking *taking, int64_t until_ms, struct link *ret,
                       struct drarun_error *err)
 {
     struct link_wanted wanted = wanted_as(taking->order, taking->order->host.name);
-    struct netlink *n = &taking->host;
     int64_t alone = 0; /* first without waiting: a pod that was deleted by force runs on */
     for (;;) {
-        int rc = link_await(n, &wanted, alone < until_ms ? alone : until_ms, ret, err);
+        int rc = link_await(&taking->host, &wanted, alone < until_ms ? alone : until_ms, ret, err);
         if (rc != 0)
             return rc;
-        rc = netns_each_other(pull_from, taking, err);
-        if (rc > 0 || (rc == 0 && is_virtual(taking->order)))
-            rc = link_find(n, &wanted, ret, err);
-        else if (rc == 0 && clock_ms() < until_ms) {
-            alone = clock_ms() + ALONE_MS;
-            continue;
-        }
-        return rc;
+        int pulled = netns_each_other(pull_from, taking, err);
+        rc = pulled < 0 ? pulled : find_at_home(taking, ret, err);
+        if (rc != 0 || pulled > 0 || is_virtual(taking->order) || clock_ms() >= until_ms)
+            return rc;
+        alone = clock_ms() + ALONE_MS;
     }
 }
 
