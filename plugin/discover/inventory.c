@@ -279,16 +279,14 @@ int inventory_know(struct inventory *inv, const struct node_device *device,
 {
     struct node_devices one = {.list = unconst(device), .count = 1};
     struct node_devices copy;
-    if (device->kind != NODE_DEVICE_NIC) { /* it is on the host as before */
-        struct node_device *gpu = devices_same(&inv->memory, device);
-        if (gpu)
-            memcpy(gpu->name, device->name, sizeof gpu->name);
+    struct node_device *same = devices_same(&inv->memory, device);
+    if (same && device->kind != NODE_DEVICE_NIC) { /* it is on the host as before */
+        memcpy(same->name, device->name, sizeof same->name);
         return 0;
     }
     int rc = node_devices_copy(&one, &copy, err);
     if (rc < 0)
         return rc;
-    struct node_device *same = devices_same(&inv->memory, device);
     if (!same)
         same = node_devices_add(&inv->memory);
     if (!same) {

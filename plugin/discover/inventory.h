@@ -40,7 +40,7 @@ void inventory_free(struct inventory *inventory); /* NULL is fine */
 const struct node_devices *inventory_devices(const struct inventory *inventory);
 
 /* A device as it was on the host when a pod was given it, under its name, from the checkpoint: what
- * a plugin that starts again while it is in the pod cannot see. Of a GPU, which stays on the host,
+ * a plugin that starts again while it is in the pod cannot see. Of a GPU that is still on the host
  * the name. Before the first reading shows it otherwise; rescan afterwards. -ENOMEM. */
 int inventory_know(struct inventory *inventory, const struct node_device *device,
                    struct drarun_error *err);

@@ -121,6 +121,35 @@ static int keep_vanished(const struct remember_rules *rules, const struct node_d
     return 0;
 }
 
+static const struct node_device *held_part_of(const struct node_devices *devices,
+                                              const struct node_device *gpu)
+{
+    for (size_t i = 0; i < devices->count; i++) {
+        const struct node_device *part = &devices->list[i];
+        if (part->kind == NODE_DEVICE_MIG && part->held &&
+            pci_addr_compare(part->pci.addr, gpu->pci.addr) == 0)
+            return part;
+    }
+    return NULL;
+}
+
+/* A pod with a part of a GPU has the node of the GPU, too. Once MIG is off, that is the whole. */
+static void withhold_whole(struct node_devices *now)
+{
+    for (size_t i = now->count; i-- > 0;) {
+        const struct node_device *gpu = &now->list[i];
+        const struct node_device *part =
+            gpu->kind == NODE_DEVICE_GPU && !gpu->held ? held_part_of(now, gpu) : NULL;
+        if (!part)
+            continue;
+        strlist_addf(&now->warnings,
+                     "%s is not published as a whole: a claim has its MIG device %s still, whose "
+                     "pod could use all of it",
+                     gpu->pci.bus_id, part->name);
+        node_devices_remove(now, i);
+    }
+}
+
 int devices_remember(const struct remember_rules *rules, const struct node_devices *before,
                      struct node_devices *now, struct drarun_error *err)
 {
@@ -138,6 +167,9 @@ int devices_remember(const struct remember_rules *rules, const struct node_devic
         if (rc < 0)
             return nomem(err);
     }
+    withhold_whole(now);
+    if (now->warnings.failed)
+        return nomem(err);
     devices_number_rails(now); /* with those that are away: the others keep their numbers */
     return 0;
 }

@@ -35,7 +35,8 @@ struct remember_rules { /* borrowed */
  * holds;
  *  - one whose function is there and was not read is not published any more (a PF has got VFs, the
  * host uses it): gone, or away while a pod holds it; with its driver gone, too, it is unbound,
- * since it may be about to vanish. -ENOMEM. */
+ * since it may be about to vanish;
+ *  - a GPU whose parts were put together is left out while a pod holds one of them. -ENOMEM. */
 int devices_remember(const struct remember_rules *rules, const struct node_devices *before,
                      struct node_devices *now, struct drarun_error *err);
 

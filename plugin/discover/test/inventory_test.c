@@ -186,12 +186,36 @@ static void test_known_before(void **state)
     watch_done(&w);
 }
 
+/* What a claim has of a GPU, and this machine does not show any more, is not forgotten. */
+static void test_known_gpu(void **state)
+{
+    (void)state;
+    struct watcher w;
+    struct drarun_error err = {0};
+    struct node_device known = {
+        .kind = NODE_DEVICE_MIG, .name = "gpu-part", .pci.known = true, .pci.numa = -1};
+    known.pci.addr = (struct pci_addr){.domain = 0xfffe, .bus = 0xff};
+    if (!is_isolated())
+        skip_for("needs root, with namespaces of its own");
+    watch(&w);
+    w.held = "gpu-part";
+    assert_int_equal(inventory_know(w.inventory, &known, &err), 0);
+    assert_int_equal(inventory_rescan(w.inventory, &err), 0);
+    const struct node_device *found =
+        node_devices_find(inventory_devices(w.inventory), NODE_DRIVER_GPU, "gpu-part");
+    assert_non_null(found);
+    assert_true(found->held && found->lost);
+    assert_int_equal(found->fault_count, 1);
+    watch_done(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_comes_and_goes),
         cmocka_unit_test(test_held),
         cmocka_unit_test(test_known_before),
+        cmocka_unit_test(test_known_gpu),
     };
     return cmocka_run_group_tests(tests, isolate, NULL);
 }

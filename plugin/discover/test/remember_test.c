@@ -110,6 +110,47 @@ static void test_held_gpu_keeps_its_name(void **state)
     }
 }
 
+static struct node_device *gpu(struct node_devices *devices, uint8_t bus, int32_t gi)
+{
+    struct node_device *device = node_devices_add(devices);
+    device->kind = gi < 0 ? NODE_DEVICE_GPU : NODE_DEVICE_MIG;
+    device->pci.known = true;
+    device->pci.addr.bus = bus;
+    device->gpu.mig_gi = gi;
+    device->gpu.mig_ci = gi < 0 ? -1 : 0;
+    snprintf(device->name, sizeof device->name, "gpu-%02x%s%d", bus, gi < 0 ? "" : "-mig-", gi);
+    return device;
+}
+
+/* MIG was turned off while an idle pod had a part: its node gives the pod all of the GPU now. */
+static void test_whole_gpu_after_its_parts(void **state)
+{
+    (void)state;
+    struct node_devices before = NODE_DEVICES_INIT, now = NODE_DEVICES_INIT,
+                        last = NODE_DEVICES_INIT;
+    gpu(&before, 0x8f, 1);
+    gpu(&before, 0x8f, 2);
+    gpu(&before, 0x90, 1);
+    now_is = FUNCTION_BOUND;
+    for (size_t i = 0; i < 2; i++) {
+        gpu(i ? &last : &now, 0x8f, -1);
+        gpu(i ? &last : &now, 0x90, -1);
+    }
+    remember("gpu-8f-mig-2", &before, &now);
+    assert_int_equal(now.count, 2);
+    assert_string_equal(now.list[0].name, "gpu-90-1");
+    assert_string_equal(now.list[1].name, "gpu-8f-mig-2");
+    assert_true(now.list[1].away);
+    assert_int_equal(now.warnings.count, 1);
+    remember(NULL, &now, &last); /* the pod has ended */
+    assert_int_equal(last.count, 2);
+    assert_int_equal(last.warnings.count, 0);
+    now_is = FUNCTION_GONE;
+    node_devices_done(&before);
+    node_devices_done(&now);
+    node_devices_done(&last);
+}
+
 static void test_in_a_pod(void **state)
 {
     (void)state;
@@ -252,6 +293,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_used_while_it_is_held),
         cmocka_unit_test(test_held_gpu_keeps_its_name),
+        cmocka_unit_test(test_whole_gpu_after_its_parts),
         cmocka_unit_test(test_in_a_pod),
         cmocka_unit_test(test_interface_alone),
         cmocka_unit_test(test_vanished),
