@@ -53,6 +53,39 @@ static json_t *part_get(const struct node_device *device, const struct part *par
     return number ? json_integer(number) : NULL;
 }
 
+/* Of an RDMA device that is in a pod the host shows none. */
+static bool put_nodes(const struct node_rdma *rdma, json_t *record)
+{
+    json_t *nodes = json_array();
+    bool ok = json_object_set_new(record, "nodes", nodes) == 0;
+    for (size_t i = 0; ok && i < rdma->chardev_count; i++) {
+        const struct node_chardev *node = &rdma->chardevs[i];
+        ok = json_array_append_new(nodes, json_pack("{s:s, s:I, s:I}", "path", node->path, "major",
+                                                    (json_int_t)node->major, "minor",
+                                                    (json_int_t)node->minor)) == 0;
+    }
+    return ok;
+}
+
+static void read_nodes(const json_t *nodes, struct node_rdma *rdma)
+{
+    json_t *node;
+    size_t i;
+    json_array_foreach(nodes, i, node)
+    {
+        const char *path = json_string_value(json_object_get(node, "path"));
+        if (rdma->chardev_count == NODE_CHARDEVS_MAX)
+            return;
+        struct node_chardev *to = &rdma->chardevs[rdma->chardev_count];
+        if (!path || strlen(path) >= sizeof to->path)
+            continue;
+        rdma->chardev_count++;
+        snprintf(to->path, sizeof to->path, "%s", path);
+        to->major = (uint32_t)json_integer_value(json_object_get(node, "major"));
+        to->minor = (uint32_t)json_integer_value(json_object_get(node, "minor"));
+    }
+}
+
 json_t *device_record(const struct node_device *device)
 {
     json_t *record = json_pack("{s:i, s:i, s:i, s:i, s:i}", "link", (int)device->rdma.link, "numa",
@@ -71,6 +104,10 @@ json_t *device_record(const struct node_device *device)
             json_decref(record);
             return NULL;
         }
+    }
+    if (record && device->rdma.chardev_count > 0 && !put_nodes(&device->rdma, record)) {
+        json_decref(record);
+        return NULL;
     }
     return record;
 }
@@ -111,6 +148,7 @@ bool device_record_read(const json_t *record, struct node_device *ret_device)
     device.pci.sriov = (enum node_sriov)json_integer_value(json_object_get(record, "sriov"));
     device.rdma.link = (enum topo_link)json_integer_value(json_object_get(record, "link"));
     device.rail = (int32_t)json_integer_value(json_object_get(record, "rail"));
+    read_nodes(json_object_get(record, "nodes"), &device.rdma);
     if (json_object_get(record, "gpu"))
         read_gpu(json_object_get(record, "gpu"), &device);
     *ret_device = device;

@@ -46,6 +46,32 @@ static void test_found_again(void **state)
     node_devices_done(&devices);
 }
 
+/* A plugin that starts while the RDMA device is in a pod can promise it to the next one. */
+static void test_nodes(void **state)
+{
+    struct node_device read, device = {.kind = NODE_DEVICE_NIC,
+                                       .name = "pci-0000-8f-00-0",
+                                       .rdma = {.name = "mlx5_0",
+                                                .chardevs = {{"/dev/infiniband/uverbs3", 231, 195},
+                                                             {"/dev/infiniband/rdma_cm", 10, 58}},
+                                                .chardev_count = 2}};
+    (void)state;
+    json_t *record = device_record(&device);
+    assert_true(device_record_read(record, &read));
+    assert_int_equal(read.rdma.chardev_count, 2);
+    for (size_t i = 0; i < 2; i++) {
+        assert_string_equal(read.rdma.chardevs[i].path, device.rdma.chardevs[i].path);
+        assert_int_equal(read.rdma.chardevs[i].major, device.rdma.chardevs[i].major);
+        assert_int_equal(read.rdma.chardevs[i].minor, device.rdma.chardevs[i].minor);
+    }
+    json_t *nodes = json_object_get(record, "nodes");
+    while (json_array_size(nodes) <= NODE_CHARDEVS_MAX) /* of another writer */
+        json_array_append(nodes, json_array_get(nodes, 0));
+    assert_true(device_record_read(record, &read));
+    assert_int_equal(read.rdma.chardev_count, NODE_CHARDEVS_MAX);
+    json_decref(record);
+}
+
 static void test_none(void **state)
 {
     struct node_device read;
@@ -58,6 +84,6 @@ static void test_none(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_found_again),
-                                       cmocka_unit_test(test_none)};
+                                       cmocka_unit_test(test_nodes), cmocka_unit_test(test_none)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
