@@ -16,10 +16,9 @@ static int discover_all(struct discovery *d)
     int rc = discover_gpus(d);
     if (rc == 0)
         rc = discover_nics(d);
-    if (rc < 0)
-        return rc;
-    devices_number_rails(d->devices);
-    return 0;
+    if (rc == 0 && devices_number_rails(d->devices) < 0)
+        rc = discover_nomem(d);
+    return rc;
 }
 
 /* Of the interfaces that may be offered. */

@@ -24,7 +24,7 @@ struct discover_source { /* all borrowed */
 int discover(const struct discover_source *source, struct node_devices *ret_devices,
              struct drarun_error *err);
 
-/* The numbers of rails, of all NICs that the node has. Pure. */
-void devices_number_rails(struct node_devices *devices);
+/* The numbers of rails, of all NICs that the node has. -ENOMEM. Pure. */
+int devices_number_rails(struct node_devices *devices);
 
 #endif

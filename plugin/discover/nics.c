@@ -213,23 +213,62 @@ static bool has_rail(const struct node_device *device)
     return device->kind == NODE_DEVICE_NIC && device->pci.known && device->rdma.name[0];
 }
 
-static bool is_before(const struct node_device *a, const struct node_device *b)
+struct rail { /* where a NIC is plugged in */
+    uint32_t vendor, model;
+    struct pci_addr at;
+    uint32_t port;
+    struct node_device *device;
+};
+
+/* Virtual functions use the wire of their PF, whatever functions the others have. */
+static struct rail rail_of(struct node_device *device)
 {
-    int order = pci_addr_compare(a->pci.addr, b->pci.addr);
-    return order < 0 || (order == 0 && a->port < b->port);
+    const struct node_pci *pci = &device->pci;
+    struct rail rail = {pci->vendor, pci->device, pci->addr, device->port, device};
+    if (pci->sriov == NODE_SRIOV_VF && pci->pf_device &&
+        pci_addr_parse(pci->pf, &rail.at, NULL) == 0)
+        rail.model = pci->pf_device;
+    return rail;
+}
+
+static int compare_models(const struct rail *a, const struct rail *b)
+{
+    if (a->vendor != b->vendor)
+        return a->vendor < b->vendor ? -1 : 1;
+    return (a->model > b->model) - (a->model < b->model);
+}
+
+static int compare_wires(const struct rail *a, const struct rail *b)
+{
+    int order = pci_addr_compare(a->at, b->at);
+    return order ? order : (a->port > b->port) - (a->port < b->port);
+}
+
+static int compare_rails(const void *a, const void *b)
+{
+    int order = compare_models(a, b);
+    return order ? order : compare_wires(a, b);
 }
 
 /* NICs of one model are numbered by address: the fabrics of GPU machines join NICs of the same
  * number. The management NIC of such a machine is of another model. */
-void devices_number_rails(struct node_devices *devices)
+int devices_number_rails(struct node_devices *devices)
 {
+    cleanup_free struct rail *rails = calloc(devices->count + 1, sizeof *rails);
+    size_t count = 0;
+    if (!rails)
+        return -ENOMEM;
     for (size_t i = 0; i < devices->count; i++) {
-        struct node_device *device = &devices->list[i];
-        device->rail = has_rail(device) ? 0 : -1;
-        for (size_t j = 0; device->rail >= 0 && j < devices->count; j++) {
-            const struct node_device *other = &devices->list[j];
-            device->rail += has_rail(other) && other->pci.vendor == device->pci.vendor &&
-                            other->pci.device == device->pci.device && is_before(other, device);
-        }
+        devices->list[i].rail = -1;
+        if (has_rail(&devices->list[i]))
+            rails[count++] = rail_of(&devices->list[i]);
     }
+    qsort(rails, count, sizeof *rails, compare_rails);
+    for (size_t i = 0; i < count; i++) {
+        bool first = i == 0 || compare_models(&rails[i - 1], &rails[i]) != 0;
+        rails[i].device->rail =
+            first ? 0
+                  : rails[i - 1].device->rail + (compare_wires(&rails[i - 1], &rails[i]) != 0);
+    }
+    return 0;
 }

@@ -88,6 +88,7 @@ struct node_pci {
     char driver[32]; /* kernel driver, "mlx5_core"; "": not known, or none */
     enum node_sriov sriov;
     char pf[PCI_ADDR_TEXT]; /* of a VF: its PF */
+    uint32_t pf_device;     /* which model that is; 0: not known */
     uint32_t vfs, vfs_max;  /* of a PF: enabled, possible */
 };
 
@@ -109,7 +110,8 @@ struct node_device {
     struct node_chardev chardevs[NODE_CHARDEVS_MAX]; /* of a GPU: nvidiaN, nvidiactl, uvm */
     size_t chardev_count;
     uint32_t port;  /* of a NIC: its port on the function, from 0 */
-    int32_t rail;   /* of a NIC: its number among the node's NICs of its kind; -1: none */
+    int32_t rail;   /* of a NIC: its number among the node's of its model, of a VF its PF's;
+                       -1: none */
     bool lost;      /* it was there and is gone from the machine, but not into a pod */
     bool away;      /* its interface is in a pod: netdev is what it was on the host */
     bool held;      /* a claim has it: it keeps the name by which it was given */

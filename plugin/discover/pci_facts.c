@@ -79,13 +79,22 @@ static void read_switch(const struct pci_place *place, struct node_pci *pci)
         pci_addr_format(place->bridges[place->bridge_count >= 3 ? 1 : 0], pci->pcie_switch);
 }
 
+static uint32_t device_of(const struct discovery *d, const char *bus_id)
+{
+    struct pci_addr addr;
+    size_t index =
+        pci_addr_parse(bus_id, &addr, NULL) == 0 ? host_find_pci(d->host, addr) : TOPO_NONE;
+    return index == TOPO_NONE ? 0 : d->host->pci[index].device;
+}
+
 static void read_sriov(struct discovery *d, struct node_pci *pci)
 {
     pci->vfs_max = count_of(d, pci->bus_id, "sriov_totalvfs");
     pci->vfs = count_of(d, pci->bus_id, "sriov_numvfs");
-    if (function_link(d, pci->bus_id, "physfn", pci->pf))
+    if (function_link(d, pci->bus_id, "physfn", pci->pf)) {
         pci->sriov = NODE_SRIOV_VF;
-    else if (pci->vfs_max > 0)
+        pci->pf_device = device_of(d, pci->pf);
+    } else if (pci->vfs_max > 0)
         pci->sriov = NODE_SRIOV_PF;
 }
 

@@ -83,6 +83,7 @@ static void keep_sriov(const struct node_pci *before, struct node_pci *now)
         return;
     now->sriov = NODE_SRIOV_VF;
     memcpy(now->pf, before->pf, sizeof now->pf);
+    now->pf_device = before->pf_device;
 }
 
 static bool is_held(const struct remember_rules *rules, const struct node_device *device)
@@ -170,6 +171,6 @@ int devices_remember(const struct remember_rules *rules, const struct node_devic
     withhold_whole(now);
     if (now->warnings.failed)
         return nomem(err);
-    devices_number_rails(now); /* with those that are away: the others keep their numbers */
-    return 0;
+    /* with those that are away: the others keep their numbers */
+    return devices_number_rails(now) < 0 ? nomem(err) : 0;
 }

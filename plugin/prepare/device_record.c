@@ -28,6 +28,8 @@ static const struct part parts[] = {
     TEXT("pcieSwitch", pci.pcie_switch),
     TEXT("kernelDriver", pci.driver),
     TEXT("pf", pci.pf),
+    NUMBER("pfDevice", pci.pf_device),
+    NUMBER("pciDevice", pci.device),
     TEXT("ifName", netdev.name),
     NUMBER("arpType", netdev.arp_type),
     TEXT("kind", netdev.kind),

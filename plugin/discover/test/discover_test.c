@@ -431,6 +431,7 @@ static void test_sriov(void **state)
     assert_names(&devices, "gpu-0000-8f-00-0 pci-0000-91-00-2");
     assert_int_equal(devices.list[1].pci.sriov, NODE_SRIOV_VF);
     assert_string_equal(devices.list[1].pci.pf, "0000:91:00.0");
+    assert_int_equal(devices.list[1].pci.pf_device, 0x1021);
     assert_warned(&devices, "0000:91:00.0 is not published: it has virtual functions");
     node_devices_done(&devices);
 }

@@ -182,6 +182,36 @@ static void test_in_a_pod(void **state)
     node_devices_done(&back);
 }
 
+/* Two NICs of one model, of which the first has three VFs and the second one, beside a NIC of
+ * another model with a VF of the same kind, and a third NIC as a whole: rails are the NICs'. */
+static void test_rails_of_virtual_functions(void **state)
+{
+    static const struct {
+        uint8_t bus;
+        const char *pf;
+        uint32_t device, pf_device;
+        int32_t rail;
+    } rows[] = {
+        {0x0f, "0000:08:00.0", 0x101e, 0x101d, 0}, {0x1d, "0000:10:00.0", 0x101e, 0x1021, 0},
+        {0x1e, "0000:10:00.0", 0x101e, 0x1021, 0}, {0x1f, "0000:10:00.0", 0x101e, 0x1021, 0},
+        {0x2e, "0000:20:00.0", 0x101e, 0x1021, 1}, {0x30, "", 0x1021, 0, 2}};
+    (void)state;
+    struct node_devices before = NODE_DEVICES_INIT, now = NODE_DEVICES_INIT;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct node_device *device = nic(&now, rows[i].bus, "a", "mlx5_0");
+        device->pci.vendor = 0x15b3;
+        device->pci.device = rows[i].device;
+        device->pci.pf_device = rows[i].pf_device;
+        device->pci.sriov = *rows[i].pf ? NODE_SRIOV_VF : NODE_SRIOV_NONE;
+        snprintf(device->pci.pf, sizeof device->pci.pf, "%s", rows[i].pf);
+    }
+    remember(NULL, &before, &now);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        assert_int_equal(now.list[i].rail, rows[i].rail);
+    node_devices_done(&before);
+    node_devices_done(&now);
+}
+
 /* RDMA in shared mode: the RDMA device stays on the host. */
 static void test_interface_alone(void **state)
 {
@@ -295,6 +325,7 @@ int main(void)
         cmocka_unit_test(test_held_gpu_keeps_its_name),
         cmocka_unit_test(test_whole_gpu_after_its_parts),
         cmocka_unit_test(test_in_a_pod),
+        cmocka_unit_test(test_rails_of_virtual_functions),
         cmocka_unit_test(test_interface_alone),
         cmocka_unit_test(test_vanished),
         cmocka_unit_test(test_vf_on_its_way_out),
