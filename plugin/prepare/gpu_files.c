@@ -48,10 +48,13 @@ static const struct {
     {"libcudadebugger.so.1", false},
     {"libnvidia-cfg.so.1", false},
     {"libnvidia-nvvm.so.4", false},
+    {"libnvidia-nvvm70.so.4", false},
     {"libnvidia-opencl.so.1", false},
     {"libnvidia-ptxjitcompiler.so.1", false},
     {"libnvidia-allocator.so.1", false},
     {"libnvidia-gpucomp.so.", true},
+    {"libnvidia-tileiras.so.", true},
+    {"libnvidia-pkcs11.so.", true},
     {"libnvidia-pkcs11-openssl3.so.", true},
     {"libnvidia-sandboxutils.so.1", false},
 };

@@ -71,7 +71,8 @@ static struct tree make(const char *driver)
     t.fd = open(t.path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     for (const char *const *name =
              (const char *const[]){"libcuda.so." VERSION, "libnvidia-ml.so." VERSION,
-                                   "libnvidia-gpucomp.so." VERSION, NULL};
+                                   "libnvidia-gpucomp.so." VERSION, "libnvidia-nvvm70.so.4",
+                                   "libnvidia-tileiras.so." VERSION, NULL};
          *name; name++) {
         snprintf(path, sizeof path, "%s/usr/lib64/%s", driver, *name);
         put(&t, path, "x");
@@ -157,8 +158,9 @@ static void nodes_libraries_and_programs(void **state)
         assert_null(strstr(text, "uvm-tools"));
         assert_null(strstr(text, t.path));
         has(text, "NVIDIA_VISIBLE_DEVICES=void");
-        for (const char *const *name = (const char *const[]){"cuda.so.1", "nvidia-ml.so.1",
-                                                             "nvidia-gpucomp.so." VERSION, NULL};
+        for (const char *const *name =
+                 (const char *const[]){"cuda.so.1", "nvidia-ml.so.1", "nvidia-gpucomp.so." VERSION,
+                                       "nvidia-tileiras.so." VERSION, NULL};
              *name; name++) {
             const char *dot = strstr(*name, ".so.");
             snprintf(wanted, sizeof wanted,
@@ -168,6 +170,8 @@ static void nodes_libraries_and_programs(void **state)
             has(text, wanted);
         }
         has(text, "-linux-gnu/libcuda.so.1\"");
+        has(text,
+            "/usr/lib64/libnvidia-nvvm70.so.4\",\"containerPath\":\"/usr/lib64/libnvidia-nvvm70");
         snprintf(
             wanted, sizeof wanted,
             "{\"hostPath\":\"%s/usr/bin/nvidia-smi\",\"containerPath\":\"/usr/bin/nvidia-smi\"",
