@@ -140,14 +140,25 @@ static const char *link_state(const struct node_device *device)
     return "";
 }
 
-/* The GID that NCCL and UCX would choose: RoCE v2 of an IPv4 address, else the first. */
-static const struct topo_gid *best_gid(const struct node_rdma *rdma)
+/* RoCE v2 before v1, and of that what other networks can reach: IPv4, then IPv6, then fe80::/10. */
+static unsigned rank_of(const struct topo_gid *gid)
 {
     static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+    if (gid->type != TOPO_GID_ROCE2)
+        return 0;
+    if (memcmp(gid->bytes, mapped, sizeof mapped) == 0)
+        return 3;
+    return gid->bytes[0] == 0xfe && (gid->bytes[1] & 0xc0) == 0x80 ? 1 : 2;
+}
+
+/* The GID that NCCL and UCX would choose, the first of the best. */
+static const struct topo_gid *best_gid(const struct node_rdma *rdma)
+{
+    const struct topo_gid *best = NULL;
     for (size_t i = 0; i < rdma->gid_count; i++)
-        if (rdma->gids[i].type == TOPO_GID_ROCE2 && memcmp(rdma->gids[i].bytes, mapped, 12) == 0)
-            return &rdma->gids[i];
-    return rdma->gid_count > 0 ? &rdma->gids[0] : NULL;
+        if (!best || rank_of(&rdma->gids[i]) > rank_of(best))
+            best = &rdma->gids[i];
+    return best;
 }
 
 static void put_gid(struct writer *w, const struct node_rdma *rdma)

@@ -229,6 +229,36 @@ static void test_fullest_device(void **state)
     json_decref(json);
 }
 
+/* A port's table has link-local entries first; a fabric of IPv6 has no others of IPv4. */
+static void test_gid(void **state)
+{
+    static const struct {
+        size_t count;
+        int64_t index;
+    } rows[] = {{1, 0}, {2, 1}, {4, 3}, {5, 4}};
+    (void)state;
+    struct topo_gid gids[] = {
+        {0, {0xfe, 0x80, [15] = 1}, TOPO_GID_ROCE1, "a"},
+        {1, {0xfe, 0x80, [15] = 1}, TOPO_GID_ROCE2, "a"},
+        {2, {0xfd, 0x02, [15] = 1}, TOPO_GID_ROCE1, "a"},
+        {3, {0xfd, 0x02, [15] = 1}, TOPO_GID_ROCE2, "a"},
+        {4, {[10] = 0xff, [11] = 0xff, [12] = 10, 0, 0, 1}, TOPO_GID_ROCE2, "a"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct node_device nic = {.kind = NODE_DEVICE_NIC,
+                                  .name = "nic",
+                                  .rail = -1,
+                                  .rdma = {.name = "mlx5_0", .gids = gids}};
+        nic.rdma.gid_count = rows[i].count;
+        json_t *json = device_json(&nic);
+        const json_t *attributes = json_object_get(json, "attributes");
+        assert_int_equal(json_integer_value(json_object_get(
+                             json_object_get(attributes, "drarun.dev/gidIndex"), "int")),
+                         rows[i].index);
+        json_decref(json);
+    }
+}
+
 static void test_versions(void **state)
 {
     (void)state;
@@ -259,10 +289,11 @@ static void test_quantities(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_split),    cmocka_unit_test(test_without_tainted),
-        cmocka_unit_test(test_shapes),   cmocka_unit_test(test_long_node_name),
-        cmocka_unit_test(test_same),     cmocka_unit_test(test_fullest_device),
-        cmocka_unit_test(test_versions), cmocka_unit_test(test_quantities),
+        cmocka_unit_test(test_split),      cmocka_unit_test(test_without_tainted),
+        cmocka_unit_test(test_shapes),     cmocka_unit_test(test_long_node_name),
+        cmocka_unit_test(test_same),       cmocka_unit_test(test_fullest_device),
+        cmocka_unit_test(test_gid),        cmocka_unit_test(test_versions),
+        cmocka_unit_test(test_quantities),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
