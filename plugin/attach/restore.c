@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/attach/restore.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <linux/net_namespace.h>
 #include <stdio.h>
@@ -426,6 +427,18 @@ static int restore_link(struct taking *taking, int64_t until_ms, enum restore_ou
     return 0;
 }
 
+/* Of those that are on the host: sysfs does not show others. */
+static bool function_has_rdma(const char *pci)
+{
+    char path[96];
+    const struct dirent *entry = NULL;
+    snprintf(path, sizeof path, PCI_DEVICES "/%s/infiniband", pci);
+    cleanup_dir DIR *dir = *pci ? opendir(path) : NULL;
+    while (dir && (entry = readdir(dir)) && entry->d_name[0] == '.')
+        ;
+    return entry;
+}
+
 static int restore_rdma(struct taking *taking, int64_t until_ms, struct drarun_error *err)
 {
     const char *name = taking->order->rdma;
@@ -438,6 +451,9 @@ static int restore_rdma(struct taking *taking, int64_t until_ms, struct drarun_e
         rc = rc == 0 ? netns_each_other(pull_rdma_from, taking, err) : rc;
         if (rc != 0)
             return rc < 0 ? rc : 0;
+        /* under another name: it was made again with its function, or udev has renamed it */
+        if (function_has_rdma(taking->order->pci))
+            return 0;
         if (clock_ms() >= until_ms)
             return error_set(err, ENODEV,
                              "RDMA device %s has not come back to the host in time and is in no "
