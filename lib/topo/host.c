@@ -63,7 +63,8 @@ size_t host_find_pci(const struct topo_host *host, struct pci_addr addr)
 const struct topo_netdev *host_netdev_of(const struct topo_host *host, const struct topo_rdma *rdma)
 {
     for (size_t i = 0; rdma->pci != TOPO_NONE && i < host->netdev_count; i++)
-        if (host->netdevs[i].pci == rdma->pci && !host->netdevs[i].representor)
+        if (host->netdevs[i].pci == rdma->pci && !host->netdevs[i].representor &&
+            !host->netdevs[i].partition)
             return &host->netdevs[i];
     return NULL;
 }

@@ -95,6 +95,7 @@ struct topo_netdev {
     uint32_t speed_mbps; /* 0: not known, or down */
     enum topo_tri up;
     bool representor; /* it stands for a function of another machine or pod (port_name.h) */
+    bool partition;   /* IPoIB's for a partition (P_Key), on top of the function's own */
     /* The interface of the default route that this one is, or is a part of: a port of its bond, the
      * virtual function below a synthetic NIC, what a VLAN is on; "": none. Read with host_read. */
     char uplink[TOPO_NAME_MAX];
@@ -165,8 +166,8 @@ bool topo_pci_is_narrow(const struct topo_pci *pci, bool gpu);
 
 /* Index into pci, or TOPO_NONE. */
 size_t host_find_pci(const struct topo_host *host, struct pci_addr addr);
-/* The netdev on the same function as an RDMA device, first by name, and no representor; NULL: none,
- * or not visible. */
+/* The netdev on the same function as an RDMA device, first by name, neither a representor nor of a
+ * partition; NULL: none, or not visible. */
 const struct topo_netdev *host_netdev_of(const struct topo_host *host,
                                          const struct topo_rdma *rdma);
 /* One of its GIDs is of the interface. */

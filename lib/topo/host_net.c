@@ -29,6 +29,7 @@ static void read_attributes(int dir, struct topo_netdev *net)
     net->representor = net->pci != TOPO_NONE &&
                        attr_read(dir, "phys_port_name", text, sizeof text) > 0 &&
                        port_name_is_representor(text);
+    net->partition = net->pci != TOPO_NONE && attr_read(dir, "parent", text, sizeof text) > 0;
 }
 
 static int read_netdev(struct facts_reader *r, const char *name)

@@ -41,7 +41,7 @@ static void collect_netdevs(struct discovery *d, struct function *function)
             function->used = used;
         if (live)
             function->live = live;
-        if (port < PORTS_MAX && !function->netdevs[port])
+        if (port < PORTS_MAX && !function->netdevs[port] && !net->partition)
             function->netdevs[port] = net;
     }
 }

@@ -228,23 +228,25 @@ static void reads_a_pod(void **state)
     tree_drop(&tree);
 }
 
-/* The ports of the NIC's switch to virtual functions lie on its function, too. */
-static void tells_representors(void **state)
+/* The ports of the NIC's switch to virtual functions lie on its function, too, and interfaces of
+ * IPoIB's partitions. */
+static void tells_the_functions_own_interface(void **state)
 {
     static const struct {
-        const char *name, *port;
-        bool representor;
-    } rows[] = {{"aaa0", "pf0vf0\n", true},
-                {"aaa1", "c1pf0sf2\n", true},
-                {"aaa2", "pf0\n", true},
-                {"zzz0", "p0\n", false}};
+        const char *name, *file, *text;
+        bool representor, partition;
+    } rows[] = {{"aaa0", "phys_port_name", "pf0vf0\n", true, false},
+                {"aaa1", "phys_port_name", "c1pf0sf2\n", true, false},
+                {"aaa2", "phys_port_name", "pf0\n", true, false},
+                {"aaa3", "parent", "gpu0rdma0\n", false, true},
+                {"zzz0", "phys_port_name", "p0\n", false, false}};
     (void)state;
     struct tree tree = tree_new();
     make_nic(&tree);
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         char path[160], target[160];
-        snprintf(path, sizeof path, NIC "/net/%s/phys_port_name", rows[i].name);
-        tree_file(&tree, path, rows[i].port);
+        snprintf(path, sizeof path, NIC "/net/%s/%s", rows[i].name, rows[i].file);
+        tree_file(&tree, path, rows[i].text);
         snprintf(path, sizeof path, "sys/class/net/%s", rows[i].name);
         snprintf(target, sizeof target, "../../../" NIC "/net/%s", rows[i].name);
         tree_link(&tree, path, target);
@@ -255,8 +257,10 @@ static void tells_representors(void **state)
     assert_int_equal(host.netdev_count, ARRAY_LEN(rows) + 1);
     for (size_t i = 0; i < host.netdev_count; i++)
         for (size_t k = 0; k < ARRAY_LEN(rows); k++)
-            if (strcmp(host.netdevs[i].name, rows[k].name) == 0)
+            if (strcmp(host.netdevs[i].name, rows[k].name) == 0) {
                 assert_int_equal(host.netdevs[i].representor, rows[k].representor);
+                assert_int_equal(host.netdevs[i].partition, rows[k].partition);
+            }
     host_done(&host);
     tree_drop(&tree);
 }
@@ -576,7 +580,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_a_pod),
-        cmocka_unit_test(tells_representors),
+        cmocka_unit_test(tells_the_functions_own_interface),
         cmocka_unit_test(reads_groups_of_version_1),
         cmocka_unit_test(reads_a_long_list_of_cpus),
         cmocka_unit_test(finds_nodes_of_software_rdma),

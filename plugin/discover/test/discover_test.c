@@ -436,6 +436,18 @@ static void test_sriov(void **state)
     node_devices_done(&devices);
 }
 
+/* IPoIB's interface of a partition lies on the function, too, whatever it is called. */
+static void test_partition(void **state)
+{
+    (void)state;
+    struct tree tree = machine();
+    netdev(&tree, NIC, "a-partition", "11\n");
+    tree_file(&tree, NIC "/net/a-partition/parent", "gpu0rdma0\n");
+    struct node_devices devices = read_all(&tree, NULL);
+    assert_string_equal(devices.list[1].netdev.name, "gpu0rdma0");
+    node_devices_done(&devices);
+}
+
 static void test_given_to_user_space(void **state)
 {
     (void)state;
@@ -607,6 +619,7 @@ int main(void)
         cmocka_unit_test(test_infiniband_alone),
         cmocka_unit_test(test_two_ports),
         cmocka_unit_test(test_sriov),
+        cmocka_unit_test(test_partition),
         cmocka_unit_test(test_given_to_user_space),
         cmocka_unit_test(test_in_a_pod),
         cmocka_unit_test(test_virtual),
