@@ -18,6 +18,15 @@ static int grow(void *list, size_t count, size_t size, struct drarun_error *err)
     return 0;
 }
 
+/* Two shares of a NIC that the driver lets several have are one NIC. */
+static bool has_nic(const struct inventory *inv, const struct device *device)
+{
+    for (size_t n = 0; device->slice && n < inv->nic_count; n++)
+        if (inv->nics[n].device.slice == device->slice)
+            return true;
+    return false;
+}
+
 int reading_add_device(struct reading *r, const struct device *device, struct drarun_error *err)
 {
     struct inventory *inv = r->inv;
@@ -31,6 +40,8 @@ int reading_add_device(struct reading *r, const struct device *device, struct dr
         inv->mig |= device->kind == DEVICE_MIG;
         break;
     case DEVICE_NIC:
+        if (has_nic(inv, device))
+            break;
         rc = grow(&inv->nics, inv->nic_count, sizeof *inv->nics, err);
         if (rc == 0)
             inv->nics[inv->nic_count++] = (struct inventory_nic){.device = *device};

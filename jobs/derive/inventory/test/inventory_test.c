@@ -123,6 +123,20 @@ static void what_the_pod_shows_of_them(void **state)
     done(&f);
 }
 
+/* The scheduler may give a worker two shares of one device for two requests. */
+static void two_shares_of_a_nic(void **state)
+{
+    static const char shares[] = ALLOCATED(RESULT("gpu.nvidia.com", "g0") ", " RESULT(
+        "dra.net", "b") ", " RESULT("dra.net", "a") ", " RESULT("dra.net", "b"));
+    struct fixture f;
+    (void)state;
+    assert_int_equal(read_worker(&f, shares, NULL), 0);
+    assert_int_equal(f.inventory.nic_count, 2);
+    assert_string_equal(f.inventory.nics[0].label, "a");
+    assert_string_equal(f.inventory.nics[1].label, "b");
+    done(&f);
+}
+
 #define BROKEN                                                                                     \
     "{\"name\": \"x\", \"attributes\": {\"index\": {\"int\": 5000}, "                              \
     "\"pciAddress\": {\"string\": \"slot 3\"}}}"
@@ -198,6 +212,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(devices_of_the_claims),
         cmocka_unit_test(what_the_pod_shows_of_them),
+        cmocka_unit_test(two_shares_of_a_nic),
         cmocka_unit_test(a_device_of_others_is_no_reason_to_refuse),
         cmocka_unit_test(the_clique_of_its_node),
         cmocka_unit_test(a_device_that_no_slice_has),
