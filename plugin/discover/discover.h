@@ -10,12 +10,14 @@
 #include "plugin/discover/node_devices.h"
 
 struct nvml;
+struct switch_managers;
 
 struct discover_source { /* all borrowed */
     int root;            /* a directory that stands for "/"; -1: "/" itself */
     const struct discover_config *config;
     const char *const *addresses; /* of the node, NULL-terminated: whose interface is an uplink */
     struct nvml *nvml;            /* NULL: the driver's library is not there */
+    struct switch_managers *managers; /* what earlier readings found; NULL: nothing is kept */
 };
 
 /* Reads all, under names by address; remember.h, select.h make of it what is published. Fails only

@@ -35,6 +35,9 @@ void pci_driver_read(struct discovery *d, size_t pci, char *ret_driver, size_t s
 /* A driver that keeps a function for user space or for virtual machines. */
 bool pci_driver_is_passthrough(const char *driver);
 
+/* A function that no pod may have: switch_managers.h. */
+bool discover_is_switch_manager(struct discovery *d, size_t pci);
+
 /* What sysfs says of an interface beyond lib/topo. False: it is gone. */
 bool netdev_facts_read(struct discovery *d, const struct topo_netdev *net,
                        struct node_netdev *ret_netdev);

@@ -18,6 +18,7 @@
 #include "plugin/discover/kernel_news.h"
 #include "plugin/discover/nvml.h"
 #include "plugin/discover/select.h"
+#include "plugin/discover/switch_managers.h"
 #include "plugin/discover/xids.h"
 
 struct inventory {
@@ -30,6 +31,7 @@ struct inventory {
     struct xids xids;
     int64_t read_ms;
     struct strlist warned; /* each warning once */
+    struct switch_managers managers;
 };
 
 /* ---- one reading ---- */
@@ -237,6 +239,7 @@ int inventory_new(const struct inventory_options *options, struct inventory **re
     if (!inv)
         return error_set(err, ENOMEM, "inventory: out of memory");
     inv->options = *options;
+    inv->options.source.managers = &inv->managers;
     xids_load(&inv->xids, options->xids_dir, options->boot);
     xids_forget_repaired(&inv->xids, options->repaired_dir); /* what was said meanwhile */
     int rc = start_timers(inv, err);
@@ -266,6 +269,7 @@ void inventory_free(struct inventory *inv)
     node_devices_done(&inv->published);
     json_decref(inv->shape);
     strlist_done(&inv->warned);
+    switch_managers_done(&inv->managers);
     free(inv);
 }
 

@@ -134,6 +134,11 @@ static int add_function(struct discovery *d, size_t pci)
         discover_warn(d, "%s is not published: the host uses it: %s", name, function.used);
         return 0;
     }
+    if (discover_is_switch_manager(d, pci)) {
+        pci_addr_format(d->host->pci[pci].place.addr, name);
+        discover_warn(d, "%s is not published: it manages NVLink switches (SW_MNG)", name);
+        return 0;
+    }
     int rc = 0;
     size_t first = d->devices->count;
     for (size_t i = 0, count = port_count(&function); rc == 0 && i < count; i++)

@@ -10,6 +10,7 @@
 #include "plugin/discover/discover.h"
 #include "plugin/discover/faults.h"
 #include "plugin/discover/select.h"
+#include "plugin/discover/switch_managers.h"
 
 #define ROOT "sys/devices/pci0000:8c/0000:8c:01.0"
 #define SWITCH ROOT "/0000:8d:00.0"
@@ -436,6 +437,37 @@ static void test_sriov(void **state)
     node_devices_done(&devices);
 }
 
+/* Ports of an HGX board of B200, which are as NICs but for their vital product data. */
+static void test_switch_managers(void **state)
+{
+    (void)state;
+    struct discover_config config;
+    struct switch_managers known = SWITCH_MANAGERS_INIT;
+    struct tree tree = machine();
+    function(&tree, IB, "0x020700\n", "mlx5_core");
+    rdma(&tree, IB, "mlx5_4", "InfiniBand\n", 1);
+    put(&tree, IB, "vpd", "\x82\x12Nvidia ConnectX-7\x90VA:MODL=CX7:SMDL=SW_MNG:\x78");
+    function(&tree, TWO, "0x020700\n", "mlx5_core");
+    rdma(&tree, TWO, "mlx5_5", "InfiniBand\n", 1);
+    put(&tree, TWO, "vpd", "\x82\x12Nvidia ConnectX-7\x90VA:MODL=CX7:\x78");
+    discover_config_default(&config);
+    const struct discover_source source = {
+        .root = tree.root, .config = &config, .managers = &known};
+    for (int i = 0; i < 2; i++) { /* the second reading takes what the first one found */
+        struct node_devices devices;
+        assert_int_equal(discover(&source, &devices, NULL), 0);
+        assert_names(&devices, "gpu-0000-8f-00-0 pci-0000-91-00-0 pci-0000-ce-00-0");
+        assert_int_equal(devices.list[2].rail, 1);
+        assert_warned(&devices, "0000:cd:00.0 is not published: it manages NVLink switches");
+        node_devices_done(&devices);
+        unlinkat(tree.root, IB "/vpd", 0);
+        put(&tree, TWO, "vpd", "SW_MNG");
+    }
+    switch_managers_done(&known);
+    discover_config_done(&config);
+    tree_drop(&tree);
+}
+
 /* IPoIB's interface of a partition lies on the function, too, whatever it is called. */
 static void test_partition(void **state)
 {
@@ -620,6 +652,7 @@ int main(void)
         cmocka_unit_test(test_two_ports),
         cmocka_unit_test(test_sriov),
         cmocka_unit_test(test_partition),
+        cmocka_unit_test(test_switch_managers),
         cmocka_unit_test(test_given_to_user_space),
         cmocka_unit_test(test_in_a_pod),
         cmocka_unit_test(test_virtual),
