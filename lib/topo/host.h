@@ -79,6 +79,7 @@ struct topo_rdma {
     char name[TOPO_NAME_MAX];           /* "mlx5_0" */
     size_t pci;                         /* TOPO_NONE: no PCI device (software RDMA), or not known */
     char *node_guid, *firmware, *board; /* NULL: not known */
+    char subfunction[TOPO_NAME_MAX];    /* whose it is, "mlx5_core.sf.4"; "": the function's */
     char uverbs[TOPO_NAME_MAX];         /* "uverbs0"; "": not known */
     enum topo_tri usable; /* its node is under /dev/infiniband: this pod was given it */
     bool iwarp;           /* addresses are its interface's, without GIDs of them */
@@ -96,6 +97,7 @@ struct topo_netdev {
     enum topo_tri up;
     bool representor; /* it stands for a function of another machine or pod (port_name.h) */
     bool partition;   /* IPoIB's for a partition (P_Key), on top of the function's own */
+    char subfunction[TOPO_NAME_MAX]; /* as topo_rdma has it */
     /* The interface of the default route that this one is, or is a part of: a port of its bond, the
      * virtual function below a synthetic NIC, what a VLAN is on; "": none. Read with host_read. */
     char uplink[TOPO_NAME_MAX];
@@ -123,7 +125,8 @@ struct topo_host {
     size_t pci_count;
     struct topo_gpu *gpus; /* by address, which is NVML's order */
     size_t gpu_count;
-    struct topo_rdma *rdmas; /* by address, then name; those without PCI last */
+    /* by address, the function's own first, then by name; those without PCI last */
+    struct topo_rdma *rdmas;
     size_t rdma_count;
     struct topo_netdev *netdevs; /* by name */
     size_t netdev_count;
@@ -166,8 +169,8 @@ bool topo_pci_is_narrow(const struct topo_pci *pci, bool gpu);
 
 /* Index into pci, or TOPO_NONE. */
 size_t host_find_pci(const struct topo_host *host, struct pci_addr addr);
-/* The netdev on the same function as an RDMA device, first by name, neither a representor nor of a
- * partition; NULL: none, or not visible. */
+/* The netdev on the same function, or sub-function, as an RDMA device, first by name, neither a
+ * representor nor of a partition; NULL: none, or not visible. */
 const struct topo_netdev *host_netdev_of(const struct topo_host *host,
                                          const struct topo_rdma *rdma);
 /* One of its GIDs is of the interface. */

@@ -48,7 +48,7 @@ static int read_netdev(struct facts_reader *r, const char *name)
     if (!net)
         return -ENOMEM;
     snprintf(net->name, sizeof net->name, "%s", name);
-    int rc = facts_device_pci(r, path, &net->pci);
+    int rc = facts_device_pci(r, path, &net->pci, net->subfunction);
     read_attributes(dir, net);
     return rc;
 }

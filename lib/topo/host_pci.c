@@ -133,7 +133,26 @@ int facts_add_pci(struct facts_reader *r, const char *path, size_t *ret_index)
     return rc;
 }
 
-int facts_device_pci(struct facts_reader *r, const char *path, size_t *ret_index)
+/* A sub-function is a device of its own below its PCI function, "mlx5_core.sf.4" (the kernel's
+ * Documentation/networking/devlink/devlink-port.rst). */
+static void read_subfunction(const char *path, char ret_name[TOPO_NAME_MAX])
+{
+    bool below = false;
+    ret_name[0] = '\0';
+    while (*path) {
+        char name[TOPO_NAME_MAX];
+        struct pci_addr addr;
+        size_t len = strcspn(path, "/");
+        snprintf(name, sizeof name, "%.*s", (int)len, path);
+        if (below && strstr(name, ".sf."))
+            memcpy(ret_name, name, sizeof name);
+        below = pci_addr_parse(name, &addr, NULL) == 0;
+        path += len + (path[len] == '/');
+    }
+}
+
+int facts_device_pci(struct facts_reader *r, const char *path, size_t *ret_index,
+                     char ret_subfunction[TOPO_NAME_MAX])
 {
     char link[512];
     struct buf real = BUF_INIT;
@@ -145,9 +164,11 @@ int facts_device_pci(struct facts_reader *r, const char *path, size_t *ret_index
     if (rc < 0 && rc != -ENOMEM)
         rc = root_resolve(r->root, path, &real, &own);
     *ret_index = TOPO_NONE;
-    if (rc == 0)
+    ret_subfunction[0] = '\0';
+    if (rc == 0) {
+        read_subfunction(real.data, ret_subfunction);
         rc = facts_add_pci(r, real.data, ret_index);
-    else
+    } else
         rc = rc == -ENOMEM ? facts_nomem(r) : 0;
     buf_done(&real);
     return rc;

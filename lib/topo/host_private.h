@@ -51,8 +51,10 @@ int read_kfd(struct facts_reader *r); /* of the GPUs that were read */
 /* Index of the function that a link-free path goes through, added with its bridges when new;
  * TOPO_NONE when there is none. */
 int facts_add_pci(struct facts_reader *r, const char *path, size_t *ret_index);
-/* The same for a class device: its link `device`, or its own place in the tree. */
-int facts_device_pci(struct facts_reader *r, const char *path, size_t *ret_index);
+/* The same for a class device: its link `device`, or its own place in the tree. With the name of
+ * the sub-function that it is of, "" for none. */
+int facts_device_pci(struct facts_reader *r, const char *path, size_t *ret_index,
+                     char ret_subfunction[TOPO_NAME_MAX]);
 
 int read_gpus(struct facts_reader *r);
 int read_rdma(struct facts_reader *r);

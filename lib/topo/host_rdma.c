@@ -174,7 +174,7 @@ static int read_device(struct facts_reader *r, const char *name)
         return -ENOMEM;
     snprintf(rdma->name, sizeof rdma->name, "%s", name);
     snprintf(device, sizeof device, CLASS "/%s", name);
-    int rc = facts_device_pci(r, device, &rdma->pci);
+    int rc = facts_device_pci(r, device, &rdma->pci, rdma->subfunction);
     if (rc == 0)
         rc = read_texts(r, rdma, device);
     if (rc == 0)

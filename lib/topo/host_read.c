@@ -59,6 +59,8 @@ static int rdma_order(const void *a, const void *b)
     const struct topo_rdma *x = a, *y = b;
     if (x->pci != y->pci)
         return x->pci < y->pci ? -1 : 1; /* TOPO_NONE is the largest */
+    if (!x->subfunction[0] != !y->subfunction[0])
+        return x->subfunction[0] ? 1 : -1; /* the function's own first */
     return strverscmp(x->name, y->name);
 }
 

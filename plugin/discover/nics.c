@@ -41,7 +41,7 @@ static void collect_netdevs(struct discovery *d, struct function *function)
             function->used = used;
         if (live)
             function->live = live;
-        if (port < PORTS_MAX && !function->netdevs[port] && !net->partition)
+        if (port < PORTS_MAX && !function->netdevs[port] && !net->partition && !net->subfunction[0])
             function->netdevs[port] = net;
     }
 }
@@ -67,7 +67,7 @@ static const struct topo_rdma *rdma_of(struct discovery *d, const struct functio
     const struct topo_host *host = d->host;
     const struct topo_rdma *found = NULL;
     for (size_t i = 0; i < host->rdma_count && !found; i++)
-        if (host->rdmas[i].pci == function->pci)
+        if (host->rdmas[i].pci == function->pci && !host->rdmas[i].subfunction[0])
             found = &host->rdmas[i];
     for (size_t i = 0; i < PORTS_MAX && !found; i++)
         if (function->netdevs[i])
@@ -272,8 +272,7 @@ int devices_number_rails(struct node_devices *devices)
     for (size_t i = 0; i < count; i++) {
         bool first = i == 0 || compare_models(&rails[i - 1], &rails[i]) != 0;
         rails[i].device->rail =
-            first ? 0
-                  : rails[i - 1].device->rail + (compare_wires(&rails[i - 1], &rails[i]) != 0);
+            first ? 0 : rails[i - 1].device->rail + (compare_wires(&rails[i - 1], &rails[i]) != 0);
     }
     return 0;
 }

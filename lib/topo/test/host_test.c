@@ -14,6 +14,8 @@
 #define NIC UP "/0000:8e:01.0/0000:91:00.0"
 #define FAR "sys/devices/pci0000:c8/0000:c8:01.0/0000:cd:00.0"
 #define IB "/infiniband/mlx5_0"
+#define SF_NAME "mlx5_core.sf.4"
+#define SF "/" SF_NAME
 
 static void function(const struct tree *tree, const char *path, const char *class_code,
                      const char *vendor, const char *numa)
@@ -261,6 +263,30 @@ static void tells_the_functions_own_interface(void **state)
                 assert_int_equal(host.netdevs[i].representor, rows[k].representor);
                 assert_int_equal(host.netdevs[i].partition, rows[k].partition);
             }
+    host_done(&host);
+    tree_drop(&tree);
+}
+
+/* A sub-function has an interface and an RDMA device of its own, below the function. */
+static void tells_subfunctions(void **state)
+{
+    (void)state;
+    struct tree tree = tree_new();
+    make_nic(&tree);
+    tree_file(&tree, NIC SF "/net/aaa0/mtu", "1500\n");
+    tree_link(&tree, "sys/class/net/aaa0", "../../../" NIC SF "/net/aaa0");
+    tree_link(&tree, NIC SF "/net/aaa0/device", "../../../" SF_NAME);
+    tree_file(&tree, NIC SF "/infiniband/aaa5_0/ports/1/state", "4: ACTIVE\n");
+    tree_link(&tree, "sys/class/infiniband/aaa5_0", "../../../" NIC SF "/infiniband/aaa5_0");
+    tree_link(&tree, NIC SF "/infiniband/aaa5_0/device", "../../../" SF_NAME);
+    struct topo_host host = read_host(&tree);
+    assert_int_equal(host.rdma_count, 2);
+    assert_string_equal(host.rdmas[0].name, "mlx5_0"); /* the function's own first */
+    assert_string_equal(host.rdmas[0].subfunction, "");
+    assert_string_equal(host_netdev_of(&host, &host.rdmas[0])->name, "gpu0rdma0");
+    assert_string_equal(host.rdmas[1].subfunction, SF_NAME);
+    assert_int_equal(host.rdmas[1].pci, host.rdmas[0].pci);
+    assert_string_equal(host_netdev_of(&host, &host.rdmas[1])->name, "aaa0");
     host_done(&host);
     tree_drop(&tree);
 }
@@ -581,6 +607,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_a_pod),
         cmocka_unit_test(tells_the_functions_own_interface),
+        cmocka_unit_test(tells_subfunctions),
         cmocka_unit_test(reads_groups_of_version_1),
         cmocka_unit_test(reads_a_long_list_of_cpus),
         cmocka_unit_test(finds_nodes_of_software_rdma),

@@ -468,6 +468,30 @@ static void test_switch_managers(void **state)
     tree_drop(&tree);
 }
 
+/* Nor is what a sub-function of the NIC has, which is somebody else's. */
+static void test_subfunction(void **state)
+{
+    (void)state;
+    struct tree tree = machine();
+    netdev(&tree, NIC "/mlx5_core.sf.4", "aaa0", "11\n");
+    rdma(&tree, NIC "/mlx5_core.sf.4", "aaa5_0", "Ethernet\n", 1);
+    struct node_devices devices = read_all(&tree, NULL);
+    assert_names(&devices, "gpu-0000-8f-00-0 pci-0000-91-00-0");
+    assert_string_equal(devices.list[1].netdev.name, "gpu0rdma0");
+    assert_string_equal(devices.list[1].rdma.name, "mlx5_0");
+    node_devices_done(&devices);
+    tree = machine(); /* the NIC's own are in a pod */
+    unlinkat(tree.root, "sys/class/net/gpu0rdma0", 0);
+    unlinkat(tree.root, "sys/class/infiniband/mlx5_0", 0);
+    netdev(&tree, NIC "/mlx5_core.sf.4", "aaa0", "11\n");
+    rdma(&tree, NIC "/mlx5_core.sf.4", "aaa5_0", "Ethernet\n", 1);
+    devices = read_all(&tree, NULL);
+    assert_names(&devices, "gpu-0000-8f-00-0 pci-0000-91-00-0");
+    assert_string_equal(devices.list[1].netdev.name, "");
+    assert_string_equal(devices.list[1].rdma.name, "");
+    node_devices_done(&devices);
+}
+
 /* IPoIB's interface of a partition lies on the function, too, whatever it is called. */
 static void test_partition(void **state)
 {
@@ -652,6 +676,7 @@ int main(void)
         cmocka_unit_test(test_two_ports),
         cmocka_unit_test(test_sriov),
         cmocka_unit_test(test_partition),
+        cmocka_unit_test(test_subfunction),
         cmocka_unit_test(test_switch_managers),
         cmocka_unit_test(test_given_to_user_space),
         cmocka_unit_test(test_in_a_pod),
