@@ -34,7 +34,7 @@ static void add_rdma(struct topo_view *view, const struct topo_rdma *rdma)
 
 static void add_netdev(struct topo_view *view, const struct topo_netdev *net)
 {
-    if (net->pci == TOPO_NONE || net->representor || net->partition)
+    if (net->pci == TOPO_NONE || net->representor || net->partition_of[0])
         return;
     view->nics[view->nic_count++] = (struct view_nic){
         .name = net->name,

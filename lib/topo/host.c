@@ -64,7 +64,7 @@ const struct topo_netdev *host_netdev_of(const struct topo_host *host, const str
 {
     for (size_t i = 0; rdma->pci != TOPO_NONE && i < host->netdev_count; i++)
         if (host->netdevs[i].pci == rdma->pci && !host->netdevs[i].representor &&
-            !host->netdevs[i].partition &&
+            !host->netdevs[i].partition_of[0] &&
             strcmp(host->netdevs[i].subfunction, rdma->subfunction) == 0)
             return &host->netdevs[i];
     return NULL;

@@ -96,8 +96,11 @@ struct topo_netdev {
     uint32_t speed_mbps; /* 0: not known, or down */
     enum topo_tri up;
     bool representor; /* it stands for a function of another machine or pod (port_name.h) */
-    bool partition;   /* IPoIB's for a partition (P_Key), on top of the function's own */
     char subfunction[TOPO_NAME_MAX]; /* as topo_rdma has it */
+    /* Of an interface of IPoIB's for a partition (P_Key): the HCA's own, which it is on; "": it is
+     * none, or that one is in another network namespace. */
+    char partition_of[TOPO_NAME_MAX];
+    uint32_t ifindex, iflink; /* of IPoIB's alone; 0: not known */
     /* The interface of the default route that this one is, or is a part of: a port of its bond, the
      * virtual function below a synthetic NIC, what a VLAN is on; "": none. Read with host_read. */
     char uplink[TOPO_NAME_MAX];

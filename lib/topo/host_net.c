@@ -11,6 +11,7 @@
 #include "lib/topo/port_name.h"
 
 #define CLASS "sys/class/net"
+#define IPOIB_ADDRESS_LEN 59u /* the text of 20 bytes, which no other kind has */
 
 static void read_attributes(int dir, struct topo_netdev *net)
 {
@@ -29,7 +30,10 @@ static void read_attributes(int dir, struct topo_netdev *net)
     net->representor = net->pci != TOPO_NONE &&
                        attr_read(dir, "phys_port_name", text, sizeof text) > 0 &&
                        port_name_is_representor(text);
-    net->partition = net->pci != TOPO_NONE && attr_read(dir, "parent", text, sizeof text) > 0;
+    if (strlen(net->mac) == IPOIB_ADDRESS_LEN) {
+        attr_number(dir, "ifindex", &net->ifindex);
+        attr_number(dir, "iflink", &net->iflink);
+    }
 }
 
 static int read_netdev(struct facts_reader *r, const char *name)
@@ -51,6 +55,20 @@ static int read_netdev(struct facts_reader *r, const char *name)
     int rc = facts_device_pci(r, path, &net->pci, net->subfunction);
     read_attributes(dir, net);
     return rc;
+}
+
+/* The kernel makes IPoIB's interface of a partition a virtual one, without a function and without
+ * upper_* and lower_*; only its iflink tells which one it is on. (It has a file `parent` where it
+ * was made by the HCA's create_child, and none where it was made by rtnetlink.) */
+static void find_partitions(struct topo_host *host)
+{
+    for (size_t i = 0; i < host->netdev_count; i++) {
+        struct topo_netdev *net = &host->netdevs[i];
+        for (size_t k = 0; net->iflink && net->iflink != net->ifindex && k < host->netdev_count;
+             k++)
+            if (host->netdevs[k].ifindex == net->iflink)
+                memcpy(net->partition_of, host->netdevs[k].name, sizeof net->partition_of);
+    }
 }
 
 /* ---- the uplink ---- */
@@ -136,6 +154,9 @@ static int read_uplinks(struct facts_reader *r)
     }
     for (size_t i = 0; rc == 0 && r->host->rdma_count > 0 && i < r->host->netdev_count; i++)
         rc = read_layers(r, r->host->netdevs[i].name, &stack);
+    for (size_t i = 0; rc == 0 && i < r->host->netdev_count; i++)
+        if (r->host->netdevs[i].partition_of[0])
+            add_layer(&stack, r->host->netdevs[i].partition_of, r->host->netdevs[i].name);
     if (rc == 0 && (stack.lower.failed || stack.upper.failed || names.failed))
         rc = facts_nomem(r);
     if (rc == 0)
@@ -154,5 +175,6 @@ int read_netdevs(struct facts_reader *r)
         if (facts_name_ok(r, CLASS, names.items[i]))
             rc = read_netdev(r, names.items[i]);
     strlist_done(&names);
+    find_partitions(r->host);
     return rc == 0 && !r->devices_alone ? read_uplinks(r) : rc;
 }

@@ -26,7 +26,7 @@ static void add(struct host_use *use, const char *name, const char *reason)
 }
 
 /* The interfaces that `name` is made of: ports of a bridge, members of a bond, the device below a
- * VLAN. */
+ * VLAN, the HCA's own below one of a partition. */
 static void add_below(const struct host_use_source *source, struct host_use *use, const char *name)
 {
     char path[160], reason[160];
@@ -38,10 +38,16 @@ static void add_below(const struct host_use_source *source, struct host_use *use
     for (size_t i = 0; i < entries.count; i++)
         if (strncmp(entries.items[i], "lower_", 6) == 0)
             add(use, entries.items[i] + 6, reason);
+    for (size_t i = 0; i < source->host->netdev_count; i++) {
+        const struct topo_netdev *net = &source->host->netdevs[i];
+        if (net->partition_of[0] && strcmp(net->name, name) == 0)
+            add(use, net->partition_of, reason);
+    }
     strlist_done(&entries);
 }
 
-/* In use by the host whatever its routes: something lies above it. */
+/* In use by the host whatever its routes: something lies above it. A move deletes a VLAN or
+ * macvlan, and takes IPoIB's interfaces of partitions down. */
 static void add_if_covered(const struct host_use_source *source, struct host_use *use,
                            const char *name)
 {
@@ -57,6 +63,11 @@ static void add_if_covered(const struct host_use_source *source, struct host_use
         }
     if (strlist_has(&entries, "master"))
         add(use, name, "it is part of a bridge or bond");
+    for (size_t i = 0; i < source->host->netdev_count; i++)
+        if (strcmp(source->host->netdevs[i].partition_of, name) == 0) {
+            snprintf(reason, sizeof reason, "it is part of %.63s", source->host->netdevs[i].name);
+            add(use, name, reason);
+        }
     strlist_done(&entries);
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Interfaces that the host itself uses, with the reason: those of the default route, those with an
  * address of the node, ports of bridges and bonds, and all that lies below one of them. Sources:
- * proc(5) net/route (the main table), net/ipv6_route; sysfs-class-net: master, lower_*, upper_*.
- * As DraNet has it, of several default routes those with the smallest metric count. */
+ * proc(5) net/route (the main table), net/ipv6_route; sysfs-class-net: master, lower_*, upper_*,
+ * and iflink of IPoIB's. As DraNet has it, of several default routes those with the smallest metric
+ * count. */
 #ifndef DRARUN_PLUGIN_DISCOVER_HOST_USE_H
 #define DRARUN_PLUGIN_DISCOVER_HOST_USE_H
 

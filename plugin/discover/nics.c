@@ -41,7 +41,8 @@ static void collect_netdevs(struct discovery *d, struct function *function)
             function->used = used;
         if (live)
             function->live = live;
-        if (port < PORTS_MAX && !function->netdevs[port] && !net->partition && !net->subfunction[0])
+        if (port < PORTS_MAX && !function->netdevs[port] && !net->partition_of[0] &&
+            !net->subfunction[0])
             function->netdevs[port] = net;
     }
 }

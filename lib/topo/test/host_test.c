@@ -230,24 +230,22 @@ static void reads_a_pod(void **state)
     tree_drop(&tree);
 }
 
-/* The ports of the NIC's switch to virtual functions lie on its function, too, and interfaces of
- * IPoIB's partitions. */
+/* The ports of the NIC's switch to virtual functions lie on its function, too. */
 static void tells_the_functions_own_interface(void **state)
 {
     static const struct {
-        const char *name, *file, *text;
-        bool representor, partition;
-    } rows[] = {{"aaa0", "phys_port_name", "pf0vf0\n", true, false},
-                {"aaa1", "phys_port_name", "c1pf0sf2\n", true, false},
-                {"aaa2", "phys_port_name", "pf0\n", true, false},
-                {"aaa3", "parent", "gpu0rdma0\n", false, true},
-                {"zzz0", "phys_port_name", "p0\n", false, false}};
+        const char *name, *text;
+        bool representor;
+    } rows[] = {{"aaa0", "pf0vf0\n", true},
+                {"aaa1", "c1pf0sf2\n", true},
+                {"aaa2", "pf0\n", true},
+                {"zzz0", "p0\n", false}};
     (void)state;
     struct tree tree = tree_new();
     make_nic(&tree);
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         char path[160], target[160];
-        snprintf(path, sizeof path, NIC "/net/%s/%s", rows[i].name, rows[i].file);
+        snprintf(path, sizeof path, NIC "/net/%s/phys_port_name", rows[i].name);
         tree_file(&tree, path, rows[i].text);
         snprintf(path, sizeof path, "sys/class/net/%s", rows[i].name);
         snprintf(target, sizeof target, "../../../" NIC "/net/%s", rows[i].name);
@@ -259,10 +257,65 @@ static void tells_the_functions_own_interface(void **state)
     assert_int_equal(host.netdev_count, ARRAY_LEN(rows) + 1);
     for (size_t i = 0; i < host.netdev_count; i++)
         for (size_t k = 0; k < ARRAY_LEN(rows); k++)
-            if (strcmp(host.netdevs[i].name, rows[k].name) == 0) {
+            if (strcmp(host.netdevs[i].name, rows[k].name) == 0)
                 assert_int_equal(host.netdevs[i].representor, rows[k].representor);
-                assert_int_equal(host.netdevs[i].partition, rows[k].partition);
-            }
+    host_done(&host);
+    tree_drop(&tree);
+}
+
+static void make_ipoib(const struct tree *tree, const char *folder, const char *ifindex,
+                       const char *iflink)
+{
+    char path[160], target[160];
+    const struct {
+        const char *name, *text;
+    } files[] = {{"ifindex", ifindex},
+                 {"iflink", iflink},
+                 {"address", "00:00:10:87:fe:80:00:00:00:00:00:00:02:02:c9:ff:fe:00:00:01\n"}};
+    for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, files[i].name);
+        tree_file(tree, path, files[i].text);
+    }
+    snprintf(path, sizeof path, "sys/class/net/%s", strrchr(folder, '/') + 1);
+    snprintf(target, sizeof target, "../../../%s", folder);
+    tree_link(tree, path, target);
+}
+
+static const struct topo_netdev *netdev_named(const struct topo_host *host, const char *name)
+{
+    for (size_t i = 0; i < host->netdev_count; i++)
+        if (strcmp(host->netdevs[i].name, name) == 0)
+            return &host->netdevs[i];
+    fail_msg("no interface %s", name);
+    return NULL;
+}
+
+/* The host's default route is by a partition's interface, which is on the one of the HCA; another
+ * one is on an interface that a pod has. */
+static void tells_partitions(void **state)
+{
+    (void)state;
+    struct tree tree = tree_new();
+    function(&tree, FAR, "0x020700\n", "0x15b3\n", "1\n");
+    tree_file(&tree, FAR "/infiniband/mlx5_1/ports/1/state", "4: ACTIVE\n");
+    tree_link(&tree, "sys/class/infiniband/mlx5_1", "../../../" FAR "/infiniband/mlx5_1");
+    tree_link(&tree, FAR "/infiniband/mlx5_1/device", "../../../0000:cd:00.0");
+    make_ipoib(&tree, FAR "/net/ibp205s0", "4\n", "4\n");
+    make_ipoib(&tree, "sys/devices/virtual/net/ib0.8001", "9\n", "4\n");
+    make_ipoib(&tree, "sys/devices/virtual/net/ib1.8001", "10\n", "3\n");
+    tree_file(&tree, "sys/devices/virtual/net/vlan3/ifindex", "3\n");
+    tree_link(&tree, "sys/class/net/vlan3", "../../devices/virtual/net/vlan3");
+    tree_file(&tree, "proc/net/route",
+              "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\tWindow\tIRTT\n"
+              "ib0.8001\t00000000\t0100000A\t0003\t0\t0\t0\t00000000\t0\t0\t0\n");
+    struct topo_host host = read_host(&tree);
+    assert_int_equal(host.netdev_count, 4);
+    assert_string_equal(netdev_named(&host, "ib0.8001")->partition_of, "ibp205s0");
+    assert_string_equal(netdev_named(&host, "ib1.8001")->partition_of, "");
+    assert_string_equal(netdev_named(&host, "ibp205s0")->partition_of, "");
+    assert_string_equal(netdev_named(&host, "vlan3")->partition_of, "");
+    assert_string_equal(host_netdev_of(&host, &host.rdmas[0])->name, "ibp205s0");
+    assert_string_equal(host_uplink_of(&host, &host.rdmas[0]), "ib0.8001");
     host_done(&host);
     tree_drop(&tree);
 }
@@ -523,11 +576,7 @@ static void reads_this_machine(void **state)
 
 static const char *uplink_of(const struct topo_host *host, const char *name)
 {
-    for (size_t i = 0; i < host->netdev_count; i++)
-        if (strcmp(host->netdevs[i].name, name) == 0)
-            return host->netdevs[i].uplink;
-    fail_msg("no interface %s", name);
-    return NULL;
+    return netdev_named(host, name)->uplink;
 }
 
 static void make_netdev(const struct tree *tree, const char *name)
@@ -607,6 +656,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_a_pod),
         cmocka_unit_test(tells_the_functions_own_interface),
+        cmocka_unit_test(tells_partitions),
         cmocka_unit_test(tells_subfunctions),
         cmocka_unit_test(reads_groups_of_version_1),
         cmocka_unit_test(reads_a_long_list_of_cpus),

@@ -492,16 +492,44 @@ static void test_subfunction(void **state)
     node_devices_done(&devices);
 }
 
-/* IPoIB's interface of a partition lies on the function, too, whatever it is called. */
+static void ipoib(const struct tree *tree, const char *folder, const char *iflink)
+{
+    put(tree, folder, "address", "00:00:10:87:fe:80:00:00:00:00:00:00:02:02:c9:ff:fe:00:00:01\n");
+    put(tree, folder, "type", "32\n");
+    put(tree, folder, "iflink", iflink);
+}
+
+/* A move of the HCA's own interface takes IPoIB's interfaces of partitions down, which sysfs shows
+ * in no other way than by their iflink. */
 static void test_partition(void **state)
 {
+    static const struct {
+        const char *iflink, *route, *names, *warning;
+    } rows[] = {
+        {"4\n", NULL, "gpu-0000-8f-00-0 pci-0000-91-00-0", "it is part of ib0.8001"},
+        {"4\n", "ib0.8001\t00000000\t0100000A\t0003\t0\t0\t0\t00000000\t0\t0\t0\n",
+         "gpu-0000-8f-00-0 pci-0000-91-00-0", "it is below ib0.8001"},
+        {"5\n", NULL, "gpu-0000-8f-00-0 pci-0000-91-00-0 pci-0000-cd-00-0", NULL},
+    };
     (void)state;
-    struct tree tree = machine();
-    netdev(&tree, NIC, "a-partition", "11\n");
-    tree_file(&tree, NIC "/net/a-partition/parent", "gpu0rdma0\n");
-    struct node_devices devices = read_all(&tree, NULL);
-    assert_string_equal(devices.list[1].netdev.name, "gpu0rdma0");
-    node_devices_done(&devices);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct tree tree = machine();
+        function(&tree, IB, "0x020700\n", "mlx5_core");
+        rdma(&tree, IB, "mlx5_4", "InfiniBand\n", 1);
+        netdev(&tree, IB, "ibp205s0", "4\n");
+        ipoib(&tree, IB "/net/ibp205s0", "4\n");
+        netdev(&tree, NULL, "ib0.8001", "9\n");
+        ipoib(&tree, "sys/devices/virtual/net/ib0.8001", rows[i].iflink);
+        if (rows[i].route)
+            tree_file(&tree, "proc/net/route", rows[i].route);
+        struct node_devices devices = read_all(&tree, NULL);
+        assert_names(&devices, rows[i].names);
+        if (rows[i].warning)
+            assert_warned(&devices, rows[i].warning);
+        else
+            assert_string_equal(devices.list[2].netdev.name, "ibp205s0");
+        node_devices_done(&devices);
+    }
 }
 
 static void test_given_to_user_space(void **state)
