@@ -11,7 +11,8 @@
 
 #define VENDOR_MELLANOX 0x15b3u
 #define CLASS_INFINIBAND 0x0207u
-#define VPD_MAX 2048u /* that of a NIC has some hundred bytes */
+#define VPD_MAX 2048u   /* that of a NIC has some hundred bytes */
+#define READINGS_MAX 3u /* that fail: a function that is being reset cannot be read for a while */
 
 static const char mark[] = "SW_MNG";
 
@@ -19,6 +20,16 @@ void switch_managers_done(struct switch_managers *known)
 {
     strlist_done(&known->managers);
     strlist_done(&known->others);
+    strlist_done(&known->failed);
+}
+
+static bool fails_for_good(struct switch_managers *known, const char *bus_id)
+{
+    size_t count = 0;
+    strlist_add(&known->failed, bus_id);
+    for (size_t i = 0; i < known->failed.count; i++)
+        count += strcmp(known->failed.items[i], bus_id) == 0;
+    return count >= READINGS_MAX;
 }
 
 static bool may_be(struct discovery *d, const struct topo_pci *pci, const char *bus_id)
@@ -49,7 +60,7 @@ bool discover_is_switch_manager(struct discovery *d, size_t pci)
     bool read = rc == 0 || rc == -EFBIG;
     bool found = read && vpd.len > 0 && memmem(vpd.data, vpd.len, mark, sizeof mark - 1);
     d->failed |= rc == -ENOMEM;
-    if (read && known)
+    if (known && (read || (rc != -ENOMEM && fails_for_good(known, bus_id))))
         strlist_add(found ? &known->managers : &known->others, bus_id);
     buf_done(&vpd);
     return found;

@@ -7,14 +7,16 @@
 
 #include "lib/base/strlist.h"
 
-/* What was read, by address: a reading takes a tenth of a second of each function. */
+/* What was read, by address: a reading takes a tenth of a second of each function, and one that
+ * fails may take as long. */
 struct switch_managers {
     struct strlist managers, others;
+    struct strlist failed; /* once for each reading; too often, and it is one of the others */
 };
 
 #define SWITCH_MANAGERS_INIT                                                                       \
     {                                                                                              \
-        STRLIST_INIT, STRLIST_INIT                                                                 \
+        STRLIST_INIT, STRLIST_INIT, STRLIST_INIT                                                   \
     }
 
 void switch_managers_done(struct switch_managers *known);

@@ -468,6 +468,39 @@ static void test_switch_managers(void **state)
     tree_drop(&tree);
 }
 
+/* A function whose data cannot be read holds the plugin up each time: it is tried again, in case
+ * it was being reset, but not with every scan. */
+static void test_product_data_that_cannot_be_read(void **state)
+{
+    (void)state;
+    for (int failures = 0; failures <= 3; failures++) {
+        struct discover_config config;
+        struct switch_managers known = SWITCH_MANAGERS_INIT;
+        struct tree tree = machine();
+        function(&tree, IB, "0x020700\n", "mlx5_core");
+        rdma(&tree, IB, "mlx5_4", "InfiniBand\n", 1);
+        tree_dir(&tree, IB "/vpd"); /* in the place of one that fails */
+        discover_config_default(&config);
+        const struct discover_source source = {
+            .root = tree.root, .config = &config, .managers = &known};
+        for (int i = 0; i <= failures; i++) {
+            struct node_devices devices;
+            bool manager = i == failures && failures < 3;
+            if (i == failures) {
+                unlinkat(tree.root, IB "/vpd", AT_REMOVEDIR);
+                put(&tree, IB, "vpd", "SW_MNG");
+            }
+            assert_int_equal(discover(&source, &devices, NULL), 0);
+            assert_names(&devices, manager ? "gpu-0000-8f-00-0 pci-0000-91-00-0"
+                                           : "gpu-0000-8f-00-0 pci-0000-91-00-0 pci-0000-cd-00-0");
+            node_devices_done(&devices);
+        }
+        switch_managers_done(&known);
+        discover_config_done(&config);
+        tree_drop(&tree);
+    }
+}
+
 /* Nor is what a sub-function of the NIC has, which is somebody else's. */
 static void test_subfunction(void **state)
 {
@@ -706,6 +739,7 @@ int main(void)
         cmocka_unit_test(test_partition),
         cmocka_unit_test(test_subfunction),
         cmocka_unit_test(test_switch_managers),
+        cmocka_unit_test(test_product_data_that_cannot_be_read),
         cmocka_unit_test(test_given_to_user_space),
         cmocka_unit_test(test_in_a_pod),
         cmocka_unit_test(test_virtual),
