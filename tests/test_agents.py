@@ -99,6 +99,24 @@ def test_each_agent_knows_its_host(drarun, nodes, agents, count):
     assert [agent.rc for agent in some.finish()] == [0] * count
 
 
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_own_name_is_of_the_loopback(drarun, nodes, agents, tmp_path, order):
+    """As Debian's installer has it in /etc/hosts. The other machine gets an address that it can reach."""
+    machines = nodes(2)
+    hosts = tmp_path / "hosts"
+    hosts.write_text(f"127.0.1.1 node0\n{machines[1].address} node1\n")
+    machines[0].run("mount", "--bind", hosts, "/etc/hosts")
+    key = agents(0).key_file
+    some = [Agents(drarun, key, [("", node.enter)]) for node in machines]
+    where = ",".join(f"node{i}{some[i].addresses[0]}" for i in order)
+    result = drarun("--agents", where, "--key-file", key, "-n", 2, "sh", "-c", "echo $RANK $(hostname) $MASTER_ADDR", under=machines[0].enter).ok()
+    first = machines[order[0]].address
+    assert sorted(result.out.splitlines()) == [f"{rank} node{i} {first}" for rank, i in enumerate(order)] and result.err == ""
+    assert [agent.rc for each in some for agent in each.finish()] == [0, 0]
+    twice = drarun("--agents", f"node0:7173,{machines[0].address}:7173,node1:7173", "--key-file", key, "true", under=machines[0].enter)
+    assert twice.rc == 64 and twice.err == f"drarun: --agents: {machines[0].address}:7173 is named twice\n"
+
+
 @pytest.mark.parametrize("name", ["openmpi4", "openmpi5", "mpich4", "mpich5"])
 def test_mpi_between_machines(drarun, nodes, agents, mpi_named, name):
     """Over the machines' own interfaces, shared memory only within each."""

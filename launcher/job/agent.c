@@ -36,6 +36,11 @@ struct log_about agent_about(const struct agent *agent)
     };
 }
 
+const char *agent_outer_address(const struct agent *agent)
+{
+    return agent->outer[0] ? agent->outer : agent->address;
+}
+
 const json_t *job_inspection(const struct job *job, uint32_t worker)
 {
     return job->agents[worker].inspection;

@@ -15,6 +15,7 @@
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/base/unconst.h"
+#include "lib/wire/dial.h"
 #include "lib/wire/hello.h"
 #include "lib/wire/key_file.h"
 
@@ -25,24 +26,55 @@
 
 static bool is_repeated(const struct job *job, uint32_t index)
 {
+    const char *address = agent_outer_address(&job->agents[index]);
     for (uint32_t i = 0; i < index; i++)
-        if (strcmp(job->agents[i].address, job->agents[index].address) == 0)
+        if (strcmp(agent_outer_address(&job->agents[i]), address) == 0)
             return true;
     return false;
+}
+
+/* Towards an address of its own a machine has that one. */
+static const struct agent *find_on_other_machine(const struct job *job)
+{
+    for (uint32_t i = 0; i < job->count; i++) {
+        const char *address = job->agents[i].address;
+        char host[REMOTE_ADDRESS_SIZE], own[REMOTE_ADDRESS_SIZE];
+        uint16_t port = 0;
+        if (address_split(address, host, sizeof host, &port, NULL) == 0 &&
+            address_towards(address, port, own, sizeof own) == 0 && !address_is_loopback(own) &&
+            strcmp(own, address) != 0)
+            return &job->agents[i];
+    }
+    return NULL;
+}
+
+/* Debian's /etc/hosts has 127.0.1.1 for a machine's own name. To the others that address is their
+ * own: their agents, and the ranks that dial rank 0, get the one that we have towards them. */
+static void find_outer_addresses(struct job *job)
+{
+    const struct agent *other = find_on_other_machine(job);
+    for (uint32_t i = 0; other && i < job->count; i++) {
+        struct agent *agent = &job->agents[i];
+        char host[REMOTE_ADDRESS_SIZE];
+        uint16_t port = 0;
+        if (address_is_loopback(agent->address) &&
+            address_split(agent->address, host, sizeof host, &port, NULL) == 0 &&
+            address_towards(other->address, port, agent->outer, sizeof agent->outer) < 0)
+            agent->outer[0] = '\0';
+    }
 }
 
 static int resolve_agents(struct job *job, char *list, struct drarun_error *err)
 {
     char *rest = list;
-    for (uint32_t i = 0; i < job->count; i++) {
-        const char *address = strsep(&rest, ",");
-        int rc = remote_api()->resolve(address, job->agents[i].address, err);
-        if (rc < 0)
+    for (uint32_t i = 0; i < job->count; i++)
+        if (remote_api()->resolve(strsep(&rest, ","), job->agents[i].address, err) < 0)
             return error_prefix(err, "--agents");
+    find_outer_addresses(job);
+    const char *word = list;
+    for (uint32_t i = 0; i < job->count; i++, word += strlen(word) + 1)
         if (is_repeated(job, i))
-            return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "--agents: %s is named twice",
-                              address);
-    }
+            return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "--agents: %s is named twice", word);
     return 0;
 }
 

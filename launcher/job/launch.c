@@ -48,7 +48,7 @@ static int find_masters(struct job *job, struct drarun_error *err)
         uint16_t port = 0;
         struct launch_master *master = &job->launch.masters[w];
         uint32_t worker = rankmap_worker(&job->map, job->map.app_firsts[w]);
-        const char *address = job->agents[worker].address;
+        const char *address = agent_outer_address(&job->agents[worker]);
         if (!address[0] ||
             address_split(address, master->address, sizeof master->address, &port, NULL) < 0)
             snprintf(master->address, sizeof master->address, "127.0.0.1");
@@ -83,7 +83,8 @@ static int fill_workers(struct job *job, struct drarun_error *err)
     int rc = bind_number_cpus(places, job->count, cpus, err);
     for (uint32_t i = 0; rc == 0 && i < job->count; i++) {
         const struct agent *agent = &job->agents[i];
-        launch_message_worker(job->launch.message, i, host_of(job, agent), agent->address, cpus[i]);
+        launch_message_worker(job->launch.message, i, host_of(job, agent),
+                              agent_outer_address(agent), cpus[i]);
     }
     return rc;
 }

@@ -57,6 +57,7 @@ struct agent {
     uint32_t cpus;                     /* the same: that it may use; 0: not known */
     char *cpu_list;                    /* the same, which they are; "": not known */
     char address[REMOTE_ADDRESS_SIZE]; /* where it is dialled; "" on a socketpair */
+    char outer[REMOTE_ADDRESS_SIZE];   /* where other machines dial it; "": there, too */
     char session_dir[IDENTITY_PATH_SIZE];
     pid_t pid; /* of a process of ours; 0: none */
     bool reaped;
@@ -367,6 +368,8 @@ void agents_remove_remains(struct job *job);
 void agent_name(const struct agent *agent, char *text, size_t size);
 /* The same for the fields of a log's line. */
 struct log_about agent_about(const struct agent *agent);
+/* Where other machines than this one reach it. */
+const char *agent_outer_address(const struct agent *agent);
 void agents_send(struct job *job, const Drarun__Wire__Envelope *message);
 void agent_send(struct agent *agent, const Drarun__Wire__Envelope *message);
 void job_send_signal(struct job *job, int signo);

@@ -65,6 +65,46 @@ static int to_sockaddr(const char *address, struct sockaddr_storage *out, sockle
     return 0;
 }
 
+static bool is_loopback(const struct sockaddr_storage *at)
+{
+    const struct sockaddr_in *v4 = (const struct sockaddr_in *)at;
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)at;
+    if (at->ss_family == AF_INET)
+        return ntohl(v4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+    return IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr) ||
+           (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr) && v6->sin6_addr.s6_addr[12] == IN_LOOPBACKNET);
+}
+
+bool address_is_loopback(const char *address)
+{
+    struct sockaddr_storage at;
+    socklen_t size = 0;
+    return to_sockaddr(address, &at, &size, NULL) == 0 && is_loopback(&at);
+}
+
+/* A datagram socket that is connected has been given its own address, and has sent nothing. */
+int address_towards(const char *address, uint16_t port, char *text, size_t size)
+{
+    struct sockaddr_storage to, own;
+    const struct sockaddr_in *v4 = (const struct sockaddr_in *)&own;
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&own;
+    socklen_t to_size = 0, own_size = sizeof own;
+    char host[INET6_ADDRSTRLEN];
+    int rc = to_sockaddr(address, &to, &to_size, NULL);
+    if (rc < 0)
+        return rc;
+    cleanup_close int fd = socket(to.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || connect(fd, (struct sockaddr *)&to, to_size) < 0 ||
+        getsockname(fd, (struct sockaddr *)&own, &own_size) < 0)
+        return -errno;
+    bool is_v6 = own.ss_family == AF_INET6;
+    const void *bytes = is_v6 ? (const void *)&v6->sin6_addr : &v4->sin_addr;
+    if (!inet_ntop(own.ss_family, bytes, host, sizeof host))
+        return -errno;
+    int n = snprintf(text, size, is_v6 ? "[%s]:%u" : "%s:%u", host, port);
+    return n >= 0 && (size_t)n < size ? 0 : -ENAMETOOLONG;
+}
+
 int dial_start(const char *address, int *ret_fd, struct drarun_error *err)
 {
     struct sockaddr_storage to;
@@ -111,11 +151,6 @@ static int open_everywhere(const struct sockaddr_in *v4, int *ret_fd, uint16_t *
     return rc;
 }
 
-static bool is_loopback(const struct sockaddr_in *v4)
-{
-    return v4->sin_family == AF_INET && ntohl(v4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
-}
-
 int listen_on(const char *address, int *ret_fd, uint16_t *ret_port, struct drarun_error *err)
 {
     struct sockaddr_storage at;
@@ -125,7 +160,7 @@ int listen_on(const char *address, int *ret_fd, uint16_t *ret_port, struct draru
         return rc;
     rc = address[0] == ':' ? open_everywhere((struct sockaddr_in *)&at, ret_fd, ret_port)
                            : open_door(&at, size, ret_fd, ret_port);
-    if (rc == -EADDRNOTAVAIL && is_loopback((struct sockaddr_in *)&at))
+    if (rc == -EADDRNOTAVAIL && at.ss_family == AF_INET && is_loopback(&at))
         return error_set(err, -rc,
                          "listen on %s: the loopback interface has no IPv4 address; ip addr add "
                          "127.0.0.1/8 dev lo",

@@ -3,6 +3,7 @@
 #ifndef DRARUN_WIRE_DIAL_H
 #define DRARUN_WIRE_DIAL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "drarun/error.h"
@@ -11,6 +12,13 @@
  * expected, kind DRARUN_ERR_USAGE. */
 int address_split(const char *address, char *host, size_t host_size, uint16_t *ret_port,
                   struct drarun_error *err);
+
+/* A numeric address that is each machine's own: 127.0.0.0/8 or ::1. */
+bool address_is_loopback(const char *address);
+
+/* The address that this machine has towards a numeric one, with that port, as text. Sends nothing.
+ * -errno: there is no way to it, or no room for the text. */
+int address_towards(const char *address, uint16_t port, char *text, size_t size);
 
 /* Starts a TCP connection to a numeric address without waiting for it: the descriptor is
  * non-blocking and close-on-exec. No name look-up, so that it never blocks. */

@@ -84,6 +84,45 @@ static void only_numeric_addresses_are_dialled(void **state)
     assert_int_equal(fd, -1);
 }
 
+static void loopback_is_known(void **state)
+{
+    static const struct {
+        const char *address;
+        bool loopback;
+    } cases[] = {
+        {"127.0.0.1:7173", true},
+        {"127.0.1.1:7173", true},
+        {"127.255.0.9:1", true},
+        {"[::1]:7173", true},
+        {"[::ffff:127.0.0.1]:1", true},
+        {"10.0.0.1:7173", false},
+        {"128.0.0.1:7173", false},
+        {"[fd77::1]:7173", false},
+        {"[::ffff:10.0.0.1]:1", false},
+        {"0.0.0.0:1", false},
+        {"[::]:1", false},
+        {"localhost:7173", false},
+        {"127.0.0.1", false},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        if (address_is_loopback(cases[i].address) != cases[i].loopback)
+            fail_msg("%s", cases[i].address);
+}
+
+/* Towards one of its own addresses a machine has that address. */
+static void own_address_towards_another(void **state)
+{
+    char text[32], small[8] = "";
+    (void)state;
+    assert_int_equal(address_towards("127.0.0.1:80", 7173, text, sizeof text), 0);
+    assert_string_equal(text, "127.0.0.1:7173");
+    if (address_towards("[::1]:80", 7173, text, sizeof text) == 0)
+        assert_string_equal(text, "[::1]:7173");
+    assert_int_equal(address_towards("127.0.0.1:80", 7173, small, sizeof small), -ENAMETOOLONG);
+    assert_int_equal(address_towards("localhost:80", 7173, text, sizeof text), -EINVAL);
+}
+
 /* Dials the address, and a message comes in at the door. */
 static void comes_in(int door, const char *address)
 {
@@ -179,6 +218,8 @@ int main(void)
         cmocka_unit_test(addresses_are_split),
         cmocka_unit_test(bad_addresses_are_refused),
         cmocka_unit_test(only_numeric_addresses_are_dialled),
+        cmocka_unit_test(loopback_is_known),
+        cmocka_unit_test(own_address_towards_another),
         cmocka_unit_test(over_ipv4),
         cmocka_unit_test(over_ipv6),
         cmocka_unit_test(all_addresses_are_those_of_both_families),
