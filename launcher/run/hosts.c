@@ -200,17 +200,22 @@ int hosts_parse_file(const char *path, const char *text, struct hosts *ret_hosts
 
 /* ---- which is this machine ---- */
 
-/* An address of one of its interfaces. */
-static bool is_own_address(const char *name)
+/* AF_UNSPEC: it is a name. */
+static int read_address(const char *name, uint8_t bytes[sizeof(struct in6_addr)])
+{
+    return inet_pton(AF_INET, name, bytes) == 1    ? AF_INET
+           : inet_pton(AF_INET6, name, bytes) == 1 ? AF_INET6
+                                                   : AF_UNSPEC;
+}
+
+/* An address of one of its interfaces, or any of the loopback: 127.0.1.1 is the machine's name in
+ * Debian's /etc/hosts. */
+static bool is_own_address(int family, const uint8_t *want)
 {
     struct ifaddrs *all = NULL;
-    uint8_t want[sizeof(struct in6_addr)];
-    int family = inet_pton(AF_INET, name, want) == 1    ? AF_INET
-                 : inet_pton(AF_INET6, name, want) == 1 ? AF_INET6
-                                                        : AF_UNSPEC;
-    bool found = false;
-    if (family == AF_UNSPEC || getifaddrs(&all) < 0)
-        return false;
+    bool found = family == AF_INET && want[0] == IN_LOOPBACKNET;
+    if (found || getifaddrs(&all) < 0)
+        return found;
     for (const struct ifaddrs *at = all; at && !found; at = at->ifa_next) {
         if (!at->ifa_addr || at->ifa_addr->sa_family != family)
             continue;
@@ -223,14 +228,24 @@ static bool is_own_address(const char *name)
     return found;
 }
 
-static bool is_here(const char *name)
+/* One of the two may lack the domain, as with mpirun. */
+static bool is_same_name(const char *a, const char *b)
+{
+    size_t first = strcspn(a, ".");
+    return strcasecmp(a, b) == 0 ||
+           (first == strcspn(b, ".") && strncasecmp(a, b, first) == 0 && (!a[first] || !b[first]));
+}
+
+bool hosts_is_here(const char *name)
 {
     char own[256] = "";
+    uint8_t address[sizeof(struct in6_addr)];
+    int family = read_address(name, address);
+    if (family != AF_UNSPEC)
+        return is_own_address(family, address);
     gethostname(own, sizeof own - 1);
-    size_t length = strlen(name), first = strcspn(own, ".");
     return strcasecmp(name, "localhost") == 0 || strcasecmp(name, "localhost.localdomain") == 0 ||
-           strcasecmp(name, own) == 0 || (length == first && strncasecmp(name, own, length) == 0) ||
-           is_own_address(name);
+           is_same_name(name, own);
 }
 
 /* ---- using ---- */
@@ -299,7 +314,7 @@ static int use_this_machine(struct job_request *request, const char *shown,
 {
     uint32_t slots = 0;
     for (size_t i = 0; i < hosts->count; i++) {
-        if (!is_here(hosts->list[i].name))
+        if (!hosts_is_here(hosts->list[i].name))
             return error_kind(
                 err, DRARUN_ERR_USAGE, EINVAL,
                 "%s %s: this host is another machine, which drarun reaches only through an agent: "

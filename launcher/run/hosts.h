@@ -26,6 +26,9 @@ int hosts_parse_file(const char *path, const char *text, struct hosts *ret_hosts
                      struct drarun_error *err);
 void hosts_done(struct hosts *hosts);
 
+/* Whether it is a name or an address of this machine. No look-up. */
+bool hosts_is_here(const char *name);
+
 /* Chooses among request->agents what request->hosts and request->hostfile name, in that order, and
  * the ranks of each; without agents the hosts must be this machine, and say how many ranks there
  * are. request->per_host counts where there are several workers. Kind DRARUN_ERR_USAGE. */

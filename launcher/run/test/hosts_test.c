@@ -3,8 +3,10 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "launcher/run/hosts.h"
@@ -132,6 +134,28 @@ static void this_machine_says_how_many_ranks(void **state)
     assert_non_null(strstr(err.text, "--agents nowhere:7173"));
 }
 
+/* hostname -f and hostname -i of Debian, and what batch systems write. */
+static void this_machine_has_several_names(void **state)
+{
+    char own[256] = "", text[300];
+    (void)state;
+    assert_int_equal(gethostname(own, sizeof own - 1), 0);
+    size_t first = strcspn(own, ".");
+    assert_true(hosts_is_here(own));
+    assert_true(hosts_is_here("LocalHost"));
+    assert_true(hosts_is_here("127.0.0.1"));
+    assert_true(hosts_is_here("127.0.1.1"));
+    assert_false(hosts_is_here("128.0.1.1"));
+    snprintf(text, sizeof text, "%.*s", (int)first, own);
+    assert_true(hosts_is_here(text));
+    snprintf(text, sizeof text, "%s.example.org", own);
+    assert_int_equal(hosts_is_here(text), !own[first]); /* it has no second domain */
+    snprintf(text, sizeof text, "%sx.example.org", own);
+    assert_false(hosts_is_here(text));
+    snprintf(text, sizeof text, "%.*s", (int)first - 1, own);
+    assert_false(hosts_is_here(text));
+}
+
 static void fewer_ranks_than_slots_on_this_machine(void **state)
 {
     struct job_request one = {.hosts = "localhost:4", .per_host = 2},
@@ -183,6 +207,7 @@ int main(void)
         cmocka_unit_test(reads_lists),
         cmocka_unit_test(reads_files),
         cmocka_unit_test(this_machine_says_how_many_ranks),
+        cmocka_unit_test(this_machine_has_several_names),
         cmocka_unit_test(fewer_ranks_than_slots_on_this_machine),
         cmocka_unit_test(agents_are_chosen_in_order),
     };
