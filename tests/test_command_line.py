@@ -298,6 +298,21 @@ def test_hosts_of_a_batch_system(drarun, tmp_path):
     assert drarun("true", env={"PBS_NODEFILE": hosts}).ok().err == ""
 
 
+def test_where_the_shell_of_a_slurm_allocation_is(drarun):
+    """On a login node, or on the first node, where it is a task of an "interactive step"."""
+    start = "start drarun-worker --listen :7173 --key-file FILE on each host, then pass --agents HOST:7173,... --key-file FILE\n"
+    several = {"SLURM_JOB_NUM_NODES": "4", "SLURM_JOB_NODELIST": "nowhere[1-4]", "SLURM_NTASKS": "8", "SLURM_CPU_BIND": "quiet,mask_cpu:0x3"}
+    said = drarun("-n", 8, "true", env={**several, "SLURM_STEP_ID": "4294967290", "SLURMD_NODENAME": "nowhere1"}).ok().err
+    assert said == "drarun: SLURM_JOB_NUM_NODES=4: drarun does not read this variable: " + start
+    assert drarun("-n", 8, "true", env={**several, "SLURM_STEP_ID": "0", "SLURMD_NODENAME": "nowhere1"}).ok().err == ""
+    one = {"SLURM_JOB_NUM_NODES": "1", "SLURM_JOB_NODELIST": "nowhere1"}
+    said = "drarun: SLURM_JOB_NODELIST=nowhere1: the allocation is on that host, but all ranks start on this one: " + start
+    assert drarun("-n", 2, "true", env=one).ok().err == drarun("-n", 1, "true", env=one).ok().err == said
+    assert drarun("-n", 2, "true", env={**one, "SLURMD_NODENAME": "nowhere1"}).ok().err == ""
+    assert drarun("-n", 2, "true", env={**one, "SLURM_JOB_NODELIST": os.uname().nodename}).ok().err == ""
+    assert drarun("--workers", 2, "true", env=one).ok().err == ""
+
+
 def test_environment_of_agents_by_hand(drarun, agents):
     agents = agents(1)
     result = drarun(*agents.options, "-x", "PASSED", "sh", "-c", 'echo "${SEEN-unset} $PASSED"',

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/run/hosts.h"
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/file.h"
@@ -70,4 +71,13 @@ uint32_t batch_hosts_count(const char **ret_variable)
             return (uint32_t)hosts.count;
     }
     return 0;
+}
+
+/* What runs on a node has its name as Slurm knows it, which need not be the host's. */
+const char *batch_hosts_other(void)
+{
+    const char *count = getenv("SLURM_JOB_NUM_NODES"), *host = getenv("SLURM_JOB_NODELIST");
+    if (!count || strcmp(count, "1") != 0 || !host || !*host || getenv("SLURMD_NODENAME"))
+        return NULL;
+    return hosts_is_here(host) ? NULL : host;
 }

@@ -10,4 +10,9 @@
  * variables (jobs/foreign/variables). */
 uint32_t batch_hosts_count(const char **ret_variable);
 
+/* The one host of Slurm's allocation, where that is not this machine: salloc starts its shell where
+ * it was typed, which is often a login node. NULL: it is this machine, or there is no such
+ * allocation, or there are several hosts, which SLURM_JOB_NUM_NODES tells. */
+const char *batch_hosts_other(void);
+
 #endif

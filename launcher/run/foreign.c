@@ -19,6 +19,7 @@
 #include "launcher/run/batch_hosts.h"
 
 #define SHOWN_MAX NEAREST_WORD_MAX
+#define SLURM_INTERACTIVE_STEP "4294967290" /* slurm.h: 0xfffffffa */
 
 /* One option and its values. */
 struct typed {
@@ -385,10 +386,14 @@ static const char *value_of(const struct job_request *request, const char *name)
     return getenv(name);
 }
 
-/* srun tells its tasks by the same variables what it was told. */
+/* srun tells its tasks by the same variables what it was told. The shell that salloc starts on a
+ * node (LaunchParameters=use_interactive_step in slurm.conf) is a task, too, but what it is told of
+ * hosts and ranks is the allocation. */
 static bool is_spent(const struct foreign_variable *variable)
 {
-    return variable->from == FOREIGN_SRUN && getenv("SLURM_STEP_ID");
+    const char *step = variable->from == FOREIGN_SRUN ? getenv("SLURM_STEP_ID") : NULL;
+    bool is_size = variable->unless == FOREIGN_SAID_RANKS || variable->unless == FOREIGN_SAID_HOSTS;
+    return step && !(is_size && strcmp(step, SLURM_INTERACTIVE_STEP) == 0);
 }
 
 /* mpirun would start ranks on all of them. The variable's value may be longer than a line. */
@@ -396,9 +401,14 @@ static void tell_batch_hosts(const struct run_line *line)
 {
     const char *variable = NULL;
     uint32_t count = is_said(line, FOREIGN_SAID_HOSTS) ? 0 : batch_hosts_count(&variable);
+    const char *other = is_said(line, FOREIGN_SAID_WORKERS) ? NULL : batch_hosts_other();
     if (count > 1)
         log_note("%s names %u hosts, but all ranks start on this one: " FOREIGN_START_AGENTS,
                  variable, count);
+    if (other)
+        log_note("SLURM_JOB_NODELIST=%s: the allocation is on that host, but all ranks start on "
+                 "this one: " FOREIGN_START_AGENTS,
+                 other);
 }
 
 int foreign_variables_use(const struct option_table *table, struct run_line *line,

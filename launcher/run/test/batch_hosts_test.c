@@ -57,11 +57,43 @@ static void test_none(void **state)
     unsetenv("PBS_NODEFILE");
 }
 
+static void test_other_host(void **state)
+{
+    static const struct {
+        const char *count, *list, *node;
+        bool other;
+    } slurm[] = {
+        {"1", "nowhere7", NULL, true},
+        {"1", "localhost", NULL, false},
+        {"1", "nowhere7", "nowhere7", false},
+        {"2", "nowhere[7-8]", NULL, false},
+        {"1", "", NULL, false},
+        {"1", NULL, NULL, false},
+        {NULL, "nowhere7", NULL, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(slurm); i++) {
+        if (slurm[i].count)
+            setenv("SLURM_JOB_NUM_NODES", slurm[i].count, 1);
+        if (slurm[i].list)
+            setenv("SLURM_JOB_NODELIST", slurm[i].list, 1);
+        if (slurm[i].node)
+            setenv("SLURMD_NODENAME", slurm[i].node, 1);
+        const char *other = batch_hosts_other();
+        if (slurm[i].other != (other && strcmp(other, slurm[i].list) == 0))
+            fail_msg("case %zu: %s", i, other ? other : "none");
+        unsetenv("SLURM_JOB_NUM_NODES");
+        unsetenv("SLURM_JOB_NODELIST");
+        unsetenv("SLURMD_NODENAME");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_counts),
         cmocka_unit_test(test_none),
+        cmocka_unit_test(test_other_host),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
