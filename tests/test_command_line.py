@@ -355,6 +355,20 @@ def test_tmp_that_is_read_only(drarun):
         assert result.out == "fine\nfine\n" and result.err == ""
 
 
+def test_tmp_that_is_full(drarun):
+    """Another place is taken; where there is none, the user hears what to do."""
+    full = 'mount -t tmpfs -o size=64k none /mnt && { cat /dev/zero >/mnt/all; } 2>/dev/null; test -s /mnt/all || exit 99; '
+    under = ["unshare", "--mount", "sh", "-c", full + 'exec "$@"', "sh"]
+    if subprocess.run([*under, "true"], capture_output=True).returncode:
+        pytest.skip("needs root for a mount of its own")
+    for words in ((), ("--workers", 2)):
+        result = drarun(*words, "-n", 2, "sh", "-c", "echo fine >$PMIX_SERVER_TMPDIR/x.$RANK && cat $PMIX_SERVER_TMPDIR/x.$RANK", under=under, env={"TMPDIR": "/mnt"}).ok()
+        assert result.out == "fine\nfine\n" and result.err == ""
+    none = 'mount -t tmpfs -o nr_inodes=1 none /mnt && for each in /tmp /dev/shm /run; do mount --bind /mnt $each || exit 99; done; exec "$@"'
+    result = drarun("true", under=["unshare", "--mount", "sh", "-c", none, "sh"])
+    assert result.rc == 70 and result.err.endswith(": No space left on device: make room there, or set TMPDIR to another directory, whose path has at most 40 characters\n")
+
+
 @pytest.fixture
 def open_folder():
     """Any user may enter it, wherever the build is."""

@@ -87,9 +87,13 @@ int session_make(const char *name, char **ret_path, struct drarun_error *err)
         return make_somewhere(name, ret_path, err);
     cleanup_free char *path = strdup(name);
     int rc = path ? make(path) : -ENOMEM;
+    bool full = rc == -ENOSPC || rc == -EDQUOT;
     if (rc < 0)
-        return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, -rc, "make the session directory %s: %s",
-                          name, strerror(-rc));
+        return error_kind(err, DRARUN_ERR_INFRASTRUCTURE, -rc,
+                          "make the session directory %s: %s%s", name, strerror(-rc),
+                          full ? ": make room there, or set TMPDIR to another directory, whose "
+                                 "path has at most 40 characters"
+                               : "");
     *ret_path = TAKE_PTR(path);
     return 0;
 }
