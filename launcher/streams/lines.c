@@ -13,12 +13,22 @@ struct chunk {
     STAILQ_ENTRY(chunk) link;
     uint32_t agent;
     uint32_t rank;
+    uint32_t came; /* how often the clock had been started */
     bool partial;
+    bool broken; /* the line that it begins has waited long enough, and is not waited for */
     size_t length;
     char data[];
 };
 
 STAILQ_HEAD(chunk_list, chunk);
+
+/* A line whose end has not come. */
+struct unfinished {
+    struct chunk *first; /* NULL: there is none */
+    size_t length;
+};
+
+#define SHORT_MAX ((size_t)16 * 1024) /* of progress bars; the rest of a longer line is to come */
 
 #define BROKEN 1u /* this line was waited for long enough */
 #define ENDED 2u  /* it will never be finished */
@@ -32,6 +42,8 @@ struct lines {
     int64_t cursor;   /* the rank whose unfinished line stands last in the stream; -1: none */
     uint8_t *passive; /* by rank: reasons why its unfinished line holds nobody up */
     struct chunk_list queue;
+    struct unfinished *unfinished; /* by rank: its line in the queue */
+    uint32_t starts;               /* of the owner's clock */
     struct buf text;
     bool failed; /* labels are missing */
 };
@@ -58,8 +70,9 @@ struct lines *lines_new(uint32_t ranks, enum lines_form form, const struct lines
     l->open = l->cursor = -1;
     STAILQ_INIT(&l->queue);
     l->passive = calloc(ranks + 1, 1);
-    if (!l->passive) {
-        free(l);
+    l->unfinished = calloc(ranks + 1, sizeof *l->unfinished);
+    if (!l->passive || !l->unfinished) {
+        lines_free(l);
         return NULL;
     }
     return l;
@@ -74,6 +87,11 @@ int lines_grow(struct lines *l, uint32_t ranks)
         return -ENOMEM;
     memset(passive + l->ranks, 0, ranks + 1u - l->ranks);
     l->passive = passive;
+    struct unfinished *unfinished = realloc(l->unfinished, (ranks + 1u) * sizeof *unfinished);
+    if (!unfinished)
+        return -ENOMEM;
+    memset(unfinished + l->ranks, 0, (ranks + 1u - l->ranks) * sizeof *unfinished);
+    l->unfinished = unfinished;
     l->ranks = ranks;
     return 0;
 }
@@ -89,6 +107,7 @@ void lines_free(struct lines *l)
     }
     buf_done(&l->text);
     free(l->passive);
+    free(l->unfinished);
     free(l);
 }
 
@@ -160,9 +179,46 @@ static void put(struct lines *l, uint32_t agent, uint32_t rank, const char *data
         l->open = rank;
 }
 
+static void start_waiting(struct lines *l)
+{
+    l->starts++;
+    l->owner.waiting(l->owner.arg, true);
+}
+
 static bool may_pass(const struct lines *l, uint32_t rank)
 {
     return l->open < 0 || l->open == (int64_t)rank;
+}
+
+/* Its unfinished line holds nobody up any more. */
+static void let_pass(struct lines *l, uint32_t rank)
+{
+    l->passive[rank] |= BROKEN;
+    if (l->open == (int64_t)rank)
+        l->open = -1;
+}
+
+/* It was put, and is out of the queue. */
+static void forget(struct lines *l, const struct chunk *chunk)
+{
+    struct unfinished *line = &l->unfinished[chunk->rank];
+    if (line->first != chunk)
+        return;
+    line->first = NULL;
+    if (chunk->broken)
+        let_pass(l, chunk->rank);
+}
+
+static void note(struct lines *l, struct chunk *chunk)
+{
+    struct unfinished *line = &l->unfinished[chunk->rank];
+    if (!chunk->partial) {
+        line->first = NULL;
+        return;
+    }
+    if (!line->first)
+        *line = (struct unfinished){.first = chunk};
+    line->length += chunk->length;
 }
 
 /* Emits, in order, the chunks that need not wait any longer. */
@@ -178,6 +234,7 @@ static void release(struct lines *l)
             bool was_open = l->open >= 0;
             STAILQ_REMOVE(&l->queue, chunk, chunk, link);
             put(l, chunk->agent, chunk->rank, chunk->data, chunk->length, chunk->partial);
+            forget(l, chunk);
             free(chunk);
             if (was_open && l->open < 0 && passed_over) {
                 next = STAILQ_FIRST(&l->queue);
@@ -191,7 +248,7 @@ static void release(struct lines *l)
     /* off and on again: the clock runs for the line that is waited for now */
     l->owner.waiting(l->owner.arg, false);
     if (!STAILQ_EMPTY(&l->queue))
-        l->owner.waiting(l->owner.arg, true);
+        start_waiting(l);
 }
 
 static int wait_in_line(struct lines *l, uint32_t agent, uint32_t rank, const void *data,
@@ -200,15 +257,14 @@ static int wait_in_line(struct lines *l, uint32_t agent, uint32_t rank, const vo
     struct chunk *chunk = malloc(sizeof *chunk + length);
     if (!chunk)
         return -ENOMEM;
-    chunk->agent = agent;
-    chunk->rank = rank;
-    chunk->partial = partial;
-    chunk->length = length;
+    *chunk = (struct chunk){
+        .agent = agent, .rank = rank, .came = l->starts, .partial = partial, .length = length};
     memcpy(chunk->data, data, length);
     bool first = STAILQ_EMPTY(&l->queue);
     STAILQ_INSERT_TAIL(&l->queue, chunk, link);
+    note(l, chunk);
     if (first)
-        l->owner.waiting(l->owner.arg, true);
+        start_waiting(l);
     return 0;
 }
 
@@ -236,11 +292,22 @@ void lines_rank_ended(struct lines *l, uint32_t rank)
     release(l);
 }
 
+/* Others whose line is unfinished as well, and has waited for as long: were each waited for in its
+ * turn, progress bars of many ranks would keep all output back for as many seconds. */
+static void break_others(struct lines *l)
+{
+    for (struct chunk *chunk = STAILQ_FIRST(&l->queue); chunk; chunk = STAILQ_NEXT(chunk, link)) {
+        const struct unfinished *line = &l->unfinished[chunk->rank];
+        chunk->broken |=
+            line->first == chunk && line->length <= SHORT_MAX && chunk->came != l->starts;
+    }
+}
+
 void lines_break(struct lines *l)
 {
     if (l->open < 0)
         return;
-    l->passive[l->open] |= BROKEN;
-    l->open = -1;
+    let_pass(l, (uint32_t)l->open);
+    break_others(l);
     release(l);
 }

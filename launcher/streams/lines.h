@@ -44,7 +44,8 @@ int lines_add(struct lines *lines, uint32_t agent, uint32_t rank, const void *da
               bool partial);
 /* Nothing more comes from this rank. */
 void lines_rank_ended(struct lines *lines, uint32_t rank);
-/* The unfinished line is not waited for any longer. */
+/* The unfinished line is not waited for any longer, nor are short ones that have waited for it
+ * since the clock was started. */
 void lines_break(struct lines *lines);
 
 #endif

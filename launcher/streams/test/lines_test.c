@@ -130,6 +130,58 @@ static void a_broken_line_holds_nobody_up_again(void **state)
     close_sheet(&s, "ab\nac\na\ndD\ne\n");
 }
 
+/* As of progress bars: those that came before the clock was started are not waited for in turn. */
+static void all_unfinished_lines_take_two_turns(void **state)
+{
+    struct sheet s;
+    (void)state;
+    open_sheet(&s, 6, LINES_PLAIN);
+    add(&s, 0, "0", true);
+    for (uint32_t rank = 1; rank < 6; rank++) {
+        char text[] = {(char)('0' + rank), '\0'};
+        add(&s, rank, "-\n", false);
+        add(&s, rank, text, true);
+    }
+    lines_break(s.lines);
+    assert_string_equal(s.text.data, "0-\n1");
+    lines_break(s.lines);
+    assert_false(s.waits);
+    add(&s, 3, "3", true);
+    add(&s, 4, "\n", false);
+    assert_false(s.waits);
+    for (uint32_t rank = 0; rank < 6; rank++)
+        lines_rank_ended(s.lines, rank);
+    assert_int_equal(s.credit[0] + s.credit[1] + s.credit[2] + s.credit[3], 6 + 5 * 2 + 2);
+    close_sheet(&s, "0-\n1-\n2-\n3-\n4-\n53\n");
+}
+
+/* Its rest has come, or it came while the clock ran, or it is longer than a progress bar. */
+static void a_line_that_need_not_break_does_not(void **state)
+{
+    static char piece[20 * 1024];
+    struct sheet s;
+    (void)state;
+    memset(piece, 'x', sizeof piece - 1);
+    open_sheet(&s, 6, LINES_PLAIN);
+    add(&s, 0, "0", true);
+    add(&s, 1, "1", true);
+    add(&s, 2, "2", true);
+    add(&s, 1, "1\n", false);
+    lines_break(s.lines);
+    assert_string_equal(s.text.data, "011\n2");
+    add(&s, 3, piece, true);
+    add(&s, 4, "4", true);
+    lines_break(s.lines); /* now 3's is waited for, and then 4's */
+    add(&s, 5, "5\n", false);
+    add(&s, 4, "4\n", false);
+    add(&s, 3, "\n", false);
+    assert_false(s.waits);
+    assert_int_equal(s.text.len, strlen("011\n2") + sizeof piece + strlen("44\n5\n"));
+    assert_string_equal(s.text.data + s.text.len - strlen("x\n44\n5\n"), "x\n44\n5\n");
+    lines_free(s.lines);
+    buf_done(&s.text);
+}
+
 static void labels_stand_before_each_line(void **state)
 {
     struct sheet s;
@@ -250,6 +302,8 @@ int main(void)
         cmocka_unit_test(those_passed_over_come_in_order),
         cmocka_unit_test(the_end_of_a_rank_ends_its_line),
         cmocka_unit_test(a_broken_line_holds_nobody_up_again),
+        cmocka_unit_test(all_unfinished_lines_take_two_turns),
+        cmocka_unit_test(a_line_that_need_not_break_does_not),
         cmocka_unit_test(labels_stand_before_each_line),
         cmocka_unit_test(a_labelled_line_is_finished_at_the_end),
         cmocka_unit_test(a_broken_labelled_line_goes_on_in_a_new_one),
