@@ -48,6 +48,15 @@ def test_right_on_every_rank(check, mpi, where):
     right(check(where, "all", timeout=90), mpi, where)
 
 
+def test_intel_mpi_where_modules_are_for_srun(drarun, mpi_named, tmp_path):
+    """They name Slurm's PMI library, here one that cannot stand for it. A user may still do so."""
+    mpi = mpi_named("impi")
+    program = mpi.compile("mpi_check.c")
+    env = {**mpi.env, "I_MPI_PMI": "pmi2", "I_MPI_PMI_LIBRARY": "libm.so.6"}
+    right(drarun("-n", 2, program, "all", env=env, cwd=tmp_path, timeout=90), mpi, ["-n", 2])
+    assert drarun("-x", "I_MPI_PMI_LIBRARY", "sh", "-c", "echo $I_MPI_PMI_LIBRARY", env=env).ok().out == "libm.so.6\n"
+
+
 @pytest.mark.plain("64 ranks on two cores take minutes")
 @pytest.mark.parametrize("name", ["openmpi4", "openmpi5", "mpich5"])
 @pytest.mark.parametrize("where", [["-n", 64], ["--workers", 4, "-n", 64]], ids=["64", "4x16"])

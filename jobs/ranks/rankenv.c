@@ -60,6 +60,10 @@ static const char *const foreign_names[] = {
     "PRTE_LAUNCHED",
     "MPI_LOCALNRANKS",
     "MPI_LOCALRANKID",
+    /* modules of Slurm's sites set these for srun. Intel MPI would load Slurm's library in place of
+     * its own, and ask srun, which has not started the rank, and not us */
+    "I_MPI_PMI",
+    "I_MPI_PMI_LIBRARY",
     /* srun's place of this task; SLURM_JOB_* describes the allocation and stays */
     "SLURM_GTIDS",
     "SLURM_LAUNCH_NODE_IPADDR",
@@ -106,6 +110,13 @@ static const char *const foreign_names[] = {
     "DRARUN_WORKERS",
 };
 
+/* What Slurm sets in its allocations: Intel MPI's mpiexec under --launch mpirun would start its
+ * daemons by srun and not through the agents. */
+static const char *const foreign_settings[] = {
+    "I_MPI_HYDRA_BOOTSTRAP=slurm",
+    "I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS=--external-launcher",
+};
+
 /* A marker of an outer launcher and what it also set, where a user sets the same by hand. */
 static const struct {
     const char *marker, *name;
@@ -137,6 +148,9 @@ static bool is_foreign(const char *entry)
         return true;
     for (size_t i = 0; i < ARRAY_LEN(foreign_names); i++)
         if (has_name(entry, foreign_names[i]))
+            return true;
+    for (size_t i = 0; i < ARRAY_LEN(foreign_settings); i++)
+        if (strcmp(entry, foreign_settings[i]) == 0)
             return true;
     return false;
 }

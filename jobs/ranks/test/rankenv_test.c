@@ -257,6 +257,11 @@ static void clean_drops_the_outer_launcher_alone(void **state)
                                         "SLURM_STEPID=0",
                                         "HYDI_CONTROL_FD=4",
                                         "MPI_LOCALRANKID=0",
+                                        "I_MPI_PMI=pmi2",
+                                        "I_MPI_PMI_LIBRARY=/usr/lib64/libpmi2.so",
+                                        "I_MPI_PMI_VALUE_LENGTH_MAX=512",
+                                        "I_MPI_HYDRA_BOOTSTRAP=slurm",
+                                        "I_MPI_HYDRA_BOOTSTRAP=rsh",
                                         "RANK=3",
                                         "JAX_PROCESS_ID=3",
                                         "RANKING=1",
@@ -267,8 +272,17 @@ static void clean_drops_the_outer_launcher_alone(void **state)
                                         "DRARUN_CONFIG=x",
                                         NULL};
     static const char *const kept[] = {
-        "PATH=/bin",   "PMI_DEBUG=1",     "OMPI_MCA_btl=self", "SLURM_JOB_ID=5",  "RANKING=1",
-        "UCX_TLS=tcp", "NCCL_DEBUG=INFO", "MASTER_ADDR=user",  "DRARUN_CONFIG=x",
+        "PATH=/bin",
+        "PMI_DEBUG=1",
+        "OMPI_MCA_btl=self",
+        "SLURM_JOB_ID=5",
+        "I_MPI_PMI_VALUE_LENGTH_MAX=512",
+        "I_MPI_HYDRA_BOOTSTRAP=rsh",
+        "RANKING=1",
+        "UCX_TLS=tcp",
+        "NCCL_DEBUG=INFO",
+        "MASTER_ADDR=user",
+        "DRARUN_CONFIG=x",
     };
     struct strlist env = STRLIST_INIT;
     rankenv_clean(&env); /* empty: nothing to do */
