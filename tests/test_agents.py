@@ -313,6 +313,11 @@ def test_missing_key(drarun, build):
     assert result.rc == 64 and "--key-file" in result.err
 
 
+def test_port_alone(drarun, build):
+    result = drarun("--listen", "7173", program=build / "bin" / "drarun-worker")
+    assert result.rc == 64 and result.err == "drarun-worker: --listen 7173: a port is written as :7173\n"
+
+
 @pytest.mark.parametrize("make,said", [
     (lambda path: path.write_text("ab" * 32) and path.chmod(0o644), "chmod 600"),
     (lambda path: path.write_text("ab" * 31) and path.chmod(0o600), "64 hexadecimal digits"),

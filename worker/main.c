@@ -124,6 +124,9 @@ static int listen_at(const char *text, struct settings *s, struct drarun_error *
 {
     char address[96];
     uint16_t port = 0;
+    if (text[0] && strspn(text, "0123456789") == strlen(text))
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "--listen %s: a port is written as :%s",
+                          text, text);
     bool whole = strrchr(text, ':') && text[strlen(text) - 1] != ']';
     int n = snprintf(address, sizeof address, whole ? "%s" : "%s:%d", text, DEFAULT_PORT);
     if (n < 0 || (size_t)n >= sizeof address)
