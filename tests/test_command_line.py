@@ -575,7 +575,9 @@ def test_agents_named_twice_or_wrongly(drarun, agents):
     key = agents(0).key_file
     options = ["--key-file", key, "true"]
     assert "named twice" in drarun("--agents", "127.0.0.1:9,127.1:9", *options).err
-    assert "cannot look up nowhere.invalid" in drarun("--agents", "nowhere.invalid:9", *options).err
+    said = drarun("--agents", "nowhere.invalid:9", *options).err
+    assert said.startswith("drarun: --agents: cannot look up nowhere.invalid: ")
+    assert said.endswith("; give the address if DNS and /etc/hosts do not have the name, as those of ~/.ssh/config and .local\n")
     assert "expected HOST:PORT" in drarun("--agents", "127.0.0.1", *options).err
     key.chmod(0o644)
     result = drarun("--agents", "127.0.0.1:9", *options)

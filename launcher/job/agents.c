@@ -64,12 +64,22 @@ static void find_outer_addresses(struct job *job)
     }
 }
 
+static int fail_to_resolve(struct drarun_error *err)
+{
+    const struct drarun_error bad = *err;
+    return error_kind(err, bad.kind, bad.code, "--agents: %s%s", bad.text,
+                      bad.code == EHOSTUNREACH
+                          ? "; give the address if DNS and /etc/hosts do not have the name, as "
+                            "those of ~/.ssh/config and .local"
+                          : "");
+}
+
 static int resolve_agents(struct job *job, char *list, struct drarun_error *err)
 {
     char *rest = list;
     for (uint32_t i = 0; i < job->count; i++)
         if (remote_api()->resolve(strsep(&rest, ","), job->agents[i].address, err) < 0)
-            return error_prefix(err, "--agents");
+            return fail_to_resolve(err);
     find_outer_addresses(job);
     const char *word = list;
     for (uint32_t i = 0; i < job->count; i++, word += strlen(word) + 1)
