@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs that choose tests, make mutants, add up coverage, compare versions, read workflows, judge commits, wrap Markdown, check
-borders and walks, and build an earlier release."""
+"""The programs that install packages, choose tests, make mutants, add up coverage, compare versions, read workflows, judge commits, wrap
+Markdown, check borders and walks, and build an earlier release."""
 import os
 import re
 import runpy
@@ -706,3 +706,17 @@ def test_earlier_release_that_cannot_be_built(tmp_path, clone, line, says):
     run = subprocess.run([tmp_path / "copy/scripts/fetch-base"], env=env, capture_output=True, text=True)
     assert run.returncode == 1 and run.stdout == "" and run.stderr.startswith("fetch-base: ") and says in run.stderr, run
     assert not list((tmp_path / "cache").glob("base-*"))
+
+
+def test_packages_while_the_machine_installs_others(tmp_path):
+    """As unattended-upgrades does for minutes after a start."""
+    apt = """#!/bin/sh
+case $* in *"-o DPkg::Lock::Timeout="*) echo "waited for: $*" ;; *) echo "E: Could not get lock /var/lib/dpkg/lock-frontend." ;; esac >&2
+case $* in *"-o DPkg::Lock::Timeout="*) ;; *) exit 100 ;; esac
+"""
+    for name, text in (("apt-get", apt), ("dpkg-query", "#!/bin/sh\nexit 1\n"), ("sudo", '#!/bin/sh\nexec "$@"\n')):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    run = subprocess.run([SOURCE / "scripts/setup", "--packages", "--build"], capture_output=True, text=True,
+                         env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    assert run.returncode == 0 and re.search("^waited for: install .* ninja-build", run.stderr, re.M), run
