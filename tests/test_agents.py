@@ -292,6 +292,18 @@ def test_on_all_addresses(drarun, agents, tmp_path):
     assert result.rc == 0 and list(dict.fromkeys(named)) == ["127.0.0.1", "[::1]"], result
 
 
+def test_program_that_an_agent_does_not_find(drarun, agents, tmp_path):
+    """mpirun passes PATH and directory on. With them the user has done what there is to do."""
+    some = agents(1, once=False)
+    path, folder = "; PATH is the agent's: -x PATH passes yours on\n", ", where its agent was started: --wd DIR is another place\n"
+    for words, end in ((["nowhere-to-be"], " no program nowhere-to-be in PATH" + path), (["./nowhere"], f" in {os.getcwd()}" + folder),
+                       (["-x", "PATH", "nowhere-to-be"], " in PATH\n"), (["--wd", tmp_path, "./nowhere"], f" in {tmp_path}\n")):
+        result = drarun(*some.options, *words)
+        assert result.rc == 127 and result.err.endswith(end), result
+    assert drarun("nowhere-to-be").err == "drarun: no program nowhere-to-be in PATH\n"
+    stop(some)
+
+
 # ---- keys ----
 
 def test_wrong_key(drarun, agents, tmp_path):

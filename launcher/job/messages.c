@@ -79,6 +79,38 @@ static void on_hello(struct agent *agent, const Drarun__Wire__Hello *hello)
               agent->index, hello->host, hello->build, hello->pmix, hello->cpus);
 }
 
+static bool sets_path(const struct job_request *request)
+{
+    bool sets = request->inherit != NULL;
+    for (size_t i = 0; i < request->program_count; i++)
+        for (size_t k = 0; k < request->programs[i].env.count; k++)
+            sets |= strncmp(request->programs[i].env.items[k], "PATH", 4) == 0;
+    return sets;
+}
+
+static bool sets_wd(const struct job_request *request)
+{
+    bool sets = false;
+    for (size_t i = 0; i < request->program_count; i++)
+        sets |= request->programs[i].wd != NULL;
+    return sets;
+}
+
+/* A program was not found by what ranks have from an agent that was started by hand, and would have
+ * from the caller under mpirun. */
+static const char *advice(const struct job_request *request, const Drarun__Wire__Failure *failure)
+{
+    static const char path[] = " in PATH";
+    size_t length = strlen(failure->text), end = sizeof path - 1;
+    if (failure->kind != DRARUN_ERR_NOT_FOUND || !request->agents || request->alloc_agents)
+        return "";
+    if (length > end && strcmp(failure->text + length - end, path) == 0)
+        return sets_path(request) ? "" : "; PATH is the agent's: -x PATH passes yours on";
+    if (strncmp(failure->text, "no program ", 11) == 0 && strstr(failure->text, " in /"))
+        return sets_wd(request) ? "" : ", where its agent was started: --wd DIR is another place";
+    return "";
+}
+
 static void on_failure(struct agent *agent, const Drarun__Wire__Failure *failure)
 {
     struct drarun_error err = {0};
@@ -86,7 +118,8 @@ static void on_failure(struct agent *agent, const Drarun__Wire__Failure *failure
     enum drarun_errkind kind = DRARUN_ERR_INFRASTRUCTURE;
     if (failure->kind > DRARUN_ERR_NONE && failure->kind <= DRARUN_ERR_TIMEOUT)
         kind = (enum drarun_errkind)failure->kind;
-    error_kind(&err, kind, failure->code, "%s", failure->text);
+    error_kind(&err, kind, failure->code, "%s%s", failure->text,
+               advice(agent->job->request, failure));
     if (!agent->job->early) {
         agent_name(agent, name, sizeof name);
         error_prefix(&err, "%s", name);
