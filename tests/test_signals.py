@@ -277,6 +277,15 @@ def test_first_process_ends_before_it_has_a_job(drarun, signo):
     assert job.finish(10).rc == 128 + signo
 
 
+def test_first_process_does_not_stop(drarun):
+    """Nobody could continue it, and its ranks stayed stopped after ^Z."""
+    job = drarun.start("sh", "-c", 'trap "echo continued; exit" CONT; echo ready; while :; do sleep 0.05; done',
+                       under=["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"])
+    assert job.process.stdout.readline() == "ready\n", job.process.stderr.read()
+    os.kill(int(Path(f"/proc/{job.process.pid}/task/{job.process.pid}/children").read_text()), signal.SIGTSTP)
+    assert job.finish(20).ok().out == "continued\n"
+
+
 def signals_caught(pid):
     return next(line.split()[1] for line in open(f"/proc/{pid}/status") if line.startswith("SigCgt"))
 

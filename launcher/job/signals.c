@@ -60,12 +60,16 @@ void job_on_reader_gone(void *arg)
     job_look(job);
 }
 
+/* The first process of a container does not stop, and so nobody continues it, and its ranks. */
 static void stop_now(struct job *job)
 {
+    sigset_t pending;
     event_del(job->pause.clock);
     job->pause.undrained = 0;
     console_clear(job->console);
     raise(SIGSTOP);
+    if (sigpending(&pending) == 0 && !sigismember(&pending, SIGCONT))
+        job_send_signal(job, SIGCONT);
 }
 
 void job_on_stop(evutil_socket_t fd, short what, void *arg)
