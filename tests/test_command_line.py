@@ -298,6 +298,13 @@ def test_hosts_of_a_batch_system(drarun, tmp_path):
     assert drarun("true", env={"PBS_NODEFILE": hosts}).ok().err == ""
 
 
+def test_host_file_that_is_a_pipe(drarun):
+    """drarun becomes another program for several workers."""
+    for options in ("", "--workers 2"):
+        script = f"exec {drarun.program} {options} --hostfile <(echo localhost slots=4) sh -c 'echo $DRARUN_SIZE'"
+        assert drarun("-c", script, program="/bin/bash").ok().out == "4\n" * 4
+
+
 def test_where_the_shell_of_a_slurm_allocation_is(drarun):
     """On a login node, or on the first node, where it is a task of an "interactive step"."""
     start = "start drarun-worker --listen :7173 --key-file FILE on each host, then pass --agents HOST:7173,... --key-file FILE\n"

@@ -147,13 +147,14 @@ static int run_request(char *const all[], struct run_line *line, const struct lo
         remote_become(all, &err);
         return verb_fail(NULL, &err);
     }
-    if (alloc_use(request, &turn, &err) < 0 || hosts_use(request, &err) < 0)
+    if (alloc_use(request, &turn, &err) < 0)
         return verb_fail(NULL, &err);
     if (request_is_remote(request) && !remote_api()) {
         remote_become(all, &err);
         return verb_fail(NULL, &err);
     }
-    if (spec && local_spec_tell(spec, &err) < 0)
+    /* not before: the host file may be a pipe, which is read once */
+    if (hosts_use(request, &err) < 0 || (spec && local_spec_tell(spec, &err) < 0))
         return verb_fail(NULL, &err);
     if (foreign_variables_use(&run_option_table, line, &err) < 0 ||
         request_check_warning(request, &err) < 0)
