@@ -138,9 +138,8 @@ static int set_variable(const struct typed *typed, struct strlist *env, struct d
                           typed->shown, words_of(typed->option), name,
                           takes_pairs(typed->option) ? "" : "; -x takes NAME=VALUE");
     strlist_addf(env, "%s%s%s%s", typed->option->text, name, value ? "=" : "", value ? value : "");
-    if (strcmp(typed->option->text, "PRTE_MCA_") == 0)
-        log_note("%s %s: drarun starts no daemons of PRRTE, so nothing reads it", typed->shown,
-                 name);
+    if (strcmp(typed->option->text, "PRTE_MCA_") == 0 && !typed->line->prtemca)
+        typed->line->prtemca = name;
     return env->failed ? error_set(err, ENOMEM, "out of memory") : 0;
 }
 
@@ -417,6 +416,9 @@ int foreign_variables_use(const struct option_table *table, struct run_line *lin
     struct job_request *request = &line->request;
     if (request->launch_mpirun)
         return 0; /* they are for that one */
+    if (line->prtemca)
+        log_note("--prtemca %s: drarun starts no daemons of PRRTE, so nothing reads it",
+                 line->prtemca);
     tell_batch_hosts(line);
     for (size_t i = 0; i < foreign_variable_count; i++) {
         const struct foreign_variable *variable = &foreign_variables[i];

@@ -22,7 +22,8 @@ struct run_line {
     /* The first given option that does not apply to programs on the command line, to a job whose
      * ranks run here, to a cluster's job. NULL: none. */
     const struct option_spec *not_for_programs, *not_for_local, *not_for_cluster;
-    uint32_t verbose; /* how often -v was given */
+    uint32_t verbose;    /* how often -v was given */
+    const char *prtemca; /* the first parameter of PRRTE that was given; NULL: none */
     bool help, version;
 };
 
