@@ -12,6 +12,7 @@
 #include "launcher/job/role_env.h"
 #include "launcher/files/spec_file.h"
 #include "launcher/cli/verb.h"
+#include "launcher/programs/remote.h"
 #include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
@@ -337,7 +338,9 @@ int local_spec_use(struct run_line *line, struct local_spec **ret_spec)
     request->program_count = 0;
     if (request->workers > 0)
         rc = spec_change(&own->file->job, NULL, request->workers, &err);
-    if (rc == 0)
+    if (rc == 0 && own->file->job.workers > 1 && !remote_api())
+        request->workers = own->file->job.workers; /* the program that this one becomes fills it */
+    else if (rc == 0)
         rc = fill(own, line, given, &err);
     strlist_done(&given->env);
     free(given);

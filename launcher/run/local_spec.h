@@ -11,7 +11,8 @@
 struct local_spec;
 
 /* Puts the spec of the line's file in the place of its request's program; the request borrows from
- * *ret_spec. Returns the exit status, having said everything. */
+ * *ret_spec. Of several workers only how many they are in drarun, which gives place to
+ * drarun-remote. Returns the exit status, having said everything. */
 int local_spec_use(struct run_line *line, struct local_spec **ret_spec);
 /* Logs what the ranks do not get here. For the program that starts them: others that it becomes
  * read the spec again. */
