@@ -588,6 +588,9 @@ def test_agents_named_twice_or_wrongly(drarun, agents):
     assert said.startswith("drarun: --agents: cannot look up nowhere.invalid: ")
     assert said.endswith("; give the address if DNS and /etc/hosts do not have the name, as those of ~/.ssh/config and .local\n")
     assert "expected HOST:PORT" in drarun("--agents", "127.0.0.1", *options).err
+    result = drarun("--agents", "127.0.0.1:9,", "127.0.0.1:8", *options)
+    assert result.rc == 64 and result.err == ("drarun: --agents: 127.0.0.1:8 is in the place of the program: "
+                                              "list the agents with commas between them, without blanks\n")
     key.chmod(0o644)
     result = drarun("--agents", "127.0.0.1:9", *options)
     assert result.rc == 64 and "chmod 600" in result.err

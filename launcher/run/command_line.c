@@ -10,6 +10,7 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/options.h"
+#include "lib/wire/dial.h"
 
 #define KILL_AFTER_MS 1000 /* so that every rank is gone within 2 s of the first failure */
 
@@ -179,9 +180,24 @@ int command_line_parse_spec(struct run_line *line, struct drarun_error *err)
     return line->args.failed ? error_set(err, ENOMEM, "out of memory") : 0;
 }
 
+/* "--agents a:7173 b:7173": the options behind it are then the program's words. */
+static bool is_address(const char *word)
+{
+    char host[256];
+    uint16_t port = 0;
+    return !strchr(word, '/') && address_split(word, host, sizeof host, &port, NULL) == 0 &&
+           host[0] && port > 0;
+}
+
 static int check_together(const struct run_line *line, struct drarun_error *err)
 {
     const struct job_request *request = &line->request;
+    if (request->agents && request->programs[0].argc > 0 &&
+        is_address(request->programs[0].argv[0]))
+        return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
+                          "--agents: %s is in the place of the program: list the agents with "
+                          "commas between them, without blanks",
+                          request->programs[0].argv[0]);
     if (request->agents && request->workers)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                           "--workers starts agents here, --agents uses those that run already: "
