@@ -52,7 +52,7 @@ def test_intel_mpi_where_modules_are_for_srun(drarun, mpi_named, tmp_path):
     """They name Slurm's PMI library, here one that cannot stand for it. A user may still do so."""
     mpi = mpi_named("impi")
     program = mpi.compile("mpi_check.c")
-    env = {**mpi.env, "I_MPI_PMI": "pmi2", "I_MPI_PMI_LIBRARY": "libm.so.6"}
+    env = {**mpi.env, "SLURM_JOB_ID": "5", "I_MPI_PMI": "pmi2", "I_MPI_PMI_LIBRARY": "libm.so.6"}
     right(drarun("-n", 2, program, "all", env=env, cwd=tmp_path, timeout=90), mpi, ["-n", 2])
     assert drarun("-x", "I_MPI_PMI_LIBRARY", "sh", "-c", "echo $I_MPI_PMI_LIBRARY", env=env).ok().out == "libm.so.6\n"
 

@@ -60,10 +60,6 @@ static const char *const foreign_names[] = {
     "PRTE_LAUNCHED",
     "MPI_LOCALNRANKS",
     "MPI_LOCALRANKID",
-    /* modules of Slurm's sites set these for srun. Intel MPI would load Slurm's library in place of
-     * its own, and ask srun, which has not started the rank, and not us */
-    "I_MPI_PMI",
-    "I_MPI_PMI_LIBRARY",
     /* srun's place of this task; SLURM_JOB_* describes the allocation and stays */
     "SLURM_GTIDS",
     "SLURM_LAUNCH_NODE_IPADDR",
@@ -117,13 +113,17 @@ static const char *const foreign_settings[] = {
     "I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS=--external-launcher",
 };
 
-/* A marker of an outer launcher and what it also set, where a user sets the same by hand. */
+/* A marker of an outer launcher and what it also set, where a user sets the same by hand, in a pod
+ * as env of the job spec. Modules of Slurm's sites set I_MPI_PMI* for srun: Intel MPI would load
+ * Slurm's library in place of its own, and ask srun, which has not started the rank, and not us. */
 static const struct {
     const char *marker, *name;
 } with_marker[] = {
     {"TORCHELASTIC_RUN_ID", "MASTER_ADDR"}, {"TORCHELASTIC_RUN_ID", "MASTER_PORT"},
     {"DRARUN_JOB", "MASTER_ADDR"},          {"DRARUN_JOB", "MASTER_PORT"},
-    {"DRARUN_JOB", "PET_NODE_RANK"},
+    {"DRARUN_JOB", "PET_NODE_RANK"},        {"SLURM_JOB_ID", "I_MPI_PMI"},
+    {"SLURM_JOB_ID", "I_MPI_PMI_LIBRARY"},  {"SLURM_CONF", "I_MPI_PMI"},
+    {"SLURM_CONF", "I_MPI_PMI_LIBRARY"},
 };
 
 static bool has_prefix(const char *entry, const char *const prefixes[], size_t count)

@@ -295,6 +295,24 @@ static void clean_drops_the_outer_launcher_alone(void **state)
     strlist_done(&env);
 }
 
+/* Of a pod's environment nothing says what its job spec has set. */
+static void clean_drops_intel_mpis_library_of_slurm(void **state)
+{
+    (void)state;
+    static const char *const markers[] = {NULL, "SLURM_JOB_ID=5", "SLURM_CONF=/etc/slurm.conf"};
+    for (size_t i = 0; i < ARRAY_LEN(markers); i++) {
+        struct strlist env = STRLIST_INIT;
+        strlist_add(&env, "I_MPI_PMI=pmi2");
+        strlist_add(&env, "I_MPI_PMI_LIBRARY=/opt/libpmi2.so");
+        if (markers[i])
+            strlist_add(&env, markers[i]);
+        rankenv_clean(&env);
+        assert_int_equal(env_get(&env, "I_MPI_PMI") != NULL, !markers[i]);
+        assert_int_equal(env_get(&env, "I_MPI_PMI_LIBRARY") != NULL, !markers[i]);
+        strlist_done(&env);
+    }
+}
+
 /* Their store is not ours, though a user may set the same names by hand. */
 static void clean_drops_the_master_of_another_job(void **state)
 {
@@ -529,6 +547,7 @@ int main(void)
         cmocka_unit_test(torchrun_gets_its_options),
         cmocka_unit_test(an_ipv6_endpoint_has_brackets),
         cmocka_unit_test(clean_drops_the_outer_launcher_alone),
+        cmocka_unit_test(clean_drops_intel_mpis_library_of_slurm),
         cmocka_unit_test(clean_drops_the_master_of_another_job),
         cmocka_unit_test(clean_drops_the_defaults_of_an_outer_drarun),
         cmocka_unit_test(knows_torchrun),
