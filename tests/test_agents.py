@@ -117,6 +117,20 @@ def test_own_name_is_of_the_loopback(drarun, nodes, agents, tmp_path, order):
     assert twice.rc == 64 and twice.err == f"drarun: --agents: {machines[0].address}:7173 is named twice\n"
 
 
+def test_agents_of_the_loopback_alone_beside_another_machine(drarun, nodes, agents):
+    """The parent of the second one is on its machine, and reaches it there."""
+    machines = nodes(2)
+    here, there = machines
+    key = agents(0).key_file
+    some = [Agents(drarun, key, [("127.0.0.1", here.enter)] * 2), Agents(drarun, key, [(there.address, there.enter)])]
+    where = ",".join(address for each in some for address in each.addresses)
+    result = drarun("--agents", where, "--key-file", key, "-n", 3, "sh", "-c", "echo $RANK $(hostname) $MASTER_ADDR", under=here.enter).ok()
+    assert sorted(result.out.splitlines()) == [f"{rank} {name} {here.address}" for rank, name in enumerate(("node0", "node0", "node1"))]
+    assert [agent.rc for each in some for agent in each.finish()] == [0, 0, 0]
+    result = drarun("--start-timeout", "1s", "--agents", f"127.0.0.2:9,127.0.0.3:9,{there.address}:9", "--key-file", key, "true", under=here.enter)
+    assert "is not reached after 1 s" in result.err and "named twice" not in result.err, result
+
+
 @pytest.mark.parametrize("name", ["openmpi4", "openmpi5", "mpich4", "mpich5"])
 def test_mpi_between_machines(drarun, nodes, agents, mpi_named, name):
     """Over the machines' own interfaces, shared memory only within each."""

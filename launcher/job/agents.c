@@ -24,34 +24,53 @@
 
 /* ---- starting ---- */
 
+/* Two addresses of the loopback are of two agents, unless they are equal. One of them and another
+ * address of this machine are of one agent, which listens on all of them. */
+static bool is_same(const struct agent *a, const struct agent *b)
+{
+    if (strcmp(a->address, b->address) == 0)
+        return true;
+    return address_is_loopback(a->address) != address_is_loopback(b->address) &&
+           strcmp(agent_outer_address(a), agent_outer_address(b)) == 0;
+}
+
 static bool is_repeated(const struct job *job, uint32_t index)
 {
-    const char *address = agent_outer_address(&job->agents[index]);
     for (uint32_t i = 0; i < index; i++)
-        if (strcmp(agent_outer_address(&job->agents[i]), address) == 0)
+        if (is_same(&job->agents[i], &job->agents[index]))
             return true;
     return false;
 }
 
 /* Towards an address of its own a machine has that one. */
+static bool is_here(const char *address)
+{
+    char host[REMOTE_ADDRESS_SIZE], own[REMOTE_ADDRESS_SIZE];
+    uint16_t port = 0;
+    return address_is_loopback(address) ||
+           (address_split(address, host, sizeof host, &port, NULL) == 0 &&
+            address_towards(address, port, own, sizeof own) == 0 && strcmp(own, address) == 0);
+}
+
 static const struct agent *find_on_other_machine(const struct job *job)
 {
     for (uint32_t i = 0; i < job->count; i++) {
-        const char *address = job->agents[i].address;
-        char host[REMOTE_ADDRESS_SIZE], own[REMOTE_ADDRESS_SIZE];
-        uint16_t port = 0;
-        if (address_split(address, host, sizeof host, &port, NULL) == 0 &&
-            address_towards(address, port, own, sizeof own) == 0 && !address_is_loopback(own) &&
-            strcmp(own, address) != 0)
-            return &job->agents[i];
+        char own[REMOTE_ADDRESS_SIZE];
+        const struct agent *agent = &job->agents[i];
+        if (!agent->here && address_towards(agent->address, 0, own, sizeof own) == 0 &&
+            !address_is_loopback(own))
+            return agent;
     }
     return NULL;
 }
 
 /* Debian's /etc/hosts has 127.0.1.1 for a machine's own name. To the others that address is their
- * own: their agents, and the ranks that dial rank 0, get the one that we have towards them. */
+ * own: agents that dial it from there, and the ranks that dial rank 0, get the one that we have
+ * towards them. */
 static void find_outer_addresses(struct job *job)
 {
+    for (uint32_t i = 0; i < job->count; i++)
+        job->agents[i].here = is_here(job->agents[i].address);
     const struct agent *other = find_on_other_machine(job);
     for (uint32_t i = 0; other && i < job->count; i++) {
         struct agent *agent = &job->agents[i];

@@ -72,6 +72,16 @@ static struct bind_place place_of(const struct job *job, const struct agent *age
                                       : (struct bind_place){host_of(job, agent), ""};
 }
 
+/* Its parent in the agents' tree dials it. An agent that listens on the loopback alone is reached
+ * there from its own machine. */
+static const char *tree_address(const struct job *job, const struct agent *agent)
+{
+    if (!agent->outer[0] || agent->index == 0)
+        return agent_outer_address(agent);
+    const struct agent *parent = &job->agents[(agent->index - 1) / job->request->radix];
+    return parent->here ? agent->address : agent->outer;
+}
+
 static int fill_workers(struct job *job, struct drarun_error *err)
 {
     cleanup_free struct bind_place *places = calloc(job->count, sizeof *places);
@@ -83,8 +93,8 @@ static int fill_workers(struct job *job, struct drarun_error *err)
     int rc = bind_number_cpus(places, job->count, cpus, err);
     for (uint32_t i = 0; rc == 0 && i < job->count; i++) {
         const struct agent *agent = &job->agents[i];
-        launch_message_worker(job->launch.message, i, host_of(job, agent),
-                              agent_outer_address(agent), cpus[i]);
+        launch_message_worker(job->launch.message, i, host_of(job, agent), tree_address(job, agent),
+                              cpus[i]);
     }
     return rc;
 }

@@ -58,6 +58,7 @@ struct agent {
     char *cpu_list;                    /* the same, which they are; "": not known */
     char address[REMOTE_ADDRESS_SIZE]; /* where it is dialled; "" on a socketpair */
     char outer[REMOTE_ADDRESS_SIZE];   /* where other machines dial it; "": there, too */
+    bool here;                         /* of those in --agents: it is on this machine */
     char session_dir[IDENTITY_PATH_SIZE];
     pid_t pid; /* of a process of ours; 0: none */
     bool reaped;
