@@ -311,7 +311,10 @@ def test_program_that_an_agent_does_not_find(drarun, agents, tmp_path):
     some = agents(1, once=False)
     path, folder = "; PATH is the agent's: -x PATH passes yours on\n", ", where its agent was started: --wd DIR is another place\n"
     for words, end in ((["nowhere-to-be"], " no program nowhere-to-be in PATH" + path), (["./nowhere"], f" in {os.getcwd()}" + folder),
-                       (["-x", "PATH", "nowhere-to-be"], " in PATH\n"), (["--wd", tmp_path, "./nowhere"], f" in {tmp_path}\n")):
+                       (["-x", "PATH", "nowhere-to-be"], " in PATH\n"), (["--wd", tmp_path, "./nowhere"], f" in {tmp_path}\n"),
+                       (["-x", "PATH=/bin*", "nowhere-to-be"], " in PATH\n"), (["-x", "PAT*", "nowhere-to-be"], " in PATH\n"),
+                       (["-x", "PATHEXT=.py", "nowhere-to-be"], path), (["-x", "PATH_TO_DATA=/", "nowhere-to-be"], path),
+                       (["-x", "HOME*", "nowhere-to-be"], path)):
         result = drarun(*some.options, *words)
         assert result.rc == 127 and result.err.endswith(end), result
     assert drarun("nowhere-to-be").err == "drarun: no program nowhere-to-be in PATH\n"

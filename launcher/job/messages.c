@@ -79,12 +79,21 @@ static void on_hello(struct agent *agent, const Drarun__Wire__Hello *hello)
               agent->index, hello->host, hello->build, hello->pmix, hello->cpus);
 }
 
+/* NAME=VALUE, NAME or PREFIX*. */
+static bool is_path(const char *item)
+{
+    size_t name = strcspn(item, "="), length = strlen(item);
+    if (name == length && length > 0 && item[length - 1] == '*')
+        return strncmp("PATH", item, length - 1) == 0;
+    return name == 4 && strncmp(item, "PATH", name) == 0;
+}
+
 static bool sets_path(const struct job_request *request)
 {
     bool sets = request->inherit != NULL;
     for (size_t i = 0; i < request->program_count; i++)
         for (size_t k = 0; k < request->programs[i].env.count; k++)
-            sets |= strncmp(request->programs[i].env.items[k], "PATH", 4) == 0;
+            sets |= is_path(request->programs[i].env.items[k]);
     return sets;
 }
 
