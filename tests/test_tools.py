@@ -709,14 +709,33 @@ def test_earlier_release_that_cannot_be_built(tmp_path, clone, line, says):
 
 
 def test_packages_while_the_machine_installs_others(tmp_path):
-    """As unattended-upgrades does for minutes after a start."""
+    """As unattended-upgrades does for minutes after a start. On a machine without package lists, too."""
     apt = """#!/bin/sh
-case $* in *"-o DPkg::Lock::Timeout="*) echo "waited for: $*" ;; *) echo "E: Could not get lock /var/lib/dpkg/lock-frontend." ;; esac >&2
-case $* in *"-o DPkg::Lock::Timeout="*) ;; *) exit 100 ;; esac
+fail() { echo "E: $*" >&2; exit 100; }
+case $* in
+"-q update")
+    echo update >>"$0.updates"
+    [ -z "$UPDATES_FAIL" ] || fail "The list of sources could not be read."
+    [ $(wc -l <"$0.updates") -gt 1 ] || fail "Could not get lock /var/lib/apt/lists/lock. It is held by process 7 (apt-get)"
+    touch "$0.lists" ;;
+*"-o DPkg::Lock::Timeout="*)
+    [ -e "$0.lists" ] || fail "Unable to locate package ninja-build"
+    echo "waited for: $*" >&2 ;;
+*) fail "Could not get lock /var/lib/dpkg/lock-frontend." ;;
+esac
 """
     for name, text in (("apt-get", apt), ("dpkg-query", "#!/bin/sh\nexit 1\n"), ("sudo", '#!/bin/sh\nexec "$@"\n')):
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)
-    run = subprocess.run([SOURCE / "scripts/setup", "--packages", "--build"], capture_output=True, text=True,
-                         env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"})
+
+    def setup(**env):
+        return subprocess.run([SOURCE / "scripts/setup", "--packages", "--build"], capture_output=True, text=True,
+                              env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", **env})
+
+    run = setup(UPDATES_FAIL="1")
+    assert run.returncode == 1 and "E: The list of sources could not be read.\n" in run.stderr, run
+    assert (tmp_path / "apt-get.updates").read_text() == "update\n"  # waiting would not help
+    (tmp_path / "apt-get.updates").unlink()
+    run = setup()
     assert run.returncode == 0 and re.search("^waited for: install .* ninja-build", run.stderr, re.M), run
+    assert (tmp_path / "apt-get.updates").read_text() == "update\n" * 2
