@@ -373,8 +373,9 @@ def test_tmp_that_is_full(drarun):
     for words in ((), ("--workers", 2)):
         result = drarun(*words, "-n", 2, "sh", "-c", "echo fine >$PMIX_SERVER_TMPDIR/x.$RANK && cat $PMIX_SERVER_TMPDIR/x.$RANK", under=under, env={"TMPDIR": "/mnt"}).ok()
         assert result.out == "fine\nfine\n" and result.err == ""
-    none = 'mount -t tmpfs -o nr_inodes=1 none /mnt && for each in /tmp /dev/shm /run; do mount --bind /mnt $each || exit 99; done; exec "$@"'
-    result = drarun("true", under=["unshare", "--mount", "sh", "-c", none, "sh"])
+    none = 'program=/mnt/${1##*/} && mount --bind "${1%/*}" /mnt || exit 99; shift; cd /; '  # the build may be below one of these:
+    none += 'for each in /tmp /dev/shm /run; do mount -t tmpfs -o nr_inodes=1 none $each || exit 99; done; exec $program "$@"'
+    result = drarun("true", under=["unshare", "--mount", "sh", "-c", none, "sh"], env={"TMPDIR": "/tmp"})
     assert result.rc == 70 and result.err.endswith(": No space left on device: make room there, or set TMPDIR to another directory, whose path has at most 40 characters\n")
 
 
