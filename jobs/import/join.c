@@ -85,8 +85,8 @@ static bool is_join(const struct strlist *words, size_t verb)
     size_t begin = verb + 1;
     if (strcmp(words->items[verb], "exec") != 0)
         return strcmp(words->items[verb], "join") == 0;
-    int used = options_parse(&table, (int)(words->count - begin), words->items + begin, false, &join,
-                             NULL);
+    int used = options_parse(&table, (int)(words->count - begin), words->items + begin, false,
+                             &join, NULL);
     strlist_done(&join.left);
     return used > 0 && strcmp(words->items[begin + (size_t)used - 1], "--") == 0;
 }

@@ -233,9 +233,9 @@ static Drarun__Wire__Hello *copy_hello(const Drarun__Wire__Hello *hello)
 {
     size_t size = drarun__wire__hello__get_packed_size(hello);
     cleanup_free uint8_t *packed = malloc(size + 1);
-    return packed ? drarun__wire__hello__unpack(
-                        NULL, drarun__wire__hello__pack(hello, packed), packed)
-                  : NULL;
+    return packed
+               ? drarun__wire__hello__unpack(NULL, drarun__wire__hello__pack(hello, packed), packed)
+               : NULL;
 }
 
 void agent_send_inspection(struct agent *agent, const Drarun__Wire__Hello *hello)
