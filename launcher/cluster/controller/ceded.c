@@ -15,9 +15,6 @@
 
 #define CHECK_MS 5000 /* between two lists of the Leases */
 #define AGAIN_MS 1000 /* after one that failed */
-/* A list counts for so long: what is begun then is created before a controller that took its Lease
- * just after it begins. */
-#define KNOWN_MS (CONTROLLER_LEAVE_MS - CONTROLLER_CREATE_MS)
 
 /* One that was renewed not long ago has a controller, or one that is just restarted. */
 static bool is_alive(const struct controller *c, const json_t *lease)
@@ -135,15 +132,4 @@ void controller_check_namespaces(struct controller *c)
 int64_t controller_check_namespaces_due(const struct controller *c)
 {
     return c->options->namespace || c->controllers ? INT64_MAX : c->ceded_ms;
-}
-
-bool controller_knows_namespaces(const struct controller *c)
-{
-    return c->options->namespace || c->ceded_barred ||
-           (c->ceded && clock_ms() - c->known_ms < KNOWN_MS);
-}
-
-bool controller_is_ceded(const struct controller *c, const char *namespace)
-{
-    return json_object_get(c->ceded, namespace);
 }

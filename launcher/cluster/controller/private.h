@@ -188,11 +188,6 @@ void controller_trim_lease(json_t *lease);
 void controller_check_namespaces(struct controller *c);
 /* When to call that next, by clock_ms, if the loop does not turn before. */
 int64_t controller_check_namespaces_due(const struct controller *c);
-/* It knew them just now; without that right all are its. While it does not, it begins nothing, and
- * goes on creating nothing. */
-bool controller_knows_namespaces(const struct controller *c);
-/* Its DraJobs are left to its own controller. */
-bool controller_is_ceded(const struct controller *c, const char *namespace);
 
 /* ---- making.c ---- */
 
@@ -233,6 +228,11 @@ void controller_forget(struct controller *c, const char *key);
 /* The one that is due first of those that may be looked at, or NULL; borrowed. */
 const char *controller_first_due(const struct controller *c, int64_t *ret_at);
 size_t controller_count_due(const struct controller *c); /* now */
+/* It knew just now which namespaces have a controller of their own (ceded.c); without that right
+ * all are its. While it does not, it begins nothing, and goes on creating nothing. */
+bool controller_knows_namespaces(const struct controller *c);
+/* Its DraJobs are left to its own controller. */
+bool controller_is_ceded(const struct controller *c, const char *namespace);
 typedef bool (*controller_room_fn)(const struct controller *c, const char *key);
 /* Of those for whom there is room, and who are looked at or may be, the one that waits longest, or
  * NULL; borrowed. waiting: a book, since when. */

@@ -4,6 +4,10 @@
 #include "launcher/cluster/controller/private.h"
 #include "lib/base/clock.h"
 
+/* A list of the namespaces of others (ceded.c) counts for so long: what is begun then is created
+ * before a controller that took its Lease just after it begins. */
+#define KNOWN_MS (CONTROLLER_LEAVE_MS - CONTROLLER_CREATE_MS)
+
 void controller_key(const char *namespace, const char *name, struct buf *key)
 {
     buf_printf(key, "%s/%s", namespace, name);
@@ -75,4 +79,17 @@ const char *controller_first_waiting(const struct controller *c, json_t *waiting
         first_ms = ms;
     }
     return first;
+}
+
+/* ---- the namespaces of others ---- */
+
+bool controller_knows_namespaces(const struct controller *c)
+{
+    return c->options->namespace || c->ceded_barred ||
+           (c->ceded && clock_ms() - c->known_ms < KNOWN_MS);
+}
+
+bool controller_is_ceded(const struct controller *c, const char *namespace)
+{
+    return json_object_get(c->ceded, namespace);
 }
