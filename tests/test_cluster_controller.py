@@ -625,7 +625,7 @@ def test_namespace_with_pod_security(led):
     led.cluster.kubectl(*line.split()[1:])
     led.cluster.wait(lambda: f"it is not made: {led.get()}", lambda: len(
         [each for each in led.parts() if each[0] == "Pod" and each[1].startswith("job-w-")]) == 3, 2 * RUN_S)
-    assert api.get(API, KIND, "job", there)["status"]["reason"] != "CannotCreate"
+    led.cluster.wait("it is still told", lambda: api.get(API, KIND, "job", there)["status"]["reason"] != "CannotCreate", RUN_S)
 
 
 @pytest.fixture

@@ -110,7 +110,8 @@ def host_links(node):
 
 
 def virtual(found):
-    return [each for each in found.values() if each["attributes"].get("dra.net/isSriovVf", {}).get("bool")]
+    """Those that have their interface, which comes after the function."""
+    return [each for each in found.values() if each["attributes"].get("dra.net/isSriovVf", {}).get("bool") and "dra.net/ifName" in each["attributes"]]
 
 
 def test_virtual_functions(bed):
@@ -137,6 +138,7 @@ def test_virtual_functions(bed):
     node.wait_published(lambda found: taints(found.get(given, {})) == ["drarun.dev/lost"], "a VF that a pod has lost is not tainted")
     pod.end()
     pod.unprepare()
+    pod.delete()
     node.wait_published(lambda found: not virtual(found) and pf["name"] in found, "the PF is not back")
 
 
