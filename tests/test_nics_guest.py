@@ -279,10 +279,9 @@ wait
 """
 
 
+@pytest.mark.parametrize("guest", ["rxe"], indirect=True)  # siw's ports follow the interface's setting, not its carrier
 def test_agent_waits_for_a_link(guest):
     """As after a driver has moved the NIC into the pod: its link is up only a while later."""
-    if guest.iwarp:  # whose ports follow the interface's setting, not its carrier
-        return
     told = dict(line.split(" ", 1) for line in guest.ok("unshare", "-n", "-m", "bash", "-ec", POD, "bash", WORKER, CALLER).splitlines()
                 if line.startswith(("note ", "inspection ")))
     assert re.fullmatch(r"waits up to \d+ s for the link of its NIC rxe_9, which is down", told["note"]), told

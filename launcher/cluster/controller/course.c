@@ -195,6 +195,33 @@ void course_follow(struct sight *s, const char *launcher)
 
 /* ---- once it has ended ---- */
 
+/* So long after the job's end: its Job, and with it pods of its workers, if there are any. which:
+ * of them, for a message. True: there are none by then. */
+static bool delete_with_pods(struct sight *s, int64_t after_ms,
+                             int (*count_pods)(struct sight *s, struct drarun_error *err),
+                             const char *which)
+{
+    struct drarun_error err = {0};
+    int64_t left = drajob_end_ms(s->object) + after_ms - lead_now();
+    if (left > 0) {
+        sight_again(s, left);
+        return false;
+    }
+    int count = count_pods(s, &err);
+    if (s->waits)
+        return false;
+    if (count < 0) {
+        log_note("%s/%s: cannot look for pods that %s, retrying: %s", s->namespace, s->name, which,
+                 err.text);
+        sight_again(s, sight_pause_ms(s));
+    } else if (count > 0) {
+        log_note("%s/%s: %d pods %s: deleting its Job, and the pods with it", s->namespace, s->name,
+                 count, which);
+        course_delete_job(s);
+    }
+    return count == 0;
+}
+
 /* Nobody leads the job any more, and its workers would hold their devices: agents that no launcher
  * has reached wait for one without limit. */
 static void delete_failed(struct sight *s)
@@ -216,29 +243,10 @@ static void delete_failed(struct sight *s)
  */
 static void delete_left(struct sight *s)
 {
-    struct drarun_error err = {0};
     const char *reason = sight_told_reason(s);
-    int64_t left = drajob_end_ms(s->object) + LOG_MS - lead_now();
-    if (!s->own_job || kube_is_terminating(s->job) || !reason ||
-        strcmp(reason, reason_name(REASON_LAUNCHER_COMPLETED)) != 0)
-        return;
-    if (left > 0) {
-        sight_again(s, left);
-        return;
-    }
-    int count = sight_count_left_pods(s, &err);
-    if (s->waits)
-        return;
-    if (count < 0) {
-        log_note("%s/%s: cannot look for workers that are left, retrying: %s", s->namespace,
-                 s->name, err.text);
-        sight_again(s, sight_pause_ms(s));
-    } else if (count > 0) {
-        log_note("%s/%s: the job has ended, and pods of its workers are left (%d): deleting its "
-                 "Job, and the pods with it",
-                 s->namespace, s->name, count);
-        course_delete_job(s);
-    }
+    if (s->own_job && !kube_is_terminating(s->job) && reason &&
+        strcmp(reason, reason_name(REASON_LAUNCHER_COMPLETED)) == 0)
+        delete_with_pods(s, LOG_MS, sight_count_left_pods, "were left when the job had ended");
 }
 
 void course_await_late(const struct sight *s)
@@ -251,29 +259,11 @@ void course_await_late(const struct sight *s)
  * launcher nor controller would delete it. With the launcher's Job it goes. */
 static void delete_late(struct sight *s)
 {
-    struct drarun_error err = {0};
     json_int_t after = json_integer_value(sight_noted(s, s->c->late));
-    int64_t left = drajob_end_ms(s->object) + after - lead_now();
-    if (after == 0 || !s->own_job || kube_is_terminating(s->job))
+    if (after == 0 || !s->own_job || kube_is_terminating(s->job) ||
+        !delete_with_pods(s, after, sight_count_late_pods, "were created after the job ended"))
         return;
-    if (left > 0) {
-        sight_again(s, left);
-        return;
-    }
-    int late = sight_count_late_pods(s, &err);
-    if (s->waits)
-        return;
-    if (late < 0) {
-        log_note("%s/%s: cannot look for pods that were created after its end, retrying: %s",
-                 s->namespace, s->name, err.text);
-        sight_again(s, sight_pause_ms(s));
-    } else if (late > 0) {
-        log_note(
-            "%s/%s: %d pods were created after the job ended: deleting its Job, and the pods with "
-            "it",
-            s->namespace, s->name, late);
-        course_delete_job(s);
-    } else if (after < LATE_MS) {
+    if (after < LATE_MS) {
         sight_note(s, s->c->late, json_integer(2 * after));
         sight_again(s, after);
     } else {
