@@ -134,7 +134,8 @@ def test_job_that_is_cancelled_while_it_is_made(drarun, tmp_path):
             registry.put(path, each)
             time.sleep(0.5)  # less than it waits for, and all of them more
         until_led(registry, launcher, lambda: is_told(registry))
-        assert is_told(registry)
+        assert is_told(registry) and told(registry)["report"]["cause"] == {
+            "kind": "interrupted", "signal": 2, "text": "the job was interrupted by signal 2 (SIGINT)"}
         kill(registry, launcher)
 
 
@@ -209,10 +210,10 @@ def attempt(registry, pod):
     return registry.objects.get(pod, {"metadata": {}})["metadata"].get("labels", {}).get("drarun.dev/attempt")
 
 
-@pytest.mark.parametrize("way, exit, ended", [("refused", 3, "failed"), ("cancelled", 130, "cancelled")])
+@pytest.mark.parametrize("way, exit, ended", [("refused", 3, "failed"), ("cancelled", 130, "cancelled"), ("listed late", 130, "cancelled")])
 def test_attempt_that_none_follows(drarun, tmp_path, way, exit, ended):
     """It has failed, and its pods cannot be deleted, or the job is cancelled before they are gone. Document, log and launcher say the
-    same of the job's end."""
+    same of the job's end. listed late: the new launcher does not know the pods for a while, which are not gone for that."""
     failure = {"status": 3, "cause": {"kind": "exit", "exit": 3, "rank": 0, "worker": 0, "text": "rank 0 on worker 0 (a) exited with status 3"}}
     pod = path_of("pods", "job-w-1")
     with Registry().serving() as registry:
@@ -222,8 +223,14 @@ def test_attempt_that_none_follows(drarun, tmp_path, way, exit, ended):
             registry.refused.add("DELETE")
         else:
             registry.silent.add("job-w-1")
+        pods = registry.hold("GET", path_of("pods", "")[:-1]) if way == "listed late" else None
         launcher = replaced_launcher(drarun, following, written(following))
-        if way == "cancelled":
+        if pods:
+            until_led(registry, launcher, lambda: LEASE in registry.objects and pods.count)
+            time.sleep(1)  # it could begin the next attempt meanwhile
+            assert told(registry)["attempt"] == 1, launcher.finish(5)
+            pods.set()
+        if way != "refused":
             until_led(registry, launcher, lambda: "deletionTimestamp" in registry.objects[pod]["metadata"])
             cancel(registry)
         result = launcher.finish(30)

@@ -182,6 +182,14 @@ static int leave_if_away(struct lead *lead, int rc, const struct drarun_error *e
     return -EINTR;
 }
 
+/* What is there of a job that was led before: a list that has not come yet looks like workers that
+ * are gone. */
+static int look(struct lead *lead, struct drarun_error *err)
+{
+    bool led = lead->doc && !lead->inherited.ended;
+    return led && !is_left_to_others(lead) ? board_sync(lead->board, SYNC_MS, err) : 0;
+}
+
 /* The launcher Job is there: nothing of the job is touched before its Lease is ours. */
 static int take_over(struct lead *lead, struct drarun_error *err)
 {
@@ -192,6 +200,8 @@ static int take_over(struct lead *lead, struct drarun_error *err)
     int rc = make_lease(lead, err);
     if (rc == 0)
         rc = lead_resume(lead, err);
+    if (rc == 0)
+        rc = look(lead, err);
     rc = leave_if_away(lead, rc, err);
     const struct lead_inherited *left = &lead->inherited;
     bool alive = !left->ended && !left->orphaned && !left->releasing;
@@ -528,12 +538,14 @@ static void say_failure(const struct lead *lead, const struct drarun_error *err)
 }
 
 /* A job that is stopped between two attempts does not end as the last of them. */
-static void take_report(struct lead *lead, const struct drarun_error *err)
+static void take_report(struct lead *lead, int rc, const struct drarun_error *err)
 {
-    if (!lead->attempt.report)
-        lead->attempt.report = lead_failure_report(lead, err);
-    else
+    if (lead->attempt.report)
         json_object_set_new(lead->attempt.report, "status", json_integer(lead->status));
+    else if (is_interrupted(lead, rc))
+        lead->attempt.report = lead_interruption_report(lead);
+    else
+        lead->attempt.report = lead_failure_report(lead, err);
 }
 
 static void finish(struct lead *lead, int rc, const struct drarun_error *err)
@@ -554,7 +566,7 @@ static void finish(struct lead *lead, int rc, const struct drarun_error *err)
         return;
     }
     if (rc < 0)
-        take_report(lead, err);
+        take_report(lead, rc, err);
     gang_end(&lead->gang, lead_now());
     const char *result = lead->stop.cancelled ? "cancelled"
                          : lead->status == 0  ? "succeeded"

@@ -132,6 +132,8 @@ int lead_next_attempt(struct lead *lead, struct drarun_error *err)
     int rc = release(lead, keep, err);
     if (rc < 0)
         return rc;
+    if (lead_is_stopped(lead))
+        return -EINTR;
     lead->render.attempt++;
     lead_avoid_nodes(lead);
     lead->render.step = keep ? lead->gang.step : 0;

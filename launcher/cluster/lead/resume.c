@@ -88,17 +88,13 @@ int lead_take_orphans(struct lead *lead, struct drarun_error *err)
     const json_t *launcher = json_object_get(lead->doc, "launcher");
     const char *pod = json_string_value(json_object_get(launcher, "pod"));
     struct rankmap map;
-    uint32_t count = lead->spec->workers;
-    int rc = rankmap_build(&count, 1, count, 1, &map, err);
-    if (rc < 0)
-        return rc;
-    struct cause *cause = cause_new(&map);
-    if (cause) {
-        cause_launcher_lost(cause, pod);
-        lead->status = cause_status(cause);
-        lead->attempt.report = cause_json(cause);
-        lead_note_end(lead, lead->attempt.report, cause_restart(cause));
-    }
+    struct cause *cause = lead_cause_new(lead, &map, err);
+    if (!cause)
+        return -err->code;
+    cause_launcher_lost(cause, pod);
+    lead->status = cause_status(cause);
+    lead->attempt.report = cause_json(cause);
+    lead_note_end(lead, lead->attempt.report, cause_restart(cause));
     cause_free(cause);
     rankmap_done(&map);
     return lead->attempt.report ? 0 : error_set(err, ENOMEM, "out of memory");

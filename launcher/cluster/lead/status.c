@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -155,6 +157,34 @@ json_t *lead_failure_report(const struct lead *lead, const struct drarun_error *
 {
     return json_pack("{s:i, s:{s:s, s:s, s:s}}", "status", lead->status, "cause", "kind", "failure",
                      "text", err->text, "error", error_kind_name(err->kind));
+}
+
+/* A rank for each worker: how many they are is not known before they run. */
+struct cause *lead_cause_new(const struct lead *lead, struct rankmap *map, struct drarun_error *err)
+{
+    uint32_t count = lead->spec->workers;
+    if (rankmap_build(&count, 1, count, 1, map, err) < 0)
+        return NULL;
+    struct cause *cause = cause_new(map);
+    if (!cause) {
+        rankmap_done(map);
+        error_set(err, ENOMEM, "out of memory");
+    }
+    return cause;
+}
+
+json_t *lead_interruption_report(const struct lead *lead)
+{
+    struct drarun_error err = {0};
+    struct rankmap map;
+    struct cause *cause = lead_cause_new(lead, &map, &err);
+    if (!cause)
+        return NULL;
+    cause_interrupted(cause, abs(lead->stop.signo));
+    json_t *report = cause_json(cause);
+    cause_free(cause);
+    rankmap_done(&map);
+    return report;
 }
 
 void lead_status_line(void *arg, struct buf *text)
