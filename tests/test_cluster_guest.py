@@ -42,6 +42,10 @@ def cluster(booted, request):
     yield booted
 
 
+# what no runtime takes part in, but that it starts containers
+ONE_RUNTIME = pytest.mark.parametrize("cluster", ["runc"], indirect=True)
+
+
 @pytest.fixture(scope="module")
 def plugin(cluster):
     made = Plugin(cluster.nodes[0]).start().wait(NICS + VFS)
@@ -49,6 +53,7 @@ def plugin(cluster):
     made.stop()
 
 
+@ONE_RUNTIME
 def test_node(cluster):
     node = cluster.nodes[0]
     assert node.ok(["stat", "-fc", "%T", "/sys/fs/cgroup"]) == "cgroup2fs\n"
@@ -120,12 +125,14 @@ def test_oom_kill(jobs):
     assert "was killed as a whole by the kernel's OOM killer" in result.err and "resources.limits.memory" in result.err, result
 
 
+@ONE_RUNTIME
 def test_more_ranks_than_processes(jobs):
     """The limit is the pod's, which a container does not see: said where it is met, with the kubelet's word for it."""
     result = jobs.run("--here", ranksPerWorker=PIDS, command=["sleep", "1000"], resources={"limits": {"memory": "256Mi"}}, timeout=RUN_S)
     assert result.rc == 70 and "too many processes: " in result.err and "podPidsLimit" in result.err, result
 
 
+@ONE_RUNTIME
 def test_bound_ranks(jobs):
     """To CPUs of those that the kubelet gives the worker alone."""
     show = ["awk", "/^Cpus_allowed_list/{print $2}", "/proc/self/status"]
@@ -135,6 +142,7 @@ def test_bound_ranks(jobs):
     assert len(bound) == OWN and {int(each) for each in bound} <= set(range(first, last + 1)) - {RESERVED}, (free, bound)
 
 
+@ONE_RUNTIME
 def test_kubelet_goes_and_comes(jobs, plugin, cluster):
     """A job with a claim runs on meanwhile, and the next one finds all as it was."""
     node, held = cluster.nodes[0], "ls /sys/class/net | grep -c nic"

@@ -91,7 +91,10 @@ def tree(tmp_path_factory):
     return folder
 
 
-def without(tree, folder, *components, tested=True):
+OWN = ("-L", "unit", "-LE", "^lib$")  # the library's have passed in the benchmark's build, of the same objects
+
+
+def without(tree, folder, *components, tests=("-L", "unit")):
     """Built, and its unit tests have passed; what was installed, below a prefix. Most objects are those of the whole build, whose options these
     are; nobody debugs the programs, of which there are hundreds to link."""
     build, prefix = tree / f"build-{'-'.join(components).lower()}", folder / "usr"
@@ -100,8 +103,8 @@ def without(tree, folder, *components, tested=True):
         *(f"-DCMAKE_{kind}_LINKER_FLAGS=-Wl,--strip-debug" for kind in ("EXE", "SHARED", "MODULE")), *(f"-DDRARUN_{each}=OFF" for each in components),
         cwd=tree)
     run("nice", "cmake", "--build", build, "--", "-j2", env=env)
-    if tested:
-        told = run("ctest", "--test-dir", build, "-L", "unit", "--output-on-failure", "-j2")
+    if tests:
+        told = run("ctest", "--test-dir", build, *tests, "--output-on-failure", "-j16")
         assert "100% tests passed" in told and "No tests were found" not in told, told[-2000:]
     run("cmake", "--install", build)
     return build, prefix, {str(each.relative_to(prefix)) for each in prefix.rglob("*") if each.is_file()}
@@ -141,7 +144,7 @@ def test_benchmark(source, tree, tmp_path):
 
 
 def test_node_plugin(tree, tmp_path):
-    build, _, files = without(tree, tmp_path, "LAUNCHER")
+    build, _, files = without(tree, tmp_path, "LAUNCHER", tests=OWN)
     assert {each.name for each in (build / "bin").iterdir() if each.is_file()} >= {"drarun-plugin", "drarun-attach"}
     assert not any("drarun-worker" in each or "libdrarun" in each or each.startswith("include/") for each in files), sorted(files)
     assert {"share/man/man8/drarun-plugin.8", "share/man/man8/drarun-attach.8", "sbin/drarun-plugin", "libexec/drarun/drarun-nvml"} <= files, sorted(files)
@@ -150,7 +153,7 @@ def test_node_plugin(tree, tmp_path):
 
 
 def test_launcher(tree, tmp_path):
-    build, prefix, files = without(tree, tmp_path, "PLUGIN", tested=False)  # its unit tests are those of the next, and the benchmark's
+    build, prefix, files = without(tree, tmp_path, "PLUGIN", tests=())  # its unit tests are those of the next, and the benchmark's
     assert not any("drarun-plugin" in each or "drarun-attach" in each for each in files), sorted(files)
     assert {"bin/drarun", "libexec/drarun/drarun-cluster"} <= files, sorted(files)
     assert run(prefix / "bin/drarun", "-n", "2", "--bind", "none", "sh", "-c", "echo $PMIX_RANK").split() in (["0", "1"], ["1", "0"])
@@ -158,7 +161,7 @@ def test_launcher(tree, tmp_path):
 
 def test_launcher_without_benchmark(tree, tmp_path):
     """Its verbs and functions are there, and say what is missing."""
-    _, prefix, files = without(tree, tmp_path, "PLUGIN", "BENCH")
+    _, prefix, files = without(tree, tmp_path, "PLUGIN", "BENCH", tests=OWN)
     assert not any("drarun-bench" in each or "drarun-accept" in each for each in files), sorted(files)
     drarun = prefix / "bin/drarun"
     assert "bench      not in this build" in run(drarun, "help")
