@@ -64,17 +64,34 @@ def alone(path):
         os.close(fd)
 
 
+# {pid: when it was seen first} of processes whose environment has no token: most of the machine's, which are not read each time. One
+# that this process starts has its environment for a moment, and none has one while it begins a program; after a while the number may
+# be another process's.
+_others = {}
+SURE_S, KNOWN_S = 0.5, 5
+
+
+def _is_other(pid, now):
+    since = _others.get(pid, now)
+    if now - since >= KNOWN_S:
+        del _others[pid]
+    return SURE_S <= now - since < KNOWN_S
+
+
 def processes(token):
     """{pid: command line} of the processes whose environment has the token, None: any token; zombies have none."""
-    found = {}
+    found, now = {}, time.monotonic()
     needle = f"{TOKEN}=".encode() if token is None else f"{TOKEN}={token}\0".encode()
     for pid in os.listdir("/proc"):
-        if not pid.isdigit():
+        if not pid.isdigit() or _is_other(pid, now):
             continue
         try:
-            if needle in _read(pid, "environ"):
+            environment = _read(pid, "environ")
+            if needle in environment:
                 words = _read(pid, "cmdline").split(b"\0")
                 found[int(pid)] = b" ".join(words).decode(errors="replace").strip()
+            elif environment and TOKEN.encode() not in environment:
+                _others.setdefault(pid, now)
         except OSError:
             continue  # it ended meanwhile, or belongs to another user
     found.pop(os.getpid(), None)
