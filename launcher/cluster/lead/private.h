@@ -311,8 +311,8 @@ int64_t lead_say_waiting(struct lead *lead);
 json_t *lead_failure_report(const struct lead *lead, const struct drarun_error *err);
 /* The report of a job that was stopped while no ranks ran; NULL without memory. */
 json_t *lead_interruption_report(const struct lead *lead);
-/* For the end of an attempt that no job engine has the ranks of: both are the caller's to free. NULL:
- * err says why, and map holds nothing. */
+/* For the end of an attempt that no job engine has the ranks of: both are the caller's to free.
+ * NULL: err says why, and map holds nothing. */
 struct cause *lead_cause_new(const struct lead *lead, struct rankmap *map,
                              struct drarun_error *err);
 /* Writes to a framed log: the number of its lines, if that is due; lines; the last line. */
