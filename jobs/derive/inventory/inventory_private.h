@@ -16,9 +16,8 @@ struct reading {
 /* inventory_devices.c: to the GPUs or the NICs; then both in their order. */
 int reading_add_device(struct reading *r, const struct device *device, struct drarun_error *err);
 void reading_sort(struct reading *r);
-
-/* inventory_nics.c: keeps the NICs that carry data, leaves out and names the others, and says what
- * those that are kept are. */
+/* Keeps the NICs that carry data, leaves out and names the others, and says what those that are
+ * kept are. */
 int reading_choose_nics(struct reading *r, struct drarun_error *err);
 /* A driver may not publish whether its NICs do RDMA; the pod shows it. */
 void reading_mark_rdma(struct reading *r);
