@@ -258,6 +258,18 @@ def test_what_is_not_in_the_pod_does_not_count(env):
     assert result.get("NCCL_IB_HCA") == "=mlx5_4:1,mlx5_5:1" and "generic-roce" in result.err
 
 
+def sub_function(i):
+    """Of NIC 0: in sysfs it lies below its PCI function, at whose address it is."""
+    return dict(nic(i), path=nic(0)["path"], numa=0, sf=f"mlx5_core.sf.{i}")
+
+
+def test_sub_functions_of_one_nic(env):
+    """A pod has two of them, and not the NIC's own RDMA device; a machine has all."""
+    both = [sub_function(4), sub_function(5)]
+    assert env(machine([nic(0, given=False), *both], gpus=1)).get("NCCL_IB_HCA") == "=mlx5_4:1,mlx5_5:1"
+    assert env(machine([nic(0), *both], gpus=1)).get("NCCL_IB_HCA") == "=mlx5_0:1,mlx5_4:1,mlx5_5:1"
+
+
 # ---- addresses ----
 
 def test_ipv6_alone(env):

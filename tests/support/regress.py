@@ -7,7 +7,7 @@
            "class": "0x030200", "product": "...", "uuid": "...", "kfd": true}],
  "nics": [{"path": ..., "numa": 0, "ib": "mlx5_0", "netdev": "eth2", "link": "Ethernet", "rate": "400 Gb/sec (4X NDR)",
            "ports": [{"n": 1, "state": "4: ACTIVE", "gids": [["fe80:...", "IB/RoCE v1", "eth2"], ...]}],
-           "master": "bond0", "given": true, "vendor": ..., "device": ...}],
+           "master": "bond0", "given": true, "vendor": ..., "device": ..., "sf": "mlx5_core.sf.4"}],
  "netdevs": [{"name": "eth0", "mac": ..., "slaves": [...], "master": ...}],
  "files": {"proc/...": "text"}, "cpus": {"0": "0-31", "1": "32-63"}}
 
@@ -106,6 +106,8 @@ class Tree:
     def nic(self, nic):
         function = self.function(nic["path"], (nic.get("class", "0x020000"), nic.get("vendor", "0x15b3"),
                                                nic.get("device", "0x1021")), nic.get("numa", 0))
+        if nic.get("sf"):
+            function = f"{function}/{nic['sf']}"
         names = nic.get("netdev") or []
         for name in [names] if isinstance(names, str) else names:
             self.interface(function, nic, name)

@@ -103,21 +103,26 @@ void reading_sort(struct reading *r)
 
 /* ---- what a NIC is ---- */
 
-/* What the pod shows of a device; NULL. */
+/* What the pod shows of a device: what is at its address, of several there, as sub-functions are,
+ * what has its name; where one of the addresses is not known the name alone tells. NULL: nothing.
+ */
 static const struct probe_ibdev *probed_nic(const struct inventory *inv,
                                             const struct device *device)
 {
+    const struct probe_ibdev *at = NULL, *called = NULL;
     for (size_t i = 0; i < inv->probe.ibdev_count; i++) {
         const struct probe_ibdev *ib = &inv->probe.ibdevs[i];
-        if (device->pci != PCI_NONE && ib->pci == device->pci)
+        bool unknown = device->pci == PCI_NONE || ib->pci == PCI_NONE;
+        bool named = device->ibdev && strcmp(ib->name, device->ibdev) == 0;
+        bool here = !unknown && ib->pci == device->pci;
+        if (here && named)
             return ib;
+        if (here && !at)
+            at = ib;
+        if (unknown && named)
+            called = ib;
     }
-    for (size_t i = 0; device->ibdev && i < inv->probe.ibdev_count; i++) {
-        const struct probe_ibdev *ib = &inv->probe.ibdevs[i];
-        if (ib->pci == PCI_NONE && strcmp(ib->name, device->ibdev) == 0)
-            return ib;
-    }
-    return NULL;
+    return at ? at : called;
 }
 
 /* Without a probe: InfiniBand is what says so, or an RDMA device that has no interface. */

@@ -137,6 +137,36 @@ static void two_shares_of_a_nic(void **state)
     done(&f);
 }
 
+#define SUBFUNCTION(name, pci, ibdev)                                                              \
+    "{\"name\": \"" name "\", \"attributes\": {\"rdmaDevice\": {\"string\": \"" ibdev "\"}" pci "}}"
+#define AT ", \"pciAddress\": {\"string\": \"0000:18:00.0\"}"
+
+/* They are at the address of their function; a driver may leave it out. */
+static void sub_functions_of_a_nic(void **state)
+{
+    static const char *const slices[] = {
+        "[" SLICE("dra.net",
+                  SUBFUNCTION("a", AT, "mlx5_2") ", " SUBFUNCTION("b", AT, "mlx5_4")) "]",
+        "[" SLICE("dra.net",
+                  SUBFUNCTION("a", "", "mlx5_2") ", " SUBFUNCTION("b", "", "mlx5_4")) "]"};
+    static const char both[] = ALLOCATED(RESULT("dra.net", "a") ", " RESULT("dra.net", "b"));
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(slices); i++) {
+        struct fixture f;
+        assert_int_equal(
+            read_worker_of(
+                &f, slices[i], both,
+                "{\"ibdevs\": {" IBDEV("mlx5_0", "0000:18:00.0", "") ", " IBDEV(
+                    "mlx5_2", "0000:18:00.0", "") ", " IBDEV("mlx5_4", "0000:18:00.0", "") "}}"),
+            0);
+        assert_int_equal(f.inventory.nic_count, 2);
+        assert_string_equal(f.inventory.nics[0].ibdev, "mlx5_2");
+        assert_string_equal(f.inventory.nics[1].ibdev, "mlx5_4");
+        assert_int_equal(f.inventory.nics[1].mbps, 400000);
+        done(&f);
+    }
+}
+
 #define BROKEN                                                                                     \
     "{\"name\": \"x\", \"attributes\": {\"index\": {\"int\": 5000}, "                              \
     "\"pciAddress\": {\"string\": \"slot 3\"}}}"
@@ -213,6 +243,7 @@ int main(void)
         cmocka_unit_test(devices_of_the_claims),
         cmocka_unit_test(what_the_pod_shows_of_them),
         cmocka_unit_test(two_shares_of_a_nic),
+        cmocka_unit_test(sub_functions_of_a_nic),
         cmocka_unit_test(a_device_of_others_is_no_reason_to_refuse),
         cmocka_unit_test(the_clique_of_its_node),
         cmocka_unit_test(a_device_that_no_slice_has),
