@@ -270,6 +270,15 @@ def test_sub_functions_of_one_nic(env):
     assert env(machine([nic(0), *both], gpus=1)).get("NCCL_IB_HCA") == "=mlx5_0:1,mlx5_4:1,mlx5_5:1"
 
 
+def test_sub_functions_of_the_uplink(env, topo):
+    """The default route is over the NIC's own interface, not over theirs."""
+    described = routed(machine([nic(0), sub_function(4), sub_function(5)], gpus=1), "net0")
+    result = env(described)
+    assert result.get("NCCL_IB_HCA") == "=mlx5_4:1,mlx5_5:1"
+    assert result.warnings("NIC_LEFT_OUT") == ["mlx5_0 (part of the uplink net0)"]
+    assert data_nics(topo, described) == ["mlx5_4", "mlx5_5"]
+
+
 # ---- addresses ----
 
 def test_ipv6_alone(env):

@@ -60,12 +60,17 @@ size_t host_find_pci(const struct topo_host *host, struct pci_addr addr)
     return TOPO_NONE;
 }
 
+static bool on_one_function(const struct topo_netdev *net, const struct topo_rdma *rdma)
+{
+    return rdma->pci != TOPO_NONE && net->pci == rdma->pci &&
+           strcmp(net->subfunction, rdma->subfunction) == 0;
+}
+
 const struct topo_netdev *host_netdev_of(const struct topo_host *host, const struct topo_rdma *rdma)
 {
-    for (size_t i = 0; rdma->pci != TOPO_NONE && i < host->netdev_count; i++)
-        if (host->netdevs[i].pci == rdma->pci && !host->netdevs[i].representor &&
-            !host->netdevs[i].partition_of[0] &&
-            strcmp(host->netdevs[i].subfunction, rdma->subfunction) == 0)
+    for (size_t i = 0; i < host->netdev_count; i++)
+        if (on_one_function(&host->netdevs[i], rdma) && !host->netdevs[i].representor &&
+            !host->netdevs[i].partition_of[0])
             return &host->netdevs[i];
     return NULL;
 }
@@ -79,14 +84,13 @@ bool host_has_gid_of(const struct topo_rdma *rdma, const char *netdev)
     return false;
 }
 
-/* The interfaces of a device are those on its function, and a bond of its ports has its GIDs. */
+/* The interfaces of a device are those on its function or sub-function, and a bond of its ports has
+ * its GIDs. */
 const char *host_uplink_of(const struct topo_host *host, const struct topo_rdma *rdma)
 {
     for (size_t i = 0; i < host->netdev_count; i++) {
         const struct topo_netdev *net = &host->netdevs[i];
-        bool own =
-            (rdma->pci != TOPO_NONE && net->pci == rdma->pci) || host_has_gid_of(rdma, net->name);
-        if (net->uplink[0] && own)
+        if (net->uplink[0] && (on_one_function(net, rdma) || host_has_gid_of(rdma, net->name)))
             return net->uplink;
     }
     return NULL;
