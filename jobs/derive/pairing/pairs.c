@@ -19,16 +19,23 @@ static const char *effective(const struct pairs_input *p, const char *name)
 
 /* ---- the class of a pair, by the first fact that tells it ---- */
 
-/* Before the pod is looked at, the profile's file is taken to be there, as its variable is set:
- * with what the vendor writes into it. Nothing is known of a file that the user names. */
-static bool profile_file_pair(const struct pairs_input *p, const struct device *gpu,
-                              const struct device *nic)
+static bool is_profiles_file(const struct pairs_input *p, const char *file)
+{
+    const char *own =
+        value_text(value_find(p->profile->variables, "name", "NCCL_TOPO_FILE"), "value");
+    return own && strcmp(own, file) == 0;
+}
+
+/* An inspection does not read the file. In the profile's own is what its vendor writes into it; it
+ * is taken to be there until the pod is looked at. Nothing is known of another that the user names.
+ */
+static bool profile_file_pair(const struct pairs_input *p, const char *file,
+                              const struct device *gpu, const struct device *nic)
 {
     size_t i;
     json_t *pair;
-    const char *own = NULL;
-    if ((p->inventory->probe.present && p->inventory->probe.files) ||
-        variables_user(p->plan, "NCCL_TOPO_FILE", &own))
+    const struct probe *probe = &p->inventory->probe;
+    if (probe->pairs || !is_profiles_file(p, file) || probe_file(probe, file) == PROBE_NO)
         return false;
     json_array_foreach(p->profile->numa_pairs, i, pair)
     {
@@ -52,7 +59,7 @@ static bool topology_file_pair(const struct pairs_input *p, const struct device 
         if (probe->pairs[i].gpu == gpu->pci && probe->pairs[i].nic == nic->pci &&
             gpu->pci != PCI_NONE)
             return true;
-    return profile_file_pair(p, gpu, nic);
+    return profile_file_pair(p, file, gpu, nic);
 }
 
 /* NULL: the pod's own sysfs says nothing. */

@@ -114,6 +114,77 @@ static void rows(void **state)
         check(&table[i]);
 }
 
+#define VENDORS "/vendor/topo.xml"
+#define IS_THERE "{\"" VENDORS "\": true}"
+#define IS_NOT "{\"" VENDORS "\": false}"
+
+/* The sysfs of such machines, which are virtual, shows no switches. */
+static const struct file_row {
+    const char *says;
+    const char *files; /* the probe's; NULL: the pod was not looked at */
+    const char *user;  /* NCCL_TOPO_FILE; NULL: it is the profile's */
+    enum nccl_path path;
+} files[] = {
+    {"before the pod is looked at", NULL, NULL, NCCL_PATH_PIX},
+    {"in the pod", IS_THERE, NULL, NCCL_PATH_PIX},
+    {"the user names it, too", IS_THERE, VENDORS, NCCL_PATH_PIX},
+    {"the user names it, and it is not there", IS_NOT, VENDORS, NCCL_PATH_SYS},
+    {"another one of the user's", IS_THERE, "/mine.xml", NCCL_PATH_SYS},
+    {"none", IS_THERE, "", NCCL_PATH_SYS},
+};
+
+static void check_file(const struct file_row *row)
+{
+    char text[64];
+    snprintf(text, sizeof text, "NCCL_TOPO_FILE=%s", row->user ? row->user : "");
+    char *user[] = {row->user ? text : NULL, NULL};
+    CLEANUP(json_decrefp) json_t *paths = json_loads(SEEN("SYS"), 0, NULL);
+    CLEANUP(json_decrefp) json_t *there = row->files ? json_loads(row->files, 0, NULL) : NULL;
+    CLEANUP(json_decrefp)
+    json_t *pairs_there = json_pack("[[s, s]]", "0000:01:00.0", "0000:02:00.0");
+    CLEANUP(json_decrefp)
+    json_t *variables_there = json_pack("[{s:s, s:s}]", "name", "NCCL_TOPO_FILE", "value", VENDORS);
+    struct device gpu = {.kind = DEVICE_GPU, .name = "gpu", .pci = GPU, .index = 0};
+    struct plan_nic nic = {
+        .found = {.device = {.kind = DEVICE_NIC, .name = "nic", .pci = NIC, .numa = 1},
+                  .label = "nic"},
+        .gbs = 50,
+        .named_rail = -1};
+    struct plan_var var = {.name = "NCCL_TOPO_FILE", .value = VENDORS};
+    const struct variables variables = {.env = {.list = &var, .count = 1}};
+    const struct profile profile = {
+        .name = "p", .numa_pairs = pairs_there, .variables = variables_there};
+    const struct plan_input plan = {.user_env = user};
+    const struct inventory inventory = {
+        .probe = {
+            .present = row->files != NULL, .files = there, .paths = paths, .visible_gpus = -1}};
+    const struct devices devices = {.gpus = &gpu, .gpu_count = 1, .nics = &nic, .nic_count = 1};
+    const struct pairs_input input = {.plan = &plan,
+                                      .inventory = &inventory,
+                                      .devices = &devices,
+                                      .profile = &profile,
+                                      .variables = &variables,
+                                      .version = NCCL_VERSION_NEWEST};
+    struct plan_notes notes = {0};
+    struct pairs pairs;
+    assert_int_equal(pairs_make(&input, &notes, &pairs, NULL), 0);
+    if (pairs.model->classes[0][0] != row->path)
+        fail_msg("%s: class %s", row->says,
+                 nccl_path_name((enum nccl_path)pairs.model->classes[0][0]));
+    assert_int_equal(pairs.model->facts[0][0],
+                     row->path == NCCL_PATH_PIX ? PAIR_BY_FILE : PAIR_BY_SYSFS);
+    pairs_done(&pairs);
+    plan_notes_done(&notes);
+}
+
+/* Nobody reads it in the pod: its vendor's pairs are known. */
+static void the_profiles_file(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(files); i++)
+        check_file(&files[i]);
+}
+
 static void nothing_to_pair(void **state)
 {
     struct device gpu = {.kind = DEVICE_GPU, .name = "gpu"};
@@ -137,6 +208,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows),
+        cmocka_unit_test(the_profiles_file),
         cmocka_unit_test(nothing_to_pair),
     };
     return cmocka_run_group_tests_name("pairs", tests, NULL, NULL);
