@@ -38,6 +38,7 @@ enum attribute_name {
     ATTRIBUTE_INTERFACE_NAME,
     ATTRIBUTE_MAC,
     ATTRIBUTE_ENCAPSULATION,
+    ATTRIBUTE_PORT,
     ATTRIBUTE_COUNT,
 };
 
@@ -93,6 +94,7 @@ static const struct word names[ATTRIBUTE_COUNT] = {
     [ATTRIBUTE_INTERFACE_NAME] = WORD("interfaceName"),
     [ATTRIBUTE_MAC] = WORD("mac"),
     [ATTRIBUTE_ENCAPSULATION] = WORD("encapsulation"),
+    [ATTRIBUTE_PORT] = WORD("port"),
 };
 
 static const struct word domains[DOMAIN_DRIVER] = {
@@ -208,6 +210,14 @@ static int text_of(const struct attributes *a, const enum attribute_name list[],
         }
     *ret_text = found;
     return 0;
+}
+
+/* What our own driver says; another's number of that name may be of anything. 0: nothing. */
+static uint32_t own_number(const struct attributes *a, enum attribute_name name)
+{
+    int64_t number = 0;
+    const json_t *value = a->values[name][DOMAIN_DRARUN];
+    return value && int_of(value, &number) && number > 0 && number <= 255 ? (uint32_t)number : 0;
 }
 
 static int number_of(const struct attributes *a, enum attribute_name name, int64_t max,
@@ -336,6 +346,7 @@ static void read_nic(const struct attributes *a, struct device *device)
     device->rdma =
         flag_of(a, ATTRIBUTE_RDMA) || flag_of(a, ATTRIBUTE_RDMA_CAPABLE) || device->ibdev;
     device->encap_ib = encapsulation && strcmp(encapsulation, "infiniband") == 0;
+    device->port = own_number(a, ATTRIBUTE_PORT);
 }
 
 int device_read(const struct slice_device *slice, struct device *ret_device,
@@ -396,4 +407,6 @@ void device_fill(struct device *device, const struct device *other)
     device->ats |= other->ats;
     device->rdma |= other->rdma;
     device->encap_ib |= other->encap_ib;
+    if (device->port == 0)
+        device->port = other->port;
 }

@@ -37,6 +37,7 @@ struct device {
     const char *pod_name; /* its interface in the pod, from the claim's status */
     bool addressed;       /* that has an IP address */
     bool encap_ib;        /* encapsulation infiniband */
+    uint32_t port;        /* of an RDMA device with several, which it is; 0: all of them */
 };
 
 /* -EINVAL when attributes contradict each other or are malformed; the text names device and key. */

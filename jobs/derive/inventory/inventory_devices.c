@@ -70,7 +70,7 @@ bool inventory_comes_before(const struct device *a, const struct device *b)
 {
     if (a->pci != b->pci)
         return a->pci < b->pci;
-    return a->pci == PCI_NONE && a->index < b->index;
+    return a->pci == PCI_NONE ? a->index < b->index : a->port < b->port;
 }
 
 /* Equal ones (MIG) stay in the claim's order: an insertion sort is stable. */
@@ -125,6 +125,18 @@ static const struct probe_ibdev *probed_nic(const struct inventory *inv,
     return at ? at : called;
 }
 
+/* Of a device that is one port of several, that port alone. */
+static const struct topo_port *own_ports(const struct probe_ibdev *ib, const struct device *device,
+                                         size_t *ret_count)
+{
+    *ret_count = 1;
+    for (size_t i = 0; device->port && i < ib->port_count; i++)
+        if (ib->ports[i].number == device->port)
+            return &ib->ports[i];
+    *ret_count = ib->port_count;
+    return ib->ports;
+}
+
 /* Without a probe: InfiniBand is what says so, or an RDMA device that has no interface. */
 static const char *link_layer(const struct probe_ibdev *ib, const struct device *device,
                               const struct topo_port *port)
@@ -153,8 +165,8 @@ static void describe(const struct inventory *inv, struct inventory_nic *nic)
     const struct topo_port *ports[DATA_NIC_PORTS_MAX];
     nic->ibdev = ib ? ib->name : nic->device.ibdev;
     nic->label = nic->ibdev ? nic->ibdev : interface ? interface : nic->device.name;
-    nic->ports = ib ? ib->ports : NULL;
-    nic->port_count = ib ? ib->port_count : 0;
+    nic->port_count = 0;
+    nic->ports = ib ? own_ports(ib, &nic->device, &nic->port_count) : NULL;
     nic->gid = ib ? ib->gid : -1;
     size_t count = inventory_nic_ports(nic, ports);
     nic->link_layer = link_layer(ib, &nic->device, count ? ports[0] : NULL);
@@ -178,14 +190,18 @@ static struct data_nic facts_of(const struct inventory *inv, const struct invent
 {
     const struct device *device = &nic->device;
     const struct probe_ibdev *ib = probed_nic(inv, device);
+    const struct topo_port *ports = assumed;
+    size_t port_count = 1;
+    if (ib)
+        ports = own_ports(ib, device, &port_count);
     *assumed =
         (struct topo_port){.number = 1, .link = rdma_link_parse(link_layer(NULL, device, NULL))};
     return (struct data_nic){
         .name = ib              ? ib->name
                 : device->ibdev ? device->ibdev
                                 : device->name,
-        .ports = ib ? ib->ports : assumed,
-        .port_count = ib ? ib->port_count : 1,
+        .ports = ports,
+        .port_count = port_count,
         .uplink = ib ? ib->uplink : NULL,
         .claimed = claimed,
     };

@@ -379,13 +379,14 @@ static bool all_named(const struct devices *devices)
     return devices->nic_count > 0;
 }
 
-/* A device whose ports are not known is used by its first. */
+/* A device whose ports are not known is used by its own one, or the first. */
 static void add_ports(const struct plan_nic *nic, const char *separator, struct buf *out)
 {
     const struct topo_port *ports[DATA_NIC_PORTS_MAX];
     size_t count = inventory_nic_ports(&nic->found, ports);
     if (count == 0)
-        buf_printf(out, "%s%s:1", separator, nic->found.ibdev);
+        buf_printf(out, "%s%s:%u", separator, nic->found.ibdev,
+                   nic->found.device.port ? nic->found.device.port : 1);
     for (size_t i = 0; i < count; i++)
         buf_printf(out, "%s%s:%u", i ? "," : separator, nic->found.ibdev, ports[i]->number);
 }

@@ -167,6 +167,44 @@ static void sub_functions_of_a_nic(void **state)
     }
 }
 
+#define PORT(name, number)                                                                         \
+    "{\"name\": \"" name "\", \"attributes\": {\"dra.net/rdma\": {\"bool\": true}, "               \
+    "\"dra.net/pciAddress\": {\"string\": \"0000:18:00.0\"}, "                                     \
+    "\"drarun.dev/rdmaDevice\": {\"string\": \"mlx4_0\"}, \"drarun.dev/port\": {\"int\": " number  \
+    "}}}"
+#define SHOWN_PORT(number)                                                                         \
+    "{\"number\": " number                                                                         \
+    ", \"state\": \"ACTIVE\", \"linkLayer\": \"Ethernet\", \"rateMbps\": 40000}"
+#define TWO_PORTS                                                                                  \
+    "{\"ibdevs\": {\"mlx4_0\": {\"pci\": \"0000:18:00.0\", \"ports\": [" SHOWN_PORT(               \
+        "1") ", " SHOWN_PORT("2") "]}}}"
+
+/* A card whose ports are allocated one by one has one RDMA device for them. */
+static void ports_of_a_nic(void **state)
+{
+    static const char slices[] =
+        "[" SLICE("nic.drarun.dev", PORT("p0", "1") ", " PORT("p1", "2")) "]";
+    static const char second[] = ALLOCATED(RESULT("nic.drarun.dev", "p1"));
+    static const char both[] =
+        ALLOCATED(RESULT("nic.drarun.dev", "p1") ", " RESULT("nic.drarun.dev", "p0"));
+    const struct topo_port *ports[DATA_NIC_PORTS_MAX];
+    struct fixture f;
+    (void)state;
+    assert_int_equal(read_worker_of(&f, slices, second, TWO_PORTS), 0);
+    assert_int_equal(f.inventory.nic_count, 1);
+    assert_int_equal(inventory_nic_ports(&f.inventory.nics[0], ports), 1);
+    assert_int_equal(ports[0]->number, 2);
+    assert_int_equal(f.inventory.nics[0].mbps, 40000);
+    done(&f);
+    assert_int_equal(read_worker_of(&f, slices, both, TWO_PORTS), 0);
+    assert_int_equal(f.inventory.nic_count, 2);
+    for (size_t n = 0; n < 2; n++) {
+        assert_int_equal(inventory_nic_ports(&f.inventory.nics[n], ports), 1);
+        assert_int_equal(ports[0]->number, n + 1);
+    }
+    done(&f);
+}
+
 #define BROKEN                                                                                     \
     "{\"name\": \"x\", \"attributes\": {\"index\": {\"int\": 5000}, "                              \
     "\"pciAddress\": {\"string\": \"slot 3\"}}}"
@@ -244,6 +282,7 @@ int main(void)
         cmocka_unit_test(what_the_pod_shows_of_them),
         cmocka_unit_test(two_shares_of_a_nic),
         cmocka_unit_test(sub_functions_of_a_nic),
+        cmocka_unit_test(ports_of_a_nic),
         cmocka_unit_test(a_device_of_others_is_no_reason_to_refuse),
         cmocka_unit_test(the_clique_of_its_node),
         cmocka_unit_test(a_device_that_no_slice_has),
