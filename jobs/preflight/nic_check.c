@@ -231,6 +231,12 @@ static void check_speed(const struct nic_check *check, const json_t *port)
             check->published_mbps / 1000.0);
 }
 
+static bool is_wanted(const struct nic_check *check, const json_t *port)
+{
+    int64_t number = number_of(port, "number");
+    return !check->ports || (number > 0 && number < 32 && (check->ports & 1u << number));
+}
+
 /* A card of several ports may have a cable in one of them. */
 static void check_ports(const struct nic_check *check)
 {
@@ -240,10 +246,12 @@ static void check_ports(const struct nic_check *check)
     bool down = true;
     json_array_foreach(ports, i, port)
     {
-        down &= is_false(port, "active");
+        down &= !is_wanted(check, port) || is_false(port, "active");
     }
     json_array_foreach(ports, i, port)
     {
+        if (!is_wanted(check, port))
+            continue;
         if (is_false(port, "active")) {
             if (down)
                 check_link(check, port);

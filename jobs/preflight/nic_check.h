@@ -32,7 +32,8 @@ struct nic_check {
     const json_t *netdevs;   /* of the same document; NULL: not known */
     const json_t *limits;    /* likewise */
     uint32_t published_mbps; /* by its DRA driver; 0: not known */
-    bool open;               /* it was to be opened: what was not tried is worth a word */
+    uint32_t ports; /* bit N: port N is to carry data, and the others are not; 0: all are */
+    bool open;      /* it was to be opened: what was not tried is worth a word */
     nic_fault_fn fn;
     void *arg;
 };

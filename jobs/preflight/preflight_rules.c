@@ -100,14 +100,31 @@ static uint32_t published_mbps(const struct device *device)
     return mbps > 0 && mbps < UINT32_MAX ? (uint32_t)mbps : 0;
 }
 
-/* device: of the claim; NULL: not claimed. */
-static void check_device(struct look *look, const json_t *verbs, const struct device *device)
+/* As nic_check has it; 0: not known. */
+static uint32_t bit_of(uint32_t port)
+{
+    return port > 0 && port < 32 ? 1u << port : 0;
+}
+
+static uint32_t bits_of(const struct inventory_nic *nic)
+{
+    const struct topo_port *ports[DATA_NIC_PORTS_MAX];
+    uint32_t bits = 0;
+    for (size_t i = inventory_nic_ports(nic, ports); i-- > 0;)
+        bits |= bit_of(ports[i]->number);
+    return bits;
+}
+
+/* device: of the claim; NULL: not claimed. ports: of it that carry data, as nic_check has them. */
+static void check_device(struct look *look, const json_t *verbs, const struct device *device,
+                         uint32_t ports)
 {
     const struct nic_check check = {
         .device = verbs,
         .netdevs = json_object_get(look->document, "netdevs"),
         .limits = json_object_get(look->document, "limits"),
         .published_mbps = published_mbps(device),
+        .ports = ports,
         .open = look->spec->fabric >= SPEC_FABRIC_OPEN,
         .fn = add_fault,
         .arg = look,
@@ -131,7 +148,7 @@ static void check_planned_nic(struct look *look, const struct inventory_nic *nic
     const json_t *netdevs = json_object_get(look->document, "netdevs");
     const json_t *found = value_find(look->verbs, "device", nic->ibdev);
     if (look->rdma && found)
-        check_device(look, found, device);
+        check_device(look, found, device, bits_of(nic));
     else if (look->rdma)
         miss_nic(look, nic);
     else if (device->pod_name && netdevs && !value_find(netdevs, "name", device->pod_name))
@@ -146,7 +163,7 @@ static void check_left_nics(struct look *look)
         const struct plan_left_nic *left = &look->planned->left[i];
         const json_t *found = value_find(look->verbs, "device", left->ibdev);
         if (left->use == NIC_USE_DOWN && left->claimed && found)
-            check_device(look, found, &left->device);
+            check_device(look, found, &left->device, bit_of(left->device.port));
     }
 }
 
@@ -170,7 +187,7 @@ static void check_nics(struct look *look)
                look->role->nics.count);
     json_array_foreach(look->verbs, i, verbs)
     {
-        check_device(look, verbs, NULL);
+        check_device(look, verbs, NULL, 0);
     }
 }
 

@@ -484,6 +484,40 @@ static void one_port_of_two(void **state)
     tear_down(&s);
 }
 
+/* The other port is another fabric's, or another tenant's. */
+static void ports_that_carry_no_data(void **state)
+{
+    (void)state;
+    static const char both[] = "[{\"number\": 1, \"state\": \"ACTIVE\", \"active\": true, "
+                               "\"gids\": 0}, {\"number\": 2, \"state\": \"ACTIVE\", "
+                               "\"active\": true, \"gids\": 1}]";
+    struct setting s;
+    struct profile profile = {.name = "rdma", .data = PROFILE_RDMA};
+    struct topo_port ports[] = {{.number = 1}, {.number = 2}};
+    struct plan_nic nic = {.found = {.label = "mlx5_0",
+                                     .ibdev = "mlx5_0",
+                                     .ports = ports,
+                                     .port_count = 2,
+                                     .data_ports = 1u << 1}};
+    struct plan_worker workers[WORKERS];
+    struct plan plan = {.workers = workers, .worker_count = WORKERS};
+    for (size_t i = 0; i < WORKERS; i++)
+        workers[i] = (struct plan_worker){.nics = &nic, .nic_count = 1, .profile = &profile};
+    set_up(&s);
+    for (size_t i = 0; i < WORKERS; i++)
+        put(s.documents[i], "verbs.0.ports", both);
+    struct preflight result = check(&s, &plan);
+    assert_int_equal(result.count, 0);
+    preflight_done(&result);
+    put(s.documents[1], "verbs.0.ports.1.active", "false"); /* although port 1 is not */
+    result = check(&s, &plan);
+    assert_int_equal(result.count, 1);
+    assert_int_equal(result.list[0].code, PREFLIGHT_LINK_DOWN);
+    assert_string_equal(result.list[0].text, "the link of its NIC mlx5_0, port 2, is ACTIVE");
+    preflight_done(&result);
+    tear_down(&s);
+}
+
 /* The plan leaves out what is down; that it was claimed is not forgotten. */
 static void claimed_nics_that_are_down(void **state)
 {
@@ -620,6 +654,7 @@ int main(void)
         cmocka_unit_test(not_opened_where_not_wanted),
         cmocka_unit_test(speed_as_published),
         cmocka_unit_test(one_port_of_two),
+        cmocka_unit_test(ports_that_carry_no_data),
         cmocka_unit_test(claimed_nics_that_are_down),
         cmocka_unit_test(alignment),
         cmocka_unit_test(noted_by_rail),
