@@ -948,6 +948,14 @@ def test_rail_of_a_nic(derive, names, want):
     assert uses(plan, "rails") == [[rail] for rail in want]
 
 
+@rule("R1")
+def test_rails_that_the_driver_publishes(derive):
+    """Interfaces are called by their slots, which two kinds of machine have different ones of."""
+    made = [nic(i, A, 0, ifName=f"enp{name}s0np0", **{"drarun.dev/rail": i}) for i, name in enumerate((26, 141))]
+    plan = derive(World([gpu(0), gpu(1)], made))
+    assert uses(plan, "rails") == [[0], [1]]
+
+
 @rule("R2", "W:RAIL_MISMATCH")
 def test_rails_must_be_equal(derive):
     gpus, made = two_sockets()

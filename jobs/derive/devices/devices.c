@@ -66,8 +66,11 @@ static int32_t position(const struct settling *s, const struct device *device)
 static struct plan_nic nic_of(const struct settling *s, const struct inventory_nic *nic,
                               double nominal_gbs)
 {
-    struct plan_nic settled = {.found = *nic, .named_rail = number_in(nic->device.ifname)};
-    settled.rail = settled.named_rail >= 0 ? settled.named_rail : position(s, &nic->device);
+    const struct device *device = &nic->device;
+    struct plan_nic settled = {.found = *nic, .named_rail = number_in(device->ifname)};
+    settled.rail = device->has_rail          ? (int32_t)device->rail
+                   : settled.named_rail >= 0 ? settled.named_rail
+                                             : position(s, device);
     settled.gbs = nic->mbps > 0 ? nic->mbps / 8000.0 : nominal_gbs > 0 ? nominal_gbs : 50.0;
     return settled;
 }

@@ -11,7 +11,7 @@
 struct plan_nic {
     struct inventory_nic found;
     int32_t rail;
-    int32_t named_rail; /* the number in its host interface's name; -1 */
+    int32_t named_rail; /* the number in its host interface's name, whatever rail is; -1 */
     double gbs;         /* its speed; found.mbps 0: the nominal one */
 };
 

@@ -39,6 +39,7 @@ enum attribute_name {
     ATTRIBUTE_MAC,
     ATTRIBUTE_ENCAPSULATION,
     ATTRIBUTE_PORT,
+    ATTRIBUTE_RAIL,
     ATTRIBUTE_COUNT,
 };
 
@@ -95,6 +96,7 @@ static const struct word names[ATTRIBUTE_COUNT] = {
     [ATTRIBUTE_MAC] = WORD("mac"),
     [ATTRIBUTE_ENCAPSULATION] = WORD("encapsulation"),
     [ATTRIBUTE_PORT] = WORD("port"),
+    [ATTRIBUTE_RAIL] = WORD("rail"),
 };
 
 static const struct word domains[DOMAIN_DRIVER] = {
@@ -212,12 +214,15 @@ static int text_of(const struct attributes *a, const enum attribute_name list[],
     return 0;
 }
 
-/* What our own driver says; another's number of that name may be of anything. 0: nothing. */
-static uint32_t own_number(const struct attributes *a, enum attribute_name name)
+/* What our own driver says; another's number of that name may be of anything. */
+static bool own_number(const struct attributes *a, enum attribute_name name, uint32_t *ret_number)
 {
     int64_t number = 0;
     const json_t *value = a->values[name][DOMAIN_DRARUN];
-    return value && int_of(value, &number) && number > 0 && number <= 255 ? (uint32_t)number : 0;
+    if (!value || !int_of(value, &number) || number < 0 || number > UINT16_MAX)
+        return false;
+    *ret_number = (uint32_t)number;
+    return true;
 }
 
 static int number_of(const struct attributes *a, enum attribute_name name, int64_t max,
@@ -346,7 +351,8 @@ static void read_nic(const struct attributes *a, struct device *device)
     device->rdma =
         flag_of(a, ATTRIBUTE_RDMA) || flag_of(a, ATTRIBUTE_RDMA_CAPABLE) || device->ibdev;
     device->encap_ib = encapsulation && strcmp(encapsulation, "infiniband") == 0;
-    device->port = own_number(a, ATTRIBUTE_PORT);
+    own_number(a, ATTRIBUTE_PORT, &device->port);
+    device->has_rail = own_number(a, ATTRIBUTE_RAIL, &device->rail);
 }
 
 int device_read(const struct slice_device *slice, struct device *ret_device,
@@ -409,4 +415,7 @@ void device_fill(struct device *device, const struct device *other)
     device->encap_ib |= other->encap_ib;
     if (device->port == 0)
         device->port = other->port;
+    if (!device->has_rail)
+        device->rail = other->rail;
+    device->has_rail |= other->has_rail;
 }

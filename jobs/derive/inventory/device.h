@@ -38,6 +38,8 @@ struct device {
     bool addressed;       /* that has an IP address */
     bool encap_ib;        /* encapsulation infiniband */
     uint32_t port;        /* of an RDMA device with several, which it is; 0: all of them */
+    bool has_rail;        /* its driver numbers the rails of its node */
+    uint32_t rail;
 };
 
 /* -EINVAL when attributes contradict each other or are malformed; the text names device and key. */

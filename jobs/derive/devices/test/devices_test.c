@@ -77,7 +77,8 @@ static void speeds(void **state)
     plan_notes_done(&notes);
 }
 
-/* The number in the host's name, else the place among the node's RDMA NICs. */
+/* What the driver publishes, the number in the host's name, the place among the node's RDMA NICs.
+ */
 static void rails(void **state)
 {
     struct inventory_nic nics[] = {nic(3, "gpu5rdma0", true), nic(4, NULL, true)};
@@ -97,6 +98,12 @@ static void rails(void **state)
     assert_int_equal(devices.nics[0].named_rail, 5);
     assert_int_equal(devices.nics[1].rail, 2);
     assert_int_equal(devices.nics[1].named_rail, -1);
+    devices_done(&devices);
+    plan_notes_done(&notes);
+    nics[0].device.has_rail = true; /* 0 */
+    assert_int_equal(settle(&inventory, &rdma, SPEC_NETWORK_RDMA, &notes, &devices), 0);
+    assert_int_equal(devices.nics[0].rail, 0);
+    assert_int_equal(devices.nics[0].named_rail, 5);
     devices_done(&devices);
     plan_notes_done(&notes);
 }
