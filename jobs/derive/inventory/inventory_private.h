@@ -11,6 +11,7 @@ struct reading {
     uint32_t worker;
     struct plan_notes *notes;
     struct inventory *inv; /* being filled */
+    uint32_t found_nics;   /* of inv->unread_nics: by their interfaces in the pod */
 };
 
 /* inventory_devices.c: to the GPUs or the NICs; then both in their order. */

@@ -46,23 +46,39 @@ static int add_gpus(struct reading *r, struct drarun_error *err)
     return 0;
 }
 
+static struct device device_of(const struct probe_ibdev *ib)
+{
+    return (struct device){
+        .kind = DEVICE_NIC,
+        .name = ib->name,
+        .pci = ib->pci,
+        .root = ib->root,
+        .numa = ib->numa,
+        .index = -1,
+        .rdma = true,
+        .ibdev = ib->name,
+        .ifname = ib->netdev,
+    };
+}
+
+/* Its interface, or its driver's metadata file, has told it already. */
+static bool is_there(const struct inventory *inv, const struct probe_ibdev *ib)
+{
+    for (size_t n = 0; n < inv->nic_count; n++) {
+        const struct device *device = &inv->nics[n].device;
+        if (device->ibdev ? strcmp(device->ibdev, ib->name) == 0
+                          : device->pci != PCI_NONE && device->pci == ib->pci)
+            return true;
+    }
+    return false;
+}
+
 static int add_nics(struct reading *r, struct drarun_error *err)
 {
     const struct probe *probe = &r->inv->probe;
     for (size_t i = 0; i < probe->ibdev_count; i++) {
-        const struct probe_ibdev *ib = &probe->ibdevs[i];
-        struct device device = {
-            .kind = DEVICE_NIC,
-            .name = ib->name,
-            .pci = ib->pci,
-            .root = ib->root,
-            .numa = ib->numa,
-            .index = -1,
-            .rdma = true,
-            .ibdev = ib->name,
-            .ifname = ib->netdev,
-        };
-        int rc = reading_add_device(r, &device, err);
+        const struct device device = device_of(&probe->ibdevs[i]);
+        int rc = is_there(r->inv, &probe->ibdevs[i]) ? 0 : reading_add_device(r, &device, err);
         if (rc < 0)
             return rc;
     }
@@ -80,6 +96,37 @@ enum device_kind reading_role(const struct allocation_result *result)
     return wanted != DEVICE_OTHER ? wanted : kind;
 }
 
+/* NULL: nothing has it. */
+static const struct probe_ibdev *find_interface(const struct probe *probe, const char *name)
+{
+    for (size_t i = 0; i < probe->ibdev_count; i++) {
+        const char *netdev = probe->ibdevs[i].netdev;
+        if (netdev && strcmp(netdev, name) == 0)
+            return &probe->ibdevs[i];
+    }
+    return NULL;
+}
+
+/* A pod that may use every device of its node shows more than it has claimed. 1: not found. */
+static int add_by_interface(struct reading *r, const struct device *claimed,
+                            struct drarun_error *err)
+{
+    const struct probe_ibdev *ib = claimed->kind == DEVICE_NIC && claimed->pod_name
+                                       ? find_interface(&r->inv->probe, claimed->pod_name)
+                                       : NULL;
+    if (!ib)
+        return 1;
+    struct device device = device_of(ib);
+    device.pod_name = claimed->pod_name;
+    device.addressed = claimed->addressed;
+    if (is_there(r->inv, ib)) { /* another share of it */
+        r->inv->unread_nics--;
+        return 0;
+    }
+    r->found_nics++;
+    return reading_add_device(r, &device, err);
+}
+
 int reading_add_unread(struct reading *r, const struct allocation_result *result,
                        struct drarun_error *err)
 {
@@ -94,6 +141,9 @@ int reading_add_unread(struct reading *r, const struct allocation_result *result
     inv->gpu_asked |= device.kind == DEVICE_GPU;
     inv->unread_gpus += device.kind == DEVICE_GPU;
     inv->unread_nics += device.kind == DEVICE_NIC;
+    int rc = add_by_interface(r, &device, err);
+    if (rc <= 0)
+        return rc;
     if (device.kind == DEVICE_GPU || (device.kind == DEVICE_NIC && inv->probe.ibdev_count > 0))
         return 0; /* reading_add_visible brings them */
     return reading_add_device(r, &device, err);
@@ -113,7 +163,7 @@ int reading_add_visible(struct reading *r, struct drarun_error *err)
         inv->plugin_gpus = inv->unread_gpus;
     else if (inv->gpu_count == 0)
         rc = add_gpus(r, err);
-    if (rc == 0 && (!r->in->workers[r->worker].claims || inv->unread_nics > 0))
+    if (rc == 0 && (!r->in->workers[r->worker].claims || inv->unread_nics > r->found_nics))
         rc = add_nics(r, err);
     return rc;
 }

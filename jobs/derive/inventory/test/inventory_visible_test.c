@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -114,6 +115,38 @@ static void test_more_gpus_than_claimed(void **state)
     done(&f);
 }
 
+#define CALLED(pci, netdev)                                                                        \
+    "{\"pci\": \"" pci "\", \"port\": 1, \"linkLayer\": \"Ethernet\", \"netdev\": " netdev "}"
+#define THREE_NICS                                                                                 \
+    "{\"ibdevs\": {\"mlx5_0\": " CALLED("0000:18:00.0", "null") ", \"mlx5_1\": " CALLED(           \
+        "0000:40:00.0", "\"a\"") ", \"mlx5_2\": " CALLED("0000:4f:00.0", "\"b\"") "}}"
+#define NIC_RESULT(device) RESULT("nic", "dra.net", device)
+#define IN_POD(device, interface)                                                                  \
+    "{\"driver\": \"dra.net\", \"pool\": \"n\", \"device\": \"" device                             \
+    "\", \"networkData\": {\"interfaceName\": \"" interface "\"}}"
+
+/* A privileged pod shows the NICs of its node: its own are those whose interfaces its claim's
+ * status names. It has two shares of one of them. */
+static void test_more_nics_than_claimed(void **state)
+{
+    static const char results[] = NIC_RESULT("c") ", " NIC_RESULT("d") ", " NIC_RESULT("c");
+    static const char devices[] = IN_POD("c", "b") ", " IN_POD("d", "a");
+    char two[2048];
+    snprintf(two, sizeof two,
+             "[{\"kind\": \"ResourceClaim\", \"metadata\": {\"name\": \"c\"}, \"status\": "
+             "{\"allocation\": {\"devices\": {\"results\": [%s]}}, \"devices\": [%s]}}]",
+             results, devices);
+    struct fixture f;
+    (void)state;
+    build_of(&f, two, true, THREE_NICS, SPEC_NETWORK_RDMA);
+    const struct plan_worker *worker = &f.plan.workers[0];
+    assert_int_equal(f.plan.refusal.code, WARNING_NONE);
+    assert_int_equal(worker->nic_count, 2);
+    assert_int_equal(worker->unread_nics, 2);
+    assert_string_equal(plan_vars_find(&worker->env, "NCCL_IB_HCA")->value, "=mlx5_1:1,mlx5_2:1");
+    done(&f);
+}
+
 static void test_nics_that_are_not_there(void **state)
 {
     struct fixture f;
@@ -162,6 +195,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_the_pod_shows),
         cmocka_unit_test(test_more_gpus_than_claimed),
+        cmocka_unit_test(test_more_nics_than_claimed),
         cmocka_unit_test(test_nics_that_are_not_there),
         cmocka_unit_test(test_gpus_of_the_node),
     };
