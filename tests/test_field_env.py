@@ -186,6 +186,18 @@ def test_a_bond_on_the_default_route(env):
         "mlx5_2 (part of the uplink bond0.7), mlx5_3 (part of the uplink bond0.7)"]
 
 
+def test_a_bridge_of_open_vswitch_on_the_default_route(env, topo):
+    """Ports have one master whatever their bridge, which has the address of its uplink (OVN-Kubernetes, on the host's network).
+    The default route is on a VLAN of the bridge."""
+    nics = [nic(0), nic(1, master="ovs-system"), nic(2, master="ovs-system", mac="04:3f:72:00:00:02")]
+    netdevs = [{"name": "br-ex", "mac": "04:3f:72:00:00:02"}, {"name": "br-ex.7", "slaves": ["br-ex"]}, {"name": "ovs-system"}]
+    described = routed(machine(nics, netdevs=netdevs), "br-ex.7")
+    result = env(described)
+    assert result.get("NCCL_IB_HCA") == "=mlx5_0:1,mlx5_1:1"
+    assert result.warnings("NIC_LEFT_OUT") == ["mlx5_2 (part of the uplink br-ex.7)"]
+    assert data_nics(topo, described) == ["mlx5_0", "mlx5_1"]
+
+
 def test_a_bond_that_carries_data(env):
     """A master alone makes no uplink."""
     netdevs = [{"name": "eth0"}, {"name": "bond1"}, {"name": "bond2"}]

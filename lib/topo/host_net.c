@@ -121,6 +121,23 @@ static struct topo_netdev *find_netdev(struct topo_host *host, const char *name)
     return NULL;
 }
 
+/* The ports of all bridges of Open vSwitch have one master, and nothing links a bridge's own
+ * interface to its ports: it has the address of the one over which the host is reached. */
+static void add_switch_ports(struct topo_host *host, struct stack *stack)
+{
+    for (size_t i = 0, layers = stack->lower.count; i < layers; i++) {
+        const struct topo_netdev *port = find_netdev(host, stack->lower.items[i]);
+        if (!port || strcmp(stack->upper.items[i], "ovs-system") != 0)
+            continue;
+        for (size_t k = 0; k < host->netdev_count; k++) {
+            const struct topo_netdev *net = &host->netdevs[k];
+            if (net != port && net->pci == TOPO_NONE && net->mac[0] &&
+                strcmp(net->mac, port->mac) == 0)
+                add_layer(stack, port->name, net->name);
+        }
+    }
+}
+
 /* What lies below an uplink belongs to it, as far down as it goes. */
 static void mark_parts(struct topo_host *host, const struct stack *stack)
 {
@@ -157,6 +174,8 @@ static int read_uplinks(struct facts_reader *r)
     for (size_t i = 0; rc == 0 && i < r->host->netdev_count; i++)
         if (r->host->netdevs[i].partition_of[0])
             add_layer(&stack, r->host->netdevs[i].partition_of, r->host->netdevs[i].name);
+    if (rc == 0 && !stack.lower.failed && !stack.upper.failed)
+        add_switch_ports(r->host, &stack);
     if (rc == 0 && (stack.lower.failed || stack.upper.failed || names.failed))
         rc = facts_nomem(r);
     if (rc == 0)
