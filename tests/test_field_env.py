@@ -25,7 +25,7 @@ def gids(i, *kinds):
     for kind in kinds:
         table += {"local": both(LOCAL % i, f"net{i}"), "v4": both(IPV4 % (0x0a00 + i, 2), f"net{i}"),
                   "v6": both(ULA % i, f"net{i}"), "169.254": both(IPV4 % (0xa9fe, 2 + i), f"net{i}"),
-                  "foreign": [[IPV4 % (0x0a63, i), None, None]] * 2,
+                  "neighbour": both(IPV4 % (0x0a63, 2 + i), f"net{i}"), "foreign": [[IPV4 % (0x0a63, i), None, None]] * 2,
                   "foreign6": [["fd94:" + (ULA % i)[5:], None, None]] * 2, "hole": [[None, None, None]] * 2}[kind]
     return table
 
@@ -375,6 +375,16 @@ def test_gids_of_other_namespaces_behind_the_own(env, version, index):
     """All agree on the usual entry: setting it keeps NCCL from reading the others."""
     result = env(machine([nic(i, kinds=("local", "v4", "foreign")) for i in range(2)]), "--nccl-version", version)
     assert result.get("NCCL_IB_GID_INDEX") == index
+
+
+def test_gids_of_other_namespaces_that_look_like_own(env):
+    """The kernel's own drivers tell their types, too, and their interfaces have the same names: addresses tell them apart."""
+    nics = [nic(i, kinds=("local", "neighbour", "v4")) for i in range(2)]
+    table = "".join(f"           |-- 10.{i}.0.2\n              /32 host LOCAL\n" for i in range(2))
+    own = dict(machine(nics), files={"proc/net/fib_trie": f"Local:\n  +-- 0.0.0.0/0 3 0 5\n{table}"})
+    result = env(own)
+    assert result.get("NCCL_IB_GID_INDEX") == "5" and result.get("UCX_IB_GID_INDEX") == "5"
+    assert env(machine(nics)).get("NCCL_IB_GID_INDEX") is None  # nothing tells
 
 
 def test_gids_of_other_namespaces_alike_on_all(env):

@@ -18,7 +18,14 @@ static json_t *gid_json(const struct topo_gid *gid)
     member_set(object, "address", json_string(text));
     member_set(object, "type", text_or_null(topo_gid_type_name(gid->type), gid->type));
     member_set(object, "netdev", text_or_null(gid->netdev, gid->netdev[0]));
+    if (gid->elsewhere && gid->type != TOPO_GID_UNKNOWN)
+        member_set(object, "elsewhere", json_true());
     return object;
+}
+
+static bool is_own(const struct topo_gid *gid)
+{
+    return gid->type != TOPO_GID_UNKNOWN && !gid->elsewhere;
 }
 
 json_t *gids_json(const struct topo_port *port, size_t others_max)
@@ -26,7 +33,7 @@ json_t *gids_json(const struct topo_port *port, size_t others_max)
     json_t *gids = json_array();
     size_t others = 0;
     for (size_t i = 0; i < port->gid_count; i++)
-        if (port->gids[i].type != TOPO_GID_UNKNOWN || others++ < others_max)
+        if (is_own(&port->gids[i]) || others++ < others_max)
             json_array_append_new(gids, gid_json(&port->gids[i]));
     return gids;
 }

@@ -50,7 +50,7 @@ enum topo_gid_type { TOPO_GID_UNKNOWN = 0, TOPO_GID_IB, TOPO_GID_ROCE1, TOPO_GID
 struct topo_gid {
     uint32_t index;
     uint8_t bytes[16];
-    enum topo_gid_type type;    /* UNKNOWN too where its netdev is outside this network namespace */
+    enum topo_gid_type type;    /* some kernels tell it for other network namespaces, too */
     char netdev[TOPO_NAME_MAX]; /* ""; as type */
     bool elsewhere;             /* its netdev is known to be outside this network namespace */
 };

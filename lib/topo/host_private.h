@@ -59,6 +59,7 @@ int facts_device_pci(struct facts_reader *r, const char *path, size_t *ret_index
 int read_gpus(struct facts_reader *r);
 int read_rdma(struct facts_reader *r);
 int read_netdevs(struct facts_reader *r);
+int read_gid_owners(struct facts_reader *r); /* of the RDMA devices that were read */
 int read_numa(struct facts_reader *r);
 int read_machine(struct facts_reader *r);
 int read_limits(struct facts_reader *r);

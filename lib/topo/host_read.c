@@ -120,8 +120,8 @@ static int read_host(int rootfd, bool devices_alone, const part_fn *parts, size_
 int host_read(int rootfd, struct topo_host *ret_host, struct drarun_error *err)
 {
     static const part_fn parts[] = {
-        read_machine, read_numa, read_pci,   read_rdma,
-        read_netdevs, read_gpus, read_nodes, read_limits,
+        read_machine,    read_numa, read_pci,   read_rdma,   read_netdevs,
+        read_gid_owners, read_gpus, read_nodes, read_limits,
     };
     return read_host(rootfd, false, parts, ARRAY_LEN(parts), ret_host, err);
 }

@@ -99,6 +99,7 @@ static int read_gids(const json_t *entry, struct topo_port *port, struct drarun_
             return wrong(err, "ibdevs.ports.gids", "an index and an IP address for each GID");
         to->index = (uint32_t)index;
         to->type = gid_type_find(type);
+        to->elsewhere = json_is_true(json_object_get(gid, "elsewhere"));
         snprintf(to->netdev, sizeof to->netdev, "%s", netdev ? netdev : "");
         port->gid_count++;
     }

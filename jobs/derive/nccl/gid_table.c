@@ -35,7 +35,7 @@ void gid_table_read(const struct topo_port *port, struct gid_table *ret_table)
         const struct topo_gid *gid = &port->gids[i];
         bool ipv4 = is_ipv4(gid->bytes);
         table.known |= gid->type != TOPO_GID_UNKNOWN;
-        if (gid->type != TOPO_GID_ROCE2)
+        if (gid->type != TOPO_GID_ROCE2 || gid->elsewhere)
             continue;
         if (!is_link_local(gid->bytes))
             take_first(ipv4 ? &table.ipv4 : &table.ipv6, gid->index);

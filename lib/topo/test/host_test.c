@@ -320,6 +320,50 @@ static void tells_partitions(void **state)
     tree_drop(&tree);
 }
 
+/* Of a table that all pods of a node share: by the local addresses, of which one is there. */
+static void tells_addresses_of_others(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t index;
+        const char *text;
+        bool elsewhere;
+    } gids[] = {{2, NULL, false}, /* make_nic's: fe80::/10 tells nothing */
+                {3, NULL, false},
+                {4, "0000:0000:0000:0000:0000:ffff:c0a8:0106\n", true},
+                {5, "fd00:0000:0000:0000:0000:0000:0000:0007\n", false},
+                {6, "fd00:0000:0000:0000:0000:0000:0000:0008\n", true}};
+    struct tree tree = tree_new();
+    make_nic(&tree);
+    for (size_t i = 0; i < ARRAY_LEN(gids); i++) {
+        char path[256];
+        if (!gids[i].text)
+            continue;
+        snprintf(path, sizeof path, NIC IB "/ports/1/gids/%u", gids[i].index);
+        tree_file(&tree, path, gids[i].text);
+        snprintf(path, sizeof path, NIC IB "/ports/1/gid_attrs/types/%u", gids[i].index);
+        tree_file(&tree, path, "RoCE v2\n");
+    }
+    for (int known = 0; known < 2; known++) {
+        if (known) {
+            tree_file(&tree, "proc/net/fib_trie",
+                      "Local:\n  +-- 192.168.1.0/24 2 0 2\n     |-- 192.168.1.5\n        /32 host "
+                      "LOCAL\n     |-- 192.168.1.6\n        /32 link BROADCAST\n");
+            tree_file(&tree, "proc/net/if_inet6",
+                      "fd000000000000000000000000000007 02 40 00 80 eth1\nfd00\n");
+        }
+        struct topo_host host = read_host(&tree);
+        const struct topo_port *port = &host.rdmas[0].ports[0];
+        assert_int_equal(port->gid_count, ARRAY_LEN(gids));
+        for (size_t i = 0; i < ARRAY_LEN(gids); i++) {
+            assert_int_equal(port->gids[i].index, gids[i].index);
+            assert_int_equal(port->gids[i].elsewhere, known && gids[i].elsewhere);
+        }
+        host_done(&host);
+    }
+    tree_drop(&tree);
+}
+
 /* A sub-function has an interface and an RDMA device of its own, below the function. */
 static void tells_subfunctions(void **state)
 {
@@ -657,6 +701,7 @@ int main(void)
         cmocka_unit_test(reads_a_pod),
         cmocka_unit_test(tells_the_functions_own_interface),
         cmocka_unit_test(tells_partitions),
+        cmocka_unit_test(tells_addresses_of_others),
         cmocka_unit_test(tells_subfunctions),
         cmocka_unit_test(reads_groups_of_version_1),
         cmocka_unit_test(reads_a_long_list_of_cpus),

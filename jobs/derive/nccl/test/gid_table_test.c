@@ -12,7 +12,8 @@
 #include "lib/base/cleanup.h"
 
 /* Two letters an entry: 4 an IPv4 address, a 169.254, 6 an IPv6 address, l fe80, - nothing; then
- * its type: 1, 2, or ? where another namespace has its interface. */
+ * its type: 1, 2, or ? where another namespace has its interface; x and y are 1 and 2 which are
+ * told although another has it. */
 struct row {
     const char *table;
     int32_t ipv4, ipv6, local;
@@ -36,6 +37,8 @@ static const struct row rows[] = {
     {"l1l24?4142", 4, -1, 1, true, {0, E, 4, 4}, {0, 0}},
     {"l1l26?6162", -1, 4, 1, true, {0, 0, 0, 0}, {E, 4}},
     {"--l24142", 3, -1, 1, true, {0, 3, 3, 3}, {0, 0}},
+    {"l1l24x4y4142", 5, -1, 1, true, {0, 3, 3, 3}, {0, 0}},
+    {"4x4y6x6y", -1, -1, -1, true, {0, 1, 1, 1}, {3, 3}},
     {"4?4?", -1, -1, -1, false, {0, E, 0, 0}, {0, 0}},
     {"", -1, -1, -1, false, {0, 0, 0, 0}, {0, 0}},
     {"l14141", -1, -1, -1, true, {0, 1, 1, 1}, {0, 0}},
@@ -56,7 +59,10 @@ static struct topo_port make_port(const char *table, struct topo_gid gids[16])
         gid->bytes[1] = what == 'l' ? 0x80 : 0;
         gid->bytes[12] = what == 'a' ? 169 : 10;
         gid->bytes[13] = what == 'a' ? 254 : 0;
-        gid->type = type == '1' ? TOPO_GID_ROCE1 : type == '2' ? TOPO_GID_ROCE2 : TOPO_GID_UNKNOWN;
+        gid->type = type == '1' || type == 'x'   ? TOPO_GID_ROCE1
+                    : type == '2' || type == 'y' ? TOPO_GID_ROCE2
+                                                 : TOPO_GID_UNKNOWN;
+        gid->elsewhere = type == 'x' || type == 'y';
         port.gid_count++;
     }
     return port;
