@@ -136,8 +136,8 @@ def test_cut_off_anywhere(judge):
 def test_built_without_mpi(verdicts):
     lines = Run(hosts=1, gpus=1, rows=[Row(8, busbw=0.0)]).lines()
     device = next(i for i, line in enumerate(lines) if "Rank" in line)
-    [verdict] = verdicts("\n".join(lines[:device] + 4 * [lines[device]] + lines[device + 1:]))
-    assert any("rank 0 stands 4 times" in note and "MPI=1" in note for note in verdict["notes"])
+    [verdict] = verdicts("\n".join(lines[:device] + 4 * [lines[device]] + lines[device + 1:]), rc=1)
+    assert any("rank 0 stands 4 times" in why and "MPI=1" in why for why in verdict["failures"]) and not verdict["notes"]
 
 
 # ---- JSON ----

@@ -10,6 +10,7 @@
 #include "jobs/gang/gang.h"
 #include "jobs/gang/pod_state.h"
 #include "jobs/outcome/cause.h"
+#include "jobs/spec/spec.h"
 #include "launcher/files/spec_file.h"
 #include "launcher/streams/sink.h"
 #include "lib/base/cleanup.h"
@@ -118,18 +119,70 @@ static bool is_refused(const struct run *run, struct accept_answer *ret)
     return true;
 }
 
-/* The best row's bus bandwidth of the last run that was printed; of each the data must be right,
- * and its end there. */
-static void judge_figures(const char *out, size_t length, struct accept_answer *ret)
+/* The one host of a run's ranks, which begin with rank 0; NULL: there are several, or none. */
+static const char *only_host(const struct result *r)
 {
-    struct drarun_error err = {0};
-    CLEANUP(runs_done) struct runs runs = {0};
-    int rc = runs_read(out, length, "output", &runs, &err);
+    return result_rank_zeros(r) == 1 && result_hosts(r) == 1 ? r->ranks[0].host : NULL;
+}
+
+/* Ranks of all workers are in one table. */
+static bool is_together(const struct result *r, const struct trial_shape *shape)
+{
+    return result_rank_zeros(r) == 1 && r->rank_count > 1 &&
+           (shape->workers < 2 || result_hosts(r) > 1);
+}
+
+/* Why a job of several processes was none: nccl-tests without MPI, or with one that found no other
+ * process, measures in each process alone, and every one calls itself rank 0. What they write is
+ * one run or several, as it comes. A job may measure parts of itself, too. */
+static bool measured_alone(const struct runs *runs, const struct trial_shape *shape, char *why,
+                           size_t size)
+{
+    const char *first = NULL;
+    why[0] = '\0';
+    for (size_t i = 0; i < runs->count; i++)
+        if (is_together(&runs->list[i]->result, shape))
+            return false;
+    for (size_t i = 0; i < runs->count && !why[0]; i++) {
+        const struct result *r = &runs->list[i]->result;
+        const char *host = only_host(r);
+        size_t zeros = result_rank_zeros(r);
+        if (zeros > 1)
+            snprintf(why, size, "rank 0 is there %zu times", zeros);
+        else if (first && host && strcmp(first, host) != 0)
+            snprintf(why, size, "rank 0 is on %.60s and on %.60s", first, host);
+        else if (r->ended && r->rank_count == 1 && shape->ranks > 1)
+            snprintf(why, size, "one rank measured, of %u", shape->ranks);
+        else if (r->ended && host && shape->workers > 1)
+            snprintf(why, size, "all ranks are on %.60s, of %u workers", host, shape->workers);
+        first = first ? first : host;
+    }
+    return why[0];
+}
+
+/* What another try, or another node, would not change; 0: nothing. */
+static int check_shape(const struct runs *runs, const struct trial_shape *shape,
+                       struct drarun_error *fatal)
+{
+    char why[160];
+    if (measured_alone(runs, shape, why, sizeof why))
+        return error_kind(fatal, DRARUN_ERR_SPEC, EINVAL,
+                          "the job of a test is refused: its processes measured alone, not "
+                          "together: %s; nccl-tests must be built with MPI=1, for an MPI that "
+                          "drarun starts",
+                          why);
+    return 0;
+}
+
+/* The best row's bus bandwidth of the last run that was printed; of each the data must be right,
+ * and its end there. rc: that of reading them. */
+static void judge_figures(const struct runs *runs, int rc, struct accept_answer *ret)
+{
     const struct result_row *row;
-    for (size_t i = 0; rc == 0 && i < runs.count; i++)
-        if (is_refused(runs.list[i], ret))
+    for (size_t i = 0; rc == 0 && i < runs->count; i++)
+        if (is_refused(runs->list[i], ret))
             return;
-    const struct result *result = runs.count ? &runs.list[runs.count - 1]->result : NULL;
+    const struct result *result = runs->count ? &runs->list[runs->count - 1]->result : NULL;
     const struct result_half *best = result ? result_peak(result, &row) : NULL;
     if (rc < 0 || !best) {
         give(ret, ACCEPT_FAILED, "the benchmark printed no figure that drarun bench judge reads");
@@ -172,13 +225,10 @@ static void take_reason(const struct cluster_end *end, char text[ACCEPT_REASON])
 }
 
 /* What the benchmark itself found wrong tells more than the status that it ended with. */
-static bool judge_results(const char *out, size_t length, struct accept_answer *ret)
+static bool judge_results(const struct runs *runs, int rc, struct accept_answer *ret)
 {
-    struct drarun_error unread = {0};
-    CLEANUP(runs_done) struct runs runs = {0};
-    int rc = runs_read(out, length, "output", &runs, &unread);
-    for (size_t i = 0; rc == 0 && i < runs.count; i++)
-        if (says_no(&runs.list[i]->result, ret))
+    for (size_t i = 0; rc == 0 && i < runs->count; i++)
+        if (says_no(&runs->list[i]->result, ret))
             return true;
     return false;
 }
@@ -206,25 +256,32 @@ static bool is_no_test(bool ended, int status, const json_t *cause)
            (cause_reported_rank(cause) && is_ended_by_signal(status));
 }
 
-int trial_judge(const struct cluster_end *end, const char *out, size_t length,
-                struct accept_answer *ret, struct drarun_error *fatal)
+int trial_judge(const struct cluster_end *end, const struct trial_shape *shape, const char *out,
+                size_t length, struct accept_answer *ret, struct drarun_error *fatal)
 {
     bool ended = !end->err.code && end->report;
     int status = (int)json_integer_value(json_object_get(end->report, "status"));
     const json_t *cause = ended ? json_object_get(end->report, "cause") : NULL;
     enum drarun_errkind kind = end->err.code ? end->err.kind : cause_reported_error(cause);
+    CLEANUP(runs_done) struct runs runs = {0};
+    struct drarun_error unread = {0};
     char why[ACCEPT_REASON];
-    if (ended && status == 0) {
-        judge_figures(out, length, ret);
-        return 0;
-    }
     take_reason(end, why);
     if (kind == DRARUN_ERR_USAGE || kind == DRARUN_ERR_SPEC ||
         (cause_reported_rank(cause) && is_refused_by_rank(status)))
         return error_kind(fatal, DRARUN_ERR_SPEC, EINVAL, "the job of a test is refused: %s", why);
-    bool not_run = is_no_test(ended, status, cause);
-    if (not_run || !judge_results(out, length, ret))
-        give(ret, not_run ? ACCEPT_NOT_RUN : ACCEPT_FAILED, why);
+    if (!(ended && status == 0) && is_no_test(ended, status, cause)) {
+        give(ret, ACCEPT_NOT_RUN, why);
+        return 0;
+    }
+    int read = runs_read(out, length, "output", &runs, &unread);
+    int rc = read == 0 ? check_shape(&runs, shape, fatal) : 0;
+    if (rc < 0)
+        return rc;
+    if (status == 0)
+        judge_figures(&runs, read, ret);
+    else if (!judge_results(&runs, read, ret))
+        give(ret, ACCEPT_FAILED, why);
     ret->refused = ended && kind == DRARUN_ERR_PREFLIGHT;
     return 0;
 }
@@ -473,6 +530,15 @@ static bool read_message(const struct buf *answer, struct message *ret_message,
     return true;
 }
 
+static struct trial_shape shape_of(const struct trial *t)
+{
+    const struct job_spec *job = &t->spec->job;
+    const struct spec_role *role = &job->roles[0]; /* of several no test is made */
+    bool mpirun = job->launch == SPEC_LAUNCH_MPIRUN;
+    uint32_t each = spec_role_ranks(role, mpirun, NULL, role->gpus.count);
+    return (struct trial_shape){.workers = job->workers, .ranks = each * job->workers};
+}
+
 static void on_ended(const struct buf *text, void *arg)
 {
     struct trial *t = arg;
@@ -495,7 +561,8 @@ static void on_ended(const struct buf *text, void *arg)
         snprintf(reason, sizeof reason, "it printed too much within %s", limit);
         give(&answer, ACCEPT_FAILED, reason);
     } else {
-        trial_judge(&end, out, message.output, &answer, &fatal);
+        const struct trial_shape shape = shape_of(t);
+        trial_judge(&end, &shape, out, message.output, &answer, &fatal);
     }
     json_decref(end.report);
     t->fn(&answer, fatal.code ? &fatal : NULL, t->arg);

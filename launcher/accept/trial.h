@@ -52,10 +52,15 @@ static inline void trial_freep(struct trial **trial)
     trial_free(*trial);
 }
 
+/* What the job of a test starts. */
+struct trial_shape {
+    uint32_t workers, ranks; /* ranks: of all workers */
+};
+
 /* What a job's end says, and its output. Returns -errno with fatal filled for what no other try
  * would change. Pure. */
-int trial_judge(const struct cluster_end *end, const char *out, size_t length,
-                struct accept_answer *ret, struct drarun_error *fatal);
+int trial_judge(const struct cluster_end *end, const struct trial_shape *shape, const char *out,
+                size_t length, struct accept_answer *ret, struct drarun_error *fatal);
 
 /* The same of one that had not ended in time. printed: a rank had written something. A job that
  * still pulled its image says nothing of its nodes: the next try finds what was pulled. Pure. */

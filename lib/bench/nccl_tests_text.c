@@ -670,16 +670,8 @@ static void guess_collective(struct result *r)
 static void look_back(struct parse *p, struct run *run)
 {
     struct result *r = &run->result;
-    size_t first = 0;
     p->run = run;
     guess_collective(r);
-    for (size_t i = 0; i < r->rank_count; i++)
-        first += r->ranks[i].rank == 0;
-    if (first > 1)
-        note(p,
-             "rank 0 stands %zu times: every process measured alone, nccl-tests was built without "
-             "MPI=1",
-             first);
     if (r->row_count == 0 && r->average >= 0)
         note(p, "there are no rows: only the average over all sizes is known");
 }

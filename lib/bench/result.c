@@ -237,6 +237,14 @@ size_t result_hosts(const struct result *r)
     return different;
 }
 
+size_t result_rank_zeros(const struct result *r)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < r->rank_count; i++)
+        count += r->ranks[i].rank == 0;
+    return count;
+}
+
 static int compare_groups(const void *a, const void *b)
 {
     unsigned x = *(const unsigned *)a, y = *(const unsigned *)b;

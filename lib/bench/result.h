@@ -157,6 +157,9 @@ const struct result_half *result_peak(const struct result *r, const struct resul
 double result_busbw_at(const struct result *r, uint64_t bytes);
 /* Different hosts among the ranks; 0: no rank is known. */
 size_t result_hosts(const struct result *r);
+/* How many ranks are called 0: several where each process of nccl-tests measured alone, since it
+ * was built without MPI, or its MPI found no other process. */
+size_t result_rank_zeros(const struct result *r);
 /* Groups that ran side by side, each a collective of its own (NCCL_TESTS_SPLIT); 0: no rank is
  * known. */
 size_t result_groups(const struct result *r);

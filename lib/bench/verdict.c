@@ -245,7 +245,13 @@ static void look_at_warmup(struct verdict *v)
 static void look_at_end(struct verdict *v)
 {
     const struct result *r = &v->run->result;
+    size_t zeros = result_rank_zeros(r);
     run_is_incomplete(v->run, &v->failures);
+    if (zeros > 1) /* and the figures are of whichever process wrote them */
+        say(&v->failures,
+            "rank 0 stands %zu times: every process measured alone; nccl-tests was built without "
+            "MPI=1, or for an MPI that its launcher does not start",
+            zeros);
     if (r->below_least)
         say(&v->failures,
             "the benchmark's own check failed: the average, %.4g GB/s, is below what "

@@ -53,12 +53,14 @@ static struct cluster_end end_of(const char *report)
     return end;
 }
 
+static const struct trial_shape pair = {.workers = 2, .ranks = 2};
+
 static struct accept_answer judge(const char *report, const char *out)
 {
     struct cluster_end end = end_of(report);
     struct accept_answer answer = {0};
     struct drarun_error fatal = {0};
-    assert_int_equal(trial_judge(&end, out, strlen(out), &answer, &fatal), 0);
+    assert_int_equal(trial_judge(&end, &pair, out, strlen(out), &answer, &fatal), 0);
     json_decref(end.report);
     return answer;
 }
@@ -186,10 +188,69 @@ static void test_status_of_a_rank(void **state)
     assert_false(judge(RANK(76, ""), "").refused);
     assert_int_equal(judge(RANK(143, ""), "").outcome, ACCEPT_NOT_RUN); /* somebody ended it */
     struct cluster_end end = end_of(RANK(64, ", \"stderr\": \"-b x: expected a size\""));
-    assert_int_equal(trial_judge(&end, "", 0, &answer, &fatal), -EINVAL);
+    assert_int_equal(trial_judge(&end, &pair, "", 0, &answer, &fatal), -EINVAL);
     assert_int_equal(fatal.kind, DRARUN_ERR_SPEC);
     assert_string_equal(fatal.text, "the job of a test is refused: rank 3 on worker 1 (x) exited "
                                     "with status 64 after 5 ms: -b x: expected a size");
+    json_decref(end.report);
+}
+
+#define HEAD "# nThread 1 nGpus 1 minBytes 1024 maxBytes 1024\n# Using devices\n"
+#define OF(rank, host)                                                                             \
+    "#  Rank  " rank " Group  0 Pid     10 on          " host                                      \
+    " device  0 [0000:8f:00] NVIDIA B200\n"
+#define ROW                                                                                        \
+    "        1024           256     float     sum      -1    10.00    0.10    9.00      0    "     \
+    "10.00    0.10    9.00      0\n"
+#define END "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 9\n"
+
+/* nccl-tests without MPI: a pair's figures would be those of one node. */
+static void test_processes_that_measured_alone(void **state)
+{
+    static const struct trial_shape one = {.workers = 1, .ranks = 1},
+                                    eight = {.workers = 1, .ranks = 8};
+    static const struct {
+        const struct trial_shape *shape;
+        const char *out, *why;
+    } rows[] = {
+        {&pair, HEAD OF("0", "a") OF("1", "b") ROW END, NULL},
+        {&pair, HEAD OF("0", "a") HEAD OF("0", "b") ROW END ROW END, "rank 0 is on a and on b"},
+        {&pair, HEAD HEAD OF("0", "a") OF("0", "b") ROW ROW END END, "rank 0 is there 2 times"},
+        {&pair, HEAD OF("0", "a") OF("1", "a") ROW END, "all ranks are on a, of 2 workers"},
+        {&eight, HEAD OF("0", "a") ROW END HEAD OF("0", "a") ROW END, "one rank measured, of 8"},
+        {&eight, HEAD OF("0", "a") OF("1", "a") ROW END HEAD OF("0", "a") OF("1", "a") ROW END,
+         NULL},
+        {&one, HEAD OF("0", "a") ROW END, NULL},
+        /* a job that began again */
+        {&pair, HEAD OF("0", "a") OF("1", "b") ROW END HEAD OF("0", "b") OF("1", "a") ROW END,
+         NULL},
+        /* each node, then both */
+        {&pair,
+         HEAD OF("0", "a") ROW END HEAD OF("0", "b") ROW END HEAD OF("0", "a") OF("1", "b") ROW END,
+         NULL},
+        {&pair, HEAD ROW END, NULL}, /* no rank is known */
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct cluster_end end = end_of("{\"status\": 0, \"cause\": null}");
+        struct accept_answer answer = {0};
+        struct drarun_error fatal = {0};
+        int rc =
+            trial_judge(&end, rows[i].shape, rows[i].out, strlen(rows[i].out), &answer, &fatal);
+        assert_int_equal(rc, rows[i].why ? -EINVAL : 0);
+        if (rows[i].why)
+            assert_non_null(strstr(fatal.text, rows[i].why));
+        else
+            assert_int_equal(answer.outcome, ACCEPT_MEASURED);
+        json_decref(end.report);
+    }
+    struct cluster_end end = end_of(RANK(1, ""));
+    struct accept_answer answer = {0};
+    struct drarun_error fatal = {0};
+    static const char out[] = HEAD HEAD OF("0", "a") OF("0", "b") ROW;
+    assert_int_equal(trial_judge(&end, &pair, out, strlen(out), &answer, &fatal), -EINVAL);
+    assert_int_equal(fatal.kind, DRARUN_ERR_SPEC);
+    assert_non_null(strstr(fatal.text, "nccl-tests must be built with MPI=1"));
     json_decref(end.report);
 }
 
@@ -252,8 +313,9 @@ static void test_run_that_fails(void **state)
         const struct cluster_end end = {.err = rows[i].err};
         struct accept_answer answer = {0};
         struct drarun_error fatal = {0};
-        assert_int_equal(trial_judge(&end, TABLE("0"), sizeof TABLE("0") - 1, &answer, &fatal),
-                         rows[i].rc);
+        assert_int_equal(
+            trial_judge(&end, &pair, TABLE("0"), sizeof TABLE("0") - 1, &answer, &fatal),
+            rows[i].rc);
         assert_int_equal(answer.outcome, rows[i].outcome);
         assert_string_equal(rows[i].rc ? fatal.text : answer.reason, rows[i].reason);
     }
@@ -988,6 +1050,7 @@ int main(void)
         cmocka_unit_test(test_errors_of_devices),
         cmocka_unit_test(test_end_of_a_job),
         cmocka_unit_test(test_status_of_a_rank),
+        cmocka_unit_test(test_processes_that_measured_alone),
         cmocka_unit_test(test_run_that_fails),
         cmocka_unit_test(test_end_that_comes_late),
         cmocka_unit_test(test_what_is_waited_for),
