@@ -160,6 +160,14 @@ static bool measured_alone(const struct runs *runs, const struct trial_shape *sh
     return why[0];
 }
 
+/* What one rank sends to itself is no bus bandwidth, but in collectives with a root. */
+static bool has_no_speed(const struct result *r)
+{
+    const struct result_row *row;
+    const struct result_half *best = result_peak(r, &row);
+    return r->ended && r->rank_count == 1 && best && best->busbw <= 0;
+}
+
 /* What another try, or another node, would not change; 0: nothing. */
 static int check_shape(const struct runs *runs, const struct trial_shape *shape,
                        struct drarun_error *fatal)
@@ -171,6 +179,13 @@ static int check_shape(const struct runs *runs, const struct trial_shape *shape,
                           "together: %s; nccl-tests must be built with MPI=1, for an MPI that "
                           "drarun starts",
                           why);
+    if (shape->floor_alone > 0 && shape->workers == 1 && runs->count > 0 &&
+        has_no_speed(&runs->list[runs->count - 1]->result))
+        return error_kind(fatal, DRARUN_ERR_USAGE, EINVAL,
+                          "--min-alone %g: the bus bandwidth of one rank is 0 on any node: let the "
+                          "job have several ranks on a node (ranksPerWorker), or leave --min-alone "
+                          "out",
+                          shape->floor_alone);
     return 0;
 }
 
@@ -536,7 +551,9 @@ static struct trial_shape shape_of(const struct trial *t)
     const struct spec_role *role = &job->roles[0]; /* of several no test is made */
     bool mpirun = job->launch == SPEC_LAUNCH_MPIRUN;
     uint32_t each = spec_role_ranks(role, mpirun, NULL, role->gpus.count);
-    return (struct trial_shape){.workers = job->workers, .ranks = each * job->workers};
+    return (struct trial_shape){.workers = job->workers,
+                                .ranks = each * job->workers,
+                                .floor_alone = t->order->options.floor_alone};
 }
 
 static void on_ended(const struct buf *text, void *arg)

@@ -55,6 +55,7 @@ static inline void trial_freep(struct trial **trial)
 /* What the job of a test starts. */
 struct trial_shape {
     uint32_t workers, ranks; /* ranks: of all workers */
+    double floor_alone;      /* GB/s that a node alone must reach; 0: none */
 };
 
 /* What a job's end says, and its output. Returns -errno with fatal filled for what no other try

@@ -610,10 +610,27 @@ static void add_not_compared(size_t most, double floor, const char *what, const 
             what, most, where, option);
 }
 
+/* As it is of one rank, on any node: no figure is above 0. */
+static bool alone_is_no_speed(const struct accept *a)
+{
+    bool any = false;
+    for (size_t i = 0; i < a->count; i++) {
+        if (a->nodes[i].alone > 0)
+            return false;
+        any = any || a->nodes[i].alone == 0;
+    }
+    return any;
+}
+
 void accept_not_compared(const struct accept *a, struct strlist *ret_sentences)
 {
     const struct accept_options *o = &a->options;
-    add_not_compared(a->alone, o->floor_alone, "nodes alone", "", "--min-alone", ret_sentences);
+    if (alone_is_no_speed(a))
+        strlist_add(ret_sentences,
+                    "speeds of nodes alone: all are 0, as that of one rank is on any node; let the "
+                    "job have several ranks on a node");
+    else
+        add_not_compared(a->alone, o->floor_alone, "nodes alone", "", "--min-alone", ret_sentences);
     add_not_compared(a->paired, o->floor_pair, "pairs", " in a round", "--min-pair", ret_sentences);
 }
 

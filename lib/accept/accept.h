@@ -96,7 +96,8 @@ void accept_answer(struct accept *accept, size_t test, const struct accept_answe
 int accept_advance(struct accept *accept, struct drarun_error *err);
 
 const struct accept_node *accept_nodes(const struct accept *accept, size_t *ret_count);
-/* Sentences on speeds that too few results could show to be slow; none where floors decide. */
+/* Sentences on speeds that too few results, or those of one rank, could show to be slow; none where
+ * floors decide. */
 void accept_not_compared(const struct accept *accept, struct strlist *ret_sentences);
 const struct accept_path *accept_paths(const struct accept *accept, size_t *ret_count);
 

@@ -254,6 +254,24 @@ static void test_processes_that_measured_alone(void **state)
     json_decref(end.report);
 }
 
+/* It says nothing of a node, and would name all of them. */
+static void test_least_of_one_rank(void **state)
+{
+    const struct trial_shape one = {.workers = 1, .ranks = 1, .floor_alone = 40};
+    static const char out[] = HEAD OF("0", "a") "1024 256 float sum -1 5.00 0.20 0.00 0 "
+                                                "5.00 0.20 0.00 0\n" END,
+                      root[] = HEAD OF("0", "a") ROW END;
+    struct cluster_end end = end_of("{\"status\": 0, \"cause\": null}");
+    struct accept_answer answer = {0};
+    struct drarun_error fatal = {0};
+    (void)state;
+    assert_int_equal(trial_judge(&end, &one, root, strlen(root), &answer, &fatal), 0);
+    assert_int_equal(trial_judge(&end, &one, out, strlen(out), &answer, &fatal), -EINVAL);
+    assert_int_equal(fatal.kind, DRARUN_ERR_USAGE);
+    assert_non_null(strstr(fatal.text, "--min-alone 40: the bus bandwidth of one rank is 0"));
+    json_decref(end.report);
+}
+
 /* There was no end of a job. */
 static void test_run_that_fails(void **state)
 {
@@ -1051,6 +1069,7 @@ int main(void)
         cmocka_unit_test(test_end_of_a_job),
         cmocka_unit_test(test_status_of_a_rank),
         cmocka_unit_test(test_processes_that_measured_alone),
+        cmocka_unit_test(test_least_of_one_rank),
         cmocka_unit_test(test_run_that_fails),
         cmocka_unit_test(test_end_that_comes_late),
         cmocka_unit_test(test_what_is_waited_for),

@@ -313,6 +313,25 @@ static void what_is_plain_is_named_among_few(void **state)
     accept_free(a);
 }
 
+/* A node with one GPU, alone: no number of nodes makes a speed of it. */
+static void one_rank_has_no_speed(void **state)
+{
+    (void)state;
+    for (size_t nodes = 1; nodes <= 40; nodes += 39) {
+        struct play p = play_of(nodes, 7);
+        for (size_t i = 0; i < nodes; i++)
+            p.speed[i] = 0;
+        p.options.alone_only = true;
+        struct accept *a = play(&p);
+        assert_node(a, 0, ACCEPT_PASSED, "");
+        assert_not_compared(a,
+                            "speeds of nodes alone: all are 0, as that of one rank is on any node; "
+                            "let the job have several ranks on a node",
+                            NULL);
+        accept_free(a);
+    }
+}
+
 static void of_two_the_slower_is_suspect(void **state)
 {
     (void)state;
@@ -467,6 +486,7 @@ int main(void)
         cmocka_unit_test(half_of_the_nodes_are_bad),
         cmocka_unit_test(floor_names_where_too_few_are_beside),
         cmocka_unit_test(what_is_plain_is_named_among_few),
+        cmocka_unit_test(one_rank_has_no_speed),
         cmocka_unit_test(of_two_the_slower_is_suspect),
         cmocka_unit_test(without_a_pair_no_node_passes),
         cmocka_unit_test(a_wrong_job_names_no_node),
