@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "jobs/spec/spec.h"
 #include "jobs/spec/spec_short.h"
@@ -378,14 +377,21 @@ static void set_rest(const struct bench_choice *choice, json_t *spec)
     }
 }
 
+/* Two that start in the same second are two. */
+static void set_name(const struct bench_choice *choice, json_t *metadata)
+{
+    const char *begins = choice->name_begins ? choice->name_begins : "bench-";
+    json_object_del(metadata, choice->name ? "generateName" : "name");
+    json_object_set_new(metadata, choice->name ? "name" : "generateName",
+                        json_string(choice->name ? choice->name : begins));
+}
+
 json_t *bench_job_spec(const struct bench_choice *choice, const json_t *base,
                        const struct served *served, struct drarun_error *err)
 {
-    char name[32];
     json_t *job = json_deep_copy(base), *spec = json_object_get(job, "spec");
     json_t *roles = measured_roles_of(job), *role;
     size_t i;
-    snprintf(name, sizeof name, "bench-%lld", (long long)time(NULL));
     if (spec && !roles) {
         set_all_devices(choice, served, spec);
         set_workers(choice, served, spec);
@@ -394,8 +400,7 @@ json_t *bench_job_spec(const struct bench_choice *choice, const json_t *base,
     json_array_foreach(roles, i, role) set_pod(choice, role);
     if (spec) {
         set_rest(choice, spec);
-        json_object_set_new(json_object_get(job, "metadata"), "name",
-                            json_string(choice->name ? choice->name : name));
+        set_name(choice, json_object_get(job, "metadata"));
     }
     if (!spec)
         error_set(err, ENOMEM, "out of memory");

@@ -26,6 +26,7 @@ struct bench_choice {
     const char *gpu_class, *gpu_resource, *nic_class, *nic_resource; /* all NULL: what is served */
     const char *nic_selector, *align, *spread, *network, *profile, *image, *program, *agent_image,
         *name;
+    const char *name_begins;    /* of one that is drawn, where name is NULL; NULL: bench- */
     const char *job;            /* a file: the DraJob that this one is made of */
     const char *role;           /* of that; NULL: those with devices */
     struct strlist tolerations; /* "KEY[=VALUE][:EFFECT]" */

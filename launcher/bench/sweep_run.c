@@ -2,7 +2,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "launcher/bench/on_cluster.h"
 #include "launcher/bench/sweep.h"
@@ -56,14 +55,14 @@ static bool is_the_end(int status)
 static void run_case(const struct bench_choice *choice, const struct sweep *sweep, size_t index,
                      struct reached *ret)
 {
-    char name[64];
+    char begins[64];
     struct buf label = BUF_INIT;
     struct bench_choice one = *choice;
-    snprintf(name, sizeof name, "%.40s-%lld-%zu", choice->name ? choice->name : "bench",
-             (long long)time(NULL), index);
+    snprintf(begins, sizeof begins, "%.40s-%zu-", choice->name ? choice->name : "bench", index);
     sweep_choose(sweep, index, &one);
     sweep_label(sweep, index, &label);
-    one.name = name;
+    one.name = NULL;
+    one.name_begins = begins;
     one.more = index > 0;
     log_note("job %zu of %zu: %s", index + 1, sweep->cases, label.data ? label.data : "");
     buf_done(&label);

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "jobs/preflight/fabric.h"
 #include "jobs/spec/spec.h"
@@ -94,7 +93,7 @@ static const struct option_spec option_list[] = {
      .group = job,
      .kind = OPTION_TEXT,
      .offset = FIELD(name),
-     .help = "name of the job (default: fabric- and a number)"},
+     .help = "name of the job (default: fabric- and five characters)"},
     CLUSTER_IMAGE_OPTION(job, 0, FIELD(image)),
     CLUSTER_OPTIONS(struct options),
     VERB_HELP_OPTION(struct options),
@@ -136,11 +135,11 @@ static int parse(int argc, char *const argv[], struct options *o, struct drarun_
 /* The job as it is, but for its name and this check. */
 static void change_job(json_t *changed, const struct options *o)
 {
-    char name[32];
     json_t *spec = json_object_get(changed, "spec");
-    snprintf(name, sizeof name, "fabric-%lld", (long long)time(NULL));
-    json_object_set_new(json_object_get(changed, "metadata"), "name",
-                        json_string(o->name ? o->name : name));
+    json_t *metadata = json_object_get(changed, "metadata");
+    json_object_del(metadata, o->name ? "generateName" : "name");
+    json_object_set_new(metadata, o->name ? "name" : "generateName",
+                        json_string(o->name ? o->name : "fabric-"));
     json_object_set_new(spec, "preflight",
                         json_pack("{s:s}", "fabric", o->order.reach ? "reach" : "open"));
 }
