@@ -9,7 +9,7 @@ import textwrap
 
 import pytest
 
-from support import fetched, ray_nodes
+from support import fetched, ray_nodes, regress
 from support.build import BUILD, patience
 from support.nodes import Nodes
 from support.python_package import in_folder
@@ -292,6 +292,35 @@ def test_which_gpus_an_actor_has(package, tmp_path):
                      "\"drarun env -- ray start ...\", which names them",
                      wrong[0].replace("GPU 8", "GPU GPU-0"),
                      "bind: with CUDA_DEVICE_ORDER=FASTEST_FIRST nobody knows which GPU 1 is: unset it"]
+
+
+ROCM = """
+import drarun, drarun.ray, os, sys
+from drarun.ray import _bind, _devices
+made = drarun.ray.setup(root=sys.argv[1], network="any")
+print(made["HIP_VISIBLE_DEVICES"], "HIP_VISIBLE_DEVICES" in os.environ)
+held = _devices.held(made)
+print(*[gpu.pci for ids in (["0"], ["1"]) for gpu in _bind.chosen(held, ids)])
+os.environ["HIP_VISIBLE_DEVICES"] = "0,1"
+_bind._order(["0", "1"], [gpu.id for gpu in _bind.chosen(held, ["0", "1"])])
+print(os.environ["HIP_VISIBLE_DEVICES"])
+"""
+
+
+def test_which_of_amds_gpus_an_actor_has(package, tmp_path):
+    """Ray has ROCm's numbers, in the order of the KFD's nodes, and sets HIP's variable."""
+    nodes = [(0, 0, 64), (0x23, 129, 0), (0x13, 128, 0)]
+    regress.make_tree({
+        "gpus": [{"path": f"pci0000:{bus:02x}/0000:{bus:02x}:01.0/0000:{bus + 3:02x}:00.0", "vendor": "0x1002", "class": "0x120000"}
+                 for bus in (0x10, 0x20)],
+        "nics": [], "netdevs": [{"name": "eth0"}],
+        "files": {f"sys/class/kfd/kfd/topology/nodes/{number}/properties":
+                  f"cpu_cores_count {cpus}\nsimd_count {0 if cpus else 1216}\nlocation_id {bus << 8}\ndomain 0\n"
+                  f"drm_render_minor {render}\nunique_id 1234" for number, (bus, render, cpus) in enumerate(nodes)},
+    }, tmp_path / "amd")
+    environment = {name: value for name, value in os.environ.items() if not name.endswith("_VISIBLE_DEVICES")}
+    out = output_of(sys.executable, "-B", "-c", ROCM, tmp_path / "amd", env={**environment, **package}).splitlines()
+    assert out == ["1,0 False", "0000:23:00.0 0000:13:00.0", "1,0"]
 
 
 # ---- workers ----

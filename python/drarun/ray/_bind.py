@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from .._errors import UsageError
 from . import _options
-from ._devices import Gpu, Held, held
+from ._devices import VISIBLE, Gpu, Held, held
 from ._version import ray
 
 log = logging.getLogger("drarun.ray")
@@ -43,10 +43,10 @@ class Binding:
 
 
 def bind(*, cpus: bool = True) -> Binding:
-    """In an actor or task that Ray gave GPUs, before CUDA is used: brings CUDA_VISIBLE_DEVICES into the order of PCI
-    addresses, and binds all threads of the process, and those to come, to the CPUs beside these GPUs: of the CPUs that
-    the process may use already, its GPUs' parts of their NUMA nodes. Without GPUs nothing is changed. A worker process
-    that has run a task stays bound for the next.
+    """In an actor or task that Ray gave GPUs, before CUDA is used: brings CUDA_VISIBLE_DEVICES, for AMD's GPUs
+    HIP_VISIBLE_DEVICES, into the order of PCI addresses, and binds all threads of the process, and those to come, to the
+    CPUs beside these GPUs: of the CPUs that the process may use already, its GPUs' parts of their NUMA nodes. Without GPUs
+    nothing is changed. A worker process that has run a task stays bound for the next.
 
     cpus: False: they are left alone.
 
@@ -90,12 +90,13 @@ def _list(gpus: Iterable[Gpu]) -> str:
 
 def _order(ids: Sequence[str], wanted: Sequence[str]) -> None:
     torch = sys.modules.get("torch")
-    if [*ids] == [*wanted] or os.environ.get("CUDA_VISIBLE_DEVICES") != ",".join(ids):
+    name = next((each for each in VISIBLE if os.environ.get(each) == ",".join(ids)), None)
+    if [*ids] == [*wanted] or name is None:
         return  # or somebody else than Ray has set it
     if torch is not None and torch.cuda.is_initialized():
         log.warning("drarun: NOT_ORDERED: CUDA is in use already: call bind() before")
         return
-    os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(wanted)
+    os.environ[name] = ",".join(wanted)
 
 
 def _bind(wanted: frozenset[int]) -> tuple[tuple[int, ...], str]:

@@ -9,12 +9,16 @@ from typing import Any
 from .._env import Environment
 
 
+VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
+"""Which GPUs a process uses: of NVIDIA's, of AMD's. Ray sets it, actor by actor."""
+
+
 @dataclass(frozen=True)
 class Gpu:
     """A GPU of this pod or machine, and what is near it."""
 
     id: str
-    """As CUDA_VISIBLE_DEVICES and Ray name it: a number in the order of PCI addresses, or a UUID."""
+    """As VISIBLE and Ray name it: a number in the order of PCI addresses, or a UUID; of AMD's ROCm's number."""
     uuid: str | None
     pci: str | None
     """``0000:8f:00.0``."""
@@ -53,7 +57,8 @@ def _gpu(id: str, rank: dict[str, Any]) -> Gpu:
 
 def held(found: Environment) -> Held:
     worker = json.loads(found.text("json"))["workers"][0]
-    ids = worker["env"].get("CUDA_VISIBLE_DEVICES", "").split(",")
+    named = next((worker["env"][name] for name in VISIBLE if worker["env"].get(name)), "")
+    ids = named.split(",") if named else []  # none of another vendor's
     gpus = tuple(_gpu(ids[index] if index < len(ids) else str(index), rank) for index, rank in enumerate(worker["ranks"]))
     nics = worker.get("nics") or dict.fromkeys(name for gpu in gpus for name in gpu.nics)
     return Held(gpus, tuple(nics))

@@ -13,13 +13,11 @@ from .._env import Environment
 from .._errors import UsageError
 from .._library import PathName
 from . import _options
-from ._devices import held
+from ._devices import VISIBLE, held
 from ._version import FIELD, NESTED, is_client, numbers_of, ray
 
 log = logging.getLogger("drarun.ray")
 HOOK = "drarun.ray.hook"
-OF_RAY = ("CUDA_VISIBLE_DEVICES",)
-"""Which GPUs an actor has, Ray says, actor by actor."""
 
 
 def runtime_env(base: Mapping[str, Any] | None = None, *, network: str | None = None, nccl_version: str | None = None,
@@ -91,7 +89,7 @@ def setup(**options: str) -> Environment:
 def _apply(found: Environment) -> Environment:
     late = [each for each in found.variables if each.prepend and each.name == "LD_LIBRARY_PATH"
             and each.value not in os.environ.get("LD_LIBRARY_PATH", "")]
-    found.apply(but=OF_RAY, mark=True)
+    found.apply(but=VISIBLE, mark=True)
     for words in found.warnings:
         if held(found).gpus or not words.startswith("NO_RDMA_NIC"):  # which goes without saying where nothing is held
             log.warning("drarun: %s", words)
