@@ -810,6 +810,14 @@ def test_nics_of_many_workers(drarun, machine, spec, tmp_path):
     assert shown == ["worker 0", "worker 33"] and "2 of 40 workers are shown; something is wrong with 1" in drawn
 
 
+@pytest.mark.parametrize("file", ["--slices", "--nodes", "--classes", "--claims"])
+@pytest.mark.parametrize("cluster", [["--live"], ["--kubeconfig", "none"]], ids=["live", "kubeconfig"])
+def test_files_beside_a_cluster_are_refused(drarun, spec, file, cluster):
+    """They would not be read."""
+    result = drarun("plan", spec(1, 1, 1), *cluster, file, "none.json")
+    assert result.rc == 64 and f"plan: {file} and --live (--context, --kubeconfig): give one of them" in result.err, result
+
+
 def test_nodes_that_take_no_pods(drarun, source, tmp_path):
     """Devices are not all that a node must have; what the pods bring along is what the launcher gives them."""
     cluster = json.loads((source / "examples/clusters/a4-two-nodes.json").read_text())

@@ -239,12 +239,25 @@ static int plan_file(const char *file, const struct options *options)
     return status;
 }
 
+/* NULL: none is given. */
+static const char *file_of_cluster(const struct options *o)
+{
+    return o->slices.count    ? "--slices"
+           : o->nodes.count   ? "--nodes"
+           : o->classes.count ? "--classes"
+           : o->claims.count  ? "--claims"
+                              : NULL;
+}
+
 static int check(struct options *options, struct drarun_error *err)
 {
     options->live |= options->cluster.context || options->cluster.kubeconfig;
-    if (options->live && options->slices.count > 0)
+    const char *file = file_of_cluster(options);
+    if (options->live && file)
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL,
-                          "--slices and --live (--context, --kubeconfig): give one of them");
+                          "%s and --live (--context, --kubeconfig): give one of them: a file takes "
+                          "the place of what the cluster has",
+                          file);
     if (options->worker && !is_svg(options))
         return error_kind(err, DRARUN_ERR_USAGE, EINVAL, "--worker is for --output svg");
     if (options->fabric && !is_svg(options))
