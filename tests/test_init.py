@@ -25,6 +25,7 @@ def test_kinds(drarun, tmp_path, kind):
         assert ("\nkind: Pod\n" in drarun("render", file).ok().out) == (each is text)  # with a queue Jobs make them
         drarun("plan", file).ok()
     spec = yaml.safe_load(whole)["spec"]
+    assert kind != "nccl-tests" or "MPI=1" in text  # else each of its processes measures alone
     assert {"env", "tolerations", "queue", "timeouts"} <= set(spec) and ("nics" in spec.get("devices", {})) == (kind != "cpu")
 
 

@@ -54,7 +54,7 @@ static const struct kind {
      "  - {shm: 32Gi}                    # data loaders\n"
      "  # - {persistentVolumeClaim: checkpoints, mountPath: /checkpoints}\n"},
     {"nccl-tests", "NVIDIA's nccl-tests, one rank a GPU: how fast is the network?", true, "",
-     "  image: registry.example.com/nccl-tests:1\n"
+     "  image: registry.example.com/nccl-tests:1  # built with MPI=1, and has that MPI library\n"
      "  command: [all_reduce_perf, -b, 1K, -e, 8G, -f, \"2\", -g, \"1\"]\n",
      ""},
     {"ray", "A Ray cluster as a job: worker 0 is the head, the others join it.", true,
