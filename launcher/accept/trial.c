@@ -22,6 +22,9 @@
 #include "lib/child/forked.h"
 
 #define OUTPUT_MAX ((size_t)1 << 20)
+#define TOO_MUCH                                                                                   \
+    "its ranks printed more than 1 MiB to standard output: let them print less, as with "          \
+    "NCCL_DEBUG=WARN"
 #define STOP_MS 60000    /* from the first signal to the last */
 #define UNKNOWN_MS 30000 /* to the next look at a wait that is not known */
 #define UNKNOWN_MAX 6    /* looks */
@@ -564,10 +567,8 @@ static void on_ended(const struct buf *text, void *arg)
     struct cluster_end end = {0};
     struct message message = {0};
     const char *out = "";
-    char reason[128], limit[32];
     bool whole = read_message(text, &message, &end, &out);
     t->process = NULL;
-    duration_format(t->limit_ms, limit, sizeof limit);
     if (t->wait.not_led || t->wait.unknown) {
         judge_no_run(t, &answer);
     } else if (t->is_late) {
@@ -575,8 +576,7 @@ static void on_ended(const struct buf *text, void *arg)
     } else if (!whole) {
         give(&answer, ACCEPT_NOT_RUN, "the process that ran its job was killed");
     } else if (message.too_much) { /* it has no deadline but ours */
-        snprintf(reason, sizeof reason, "it printed too much within %s", limit);
-        give(&answer, ACCEPT_FAILED, reason);
+        give(&answer, ACCEPT_FAILED, TOO_MUCH);
     } else {
         const struct trial_shape shape = shape_of(t);
         trial_judge(&end, &shape, out, message.output, &answer, &fatal);
