@@ -949,11 +949,12 @@ def test_rail_of_a_nic(derive, names, want):
 
 
 @rule("R1")
-def test_rails_that_the_driver_publishes(derive):
-    """Interfaces are called by their slots, which two kinds of machine have different ones of."""
-    made = [nic(i, A, 0, ifName=f"enp{name}s0np0", **{"drarun.dev/rail": i}) for i, name in enumerate((26, 141))]
+@pytest.mark.parametrize("names,want", [(["enp26s0np0", "enp141s0np0"], [0, 1]), (["gpu4rdma0", "gpu5rdma0"], [4, 5])])
+def test_rails_that_the_driver_publishes(derive, names, want):
+    """The kernel calls interfaces by their slots, which two kinds of machine have different ones of; vendors by their rails."""
+    made = [nic(i, A, 0, ifName=name, **{"drarun.dev/rail": i}) for i, name in enumerate(names)]
     plan = derive(World([gpu(0), gpu(1)], made))
-    assert uses(plan, "rails") == [[0], [1]]
+    assert uses(plan, "rails") == [[rail] for rail in want]
 
 
 @rule("R2", "W:RAIL_MISMATCH")

@@ -49,6 +49,14 @@ static int32_t number_in(const char *text)
     return *text ? (int32_t)(strtoul(text, NULL, 10) & 0xffff) : -1;
 }
 
+/* "gpu3rdma0" and "rdma3" are vendors' names and have the fabric's number in them; the kernel's,
+ * "enp26s0np0", have the slot's. */
+static bool names_rail(const char *ifname)
+{
+    const char *rdma = ifname ? strstr(ifname, "rdma") : NULL;
+    return rdma && (rdma == ifname || strncmp(ifname, "gpu", 3) == 0) && number_in(ifname) >= 0;
+}
+
 /* Its place among the RDMA NICs of the node by PCI address. */
 static int32_t position(const struct settling *s, const struct device *device)
 {
@@ -68,9 +76,9 @@ static struct plan_nic nic_of(const struct settling *s, const struct inventory_n
 {
     const struct device *device = &nic->device;
     struct plan_nic settled = {.found = *nic, .named_rail = number_in(device->ifname)};
-    settled.rail = device->has_rail          ? (int32_t)device->rail
-                   : settled.named_rail >= 0 ? settled.named_rail
-                                             : position(s, device);
+    settled.rail = device->has_rail && !names_rail(device->ifname) ? (int32_t)device->rail
+                   : settled.named_rail >= 0                       ? settled.named_rail
+                                                                   : position(s, device);
     settled.gbs = nic->mbps > 0 ? nic->mbps / 8000.0 : nominal_gbs > 0 ? nominal_gbs : 50.0;
     return settled;
 }

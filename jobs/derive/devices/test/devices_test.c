@@ -77,8 +77,8 @@ static void speeds(void **state)
     plan_notes_done(&notes);
 }
 
-/* What the driver publishes, the number in the host's name, the place among the node's RDMA NICs.
- */
+/* The number in the vendor's name, what the driver publishes, the number in another name, the place
+ * among the node's RDMA NICs. */
 static void rails(void **state)
 {
     struct inventory_nic nics[] = {nic(3, "gpu5rdma0", true), nic(4, NULL, true)};
@@ -100,12 +100,23 @@ static void rails(void **state)
     assert_int_equal(devices.nics[1].named_rail, -1);
     devices_done(&devices);
     plan_notes_done(&notes);
+    static const struct {
+        const char *ifname;
+        int32_t rail, named;
+    } names[] = {
+        {"gpu5rdma0", 5, 5}, {"rdma6", 6, 6},       {"enp26s0np0", 0, 26}, {"enp26s0rdma", 0, 26},
+        {"eth1", 0, 1},      {"rdmafabric", 0, -1}, {NULL, 0, -1},
+    };
     nics[0].device.has_rail = true; /* 0 */
-    assert_int_equal(settle(&inventory, &rdma, SPEC_NETWORK_RDMA, &notes, &devices), 0);
-    assert_int_equal(devices.nics[0].rail, 0);
-    assert_int_equal(devices.nics[0].named_rail, 5);
-    devices_done(&devices);
-    plan_notes_done(&notes);
+    nics[0].label = "nic";
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        nics[0].device.ifname = names[i].ifname;
+        assert_int_equal(settle(&inventory, &rdma, SPEC_NETWORK_RDMA, &notes, &devices), 0);
+        assert_int_equal(devices.nics[0].rail, names[i].rail);
+        assert_int_equal(devices.nics[0].named_rail, names[i].named);
+        devices_done(&devices);
+        plan_notes_done(&notes);
+    }
 }
 
 static void numa_nodes(void **state)
