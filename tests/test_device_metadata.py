@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from support import regress
 from support.build import patience
 from support.sysfs_tree import make_tree
 
@@ -81,6 +82,34 @@ def test_what_the_pod_cannot_know(tree):
     for rank in [*before["workers"][0]["ranks"], *after["workers"][0]["ranks"]]:
         del rank["rails"]
     assert after["workers"] == before["workers"]
+
+
+def card(tree, *nics):
+    """A machine with one GPU and a NIC, whose RDMA devices these are."""
+    path = "pci0000:10/0000:10:01.0/0000:11:00.0/0000:12:0{0}.0/0000:1{1}:00.0"
+    regress.make_tree({"gpus": [{"path": path.format(0, 3)}], "netdevs": [{"name": "eth0"}],
+                       "nics": [dict(each, path=path.format(1, 4)) for each in nics]}, tree.root)
+
+
+@pytest.mark.parametrize("ports,want", [([2], "=mlx4_0:2"), ([1, 2], "=mlx4_0:1,mlx4_0:2"), ([2, 1, 2], "=mlx4_0:1,mlx4_0:2")])
+def test_ports_that_are_devices_of_their_own(tree, ports, want):
+    """The pod shows their card once, with all of its ports."""
+    card(tree, {"ib": "mlx4_0", "ports": [{"n": n, "state": "4: ACTIVE"} for n in (1, 2)]})
+    devices = [dict(nic("0000:14:00.0", rdmaDevice="mlx4_0"), name=f"port-{n}") for n in ports]
+    for n, device in zip(ports, devices):
+        device["attributes"]["drarun.dev/port"] = {"int": n}
+    tree.file(stream(devices))
+    plan, said = tree.env()
+    assert plan["workers"][0]["env"]["NCCL_IB_HCA"] == want and "METADATA" not in said, said
+
+
+def test_sub_functions_are_told_apart_by_their_names(tree):
+    """They are at one address, whatever the order of the file."""
+    card(tree, *({"ib": f"mlx5_{i}", "netdev": f"net{i}", "sf": f"mlx5_core.sf.{i}"} for i in (4, 5)))
+    tree.file(stream([nic("0000:14:00.0", rdmaDevice=f"mlx5_{i}", ifName=f"gpu{i}rdma0") for i in (5, 4)]))
+    plan, said = tree.env()
+    [uses] = used(plan).values()
+    assert sorted(uses) == [("mlx5_4", 4), ("mlx5_5", 5)] and "METADATA" not in said, said
 
 
 def test_where_the_pod_shows_nothing(tree):

@@ -84,14 +84,44 @@ static bool find_gpu(struct inventory *inv, const struct device *told)
     return false;
 }
 
-static bool find_nic(struct inventory *inv, const struct device *told)
+static bool same_name(const struct device *seen, const struct device *told)
 {
-    for (size_t n = 0; n < inv->nic_count; n++)
-        if (same_device(&inv->nics[n].device, told)) {
-            fill_seen(&inv->nics[n].device, told);
-            return true;
-        }
-    return false;
+    return seen->ibdev && told->ibdev && strcmp(seen->ibdev, told->ibdev) == 0;
+}
+
+static bool is_other_port(const struct device *seen, const struct device *told)
+{
+    return seen->port && told->port && seen->port != told->port;
+}
+
+/* Of several at one address, as sub-functions are, the one of its name; NULL. */
+static struct device *find_nic(struct inventory *inv, const struct device *told)
+{
+    struct device *at = NULL;
+    for (size_t n = 0; n < inv->nic_count; n++) {
+        struct device *seen = &inv->nics[n].device;
+        if (!same_device(seen, told))
+            continue;
+        if (same_name(seen, told) && !is_other_port(seen, told))
+            return seen;
+        if (!at || same_name(seen, told))
+            at = seen;
+    }
+    return at;
+}
+
+/* The pod shows a card once, whichever of its ports are in its claims. */
+static int join_nic(struct reading *r, struct device *seen, struct device *told,
+                    struct drarun_error *err)
+{
+    const char *pod_name = told->pod_name;
+    if (!is_other_port(seen, told)) {
+        fill_seen(seen, told);
+        return 0;
+    }
+    device_fill(told, seen);
+    told->pod_name = pod_name;
+    return reading_add_device(r, told, err);
 }
 
 int reading_join_metadata(struct reading *r, struct drarun_error *err)
@@ -104,14 +134,18 @@ int reading_join_metadata(struct reading *r, struct drarun_error *err)
         if (!read_device(r, m, &told) || told.kind == DEVICE_OTHER)
             continue;
         bool nic = told.kind == DEVICE_NIC;
-        if (nic ? find_nic(inv, &told) : find_gpu(inv, &told))
+        struct device *seen = nic ? find_nic(inv, &told) : NULL;
+        int rc = seen ? join_nic(r, seen, &told, err) : 0;
+        if (rc < 0)
+            return rc;
+        if (seen || (!nic && find_gpu(inv, &told)))
             continue;
         /* a pod that shows none of a kind may just not be able to; one that shows others can */
         if (told.kind != DEVICE_CHANNEL && !(nic ? no_nic : no_gpu)) {
             not_used(r, m, "the pod does not show it");
             continue;
         }
-        int rc = reading_add_device(r, &told, err);
+        rc = reading_add_device(r, &told, err);
         if (rc < 0)
             return rc;
     }
