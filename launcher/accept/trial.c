@@ -137,9 +137,10 @@ static bool is_together(const struct result *r, const struct trial_shape *shape)
 
 /* Why a job of several processes was none: nccl-tests without MPI, or with one that found no other
  * process, measures in each process alone, and every one calls itself rank 0. What they write is
- * one run or several, as it comes. A job may measure parts of itself, too. */
-static bool measured_alone(const struct runs *runs, const struct trial_shape *shape, char *why,
-                           size_t size)
+ * one run or several, as it comes. A job may measure parts of itself, too: where it failed, what
+ * it meant to measure together may be what is missing. */
+static bool measured_alone(const struct runs *runs, const struct trial_shape *shape, bool failed,
+                           char *why, size_t size)
 {
     const char *first = NULL;
     why[0] = '\0';
@@ -152,6 +153,8 @@ static bool measured_alone(const struct runs *runs, const struct trial_shape *sh
         size_t zeros = result_rank_zeros(r);
         if (zeros > 1)
             snprintf(why, size, "rank 0 is there %zu times", zeros);
+        else if (failed)
+            continue;
         else if (first && host && strcmp(first, host) != 0)
             snprintf(why, size, "rank 0 is on %.60s and on %.60s", first, host);
         else if (r->ended && r->rank_count == 1 && shape->ranks > 1)
@@ -171,12 +174,12 @@ static bool has_no_speed(const struct result *r)
     return r->ended && r->rank_count == 1 && best && best->busbw <= 0;
 }
 
-/* What another try, or another node, would not change; 0: nothing. */
-static int check_shape(const struct runs *runs, const struct trial_shape *shape,
+/* What another try, or another node, would not change; 0: nothing. failed: the job did. */
+static int check_shape(const struct runs *runs, const struct trial_shape *shape, bool failed,
                        struct drarun_error *fatal)
 {
     char why[160];
-    if (measured_alone(runs, shape, why, sizeof why))
+    if (measured_alone(runs, shape, failed, why, sizeof why))
         return error_kind(fatal, DRARUN_ERR_SPEC, EINVAL,
                           "the job of a test is refused: its processes measured alone, not "
                           "together: %s; nccl-tests must be built with MPI=1, for an MPI that "
@@ -293,7 +296,7 @@ int trial_judge(const struct cluster_end *end, const struct trial_shape *shape, 
         return 0;
     }
     int read = runs_read(out, length, "output", &runs, &unread);
-    int rc = read == 0 ? check_shape(&runs, shape, fatal) : 0;
+    int rc = read == 0 ? check_shape(&runs, shape, status != 0, fatal) : 0;
     if (rc < 0)
         return rc;
     if (status == 0)

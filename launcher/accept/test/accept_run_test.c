@@ -251,6 +251,10 @@ static void test_processes_that_measured_alone(void **state)
     assert_int_equal(trial_judge(&end, &pair, out, strlen(out), &answer, &fatal), -EINVAL);
     assert_int_equal(fatal.kind, DRARUN_ERR_SPEC);
     assert_non_null(strstr(fatal.text, "nccl-tests must be built with MPI=1"));
+    /* each node, and both were to follow: the wire between them may be what is broken */
+    static const char before[] = HEAD OF("0", "a") ROW END HEAD OF("0", "b") ROW END;
+    assert_int_equal(trial_judge(&end, &pair, before, strlen(before), &answer, &fatal), 0);
+    assert_int_equal(answer.outcome, ACCEPT_FAILED);
     json_decref(end.report);
 }
 
