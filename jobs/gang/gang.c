@@ -315,6 +315,30 @@ static enum gang_event progress_event(const struct gang *gang, const struct gang
     }
 }
 
+/* While there is time. */
+static enum gang_event event_in_time(const struct gang *gang, const struct gang_input *input,
+                                     const struct gang_facts *facts, bool missing, bool again)
+{
+    bool waits = gang->phase != GANG_RUNNING;
+    if (!waits || gang->phase == GANG_RELEASING)
+        return progress_event(gang, input, facts);
+    if (facts->queued && gang->phase != GANG_QUEUED)
+        return GANG_EVENT_SUSPENDED;
+    bool stranded = gang->stranded_ms && input->now_ms - gang->stranded_ms >= GANG_STRANDED_MS;
+    bool lost = (facts->lost != GANG_NOBODY || stranded) && gang->phase != GANG_QUEUED;
+    if (lost || missing || input->refused || again)
+        return GANG_EVENT_LOST;
+    return progress_event(gang, input, facts);
+}
+
+/* What was awaited has come, or a queue has taken the workers back, whose time starts again. Nobody
+ * may have looked in time: no launcher led the job, or the cluster could not be watched. */
+static bool has_come(enum gang_event event)
+{
+    return event == GANG_EVENT_ADMITTED || event == GANG_EVENT_PLACED || event == GANG_EVENT_UP ||
+           event == GANG_EVENT_CHECKED || event == GANG_EVENT_SUSPENDED;
+}
+
 static enum gang_event next_event(struct gang *gang, const struct gang_input *input,
                                   const struct gang_facts *facts, bool missing)
 {
@@ -328,17 +352,9 @@ static enum gang_event next_event(struct gang *gang, const struct gang_input *in
     bool again = trouble && may_be_let_through(input, facts);
     if (waits && (fatal || (trouble && !again)))
         return GANG_EVENT_FATAL;
-    if (input->now_ms >= clock_deadline(gang, input, &clock))
-        return GANG_EVENT_DEADLINE;
-    if (!waits || gang->phase == GANG_RELEASING)
-        return progress_event(gang, input, facts);
-    if (facts->queued && gang->phase != GANG_QUEUED)
-        return GANG_EVENT_SUSPENDED;
-    bool stranded = gang->stranded_ms && input->now_ms - gang->stranded_ms >= GANG_STRANDED_MS;
-    bool lost = (facts->lost != GANG_NOBODY || stranded) && gang->phase != GANG_QUEUED;
-    if (lost || missing || input->refused || again)
-        return GANG_EVENT_LOST;
-    return progress_event(gang, input, facts);
+    enum gang_event event = event_in_time(gang, input, facts, missing, again);
+    bool late = input->now_ms >= clock_deadline(gang, input, &clock);
+    return late && (clock == GANG_CLOCK_TOTAL || !has_come(event)) ? GANG_EVENT_DEADLINE : event;
 }
 
 /* ---- what is said ---- */
