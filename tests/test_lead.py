@@ -278,6 +278,27 @@ def test_launcher_that_is_lost_before_the_next_attempt(drarun, tmp_path):
         kill(registry, launcher)
 
 
+@pytest.mark.parametrize("left", ["all", "claims"])
+def test_launcher_that_is_lost_while_it_releases(drarun, tmp_path, left):
+    """It has written that, and has deleted nothing of the workers yet, or their pods alone. The next launcher deletes the rest: nobody
+    else does, and the next try waits for that."""
+    document = job_file(tmp_path, workers=2, devices={"gpus": {"count": 1, "class": "gpu.nvidia.com"}})
+    names = [f"job-w-{i}" for i in range(2)]
+    pods, claims = [path_of("pods", name) for name in names], [path_of("resource.k8s.io/v1/resourceclaims", name) for name in names]
+    with Registry().serving() as registry:
+        registry.groups = CLAIMS_SERVED
+        following = Following(drarun, registry, tmp_path, words=["run", document], last=pods[-1])
+        made = [registry.wait(path) for path in pods + claims]
+        for path in pods if left == "claims" else []:
+            registry.remove(path)
+        continues(following, attempt=1, phase="releasing", gang={"phase": "releasing"})
+        launcher = replaced_launcher(drarun, following, written(following))
+        until_led(registry, launcher, lambda: all(attempt(registry, path) == "2" for path in pods + claims))
+        assert [attempt(registry, path) for path in pods + claims] == ["2"] * 4, launcher.finish(5)
+        assert not {registry.objects[path]["metadata"]["uid"] for path in pods + claims} & {each["metadata"]["uid"] for each in made}
+        kill(registry, launcher)
+
+
 def last_document(registry):
     """The status of the job that was written last, though it may be deleted by now."""
     texts = [each.get("data", {}).get("status.json") for _, path, _, each in registry.events if path == MAP]

@@ -190,6 +190,15 @@ static int look(struct lead *lead, struct drarun_error *err)
     return led && !is_left_to_others(lead) ? board_sync(lead->board, SYNC_MS, err) : 0;
 }
 
+/* The launcher before had written that it releases the workers of this attempt. It may have been
+ * lost before it had deleted them all, or when it had created some of the next. */
+static int release_again(struct lead *lead, struct drarun_error *err)
+{
+    if (lead->gang.phase != GANG_RELEASING || lead_is_stopped(lead))
+        return 0;
+    return delete_workers(lead->cluster, lead->spec, lead->options->namespace, err);
+}
+
 /* The launcher Job is there: nothing of the job is touched before its Lease is ours. */
 static int take_over(struct lead *lead, struct drarun_error *err)
 {
@@ -202,9 +211,11 @@ static int take_over(struct lead *lead, struct drarun_error *err)
         rc = lead_resume(lead, err);
     if (rc == 0)
         rc = look(lead, err);
-    rc = leave_if_away(lead, rc, err);
     const struct lead_inherited *left = &lead->inherited;
     bool alive = !left->ended && !left->orphaned && !left->releasing;
+    if (rc == 0 && alive)
+        rc = release_again(lead, err);
+    rc = leave_if_away(lead, rc, err);
     bool whole = lead->allocation.checked; /* who is lost of an allocation stays so */
     return rc < 0 || !alive || whole || lead->gang.phase == GANG_RELEASING ? rc : adopt(lead, err);
 }
