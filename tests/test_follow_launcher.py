@@ -21,6 +21,31 @@ def fail_job(registry):
         {"type": "Failed", "status": "True", "reason": "PodFailurePolicy", "message": "exit code 69"}]}})
 
 
+def complete_job(registry):
+    found = registry.objects[JOB]
+    registry.put(JOB, {**found, "status": {"conditions": [{"type": "Complete", "status": "True"}]}})
+
+
+def test_launcher_job_is_complete_without_a_word(drarun, following):
+    """Its launcher was told to go and could not write the job's end, and its pod is gone with its log: all ranks have succeeded, and
+    their output was not read."""
+    registry, pod, read = following.registry, path_of("pods", "job-a"), threading.Event()
+
+    def log():
+        yield OUTPUT
+        read.set()
+        until(registry, lambda: pod not in registry.objects)
+    following.pod("job-a", "running", log)
+    following.tell("job-a")
+    assert read.wait(patience())
+    registry.remove(pod)
+    complete_job(registry)
+    result = following.ended()
+    assert (result.rc, result.out) == (70, "of the leader\n") and "(its ranks have succeeded)" in result.err, result
+    waited = drarun("wait", "job", env=following.env, timeout=20)
+    assert (waited.rc, waited.err) == (0, ""), waited
+
+
 @pytest.mark.parametrize("late", [False, True], ids=["", "late"])
 def test_launcher_job_fails_before_it_leads(following, late):
     """Its workers would keep their devices: nobody else knows of them. What its launcher has said comes first. late: the Job's failure is

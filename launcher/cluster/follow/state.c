@@ -182,6 +182,9 @@ static void ask_for_last_word(struct follow_state *s)
     if (!s->last_word && !s->asking &&
         kube_get(s->client, &target, on_last_word, s, &s->asking, &err) < 0)
         s->last_word = true;
+    /* a launcher ends with the status of its job */
+    if (s->completed && s->last_word)
+        note_end(s, 0);
 }
 
 static void note_failed(struct follow_state *s, const json_t *job, const char *message)
@@ -194,16 +197,31 @@ static void note_failed(struct follow_state *s, const json_t *job, const char *m
     ask_for_last_word(s);
 }
 
+/* Its launcher may have been told to go before it could write the end, or may not write it. */
+static void note_completed(struct follow_state *s)
+{
+    if (s->ended_ms || s->completed)
+        return;
+    s->completed = true;
+    ask_for_last_word(s);
+}
+
+static bool has_condition(const json_t *job, const char *type)
+{
+    return strcmp(value_text_or(kube_condition(job, type), "status", ""), "True") == 0;
+}
+
 /* The launcher Job has failed: where that is without a word of its launcher, no pod could be made,
  * or it crashed. */
 static void take_job(const json_t *job, void *arg)
 {
     struct follow_state *s = arg;
-    const json_t *failed = kube_condition(job, "Failed");
     if (s->uid && strcmp(kube_uid(job), s->uid) != 0)
         return;
-    if (strcmp(value_text_or(failed, "status", ""), "True") == 0)
-        note_failed(s, job, value_text(failed, "message"));
+    if (has_condition(job, "Failed"))
+        note_failed(s, job, value_text(kube_condition(job, "Failed"), "message"));
+    if (has_condition(job, "Complete"))
+        note_completed(s);
 }
 
 static void on_job(const json_t *job, void *arg)
@@ -223,6 +241,8 @@ static void on_job_deleted(const json_t *job, void *arg)
     struct follow_state *s = arg;
     take_job(job, s); /* it may have failed, and its controller have deleted it, at once */
     s->gone |= !s->uid || strcmp(kube_uid(job), s->uid) == 0;
+    if (s->gone && s->completed)
+        note_end(s, 0);
     tell_changed(s);
 }
 

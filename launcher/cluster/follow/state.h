@@ -27,7 +27,8 @@ struct follow_state {
     struct drarun_error trouble; /* why it cannot be followed; code 0: nothing */
     struct drarun_error failed;  /* its launcher Job has failed; code 0: it has not */
     int64_t failed_ms;           /* since when that is known */
-    bool last_word;              /* and since then the document was read once more */
+    bool completed;              /* its launcher Job has: the job has succeeded */
+    bool last_word;              /* since either the document was read once more */
     struct kube_client *client;  /* borrowed */
     struct kube_call *asking;    /* for that document */
 };
