@@ -113,3 +113,19 @@ def test_lease_is_lost_while_the_end_cannot_be_told(drarun, following):
     result = launcher.finish(50)
     assert result.rc == 128 + signal.SIGTERM and "other_1 has taken it" in launcher.log + result.out, result
     assert pod in registry.objects and not is_told(registry)
+
+
+def test_lease_is_lost_while_a_document_is_not_written(drarun, following):
+    """The document is another launcher's by then: what this one had to say is not written over it."""
+    registry = following.registry
+    registry.busy = {"PATCH"}
+    launcher = replaced_launcher(drarun, following, written(following))
+    until(registry, lambda: LEASE in registry.objects)
+    time.sleep(5)  # it has something to write after 2 s
+    found = registry.objects[LEASE]
+    registry.put(LEASE, {**found, "metadata": {**found["metadata"]}, "spec": {**found["spec"], "holderIdentity": "other_1", "leaseTransitions": 7}})
+    wait_for_word(launcher, "other_1 has taken it")
+    registry.busy = set()
+    result = launcher.finish(50)
+    assert result.rc == 128 + signal.SIGTERM, result
+    assert "status.json" not in registry.objects[MAP]["data"]

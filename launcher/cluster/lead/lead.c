@@ -76,6 +76,7 @@ static void on_lease_lost(void *arg, const struct drarun_error *why)
     struct lead *lead = arg;
     lead->stop.lost = *why;
     lead->dirty = true;
+    status_writer_leave(lead->writer);
     if (lead->job)
         job_stop(lead->job, why);
 }

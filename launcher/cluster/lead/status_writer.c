@@ -25,6 +25,7 @@ struct status_writer {
     json_t *next;               /* to be written after that, or NULL */
     struct event *again;        /* the pause before it is, after a call that may do later */
     struct drarun_error failed; /* the last write's; code 0: it was fine */
+    bool left;                  /* status_writer_leave */
 };
 
 static void write_next(struct status_writer *writer);
@@ -101,8 +102,18 @@ void status_writer_free(struct status_writer *writer)
 void status_writer_put(struct status_writer *writer, json_t *doc_take)
 {
     json_decref(writer->next);
-    writer->next = doc_take;
+    writer->next = writer->left ? NULL : doc_take;
+    if (writer->left)
+        json_decref(doc_take);
     write_next(writer);
+}
+
+void status_writer_leave(struct status_writer *writer)
+{
+    writer->left = true;
+    kube_call_cancel(TAKE_PTR(writer->call));
+    evtimer_del(writer->again);
+    json_decref(TAKE_PTR(writer->next));
 }
 
 bool status_writer_is_behind(const struct status_writer *writer)

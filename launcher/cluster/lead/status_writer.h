@@ -18,6 +18,8 @@ DEFINE_CLEANUP(struct status_writer, status_writer_free)
 
 /* The document, which it holds until it is written or a later one is there. */
 void status_writer_put(struct status_writer *writer, json_t *doc_take);
+/* The document is another launcher's: what is not written is dropped, as is what is put later. */
+void status_writer_leave(struct status_writer *writer);
 /* Not all is written, and what is not will be tried again. */
 bool status_writer_is_behind(const struct status_writer *writer);
 /* Runs the loop until all is written, at most for ms: why the last write failed, or -ETIMEDOUT. */
