@@ -362,6 +362,24 @@ def test_job_whose_messages_nobody_reads(drarun, tmp_path):
         assert result.rc == 128 + signal.SIGTERM and MAP not in registry.objects, result
 
 
+def test_lease_is_deleted_with_an_ended_job(drarun, tmp_path):
+    """By run --here, which keeps the document alone: that the Lease cannot be renewed meanwhile is nothing that the job's status tells."""
+    with Registry().serving() as registry:
+        lead = drarun.start("run", "--here", job_file(tmp_path, ttlSecondsAfterFinished=600), env=environment(registry, tmp_path))
+        until_led(registry, lead, lambda: LEASE in registry.objects)
+        deleting = registry.hold("DELETE", LEASE)
+        lead.signal(signal.SIGTERM)
+        until_led(registry, lead, lambda: deleting.count)
+        registry.remove(LEASE)  # as the API server does, whose answer is late
+        renewing = registry.hold("PUT", LEASE)
+        until_led(registry, lead, lambda: renewing.count)
+        renewing.set()
+        time.sleep(1)
+        deleting.set()
+        result = lead.finish(30)
+        assert result.rc == 128 + signal.SIGTERM and "is lost" not in result.err and told(registry)["exit"] == result.rc, result
+
+
 def removed_workers(drarun, registry, folder, workers):
     """Of a job that was made whole."""
     following = Following(drarun, registry, folder, words=["run", job_file(folder, workers=workers)])

@@ -74,6 +74,8 @@ static void on_changed(void *arg)
 static void on_lease_lost(void *arg, const struct drarun_error *why)
 {
     struct lead *lead = arg;
+    if (lead->recorded) /* it is deleted with the rest of the job */
+        return;
     lead->stop.lost = *why;
     lead->dirty = true;
     status_writer_leave(lead->writer);
@@ -591,6 +593,7 @@ static void finish(struct lead *lead, int rc, const struct drarun_error *err)
     rc = write_end(lead, &local);
     if (is_cut_short(lead, rc, &local))
         return;
+    lead->recorded = rc == 0;
     say_end(lead);
     clean_up(lead);
 }

@@ -156,6 +156,7 @@ struct lead {
     struct job *job;            /* while ranks run */
     struct lead_vitals *vitals; /* of these ranks; NULL: they are not watched */
     bool over;                  /* the job has ended here: no other launcher goes on with it */
+    bool recorded;              /* and its document says so: nothing depends on the Lease */
     int64_t end_ms;             /* until when its end is to be written, by clock_ms */
     int status;                 /* exit status; valid when the job has ended */
 };
