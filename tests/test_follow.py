@@ -457,6 +457,32 @@ def test_each_reason_of_a_drajob_that_waits_is_told(drarun, tmp_path):
         assert waiting.finish(30).rc == 0
 
 
+@pytest.mark.parametrize("left", ["job", "document"])
+def test_wait_for_a_drajob_that_was_applied_again(drarun, following, left):
+    """The garbage collector has not come to what the one before has left, whose document tells how that ended."""
+    registry, drajob = following.registry, path_of("drarun.dev/v1alpha1/drajobs", "job")
+    following.tell("job-a", exit=3)
+    following.pod("job-a", "terminated", lambda: iter([OUTPUT, record("job-a", status=3)]))
+    assert following.ended().rc == 3
+    if left == "document":
+        registry.remove(JOB)
+    registry.put(drajob, {"metadata": {"uid": "uid-again"}, "spec": {"workers": 1}, "status": {"message": "it waits for its turn"}})
+    waiting = drarun.start("wait", "job", env=following.env)
+    assert waiting.process.stderr.readline() == "drarun: DraJob job has no objects yet: it waits for its turn\n"
+    registry.put(drajob, {**registry.objects[drajob], "status": {"message": "", "state": "Succeeded", "exitStatus": 0}})
+    assert waiting.finish(30).rc == 0
+
+
+def test_wait_for_a_drajob_that_was_submitted(drarun, tmp_path):
+    """Its client made the objects, and no controller tells of them."""
+    with Registry().serving() as registry:
+        registry.groups = DRAJOBS_SERVED
+        following = Following(drarun, registry, tmp_path, words=["submit", job_file(tmp_path)])
+        following.tell("job-a", exit=3)
+        waited = drarun("wait", "job", env=following.env, timeout=20)
+    assert waited.rc == 3 and "has no objects" not in waited.err, waited
+
+
 # ---- no API server
 
 UNANSWERED = "drarun: the API server does not answer, retrying: http://127.0.0.1:"

@@ -31,9 +31,12 @@ struct follow_through {
     struct event *look;     /* when to look at what there is to do, while nothing is followed */
     struct follow *follow;  /* what was made of it; NULL: nothing yet */
     struct kube_call *call; /* that asks what there is */
-    struct kube_watch *object, *map;     /* what there is; NULL: not known yet */
-    bool made;                           /* there is something to follow, it was answered */
-    bool again;                          /* what was followed is gone, */
+    struct kube_watch *object, *map; /* what there is; NULL: not known yet */
+    json_t *found; /* the ConfigMap that was there, while it is asked whose it is, and later where
+                    * it is an earlier job's; NULL: none */
+    char *uid;     /* of the DraJob, meanwhile */
+    bool made;     /* there is something to follow, it was answered */
+    bool again;    /* what was followed is gone, */
     struct drarun_error lost;            /* and how; code 0: it ended with status */
     bool decided;                        /* it is over, as status and err say */
     int64_t ask_ms, say_ms, progress_ms; /* when to do so; 0: never */
@@ -126,16 +129,54 @@ static void judge_again(struct follow_through *t, const json_t *object)
     watch_both(t);
 }
 
+static bool is_hidden(const struct drarun_error *err)
+{
+    return err && (err->code == ENOENT || err->code == EACCES);
+}
+
+/* A DraJob may be deleted and made again before the garbage collector has come to what the earlier
+ * one has left: its document tells of another job's end. */
+static void on_job(const struct kube_answer *answer, const struct drarun_error *err, void *arg)
+{
+    struct follow_through *t = arg;
+    t->call = NULL;
+    bool own = !err && kube_is_owned_by(answer->body, t->uid) &&
+               kube_is_owned_by(t->found, kube_uid(answer->body));
+    if (own || (err && err->code == EACCES))
+        t->made = true;
+    else if (err && err->code != ENOENT)
+        cannot_ask(t, err);
+    else
+        watch_both(t);
+    follow_through_look(t);
+}
+
+static void ask_for_job(struct follow_through *t, const json_t *object)
+{
+    const struct kube_target target = {
+        .resource = &kube_jobs, .namespace_ = t->options.namespace, .name = t->options.job};
+    free(t->uid);
+    t->uid = strdup(kube_uid(object));
+    if (!t->uid)
+        error_set(&t->err, ENOMEM, "out of memory");
+    else
+        kube_get(t->cluster->client, &target, on_job, t, &t->call, &t->err);
+}
+
 static void on_object(const struct kube_answer *answer, const struct drarun_error *err, void *arg)
 {
     struct follow_through *t = arg;
     t->call = NULL;
     if (t->again)
         judge_again(t, err ? NULL : answer->body);
-    else if (err && (err->code == ENOENT || err->code == EACCES))
+    else if (t->found && is_hidden(err))
+        t->made = true;
+    else if (is_hidden(err))
         job_map_none(t->options.job, t->options.namespace, &t->err);
     else if (err)
         cannot_ask(t, err);
+    else if (t->found)
+        ask_for_job(t, answer->body);
     else
         watch_both(t);
     follow_through_look(t);
@@ -151,11 +192,14 @@ static void ask_for_object(struct follow_through *t)
 static void on_map(const struct kube_answer *answer, const struct drarun_error *err, void *arg)
 {
     struct follow_through *t = arg;
-    (void)answer;
     t->call = NULL;
-    if (!err)
+    bool owned =
+        !err && json_object_get(json_object_get(answer->body, "metadata"), "ownerReferences");
+    if (owned)
+        t->found = json_incref(unconst(answer->body));
+    if (!err && !owned) /* run --here, which makes no DraJob */
         t->made = true;
-    else if (err->code == ENOENT)
+    else if (!err || err->code == ENOENT)
         ask_for_object(t);
     else
         cannot_ask(t, err);
@@ -168,6 +212,7 @@ static void ask_for_map(struct follow_through *t)
     const struct kube_target target = {
         .resource = &kube_config_maps, .namespace_ = t->options.namespace, .name = map};
     job_map_name(t->options.job, map);
+    json_decref(TAKE_PTR(t->found));
     t->ask_ms = 0;
     kube_get(t->cluster->client, &target, on_map, t, &t->call, &t->err);
 }
@@ -184,11 +229,20 @@ static bool is_known(const struct follow_through *t)
     return t->object && kube_watch_synced(t->object);
 }
 
+/* It is no earlier job's. */
+static bool has_own_map(const struct follow_through *t)
+{
+    char name[JOB_MAP_NAME_SIZE];
+    job_map_name(t->options.job, name);
+    const json_t *map = kube_watch_find(t->map, t->options.namespace, name);
+    return map && (!t->found || strcmp(kube_uid(map), kube_uid(t->found)) != 0);
+}
+
 /* A client makes the objects of its DraJob by itself, and no controller need tell of it. What was
  * suspended has left a ConfigMap that is going. */
 static bool is_made_by_client(const struct follow_through *t)
 {
-    return !t->again && drajob_is_of_client(object_of(t)) && kube_watch_count(t->map) > 0;
+    return !t->again && drajob_is_of_client(object_of(t)) && has_own_map(t);
 }
 
 static void awaited(const struct follow_through *t, struct buf *text)
@@ -369,6 +423,8 @@ void follow_through_free(struct follow_through *t)
         event_free(t->look);
     }
     waiting_told_done(&t->told);
+    json_decref(t->found);
+    free(t->uid);
     free(unconst(t->options.job));
     free(unconst(t->options.namespace));
     free(unconst(t->options.uid));
