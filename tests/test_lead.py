@@ -537,6 +537,24 @@ def test_lease_that_an_earlier_job_left(drarun, following, holder, refused):
     kill(registry, launcher)
 
 
+def test_job_that_is_resumed_while_the_api_server_fails(drarun, tmp_path):
+    """As with an etcd that chooses its leader: the gates of the workers' pods are opened once it can do that."""
+    pods = [path_of("pods", f"job-w-{i}") for i in range(2)]
+    with Registry().serving() as registry:
+        following = Following(drarun, registry, tmp_path, words=["run", job_file(tmp_path, workers=2, suspend=True)], last=pods[-1])
+        assert registry.objects[pods[1]]["spec"]["schedulingGates"] == [{"name": "drarun.dev/suspended"}]
+        suspend(registry, False)
+        registry.busy = {"PATCH"}
+        opening = registry.hold("PATCH", pods[1])
+        opening.set()
+        launcher = replaced_launcher(drarun, following, written(following))
+        until_led(registry, launcher, lambda: opening.count > 1)
+        registry.busy = set()
+        until_led(registry, launcher, lambda: not any(registry.objects[path]["spec"]["schedulingGates"] for path in pods))
+        assert [registry.objects[path]["spec"]["schedulingGates"] for path in pods] == [[], []], launcher.finish(5)
+        kill(registry, launcher)
+
+
 def test_job_that_was_suspended_for_long(drarun, tmp_path):
     """For two days nobody led it. timeouts.queue is a day, and begins when it is resumed; timeouts.total does not count the time."""
     two_days = 2 * 24 * 3600 * 1000

@@ -5,8 +5,10 @@ import bisect
 import collections
 import contextlib
 import copy
+import functools
 import http.server
 import json
+import operator
 import threading
 import time
 import urllib.parse
@@ -133,8 +135,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             found = copy.deepcopy(self.server.objects.get(path))
         if found is None:
             return self.none()
-        for key, value in patch.items():
-            _merge(found.setdefault(key, {}), value)
+        if not isinstance(patch, list):
+            for key, value in patch.items():
+                _merge(found.setdefault(key, {}), value)
+        elif not _apply(found, patch):
+            return self.refuse(422, "Invalid", "the patch does not fit")
         self.answer(200, self.server.put(path, found))
 
     def do_PUT(self):
@@ -183,6 +188,21 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, *_):
         pass
+
+
+def _apply(found, patch):
+    """A JSON patch of tests and removals. False: it does not fit."""
+    for step in patch:
+        *way, last = [int(key) if key.isdigit() else key for key in step["path"][1:].split("/")]
+        try:
+            at = functools.reduce(operator.getitem, way, found)
+            if step["op"] == "test" and at[last] != step["value"]:
+                return False
+            if step["op"] == "remove":
+                del at[last]
+        except (KeyError, IndexError):
+            return False
+    return True
 
 
 def _merge(into, patch):

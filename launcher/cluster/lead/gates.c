@@ -42,6 +42,7 @@ static int64_t gate_index(const struct pod_state *worker)
 static int open_gate(struct cluster *cluster, const char *namespace, const struct pod_state *worker,
                      struct resuming *r, struct drarun_error *err)
 {
+    static const struct kube_write again = {.repeat = true}; /* an open gate is fine */
     int64_t index = worker->phase == POD_GATED ? gate_index(worker) : -1;
     if (index < 0 || !worker->name)
         return 0;
@@ -54,7 +55,7 @@ static int open_gate(struct cluster *cluster, const char *namespace, const struc
                   "remove", "path", json_sprintf("/spec/schedulingGates/%d", (int)index));
     if (!patch)
         return error_set(err, ENOMEM, "out of memory");
-    int rc = kube_json_patch(cluster->client, &target, patch, NULL, on_opened, r, NULL, err);
+    int rc = kube_json_patch(cluster->client, &target, patch, &again, on_opened, r, NULL, err);
     r->left += rc == 0;
     return rc;
 }
