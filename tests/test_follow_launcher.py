@@ -46,6 +46,19 @@ def test_launcher_job_is_complete_without_a_word(drarun, following):
     assert (waited.rc, waited.err) == (0, ""), waited
 
 
+def test_end_that_the_controller_alone_tells(drarun, following):
+    """Its launcher was lost, and its document says that the ranks run."""
+    following.tell("job-a")
+    following.registry.put(path_of("drarun.dev/v1alpha1/drajobs", "job"), {"metadata": {}, "spec": {"workers": 1}, "status": {
+        "state": "Failed", "exitStatus": 70, "message": "its launcher was lost", "completionTime": "2026-11-21T15:24:42Z"}})
+    shown = json.loads(drarun("status", "job", "-o", "json", env=following.env).ok().out)
+    [listed] = json.loads(drarun("list", "-o", "json", env=following.env).ok().out)
+    for each in (shown, listed):
+        assert (each["phase"], each["result"], each["exit"], each["launcher"]["pod"]) == ("ended", "failed", 70, "job-a"), each
+        assert each["report"]["cause"]["text"] == "its launcher was lost", each
+    assert "failed (70)" in drarun("list", env=following.env).ok().out
+
+
 @pytest.mark.parametrize("late", [False, True], ids=["", "late"])
 def test_launcher_job_fails_before_it_leads(following, late):
     """Its workers would keep their devices: nobody else knows of them. What its launcher has said comes first. late: the Job's failure is

@@ -105,7 +105,20 @@ static json_t *find_doc(const json_t *docs, const json_t *object)
     return NULL;
 }
 
-/* DraJobs of which nothing is made yet, or nothing is left. */
+/* Of a launcher that was lost, or could not write the job's end: the controller tells of it. */
+static void add_end(const json_t *object, json_t *doc)
+{
+    static const char *const members[] = {"phase", "phaseSince", "result", "exit", "report"};
+    CLEANUP(json_decrefp) json_t *told = NULL;
+    if (status_doc_exit(doc) >= 0 || !drajob_has_ended(object) || !(told = drajob_doc(object)))
+        return;
+    for (size_t i = 0; i < ARRAY_LEN(members); i++)
+        json_object_set(doc, members[i], json_object_get(told, members[i]));
+    json_object_del(doc, "waiting");
+    json_object_del(doc, "silence");
+}
+
+/* Also DraJobs of which nothing is made yet, or nothing is left. */
 static void add_dra_jobs(struct cluster *cluster, const char *namespace, const char *selector,
                          json_t *docs)
 {
@@ -114,7 +127,10 @@ static void add_dra_jobs(struct cluster *cluster, const char *namespace, const c
     const json_t *object;
     json_array_foreach(objects, i, object)
     {
-        if (!find_doc(docs, object))
+        json_t *doc = find_doc(docs, object);
+        if (doc)
+            add_end(object, doc);
+        else
             json_array_append_new(docs, drajob_doc(object));
     }
 }
@@ -391,14 +407,11 @@ static int read_dra_job(struct cluster *cluster, const char *job, json_t **ret_d
 }
 
 /* An ended job's document says nothing of its deletion, which the controller decides. */
-static void add_expiration(struct cluster *cluster, const char *job, const json_t *map, json_t *doc)
+static void add_expiration(const json_t *object, const json_t *map, json_t *doc)
 {
-    CLEANUP(json_decrefp) json_t *object = NULL;
     struct drarun_error err = {0};
     struct job_spec spec;
     int64_t ttl = -1;
-    if (dra_job_get(cluster, job, cluster->namespace, &object, &err) < 0)
-        log_verbose("%s", err.text);
     if (job_map_spec(map, &spec, &err) == 0) {
         ttl = spec.ttl_after_finished;
         job_spec_done(&spec);
@@ -409,7 +422,7 @@ static void add_expiration(struct cluster *cluster, const char *job, const json_
 static int read_status(struct cluster *cluster, const char *job, json_t **ret_doc,
                        struct drarun_error *err)
 {
-    CLEANUP(json_decrefp) json_t *map = NULL, *doc = NULL;
+    CLEANUP(json_decrefp) json_t *map = NULL, *doc = NULL, *object = NULL;
     struct job_spec spec;
     struct drarun_error none = {0};
     int rc = job_map_get(cluster, job, cluster->namespace, &map, &none);
@@ -420,6 +433,9 @@ static int read_status(struct cluster *cluster, const char *job, json_t **ret_do
     doc = doc_of(map);
     if (!doc)
         return error_set(err, ENOMEM, "out of memory");
+    if (dra_job_get(cluster, job, cluster->namespace, &object, &none) < 0)
+        log_verbose("%s", none.text);
+    add_end(object, doc);
     if (still_waits(doc) && !is_releasing(doc) && job_map_spec(map, &spec, err) == 0) {
         rc = add_waiting(cluster, &spec, cluster->namespace, doc, err);
         job_spec_done(&spec);
@@ -429,7 +445,7 @@ static int read_status(struct cluster *cluster, const char *job, json_t **ret_do
         launcher_silence_look(cluster, job, cluster->namespace, &silence))
         add_silence(doc, &silence);
     if (rc == 0 && status_doc_exit(doc) >= 0)
-        add_expiration(cluster, job, map, doc);
+        add_expiration(object, map, doc);
     if (rc == 0)
         *ret_doc = TAKE_PTR(doc);
     return rc;
