@@ -24,7 +24,7 @@ def test_pod_of_an_earlier_job_leads_none(drarun, following):
     assert result.rc == 69 and "is of an earlier Job job, which was deleted: it does not lead this job" in result.err, result
 
 
-def replaced_launcher(drarun, following, document, earlier=False):
+def replaced_launcher(drarun, following, document, earlier=False, **more):
     """A new launcher, after somebody who may write ConfigMaps but no pods has written that document."""
     registry = following.registry
     registry.remove(path_of("pods", "job-w-0"))
@@ -32,7 +32,7 @@ def replaced_launcher(drarun, following, document, earlier=False):
     registry.put(MAP, {**found, "data": {**found["data"], "job.json": json.dumps(document)}})
     given = {each["name"]: each.get("value") for each in registry.objects[JOB]["spec"]["template"]["spec"]["containers"][0]["env"]}
     names = {"DRARUN_SECRET", "DRARUN_DOCUMENT", "DRARUN_DOCUMENT_WORKERS"} - ({"DRARUN_DOCUMENT_WORKERS"} if earlier else set())
-    return drarun.start("run", "--job", "job", env={**following.env, "DRARUN_KEY": "5a" * 32, **{name: given[name] for name in names}})
+    return drarun.start("run", "--job", "job", env={**following.env, "DRARUN_KEY": "5a" * 32, **{name: given[name] for name in names}, **more})
 
 
 def written(following):
@@ -378,6 +378,27 @@ def test_lease_is_deleted_with_an_ended_job(drarun, tmp_path):
         deleting.set()
         result = lead.finish(30)
         assert result.rc == 128 + signal.SIGTERM and "is lost" not in result.err and told(registry)["exit"] == result.rc, result
+
+
+def test_allocation_whose_watch_has_broken_without_a_word(drarun, tmp_path):
+    """As where a network drops what the API server sends: the shell writes its words, and the launcher hears of none. It asks before it
+    takes the workers away, and does so once there are no more words."""
+    with Registry().serving() as registry:
+        following = Following(drarun, registry, tmp_path, words=["run", job_file(tmp_path)])
+        continues(following, attempt=1, phase="running", gang={"phase": "running"})
+        launcher = replaced_launcher(drarun, following, written(following), DRARUN_KEEP="4")
+        until_led(registry, launcher, lambda: "launcher" in told(registry))
+        for number in range(40):
+            with registry.changed:
+                job = registry.objects[JOB]
+                registry.put(JOB, {**job, "metadata": {**job["metadata"], "annotations": {"drarun.dev/alloc": str(number)}}})
+                registry.events.pop()
+            time.sleep(0.3)
+        assert told(registry)["result"] is None, launcher.finish(5)
+        until_led(registry, launcher, lambda: told(registry)["result"])
+        result = launcher.finish(30)
+    assert result.rc == 1 and "no heartbeat from the allocation's shell for 4 s: its workers are deleted" in result.out, result
+    assert (last_document(registry)["result"], last_document(registry)["exit"]) == ("cancelled", 128 + signal.SIGHUP)
 
 
 def removed_workers(drarun, registry, folder, workers):

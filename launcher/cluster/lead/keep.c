@@ -14,42 +14,96 @@
 #include "lib/base/log.h"
 
 #define TURN_MS 15000
+#define SILENCES 2 /* answers without a new word, until there is no shell */
 
 /* ---- the shell ---- */
 
-static const char *last_word(const struct lead *lead)
+static const char *word_of(const json_t *owner)
 {
-    const json_t *metadata = json_object_get(board_owner(lead->board), "metadata");
+    const json_t *metadata = json_object_get(owner, "metadata");
     const json_t *annotations = json_object_get(metadata, "annotations");
     const char *word = json_string_value(json_object_get(annotations, HEARTBEAT_ANNOTATION));
     return word ? word : "";
+}
+
+static void hear(struct lead_allocation *allocation)
+{
+    allocation->heard_ms = clock_ms();
+    allocation->silences = 0;
+}
+
+static int64_t patience_ms(const struct lead *lead)
+{
+    return (int64_t)lead->options->keep_s * 1000;
 }
 
 /* Without the API server nobody can be heard. */
 static void listen_to_shell(struct lead *lead)
 {
     struct lead_allocation *allocation = &lead->allocation;
-    const char *word = last_word(lead);
+    const char *word = word_of(board_owner(lead->board));
     struct drarun_error err = {0};
     bool deaf = board_check(lead->board, &err) < 0 || board_trouble(lead->board);
     if (deaf || allocation->heard_ms == 0 || strcmp(word, allocation->heartbeat) != 0)
-        allocation->heard_ms = clock_ms();
+        hear(allocation);
     snprintf(allocation->heartbeat, sizeof allocation->heartbeat, "%s", word);
+}
+
+/* An API server that was away may answer us before it has heard the shell: that gets the time of
+ * one more word. */
+static void on_word(const struct kube_answer *answer, const struct drarun_error *err, void *arg)
+{
+    struct lead *lead = arg;
+    struct lead_allocation *allocation = &lead->allocation;
+    const char *word = err ? "" : word_of(answer->body);
+    bool is_new = strcmp(word, allocation->heartbeat) != 0 && strcmp(word, allocation->asked) != 0;
+    allocation->asking = NULL;
+    if (err || answer->tries > 1 || is_new)
+        hear(allocation);
+    else if (++allocation->silences < SILENCES)
+        allocation->heard_ms = clock_ms() - patience_ms(lead) + patience_ms(lead) / HEARTBEAT_TIMES;
+    snprintf(allocation->asked, sizeof allocation->asked, "%s", word);
+    lead->dirty = true;
+}
+
+/* The watch brings nothing either while the network to the API server drops what is sent, which it
+ * takes longer to find out than a shell may be silent. */
+static void ask_for_word(struct lead *lead)
+{
+    struct lead_allocation *allocation = &lead->allocation;
+    struct drarun_error err = {0};
+    const struct kube_target target = {
+        .resource = &kube_jobs, .namespace_ = lead->options->namespace, .name = lead->spec->name};
+    if (!allocation->asking &&
+        kube_get(lead->cluster->client, &target, on_word, lead, &allocation->asking, &err) < 0)
+        hear(allocation);
+}
+
+static bool has_ended(const struct lead_allocation *allocation)
+{
+    return strcmp(allocation->heartbeat, HEARTBEAT_ENDED) == 0 ||
+           strcmp(allocation->asked, HEARTBEAT_ENDED) == 0;
 }
 
 void lead_look_for_shell(struct lead *lead)
 {
+    struct lead_allocation *allocation = &lead->allocation;
     if (lead->options->keep_s == 0 || lead->stop.cancelled || lead->stop.signo)
         return;
     listen_to_shell(lead);
-    if (strcmp(lead->allocation.heartbeat, HEARTBEAT_ENDED) == 0)
-        lead->allocation.shell_ended = true;
-    else if (clock_ms() - lead->allocation.heard_ms < (int64_t)lead->options->keep_s * 1000)
+    bool due = clock_ms() - allocation->heard_ms >= patience_ms(lead);
+    if (has_ended(allocation)) {
+        allocation->shell_ended = true;
+    } else if (!due) {
         return;
-    else
+    } else if (allocation->silences < SILENCES) {
+        ask_for_word(lead);
+        return;
+    } else {
         log_note("no heartbeat from the allocation's shell for %u s: its workers are deleted",
                  lead->options->keep_s);
-    lead->stop.cancelled = !lead->allocation.shell_ended;
+    }
+    lead->stop.cancelled = !allocation->shell_ended;
     lead->stop.signo = SIGHUP;
 }
 
@@ -84,8 +138,9 @@ static void turn(struct lead *lead, struct lost *lost, int64_t limit)
     int64_t left = limit == INT64_MAX ? TURN_MS : limit - lead_now();
     lead_look_for_shell(lead);
     look_at_workers(lead, lost);
-    int64_t silent = lead->allocation.heard_ms + (int64_t)lead->options->keep_s * 1000 - clock_ms();
-    left = left < silent ? left : silent;
+    int64_t silent = lead->allocation.heard_ms + patience_ms(lead) - clock_ms();
+    if (!lead->allocation.asking)
+        left = left < silent ? left : silent;
     if (!lead_is_stopped(lead) && left > 0)
         cluster_turn(lead->cluster, left < TURN_MS ? left : TURN_MS);
 }

@@ -615,6 +615,7 @@ static void report_end(const struct lead *lead, int rc, const struct drarun_erro
 static void done(struct lead *lead)
 {
     log_divert(NULL, NULL);
+    kube_call_cancel(lead->allocation.asking);
     metrics_server_free(lead->metrics);
     status_line_free(lead->console.line);
     signals_free(lead->console.signals);

@@ -74,10 +74,13 @@ struct lead_inherited {
  * workers or runs ranks any more. Only keep.c changes the other members, from the shell's
  * heartbeat. */
 struct lead_allocation {
-    bool checked;       /* the workers are up and may be used */
-    bool shell_ended;   /* cleanly */
-    char heartbeat[24]; /* the shell's last one */
-    int64_t heard_ms;   /* when it came, or could not be read; 0: not read yet */
+    bool checked;             /* the workers are up and may be used */
+    bool shell_ended;         /* cleanly */
+    char heartbeat[24];       /* the shell's last one, as the watch has brought it */
+    char asked[24];           /* the same, as the API server answered when it was asked last */
+    int64_t heard_ms;         /* when one came, or could not be read; 0: not read yet */
+    unsigned silences;        /* how often it has answered since that none has come */
+    struct kube_call *asking; /* NULL: it is not asked */
 };
 
 /* The key by which launcher and agents authenticate each other, and the Secret that holds it.
