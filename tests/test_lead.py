@@ -470,6 +470,38 @@ def test_slices_that_are_slow_to_read(drarun, tmp_path):
         assert held.count == 1, "they were asked for again, after half a minute"
 
 
+SLICES = "/apis/resource.k8s.io/v1/resourceslices"
+
+
+def slices_of(*nodes):
+    return {"kind": "ResourceSliceList", "metadata": {"resourceVersion": "1"}, "items": [{"metadata": {"name": node}, "spec": {
+        "driver": "gpu.nvidia.com", "nodeName": node, "pool": {"name": node, "generation": 1, "resourceSliceCount": 1},
+        "devices": [{"name": "gpu-0", "attributes": {}}]}} for node in nodes]}
+
+
+@pytest.mark.parametrize("node, times", [("n0", 1), ("n1", 2)], ids=["before", "later"])
+def test_slices_of_a_node_that_comes(drarun, tmp_path, node, times):
+    """As an autoscaler's, after the job has begun: the plan of its ranks would not find the devices that it has got."""
+    pod, claim, address = path_of("pods", "job-w-0"), path_of("resource.k8s.io/v1/resourceclaims", "job-w-0"), "127.0.71.74"
+    spec = job_file(tmp_path, devices={"gpus": {"count": 1, "class": "gpu.nvidia.com"}})
+    with Registry().serving() as registry, socket.create_server((address, 7173)) as agent:
+        registry.groups = [CLAIMS]
+        registry.objects[SLICES] = slices_of("n0")
+        agent.settimeout(patience())
+        lead = drarun.start("run", "--here", spec, env=environment(registry, tmp_path))
+        made, asked = registry.wait(pod), registry.wait(claim)
+        until(registry, lambda: registry.reads[SLICES])
+        registry.objects[SLICES] = slices_of("n0", "n1")
+        registry.put(claim, {**asked, "status": {"allocation": {"devices": {"results": [
+            {"request": "gpu", "driver": "gpu.nvidia.com", "pool": node, "device": "gpu-0"}]}}}})
+        registry.put(pod, {**made, "spec": {**made["spec"], "nodeName": node}, "status": {**READY, "podIP": address, "podIPs": [{"ip": address}]}})
+        with agent.accept()[0]:
+            assert registry.reads[SLICES] == times
+            lead.signal(signal.SIGTERM)
+            result = lead.finish(30)
+        assert result.rc == 128 + signal.SIGTERM, result
+
+
 def test_pod_group_that_is_slow_to_read(drarun, tmp_path):
     """As slices: of workers that wait for a node without a reason of their own it is read."""
     pods = [path_of("pods", f"job-w-{i}") for i in range(2)]

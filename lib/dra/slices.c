@@ -298,6 +298,51 @@ int slices_read(json_t *document, struct slices *ret_slices, struct drarun_error
     return 0;
 }
 
+/* ---- of two times ---- */
+
+static int mark(json_t *pools, const char *driver, const char *pool)
+{
+    json_t *of_driver = json_object_get(pools, driver);
+    if (!of_driver && json_object_set_new(pools, driver, of_driver = json_object()) < 0)
+        return -ENOMEM;
+    return json_object_set_new(of_driver, pool, json_true());
+}
+
+static bool is_marked(const json_t *pools, const struct slice_part *part)
+{
+    return json_object_get(json_object_get(pools, part->driver), part->pool);
+}
+
+/* Those whose pool is marked, or those whose pool is not. */
+static int add_parts(const struct slices *slices, const json_t *pools, bool marked, json_t *list)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < slices->part_count; i++) {
+        const struct slice_part *part = &slices->parts[i];
+        if (is_marked(pools, part) == marked)
+            rc = json_array_append_new(list, json_pack("{s:s, s:{s:s}, s:O}", "kind",
+                                                       "ResourceSlice", "metadata", "name",
+                                                       part->name, "spec", part->spec));
+    }
+    return rc;
+}
+
+json_t *slices_join(const struct slices *earlier, const struct slices *later)
+{
+    CLEANUP(json_decrefp) json_t *pools = json_object(), *list = json_array();
+    int rc = pools && list ? 0 : -ENOMEM;
+    for (size_t i = 0; rc == 0 && i < later->device_count; i++) {
+        const struct slice_device *device = &later->devices[i];
+        if (!slices_find(earlier, device->driver, device->pool, device->name))
+            rc = mark(pools, device->driver, device->pool);
+    }
+    if (rc == 0)
+        rc = add_parts(earlier, pools, false, list);
+    if (rc == 0)
+        rc = add_parts(later, pools, true, list);
+    return rc < 0 ? NULL : TAKE_PTR(list);
+}
+
 /* ---- looking up ---- */
 
 const struct slice_device *slices_find(const struct slices *slices, const char *driver,

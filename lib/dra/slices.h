@@ -55,6 +55,11 @@ struct slices {
 int slices_read(json_t *document, struct slices *ret_slices, struct drarun_error *err);
 void slices_done(struct slices *slices);
 
+/* A document of what was read at two times: of a pool in which `later` has a device that `earlier`
+ * has not, the slices of `later`; of others those of `earlier`. A new reference that borrows
+ * nothing; NULL without memory. */
+json_t *slices_join(const struct slices *earlier, const struct slices *later);
+
 /* What a slice says of a device: its own fields, those under `basic` in v1beta1. */
 const json_t *slice_device_body(const json_t *device);
 

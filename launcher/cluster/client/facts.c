@@ -27,18 +27,43 @@ static void miss(struct facts *facts, const struct drarun_error *err)
         facts->missing = *err;
 }
 
+static int join(struct facts *facts, const struct slices *later, struct drarun_error *err)
+{
+    CLEANUP(json_decrefp) json_t *document = slices_join(&facts->slices, later);
+    struct slices joined;
+    int rc = document ? slices_read(document, &joined, err)
+                      : error_set(err, ENOMEM, "slices: out of memory");
+    if (rc < 0)
+        return rc;
+    slices_done(&facts->slices);
+    facts->slices = joined;
+    return 0;
+}
+
+static int take_slices(struct facts *facts, json_t *items, struct drarun_error *err)
+{
+    struct slices now;
+    int rc = slices_read(items, &now, err);
+    if (rc < 0)
+        return rc;
+    if (!facts->have_slices) {
+        facts->slices = now;
+        facts->have_slices = true;
+        return 0;
+    }
+    rc = join(facts, &now, err);
+    slices_done(&now);
+    return rc;
+}
+
 static void on_slices(const struct kube_answer *answer, const struct drarun_error *err, void *arg)
 {
     struct facts *facts = arg;
     struct drarun_error wrong = {0};
     facts->slices_call = NULL;
-    if (err) {
+    if (err)
         miss(facts, err);
-        return;
-    }
-    facts->have_slices =
-        slices_read((json_t *)json_object_get(answer->body, "items"), &facts->slices, &wrong) == 0;
-    if (!facts->have_slices)
+    else if (take_slices(facts, json_object_get(answer->body, "items"), &wrong) < 0)
         miss(facts, &wrong);
 }
 
@@ -52,7 +77,8 @@ static void on_nodes(const struct kube_answer *answer, const struct drarun_error
         miss(facts, err);
         return;
     }
-    facts->labels = json_object();
+    if (!facts->labels)
+        facts->labels = json_object();
     json_array_foreach(json_object_get(answer->body, "items"), i, node)
     {
         json_t *labels = json_object_get(json_object_get(node, "metadata"), "labels");
@@ -61,21 +87,27 @@ static void on_nodes(const struct kube_answer *answer, const struct drarun_error
     }
 }
 
-int facts_new(struct cluster *cluster, struct facts **ret_facts, struct drarun_error *err)
+int facts_read_again(struct facts *facts, struct drarun_error *err)
 {
     /* names and labels alone: a Node lists all images that it holds */
     static const struct kube_select labels = {.metadata_only = true};
     static const struct kube_target nodes = {.resource = &kube_nodes};
+    struct kube_client *client = facts->cluster->client;
+    const struct kube_target slices = {.resource = &facts->slice_resource};
+    int rc = kube_list(client, &slices, NULL, on_slices, facts, &facts->slices_call, err);
+    return rc < 0 ? rc
+                  : kube_list(client, &nodes, &labels, on_nodes, facts, &facts->nodes_call, err);
+}
+
+int facts_new(struct cluster *cluster, struct facts **ret_facts, struct drarun_error *err)
+{
     CLEANUP(facts_freep) struct facts *facts = calloc(1, sizeof *facts);
     if (!facts)
         return error_set(err, ENOMEM, "out of memory");
     facts->cluster = cluster;
     facts->slice_resource = kube_resource_slices;
     facts->slice_resource.version = cluster_claims_version(cluster);
-    const struct kube_target target = {.resource = &facts->slice_resource};
-    int rc = kube_list(cluster->client, &target, NULL, on_slices, facts, &facts->slices_call, err);
-    if (rc == 0)
-        rc = kube_list(cluster->client, &nodes, &labels, on_nodes, facts, &facts->nodes_call, err);
+    int rc = facts_read_again(facts, err);
     if (rc == 0)
         *ret_facts = TAKE_PTR(facts);
     return rc;

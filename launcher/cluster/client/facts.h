@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a plan wants to know of the cluster beside the claims: ResourceSlices and Nodes' labels,
- * read once when the job begins, since drivers take some attributes back when a NIC moves into a
- * pod. Both belong to the whole cluster; where we may not read them the plan does without. Loop
- * thread only. */
+ * read when the job begins, since drivers take some attributes back when a NIC moves into a pod,
+ * and again for what has come since. Both belong to the whole cluster; where we may not read them
+ * the plan does without. Loop thread only. */
 #ifndef DRARUN_LAUNCHER_CLUSTER_FACTS_H
 #define DRARUN_LAUNCHER_CLUSTER_FACTS_H
 
@@ -13,6 +13,9 @@ struct facts;
 
 /* Begins to read. */
 int facts_new(struct cluster *cluster, struct facts **ret_facts, struct drarun_error *err);
+/* The same once both are answered: what is known of a pool stays, unless it has got devices. What
+ * facts_slices and facts_node_labels gave before is not valid any more. */
+int facts_read_again(struct facts *facts, struct drarun_error *err);
 void facts_free(struct facts *facts);
 DEFINE_CLEANUP(struct facts, facts_free)
 

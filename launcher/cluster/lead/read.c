@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "jobs/derive/inventory/allocation.h"
 #include "jobs/manifests/claims.h"
 #include "jobs/spec/k8s_name.h"
 #include "launcher/cluster/lead/private.h"
@@ -69,6 +70,56 @@ static int await_answers(const struct reading *r)
     return lead_is_stopped(lead) ? -EINTR : 0;
 }
 
+/* claims: an array of them. */
+static bool has_devices(const struct slices *slices, const json_t *claims)
+{
+    size_t i;
+    json_t *claim;
+    json_array_foreach(claims, i, claim)
+    {
+        struct allocation a;
+        bool has = true;
+        if (allocation_read(claim, &a, NULL) < 0)
+            continue; /* the plan says so */
+        for (size_t k = 0; has && k < a.count; k++)
+            has = slices_find(slices, a.results[k].driver, a.results[k].pool, a.results[k].device);
+        allocation_done(&a);
+        if (!has)
+            return false;
+    }
+    return true;
+}
+
+/* claims: by worker. */
+static bool is_known(const struct lead *lead, const json_t *claims)
+{
+    const struct slices *slices = facts_slices(lead->facts);
+    const json_t *labels = facts_node_labels(lead->facts);
+    const struct pod_state *workers = board_workers(lead->board, lead->render.attempt);
+    for (uint32_t i = 0; i < lead->spec->workers; i++)
+        if ((labels && workers[i].node && !json_object_get(labels, workers[i].node)) ||
+            (slices && !has_devices(slices, json_array_get(claims, i))))
+            return false;
+    return true;
+}
+
+/* Nodes may have come since the job began, as an autoscaler's do, and devices of those that were
+ * there. */
+static int read_news(struct reading *r, struct drarun_error *err)
+{
+    struct lead *lead = r->lead;
+    if (!lead->facts)
+        return 0;
+    CLEANUP(json_decrefp) json_t *claims = board_claims(lead->board, lead->render.attempt);
+    if (!claims)
+        return error_set(err, ENOMEM, "out of memory");
+    int rc = lead_add_named_claims(lead, claims, err);
+    if (rc < 0 || is_known(lead, claims))
+        return rc;
+    rc = facts_read_again(lead->facts, err);
+    return rc < 0 ? rc : await_answers(r);
+}
+
 /* NVIDIA's controller tells the cliques of the nodes that its domain has, to whom Nodes are not
  * shown too. */
 static int read_domain(struct reading *r)
@@ -102,6 +153,9 @@ int lead_read(struct lead *lead, struct drarun_error *err)
         error_kind(err, r.unread.kind, r.unread.code, "%s", r.unread.text);
         return error_prefix(err, "the claims that the workers' pods name");
     }
+    rc = read_news(&r, err);
+    if (rc < 0)
+        return rc;
     bool told_by_nodes = lead->facts && facts_node_labels(lead->facts);
     return lead->spec->compute_domain && !told_by_nodes ? read_domain(&r) : 0;
 }

@@ -56,6 +56,39 @@ static void newest_generation_wins(void **unused)
     json_decref(document);
 }
 
+#define POOL(pool, devices)                                                                        \
+    "{\"kind\": \"ResourceSlice\", \"metadata\": {\"name\": \"" pool                               \
+    "\"}, \"spec\": {\"driver\": \"dra.net\", \"pool\": {\"name\": \"" pool                        \
+    "\", \"generation\": 1, \"resourceSliceCount\": 1}, \"devices\": [" devices "]}}"
+#define BARE_NIC(name) "{\"name\": \"" name "\"}"
+
+/* A driver takes attributes back while a pod has the NIC; nodes and devices come, and nodes go. */
+static void slices_of_two_times(void **unused)
+{
+    struct slices earlier, later, joined;
+    (void)unused;
+    json_t *before = parse("[" POOL("kept", NIC("a", "1")) "," POOL("gone", NIC("a", "1")) "," POOL(
+        "grown", NIC("a", "1")) "]");
+    json_t *after = parse("[" POOL("kept", BARE_NIC("a")) "," POOL(
+        "grown", BARE_NIC("a") "," BARE_NIC("b")) "," POOL("new", NIC("a", "1")) "]");
+    assert_int_equal(slices_read(before, &earlier, NULL), 0);
+    assert_int_equal(slices_read(after, &later, NULL), 0);
+    json_t *document = slices_join(&earlier, &later);
+    slices_done(&earlier);
+    slices_done(&later);
+    json_decref(before);
+    json_decref(after);
+    assert_int_equal(slices_read(document, &joined, NULL), 0);
+    assert_int_equal(joined.device_count, 5);
+    assert_non_null(slices_find(&joined, "dra.net", "kept", "a")->attributes);
+    assert_non_null(slices_find(&joined, "dra.net", "gone", "a")->attributes);
+    assert_null(slices_find(&joined, "dra.net", "grown", "a")->attributes);
+    assert_non_null(slices_find(&joined, "dra.net", "grown", "b"));
+    assert_non_null(slices_find(&joined, "dra.net", "new", "a")->attributes);
+    slices_done(&joined);
+    json_decref(document);
+}
+
 #define POOLS 10000
 
 /* A slice of a pool that should have two. */
@@ -333,6 +366,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(newest_generation_wins),
         cmocka_unit_test(pools_of_a_large_cluster),
+        cmocka_unit_test(slices_of_two_times),
         cmocka_unit_test(slices_that_are_wrong),
         cmocka_unit_test(a_name_that_is_there_twice),
         cmocka_unit_test(contradictions_are_errors),
