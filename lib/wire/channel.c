@@ -3,8 +3,8 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/tcp.h> /* libc's struct tcp_info has no bytes that were not sent */
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,11 +13,14 @@
 #include <event2/buffer.h>
 
 #include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/wire/frame.h"
 
 #define PROBE_IDLE_S 5 /* without traffic, before the peer's kernel is asked */
 #define PROBE_EVERY_S 3
+/* While something is on its way: in the time after which the kernel ends the connection. */
+#define LOOKS 4
 /* Bytes moved in one turn of the loop. */
 #define MOVE_MAX (256 * 1024)
 
@@ -35,6 +38,8 @@ struct channel {
     bool ended;
     bool incomplete;         /* a message could not be sent */
     unsigned int silence_ms; /* after which the kernel ends the connection */
+    struct event *look;      /* over TCP, while something is on its way; NULL: never */
+    bool stuffed;            /* the peer has no room: the kernel does not end the connection */
     uint64_t bytes;
     char peer[64];
 };
@@ -44,6 +49,8 @@ static void end(struct channel *c, const struct drarun_error *err)
     if (c->ended)
         return;
     c->ended = true;
+    if (c->look)
+        event_del(c->look);
     bufferevent_disable(c->bev, EV_READ | EV_WRITE);
     c->on_closed(c, err, c->arg);
 }
@@ -156,26 +163,60 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
     end(c, &err);
 }
 
-/* On a socketpair these fail, and nothing is lost. */
-static void tune_tcp(int fd)
+/* On a socketpair these fail, and nothing is lost. True: it is TCP. */
+static bool tune_tcp(int fd)
 {
     int on = 1, idle_s = PROBE_IDLE_S, every_s = PROBE_EVERY_S;
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every_s, sizeof every_s);
+    return setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) == 0;
 }
 
-/* Of bytes and of probes, tcp(7). */
-static void bear_silence(int fd, unsigned int ms)
+/* Of bytes and of probes, tcp(7). Of a peer that answers all probes and has no room for more, too
+ * (tcp_probe_timer, Linux 5.11): there it must not count. */
+static void bear_silence(const struct channel *c)
 {
-    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms);
+    unsigned int ms = c->stuffed ? 0 : c->silence_ms;
+    setsockopt((int)bufferevent_getfd(c->bev), IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms);
 }
 
 void channel_set_silence(struct channel *channel, unsigned int ms)
 {
     channel->silence_ms = ms;
-    bear_silence((int)bufferevent_getfd(channel->bev), ms);
+    bear_silence(channel);
+}
+
+/* All waits for room at the peer, whose process is stopped or does not read, and the peer answers:
+ * the kernel asks it in growing intervals, up to two minutes. */
+static bool is_stuffed(const struct channel *c, const struct tcp_info *info)
+{
+    bool room = info->tcpi_unacked > 0 && info->tcpi_snd_wnd > 0;
+    bool answers = info->tcpi_last_ack_recv < c->silence_ms ||
+                   (info->tcpi_probes < 2 && info->tcpi_retransmits < 2);
+    return !room && answers;
+}
+
+static void start_looking(struct channel *c)
+{
+    struct timeval after = timeval_from_ms(c->silence_ms / LOOKS);
+    if (c->look && !c->ended && !event_pending(c->look, EV_TIMEOUT, NULL))
+        event_add(c->look, &after);
+}
+
+static void on_look(evutil_socket_t fd, short what, void *arg)
+{
+    struct channel *c = arg;
+    struct tcp_info info = {.tcpi_snd_wnd = UINT32_MAX}; /* Linux before 5.4 does not tell it */
+    socklen_t size = sizeof info;
+    (void)fd, (void)what;
+    if (getsockopt((int)bufferevent_getfd(c->bev), IPPROTO_TCP, TCP_INFO, &info, &size) < 0)
+        return;
+    bool under_way = info.tcpi_unacked > 0 || info.tcpi_notsent_bytes > 0;
+    c->stuffed = under_way && is_stuffed(c, &info);
+    bear_silence(c);
+    if (under_way || channel_backlog(c) > 0)
+        start_looking(c);
 }
 
 static void describe_peer(struct channel *c)
@@ -217,7 +258,8 @@ struct channel *channel_from_bufferevent_take(struct bufferevent *bev,
     c->in = in;
     channel_set_callbacks(c, on_message, on_closed, arg);
     describe_peer(c);
-    tune_tcp((int)bufferevent_getfd(bev));
+    if (tune_tcp((int)bufferevent_getfd(bev)))
+        c->look = evtimer_new(bufferevent_get_base(bev), on_look, c);
     channel_set_silence(c, CHANNEL_SILENCE_MS);
     bufferevent_setcb(bev, on_read, on_write, on_event, c);
     /* one frame and the start of the next: a peer cannot make us hold more than that */
@@ -253,6 +295,8 @@ void channel_free(struct channel *c)
         return;
     if (c->freed)
         *c->freed = true;
+    if (c->look)
+        event_free(c->look);
     /* libevent closes the descriptor in the loop's next turn, which may never come */
     shutdown((int)bufferevent_getfd(c->bev), SHUT_RDWR);
     bufferevent_free(c->bev);
@@ -297,6 +341,7 @@ int channel_send(struct channel *c, const Drarun__Wire__Envelope *message)
     if (evbuffer_commit_space(out, &space, 1) < 0)
         return break_off(c);
     c->bytes += FRAME_HEADER + length;
+    start_looking(c);
     return 0;
 }
 

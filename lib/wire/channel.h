@@ -43,7 +43,8 @@ void channel_set_callbacks(struct channel *channel, channel_message_fn on_messag
                            channel_closed_fn on_closed, void *arg);
 
 /* A peer whose machine or network acknowledges nothing for so long is lost, also when nobody has
- * anything to say: without a call CHANNEL_SILENCE_MS. Whether its process works is not seen. */
+ * anything to say: without a call CHANNEL_SILENCE_MS. Whether its process works is not seen: one
+ * that is stopped is waited for, however much is on its way to it. */
 void channel_set_silence(struct channel *channel, unsigned int ms);
 
 /* How to put a failed connection into words when the layer below is not a plain socket; returns

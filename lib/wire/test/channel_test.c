@@ -7,6 +7,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -27,6 +29,7 @@ static bool no_memory; /* libevent gets none */
 struct fixture {
     struct event_base *base;
     struct channel *channel;
+    int fd; /* the channel's, over TCP */
     int peer;
     int messages;
     char last[TEXT_MAX]; /* text of the last Note */
@@ -338,6 +341,69 @@ static void peer_that_does_not_read(void **state)
     assert_int_equal(channel_backlog(f->channel), 0);
 }
 
+/* Over TCP, in place of the fixture's socketpair; the peer has room for little. */
+static void connect_over_tcp(struct fixture *f)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof at;
+    int little = 4096;
+    cleanup_close int door = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(setsockopt(door, SOL_SOCKET, SO_RCVBUF, &little, sizeof little), 0);
+    assert_int_equal(bind(door, (struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(getsockname(door, (struct sockaddr *)&at, &size), 0);
+    assert_int_equal(listen(door, 1), 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof at), 0);
+    channel_free(f->channel);
+    close_fd(&f->peer);
+    f->peer = accept4(door, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    f->channel = channel_new_take(f->base, fd, on_message, on_closed, f);
+    f->fd = fd;
+    assert_true(f->peer >= 0);
+    assert_non_null(f->channel);
+}
+
+static unsigned int user_timeout(const struct fixture *f)
+{
+    unsigned int ms = 0;
+    socklen_t size = sizeof ms;
+    assert_int_equal(getsockopt(f->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, &size), 0);
+    return ms;
+}
+
+/* Its kernel answers all the while, as for a process that is stopped. */
+static void peer_that_does_not_read_for_long(void **state)
+{
+    struct fixture *f = *state;
+    static uint8_t data[1024 * 1024];
+    const unsigned int silence_ms = 1000;
+    Drarun__Wire__Output output = DRARUN__WIRE__OUTPUT__INIT;
+    output.data.data = data;
+    output.data.len = sizeof data;
+    Drarun__Wire__Envelope envelope = WIRE_ENVELOPE(OUTPUT, output, &output);
+    connect_over_tcp(f);
+    channel_set_silence(f->channel, silence_ms);
+    assert_int_equal(user_timeout(f), silence_ms);
+    for (int i = 0; i < 8; i++)
+        assert_int_equal(channel_send(f->channel, &envelope), 0);
+    channel_on_drained(f->channel, on_drained, f);
+    for (int64_t end = clock_ms() + 4 * silence_ms; clock_ms() < end && f->closed == 0;)
+        turn(f);
+    assert_int_equal(f->closed, 0);
+    assert_int_equal(f->drained, 0);
+    while (f->drained == 0) {
+        ssize_t n = read(f->peer, data, sizeof data);
+        if (n <= 0)
+            event_base_loop(f->base, EVLOOP_NONBLOCK);
+    }
+    while (user_timeout(f) != silence_ms) { /* from the next look on it must answer again */
+        turn(f);
+        while (read(f->peer, data, sizeof data) > 0)
+            ;
+    }
+    assert_int_equal(f->closed, 0);
+}
+
 static void drained_at_once_comes_from_the_loop(void **state)
 {
     struct fixture *f = *state;
@@ -432,6 +498,7 @@ int main(void)
         TEST(largest_message),
         TEST(what_is_there_is_read_at_once),
         TEST(peer_that_does_not_read),
+        TEST(peer_that_does_not_read_for_long),
         TEST(drained_at_once_comes_from_the_loop),
         TEST(peer_that_is_gone),
         TEST(freed_by_its_own_message),
