@@ -1035,11 +1035,16 @@ static void case_spawn_apart(void)
 }
 
 /* Every rank asks for what cannot be, and goes on. */
+/* A program that is not there, and a key whose text is NULL, as of getenv. */
 static void case_spawn_refused(void)
 {
     char nspace[PMIX_MAX_NSLEN + 1];
+    pmix_info_t no_host;
     pmix_status_t status = spawn("/nonexistent/program", 2, nspace);
     CHECK(status == PMIX_ERR_JOB_FAILED_TO_LAUNCH, "spawn gives %s", PMIx_Error_string(status));
+    PMIX_INFO_LOAD(&no_host, PMIX_HOST, NULL, PMIX_STRING);
+    status = spawn_with("/bin/true", "true", 2, &no_host, 1, nspace);
+    CHECK(status == PMIX_ERR_BAD_PARAM, "no host gives %s", PMIx_Error_string(status));
     fence(NULL, 0, false);
 }
 

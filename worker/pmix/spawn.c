@@ -59,7 +59,9 @@ static int take_info(struct spawn_request *request, struct spawn_program *progra
         const pmix_value_t *value = &info[i].value;
         for (size_t k = 0; k < ARRAY_LEN(texts) && rc == 0; k++)
             if (PMIX_CHECK_KEY(&info[i], texts[k].pmix) && value->type == PMIX_STRING)
-                rc = spawn_request_info(request, program, texts[k].key, value->data.string);
+                rc = value->data.string /* NULL stays NULL on its way */
+                         ? spawn_request_info(request, program, texts[k].key, value->data.string)
+                         : -EINVAL;
         if (PMIX_CHECK_KEY(&info[i], PMIX_SET_ENVAR) && value->type == PMIX_ENVAR)
             rc = add_envar(program, &value->data.envar);
         if (rc == 0)
