@@ -44,11 +44,12 @@ static void fill(const struct agent *agent, struct entry *entry, uint32_t rank)
 static size_t look_at_ranks(const struct agent *agent, struct entry *entries,
                             Drarun__Wire__RankVitals **pointers, uint64_t *cpu_us)
 {
-    size_t count = 0;
-    for (uint32_t i = 0; agent->ranks && i < agent->job.local_count; i++) {
+    size_t count = 0, left = agent->ranks ? ranks_running(agent->ranks) : 0;
+    for (uint32_t i = 0; left > 0 && i < agent->job.local_count; i++) {
         pid_t pid = ranks_pid(agent->ranks, agent->job.local[i]);
         if (pid <= 0)
             continue;
+        left--;
         if (!entries) {
             *cpu_us += vitals_cpu_us(pid);
             continue;
@@ -66,7 +67,7 @@ void agent_send_vitals(struct agent *agent, bool ranks)
 {
     Drarun__Wire__Vitals message = DRARUN__WIRE__VITALS__INIT;
     struct traffic traffic;
-    size_t most = agent->job.local_count;
+    size_t most = agent->ranks ? ranks_running(agent->ranks) : 0;
     cleanup_free struct entry *entries = ranks && most ? calloc(most, sizeof *entries) : NULL;
     cleanup_free Drarun__Wire__RankVitals **pointers = calloc(most + 1, sizeof *pointers);
     if (!pointers)

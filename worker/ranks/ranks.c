@@ -70,6 +70,7 @@ struct ranks {
     struct rlimit files_before;
     size_t count, started, reaped, ended; /* ranks wanted, and how many came how far */
     size_t last_found;                    /* ranks tend to end in the order of their start */
+    bool unordered;                       /* some number is not above that of the slot before */
     size_t *order; /* slots, by the first sign of their end: the owner is told in this order */
     size_t queued, told;
     size_t unnoticed; /* reaped ranks that are not in it yet */
@@ -105,26 +106,38 @@ size_t ranks_running(const struct ranks *ranks)
     return ranks->started - ranks->reaped;
 }
 
-pid_t ranks_pid(const struct ranks *ranks, uint32_t rank)
+/* Of spawned ranks there may be very many, and callers ask for each. NULL: it was not started. */
+static struct rank *find_rank(const struct ranks *ranks, uint32_t number)
 {
-    for (size_t i = 0; i < ranks->started; i++)
-        if (ranks->rank[i].result.rank == rank && ranks->rank[i].state == RANK_RUNNING)
-            return ranks->rank[i].result.pid;
-    return -1;
+    size_t low = 0, high = ranks->started;
+    while (!ranks->unordered && high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (ranks->rank[middle].result.rank <= number)
+            low = middle;
+        else
+            high = middle;
+    }
+    while (low < high && ranks->rank[low].result.rank != number)
+        low++;
+    return low < high ? &ranks->rank[low] : NULL;
 }
 
-bool ranks_find(const struct ranks *ranks, uint32_t rank, struct rank_result *ret, bool *ret_runs)
+pid_t ranks_pid(const struct ranks *ranks, uint32_t number)
 {
-    for (size_t i = 0; i < ranks->started; i++) {
-        if (ranks->rank[i].result.rank != rank)
-            continue;
-        *ret = ranks->rank[i].result;
-        ret->stderr_tail = NULL;
-        ret->stderr_tail_length = 0;
-        *ret_runs = ranks->rank[i].state == RANK_RUNNING;
-        return true;
-    }
-    return false;
+    const struct rank *rank = find_rank(ranks, number);
+    return rank && rank->state == RANK_RUNNING ? rank->result.pid : -1;
+}
+
+bool ranks_find(const struct ranks *ranks, uint32_t number, struct rank_result *ret, bool *ret_runs)
+{
+    const struct rank *rank = find_rank(ranks, number);
+    if (!rank)
+        return false;
+    *ret = rank->result;
+    ret->stderr_tail = NULL;
+    ret->stderr_tail_length = 0;
+    *ret_runs = rank->state == RANK_RUNNING;
+    return true;
 }
 
 bool ranks_has_pid(const struct ranks *ranks, pid_t pid)
@@ -227,14 +240,12 @@ static void queue_end(struct ranks *ranks, struct rank *rank)
 
 void ranks_dying(struct ranks *ranks, uint32_t number)
 {
-    for (size_t i = 0; i < ranks->started; i++) {
-        struct rank *rank = &ranks->rank[i];
-        if (rank->result.rank != number || rank->dying_us != 0)
-            continue;
-        rank->dying_us = clock_us();
-        queue_end(ranks, rank);
-        event_active(ranks->update, EV_TIMEOUT, 0);
-    }
+    struct rank *rank = find_rank(ranks, number);
+    if (!rank || rank->dying_us != 0)
+        return;
+    rank->dying_us = clock_us();
+    queue_end(ranks, rank);
+    event_active(ranks->update, EV_TIMEOUT, 0);
 }
 
 bool ranks_any_dying(const struct ranks *ranks, uint32_t but)
@@ -508,10 +519,10 @@ void ranks_output_closed(struct ranks *ranks, enum rank_stream stream)
 int ranks_say(struct ranks *ranks, uint32_t rank, enum rank_stream stream, const char *text,
               size_t length, void *token)
 {
-    for (size_t i = 0; i < ranks->started; i++)
-        if (ranks->rank[i].result.rank == rank)
-            return rank_output_say(ranks->output, i, stream, text, length, token);
-    return -ESRCH;
+    const struct rank *found = find_rank(ranks, rank);
+    return found ? rank_output_say(ranks->output, (size_t)(found - ranks->rank), stream, text,
+                                   length, token)
+                 : -ESRCH;
 }
 
 int ranks_input(struct ranks *ranks, const void *data, size_t length)
@@ -608,6 +619,7 @@ int ranks_start(struct ranks *ranks, const struct rank_request *request, struct 
         .started_us = now_us,
         .result = {.rank = request->rank, .pid = pid},
     };
+    ranks->unordered |= slot > 0 && request->rank <= ranks->rank[slot - 1].result.rank;
     ranks->started++;
     return 0;
 }

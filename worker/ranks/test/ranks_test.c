@@ -659,6 +659,35 @@ static void soft_limit_is_raised_for_us_only(void **state)
     assert_memory_equal(f->out[0].data, "50\n", 3);
 }
 
+/* Whatever the order of their numbers. */
+static void each_is_found(void **state)
+{
+    static const uint32_t orders[][5] = {{1, 2, 5, 7, 30}, {7, 1, 30, 5, 2}};
+    for (size_t k = 0; k < ARRAY_LEN(orders); k++) {
+        struct fixture *f = *state;
+        struct rank_result result;
+        uint32_t found = 0;
+        bool runs = false;
+        open_ranks(f, ARRAY_LEN(orders[k]));
+        assert_false(ranks_find(f->ranks, FIRST_RANK + 1, &result, &runs));
+        for (size_t i = 0; i < ARRAY_LEN(orders[k]); i++)
+            start_one(f, orders[k][i], WORDS("sleep", "1000"), false);
+        for (uint32_t number = FIRST_RANK; number < FIRST_RANK + 40; number++) {
+            bool is = ranks_find(f->ranks, number, &result, &runs);
+            assert_int_equal(ranks_pid(f->ranks, number), is ? result.pid : -1);
+            assert_true(!is || (runs && result.rank == number));
+            found += is;
+        }
+        assert_int_equal(found, ARRAY_LEN(orders[k]));
+        ranks_end(f->ranks, true);
+        wait_all(f);
+        assert_true(ranks_find(f->ranks, FIRST_RANK + 30, &result, &runs) && !runs);
+        assert_int_equal(ranks_pid(f->ranks, FIRST_RANK + 30), -1);
+        tear_down(state);
+        set_up(state);
+    }
+}
+
 /* Its fellow fails of it and is reaped first. */
 static void sign_of_an_end_decides_the_order(void **state)
 {
@@ -818,6 +847,7 @@ int main(int argc, char **argv)
         TEST(errors_name_rank_and_program),
         TEST(descriptor_limit_is_named),
         TEST(soft_limit_is_raised_for_us_only),
+        TEST(each_is_found),
         TEST(sign_of_an_end_decides_the_order),
         TEST(sign_of_no_end),
         TEST(told_when_the_server_has_noticed),
