@@ -110,6 +110,23 @@ def memory(pid, what="VmHWM"):
         return int(re.search(rf"{what}:\s+(\d+)", file.read()).group(1))
 
 
+@pytest.mark.parametrize("where", [("-n", 2), ("--workers", 2, "-n", 2)])
+def test_a_slow_reader_gets_what_ranks_said_before_the_end(drarun, tmp_path, where):
+    """A rank fails while much is on its way to a log or a terminal that takes longer than an end may take."""
+    os.mkfifo(tmp_path / "fail")
+    job = drarun.start(*where, "sh", "-c", "test $RANK = 1 || exec seq 1000000 9999999; read go < fail; exit 3", cwd=tmp_path, text=False)
+    read = job.process.stdout.read1
+    data = read(1 << 16)
+    time.sleep(0.5)  # the other one has filled all that it may
+    (tmp_path / "fail").write_text("\n")
+    while piece := read(20 << 10):
+        data += piece
+        time.sleep(0.1)
+    result = job.finish()
+    assert result.rc == 3 and b"is dropped" not in result.err, result
+    assert len(data) > 1 << 19 and data == b"".join(b"%d\n" % (1000000 + i) for i in range(len(data) // 8))
+
+
 @pytest.mark.plain("measures memory")
 def test_a_slow_reader_slows_the_ranks(drarun):
     job = drarun.start("-n", 4, "sh", "-c", "head -c 250000000 /dev/zero", text=False)

@@ -80,10 +80,11 @@ static void end_agent(struct agent *agent, const Drarun__Wire__Envelope *message
         agent_release(agent); /* it holds nothing of ours yet, or may never answer */
 }
 
-static void start_overdue(struct job_overdue *overdue, int64_t after_ms)
+static void start_overdue(struct job *job, int64_t after_ms)
 {
-    overdue->stage = 0;
-    job_start_clock(overdue->clock, after_ms);
+    job->overdue.stage = 0;
+    job->overdue.written = output_written(job->output);
+    job_start_clock(job->overdue.clock, after_ms);
 }
 
 static void do_end(struct job *job, bool at_once)
@@ -95,7 +96,7 @@ static void do_end(struct job *job, bool at_once)
     end.reason = unconst(at_once ? "asked to end at once" : "the job ends");
     event_del(job->clocks.start);
     event_del(job->interrupt.grace_clock);
-    start_overdue(&job->overdue, OVERDUE_MS + (end.at_once ? 0 : job->request->kill_after_ms));
+    start_overdue(job, OVERDUE_MS + (end.at_once ? 0 : job->request->kill_after_ms));
     if (job->input.source)
         input_stop(job->input.source);
     for (uint32_t i = 0; i < job->count; i++)
@@ -147,7 +148,7 @@ static void do_drain(struct job *job)
             job->facts.wire_bytes += channel_bytes(agent->channel);
         agent_dismiss(agent);
     }
-    start_overdue(&job->overdue, REAP_MS);
+    start_overdue(job, REAP_MS);
 }
 
 void job_act(struct job *job, enum job_action action)

@@ -20,6 +20,7 @@
 #define PING_PODS_LOST_MS 12000
 #define PINGS_LEAST 4
 #define OVERDUE_MORE_MS 3000 /* from the drop of stalled output until agents are killed */
+#define OVERDUE_READ_MS 2000 /* in which something is read of output that is not stalled */
 #define NOTICE_MS 1500       /* until people hear why an agent is not reached */
 #define AWAITED_SHOWN 8      /* names after the first */
 
@@ -232,11 +233,23 @@ static void kill_processes(struct job *job)
     job->local.orphans = true;
 }
 
+/* Some of our output was read since the last look: thousands of ranks may say at once why they
+ * fail, and a log or a terminal takes its time. Who has interrupted the job wants its end. */
+static bool is_being_read(struct job *job)
+{
+    uint64_t before = job->overdue.written;
+    job->overdue.written = output_written(job->output);
+    return job->overdue.written != before && job->interrupt.signo == 0;
+}
+
 /* First what holds the agents up is taken away, then they are. */
 static void on_overdue_clock(evutil_socket_t fd, short what, void *arg)
 {
     struct job *job = arg;
     (void)fd, (void)what;
+    bool waits = job->state == JOB_ENDING || (job->overdue.stage > 0 && !output_idle(job->output));
+    if (is_being_read(job) && waits && job_start_clock(job->overdue.clock, OVERDUE_READ_MS) == 0)
+        return;
     bool first = job->overdue.stage++ == 0;
     if (first)
         job_start_clock(job->overdue.clock, OVERDUE_MORE_MS);

@@ -213,6 +213,7 @@ struct job_interrupt {
  * counts in stage how often the clock was due since. */
 struct job_overdue {
     uint32_t stage;
+    uint64_t written; /* output_written, when the clock was last started or due */
     struct event *clock;
 };
 

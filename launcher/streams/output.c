@@ -346,6 +346,14 @@ bool output_idle(const struct output *output)
            destination_idle(output->to[OUTPUT_STDERR]);
 }
 
+uint64_t output_written(const struct output *output)
+{
+    uint64_t bytes = 0;
+    for (int stream = OUTPUT_STDOUT; stream <= OUTPUT_STDERR; stream++)
+        bytes += output->to[stream] ? sink_done(output->to[stream]->sink) : 0;
+    return bytes;
+}
+
 void output_discard(struct output *output)
 {
     for (int stream = OUTPUT_STDOUT; stream <= OUTPUT_STDERR; stream++) {

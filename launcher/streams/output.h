@@ -66,6 +66,8 @@ void output_say(struct output *output, const char *line, size_t length);
 
 /* Nothing is queued. */
 bool output_idle(const struct output *output);
+/* Changes when some of it was written, or dropped. */
+uint64_t output_written(const struct output *output);
 /* Drops what is queued and whatever comes: its reader has stalled and the job must end. */
 void output_discard(struct output *output);
 
