@@ -92,6 +92,17 @@ def test_others_do_not_wait_for_ever(drarun):
     assert drarun("-n", 2, "sh", "-c", program).ok().out == "firstother\nsecond\n"
 
 
+def test_nobody_waits_for_the_line_of_a_lost_worker(drarun, tmp_path):
+    """A rank's line is unfinished when its agent is killed, and nobody reports its end: what others said meanwhile was lost."""
+    program = ('if [ $RANK = 0 ]; then printf unfinished; until [ -e said ]; do sleep 0.05; done; kill -9 $PPID; sleep 1000; '
+               'else until [ -e begun ]; do sleep 0.05; done; echo last words; touch said; sleep 1000; fi')
+    job = drarun.start("--workers", 2, "-n", 2, "sh", "-c", program, cwd=tmp_path, text=False)
+    begin = job.process.stdout.read1(100)
+    (tmp_path / "begun").touch()
+    result = job.finish()
+    assert result.rc == 70 and begin + result.out == b"unfinishedlast words\n", (begin, result)
+
+
 def test_line_of_100_mb(drarun):
     program = "import sys; sys.stdout.write('x' * 100_000_000 + '\\n')"
     job = drarun.start("-n", 2, "python3", "-c", "import os\nif os.environ['RANK'] == '0':\n  " + program,

@@ -148,6 +148,7 @@ static void do_drain(struct job *job)
             job->facts.wire_bytes += channel_bytes(agent->channel);
         agent_dismiss(agent);
     }
+    output_finish(job->output); /* of agents that were lost, no rank's end was reported */
     start_overdue(job, REAP_MS);
 }
 

@@ -311,3 +311,13 @@ void lines_break(struct lines *l)
     break_others(l);
     release(l);
 }
+
+void lines_finish(struct lines *l)
+{
+    while (l->open >= 0 && !STAILQ_EMPTY(&l->queue)) {
+        let_pass(l, (uint32_t)l->open);
+        release(l);
+    }
+    if (l->cursor >= 0)
+        lines_rank_ended(l, (uint32_t)l->cursor);
+}

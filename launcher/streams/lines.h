@@ -47,5 +47,7 @@ void lines_rank_ended(struct lines *lines, uint32_t rank);
 /* The unfinished line is not waited for any longer, nor are short ones that have waited for it
  * since the clock was started. */
 void lines_break(struct lines *lines);
+/* Nothing more comes from any rank, also from those whose ends nobody reports. */
+void lines_finish(struct lines *lines);
 
 #endif

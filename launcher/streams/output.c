@@ -332,6 +332,15 @@ void output_rank_ended(struct output *output, uint32_t rank)
     }
 }
 
+void output_finish(struct output *output)
+{
+    for (int stream = OUTPUT_STDOUT; !output->files && stream <= OUTPUT_STDERR; stream++) {
+        struct destination *d = output->to[stream];
+        lines_finish(d->lines[stream]);
+        d->busy = !destination_idle(d);
+    }
+}
+
 void output_say(struct output *output, const char *line, size_t length)
 {
     struct destination *d = output->to[OUTPUT_STDERR];

@@ -59,6 +59,8 @@ void output_free(struct output *output);
 void output_add(struct output *output, uint32_t agent, uint32_t rank, enum output_stream stream,
                 const void *data, size_t length, bool partial);
 void output_rank_ended(struct output *output, uint32_t rank);
+/* Nothing more comes: what still waits for others' unfinished lines is written. */
+void output_finish(struct output *output);
 
 /* A line of our own, for stderr (OUTPUT_FRAMED: stdout); it may fall between pieces of a rank's
  * unfinished line. */

@@ -110,6 +110,30 @@ static void the_end_of_a_rank_ends_its_line(void **state)
     close_sheet(&s, "ab\n");
 }
 
+/* As of ranks whose worker was lost. */
+static void the_end_of_all_leaves_nothing_behind(void **state)
+{
+    struct sheet s;
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        open_sheet(&s, 4, i ? LINES_LABELLED : LINES_PLAIN);
+        add(&s, 0, "a", true);
+        add(&s, 1, "b", true);
+        add(&s, 2, "c\n", false);
+        add(&s, 1, "B", true);
+        add(&s, 3, "d\n", false);
+        lines_finish(s.lines);
+        assert_false(s.waits);
+        assert_int_equal(s.credit[0] + s.credit[1] + s.credit[2] + s.credit[3], 7);
+        close_sheet(&s, i ? "[0] a\n[1] bB\n[2] c\n[3] d\n" : "abBc\nd\n");
+    }
+    open_sheet(&s, 2, LINES_LABELLED);
+    add(&s, 1, "the last", true);
+    lines_finish(s.lines);
+    lines_finish(s.lines);
+    close_sheet(&s, "[1] the last\n");
+}
+
 static void a_broken_line_holds_nobody_up_again(void **state)
 {
     struct sheet s;
@@ -301,6 +325,7 @@ int main(void)
         cmocka_unit_test(an_unfinished_line_is_waited_for),
         cmocka_unit_test(those_passed_over_come_in_order),
         cmocka_unit_test(the_end_of_a_rank_ends_its_line),
+        cmocka_unit_test(the_end_of_all_leaves_nothing_behind),
         cmocka_unit_test(a_broken_line_holds_nobody_up_again),
         cmocka_unit_test(all_unfinished_lines_take_two_turns),
         cmocka_unit_test(a_line_that_need_not_break_does_not),
