@@ -138,6 +138,17 @@ def test_a_slow_reader_gets_what_ranks_said_before_the_end(drarun, tmp_path, whe
     assert len(data) > 1 << 19 and data == b"".join(b"%d\n" % (1000000 + i) for i in range(len(data) // 8))
 
 
+def test_standard_error_is_read_though_standard_output_is_not(drarun, tmp_path):
+    """Both share the agent's window, so that the reason comes when standard output is dropped."""
+    os.mkfifo(tmp_path / "fail")
+    job = drarun.start("-n", 2, "sh", "-c", "test $RANK = 1 || exec seq 1000000 9999999; read go < fail; echo the reason >&2; exit 3",
+                       cwd=tmp_path)
+    time.sleep(0.5)  # the other one has filled all that it may
+    (tmp_path / "fail").write_text("\n")
+    said = job.process.stderr.read()
+    assert job.finish().rc == 3 and "is dropped" in said and "the reason\n" in said, said
+
+
 @pytest.mark.plain("measures memory")
 def test_a_slow_reader_slows_the_ranks(drarun):
     job = drarun.start("-n", 4, "sh", "-c", "head -c 250000000 /dev/zero", text=False)

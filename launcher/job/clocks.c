@@ -220,7 +220,7 @@ static void drop_stalled_output(struct job *job)
     if (output_idle(job->output))
         return;
     log_note("our output is not being read: the rest of it is dropped");
-    output_discard(job->output);
+    output_discard_stalled(job->output);
 }
 
 static void kill_processes(struct job *job)

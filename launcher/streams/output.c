@@ -363,15 +363,24 @@ uint64_t output_written(const struct output *output)
     return bytes;
 }
 
+static void discard(struct destination *d)
+{
+    sink_discard(d->sink);
+    break_lines(d);
+    give_back(d);
+    d->busy = !destination_idle(d);
+}
+
 void output_discard(struct output *output)
 {
-    for (int stream = OUTPUT_STDOUT; stream <= OUTPUT_STDERR; stream++) {
-        struct destination *d = output->to[stream];
-        if (!d)
-            continue;
-        sink_discard(d->sink);
-        break_lines(d);
-        give_back(d);
-        d->busy = !destination_idle(d);
-    }
+    for (int stream = OUTPUT_STDOUT; stream <= OUTPUT_STDERR; stream++)
+        if (output->to[stream])
+            discard(output->to[stream]);
+}
+
+void output_discard_stalled(struct output *output)
+{
+    for (int stream = OUTPUT_STDOUT; stream <= OUTPUT_STDERR; stream++)
+        if (!destination_idle(output->to[stream]))
+            discard(output->to[stream]);
 }

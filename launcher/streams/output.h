@@ -70,7 +70,9 @@ void output_say(struct output *output, const char *line, size_t length);
 bool output_idle(const struct output *output);
 /* Changes when some of it was written, or dropped. */
 uint64_t output_written(const struct output *output);
-/* Drops what is queued and whatever comes: its reader has stalled and the job must end. */
+/* Drops what is queued and whatever comes: the job must end at once. */
 void output_discard(struct output *output);
+/* The same where something is queued, since its reader has stalled, and not where all is read. */
+void output_discard_stalled(struct output *output);
 
 #endif
