@@ -11,7 +11,7 @@ import time
 import pytest
 
 from support.build import patience
-from support.following import JOB, LEASE, OUTPUT, Following, job_file, record, until
+from support.following import JOB, LEASE, MAP, OUTPUT, Following, job_file, record, until
 from support.registry import Registry, path_of
 
 
@@ -50,13 +50,29 @@ def test_end_that_the_controller_alone_tells(drarun, following):
     """Its launcher was lost, and its document says that the ranks run."""
     following.tell("job-a")
     following.registry.put(path_of("drarun.dev/v1alpha1/drajobs", "job"), {"metadata": {}, "spec": {"workers": 1}, "status": {
-        "state": "Failed", "exitStatus": 70, "message": "its launcher was lost", "completionTime": "2026-11-21T15:24:42Z"}})
+        "state": "Failed", "exitStatus": 70, "message": "its launcher was lost", "completionTime": "2026-11-21T15:24:42Z",
+        "launcherUID": following.uid}})
     shown = json.loads(drarun("status", "job", "-o", "json", env=following.env).ok().out)
     [listed] = json.loads(drarun("list", "-o", "json", env=following.env).ok().out)
     for each in (shown, listed):
         assert (each["phase"], each["result"], each["exit"], each["launcher"]["pod"]) == ("ended", "failed", 70, "job-a"), each
         assert each["report"]["cause"]["text"] == "its launcher was lost", each
     assert "failed (70)" in drarun("list", env=following.env).ok().out
+
+
+@pytest.mark.parametrize("phase", ["created", "running"])
+def test_end_of_an_earlier_job_that_the_controller_tells(drarun, following, phase):
+    """Nothing is left of it but its DraJob, and a job of run --here has its name."""
+    registry = following.registry
+    found = registry.objects[MAP]
+    registry.put(MAP, {**found, "metadata": {**found["metadata"], "uid": "uid-here", "ownerReferences": []}})
+    if phase == "running":
+        following.tell("host_1", uid="uid-here")
+    registry.put(path_of("drarun.dev/v1alpha1/drajobs", "job"), {"metadata": {}, "spec": {"workers": 1}, "status": {
+        "state": "Failed", "exitStatus": 70, "launcherUID": following.uid, "completionTime": "2026-11-21T15:24:42Z"}})
+    shown = json.loads(drarun("status", "job", "-o", "json", env=following.env).ok().out)
+    [listed] = json.loads(drarun("list", "-o", "json", env=following.env).ok().out)
+    assert (shown["phase"], listed["phase"]) == (phase, phase) and "exit" not in {**shown, **listed}, (shown, listed)
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["", "late"])

@@ -67,11 +67,13 @@ static json_int_t workers_of(const json_t *map)
 /* Of a job whose launcher has told nothing yet: what its ConfigMap knows. */
 static json_t *first_doc(const json_t *map, const char *job)
 {
-    const char *created =
-        json_string_value(json_object_get(json_object_get(map, "metadata"), "creationTimestamp"));
-    return json_pack("{s:s, s:s, s:s, s:s*, s:s*, s:i, s:{s:I}}", "name", job, "phase", "created",
-                     "namespace", kube_namespace(map), "created", created, "phaseSince", created,
-                     "attempt", 1, "workers", "count", workers_of(map));
+    const json_t *metadata = json_object_get(map, "metadata");
+    const json_t *owner = json_array_get(json_object_get(metadata, "ownerReferences"), 0);
+    const char *created = json_string_value(json_object_get(metadata, "creationTimestamp"));
+    return json_pack("{s:s, s:s, s:s, s:s, s:s*, s:s*, s:i, s:{s:I}}", "name", job, "phase",
+                     "created", "namespace", kube_namespace(map), "uid",
+                     value_text_or(owner, "uid", kube_uid(map)), "created", created, "phaseSince",
+                     created, "attempt", 1, "workers", "count", workers_of(map));
 }
 
 /* Any account that may write the ConfigMap decides what the document says: the names are those that
@@ -105,12 +107,21 @@ static json_t *find_doc(const json_t *docs, const json_t *object)
     return NULL;
 }
 
+/* A job of run --here has no DraJob, and may have the name of one that has ended. */
+static bool is_of_object(const json_t *doc, const json_t *object)
+{
+    const char *uid = json_string_value(json_object_get(doc, "uid"));
+    const char *launcher = drajob_launcher(object);
+    return !uid || (launcher && strcmp(uid, launcher) == 0);
+}
+
 /* Of a launcher that was lost, or could not write the job's end: the controller tells of it. */
 static void add_end(const json_t *object, json_t *doc)
 {
     static const char *const members[] = {"phase", "phaseSince", "result", "exit", "report"};
     CLEANUP(json_decrefp) json_t *told = NULL;
-    if (status_doc_exit(doc) >= 0 || !drajob_has_ended(object) || !(told = drajob_doc(object)))
+    if (status_doc_exit(doc) >= 0 || !drajob_has_ended(object) || !is_of_object(doc, object) ||
+        !(told = drajob_doc(object)))
         return;
     for (size_t i = 0; i < ARRAY_LEN(members); i++)
         json_object_set(doc, members[i], json_object_get(told, members[i]));
