@@ -11,7 +11,7 @@ import time
 import pytest
 
 from support.build import patience
-from support.following import JOB, LEASE, MAP, OUTPUT, Following, job_file, record, until
+from support.following import JOB, LEASE, MAP, OUTPUT, Following, environment, job_file, record, until
 from support.registry import Registry, path_of
 
 
@@ -58,6 +58,21 @@ def test_end_that_the_controller_alone_tells(drarun, following):
         assert (each["phase"], each["result"], each["exit"], each["launcher"]["pod"]) == ("ended", "failed", 70, "job-a"), each
         assert each["report"]["cause"]["text"] == "its launcher was lost", each
     assert "failed (70)" in drarun("list", env=following.env).ok().out
+
+
+def test_another_programs_job_is_complete(drarun, tmp_path):
+    """It has the name of a job of run --here, of which it tells nothing."""
+    document = {"apiVersion": "drarun.dev/v1alpha1", "kind": "DraJobStatus", "name": "job", "uid": "uid-here", "attempt": 1, "phase": "running"}
+    with Registry().serving() as registry:
+        def tell(**more):
+            registry.put(MAP, {"metadata": {"uid": "uid-here"}, "data": {"status.json": json.dumps({**document, **more})}})
+        tell()
+        job = registry.put(JOB, {"metadata": {}, "spec": {}, "status": {"conditions": [{"type": "Complete", "status": "True"}]}})
+        waiting = drarun.start("wait", "job", env=environment(registry, tmp_path))
+        until(registry, lambda: waiting.process.poll() is not None or (len(registry.told) >= 3 and registry.is_known(job)))
+        tell(phase="ended", exit=3, result="failed")
+        result = waiting.finish(30)
+    assert result.rc == 3, result
 
 
 @pytest.mark.parametrize("phase", ["created", "running"])

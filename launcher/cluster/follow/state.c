@@ -206,6 +206,13 @@ static void note_completed(struct follow_state *s)
     ask_for_last_word(s);
 }
 
+/* One of another program may have the name of a job of run --here, which has no Job. */
+static bool is_launcher_job(const struct follow_state *s, const json_t *job)
+{
+    const json_t *labels = json_object_get(json_object_get(job, "metadata"), "labels");
+    return strcmp(value_text_or(labels, "drarun.dev/job", ""), s->job) == 0;
+}
+
 static bool has_condition(const json_t *job, const char *type)
 {
     return strcmp(value_text_or(kube_condition(job, type), "status", ""), "True") == 0;
@@ -220,7 +227,7 @@ static void take_job(const json_t *job, void *arg)
         return;
     if (has_condition(job, "Failed"))
         note_failed(s, job, value_text(kube_condition(job, "Failed"), "message"));
-    if (has_condition(job, "Complete"))
+    if (has_condition(job, "Complete") && is_launcher_job(s, job))
         note_completed(s);
 }
 
