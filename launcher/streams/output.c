@@ -359,7 +359,7 @@ uint64_t output_written(const struct output *output)
 {
     uint64_t bytes = 0;
     for (int stream = OUTPUT_STDOUT; stream <= OUTPUT_STDERR; stream++)
-        bytes += output->to[stream] ? sink_done(output->to[stream]->sink) : 0;
+        bytes += output->to[stream] ? sink_written(output->to[stream]->sink) : 0;
     return bytes;
 }
 

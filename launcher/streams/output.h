@@ -68,7 +68,7 @@ void output_say(struct output *output, const char *line, size_t length);
 
 /* Nothing is queued. */
 bool output_idle(const struct output *output);
-/* Changes when some of it was written, or dropped. */
+/* Changes when some of it was written; what is dropped does not count. */
 uint64_t output_written(const struct output *output);
 /* Drops what is queued and whatever comes: the job must end at once. */
 void output_discard(struct output *output);

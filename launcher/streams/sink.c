@@ -34,7 +34,7 @@ struct sink {
     struct sink_owner owner;
     struct evbuffer *queue;
     struct event *writable; /* NULL for SINK_FILE */
-    uint64_t added, done;
+    uint64_t added, done, written;
     bool gone;                 /* broken or discarded */
     struct sink_reader reader; /* without functions: none */
     struct buf shown;          /* of the last bytes, by the reader */
@@ -130,6 +130,7 @@ static size_t write_now(struct sink *sink, const char *data, size_t length)
         ssize_t n = write_some(sink, data + written, length - written);
         if (n >= 0) {
             written += (size_t)n;
+            sink->written += (size_t)n;
             continue;
         }
         if (errno == EINTR)
@@ -266,4 +267,9 @@ uint64_t sink_added(const struct sink *sink)
 uint64_t sink_done(const struct sink *sink)
 {
     return sink->done;
+}
+
+uint64_t sink_written(const struct sink *sink)
+{
+    return sink->written;
 }

@@ -51,8 +51,9 @@ void sink_discard(struct sink *sink);
 /* The reader that is gone was a terminal. */
 bool sink_has_hung_up(const struct sink *sink);
 
-/* Bytes ever added, and those of them that are written or dropped. */
+/* Bytes ever added, those of them that are written or dropped, and those that are written. */
 uint64_t sink_added(const struct sink *sink);
 uint64_t sink_done(const struct sink *sink);
+uint64_t sink_written(const struct sink *sink);
 
 #endif

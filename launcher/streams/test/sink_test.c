@@ -153,8 +153,13 @@ static void discards(void **state)
     assert_int_equal(pipe(ends), 0);
     make(&b, ends);
     sink_add(b.sink, much, sizeof much);
+    uint64_t written = sink_written(b.sink);
+    assert_int_equal(written, sink_done(b.sink));
+    assert_in_range(written, 1, sizeof much - 1);
     sink_discard(b.sink);
+    sink_add(b.sink, much, sizeof much);
     assert_int_equal(sink_done(b.sink), sink_added(b.sink));
+    assert_int_equal(sink_written(b.sink), written);
     assert_int_equal(b.broken, 0);
     done(&b);
 }
