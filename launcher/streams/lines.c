@@ -312,8 +312,18 @@ void lines_break(struct lines *l)
     release(l);
 }
 
+/* Lines of which one piece came need no turn of their own: there may be one of each rank. */
+static void break_single(struct lines *l)
+{
+    for (struct chunk *chunk = STAILQ_FIRST(&l->queue); chunk; chunk = STAILQ_NEXT(chunk, link)) {
+        const struct unfinished *line = &l->unfinished[chunk->rank];
+        chunk->broken |= line->first == chunk && line->length == chunk->length;
+    }
+}
+
 void lines_finish(struct lines *l)
 {
+    break_single(l);
     while (l->open >= 0 && !STAILQ_EMPTY(&l->queue)) {
         let_pass(l, (uint32_t)l->open);
         release(l);

@@ -14,6 +14,7 @@
 struct sheet {
     struct buf text;
     size_t credit[4];
+    size_t starts; /* of the clock */
     bool waits;
     struct lines *lines;
 };
@@ -27,7 +28,9 @@ static void on_emit(void *arg, uint32_t agent, size_t credit, const void *data, 
 
 static void on_waiting(void *arg, bool waits)
 {
-    ((struct sheet *)arg)->waits = waits;
+    struct sheet *s = arg;
+    s->starts += waits;
+    s->waits = waits;
 }
 
 static void open_sheet(struct sheet *s, uint32_t ranks, enum lines_form form)
@@ -132,6 +135,23 @@ static void the_end_of_all_leaves_nothing_behind(void **state)
     lines_finish(s.lines);
     lines_finish(s.lines);
     close_sheet(&s, "[1] the last\n");
+}
+
+/* The queue is not gone through for each. */
+static void the_end_of_all_takes_one_turn_for_single_pieces(void **state)
+{
+    struct sheet s;
+    (void)state;
+    open_sheet(&s, 6, LINES_PLAIN);
+    for (uint32_t rank = 0; rank < 6; rank++) {
+        char text[] = {(char)('0' + rank), '\0'};
+        add(&s, rank, text, true);
+    }
+    assert_int_equal(s.starts, 1);
+    lines_finish(s.lines);
+    assert_int_equal(s.starts, 1);
+    assert_false(s.waits);
+    close_sheet(&s, "012345");
 }
 
 static void a_broken_line_holds_nobody_up_again(void **state)
@@ -326,6 +346,7 @@ int main(void)
         cmocka_unit_test(those_passed_over_come_in_order),
         cmocka_unit_test(the_end_of_a_rank_ends_its_line),
         cmocka_unit_test(the_end_of_all_leaves_nothing_behind),
+        cmocka_unit_test(the_end_of_all_takes_one_turn_for_single_pieces),
         cmocka_unit_test(a_broken_line_holds_nobody_up_again),
         cmocka_unit_test(all_unfinished_lines_take_two_turns),
         cmocka_unit_test(a_line_that_need_not_break_does_not),
