@@ -1034,8 +1034,8 @@ static void case_spawn_apart(void)
     fence(NULL, 0, false);
 }
 
-/* Every rank asks for what cannot be, and goes on. */
-/* A program that is not there, and a key whose text is NULL, as of getenv. */
+/* Every rank asks for what cannot be, and goes on: a program that is not there, and a key whose
+ * text is NULL, as of a getenv that found nothing. */
 static void case_spawn_refused(void)
 {
     char nspace[PMIX_MAX_NSLEN + 1];
