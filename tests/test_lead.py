@@ -260,6 +260,18 @@ def test_restart_of_workers_that_did_not_start(drarun, tmp_path):
         assert first["status"] == 70 and first["cause"]["text"].startswith(said), first
 
 
+def test_what_killed_launchers_left_is_not_waited_for(drarun, tmp_path):
+    """An API server answers a list that must be up to date a tenth of a second later; this one need not be."""
+    with Registry().serving() as registry:
+        lead = drarun.start("run", "--here", job_file(tmp_path), env=environment(registry, tmp_path))
+        registry.wait(path_of("pods", "job-w-0"))
+        maps = path_of("configmaps", "")[:-1]
+        until_led(registry, lead, lambda: any(path == maps for path, _ in registry.lists))
+        assert [query.get("resourceVersion") for path, query in registry.lists if path == maps] == ["0"]
+        lead.signal(signal.SIGTERM)
+        lead.finish(30)
+
+
 def test_launcher_that_is_lost_before_the_next_attempt(drarun, tmp_path):
     """The workers of the first did not start in time, and their node does not answer. The next launcher goes on with the second."""
     pod = path_of("pods", "job-w-0")

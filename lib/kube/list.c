@@ -21,6 +21,7 @@ struct kube_listing {
     struct kube_call *call;
     json_t *items; /* of the pages so far */
     bool metadata_only;
+    bool older;
     void (*trim)(json_t *object); /* or NULL */
     bool small_pages;
     bool pages; /* fn is called with each */
@@ -173,6 +174,7 @@ static int ask(struct kube_listing *l, struct drarun_error *err)
     snprintf(limit, sizeof limit, "%u", l->page_size);
     kube_query_add(&query, "limit", limit);
     kube_query_add(&query, "continue", l->token.len ? l->token.data : NULL);
+    kube_query_add(&query, "resourceVersion", l->older && !l->token.len ? "0" : NULL);
     struct kube_request request = {
         .method = "GET",
         .path = l->path.data,
@@ -211,6 +213,7 @@ static int listing_start(struct kube_client *client, const struct kube_target *t
     kube_target_describe("list", target, &l->what);
     if (select) {
         l->metadata_only = select->metadata_only;
+        l->older = select->older;
         l->trim = select->trim;
         l->small_pages = select->small_pages || select->trim;
         kube_query_add(&l->query, "labelSelector", select->labels);

@@ -12,6 +12,9 @@ struct kube_select {
     const char *labels; /* labelSelector; NULL: all */
     const char *fields; /* fieldSelector; NULL: all */
     bool metadata_only; /* PartialObjectMetadata, without what the objects say */
+    bool older;         /* of lists: as the API server's cache has them, at once. It answers other
+                           lists once its cache is known to be up to date, for which it asks etcd ten
+                           times a second */
     /* For lists of what anybody may have written, in a program that has a limit of memory: */
     void (*trim)(json_t *object); /* removes what is not read, page by page; implies small_pages.
                                      Not of kube_list_pages */

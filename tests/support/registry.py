@@ -102,6 +102,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         elif "watch" in query:
             self.stream(self.server.changes(path, query))
         elif _is_collection(path):
+            self.server.lists.append((path, query))
             self.answer(200, {"kind": "List", "metadata": {"resourceVersion": str(self.server.version)},
                               "items": self.server.matching(path, query)})
         else:
@@ -225,7 +226,7 @@ class Registry(http.server.ThreadingHTTPServer):
     """.objects by path; .logs[pod]: a function that yields the pieces of its log, of whole lines, while the pod is there. .refused: of "PATCH", "PUT", "DELETE" and "log".
     .busy: the same, of what it cannot do now.
     .admit(path, object): changes an object before it is made, as a webhook.
-    .reads[path]: how often an object was asked for.
+    .reads[path]: how often an object was asked for. .lists: (path, query) of each list that was.
     .silent: names of pods whose node does not answer: they stay until they are deleted without it.
     .groups: of the discovery's answer, beside what every API server has.
     .answering: cleared, what is made is there and its maker does not know.
@@ -240,7 +241,7 @@ class Registry(http.server.ThreadingHTTPServer):
         super().__init__(("127.0.0.1", port), _Handler)
         self.delay, self.version, self.closed, self.refused = delay, 1, False, set()
         self.objects, self.logs, self.events, self.changed = {}, {}, [], threading.Condition()
-        self.reads, self.held = collections.Counter(), {}
+        self.reads, self.held, self.lists = collections.Counter(), {}, []
         self.told = {}  # by watch: up to which version all was sent
         self.busy = set()
         self.groups, self.silent, self.lost, self.ahead, self.warning = [], set(), set(), 0, ""

@@ -92,7 +92,8 @@ size_t reap_abandoned(struct cluster *cluster, const char *namespace)
 {
     struct drarun_error err = {0};
     const struct kube_target all = {.resource = &kube_config_maps, .namespace_ = namespace};
-    const struct kube_select select = {.labels = "drarun.dev/job", .metadata_only = true};
+    const struct kube_select select = {
+        .labels = "drarun.dev/job", .metadata_only = true, .older = true};
     CLEANUP(json_decrefp) json_t *list = NULL, *found = NULL;
     size_t i, count = 0;
     json_t *map;
