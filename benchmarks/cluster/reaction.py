@@ -54,7 +54,7 @@ def rank_death(bed, report, scale):
     for _ in range(scale.rounds):
         with bed.namespace() as namespace:
             bed.install(namespace)
-            outcome = bed.run(namespace, {"workers": 4, "image": BUSYBOX, "command": ["sh", "-c", DEATH],
+            outcome = bed.run(namespace, {"workers": 4, "placement": {"spread": "none"}, "image": BUSYBOX, "command": ["sh", "-c", DEATH],
                                           "devices": claimed(1, 1)})
             if outcome.status != 3:
                 report.missed.append(f"rank death: status {outcome.status}: {outcome.err[-200:]}")
