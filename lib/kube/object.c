@@ -255,3 +255,8 @@ const json_t *kube_condition(const json_t *object, const char *type)
     const json_t *status = json_object_get(object, "status");
     return value_find(json_object_get(status, "conditions"), "type", type);
 }
+
+bool kube_has_condition(const json_t *object, const char *type)
+{
+    return strcmp(value_text_or(kube_condition(object, type), "status", ""), "True") == 0;
+}

@@ -81,5 +81,7 @@ bool kube_is_owned_by(const json_t *object, const char *uid);
 bool kube_is_terminating(const json_t *object);
 /* Of its status; borrowed. NULL: it has none of this type. */
 const json_t *kube_condition(const json_t *object, const char *type);
+/* It has one of this type, whose status is "True". */
+bool kube_has_condition(const json_t *object, const char *type);
 
 #endif

@@ -58,17 +58,12 @@ void course_suspend(struct sight *s)
 
 /* ---- what becomes of it ---- */
 
-static bool has_condition(const json_t *job, const char *type)
-{
-    return strcmp(value_text_or(kube_condition(job, type), "status", ""), "True") == 0;
-}
-
 /* The launcher's Job has failed, and its launcher may have had no word: it crashed, or got no pod.
  */
 static const char *failure(const json_t *job)
 {
     const char *message = value_text(kube_condition(job, "Failed"), "message");
-    if (!has_condition(job, "Failed"))
+    if (!kube_has_condition(job, "Failed"))
         return NULL;
     return message ? message : "its launcher's Job failed";
 }
@@ -172,7 +167,7 @@ void course_follow(struct sight *s, const char *launcher)
     CLEANUP(json_decrefp) json_t *doc = NULL;
     bool there = s->job && strcmp(kube_uid(s->job), launcher) == 0 && !kube_is_terminating(s->job);
     const char *failed = there ? failure(s->job) : NULL;
-    bool complete = there && has_condition(s->job, "Complete");
+    bool complete = there && kube_has_condition(s->job, "Complete");
     /* the launcher writes its job's end before it ends itself, and the watch of documents may be
      * behind that of Jobs: a job that is told to be lost is deleted */
     bool writes = failed || complete || kube_is_owned_by(s->map, launcher);

@@ -213,21 +213,16 @@ static bool is_launcher_job(const struct follow_state *s, const json_t *job)
     return strcmp(value_text_or(labels, "drarun.dev/job", ""), s->job) == 0;
 }
 
-static bool has_condition(const json_t *job, const char *type)
-{
-    return strcmp(value_text_or(kube_condition(job, type), "status", ""), "True") == 0;
-}
-
-/* The launcher Job has failed: where that is without a word of its launcher, no pod could be made,
- * or it crashed. */
+/* What the launcher Job says of its end. Where it has failed without a word of its launcher, no pod
+ * could be made, or the launcher crashed. */
 static void take_job(const json_t *job, void *arg)
 {
     struct follow_state *s = arg;
     if (s->uid && strcmp(kube_uid(job), s->uid) != 0)
         return;
-    if (has_condition(job, "Failed"))
+    if (kube_has_condition(job, "Failed"))
         note_failed(s, job, value_text(kube_condition(job, "Failed"), "message"));
-    if (has_condition(job, "Complete") && is_launcher_job(s, job))
+    if (kube_has_condition(job, "Complete") && is_launcher_job(s, job))
         note_completed(s);
 }
 

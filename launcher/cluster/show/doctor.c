@@ -460,11 +460,6 @@ static void check_account(struct look *l)
 
 /* ---- the node plugin ---- */
 
-static bool is_ready(const json_t *pod)
-{
-    return strcmp(text(kube_condition(pod, "Ready"), "status"), "True") == 0;
-}
-
 /* How many pods of the plugin there are; -1: that cannot be read. */
 static ssize_t check_plugin(struct look *l)
 {
@@ -476,7 +471,7 @@ static ssize_t check_plugin(struct look *l)
     json_t *pod;
     if (!pods)
         return -1;
-    json_array_foreach(pods, i, pod) if (!is_ready(pod))
+    json_array_foreach(pods, i, pod) if (!kube_has_condition(pod, "Ready"))
         list_add(&names, failing++, kube_name(pod));
     if (failing)
         findings_add(l->findings, "plugin", FINDING_FAILED,

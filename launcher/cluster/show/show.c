@@ -115,7 +115,7 @@ static bool is_of_object(const json_t *doc, const json_t *object)
     return !uid || (launcher && strcmp(uid, launcher) == 0);
 }
 
-/* Of a launcher that was lost, or could not write the job's end: the controller tells of it. */
+/* Only the controller tells the end of a job whose launcher was lost, or could not write it. */
 static void add_end(const json_t *object, json_t *doc)
 {
     static const char *const members[] = {"phase", "phaseSince", "result", "exit", "report"};
