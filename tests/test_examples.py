@@ -47,6 +47,7 @@ SAYS = {
             (0, TRAINED.format(2)),
     },
 }
+PLAIN = pytest.mark.plain("half a minute of torch; what drarun does of it is in test_torchrun_is_started_once_on_each_worker")
 BY_HAND = "mpicc", "./"  # what is typed in the example's own folder
 
 
@@ -90,7 +91,7 @@ def reader(drarun, tmp_path):
     return run
 
 
-@pytest.mark.parametrize("name", SAYS)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=PLAIN) if name == "torchrun" else name for name in SAYS])
 def test_readme(reader, example, mpi_named, request, name):
     """All its commands in their order, those aside that are left out for a reason."""
     env = {}
@@ -171,6 +172,7 @@ def test_mpi4py(drarun, source, mpi_named, name):
     assert result.out == "mpi4py: 4 ranks, hosts: 1, sum of 1000 doubles right on every rank\n"
 
 
+@PLAIN
 def test_torch_with_a_process_a_rank(drarun, source, torch):
     result = drarun("--launch", "env", "--workers", 2, "-n", 4, PYTHON, source / "examples/torchrun/train.py").ok()
     assert re.fullmatch(TRAINED.format(2), result.out)
@@ -204,6 +206,7 @@ def test_a_word_of_a_line_is_no_torchrun(drarun, tmp_path, line):
     assert "torchrun" not in result.err, result
 
 
+@PLAIN
 def test_torchrun_behind_a_shell(drarun, torch, tmp_path):
     """One job, not one for each worker; also as a spec, where nothing says how many ranks a worker has."""
     line = f"{PYTHON} -m torch.distributed.run --nproc_per_node 2 {SOURCE}/examples/torchrun/train.py"
