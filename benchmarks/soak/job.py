@@ -180,7 +180,7 @@ def stacks(token):
             program = os.readlink(f"/proc/{pid}/exe").rsplit("/", 1)[-1]
         except OSError:
             program = ""
-        if program in ("drarun", "drarun-worker") and shutil.which("gdb"):
+        if program in ("drarun", "drarun-remote", "drarun-worker") and shutil.which("gdb"):
             texts += [f"{pid} {line[:100]}", stack(pid)]
         else:
             others[line[:100]] += 1
