@@ -12,6 +12,7 @@ from support.build import BUILD, SOURCE, patience
 
 sys.path.insert(0, str(SOURCE))
 
+from benchmarks.harness.processes import children  # noqa: E402
 from benchmarks.harness.report import Report  # noqa: E402
 from benchmarks.harness.spread import Spread, midmean, ratio  # noqa: E402
 from benchmarks.harness.turns import in_turns, sampled  # noqa: E402
@@ -67,6 +68,25 @@ def test_memory_is_told_by_what_lies_there():
     found = {name: (each["Size"], each["Rss"], each["Private_Dirty"]) for name, each in idle.memory(told).items()}
     assert found == {"code": (4668, 2900, 0), "constants": (1820, 1128, 8), "data": (76, 60, 56), "heap": (1564, 1072, 1072),
                      "code of libraries": (160, 80, 0), "stack": (132, 32, 32), "the kernel's": (8, 4, 0)}
+
+
+CLONES = """import ctypes, os, platform, signal
+def clone(signo):
+    number = {"x86_64": 56, "aarch64": 220}[platform.machine()]
+    pid = ctypes.CDLL(None).syscall(*map(ctypes.c_long, (number, signo, 0, 0, 0, 0)))
+    return pid or os._exit(len(os.read(0, 1)))
+print(clone(0), clone(signal.SIGCHLD), flush=True)
+os.read(0, 1)
+"""
+
+
+def test_helpers_of_a_sanitizer_are_no_children():
+    """The soak kills children of a launcher, which would hang when it lost the one by which it looks for leaks."""
+    with subprocess.Popen([sys.executable, "-c", CLONES], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
+        helper, child = map(int, parent.stdout.readline().split())
+        assert 0 < helper != child > 0
+        assert children(parent.pid) == [child]
+    assert children(parent.pid) == []
 
 
 def test_missed_goal_is_told(tmp_path, capsys):
