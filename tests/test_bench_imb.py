@@ -16,7 +16,7 @@ from benchmarks.bench.imb import SAME, Beside  # noqa: E402
 
 pytestmark = pytest.mark.timed
 
-SCALE = Scale(5, (Pace(128, 18), Pace(64, 12)), largest=17)
+SCALE = Scale(4, (Pace(128, 18), Pace(64, 12)), largest=17)
 EACH, ALL = 1.25, 1.1  # of a size; of the sizes of a collective
 
 
