@@ -9,7 +9,10 @@ import yaml
 from support.build import SOURCE
 
 KINDS = ["mpi", "torchrun", "nccl-tests", "ray", "cpu"]
-PROFILES = {each["name"]: each.get("machine", {}) for each in json.loads((SOURCE / "jobs/profiles/profiles.json").read_text())["profiles"]}
+PROFILES = {each["name"]: each for each in json.loads((SOURCE / "jobs/profiles/profiles.json").read_text())["profiles"]}
+# the jobs that docs/clusters.md has for these machines
+DOCUMENTED = {each["nccl"]["profile"]: each for each in map(yaml.safe_load, re.findall(
+    r"(?ms)^```yaml\n(.*?)^```", (SOURCE / "docs/clusters.md").read_text())) if "nccl" in each}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -31,11 +34,17 @@ def test_kinds(drarun, tmp_path, kind):
 
 @pytest.mark.parametrize("machine", PROFILES)
 def test_machines(drarun, tmp_path, machine):
-    """The devices of a whole node; for a machine of several sizes, eight GPUs."""
+    """The devices of a whole node, which the machine has; for a machine of several sizes, eight GPUs."""
     text = drarun("init", "--machine", machine, "mpi").ok().out
-    spec, known = yaml.safe_load(text)["spec"], PROFILES[machine] or {}
-    assert spec["nccl"] == {"profile": machine} and spec["devices"]["gpus"]["count"] == known.get("gpus", 8)
-    assert spec["devices"].get("nics", {}).get("count") == known.get("nics")
+    spec, profile = yaml.safe_load(text)["spec"], PROFILES[machine]
+    known, data = profile.get("machine", {}), profile.get("data", "rdma")
+    gpus, nics = spec["devices"]["gpus"], spec["devices"].get("nics", {})
+    assert spec["nccl"] == {"profile": machine} and gpus["count"] == known.get("gpus", 8) and nics.get("count") == known.get("nics")
+    assert gpus["class"] == known.get("gpuClass", "gpu.nvidia.com")
+    assert ("nics:" in text) == (data != "none") and (".rdma == true" in text) == (data == "rdma")
+    assert spec.get("network") == ("any" if data == "netdev" else None)  # else a job without RDMA NICs is refused
+    same = DOCUMENTED.get(machine, {}).get("devices", {}).get("gpus", gpus)
+    assert {**gpus, "count": 0} == {**same, "count": 0}
     (tmp_path / "job.yaml").write_text(text)
     drarun("validate", tmp_path / "job.yaml").ok()
 

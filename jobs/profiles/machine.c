@@ -22,6 +22,7 @@ int machine_read(const struct profiles *profiles, const char *profile, struct ma
     if (found && found->machine) {
         m = (struct machine){
             .no_root = value_text(found->machine, "noRoot"),
+            .gpu_class = value_text(found->machine, "gpuClass"),
             .gpus = count_at(found->machine, "gpus"),
             .nics = count_at(found->machine, "nics"),
             .whole_node = json_is_true(json_object_get(found->machine, "wholeNode")),

@@ -29,9 +29,10 @@ struct machine_taint {
 /* All zero: no rules. Texts are held by `rules`. */
 struct machine {
     const char *profile;
-    const char *no_root; /* why pcieRoot of a GPU and a NIC are never equal; NULL: they may be */
-    uint32_t gpus, nics; /* of a whole node; 0: several sizes exist */
-    bool whole_node;     /* RDMA is never shared between pods of a node */
+    const char *no_root;   /* why pcieRoot of a GPU and a NIC are never equal; NULL: they may be */
+    const char *gpu_class; /* DeviceClass of its GPUs; NULL: that of NVIDIA's */
+    uint32_t gpus, nics;   /* of a whole node; 0: several sizes exist */
+    bool whole_node;       /* RDMA is never shared between pods of a node */
     struct machine_mount mounts[MACHINE_MOUNTS_MAX]; /* up to the first without a name */
     struct machine_taint taint;
     json_t *name, *rules; /* owned */

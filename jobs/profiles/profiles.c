@@ -74,9 +74,10 @@ static int check_list(const char *what, const json_t *list, const struct key *ke
 
 static int check_machine(const char *profile, const json_t *machine, struct drarun_error *err)
 {
-    static const struct key keys[] = {{"gpus", JSON_INTEGER},  {"nics", JSON_INTEGER},
-                                      {"noRoot", JSON_STRING}, {"wholeNode", JSON_TRUE},
-                                      {"mounts", JSON_ARRAY},  {"taint", JSON_OBJECT}};
+    static const struct key keys[] = {{"gpus", JSON_INTEGER},   {"nics", JSON_INTEGER},
+                                      {"noRoot", JSON_STRING},  {"gpuClass", JSON_STRING},
+                                      {"wholeNode", JSON_TRUE}, {"mounts", JSON_ARRAY},
+                                      {"taint", JSON_OBJECT}};
     static const struct key mount_keys[] = {
         {"name", JSON_STRING}, {"host", JSON_STRING}, {"pod", JSON_STRING}};
     static const struct key taint_keys[] = {

@@ -75,34 +75,61 @@ static const struct kind {
      "  volumes:\n  - {shm: 8Gi}                     # ranks of a worker share memory\n"},
 };
 
-static void add_nics(const struct machine *machine, struct buf *out)
+/* The nodes that --machine names; all zero without it. */
+struct nodes {
+    const char *profile;
+    struct machine machine;
+    enum profile_data data; /* what its NICs carry */
+};
+
+static bool is_amd(const struct machine *machine)
 {
-    const char *mark = machine->nics ? "" : "# ";
-    uint32_t count = machine->nics ? machine->nics : GPUS;
+    return machine->gpu_class && strcmp(machine->gpu_class, "gpu.amd.com") == 0;
+}
+
+static void add_gpus(const struct machine *machine, struct buf *out)
+{
+    bool amd = is_amd(machine); /* whose class has partitions, and GPUs for virtual machines, too */
     buf_printf(out,
-               "    %snics: {count: %" PRIu32 ", class: dranet, selector: "
-               "'device.attributes[\"dra.net\"].rdma == true'}\n",
-               mark, count);
-    if (!machine->nics)
+               "    gpus: {count: %" PRIu32
+               ", class: %s%s}  # or resource: %s, of the device plugin\n",
+               machine->gpus ? machine->gpus : GPUS,
+               machine->gpu_class ? machine->gpu_class : "gpu.nvidia.com",
+               amd ? ", selector: 'device.attributes[\"gpu.amd.com\"].type == \"amdgpu\"'" : "",
+               amd ? "amd.com/gpu" : "nvidia.com/gpu");
+}
+
+static void add_nics(const struct nodes *nodes, struct buf *out)
+{
+    const char *mark = nodes->machine.nics ? "" : "# ";
+    uint32_t count = nodes->machine.nics ? nodes->machine.nics : GPUS;
+    if (nodes->data == PROFILE_NO_DATA)
+        return;
+    buf_printf(out, "    %snics: {count: %" PRIu32 ", class: dranet%s}\n", mark, count,
+               nodes->data == PROFILE_NETDEV
+                   ? ""
+                   : ", selector: 'device.attributes[\"dra.net\"].rdma == true'");
+    if (!nodes->machine.nics)
         buf_add_str(out, "    # class: a DeviceClass of your cluster's NICs (kubectl get "
                          "deviceclasses)\n");
 }
 
-static void add_devices(const struct machine *machine, const char *profile, struct buf *out)
+static void add_devices(const struct nodes *nodes, struct buf *out)
 {
-    uint32_t gpus = machine->gpus ? machine->gpus : GPUS;
-    buf_printf(out,
-               "  devices:                         # of each worker\n"
-               "    gpus: {count: %" PRIu32
-               ", class: gpu.nvidia.com}  # or resource: nvidia.com/gpu, of the device plugin\n",
-               gpus);
-    add_nics(machine, out);
-    if (profile)
-        buf_printf(out, "  nccl: {profile: %s}\n", profile);
+    buf_add_str(out, "  devices:                         # of each worker\n");
+    add_gpus(&nodes->machine, out);
+    add_nics(nodes, out);
+    if (nodes->data == PROFILE_NETDEV)
+        buf_add_str(out,
+                    "  network: any                     # these NICs have no RDMA; their plugin's "
+                    "daemon is a container of template\n");
+    if (nodes->profile)
+        buf_printf(out, "  nccl: {profile: %s}%s\n", nodes->profile,
+                   is_amd(&nodes->machine) ? "  # version: RCCL's, as \"2.27.7\" with ROCm 7.0.2"
+                                           : "");
 }
 
-static void write_spec(const struct kind *kind, const struct machine *machine, const char *profile,
-                       struct buf *out)
+static void write_spec(const struct kind *kind, const struct nodes *nodes, struct buf *out)
 {
     buf_printf(
         out,
@@ -115,7 +142,7 @@ static void write_spec(const struct kind *kind, const struct machine *machine, c
         "NICs\n%s",
         kind->about, kind->name, kind->start);
     if (kind->devices)
-        add_devices(machine, profile, out);
+        add_devices(nodes, out);
     buf_printf(out, "%s%s", kind->program, kind->pod);
     buf_add_str(
         out,
@@ -140,28 +167,35 @@ static const struct kind *find_kind(const char *name, struct drarun_error *err)
     return NULL;
 }
 
-/* All zero for none. */
-static int find_machine(const char *name, struct machine *ret_machine, struct drarun_error *err)
+/* Leaves ret_nodes as it is without a name. */
+static int find_nodes(const char *name, struct nodes *ret_nodes, struct drarun_error *err)
 {
     struct profiles profiles = {0};
+    const struct profile *found = NULL;
     CLEANUP(buf_done) struct buf words = BUF_INIT;
     if (!name)
         return 0;
     int rc = profiles_builtin(&profiles, err);
     for (size_t i = 0; rc == 0 && i < profiles.count; i++)
         buf_printf(&words, "%s%s", i ? " " : "", profiles.list[i].name);
-    if (rc == 0 && !profiles_find(&profiles, name))
+    if (rc == 0 && !(found = profiles_find(&profiles, name)))
         rc = error_kind(err, DRARUN_ERR_USAGE, EINVAL,
                         "--machine: no type \"%.60s\"; expected one of %s", name,
                         words.data ? words.data : "?");
+    if (rc == 0)
+        rc = machine_read(&profiles, name, &ret_nodes->machine, err);
+    if (rc == 0) {
+        ret_nodes->profile = name;
+        ret_nodes->data = found->data;
+    }
     profiles_done(&profiles);
-    return rc < 0 ? rc : machine_builtin(name, ret_machine, err);
+    return rc;
 }
 
 static int run(int argc, char *const argv[])
 {
     struct options options = {0};
-    struct machine machine = {0};
+    struct nodes nodes = {0};
     struct drarun_error err = {0};
     struct buf out = BUF_INIT;
     const char *name = NULL;
@@ -175,12 +209,12 @@ static int run(int argc, char *const argv[])
         rc = error_kind(&err, DRARUN_ERR_USAGE, EINVAL,
                         "%s asks for no devices: leave --machine out", name);
     else if (kind)
-        rc = find_machine(options.machine, &machine, &err);
+        rc = find_nodes(options.machine, &nodes, &err);
     if (rc < 0)
         return verb_fail("init", &err);
     if (kind)
-        write_spec(kind, &machine, options.machine, &out);
-    machine_done(&machine);
+        write_spec(kind, &nodes, &out);
+    machine_done(&nodes.machine);
     return verb_write("init", &out);
 }
 
