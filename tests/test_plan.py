@@ -48,6 +48,34 @@ def test_whole_nodes(drarun, machine, spec):
     assert "MISALIGNED" not in result.out and result.err == ""
 
 
+@pytest.mark.parametrize("each,said,numbers", [
+    (1, "Ranks, 2 in all, one for the GPUs of a worker:", ["0", "0", "1", "1"]),
+    (2, "Ranks, 4 in all:", ["0", "1", "2", "3"]),
+    (4, "Ranks, 8 in all, which share the GPUs of their worker:", ["0-3", "0-3", "4-7", "4-7"]),
+])
+def test_ranks_per_worker(drarun, machine, spec, each, said, numbers):
+    """The ranks that the job will have, whatever their GPUs."""
+    job, options = spec(2, 2, 2, more=f"  ranksPerWorker: {each}\n"), machine("a4-highgpu-8g", 2)
+    text = drarun("plan", job, *options).ok().out
+    rows = re.findall(r"(?m)^  (\S+) +([01]) +gpu-", text)
+    assert said in text and [number for number, _ in rows] == numbers, text
+    workers = json.loads(drarun("plan", "-o", "json", job, *options).ok().out)["plan"]["workers"]
+    assert [rank["rank"] for worker in workers for rank in worker["ranks"]] == [int(each.split("-")[0]) for each in numbers]
+    sizes = {rank["env"]["WORLD_SIZE"] for worker in workers for rank in worker["ranks"] if "env" in rank}
+    assert sizes == ({"4"} if each == 2 else set())
+
+
+def test_ranks_without_a_cluster(drarun, source, spec):
+    """How many there are needs no slices."""
+    def said(job):
+        return drarun("plan", job).ok().out
+    assert "\n16 ranks on each worker, 32 in all\n" in said(source / "examples/jobs/mpi-cpus.yaml")
+    assert "\n8 ranks on each worker, 16 in all\n" in said(spec(2, 8, 8))
+    assert "\none rank on each worker\n" in said(spec(2, 8, 8, more="  ranksPerWorker: 1\n"))
+    for more in ("  launch: mpirun\n", ""):  # how many mpirun starts, and how many GPUs a node has
+        assert "on each worker" not in said(spec(2, 8 if more else "all", 8 if more else "all", more=more))
+
+
 def test_halves_are_aligned_by_construction(drarun, machine, spec):
     result = drarun("plan", "-o", "json", spec(2, 4, 4, more=PACKED), *machine("a4-highgpu-8g")).ok()
     answer = json.loads(result.out)

@@ -210,6 +210,7 @@ static int show(const struct plan_steps *steps, bool refused, struct plan *plan,
     plan->prepend = steps->variables.prepend;
     plan->world_size = steps->placement.world_size;
     plan->per_pod = steps->placement.per_pod;
+    plan->shared = steps->placement.shared;
     plan->roce_ipv6 = steps->variables.roce_ipv6;
     for (size_t w = 0; w < plan->worker_count; w++) {
         struct plan_worker *worker = &plan->workers[w];

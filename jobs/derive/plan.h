@@ -42,7 +42,7 @@ struct plan_worker {
     const struct nccl_model *model; /* NULL: no GPU or no NIC */
     const struct nccl_result *result;
     struct plan_vars env;             /* the same for every rank of the worker */
-    const struct plan_vars *rank_env; /* for each GPU; NULL where the pod is one rank */
+    const struct plan_vars *rank_env; /* for each GPU; NULL where the ranks are not one a GPU */
     double score;                     /* 0 to 1; negative: none */
     uint32_t first_rank;
 };
@@ -57,9 +57,9 @@ struct plan {
     size_t worker_count;
     uint32_t world_size;
     uint32_t version;
-    bool per_pod;
-    bool roce_ipv6; /* the RoCE NICs use their IPv6 addresses */
-    double score;   /* the least of the workers'; negative: none */
+    bool per_pod, shared; /* as in struct placement */
+    bool roce_ipv6;       /* the RoCE NICs use their IPv6 addresses */
+    double score;         /* the least of the workers'; negative: none */
     struct warnings warnings;
     struct warning refusal; /* code 0: the plan may run */
     struct strlist pool;

@@ -77,9 +77,9 @@ static json_t *rank_json(const struct plan *plan, const struct plan_worker *work
     const struct device *gpu = &worker->gpus[g].device;
     json_t *rank = json_object();
     char pci[32];
-    json_object_set_new(
-        rank, "rank",
-        json_integer((json_int_t)worker->first_rank + (plan->per_pod ? 0 : (json_int_t)g)));
+    json_object_set_new(rank, "rank",
+                        json_integer((json_int_t)worker->first_rank +
+                                     (plan->per_pod || plan->shared ? 0 : (json_int_t)g)));
     json_object_set_new(rank, "localRank", json_integer((json_int_t)g));
     json_object_set_new(rank, "gpu", json_string(gpu->name));
     json_object_set_new(rank, "uuid", value_of_text(gpu->uuid));

@@ -662,6 +662,7 @@ static int make_plan(const struct preview_input *in, struct preview *p, struct d
     struct plan_input input = plan_input_of(spec, in->role, NULL);
     if (in->nccl_version)
         input.nccl_version = in->nccl_version;
+    input.ranks_each = in->role->ranks_per_worker;
     input.slices = in->slices;
     input.node_labels = in->node_labels;
     input.profiles = in->profiles;

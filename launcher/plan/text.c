@@ -2,6 +2,7 @@
 #include "launcher/plan/text.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -158,6 +159,20 @@ static void head(const struct preview_input *in, const struct preview *p, struct
     tolerations(spec, role, out);
 }
 
+/* Where no table of them follows. What a node's GPUs or mpirun decide is not known here. */
+static void ranks_words(const struct preview_input *in, struct buf *out)
+{
+    const struct spec_role *role = in->role;
+    if (in->spec->launch == SPEC_LAUNCH_MPIRUN || (role->gpus.all && role->ranks_per_worker == 0))
+        return;
+    uint32_t each = spec_role_ranks(role, false, NULL, role->gpus.count);
+    if (each == 1)
+        buf_printf(out, "one rank on each worker\n");
+    else
+        buf_printf(out, "%u ranks on each worker, %" PRIu64 " in all\n", each,
+                   (uint64_t)each * role->workers);
+}
+
 /* ---- the prediction ---- */
 
 static void needs(const struct prediction *prediction, unsigned minor, struct buf *out)
@@ -209,9 +224,20 @@ static void placed(const struct preview *p, struct buf *out)
 
 /* ---- the plan ---- */
 
-static void add_rank(struct table *table, const struct plan_worker *worker, size_t w, size_t gpu,
-                     uint32_t rank)
+/* Those of a GPU: one, or all of its worker's. */
+static void add_numbers(const struct plan *plan, size_t w, size_t gpu, struct strlist *cells)
 {
+    uint32_t first = plan->workers[w].first_rank;
+    if (plan->shared)
+        strlist_addf(cells, "%u-%u", first,
+                     first + plan->world_size / (uint32_t)plan->worker_count - 1);
+    else
+        strlist_addf(cells, "%u", first + (plan->per_pod ? 0 : (uint32_t)gpu));
+}
+
+static void add_rank(struct table *table, const struct plan *plan, size_t w, size_t gpu)
+{
+    const struct plan_worker *worker = &plan->workers[w];
     const struct plan_gpu *g = &worker->gpus[gpu];
     struct buf nics = BUF_INIT, paths = BUF_INIT;
     bool gdr = worker->result && worker->result->count[gpu] > 0;
@@ -225,7 +251,7 @@ static void add_rank(struct table *table, const struct plan_worker *worker, size
     char pci[24] = "-";
     if (g->device.pci != PCI_NONE)
         pci_format(g->device.pci, pci, sizeof pci);
-    strlist_addf(&table->cells, "%u", rank);
+    add_numbers(plan, w, gpu, &table->cells);
     strlist_addf(&table->cells, "%zu", w);
     strlist_add(&table->cells, g->device.name);
     strlist_add(&table->cells, pci);
@@ -305,12 +331,13 @@ static void ranks(const struct plan *plan, struct buf *out)
         strlist_add(&table.cells, titles[i]);
     for (size_t w = 0; w < plan->worker_count; w++)
         for (size_t g = 0; g < plan->workers[w].gpu_count; g++)
-            add_rank(&table, &plan->workers[w], w, g,
-                     plan->workers[w].first_rank + (plan->per_pod ? 0 : (uint32_t)g));
+            add_rank(&table, plan, w, g);
     out->failed |= table.cells.failed;
     if (table.cells.count > ARRAY_LEN(titles)) {
         buf_printf(out, "\nRanks, %u in all%s:\n", plan->world_size,
-                   plan->per_pod ? ", one for the GPUs of a worker" : "");
+                   plan->per_pod  ? ", one for the GPUs of a worker"
+                   : plan->shared ? ", which share the GPUs of their worker"
+                                  : "");
         table_write(&table, "  ", out);
         path_facts(plan, out);
     }
@@ -436,6 +463,8 @@ void preview_text(const struct preview_input *input, const struct preview *previ
                   struct buf *out)
 {
     head(input, preview, out);
+    if (!preview->planned && !preview->prediction.shortage)
+        ranks_words(input, out);
     if (!preview->predicted)
         buf_add_str(out, preview->claim
                              ? "With --slices FILE (kubectl get resourceslices,nodes -o json) the "

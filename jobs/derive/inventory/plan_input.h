@@ -34,6 +34,7 @@ struct plan_input {
     enum spec_network network; /* 0: rdma */
     bool tcp_will_do;          /* network: any was asked for, and is not only the default */
     enum plan_ranks ranks;
+    uint32_t ranks_each;         /* of a worker, where their number is known; 0: as ranks says */
     enum spec_transport mpi;     /* 0: auto */
     enum spec_hca_list hca_list; /* 0: auto */
     uint32_t plugin_gpus;        /* a worker's from a device plugin: in no claim */

@@ -195,11 +195,14 @@ static void number_ranks(const struct plan_input *in, const struct inventory *in
     bool gpus = true;
     for (size_t w = 0; w < placement->worker_count; w++)
         gpus &= gpus_of(&inventories[w], &devices[w]) > 0;
-    placement->per_pod = in->ranks == PLAN_RANKS_POD || !gpus;
+    placement->per_pod = in->ranks_each <= 1 && (in->ranks == PLAN_RANKS_POD || !gpus);
     for (size_t i = 0; i < placement->worker_count; i++) {
         size_t w = in->rank_order ? in->rank_order[i] : i;
+        uint32_t own = placement->per_pod ? 1 : gpus_of(&inventories[w], &devices[w]);
+        uint32_t count = in->ranks_each > 0 ? in->ranks_each : own;
+        placement->shared |= count != own;
         placement->workers[w].first_rank = placement->world_size;
-        placement->world_size += placement->per_pod ? 1 : gpus_of(&inventories[w], &devices[w]);
+        placement->world_size += count;
     }
 }
 

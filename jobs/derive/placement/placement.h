@@ -15,6 +15,7 @@ struct placement_worker {
 
 struct placement {
     bool per_pod; /* one rank a pod, which drives all its GPUs */
+    bool shared;  /* a worker has more ranks than GPUs, or fewer, and which uses which is its own */
     uint32_t world_size;
     struct placement_worker *workers;
     size_t worker_count;

@@ -588,7 +588,7 @@ static int set_ranks(struct making *m, uint32_t w)
 {
     const struct inventory *inventory = &m->inventories[w];
     struct variables_worker *worker = &m->vars->workers[w];
-    if (m->placement->per_pod || inventory->gpu_count == 0)
+    if (m->placement->per_pod || m->placement->shared || inventory->gpu_count == 0)
         return 0;
     worker->ranks = calloc(inventory->gpu_count, sizeof *worker->ranks);
     if (!worker->ranks)

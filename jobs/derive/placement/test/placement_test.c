@@ -22,7 +22,8 @@ static const struct ranks_row {
     uint32_t gpus[WORKERS], plugin[WORKERS];
     uint32_t order[WORKERS]; /* all 0: by number */
     bool per_pod;
-    uint32_t first[WORKERS], world_size;
+    uint32_t first[WORKERS], world_size, each;
+    bool shared;
 } ranks_table[] = {
     {"one a GPU", PLAN_RANKS_AUTO, {2, 4, 1}, {0}, {0}, false, {0, 2, 6}, 7},
     {"GPUs of a device plugin count",
@@ -36,6 +37,11 @@ static const struct ranks_row {
     {"one a pod where one has no GPU", PLAN_RANKS_AUTO, {2, 0, 2}, {0}, {0}, true, {0, 1, 2}, 3},
     {"one a pod", PLAN_RANKS_POD, {4, 4, 4}, {0}, {0}, true, {0, 1, 2}, 3},
     {"in an order", PLAN_RANKS_AUTO, {1, 2, 3}, {0}, {2, 0, 1}, false, {3, 4, 0}, 6},
+    {"as many as GPUs", PLAN_RANKS_AUTO, {2, 2, 2}, {0}, {0}, false, {0, 2, 4}, 6, 2, false},
+    {"more than GPUs", PLAN_RANKS_AUTO, {2, 2, 2}, {0}, {0}, false, {0, 4, 8}, 12, 4, true},
+    {"fewer than GPUs", PLAN_RANKS_AUTO, {4, 4, 4}, {0}, {2, 0, 1}, false, {2, 4, 0}, 6, 2, true},
+    {"several without GPUs", PLAN_RANKS_AUTO, {0}, {0}, {0}, false, {0, 16, 32}, 48, 16, true},
+    {"one without GPUs", PLAN_RANKS_AUTO, {0}, {0}, {0}, true, {0, 1, 2}, 3, 1, false},
 };
 
 static void check_ranks(const struct ranks_row *row)
@@ -46,6 +52,7 @@ static void check_ranks(const struct ranks_row *row)
     struct devices devices[WORKERS] = {{0}};
     bool ordered = row->order[0] + row->order[1] + row->order[2] > 0;
     const struct plan_input input = {.ranks = row->ranks,
+                                     .ranks_each = row->each,
                                      .workers = workers,
                                      .worker_count = WORKERS,
                                      .rank_order = ordered ? row->order : NULL};
@@ -56,7 +63,8 @@ static void check_ranks(const struct ranks_row *row)
         inventories[w].plugin_gpus = row->plugin[w];
     }
     assert_int_equal(placement_make(&input, inventories, devices, &notes, &placement, NULL), 0);
-    if (placement.per_pod != row->per_pod || placement.world_size != row->world_size)
+    if (placement.per_pod != row->per_pod || placement.shared != row->shared ||
+        placement.world_size != row->world_size)
         fail_msg("%s: %u ranks", row->says, placement.world_size);
     for (size_t w = 0; w < WORKERS; w++)
         if (placement.workers[w].first_rank != row->first[w])
