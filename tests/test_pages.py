@@ -3,6 +3,7 @@
 aside), no command is on a page that is neither run by a test nor left out for a reason, and the pictures show what the programs print today."""
 import ast
 import re
+import subprocess
 import xml.etree.ElementTree as xml
 
 import pytest
@@ -54,6 +55,15 @@ def test_every_command_is_run_or_left_out():
 def test_blocks_that_are_not_typed_are_there():
     firsts = {page: [lines[0].lstrip() for lines in pages.blocks(page)] for page in pages.NOT_TYPED}
     assert all(any(first.startswith(each) for first in firsts[page]) for page, known in pages.NOT_TYPED.items() for each in known)
+
+
+def test_setup_brings_what_tests_ask_it_for():
+    """What a test says that scripts/setup installs is in its list: tests/skips.txt does not know that reason."""
+    texts = "".join(path.read_text() for path in sorted((SOURCE / "tests").rglob("*.py")))
+    asked = set(re.findall(r'"no ([a-z][\w.+-]*)(?: when this was built)?[;:] (?:run )?scripts/setup --test', texts))
+    package = {"busybox": "busybox-static", "mkfs.ext4": "e2fsprogs"}
+    brought = subprocess.run([SOURCE / "scripts/setup", "--list", "--test"], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+    assert len(asked) >= 8 and {package.get(each, each) for each in asked} <= set(brought), asked
 
 
 def test_reasons_name_tests():
