@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """--launch mpirun: the user's own mpirun, whose daemons are started through the agents
 (docs/design/020-mpirun.md)."""
+import json
+import os
 import shutil
 import signal
 
@@ -141,6 +143,27 @@ def test_several_runs_and_one_worker(drarun, mpi_named):
     assert len(result.out.splitlines()) == 8
     alone = drarun("--launch", "mpirun", "--ranks-per-worker", 2, run, "hostname").ok()
     assert len(alone.out.splitlines()) == 2
+
+
+CPUS = len(os.sched_getaffinity(0))
+
+
+@pytest.mark.parametrize("options,slots", [
+    ((), CPUS), (("--workers", 2), 1), (("--ranks-per-worker", 3), 3), (("--ranks-per-worker", 3, "--slots", 5), 5)])
+def test_slots(drarun, options, slots):
+    """What mpirun may start on a worker: without an option as many as it has CPUs, and of several workers one on each."""
+    hosts = drarun(*options, "--launch", "mpirun", "sh", "-c", "cat $DRARUN_HOSTFILE").ok().out.splitlines()
+    assert hosts and {host.split(" slots=")[1] for host in hosts} == {str(slots)}, hosts
+
+
+@pytest.mark.parametrize("spec,slots", [
+    ({}, 1), ({"ranksPerWorker": 3}, 3), ({"devices": {"gpus": {"count": 4}}}, 1), ({"ranksPerWorker": 3, "slots": 5}, 5),
+    ({"workers": 1, "devices": {"gpus": {"count": CPUS + 1}}}, CPUS)])
+def test_slots_of_a_job(drarun, tmp_path, spec, slots):
+    job = {"workers": 2, "launch": "mpirun", "image": "i", "command": ["sh", "-c", "cat $DRARUN_HOSTFILE"], **spec}
+    (tmp_path / "job.json").write_text(json.dumps({"spec": job}))
+    hosts = drarun("run", "--local", tmp_path / "job.json").ok().out.splitlines()
+    assert [host.split(" slots=")[1] for host in hosts] == [str(slots)] * job["workers"], hosts
 
 
 def test_refused(drarun):

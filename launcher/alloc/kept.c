@@ -155,14 +155,16 @@ static int read_order(struct kept *k, struct drarun_error *err)
 
 /* ---- the ranks ---- */
 
-/* As many as the spec's own ranks would be. */
+/* As many as the spec's own ranks would be; of mpirun's what it says alone. */
 static uint32_t ranks_per_worker(const struct kept *k, const struct job_request *request)
 {
     /* the worker's own claim stands in front of those that its pod names */
     CLEANUP(json_decrefp)
     json_t *own = json_pack("[O*]", json_array_get(k->workers[0].claims, 0));
     uint32_t gpus = k->role->gpus.all ? allocation_count_gpus(own) : k->role->gpus.count;
-    return request_count_ranks(k->role, request->launch_mpirun, request->programs[0].argv, gpus);
+    return request->launch_mpirun
+               ? k->role->ranks_per_worker
+               : request_count_ranks(k->role, false, request->programs[0].argv, gpus);
 }
 
 /* As the most that a worker may have only where that is needed: it would leave no slot to ranks

@@ -183,7 +183,11 @@ static void fill_job(struct launch_message *m, const struct launch_facts *facts)
                  : request->launch_mpirun ? DRARUN__WIRE__LAUNCH_MODE__LAUNCH_MPIRUN
                                           : DRARUN__WIRE__LAUNCH_MODE__LAUNCH_PMIX;
     uint32_t slots = request_slots(request, 0);
-    wire->slots = slots ? slots : request->per_worker; /* one program, where it is looked at */
+    if (!slots)
+        slots = request->per_worker;
+    if (!slots && facts->map->workers == 1)
+        slots = facts->universe;
+    wire->slots = slots; /* one program, where it is looked at */
     wire->bind = unconst(request->bind ? request->bind : "none");
     wire->stop_at = request->stop_at;
     wire->report_bindings = request->report_bindings;

@@ -259,6 +259,8 @@ static void fill_request(const struct job_spec *spec, struct job_request *reques
     request->own_worlds = spec->own_worlds;
     request->launch_env = spec->launch == SPEC_LAUNCH_ENV;
     request->launch_mpirun = spec->launch == SPEC_LAUNCH_MPIRUN;
+    if (request->launch_mpirun)
+        request->per_worker = spec->roles[0].ranks_per_worker;
     if (request->timeout_ms == 0) {
         request->timeout_ms = spec->timeouts.total;
         request->timeout_of_spec = true;

@@ -63,16 +63,18 @@ static int add_programs(const struct ranks_facts *facts, struct ranks *r, struct
         rc = make_argv(facts, role, argv, &program->expand, err);
         if (rc < 0)
             break;
-        uint32_t each = request_count_ranks(role, spec->launch == SPEC_LAUNCH_MPIRUN, argv->items,
-                                            facts->gpus[role - spec->roles]);
+        bool mpirun = spec->launch == SPEC_LAUNCH_MPIRUN;
+        uint32_t each =
+            request_count_ranks(role, mpirun, argv->items, facts->gpus[role - spec->roles]);
+        uint32_t limit = mpirun ? role->ranks_per_worker : each; /* of which mpirun is told */
         program->argv = argv->items;
         program->argc = argv->count;
         program->workers = role->workers;
         program->slots = role->slots;
         r->role_ranks[r->count - 1] = role->workers * each;
         /* a user's own mpirun runs once, whatever it starts */
-        program->ranks = spec->launch == SPEC_LAUNCH_MPIRUN ? 1 : role->workers * each;
-        r->request.per_worker = r->count == 1 || r->request.per_worker == each ? each : 0;
+        program->ranks = mpirun ? 1 : role->workers * each;
+        r->request.per_worker = r->count == 1 || r->request.per_worker == limit ? limit : 0;
         rc = role_env_add(spec, role, strlist_items(&r->hosts), &program->env, err);
     }
     return rc == 0 ? role_env_tell(spec, strlist_items(&r->hosts), err) : rc;
