@@ -320,6 +320,12 @@ def test_launcher_refuses(drarun, words, says):
     assert result.rc == (65 if "--known" in words else 64) and says in result.err and len(result.err.splitlines()) == 1, result
 
 
+def test_sweep_without_a_cluster(drarun, tmp_path):
+    """It ends with the first job, since the others would find no kubeconfig, either."""
+    result = drarun("bench", "all_reduce", "--workers", 2, "--image", "i", "--sweep", "gpus=1,2", "--kubeconfig", tmp_path / "none")
+    assert result.rc == 66 and "job 1 of 2" in result.err and "job 2 of 2" not in result.err, result
+
+
 def test_no_module(drarun):
     """One rank says it, in words that tell what to do."""
     result = drarun("bench", "all_reduce", "-n", "3", env={"DRARUN_BENCH_MODULE": "/nowhere.so"})

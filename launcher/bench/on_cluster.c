@@ -138,8 +138,10 @@ int bench_on_cluster(const struct bench_choice *choice, struct verdict_figures *
     if (!base)
         return status;
     cleanup_free char *text = write_spec(choice, base, &err);
-    if (!text)
-        return verb_fail("bench", &err);
+    if (!text) {
+        verb_fail("bench", &err);
+        return verb_exit_status(&err); /* it may have looked for the cluster's devices */
+    }
     status = spec_text_load("the job of drarun bench", text, strlen(text), &job.spec);
     if (status)
         return status;

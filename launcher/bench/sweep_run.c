@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sysexits.h>
 
 #include "launcher/bench/on_cluster.h"
 #include "launcher/bench/sweep.h"
@@ -48,8 +49,8 @@ static void show(const struct sweep *sweep, const struct reached *reached, size_
 static bool is_the_end(int status)
 {
     return status == error_exit_status(DRARUN_ERR_USAGE) ||
-           status == error_exit_status(DRARUN_ERR_SPEC) || status == 128 + SIGINT ||
-           status == 128 + SIGTERM;
+           status == error_exit_status(DRARUN_ERR_SPEC) || status == EX_NOINPUT ||
+           status == 128 + SIGINT || status == 128 + SIGTERM;
 }
 
 static void run_case(const struct bench_choice *choice, const struct sweep *sweep, size_t index,
