@@ -1054,6 +1054,14 @@ def test_jobs_of_the_page_on_clusters(drarun, machine, tmp_path, where):
     assert not {each["code"] for each in result["plan"]["warnings"]} & {"PROFILE_NOT_NAMED", "MISALIGNED_SYS", "NIC_NOT_RDMA"}, result["plan"]["warnings"]
 
 
+def test_device_plugins_of_the_page_on_clusters(drarun, tmp_path):
+    parts = [yaml.safe_load(each) for each in re.findall(r"`((?:gpus|nics): \{count: [^`]+, resource: [^`]+)`", PAGE)]
+    assert {device["resource"] for part in parts for device in part.values()} == {"nvidia.com/gpu", "vpc.amazonaws.com/efa"}
+    for part in parts:
+        (tmp_path / "job.json").write_text(json.dumps({"image": "i", "command": ["a"], "devices": part}))
+        drarun("validate", tmp_path / "job.json").ok()
+
+
 def test_sentences_fit_a_terminal(drarun, machine, spec, monkeypatch):
     """The text is the same but for where its lines end; what programs read stays as it is."""
     monkeypatch.setenv("TERM", "dumb")
