@@ -59,7 +59,8 @@ struct cluster_choice {
 #define CLUSTER_IMAGE_OPTION(of_group, to, at)                                                     \
     {                                                                                              \
         .name = "image", .value = "IMAGE", .group = of_group, .applies = to, .kind = OPTION_TEXT,  \
-        .offset = at, .help = "image of agent and launcher (default: $DRARUN_IMAGE)"               \
+        .offset = at,                                                                              \
+        .help = "image of agent and launcher (default: $DRARUN_IMAGE,\nelse that of this release)" \
     }
 
 struct drarun_spec;
