@@ -43,7 +43,7 @@ def test_version_names_the_commit(drarun, source):
 @pytest.mark.parametrize("status, lines", [
     ("139", ["signal 11 (SIGSEGV) ended the first rank that failed", "read the rank's last lines"]),
     ("137", ["signal 9 (SIGKILL) ended", "a limit of CPU time (ulimit -t)"]),
-    ("1", ["the first rank that failed exited with it"]),
+    ("1", ["a check of doctor, accept, bench", "a rank exited with it"]),
     ("200", ["the first rank that failed exited with it"]),
     ("76", ["error: preflight"]),
 ])

@@ -139,6 +139,14 @@ def test_help_of_a_code(build, source):
             assert f"  meaning: {row[-2]}\n  what to do: {row[-1]}\n" in said.replace("|", "\\|").replace("<", "\\<"), (code, said)
 
 
+def test_help_of_the_status_of_checks(build, source):
+    """1 is not only a rank's: the verbs that check something end with it."""
+    said = subprocess.run([build / "bin/drarun", "help", "1"], capture_output=True, text=True, check=True).stdout
+    page = (source / "docs/man/drarun.1").read_text().partition(".Sh EXIT STATUS")[2]
+    for each in ("doctor", "accept", "bench"):
+        assert each in said and each in page.partition(".It 1\n")[2].partition(".It ")[0]
+
+
 @pytest.fixture(scope="module")
 def verbs(build):
     screen = subprocess.run([build / "bin/drarun", "help"], capture_output=True, text=True, check=True).stdout

@@ -105,6 +105,15 @@ static void each_status(message_fn fn, void *arg)
     for (int status = 1; status < 256; status++) {
         char code[16];
         snprintf(code, sizeof code, "%d", status);
+        if (status == 1) /* also CAUSE_NO_FINALIZE, CAUSE_NO_INIT */
+            fn(&(struct message){.code = code,
+                                 .extra = "",
+                                 .meaning = "a check of doctor, accept, bench or one of its verbs "
+                                            "failed; of a job, a rank exited with it, or without "
+                                            "MPI_Finalize or MPI_Init",
+                                 .cure = "the line that failed says why; of a job, read the rank's "
+                                         "last lines, which the report shows"},
+               arg);
         if (status == 66) /* verb_exit_status */
             fn(&(struct message){.code = code,
                                  .extra = "",
