@@ -41,7 +41,7 @@ def test_machines(drarun, tmp_path, machine):
     gpus, nics = spec["devices"]["gpus"], spec["devices"].get("nics", {})
     assert spec["nccl"] == {"profile": machine} and gpus["count"] == known.get("gpus", 8) and nics.get("count") == known.get("nics")
     assert gpus["class"] == known.get("gpuClass", "gpu.nvidia.com")
-    assert ("nics:" in text) == (data != "none") and (".rdma == true" in text) == (data == "rdma")
+    assert ("nics:" in text) == ("kubectl get deviceclasses" in text) == (data != "none") and (".rdma == true" in text) == (data == "rdma")
     assert spec.get("network") == ("any" if data == "netdev" else None)  # else a job without RDMA NICs is refused
     same = DOCUMENTED.get(machine, {}).get("devices", {}).get("gpus", gpus)
     assert {**gpus, "count": 0} == {**same, "count": 0}

@@ -109,9 +109,8 @@ static void add_nics(const struct nodes *nodes, struct buf *out)
                nodes->data == PROFILE_NETDEV
                    ? ""
                    : ", selector: 'device.attributes[\"dra.net\"].rdma == true'");
-    if (!nodes->machine.nics)
-        buf_add_str(out, "    # class: a DeviceClass of your cluster's NICs (kubectl get "
-                         "deviceclasses)\n");
+    buf_add_str(out, "    # class: a DeviceClass of your cluster's NICs (kubectl get "
+                     "deviceclasses)\n");
 }
 
 static void add_devices(const struct nodes *nodes, struct buf *out)
