@@ -36,24 +36,50 @@ static bool waits_for_objects(const char *state)
     return strcmp(state, NOT_SEEN) == 0 || strcmp(state, PENDING) == 0;
 }
 
+/* When this condition became what it is, in this status; 0: it is not. */
+static int64_t condition_since(const json_t *object, const char *type, const char *status)
+{
+    int64_t at = 0;
+    const json_t *conditions = json_object_get(json_object_get(object, "status"), "conditions");
+    const json_t *condition = value_find(conditions, "type", type);
+    bool holds = strcmp(value_text_or(condition, "status", ""), status) == 0;
+    return holds && timestamp_parse(value_text(condition, "lastTransitionTime"), &at) ? at : 0;
+}
+
+/* Since when it waits for its objects: since it was created, or was corrected or resumed after
+ * that, which changes its generation. 0: not known. */
+static int64_t waits_since(const json_t *object)
+{
+    const json_t *metadata = json_object_get(object, "metadata");
+    int64_t made = 0;
+    if (!timestamp_parse(value_text(metadata, "creationTimestamp"), &made))
+        return 0;
+    if (json_integer_value(json_object_get(metadata, "generation")) <= 1)
+        return made;
+    int64_t accepted = condition_since(object, "Accepted", "True");
+    int64_t resumed = condition_since(object, "Suspended", "False");
+    int64_t changed = accepted > resumed ? accepted : resumed;
+    return changed > made ? changed : made;
+}
+
 void drajob_census_add(struct drajob_census *census, const json_t *object)
 {
     const json_t *metadata = json_object_get(object, "metadata");
     const char *namespace = json_string_value(json_object_get(metadata, "namespace"));
-    const char *made = json_string_value(json_object_get(metadata, "creationTimestamp"));
     const char *state = state_of(json_object_get(object, "status"));
-    int64_t at;
     if (drajob_manager(object))
         return;
     if (!census->states)
         census->states = json_object();
     if (!count(census->states, namespace ? namespace : "", state))
         census->failed = true;
-    if (drajob_launcher(object) || !waits_for_objects(state) || !made ||
-        !timestamp_parse(made, &at))
+    /* one that is deleted gets none */
+    if (drajob_launcher(object) || !waits_for_objects(state) ||
+        json_object_get(metadata, "deletionTimestamp"))
         return;
-    if (census->oldest_made_ms == 0 || at < census->oldest_made_ms)
-        census->oldest_made_ms = at;
+    int64_t since = waits_since(object);
+    if (since > 0 && (census->oldest_ms == 0 || since < census->oldest_ms))
+        census->oldest_ms = since;
 }
 
 void drajob_census_done(struct drajob_census *census)
@@ -94,11 +120,11 @@ static void add_jobs(const struct drajob_metrics *metrics, struct buf *out)
     static const char pending[] = "drarun_controller_oldest_pending_seconds";
     static const char ceded[] = "drarun_controller_ceded_namespaces";
     const struct drajob_census *census = metrics->census;
-    int64_t oldest = census->oldest_made_ms;
+    int64_t oldest = census->oldest_ms;
     metrics_add_head(out, jobs, "gauge", "DraJobs that it manages, by state.");
     add_table(census->states, jobs, out);
     metrics_add_head(out, pending, "gauge",
-                     "Age of the oldest DraJob whose objects are not made yet.");
+                     "Longest time that a DraJob has waited for its objects.");
     buf_printf(out, "%s %.3f\n", pending,
                oldest > 0 && metrics->now_ms > oldest ? (double)(metrics->now_ms - oldest) / 1000
                                                       : 0.0);

@@ -10,9 +10,9 @@
 
 /* The DraJobs of one moment. */
 struct drajob_census {
-    json_t *states;         /* {namespace: {state: how many}}; owned */
-    int64_t oldest_made_ms; /* since 1970, of those that wait for their objects; 0: none does */
-    bool failed;            /* out of memory: not all are counted */
+    json_t *states;    /* {namespace: {state: how many}}; owned */
+    int64_t oldest_ms; /* since 1970: since when one waits for its objects; 0: none does */
+    bool failed;       /* out of memory: not all are counted */
 };
 
 /* One that another controller manages is not counted. */

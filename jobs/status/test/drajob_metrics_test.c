@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -41,9 +42,8 @@ static const char jobs[] = "# HELP drarun_controller_due DraJobs that it is to l
                            "drarun_controller_jobs{namespace=\"train\",state=\"New\"} 1\n"
                            "drarun_controller_jobs{namespace=\"train\",state=\"Pending\"} 1\n"
                            "drarun_controller_jobs{namespace=\"b\",state=\"Pending\"} 1\n"
-                           "# HELP drarun_controller_oldest_pending_seconds Age of the oldest "
-                           "DraJob whose objects are not "
-                           "made yet.\n"
+                           "# HELP drarun_controller_oldest_pending_seconds Longest time that a "
+                           "DraJob has waited for its objects.\n"
                            "# TYPE drarun_controller_oldest_pending_seconds gauge\n"
                            "drarun_controller_oldest_pending_seconds 42.000\n"
                            "# HELP drarun_controller_ceded_namespaces Namespaces whose DraJobs it "
@@ -84,16 +84,23 @@ static const char counts[] =
     "# TYPE drarun_controller_look_seconds_total counter\n"
     "drarun_controller_look_seconds_total 1.250\n";
 
+/* With ' in place of ". */
+static json_t *read_object(const char *text)
+{
+    json_t *object = NULL;
+    cleanup_free char *copy = strdup(text);
+    assert_non_null(copy);
+    for (char *c = copy; *c; c++)
+        *c = *c == '\'' ? '"' : *c;
+    assert_non_null(object = json_loads(copy, 0, NULL));
+    return object;
+}
+
 static void count_objects(struct drajob_census *census)
 {
-    CLEANUP(json_decrefp) json_t *list = NULL;
-    cleanup_free char *text = strdup(objects);
+    CLEANUP(json_decrefp) json_t *list = read_object(objects);
     size_t i;
     const json_t *each;
-    assert_non_null(text);
-    for (char *c = text; *c; c++)
-        *c = *c == '\'' ? '"' : *c;
-    assert_non_null(list = json_loads(text, 0, NULL));
     json_array_foreach(list, i, each) drajob_census_add(census, each);
 }
 
@@ -175,6 +182,52 @@ static void test_none_and_a_later_clock(void **state)
     }
 }
 
+/* An alert would tell of one that was suspended, or wrong, for long; one that is deleted gets no
+ * objects. */
+static void test_since_when_one_waits(void **state)
+{
+#define CREATED "'creationTimestamp': '2023-11-13T22:15:00Z'"
+#define ACCEPTED                                                                                   \
+    "{'type': 'Accepted', 'status': 'True', 'lastTransitionTime': '2023-11-14T22:14:00Z'}"
+#define SUSPENDED(status)                                                                          \
+    "{'type': 'Suspended', 'status': '" status "', 'lastTransitionTime': '2023-11-14T22:14:30Z'}"
+#define PENDING(conditions) "'status': {'state': 'Pending', 'conditions': [" conditions "]}}"
+    static const struct {
+        const char *object, *seconds;
+    } cases[] = {
+        {"{'metadata': {'generation': 1, " CREATED "}}", "86400.000"},
+        {"{'metadata': {'generation': 2, " CREATED "}}", "86400.000"},
+        {"{'metadata': {'generation': 1, " CREATED "}, " PENDING(ACCEPTED), "86400.000"},
+        {"{'metadata': {'generation': 2, " CREATED "}, " PENDING(ACCEPTED), "60.000"},
+        {"{'metadata': {'generation': 3, " CREATED "}, " PENDING(ACCEPTED ", " SUSPENDED("False")),
+         "30.000"},
+        {"{'metadata': {'generation': 3, " CREATED "}, " PENDING(SUSPENDED("True")), "86400.000"},
+        {"{'metadata': {'deletionTimestamp': '2023-11-14T22:10:00Z', " CREATED "}}", "0.000"},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct drajob_census census = {0};
+        struct drajob_tally tally = {0};
+        struct buf out = BUF_INIT;
+        char line[80];
+        CLEANUP(json_decrefp) json_t *object = read_object(cases[i].object);
+        drajob_census_add(&census, object);
+        const struct drajob_metrics metrics = {.version = "1",
+                                               .instance = "i",
+                                               .leads = true,
+                                               .now_ms = NOW_MS,
+                                               .census = &census,
+                                               .tally = &tally};
+        drajob_metrics_text(&metrics, &out);
+        snprintf(line, sizeof line, "\ndrarun_controller_oldest_pending_seconds %s\n",
+                 cases[i].seconds);
+        if (!strstr(out.data, line))
+            fail_msg("%s: expected %s, got %s", cases[i].object, line, out.data);
+        buf_done(&out);
+        drajob_census_done(&census);
+    }
+}
+
 static void test_uncounted_objects_fail(void **state)
 {
     const struct drajob_census census = {.failed = true};
@@ -193,6 +246,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_leader_and_follower),
         cmocka_unit_test(test_none_and_a_later_clock),
+        cmocka_unit_test(test_since_when_one_waits),
         cmocka_unit_test(test_uncounted_objects_fail),
     };
     return cmocka_run_group_tests_name("drajob_metrics", tests, NULL, NULL);
