@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """deploy/: what a real API server makes of the manifests, and what they make of pods and claims."""
 import copy
+import json
+import os
 import re
 
 import pytest
 import yaml
 
-from support.build import SOURCE
+from support import pages
+from support.build import BUILD, SOURCE
 from support.cluster import Cluster
 from support.cluster.plugin import NIC
 
@@ -215,3 +218,30 @@ def test_configuration_has_the_plugin_s_keys():
     wish = (SOURCE / "plugin/prepare/agent_config.c").read_text()
     there["sharedMemory"], there["agent"] = (set(keys.split()) for keys in re.findall(r'reader_known\(node, "([^"]+)"', wish))
     assert here == there and len(here) == 9
+
+
+# ---- the controller ----
+
+CONTROLLER = "drarun-controller"
+
+
+def test_controller_of_one_namespace(cluster):
+    """By the commands of the page: it runs there, its account has its rights there and nowhere else, and nothing else is made of the file."""
+    where, env = "jobs-of-one", {"PATH": f"{BUILD / 'bin'}:{cluster.programs}:{os.environ['PATH']}"}
+    cluster.kubectl("create", "namespace", where)
+    typed = [each.text.replace("NAMESPACE", where) for each in pages.commands("deploy/README.md", "A controller for one namespace")]
+    for each in typed:
+        done = cluster.in_ns(["bash", "-ec", f"set -o pipefail; {each}"], env=env, cwd=SOURCE)
+        assert done.returncode == 0, f"{each}: {done.stderr}"
+    kinds = "deployments,networkpolicies,poddisruptionbudgets,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings,validatingadmissionpolicies"
+    found = {(each["kind"], each["metadata"].get("namespace")) for each in json.loads(cluster.kubectl("get", kinds, "-A", "-o", "json"))["items"]
+             if each["metadata"]["name"] == CONTROLLER}
+    assert found == {(kind, where) for kind in ("Deployment", "NetworkPolicy", "PodDisruptionBudget", "ServiceAccount", "Role", "RoleBinding")}
+    pod = cluster.api.get("apps/v1", "Deployment", CONTROLLER, where)["spec"]["template"]["spec"]
+    assert f"--namespace={where}" in pod["containers"][0]["command"]
+
+    def may(verb, resource, namespace):
+        account = f"system:serviceaccount:{where}:{pod['serviceAccountName']}"
+        return cluster.in_ns([cluster.programs / "kubectl", "auth", "can-i", verb, resource, "-n", namespace, "--as", account]).returncode == 0
+    cluster.wait("its account has no rights", lambda: may("create", "leases.coordination.k8s.io", where), ADMISSION_S)
+    assert may("watch", "drajobs.drarun.dev", where) and not may("watch", "drajobs.drarun.dev", "default")

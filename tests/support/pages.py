@@ -101,6 +101,10 @@ LEFT_OUT = {
         "helm install drarun deploy/chart -n drarun-system --create-namespace --set-string image.repository=localhost/drarun,image.tag=1":
             "makes again what the commands before it have made; test_chart.py::test_life_of_a_release installs the chart",
     },
+    "deploy/README.md": dict.fromkeys((
+        "drarun install --crd | kubectl apply --server-side -f -", "drarun install -n NAMESPACE --controller-role | kubectl apply --server-side -f -",
+        "sed 's/namespace: drarun-controller/namespace: NAMESPACE/; s/--all-namespaces/--namespace=NAMESPACE/' deploy/controller.yaml "
+        "| kubectl apply -l app.kubernetes.io/name=drarun-controller -f -"), "test_deploy.py::test_controller_of_one_namespace, in a namespace of its own"),
     "docs/install.md": {
         "gpg --keyserver hkps://keys.openpgp.org --recv-keys FINGERPRINT": "loads the maintainers' key; test_release.py::test_signature has one of its own",
         **dict.fromkeys(("sudo apt install ./drarun_$VERSION-1_amd64.deb", "sudo apt install ./drarun-bench_$VERSION-1_amd64.deb",
