@@ -716,14 +716,18 @@ def test_life_of_a_release(cluster, drarun, tmp_path):
 
 
 def test_releases_for_several_namespaces(cluster, tmp_path):
-    """Beside each other, as the page says: each in a namespace of its own, and the definition with the first."""
-    first, second, third = (Release(cluster, tmp_path, f"of-{name}", f"system-{where}") for name, where in ("aa", "bb", "cb"))
-    for name in ("system-a", "system-b", "jobs-a", "jobs-b"):
+    """Beside each other, as the page says: each in a namespace of its own, and what belongs to the whole cluster with the first."""
+    first, second, third, every = (Release(cluster, tmp_path, f"of-{name}", f"system-{where}")
+                                   for name, where in (("aa", "a"), ("bb", "b"), ("cb", "b"), ("every", "c")))
+    for name in ("system-a", "system-b", "system-c", "jobs-a", "jobs-b"):
         namespaced(cluster, name)
+    others = {"crd": False, "aggregateRoles": False}
     first.ok("install", controller={"namespace": "jobs-a"})
-    second.ok("install", controller={"namespace": "jobs-b", "crd": False})
-    assert f'"{CONTROLLER}" in namespace "system-b" exists' in third.refused("install", controller={"namespace": "jobs-a", "crd": False})
-    for release in (second, first):
+    second.ok("install", controller={"namespace": "jobs-b", **others})
+    assert f'"{CONTROLLER}" in namespace "system-b" exists' in third.refused("install", controller={"namespace": "jobs-a", **others})
+    assert re.search(r'ClusterRole "drarun-(view|edit)" in namespace "" exists', every.refused("install", controller={"crd": False}))
+    every.ok("install", controller=others)
+    for release in (every, second, first):
         release.ok("uninstall")
     undefined(cluster)
 
