@@ -742,7 +742,7 @@ ROUNDS = [
      (f"helm uninstall drarun -n {SYSTEM}", (None, None))],
     [(f"kubectl create namespace {SYSTEM}", (None, None)),
      (f"kubectl label namespace {SYSTEM} {SECURITY}=privileged", (None, None)),
-     (f"helm upgrade --install drarun deploy/chart -n {SYSTEM} --set plugin.enabled=true "
+     (f"helm upgrade --install drarun deploy/chart -n {SYSTEM} --reset-then-reuse-values --set plugin.enabled=true "
       "--set-string image.repository=REGISTRY/drarun,image.tag=TAG", (SYSTEM, SYSTEM))],
     [(f"{INSTALL} -n drarun --create-namespace", ("drarun", None)),
      (f"helm install drarun-plugin deploy/chart -n {SYSTEM} --set plugin.enabled=true,controller.enabled=false", ("drarun", SYSTEM))],
@@ -754,6 +754,20 @@ def typed_of_pages():
     """Those of the pages that are run here."""
     known = {command for each in ROUNDS for command, _ in each}
     return [each for page, title in PAGES.items() for each in pages.commands(page, title) if each.text in known]
+
+
+def test_plugin_is_added_to_a_release(cluster, tmp_path):
+    """By the command of the pages: what the release has as values stays."""
+    command, = {each.text for each in typed_of_pages() if "--install" in each.text}
+    namespaced(cluster, SYSTEM, **{SECURITY: "privileged"})
+    release = Release(cluster, tmp_path, namespace=SYSTEM)
+    release.ok("install", controller={"ttl": "7d"})
+    done = release.helm.run(*(CHART if word == "deploy/chart" else word for word in command.split()[1:]))
+    assert done.returncode == 0, done.stderr
+    assert cluster.api.get("apps/v1", "DaemonSet", PLUGIN, SYSTEM)
+    assert "--ttl=7d" in container_of(cluster.api.get("apps/v1", "Deployment", CONTROLLER, SYSTEM))["command"]
+    release.ok("uninstall")
+    undefined(cluster)
 
 
 def test_commands_of_the_pages(cluster, tmp_path):
