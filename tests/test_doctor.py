@@ -383,6 +383,32 @@ def test_plugin_that_is_not_ready(cluster):
     assert [each["state"] for each in of(found, "admission")] == ["ok", "ok"]
 
 
+def test_plugin_whose_pods_are_refused(cluster):
+    """It is installed, though no pod of it is there; with pods, nothing lacks."""
+    name, labels, where = "drarun-plugin", {"app.kubernetes.io/name": "drarun-plugin"}, {"plugin": "refused"}
+    level = {"pod-security.kubernetes.io/enforce": "restricted"}
+    cluster.api.make({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "refused", "labels": level}},
+                     {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "refused", "labels": where}},
+                     {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": name, "namespace": "refused", "labels": labels}, "spec": {
+                         "selector": {"matchLabels": {"a": "plugin"}}, "template": {"metadata": {"labels": {"a": "plugin"}}, "spec": {
+                             "nodeSelector": where, "hostNetwork": True, "containers": [{"name": "a", "image": "x"}]}}}})
+
+    def status():
+        return cluster.api.get("apps/v1", "DaemonSet", name, "refused").get("status") or {}
+    cluster.wait("it wants no pod", lambda: status().get("desiredNumberScheduled") == 1, 60)
+    lack = {"check": "plugin", "state": "failed", "seen": f"DaemonSet {name} in namespace refused has no pod on 1 of its 1 nodes"}
+    found = of(ask(cluster, status=1), "plugin")
+    assert [{key: each[key] for key in lack} for each in found if "DaemonSet" in each["seen"]] == [lack]
+    assert not [each for each in found if each["state"] == "ok"]
+    assert found[0]["change"].startswith(f"kubectl describe daemonset -n refused {name}: ")
+    cluster.kubectl("label", "--overwrite", "namespace", "refused", "pod-security.kubernetes.io/enforce=privileged")
+    cluster.kubectl("rollout", "restart", "-n", "refused", f"daemonset/{name}")
+    cluster.wait("its pod is not made", lambda: status().get("currentNumberScheduled") == 1, 60)
+    assert not [each for each in of(ask(cluster, status=None), "plugin") if "DaemonSet" in each["seen"]]
+    cluster.api.delete("apps/v1", "DaemonSet", name, "refused")
+    cluster.api.delete("v1", "Node", "refused")
+
+
 def test_cluster_that_is_away(tmp_path):
     config = tmp_path / "config"
     config.write_text(json.dumps({"apiVersion": "v1", "kind": "Config", "current-context": "x",

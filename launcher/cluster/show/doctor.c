@@ -460,6 +460,53 @@ static void check_account(struct look *l)
 
 /* ---- the node plugin ---- */
 
+static void add_lack(struct look *l, const json_t *set)
+{
+    struct buf change = BUF_INIT;
+    const json_t *status = at(set, "status");
+    json_int_t wanted = json_integer_value(at(status, "desiredNumberScheduled"));
+    json_int_t there = json_integer_value(at(status, "currentNumberScheduled"));
+    buf_printf(&change,
+               "kubectl describe daemonset -n %s %s: its Events say why, such as Pod Security or a "
+               "quota of the namespace",
+               kube_namespace(set), kube_name(set));
+    /* some: perhaps for the moment in which a node joins or a pod is replaced */
+    findings_add(l->findings, "plugin", there > 0 ? FINDING_WARNING : FINDING_FAILED, change.data,
+                 "DaemonSet %s in namespace %s has no pod on %" JSON_INTEGER_FORMAT
+                 " of its %" JSON_INTEGER_FORMAT " nodes",
+                 kube_name(set), kube_namespace(set), wanted - there, wanted);
+    l->findings->failed |= change.failed;
+    buf_done(&change);
+}
+
+/* How many of the plugin's DaemonSets cannot make all their pods, which no list of pods shows. */
+static size_t check_daemon_sets(struct look *l)
+{
+    static const struct kube_resource sets = {.group = "apps",
+                                              .version = "v1",
+                                              .plural = "daemonsets",
+                                              .kind = "DaemonSet",
+                                              .namespaced = true};
+    const struct kube_target target = {.resource = &sets};
+    const struct kube_select select = {.labels = PLUGIN_LABEL};
+    CLEANUP(json_decrefp) json_t *list = NULL;
+    struct drarun_error err = {0};
+    size_t i, lacking = 0;
+    json_t *set;
+    if (cluster_list(l->cluster, &target, &select, &list, &err) < 0)
+        return 0; /* the pods tell what they can */
+    json_array_foreach(at(list, "items"), i, set)
+    {
+        const json_t *status = at(set, "status");
+        if (json_integer_value(at(status, "currentNumberScheduled")) >=
+            json_integer_value(at(status, "desiredNumberScheduled")))
+            continue;
+        add_lack(l, set);
+        lacking++;
+    }
+    return lacking;
+}
+
 /* How many pods of the plugin there are; -1: that cannot be read. */
 static ssize_t check_plugin(struct look *l)
 {
@@ -471,6 +518,7 @@ static ssize_t check_plugin(struct look *l)
     json_t *pod;
     if (!pods)
         return -1;
+    size_t lacking = check_daemon_sets(l);
     json_array_foreach(pods, i, pod) if (!kube_has_condition(pod, "Ready"))
         list_add(&names, failing++, kube_name(pod));
     if (failing)
@@ -478,7 +526,7 @@ static ssize_t check_plugin(struct look *l)
                      "kubectl logs -A -l " PLUGIN_LABEL
                      "; kubectl describe pods -A -l " PLUGIN_LABEL,
                      "pods of drarun-plugin that are not ready: %s", list_end(&names, failing));
-    else
+    else if (!lacking)
         findings_add(l->findings, "plugin", FINDING_OK, NULL, "%s",
                      json_array_size(pods) ? "drarun-plugin is ready on all its nodes"
                                            : "drarun-plugin is not installed");
