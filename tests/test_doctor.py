@@ -366,6 +366,21 @@ def test_user_without_rights(cluster):
     assert of(found, "drivers")[0]["state"] == "unknown" and "403" in of(found, "drivers")[0]["seen"]
 
 
+def test_user_who_may_not_create_a_part_of_a_job(cluster):
+    """All else of the role is not enough."""
+    printed = subprocess.run([DRARUN, "install", "-n", "parts", "--user-role", "-o", "json"], capture_output=True, text=True, check=True)
+    (role,) = json.loads(printed.stdout)["items"]
+    role["rules"] = [rule for rule in role["rules"] if rule["resources"] != ["secrets"]]
+    cluster.kubectl("create", "namespace", "parts")
+    cluster.kubectl("apply", "-f", "-", input=json.dumps(role))
+    cluster.kubectl("create", "rolebinding", "user", "-n", "parts", f"--role={role['metadata']['name']}", "--user=nobody")
+
+    def rights():
+        return of(ask(cluster, "-n", "parts", user="nobody", status=None), "rights")[0]
+    cluster.wait("the role is not in force", lambda: "create jobs" not in rights()["seen"], 60)
+    assert (rights()["state"], rights()["seen"]) == ("failed", "you may not: create secrets, list resourceslices (namespace parts)")
+
+
 def test_plugin_that_is_not_ready(cluster):
     """And its policies, which are not there, then are."""
     label = {"app.kubernetes.io/name": "drarun-plugin"}

@@ -324,6 +324,10 @@ static const struct right {
     bool cluster; /* of the cluster, and only to say more */
 } rights[] = {
     {"batch", "jobs", "", "create", false},
+    {"", "configmaps", "", "create", false},
+    {"", "secrets", "", "create", false},
+    {"", "pods", "", "create", false},
+    {"resource.k8s.io", "resourceclaims", "", "create", false},
     {"", "configmaps", "", "list", false},
     {"", "pods", "", "list", false},
     {"", "pods", "log", "get", false},
