@@ -19,35 +19,79 @@
 
 /* ---- of the runtime's process ---- */
 
-static bool is_runtime(const char *name)
+/* Those that systemd starts come first: k3s and rke2 have a containerd of their own. */
+static const struct runtime {
+    const char *process, *unit;
+} runtimes[] = {
+    {"k3s-server", "k3s"}, {"k3s-agent", "k3s-agent"},   {"rke2", "rke2-agent"},
+    {"crio", "crio"},      {"containerd", "containerd"}, {"this process", "containerd"},
+};
+#define THIS_PROCESS (ARRAY_LEN(runtimes) - 1)
+
+static size_t find_runtime(const char *process)
 {
-    static const char *const known[] = {"containerd", "crio", "k3s-server", "k3s-agent", "rke2"};
-    for (size_t i = 0; i < ARRAY_LEN(known); i++)
-        if (strcmp(name, known[i]) == 0)
-            return true;
-    return false;
+    size_t i = 0;
+    while (i < THIS_PROCESS && strcmp(process, runtimes[i].process) != 0)
+        i++;
+    return i;
 }
 
-/* The limits of the container runtime, else of this process. Returns whose. */
-static const char *read_limits(int root, char *name, size_t size, struct buf *limits)
+/* Whose limits containers get. */
+struct limits {
+    const char *process;
+    char unit[64]; /* of systemd */
+    struct buf text;
+};
+
+static bool read_of(int root, const char *process, const char *file, struct buf *text)
+{
+    char path[64];
+    snprintf(path, sizeof path, "proc/%.20s/%s", process, file);
+    return node_text(root, path, TEXT_MAX, text);
+}
+
+/* Of a path such as "0::/system.slice/rke2-server.service": rke2 has the same name on each node. */
+static void take_unit(const char *cgroup, struct limits *limits)
+{
+    static const char end[] = ".service";
+    const char *at = strstr(cgroup, end), *begin = at;
+    while (begin && begin > cgroup && begin[-1] != '/')
+        begin--;
+    if (begin && at > begin && (size_t)(at - begin) < sizeof limits->unit)
+        snprintf(limits->unit, sizeof limits->unit, "%.*s", (int)(at - begin), begin);
+}
+
+static bool read_limits_of(int root, const char *process, size_t runtime, struct limits *limits)
+{
+    struct buf cgroup = BUF_INIT;
+    limits->process = runtimes[runtime].process;
+    snprintf(limits->unit, sizeof limits->unit, "%s", runtimes[runtime].unit);
+    if (runtime < THIS_PROCESS && read_of(root, process, "cgroup", &cgroup))
+        take_unit(cgroup.data ? cgroup.data : "", limits);
+    buf_done(&cgroup);
+    return read_of(root, process, "limits", &limits->text);
+}
+
+/* Of the container runtime, else of this process. False: none can be read. */
+static bool read_limits(int root, struct limits *limits)
 {
     struct strlist processes = {0};
-    char path[64];
-    bool found = false;
+    char path[64], name[32];
+    size_t found = THIS_PROCESS, of = 0;
     root_list(root, "proc", PROCESSES_MAX, &processes, NULL);
-    for (size_t i = 0; !found && i < processes.count; i++) {
+    for (size_t i = 0; i < processes.count; i++) {
         if (!isdigit((unsigned char)processes.items[i][0]))
             continue;
         snprintf(path, sizeof path, "proc/%.20s/comm", processes.items[i]);
-        if (root_read(root, path, name, size) < 0 || !is_runtime(name))
+        size_t runtime = root_read(root, path, name, sizeof name) < 0 ? found : find_runtime(name);
+        if (runtime >= found)
             continue;
-        snprintf(path, sizeof path, "proc/%.20s/limits", processes.items[i]);
-        found = node_text(root, path, TEXT_MAX, limits);
+        found = runtime;
+        of = i;
     }
+    bool read = found < THIS_PROCESS && read_limits_of(root, processes.items[of], found, limits);
     strlist_done(&processes);
-    if (!found)
-        snprintf(name, size, "this process");
-    return found || node_text(root, "proc/self/limits", TEXT_MAX, limits) ? name : NULL;
+    return read || read_limits_of(root, "self", THIS_PROCESS, limits);
 }
 
 /* The soft limit of a line "Max locked memory  65536  65536  bytes"; UINT64_MAX: unlimited. */
@@ -62,42 +106,41 @@ static bool limit_of(const struct buf *limits, const char *line, uint64_t *ret_l
     return true;
 }
 
+/* setting: of a unit of systemd. */
 static void check_limit(int root, const char *check, const char *line, uint64_t least,
-                        const char *unit, const char *change, struct findings *findings)
+                        const char *unit, const char *setting, struct findings *findings)
 {
-    struct buf limits = BUF_INIT;
-    char name[32];
+    struct limits limits = {.text = BUF_INIT};
+    char change[320];
     uint64_t limit = 0;
-    const char *whose = read_limits(root, name, sizeof name, &limits);
-    if (!whose || !limit_of(&limits, line, &limit))
+    bool known = read_limits(root, &limits) && limit_of(&limits.text, line, &limit);
+    snprintf(change, sizeof change,
+             "[Service] %s in /etc/systemd/system/%s.service.d/limits.conf; systemctl "
+             "daemon-reload; systemctl restart %s",
+             setting, limits.unit, limits.unit);
+    if (!known)
         findings_add(findings, check, FINDING_UNKNOWN, NULL,
                      "the limits of no process can be read");
     else if (limit == UINT64_MAX)
-        findings_add(findings, check, FINDING_OK, NULL, "%s: unlimited", whose);
+        findings_add(findings, check, FINDING_OK, NULL, "%s: unlimited", limits.process);
     else
         findings_add(findings, check, limit >= least ? FINDING_OK : FINDING_WARNING,
-                     limit >= least ? NULL : change, "%s: %" PRIu64 " %s", whose, limit, unit);
-    buf_done(&limits);
+                     limit >= least ? NULL : change, "%s: %" PRIu64 " %s", limits.process, limit,
+                     unit);
+    buf_done(&limits.text);
 }
 
 void check_memlock(int root, const struct topo_host *host, struct findings *findings)
 {
     (void)host;
     check_limit(root, "memlock", "Max locked memory", UINT64_MAX,
-                "bytes, which RDMA soon has locked",
-                "[Service] LimitMEMLOCK=infinity in "
-                "/etc/systemd/system/containerd.service.d/limits.conf; systemctl daemon-reload; "
-                "systemctl restart containerd",
-                findings);
+                "bytes, which RDMA soon has locked", "LimitMEMLOCK=infinity", findings);
 }
 
 void check_nofile(int root, const struct topo_host *host, struct findings *findings)
 {
     (void)host;
-    check_limit(root, "nofile", "Max open files", NOFILE_MIN, "files",
-                "[Service] LimitNOFILE=1048576 in "
-                "/etc/systemd/system/containerd.service.d/limits.conf; systemctl daemon-reload; "
-                "systemctl restart containerd",
+    check_limit(root, "nofile", "Max open files", NOFILE_MIN, "files", "LimitNOFILE=1048576",
                 findings);
 }
 
