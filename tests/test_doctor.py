@@ -388,6 +388,22 @@ def test_user_who_may_not_create_a_part_of_a_job(cluster):
     assert (rights()["state"], rights()["seen"]) == ("failed", "you may not: create secrets, list resourceslices (namespace parts)")
 
 
+def test_advice_about_rights(cluster):
+    """An administrator types it with two names, and the user has the rights."""
+    env = {"PATH": f"{DRARUN.parent}:{cluster.programs}:{os.environ['PATH']}"}
+    cluster.kubectl("create", "namespace", "advised")
+
+    def rights():
+        return of(ask(cluster, "-n", "advised", user="nobody", status=None), "rights")[0]
+    for state in "failed", "warning":
+        cluster.wait(f"the rights do not become {state}", lambda: rights()["state"] == state, 60)
+        command = rights()["change"].replace("NAME", "advised").replace("USER", "nobody")
+        done = cluster.in_ns(["bash", "-ec", f"set -o pipefail; {command}"], env=env)
+        assert done.returncode == 0, f"{command}: {done.stderr}"
+    cluster.wait("the rights are not there", lambda: rights()["state"] == "ok", 60)
+    cluster.kubectl("delete", "clusterrolebinding", "advised")
+
+
 def test_plugin_that_is_not_ready(cluster):
     """And its policies, which are not there, then are."""
     label = {"app.kubernetes.io/name": "drarun-plugin"}

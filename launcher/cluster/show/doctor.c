@@ -376,8 +376,15 @@ static void check_rights(struct look *l)
             list_add(&lacking, count++, word);
         only_more &= allowed || right->cluster;
     }
-    buf_printf(&change, "drarun install -n %s --%s | kubectl apply --server-side -f -, and bind it",
+    buf_printf(&change, "drarun install -n %s --%s | kubectl apply --server-side -f -; ",
                l->cluster->namespace, only_more ? "cluster-role" : "user-role");
+    if (only_more)
+        buf_add_str(&change, "kubectl create clusterrolebinding NAME --clusterrole " INSTALL_ACCOUNT
+                             " --user USER");
+    else
+        buf_printf(&change,
+                   "kubectl create rolebinding NAME -n %s --role " INSTALL_USER_ROLE " --user USER",
+                   l->cluster->namespace);
     if (count)
         findings_add(l->findings, "rights", only_more ? FINDING_WARNING : FINDING_FAILED,
                      change.data, "you may not: %s (namespace %s)", list_end(&lacking, count),
