@@ -308,6 +308,32 @@ def test_status_that_is_refused(applied, proxy):
         assert 2 <= asked()[before + 2] - asked()[before] < 20  # 1 + 2 s, and not 8 + 16
 
 
+def test_objects_that_are_refused(applied, proxy):
+    """They are tried again less and less often, though what was made of them goes, and each refusal says something else, until they may be
+    made: here after the job was suspended."""
+    cluster, numbers, lifted = applied.cluster, iter(range(10 ** 6)), threading.Event()
+
+    def refuse(exchange):
+        if lifted.is_set():
+            exchange.forward()
+        else:
+            exchange.answer(403, {"kind": "Status", "status": "Failure", "code": 403, "reason": "Forbidden",
+                                  "message": f"exceeded quota: few, used: pods={next(numbers)}"})
+
+    def asked():
+        return [at for at, method, path, _ in proxy.seen("POST") if is_of_jobs(method, path)]
+    with managing(applied, through=proxy) as running:
+        proxy.fault(refuse, is_of_pods, 10 ** 6)
+        assert applied.apply(workers=2, command=["true"]) == ""
+        cluster.wait(lambda: f"it is not tried again: {said(running)}", lambda: len(asked()) > 3, 2 * MADE_S)
+        assert asked()[3] - asked()[0] >= 6  # 1 + 2 + 4 s
+        applied.patch({"spec": {"suspend": True}})
+        cluster.wait(lambda: f"it is not suspended: {applied.get()}", lambda: applied.state() == "Suspended", MADE_S)
+        lifted.set()
+        applied.patch({"spec": {"suspend": False}})
+        cluster.wait(lambda: f"it is not made: {said(running)}", lambda: "/job: its objects are made" in said(running), MADE_S)
+
+
 def test_document_that_cannot_be_read(applied, proxy):
     """It is tried again less and less often, until it can be read: what fails later begins anew."""
     with managing(applied, through=proxy) as running:

@@ -10,6 +10,7 @@
 #include "launcher/cluster/submit/create.h"
 #include "launcher/cluster/submit/submit.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/base/timestamp.h"
@@ -53,6 +54,8 @@ static void made(struct sight *s, const char *uid)
     tell_launcher(s, uid);
 }
 
+/* What was made goes, and each object that does, and the status that tells why, would end the pause
+ * at once. */
 static void not_made(struct sight *s, const struct drarun_error *err)
 {
     if (create_is_invalid(err)) {
@@ -64,7 +67,9 @@ static void not_made(struct sight *s, const struct drarun_error *err)
     sight_tell_stage(s, DRAJOB_PENDING,
                      reason_name(err->code == EEXIST ? REASON_NAME_IN_USE : REASON_CANNOT_CREATE),
                      err->text, NULL);
-    sight_again(s, sight_pause_ms(s));
+    int64_t ms = sight_pause_ms(s);
+    sight_note(s, s->c->rests, json_integer(clock_ms() + ms));
+    sight_again(s, ms);
 }
 
 void begin_take_result(struct sight *s, int rc, const char *uid, const struct drarun_error *err)
@@ -119,6 +124,18 @@ static bool waits_for_turn(struct sight *s, bool large)
         tell_turn(s,
                   "it waits for its turn: large jobs are created two at a time, one per namespace");
     return true;
+}
+
+/* Its objects could not be made: it is looked at when they may be tried again. */
+static bool rests(struct sight *s)
+{
+    const json_t *until = sight_noted(s, s->c->rests);
+    int64_t left = until ? json_integer_value(until) - clock_ms() : 0;
+    if (left > 0)
+        sight_again(s, left);
+    else
+        sight_unnote(s, s->c->rests);
+    return left > 0;
 }
 
 /* It was found to be one before, by its spec, which need not be read for that again and again. */
@@ -289,8 +306,9 @@ void begin_job(struct sight *s)
     struct drarun_error err = {0};
     if (drajob_is_refused(s->object) || (!sight_noted(s, s->c->made) && awaits_namespaces(s)))
         return;
-    if (drajob_is_accepted(s->object) && !s->own_job && !drajob_is_suspended(s->object) &&
-        is_known_to_wait(s))
+    if (drajob_is_suspended(s->object)) /* once it is resumed it is tried at once */
+        sight_unnote(s, s->c->rests);
+    else if (drajob_is_accepted(s->object) && !s->own_job && (rests(s) || is_known_to_wait(s)))
         return;
     int rc = sight_read_spec(s, &err);
     if (rc < 0)

@@ -355,14 +355,15 @@ static int begin(struct controller *c, struct drarun_error *err)
     c->untold = json_object();
     c->made = json_object();
     c->refused = json_object();
+    c->rests = json_object();
     c->silent = json_object();
     c->large = (struct queue){json_object(), json_object()};
     c->small = (struct queue){json_object(), json_object()};
     c->unread = json_object();
     c->late = json_object();
     if (!c->due || !c->outdated || !c->pauses || !c->going || !c->untold || !c->made ||
-        !c->refused || !c->silent || !c->large.turns || !c->large.waiting || !c->small.turns ||
-        !c->small.waiting || !c->unread || !c->late)
+        !c->refused || !c->rests || !c->silent || !c->large.turns || !c->large.waiting ||
+        !c->small.turns || !c->small.waiting || !c->unread || !c->late)
         return error_set(err, ENOMEM, "out of memory");
     c->signals = signals_new(c->cluster->base, on_signal, c, err);
     int rc = c->signals ? begin_heartbeat(c, err) : -err->code;
@@ -416,6 +417,7 @@ static void done(struct controller *c)
     json_decref(c->untold);
     json_decref(c->made);
     json_decref(c->refused);
+    json_decref(c->rests);
     json_decref(c->silent);
     json_decref(c->large.turns);
     json_decref(c->large.waiting);

@@ -85,6 +85,7 @@ struct controller {
     json_t *untold;   /* likewise after its status was refused, until one is written */
     json_t *made;     /* uid of the launcher Job that this process made, until its status has it */
     json_t *refused;  /* why its objects could not be made, as its last Event says */
+    json_t *rests;    /* until when they are not tried again after that, by clock_ms */
     json_t *silent;   /* {"since", "map", "text", "over"}: controller_check_launchers */
     struct queue large, small; /* for a place in making */
     json_t *unread; /* who waits for a place to read its spec in: since when, by clock_ms */
