@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """drarun controller beside an API server without nodes: what one user's DraJobs and other objects may cost the others."""
+import calendar
 import contextlib
+import email.utils
 import json
 import re
 import signal
@@ -447,6 +449,29 @@ def write_document(applied, name="job", **members):
 
 def end_job(applied, name="job"):
     write_document(applied, name, phase="failed", result="failed", exit=65, report={"status": 65, "cause": {"text": "bad image"}})
+
+
+def tell_date(exchange):
+    """Of a server whose clock is an hour ahead."""
+    answer = exchange.ask()
+    data = answer.read()
+    date = f"Date: {email.utils.formatdate(time.time() + 3600, usegmt=True)}\r\n\r\n".encode()
+    exchange.send(exchange.head(answer, length=len(data))[:-2] + date + data)
+
+
+def test_clock_of_the_api_server(applied, proxy):
+    """It counts, and not that of the controller's machine, which may have slept: in a status, and for a time to live. The proxy passes on
+    no other Date."""
+    cluster = applied.cluster
+    proxy.fault(tell_date, lambda _, path: "watch=" not in path)
+    with managing(applied, through=proxy):
+        assert applied.apply(command=["true"], ttlSecondsAfterFinished=1800) == ""
+        cluster.wait("it is not made", lambda: "launcherUID" in (applied.get().get("status") or {}), MADE_S)
+        begun = calendar.timegm(time.strptime(applied.get()["status"]["startTime"], "%Y-%m-%dT%H:%M:%SZ"))
+        assert begun - time.time() > 3000
+        write_document(applied, phase="failed", result="failed", exit=65, report={"status": 65, "cause": {"text": "bad image"}},
+                       updated=time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime()))
+        cluster.wait(lambda: f"it stays: {applied.get()}", lambda: not applied.get(), MADE_S)
 
 
 def test_large_job_that_its_launcher_completes_without_a_controller(applied, proxy):

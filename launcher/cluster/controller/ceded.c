@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "launcher/cluster/client/job_clock.h"
 #include "launcher/cluster/client/lease_life.h"
 #include "launcher/cluster/controller/private.h"
 #include "lib/base/cleanup.h"
@@ -19,7 +18,7 @@
 /* One that was renewed not long ago has a controller, or one that is just restarted. */
 static bool is_alive(const struct controller *c, const json_t *lease)
 {
-    int64_t served = kube_client_now(c->cluster->client), now = served ? served : lead_now();
+    int64_t now = controller_now(c);
     return strcmp(kube_name(lease), CONTROLLER_LEASE) == 0 &&
            strcmp(kube_namespace(lease), c->options->lease_namespace) != 0 &&
            now - lease_last_write(lease, now) < CONTROLLER_QUIET_MS;

@@ -10,7 +10,6 @@
 #include "jobs/status/drajob.h"
 #include "jobs/status/reason.h"
 #include "jobs/status/status_doc.h"
-#include "launcher/cluster/client/job_clock.h"
 #include "launcher/cluster/client/launcher_pod.h"
 #include "launcher/cluster/controller/sight.h"
 #include "lib/base/cleanup.h"
@@ -197,7 +196,7 @@ static bool delete_with_pods(struct sight *s, int64_t after_ms,
                              const char *which)
 {
     struct drarun_error err = {0};
-    int64_t left = drajob_end_ms(s->object) + after_ms - lead_now();
+    int64_t left = drajob_end_ms(s->object) + after_ms - controller_now(s->c);
     if (left > 0) {
         sight_again(s, left);
         return false;
@@ -222,7 +221,7 @@ static bool delete_with_pods(struct sight *s, int64_t after_ms,
 static void delete_failed(struct sight *s)
 {
     const char *reason = sight_told_reason(s);
-    int64_t left = drajob_end_ms(s->object) + LOG_MS - lead_now();
+    int64_t left = drajob_end_ms(s->object) + LOG_MS - controller_now(s->c);
     if (!s->own_job || kube_is_terminating(s->job) || !reason ||
         (strcmp(reason, reason_name(REASON_LAUNCHER_FAILED)) != 0 &&
          strcmp(reason, LAUNCHER_LOST) != 0))
@@ -306,7 +305,7 @@ static void on_expired(struct sight *s, const struct drarun_error *err)
 static void expire(struct sight *s)
 {
     int64_t at = drajob_expiration_ms(s->object, s->c->options->site_ttl_ms);
-    int64_t left = at - lead_now();
+    int64_t left = at - controller_now(s->c);
     const struct kube_target target = {
         .resource = &kube_dra_jobs, .namespace_ = s->namespace, .name = s->name};
     if (at != 0 && left <= 0)

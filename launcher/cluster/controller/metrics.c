@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "launcher/cluster/client/job_clock.h"
 #include "launcher/cluster/controller/private.h"
 #include "lib/base/error.h"
 
@@ -29,7 +28,7 @@ static void on_request(void *arg, struct buf *out)
         .leads = leads,
         .due = controller_count_due(c),
         .ceded = json_object_size(c->ceded),
-        .now_ms = lead_now(),
+        .now_ms = controller_now(c),
         .census = leads ? &counting.census : NULL,
         .tally = &c->tally,
     };

@@ -220,6 +220,9 @@ int controller_serve_metrics(struct controller *c, struct drarun_error *err);
 
 /* ---- queue.c ---- */
 
+/* Since 1970, by the API server's clock once it has told. Ours is that of the machine when we
+ * began, which may have been set, or have slept, since. It may go back by what an answer took. */
+int64_t controller_now(const struct controller *c);
 void controller_key(const char *namespace, const char *name, struct buf *key);
 /* Looks at it again after this time at the latest. */
 void controller_again(struct controller *c, const char *namespace, const char *name, int64_t ms);

@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "launcher/cluster/client/job_clock.h"
 #include "launcher/cluster/controller/private.h"
 #include "lib/base/clock.h"
 
 /* A list of the namespaces of others (ceded.c) counts for so long: what is begun then is created
  * before a controller that took its Lease just after it begins. */
 #define KNOWN_MS (CONTROLLER_LEAVE_MS - CONTROLLER_CREATE_MS)
+
+int64_t controller_now(const struct controller *c)
+{
+    int64_t served = kube_client_now(c->cluster->client);
+    return served ? served : lead_now();
+}
 
 void controller_key(const char *namespace, const char *name, struct buf *key)
 {

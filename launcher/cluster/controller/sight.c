@@ -8,7 +8,6 @@
 
 #include "jobs/status/reason.h"
 #include "launcher/cluster/client/api_event.h"
-#include "launcher/cluster/client/job_clock.h"
 #include "launcher/cluster/client/job_map.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
@@ -277,7 +276,7 @@ void sight_tell(struct sight *s, const struct drajob_input *said, sight_told_fn 
     static const struct drarun_error no_memory = {.code = ENOMEM, .text = "out of memory"};
     struct drajob_input input = *said;
     input.object = s->object;
-    input.now_ms = lead_now();
+    input.now_ms = controller_now(s->c);
     input.site_ttl_ms = s->c->options->site_ttl_ms;
     json_t *status = drajob_status(&input);
     bool same = status && json_equal(status, json_object_get(s->object, "status"));
