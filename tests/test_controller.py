@@ -336,6 +336,46 @@ def test_objects_that_are_refused(applied, proxy):
         cluster.wait(lambda: f"it is not made: {said(running)}", lambda: "/job: its objects are made" in said(running), MADE_S)
 
 
+@contextlib.contextmanager
+def no_launchers(applied):
+    """A policy that refuses pods of launchers in the namespace, and not those of workers."""
+    version, api, name = "admissionregistration.k8s.io/v1", applied.cluster.api, {"name": f"no-launchers-{applied.namespace}"}
+    where = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": applied.namespace}},
+             "objectSelector": {"matchExpressions": [{"key": "drarun.dev/worker", "operator": "DoesNotExist"}]},
+             "resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]}
+    kinds = {"ValidatingAdmissionPolicy": {"matchConstraints": where, "validations": [{"expression": "false", "message": "not now"}]},
+             "ValidatingAdmissionPolicyBinding": {"policyName": name["name"], "validationActions": ["Deny"]}}
+    api.make(*({"apiVersion": version, "kind": kind, "metadata": name, "spec": spec} for kind, spec in kinds.items()))
+    probe = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "probe", "namespace": applied.namespace},
+             "spec": {"serviceAccountName": "drarun-launcher", "containers": [{"name": "a", "image": "a"}]}}
+    applied.cluster.wait("the policy does not work", lambda: api.create(probe, dry_run=True)[0] == 422, MADE_S)
+    yield
+    for kind in reversed(kinds):
+        api.delete(version, kind, name["name"])
+
+
+def test_launcher_that_gets_no_pod(applied, proxy):
+    """Its Events say why, and the job's message where they are."""
+    def message():
+        return (applied.get().get("status") or {}).get("message", "")
+    with managing(applied, through=proxy):
+        with no_launchers(applied):
+            assert applied.apply(command=["true"]) == ""
+            applied.cluster.wait(lambda: f"it is not told: {applied.get()}", lambda: "the launcher has no pod: kubectl describe job shows" in message(), MADE_S)
+            assert applied.state() == "Pending" and len(workers_of(applied)) == 1
+        applied.cluster.wait(lambda: f"it is told still: {applied.get()}", lambda: "has not reported yet" in message(), 2 * MADE_S)
+
+
+def test_launcher_whose_job_is_suspended(applied, proxy):
+    """As Kueue does it where it manages all Jobs."""
+    with managing(applied, through=proxy):
+        assert applied.apply(command=["true"]) == ""
+        applied.cluster.wait("it is not made", lambda: "launcherUID" in (applied.get().get("status") or {}), MADE_S)
+        path = applied.cluster.api.path("batch/v1", "Job", applied.namespace, "job")
+        applied.cluster.api.ok("PATCH", path, {"spec": {"suspend": True}}, content="application/merge-patch+json")
+        applied.cluster.wait(lambda: f"it is not told: {applied.get()}", lambda: "the launcher's Job is suspended" in applied.get()["status"]["message"], MADE_S)
+
+
 def test_document_that_cannot_be_read(applied, proxy):
     """It is tried again less and less often, until it can be read: what fails later begins anew."""
     with managing(applied, through=proxy) as running:

@@ -45,7 +45,7 @@ struct drajob_input {
     const json_t *object; /* with the status that it has */
     int64_t now_ms;
     enum drajob_stage stage;
-    const char *reason, *text; /* NULL: the stage's own */
+    const char *reason, *text; /* NULL: the stage's own. text of DRAJOB_LED: why there is no doc */
     const char *result;        /* DRAJOB_LOST: "succeeded", "failed" or "cancelled" */
     int exit;                  /* DRAJOB_LOST */
     const char *silence;       /* DRAJOB_LED: that the launcher does not renew its Lease; NULL */

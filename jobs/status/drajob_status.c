@@ -249,6 +249,7 @@ static void view_led(struct view *v, const struct drajob_input *in)
     snprintf(v->reason, sizeof v->reason, "%s", v->state);
     v->text = v->running                    ? "the ranks run"
               : value_text(waiting, "text") ? value_text(waiting, "text")
+              : in->text                    ? in->text
                                             : "the launcher has not reported yet why it waits";
     v->silent = in->silence;
     if (!v->silent)

@@ -120,9 +120,12 @@ static void test_course_of_a_job(void **state)
     assert_true(drajob_is_accepted(object) && !drajob_is_refused(object));
     assert_null(drajob_launcher(object));
 
-    json_t *doc = doc_of("placing", 1, NULL);
     input = (struct drajob_input){
-        .now_ms = AT + 5000, .stage = DRAJOB_LED, .launcher = "u", .doc = doc};
+        .now_ms = AT + 5000, .stage = DRAJOB_LED, .launcher = "u", .text = "no pod"};
+    assert_string_equal(text(next(object, &input), "message"), "no pod");
+
+    json_t *doc = doc_of("placing", 1, NULL);
+    input.doc = doc;
     status = next(object, &input);
     assert_string_equal(text(status, "state"), "Placing");
     assert_string_equal(text(status, "message"), "waiting 3 s for devices");
@@ -133,6 +136,7 @@ static void test_course_of_a_job(void **state)
     assert_string_equal(condition(status, "Allocated", "status"), "False");
     assert_string_equal(drajob_launcher(object), "u");
     json_decref(doc);
+    input.text = NULL;
 
     doc = doc_of("running", 2, NULL);
     input.doc = doc;

@@ -13,7 +13,6 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
-#include "lib/base/timestamp.h"
 
 #define CLIENT_MS 60000 /* a client that makes the objects itself may take */
 /* A job is large with more objects of workers, */
@@ -95,15 +94,6 @@ static void tell_turn(struct sight *s, const char *text)
         sight_tell_stage(s, DRAJOB_PENDING, NULL, text, NULL);
 }
 
-/* By the server's clock; 0: not known. */
-static int64_t created_ms(const struct sight *s)
-{
-    int64_t created = 0;
-    const json_t *metadata = json_object_get(s->object, "metadata");
-    const char *text = json_string_value(json_object_get(metadata, "creationTimestamp"));
-    return text && timestamp_parse(text, &created) ? created : 0;
-}
-
 static const struct queue *queue_of(const struct sight *s, bool large)
 {
     return large ? &s->c->large : &s->c->small;
@@ -114,7 +104,8 @@ static const struct queue *queue_of(const struct sight *s, bool large)
 static bool waits_for_turn(struct sight *s, bool large)
 {
     const struct queue *queue = queue_of(s, large);
-    int64_t created = created_ms(s), last = json_integer_value(sight_noted(s, queue->turns));
+    int64_t created = sight_created_ms(s->object);
+    int64_t last = json_integer_value(sight_noted(s, queue->turns));
     sight_note(s, queue->waiting, json_integer(last > created ? last : created));
     if (controller_may_make(s->c, s->key, large)) {
         sight_unnote(s, queue->waiting);
@@ -226,7 +217,7 @@ static bool is_clients(const struct sight *s)
 
 static bool is_young(const struct sight *s)
 {
-    int64_t created = created_ms(s);
+    int64_t created = sight_created_ms(s->object);
     return created && kube_client_now(s->c->cluster->client) - created < CLIENT_MS;
 }
 

@@ -100,14 +100,16 @@ static void on_trouble(const struct drarun_error *err, void *arg)
         log_note("the API server answers again");
 }
 
-/* The spec of a job is in its DraJob, and of its Job only the conditions are read, and whether it
- * is cancelled. Any account that may create objects decides how large the rest is. */
+/* The spec of a job is in its DraJob, and of its Job only the conditions are read, whether it has
+ * had a pod, and whether it is cancelled. Any account that may create objects decides how large the
+ * rest is. */
 static void trim_part(json_t *object, void *arg)
 {
     static const char *const metadata[] = {"name",
                                            "namespace",
                                            "uid",
                                            "resourceVersion",
+                                           "creationTimestamp",
                                            "labels",
                                            "annotations",
                                            "ownerReferences",
@@ -115,7 +117,7 @@ static void trim_part(json_t *object, void *arg)
                                            NULL};
     static const char *const labels[] = {CONTROLLER_LABEL, NULL};
     static const char *const annotations[] = {CANCEL_ANNOTATION, NULL};
-    static const char *const status[] = {"conditions", NULL};
+    static const char *const status[] = {"conditions", "active", "succeeded", "failed", NULL};
     (void)arg;
     json_object_del(object, "spec");
     value_keep_at(object, "status", status);

@@ -20,6 +20,7 @@
 #define LOG_MS 10000    /* for reading the log of a launcher whose Job is deleted then */
 #define LATE_MS 120000  /* after its end no call that created its pods is processed any more */
 #define INTERRUPTED 130 /* as a cancelled job's */
+#define POD_MS 10000    /* in which a Job has a pod unless something is in the way */
 #define LAUNCHER_LOST "LauncherLost" /* the cause, as a reason */
 
 /* ---- away with it ---- */
@@ -144,6 +145,25 @@ static bool is_over(struct sight *s, const json_t *doc)
     return failure_launcher_is_last(&s->spec, used);
 }
 
+/* Only Events, which we may not read, tell what keeps its launcher's pod from being created, while
+ * its workers may hold their devices. NULL: nothing does, or not for long. */
+static const char *why_no_launcher(const struct sight *s)
+{
+    static const char *const counts[] = {"active", "succeeded", "failed"};
+    const json_t *status = json_object_get(s->job, "status");
+    int64_t left = sight_created_ms(s->job) + POD_MS - controller_now(s->c);
+    if (kube_has_condition(s->job, "Suspended"))
+        return "the launcher's Job is suspended: kubectl describe job shows which queue holds it";
+    for (size_t i = 0; i < ARRAY_LEN(counts); i++)
+        if (json_integer_value(json_object_get(status, counts[i])) > 0)
+            return NULL;
+    if (left > 0)
+        sight_again(s, left);
+    return left > 0 ? NULL
+                    : "the launcher has no pod: kubectl describe job shows what refuses it, such "
+                      "as a quota or Pod Security";
+}
+
 /* With restarts left, the next launcher goes on once the pod of this one is gone. */
 static void tell_led(struct sight *s, struct drajob_input *input)
 {
@@ -151,6 +171,8 @@ static void tell_led(struct sight *s, struct drajob_input *input)
     bool over = input->silence && is_over(s, input->doc);
     if (s->waits)
         return;
+    if (!input->doc)
+        input->text = why_no_launcher(s);
     if (over) {
         input->stage = DRAJOB_LOST;
         input->reason = LAUNCHER_LOST;
