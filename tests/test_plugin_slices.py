@@ -295,17 +295,22 @@ def test_server_without_taints(tmp_path):
 
 
 def test_taken_away_and_brought_back(plugin):
-    """The interface of a NIC in a pod is not in the host's sysfs; its device stays as it was."""
+    """A NIC whose interface is gone stays as it was, and tainted until it is back: no claim has it, so that it is in no pod."""
     plugin.start().published()
     before = plugin.devices(NIC)["pci-0000-91-00-0"]["attributes"]
-    (plugin.root / "sys/class/net/gpu0rdma0").unlink()
+    interface = plugin.root / "sys/class/net/gpu0rdma0"
+    target = interface.readlink()
+    interface.unlink()
     shutil.rmtree(next(plugin.root.glob("sys/devices/**/0000:98:00.0")))  # and this one is gone for good
     (plugin.root / "sys/bus/pci/devices/0000:98:00.0").unlink()
     taints = plugin.wait("no taint comes", lambda: plugin.devices(NIC)["pci-0000-98-00-0"].get("taints"))
     assert [each["key"] for each in taints] == ["drarun.dev/lost"]
-    after = plugin.devices(NIC)["pci-0000-91-00-0"]["attributes"]
-    assert {key: after.get(key) for key in ("dra.net/ifName", "dra.net/mac", "drarun.dev/rail")} == {
+    after = plugin.devices(NIC)["pci-0000-91-00-0"]
+    assert [each["key"] for each in after["taints"]] == ["drarun.dev/lost"]
+    assert {key: after["attributes"].get(key) for key in ("dra.net/ifName", "dra.net/mac", "drarun.dev/rail")} == {
         key: before[key] for key in ("dra.net/ifName", "dra.net/mac", "drarun.dev/rail")}
+    interface.symlink_to(target)
+    plugin.wait("the taint stays", lambda: "taints" not in plugin.devices(NIC)["pci-0000-91-00-0"])
 
 
 def test_xid(plugin):

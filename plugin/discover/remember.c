@@ -2,6 +2,7 @@
 #include "plugin/discover/remember.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,19 +59,35 @@ static void forget_link(struct node_device *device)
     device->rdma.state[0] = '\0';
 }
 
-static int complete(const struct node_device *before, struct node_device *now)
+/* Nobody was given it: its driver has let it go, as after an error of the firmware, or somebody has
+ * moved it. It says of its link nothing that could be a fault. */
+static void lose_part(const struct remember_rules *rules, bool interface, struct node_device *now)
+{
+    char text[sizeof now->faults[0].text];
+    snprintf(text, sizeof text, "its %s %.40s has left the host, and no claim has it",
+             interface ? "interface" : "RDMA device",
+             interface ? now->netdev.name : now->rdma.name);
+    now->lost = true;
+    fault_add(now, rules->config->lost, FAULT_LOST, "", text);
+}
+
+static int complete(const struct remember_rules *rules, const struct node_device *before,
+                    struct node_device *now)
 {
     bool no_netdev = before->netdev.name[0] && !now->netdev.name[0];
     bool no_rdma = before->rdma.name[0] && !now->rdma.name[0];
     if (now->kind != NODE_DEVICE_NIC || (!no_netdev && !no_rdma))
         return 0;
-    now->away = true;
+    /* of a claim that has just ended it may have been read before it came back */
+    now->away = now->held || before->held;
     memcpy(now->name, before->name, sizeof now->name);
     if (no_netdev)
         now->netdev = before->netdev;
     if (no_rdma && keep_rdma(&before->rdma, &now->rdma) < 0)
         return -ENOMEM;
     forget_link(now);
+    if (!now->away)
+        lose_part(rules, no_netdev, now);
     return 0;
 }
 
@@ -164,7 +181,7 @@ int devices_remember(const struct remember_rules *rules, const struct node_devic
             memcpy(same->name, old->name, sizeof same->name);
             same->used[0] = '\0'; /* it is on its way into a pod */
         }
-        int rc = same ? complete(old, same) : keep_vanished(rules, old, now);
+        int rc = same ? complete(rules, old, same) : keep_vanished(rules, old, now);
         if (rc < 0)
             return nomem(err);
     }

@@ -28,7 +28,8 @@ struct remember_rules { /* borrowed */
 };
 
 /* before: the reading before, completed, with the names that were published. Of now:
- *  - a device that has lost its interface or its RDMA device keeps both, and its name: away;
+ *  - a device that has lost its interface or its RDMA device keeps both, and its name: away while a
+ * pod holds it and in the first reading after that, else lost;
  *  - a virtual function whose link to its PF is gone stays a virtual function: it is being removed;
  *  - one without hardware that has vanished is away while a pod holds it, else gone;
  *  - one with hardware that has vanished is lost, unless it is a virtual function that nobody

@@ -163,8 +163,9 @@ static void test_in_a_pod(void **state)
     nic(&before, 0x11, "gpu1rdma0", "mlx5_1");
     nic(&now, 0x10, "", "");
     nic(&now, 0x11, "gpu1rdma0", "mlx5_1");
-    remember(NULL, &before, &now);
+    remember("rail-0", &before, &now);
     assert_true(now.list[0].away);
+    assert_false(now.list[0].lost || now.list[0].fault_count > 0);
     assert_string_equal(now.list[0].name, "rail-0");
     assert_string_equal(now.list[0].netdev.name, "gpu0rdma0");
     assert_int_equal(now.list[0].netdev.carrier, TOPO_UNKNOWN);
@@ -219,11 +220,66 @@ static void test_interface_alone(void **state)
     struct node_devices before = NODE_DEVICES_INIT, now = NODE_DEVICES_INIT;
     nic(&before, 0x10, "gpu0rdma0", "mlx5_0");
     nic(&now, 0x10, "", "mlx5_0")->rdma.rate_mbps = 200000;
-    remember(NULL, &before, &now);
+    remember("pci-10", &before, &now);
     assert_true(now.list[0].away);
     assert_int_equal(now.list[0].rdma.rate_mbps, 200000);
     node_devices_done(&before);
     node_devices_done(&now);
+}
+
+/* Another instance has given it back after it was read here, and ended the claim before that was
+ * asked. */
+static void test_claim_ends_between(void **state)
+{
+    (void)state;
+    struct node_devices lists[3] = {NODE_DEVICES_INIT, NODE_DEVICES_INIT, NODE_DEVICES_INIT};
+    nic(&lists[0], 0x10, "a", "")->held = true;
+    nic(&lists[1], 0x10, "", "");
+    nic(&lists[2], 0x10, "", "");
+    remember(NULL, &lists[0], &lists[1]);
+    assert_false(lists[1].list[0].lost || lists[1].list[0].fault_count > 0);
+    remember(NULL, &lists[1], &lists[2]); /* and it is not back */
+    assert_true(lists[2].list[0].lost);
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++)
+        node_devices_done(&lists[i]);
+}
+
+/* The function is there and what it is for is not, nor is it in a pod: its driver has taken it off
+ * after an error. The others keep their numbers. */
+static void test_lost_part(void **state)
+{
+    static const struct {
+        const char *netdev, *rdma, *text;
+    } rows[] = {
+        {"a", "", "its RDMA device mlx5_0 has left the host, and no claim has it"},
+        {"", "mlx5_0", "its interface a has left the host, and no claim has it"},
+        {"", "", "its interface a has left the host, and no claim has it"},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct node_devices before = NODE_DEVICES_INIT, now = NODE_DEVICES_INIT,
+                            back = NODE_DEVICES_INIT;
+        nic(&before, 0x10, "a", "mlx5_0");
+        nic(&before, 0x11, "b", "mlx5_1");
+        nic(&now, 0x10, rows[i].netdev, rows[i].rdma);
+        nic(&now, 0x11, "b", "mlx5_1");
+        remember("pci-11", &before, &now);
+        assert_true(now.list[0].lost);
+        assert_false(now.list[0].away);
+        assert_int_equal(now.list[0].fault_count, 1);
+        assert_string_equal(now.list[0].faults[0].key, FAULT_LOST);
+        assert_string_equal(now.list[0].faults[0].text, rows[i].text);
+        assert_string_equal(now.list[0].netdev.name, "a");
+        assert_string_equal(now.list[0].rdma.name, "mlx5_0");
+        assert_int_equal(now.list[1].fault_count, 0);
+        assert_int_equal(now.list[1].rail, 1);
+        nic(&back, 0x10, "a", "mlx5_0");
+        remember(NULL, &now, &back);
+        assert_false(back.list[0].lost || back.list[0].fault_count > 0);
+        node_devices_done(&before);
+        node_devices_done(&now);
+        node_devices_done(&back);
+    }
 }
 
 static void test_vanished(void **state)
@@ -327,6 +383,8 @@ int main(void)
         cmocka_unit_test(test_in_a_pod),
         cmocka_unit_test(test_rails_of_virtual_functions),
         cmocka_unit_test(test_interface_alone),
+        cmocka_unit_test(test_claim_ends_between),
+        cmocka_unit_test(test_lost_part),
         cmocka_unit_test(test_vanished),
         cmocka_unit_test(test_vf_on_its_way_out),
         cmocka_unit_test(test_there_and_not_offered),
