@@ -116,6 +116,17 @@ static int print_table(const struct node_devices *devices, struct drarun_error *
 
 /* ---- the verb ---- */
 
+static void tell_left_out(const struct node_devices *devices)
+{
+    char text[SPARED_TEXT];
+    for (size_t i = 0; i < devices->warnings.count; i++)
+        log_note("%s", devices->warnings.items[i]);
+    for (size_t i = 0; i < devices->spared.count && i < devices->spared_reasons.count; i++) {
+        node_devices_spared_text(devices, i, text);
+        log_note("%s", text);
+    }
+}
+
 static int print_devices(const struct request *r, const struct discover_source *source,
                          struct drarun_error *err)
 {
@@ -123,8 +134,7 @@ static int print_devices(const struct request *r, const struct discover_source *
     int rc = discover(source, &devices, err);
     if (rc == 0)
         rc = select_devices(source->config, &devices, err);
-    for (size_t i = 0; i < devices.warnings.count; i++)
-        log_note("%s", devices.warnings.items[i]);
+    tell_left_out(&devices);
     if (rc == 0)
         rc = strcmp(r->output, "table") == 0 ? print_table(&devices, err)
                                              : print_slices(&devices, r, err);

@@ -274,6 +274,21 @@ def test_link_down(plugin):
     assert plugin.devices(NIC)["pci-0000-99-00-0"]["taints"] == taints
 
 
+def test_host_that_uses_a_nic_for_something_else_each_time(plugin):
+    """It is logged once for each NIC: a connection has another end in each scan."""
+    plugin.start().published()
+    routes = plugin.root / "proc/net/route"
+    routes.parent.mkdir(parents=True, exist_ok=True)
+    others = routes.read_text() if routes.exists() else ""
+    for i in range(3):  # one more NIC each time, which shows that the file was read
+        routes.write_text(others + "".join(f"gpu{nic}rdma0\t000{6 + i}060A\t0101050A\t0003\t0\t0\t0\t00FFFFFF\t0\t0\t0\n"
+                                           for nic in range(i + 1)))
+        plugin.wait("a NIC that the host uses is published", lambda: len(plugin.devices(NIC)) == 7 - i)
+    assert re.findall("(pci-\\S+) is not published: the host uses it: it has a route to (\\S+) ", plugin.daemon.log.read_text())[:1] == [
+        ("pci-0000-91-00-0", "10.6.6.0/24")]
+    assert plugin.daemon.log.read_text().count("pci-0000-91-00-0 is not published") == 1
+
+
 def test_server_without_taints(tmp_path):
     """As Kubernetes 1.34 and 1.35 are: a device with a fault is not offered, from the first one on, and is again once it is well."""
     def link(name, carrier):

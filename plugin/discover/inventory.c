@@ -21,6 +21,8 @@
 #include "plugin/discover/switch_managers.h"
 #include "plugin/discover/xids.h"
 
+#define WARNINGS_MAX 1000u
+
 struct inventory {
     struct inventory_options options;
     struct kernel_news *news; /* NULL: a captured tree has none */
@@ -30,19 +32,37 @@ struct inventory {
     json_t *shape;                 /* of published: what `changed` was told of */
     struct xids xids;
     int64_t read_ms;
-    struct strlist warned; /* each warning once */
+    struct strlist warned; /* what was logged: warnings, names of NICs that the host uses */
     struct switch_managers managers;
 };
 
 /* ---- one reading ---- */
 
+static bool is_first(struct inventory *inv, const char *key)
+{
+    if (inv->warned.count >= WARNINGS_MAX || strlist_has(&inv->warned, key))
+        return false;
+    strlist_add(&inv->warned, key);
+    return true;
+}
+
 static void warn_once(struct inventory *inv, const struct strlist *warnings)
 {
     for (size_t i = 0; i < warnings->count; i++)
-        if (!strlist_has(&inv->warned, warnings->items[i]) && inv->warned.count < 1000) {
-            strlist_add(&inv->warned, warnings->items[i]);
+        if (is_first(inv, warnings->items[i]))
             log_note("%s", warnings->items[i]);
-        }
+}
+
+/* Of each NIC once: who is connected over it is another one each time. */
+static void warn_spared(struct inventory *inv, const struct node_devices *published)
+{
+    char text[SPARED_TEXT];
+    for (size_t i = 0; i < published->spared.count; i++) {
+        if (!is_first(inv, published->spared.items[i]))
+            continue;
+        node_devices_spared_text(published, i, text);
+        log_note("%s", text);
+    }
 }
 
 /* The names that were given, for the memory: a device that goes away keeps its own. */
@@ -113,6 +133,8 @@ static int read_devices(struct inventory *inv, struct node_devices *ret_memory,
     keep_names(ret_published, ret_memory);
     warn_once(inv, &ret_memory->warnings);
     warn_once(inv, &ret_published->warnings);
+    if (rc == 0)
+        warn_spared(inv, ret_published);
     return rc;
 }
 

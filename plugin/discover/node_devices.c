@@ -2,6 +2,7 @@
 #include "plugin/discover/node_devices.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,6 +70,15 @@ void node_devices_done(struct node_devices *devices)
     strlist_done(&devices->spared);
     strlist_done(&devices->spared_reasons);
     *devices = (struct node_devices)NODE_DEVICES_INIT;
+}
+
+void node_devices_spared_text(const struct node_devices *devices, size_t i,
+                              char ret_text[SPARED_TEXT])
+{
+    snprintf(ret_text, SPARED_TEXT,
+             "%s is not published: the host uses it: %s; end that, or name it in nics.include of "
+             "the PluginConfig",
+             devices->spared.items[i], devices->spared_reasons.items[i]);
 }
 
 const char *node_devices_spared(const struct node_devices *devices, const char *name)

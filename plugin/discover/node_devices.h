@@ -31,6 +31,11 @@ int node_devices_copy(const struct node_devices *devices, struct node_devices *r
                       struct drarun_error *err);
 void node_devices_done(struct node_devices *devices);
 
+/* Says of the i-th of those that the host uses why it is not published, and what to do. */
+#define SPARED_TEXT 400u
+void node_devices_spared_text(const struct node_devices *devices, size_t i,
+                              char ret_text[SPARED_TEXT]);
+
 /* What the host uses a NIC of this name for, which is not published for that; NULL: no such. */
 const char *node_devices_spared(const struct node_devices *devices, const char *name);
 

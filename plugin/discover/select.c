@@ -150,11 +150,6 @@ static bool is_spared(struct selection *s, const struct node_device *device)
         return false;
     strlist_add(&s->devices->spared, device->name);
     strlist_add(&s->devices->spared_reasons, device->used);
-    strlist_addf(
-        &s->devices->warnings,
-        "%s is not published: the host uses it: %s; end that, or name it in nics.include of "
-        "the PluginConfig",
-        device->name, device->used);
     return true;
 }
 
