@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import threading
+import time
 
 import pytest
 
@@ -85,6 +86,30 @@ def test_sockets_of_the_dead_are_replaced_and_of_others_left(player, tmp_path):
     with socket.socket(socket.AF_UNIX) as peer:
         peer.connect(str(tmp_path / "proto.example-reg.sock"))
     end(new)
+
+
+def test_sockets_of_killed_instances_are_removed(player, tmp_path, monkeypatch):
+    """Those that its like has left, each under the UID of its pod: the kubelet would try to register them for as long as they are there."""
+    monkeypatch.chdir(tmp_path)  # a socket's path is short
+    os.mkdir("proto.example")
+    listening = []
+
+    def leave(path, age_s=3600, alive=False):
+        made = socket.socket(socket.AF_UNIX)
+        made.bind(path)
+        made.listen()
+        os.utime(path, (time.time() - age_s,) * 2)
+        listening.append(made) if alive else made.close()
+        return path
+
+    uids = [f"0f8e7a5c-1111-4222-8333-00000000000{i}" for i in range(4)]
+    dead = [leave(f"./proto.example-{uids[0]}-reg.sock"), leave(f"./proto.example/dra-{uids[0]}.sock")]
+    others = [leave(f"./proto.example-{uids[1]}-reg.sock", alive=True), leave(f"./proto.example/dra-{uids[1]}.sock", alive=True),
+              leave(f"./proto.example-{uids[2]}-reg.sock", age_s=0),  # it is about to listen
+              leave("./proto.example-second-reg.sock"), leave(f"./other.example-{uids[3]}-reg.sock")]
+    result = end(ready(player.start(".")))
+    assert [os.path.exists(path) for path in dead + others] == [False] * 2 + [True] * 5, result
+    assert all(f"{path} removed" in result.err for path in dead), result
 
 
 def test_what_is_no_socket_is_not_replaced(player, tmp_path):

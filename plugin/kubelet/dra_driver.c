@@ -1,16 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/kubelet/dra_driver.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "lib/base/error.h"
+#include "lib/base/log.h"
 #include "plugin/kubelet/dra_private.h"
 
 #define HEARTBEAT_S 10 /* the kubelet takes silence of 30 s for unknown */
+#define UID_LENGTH 36u
+#define SOCKET_AGE_S 60 /* on a newer one its instance may be about to listen */
 #define DRA_V1 "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/"
 #define DRA_V1BETA1 "/k8s.io.kubelet.pkg.apis.dra.v1beta1.DRAPlugin/"
 
@@ -39,12 +47,51 @@ static int make_dir(const char *path, struct drarun_error *err)
                : error_set(err, errno, "make %s: %s", path, strerror(errno));
 }
 
+/* ---- sockets of instances that were killed ---- */
+
+/* START UID END */
+static bool is_of_instance(const char *file, const char *start, const char *end)
+{
+    size_t before = strlen(start);
+    return strlen(file) == before + UID_LENGTH + strlen(end) && strncmp(file, start, before) == 0 &&
+           strspn(file + before, "0123456789abcdef-") >= UID_LENGTH &&
+           strcmp(file + before + UID_LENGTH, end) == 0;
+}
+
+static bool is_dead(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct stat file;
+    if (strlen(path) >= sizeof address.sun_path || lstat(path, &file) < 0 ||
+        !S_ISSOCK(file.st_mode) || file.st_mtime > time(NULL) - SOCKET_AGE_S)
+        return false;
+    memcpy(address.sun_path, path, strlen(path) + 1);
+    cleanup_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    return fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) < 0 &&
+           errno == ECONNREFUSED;
+}
+
+/* The kubelet tries to register each as long as it is there. */
+static void remove_dead(const char *dir, const char *start, const char *end)
+{
+    cleanup_dir DIR *open_dir = opendir(dir);
+    const struct dirent *entry;
+    while (open_dir && (entry = readdir(open_dir))) {
+        char path[512];
+        snprintf(path, sizeof path, "%s/%s", dir, entry->d_name);
+        if (is_of_instance(entry->d_name, start, end) && is_dead(path) && unlink(path) == 0)
+            log_note("%s removed: the instance that made it was killed", path);
+    }
+}
+
+/* ---- its own ---- */
+
 /* The socket for calls first: the kubelet dials it as soon as it has seen the other. */
 static int listen_on_both(struct dra_driver *driver, const struct dra_driver_config *config,
                           struct drarun_error *err)
 {
     const char *dash = config->instance ? "-" : "", *id = config->instance ? config->instance : "";
-    char dir[200], registration[256];
+    char dir[200], registration[256], start[80];
     snprintf(dir, sizeof dir, "%s/%s", config->plugins_dir, config->name);
     snprintf(driver->endpoint, sizeof driver->endpoint, "%s/dra%s%s.sock", dir, dash, id);
     snprintf(registration, sizeof registration, "%s/%s%s%s-reg.sock", config->registry_dir,
@@ -54,7 +101,12 @@ static int listen_on_both(struct dra_driver *driver, const struct dra_driver_con
         rc = rpc_server_listen(driver->server, driver->endpoint, err);
     if (rc == 0)
         rc = rpc_server_listen(driver->server, registration, err);
-    return rc;
+    if (rc < 0)
+        return rc;
+    snprintf(start, sizeof start, "%s-", config->name);
+    remove_dead(config->registry_dir, start, "-reg.sock");
+    remove_dead(dir, "dra-", ".sock");
+    return 0;
 }
 
 int dra_driver_new(struct event_base *base, const struct dra_driver_config *config,

@@ -65,8 +65,9 @@ struct dra_driver_config {
 
 struct dra_driver;
 
-/* Serves from now on; the kubelet finds the registration socket by itself. Handler and arg are
- * borrowed for the driver's life. */
+/* Serves from now on; the kubelet finds the registration socket by itself. Sockets of other
+ * instances that nobody listens on any more are removed. Handler and arg are borrowed for the
+ * driver's life. */
 int dra_driver_new(struct event_base *base, const struct dra_driver_config *config,
                    const struct dra_handler *handler, void *arg, struct dra_driver **ret_driver,
                    struct drarun_error *err);
