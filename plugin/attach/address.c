@@ -12,7 +12,8 @@ struct seen_address {
     struct ip_prefix prefix;
     int index;
     uint8_t scope;
-    bool failed; /* its address was found to be somebody else's */
+    bool failed;    /* its address was found to be somebody else's */
+    bool temporary; /* RFC 8981: the kernel has made it up, and makes others */
 };
 
 static bool take_address(struct nlmsghdr *answer, struct seen_address *ret)
@@ -29,6 +30,7 @@ static bool take_address(struct nlmsghdr *answer, struct seen_address *ret)
         .index = (int)head->ifa_index,
         .scope = head->ifa_scope,
         .failed = flags & (IFA_F_DADFAILED | IFA_F_TENTATIVE),
+        .temporary = head->ifa_family == AF_INET6 && flags & IFA_F_TEMPORARY,
     };
     if ((head->ifa_family != AF_INET && head->ifa_family != AF_INET6) || !at ||
         (size_t)nla_len(at) != ip_prefix_size(&ret->prefix))
@@ -92,7 +94,8 @@ static void on_address(struct nlmsghdr *answer, void *arg)
 {
     struct collecting *c = arg;
     struct seen_address seen;
-    if (!take_address(answer, &seen) || seen.index != c->index || seen.scope == RT_SCOPE_LINK)
+    if (!take_address(answer, &seen) || seen.index != c->index || seen.scope == RT_SCOPE_LINK ||
+        seen.temporary)
         return;
     for (size_t i = 0; i < c->count; i++)
         if (ip_prefix_equal(&c->list[i], &seen.prefix))

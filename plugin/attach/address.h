@@ -8,7 +8,7 @@
 
 int addresses_ensure(struct netlink *n, int index, const struct ip_prefix *list, size_t count,
                      struct drarun_error *err);
-/* All but link-local ones, *ret_list malloc'ed. */
+/* All but link-local ones and temporary ones of IPv6, *ret_list malloc'ed. */
 int addresses_read(struct netlink *n, int index, struct ip_prefix **ret_list, size_t *ret_count,
                    struct drarun_error *err);
 
