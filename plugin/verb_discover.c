@@ -125,6 +125,11 @@ static void tell_left_out(const struct node_devices *devices)
         node_devices_spared_text(devices, i, text);
         log_note("%s", text);
     }
+    for (size_t i = 0; i < devices->count; i++) /* which claims there are is not known here */
+        if (node_device_is_bare(&devices->list[i]))
+            log_note("%s is published only while a claim has it: it has neither an interface nor "
+                     "an RDMA device",
+                     devices->list[i].name);
 }
 
 static int print_devices(const struct request *r, const struct discover_source *source,

@@ -328,6 +328,26 @@ def test_taken_away_and_brought_back(plugin):
     plugin.wait("the taint stays", lambda: "taints" not in plugin.devices(NIC)["pci-0000-91-00-0"])
 
 
+def test_function_that_a_driver_does_not_use(plugin):
+    """It is bound, and has neither an interface nor an RDMA device: a pod with it would not start. Once it has one it is published."""
+    address = "0000:91:00.0"
+    parts = [each for each in (*plugin.root.glob("sys/class/net/*"), *plugin.root.glob("sys/class/infiniband/*"))
+             if address in os.path.realpath(each)]
+    targets = {each: each.readlink() for each in parts}
+    assert len(parts) == 2, parts
+    for each in parts:
+        each.unlink()
+    function, driver = next(plugin.root.glob(f"sys/devices/**/{address}")), plugin.root / "sys/bus/pci/drivers/mlx5_core"
+    driver.mkdir(parents=True)
+    (function / "driver").symlink_to(os.path.relpath(driver, function))
+    plugin.start().published(nics=7)
+    assert "pci-0000-91-00-0" not in plugin.devices(NIC)
+    assert "pci-0000-91-00-0 is not published: it has neither an interface nor an RDMA device" in plugin.daemon.log.read_text()
+    for each, target in targets.items():
+        each.symlink_to(target)
+    plugin.published()
+
+
 def test_xid(plugin):
     """An error of the GPU taints it; one that its program made does not."""
     plugin.gpus.write_text("gpu 0000:8f:00.0 GPU-a 0 183359 18 NVIDIA B200\ngpu 0000:90:00.0 GPU-b 1 183359 18 NVIDIA B200\n"

@@ -64,6 +64,7 @@ def test_functions_of_a_guest():
     names = {each["name"]: each for each in second}
     away = names[by_mac["11"]["name"]]
     assert "dra.net/ifName" not in away and away["resource.kubernetes.io/pcieRoot"] == "pci0000:40"
+    assert f"{away['name']} is published only while a claim has it: it has neither an interface nor an RDMA device" in done.err
     assert by_mac["31"]["name"] not in names and "it has virtual functions" in done.err
     virtual = [each for each in second if each.get("dra.net/isSriovVf")]
     assert len(virtual) == 2 and all(each["resource.kubernetes.io/pcieRoot"] == "pci0000:80" for each in virtual), second

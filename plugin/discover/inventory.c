@@ -98,6 +98,21 @@ static void drop_unbound(struct node_devices *devices)
             node_devices_remove(devices, i - 1);
 }
 
+/* A driver may be bound to more functions of a card than it uses, as Chelsio's is: such a one would
+ * give a pod nothing. One that a claim has may show neither, too. */
+static void drop_bare(struct node_devices *devices)
+{
+    for (size_t i = devices->count; i > 0; i--) {
+        const struct node_device *device = &devices->list[i - 1];
+        if (device->held || !node_device_is_bare(device))
+            continue;
+        strlist_addf(&devices->warnings,
+                     "%s is not published: it has neither an interface nor an RDMA device",
+                     device->name);
+        node_devices_remove(devices, i - 1);
+    }
+}
+
 /* Nobody can have it until it is back. */
 static void mark_stuck(const struct inventory *inv, struct node_devices *published)
 {
@@ -126,6 +141,8 @@ static int read_devices(struct inventory *inv, struct node_devices *ret_memory,
     if (rc < 0)
         return rc;
     drop_unbound(ret_published);
+    if (inv->shape) /* what claims have is known from the second reading on (inventory_know) */
+        drop_bare(ret_published);
     xids_forget_replaced(&inv->xids, inv->options.source.root, ret_published);
     xids_apply(&inv->xids, config, ret_published);
     rc = select_devices(config, ret_published, err);

@@ -11,3 +11,8 @@ const char *node_device_kind_name(enum node_device_kind kind)
     static const char *const names[] = {"?", "GPU", "MIG", "NIC"};
     return names[kind];
 }
+
+bool node_device_is_bare(const struct node_device *device)
+{
+    return device->kind == NODE_DEVICE_NIC && !device->netdev.name[0] && !device->rdma.name[0];
+}

@@ -124,6 +124,8 @@ struct node_device {
 
 /* "gpu.drarun.dev" or "nic.drarun.dev". */
 const char *node_device_driver(const struct node_device *device);
+/* Of a NIC its function alone is here: it has neither an interface nor an RDMA device. */
+bool node_device_is_bare(const struct node_device *device);
 /* "GPU", "MIG", "NIC" */
 const char *node_device_kind_name(enum node_device_kind kind);
 
