@@ -353,6 +353,20 @@ def test_proxy_url(cluster, tunnel, probe_of, admin_token, tmp_path):
     assert tunnel.asked == [f"CONNECT 127.0.0.1:{cluster.network.api_port} HTTP/1.1"]
 
 
+def test_proxy_url_leads_to_every_host(cluster, tunnel, probe_of, admin_token, tmp_path):
+    """As with kubectl: whoever must go through a bastion has the addresses behind it in NO_PROXY, too."""
+    env = {**os.environ, "NO_PROXY": "127.0.0.0/8", "HTTPS_PROXY": "http://127.0.0.1:1"}
+    assert who(probe_of("--kubeconfig", through(cluster, tunnel, admin_token, tmp_path), env=env)) == ADMIN
+    assert len(tunnel.asked) == 1
+
+
+@pytest.mark.parametrize("name", ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"])
+def test_no_proxy_leads_to_this_machine(cluster, config_of, probe_of, admin_token, name):
+    """As with kubectl: a cluster in containers, or behind a forwarded port, where the environment names a proxy."""
+    env = {**os.environ, name: "http://127.0.0.1:1"}
+    assert who(probe_of("--kubeconfig", config_of({"token": admin_token}), env=env)) == ADMIN
+
+
 def test_http2_connection_breaks(cluster, tunnel, probe_of, admin_token, tmp_path):
     """All that shares a connection goes on when it is cut under it, again and again."""
     probe = probe_of("--kubeconfig", through(cluster, tunnel, admin_token, tmp_path))

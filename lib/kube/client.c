@@ -9,6 +9,7 @@
 #include "lib/base/error.h"
 #include "lib/kube/call.h"
 #include "lib/kube/client_private.h"
+#include "lib/kube/proxy.h"
 #include "lib/kube/served.h"
 
 /* With tls-server-name the URL carries that name, which is what libcurl verifies and asks for by
@@ -34,15 +35,15 @@ static bool set_url(struct kube_client *client)
     return (client->url = strdup(config->server));
 }
 
-/* Go's socks5 lets the proxy resolve names, libcurl's socks5 does not. */
+/* One that the kubeconfig names leads to every host: NO_PROXY has no say then, as in kubectl. */
 static bool set_proxy(struct kube_client *client)
 {
-    const char *url = client->config->proxy_url;
-    if (!url)
-        return true;
-    if (strncmp(url, "socks5://", 9) == 0)
-        return asprintf(&client->proxy, "socks5h://%s", url + 9) >= 0;
-    return (client->proxy = strdup(url));
+    const struct kube_config *config = client->config;
+    struct proxy_variables variables;
+    proxy_read_variables(&variables);
+    client->proxy = config->proxy_url ? proxy_for_curl(config->proxy_url)
+                                      : proxy_of(config->server, &variables);
+    return client->proxy;
 }
 
 int kube_client_new(struct event_base *base, const struct kube_config *config,

@@ -23,7 +23,7 @@ struct kube_client {
     struct credentials *credentials;
     char *connect_to, *host_header; /* for tls-server-name */
     char *url;                      /* the server's, with the name that TLS verifies */
-    char *proxy;
+    char *proxy;                    /* "": none */
     struct kube_client_counts counts;
     struct refusals *refusals;
     int64_t date_ms, dated_ms;  /* what the server's clock said, and when by clock_ms(); 0 */

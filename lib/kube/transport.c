@@ -462,6 +462,7 @@ static void set_connection(struct exchange *x, const struct exchange_request *re
     curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)request->timeout_ms);
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(easy, CURLOPT_PROXY, request->proxy);
+    curl_easy_setopt(easy, CURLOPT_NOPROXY, ""); /* the environment was asked: proxy.h */
     if (request->connect_to)
         x->connect_to = curl_slist_append(NULL, request->connect_to);
     curl_easy_setopt(easy, CURLOPT_CONNECT_TO, x->connect_to);

@@ -21,7 +21,7 @@ struct exchange_request {
     const char *method;
     const char *url;
     const char *connect_to;     /* CURLOPT_CONNECT_TO, NULL */
-    const char *proxy;          /* NULL: what the environment says */
+    const char *proxy;          /* "": none */
     struct curl_slist *headers; /* borrowed until done */
     const char *body;           /* borrowed until done; NULL: none */
     size_t body_length;
