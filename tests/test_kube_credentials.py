@@ -5,6 +5,7 @@ import datetime
 import errno
 import json
 import os
+import pty
 import select
 import socket
 import subprocess
@@ -242,6 +243,22 @@ def test_exec_plugin_missing(plugin, probe_of):
     assert "cannot be run: No such file or directory: get it from example.com" in failed["text"]
     path = plugin("", interactiveMode="Always")
     assert "there is none" in probe_of("--kubeconfig", path).ask(**WHO)["err"]["text"]
+
+
+def test_exec_plugin_speaks_to_the_terminal(plugin, probe_of, admin_token, tmp_path):
+    """A login elsewhere: what the plugin says is seen while it waits, also if it reads nothing from the terminal."""
+    path = plugin("print('open https://login.test/', file=sys.stderr, flush=True)\n"
+                  "while not os.path.exists(here + '/logged-in'): time.sleep(0.02)\n" + answer(token=admin_token))
+    ours, theirs = pty.openpty()
+    probe = probe_of("--kubeconfig", path, stderr=theirs)
+    os.close(theirs)
+    number, seen = probe.start(**WHO), ""
+    while "https://login.test/" not in seen:
+        assert select.select([ours], [], [], patience())[0], seen
+        seen += os.read(ours, 4096).decode(errors="replace")
+    (tmp_path / "logged-in").touch()
+    assert probe.next(number)["err"] is None
+    os.close(ours)
 
 
 def test_exec_plugin_hangs_while_a_call_is_cancelled_by_the_end(plugin, probe_of):

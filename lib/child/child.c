@@ -253,16 +253,17 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
 }
 
 /* in: -1: none. */
-static int set_files(posix_spawn_file_actions_t *files, bool interactive, int in, int out, int err)
+static int set_files(posix_spawn_file_actions_t *files, const struct child_program *program, int in,
+                     int out, int err)
 {
     int rc = posix_spawn_file_actions_init(files);
     if (rc == 0 && in >= 0)
         rc = posix_spawn_file_actions_adddup2(files, in, STDIN_FILENO);
-    else if (rc == 0 && !interactive)
+    else if (rc == 0 && !program->interactive)
         rc = posix_spawn_file_actions_addopen(files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     if (rc == 0)
         rc = posix_spawn_file_actions_adddup2(files, out, STDOUT_FILENO);
-    if (rc == 0 && !interactive) /* somebody who types wants to see the question */
+    if (rc == 0 && !program->interactive && !program->shows) /* who types sees the question */
         rc = posix_spawn_file_actions_adddup2(files, err, STDERR_FILENO);
     return rc ? rc : posix_spawn_file_actions_addclosefrom_np(files, STDERR_FILENO + 1);
 }
@@ -286,7 +287,7 @@ static int spawn(struct child *p, const struct child_program *program, int in, i
 {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t how;
-    int rc = set_files(&files, !p->own_group, in, out, err);
+    int rc = set_files(&files, program, in, out, err);
     if (rc)
         return -rc;
     rc = set_attributes(&how, p->own_group);

@@ -19,6 +19,7 @@ struct child_program {
     int64_t deadline_ms; /* then its process group is killed, even if the program itself has ended
                             and others of the group keep its stdout open; 0: never */
     bool interactive;    /* it keeps our stdin, stderr and process group */
+    bool shows;          /* it keeps our stderr: somebody reads that */
     /* Each line of its stdout as soon as it is whole, without its newline, in place of
      * child_end.out; child_write speaks to it then. Must not free the child. NULL: no. */
     void (*line)(void *arg, const char *text, size_t length);
@@ -26,7 +27,7 @@ struct child_program {
 
 struct child_end {
     const struct buf *out; /* its stdout; borrowed until the callback returns */
-    const char *said;      /* the end of its stderr, on one line; "" */
+    const char *said;      /* the end of its stderr, on one line; "", also where that is ours */
     bool known;            /* false: somebody else took the status */
     int status;            /* exit status, or the negative signal that killed it */
 };

@@ -71,8 +71,11 @@ static void set_environment(struct strlist *env, const struct kube_config *confi
     env_set(env, "KUBERNETES_EXEC_INFO", info);
 }
 
+/* One that does not ask on the terminal may still wait for a person: it says which page to open for
+ * a login, and in which time. */
 static int run(struct event_base *base, struct exec_plugin *p, bool interactive)
 {
+    bool shows = isatty(STDERR_FILENO);
     struct strlist argv = STRLIST_INIT, env = STRLIST_INIT;
     cleanup_free char *info = exec_info(p->config, interactive);
     strlist_add(&argv, p->config->exec->command);
@@ -81,10 +84,11 @@ static int run(struct event_base *base, struct exec_plugin *p, bool interactive)
     const struct child_program program = {
         .argv = argv.items,
         .env = env.items,
-        .deadline_ms = p->config->exec_ms ? p->config->exec_ms
-                       : interactive      ? EXEC_INTERACTIVE_MS
-                                          : EXEC_MS,
+        .deadline_ms = p->config->exec_ms     ? p->config->exec_ms
+                       : interactive || shows ? EXEC_INTERACTIVE_MS
+                                              : EXEC_MS,
         .interactive = interactive,
+        .shows = shows,
     };
     int rc = !info || argv.failed || env.failed ? -ENOMEM
                                                 : child_start(base, &program, on_end, p, &p->child);

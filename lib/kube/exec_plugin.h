@@ -7,7 +7,7 @@
 #include "lib/kube/exec_answer.h"
 
 #define EXEC_MS 60000              /* unless the config says otherwise */
-#define EXEC_INTERACTIVE_MS 300000 /* somebody types */
+#define EXEC_INTERACTIVE_MS 300000 /* at a terminal: somebody types, or logs in elsewhere */
 
 struct exec_plugin; /* a run */
 

@@ -31,8 +31,8 @@ def probe_of(tmp_path):
     """probe_of("--kubeconfig", ..., env=) gives a Probe that is held to end well."""
     probes = []
 
-    def start(*args, env=None):
-        probes.append(Probe(*args, env=env))
+    def start(*args, **options):
+        probes.append(Probe(*args, **options))
         return probes[-1]
     yield start
     for each in probes:

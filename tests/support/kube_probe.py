@@ -15,9 +15,9 @@ PROGRAM = BUILD / "tests" / "kube_probe"
 class Probe:
     """ask(do=...) gives the answer; start(do=...) an id whose events next(id) gives in turn."""
 
-    def __init__(self, *args, env=None):
+    def __init__(self, *args, env=None, stderr=subprocess.PIPE):
         self.process = subprocess.Popen([PROGRAM, *map(str, args)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, text=True, errors="replace", env=env)
+                                        stderr=stderr, text=True, errors="replace", env=env)
         self.last = 0
         self.queues = {}
         self.errors = []
@@ -37,7 +37,7 @@ class Probe:
             self._queue(event["id"]).put(event)
 
     def _read_errors(self):
-        self.errors.extend(self.process.stderr)
+        self.errors.extend(self.process.stderr or [])
 
     def start(self, **line):
         self.last += 1
