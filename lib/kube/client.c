@@ -54,6 +54,7 @@ int kube_client_new(struct event_base *base, const struct kube_config *config,
         return error_set(err, ENOMEM, "out of memory");
     client->base = base;
     client->config = config;
+    client->ping_ms = KUBE_PING_MS;
     TAILQ_INIT(&client->line);
     TAILQ_INIT(&client->calls);
     if (!set_url(client) || !set_proxy(client))

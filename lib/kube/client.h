@@ -20,6 +20,10 @@
 /* When a call times out and nothing has come over its connection for so long, the next calls get a
  * new one. */
 #define KUBE_UNHEARD_MS 15000
+/* A socket looks so often whether anything has come since, and else sends a ping, as kubectl does:
+ * what stands before the API server (HAProxy, nginx, a cloud's load balancer) ends connections on
+ * which no byte has gone for a minute, or half of one. */
+#define KUBE_PING_MS 5000
 
 struct kube_client;
 

@@ -31,6 +31,7 @@ struct kube_client {
     struct kube_served *served; /* NULL: never asked */
     int64_t served_until_ms;    /* by clock_ms(): when it is asked again */
     struct unanswered unanswered;
+    int64_t ping_ms;            /* of sockets: KUBE_PING_MS, but in tests */
     unsigned under_way;         /* attempts, but for streams */
     TAILQ_HEAD(, attempt) line; /* attempts that wait for their turn */
     TAILQ_HEAD(, kube_call) calls;

@@ -29,7 +29,7 @@ struct kube_socket {
     void *arg;
     struct attempt *attempt; /* owns the exchange */
     struct exchange *exchange;
-    struct event *readable, *writable, *deadline;
+    struct event *readable, *writable, *deadline, *ping;
     struct upgrade upgrade;
     struct upgrade_answer answer;
     struct buf out;   /* what is to be sent: the request, later frames */
@@ -39,6 +39,7 @@ struct kube_socket {
     bool open;    /* frames go both ways */
     bool at_end;  /* of what the server sends */
     bool sending; /* frames of the owner's */
+    bool heard;   /* something has come since the last turn of `ping` */
     bool paused;  /* nothing is read */
     bool *gone;   /* set when a callback frees us */
 };
@@ -69,6 +70,7 @@ static bool socket_read(struct kube_socket *s, size_t max)
            (n = exchange_read(s->exchange, piece, max < sizeof piece ? max : sizeof piece)) > 0) {
         buf_add(&s->in, piece, (size_t)n);
         max -= (size_t)n;
+        s->heard = true;
     }
     s->at_end = n <= 0 && n != -EAGAIN;
     return n <= 0;
@@ -147,10 +149,24 @@ static bool read_refusal(struct kube_socket *s)
     return true;
 }
 
+/* Not while bytes come, or would: where the command has ended, a server that has closed its side
+ * answers ours with a reset, and what it had yet to deliver is lost. */
+static void on_ping(evutil_socket_t fd, short what, void *arg)
+{
+    struct kube_socket *s = arg;
+    bool heard = s->heard;
+    (void)fd, (void)what;
+    s->heard = false;
+    if (!heard && !s->paused && s->out.len == 0 && socket_frames_ping(&s->out) == 0)
+        want_writable(s);
+}
+
 static void opened(struct kube_socket *s)
 {
+    struct timeval after = timeval_from_ms(s->client->ping_ms);
     bool gone = false;
     event_del(s->deadline);
+    event_add(s->ping, &after);
     s->open = true;
     s->gone = &gone;
     s->events->opened(s->arg);
@@ -274,7 +290,9 @@ static int open_socket(struct kube_client *client, const struct opening *o,
     s->path = buf_take(&path);
     s->what = buf_take(&what);
     s->deadline = event_new(client->base, -1, 0, on_deadline, s);
-    if (!whole || !s->path || !s->what || !s->deadline || event_add(s->deadline, &after) < 0)
+    s->ping = event_new(client->base, -1, EV_PERSIST, on_ping, s);
+    if (!whole || !s->path || !s->what || !s->deadline || !s->ping ||
+        event_add(s->deadline, &after) < 0)
         return error_set(err, ENOMEM, "out of memory");
     const struct attempt_request request = {
         .method = "GET", .path = s->path, .timeout_ms = OPEN_MS, .connect_only = true};
@@ -381,6 +399,8 @@ void kube_socket_free(struct kube_socket *socket)
         event_free(socket->writable);
     if (socket->deadline)
         event_free(socket->deadline);
+    if (socket->ping)
+        event_free(socket->ping);
     attempt_cancel(socket->attempt);
     if (socket->out.data)
         explicit_bzero(socket->out.data, socket->out.cap); /* it has a token */

@@ -166,6 +166,11 @@ int socket_frames_write(const void *message, size_t length, struct buf *out)
     return write_frame(OPCODE_BINARY, message, length, out);
 }
 
+int socket_frames_ping(struct buf *out)
+{
+    return write_frame(OPCODE_PING, "", 0, out);
+}
+
 void socket_frames_done(struct socket_frames *frames)
 {
     buf_done(&frames->message);

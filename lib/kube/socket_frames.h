@@ -26,6 +26,8 @@ ssize_t socket_frames_read(struct socket_frames *frames, const char *bytes, size
                            struct buf *inbox, struct buf *replies, struct drarun_error *err);
 /* Appends the message as one binary frame. -ENOMEM; -EIO: the kernel gave no random number. */
 int socket_frames_write(const void *message, size_t length, struct buf *out);
+/* Appends a ping, which the other side answers. As socket_frames_write. */
+int socket_frames_ping(struct buf *out);
 /* Leaves frames as zeros, from which reading may begin again. */
 void socket_frames_done(struct socket_frames *frames);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is said to a command's socket before the API server has opened it. */
+/* A command's socket: before the API server has opened it, and while nothing is said. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,12 +10,17 @@
 #include <event2/event.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
+#include "lib/kube/base64.h"
+#include "lib/kube/client_private.h"
 #include "lib/kube/config.h"
 #include "lib/kube/socket.h"
 
@@ -100,10 +105,145 @@ static void size_of_a_terminal_before_it_is_open(void **state)
     event_base_free(base);
 }
 
+/* ---- a server of WebSockets ---- */
+
+#define PINGS 3u
+#define KEY "Sec-WebSocket-Key: "
+
+struct server {
+    struct event_base *base;
+    struct event *accepting, *reading;
+    struct kube_socket *socket; /* of the client */
+    char request[4096];
+    size_t length;
+    unsigned pings;
+    int fd;
+    bool upgraded, ended;
+};
+
+static void send_all(const struct server *server, const void *bytes, size_t length)
+{
+    assert_int_equal(send(server->fd, bytes, length, MSG_NOSIGNAL), (ssize_t)length);
+}
+
+/* As RFC 6455 §4.2.2 has it. */
+static void upgrade(struct server *server)
+{
+    const char *key = strstr(server->request, KEY) + sizeof KEY - 1;
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    unsigned length = 0;
+    struct buf text = BUF_INIT, answer = BUF_INIT;
+    buf_printf(&text, "%.*s258EAFA5-E914-47DA-95CA-C5AB0DC85B11", (int)strcspn(key, "\r"), key);
+    assert_int_equal(EVP_Digest(text.data, text.len, digest, &length, EVP_sha1(), NULL), 1);
+    buf_add_str(&answer, "HTTP/1.1 101 Switching Protocols\r\n"
+                         "Sec-WebSocket-Protocol: v5.channel.k8s.io\r\nSec-WebSocket-Accept: ");
+    base64_encode(digest, length, &answer);
+    buf_add_str(&answer, "\r\n\r\n");
+    send_all(server, answer.data, answer.len);
+    buf_done(&text);
+    buf_done(&answer);
+    server->upgraded = true;
+}
+
+/* Nothing but masked pings without a text, six bytes each, which it answers; the last one with the
+ * end of the command. */
+static void read_pings(struct server *server)
+{
+    unsigned char frames[64];
+    ssize_t n = read(server->fd, frames, sizeof frames);
+    assert_true(n > 0 && n % 6 == 0);
+    for (ssize_t i = 0; i < n; i += 6) {
+        assert_int_equal(frames[i], 0x89);
+        assert_int_equal(frames[i + 1], 0x80);
+        server->pings++;
+        send_all(server, "\x8a", 2);
+    }
+    if (server->pings >= PINGS)
+        send_all(server, "\x88", 2);
+}
+
+static void on_request(evutil_socket_t fd, short what, void *arg)
+{
+    struct server *server = arg;
+    (void)what;
+    if (server->upgraded) {
+        read_pings(server);
+        return;
+    }
+    ssize_t n = read(fd, server->request + server->length, sizeof server->request - server->length);
+    assert_true(n > 0 && server->length + (size_t)n < sizeof server->request);
+    server->length += (size_t)n;
+    if (strstr(server->request, "\r\n\r\n"))
+        upgrade(server);
+}
+
+static void on_accept(evutil_socket_t fd, short what, void *arg)
+{
+    struct server *server = arg;
+    (void)what;
+    server->fd = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
+    assert_true(server->fd >= 0);
+    server->reading = event_new(server->base, server->fd, EV_READ | EV_PERSIST, on_request, server);
+    event_add(server->reading, NULL);
+}
+
+static void on_opened(void *arg)
+{
+    (void)arg;
+}
+
+static void on_ended(const struct drarun_error *err, void *arg)
+{
+    struct server *server = arg;
+    assert_null(err);
+    server->socket = NULL;
+    server->ended = true;
+    event_base_loopbreak(server->base);
+}
+
+/* As a shell of `drarun exec -t` at which nobody types, behind a load balancer. */
+static void pings_while_nothing_is_said(void **state)
+{
+    static const struct kube_socket_events events = {
+        .opened = on_opened, .data = no_data, .ended = on_ended};
+    struct drarun_error err = {0};
+    struct kube_config *config = NULL;
+    struct kube_client *client = NULL;
+    struct strlist command = STRLIST_INIT;
+    struct server server = {.base = event_base_new(), .fd = -1};
+    struct timeval limit = {.tv_sec = 60};
+    uint16_t port = 0;
+    cleanup_close int api = listen_anywhere(&port);
+    (void)state;
+    server.accepting = event_new(server.base, api, EV_READ, on_accept, &server);
+    event_add(server.accepting, NULL);
+    strlist_add(&command, "sh");
+    const struct kube_exec exec = {
+        .namespace_ = "default", .pod = "w-0", .container = "c", .command = &command, .tty = true};
+    assert_int_equal(load(port, &config, &err), 0);
+    assert_int_equal(kube_client_new(server.base, config, &client, &err), 0);
+    assert_int_equal(client->ping_ms, KUBE_PING_MS);
+    client->ping_ms = 20;
+    assert_int_equal(kube_exec_open(client, &exec, &events, &server, &server.socket, &err), 0);
+    event_base_loopexit(server.base, &limit);
+    event_base_dispatch(server.base);
+    assert_true(server.ended);
+    assert_true(server.pings >= PINGS);
+    kube_socket_free(server.socket);
+    kube_client_free(client);
+    kube_config_free(config);
+    strlist_done(&command);
+    event_free(server.accepting);
+    event_free(server.reading);
+    close(server.fd);
+    event_base_free(server.base);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(size_of_a_terminal_before_it_is_open),
+        cmocka_unit_test(pings_while_nothing_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
