@@ -58,8 +58,11 @@ def test_client_certificate_as_data(cluster, config_of, probe_of):
 
 
 def test_impersonation(cluster, config_of, probe_of, admin_token):
-    path = config_of({"token": admin_token, "as": "somebody", "as-groups": ["system:authenticated"]})
-    assert who(probe_of("--kubeconfig", path)) == "somebody"
+    path = config_of({"token": admin_token, "as": "somebody", "as-groups": ["system:authenticated"],
+                      "as-user-extra": {"scopes": ["view", "edit"], "example.com/team": ["a"]}})
+    found = probe_of("--kubeconfig", path).ask(**WHO)["body"]["status"]["userInfo"]
+    assert found["username"] == "somebody"
+    assert found["extra"] == {"scopes": ["view", "edit"], "example.com/team": ["a"]}
 
 
 def test_token_file_rotates(cluster, config_of, probe_of, admin_token, tmp_path):

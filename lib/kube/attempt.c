@@ -100,6 +100,8 @@ static bool add_identity(struct attempt *a, const struct identity *identity)
         ok = ok && add_header(a, "Impersonate-Uid", config->as_uid);
     for (size_t i = 0; i < config->as_groups.count; i++)
         ok = ok && add_header(a, "Impersonate-Group", config->as_groups.items[i]);
+    for (size_t i = 0; i + 1 < config->as_extra.count; i += 2)
+        ok = ok && add_header(a, config->as_extra.items[i], config->as_extra.items[i + 1]);
     return ok;
 }
 

@@ -34,6 +34,7 @@ void kube_config_free(struct kube_config *config)
     free(config->as);
     free(config->as_uid);
     strlist_done(&config->as_groups);
+    strlist_done(&config->as_extra);
     free_exec(config->exec);
     free(config);
 }

@@ -30,6 +30,7 @@ struct kube_config {
     json_t *cluster_extension; /* of client.authentication.k8s.io/exec, for provideClusterInfo */
     char *as, *as_uid;
     struct strlist as_groups;
+    struct strlist as_extra; /* in turns the name of a header and what it says */
     struct exec_spec *exec; /* NULL: none */
     int64_t exec_ms;        /* its deadline; 0: the usual one */
 };

@@ -369,6 +369,45 @@ static void read_exec(const struct part *part, const struct reader_node *exec,
         reader_fail_memory(exec);
 }
 
+/* The key in a header's name, as client-go escapes what no name may have. */
+static void add_extra(const char *key, const struct strlist *values, struct strlist *extra)
+{
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+                                "!#$&'*+-.^_`|~";
+    struct buf name = BUF_INIT;
+    buf_add_str(&name, "Impersonate-Extra-");
+    for (; *key; key++) {
+        if (strchr(plain, *key))
+            buf_add(&name, key, 1);
+        else
+            buf_printf(&name, "%%%02X", (unsigned char)*key);
+    }
+    for (size_t i = 0; i < values->count && !name.failed; i++) {
+        strlist_add(extra, name.data);
+        strlist_add(extra, values->items[i]);
+    }
+    extra->failed |= name.failed || values->failed;
+    buf_done(&name);
+}
+
+static void read_extra(const struct reader_node *map, struct strlist *extra)
+{
+    const char *key;
+    json_t *list;
+    if (reader_object(map) < 0)
+        return;
+    json_object_foreach(map->value, key, list)
+    {
+        struct strlist values = STRLIST_INIT;
+        struct reader_node at;
+        if (reader_get(map, key, &at) && reader_texts(&at, &values) == 0)
+            add_extra(key, &values, extra);
+        strlist_done(&values);
+    }
+    if (extra->failed)
+        reader_fail_memory(map);
+}
+
 static void read_user(const struct part *part, struct kube_config *config)
 {
     struct reader_node at;
@@ -385,6 +424,11 @@ static void read_user(const struct part *part, struct kube_config *config)
     config->as_uid = field_text(&part->body, "as-uid");
     if (reader_get(&part->body, "as-groups", &at))
         reader_texts(&at, &config->as_groups);
+    if (reader_get(&part->body, "as-user-extra", &at))
+        read_extra(&at, &config->as_extra);
+    if (!config->as && (config->as_uid || config->as_groups.count || config->as_extra.count))
+        reader_fail_key(&part->item, "name",
+                        "as-uid, as-groups and as-user-extra need \"as\" beside them");
 }
 
 typedef void (*part_fn)(const struct part *part, struct kube_config *config);

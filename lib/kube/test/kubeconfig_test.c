@@ -134,6 +134,9 @@ static void test_refused(void **state)
         {EXEC(V1 ", interactiveMode: Never, args: [1]"), "exec.args[0]"},
         {EXEC(V1 ", interactiveMode: Never, env: [{value: b}]"), "expected a name"},
         {EXEC(V1 ", interactiveMode: Never, env: [{name: \"a=b\"}]"), "without \"=\""},
+        {USER("{as-user-extra: {scopes: [view]}}"), "need \"as\" beside them"},
+        {USER("{as-groups: [a]}"), "need \"as\" beside them"},
+        {USER("{as: a, as-user-extra: {scopes: view}}"), "as-user-extra.scopes: expected a list"},
     };
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -169,6 +172,33 @@ static void test_exec(void **state)
     kube_config_free(config);
 }
 
+static void test_impersonation(void **state)
+{
+    static const char *const extra[] = {"Impersonate-Extra-scopes",
+                                        "view",
+                                        "Impersonate-Extra-scopes",
+                                        "edit",
+                                        "Impersonate-Extra-example.com%2Fa%25",
+                                        "1"};
+    const char *const texts[] = {
+        USER("{as: somebody, as-uid: \"7\", as-groups: [a, b],\n"
+             "    as-user-extra: {scopes: [view, edit], none: [], \"example.com/a%\": [\"1\"]}}"),
+        NULL};
+    struct kube_config_choice choice = {0};
+    struct kube_config *config = NULL;
+    struct drarun_error err = {0};
+    (void)state;
+    if (load(texts, &choice, &config, &err) < 0)
+        fail_msg("%s", err.text);
+    assert_string_equal(config->as, "somebody");
+    assert_string_equal(config->as_uid, "7");
+    assert_int_equal(config->as_groups.count, 2);
+    assert_int_equal(config->as_extra.count, ARRAY_LEN(extra));
+    for (size_t i = 0; i < ARRAY_LEN(extra); i++)
+        assert_string_equal(config->as_extra.items[i], extra[i]);
+    kube_config_free(config);
+}
+
 /* What is wrong with a secret is said without showing it. */
 static void test_secrets_stay_hidden(void **state)
 {
@@ -188,6 +218,7 @@ int main(void)
         cmocka_unit_test(test_merge),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_exec),
+        cmocka_unit_test(test_impersonation),
         cmocka_unit_test(test_secrets_stay_hidden),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
