@@ -100,7 +100,9 @@ static void trim_pod(json_t *pod)
     value_cut_at(json_object_get(pod, "metadata"), "ownerReferences", CONTROLLER_OWNERS_MAX);
     json_object_del(pod, "spec");
     value_keep_at(pod, "status", status);
-    value_cut_at(json_object_get(pod, "status"), "containerStatuses", 1);
+    json_t *kept = json_object_get(pod, "status");
+    json_t *own = value_find(json_object_get(kept, status[0]), "name", LAUNCHER_POD_CONTAINER);
+    json_object_set_new(kept, status[0], own ? json_pack("[O]", own) : json_array());
 }
 
 /* What Kubernetes says of the Job, and what the pod of its launcher has told the kubelet. */

@@ -10,10 +10,13 @@
 
 #include "lib/base/cleanup.h"
 
-#define POD(name, labels, owner, state)                                                            \
+#define POD_BESIDE(name, labels, owner, others, state)                                             \
     "{\"metadata\":{\"name\":\"" name "\",\"labels\":{\"drarun.dev/job\":\"job\"" labels           \
-    "},\"ownerReferences\":[{\"uid\":\"" owner                                                     \
-    "\"}]},\"status\":{\"containerStatuses\":[{\"state\":" state "}]}}"
+    "},\"ownerReferences\":[{\"uid\":\"" owner "\"}]},\"status\":{\"containerStatuses\":[" others  \
+    "{\"name\":\"launcher\",\"state\":" state "}]}}"
+#define POD(name, labels, owner, state) POD_BESIDE(name, labels, owner, "", state)
+/* The kubelet sorts them by their names. */
+#define PROXY(state) "{\"name\":\"istio-proxy\",\"state\":" state "},"
 #define ENDED(how, at) "{\"terminated\":{" how ",\"finishedAt\":\"2026-11-21T15:24:" at "Z\"}}"
 
 static void test_how_the_last_one_ended(void **state)
@@ -30,6 +33,12 @@ static void test_how_the_last_one_ended(void **state)
          "pod job-a ended with status 69: no Role"},
         {POD("job-a", "", "uid", ENDED("\"exitCode\":137,\"reason\":\"OOMKilled\"", "42")),
          "pod job-a: OOMKilled"},
+        /* what admission has put beside it says nothing of its end */
+        {POD_BESIDE("job-a", "", "uid", PROXY("{\"running\":{}}"),
+                    ENDED("\"exitCode\":137,\"reason\":\"OOMKilled\"", "42")),
+         "pod job-a: OOMKilled"},
+        {POD_BESIDE("job-a", "", "uid", PROXY(ENDED("\"exitCode\":0", "42")), "{\"running\":{}}"),
+         ""},
         /* the later one, whatever their order */
         {POD("job-b", "", "uid", ENDED("\"exitCode\":2", "43")) "," POD(
              "job-a", "", "uid", ENDED("\"exitCode\":1", "42")),
@@ -51,8 +60,29 @@ static void test_how_the_last_one_ended(void **state)
     }
 }
 
+static void test_whether_it_has_begun(void **state)
+{
+    static const struct {
+        const char *pod;
+        bool begun;
+    } cases[] = {
+        {POD("a", "", "uid", "{\"waiting\":{}}"), false},
+        {POD("a", "", "uid", "{\"running\":{}}"), true},
+        {POD_BESIDE("a", "", "uid", PROXY("{\"running\":{}}"), "{\"waiting\":{}}"), false},
+        {POD_BESIDE("a", "", "uid", PROXY("{\"waiting\":{}}"), "{\"running\":{}}"), true},
+        {"{\"status\":{\"containerStatuses\":[]}}", false},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        CLEANUP(json_decrefp) json_t *pod = json_loads(cases[i].pod, 0, NULL);
+        assert_non_null(pod);
+        assert_int_equal(launcher_pod_has_begun(pod), cases[i].begun);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_how_the_last_one_ended)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_how_the_last_one_ended),
+                                       cmocka_unit_test(test_whether_it_has_begun)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
