@@ -10,6 +10,7 @@
 #include "lib/doc/value.h"
 
 #define GATE_SUSPENDED "drarun.dev/suspended"
+#define LAUNCHER "launcher" /* its container */
 
 /* ---- JSON ---- */
 
@@ -264,16 +265,45 @@ static bool has_label(const struct object *pod, const char *key)
     return json_object_get(json_object_get(pod->metadata, "labels"), key);
 }
 
+static bool is_worker(const struct object *pod)
+{
+    return has_label(pod, "drarun.dev/worker") ||
+           has_label(pod, "batch.kubernetes.io/job-completion-index");
+}
+
+static bool runs_agent(const json_t *container)
+{
+    const json_t *command = json_object_get(container, "command");
+    return text_is(json_string_value(json_array_get(command, 0)), POD_MERGE_AGENT_PROGRAM);
+}
+
+static const json_t *own_container(const struct object *pod)
+{
+    const json_t *list = json_object_get(pod->spec, "containers"), *container;
+    const json_t *launcher = is_worker(pod) ? NULL : value_find(list, "name", LAUNCHER);
+    size_t i;
+    json_array_foreach(list, i, container)
+    {
+        if (runs_agent(container))
+            return container;
+    }
+    return launcher ? launcher : json_array_get(list, 0);
+}
+
+const json_t *pod_state_container(const json_t *pod)
+{
+    struct object object = object_of(pod);
+    return own_container(&object);
+}
+
 static enum pod_image image_of(const struct object *pod, const char *container)
 {
-    const json_t *first = json_array_get(json_object_get(pod->spec, "containers"), 0);
-    bool worker = has_label(pod, "drarun.dev/worker") ||
-                  has_label(pod, "batch.kubernetes.io/job-completion-index");
     if (text_is(container, POD_MERGE_AGENT_CONTAINER))
         return POD_IMAGE_AGENT;
-    if (!worker && text_is(container, "launcher"))
+    if (!is_worker(pod) && text_is(container, LAUNCHER))
         return POD_IMAGE_LAUNCHER;
-    return text_is(container, text_at(first, "name")) ? POD_IMAGE_RANKS : POD_IMAGE_OTHER;
+    return text_is(container, text_at(own_container(pod), "name")) ? POD_IMAGE_RANKS
+                                                                   : POD_IMAGE_OTHER;
 }
 
 static bool mounts_agent_image(const struct object *pod, const struct container *container)
@@ -366,21 +396,20 @@ static bool is_over(const struct object *pod)
     return text_is(phase, "Failed") || text_is(phase, "Succeeded");
 }
 
-static struct container first_container(const struct object *pod)
+static struct container main_container(const struct object *pod)
 {
-    const json_t *spec = json_array_get(json_object_get(pod->spec, "containers"), 0);
-    return container_of(spec, json_object_get(pod->status, "containerStatuses"));
+    return container_of(own_container(pod), json_object_get(pod->status, "containerStatuses"));
 }
 
-/* False when the init containers have done their part: what one that goes on does beside the first
+/* False when the init containers have done their part: what one that goes on does beside our
  * container is no matter of ours. */
 static bool read_init(const struct object *pod, struct pod_state *state)
 {
     const json_t *statuses = json_object_get(pod->status, "initContainerStatuses");
-    struct container first = first_container(pod);
+    struct container own = main_container(pod);
     size_t i;
     json_t *spec;
-    if (first.running || first.terminated)
+    if (own.running || own.terminated)
         return false;
     json_array_foreach(json_object_get(pod->spec, "initContainers"), i, spec)
     {
@@ -405,9 +434,9 @@ static bool read_init(const struct object *pod, struct pod_state *state)
     return false;
 }
 
-static void read_first(const struct object *pod, struct pod_state *state)
+static void read_main(const struct object *pod, struct pod_state *state)
 {
-    struct container c = first_container(pod);
+    struct container c = main_container(pod);
     name_container(pod, &c, state);
     if (c.terminated) {
         read_container_end(c.terminated, state);
@@ -500,7 +529,7 @@ static void read_pod(const json_t *value, struct pod_state *state)
         take_reason(pod.status, state);
     const char *reason = state->reason, *message = state->message;
     if (!read_init(&pod, state))
-        read_first(&pod, state);
+        read_main(&pod, state);
     if (told) {
         state->reason = reason;
         state->message = message;

@@ -19,14 +19,14 @@ enum pod_phase {
     POD_PULLING,     /* an image is on its way, or cannot be had (reason) */
     POD_CREATING,    /* a container is being created, or cannot be (reason) */
     POD_INIT,        /* an init container runs */
-    POD_RUNNING,     /* the first container runs */
+    POD_RUNNING,     /* the worker's container runs */
     POD_ENDED,       /* no container runs any more */
 };
 
 /* Why it ended, or is about to (disrupted). */
 enum pod_end {
     POD_END_NONE = 0,
-    POD_END_EXIT,          /* the first container exited: exit_code */
+    POD_END_EXIT,          /* the worker's container exited: exit_code */
     POD_END_OOM,           /* OOMKilled */
     POD_END_START,         /* the container could not be started: StartError */
     POD_END_EVICTED,       /* by the kubelet, or through the eviction API (drain) */
@@ -56,7 +56,7 @@ enum pod_end {
 /* Whose image it is that a pod waits for. */
 enum pod_image {
     POD_IMAGE_NONE = 0,
-    POD_IMAGE_RANKS,    /* of a worker's first container */
+    POD_IMAGE_RANKS,    /* of a worker's container */
     POD_IMAGE_AGENT,    /* of the init container or the image volume that brings the agent */
     POD_IMAGE_LAUNCHER, /* of the launcher's container */
     POD_IMAGE_OTHER,    /* of another container or image volume of the user's */
@@ -113,6 +113,10 @@ struct pod_state {
  * may be NULL. All must outlive the state. */
 void pod_state_read(const json_t *pod, const json_t *claim, bool wants_claim,
                     const struct news *news, struct pod_state *ret_state);
+
+/* The container that runs our program, of the worker's pod or of the launcher's; else the first one.
+ * Admission may have put others before it, as service meshes do. NULL: there is none. */
+const json_t *pod_state_container(const json_t *pod);
 
 /* Does the worker hold devices or a node that others could use? */
 bool pod_state_holds(const struct pod_state *state);

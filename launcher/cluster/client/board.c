@@ -239,7 +239,7 @@ static void trim(json_t *object, void *arg)
         "nodeName",   "schedulingGates", "schedulingGroup", "readinessGates",
         "containers", "initContainers",  "volumes",         NULL};
     static const char *const of_volume[] = {"name", "image", NULL};
-    static const char *const of_container[] = {"name", "image", "restartPolicy", NULL};
+    static const char *const of_container[] = {"name", "image", "restartPolicy", "command", NULL};
     const struct source *source = arg;
     json_t *spec = json_object_get(object, "spec"), *container;
     size_t i;
@@ -247,9 +247,15 @@ static void trim(json_t *object, void *arg)
         return;
     value_keep(spec, of_spec);
     json_array_foreach(json_object_get(spec, "containers"), i, container)
+    {
         value_keep(container, of_container);
+        value_cut_at(container, "command", 1);
+    }
     json_array_foreach(json_object_get(spec, "initContainers"), i, container)
+    {
         value_keep(container, of_container);
+        json_object_del(container, "command");
+    }
     json_array_foreach(json_object_get(spec, "volumes"), i, container)
         value_keep(container, of_volume);
 }

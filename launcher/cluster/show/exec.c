@@ -11,6 +11,7 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "jobs/gang/pod_state.h"
 #include "jobs/manifests/pod_merge.h"
 #include "jobs/ranks/rankmap.h"
 #include "jobs/status/status_doc.h"
@@ -291,9 +292,7 @@ static int find_pod(struct cluster *cluster, const struct cluster_exec *exec, js
 
 static const char *container_of(const json_t *pod)
 {
-    const json_t *spec = json_object_get(pod, "spec");
-    return json_string_value(
-        json_object_get(json_array_get(json_object_get(spec, "containers"), 0), "name"));
+    return json_string_value(json_object_get(pod_state_container(pod), "name"));
 }
 
 static int command_of(const struct cluster_exec *exec, struct strlist *command)
