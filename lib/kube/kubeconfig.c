@@ -12,6 +12,9 @@
 
 #define NO_MEMORY(err) error_set(err, ENOMEM, "out of memory")
 
+/* A key that is given twice is what kubectl makes of it: the last one. */
+static const struct doc_limits as_kubectl = {DOC_SIZE_MAX, DOC_DEPTH_MAX, DOC_ALIASED_MAX, true};
+
 struct part { /* of a file: an entry under contexts, clusters or users */
     struct reader reader;
     struct reader_node root, list, item, body;
@@ -26,7 +29,7 @@ static int add_file(struct kubeconfig *files, const char *path, bool must, struc
     if (!must && access(path, F_OK) < 0)
         return 0;
     struct doc *doc = NULL;
-    int rc = doc_load(path, NULL, &doc, err);
+    int rc = doc_load(path, &as_kubectl, &doc, err);
     if (rc < 0)
         return rc;
     files->docs[files->count++] = doc;
@@ -39,7 +42,7 @@ int kubeconfig_add(struct kubeconfig *files, const char *name, const char *text,
     struct doc *doc = NULL;
     if (files->count == KUBECONFIG_FILES_MAX)
         return error_set(err, E2BIG, "too many files");
-    int rc = doc_parse(name, text, length, DOC_FORMAT_GUESS, NULL, &doc, err);
+    int rc = doc_parse(name, text, length, DOC_FORMAT_GUESS, &as_kubectl, &doc, err);
     if (rc < 0)
         return rc;
     files->docs[files->count++] = doc;

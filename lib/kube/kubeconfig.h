@@ -6,7 +6,7 @@
 #include "lib/doc/reader.h"
 #include "lib/kube/config.h"
 
-#define KUBECONFIG_FILES_MAX 32u
+#define KUBECONFIG_FILES_MAX 1000u /* some people have one for each cluster */
 
 struct kubeconfig {
     struct doc *docs[KUBECONFIG_FILES_MAX]; /* those that exist, in the order of the list */

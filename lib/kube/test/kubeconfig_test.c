@@ -87,6 +87,41 @@ static void test_merge(void **state)
     kube_config_free(config);
 }
 
+/* As kubectl reads what somebody has edited by hand. */
+static void test_key_that_is_given_twice(void **state)
+{
+    const char *const texts[] = {"current-context: none\n"
+                                 "current-context: one\n"
+                                 "contexts: [{name: one, context: {cluster: c, namespace: a, "
+                                 "namespace: b}}]\n"
+                                 "clusters: [{name: c, cluster: {server: \"https://a\"}}]\n",
+                                 NULL};
+    struct kube_config_choice choice = {0};
+    struct kube_config *config = NULL;
+    struct drarun_error err = {0};
+    (void)state;
+    if (load(texts, &choice, &config, &err) < 0)
+        fail_msg("%s", err.text);
+    assert_string_equal(kube_config_namespace(config), "b");
+    kube_config_free(config);
+}
+
+static void test_many_files(void **state)
+{
+    const char *texts[102] = {NULL};
+    struct kube_config_choice choice = {0};
+    struct kube_config *config = NULL;
+    struct drarun_error err = {0};
+    (void)state;
+    for (size_t i = 0; i < 100; i++)
+        texts[i] = "contexts: []\n";
+    texts[100] = plain;
+    if (load(texts, &choice, &config, &err) < 0)
+        fail_msg("%s", err.text);
+    assert_string_equal(kube_config_server(config), "https://a:1");
+    kube_config_free(config);
+}
+
 #define USER(fields)                                                                               \
     "current-context: x\n"                                                                         \
     "contexts: [{name: x, context: {cluster: c, user: u}}]\n"                                      \
@@ -216,6 +251,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_contexts),
         cmocka_unit_test(test_merge),
+        cmocka_unit_test(test_key_that_is_given_twice),
+        cmocka_unit_test(test_many_files),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_exec),
         cmocka_unit_test(test_impersonation),
