@@ -98,6 +98,21 @@ def test_token_that_rotates_between_try_and_answer(proxy, probe_of, admin_token,
     assert len(proxy.requests) == 2
 
 
+def test_token_of_an_oidc_provider(config_of, probe_of, admin_token):
+    """It is the provider's last one, which kubectl renews in the file; who needs a new one is told so, once."""
+    def user(token):
+        return {"auth-provider": {"name": "oidc", "config": {"client-id": "kubernetes", "id-token": token}}}
+    path = config_of(user("expired"))
+    probe = probe_of("--kubeconfig", path)
+    for _ in range(2):
+        denied = probe.ask(**WHO)
+        assert denied["status"] == 401
+    config_of(user(admin_token), name="next").rename(path)
+    assert who(probe) == ADMIN
+    rc, said = probe.close()
+    assert rc == 0 and said.count("the server refuses the id-token") == 1 and "kubectl version" in said
+
+
 def test_in_cluster(cluster, probe_of, admin_token, tmp_path):
     (tmp_path / "token").write_text(admin_token)
     (tmp_path / "ca.crt").write_bytes((cluster.keys.folder / "ca.crt").read_bytes())

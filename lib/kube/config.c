@@ -30,6 +30,8 @@ void kube_config_free(struct kube_config *config)
     kept_file_done(&config->certificate);
     kept_file_done(&config->key);
     kept_file_done(&config->token);
+    kept_file_done(&config->provided);
+    free(config->provided_user);
     json_decref(config->cluster_extension);
     free(config->as);
     free(config->as_uid);

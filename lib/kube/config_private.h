@@ -27,12 +27,16 @@ struct kube_config {
     bool insecure;
     struct kept_file ca, certificate, key; /* PEM */
     struct kept_file token;                /* surrounding white space does not count */
+    /* With a token of an OIDC provider: the kubeconfig, into which kubectl writes the next one, and
+     * the user in it. NULL: none, or it cannot be read again. */
+    struct kept_file provided;
+    char *provided_user;
     json_t *cluster_extension; /* of client.authentication.k8s.io/exec, for provideClusterInfo */
     char *as, *as_uid;
     struct strlist as_groups;
     struct strlist as_extra; /* in turns the name of a header and what it says */
-    struct exec_spec *exec; /* NULL: none */
-    int64_t exec_ms;        /* its deadline; 0: the usual one */
+    struct exec_spec *exec;  /* NULL: none */
+    int64_t exec_ms;         /* its deadline; 0: the usual one */
 };
 
 #endif

@@ -11,6 +11,7 @@
 #include "lib/base/log.h"
 #include "lib/base/unconst.h"
 #include "lib/kube/exec_plugin.h"
+#include "lib/kube/kubeconfig.h"
 
 #define RETRY_S 5  /* after a renewal that failed */
 #define RENEW_S 30 /* before it expires; a tenth of its time when that is less */
@@ -25,7 +26,8 @@ struct credentials {
     struct exec_credential given;            /* by it, when has_given */
     bool has_given;
     unsigned given_count, round;
-    int64_t renew_s; /* since 1970; 0: never */
+    unsigned told_version; /* of a provider's token that is refused, and one more; 0: none */
+    int64_t renew_s;       /* since 1970; 0: never */
 };
 
 int credentials_new(struct event_base *base, const struct kube_config *config,
@@ -60,8 +62,30 @@ void credentials_free(struct credentials *c)
     free(c);
 }
 
+/* Somebody has used kubectl, and it has renewed the token of an OIDC provider. */
+static void refresh_provided(struct kube_config *config)
+{
+    struct kept_file *file = &config->provided, *token = &config->token;
+    unsigned before = file->version;
+    struct buf next = BUF_INIT;
+    if (kept_file_refresh(file, NULL) < 0 || file->version == before)
+        return;
+    bool fresh =
+        kubeconfig_provided_token(&file->content, file->path, config->provided_user, &next) == 0 &&
+        strcmp(next.data, token->content.data) != 0;
+    struct buf *old = fresh ? &token->content : &next;
+    if (old->data)
+        explicit_bzero(old->data, old->cap);
+    buf_done(old);
+    if (!fresh)
+        return;
+    token->content = next;
+    token->version++;
+}
+
 static int refresh_files(struct kube_config *config, struct drarun_error *err)
 {
+    refresh_provided(config);
     struct kept_file *files[] = {&config->ca, &config->certificate, &config->key, &config->token};
     for (size_t i = 0; i < ARRAY_LEN(files); i++) {
         int rc = kept_file_refresh(files[i], err);
@@ -208,9 +232,23 @@ void credentials_withdraw(struct credentials *c, struct credential_waiter *waite
     waiter->waiting = false;
 }
 
+/* Of an OIDC provider, which we do not ask. */
+static void tell_old(struct credentials *c)
+{
+    if (c->told_version == c->config->token.version + 1)
+        return;
+    c->told_version = c->config->token.version + 1;
+    log_note("%s: the server refuses the id-token of user %s, which may have expired: kubectl "
+             "renews it (kubectl version), and it is read again then",
+             c->config->name, c->config->provided_user);
+}
+
 bool credentials_refused(struct credentials *c, unsigned generation)
 {
     kept_file_refresh(&c->config->token, NULL);
+    refresh_provided(c->config);
+    if (c->config->provided.path && c->config->token.version + c->given_count == generation)
+        tell_old(c);
     if (c->config->exec && c->given_count == generation)
         c->has_given = false;
     return c->config->exec || c->config->token.version + c->given_count != generation;

@@ -7,6 +7,7 @@
 
 #include "lib/base/error.h"
 #include "lib/doc/load.h"
+#include "lib/doc/value.h"
 #include "lib/kube/base64.h"
 #include "lib/kube/config_private.h"
 
@@ -278,8 +279,64 @@ static void refuse_old(const struct part *part)
     if (reader_get(&part->body, "username", &at))
         reader_fail(&at, "Kubernetes has no basic authentication since 1.19; use a token, a client "
                          "certificate or an exec plugin");
-    if (reader_get(&part->body, "auth-provider", &at))
-        reader_fail(&at, "auth-provider was removed from Kubernetes in 1.26; use an exec plugin");
+}
+
+/* Of an entry of users; NULL: none. */
+static const char *provided_token(const json_t *user)
+{
+    const json_t *provider = json_object_get(user, "auth-provider");
+    const char *token = value_text(json_object_get(provider, "config"), "id-token");
+    return token && *token ? token : NULL;
+}
+
+int kubeconfig_provided_token(const struct buf *text, const char *name, const char *user,
+                              struct buf *ret_token)
+{
+    CLEANUP(doc_freep) struct doc *doc = NULL;
+    int rc = doc_parse(name, text->data, text->len, DOC_FORMAT_GUESS, &as_kubectl, &doc, NULL);
+    if (rc < 0)
+        return rc;
+    const json_t *users = doc_count(doc) ? json_object_get(doc_root(doc, 0), "users") : NULL;
+    const char *token = provided_token(json_object_get(value_find(users, "name", user), "user"));
+    if (!token)
+        return -ENOENT;
+    buf_add_str(ret_token, token);
+    return ret_token->failed ? -ENOMEM : 0;
+}
+
+/* To open a pipe again could wait for a writer that never comes. */
+static bool can_be_kept(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode) && (size_t)st.st_size <= KEPT_FILE_MAX;
+}
+
+/* Of these OIDC is left. We take the token that it has given; kubectl, which knows the provider,
+ * renews it. */
+static void read_provider(const struct part *part, struct kube_config *config)
+{
+    struct reader_node provider, at;
+    if (!reader_get(&part->body, "auth-provider", &provider) || reader_object(&provider) < 0)
+        return;
+    if (strcmp(value_text_or(provider.value, "name", ""), "oidc") != 0) {
+        reader_fail(&provider,
+                    "auth-provider was removed from Kubernetes in 1.26, but for oidc; use an exec "
+                    "plugin");
+        return;
+    }
+    const char *token = provided_token(part->body.value);
+    if (!token) {
+        reader_fail(&provider, "its config has no id-token: log in, as for kubectl, or use an exec "
+                               "plugin");
+        return;
+    }
+    buf_add_str(&config->token.content, token);
+    reader_get(&part->item, "name", &at);
+    bool again = can_be_kept(doc_name(part->reader.doc));
+    config->provided.path = again ? strdup(doc_name(part->reader.doc)) : NULL;
+    config->provided_user = strdup(json_string_value(at.value));
+    if ((again && !config->provided.path) || !config->provided_user || config->token.content.failed)
+        reader_fail_memory(&provider);
 }
 
 static void read_env(const struct reader_node *list, struct strlist *env)
@@ -423,6 +480,8 @@ static void read_user(const struct part *part, struct kube_config *config)
     /* a token has the say, as in client-go */
     if (!kept_file_is_set(&config->token) && reader_get(&part->body, "exec", &at))
         read_exec(part, &at, config);
+    else if (!kept_file_is_set(&config->token))
+        read_provider(part, config);
     config->as = field_text(&part->body, "as");
     config->as_uid = field_text(&part->body, "as-uid");
     if (reader_get(&part->body, "as-groups", &at))

@@ -3,6 +3,7 @@
 #ifndef DRARUN_KUBE_KUBECONFIG_H
 #define DRARUN_KUBE_KUBECONFIG_H
 
+#include "lib/base/buf.h"
 #include "lib/doc/reader.h"
 #include "lib/kube/config.h"
 
@@ -20,6 +21,11 @@ int kubeconfig_open(struct kubeconfig *files, const char *path, struct drarun_er
 int kubeconfig_add(struct kubeconfig *files, const char *name, const char *text, size_t length,
                    struct drarun_error *err);
 void kubeconfig_done(struct kubeconfig *files);
+
+/* The token that an OIDC provider has given this user, as the text of a kubeconfig has it now.
+ * ret_: a new text; -ENOENT: it has none. */
+int kubeconfig_provided_token(const struct buf *text, const char *name, const char *user,
+                              struct buf *ret_token);
 
 int kubeconfig_choose(const struct kubeconfig *files, const struct kube_config_choice *choice,
                       struct kube_config **ret_config, struct drarun_error *err);

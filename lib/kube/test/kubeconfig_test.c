@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -160,6 +161,8 @@ static void test_refused(void **state)
         {USER("{client-key-data: YQ==}"), "client-certificate and client-key together"},
         {USER("{username: a, password: b}"), "no basic authentication since 1.19"},
         {USER("{auth-provider: {name: gcp}}"), "removed from Kubernetes in 1.26"},
+        {USER("{auth-provider: {name: oidc, config: {client-id: a}}}"), "has no id-token: log in"},
+        {USER("{auth-provider: oidc}"), "auth-provider: expected a mapping"},
         {USER("{exec: 3}"), "expected a mapping"},
         {USER("{exec: {" V1 ", interactiveMode: Never}}"), "expected a command"},
         {EXEC("interactiveMode: Never"), "expected apiVersion beside it"},
@@ -234,6 +237,40 @@ static void test_impersonation(void **state)
     kube_config_free(config);
 }
 
+#define OIDC(more) USER("{" more "auth-provider: {name: oidc, config: {id-token: a.b.c}}}")
+
+static void test_oidc(void **state)
+{
+    const char *const texts[] = {OIDC(""), NULL}, *const both[] = {OIDC("token: t, "), NULL};
+    struct buf text = BUF_INIT, token = BUF_INIT;
+    struct kube_config_choice choice = {0};
+    struct kube_config *config = NULL;
+    struct drarun_error err = {0};
+    (void)state;
+    if (load(texts, &choice, &config, &err) < 0)
+        fail_msg("%s", err.text);
+    assert_string_equal(config->token.content.data, "a.b.c");
+    assert_null(config->provided.path); /* it is no file that can be read again */
+    assert_string_equal(config->provided_user, "u");
+    kube_config_free(config);
+    if (load(both, &choice, &config, &err) < 0) /* as in client-go */
+        fail_msg("%s", err.text);
+    assert_string_equal(config->token.content.data, "t");
+    assert_null(config->provided.path);
+    kube_config_free(config);
+
+    buf_add_str(&text, texts[0]);
+    assert_int_equal(kubeconfig_provided_token(&text, "k", "u", &token), 0);
+    assert_string_equal(token.data, "a.b.c");
+    assert_int_equal(kubeconfig_provided_token(&text, "k", "other", &token), -ENOENT);
+    buf_reset(&text);
+    assert_int_equal(kubeconfig_provided_token(&text, "k", "u", &token), -ENOENT);
+    buf_add_str(&text, "users: 3\n");
+    assert_int_equal(kubeconfig_provided_token(&text, "k", "u", &token), -ENOENT);
+    buf_done(&text);
+    buf_done(&token);
+}
+
 /* What is wrong with a secret is said without showing it. */
 static void test_secrets_stay_hidden(void **state)
 {
@@ -256,6 +293,7 @@ int main(void)
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_exec),
         cmocka_unit_test(test_impersonation),
+        cmocka_unit_test(test_oidc),
         cmocka_unit_test(test_secrets_stay_hidden),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
