@@ -549,6 +549,36 @@ void pod_state_read(const json_t *pod, const json_t *claim, bool wants_claim,
     *ret_state = state;
 }
 
+/* ---- what is kept of a pod ---- */
+
+static void trim_container(json_t *container)
+{
+    static const char *const members[] = {"name",    "image",        "restartPolicy",
+                                          "command", "volumeMounts", NULL};
+    static const char mounts[] = "volumeMounts";
+    value_keep(container, members);
+    value_cut_at(container, "command", 1);
+    if (value_find(json_object_get(container, mounts), "name", POD_MERGE_AGENT_VOLUME))
+        json_object_set_new(container, mounts,
+                            json_pack("[{s:s}]", "name", POD_MERGE_AGENT_VOLUME));
+    else
+        json_object_del(container, mounts);
+}
+
+void pod_state_trim(json_t *pod)
+{
+    static const char *const members[] = {
+        "nodeName",   "schedulingGates", "schedulingGroup", "readinessGates",
+        "containers", "initContainers",  "volumes",         NULL};
+    static const char *const of_volume[] = {"name", "image", NULL};
+    json_t *spec = json_object_get(pod, "spec"), *each;
+    size_t i;
+    value_keep(spec, members);
+    json_array_foreach(json_object_get(spec, "containers"), i, each) trim_container(each);
+    json_array_foreach(json_object_get(spec, "initContainers"), i, each) trim_container(each);
+    json_array_foreach(json_object_get(spec, "volumes"), i, each) value_keep(each, of_volume);
+}
+
 /* ---- questions ---- */
 
 void pod_state_image(const struct pod_state *state, char *out, size_t size)

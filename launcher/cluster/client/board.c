@@ -16,7 +16,6 @@
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/base/number.h"
-#include "lib/doc/value.h"
 #include "lib/kube/watch.h"
 
 enum kind { KIND_PODS = 0, KIND_CLAIMS, KIND_JOBS, KIND_EVENTS, KIND_MAP, KIND_COUNT };
@@ -231,33 +230,11 @@ static void on_trouble(const struct drarun_error *err, void *arg)
     mark_changed(source->board);
 }
 
-/* Of 1,000 pods most of what a launcher would hold is their templates, all the same: the rest is
- * what jobs/gang/pod_state reads. */
 static void trim(json_t *object, void *arg)
 {
-    static const char *const of_spec[] = {
-        "nodeName",   "schedulingGates", "schedulingGroup", "readinessGates",
-        "containers", "initContainers",  "volumes",         NULL};
-    static const char *const of_volume[] = {"name", "image", NULL};
-    static const char *const of_container[] = {"name", "image", "restartPolicy", "command", NULL};
     const struct source *source = arg;
-    json_t *spec = json_object_get(object, "spec"), *container;
-    size_t i;
-    if (source->kind != KIND_PODS)
-        return;
-    value_keep(spec, of_spec);
-    json_array_foreach(json_object_get(spec, "containers"), i, container)
-    {
-        value_keep(container, of_container);
-        value_cut_at(container, "command", 1);
-    }
-    json_array_foreach(json_object_get(spec, "initContainers"), i, container)
-    {
-        value_keep(container, of_container);
-        json_object_del(container, "command");
-    }
-    json_array_foreach(json_object_get(spec, "volumes"), i, container)
-        value_keep(container, of_volume);
+    if (source->kind == KIND_PODS)
+        pod_state_trim(object);
 }
 
 static const struct kube_watch_events watch_events = {
