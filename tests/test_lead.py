@@ -442,6 +442,24 @@ def test_signal_while_workers_are_created(drarun, tmp_path):
         assert 20 < sum(path in registry.objects for path in pods) < workers, result
 
 
+def test_signal_to_the_launcher_of_a_cancelled_job(drarun, tmp_path):
+    """Its pod goes, as part of that: the job ends as one that was cancelled."""
+    with Registry().serving() as registry:
+        following = removed_workers(drarun, registry, tmp_path, 1)
+        registry.admit = lambda path, made: "/pods/" in path and registry.answering.clear()
+        launcher = replaced_launcher(drarun, following, written(following))
+        until_led(registry, launcher, lambda: path_of("pods", "job-w-0") in registry.objects)
+        cancel(registry)
+        until_led(registry, launcher, lambda: registry.is_known(registry.objects[JOB]))
+        launcher.signal(signal.SIGTERM)
+        until(registry, lambda: has_heard(launcher.pid, signal.SIGTERM))
+        registry.answering.set()
+        result = launcher.finish(20)
+        document = last_document(registry)
+        assert (document["result"], document["exit"]) == ("cancelled", 128 + signal.SIGINT), result
+        assert document["report"]["cause"]["text"] == "the job was interrupted by signal 2 (SIGINT)"
+
+
 def test_lease_is_renewed_while_creations_wait(drarun, tmp_path):
     """The API server answers none of them: renewing waits neither for those that are under way nor for those behind them, nor
     does the question what became of a renewal whose answer was lost."""

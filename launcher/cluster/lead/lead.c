@@ -40,7 +40,8 @@ static void on_signal(void *arg, int signo)
         raise(SIGSTOP);
     if (signo != SIGINT && signo != SIGTERM && signo != SIGHUP && signo != SIGQUIT)
         return;
-    lead->stop.signo = signo;
+    if (!lead->stop.cancelled) /* else it is our pod that ends, as part of that */
+        lead->stop.signo = signo;
     if (!lead->stop.signal_ms)
         lead->stop.signal_ms = clock_ms();
 }
