@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from support.build import patience
+from support.agents import Agents
+from support.build import BUILD, patience
 from support.following import JOB, LEASE, MAP, Following, environment, job_file, until
 from support.registry import Registry, path_of
 from support.run import UNREAD
@@ -358,6 +359,74 @@ def test_signal_between_placing_and_running(drarun, tmp_path, slow):
         result = lead.finish(30)
         assert result.rc == 128 + signal.SIGTERM and MAP not in registry.objects, result
         assert len(asked) == 1, "it was asked for again, after half a minute"
+
+
+# Rank 1 ends a while after it is told to, when rank 0 has failed.
+FAILS = """cd {folder}
+if test $RANK = 0; then until test -e ready; do sleep 0.1; done; exit 3; fi
+trap 'touch ending' TERM
+touch ready
+while :; do sleep 0.1; done"""
+
+
+@pytest.mark.parametrize("where", ["pod", "here"])
+def test_signal_while_an_attempt_ends(drarun, tmp_path, where):
+    """Another one is to follow. That is for the next launcher where this one's pod is to go, and here for nobody: the job ends."""
+    pod, address, key = path_of("pods", "job-w-0"), "127.0.71.75", "5a" * 32
+    document = job_file(tmp_path, restarts=1, ranksPerWorker=2, command=["sh", "-c", FAILS.format(folder=tmp_path)])
+    with Registry().serving() as registry:
+        if where == "pod":
+            following = Following(drarun, registry, tmp_path, words=["run", document])
+            lead = replaced_launcher(drarun, following, written(following))
+        else:
+            lead = drarun.start("run", "--here", document, env=environment(registry, tmp_path))
+        made = registry.wait(pod)
+        if where == "here":
+            key = next(each for path, each in registry.objects.items() if "/secrets/" in path)["stringData"]["key"]
+        agent = drarun.start("--listen", f"{address}:7173", "--pod", "--once", program=BUILD / "bin" / "drarun-worker", env={"DRARUN_KEY": key})
+        Agents.port(agent, "stderr")
+        registry.put(pod, {**made, "spec": {**made["spec"], "nodeName": "n0"}, "status": {**READY, "podIP": address, "podIPs": [{"ip": address}]}})
+        until_led(registry, lead, (tmp_path / "ending").exists)
+        lead.signal(signal.SIGTERM)
+        until_led(registry, lead, lambda: attempt(registry, pod) == "2")
+        assert attempt(registry, pod) != "2", "it has begun the next attempt"
+        result = lead.finish(30)
+        agent.finish(30)
+        if where == "here":
+            assert result.rc == 3 and "attempt 2" not in result.err and MAP not in registry.objects, result
+            return
+        left = told(registry)
+        assert result.rc == 128 + signal.SIGTERM and (left["exit"], left["report"]["status"]) == (None, 3), result
+        lead = replaced_launcher(drarun, following, written(following))
+        until_led(registry, lead, lambda: attempt(registry, pod) == "2")
+        assert attempt(registry, pod) == "2", lead.finish(5)
+        kill(registry, lead)
+
+
+def test_signal_while_a_queue_takes_the_workers_back(drarun, tmp_path):
+    """Their Job stays as it is: by that the next launcher knows that the queue has them."""
+    queued, pod, address = path_of("batch/v1/jobs", "job-w"), path_of("pods", "job-w-0-abcde"), "127.0.71.77"
+    document = job_file(tmp_path, queue="team-a", ranksPerWorker=2, command=["sh", "-c", FAILS.format(folder=tmp_path)])
+    with Registry().serving() as registry:
+        following = Following(drarun, registry, tmp_path, words=["run", document], last=queued)
+        made = registry.objects[queued]
+        admitted = registry.put(queued, {**made, "spec": {**made["spec"], "suspend": False}})
+        template = admitted["spec"]["template"]
+        labels = {**template["metadata"]["labels"], "batch.kubernetes.io/job-completion-index": "0"}
+        owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "job-w", "uid": admitted["metadata"]["uid"], "controller": True}
+        registry.put(pod, {"metadata": {"labels": labels, "annotations": labels, "ownerReferences": [owner]},
+                           "spec": {**template["spec"], "nodeName": "n0"}, "status": {**READY, "podIP": address, "podIPs": [{"ip": address}]}})
+        agent = drarun.start("--listen", f"{address}:7173", "--pod", "--once", program=BUILD / "bin" / "drarun-worker", env={"DRARUN_KEY": "5a" * 32})
+        Agents.port(agent, "stderr")
+        lead = replaced_launcher(drarun, following, written(following))
+        until_led(registry, lead, (tmp_path / "ending").exists)
+        back = registry.put(queued, {**admitted, "spec": {**admitted["spec"], "suspend": True}})
+        until_led(registry, lead, lambda: registry.is_known(back))
+        lead.signal(signal.SIGTERM)
+        result = lead.finish(30)
+        agent.finish(30)
+        assert result.rc == 128 + signal.SIGTERM, result
+        assert registry.objects.get(queued, {"metadata": {}})["metadata"].get("uid") == made["metadata"]["uid"], result
 
 
 def test_job_whose_messages_nobody_reads(drarun, tmp_path):

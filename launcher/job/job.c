@@ -284,6 +284,8 @@ void job_run(struct job *job)
     job_await_dismissed(job);
     agents_remove_remains(job);
     console_release_log(job->console);
+    signals_redirect(job->signals, job_on_late_signal, job);
+    signals_take(job->signals);
     /* from here on a signal may end us: the report is written however slow its reader */
     signals_free(TAKE_PTR(job->signals));
     if (job->mpi_library_ranks > 0)
@@ -326,14 +328,14 @@ void job_free(struct job *job)
     free(job);
 }
 
-void job_interrupt(struct job *job, int signo)
-{
-    job_on_signal(job, signo);
-}
-
 bool job_is_hopeless(const struct job *job)
 {
     return job->hopeless;
+}
+
+int job_end_signal(const struct job *job)
+{
+    return job->interrupt.got;
 }
 
 const struct cause *job_cause(const struct job *job)

@@ -88,6 +88,10 @@ bool job_gathered(const struct job *job);
 /* An agent refused us, or we refused it, for a reason that another attempt does not change. */
 bool job_is_hopeless(const struct job *job);
 
+/* After job_run: the last signal to this process that asks for the end, also where it came too late
+ * to be the cause; 0: none has come. */
+int job_end_signal(const struct job *job);
+
 /* Why the job ended; borrowed. */
 const struct cause *job_cause(const struct job *job);
 void job_facts(const struct job *job, struct job_facts *ret_facts);

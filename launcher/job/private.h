@@ -199,9 +199,10 @@ struct job_settling {
 };
 
 /* The end by a signal. signo and leaving are set once, on the way to JOB_ENDING; a second signal of
- * others is final and changes nothing here. Where leaving is true, signo is SIGTERM. */
+ * others is final and changes nothing here but got. Where leaving is true, signo is SIGTERM. */
 struct job_interrupt {
     int signo;                 /* that is passed on to the ranks; 0: none */
+    int got;                   /* the last one of this process that asks for the end; 0: none */
     int64_t asked_ms;          /* when the first signal of others came; 0: none has */
     bool leaving;              /* the cluster takes a worker away, and the ranks get its time */
     bool unread;               /* nobody reads our frames any more: SIGTERM is ours */
@@ -288,6 +289,8 @@ void job_on_met(void *arg, uint32_t worker, const Drarun__Wire__MeetReply *reply
 
 /* ---- signals.c ---- */
 void job_on_signal(void *arg, int signo);
+/* The same when the job has ended: it is remembered alone. */
+void job_on_late_signal(void *arg, int signo);
 /* For struct console_owner. */
 void job_on_reader_gone(void *arg);
 void job_on_stop(evutil_socket_t fd, short what, void *arg); /* of job.pause.clock */

@@ -103,9 +103,15 @@ static void on_stop_signal(struct job *job)
     on_told(job);
 }
 
-void job_on_signal(void *arg, int signo)
+void job_on_late_signal(void *arg, int signo)
 {
     struct job *job = arg;
+    if (signo == SIGINT || signo == SIGTERM || signo == SIGHUP || signo == SIGQUIT)
+        job->interrupt.got = signo;
+}
+
+static void heed(struct job *job, int signo)
+{
     switch (signo) {
     case SIGCHLD:
         agents_reap(job);
@@ -127,4 +133,15 @@ void job_on_signal(void *arg, int signo)
         on_end_signal(job, signo);
     }
     job_look(job);
+}
+
+void job_interrupt(struct job *job, int signo)
+{
+    heed(job, signo);
+}
+
+void job_on_signal(void *arg, int signo)
+{
+    job_on_late_signal(arg, signo);
+    heed(arg, signo);
 }

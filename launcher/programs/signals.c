@@ -31,6 +31,16 @@ void signals_take(struct signals *s)
         s->fn(s->arg, (int)info.ssi_signo);
 }
 
+void signals_pause(struct signals *s)
+{
+    event_del(s->event);
+}
+
+int signals_resume(struct signals *s, struct drarun_error *err)
+{
+    return event_add(s->event, NULL) == 0 ? 0 : error_set(err, ENOMEM, "out of memory");
+}
+
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd, (void)what;

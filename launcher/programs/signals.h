@@ -20,7 +20,11 @@ struct signals *signals_new(struct event_base *base, signals_fn fn, void *arg,
 void signals_redirect(struct signals *signals, signals_fn fn, void *arg);
 /* Calls fn now for those that have come. */
 void signals_take(struct signals *signals);
-/* Puts everything back. */
+/* Until signals_resume fn is not called, and signals end nobody. Those that nobody takes meanwhile,
+ * by another signals_new, are kept for fn. */
+void signals_pause(struct signals *signals);
+int signals_resume(struct signals *signals, struct drarun_error *err);
+/* Puts everything back. What came last is dropped: signals_take takes it before. */
 void signals_free(struct signals *signals);
 
 /* For a child between fork and exec: mask and dispositions as we were given them.

@@ -296,11 +296,22 @@ static int catch_signals(struct lead *lead, struct drarun_error *err)
 {
     if (lead->options->framed)
         log_divert(on_log, lead);
+    if (lead->console.signals && signals_resume(lead->console.signals, err) < 0)
+        return -err->code;
     if (!lead->console.signals)
         lead->console.signals = signals_new(lead->cluster->base, on_signal, lead, err);
     if (!lead->console.line && !lead->options->quiet && !lead->options->framed)
         lead->console.line = status_line_new(lead->cluster->base, lead_status_line, lead);
     return lead->console.signals ? 0 : -err->code;
+}
+
+/* Before the job goes on after its ranks: a signal that came meanwhile need not come again. */
+static int take_back(struct lead *lead, struct drarun_error *err)
+{
+    int rc = catch_signals(lead, err);
+    if (!lead->stop.signo)
+        lead->stop.signo = lead->stop.late;
+    return rc;
 }
 
 static int place_workers(struct lead *lead, struct drarun_error *err)
@@ -313,7 +324,7 @@ static int place_workers(struct lead *lead, struct drarun_error *err)
 static int keep_workers(struct lead *lead, struct drarun_error *err)
 {
     status_line_clear(lead->console.line);
-    int rc = catch_signals(lead, err);
+    int rc = take_back(lead, err);
     return rc == 0 ? lead_keep(lead, err) : rc;
 }
 
@@ -324,10 +335,13 @@ static int take_orphans(struct lead *lead, struct drarun_error *err)
     return rc;
 }
 
+/* If it is stopped, the next launcher does so, by the suspended Job that is there. */
 static int queue_again(struct lead *lead, struct drarun_error *err)
 {
     error_clear(err);
-    int rc = catch_signals(lead, err);
+    int rc = take_back(lead, err);
+    if (rc == 0 && lead_is_stopped(lead))
+        return -EINTR;
     return rc == 0 ? lead_queue_again(lead, err) : rc;
 }
 
@@ -336,7 +350,7 @@ static int restart(struct lead *lead, struct drarun_error *err)
     if (!lead->attempt.report)
         lead_end_unrun(lead, err);
     error_clear(err);
-    int rc = catch_signals(lead, err);
+    int rc = take_back(lead, err);
     return rc == 0 ? lead_restart(lead, err) : rc;
 }
 

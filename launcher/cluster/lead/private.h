@@ -91,8 +91,9 @@ struct lead_key {
     char secret[SUBMIT_SECRET_SIZE]; /* the Secret's name, unless lead_options.secret names it */
 };
 
-/* The parts of the terminal that the job engine owns while it runs; both are NULL meanwhile.
- * ranks.c frees them, and lead.c creates them again. */
+/* The parts of the terminal that the job engine owns while it runs. line is NULL meanwhile, and so
+ * are signals with run --here, whose report a signal may cut short; a pod's are paused. ranks.c
+ * does that, and lead.c takes them back. */
 struct lead_console {
     struct signals *signals;
     struct status_line *line; /* NULL also: --quiet, or a pod's log */
@@ -116,6 +117,8 @@ struct lead_told {
  * has a signo. */
 struct lead_stop {
     int signo;         /* the signal that it got, or one that stands for the reason; 0: none */
+    int late;          /* SIGTERM to a pod that came when the attempt was ending anyway, which ends
+                          as it would: becomes signo where the job goes on; 0: none */
     bool cancelled;    /* by `drarun cancel`, or since an allocation's shell is silent */
     int64_t signal_ms; /* when it got the first one, or the job ended after that; 0: none */
     struct drarun_error lost; /* why it lost its Lease; code 0: it holds the Lease */

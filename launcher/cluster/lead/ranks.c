@@ -174,14 +174,37 @@ static int64_t time_left(const struct lead *lead)
     return end > now ? end - now : 1;
 }
 
+/* The engine has its own. */
+static void leave_console(struct lead *lead)
+{
+    if (lead->options->here)
+        signals_free(TAKE_PTR(lead->console.signals));
+    else
+        signals_pause(lead->console.signals);
+    status_line_free(TAKE_PTR(lead->console.line));
+}
+
+/* It may have come too late to be the cause of the attempt's end. */
+static void take_signal(struct lead *lead, int signo)
+{
+    struct lead_stop *stop = &lead->stop;
+    if (signo == 0)
+        return;
+    if (!stop->signal_ms)
+        stop->signal_ms = clock_ms();
+    if (!stop->cancelled && !lead->options->here && signo == SIGTERM)
+        stop->late = signo;
+    else if (!stop->cancelled)
+        stop->signo = signo;
+}
+
 static int run(struct lead *lead, struct ranks *ranks, struct console *console,
                struct drarun_error *err)
 {
     signals_take(lead->console.signals); /* since the last turn of the loop */
     if (lead_is_stopped(lead))
         return -EINTR;
-    signals_free(TAKE_PTR(lead->console.signals)); /* the engine has its own */
-    status_line_free(TAKE_PTR(lead->console.line));
+    leave_console(lead);
     lead->job = job_new(&ranks->request, console, -1, NULL, err);
     if (!lead->job)
         return -err->code;
@@ -191,6 +214,7 @@ static int run(struct lead *lead, struct ranks *ranks, struct console *console,
     lead_leave_vitals(lead);
     if (!lead->allocation.checked)
         keep_report(lead, &ranks->request);
+    take_signal(lead, job_end_signal(lead->job));
     job_free(TAKE_PTR(lead->job));
     return 0;
 }
