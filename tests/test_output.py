@@ -138,6 +138,35 @@ def test_a_slow_reader_gets_what_ranks_said_before_the_end(drarun, tmp_path, whe
     assert len(data) > 1 << 19 and data == b"".join(b"%d\n" % (1000000 + i) for i in range(len(data) // 8))
 
 
+# No agent can end it, since it comes from none of its ranks.
+STRANGER = """
+import os, sys
+fd = os.open(f"/proc/{sys.argv[1]}/fd/1", os.O_WRONLY)
+while True:
+    os.write(fd, b"of a stranger\\n" * 64)
+"""
+
+
+@pytest.mark.parametrize("where", [("-n", 2), ("--workers", 2, "-n", 2)])
+def test_what_a_stranger_writes_is_not_waited_for(drarun, tmp_path, where):
+    """Somebody reads it, as long as it comes: agents close the pipes of ranks that have ended, and with that the job ends."""
+    os.mkfifo(tmp_path / "fail")
+    job = drarun.start(*where, "sh", "-c", "test $RANK = 1 || exec sleep 1000; echo $$; read go < fail; exit 3", cwd=tmp_path, text=False)
+    read, end = job.process.stdout.read1, time.monotonic() + patience()
+    stranger = subprocess.Popen([sys.executable, "-c", STRANGER, str(int(job.process.stdout.readline()))], stderr=subprocess.DEVNULL)
+    try:
+        data = first = read(1 << 16)
+        (tmp_path / "fail").write_text("\n")
+        while data and time.monotonic() < end:
+            data = read(1 << 16)
+    finally:
+        stranger.kill()
+        stranger.wait()
+    assert not data, "the job did not end"
+    result = job.finish()
+    assert result.rc == 3 and b"of a stranger" in first and b"is dropped" not in result.err, result
+
+
 def test_standard_error_is_read_though_standard_output_is_not(drarun, tmp_path):
     """Both share the agent's window, so that the reason comes when standard output is dropped."""
     os.mkfifo(tmp_path / "fail")

@@ -234,7 +234,9 @@ static void kill_processes(struct job *job)
 }
 
 /* Some of our output was read since the last look: thousands of ranks may say at once why they
- * fail, and a log or a terminal takes its time. Who has interrupted the job wants its end. */
+ * fail, and a log or a terminal takes its time. It ends: an agent closes the pipes of ranks that
+ * are gone, even if another process writes there (GIVE_UP_MS in worker/ranks). Who has interrupted
+ * the job wants its end. */
 static bool is_being_read(struct job *job)
 {
     uint64_t before = job->overdue.written;
