@@ -357,3 +357,12 @@ def test_cancel_of_several(jobs):
     jobs.registry.refused = set()
     jobs.verb("cancel", "--all").ok()
     assert there() == []
+
+
+def test_acceptance_of_nodes_that_the_job_does_not_tolerate(jobs, tmp_path):
+    """No test waits for room on them."""
+    tainted = {"metadata": {"name": "head", "uid": "uid-of-head"}, "spec": {"taints": [{"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}]},
+               "status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+    jobs.registry.objects["/api/v1/nodes"] = {"kind": "NodeList", "metadata": {"resourceVersion": "1"}, "items": [tainted]}
+    none = jobs.verb("accept", jobs.file(tmp_path, "one"))
+    assert none.rc == 69 and "nodes: 1 nodes are there, and none is ready to be tested; head: the job does not tolerate its taint node-role.kubernetes.io/control-plane: " in none.err, none

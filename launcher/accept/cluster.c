@@ -11,22 +11,45 @@
 #include "lib/base/log.h"
 #include "lib/base/order.h"
 #include "lib/doc/value.h"
+#include "lib/dra/taint.h"
 
 #define TAINT_TRIES 8u
 
-/* NULL: it can be tested. */
-static const char *why_not(const json_t *node)
+/* Other taints may be tolerated by what render or an admission webhook adds to the pods. */
+static const char *taint_of_control_plane(const json_t *node, const json_t *tolerations)
+{
+    static const char *const keys[] = {"node-role.kubernetes.io/control-plane",
+                                       "node-role.kubernetes.io/master"};
+    const json_t *taints = json_object_get(json_object_get(node, "spec"), "taints");
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        CLEANUP(json_decrefp)
+        json_t *one = json_pack("[O*]", value_find(taints, "key", keys[i]));
+        if (taint_repelling(one, tolerations))
+            return keys[i];
+    }
+    return NULL;
+}
+
+json_t *accept_why_not(const json_t *node, const json_t *pod)
 {
     const json_t *ready = kube_condition(node, "Ready");
     if (json_is_true(json_object_get(json_object_get(node, "spec"), "unschedulable")))
-        return "it is cordoned";
+        return json_string("it is cordoned");
     if (!ready)
-        return "it has never been ready";
-    return strcmp(value_text_or(ready, "status", ""), "True") == 0 ? NULL : "it is not ready";
+        return json_string("it has never been ready");
+    if (strcmp(value_text_or(ready, "status", ""), "True") != 0)
+        return json_string("it is not ready");
+    const char *key =
+        pod ? taint_of_control_plane(node, json_object_get(pod, "tolerations")) : NULL;
+    return key ? json_sprintf("the job does not tolerate its taint %s: give the job a toleration, "
+                              "or choose the nodes with --nodes",
+                              key)
+               : NULL;
 }
 
-int accept_list_nodes(struct cluster *cluster, const char *selector, struct strlist *ret_names,
-                      json_t *ret_uids, json_t *ret_left_out, struct drarun_error *err)
+int accept_list_nodes(struct cluster *cluster, const char *selector, const json_t *pod,
+                      struct strlist *ret_names, json_t *ret_uids, json_t *ret_left_out,
+                      struct drarun_error *err)
 {
     const struct kube_target target = {.resource = &kube_nodes};
     const struct kube_select select = {.labels = selector};
@@ -38,9 +61,10 @@ int accept_list_nodes(struct cluster *cluster, const char *selector, struct strl
         return rc;
     json_array_foreach(json_object_get(list, "items"), i, node)
     {
-        const char *name = kube_name(node), *why = why_not(node);
+        const char *name = kube_name(node);
+        json_t *why = accept_why_not(node, selector ? NULL : pod);
         if (why) {
-            json_object_set_new(ret_left_out, name, json_string(why));
+            json_object_set_new(ret_left_out, name, why);
             continue;
         }
         strlist_add(ret_names, name);

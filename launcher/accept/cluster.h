@@ -11,10 +11,17 @@
 
 #define ACCEPT_PRIORITY_CLASS "drarun-accept"
 
-/* Nodes of this label selector (NULL: all) by name, and which objects they are as JSON {name: uid};
- * the reason of each that cannot be tested now (not ready, cordoned) as JSON {name: text}. */
-int accept_list_nodes(struct cluster *cluster, const char *selector, struct strlist *ret_names,
-                      json_t *ret_uids, json_t *ret_left_out, struct drarun_error *err);
+/* Why the node cannot be tested now (cordoned, not ready, of the control plane); a new string;
+ * NULL: it can. pod: the spec of the job's pods, as the user gives it; NULL: also nodes of the
+ * control plane are tested, since the user has named them. Pure. */
+json_t *accept_why_not(const json_t *node, const json_t *pod);
+
+/* Nodes of this label selector (NULL: all but those of the control plane that the pod does not
+ * tolerate) by name, and which objects they are as JSON {name: uid}; the reason of each that cannot
+ * be tested now as JSON {name: text}. */
+int accept_list_nodes(struct cluster *cluster, const char *selector, const json_t *pod,
+                      struct strlist *ret_names, json_t *ret_uids, json_t *ret_left_out,
+                      struct drarun_error *err);
 
 /* Makes the class where it is missing: below all others, preempting nobody. */
 int accept_ensure_priority(struct cluster *cluster, struct drarun_error *err);

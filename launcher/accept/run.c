@@ -23,6 +23,7 @@ struct run {
     const struct accept_order *order;
     struct strlist names;
     json_t *uids, *left_out, *job;
+    json_t *pod; /* the spec of the job's pods, as the user gives it */
     struct accept *plan;
     struct record *record;
     const char *priority_class;
@@ -34,22 +35,31 @@ static void run_done(struct run *r)
     json_decref(r->uids);
     json_decref(r->left_out);
     json_decref(r->job);
+    json_decref(r->pod);
     accept_free(r->plan);
     record_free(r->record);
 }
 
+static int no_nodes(const struct run *r, struct drarun_error *err)
+{
+    const char *selector = r->order->selector;
+    void *first = json_object_iter(r->left_out);
+    return error_kind(err, DRARUN_ERR_CLUSTER, ENOENT,
+                      "%s%s: %zu nodes are there, and none is ready to be tested%s%s%s%s",
+                      selector ? "nodes with " : "nodes", selector ? selector : "",
+                      json_object_size(r->left_out), first ? "; " : "",
+                      first ? json_object_iter_key(first) : "", first ? ": " : "",
+                      first ? json_string_value(json_object_iter_value(first)) : "");
+}
+
 static int choose_nodes(struct run *r, struct drarun_error *err)
 {
-    int rc =
-        accept_list_nodes(r->cluster, r->order->selector, &r->names, r->uids, r->left_out, err);
+    int rc = accept_list_nodes(r->cluster, r->order->selector, r->pod, &r->names, r->uids,
+                               r->left_out, err);
     if (rc < 0)
         return rc;
     if (r->names.count == 0)
-        return error_kind(err, DRARUN_ERR_CLUSTER, ENOENT,
-                          "%s%s: %zu nodes are there, and none is ready to be tested",
-                          r->order->selector ? "nodes with " : "nodes",
-                          r->order->selector ? r->order->selector : "",
-                          json_object_size(r->left_out));
+        return no_nodes(r, err);
     return accept_new(r->names.count, &r->order->options, &r->plan, err);
 }
 
@@ -155,6 +165,8 @@ int accept_run(struct cluster *cluster, const struct accept_order *asked, cluste
         log_error("%s", err.text);
         status = error_exit_status(err.kind);
     }
+    if (status == 0)
+        r.pod = spec_role_pod(only) ? json_deep_copy(spec_role_pod(only)) : json_object();
     drarun_spec_free(spec);
     if (status)
         return status;

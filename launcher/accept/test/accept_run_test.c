@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "launcher/accept/cluster.h"
 #include "launcher/accept/job.h"
 #include "launcher/accept/record.h"
 #include "launcher/accept/show.h"
@@ -529,6 +530,45 @@ static void test_what_the_operator_says_stays(void **state)
     assert_null(json_object_get(json_object_get(pod, "affinity"), "podAntiAffinity"));
     json_decref(job);
     json_decref(base);
+}
+
+/* ---- nodes ---- */
+
+static void assert_why_not(const char *node, const char *pod, const char *expected)
+{
+    json_t *object = json_loads(node, 0, NULL), *spec = pod ? json_loads(pod, 0, NULL) : NULL;
+    assert_true(object && (spec || !pod));
+    json_t *why = accept_why_not(object, spec);
+    if (expected)
+        assert_string_equal(json_string_value(why), expected);
+    else
+        assert_null(why);
+    json_decref(why);
+    json_decref(spec);
+    json_decref(object);
+}
+
+#define READY(status)                                                                              \
+    ", \"status\": {\"conditions\": [{\"type\": \"Ready\", \"status\": \"" status "\"}]}}"
+#define TAINTED(key, effect)                                                                       \
+    "{\"spec\": {\"taints\": [{\"key\": \"nvidia.com/gpu\", \"effect\": \"NoSchedule\"}, "         \
+    "{\"key\": \"node-role.kubernetes.io/" key "\", \"effect\": \"" effect "\"}]}" READY("True")
+
+static void test_nodes_that_cannot_be_tested(void **state)
+{
+    static const char tolerant[] = "{\"tolerations\": [{\"operator\": \"Exists\"}]}";
+    (void)state;
+    assert_why_not("{\"spec\": {}" READY("True"), "{}", NULL);
+    assert_why_not("{\"spec\": {}" READY("Unknown"), "{}", "it is not ready");
+    assert_why_not("{\"spec\": {}}", "{}", "it has never been ready");
+    assert_why_not("{\"spec\": {\"unschedulable\": true}" READY("True"), NULL, "it is cordoned");
+    assert_why_not(TAINTED("control-plane", "PreferNoSchedule"), "{}", NULL);
+    assert_why_not(TAINTED("control-plane", "NoSchedule"), tolerant, NULL);
+    assert_why_not(TAINTED("master", "NoSchedule"), "{}",
+                   "the job does not tolerate its taint node-role.kubernetes.io/master: give the "
+                   "job a toleration, or choose the nodes with --nodes");
+    assert_why_not(TAINTED("control-plane", "NoSchedule"), NULL, NULL); /* the user has named it */
+    assert_why_not(TAINTED("gpu", "NoSchedule"), "{}", NULL); /* a webhook may tolerate it */
 }
 
 /* ---- the process of a job ---- */
@@ -1084,6 +1124,7 @@ int main(void)
         cmocka_unit_test(test_time_that_is_left),
         cmocka_unit_test(test_job_is_put_on_its_nodes),
         cmocka_unit_test(test_what_the_operator_says_stays),
+        cmocka_unit_test(test_nodes_that_cannot_be_tested),
         cmocka_unit_test(test_process_of_a_job),
         cmocka_unit_test(test_stopped_twice),
         cmocka_unit_test(test_job_that_is_none),
