@@ -345,7 +345,7 @@ def test_part_of_another_chart(helm, tmp_path, enabled):
     assert unlabelled(made) == ({**of_the_controller(), **of_the_plugin()} if enabled else {})
 
 
-@pytest.mark.parametrize("ttl,given", [("", False), ("0", False), ("0s", False), ("12h", True), ("0.5d", True)])
+@pytest.mark.parametrize("ttl,given", [("", False), ("0", False), ("0s", False), ("0h0m", False), ("12h", True), ("0.5d", True), ("1h30m", True)])
 def test_time_to_live(helm, ttl, given):
     """The policy lets the controller delete what its option says, and no more."""
     made = helm.rendered(controller={"ttl": ttl})
@@ -406,6 +406,7 @@ def test_folders_of_the_nodes(helm):
     ({"controller": {"namespace": "Train"}}, "'/controller/namespace'"),
     ({"controller": {"runAsUser": 0}}, "'/controller/runAsUser'"),
     ({"controller": {"ttl": "a week"}}, "'/controller/ttl'"),
+    ({"controller": {"ttl": "1h30"}}, "'/controller/ttl'"),
     ({"controller": {"resources": {"limit": {}}}}, "'limit' not allowed"),
     ({"controller": {"resources": {"limits": {"memory": "64 MB"}}}}, "'/controller/resources/limits/memory'"),
     ({"controller": {"agent": "claim"}}, "'/controller/agent': value must be one of"),
