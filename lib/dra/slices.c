@@ -300,29 +300,127 @@ int slices_read(json_t *document, struct slices *ret_slices, struct drarun_error
 
 /* ---- of two times ---- */
 
+/* Of a pool in which `later` has more. */
 static int mark(json_t *pools, const char *driver, const char *pool)
 {
     json_t *of_driver = json_object_get(pools, driver);
     if (!of_driver && json_object_set_new(pools, driver, of_driver = json_object()) < 0)
         return -ENOMEM;
-    return json_object_set_new(of_driver, pool, json_true());
+    return json_object_get(of_driver, pool)
+               ? 0
+               : json_object_set_new(of_driver, pool, json_pack("{s:{}, s:[]}", "there", "gone"));
 }
 
-static bool is_marked(const json_t *pools, const struct slice_part *part)
+/* NULL: the pool is not marked. */
+static json_t *marked(const json_t *pools, const char *driver, const char *pool)
 {
-    return json_object_get(json_object_get(pools, part->driver), part->pool);
+    return json_object_get(json_object_get(pools, driver), pool);
 }
 
-/* Those whose pool is marked, or those whose pool is not. */
-static int add_parts(const struct slices *slices, const json_t *pools, bool marked, json_t *list)
+static json_t *device_again(const struct slice_device *d)
+{
+    return json_pack("{s:s, s:s*, s:O*, s:O*, s:O*}", "name", d->name, "nodeName", d->node,
+                     "attributes", d->attributes, "capacity", d->capacity, "taints", d->taints);
+}
+
+static int note_there(const struct slice_part *part, json_t *there)
+{
+    size_t i;
+    json_t *item;
+    int rc = 0;
+    json_array_foreach(part->devices, i, item)
+    {
+        rc |= json_object_set_new(there, value_text_or(item, "name", ""), json_true());
+    }
+    return rc;
+}
+
+/* In marked pools: the devices that `later` lacks, by whatever slice. */
+static int note_gone(const struct slices *earlier, const struct slices *later, const json_t *pools)
 {
     int rc = 0;
-    for (size_t i = 0; rc == 0 && i < slices->part_count; i++) {
-        const struct slice_part *part = &slices->parts[i];
-        if (is_marked(pools, part) == marked)
-            rc = json_array_append_new(list, json_pack("{s:s, s:{s:s}, s:O}", "kind",
-                                                       "ResourceSlice", "metadata", "name",
-                                                       part->name, "spec", part->spec));
+    int64_t newest = 0;
+    for (size_t i = 0; i < later->part_count; i++) {
+        const struct slice_part *part = &later->parts[i];
+        json_t *grown = marked(pools, part->driver, part->pool);
+        if (i == 0 || !same_pool(&later->parts[i - 1], part))
+            newest = part->generation;
+        if (grown && part->generation == newest)
+            rc |= note_there(part, json_object_get(grown, "there"));
+    }
+    for (size_t i = 0; i < earlier->device_count; i++) {
+        const struct slice_device *device = &earlier->devices[i];
+        json_t *grown = marked(pools, device->driver, device->pool);
+        if (grown && !json_object_get(json_object_get(grown, "there"), device->name))
+            rc |= json_array_append_new(json_object_get(grown, "gone"), device_again(device));
+    }
+    return rc;
+}
+
+/* It has not all attributes any more that it had. */
+static bool is_taken_back(const struct slice_device *before, const struct slice_device *now)
+{
+    const char *key;
+    json_t *value;
+    value_foreach(before->attributes, key, value)
+    {
+        if (!json_object_get(now->attributes, key))
+            return true;
+    }
+    return false;
+}
+
+static int add_device(const struct slices *earlier, const struct slices *later,
+                      const struct slice_part *part, json_t *item, json_t *devices)
+{
+    const char *name = value_text_or(item, "name", "");
+    const struct slice_device *before = slices_find(earlier, part->driver, part->pool, name);
+    const struct slice_device *now = slices_find(later, part->driver, part->pool, name);
+    return before && now && is_taken_back(before, now)
+               ? json_array_append_new(devices, device_again(before))
+               : json_array_append(devices, item);
+}
+
+static int add_part(const struct slice_part *part, json_t *spec_take, json_t *list)
+{
+    return json_array_append_new(list,
+                                 json_pack("{s:s, s:{s:s}, s:o}", "kind", "ResourceSlice",
+                                           "metadata", "name", part->name, "spec", spec_take));
+}
+
+/* A slice of a marked pool. The pool's first one, of its newest generation, has what is gone. */
+static int add_grown(const struct slices *earlier, const struct slices *later,
+                     const struct slice_part *part, const json_t *gone, json_t *list)
+{
+    json_t *devices = json_array(), *spec = json_copy(value_unconst(part->spec)), *item;
+    size_t i;
+    int rc = 0;
+    json_array_foreach(part->devices, i, item)
+    {
+        rc |= add_device(earlier, later, part, item, devices);
+    }
+    if (gone)
+        rc |= json_array_extend(devices, value_unconst(gone));
+    rc |= json_object_set_new(spec, "devices", devices);
+    return add_part(part, spec, list) | rc;
+}
+
+static int add_parts(const struct slices *earlier, const struct slices *later, const json_t *pools,
+                     json_t *list)
+{
+    int rc = 0;
+    for (size_t i = 0; i < earlier->part_count; i++) {
+        const struct slice_part *part = &earlier->parts[i];
+        if (!marked(pools, part->driver, part->pool))
+            rc |= add_part(part, json_incref(value_unconst(part->spec)), list);
+    }
+    for (size_t i = 0; i < later->part_count; i++) {
+        const struct slice_part *part = &later->parts[i];
+        const json_t *grown = marked(pools, part->driver, part->pool);
+        bool first = i == 0 || !same_pool(&later->parts[i - 1], part);
+        if (grown)
+            rc |= add_grown(earlier, later, part, first ? json_object_get(grown, "gone") : NULL,
+                            list);
     }
     return rc;
 }
@@ -337,10 +435,10 @@ json_t *slices_join(const struct slices *earlier, const struct slices *later)
             rc = mark(pools, device->driver, device->pool);
     }
     if (rc == 0)
-        rc = add_parts(earlier, pools, false, list);
+        rc = note_gone(earlier, later, pools);
     if (rc == 0)
-        rc = add_parts(later, pools, true, list);
-    return rc < 0 ? NULL : TAKE_PTR(list);
+        rc = add_parts(earlier, later, pools, list);
+    return rc != 0 ? NULL : TAKE_PTR(list);
 }
 
 /* ---- looking up ---- */

@@ -56,8 +56,9 @@ int slices_read(json_t *document, struct slices *ret_slices, struct drarun_error
 void slices_done(struct slices *slices);
 
 /* A document of what was read at two times: of a pool in which `later` has a device that `earlier`
- * has not, the slices of `later`; of others those of `earlier`. A new reference that borrows
- * nothing; NULL without memory. */
+ * has not, the slices of `later`; of others those of `earlier`, since drivers take back what a pod
+ * uses: a device, or some of its attributes. The former have such a device as `earlier` has it. A
+ * new reference that borrows nothing; NULL without memory. */
 json_t *slices_join(const struct slices *earlier, const struct slices *later);
 
 /* What a slice says of a device: its own fields, those under `basic` in v1beta1. */

@@ -67,10 +67,12 @@ static void slices_of_two_times(void **unused)
 {
     struct slices earlier, later, joined;
     (void)unused;
+    struct device device;
     json_t *before = parse("[" POOL("kept", NIC("a", "1")) "," POOL("gone", NIC("a", "1")) "," POOL(
-        "grown", NIC("a", "1")) "]");
+        "grown", NIC("a", "1") "," NIC("c", "1") "," NIC("d", "1")) "]");
     json_t *after = parse("[" POOL("kept", BARE_NIC("a")) "," POOL(
-        "grown", BARE_NIC("a") "," BARE_NIC("b")) "," POOL("new", NIC("a", "1")) "]");
+        "grown", BARE_NIC("a") "," BARE_NIC("b") "," NIC("d", "2")) "," POOL("new",
+                                                                             NIC("a", "1")) "]");
     assert_int_equal(slices_read(before, &earlier, NULL), 0);
     assert_int_equal(slices_read(after, &later, NULL), 0);
     json_t *document = slices_join(&earlier, &later);
@@ -79,14 +81,41 @@ static void slices_of_two_times(void **unused)
     json_decref(before);
     json_decref(after);
     assert_int_equal(slices_read(document, &joined, NULL), 0);
-    assert_int_equal(joined.device_count, 5);
+    assert_int_equal(joined.device_count, 7);
     assert_non_null(slices_find(&joined, "dra.net", "kept", "a")->attributes);
     assert_non_null(slices_find(&joined, "dra.net", "gone", "a")->attributes);
-    assert_null(slices_find(&joined, "dra.net", "grown", "a")->attributes);
-    assert_non_null(slices_find(&joined, "dra.net", "grown", "b"));
+    assert_non_null(slices_find(&joined, "dra.net", "grown", "a")->attributes);
+    assert_null(slices_find(&joined, "dra.net", "grown", "b")->attributes);
+    assert_non_null(slices_find(&joined, "dra.net", "grown", "c")->attributes);
+    assert_int_equal(device_read(slices_find(&joined, "dra.net", "grown", "d"), &device, NULL), 0);
+    assert_int_equal(device.numa, 2); /* it is another one now */
+    assert_false(slice_pool_incomplete(slices_pool(&joined, "dra.net", "grown")));
     assert_non_null(slices_find(&joined, "dra.net", "new", "a")->attributes);
     slices_done(&joined);
     json_decref(document);
+}
+
+/* The later slices are of two generations, since the driver is writing the new ones. */
+static void slices_of_a_pool_that_is_written(void **unused)
+{
+    struct slices earlier, later, joined;
+    (void)unused;
+    json_t *before = parse("[" SLICE("old", "1", "1", NIC("a", "1")) "]");
+    json_t *after = parse(
+        "[" SLICE("old", "1", "1", BARE_NIC("a")) "," SLICE("new", "2", "2", NIC("b", "1")) "]");
+    assert_int_equal(slices_read(before, &earlier, NULL), 0);
+    assert_int_equal(slices_read(after, &later, NULL), 0);
+    json_t *document = slices_join(&earlier, &later);
+    assert_int_equal(slices_read(document, &joined, NULL), 0);
+    assert_int_equal(joined.device_count, 2);
+    assert_non_null(slices_find(&joined, "dra.net", "n", "a")->attributes);
+    assert_non_null(slices_find(&joined, "dra.net", "n", "b"));
+    slices_done(&joined);
+    slices_done(&earlier);
+    slices_done(&later);
+    json_decref(document);
+    json_decref(before);
+    json_decref(after);
 }
 
 #define POOLS 10000
@@ -367,6 +396,7 @@ int main(void)
         cmocka_unit_test(newest_generation_wins),
         cmocka_unit_test(pools_of_a_large_cluster),
         cmocka_unit_test(slices_of_two_times),
+        cmocka_unit_test(slices_of_a_pool_that_is_written),
         cmocka_unit_test(slices_that_are_wrong),
         cmocka_unit_test(a_name_that_is_there_twice),
         cmocka_unit_test(contradictions_are_errors),
