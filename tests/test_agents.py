@@ -99,6 +99,17 @@ def test_each_agent_knows_its_host(drarun, nodes, agents, count):
     assert [agent.rc for agent in some.finish()] == [0] * count
 
 
+@pytest.mark.parametrize("where", ["here", "elsewhere"])
+def test_port_of_rank_0(drarun, nodes, agents, where):
+    """None that every job has: rank 0 of another one may be on the same machine."""
+    machines = nodes(1)
+    some = agents(machines, once=False)
+    under = (machines.head if where == "elsewhere" else machines[0]).enter
+    ports = drarun(*some.options, "-n", 2, "sh", "-c", "echo $MASTER_PORT", under=under).ok().out.split()
+    assert len(ports) == 2 and ports[0] == ports[1] != "29500" and int(ports[0]) in range(10000, 30000), ports
+    stop(some)
+
+
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 def test_own_name_is_of_the_loopback(drarun, nodes, agents, tmp_path, order):
     """As Debian's installer has it in /etc/hosts. The other machine gets an address that it can reach."""

@@ -26,15 +26,19 @@ static bool is_taken(const struct launch_master *masters, uint32_t count, const 
     return false;
 }
 
-static uint16_t pick_port(const struct job *job, uint32_t world)
+/* A pod has its ports for itself; machines are shared with other jobs. */
+static uint16_t pick_port(const struct job *job, uint32_t world, const struct agent *agent)
 {
     const struct launch_master *own = &job->launch.masters[world];
-    bool elsewhere = !request_is_here(job->request);
+    const char *outer = getenv("MASTER_PORT");
+    bool here = request_is_here(job->request) || agent->here;
     uint16_t port = MASTER_PORT_DEFAULT;
-    if (!elsewhere)
-        port = master_port_pick(getenv("MASTER_PORT"));
+    if (!job->request->pods)
+        port = here ? master_port_pick(outer) : master_port_draw(outer);
     while (is_taken(job->launch.masters, world, own->address, port))
-        port = elsewhere ? port + 1 : master_port_pick(getenv("MASTER_PORT"));
+        port = job->request->pods ? port + 1
+               : here             ? master_port_pick(outer)
+                                  : master_port_draw(outer);
     return port;
 }
 
@@ -52,7 +56,7 @@ static int find_masters(struct job *job, struct drarun_error *err)
         if (!address[0] ||
             address_split(address, master->address, sizeof master->address, &port, NULL) < 0)
             snprintf(master->address, sizeof master->address, "127.0.0.1");
-        master->port = pick_port(job, w);
+        master->port = pick_port(job, w, &job->agents[worker]);
     }
     return 0;
 }

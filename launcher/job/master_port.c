@@ -41,16 +41,33 @@ static uint16_t try_bind(uint16_t port)
     return ntohs(at.sin_port);
 }
 
+/* 0: it does not fit. */
+static uint16_t draw(const struct range *given, const char *outer)
+{
+    unsigned long not_this = outer ? strtoul(outer, NULL, 10) : 0;
+    unsigned port = FIRST + (unsigned)(chance_draw() * (LAST - FIRST + 1));
+    bool fits = port != not_this && port != MASTER_PORT_DEFAULT &&
+                (port < given->low || port > given->high);
+    return fits ? (uint16_t)port : 0;
+}
+
 uint16_t master_port_pick(const char *outer)
 {
     const struct range given = given_by_the_kernel();
-    unsigned long not_this = outer ? strtoul(outer, NULL, 10) : 0;
     for (int i = 0; i < TRIES; i++) {
-        unsigned port = FIRST + (unsigned)(chance_draw() * (LAST - FIRST + 1));
-        bool fits = port != not_this && (port < given.low || port > given.high);
-        if (fits && try_bind((uint16_t)port))
-            return (uint16_t)port;
+        uint16_t port = draw(&given, outer);
+        if (port && try_bind(port))
+            return port;
     }
     uint16_t any = try_bind(0);
     return any ? any : MASTER_PORT_DEFAULT;
+}
+
+uint16_t master_port_draw(const char *outer)
+{
+    const struct range none = {LAST + 1, LAST + 1};
+    uint16_t port = 0;
+    while (port == 0)
+        port = draw(&none, outer);
+    return port;
 }

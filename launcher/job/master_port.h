@@ -10,8 +10,13 @@
 
 /* A TCP port that is free on this machine, of those that the kernel gives to nobody by itself
  * (ip_local_port_range in ip-sysctl.rst): a process that binds port 0 or connects does not get it,
- * not even this job's own agent. Not the one named outer, MASTER_PORT of the job that this one runs
- * in, or NULL. Where the kernel gives all of them, one that is free now. */
+ * not even this job's own agent. Not the default, which other programs take, nor the one named
+ * outer, MASTER_PORT of the job that this one runs in, or NULL. Where the kernel gives all of them,
+ * one that is free now. */
 uint16_t master_port_pick(const char *outer);
+
+/* The same of another machine, whose ports nobody here can try: any, so that two jobs whose rank 0
+ * is there do not meet. */
+uint16_t master_port_draw(const char *outer);
 
 #endif
