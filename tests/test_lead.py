@@ -273,6 +273,34 @@ def test_what_killed_launchers_left_is_not_waited_for(drarun, tmp_path):
         lead.finish(30)
 
 
+@pytest.mark.parametrize("when", ["a signal", "placing", "ended"])
+def test_what_a_killed_launcher_left(drarun, tmp_path, when):
+    """It is asked once more whether its Lease is renewed, and the next job goes on meanwhile."""
+    old, lease = path_of("configmaps", "old-status"), path_of("coordination.k8s.io/v1/leases", "old")
+    pod, address = path_of("pods", "job-w-0"), "127.0.71.76"
+    with Registry().serving() as registry:
+        made = registry.put(old, {"metadata": {"labels": {"drarun.dev/job": "old"}}})
+        registry.put(lease, {"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "old-status", "uid": made["metadata"]["uid"]}]},
+                             "spec": {"holderIdentity": "other_1", "leaseDurationSeconds": 60, "renewTime": "2026-01-01T00:00:00.000000Z"}})
+        lead = drarun.start("run", "--here", job_file(tmp_path), env=environment(registry, tmp_path))
+        until_led(registry, lead, lambda: registry.reads[lease])
+        if when == "ended":
+            key = next(each for path, each in registry.objects.items() if "/secrets/" in path)["stringData"]["key"]
+            agent = drarun.start("--listen", f"{address}:7173", "--pod", "--once", program=BUILD / "bin" / "drarun-worker", env={"DRARUN_KEY": key})
+            Agents.port(agent, "stderr")
+            given = registry.wait(pod)
+            registry.put(pod, {**given, "spec": {**given["spec"], "nodeName": "n0"}, "status": {**READY, "podIP": address, "podIPs": [{"ip": address}]}})
+            agent.finish(30)
+        elif when == "placing":
+            until_led(registry, lead, lambda: old not in registry.objects)
+        if when != "ended":
+            lead.signal(signal.SIGTERM)
+        result = lead.finish(30)
+        assert result.rc == (0 if when == "ended" else 128 + signal.SIGTERM) and MAP not in registry.objects, result
+        assert (old in registry.objects) == (when == "a signal"), result
+        assert ("job old: its launcher, a drarun run --here, is gone" in result.err) == (when != "a signal"), result
+
+
 def test_launcher_that_is_lost_before_the_next_attempt(drarun, tmp_path):
     """The workers of the first did not start in time, and their node does not answer. The next launcher goes on with the second."""
     pod = path_of("pods", "job-w-0")

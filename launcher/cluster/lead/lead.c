@@ -235,7 +235,7 @@ static int make(struct lead *lead, struct drarun_error *err)
     if (rc == 0)
         rc = make_lease(lead, err);
     if (rc == 0)
-        reap_abandoned(lead->cluster, lead->options->namespace);
+        reap_look(lead->cluster, lead->options->namespace, &lead->left);
     return rc;
 }
 
@@ -501,6 +501,16 @@ static void clean_up(struct lead *lead)
                   lead->spec->name);
 }
 
+/* Unless it was due while the job waited for its workers. */
+static void reap_left(struct lead *lead)
+{
+    status_line_free(TAKE_PTR(lead->console.line));
+    while (lead->left.found && !lead_is_stopped(lead) && clock_ms() < lead->left.due_ms)
+        cluster_turn(lead->cluster, lead->left.due_ms - clock_ms());
+    while (lead->left.found && !lead_is_stopped(lead))
+        reap_next(lead->cluster, &lead->left);
+}
+
 /* For writing the job's end. A pod that is to go has its grace for that and for the rest: killed
  * with SIGKILL, its launcher would be taken for one that was lost before the job ended. */
 static int64_t end_left_ms(void *arg)
@@ -648,6 +658,7 @@ static void done(struct lead *lead)
     json_decref(lead->attempt.fabric);
     json_decref(lead->attempt.roles);
     json_decref(lead->doc);
+    reap_done(&lead->left);
     strlist_done(&lead->restarts.avoid);
     strlist_done(&lead->restarts.silent);
     free(lead->told.words);
@@ -688,6 +699,8 @@ int lead_run(struct cluster *cluster, const struct lead_options *options)
         *options->ret_document = json_incref(lead.doc);
     if (options->ret_end)
         report_end(&lead, rc, &err, options->ret_end);
+    if (lead.recorded) /* else the loss of its Lease is still to be told */
+        reap_left(&lead);
     done(&lead);
     sigpipe_restore(&old_pipe);
     return is_left_to_others(&lead) ? LEAD_LEFT : lead.status;

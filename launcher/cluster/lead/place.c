@@ -8,8 +8,10 @@
 #include "jobs/manifests/objects.h"
 #include "jobs/gang/waiting.h"
 #include "launcher/cluster/submit/create.h"
+#include "launcher/cluster/submit/reap.h"
 #include "launcher/cluster/lead/private.h"
 #include "lib/base/cleanup.h"
+#include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/timestamp.h"
 
@@ -223,6 +225,8 @@ static void wait_for_news(struct lead *lead)
     until = sooner(until, lead_say_waiting(lead));
     until = sooner(until, sooner(lead->decision.next_ms, look_ms(lead)));
     until = sooner(until, group_ms(lead));
+    if (lead->left.found)
+        until = sooner(until, now + lead->left.due_ms - clock_ms());
     cluster_turn(lead->cluster, until > now ? until - now : 0);
 }
 
@@ -230,6 +234,8 @@ static int place(struct lead *lead, struct drarun_error *err)
 {
     while (!lead_is_stopped(lead)) {
         lead_look_for_shell(lead);
+        if (lead->left.found && clock_ms() >= lead->left.due_ms)
+            reap_next(lead->cluster, &lead->left);
         int64_t now = lead_now();
         bool due = now >= lead->decision.next_ms || now >= look_ms(lead) || now >= group_ms(lead);
         if (!lead->dirty && !due) {

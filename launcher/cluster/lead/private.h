@@ -18,6 +18,7 @@
 #include "launcher/cluster/client/forecast.h"
 #include "launcher/cluster/client/pod_group.h"
 #include "launcher/cluster/lead/lead.h"
+#include "launcher/cluster/submit/reap.h"
 #include "launcher/cluster/submit/submit.h"
 #include "launcher/cluster/client/lease.h"
 #include "lib/metrics/metrics_server.h"
@@ -157,6 +158,7 @@ struct lead {
     struct lead_stop stop;
     json_t *doc; /* the status document that was written last, or NULL */
     struct lead_inherited inherited;
+    struct reap left; /* by killed launchers; with run --here */
     struct lead_allocation allocation;
 
     struct job *job;            /* while ranks run */

@@ -57,8 +57,8 @@ static int is_abandoned(struct cluster *cluster, const json_t *map, const char *
     return is_older(made, REAP_YOUNG_S, cluster);
 }
 
-static int reap(struct cluster *cluster, const json_t *map, const char *job,
-                struct drarun_error *err)
+static int delete_abandoned(struct cluster *cluster, const json_t *map, const char *job,
+                            struct drarun_error *err)
 {
     int rc = is_abandoned(cluster, map, job, err);
     if (rc <= 0)
@@ -88,29 +88,48 @@ static json_t *abandoned(struct cluster *cluster, const json_t *maps)
     return found;
 }
 
-size_t reap_abandoned(struct cluster *cluster, const char *namespace)
+void reap_look(struct cluster *cluster, const char *namespace, struct reap *ret_reap)
 {
     struct drarun_error err = {0};
     const struct kube_target all = {.resource = &kube_config_maps, .namespace_ = namespace};
     const struct kube_select select = {
         .labels = "drarun.dev/job", .metadata_only = true, .older = true};
     CLEANUP(json_decrefp) json_t *list = NULL, *found = NULL;
-    size_t i, count = 0;
-    json_t *map;
     if (cluster_list(cluster, &all, &select, &list, &err) < 0)
         log_verbose("cannot look for what killed launchers have left: %s", err.text);
     found = abandoned(cluster, json_object_get(list, "items"));
-    int64_t end = json_array_size(found) > 0 ? clock_ms() + REAP_AGAIN_MS : 0;
-    while (clock_ms() < end)
-        cluster_turn(cluster, end - clock_ms());
-    json_array_foreach(found, i, map)
-    {
-        const char *job = job_of(map);
-        int rc = reap(cluster, map, job, &err);
-        if (rc < 0)
-            log_verbose("cannot delete what is left of job %s: %s", job, err.text);
-        count += rc > 0;
-    }
+    *ret_reap = (struct reap){.due_ms = clock_ms() + REAP_AGAIN_MS};
+    if (json_array_size(found) > 0)
+        ret_reap->found = TAKE_PTR(found);
+}
+
+void reap_done(struct reap *reap)
+{
+    json_decref(TAKE_PTR(reap->found));
+}
+
+size_t reap_next(struct cluster *cluster, struct reap *reap)
+{
+    struct drarun_error err = {0};
+    CLEANUP(json_decrefp) json_t *map = json_incref(json_array_get(reap->found, 0));
+    json_array_remove(reap->found, 0);
+    if (json_array_size(reap->found) == 0)
+        reap_done(reap);
+    int rc = map ? delete_abandoned(cluster, map, job_of(map), &err) : 0;
+    if (rc < 0)
+        log_verbose("cannot delete what is left of job %s: %s", job_of(map), err.text);
+    return rc > 0;
+}
+
+size_t reap_abandoned(struct cluster *cluster, const char *namespace)
+{
+    struct reap reap;
+    size_t count = 0;
+    reap_look(cluster, namespace, &reap);
+    while (reap.found && clock_ms() < reap.due_ms)
+        cluster_turn(cluster, reap.due_ms - clock_ms());
+    while (reap.found)
+        count += reap_next(cluster, &reap);
     return count;
 }
 

@@ -22,4 +22,14 @@ int reap_create(struct cluster *cluster, const struct job_spec *spec,
  * takes REAP_AGAIN_MS where there is one. */
 size_t reap_abandoned(struct cluster *cluster, const char *namespace);
 
+/* The same beside other work: what seems to be left, and when to ask again. */
+struct reap {
+    json_t *found; /* NULL: nothing */
+    int64_t due_ms;
+};
+void reap_look(struct cluster *cluster, const char *namespace, struct reap *ret_reap);
+/* When it is due: deletes the first of them, if it is left still. Returns how many. */
+size_t reap_next(struct cluster *cluster, struct reap *reap);
+void reap_done(struct reap *reap);
+
 #endif
