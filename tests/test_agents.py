@@ -101,7 +101,7 @@ def test_each_agent_knows_its_host(drarun, nodes, agents, count):
 
 @pytest.mark.parametrize("where", ["here", "elsewhere"])
 def test_port_of_rank_0(drarun, nodes, agents, where):
-    """None that every job has: rank 0 of another one may be on the same machine."""
+    """Each job draws one, since rank 0 of another job may be on the same machine."""
     machines = nodes(1)
     some = agents(machines, once=False)
     under = (machines.head if where == "elsewhere" else machines[0]).enter

@@ -474,7 +474,7 @@ def test_wait_for_a_drajob_that_was_applied_again(drarun, following, left):
 
 
 def test_wait_for_a_drajob_that_was_submitted(drarun, tmp_path):
-    """Its client made the objects, and no controller tells of them."""
+    """Submit made the objects itself, so the DraJob's status stays empty: wait reads the launcher's document."""
     with Registry().serving() as registry:
         registry.groups = DRAJOBS_SERVED
         following = Following(drarun, registry, tmp_path, words=["submit", job_file(tmp_path)])

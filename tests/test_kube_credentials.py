@@ -389,7 +389,7 @@ def test_proxy_url(cluster, tunnel, probe_of, admin_token, tmp_path):
 
 
 def test_proxy_url_leads_to_every_host(cluster, tunnel, probe_of, admin_token, tmp_path):
-    """As with kubectl: whoever must go through a bastion has the addresses behind it in NO_PROXY, too."""
+    """As with kubectl, NO_PROXY does not cancel it: people behind a bastion also have the addresses that it leads to there."""
     env = {**os.environ, "NO_PROXY": "127.0.0.0/8", "HTTPS_PROXY": "http://127.0.0.1:1"}
     assert who(probe_of("--kubeconfig", through(cluster, tunnel, admin_token, tmp_path), env=env)) == ADMIN
     assert len(tunnel.asked) == 1

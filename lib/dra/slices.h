@@ -55,10 +55,10 @@ struct slices {
 int slices_read(json_t *document, struct slices *ret_slices, struct drarun_error *err);
 void slices_done(struct slices *slices);
 
-/* A document of what was read at two times: of a pool in which `later` has a device that `earlier`
- * has not, the slices of `later`; of others those of `earlier`, since drivers take back what a pod
- * uses: a device, or some of its attributes. The former have such a device as `earlier` has it. A
- * new reference that borrows nothing; NULL without memory. */
+/* A document of what was read at two times. Drivers take back what a pod uses: a device, or some of
+ * its attributes. So a pool's slices are those of `earlier`, unless `later` has a new device there.
+ * Then they are those of `later`, and each device that has gone or has lost attributes is as
+ * `earlier` has it. A new reference that borrows nothing; NULL without memory. */
 json_t *slices_join(const struct slices *earlier, const struct slices *later);
 
 /* What a slice says of a device: its own fields, those under `basic` in v1beta1. */

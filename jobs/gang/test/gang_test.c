@@ -508,7 +508,7 @@ static const struct scene {
                {120000, "bp", "pulling", GANG_WAIT, "placed", 120000, "imagePull", 0},
                {160000, "rr", "starting", GANG_WAIT, "up", 160000, "start", 0},
                {190000, "rr", "running", GANG_START, "checked", -1, "none", 2}}},
-    {.name = "nor are workers that a queue has taken back",
+    {.name = "workers that a queue takes back after the deadline wait again",
      .looks = {{0, "nn", "placing", GANG_WAIT, "admitted", 0, "allocation", 0},
                {0, "nn", "placing", GANG_WAIT, "none", 40000, "allocation", 0},
                {50000, "gg", "queued", GANG_WAIT, "suspended", 50000, "queue", 0}}},

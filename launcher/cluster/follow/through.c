@@ -134,8 +134,8 @@ static bool is_hidden(const struct drarun_error *err)
     return err && (err->code == ENOENT || err->code == EACCES);
 }
 
-/* A DraJob may be deleted and made again before the garbage collector has come to what the earlier
- * one has left: its document tells of another job's end. */
+/* If a DraJob is deleted and made again, the objects of the earlier one may be there still, until
+ * the garbage collector deletes them: they tell of another job's end. */
 static void on_job(const struct kube_answer *answer, const struct drarun_error *err, void *arg)
 {
     struct follow_through *t = arg;
