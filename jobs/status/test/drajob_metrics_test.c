@@ -154,6 +154,22 @@ static void test_leader_and_follower(void **state)
     json_decref(tally.ended);
 }
 
+/* What the leader tells of one DraJob. */
+static void tell_of(const json_t *object, struct buf *out)
+{
+    struct drajob_census census = {0};
+    struct drajob_tally tally = {0};
+    drajob_census_add(&census, object);
+    const struct drajob_metrics metrics = {.version = "1",
+                                           .instance = "i",
+                                           .leads = true,
+                                           .now_ms = NOW_MS,
+                                           .census = &census,
+                                           .tally = &tally};
+    drajob_metrics_text(&metrics, out);
+    drajob_census_done(&census);
+}
+
 /* Nothing waits: no age, whatever the clocks of the two machines say. */
 static void test_none_and_a_later_clock(void **state)
 {
@@ -163,22 +179,12 @@ static void test_none_and_a_later_clock(void **state)
         "{\"metadata\": {\"namespace\": \"a\", \"creationTimestamp\": \"soon\"}}"};
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct drajob_census census = {0};
-        struct drajob_tally tally = {0};
         struct buf out = BUF_INIT;
         CLEANUP(json_decrefp) json_t *object = json_loads(cases[i], 0, NULL);
-        drajob_census_add(&census, object);
-        const struct drajob_metrics metrics = {.version = "1",
-                                               .instance = "i",
-                                               .leads = true,
-                                               .now_ms = NOW_MS,
-                                               .census = &census,
-                                               .tally = &tally};
-        drajob_metrics_text(&metrics, &out);
+        tell_of(object, &out);
         assert_non_null(strstr(out.data, "drarun_controller_oldest_pending_seconds 0.000\n"));
         assert_non_null(strstr(out.data, "{namespace=\"a\",state=\"New\"} 1\n"));
         buf_done(&out);
-        drajob_census_done(&census);
     }
 }
 
@@ -206,25 +212,15 @@ static void test_since_when_one_waits(void **state)
     };
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct drajob_census census = {0};
-        struct drajob_tally tally = {0};
         struct buf out = BUF_INIT;
         char line[80];
         CLEANUP(json_decrefp) json_t *object = read_object(cases[i].object);
-        drajob_census_add(&census, object);
-        const struct drajob_metrics metrics = {.version = "1",
-                                               .instance = "i",
-                                               .leads = true,
-                                               .now_ms = NOW_MS,
-                                               .census = &census,
-                                               .tally = &tally};
-        drajob_metrics_text(&metrics, &out);
+        tell_of(object, &out);
         snprintf(line, sizeof line, "\ndrarun_controller_oldest_pending_seconds %s\n",
                  cases[i].seconds);
         if (!strstr(out.data, line))
             fail_msg("%s: expected %s, got %s", cases[i].object, line, out.data);
         buf_done(&out);
-        drajob_census_done(&census);
     }
 }
 
