@@ -4,13 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "jobs/manifests/objects.h"
 #include "jobs/manifests/pod_merge.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/timestamp.h"
 #include "lib/doc/value.h"
 
 #define GATE_SUSPENDED "drarun.dev/suspended"
-#define LAUNCHER "launcher" /* its container */
 
 /* ---- JSON ---- */
 
@@ -280,7 +280,8 @@ static bool runs_agent(const json_t *container)
 static const json_t *own_container(const struct object *pod)
 {
     const json_t *list = json_object_get(pod->spec, "containers"), *container;
-    const json_t *launcher = is_worker(pod) ? NULL : value_find(list, "name", LAUNCHER);
+    const json_t *launcher =
+        is_worker(pod) ? NULL : value_find(list, "name", OBJECT_LAUNCHER_CONTAINER);
     size_t i;
     json_array_foreach(list, i, container)
     {
@@ -300,7 +301,7 @@ static enum pod_image image_of(const struct object *pod, const char *container)
 {
     if (text_is(container, POD_MERGE_AGENT_CONTAINER))
         return POD_IMAGE_AGENT;
-    if (!is_worker(pod) && text_is(container, LAUNCHER))
+    if (!is_worker(pod) && text_is(container, OBJECT_LAUNCHER_CONTAINER))
         return POD_IMAGE_LAUNCHER;
     return text_is(container, text_at(own_container(pod), "name")) ? POD_IMAGE_RANKS
                                                                    : POD_IMAGE_OTHER;

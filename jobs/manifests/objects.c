@@ -104,8 +104,8 @@ static json_t *launcher_failure_policy(void)
 {
     return json_pack("{s:[{s:s, s:[{s:s, s:s}]}, {s:s, s:{s:s, s:s, s:o}}]}", "rules", "action",
                      "Ignore", "onPodConditions", "type", "DisruptionTarget", "status", "True",
-                     "action", "FailJob", "onExitCodes", "containerName", "launcher", "operator",
-                     "NotIn", "values", crash_statuses());
+                     "action", "FailJob", "onExitCodes", "containerName", OBJECT_LAUNCHER_CONTAINER,
+                     "operator", "NotIn", "values", crash_statuses());
 }
 
 /* kubelets keep an immutable Secret by its name for as long as a pod that uses it is there: were
@@ -214,8 +214,8 @@ static json_t *launcher_container(const struct job_spec *spec, const struct rend
     const char *image = options->image ? options->image : RENDER_IMAGE;
     return json_pack(
         "{s:s, s:s, s:[s, s], s:[s, s], s:[o, o, o, o, o, o*, o*, o*], s:o*, s:o, s:o}", "name",
-        "launcher", "image", image, "command", "/bin/drarun", "run", "args", "--job", spec->name,
-        "env", object_key_variable(spec, options),
+        OBJECT_LAUNCHER_CONTAINER, "image", image, "command", "/bin/drarun", "run", "args", "--job",
+        spec->name, "env", object_key_variable(spec, options),
         plain_variable("DRARUN_SECRET", secret_name(spec, options)), document_variable(spec),
         plain_variable(OBJECT_DOCUMENT_WORKERS, json_sprintf("%u", spec->workers)),
         plain_variable("DRARUN_IMAGE", json_string(image)),

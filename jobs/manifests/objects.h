@@ -36,6 +36,9 @@ bool object_is_suspended(const json_t *job);
 #define OBJECT_DIGEST_SIZE (7 + SHA256_TEXT_SIZE)
 int object_document_digest(const json_t *document, char ret_text[OBJECT_DIGEST_SIZE],
                            struct drarun_error *err);
+
+/* The launcher's Job, and its container in the pod, beside which admission may put others. */
+#define OBJECT_LAUNCHER_CONTAINER "launcher"
 json_t *object_launcher(const struct job_spec *spec, const struct render_options *options);
 /* The securityContext of a container of ours: Pod Security's level "restricted" takes it. user: its
  * user id, not root's; 0: that of the pod or of the image (OBJECT_USER), or the one that a platform

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lib/base/error.h"
+#include "lib/base/timestamp.h"
 #include "lib/doc/value.h"
 
 static const struct kube_write plain_write;
@@ -237,6 +238,13 @@ const char *kube_uid(const json_t *object)
 const char *kube_resource_version(const json_t *object)
 {
     return metadata(object, "resourceVersion");
+}
+
+int64_t kube_created_ms(const json_t *object)
+{
+    int64_t created = 0;
+    const json_t *metadata = json_object_get(object, "metadata");
+    return timestamp_parse(value_text(metadata, "creationTimestamp"), &created) ? created : 0;
 }
 
 bool kube_is_owned_by(const json_t *object, const char *uid)

@@ -75,6 +75,8 @@ const char *kube_name(const json_t *object);
 const char *kube_namespace(const json_t *object);
 const char *kube_uid(const json_t *object);
 const char *kube_resource_version(const json_t *object);
+/* When it was created, in ms since 1970 by the server's clock; 0: not known, or it is NULL. */
+int64_t kube_created_ms(const json_t *object);
 /* One of its ownerReferences has this uid. NULL objects and uids own nothing. */
 bool kube_is_owned_by(const json_t *object, const char *uid);
 /* It was deleted, and goes once its finalizers are done or its containers have ended. */

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "jobs/manifests/objects.h"
 #include "lib/base/timestamp.h"
 #include "lib/doc/value.h"
 
@@ -26,7 +27,7 @@ bool launcher_pod_is_called(const char *job, const char *name)
 const json_t *launcher_pod_state(const json_t *pod)
 {
     const json_t *list = json_object_get(json_object_get(pod, "status"), "containerStatuses");
-    return json_object_get(value_find(list, "name", LAUNCHER_POD_CONTAINER), "state");
+    return json_object_get(value_find(list, "name", OBJECT_LAUNCHER_CONTAINER), "state");
 }
 
 bool launcher_pod_has_begun(const json_t *pod)

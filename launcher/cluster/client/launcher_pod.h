@@ -6,9 +6,6 @@
 #include "lib/base/buf.h"
 #include "lib/kube/watch.h"
 
-/* The name of its container. The status has it among those that admission has added, by name. */
-#define LAUNCHER_POD_CONTAINER "launcher"
-
 /* By its labels: no worker's. */
 bool launcher_pod_is_one(const json_t *pod);
 /* The API server makes the name of a Job's pod: the Job's and five characters. */

@@ -104,7 +104,7 @@ static const struct queue *queue_of(const struct sight *s, bool large)
 static bool waits_for_turn(struct sight *s, bool large)
 {
     const struct queue *queue = queue_of(s, large);
-    int64_t created = sight_created_ms(s->object);
+    int64_t created = kube_created_ms(s->object);
     int64_t last = json_integer_value(sight_noted(s, queue->turns));
     sight_note(s, queue->waiting, json_integer(last > created ? last : created));
     if (controller_may_make(s->c, s->key, large)) {
@@ -217,7 +217,7 @@ static bool is_clients(const struct sight *s)
 
 static bool is_young(const struct sight *s)
 {
-    int64_t created = sight_created_ms(s->object);
+    int64_t created = kube_created_ms(s->object);
     return created && kube_client_now(s->c->cluster->client) - created < CLIENT_MS;
 }
 

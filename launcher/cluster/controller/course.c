@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "jobs/manifests/objects.h"
 #include "jobs/outcome/failure_rule.h"
 #include "jobs/spec/k8s_name.h"
 #include "jobs/status/drajob.h"
@@ -101,7 +102,7 @@ static void trim_pod(json_t *pod)
     json_object_del(pod, "spec");
     value_keep_at(pod, "status", status);
     json_t *kept = json_object_get(pod, "status");
-    json_t *own = value_find(json_object_get(kept, status[0]), "name", LAUNCHER_POD_CONTAINER);
+    json_t *own = value_find(json_object_get(kept, status[0]), "name", OBJECT_LAUNCHER_CONTAINER);
     json_object_set_new(kept, status[0], own ? json_pack("[O]", own) : json_array());
 }
 
@@ -153,7 +154,7 @@ static const char *why_no_launcher(const struct sight *s)
 {
     static const char *const counts[] = {"active", "succeeded", "failed"};
     const json_t *status = json_object_get(s->job, "status");
-    int64_t left = sight_created_ms(s->job) + POD_MS - controller_now(s->c);
+    int64_t left = kube_created_ms(s->job) + POD_MS - controller_now(s->c);
     if (kube_has_condition(s->job, "Suspended"))
         return "the launcher's Job is suspended: kubectl describe job shows which queue holds it";
     for (size_t i = 0; i < ARRAY_LEN(counts); i++)

@@ -13,7 +13,6 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
-#include "lib/base/timestamp.h"
 #include "lib/base/unconst.h"
 
 #define AGAIN_MIN_MS 1000 /* after what could not be done; doubles */
@@ -85,14 +84,6 @@ bool sight_is_outdated(const struct sight *s)
 bool sight_is_under_way(const struct sight *s)
 {
     return s->call || s->listing || s->reader || s->deletion || s->writing;
-}
-
-int64_t sight_created_ms(const json_t *object)
-{
-    int64_t created = 0;
-    const json_t *metadata = json_object_get(object, "metadata");
-    const char *text = json_string_value(json_object_get(metadata, "creationTimestamp"));
-    return timestamp_parse(text, &created) ? created : 0;
 }
 
 const char *sight_told_reason(const struct sight *s)

@@ -77,8 +77,6 @@ bool sight_is_outdated(const struct sight *s);
 /* A call is, or a process reads its spec. */
 bool sight_is_under_way(const struct sight *s);
 
-/* When it was created, by the server's clock; 0: not known. */
-int64_t sight_created_ms(const json_t *object);
 /* Of its status; NULL: it has none. */
 const char *sight_told_reason(const struct sight *s);
 

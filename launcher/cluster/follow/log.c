@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jobs/manifests/objects.h"
 #include "lib/base/cleanup.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
@@ -142,7 +143,7 @@ static void open_log(struct follow_log *log)
     const struct kube_log request = {
         .namespace_ = log->state->namespace,
         .pod = log->pod,
-        .container = "launcher",
+        .container = OBJECT_LAUNCHER_CONTAINER,
         .follow = !log->once,
         .tail = -1,
         .timestamps = true,

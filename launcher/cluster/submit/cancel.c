@@ -15,7 +15,6 @@
 #include "lib/base/cleanup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
-#include "lib/base/timestamp.h"
 #include "lib/doc/value.h"
 #include "lib/kube/list.h"
 
@@ -177,13 +176,6 @@ static const json_t *owners_of(const json_t *object)
     return json_object_get(json_object_get(object, "metadata"), "ownerReferences");
 }
 
-static int64_t created_ms(const json_t *object)
-{
-    int64_t at = 0;
-    const char *text = value_text(json_object_get(object, "metadata"), "creationTimestamp");
-    return timestamp_parse(text, &at) ? at : 0;
-}
-
 /* ---- a job that had ended before ---- */
 
 static int ask_document(struct cancel *c)
@@ -213,7 +205,7 @@ static enum cancel_event take_document(struct cancel *c, const struct kube_answe
     if (!c->doc)
         return c->ended_only ? CANCEL_ENOUGH : CANCEL_DONE;
     c->here = !owners_of(map);
-    c->kept_ms = created_ms(map);
+    c->kept_ms = kube_created_ms(map);
     const char *owner =
         c->here ? kube_uid(map) : value_text_or(json_array_get(owners_of(map), 0), "uid", "");
     return keep_uid(c, owner, &c->owner_uid, CANCEL_ENDED);
@@ -238,7 +230,7 @@ static int ask_object(struct cancel *c)
 /* A DraJob is created before the document of its job. */
 static bool is_of_later_job(const struct cancel *c, const json_t *object)
 {
-    return c->kept_ms && created_ms(object) > c->kept_ms;
+    return c->kept_ms && kube_created_ms(object) > c->kept_ms;
 }
 
 static enum cancel_event take_object(struct cancel *c, const struct kube_answer *answer,

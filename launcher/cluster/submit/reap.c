@@ -15,7 +15,6 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
-#include "lib/base/timestamp.h"
 
 /* The job whose owner the ConfigMap is; NULL: it is none, or one that is kept for its time. */
 static const char *job_of(const json_t *map)
@@ -43,9 +42,7 @@ static int is_abandoned(struct cluster *cluster, const json_t *map, const char *
 {
     const struct kube_target target = {
         .resource = &kube_leases, .namespace_ = kube_namespace(map), .name = job};
-    const json_t *metadata = json_object_get(map, "metadata");
     CLEANUP(json_decrefp) json_t *lease = NULL;
-    int64_t made = 0;
     int rc = cluster_get(cluster, &target, &lease, err);
     if (rc == -ENOENT)
         error_clear(err);
@@ -53,8 +50,7 @@ static int is_abandoned(struct cluster *cluster, const json_t *map, const char *
         return rc;
     if (lease && kube_is_owned_by(lease, kube_uid(map)))
         return is_older(lease_life_sign(lease), LEASE_S, cluster);
-    timestamp_parse(json_string_value(json_object_get(metadata, "creationTimestamp")), &made);
-    return is_older(made, REAP_YOUNG_S, cluster);
+    return is_older(kube_created_ms(map), REAP_YOUNG_S, cluster);
 }
 
 static int delete_abandoned(struct cluster *cluster, const json_t *map, const char *job,
