@@ -169,15 +169,21 @@ def run_tests(built, tests, options, ours, rounds):
 
 
 def allowing_children(launcher):
-    """More processes than CPUs, which is allowed to ranks that a user asks for, and to their children when he says so."""
-    return Launcher(launcher.name, launcher.program, [*launcher.options, "--oversubscribe"], launcher.env)
+    """With slots for all children of a test. --oversubscribe would not do: these tests take MPI_UNIVERSE_SIZE, which is the slots, for a limit, and
+    children as many as that exchange no message with their parents."""
+    return Launcher(launcher.name, launcher.program, [*launcher.options, "--slots", "64"], launcher.env)
 
 
 def test_once(built, test, launcher, limit=120):
+    """A function that runs the test once, in a folder of its own in which the program is, too: those that spawn start "./spawn1"."""
     def run():
         folder = tempfile.mkdtemp(prefix="drarun-program-")
+        program = built.program(test)
+        (Path(folder) / program.name).symlink_to(program)
         env = dict(pair.partition("=")[::2] for pair in test.environment) | built.environment | {"MPIEXEC_TIMEOUT": str(min(test.limit, limit))}
-        ended = start(launcher, test.ranks, [built.program(test), *test.arguments], folder, min(test.limit, limit) + 30, env)
+        if test.spawns:
+            env |= suite.SPAWNS.get(built.name, {})
+        ended = start(launcher, test.ranks, [program, *test.arguments], folder, min(test.limit, limit) + 30, env)
         shutil.rmtree(folder, ignore_errors=True)
         return suite.wrong(test, ended)
     return run

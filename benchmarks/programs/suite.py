@@ -23,6 +23,9 @@ LEFT_OUT = {"f77, f90, f08, cxx and those below errors": "want Fortran and C++ c
 WAITS = {"MPICH 5": {"MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1", "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT": "10"},
          "Intel MPI": {"I_MPI_WAIT_MODE": "1"}}
 
+# What tests that spawn want beside: "shm fabric does not support Spawns", says Intel MPI of what it takes on one node.
+SPAWNS = {"Intel MPI": {"I_MPI_FABRICS": "shm:ofi"}}
+
 # The MPI standard of each library, for lines that ask for a newer one. Open MPI hides what MPI 3 removed, though it has it.
 OPEN_MPI_FLAGS = "-DOMPI_OMIT_MPI1_COMPAT_DECLS=0"
 STANDARD = {"Open MPI 4.1": (3, 1), "Open MPI 5": (3, 1), "MPICH 4.0": (4, 0), "MPICH 5": (5, 0), "Intel MPI": (4, 1)}
