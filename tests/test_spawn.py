@@ -174,6 +174,17 @@ def test_info_keys(spawn, mpi, tmp_path, key, value, says):
 
 
 @pytest.mark.matrix(1)
+@pytest.mark.parametrize("mpi", [pytest.param(mpi, id=mpi.name) for mpi in ALL if mpi.name in ("mpich5", "impi")], indirect=True)
+def test_program_in_directory_of_info(spawn, mpi, tmp_path):
+    """The directories of the info key path come before those of PATH; Open MPI knows no such key."""
+    program = Path(mpi.compile("mpi_spawn.c"))
+    (tmp_path / program.name).mkdir()  # no program
+    search = f"relative:/nonexistent:{tmp_path}:{program.parent}"
+    result = spawn("-n", 1, "--slots", 3, case=["info", "path", search]).ok()
+    assert len(children(result)) == 2
+
+
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("options,case,says", [
     (["-n", 2, "--slots", 3], ["own", 2], "2 ranks are asked for, 1 slot is free: --slots N gives each worker N, --oversubscribe"),
     (["--workers", 2, "-n", 2, "--slots", 2], ["/nonexistent/program", 2], "/nonexistent/program"),

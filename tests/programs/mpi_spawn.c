@@ -134,6 +134,8 @@ static void with_info(const char *key, const char *value)
 {
     char *arguments[] = {"child", NULL};
     MPI_Info info = info_of(key, value);
+    if (strcmp(key, "path") == 0)
+        own = strrchr(own, '/') + 1;
     MPI_Comm inter = spawn(2, arguments, info);
     MPI_Info_free(&info);
     meet(inter);

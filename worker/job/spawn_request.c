@@ -5,8 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "jobs/ranks/binding.h"
+#include "lib/base/buf.h"
 #include "lib/base/cleanup.h"
 
 struct spawn_request *spawn_request_new(uint32_t rank)
@@ -25,6 +28,7 @@ void spawn_request_free(struct spawn_request *request)
         strlist_done(&program->env);
         strlist_done(&program->hosts);
         strlist_done(&program->preput);
+        strlist_done(&program->search);
         free(program->wd);
         free(program->bind);
     }
@@ -102,9 +106,41 @@ int spawn_request_info(struct spawn_request *request, struct spawn_program *prog
         return set_bind(program, value);
     if (strcmp(key, "env") == 0)
         return add_env(&program->env, value);
+    if (strcmp(key, "path") == 0)
+        return add_words(&program->search, value, ":");
     if (strcmp(key, "map_by") == 0 && strcasestr(value, ":oversubscribe"))
         request->oversubscribe = true;
     return 0;
+}
+
+/* ---- the info key path ---- */
+
+static bool is_program(const char *path)
+{
+    struct stat st;
+    return access(path, X_OK) == 0 && stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+static int find_program(struct spawn_program *program)
+{
+    char **name = program->argv.count > 0 ? &program->argv.items[0] : NULL;
+    for (size_t i = 0; name && !strchr(*name, '/') && i < program->search.count; i++) {
+        CLEANUP(buf_done) struct buf path = BUF_INIT;
+        buf_printf(&path, "%s/%s", program->search.items[i], *name);
+        if (path.failed)
+            return -ENOMEM;
+        if (path.data[0] == '/' && is_program(path.data))
+            return set_text(name, path.data);
+    }
+    return 0;
+}
+
+int spawn_request_find(struct spawn_request *request)
+{
+    int rc = 0;
+    for (size_t i = 0; i < request->count && rc == 0; i++)
+        rc = find_program(&request->programs[i]);
+    return rc;
 }
 
 /* ---- as a message ---- */

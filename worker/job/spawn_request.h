@@ -15,6 +15,7 @@ struct spawn_program {
     struct strlist env;    /* "NAME=VALUE" */
     struct strlist hosts;  /* none: any */
     struct strlist preput; /* "KEY=VALUE" */
+    struct strlist search; /* directories, before PATH */
     uint32_t count;
     char *wd;   /* NULL: not said */
     char *bind; /* the same */
@@ -36,10 +37,14 @@ void spawn_request_free(struct spawn_request *request);
 /* One more program; moves the others. NULL: out of memory, or too many. */
 struct spawn_program *spawn_request_add(struct spawn_request *request);
 
-/* What an info key of MPI_Comm_spawn asks for ("host", "wdir", "bind", "env"); an unknown one is
- * ignored, as MPI wants. -EINVAL: not this value; -ENOMEM. */
+/* What an info key of MPI_Comm_spawn asks for ("host", "wdir", "bind", "env", "path"); an unknown
+ * one is ignored, as MPI wants. -EINVAL: not this value; -ENOMEM. */
 int spawn_request_info(struct spawn_request *request, struct spawn_program *program,
                        const char *key, const char *value);
+
+/* Gives each program without a slash that is in one of its directories the path of that file: it is
+ * the same on all machines of the job. -ENOMEM. */
+int spawn_request_find(struct spawn_request *request);
 
 /* The message, which borrows of the request; spawn_message_free. NULL without memory. */
 Drarun__Wire__SpawnRequest *spawn_message_new(const struct spawn_request *request, uint64_t id);

@@ -442,7 +442,7 @@ static void spawn_end(struct pmi1_conn *conn, struct buf *out)
     conn->spawn = NULL;
     conn->spawn_bytes = 0;
     conn->awaits_spawn = true;
-    if (spawn_is_complete(request) && conn->owner.spawn)
+    if (spawn_is_complete(request) && spawn_request_find(request) == 0 && conn->owner.spawn)
         conn->owner.spawn(conn->owner.arg, conn->rank, request);
     else
         pmi1_spawned(conn, false, out);
