@@ -352,6 +352,27 @@ def test_list_in_pages_where_lists_are_not_streamed(proxy, behind, space, cluste
     assert len([each for each in proxy.seen() if "sendInitialEvents" in each[2]]) == 1
 
 
+def is_streamed_list(method, path):
+    return "sendInitialEvents" in path
+
+
+def test_server_that_forgets_at_once(proxy, behind, space):
+    """Whatever was just listed is too old to be watched: the pauses between lists grow."""
+    message = "sendInitialEvents: Forbidden"
+    proxy.fault(saying(422, status(422, "Invalid", message)), is_streamed_list)
+    proxy.fault(saying(410, status(410, "Expired")), is_watch, 5)
+    synced(behind, space)
+    deadline = time.monotonic() + patience(60)
+    while len([each for each in proxy.seen("GET") if is_watch(*each[1:3]) and not is_streamed_list(*each[1:3])]) < 6:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    lists = [each[0] for each in proxy.seen("GET") if "/configmaps?" in each[2] and "limit=" in each[2]]
+    pauses = [after - before for before, after in zip(lists, lists[1:])]
+    assert len(pauses) == 5
+    for pause, least in zip(pauses[1:], (0.1, 0.2, 0.4, 0.8)):  # after the first it reads again at once
+        assert pause >= least
+
+
 def test_watch_of_a_server_that_fails(proxy, behind, space):
     proxy.fault(saying(500, status(500, "InternalError")), is_watch, 3)
     watch = behind.start(do="watch", **MAPS, namespace=space.name)

@@ -41,3 +41,8 @@ int64_t retry_pause_ms(unsigned next, int64_t max_ms, int64_t retry_after_ms, do
         pause = retry_after_ms + (int64_t)((double)RETRY_FIRST_MS * chance);
     return pause;
 }
+
+unsigned retry_count_rereads(unsigned before, int64_t since_ms)
+{
+    return since_ms < RETRY_PEACE_MS ? before + 1 : 1;
+}

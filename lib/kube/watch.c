@@ -54,6 +54,8 @@ struct kube_watch {
     struct kube_listing *listing;
     struct event *timer;
     unsigned failures; /* since something came */
+    unsigned rereads;  /* in a row, since the server had forgotten where we were */
+    int64_t reread_ms; /* the last of them */
     int64_t began_ms;
     int trouble_code;
     int entered; /* callbacks of ours on the stack */
@@ -283,14 +285,18 @@ static void fail(struct kube_watch *w, struct drarun_error *err, bool passes,
         pause_then_go(w, retry_after_ms);
 }
 
-/* Read all again, at once: what the server has forgotten is not its failure. */
+/* Read all again, at once: what the server has forgotten is not its failure. One that forgets
+ * sooner than a list is read is not asked for one list after the other. */
 static void read_again(struct kube_watch *w)
 {
+    int64_t now = clock_ms();
     stop(w);
     set_version(w, "");
     log_verbose("%s: the server has forgotten where we were; reading all again", w->what.data);
     w->refused = w->passes = false;
-    w->failures++;
+    w->rereads = retry_count_rereads(w->rereads, now - w->reread_ms);
+    w->reread_ms = now;
+    w->failures = w->failures + 1 > w->rereads ? w->failures + 1 : w->rereads;
     if (w->failures > 1)
         pause_then_go(w, -1);
     else

@@ -59,6 +59,15 @@ static void test_pauses(void **state)
     assert_int_equal(retry_pause_ms(8, RETRY_MAX_MS, 1000, 0), 2500);
 }
 
+static void test_lists_that_are_read_again(void **state)
+{
+    (void)state;
+    assert_int_equal(retry_count_rereads(0, 1000), 1);
+    assert_int_equal(retry_count_rereads(1, 1000), 2);
+    assert_int_equal(retry_count_rereads(7, RETRY_PEACE_MS - 1), 8);
+    assert_int_equal(retry_count_rereads(7, RETRY_PEACE_MS), 1);
+}
+
 static void test_problems(void **state)
 {
     static const struct {
@@ -350,6 +359,7 @@ int main(void)
         cmocka_unit_test(test_exec_answer_refused),
         cmocka_unit_test(test_retry),
         cmocka_unit_test(test_pauses),
+        cmocka_unit_test(test_lists_that_are_read_again),
         cmocka_unit_test(test_problems),
         cmocka_unit_test(test_server_that_is_away),
         cmocka_unit_test(test_warnings),
