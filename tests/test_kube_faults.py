@@ -356,6 +356,20 @@ def is_streamed_list(method, path):
     return "sendInitialEvents" in path
 
 
+def test_streamed_list_that_never_ends(proxy, behind, space):
+    """A server ends the stream of a client that it finds too slow, each time after some of the list: then pages."""
+    there = {**MAPS, "namespace": space.name}
+    for i in range(20):
+        behind.ask(do="create", **there, body=config_map(f"m{i}", text="x" * 500))
+    proxy.fault(lambda exchange: exchange.forward(cut_after=6000), is_streamed_list, 1000)
+    watch = behind.start(do="watch", **there)
+    events = [each for each in behind.until(watch, "synced")[:-1] if each["event"] != "trouble"]
+    assert {each["name"] for each in events} >= {f"m{i}" for i in range(20)}
+    assert len({each["name"] for each in events}) == len(events)
+    behind.ask(do="create", **there, body=config_map("late"))
+    assert behind.next(watch)["name"] == "late"
+
+
 def test_server_that_forgets_at_once(proxy, behind, space):
     """Whatever was just listed is too old to be watched: the pauses between lists grow."""
     message = "sendInitialEvents: Forbidden"

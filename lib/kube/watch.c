@@ -27,6 +27,7 @@
 #define REFUSED_MAX_MS 30000
 #define METADATA "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 #define PASSING_MAX_MS 2000 /* while a refusal may pass */
+#define STREAMS_MAX 3       /* broken off in a row: then one list in pages */
 
 enum watch_phase {
     PHASE_PAUSING = 1, /* `timer` ends it */
@@ -56,6 +57,8 @@ struct kube_watch {
     unsigned failures; /* since something came */
     unsigned rereads;  /* in a row, since the server had forgotten where we were */
     int64_t reread_ms; /* the last of them */
+    bool brought;      /* by the streamed list: something */
+    unsigned broken;   /* streamed lists in a row that brought something and did not end */
     int64_t began_ms;
     int trouble_code;
     int entered; /* callbacks of ours on the stack */
@@ -231,6 +234,7 @@ static void list_complete(struct kube_watch *w)
     json_object_foreach(gone, key, object) if (!w->freed) tell_deleted(w, object);
     json_decref(gone);
     w->phase = PHASE_LIVE;
+    w->broken = 0;
     event_del(w->timer);
     if (!w->synced && !w->freed) {
         w->synced = true;
@@ -262,11 +266,19 @@ static const char *verb_of(const struct kube_watch *w)
     return w->phase == PHASE_PAGING ? "GET" : "WATCH";
 }
 
+/* A server that ends the stream of whom it finds too slow would do so again and again. */
+static void note_broken_stream(struct kube_watch *w)
+{
+    if (w->phase == PHASE_STREAMING && w->brought)
+        w->broken++;
+}
+
 /* One lost connection is no news: what follows it may be. Nor is one refusal that may pass. */
 static void fail(struct kube_watch *w, struct drarun_error *err, bool passes,
                  int64_t retry_after_ms)
 {
     bool refused = is_refusal(err->code) && !passes;
+    note_broken_stream(w);
     stop(w);
     if (err->code == ESTALE)
         set_version(w, "");
@@ -290,6 +302,7 @@ static void fail(struct kube_watch *w, struct drarun_error *err, bool passes,
 static void read_again(struct kube_watch *w)
 {
     int64_t now = clock_ms();
+    note_broken_stream(w);
     stop(w);
     set_version(w, "");
     log_verbose("%s: the server has forgotten where we were; reading all again", w->what.data);
@@ -364,8 +377,10 @@ static void on_data(const char *bytes, size_t length, void *arg)
         enum watch_event_type type = 0;
         json_t *object = NULL;
         rc = watch_decoder_next(&w->decoder, &bytes, &length, &type, &object, &err);
-        if (rc > 0 && type != WATCH_ERROR)
+        if (rc > 0 && type != WATCH_ERROR) {
+            w->brought = true;
             tell_well(w);
+        }
         int applied = rc > 0 && !w->freed ? apply_event(w, type, object, &err) : 0;
         json_decref(object);
         if (applied < 0)
@@ -462,6 +477,7 @@ static void open_watch(struct kube_watch *w, bool initial)
                                       .timeout_ms = (int64_t)length * 1000 + GRACE_MS,
                                       .stream = true};
     w->phase = initial ? PHASE_STREAMING : PHASE_LIVE;
+    w->brought = false;
     w->began_ms = clock_ms();
     touch_stall(w);
     int rc = w->query ? attempt_start(w->client, &request, &events, w, &w->attempt, &err)
@@ -511,7 +527,7 @@ static void go(struct kube_watch *w)
         return;
     }
     int rc = watch_store_begin(&w->store, &err);
-    if (rc == 0 && !w->client->pages_only) {
+    if (rc == 0 && !w->client->pages_only && w->broken < STREAMS_MAX) {
         open_watch(w, true);
         return;
     }
