@@ -10,8 +10,9 @@
 #include "lib/base/unconst.h"
 #include "lib/doc/value.h"
 
-/* Members that are walked over for keys that are given twice: a second at most. */
+/* Members that are walked over for keys that are given twice, and for merges: a second at most. */
 #define WALKED_MAX ((size_t)100000000)
+#define LOOKED_UP 8u /* members that are walked over while one is looked up */
 
 int build_error(const struct builder *b, struct doc_place at, struct drarun_error *err,
                 const char *format, ...)
@@ -233,6 +234,9 @@ static int apply_merges(struct builder *b, struct frame *f, struct drarun_error 
         {
             struct entry at = member < count ? entries[member] : (struct entry){0};
             member++;
+            b->walked += LOOKED_UP;
+            if (b->walked > WALKED_MAX)
+                return build_error(b, f->at, err, "\"<<\" merges large mappings too often");
             if (json_object_get(f->container, key))
                 continue;
             int rc = build_copy(b, value, at.value, &copy, err);

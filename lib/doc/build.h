@@ -49,7 +49,7 @@ struct builder {
     struct frame frames[DOC_DEPTH_MAX];
     uint32_t depth;
     uint32_t aliased; /* values added so far */
-    size_t walked;    /* members, for keys that are given twice */
+    size_t walked;    /* members, for keys that are given twice and merges */
 };
 
 /* "NAME:LINE:COLUMN: text" with kind DRARUN_ERR_SPEC. */

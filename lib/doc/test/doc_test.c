@@ -243,6 +243,37 @@ static void test_last_of_duplicates_wins(void **state)
     }
 }
 
+/* What a mapping has already is merged into it again and again, and adds no value. */
+static void test_many_merges(void **state)
+{
+    static const struct {
+        size_t keys, merges;
+        bool good;
+    } rows[] = {{1000, 1000, true}, {20000, 20000, false}};
+    struct buf b = BUF_INIT;
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct doc *doc = NULL;
+        struct drarun_error err = {0};
+        buf_reset(&b);
+        buf_add_str(&b, "a: &a\n");
+        for (size_t k = 0; k < rows[i].keys; k++)
+            buf_printf(&b, "  k%zu: 1\n", k);
+        buf_add_str(&b, "b:\n");
+        for (size_t m = 0; m < rows[i].merges; m++)
+            buf_add_str(&b, "  <<: *a\n");
+        int rc = doc_parse("m", b.data, b.len, DOC_FORMAT_YAML, NULL, &doc, &err);
+        assert_int_equal(rc == 0, rows[i].good);
+        if (rc == 0)
+            assert_int_equal(json_object_size(json_object_get(doc_root(doc, 0), "b")),
+                             rows[i].keys);
+        else
+            assert_string_equal(err.text, "m:20003:3: \"<<\" merges large mappings too often");
+        doc_free(doc);
+    }
+    buf_done(&b);
+}
+
 /* Finding the first of two costs a walk over its mapping: not of any number in any size. */
 static void test_many_duplicates(void **state)
 {
@@ -483,6 +514,7 @@ int main(void)
         cmocka_unit_test(test_file),
         cmocka_unit_test(test_findings),
         cmocka_unit_test(test_many_duplicates),
+        cmocka_unit_test(test_many_merges),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
