@@ -37,6 +37,8 @@ int64_t retry_pause_ms(unsigned next, int64_t max_ms, int64_t retry_after_ms, do
     if (pause > max_ms)
         pause = max_ms;
     pause = pause / 2 + (int64_t)((double)pause * chance);
+    if (retry_after_ms > RETRY_AFTER_MAX_MS)
+        retry_after_ms = RETRY_AFTER_MAX_MS;
     if (retry_after_ms > 0 && pause < retry_after_ms)
         pause = retry_after_ms + (int64_t)((double)RETRY_FIRST_MS * chance);
     return pause;

@@ -8,7 +8,8 @@
 
 #define RETRY_FIRST_MS 100
 #define RETRY_MAX_MS 5000
-#define RETRY_PEACE_MS 120000 /* without a list that is read again: the next is the first */
+#define RETRY_AFTER_MAX_MS 60000 /* what a proxy says of an outage, it may say for hours */
+#define RETRY_PEACE_MS 120000    /* without a list that is read again: the next is the first */
 
 struct retry_facts {
     int status;             /* 0: no whole answer */
@@ -24,7 +25,8 @@ struct retry_facts {
 bool retry_wanted(const struct retry_facts *facts);
 /* Was it perhaps processed? */
 bool retry_in_doubt(const struct retry_facts *facts);
-/* The pause before try number `next` (from 2), doubling up to max_ms; chance in [0, 1). */
+/* The pause before try number `next` (from 2), doubling up to max_ms; chance in [0, 1). As long as
+ * the server asked for, but no more than RETRY_AFTER_MAX_MS. */
 int64_t retry_pause_ms(unsigned next, int64_t max_ms, int64_t retry_after_ms, double chance);
 /* Full lists that are read in a row since the server had forgotten what was read before: one more,
  * so long after the last. The first is read at once, the others after growing pauses. */

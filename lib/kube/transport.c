@@ -16,7 +16,8 @@
 #include "lib/kube/client.h"
 #include "lib/kube/warning.h"
 
-#define RENEW_MS 60000 /* between two connections that are left: the server may just be slow */
+#define RENEW_MS 60000    /* between two connections that are left: the server may just be slow */
+#define LATER_MAX_S 86400 /* of Retry-After, which is a number of any size */
 
 /* Connections, and what goes over them. */
 struct pool {
@@ -98,7 +99,7 @@ static int64_t retry_after(CURL *easy)
     if (curl_easy_header(easy, "Retry-After", 0, CURLH_HEADER, -1, &header) != CURLHE_OK ||
         curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &seconds) != CURLE_OK)
         return -1;
-    return (int64_t)seconds * 1000;
+    return (int64_t)(seconds < LATER_MAX_S ? seconds : LATER_MAX_S) * 1000;
 }
 
 static int64_t date(CURL *easy)

@@ -57,6 +57,7 @@ static void test_pauses(void **state)
     assert_int_equal(retry_pause_ms(100, 30000, -1, 0.5), 30000);
     assert_int_equal(retry_pause_ms(2, RETRY_MAX_MS, 7000, 0.5), 7050);
     assert_int_equal(retry_pause_ms(8, RETRY_MAX_MS, 1000, 0), 2500);
+    assert_int_equal(retry_pause_ms(2, RETRY_MAX_MS, 3600000, 0.5), RETRY_AFTER_MAX_MS + 50);
 }
 
 static void test_lists_that_are_read_again(void **state)
