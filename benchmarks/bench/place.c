@@ -28,12 +28,12 @@ static double port_gbit(const char *root, const char *nic, unsigned port)
 /* sum: of all ports; below 0: of one nothing is known. */
 static void add_names(const char *list, struct place *to, double *ret_sum, const char *root)
 {
-    char names[sizeof to->nics], *rest = NULL;
+    cleanup_free char *names = list && list[0] == '=' ? strdup(list + 1) : NULL;
+    char *rest = NULL;
     size_t length = 0;
     *ret_sum = 0;
-    if (!list || list[0] != '=' || strlen(list) > sizeof names)
+    if (!names)
         return;
-    snprintf(names, sizeof names, "%s", list + 1);
     for (char *name = strtok_r(names, ",", &rest); name; name = strtok_r(NULL, ",", &rest)) {
         char *colon = strchr(name, ':');
         unsigned port = colon ? (unsigned)strtoul(colon + 1, NULL, 10) : 1;
@@ -41,9 +41,12 @@ static void add_names(const char *list, struct place *to, double *ret_sum, const
             *colon = '\0';
         double gbit = port_gbit(root, name, port);
         *ret_sum = gbit > 0 && *ret_sum >= 0 ? *ret_sum + gbit : -1;
-        length += (size_t)snprintf(to->nics + length, sizeof to->nics - length, "%s%s",
-                                   length ? "," : "", name);
+        if (length < sizeof to->nics)
+            length += (size_t)snprintf(to->nics + length, sizeof to->nics - length, "%s%s",
+                                       length ? "," : "", name);
     }
+    if (length >= sizeof to->nics)
+        to->nics[0] = '\0'; /* the nearest one may be among the others */
 }
 
 /* "=mlx5_0,mlx5_1:1" names devices and their ports; without "=" those are prefixes, with "^" what

@@ -5,9 +5,12 @@
 #ifndef DRARUN_BENCH_PLACE_H
 #define DRARUN_BENCH_PLACE_H
 
+#include "lib/bench/result.h"
+
 struct place {
-    char node[64];    /* "": not known */
-    char nics[64];    /* "mlx5_0,mlx5_1"; "": not said, or said in a way that names none */
+    char node[64]; /* "": not known */
+    /* "mlx5_0,mlx5_1"; "": not said, said in a way that names none, or more than find room */
+    char nics[RESULT_NICS];
     double nic_gbit;  /* this rank's share of all of them; 0: not known of each */
     char path[8];     /* from the GPU to the nearest of them, "PIX"; "": not known */
     char nearest[24]; /* the one NIC that is so near; "": not known, or several are */

@@ -66,7 +66,7 @@ static unsigned lines_of(const struct host *host)
 
 static void add_nics(struct host *host, const char *list)
 {
-    char names[256], *rest = NULL;
+    char names[RESULT_NICS], *rest = NULL;
     snprintf(names, sizeof names, "%s", list);
     for (char *name = strtok_r(names, ",", &rest); name; name = strtok_r(NULL, ",", &rest)) {
         if (host->nic_count == NICS_MAX || find_nic(host, name))
@@ -132,7 +132,7 @@ static bool place_in_line(struct host *host, struct nic *nic, unsigned line, uns
 static void place_nics(struct picture *p, struct host *host)
 {
     for (unsigned k = 0; k < host->count; k++) {
-        char names[256], *rest = NULL;
+        char names[RESULT_NICS], *rest = NULL;
         snprintf(names, sizeof names, "%s", own_nics(&p->result->ranks[host->ranks[k]]));
         for (char *name = strtok_r(names, ",", &rest); name; name = strtok_r(NULL, ",", &rest)) {
             struct nic *nic = find_nic(host, name);
@@ -231,7 +231,7 @@ static void draw_nic(const struct picture *p, const struct host *host, const str
 static void draw_links(const struct picture *p, struct host *host, unsigned k)
 {
     const struct result_rank *of = &p->result->ranks[host->ranks[k]];
-    char names[256], *rest = NULL;
+    char names[RESULT_NICS], *rest = NULL;
     double middle = (CHIP_W - 6) / 2.0;
     double x1 = x_of(k % PER_LINE) + middle, y1 = y_of(host, k / PER_LINE) + CHIP_H;
     snprintf(names, sizeof names, "%s", own_nics(of));

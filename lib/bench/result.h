@@ -16,6 +16,7 @@
 #define RESULT_MANY ((uint64_t)1 << 50) /* what is counted further is no more than wrong */
 /* A file's number above it was not measured; sums of those below stay numbers. */
 #define RESULT_MOST 1e30
+#define RESULT_NICS 512u /* bytes of the names of a rank's NICs: 64 such as mlx5_63 */
 
 struct result_rank {
     unsigned rank, group;
@@ -25,7 +26,8 @@ struct result_rank {
     char node[128];   /* the Kubernetes node */
     char model[96];   /* "NVIDIA B200", "memory" */
     char address[24]; /* PCI, or what else stands in the table's brackets */
-    char nic[64];     /* "mlx5_0", several with commas */
+    /* "mlx5_0", several with commas */
+    char nic[RESULT_NICS];
     char nearest[64]; /* which of them is its device's own; several with commas; "" */
     char path[8];     /* from its device to the nearest of them: "PIX" (lib/topo/pci.h) */
     int numa;         /* of its device; below 0 */

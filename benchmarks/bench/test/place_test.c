@@ -60,6 +60,37 @@ static void test_nics(void **state)
     check(NULL, "1", "", 0);
 }
 
+/* "=mlx5_20:1,mlx5_21:1", as drarun sets it. */
+static void list_nics(unsigned count, const char *port_number, char *text, size_t size)
+{
+    size_t length = 0;
+    for (unsigned i = 0; i < count; i++) {
+        const char *before = i ? "," : port_number[0] ? "=" : "";
+        length += (size_t)snprintf(text + length, size - length, "%smlx5_%u%s", before, 20 + i,
+                                   port_number);
+        assert_true(length < size);
+    }
+}
+
+static void test_many_nics(void **state)
+{
+    static const unsigned counts[] = {8, 16, 64};
+    char list[1024], names[1024];
+    (void)state;
+    for (unsigned i = 0; i < 65; i++) {
+        char name[24];
+        snprintf(name, sizeof name, "mlx5_%u", 20 + i);
+        port(name, "400 Gb/sec (4X NDR)");
+    }
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        list_nics(counts[i], ":1", list, sizeof list);
+        list_nics(counts[i], "", names, sizeof names);
+        check(list, "8", names, 50.0 * counts[i]);
+    }
+    list_nics(65, ":1", list, sizeof list); /* no room for all names */
+    check(list, "8", "", 50.0 * 65);
+}
+
 static void test_node(void **state)
 {
     struct place place;
@@ -175,8 +206,8 @@ static int teardown(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_nics), cmocka_unit_test(test_node),
-                                       cmocka_unit_test(test_alignment),
-                                       cmocka_unit_test(test_machine)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_nics), cmocka_unit_test(test_many_nics), cmocka_unit_test(test_node),
+        cmocka_unit_test(test_alignment), cmocka_unit_test(test_machine)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }
